@@ -1,0 +1,1 @@
+"""surgeon repairs ONNX files after export and shows that it broke nothing."""

@@ -1,0 +1,82 @@
+"""What goes wrong and how to mend it: the errors meant for the user's eyes, and their exit codes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A place in a text file.
+
+    Attributes:
+        file: The file's name as the user gave it, or `<text>` for text without a file.
+        line: Line number, from 1.
+        column: Column number, from 1.
+    """
+
+    file: str
+    line: int = 1
+    column: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+    def shifted(self, line: int, column: int) -> Location:
+        """The place `line`, `column` (both from 1) of a text that begins here."""
+        if line <= 1:
+            return Location(self.file, self.line, self.column + column - 1)
+        return Location(self.file, self.line + line - 1, column)
+
+
+class SurgeonError(Exception):
+    """The root of all errors meant for the user's eyes.
+
+    Args:
+        what: One sentence, no period, naming the offending thing in backticks.
+        where: A `Location`, a file's path, or the `node 'name' (domain.op)` it concerns.
+        mend: One imperative sentence. Never empty: an error nobody can act on is a bug.
+    """
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, what: str, *, where: Location | str, mend: str) -> None:
+        self.what, self.where, self.mend = what, where, mend
+        super().__init__(f"{where}: {what}\n  mend: {mend}")
+
+
+class RecipeError(SurgeonError):
+    """A recipe, or an option that speaks of the model (`--shape`), is wrong; no model was touched."""
+
+    exit_code = 2
+
+
+class VerifyError(SurgeonError):
+    """The result does not run, or does not compute the same; nothing was saved."""
+
+    exit_code = 3
+
+
+class ModelError(SurgeonError):
+    """The model cannot be read, or holds what surgeon cannot carry."""
+
+    exit_code = 4
+
+
+class OutputError(SurgeonError):
+    """The result cannot be written where it was asked for."""
+
+    exit_code = 5
+
+
+class SettleError(SurgeonError):
+    """A rule keeps firing: the sweep does not reach a fixed point."""
+
+    exit_code = 6
+
+
+class ForeignError(SurgeonError):
+    """Native code of another project (onnxruntime, onnxsim) crashed, hung or ran out of memory."""
+
+    exit_code = 7
