@@ -1,0 +1,470 @@
+"""Exact symbolic integers: polynomials over named atoms, in a normal form.
+
+A dimension is an `int` or an `Expr`. Equal polynomials are equal objects by `==` and `hash`, so a
+shape can be a dictionary key. What is no polynomial (a floor division, a maximum) becomes an atom
+that carries its definition; equal definitions are equal atoms. Nothing here is ever guessed: a
+comparison that cannot be proven from the bounds of the atoms is `None`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias, Union
+
+Dim: TypeAlias = Union[int, "Expr"]
+Monomial: TypeAlias = tuple[
+    tuple["Atom", int], ...
+]  # ((atom, power), ...), sorted by the atom's text
+
+_SPLITS = 6  # how many nested atoms a comparison may open before it gives up
+
+
+class Atom:
+    """An integer that is not a polynomial: a symbol, or a floor division, maximum or minimum.
+
+    Attributes:
+        kind: `symbol`, `floor`, `max` or `min`.
+        text: How it prints; equal text means the same atom.
+        operands: What a `floor` (dividend, divisor), `max` or `min` is made of.
+        low: The least value it can take, or None.
+        high: The greatest value it can take, or None.
+    """
+
+    __slots__ = ("_hash", "high", "kind", "low", "operands", "text")
+
+    def __init__(
+        self, kind: str, text: str, operands: tuple[Dim, ...], low: int | None, high: int | None
+    ) -> None:
+        self.kind, self.text, self.operands, self.low, self.high = kind, text, operands, low, high
+        self._hash = hash((kind, text))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Atom) and self.kind == other.kind and self.text == other.text
+        )
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+class Expr:
+    """A polynomial with integer coefficients that is no plain integer. Immutable, hashable."""
+
+    __slots__ = ("_hash", "_text", "terms")
+
+    def __init__(self, terms: tuple[tuple[Monomial, int], ...]) -> None:
+        self.terms = terms
+        self._hash = hash(terms)
+        self._text: str | None = None
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Expr) and self._hash == other._hash and self.terms == other.terms
+        )
+
+    def __str__(self) -> str:
+        if self._text is None:
+            self._text = _print(self)
+        return self._text
+
+    __repr__ = __str__
+
+    def __add__(self, other: Dim) -> Dim:
+        if isinstance(other, int):
+            if other == 0:
+                return self
+            return _normal([*self.terms, ((), int(other))])
+        return _normal([*self.terms, *other.terms]) if isinstance(other, Expr) else NotImplemented
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Expr:
+        return Expr(tuple((monomial, -factor) for monomial, factor in self.terms))
+
+    def __sub__(self, other: Dim) -> Dim:
+        return self + -other
+
+    def __rsub__(self, other: Dim) -> Dim:
+        return -self + other
+
+    def __mul__(self, other: Dim) -> Dim:
+        if isinstance(other, int):
+            if other == 0:
+                return 0
+            return Expr(tuple((monomial, factor * int(other)) for monomial, factor in self.terms))
+        if not isinstance(other, Expr):
+            return NotImplemented
+        return _normal(
+            (_times(left, right), a * b) for left, a in self.terms for right, b in other.terms
+        )
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Dim) -> Dim:
+        return floor_divide(self, other)
+
+    def __rfloordiv__(self, other: Dim) -> Dim:
+        return floor_divide(other, self)
+
+    def __mod__(self, other: Dim) -> Dim:
+        return self - floor_divide(self, other) * other
+
+    def __rmod__(self, other: Dim) -> Dim:
+        return other - floor_divide(other, self) * self
+
+
+def symbol(name: str, low: int | None = 0, high: int | None = None) -> Expr:
+    """A named integer, by default a dimension's: at least 0. One name must keep its bounds."""
+    return _expr(Atom("symbol", name, (), low, high))
+
+
+def floor_divide(dividend: Dim, divisor: Dim) -> Dim:
+    """`floor(dividend / divisor)`, exact where the division is.
+
+    Where an exact quotient exists it is taken, also when the divisor could be 0: the original
+    has no value there.
+
+    Raises:
+        ZeroDivisionError: The divisor is 0.
+    """
+    if isinstance(divisor, Expr):
+        quotient = exact_quotient(dividend, divisor)
+        if quotient is not None:
+            return quotient
+        return _floor_atom(dividend, divisor)
+    if divisor < 0:
+        dividend, divisor = -dividend, -divisor
+    if isinstance(dividend, int):
+        return dividend // divisor
+    whole: list[tuple[Monomial, int]] = []
+    rest: list[tuple[Monomial, int]] = []
+    for monomial, factor in dividend.terms:
+        quotient, remainder = divmod(factor, divisor)
+        whole.append((monomial, quotient))
+        rest.append((monomial, remainder))
+    remainder_ = _normal(rest)
+    if isinstance(remainder_, int):
+        return _normal([*whole, ((), remainder_ // divisor)])
+    shared = math.gcd(divisor, *(factor for monomial, factor in remainder_.terms if monomial))
+    if shared > 1:
+        # floor((g*r + c) / (g*m)) = floor((r + floor(c / g)) / m)
+        remainder_ = _normal((monomial, factor // shared) for monomial, factor in remainder_.terms)
+        divisor //= shared
+        if divisor == 1 or isinstance(remainder_, int):
+            return _normal(whole) + floor_divide(remainder_, divisor)
+    for monomial, factor in remainder_.terms:
+        # floor((c + floor(a / m)) / n) = floor((a + c*m) / (m*n)) for integer c, positive m and n
+        if factor == 1 and len(monomial) == 1 and monomial[0][1] == 1:
+            atom = monomial[0][0]
+            if atom.kind == "floor" and isinstance(atom.operands[1], int):
+                inner, by = atom.operands[0], atom.operands[1]
+                others = remainder_ - _expr(atom)
+                return _normal(whole) + floor_divide(inner + others * by, by * divisor)
+    low, high = bounds(remainder_)
+    if low is not None and high is not None and low // divisor == high // divisor:
+        return _normal(whole) + low // divisor
+    return _normal(whole) + _floor_atom(remainder_, divisor)
+
+
+def exact_quotient(dividend: Dim, divisor: Dim) -> Dim | None:
+    """The polynomial `q` with `q * divisor == dividend`, or None where there is none."""
+    if dividend == 0:
+        return 0
+    if isinstance(divisor, int):
+        if divisor == 0:
+            return None
+        if isinstance(dividend, int):
+            return dividend // divisor if dividend % divisor == 0 else None
+        if any(factor % divisor for _, factor in dividend.terms):
+            return None
+        return Expr(tuple((monomial, factor // divisor) for monomial, factor in dividend.terms))
+    quotient: Dim = 0
+    rest: Dim = dividend
+    lead, by = _leading(divisor)
+    for _ in range(64):
+        if rest == 0:
+            return quotient
+        top, factor = _leading(rest)
+        monomial = _over(top, lead)
+        if monomial is None or factor % by:
+            return None
+        step = _normal([(monomial, factor // by)])
+        quotient = quotient + step
+        rest = rest - step * divisor
+    return None
+
+
+def maximum(first: Dim, second: Dim) -> Dim:
+    """The greater of the two, as one of them where that is provable."""
+    return _extreme("max", first, second)
+
+
+def minimum(first: Dim, second: Dim) -> Dim:
+    """The lesser of the two, as one of them where that is provable."""
+    return _extreme("min", first, second)
+
+
+def equal(first: Dim, second: Dim) -> bool | None:
+    """Whether the two are equal for every value of their symbols; None if that is not provable.
+
+    False means that they differ for *every* value.
+    """
+    difference = first - second
+    if isinstance(difference, int):
+        return difference == 0
+    constant = sum(factor for monomial, factor in difference.terms if not monomial)
+    shared = math.gcd(*(factor for monomial, factor in difference.terms if monomial))
+    if constant % shared:
+        return False
+    if not_negative(difference - 1) or not_negative(-difference - 1):
+        return False
+    return None
+
+
+def at_most(first: Dim, second: Dim) -> bool | None:
+    """Whether `first <= second` for every value (True), for none (False); None: not provable."""
+    difference = second - first
+    if isinstance(difference, int):
+        return difference >= 0
+    if not_negative(difference):
+        return True
+    return False if not_negative(-difference - 1) else None
+
+
+def not_negative(dim: Dim) -> bool:
+    """Whether `dim >= 0` is provable from the bounds of its atoms and what defines them."""
+    return _not_negative(dim, _SPLITS)
+
+
+def bounds(dim: Dim) -> tuple[int | None, int | None]:
+    """The least and the greatest value by interval arithmetic; None where there is no bound."""
+    if isinstance(dim, int):
+        return dim, dim
+    low: int | None = 0
+    high: int | None = 0
+    for monomial, factor in dim.terms:
+        least, most = _monomial_bounds(monomial)
+        if factor < 0:
+            least, most = most, least
+        low = None if low is None or least is None else low + factor * least
+        high = None if high is None or most is None else high + factor * most
+    return low, high
+
+
+def symbols(dim: Dim) -> frozenset[str]:
+    """The names of the symbols that the value depends on."""
+    if isinstance(dim, int):
+        return frozenset()
+    names: set[str] = set()
+    for monomial, _ in dim.terms:
+        for atom, _power in monomial:
+            if atom.kind == "symbol":
+                names.add(atom.text)
+            for operand in atom.operands:
+                names |= symbols(operand)
+    return frozenset(names)
+
+
+def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
+    """The value with symbols replaced; a symbol without an entry stays."""
+    if isinstance(dim, int):
+        return dim
+    total: Dim = 0
+    for monomial, factor in dim.terms:
+        term: Dim = factor
+        for atom, power in monomial:
+            value = _substitute_atom(atom, values)
+            for _ in range(power):
+                term = term * value
+        total = total + term
+    return total
+
+
+def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
+    """The number that the value is at the given symbols.
+
+    Raises:
+        KeyError: A symbol has no entry; names it.
+    """
+    result = substitute(dim, values)
+    if isinstance(result, int):
+        return result
+    raise KeyError(min(symbols(result)))
+
+
+def product(dims: Iterable[Dim]) -> Dim:
+    """The product; 1 for none."""
+    total: Dim = 1
+    for dim in dims:
+        total = total * dim
+    return total
+
+
+def _substitute_atom(atom: Atom, values: Mapping[str, Dim]) -> Dim:
+    if atom.kind == "symbol":
+        return values.get(atom.text, _expr(atom))
+    operands = [substitute(operand, values) for operand in atom.operands]
+    combine: Callable[[Dim, Dim], Dim] = {
+        "floor": floor_divide,
+        "max": maximum,
+        "min": minimum,
+    }[atom.kind]
+    return combine(operands[0], operands[1])
+
+
+def _expr(atom: Atom) -> Expr:
+    return Expr(((((atom, 1),), 1),))
+
+
+def _normal(terms: Iterable[tuple[Monomial, int]]) -> Dim:
+    total: dict[Monomial, int] = {}
+    for monomial, factor in terms:
+        total[monomial] = total.get(monomial, 0) + factor
+    kept = [(monomial, factor) for monomial, factor in total.items() if factor]
+    if not kept:
+        return 0
+    if len(kept) == 1 and not kept[0][0]:
+        return kept[0][1]
+    if len(kept) > 1:
+        kept.sort(key=_order)
+    return Expr(tuple(kept))
+
+
+def _order(term: tuple[Monomial, int]) -> tuple[int, tuple[tuple[str, int], ...]]:
+    """Highest degree first, then by name: the order of printing and of exact division."""
+    monomial = term[0]
+    degree = sum(power for _, power in monomial)
+    return -degree, tuple((atom.text, -power) for atom, power in monomial)
+
+
+def _times(left: Monomial, right: Monomial) -> Monomial:
+    if not left:
+        return right
+    if not right:
+        return left
+    powers: dict[Atom, int] = dict(left)
+    for atom, power in right:
+        powers[atom] = powers.get(atom, 0) + power
+    return tuple(sorted(powers.items(), key=lambda item: item[0].text))
+
+
+def _over(top: Monomial, bottom: Monomial) -> Monomial | None:
+    powers = dict(top)
+    for atom, power in bottom:
+        left = powers.get(atom, 0) - power
+        if left < 0:
+            return None
+        if left:
+            powers[atom] = left
+        else:
+            del powers[atom]
+    return tuple(sorted(powers.items(), key=lambda item: item[0].text))
+
+
+def _leading(dim: Dim) -> tuple[Monomial, int]:
+    return ((), dim) if isinstance(dim, int) else dim.terms[0]
+
+
+def _floor_atom(dividend: Dim, divisor: Dim) -> Expr:
+    low: int | None = None
+    high: int | None = None
+    if isinstance(divisor, int):
+        least, most = bounds(dividend)
+        low = None if least is None else least // divisor
+        high = None if most is None else most // divisor
+    elif not_negative(dividend) and not_negative(divisor - 1):
+        low = 0
+    return _expr(
+        Atom("floor", f"{_inner(dividend)}//{_inner(divisor)}", (dividend, divisor), low, high)
+    )
+
+
+def _extreme(kind: str, first: Dim, second: Dim) -> Dim:
+    order = at_most(first, second)
+    if order is not None:
+        return second if order == (kind == "max") else first
+    if at_most(second, first):
+        return first if kind == "max" else second
+    pair = sorted((first, second), key=str)
+    pick = max if kind == "max" else min
+    (low1, high1), (low2, high2) = bounds(first), bounds(second)
+    if kind == "max":
+        low = pick([v for v in (low1, low2) if v is not None], default=None)
+        high = None if high1 is None or high2 is None else pick(high1, high2)
+    else:
+        low = None if low1 is None or low2 is None else pick(low1, low2)
+        high = pick([v for v in (high1, high2) if v is not None], default=None)
+    text = f"{kind}({pair[0]}, {pair[1]})"
+    return _expr(Atom(kind, text, (pair[0], pair[1]), low, high))
+
+
+def _monomial_bounds(monomial: Monomial) -> tuple[int | None, int | None]:
+    low: int | None = 1
+    high: int | None = 1
+    for atom, power in monomial:
+        for _ in range(power):
+            if low is not None and low >= 0 and atom.low is not None and atom.low >= 0:
+                low = low * atom.low
+                high = None if high is None or atom.high is None else high * atom.high
+            elif None not in (low, high, atom.low, atom.high):
+                corners = [a * b for a in (low, high) for b in (atom.low, atom.high)]  # type: ignore[operator]
+                low, high = min(corners), max(corners)
+            else:
+                return None, None
+    return low, high
+
+
+def _not_negative(dim: Dim, splits: int) -> bool:
+    low, high = bounds(dim)
+    if low is not None and low >= 0:
+        return True
+    if isinstance(dim, int) or (high is not None and high < 0) or splits == 0:
+        return False
+    for monomial, factor in dim.terms:
+        if len(monomial) != 1 or monomial[0][1] != 1 or monomial[0][0].kind == "symbol":
+            continue
+        atom = monomial[0][0]
+        others = dim - _expr(atom) * factor
+        if atom.kind == "floor":
+            dividend, divisor = atom.operands
+            if not isinstance(divisor, int):
+                continue
+            # m * floor(p / m) lies between p - m + 1 and p
+            bound = dividend if factor < 0 else dividend - divisor + 1
+            return _not_negative(others * divisor + bound * factor, splits - 1)
+        cases = [_not_negative(others + operand * factor, splits - 1) for operand in atom.operands]
+        one_is_enough = (atom.kind == "max") == (factor > 0)
+        return any(cases) if one_is_enough else all(cases)
+    return False
+
+
+def _inner(dim: Dim) -> str:
+    text = str(dim)
+    simple = isinstance(dim, int) or (len(dim.terms) == 1 and "*" not in text and "/" not in text)
+    return text if simple and not text.startswith("-") else f"({text})"
+
+
+def _print(expr: Expr) -> str:
+    parts: list[str] = []
+    for monomial, factor in expr.terms:
+        body = "*".join(
+            (
+                f"({atom.text})"
+                if atom.kind == "floor" and (len(monomial) > 1 or abs(factor) != 1)
+                else atom.text
+            )
+            + (f"**{power}" if power > 1 else "")
+            for atom, power in monomial
+        )
+        size = abs(factor)
+        text = str(size) if not body else body if size == 1 else f"{size}*{body}"
+        sign = "-" if factor < 0 else "+"
+        parts.append(f" {sign} {text}" if parts else text if factor > 0 else f"-{text}")
+    return "".join(parts)

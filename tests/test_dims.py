@@ -1,0 +1,111 @@
+"""The algebra: equal to Python's integers at every point, and a proof holds at every point."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from surgeon import dims
+from surgeon.dims import Dim, at_most, equal, evaluate, maximum, minimum, symbol
+
+NAMES = ("a", "b", "t")
+
+
+def expressions() -> st.SearchStrategy[Dim]:
+    leaves = st.sampled_from([symbol(name) for name in NAMES]) | st.integers(-6, 9)
+
+    def grow(inner: st.SearchStrategy[Dim]) -> st.SearchStrategy[Dim]:
+        return st.one_of(
+            st.tuples(inner, inner).map(lambda pair: pair[0] + pair[1]),
+            st.tuples(inner, inner).map(lambda pair: pair[0] - pair[1]),
+            st.tuples(inner, inner).map(lambda pair: pair[0] * pair[1]),
+            st.tuples(inner, st.integers(1, 7)).map(lambda pair: pair[0] // pair[1]),
+            st.tuples(inner, st.integers(1, 7)).map(lambda pair: pair[0] % pair[1]),
+            st.tuples(inner, inner).map(lambda pair: maximum(*pair)),
+            st.tuples(inner, inner).map(lambda pair: minimum(*pair)),
+        )
+
+    return st.recursive(leaves, grow, max_leaves=8)
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> tuple[str, Dim, Dim]:
+    """A text that Python can compute, and what the algebra makes of it: two of them."""
+    text = draw(
+        st.sampled_from(
+            [
+                "(a+{n})//{m}",
+                "((a-1)//{m}+1)*b",
+                "max(a-{n},b)//{m}",
+                "(b+a//{n})//{m}",
+                "(t*{n}+a)%{m}",
+                "min(a,b+{n})-(t//{m})",
+            ]
+        )
+    )
+    text = text.format(n=draw(st.integers(1, 5)), m=draw(st.integers(1, 5)))
+    scope = {name: symbol(name) for name in NAMES} | {"max": maximum, "min": minimum}
+    return text, eval(text, scope), 0
+
+
+POINTS = st.fixed_dictionaries({name: st.integers(0, 40) for name in NAMES})
+
+
+@given(programs(), POINTS)
+def test_equals_python_at_every_point(program: tuple[str, Dim, Dim], point: dict[str, int]) -> None:
+    text, expression, _ = program
+    assert evaluate(expression, point) == eval(text, dict(point))
+
+
+@settings(max_examples=300)
+@given(expressions(), expressions(), POINTS)
+def test_a_proof_holds_at_every_point(left: Dim, right: Dim, point: dict[str, int]) -> None:
+    a, b = evaluate(left, point), evaluate(right, point)
+    if (proof := equal(left, right)) is not None:
+        assert (a == b) == proof
+    if (proof := at_most(left, right)) is not None:
+        assert (a <= b) == proof
+    low, high = dims.bounds(left)
+    assert (low is None or low <= a) and (high is None or a <= high)
+
+
+@given(expressions(), expressions())
+def test_normal_form_is_one_form(left: Dim, right: Dim) -> None:
+    assert left + right == right + left
+    assert left * right == right * left
+    assert (left + right) - right == left
+    assert hash(left * 2 - left) == hash(left)
+
+
+@pytest.mark.parametrize(
+    ("build", "text"),
+    [
+        (lambda b, t: (t - 1) // 2 + 1, "(t + 1)//2"),
+        (lambda b, t: ((t - 1) // 2) // 2 + 1, "(t + 3)//4"),
+        (lambda b, t: ((t + 1) // 2 + 1) // 2, "(t + 3)//4"),
+        (lambda b, t: (8 * b * t) // (b * t), "8"),
+        (lambda b, t: (6 * t + 4) // 3, "2*t + 1"),
+        (lambda b, t: (4 * t + 3) // 8, "t//2"),
+        (lambda b, t: (b * t - b) // (t - 1), "b"),
+        (lambda b, t: maximum(b, b + t), "b + t"),
+        (lambda b, t: minimum(b, 2 * b + 3), "b"),
+        (lambda b, t: 3 * (t // 2) - b, "-b + 3*(t//2)"),
+    ],
+)
+def test_prints_its_normal_form(build, text: str) -> None:
+    assert str(build(symbol("b"), symbol("t"))) == text
+
+
+def test_proofs_open_floor_divisions() -> None:
+    t = symbol("t", low=1)
+    assert at_most((t - 1) // 2 + 1, t) is True
+    assert at_most(t, (t - 1) // 2) is False
+    assert equal(2 * t, 2 * symbol("u") + 1) is False
+    assert equal(t, symbol("u")) is None
+    assert at_most(t // 2 * 2, t) is True
+
+
+def test_an_unbound_symbol_is_named() -> None:
+    with pytest.raises(KeyError, match="t"):
+        evaluate(symbol("b") * symbol("t"), {"b": 2})
