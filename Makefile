@@ -1,0 +1,79 @@
+# Daily commands. Each is a plain call of a Python command, so it can be typed by hand just as well.
+#   make demo          see surgeon mend a small DyMN-like model
+#   make check         what to run before a commit: format, lint, types, fast tests, recipe cases
+#   make test          the environment and every test
+#   make test-targets  the mended samples in the runtimes they are mended for (OpenVINO, TensorRT)
+#   make test-oldest   every test with the oldest dependencies that pyproject.toml admits
+#   make samples       export samples/ anew (needs PyTorch)
+
+TORCH ?= torch==2.13.0
+
+ifeq ($(OS),Windows_NT)
+  PYTHON ?= python
+  BIN := .venv/Scripts
+  OLDEST := .venv-oldest/Scripts
+else
+  PYTHON ?= python3
+  BIN := .venv/bin
+  OLDEST := .venv-oldest/bin
+endif
+
+SUITED := import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else 'surgeon needs Python 3.11 to 3.13, and this is ' + sys.version.split()[0] + '; say: make PYTHON=python3.12')
+STAMP := import pathlib, sys; pathlib.Path(sys.argv[1]).touch()
+
+.PHONY: demo check test lint cases test-targets test-oldest torch samples
+.DEFAULT_GOAL := check
+
+demo: .venv/installed
+	$(BIN)/python -c "import pathlib; pathlib.Path('out').mkdir(exist_ok=True)"
+	$(BIN)/surgeon apply recipes/dymn.yaml samples/dymn_tiny/dymn_tiny.onnx out/dymn_tiny.onnx --reference samples/dymn_tiny/dymn_tiny.0.npz
+
+check: .venv/installed-dev lint cases
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test: .venv/installed-dev lint cases
+	$(BIN)/python -m pytest -n 2 -rs
+
+lint: .venv/installed-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+cases: .venv/installed-dev
+	$(BIN)/surgeon test recipes/
+
+test-targets: .venv/installed-dev
+	$(BIN)/python -m pip install -q -e ".[targets]"
+	-$(BIN)/python -m pip install -q -e ".[tensorrt]"
+	$(BIN)/python -m pytest -m targets -rs
+
+test-oldest: .venv-oldest/installed
+	$(OLDEST)/python -m pytest -n 2 -rs
+
+torch: .venv/installed-dev
+	$(BIN)/python -m pip install -q "$(TORCH)"
+
+samples: torch
+	$(BIN)/python samples/dymn_tiny/make.py
+	$(BIN)/python samples/flatten_pool/make.py
+
+.venv/made:
+	$(PYTHON) -c "$(SUITED)"
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install -q --upgrade "pip>=25.1"
+	$(BIN)/python -c "$(STAMP)" $@
+
+.venv/installed: .venv/made pyproject.toml
+	$(BIN)/python -m pip install -q -e .
+	$(BIN)/python -c "$(STAMP)" $@
+
+.venv/installed-dev: .venv/installed
+	$(BIN)/python -m pip install -q -e . --group dev
+	$(BIN)/python -c "$(STAMP)" $@
+
+.venv-oldest/installed: pyproject.toml tests/oldest.txt
+	$(PYTHON) -c "$(SUITED)"
+	$(PYTHON) -m venv .venv-oldest
+	$(OLDEST)/python -m pip install -q --upgrade "pip>=25.1"
+	$(OLDEST)/python -m pip install -q -e . --group dev -c tests/oldest.txt
+	$(OLDEST)/python -c "$(STAMP)" $@

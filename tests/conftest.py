@@ -1,0 +1,28 @@
+"""What the tests share: where the samples are, and where the corpus of real exports may be."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).parent.parent
+
+# A runtime's sessions start at their own pace: no wall-clock limit on one example.
+settings.register_profile("surgeon", deadline=None)
+settings.load_profile("surgeon")
+
+
+@pytest.fixture(scope="session")
+def samples() -> Path:
+    """The folder `samples/`."""
+    return ROOT / "samples"
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Path:
+    """The folder of real exports (`$SURGEON_CORPUS`, else `../shared/corpus`); skips without it."""
+    folder = Path(os.environ.get("SURGEON_CORPUS") or ROOT.parent / "shared" / "corpus")
+    if not folder.is_dir():
+        pytest.skip("no corpus of real exports: name its folder in SURGEON_CORPUS")
+    return folder
