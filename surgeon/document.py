@@ -1,0 +1,324 @@
+"""Reads YAML with the place of every key and value; knows nothing of what the values mean."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from surgeon.errors import Location, RecipeError
+
+if TYPE_CHECKING:
+    from ruamel.yaml.error import StreamMark
+    from ruamel.yaml.events import ScalarEvent
+
+MAX_BYTES = 4 * 1024 * 1024
+MAX_DEPTH = 40
+
+Scalar = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One YAML value.
+
+    Attributes:
+        content: A scalar, a tuple of values, or entries by key.
+        location: Where the content begins: of `|` and quoted text its first character.
+        source: Of text, the text as it stands in the file from `location` on, with the file's
+            own indentation. It is what a pattern or an expression is read from: in it, every line
+            and column is the file's, as `location.shifted` computes them.
+    """
+
+    content: Scalar | tuple[Value, ...] | Mapping[str, Entry]
+    location: Location
+    source: str = ""
+
+    def plain(self) -> Any:
+        """The value as Python's own dicts, lists and scalars."""
+        if isinstance(self.content, tuple):
+            return [item.plain() for item in self.content]
+        if isinstance(self.content, Mapping):
+            return {key: entry.value.plain() for key, entry in self.content.items()}
+        return self.content
+
+    def find(self, *path: str | int) -> Value | None:
+        """The value at a path of keys and positions; None if there is none."""
+        value = self
+        for step in path:
+            if isinstance(step, str) and isinstance(value.content, Mapping):
+                entry = value.content.get(step)
+                if entry is None:
+                    return None
+                value = entry.value
+            elif isinstance(step, int) and isinstance(value.content, tuple):
+                if not 0 <= step < len(value.content):
+                    return None
+                value = value.content[step]
+            else:
+                return None
+        return value
+
+    def key_location(self, key: str) -> Location:
+        """Where a key of this mapping stands; of a key that is not there, the mapping itself."""
+        if isinstance(self.content, Mapping) and key in self.content:
+            return self.content[key].location
+        return self.location
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of a mapping: where its key stands, and its value."""
+
+    location: Location
+    value: Value
+
+
+def suggest(word: str, known: Collection[str]) -> str:
+    """A mend for a word nobody knows: the nearest known word, or all of them."""
+    near = difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.6)
+    folded = {name.casefold(): name for name in known}
+    if word.casefold() in folded:
+        near = [folded[word.casefold()]]
+    if near:
+        return f"Did you mean `{near[0]}`?"
+    if not known:
+        return f"Remove `{word}`."
+    names = sorted(known)
+    listed = ", ".join(f"`{name}`" for name in names[:12])
+    return f"Known are {listed}{' and others' if len(names) > 12 else ''}."
+
+
+def read(path: Path) -> Value:
+    """Read a YAML file.
+
+    Raises:
+        RecipeError: The file is missing, is no file, or is not a YAML document as `parse` wants it.
+    """
+    return parse(read_text(path), file=str(path))
+
+
+def read_text(path: Path) -> str:
+    """The text of a file that is to hold YAML, with line ends as Unix has them.
+
+    Raises:
+        RecipeError: The file is missing, unreadable, too large, or not UTF-8 text.
+    """
+    try:
+        if path.is_dir():
+            raise RecipeError("it is a folder", where=str(path), mend="Name a YAML file in it.")
+        if path.exists() and not path.is_file():
+            raise RecipeError("it is no regular file", where=str(path), mend="Name a YAML file.")
+        with path.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise RecipeError(
+            "there is no such file", where=str(path), mend="Check the path."
+        ) from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL byte in the path
+        raise RecipeError(
+            f"it cannot be read: {error}", where=str(path), mend="Check the path and permissions."
+        ) from None
+    if len(data) > MAX_BYTES:
+        _refuse_size(str(path))
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
+        raise RecipeError(
+            "it is not UTF-8 text",
+            where=Location(str(path), line, column),
+            mend="Name a YAML file; if it is one, save it as UTF-8.",
+        ) from None
+    return text.replace("\r\n", "\n")
+
+
+def parse(text: str, *, file: str = "<text>") -> Value:
+    """Read one YAML 1.2 document (core schema).
+
+    Raises:
+        RecipeError: The text is not YAML, or uses what a recipe has no need of: repeated keys,
+            tags, anchors and aliases, keys that are not text, several documents, more than
+            `MAX_DEPTH` levels, more than `MAX_BYTES`.
+    """
+    if len(text) > MAX_BYTES:
+        _refuse_size(file)
+    return _Reader(text.replace("\r\n", "\n"), file).document()
+
+
+def _refuse_size(file: str) -> None:
+    raise RecipeError(
+        f"it is larger than {MAX_BYTES // 2**20} MiB",
+        where=file,
+        mend="Name a recipe; models and weights do not belong in one.",
+    )
+
+
+class _Reader:
+    """Builds values from ruamel's events, one at a time, so that limits hold while it reads."""
+
+    def __init__(self, text: str, file: str) -> None:
+        self._text, self._file = text, file
+        self._events = self._read_events()
+
+    def document(self) -> Value:
+        from ruamel.yaml import events
+
+        next(self._events)  # the stream's start
+        start = next(self._events)
+        if isinstance(start, events.StreamEndEvent):
+            raise RecipeError(
+                "it is empty", where=Location(self._file), mend="Write `surgeon: 1` and go on."
+            )
+        if start.version not in (None, (1, 2)) or start.tags:
+            raise RecipeError(
+                "YAML directives are not read here",
+                where=Location(self._file),
+                mend="Remove the lines that begin with `%`.",
+            )
+        value = self._value(next(self._events), 1, Location(self._file))
+        next(self._events)  # the document's end
+        after = next(self._events)
+        if not isinstance(after, events.StreamEndEvent):
+            raise RecipeError(
+                "a second document begins here",
+                where=self._place(after.start_mark),
+                mend="Put each document into a file of its own.",
+            )
+        return value
+
+    def _read_events(self) -> Iterator[Any]:
+        from ruamel.yaml import YAML
+        from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+        try:
+            yield from YAML(typ="safe", pure=True).parse(self._text)
+        except MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            what = " ".join(filter(None, (error.context, error.problem)))
+            raise self._not_yaml(what, self._place(mark)) from None
+        except YAMLError as error:  # a control character, which has a position and no mark
+            position = getattr(error, "position", 0)
+            what = f"the character {getattr(error, 'character', '')!r} is not allowed"
+            raise self._not_yaml(what, self._place_at(position)) from None
+        except (ValueError, OverflowError) as error:  # an escape that is no character
+            raise self._not_yaml(str(error), Location(self._file)) from None
+
+    @staticmethod
+    def _not_yaml(what: str, where: Location) -> RecipeError:
+        return RecipeError(
+            f"it is not YAML: {what}",
+            where=where,
+            mend="Check indentation and quotes; text with `: ` or ` #` in it needs quotes or `|`.",
+        )
+
+    def _place(self, mark: StreamMark | None) -> Location:
+        if mark is None:
+            return Location(self._file)
+        return Location(self._file, mark.line + 1, mark.column + 1)
+
+    def _place_at(self, index: int) -> Location:
+        line = self._text.count("\n", 0, index) + 1
+        return Location(self._file, line, index - (self._text.rfind("\n", 0, index) + 1) + 1)
+
+    def _value(self, event: Any, depth: int, fallback: Location) -> Value:
+        from ruamel.yaml import events
+
+        where = self._place(event.start_mark)
+        if isinstance(event, events.AliasEvent) or event.anchor is not None:
+            raise RecipeError(
+                f"anchors and aliases (`{event.anchor}`) are not read here",
+                where=where,
+                mend="Write the value out where it is needed.",
+            )
+        if event.tag is not None:
+            raise RecipeError(
+                f"unknown tag `{event.tag}`",
+                where=where,
+                mend="Remove the tag; put quotes around a value to make it text.",
+            )
+        if depth > MAX_DEPTH:
+            raise RecipeError(
+                f"more than {MAX_DEPTH} levels of nesting", where=where, mend="Make it flatter."
+            )
+        if isinstance(event, events.ScalarEvent):
+            return self._scalar(event, fallback)
+        if isinstance(event, events.SequenceStartEvent):
+            items = []
+            while not isinstance(event := next(self._events), events.SequenceEndEvent):
+                items.append(self._value(event, depth + 1, self._place(event.start_mark)))
+            return Value(tuple(items), where)
+        return Value(self._mapping(depth), where)
+
+    def _mapping(self, depth: int) -> Mapping[str, Entry]:
+        from ruamel.yaml import events
+
+        entries: dict[str, Entry] = {}
+        while not isinstance(event := next(self._events), events.MappingEndEvent):
+            where = self._place(event.start_mark)
+            key = self._value(event, depth + 1, where).content
+            if not isinstance(key, str):
+                raise RecipeError(
+                    "a key is not text", where=where, mend="Put quotes around the key."
+                )
+            if key in entries:
+                raise RecipeError(
+                    f"the key `{key}` is here twice, first in line {entries[key].location.line}",
+                    where=where,
+                    mend="Keep one of them.",
+                )
+            after = self._place(event.end_mark).shifted(1, 2)  # behind the key's colon
+            entries[key] = Entry(where, self._value(next(self._events), depth + 1, after))
+        return MappingProxyType(entries)
+
+    def _scalar(self, event: ScalarEvent, fallback: Location) -> Value:
+        where = self._place(event.start_mark)
+        text = str(event.value)
+        begin, end = event.start_mark.index, event.end_mark.index
+        if any("\ud800" <= char <= "\udfff" for char in text):
+            raise self._not_yaml("an escape in it is half a character", where)
+        if event.style in ("|", ">"):
+            return self._block(event, text)
+        if event.style in ("'", '"'):
+            raw = self._text[begin + 1 : end - 1]
+            escaped = "\\" in raw if event.style == '"' else "''" in raw
+            return Value(text, where.shifted(1, 2), text if escaped else raw)
+        if begin == end:
+            return Value(None, fallback)
+        return Value(self._resolve(text, where), where, self._text[begin:end])
+
+    def _block(self, event: ScalarEvent, text: str) -> Value:
+        header_end = self._text.find("\n", event.start_mark.index)
+        if header_end < 0:
+            return Value(text, self._place(event.start_mark), text)
+        begin, end = header_end + 1, event.end_mark.index
+        raw = self._text[begin : max(begin, end)]
+        first = next((line for line in raw.split("\n") if line.strip(" ")), "")
+        kept = next((line for line in text.split("\n") if line.strip(" ")), "")
+        indent = len(first) - len(first.lstrip(" ")) - (len(kept) - len(kept.lstrip(" ")))
+        skipped = min(indent, len(raw) - len(raw.lstrip(" ")))
+        return Value(text, self._place_at(begin).shifted(1, 1 + skipped), raw[skipped:])
+
+    def _resolve(self, text: str, where: Location) -> Scalar:
+        """A plain scalar by the core schema of YAML 1.2: `no` is text and `010` is ten."""
+        if text in ("null", "Null", "NULL", "~"):
+            return None
+        if text in ("true", "True", "TRUE", "false", "False", "FALSE"):
+            return text.lower() == "true"
+        if match := re.fullmatch(r"[-+]?[0-9]+|0o([0-7]+)|0x([0-9a-fA-F]+)", text):
+            digits, base = (match[1], 8) if match[1] else (match[2], 16) if match[2] else (text, 10)
+            if len(digits) > 64 or not -(2**63) <= int(digits, base) < 2**64:
+                raise RecipeError(
+                    "the integer does not fit 64 bits", where=where, mend="Write a smaller one."
+                )
+            return int(digits, base)
+        if re.fullmatch(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", text):
+            return float(text)
+        if match := re.fullmatch(r"([-+]?)\.(inf|Inf|INF)", text):
+            return float(f"{match[1]}inf")
+        return float("nan") if text in (".nan", ".NaN", ".NAN") else text
