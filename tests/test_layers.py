@@ -1,0 +1,158 @@
+"""The architecture as a test: floors, doors to other people's code, and an independent witness.
+
+A *room* is a module of surgeon/ or a package of it, which counts as one. A room imports only from
+lower floors. Inside a package modules may import one another, but never in a circle.
+"""
+
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "surgeon"
+
+FLOORS: list[set[str]] = [  # a room may import only rooms of earlier rows
+    {"errors"},
+    {"files", "worker"},
+    {"model", "dims", "document"},
+    {"facts", "notation", "dialect", "functions", "opsets"},
+    {"match", "expressions", "runtime"},
+    {"rewrite", "builders", "reference", "inputs"},
+    {"recipe", "verify", "report"},
+    {"sweep", "simplify"},
+    {"surgery", "render", "export", "doctor", "inspect"},
+    {"cases", "batch", "bisect"},
+    {"cli"},
+    {"surgeon", "__main__"},  # the face: surgeon/__init__.py
+]
+FLOOR = {room: height for height, rooms in enumerate(FLOORS) for room in rooms}
+
+DOORS: dict[str, set[str]] = {  # other people's code: the only rooms that may import it
+    "onnxruntime": {"runtime", "worker"},
+    "onnxsim": {"simplify", "worker"},
+    "onnx_graphsurgeon": {
+        "model", "facts", "dialect", "functions", "opsets", "match", "rewrite", "builders", "sweep",
+    },
+    "torch": {"export", "reference"},
+    "ruamel": {"document"},
+    "lark": {"notation"},
+    "pydantic": {"document", "recipe", "report", "cases"},
+    "typer": {"cli"},
+    "rich": {"cli", "render"},
+    "multiprocessing": set(),  # breaks in scripts without a main guard, and inside daemons
+    "pickle": {"worker"},  # between surgeon and its own child; recipes and models are strangers'
+    "onnx_shape_inference": set(),  # the tests' oracle
+    "sympy": set(),
+}  # fmt: skip
+
+WITNESS = "reference"
+REWRITING = {"rewrite", "builders", "dialect", "facts", "dims"}
+
+TALKERS = {"cli", "render", "worker", "__main__"}  # the core returns data and prints nothing
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+by_file = pytest.mark.parametrize(
+    "path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix()
+)
+
+
+def module_of(path: Path) -> str:
+    """`surgeon/facts/shapes.py` is `surgeon.facts.shapes`; an `__init__.py` is its package."""
+    parts = ["surgeon", *path.relative_to(PACKAGE).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def room_of(module: str) -> str:
+    return module.split(".")[1] if "." in module else module
+
+
+MODULES = {module_of(path) for path in FILES}
+
+
+def imports_of(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and full name of everything imported, inside functions and for type checkers too."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            source = node.module or ""
+            if node.level:
+                here = module_of(path).split(".")
+                above = len(here) - node.level + (path.name == "__init__.py")
+                source = ".".join([*here[:above], *([source] if source else [])])
+            for alias in node.names:
+                inner = f"{source}.{alias.name}"
+                yield node.lineno, inner if inner in MODULES else source
+
+
+def is_ours(module: str) -> bool:
+    return module.split(".")[0] == "surgeon"
+
+
+@by_file
+def test_a_room_stands_on_a_floor(path: Path) -> None:
+    room = room_of(module_of(path))
+    assert room in FLOOR, f"{room!r} is on no floor: enter it in FLOORS of tests/test_layers.py"
+
+
+@by_file
+def test_every_import_goes_down(path: Path) -> None:
+    above = room_of(module_of(path))
+    for line, module in imports_of(path):
+        below = room_of(module)
+        if is_ours(module) and below != above:
+            assert below in FLOOR, f"{path.name}:{line}: imports {module}, which is on no floor"
+            assert FLOOR[below] < FLOOR.get(above, -1), (
+                f"{path.name}:{line}: {above} (floor {FLOOR.get(above)}) imports "
+                f"{below} (floor {FLOOR[below]}); imports only go down"
+            )
+
+
+def test_no_package_holds_a_circle() -> None:
+    graph = {
+        module_of(path): {
+            module
+            for _, module in imports_of(path)
+            if module in MODULES and module != module_of(path)
+        }
+        for path in FILES
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail("modules import one another in a circle: " + " -> ".join(error.args[1]))
+
+
+@by_file
+def test_foreign_code_comes_in_by_its_door(path: Path) -> None:
+    room = room_of(module_of(path))
+    for line, module in imports_of(path):
+        doors = DOORS.get(module.split(".")[0])
+        assert doors is None or room in doors, (
+            f"{path.name}:{line}: {room} imports {module}; "
+            f"only {', '.join(sorted(doors)) or 'nobody'} may (DOORS in tests/test_layers.py)"
+        )
+
+
+@by_file
+def test_the_witness_and_the_rewriting_code_do_not_know_each_other(path: Path) -> None:
+    room = room_of(module_of(path))
+    used = {room_of(module) for _, module in imports_of(path) if is_ours(module)}
+    if room == WITNESS:
+        assert not used & REWRITING, f"the witness must not share code with {used & REWRITING}"
+    if room in REWRITING:
+        assert WITNESS not in used, f"{room} must not share code with the witness"
+
+
+@by_file
+def test_the_core_prints_nothing_and_evaluates_no_text(path: Path) -> None:
+    banned = {"eval", "exec"} | (set() if room_of(module_of(path)) in TALKERS else {"print"})
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id not in banned, f"{path.name}:{node.lineno}: calls {node.func.id}"
+
+
+def test_no_room_is_on_two_floors() -> None:
+    assert len(FLOOR) == sum(len(rooms) for rooms in FLOORS)
