@@ -1,0 +1,270 @@
+"""Owns every call of onnxruntime: sessions on the CPU, with nothing optimised unless asked.
+
+Two models are compared, not two optimisers. onnxruntime is imported at the first session.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import onnx
+
+from surgeon.errors import SurgeonError
+from surgeon.worker import Worker
+
+THREADS = 2
+EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
+
+Feeds = Mapping[str, Any]  # by value name: an array, or a list of arrays for a sequence
+
+
+class OnnxruntimeError(SurgeonError):
+    """onnxruntime refused a model or a run of it; `text` is what it said."""
+
+    exit_code = 3
+
+    def __init__(self, what: str, *, where: str, mend: str, text: str) -> None:
+        super().__init__(what, where=where, mend=mend)
+        self.text = text
+
+
+class NotRunnable(OnnxruntimeError):  # noqa: N818 - the outcome, in the words of the report
+    """The model does not load. `operators` are those onnxruntime does not have, as `domain.Op`."""
+
+    def __init__(self, *, where: str, text: str, operators: Sequence[str]) -> None:
+        names = ", ".join(f"`{name}`" for name in operators)
+        super().__init__(
+            f"onnxruntime has no {names}" if names else f"the model does not load: {text}",
+            where=where,
+            mend="Replace these operators." if names else "Mend what onnxruntime complains about.",
+            text=text,
+        )
+        self.operators = tuple(operators)
+
+
+class RunFailed(OnnxruntimeError):  # noqa: N818 - as above
+    """The model loads, and this run of it fails."""
+
+    def __init__(self, *, where: str, text: str) -> None:
+        super().__init__(f"the run fails: {text}", where=where, mend="Try other inputs.", text=text)
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """An input or output of a session.
+
+    Attributes:
+        name: The value's name.
+        type: In onnxruntime's words, `tensor(float)` say.
+        shape: As declared: numbers, names, or None where nothing is said.
+    """
+
+    name: str
+    type: str
+    shape: tuple[int | str | None, ...]
+
+
+class Runner(Protocol):
+    """What runs a model: a session, or whatever stands in for one."""
+
+    def run(self, feeds: Feeds, outputs: Sequence[str] | None = None) -> dict[str, Any]:
+        """The named outputs (all, by default) on these inputs."""
+
+
+class Session:
+    """An onnxruntime session on the CPU: silent, deterministic, unoptimised by default.
+
+    Args:
+        model: A model, or the path of one.
+        optimise: Let onnxruntime apply its own optimisations.
+        threads: Threads of one operator.
+        folder: Where the external data of a `ModelProto` lie.
+
+    Raises:
+        NotRunnable: The model does not load.
+    """
+
+    def __init__(
+        self,
+        model: onnx.ModelProto | Path,
+        *,
+        optimise: bool = False,
+        threads: int = THREADS,
+        folder: Path | None = None,
+    ) -> None:
+        import onnxruntime as ort
+
+        options = ort.SessionOptions()
+        options.log_severity_level = 4
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        options.use_deterministic_compute = True
+        level = ort.GraphOptimizationLevel
+        options.graph_optimization_level = (
+            level.ORT_ENABLE_ALL if optimise else level.ORT_DISABLE_ALL
+        )
+        if folder is not None:
+            options.add_session_config_entry(EXTERNAL_FOLDER, str(folder))
+        self._where = str(model) if isinstance(model, Path) else f"graph `{model.graph.name}`"
+        try:
+            source = str(model) if isinstance(model, Path) else model.SerializeToString()
+            self._session = ort.InferenceSession(
+                source, options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # its exception classes share no base of their own
+            raise _not_runnable(model, str(error), self._where) from None
+        self.inputs = tuple(_port(value) for value in self._session.get_inputs())
+        self.outputs = tuple(_port(value) for value in self._session.get_outputs())
+        ports = (*self.inputs, *self.outputs)
+        self._plain = all(_element(port.type) in _NUMPY for port in ports)
+        self._names = tuple(port.name for port in self.outputs)
+
+    def run(self, feeds: Feeds, outputs: Sequence[str] | None = None) -> dict[str, Any]:
+        """The named outputs (all, by default): arrays, or lists of arrays for sequences.
+
+        Raises:
+            RunFailed: onnxruntime refuses these inputs, or an operator fails on them.
+        """
+        names = list(self._names if outputs is None else outputs)
+        try:
+            found = (
+                self._session.run(names, dict(feeds))
+                if self._plain
+                else self._run_narrow(names, feeds)
+            )
+        except Exception as error:
+            raise RunFailed(where=self._where, text=_tidy(str(error))) from None
+        return dict(zip(names, found, strict=True))
+
+    def _run_narrow(self, names: list[str], feeds: Feeds) -> list[Any]:
+        """As `run`, where a dtype is not numpy's own: bfloat16 and the float8 kinds."""
+        import onnxruntime as ort
+
+        types = {port.name: port.type for port in self.inputs}
+        values = {}
+        for name, array in feeds.items():
+            if isinstance(array, np.ndarray) and _element(types.get(name, "")) not in _NUMPY:
+                number = _NARROW[_element(types[name])]
+                make = ort.OrtValue.ortvalue_from_numpy_with_onnx_type
+                values[name] = make(np.ascontiguousarray(array), number)
+            else:
+                values[name] = ort.OrtValue.ortvalue_from_numpy(np.asarray(array))
+        return [_array(value) for value in self._session.run_with_ort_values(names, values)]
+
+
+class IsolatedSession:
+    """A session in a worker: a crash there is a `ForeignError` here."""
+
+    def __init__(
+        self,
+        model: onnx.ModelProto | Path,
+        *,
+        worker: Worker,
+        folder: Path | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        self._remote = worker.make("surgeon.runtime:_session", model, folder)
+        self._timeout = timeout
+        self.inputs: tuple[Port, ...] = self._remote.call("inputs", timeout=timeout)
+        self.outputs: tuple[Port, ...] = self._remote.call("outputs", timeout=timeout)
+
+    def run(self, feeds: Feeds, outputs: Sequence[str] | None = None) -> dict[str, Any]:
+        """As `Session.run`."""
+        found: dict[str, Any] = self._remote.call(
+            "run", dict(feeds), None if outputs is None else list(outputs), timeout=self._timeout
+        )
+        return found
+
+
+def _session(model: onnx.ModelProto | Path, folder: Path | None) -> Session:
+    return Session(model, folder=folder)
+
+
+def unknown_operators(model: onnx.ModelProto) -> tuple[str, ...]:
+    """The operators of a model that onnxruntime has no schema for, as `domain.Op`."""
+    known = _known_operators()
+    functions = {(function.domain, function.name) for function in model.functions}
+    nodes = [*_nodes(model.graph.node)]
+    for function in model.functions:
+        nodes.extend(_nodes(function.node))
+    found: dict[str, None] = {}
+    for node in nodes:
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        if (domain, node.op_type) not in known and (node.domain, node.op_type) not in functions:
+            found[f"{domain or 'ai.onnx'}.{node.op_type}"] = None
+    return tuple(found)
+
+
+@lru_cache(maxsize=1)
+def _known_operators() -> frozenset[tuple[str, str]]:
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    return frozenset((schema.domain, schema.name) for schema in state.get_all_operator_schema())
+
+
+def _nodes(nodes: Iterable[onnx.NodeProto]) -> Iterable[onnx.NodeProto]:
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            for graph in (attribute.g, *attribute.graphs):
+                yield from _nodes(graph.node)
+
+
+def _not_runnable(model: onnx.ModelProto | Path, text: str, where: str) -> NotRunnable:
+    if isinstance(model, Path):
+        try:
+            model = onnx.load(model, load_external_data=False)
+        except Exception:  # onnxruntime's own words say what is wrong with the file
+            return NotRunnable(where=where, text=_tidy(text), operators=())
+    operators = unknown_operators(model)
+    kernel = re.search(r"Could not find an implementation for ([\w.:]+?)\(\d+\)", text)
+    if not operators and kernel:
+        domain, _, name = kernel[1].rpartition(":" if ":" in kernel[1] else ".")
+        operators = (f"{domain or 'ai.onnx'}.{name}",)
+    return NotRunnable(where=where, text=_tidy(text), operators=operators)
+
+
+def _tidy(text: str) -> str:
+    """The text of onnxruntime without its number and the paths of its own source files."""
+    text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", text.strip())
+    return re.sub(r"\s+", " ", re.sub(r"/onnxruntime_src/\S+ ", "", text))
+
+
+def _port(value: Any) -> Port:
+    return Port(value.name, value.type, tuple(value.shape or ()))
+
+
+def _element(kind: str) -> str:
+    """`float` for `tensor(float)` and `seq(tensor(float))`."""
+    return kind.rpartition("(")[2].rstrip(")")
+
+
+_NUMPY = frozenset(
+    (
+        *("float", "double", "float16", "bool", "string", "complex64", "complex128"),
+        *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    )
+)
+_NARROW = {
+    "bfloat16": onnx.TensorProto.BFLOAT16,
+    "float8e4m3fn": onnx.TensorProto.FLOAT8E4M3FN,
+    "float8e4m3fnuz": onnx.TensorProto.FLOAT8E4M3FNUZ,
+    "float8e5m2": onnx.TensorProto.FLOAT8E5M2,
+    "float8e5m2fnuz": onnx.TensorProto.FLOAT8E5M2FNUZ,
+}
+
+
+def _array(value: Any) -> Any:
+    """The array of an OrtValue, read from its memory where numpy has no such dtype."""
+    if value.is_tensor() and _element(value.data_type()) in _NARROW:
+        data = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(_NARROW[_element(value.data_type())])
+        return np.frombuffer(data, dtype=dtype).reshape(value.shape()).copy()
+    return value.numpy()

@@ -1,0 +1,167 @@
+"""onnxruntime behind its one door, and the worker that survives its crashes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+
+from surgeon.errors import ForeignError
+from surgeon.runtime import IsolatedSession, NotRunnable, RunFailed, Session, unknown_operators
+from surgeon.worker import Worker
+
+
+def parse(text: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model(text)
+
+
+RELU = '<ir_version: 8, opset_import: ["": 17]> g (float[N,3] x) => (float[N,3] y) {y = Relu(x)}'
+
+
+def test_a_session_names_its_ports_and_runs() -> None:
+    session = Session(parse(RELU))
+    assert [(p.name, p.type, p.shape) for p in session.inputs] == [("x", "tensor(float)", ("N", 3))]
+    y = session.run({"x": np.array([[-1, 0, 2]], np.float32)})["y"]
+    assert y.tolist() == [[0, 0, 2]]
+
+
+def test_the_operators_that_are_missing_are_all_named() -> None:
+    model = parse(
+        """<ir_version: 8, opset_import: ["": 17, "my": 1, "org.pytorch.aten": 1]>
+        g (float[N,3] x) => (float[N,3] y) {
+            a = my.Foo(x)  b = org.pytorch.aten.ATen <operator = "gelu"> (a)  y = Relu(b) }"""
+    )
+    with pytest.raises(NotRunnable) as caught:
+        Session(model)
+    assert caught.value.operators == ("my.Foo", "org.pytorch.aten.ATen")
+    assert "is not a registered function/op" in caught.value.text
+
+
+def test_a_model_local_function_is_no_missing_operator() -> None:
+    model = parse(
+        """<ir_version: 8, opset_import: ["": 17, "my": 1]>
+        g (float[N,3] x) => (float[N,3] y) { y = my.Twice(x) }
+        <domain: "my", opset_import: ["": 17]> Twice (a) => (b) { b = Add(a, a) }"""
+    )
+    assert unknown_operators(model) == ()
+    assert Session(model).run({"x": np.ones((1, 3), np.float32)})["y"].tolist() == [[2, 2, 2]]
+
+
+def test_an_invalid_model_is_told_in_onnxruntimes_words() -> None:
+    model = parse(
+        '<ir_version: 8, opset_import: ["": 17]> g (int8[N,3] x) => (int8[N,3] y) {y = Softmax(x)}'
+    )
+    with pytest.raises(NotRunnable, match="of operator \\(Softmax\\)") as caught:
+        Session(model)
+    assert caught.value.operators == ()
+
+
+def test_an_operator_without_a_kernel_is_named() -> None:
+    model = parse(
+        '<ir_version: 8, opset_import: ["": 17]> g (double[N,3] x) => (double[N,3] y) {y = Elu(x)}'
+    )
+    with pytest.raises(NotRunnable) as caught:
+        Session(model)
+    assert caught.value.operators == ("ai.onnx.Elu",)
+
+
+def test_a_run_that_fails_says_why() -> None:
+    with pytest.raises(RunFailed, match="Invalid rank for input: x"):
+        Session(parse(RELU)).run({"x": np.ones(3, np.float32)})
+
+
+def test_bfloat16_goes_in_and_comes_out() -> None:
+    model = parse(
+        """<ir_version: 8, opset_import: ["": 17]> g (float[N] x, bfloat16[N] b) => (bfloat16[N] y)
+        { f = Cast <to = 1> (b)  s = Add(f, x)  y = Cast <to = 16> (s) }"""
+    )
+    feeds = {"x": np.ones(2, np.float32), "b": np.array([0.5, 2], ml_dtypes.bfloat16)}
+    y = Session(model).run(feeds)["y"]
+    assert y.dtype == ml_dtypes.bfloat16
+    assert y.astype(np.float32).tolist() == [1.5, 3]
+
+
+def test_external_data_is_found_by_path_and_by_folder(tmp_path: Path) -> None:
+    model = parse(
+        '<ir_version: 8, opset_import: ["": 17]> g (float[N,3] x) => (float[N,3] y) {y = Add(x, w)}'
+    )
+    weights = np.arange(3, dtype=np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    path = tmp_path / "model.onnx"
+    onnx.save(model, path, save_as_external_data=True, location="model.data", size_threshold=0)
+    slim = onnx.load(path, load_external_data=False)
+    assert not slim.graph.initializer[0].raw_data
+    feeds = {"x": np.zeros((1, 3), np.float32)}
+    assert Session(path).run(feeds)["y"].tolist() == [[0, 1, 2]]
+    assert Session(slim, folder=tmp_path).run(feeds)["y"].tolist() == [[0, 1, 2]]
+
+
+def test_an_isolated_session_does_the_same_and_raises_the_same() -> None:
+    with Worker() as worker:
+        session = IsolatedSession(parse(RELU), worker=worker)
+        assert session.inputs[0].name == "x"
+        assert session.run({"x": -np.ones((1, 3), np.float32)})["y"].tolist() == [[0, 0, 0]]
+        with pytest.raises(RunFailed, match="Invalid rank"):
+            session.run({"x": np.ones(3, np.float32)})
+        unknown = parse(RELU.replace("Relu", "Ruel"))
+        with pytest.raises(NotRunnable) as caught:
+            IsolatedSession(unknown, worker=worker)
+        assert caught.value.operators == ("ai.onnx.Ruel",)
+
+
+def test_a_crash_is_an_error_and_the_worker_goes_on() -> None:
+    with Worker() as worker:
+        session = IsolatedSession(parse(RELU), worker=worker)
+        with pytest.raises(ForeignError, match="`os:abort` crashed"):
+            worker.call("os:abort")
+        with pytest.raises(ForeignError, match=r"`os:_exit` crashed \(exit code 5\)"):
+            worker.call("os:_exit", 5)
+        assert worker.call("math:sqrt", 9) == 3
+        assert session.run({"x": np.ones((1, 3), np.float32)})["y"].tolist() == [[1, 1, 1]]
+
+
+def test_what_a_task_raises_is_raised_here() -> None:
+    with Worker() as worker, pytest.raises(ValueError, match=r"math domain|nonnegative"):
+        worker.call("math:sqrt", -1)
+
+
+def test_a_task_that_hangs_is_ended() -> None:
+    with Worker() as worker:
+        assert worker.call("math:sqrt", 4) == 2
+        begin = time.monotonic()
+        with pytest.raises(ForeignError, match=r"`time:sleep` did not end within 0.2 seconds"):
+            worker.call("time:sleep", 60, timeout=0.2)
+        assert time.monotonic() - begin < 20
+        assert worker.call("math:sqrt", 4) == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="address space is limited on Linux only")
+def test_exhausted_memory_is_named() -> None:
+    with Worker() as worker:
+        with pytest.raises(ForeignError, match="ran out of memory"):
+            worker.call("builtins:bytearray", 8 << 30, memory=2 << 30)
+        assert worker.call("math:sqrt", 4) == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="asks for a process by its number")
+def test_the_worker_dies_with_its_parent() -> None:
+    code = (
+        "import os; from surgeon.worker import Worker; w = Worker();"
+        "print(w.call('os:getpid'), flush=True); os._exit(0)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    number = int(ran.stdout)
+    for _ in range(100):
+        try:
+            os.kill(number, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    pytest.fail("the worker outlives its parent")
