@@ -1,0 +1,24 @@
+"""The notation of recipes: node patterns as text and as data, and the operators they may name."""
+
+from surgeon.notation.operators import check_operators
+from surgeon.notation.pattern import (
+    Argument,
+    AttributeValue,
+    NodePattern,
+    Pattern,
+    frozen,
+    print_pattern,
+)
+from surgeon.notation.syntax import parse_pattern, parse_replacement
+
+__all__ = [
+    "Argument",
+    "AttributeValue",
+    "NodePattern",
+    "Pattern",
+    "check_operators",
+    "frozen",
+    "parse_pattern",
+    "parse_replacement",
+    "print_pattern",
+]

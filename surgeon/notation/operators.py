@@ -1,0 +1,171 @@
+"""Checks the operators, attributes and arities of patterns against ONNX's own operator schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+
+import numpy as np
+
+from surgeon.document import suggest
+from surgeon.errors import RecipeError
+from surgeon.notation.pattern import AttributeValue, NodePattern, Pattern
+
+FREE_DOMAINS = frozenset({"aten", "prim", "com.microsoft", "com.microsoft.nchwc"})
+"""Domains in the normal form, or known to onnxruntime, that ONNX has no schemas for."""
+
+OLDEST_OPSET = 9
+"""The oldest opset that a rule is written out for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """What one version of an operator takes."""
+
+    since: int
+    attributes: Mapping[str, str]  # name to `int`, `floats`, `tensor`, ...
+    required: frozenset[str]
+    inputs: tuple[int, int]
+    outputs: tuple[int, int]
+
+
+@cache
+def _schemas() -> Mapping[str, Mapping[str, tuple[_Version, ...]]]:
+    """Every version of every operator, by domain and name."""
+    import onnx.defs
+
+    table: dict[str, dict[str, list[_Version]]] = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        version = _Version(
+            schema.since_version,
+            MappingProxyType({n: _type_name(a) for n, a in schema.attributes.items()}),
+            frozenset(n for n, a in schema.attributes.items() if a.required),
+            (schema.min_input, schema.max_input),
+            (schema.min_output, schema.max_output),
+        )
+        table.setdefault(schema.domain, {}).setdefault(schema.name, []).append(version)
+    return {d: {name: tuple(v) for name, v in ops.items()} for d, ops in table.items()}
+
+
+def _type_name(attribute: object) -> str:
+    return str(getattr(attribute, "type", "")).rpartition(".")[2].lower()
+
+
+def check_operators(
+    pattern: Pattern, *, custom: frozenset[str] = frozenset(), complete: bool = False
+) -> None:
+    """Check that every node could stand in a model, in some version of its operator.
+
+    Args:
+        pattern: What a rule looks for or writes.
+        custom: Operators (`my.domain.Op`) and domains that are taken as they are.
+        complete: The nodes are to be written, so required attributes must be there.
+
+    Raises:
+        RecipeError: An operator, attribute or number of inputs or outputs that no version has.
+    """
+    for node in pattern.nodes:
+        for operator in node.operators:
+            if not _is_free(node, operator, custom):
+                _check(node, operator, custom, complete=complete)
+
+
+def _is_free(node: NodePattern, operator: str, custom: frozenset[str]) -> bool:
+    if node.domain in FREE_DOMAINS or (node.domain and node.domain in custom):
+        return True
+    return _full_name(node.domain, operator) in custom
+
+
+def _full_name(domain: str, operator: str) -> str:
+    return f"{domain}.{operator}" if domain else operator
+
+
+def _check(node: NodePattern, operator: str, custom: frozenset[str], *, complete: bool) -> None:
+    name = _full_name(node.domain, operator)
+    domains = _schemas()
+    if node.domain not in domains:
+        declared = {entry for entry in custom if "." in entry}
+        near = suggest(name, declared) if declared else ""
+        raise RecipeError(
+            f"unknown domain `{node.domain}`",
+            where=node.location,
+            mend=near if near.startswith("Did") else f"Declare it: `custom: [{name}]`.",
+        )
+    known = domains[node.domain]
+    if operator not in known:
+        near = suggest(operator, known)
+        mend = f"Declare it: `custom: [{name}]`."
+        raise RecipeError(
+            f"unknown operator `{name}`",
+            where=node.location,
+            mend=near if near.startswith("Did") else mend,
+        )
+    versions = known[operator]
+    _check_attributes(node, name, versions, complete=complete)
+    _check_arity(node, name, versions)
+
+
+def _check_attributes(
+    node: NodePattern, name: str, versions: tuple[_Version, ...], *, complete: bool
+) -> None:
+    attributes = {key for version in versions for key in version.attributes}
+    for key in (*node.attributes, *node.captures):
+        if key not in attributes:
+            raise RecipeError(
+                f"`{name}` has no attribute `{key}`",
+                where=node.location,
+                mend=suggest(key, attributes),
+            )
+    for key, value in node.attributes.items():
+        kinds = sorted({v.attributes[key] for v in versions if key in v.attributes})
+        found = _kind(value)
+        if found not in kinds and not (value == () and any(kind.endswith("s") for kind in kinds)):
+            raise RecipeError(
+                f"the attribute `{key}` of `{name}` is of type {' or '.join(kinds)}, not {found}",
+                where=node.location,
+                mend=f"Write `{key}: {kinds[0]} = ...` with a value of that type.",
+            )
+    if complete and node.rest is None:
+        given = {*node.attributes, *node.captures}
+        oldest = max((v.since for v in versions if v.since <= OLDEST_OPSET), default=0)
+        written = [version for version in versions if version.since >= oldest]
+        missing = min((version.required - given for version in written), key=len)
+        if missing:
+            raise RecipeError(
+                f"`{name}` needs the attribute `{min(missing)}`",
+                where=node.location,
+                mend=f"Write `<{min(missing)} = ...>`.",
+            )
+
+
+def _kind(value: AttributeValue) -> str:
+    if isinstance(value, tuple):
+        return _kind(value[0]) + "s" if value else "empty list"
+    kinds: dict[type, str] = {int: "int", float: "float", str: "string", np.ndarray: "tensor"}
+    return kinds[type(value)]
+
+
+def _check_arity(node: NodePattern, name: str, versions: tuple[_Version, ...]) -> None:
+    rest = any(argument.rest for argument in node.inputs)
+    given = sum(not argument.rest for argument in node.inputs)
+    ranges = {version.inputs for version in versions}
+    if not any(given <= most and (rest or given >= least) for least, most in ranges):
+        raise _arity_error(node, name, "input", given, ranges)
+    given = len(node.outputs)
+    ranges = {version.outputs for version in versions}
+    if not any(least <= given <= most for least, most in ranges):
+        raise _arity_error(node, name, "output", given, ranges)
+
+
+def _arity_error(
+    node: NodePattern, name: str, what: str, given: int, ranges: set[tuple[int, int]]
+) -> RecipeError:
+    least, most = min(low for low, _ in ranges), max(high for _, high in ranges)
+    span = str(least) if least == most else f"{least} to {most}" if most < 1000 else f"{least} up"
+    return RecipeError(
+        f"`{name}` has {span} {what}{'' if span == '1' else 's'}, not {given}",
+        where=node.location,
+        mend=f"Write as many {what}s as the operator has; leave the place of an omitted one empty.",
+    )
