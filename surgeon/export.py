@@ -62,9 +62,9 @@ def export(
             module computes something else each time; a set does not fit the exported inputs.
         OutputError: The path cannot be written.
     """
-    torch = _torch()
     target = Path(path)
     _check_target(target)
+    torch = _torch()
     sets = [value if isinstance(value, tuple) else (value,) for value in (args, *extra_inputs)]
     with _evaluating(module), torch.no_grad():
         recorded = [_record(torch, module, values, at) for at, values in enumerate(sets)]
