@@ -21,9 +21,13 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"facts"},
     {"dialect", "functions"},
     {"expressions", "runtime"},
-    {"match"},
-    {"rewrite", "builders", "reference", "inputs"},
-    {"recipe", "verify", "report"},
+    {"match", "fold"},
+    {"rewrite", "reference", "inputs"},
+    {"template"},
+    {"builders"},
+    {"verify"},
+    {"report"},
+    {"recipe"},
     {"sweep", "simplify"},
     {"surgery", "render", "export", "doctor", "inspect"},
     {"cases", "batch", "bisect"},
@@ -35,8 +39,9 @@ FLOOR = {room: height for height, rooms in enumerate(FLOORS) for room in rooms}
 DOORS: dict[str, set[str]] = {  # other people's code: the only rooms that may import it
     "onnxruntime": {"runtime", "worker"},
     "onnxsim": {"simplify", "worker"},
-    "onnx_graphsurgeon": {
-        "model", "facts", "dialect", "functions", "opsets", "match", "rewrite", "builders", "sweep",
+    "onnx_graphsurgeon": {  # the graph itself; the recipe's side never sees it
+        "model", "facts", "dialect", "functions", "opsets", "match", "fold", "rewrite", "template",
+        "builders", "sweep",
     },
     "torch": {"export", "reference"},
     "ruamel": {"document"},
