@@ -174,6 +174,8 @@ def array_of(value: object) -> Array:
         if isinstance(item, list | tuple | np.ndarray) and not isinstance(scalar_of(item), float):
             return [plain(inner) for inner in items_of(item)]
         item = scalar_of(item)
+        if isinstance(item, Unknown):
+            raise Undecided(item.reason)
         if not isinstance(item, int | float | str):
             raise Undecided(f"{describe(item)} is not a number")
         return item

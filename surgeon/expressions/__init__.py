@@ -1,0 +1,80 @@
+"""Three-valued expressions of `where` and `let`: Python's syntax, a closed kind, no eval.
+
+An expression is read into closures once. Evaluated, it gives a plain value, or `Unknown` with the
+reason; it never raises. `and`, `or`, `not`, `all` and `any` follow Kleene: what is decided whatever
+the unknown part may be, is decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from surgeon.errors import Location
+from surgeon.expressions.compiler import Compiled, compile_expression
+from surgeon.functions import DTYPES, Captured, Unknown
+from surgeon.functions.values import describe, scalar_of
+
+__all__ = ["DTYPES", "Captured", "Expression", "Unknown", "truth"]
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """One expression, ready to be evaluated.
+
+    Attributes:
+        text: The expression, white space made plain.
+        location: Where it begins.
+        names: The names it reads from the scope; not those of functions and dtypes.
+    """
+
+    text: str
+    location: Location
+    names: frozenset[str]
+    _compiled: Compiled = field(repr=False, compare=False)
+
+    @classmethod
+    def parse(cls, text: str, location: Location, *, functions: Collection[str] = ()) -> Expression:
+        """Read an expression.
+
+        Args:
+            text: The expression, which may run over several lines.
+            location: Where the text begins in its file.
+            functions: Names of functions that the scope will bring, beyond the table's own.
+
+        Raises:
+            RecipeError: It is no expression of the closed kind; names the place in the file.
+        """
+        compiled = compile_expression(text, location, frozenset(functions))
+        return cls(compiled.text, location, compiled.names, compiled)
+
+    def evaluate(self, scope: Mapping[str, object]) -> object:
+        """The value, or `Unknown`. A scope maps names to plain values, `Captured` and functions."""
+        return _settled(self._compiled.run(scope))
+
+
+def truth(expression: Expression, scope: Mapping[str, object]) -> tuple[bool | None, str]:
+    """The verdict on a condition, and the reason in words when it is not true."""
+    value = scalar_of(expression.evaluate(scope))
+    if value is True:
+        return True, ""
+    if value is False:
+        because = expression._compiled.because(scope)
+        return False, f"`{expression.text}` is false{because and ': ' + because}"
+    reason = (
+        value.reason
+        if isinstance(value, Unknown)
+        else f"it is {describe(value)}, neither true nor false"
+    )
+    return None, f"`{expression.text}` is not provable: {reason}"
+
+
+def _settled(value: object) -> object:
+    """The value, or the first unknown thing in it."""
+    if isinstance(value, list | tuple):
+        for item in value:
+            if isinstance(item, Unknown):
+                return item
+            if isinstance(item, list | tuple) and isinstance(inner := _settled(item), Unknown):
+                return inner
+    return value

@@ -1,0 +1,479 @@
+"""Reads an expression by Python's own grammar, admits a closed kind, and makes closures of it."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NoReturn
+
+from surgeon.document import suggest
+from surgeon.errors import Location, RecipeError
+from surgeon.expressions import operators
+from surgeon.functions import DTYPES, FUNCTIONS
+from surgeon.functions.values import (
+    MAX_ITEMS,
+    Undecided,
+    Unknown,
+    decided,
+    describe,
+    is_captured,
+    items_of,
+    scalar_of,
+)
+
+Scope = Mapping[str, object]
+Run = Callable[[Scope], object]
+
+PROPERTIES = (*("shape", "rank", "dtype", "value", "consumers", "is_constant", "name", "views"),)
+"""What may be asked of a value: `x.shape`."""
+
+MAX_LENGTH = 4000
+MAX_NESTING = 60
+MAX_SECONDS = 5.0
+"""How long one comprehension may take; a recipe that needs longer wants a builder."""
+
+_ARITHMETIC: Mapping[type[ast.operator], str] = MappingProxyType(
+    {
+        ast.Add: "+",
+        ast.Sub: "-",
+        ast.Mult: "*",
+        ast.FloorDiv: "//",
+        ast.Mod: "%",
+        ast.Div: "/",
+        ast.Pow: "**",
+    }
+)
+_COMPARISONS: Mapping[type[ast.cmpop], str] = MappingProxyType(
+    {
+        ast.Eq: "==",
+        ast.NotEq: "!=",
+        ast.Lt: "<",
+        ast.LtE: "<=",
+        ast.Gt: ">",
+        ast.GtE: ">=",
+        ast.In: "in",
+        ast.NotIn: "not in",
+    }
+)
+_WORDS: Mapping[type[ast.AST], str] = MappingProxyType(
+    {
+        ast.Lambda: "a lambda",
+        ast.JoinedStr: "an f-string",
+        ast.NamedExpr: "an assignment",
+        ast.Dict: "a dictionary",
+        ast.Set: "a set",
+        ast.DictComp: "a dictionary",
+        ast.SetComp: "a set",
+        ast.Starred: "a `*`",
+        ast.Await: "an `await`",
+        ast.Yield: "a `yield`",
+        ast.YieldFrom: "a `yield`",
+        ast.Call: "a call of what is no function's name",
+    }
+)
+_MEND = "Use literals, names, arithmetic, comparisons and the listed functions, or a builder."
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """An expression as closures.
+
+    Attributes:
+        text: The expression, white space made plain.
+        names: The names it reads from the scope.
+        run: Computes it.
+        because: Says why it is false, in a scope where it is.
+    """
+
+    text: str
+    names: frozenset[str]
+    run: Run
+    because: Callable[[Scope], str]
+
+
+def compile_expression(text: str, location: Location, functions: frozenset[str]) -> Compiled:
+    """Read an expression; see `Expression.parse`."""
+    if len(text) > MAX_LENGTH:
+        raise RecipeError(
+            f"the expression is longer than {MAX_LENGTH} characters",
+            where=location,
+            mend="Split it by `let`, or write a builder.",
+        )
+    return _Compiler(text, location, functions).compile()
+
+
+def _without_comments(text: str) -> str:
+    """The text on one line, every character in its place, comments as spaces."""
+    parts = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|#[^\n]*")
+    blanked = parts.sub(lambda m: " " * len(m[0]) if m[0][0] == "#" else m[0], text)
+    return re.sub(r"[\n\r\t\f]", " ", blanked)
+
+
+class _Compiler:
+    def __init__(self, text: str, location: Location, functions: frozenset[str]) -> None:
+        self._text, self._location, self._functions = text, location, functions
+        flat = _without_comments(text)
+        self._source = flat.lstrip(" ")
+        self._offset = len(flat) - len(self._source)
+        self._bytes = self._source.encode("utf-8", "replace")
+        self._names: set[str] = set()
+        self._bound: list[str] = []  # the names of comprehensions around the node
+        self._depth = 0
+
+    def compile(self) -> Compiled:
+        tree = self._parse()
+        run = self._run_of(tree)
+        text = " ".join(self._source.split())
+        return Compiled(text, frozenset(self._names), run, self._because_of(tree, run))
+
+    def _parse(self) -> ast.expr:
+        if not self._source:
+            self._refuse(0, "the expression is empty", "Write one, or take the entry out.")
+        if "\\" in self._source:
+            self._refuse(self._source.index("\\"), "a backslash cannot be used here", _MEND)
+        try:
+            return ast.parse(self._source, mode="eval").body
+        except SyntaxError as error:
+            end = len(self._source.rstrip())
+            index = min(error.offset - 1, end) if error.offset else end
+            single = re.search(r"(?<![=!<>:])=(?!=)", self._source)
+            mend = "Compare with `==`." if single and "(" not in self._source else _MEND
+            self._refuse(index, f"it is no expression: {error.msg}", mend)
+        except (MemoryError, RecursionError):
+            self._refuse(0, "the expression is nested too deeply", "Split it by `let`.")
+        except ValueError as error:  # a NUL character
+            self._refuse(0, f"it is no expression: {error}", _MEND)
+
+    def _refuse(self, index: int, what: str, mend: str) -> NoReturn:
+        before = self._text[: index + self._offset]
+        line = before.count("\n") + 1
+        column = len(before) - (before.rfind("\n") + 1) + 1
+        raise RecipeError(what, where=self._location.shifted(line, column), mend=mend)
+
+    def _index(self, column: int) -> int:
+        return len(self._bytes[:column].decode("utf-8", "replace"))
+
+    def _refuse_node(self, node: ast.AST, what: str, mend: str = _MEND) -> NoReturn:
+        self._refuse(self._index(getattr(node, "col_offset", 0)), what, mend)
+
+    def _segment(self, node: ast.expr) -> str:
+        """The node's own text."""
+        part = self._bytes[node.col_offset : node.end_col_offset]
+        return " ".join(part.decode("utf-8", "replace").split())
+
+    def _run_of(self, node: ast.expr) -> Run:
+        method = getattr(self, f"_{type(node).__name__.lower()}", None)
+        if method is None:
+            word = _WORDS.get(type(node), f"`{self._segment(node)}`")
+            self._refuse_node(node, f"{word} cannot be used in an expression")
+        if self._depth >= MAX_NESTING:
+            self._refuse_node(node, "the expression is nested too deeply", "Split it by `let`.")
+        self._depth += 1
+        run: Run = method(node)
+        self._depth -= 1
+        return run
+
+    def _constant(self, node: ast.Constant) -> Run:
+        value = node.value
+        if not (value is None or isinstance(value, int | float | str)):
+            self._refuse_node(node, f"`{self._segment(node)}` cannot be used in an expression")
+        if isinstance(value, int) and abs(value) > 2**63:
+            self._refuse_node(node, "the integer does not fit 64 bits", "Write a smaller one.")
+        return lambda scope: value
+
+    def _name(self, node: ast.Name) -> Run:
+        name = node.id
+        if name not in self._bound and name not in DTYPES:
+            self._names.add(name)
+        default: object = name if name in DTYPES else Unknown(f"`{name}` is not bound")
+        return lambda scope: scope.get(name, default)
+
+    def _attribute(self, node: ast.Attribute) -> Run:
+        inner, name, subject = self._run_of(node.value), node.attr, self._segment(node.value)
+        if name not in PROPERTIES:
+            near = difflib.get_close_matches(name, PROPERTIES, n=1)
+            listed = ", ".join(f"`.{known}`" for known in PROPERTIES)
+            mend = f"Did you mean `.{near[0]}`?" if near else f"Known are {listed}."
+            self._refuse_node(node, f"unknown property `.{name}` of `{subject}`", mend)
+
+        def run(scope: Scope) -> object:
+            value = inner(scope)
+            if isinstance(value, Unknown):
+                return value
+            if value is None:
+                return Unknown(f"`{subject}` is missing")
+            if not is_captured(value):
+                return Unknown(f"{subject} is {describe(value)}, which has no `.{name}`")
+            found = value.attribute(name)  # type: ignore[attr-defined]
+            return Unknown(f"{subject}: {found.reason}") if isinstance(found, Unknown) else found
+
+        return run
+
+    def _list(self, node: ast.List | ast.Tuple) -> Run:
+        runs = [self._run_of(item) for item in node.elts]
+        return lambda scope: [run(scope) for run in runs]
+
+    _tuple = _list
+
+    def _subscript(self, node: ast.Subscript) -> Run:
+        value, subject = self._run_of(node.value), self._segment(node.value)
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        indices = [self._index_of(part) for part in parts]
+
+        def run(scope: Scope) -> object:
+            found = value(scope)
+            if isinstance(found, Unknown):
+                return found
+            if found is None:
+                return Unknown(f"`{subject}` is missing")
+            keys = [index(scope) for index in indices]
+            for key in keys:
+                if isinstance(key, Unknown):
+                    return key
+            item = operators.item_of(found, tuple(keys))
+            return Unknown(f"{subject}: {item.reason}") if isinstance(item, Unknown) else item
+
+        return run
+
+    def _index_of(self, node: ast.expr) -> Run:
+        if not isinstance(node, ast.Slice):
+            return self._run_of(node)
+        runs = [None if p is None else self._run_of(p) for p in (node.lower, node.upper, node.step)]
+        return lambda scope: operators.slice_of(*(run and run(scope) for run in runs))
+
+    def _unaryop(self, node: ast.UnaryOp) -> Run:
+        operand = self._run_of(node.operand)
+        if isinstance(node.op, ast.USub):
+            return lambda scope: operators.negative(operand(scope))
+        if not isinstance(node.op, ast.Not):
+            self._refuse_node(node, f"`{self._segment(node)}` cannot be used in an expression")
+        truth = self._truth_of(node.operand, operand)
+
+        def run(scope: Scope) -> object:
+            verdict = truth(scope)
+            return verdict if isinstance(verdict, Unknown) else not verdict
+
+        return run
+
+    def _truth_of(self, node: ast.expr, run: Run) -> Callable[[Scope], bool | Unknown]:
+        subject = self._segment(node)
+
+        def truth(scope: Scope) -> bool | Unknown:
+            value = scalar_of(run(scope))
+            if isinstance(value, bool | Unknown):
+                return value
+            return Unknown(f"{subject} is {describe(value)}, neither true nor false")
+
+        return truth
+
+    def _boolop(self, node: ast.BoolOp) -> Run:
+        truths = [self._truth_of(value, self._run_of(value)) for value in node.values]
+        decisive = isinstance(node.op, ast.Or)
+
+        def run(scope: Scope) -> object:
+            unknown = None
+            for truth in truths:
+                verdict = truth(scope)
+                if verdict is decisive:
+                    return decisive
+                if isinstance(verdict, Unknown):
+                    unknown = unknown or verdict
+            return unknown or (not decisive)
+
+        return run
+
+    def _binop(self, node: ast.BinOp) -> Run:
+        if type(node.op) not in _ARITHMETIC:
+            self._refuse_node(node, f"`{self._segment(node)}` cannot be used in an expression")
+        symbol = _ARITHMETIC[type(node.op)]
+        left, right = self._run_of(node.left), self._run_of(node.right)
+        text = self._segment(node)
+
+        def run(scope: Scope) -> object:
+            first, second = left(scope), right(scope)
+            if isinstance(first, Unknown):
+                return first
+            if isinstance(second, Unknown):
+                return second
+            result = operators.combine(symbol, first, second)
+            return Unknown(f"{text}: {result.reason}") if isinstance(result, Unknown) else result
+
+        return run
+
+    def _compare(self, node: ast.Compare) -> Run:
+        symbols = []
+        for op in node.ops:
+            if type(op) not in _COMPARISONS:
+                self._refuse_node(node, "`is` cannot be used in an expression", "Write `==`.")
+            symbols.append(_COMPARISONS[type(op)])
+        operands = [node.left, *node.comparators]
+        runs = [self._run_of(operand) for operand in operands]
+        texts = [self._segment(operand) for operand in operands]
+
+        def run(scope: Scope) -> object:
+            unknown = None
+            left = runs[0](scope)
+            for index, symbol in enumerate(symbols):
+                right = runs[index + 1](scope)
+                verdict = _compare(symbol, left, right)
+                if verdict is False:
+                    return False
+                if isinstance(verdict, Unknown):
+                    said = any(isinstance(v, Unknown) or is_captured(v) for v in (left, right))
+                    shown = "" if said else _shown(texts[index : index + 2], [left, right])
+                    unknown = unknown or (Unknown(shown) if shown else verdict)
+                left = right
+            return unknown or True
+
+        return run
+
+    def _ifexp(self, node: ast.IfExp) -> Run:
+        test = self._truth_of(node.test, self._run_of(node.test))
+        body, otherwise = self._run_of(node.body), self._run_of(node.orelse)
+
+        def run(scope: Scope) -> object:
+            verdict = test(scope)
+            if isinstance(verdict, Unknown):
+                return verdict
+            return body(scope) if verdict else otherwise(scope)
+
+        return run
+
+    def _listcomp(self, node: ast.ListComp | ast.GeneratorExp) -> Run:
+        first = node.generators[0]
+        if len(node.generators) > 1 or self._bound:
+            mend = "Use one `for`; a builder can do more."
+            self._refuse_node(node, "a comprehension within a comprehension", mend)
+        if not isinstance(first.target, ast.Name) or first.is_async:
+            mend = "Write `[... for item in items]`."
+            self._refuse_node(first.target, "a comprehension needs one name", mend)
+        name, source = first.target.id, self._run_of(first.iter)
+        self._bound.append(name)
+        tests = [self._truth_of(test, self._run_of(test)) for test in first.ifs]
+        element = self._run_of(node.elt)
+        self._bound.pop()
+        return lambda scope: _comprehend(scope, name, source, tests, element)
+
+    _generatorexp = _listcomp
+
+    def _call(self, node: ast.Call) -> Run:
+        if not isinstance(node.func, ast.Name):
+            self._refuse_node(node.func, f"{_WORDS[ast.Call]} cannot be used in an expression")
+        name = node.func.id
+        own = name in self._functions
+        if not own and name not in FUNCTIONS:
+            mend = suggest(name, {*FUNCTIONS, *self._functions})
+            self._refuse_node(node, f"unknown function `{name}`", mend)
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                self._refuse_node(keyword.value, "`**` cannot be used in an expression")
+        names = [keyword.arg or "" for keyword in node.keywords]
+        args = [self._run_of(arg) for arg in node.args]
+        kwargs = [self._run_of(keyword.value) for keyword in node.keywords]
+        if not own:
+            self._check_arity(node, name, len(args), names)
+
+        def run(scope: Scope) -> object:
+            function = FUNCTIONS.get(name)
+            if own:
+                given = scope.get(name)
+                function = decided(name, given) if callable(given) else None
+            if function is None:
+                return Unknown(f"no function `{name}` is given")
+            values = {key: value(scope) for key, value in zip(names, kwargs, strict=True)}
+            return function(*(arg(scope) for arg in args), **values)
+
+        return run
+
+    def _check_arity(self, node: ast.Call, name: str, count: int, names: list[str]) -> None:
+        signature = inspect.signature(FUNCTIONS[name])
+        try:
+            signature.bind(*[None] * count, **dict.fromkeys(names))
+        except TypeError as error:
+            listed = ", ".join(signature.parameters)
+            what = f"`{name}` cannot be called so: {error}"
+            self._refuse_node(node, what, f"Write `{name}({listed})`.")
+
+    def _because_of(self, node: ast.expr, run: Run) -> Callable[[Scope], str]:
+        """Says why the node is false: by the values of what it compares."""
+        if isinstance(node, ast.BoolOp):
+            parts = [(r, self._because_of(v, r)) for v in node.values for r in [self._run_of(v)]]
+            together = isinstance(node.op, ast.And)
+
+            def of_parts(scope: Scope) -> str:
+                false = [why(scope) for run, why in parts if scalar_of(run(scope)) is False]
+                return " and ".join(dict.fromkeys(filter(None, false[:1] if together else false)))
+
+            return of_parts
+        if isinstance(node, ast.UnaryOp):
+            operand = node.operand
+            shown = [operand.left, *operand.comparators] if isinstance(operand, ast.Compare) else []
+        elif isinstance(node, ast.Compare):
+            shown = [node.left, *node.comparators]
+        elif isinstance(node, ast.Call):
+            shown = list(node.args)
+        else:
+            shown = []
+        texts, runs = [self._segment(part) for part in shown], [self._run_of(p) for p in shown]
+        return lambda scope: _shown(texts, [run(scope) for run in runs])
+
+
+def _compare(symbol: str, left: object, right: object) -> bool | Unknown:
+    if symbol in ("==", "!="):
+        verdict = operators.equals(left, right)
+    elif symbol in ("in", "not in"):
+        verdict = operators.contains(left, right)
+    else:
+        return operators.ordered(symbol, left, right)
+    negated = symbol in ("!=", "not in")
+    return verdict if isinstance(verdict, Unknown) or not negated else not verdict
+
+
+def _shown(texts: list[str], values: list[object]) -> str:
+    """`x.rank is 3 and y.rank is 4`, of those whose text does not say it already."""
+    parts = []
+    for text, value in zip(texts, values, strict=True):
+        said = describe(value)
+        if text.replace(" ", "").replace('"', "'") != said.replace(" ", ""):
+            parts.append(value.reason if isinstance(value, Unknown) else f"{text} is {said}")
+    return " and ".join(dict.fromkeys(parts))
+
+
+def _comprehend(
+    scope: Scope,
+    name: str,
+    source: Run,
+    tests: list[Callable[[Scope], bool | Unknown]],
+    element: Run,
+) -> object:
+    found = source(scope)
+    if isinstance(found, Unknown):
+        return found
+    try:
+        items = items_of(found)
+    except Undecided as reason:
+        return Unknown(str(reason))
+    inner, result, weight = dict(scope), [], 0
+    end = time.monotonic() + MAX_SECONDS
+    for item in items:
+        inner[name] = item
+        verdicts = [test(inner) for test in tests]
+        if any(verdict is False for verdict in verdicts):
+            continue
+        for verdict in verdicts:
+            if isinstance(verdict, Unknown):
+                return verdict
+        value = element(inner)
+        result.append(value)
+        weight += getattr(value, "size", 0) or (len(value) if isinstance(value, list) else 1)
+        if weight > 10 * MAX_ITEMS:
+            return Unknown("the comprehension is too large")
+        if time.monotonic() > end:
+            return Unknown("the comprehension takes too long")
+    return result
