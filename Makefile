@@ -58,22 +58,22 @@ samples: torch
 	$(BIN)/python samples/flatten_pool/make.py
 
 .venv/made:
-	$(PYTHON) -c "$(SUITED)"
+	@$(PYTHON) -c "$(SUITED)"
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install -q --upgrade "pip>=25.1"
-	$(BIN)/python -c "$(STAMP)" $@
+	@$(BIN)/python -c "$(STAMP)" $@
 
 .venv/installed: .venv/made pyproject.toml
 	$(BIN)/python -m pip install -q -e .
-	$(BIN)/python -c "$(STAMP)" $@
+	@$(BIN)/python -c "$(STAMP)" $@
 
 .venv/installed-dev: .venv/installed
 	$(BIN)/python -m pip install -q -e . --group dev
-	$(BIN)/python -c "$(STAMP)" $@
+	@$(BIN)/python -c "$(STAMP)" $@
 
 .venv-oldest/installed: pyproject.toml tests/oldest.txt
-	$(PYTHON) -c "$(SUITED)"
+	@$(PYTHON) -c "$(SUITED)"
 	$(PYTHON) -m venv .venv-oldest
 	$(OLDEST)/python -m pip install -q --upgrade "pip>=25.1"
 	$(OLDEST)/python -m pip install -q -e . --group dev -c tests/oldest.txt
-	$(OLDEST)/python -c "$(STAMP)" $@
+	@$(OLDEST)/python -c "$(STAMP)" $@
