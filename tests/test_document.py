@@ -4,7 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from surgeon.document import MAX_BYTES, MAX_DEPTH, Value, parse, read, suggest
@@ -162,7 +162,6 @@ def test_suggestions() -> None:
 YAML_CHARACTERS = st.text(st.sampled_from(list("ab: \n-[]{}'\"|>&*!%#,?\\\t0.~\x00é\ud800")))
 
 
-@settings(deadline=None)
 @given(YAML_CHARACTERS | st.text())
 def test_any_text_is_a_value_or_a_recipe_error(text: str) -> None:
     with suppress(RecipeError):

@@ -342,7 +342,7 @@ def test_what_is_written_needs_its_required_attributes() -> None:
 NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,3}", fullmatch=True)
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=5)
 INTEGERS, FLOATS = st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=True)
-TENSORS = st.lists(st.floats(width=32), max_size=3).map(
+TENSORS = st.lists(st.floats(width=32, allow_nan=False) | st.just(np.nan), max_size=3).map(
     lambda x: np.array(x, np.float32)
 ) | st.lists(st.booleans(), min_size=2, max_size=2).map(lambda x: np.array(x).reshape(1, 2, 1))
 VALUES = st.one_of(

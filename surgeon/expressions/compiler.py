@@ -7,6 +7,7 @@ import difflib
 import inspect
 import re
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -138,7 +139,8 @@ class _Compiler:
         if "\\" in self._source:
             self._refuse(self._source.index("\\"), "a backslash cannot be used here", _MEND)
         try:
-            return ast.parse(self._source, mode="eval").body
+            with warnings.catch_warnings(action="ignore"):  # `1if x` is odd and no more
+                return ast.parse(self._source, mode="eval").body
         except SyntaxError as error:
             end = len(self._source.rstrip())
             index = min(error.offset - 1, end) if error.offset else end
