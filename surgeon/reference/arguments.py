@@ -1,0 +1,122 @@
+"""How exporters spell ATen nodes: operator, overload and arguments out of any of the spellings.
+
+Met in files: `org.pytorch.aten::ATen` with `operator` and maybe `overload_name`, all arguments
+positional; the operator's own name as op_type in that domain, no attributes; `ATen` in the default
+domain with some arguments as attributes; and the `prim` nodes that make and open lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import AttributeProto
+
+from surgeon.reference.schema import Mismatch, bind, parse_schema
+
+ATEN_DOMAINS = frozenset({"org.pytorch.aten", "aten"})
+PRIM_DOMAINS = frozenset({"org.pytorch.prim", "prim"})
+_NOT_ARGUMENTS = frozenset({"operator", "overload_name"})
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What an ATen node asks for.
+
+    Attributes:
+        operator: PyTorch's name, without namespace.
+        overload: As the file says, most often empty.
+        attributes: The arguments it gives by name.
+    """
+
+    operator: str
+    overload: str
+    attributes: Mapping[str, Any]
+
+
+def is_foreign(node: onnx.NodeProto) -> bool:
+    """Whether this node is PyTorch's own: an ATen or prim node in any spelling."""
+    if node.domain in ATEN_DOMAINS or node.domain in PRIM_DOMAINS:
+        return True
+    return node.op_type == "ATen" and node.domain in ("", "ai.onnx", "com.microsoft")
+
+
+def is_prim(node: onnx.NodeProto) -> bool:
+    """Whether this is one of TorchScript's own operators on lists and constants."""
+    return node.domain in PRIM_DOMAINS
+
+
+def decode(node: onnx.NodeProto) -> Call:
+    """The operator a foreign node stands for, and the arguments it gives by name."""
+    attributes = {a.name: attribute_value(a) for a in node.attribute}
+    if node.op_type == "ATen":
+        operator = str(attributes.get("operator", ""))
+        overload = str(attributes.get("overload_name", ""))
+    else:
+        operator, overload = node.op_type, ""
+    operator = operator.rpartition("::")[2]
+    if "." in operator:
+        operator, _, overload = operator.partition(".")
+    if operator.startswith("__") and operator.endswith("_") and not operator.endswith("__"):
+        operator += "_"  # exporters cut one underscore off `__and__`
+    arguments = {k: v for k, v in attributes.items() if k not in _NOT_ARGUMENTS}
+    return Call(operator, overload, arguments)
+
+
+def attribute_value(attribute: AttributeProto) -> Any:
+    """An attribute's value; the non-standard kinds of exporters included."""
+    value = onnx.helper.get_attribute_value(attribute)
+    if attribute.type == AttributeProto.STRING:
+        return value.decode(errors="replace")
+    if attribute.type == AttributeProto.STRINGS:
+        return [item.decode(errors="replace") for item in value]
+    if attribute.type == AttributeProto.TENSOR:
+        return onnx.numpy_helper.to_array(value)
+    if attribute.type == AttributeProto.TENSORS:
+        return [onnx.numpy_helper.to_array(item) for item in value]
+    if attribute.type in (AttributeProto.INTS, AttributeProto.FLOATS):
+        return list(value)
+    return value
+
+
+def constant_value(node: onnx.NodeProto) -> Any:
+    """What a Constant node holds: an array; a text or a list of arrays in PyTorch's own files."""
+    for attribute in node.attribute:
+        value = attribute_value(attribute)
+        if attribute.name == "value":
+            return value
+        if attribute.name in ("value_int", "value_ints"):
+            return np.asarray(value, np.int64)
+        if attribute.name in ("value_float", "value_floats"):
+            return np.asarray(value, np.float32)
+        if attribute.name in ("value_string", "value_strings"):
+            return np.asarray(value, object)
+    return None
+
+
+def fit(schemas: Sequence[str], call: Call, values: Sequence[Any]) -> tuple[int, dict[str, Any]]:
+    """The first schema the arguments fit, by its place, and every parameter's value by name.
+
+    Args:
+        schemas: In PyTorch's own notation, older signatures first.
+        call: The node's operator.
+        values: What the node's inputs hold; None for an empty name.
+
+    Raises:
+        Mismatch: No schema fits; the text gives each one's reason.
+    """
+    reasons = []
+    order = range(len(schemas))
+    named = [
+        i for i in order if call.overload and parse_schema(schemas[i]).overload == call.overload
+    ]
+    for index in named or order:
+        schema = parse_schema(schemas[index])
+        try:
+            return index, bind(schema, values, call.attributes)
+        except Mismatch as error:
+            reasons.append(f"{schemas[index].partition(' ->')[0]}: {error}")
+    raise Mismatch("; ".join(reasons))

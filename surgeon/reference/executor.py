@@ -1,0 +1,246 @@
+"""Runs a model that no runtime takes: stretches in onnxruntime, foreign nodes by the witness."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes  # noqa: F401 - teaches numpy bfloat16 and the float8 kinds
+import numpy as np
+import onnx
+
+from surgeon.errors import ModelError
+from surgeon.reference import control
+from surgeon.reference.errors import NoWitness
+from surgeon.reference.plan import CONTROL, Constants, Step, captures, make_plan, operator_sets
+from surgeon.reference.witness import NumpyWitness, Witness, execute
+from surgeon.runtime import Feeds, NotRunnable, RunFailed, Runner, Session
+
+OpenSession = Callable[..., Runner]
+
+
+class Reference:
+    """A model with ATen nodes, executed.
+
+    Args:
+        model: A model, or the path of one.
+        folder: Where the external data of a `ModelProto` lie.
+        witness: Executes the foreign nodes; numpy by default.
+        open_session: Opens what runs a standard stretch; called as `Session` is.
+    """
+
+    def __init__(
+        self,
+        model: onnx.ModelProto | Path,
+        folder: Path | None = None,
+        *,
+        witness: Witness | None = None,
+        open_session: OpenSession = Session,
+    ) -> None:
+        if isinstance(model, Path):
+            folder = folder or model.parent
+            model = onnx.load(model, load_external_data=False)
+        if model.functions:
+            from onnx import inliner
+
+            model = inliner.inline_local_functions(model)
+        self._model = model
+        self._folder = folder
+        self._witness: Witness = witness or NumpyWitness()
+        self._open = open_session
+        self._programs: dict[tuple[frozenset[str], tuple[str, ...]], Program] = {}
+
+    def run(self, feeds: Feeds, outputs: Sequence[str] | None = None) -> dict[str, Any]:
+        """The named values; all graph outputs by default. Any value in the graph may be named.
+
+        Raises:
+            Undefined: A foreign node is not defined on what it is given.
+            NoWitness: Nothing here executes a foreign node.
+            RunFailed: An input is missing or does not fit, or a standard operator fails.
+        """
+        graph = self._model.graph
+        initializers = {t.name for t in graph.initializer}
+        names = tuple(v.name for v in graph.output) if outputs is None else tuple(outputs)
+        overridden = frozenset(feeds.keys() & initializers)
+        for value in graph.input:
+            if value.name not in initializers or value.name in feeds:
+                _check_feed(value, feeds)
+        key = (overridden, names)
+        if key not in self._programs:
+            constants = Constants(graph, self._folder, overridden=overridden)
+            fed = {v.name for v in graph.input}
+            self._programs[key] = Program(
+                graph, self._session, self._witness, constants, fed, names
+            )
+        return self._programs[key].run(feeds)
+
+    def _session(self, model: onnx.ModelProto) -> Runner:
+        model.ir_version = max(4, self._model.ir_version)  # below 4, initializers must be inputs
+        for domain, version in operator_sets(self._model).items():
+            model.opset_import.add(domain=domain, version=version)
+        try:
+            return self._open(model, folder=self._folder)
+        except NotRunnable as error:
+            if error.operators:
+                raise NoWitness(error.operators[0], where=error.where, why=error.text) from None  # type: ignore[arg-type]
+            raise
+
+
+class Program:
+    """A graph made ready to run: its plan, and the sessions of its stretches.
+
+    Args:
+        graph: Main graph or body.
+        open_session: Opens a session on a stretch.
+        witness: Executes the foreign nodes.
+        constants: What needs no computing.
+        available: Names that are fed, or captured from around the graph.
+        requested: Names to compute.
+    """
+
+    def __init__(
+        self,
+        graph: onnx.GraphProto,
+        open_session: Callable[[onnx.ModelProto], Runner],
+        witness: Witness,
+        constants: Constants,
+        available: Collection[str],
+        requested: Sequence[str],
+    ) -> None:
+        self._graph, self._open, self._witness = graph, open_session, witness
+        self._constants = constants
+        self._available = frozenset(available)
+        self._requested = tuple(requested)
+        self._steps = make_plan(graph, constants, available, requested)
+        self._sessions: dict[tuple[Any, ...], Runner] = {}
+        self._bodies: dict[int, Program] = {}
+
+    def run(
+        self, feeds: Mapping[str, Any], around: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """The requested values by name.
+
+        Args:
+            feeds: The graph's inputs.
+            around: Values of the surrounding graph, for a body.
+        """
+        values = {**(around or {}), **feeds}
+        for index, step in enumerate(self._steps):
+            if step.standard:
+                values.update(self._run_stretch(index, step, values))
+            else:
+                node = step.nodes[0]
+                if node.op_type in CONTROL and node.domain in ("", "ai.onnx"):
+                    results = control.run(node, values, self._look_up, self._body)
+                else:
+                    operands = [self._look_up(name, values) for name in node.input]
+                    results = execute(node, operands, self._witness)
+                values.update(
+                    (name, value)
+                    for name, value in zip(node.output, results, strict=False)
+                    if name in step.outputs
+                )
+            for name in step.dead:
+                values.pop(name, None)
+        return {name: self._look_up(name, values) for name in self._requested}
+
+    def _look_up(self, name: str, values: Mapping[str, Any]) -> Any:
+        if not name:
+            return None
+        if name in values:
+            return values[name]
+        if name in self._constants:
+            return self._constants.value(name)
+        raise ModelError(
+            f"no value is called `{name}`",
+            where=f"graph `{self._graph.name}`",
+            mend="Name a value of this graph.",
+        )
+
+    def _body(self, graph: onnx.GraphProto) -> Program:
+        if id(graph) not in self._bodies:
+            constants = Constants(graph, None, self._constants)
+            available = {v.name for v in graph.input} | set(captures(graph))
+            names = [v.name for v in graph.output]
+            self._bodies[id(graph)] = Program(
+                graph, self._open, self._witness, constants, available, names
+            )
+        return self._bodies[id(graph)]
+
+    def _run_stretch(self, index: int, step: Step, values: Mapping[str, Any]) -> dict[str, Any]:
+        feeds = {name: self._look_up(name, values) for name in step.inputs}
+        key = (index, *(_kind(value) for value in feeds.values()))
+        if key not in self._sessions:
+            self._sessions[key] = self._open(self._stretch(step, feeds))
+        return self._sessions[key].run(feeds, step.outputs)
+
+    def _stretch(self, step: Step, feeds: Mapping[str, Any]) -> onnx.ModelProto:
+        model = onnx.ModelProto()
+        graph = model.graph
+        graph.name = self._graph.name or "graph"
+        graph.node.extend(step.nodes)
+        for name in step.constants:
+            if not self._constants.embed(name, graph):
+                raise NoWitness(
+                    step.nodes[0].op_type,
+                    where=f"graph `{self._graph.name}`",
+                    why=f"`{name}` is a constant of no standard kind",
+                )
+        for name, value in feeds.items():
+            graph.input.append(_typed(name, value))
+        for name in step.outputs:  # onnxruntime infers the types
+            graph.output.add(name=name)
+        return model
+
+
+def _kind(value: Any) -> tuple[Any, ...]:
+    """What a session must be made for: dtype and rank."""
+    if isinstance(value, list):
+        return ("list", value[0].dtype if value else None)
+    array = np.asarray(value)
+    return (array.dtype, array.ndim)
+
+
+def _typed(name: str, value: Any) -> onnx.ValueInfoProto:
+    """An input of a stretch, with the dtype and rank of the array at hand."""
+    info = onnx.ValueInfoProto(name=name)
+    if isinstance(value, list):
+        dtype = value[0].dtype if value else np.dtype(np.float32)
+        info.type.sequence_type.elem_type.tensor_type.elem_type = _element(dtype)
+        return info
+    array = np.asarray(value)
+    tensor = info.type.tensor_type
+    tensor.elem_type = _element(array.dtype)
+    tensor.shape.SetInParent()  # rank 0 is a rank
+    for _ in range(array.ndim):
+        tensor.shape.dim.add()
+    return info
+
+
+def _element(dtype: np.dtype[Any]) -> int:
+    if dtype.kind in "OUS":
+        return int(onnx.TensorProto.STRING)
+    return int(onnx.helper.np_dtype_to_tensor_dtype(dtype))
+
+
+def _check_feed(value: onnx.ValueInfoProto, feeds: Feeds) -> None:
+    """What onnxruntime checks of an input, checked here too: the witness is no laxer."""
+    where = f"input `{value.name}`"
+    if value.name not in feeds:
+        raise RunFailed(where=where, text=f"`{value.name}` is not given")
+    array = feeds[value.name]
+    if not value.type.HasField("tensor_type") or not isinstance(array, np.ndarray):
+        return
+    tensor = value.type.tensor_type
+    if tensor.elem_type and tensor.elem_type != _element(array.dtype):
+        raise RunFailed(where=where, text=f"`{value.name}` is given as {array.dtype.name}")
+    if not tensor.HasField("shape"):
+        return
+    declared = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
+    fits = len(declared) == array.ndim and all(
+        want in (None, has) for want, has in zip(declared, array.shape, strict=True)
+    )
+    if not fits:
+        text = f"`{value.name}` has shape {list(array.shape)}, declared is {declared}"
+        raise RunFailed(where=where, text=text)

@@ -1,0 +1,30 @@
+"""The witness's operators: PyTorch's schemas, each with the numpy function that means the same.
+
+To add one: write the function in the module of its family, with its parameters named as in the
+schema, and add a row to that module's TABLE. Every row whose schema has the operator's name is
+tried in order, so an older signature stands above the newer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from surgeon.reference.operators import convolution, normalisation, pooling, shapes
+from surgeon.reference.operators.precision import Row
+from surgeon.reference.schema import parse_schema
+
+_TABLES = (convolution.TABLE, normalisation.TABLE, pooling.TABLE, shapes.TABLE)
+
+
+def _by_name() -> Mapping[str, tuple[Row, ...]]:
+    found: dict[str, tuple[Row, ...]] = {}
+    for table in _TABLES:
+        for row in table:
+            name = parse_schema(row[0]).name
+            found[name] = (*found.get(name, ()), row)
+    return found
+
+
+OPERATORS = _by_name()
+
+__all__ = ["OPERATORS"]
