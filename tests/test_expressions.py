@@ -255,7 +255,22 @@ def test_a_value_may_have_a_functions_name() -> None:
 
 def test_names_are_those_read_from_the_scope() -> None:
     text = "x.dtype == float32 and all(d > low for d in x.shape) and len(y.shape) == 2"
-    assert Expression.parse(text, HERE).names == {"x", "low", "y"}
+    expression = Expression.parse(text, HERE)
+    assert expression.names == {"x", "low", "y"}
+    assert expression.place("low") == HERE.shifted(1, text.index("low") + 1)
+
+
+class Lazy(dict[str, object]):
+    """A scope that computes a name when it is first asked for it."""
+
+    def __missing__(self, name: str) -> object:
+        return {"late": 3}[name]
+
+
+def test_a_scope_may_be_lazy() -> None:
+    for text in ("late == 3", "[d + late for d in k.value] == [4, 5, 6]"):
+        assert truth(Expression.parse(text, HERE), Lazy(SCOPE)) == (True, "")
+    assert Expression.parse("later", HERE).evaluate(Lazy()) == Unknown("`later` is not bound")
 
 
 def test_text_over_several_lines_keeps_its_places() -> None:

@@ -46,7 +46,11 @@ class Expression:
             RecipeError: It is no expression of the closed kind; names the place in the file.
         """
         compiled = compile_expression(text, location, frozenset(functions))
-        return cls(compiled.text, location, compiled.names, compiled)
+        return cls(compiled.text, location, frozenset(compiled.places), compiled)
+
+    def place(self, name: str) -> Location:
+        """Where a name of `names` stands first."""
+        return self._compiled.places.get(name, self.location)
 
     def evaluate(self, scope: Mapping[str, object]) -> object:
         """The value, or `Unknown`. A scope maps names to plain values, `Captured` and functions."""

@@ -87,13 +87,13 @@ class Compiled:
 
     Attributes:
         text: The expression, white space made plain.
-        names: The names it reads from the scope.
+        places: The names it reads from the scope, and where each stands first.
         run: Computes it.
         because: Says why it is false, in a scope where it is.
     """
 
     text: str
-    names: frozenset[str]
+    places: Mapping[str, Location]
     run: Run
     because: Callable[[Scope], str]
 
@@ -123,7 +123,7 @@ class _Compiler:
         self._source = flat.lstrip(" ")
         self._offset = len(flat) - len(self._source)
         self._bytes = self._source.encode("utf-8", "replace")
-        self._names: set[str] = set()
+        self._places: dict[str, Location] = {}  # of the names read from the scope
         self._bound: list[str] = []  # the names of comprehensions around the node
         self._depth = 0
 
@@ -131,7 +131,8 @@ class _Compiler:
         tree = self._parse()
         run = self._run_of(tree)
         text = " ".join(self._source.split())
-        return Compiled(text, frozenset(self._names), run, self._because_of(tree, run))
+        because = self._because_of(tree, run)
+        return Compiled(text, MappingProxyType(self._places), run, because)
 
     def _parse(self) -> ast.expr:
         if not self._source:
@@ -153,10 +154,12 @@ class _Compiler:
             self._refuse(0, f"it is no expression: {error}", _MEND)
 
     def _refuse(self, index: int, what: str, mend: str) -> NoReturn:
+        raise RecipeError(what, where=self._place(index), mend=mend)
+
+    def _place(self, index: int) -> Location:
         before = self._text[: index + self._offset]
         line = before.count("\n") + 1
-        column = len(before) - (before.rfind("\n") + 1) + 1
-        raise RecipeError(what, where=self._location.shifted(line, column), mend=mend)
+        return self._location.shifted(line, len(before) - (before.rfind("\n") + 1) + 1)
 
     def _index(self, column: int) -> int:
         return len(self._bytes[:column].decode("utf-8", "replace"))
@@ -192,9 +195,16 @@ class _Compiler:
     def _name(self, node: ast.Name) -> Run:
         name = node.id
         if name not in self._bound and name not in DTYPES:
-            self._names.add(name)
+            self._places.setdefault(name, self._place(self._index(node.col_offset)))
         default: object = name if name in DTYPES else Unknown(f"`{name}` is not bound")
-        return lambda scope: scope.get(name, default)
+
+        def run(scope: Scope) -> object:
+            try:
+                return scope[name]
+            except KeyError:
+                return default
+
+        return run
 
     def _attribute(self, node: ast.Attribute) -> Run:
         inner, name, subject = self._run_of(node.value), node.attr, self._segment(node.value)
@@ -384,7 +394,7 @@ class _Compiler:
         def run(scope: Scope) -> object:
             function = FUNCTIONS.get(name)
             if own:
-                given = scope.get(name)
+                given = scope[name] if name in scope else None
                 function = decided(name, given) if callable(given) else None
             if function is None:
                 return Unknown(f"no function `{name}` is given")
@@ -447,6 +457,20 @@ def _shown(texts: list[str], values: list[object]) -> str:
     return " and ".join(dict.fromkeys(parts))
 
 
+class _Within(dict[str, object]):
+    """The scope of a comprehension: its own name, and the scope around it."""
+
+    def __init__(self, around: Scope) -> None:
+        super().__init__()
+        self._around = around
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in self._around
+
+    def __missing__(self, name: str) -> object:
+        return self._around[name]
+
+
 def _comprehend(
     scope: Scope,
     name: str,
@@ -461,7 +485,7 @@ def _comprehend(
         items = items_of(found)
     except Undecided as reason:
         return Unknown(str(reason))
-    inner, result, weight = dict(scope), [], 0
+    inner, result, weight = _Within(scope), [], 0
     end = time.monotonic() + MAX_SECONDS
     for item in items:
         inner[name] = item
