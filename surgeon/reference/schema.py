@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -136,33 +136,51 @@ def bind(schema: Schema, values: Sequence[Any], attributes: Mapping[str, Any]) -
     if unknown := attributes.keys() - names:
         raise Mismatch(f"it has no parameter `{min(unknown)}`")
     left = [p for p in schema.parameters if p.name not in attributes]
-    given = dict(attributes)
-    given.update(_pair(left, list(values)))
+    reason = Mismatch("it takes no arguments")
+    for pairs in _pairings(left, list(values)):
+        try:
+            return _bind(schema, {**attributes, **pairs})
+        except Mismatch as error:
+            reason = error
+    raise reason
+
+
+def _bind(schema: Schema, given: Mapping[str, Any]) -> dict[str, Any]:
     bound: dict[str, Any] = {}
     for parameter in schema.parameters:
-        if parameter.name not in given:
-            if parameter.default is ... and not parameter.optional:
-                raise Mismatch(f"`{parameter.name}` is not given")
-            bound[parameter.name] = None if parameter.default is ... else parameter.default
-            if parameter.is_list and isinstance(bound[parameter.name], int):
-                bound[parameter.name] = [bound[parameter.name]] * max(1, parameter.count)
-        else:
+        if parameter.name in given:
             bound[parameter.name] = _convert(parameter, given[parameter.name])
+            continue
+        if parameter.default is ... and not parameter.optional:
+            raise Mismatch(f"`{parameter.name}` is not given")
+        default = None if parameter.default is ... else parameter.default
+        if parameter.is_list and isinstance(default, int):
+            default = [default] * max(1, parameter.count)
+        bound[parameter.name] = default
     return bound
 
 
-def _pair(parameters: Sequence[Parameter], values: list[Any]) -> dict[str, Any]:
-    """Values to parameters by position; a list of tensors may stand flattened (up to torch 1.8)."""
+def _pairings(parameters: Sequence[Parameter], values: list[Any]) -> Iterator[dict[str, Any]]:
+    """Values to parameters by position, in the ways that may be meant.
+
+    Up to torch 1.8 a list of tensors may stand flattened among the inputs. How many of the values
+    after it belong to it depends on how many parameters the operator had in that release.
+    """
+    names = [parameter.name for parameter in parameters]
     lists = [i for i, p in enumerate(parameters) if p.is_list and p.type == "Tensor"]
-    if len(lists) == 1 and len(values) > lists[0]:
-        at = lists[0]
-        after = len(parameters) - at - 1
-        if not isinstance(values[at], list) and len(values) - after > at:
-            end = len(values) - after
-            values = [*values[:at], values[at:end], *values[end:]]
-    if len(values) > len(parameters):
-        raise Mismatch(f"{len(values)} arguments are given, it takes {len(parameters)}")
-    return {p.name: value for p, value in zip(parameters, values, strict=False)}
+    at = lists[0] if len(lists) == 1 else len(values)
+    if at >= len(values) or isinstance(values[at], list):
+        if len(values) > len(names):
+            raise Mismatch(f"{len(values)} arguments are given, it takes {len(names)}")
+        yield dict(zip(names, values, strict=False))
+        return
+    later = parameters[at + 1 :]
+    needed = sum(p.default is ... and not p.optional for p in later)
+    for after in range(len(later), needed - 1, -1):
+        end = len(values) - after
+        if end > at:
+            packed = [*values[:at], values[at:end], *values[end:]]
+            yield dict(zip(names, packed, strict=False))
 
 
 def _convert(parameter: Parameter, value: Any) -> Any:
