@@ -1,0 +1,154 @@
+"""Chains of additions and multiplications with constants, as one multiplication and one addition."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon.facts.fact import Array
+from surgeon.match import VIEWS, Match, attribute_of
+from surgeon.rewrite import Draft, Refused
+
+_STEPS = frozenset({"Add", "Sub", "Mul", "Div"})
+_FLOATS = "f"
+
+
+def affine_chain(draft: Draft, match: Match) -> gs.Tensor:
+    """y = ((x * a + b) * c + d) ... with constants as x * A + B.
+
+    Views inside the chain are kept where they stand, in front; the constants before a view must be
+    single numbers, which no view moves. Every step but the last is read by the chain alone.
+    """
+    facts = draft.facts
+    steps, views, tensor = _walk(draft, match.root)
+    if len(steps) < 2:
+        raise Refused("it is one step")
+    dtype = steps[0][1].dtype
+    factor: Array = np.ones((), np.float64)
+    offset: Array = np.zeros((), np.float64)
+    scaled = moved = False
+    for node, constant, constant_first in reversed(steps):
+        value = constant.astype(np.float64)
+        if node.op == "Mul":
+            factor, offset, scaled = factor * value, offset * value, True
+        elif node.op == "Div":
+            factor, offset, scaled = factor / value, offset / value, True
+        elif node.op == "Add":
+            offset, moved = offset + value, True
+        else:
+            sign = -1.0 if constant_first else 1.0
+            factor, offset = factor * sign, offset * sign - value * sign
+            moved, scaled = True, scaled or constant_first
+    if scaled + moved >= len(steps):
+        raise Refused("it has the fewest steps already")
+    if not (np.isfinite(factor).all() and np.isfinite(offset).all()):
+        raise Refused("its constants are not finite")
+    shape = facts.of(match.root.outputs[0]).shape
+    start = facts.of(tensor).shape
+    if shape is None or start is None:
+        raise Refused("its shape is not known")
+    y: gs.Tensor = tensor
+    for node in reversed(views):
+        y = draft.op(node.op, y, *node.inputs[1:], **node.attrs)
+    if scaled:
+        y = draft.op("Mul", y, draft.constant(factor.astype(dtype), "factor"))
+    if moved:
+        y = draft.op("Add", y, draft.constant(offset.astype(dtype), "offset"))
+    return y
+
+
+def _walk(
+    draft: Draft, root: gs.Node
+) -> tuple[list[tuple[gs.Node, Array, bool]], list[gs.Node], gs.Tensor]:
+    """The steps (last first) with their constants, the views between them, and what they start on."""
+    facts, surgery = draft.facts, draft.surgery
+    steps: list[tuple[gs.Node, Array, bool]] = []
+    views: list[gs.Node] = []
+    pending: list[gs.Node] = []
+    node = root
+    while True:
+        found = _step(draft, node)
+        if found is None:
+            break
+        constant, first, data = found
+        if pending and constant.size != 1:
+            break
+        steps.append((node, constant, first))
+        views.extend(pending)
+        tensor, pending = data, []
+        before: gs.Node | None = node
+        while True:
+            before = tensor.inputs[0] if tensor.inputs else None
+            if before is None or len(tensor.outputs) != 1 or surgery.is_output(tensor):
+                return steps, views, data
+            if before.op not in VIEWS - {"Cast"}:
+                break
+            pending.append(before)
+            tensor = before.inputs[0]
+        if views or pending:
+            shapes = [facts.of(n.inputs[0]).shape for n in (*views, *pending)]
+            if any(s is None for s in shapes):
+                return steps, views, data
+        if before.op not in _STEPS:
+            return steps, views, data
+        node = before
+    return (
+        steps,
+        views,
+        steps[-1][0].inputs[_data_index(draft, steps[-1][0])] if steps else root.inputs[0],
+    )
+
+
+def _data_index(draft: Draft, node: gs.Node) -> int:
+    return 1 if draft.facts.array(node.inputs[0]) is not None else 0
+
+
+def _step(draft: Draft, node: gs.Node) -> tuple[Array, bool, gs.Tensor] | None:
+    """(constant, whether it comes first, the other operand) of an affine step of floats."""
+    if node.op not in _STEPS or len(node.inputs) != 2:
+        return None
+    index = _data_index(draft, node)
+    data, other = node.inputs[index], node.inputs[1 - index]
+    constant = draft.facts.array(other)
+    if constant is None or constant.dtype.kind not in _FLOATS or (node.op == "Div" and index == 1):
+        return None
+    if draft.facts.array(data) is not None:
+        return None
+    shape, out = draft.facts.of(data).shape, draft.facts.of(node.outputs[0]).shape
+    if shape is None or out is None or len(out) != len(shape):
+        return None
+    if tuple(shape) != tuple(out):
+        return None  # the constant makes the value larger
+    return constant, index == 1, data
+
+
+def scale_into_gemm(draft: Draft, match: Match) -> gs.Tensor:
+    """Mul or Div of a Gemm by one number: into the Gemm's constants."""
+    facts = draft.facts
+    root = match.root
+    index = _data_index(draft, root)
+    number = facts.array(root.inputs[1 - index])
+    gemm = root.inputs[index].inputs[0]
+    weight = facts.array(gemm.inputs[1])
+    has_bias = len(gemm.inputs) > 2 and not gemm.inputs[2].is_empty()
+    bias = facts.array(gemm.inputs[2]) if has_bias else None
+    if number is None or number.size != 1 or weight is None or (has_bias and bias is None):
+        raise Refused("an operand is not constant")
+    if root.op == "Div" and index == 1:
+        raise Refused("it divides by the product")
+    out, made = facts.of(root.outputs[0]).shape, facts.of(root.inputs[index]).shape
+    if out is None or made is None or len(out) != len(made):
+        raise Refused("it changes the rank")
+    factor = float(number.reshape(())) if root.op == "Mul" else 1.0 / float(number.reshape(()))
+    if not np.isfinite(factor):
+        raise Refused("its factor is not finite")
+    operands = [
+        gemm.inputs[0],
+        draft.constant((weight.astype(np.float64) * factor).astype(weight.dtype), "weight"),
+    ]
+    if bias is not None:
+        operands.append(
+            draft.constant((bias.astype(np.float64) * factor).astype(bias.dtype), "bias")
+        )
+    attributes = {key: attribute_of(gemm, key) for key in ("alpha", "beta", "transA", "transB")}
+    return draft.op("Gemm", *operands, **attributes)

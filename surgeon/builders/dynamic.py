@@ -1,0 +1,327 @@
+"""Convolutions whose weight is computed: as a MatMul, or as static kernels and a weighted sum.
+
+conv(x, sum_k a_k W_k) = sum_k a_k conv(x, W_k), because a convolution is linear in its weight. The
+usual trick (x as [1, b*C, h, w], groups = g*b) makes one convolution of b; undone here, so that the
+batch is free again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon import dims
+from surgeon.builders.views import KEEP_ORDER, as_shape, constant_target, source_of
+from surgeon.dims import Dim
+from surgeon.facts import Facts
+from surgeon.facts.fact import Array
+from surgeon.match import VIEWS, Match, attribute_of
+from surgeon.rewrite import Draft, Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A Conv with a computed weight, taken apart.
+
+    Attributes:
+        x: The input, [1, groups*Cin, h, w] or [N, Cin, h, w].
+        weight: The weight, [groups*Cout, Cin, kh, kw].
+        bias: The bias, or None.
+        groups: How many groups there are *for the weight at hand*: channels of x over Cin.
+        cin: Input channels of a group.
+        cout: Output channels of a group.
+        spatial: The dims of x behind the channels.
+        out: The dims of the output behind the channels.
+    """
+
+    x: gs.Tensor
+    weight: gs.Tensor
+    bias: gs.Tensor | None
+    groups: Dim
+    cin: int
+    cout: int
+    spatial: tuple[Dim, ...]
+    out: tuple[Dim, ...]
+
+
+def frame_of(draft: Draft, match: Match) -> Frame:
+    """Take the root Conv apart.
+
+    Raises:
+        Refused: A shape is not known, or x has a batch of its own beside the groups.
+    """
+    node, facts = match.root, draft.facts
+    x, weight = node.inputs[0], node.inputs[1]
+    bias = node.inputs[2] if len(node.inputs) > 2 and not node.inputs[2].is_empty() else None
+    shape, kernel, out = (facts.of(t).shape for t in (x, weight, node.outputs[0]))
+    if shape is None or kernel is None or out is None or len(shape) != len(kernel):
+        raise Refused("the shape of its input or weight is not known")
+    if facts.array(weight) is not None:
+        raise Refused("its weight is constant")
+    if shape[0] != 1:
+        raise Refused(f"its input has a batch of {shape[0]} that shares one weight")
+    groups = dims.exact_quotient(shape[1], kernel[1])
+    if groups is None or not isinstance(kernel[1], int):
+        raise Refused(f"the channels {shape[1]} are no multiple of the weight's {kernel[1]}")
+    cout = dims.exact_quotient(kernel[0], groups)
+    if not isinstance(cout, int):
+        raise Refused(f"the weight's {kernel[0]} output channels do not split into {groups} groups")
+    return Frame(x, weight, bias, groups, kernel[1], cout, shape[2:], out[2:])
+
+
+def computed_1x1_as_matmul(draft: Draft, match: Match) -> gs.Tensor:
+    """A 1x1 Conv with any computed weight is one product a group: [g, Co, Ci] @ [g, Ci, h*w]."""
+    node = match.root
+    frame = frame_of(draft, match)
+    kernel = draft.facts.of(frame.weight).shape
+    assert kernel is not None
+    plain = (
+        all(k == 1 for k in kernel[2:])
+        and all(s == 1 for s in attribute_of(node, "strides") or [1])
+        and not any(attribute_of(node, "pads") or [0])
+        and attribute_of(node, "auto_pad") in (None, "NOTSET", "VALID")
+    )
+    if not plain:
+        raise Refused("its kernel is not 1x1 with stride 1 and no padding")
+    weight = as_shape(draft, frame.weight, (frame.groups, frame.cout, frame.cin))
+    area = dims.product(frame.spatial)
+    result = (frame.groups, frame.cout, *frame.spatial)
+    x = source_of(frame.x, draft.facts, (frame.groups, frame.cin, area))
+    back = constant_target((frame.groups, frame.cout, area), result)
+    if x is None or back is None:
+        y = _channels_last(draft, frame, weight)
+    else:
+        flat = as_shape(draft, frame.x, (frame.groups, frame.cin, area))
+        y = draft.op("MatMul", weight, flat)
+        if frame.bias is not None:
+            bias = as_shape(draft, frame.bias, (frame.groups, frame.cout, 1))
+            y = draft.op("Add", y, bias)
+        y = draft.op("Reshape", y, draft.constant(back, "shape"), allowzero=0)
+    return _as_one(draft, y, len(frame.spatial))
+
+
+def _channels_last(draft: Draft, frame: Frame, weight: gs.Tensor) -> gs.Tensor:
+    """The product with channels last: needs no Reshape, so every spatial dim may be dynamic."""
+    rank = len(frame.spatial)
+    x = as_shape(draft, frame.x, (frame.groups, frame.cin, *frame.spatial))
+    last = [0, *range(2, rank + 2), 1]
+    first = [0, rank + 1, *range(1, rank + 1)]
+    moved = draft.op("Transpose", x, perm=last)
+    turned = draft.op("Transpose", weight, perm=[0, 2, 1])
+    between = (frame.groups, *[1] * (rank - 1), frame.cin, frame.cout)
+    y = draft.op("MatMul", moved, as_shape(draft, turned, between))
+    if frame.bias is not None:
+        wide = (frame.groups, *[1] * rank, frame.cout)
+        y = draft.op("Add", y, as_shape(draft, frame.bias, wide))
+    return draft.op("Transpose", y, perm=first)
+
+
+def stacked_convolution(draft: Draft, match: Match) -> gs.Tensor:
+    """A Conv with weight sum_k a_k W_k as one Conv with all W_k and a weighted sum over k.
+
+    The weight must be `MatMul(a, bank)` with a constant bank, behind views; a may have several rows
+    (attention groups), each for its own output channels.
+    """
+    node, facts = match.root, draft.facts
+    frame = frame_of(draft, match)
+    mix = mixture(frame.weight, facts)
+    samples = mix.samples
+    per = dims.exact_quotient(frame.groups, samples)
+    if not isinstance(per, int):
+        raise Refused(f"its {frame.groups} groups do not split among {samples} samples")
+    channels = per * frame.cout
+    kernels = mix.kernels(channels)  # [channels, K, Cin, kh, kw]
+    count = kernels.shape[1]
+    stacked = kernels.reshape(channels * count, *kernels.shape[2:])
+    x = as_shape(draft, frame.x, (samples, per * frame.cin, *frame.spatial))
+    attributes = {
+        key: value
+        for key in ("auto_pad", "dilations", "pads", "strides")
+        if (value := node.attrs.get(key)) is not None
+    }
+    weight = draft.constant(np.ascontiguousarray(stacked), "kernels")
+    wide = draft.op(
+        "Conv", x, weight, group=per, kernel_shape=list(stacked.shape[2:]), **attributes
+    )
+    area = dims.product(frame.out)
+    wanted = (samples, channels, *frame.out)
+    flat = constant_target(
+        (samples, channels * count, *frame.out), (samples, channels, count, area)
+    )
+    back = constant_target((samples, channels, 1, area), wanted)
+    if mix.rows == 1 and flat is not None and back is not None:
+        parts = draft.op("Reshape", wide, draft.constant(flat, "parts"), allowzero=0)
+        attention = as_shape(draft, mix.attention, (samples, 1, 1, count))
+        y = draft.op("MatMul", attention, parts)
+        y = draft.op("Reshape", y, draft.constant(back, "shape"), allowzero=0)
+    else:
+        y = _sum_by_ones(draft, mix, wide, channels, count, len(frame.out))
+    if frame.bias is not None:
+        ones = [1] * len(frame.out)
+        y = draft.op("Add", y, as_shape(draft, frame.bias, (samples, channels, *ones)))
+    return _as_one(draft, y, len(frame.out))
+
+
+def _sum_by_ones(
+    draft: Draft, mix: Mixture, wide: gs.Tensor, channels: int, count: int, rank: int
+) -> gs.Tensor:
+    """The weighted sum over k as a grouped Conv of ones: needs no Reshape of the activations."""
+    dtype = mix.bank.dtype
+    spread = np.zeros((mix.rows * count, channels * count), dtype)
+    for channel in range(channels):
+        for k in range(count):
+            spread[mix.row_of(channel, channels) * count + k, channel * count + k] = 1
+    attention = as_shape(draft, mix.attention, (mix.samples, mix.rows * count))
+    weights = draft.op("MatMul", attention, draft.constant(spread, "spread"))
+    factor = as_shape(draft, weights, (mix.samples, channels * count, *[1] * rank))
+    ones = draft.constant(np.ones((channels, count, *[1] * rank), dtype), "ones")
+    scaled = draft.op("Mul", wide, factor)
+    return draft.op("Conv", scaled, ones, group=channels, kernel_shape=[1] * rank)
+
+
+def _as_one(draft: Draft, y: gs.Tensor, rank: int) -> gs.Tensor:
+    """[b, C, ...] as the convolution gave it: [1, b*C, ...]."""
+    target = draft.constant([1, -1, *[0] * rank], "as_one")
+    return draft.op("Reshape", y, target, allowzero=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """A computed weight as sum over k of attention[sample, row, k] * bank[lead, k, n].
+
+    Attributes:
+        samples: How many weights there are, one for each sample.
+        attention: The tensor of attentions; the last axis is k.
+        rows: Rows of attentions for one sample.
+        bank: The constant, [lead, K, N].
+        elements: For each element of one sample's weight [Co, Cin, kh, kw]: which bank entry,
+            as (row, lead, n) in three arrays of that shape.
+        product: The MatMul node.
+    """
+
+    samples: Dim
+    attention: gs.Tensor
+    rows: int
+    bank: Array
+    elements: tuple[Array, Array, Array]
+    product: gs.Node
+
+    def kernels(self, channels: int) -> Array:
+        """The K static kernels, [channels, K, Cin, kh, kw].
+
+        Raises:
+            Refused: One output channel's weights come from several attentions.
+        """
+        self._rows(channels)
+        _, lead, n = self._by_channel(channels)
+        picked = self.bank[lead, :, n]  # [channels, Cin, kh, kw, K]
+        return np.moveaxis(picked, -1, 1)
+
+    def row_of(self, channel: int, channels: int) -> int:
+        """Which row of attentions weighs an output channel."""
+        return int(self._rows(channels)[channel])
+
+    def _rows(self, channels: int) -> Array:
+        rows = self._by_channel(channels)[0].reshape(channels, -1)
+        if (rows != rows[:, :1]).any():
+            raise Refused("the weights of one output channel come from several attentions")
+        return rows[:, 0]
+
+    def _by_channel(self, channels: int) -> tuple[Array, Array, Array]:
+        row, lead, n = self.elements
+        if row.shape[0] != channels:
+            raise Refused(f"the weight of a sample has {row.shape[0]} channels, not {channels}")
+        return row, lead, n
+
+
+def mixture(weight: gs.Tensor, facts: Facts) -> Mixture:
+    """Trace a computed weight back to `MatMul(a, bank)`, element by element.
+
+    The trace is a proof: along the chain the leading dimension is the samples', every view keeps it
+    in place, and what happens within one sample is static and is followed on an array of indices.
+
+    Raises:
+        Refused: The weight is something else; says what stands in the way.
+    """
+    chain: list[gs.Node] = []
+    tensor = weight
+    while True:
+        node = tensor.inputs[0] if tensor.inputs else None
+        if node is None or node.op not in VIEWS - {"Cast"}:
+            break
+        chain.append(node)
+        tensor = node.inputs[0]
+    if node is None or node.op != "MatMul":
+        raise Refused("its weight is not a MatMul of attentions and a constant bank")
+    attention, constant = node.inputs
+    bank = facts.array(constant)
+    rows, made = facts.of(attention).shape, facts.of(tensor).shape
+    if bank is None or rows is None or made is None or bank.ndim < 2:
+        raise Refused("its weight is a MatMul without a constant bank, or of unknown shape")
+    samples, inner = made[0], made[1:]
+    if len(made) == 2:
+        inner = (1, *inner)
+    static = [d for d in inner if isinstance(d, int)]
+    if len(static) != len(inner) or any(not isinstance(d, int) for d in rows[1:]):
+        raise Refused("more than the leading dimension of its weight is dynamic")
+    if len(rows) < 2 or dims.equal(rows[0], samples) is not True:
+        raise Refused("the attentions and the weights have different leading dimensions")
+    if bank.ndim > 2 and bank.ndim >= len(made) and bank.shape[-len(made)] != 1:
+        raise Refused("the bank has a leading dimension of its own")
+    shape = tuple(static)
+    row = np.arange(int(np.prod(rows[1:-1], dtype=np.int64))).reshape(
+        [d for d in rows[1:-1] if isinstance(d, int)] or [1]
+    )
+    row = np.broadcast_to(row[..., None], shape) if len(made) > 2 else np.zeros(shape, int)
+    flat_bank = bank.reshape(-1, *bank.shape[-2:])
+    depth = len(shape) - 2
+    leads = bank.shape[:-2][-depth:] if depth and bank.ndim > 2 else ()
+    which = np.arange(int(np.prod(leads, dtype=np.int64))).reshape(leads or (1,) * max(depth, 0))
+    which = np.broadcast_to(which[..., None, None], shape) if depth else np.zeros(shape, int)
+    column = np.broadcast_to(np.arange(bank.shape[-1]), shape)
+    arrays = [np.ascontiguousarray(a).reshape(shape) for a in (row, which, column)]
+    if len(made) == 2:
+        arrays = [a.reshape(-1) for a in arrays]
+    traced = [_trace(chain, facts, samples, a) for a in arrays]
+    count = int(np.prod([d for d in rows[1:-1] if isinstance(d, int)], dtype=np.int64))
+    return Mixture(samples, attention, count, flat_bank, (traced[0], traced[1], traced[2]), node)
+
+
+def _trace(chain: Sequence[gs.Node], facts: Facts, samples: Dim, index: Array) -> Array:
+    """Follow one sample's elements through the views, nearest to the MatMul last in `chain`."""
+    merged = False
+    for node in reversed(chain):
+        out = facts.of(node.outputs[0]).shape
+        if out is None or not out:
+            raise Refused("a view of its weight has no known shape")
+        rest = out[1:]
+        if any(not isinstance(d, int) for d in rest):
+            raise Refused("a view of its weight mixes the samples' dimension with others")
+        shape = [d for d in rest if isinstance(d, int)]
+        if node.op == "Transpose":
+            perm = attribute_of(node, "perm")
+            if not perm or perm[0] != 0:
+                raise Refused("a Transpose moves the samples' dimension of its weight")
+            if merged:
+                index = index.transpose(perm)
+            else:
+                index = index.transpose([p - 1 for p in perm[1:]])
+            continue
+        if node.op not in KEEP_ORDER:
+            raise Refused(f"{node.op} stands between its weight and the bank")
+        if not merged and dims.equal(out[0], samples) is True and _size(shape) == index.size:
+            index = index.reshape(shape)
+            continue
+        lead = dims.exact_quotient(out[0], samples)
+        if not isinstance(lead, int) or lead * _size(shape) != index.size:
+            raise Refused("a view of its weight mixes the samples' dimension with others")
+        index = index.reshape([lead, *shape])
+        merged = True
+    return index if merged else index[None]  # one output channel a sample
+
+
+def _size(shape: Sequence[int]) -> int:
+    return int(np.prod(shape, dtype=np.int64)) if shape else 1

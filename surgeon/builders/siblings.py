@@ -1,0 +1,127 @@
+"""Equal work on one value, done at once. These look beyond the root: at its operand's other readers."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon.facts.fact import Array
+from surgeon.match import Match, attribute_of
+from surgeon.rewrite import Draft, Refused
+
+
+def merge_gemms(draft: Draft, match: Match) -> gs.Tensor:
+    """Gemms with constant weights on one input as one Gemm and a Split."""
+    root = match.root
+    x = root.inputs[0]
+    siblings = [root]
+    for node in x.outputs:
+        if node is root or getattr(node, "gone", False) or any(node is s for s in siblings):
+            continue
+        if node.op == "Gemm" and node.inputs[0] is x and _alike(draft, root, node):
+            siblings.append(node)
+    parts = [
+        (weight, bias, node)
+        for node in siblings
+        if (found := _operands(draft, node))
+        for weight, bias in [found]
+    ]
+    if len(parts) < 2 or parts[0][2] is not root:
+        raise Refused("no other Gemm with constant operands reads its input")
+    # weights as [outputs, inputs], as transB = 1 has them
+    weight = np.concatenate([w for w, _, _ in parts])
+    bias = np.concatenate([b for _, b, _ in parts])
+    sizes = [w.shape[0] for w, _, _ in parts]
+    whole = draft.op(
+        "Gemm", x, draft.constant(weight, "weight"), draft.constant(bias, "bias"), transB=1
+    )
+    pieces = draft.op("Split", whole, draft.constant(sizes, "sizes"), outputs=len(sizes), axis=1)
+    for (_, _, node), piece in zip(parts[1:], pieces[1:], strict=True):
+        draft.also.append((node, [(node.outputs[0], piece)]))
+    return pieces[0]
+
+
+def slices_as_split(draft: Draft, match: Match) -> gs.Tensor:
+    """Slices of one axis at constant bounds that tile it as one Split."""
+    root, facts = match.root, draft.facts
+    x = root.inputs[0]
+    shape = facts.of(x).shape
+    mine = _bounds(draft, root)
+    if shape is None or mine is None:
+        raise Refused("its bounds are not constant, or its step is not 1")
+    axis = mine[0]
+    if not isinstance(shape[axis], int):
+        raise Refused(f"axis {axis} is {shape[axis]}: the sizes of a Split are constant")
+    found: dict[tuple[int, int], list[gs.Node]] = {}
+    for node in x.outputs:
+        if node.op != "Slice" or node.inputs[0] is not x or getattr(node, "gone", False):
+            continue
+        bounds = _bounds(draft, node)
+        twin = bounds is not None and bounds[1:] in found
+        if twin and (node is root or draft.surgery.is_output(node.outputs[0])):
+            raise Refused("two equal slices are read apart")
+        if bounds is not None and bounds[0] == axis:
+            found.setdefault(bounds[1:], []).append(node)
+    order = sorted(found)
+    ends = [0, *[end for _, end in order]]
+    if len(order) < 2 or [start for start, _ in order] != ends[:-1] or ends[-1] != shape[axis]:
+        raise Refused(f"the slices of axis {axis} do not tile it")
+    sizes = [end - start for start, end in order]
+    pieces = draft.op("Split", x, draft.constant(sizes, "sizes"), outputs=len(sizes), axis=axis)
+    mine_piece: gs.Tensor | None = None
+    for key, piece in zip(order, pieces, strict=True):
+        for node in found[key]:
+            if node is root:
+                mine_piece = piece
+            else:
+                draft.also.append((node, [(node.outputs[0], piece)]))
+    assert mine_piece is not None
+    return mine_piece
+
+
+def _bounds(draft: Draft, node: gs.Node) -> tuple[int, int, int] | None:
+    """(axis, start, end) of a Slice of one axis with step 1 and constant bounds."""
+    facts = draft.facts
+    shape = facts.of(node.inputs[0]).shape
+    values = [facts.array(t) if not t.is_empty() else None for t in node.inputs[1:]]
+    if shape is None or any(v is None or v.size != 1 for v in values):
+        return None
+    numbers = [int(v.reshape(())) for v in values if v is not None]
+    axis = numbers[2] % len(shape) if len(numbers) > 2 else 0
+    size = shape[axis]
+    if (len(numbers) > 3 and numbers[3] != 1) or not isinstance(size, int):
+        return None
+    start, end = (min(max(n + size if n < 0 else n, 0), size) for n in numbers[:2])
+    return (axis, start, end) if start < end else None
+
+
+def _alike(draft: Draft, first: gs.Node, second: gs.Node) -> bool:
+    same = all(
+        attribute_of(first, key) == attribute_of(second, key) for key in ("alpha", "beta", "transA")
+    )
+    return same and not draft.surgery.is_output(second.outputs[0])
+
+
+def _operands(draft: Draft, node: gs.Node) -> tuple[Array, Array] | None:
+    """Weight as [outputs, inputs] and bias as [outputs], with alpha and beta taken in."""
+    facts = draft.facts
+    if attribute_of(node, "transA") or draft.surgery.is_output(node.outputs[0]):
+        return None
+    weight = facts.array(node.inputs[1])
+    if weight is None or weight.dtype.kind != "f":
+        return None
+    if not attribute_of(node, "transB"):
+        weight = weight.T
+    bias: Array | None = np.zeros(weight.shape[0], weight.dtype)
+    if len(node.inputs) > 2 and not node.inputs[2].is_empty():
+        bias = facts.array(node.inputs[2])
+        if bias is None or bias.size not in (1, weight.shape[0]):
+            return None
+        bias = np.broadcast_to(bias.reshape(-1), weight.shape[:1])
+    assert bias is not None
+    alpha, beta = attribute_of(node, "alpha"), attribute_of(node, "beta")
+    if alpha != 1:
+        weight = (weight.astype(np.float64) * alpha).astype(weight.dtype)
+    if beta != 1:
+        bias = (bias.astype(np.float64) * beta).astype(weight.dtype)
+    return np.ascontiguousarray(weight), np.ascontiguousarray(bias)

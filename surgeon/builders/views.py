@@ -1,0 +1,169 @@
+"""Reshapes with constant targets: 0 where a dimension stays, one -1, numbers elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon import dims, opsets
+from surgeon.dims import Dim
+from surgeon.facts import Facts
+from surgeon.facts.fact import same_dims
+from surgeon.match import Match, attribute_of
+from surgeon.rewrite import Draft, Refused
+
+Shape = tuple[Dim, ...]
+KEEP_ORDER = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"})
+_ELEMENTWISE = frozenset(
+    "Relu Sigmoid Tanh Exp Log Sqrt Neg Abs HardSwish HardSigmoid Erf Gelu Elu LeakyRelu Selu "
+    "Softplus Softsign Mish Celu Reciprocal Cast".split()
+)
+
+
+def constant_target(source: Shape, wanted: Shape) -> list[int] | None:
+    """A constant second operand of Reshape that turns `source` into `wanted`; None without one.
+
+    The element counts must agree. 0 copies a dimension of the same place; at most one -1.
+    """
+    target: list[int] = []
+    open_axis: int | None = None
+    for axis, dim in enumerate(wanted):
+        if isinstance(dim, int) and dim != 0:
+            target.append(dim)
+        elif axis < len(source) and dims.equal(source[axis], dim) is True:
+            target.append(0)
+        elif open_axis is None and dim != 0:
+            open_axis = axis
+            target.append(-1)
+        else:
+            return None
+    return target
+
+
+def source_of(tensor: gs.Tensor, facts: Facts, wanted: Shape) -> tuple[gs.Tensor, list[int]] | None:
+    """The value furthest behind order-keeping views that a constant Reshape turns into `wanted`."""
+    found: tuple[gs.Tensor, list[int]] | None = None
+    while True:
+        shape = facts.of(tensor).shape
+        if shape is not None:
+            target = constant_target(shape, wanted)
+            if target is not None:
+                found = (tensor, target)
+        node = tensor.inputs[0] if tensor.inputs else None
+        if node is None or node.op not in KEEP_ORDER or (node.domain or "") not in opsets.STANDARD:
+            return found
+        tensor = node.inputs[0]
+
+
+def as_shape(draft: Draft, tensor: gs.Tensor, wanted: Shape, why: str = "") -> gs.Tensor:
+    """The value in another shape: itself, one behind it, or a Reshape with a constant target.
+
+    Raises:
+        Refused: No constant target exists (two dimensions are known at run time only).
+    """
+    found = source_of(tensor, draft.facts, wanted)
+    if found is None:
+        text = ", ".join(map(str, wanted))
+        raise Refused(f"no constant Reshape gives [{text}]{why}; fix a dimension with `--shape`")
+    source, target = found
+    if same_dims(draft.facts.of(source).shape, wanted):
+        return source
+    return draft.op("Reshape", source, draft.constant(target, "shape"), allowzero=0)
+
+
+def view(draft: Draft, match: Match) -> gs.Tensor:
+    """`y` in its proven shape, straight from the furthest value behind it that has the same order."""
+    y = match.root.outputs[0]
+    shape = draft.facts.of(y).shape
+    if shape is None:
+        raise Refused(f"the shape of {y.name!r} is not known")
+    x = match.root.inputs[0]
+    result = as_shape(draft, x, shape)
+    if result is not x and not draft.nodes:
+        return result
+    if draft.nodes and match.root.op == "Reshape":
+        node = draft.nodes[-1]
+        target, old = node.inputs[1], match.root.inputs[1]
+        same = isinstance(old, gs.Constant) and np.array_equal(
+            draft.facts.array(old),
+            draft.facts.array(target),  # type: ignore[arg-type]
+        )
+        if node.inputs[0] is x and same:
+            raise Refused("it has this form already")
+    return result
+
+
+def view_transpose(draft: Draft, match: Match) -> gs.Tensor:
+    """A Transpose that moves only dimensions of size 1 keeps the order of elements: a view."""
+    node = match.root
+    shape, out = draft.facts.of(node.inputs[0]).shape, draft.facts.of(node.outputs[0]).shape
+    if shape is None or out is None:
+        raise Refused("its operand's shape is not known")
+    perm = attribute_of(node, "perm") or list(range(len(shape)))[::-1]
+    moved = [axis for axis in perm if shape[axis] != 1]
+    if moved != sorted(moved):
+        raise Refused("it changes the order of elements")
+    return as_shape(draft, node.inputs[0], out)
+
+
+def sink_view(draft: Draft, match: Match) -> gs.Tensor:
+    """A view in front of an operation goes behind it, where it can meet others.
+
+    For elementwise operators with one operand, for those with a one-element constant, for a Softmax
+    over a last axis that the view keeps, and for a MatMul with [1, ..., K, N] constants.
+    """
+    node, facts = match.root, draft.facts
+    behind = match.values["r"]
+    source = match.values["x"]
+    assert behind is not None
+    assert source is not None
+    before, after = facts.of(source).shape, facts.of(node.outputs[0]).shape
+    inside = facts.of(behind).shape
+    if before is None or after is None or inside is None:
+        raise Refused("a shape is not known")
+    others: dict[int, Any] = {}
+    result: Shape = before
+    if node.op == "MatMul":
+        weight = node.inputs[1]
+        array = facts.array(weight)
+        if array is None or node.inputs[0] is not behind:
+            raise Refused("its second operand is not constant")
+        if any(n != 1 for n in array.shape[:-2]) or not before or not inside:
+            raise Refused("its constant has more than two dimensions")
+        if dims.equal(before[-1], inside[-1]) is not True or len(before) < 2:
+            raise Refused("the view does not keep the last dimension")
+        if len(before) == array.ndim == 2 and len(inside) == 2:
+            raise Refused("it has this form already")
+        others[1] = draft.constant(array.reshape(array.shape[-2:]), "weight")
+        result = (*before[:-1], array.shape[-1])
+    elif node.op == "Softmax":
+        axis = attribute_of(node, "axis")
+        if axis % len(inside) != len(inside) - 1 or not before:
+            raise Refused("it is not over the last axis")
+        if dims.equal(before[-1], inside[-1]) is not True:
+            raise Refused("the view does not keep the last dimension")
+    elif node.op not in _ELEMENTWISE:
+        for index, tensor in enumerate(node.inputs):
+            if tensor is behind:
+                continue
+            array = facts.array(tensor)
+            if array is None or array.size != 1:
+                raise Refused("its other operand is not one constant number")
+            others[index] = draft.constant(array.reshape(()), "scalar")
+    operands = [source if t is behind else others.get(i, t) for i, t in enumerate(node.inputs)]
+    attributes = {k: v for k, v in node.attrs.items()}
+    if node.op == "Softmax":
+        attributes["axis"] = -1
+    moved = draft.op(node.op, *operands, **attributes)
+    draft.facts.infer(draft.nodes[-1])
+    return _after(draft, moved, result, after)
+
+
+def _after(draft: Draft, moved: gs.Tensor, shape: Sequence[Dim], after: Shape) -> gs.Tensor:
+    target = constant_target(tuple(shape), after)
+    if target is None:
+        raise Refused("no constant Reshape gives its shape")
+    return draft.op("Reshape", moved, draft.constant(target, "shape"), allowzero=0)

@@ -1,0 +1,98 @@
+"""onnx's own inference for one node: every standard operator at every opset."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import onnx
+import onnx.shape_inference
+import onnx_graphsurgeon as gs
+
+from surgeon import dims, opsets
+from surgeon.dims import Dim
+from surgeon.facts.fact import Fact
+from surgeon.model import Model, current
+
+_LARGEST_HINT = 1024  # elements of an operand that inference may want to see
+
+
+class Breadth:
+    """Asks `onnx.shape_inference.infer_node_outputs`; symbolic dims travel as names.
+
+    Args:
+        model: Gives the operator sets.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.imports = [
+            entry for entry in model.proto.opset_import if entry.domain in opsets.STANDARD
+        ] or [onnx.helper.make_opsetid("", model.opset)]
+        self._names: dict[Dim, str] = {}
+        self._dims: dict[str, Dim] = {}
+
+    def infer(self, node: gs.Node, fact_of: Callable[[gs.Tensor], Fact]) -> dict[str, Fact]:
+        """The facts of the outputs that onnx can infer, by name; empty where it cannot."""
+        proto: onnx.NodeProto | None = node.origin
+        if proto is None or any(isinstance(v, gs.Graph) for v in node.attrs.values()):
+            return {}
+        schema = opsets.schema(proto.op_type, self.model.opset)
+        if schema is None:
+            return {}
+        tensors = node.inputs if node.origin_inputs is None else node.origin_inputs
+        types: dict[str, onnx.TypeProto] = {}
+        data: dict[str, onnx.TensorProto] = {}
+        for name, tensor in zip(proto.input, tensors, strict=True):
+            if not name:
+                continue
+            fact = fact_of(current(tensor))
+            if not fact.dtype:
+                return {}
+            types[name] = self._type(fact)
+            if fact.concrete is not None and fact.concrete.size <= _LARGEST_HINT:
+                data[name] = onnx.numpy_helper.from_array(fact.concrete, name)
+        try:
+            found = onnx.shape_inference.infer_node_outputs(
+                schema, proto, types, data, opset_imports=self.imports
+            )
+        except Exception:  # an inference error: nothing is proven
+            return {}
+        outputs = set(proto.output) - {""}
+        return {
+            name: self._fact(type_, name)
+            for name, type_ in found.items()
+            if name in outputs and type_.HasField("tensor_type")
+        }
+
+    def _type(self, fact: Fact) -> onnx.TypeProto:
+        type_ = onnx.TypeProto()
+        tensor = type_.tensor_type
+        tensor.elem_type = fact.dtype
+        if fact.shape is not None:
+            tensor.shape.SetInParent()
+            for dim in fact.shape:
+                if isinstance(dim, int):
+                    tensor.shape.dim.add(dim_value=dim)
+                else:
+                    tensor.shape.dim.add(dim_param=self._name(dim))
+        return type_
+
+    def _name(self, dim: Dim) -> str:
+        name = self._names.get(dim)
+        if name is None:
+            name = self._names[dim] = f"surgeon_{len(self._names)}"
+            self._dims[name] = dim
+        return name
+
+    def _fact(self, type_: onnx.TypeProto, name: str) -> Fact:
+        tensor = type_.tensor_type
+        if not tensor.HasField("shape"):
+            return Fact(tensor.elem_type)
+        shape: list[Dim] = []
+        for axis, dim in enumerate(tensor.shape.dim):
+            if dim.HasField("dim_value"):
+                shape.append(dim.dim_value)
+            else:
+                known = self._dims.get(dim.dim_param)
+                shape.append(dims.symbol(f"{name}.{axis}") if known is None else known)
+        return Fact(tensor.elem_type, tuple(shape))

@@ -1,0 +1,295 @@
+"""Facts of a graph, filled one node at a time: depth from `shapes` and `values`, breadth from onnx."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+from onnx_graphsurgeon.ir.tensor import LazyValues
+
+from surgeon import dims, opsets
+from surgeon.dims import Dim
+from surgeon.facts import breadth, shapes, values
+from surgeon.facts.fact import BOOL, INT64, INTEGERS, UNKNOWN, Array, Fact, of_value
+from surgeon.model import Model
+
+LARGEST_VALUE = 1024  # elements; a longer value is no shape arithmetic and is kept as a constant
+
+# Operators whose first output keeps "every element is at least 0".
+_KEEP_SIGN = frozenset(
+    "Relu Identity Reshape Transpose Flatten Squeeze Unsqueeze Slice Gather MaxPool AveragePool "
+    "GlobalAveragePool GlobalMaxPool Expand Tile Split Concat ReduceMean ReduceMax ReduceMin "
+    "ReduceSum Sqrt".split()
+)
+_MAKE_SIGN = frozenset("Relu Sigmoid Softmax HardSigmoid Abs Exp Softplus".split())
+
+
+class Facts:
+    """What is known of each tensor of a model; kept on the tensors (`tensor.fact`).
+
+    Args:
+        model: Its graph's inputs and initializers are the axioms.
+        fixed: Shapes the user gives for inputs, by name: numbers or names of dimensions.
+        assumptions: Symbols the user's `--assume` replaces, by name.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        fixed: Mapping[str, tuple[int | str, ...]] | None = None,
+        assumptions: Mapping[str, Dim] | None = None,
+    ) -> None:
+        self.model = model
+        self.opset = model.opset
+        self.fixed = dict(fixed or {})
+        self.assumptions = dict(assumptions or {})
+        self.inferred = 0
+        self.asked_onnx = 0
+        self._breadth = breadth.Breadth(model)
+
+    def enter(self, graph: gs.Graph) -> None:
+        """Take a top-level graph's inputs as axioms."""
+        origin = getattr(graph, "origin", None)
+        declared = (
+            {v.name: v.type for v in origin.input} if isinstance(origin, onnx.GraphProto) else {}
+        )
+        for tensor in graph.inputs:
+            tensor.fact = self._declared(tensor.name, declared.get(tensor.name))
+
+    def of(self, tensor: gs.Tensor) -> Fact:
+        """What is known of a tensor."""
+        fact = getattr(tensor, "fact", None)
+        if fact is not None:
+            return fact  # type: ignore[no-any-return]
+        if isinstance(tensor, gs.Constant):
+            tensor.fact = fact = self._constant(tensor)
+            return fact
+        return UNKNOWN
+
+    def array(self, tensor: gs.Tensor) -> Array | None:
+        """The values of a tensor where every one is known as a number, of any size."""
+        fact = self.of(tensor)
+        if fact.concrete is not None:
+            return fact.concrete
+        if isinstance(tensor, gs.Constant) and tensor.name not in self.model.overridable:
+            return self.model.array(tensor)
+        return None
+
+    def infer(self, node: gs.Node) -> None:
+        """Fill the facts of a node's outputs from its inputs'."""
+        self.inferred += 1
+        domain = node.domain or ""
+        if domain not in opsets.STANDARD:
+            if domain == opsets.LEGACY:
+                self._ask_onnx(node)
+            return
+        inputs = [None if t.is_empty() else self.of(t) for t in node.inputs]
+        known = self._values(node, inputs)
+        if known is not None:
+            for tensor, fact in zip(node.outputs, known, strict=False):
+                tensor.fact = fact
+            return
+        function = shapes.FUNCTIONS.get(node.op)
+        found = None
+        if function is not None:
+            question = shapes.Question(
+                inputs, node.attrs, len(node.outputs), lambda axis: self._fresh(node, axis)
+            )
+            try:
+                found = function(question)
+            except (IndexError, KeyError, TypeError, ValueError, ZeroDivisionError):
+                found = None  # the node is malformed; onnx's own inference may say more
+        if found is None or found[0] is None:
+            self._ask_onnx(node)
+            return
+        for index, (tensor, shape) in enumerate(zip(node.outputs, found, strict=False)):
+            tensor.fact = Fact(
+                self._dtype(node, inputs, index),
+                shape,
+                None,
+                self._unit_axis(node, inputs, shape),
+                self._not_negative(node, inputs),
+            )
+
+    def claim(self, tensor: gs.Tensor, fact: Fact) -> None:
+        """Record what the caller has proven of a tensor."""
+        tensor.fact = fact
+
+    def _declared(self, name: str, type_: onnx.TypeProto | None) -> Fact:
+        if type_ is None or not type_.HasField("tensor_type"):
+            return UNKNOWN
+        tensor = type_.tensor_type
+        given = self.fixed.get(name)
+        if given is not None:
+            shape = tuple(self._symbol(d) if isinstance(d, str) else d for d in given)
+            return Fact(tensor.elem_type, shape)
+        if not tensor.HasField("shape"):
+            return Fact(tensor.elem_type)
+        found: list[Dim] = []
+        for axis, dim in enumerate(tensor.shape.dim):
+            if dim.HasField("dim_value") and dim.dim_value >= 0:
+                found.append(dim.dim_value)
+            else:
+                found.append(self._symbol(dim.dim_param or f"{name}.{axis}"))
+        return Fact(tensor.elem_type, tuple(found))
+
+    def _symbol(self, name: str) -> Dim:
+        return self.assumptions.get(name, dims.symbol(name))
+
+    def _fresh(self, node: gs.Node, axis: int) -> Dim:
+        return dims.symbol(f"{node.outputs[0].name}.{axis}")
+
+    def _constant(self, tensor: gs.Constant) -> Fact:
+        raw = tensor._values
+        if isinstance(raw, LazyValues):
+            proto = raw.tensor
+            if not isinstance(proto, onnx.TensorProto):
+                return Fact(proto.values.data_type, tuple(proto.dims))
+            dtype, shape = proto.data_type, tuple(proto.dims)
+        else:
+            dtype, shape = onnx.helper.np_dtype_to_tensor_dtype(raw.dtype), tuple(raw.shape)
+        small = int(np.prod(shape, dtype=object)) <= LARGEST_VALUE
+        if not small or tensor.name in self.model.overridable:
+            return Fact(dtype, shape)
+        return Fact(dtype, shape, self.model.array(tensor))
+
+    def _values(self, node: gs.Node, inputs: list[Fact | None]) -> list[Fact] | None:
+        """The outputs' facts where even their elements are known."""
+        op = node.op
+        if op == "Shape":
+            source = inputs[0]
+            if source is None or source.shape is None:
+                return None
+            return [of_value(shapes.shape_value(source.shape, node.attrs), INT64)]
+        if op == "Size":
+            source = inputs[0]
+            if source is None or source.shape is None:
+                return None
+            size = np.empty((), object)
+            size[()] = dims.product(source.shape)
+            return [of_value(size, INT64)]
+        operands: list[Array | None] = []
+        for fact in inputs:
+            if fact is not None and fact.value is None:
+                return None
+            operands.append(None if fact is None else fact.value)
+        if op == "Cast":
+            return self._cast(node, inputs[0])
+        if not operands and op != "ConstantOfShape":
+            return None
+        first = next((f for f in inputs if f is not None), None)
+        dtype = self._dtype(node, inputs, 0)
+        whole = all(f is None or f.dtype in INTEGERS or f.dtype == BOOL for f in inputs)
+        if not whole and op not in values.MOVES:
+            return None
+        if first is None or self._too_large(node, inputs):
+            return None
+        if op == "Split" and len(operands) < 2:
+            return self._even_split(node, first)
+        result = values.evaluate(op, operands, node.attrs)
+        if result is None:
+            return None
+        return [of_value(np.asarray(a), dtype) for a in result]
+
+    def _cast(self, node: gs.Node, source: Fact | None) -> list[Fact] | None:
+        to = node.attrs.get("to")
+        if source is None or source.value is None or to is None:
+            return None
+        value = source.value
+        if source.symbolic:
+            # The symbols are dimensions: they fit int32 and int64.
+            return (
+                [Fact(to, source.shape, value)] if to in (INT64, onnx.TensorProto.INT32) else None
+            )
+        if (source.dtype in INTEGERS or source.dtype == BOOL) and (to in INTEGERS or to == BOOL):
+            return [of_value(value.astype(onnx.helper.tensor_dtype_to_np_dtype(to)), to)]
+        return None
+
+    def _even_split(self, node: gs.Node, source: Fact) -> list[Fact] | None:
+        count, axis = len(node.outputs), node.attrs.get("axis", 0)
+        if source.value is None or source.value.shape[axis] % count:
+            return None
+        parts = np.split(source.value, count, axis)
+        return [of_value(np.asarray(part), source.dtype) for part in parts]
+
+    def _too_large(self, node: gs.Node, inputs: list[Fact | None]) -> bool:
+        """Whether the output could be no shape arithmetic: known before anything is computed."""
+        if node.op in ("ConstantOfShape", "Expand", "Tile", "Range"):
+            found = shapes.FUNCTIONS[node.op](
+                shapes.Question(inputs, node.attrs, len(node.outputs), lambda axis: -1)
+            )
+            size = dims.product(found[0]) if found and found[0] is not None else None
+            return not isinstance(size, int) or not 0 <= size <= LARGEST_VALUE
+        sizes = [f.value.size for f in inputs if f is not None and f.value is not None]
+        return sum(sizes) > 4 * LARGEST_VALUE
+
+    def _dtype(self, node: gs.Node, inputs: list[Fact | None], index: int) -> int:
+        op = node.op
+        if op in shapes.COMPARES:
+            return BOOL
+        if op in ("Shape", "Size", "ArgMax", "ArgMin") or (op == "MaxPool" and index == 1):
+            return INT64
+        if op == "Cast":
+            return int(node.attrs.get("to", 0))
+        if op == "ConstantOfShape":
+            value = node.attrs.get("value")
+            return int(onnx.TensorProto.FLOAT if value is None else self._attribute_dtype(value))
+        if op == "Dropout" and index == 1:
+            return BOOL
+        which = 1 if op in ("Where", "CastLike") else 0
+        fact = inputs[which] if which < len(inputs) else None
+        return 0 if fact is None else fact.dtype
+
+    def _attribute_dtype(self, value: Any) -> int:
+        if isinstance(value, gs.Tensor):
+            return self.of(value).dtype
+        return int(onnx.helper.np_dtype_to_tensor_dtype(np.asarray(value).dtype))
+
+    def _unit_axis(
+        self, node: gs.Node, inputs: list[Fact | None], shape: tuple[Dim, ...] | None
+    ) -> int | None:
+        """The axis along which the output sums to 1, if that is proven."""
+        if shape is None or not inputs or inputs[0] is None:
+            return None
+        if node.op == "Softmax":
+            return int(node.attrs.get("axis", -1)) % len(shape)
+        source = inputs[0]
+        if source.unit_axis is None or source.shape is None:
+            return None
+        if node.op == "Identity":
+            return source.unit_axis
+        if node.op == "Transpose":
+            perm = node.attrs.get("perm") or range(len(shape) - 1, -1, -1)
+            return list(perm).index(source.unit_axis)
+        if node.op in ("Reshape", "Squeeze", "Unsqueeze", "Flatten"):
+            return _follow_axis(source.shape, source.unit_axis, shape)
+        return None
+
+    def _not_negative(self, node: gs.Node, inputs: list[Fact | None]) -> bool:
+        if node.op in _MAKE_SIGN:
+            return True
+        if node.op in _KEEP_SIGN:
+            data = inputs if node.op == "Concat" else inputs[:1]
+            return all(fact is not None and fact.not_negative for fact in data)
+        return False
+
+    def _ask_onnx(self, node: gs.Node) -> None:
+        self.asked_onnx += 1
+        for tensor, fact in self._breadth.infer(node, self.of).items():
+            tensor_ = next(t for t in node.outputs if t.name == tensor)
+            tensor_.fact = fact
+
+
+def _follow_axis(before: tuple[Dim, ...], axis: int, after: tuple[Dim, ...]) -> int | None:
+    """Where an axis went when a view kept it whole: same size, same product in front of it."""
+    front = dims.product(before[:axis])
+    running: Dim = 1
+    for index, dim in enumerate(after):
+        if dims.equal(running, front) is True and dims.equal(dim, before[axis]) is True:
+            return index
+        running = running * dim
+    return None

@@ -1,0 +1,128 @@
+"""Computes what depends on constants alone, up to a size: moves by numpy, arithmetic by onnxruntime."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+
+from surgeon import dims, opsets
+from surgeon.dialect import RANDOM
+from surgeon.facts import Facts
+from surgeon.facts.fact import Array
+from surgeon.facts.values import MOVES, evaluate
+from surgeon.model import current
+from surgeon.runtime import NotRunnable, RunFailed, Session
+
+DEFAULT_LIMIT = 1 << 20  # bytes: a larger result stays computed, unless its operands are larger
+
+
+class Folder:
+    """Folds nodes of one model.
+
+    Args:
+        facts: Asked for values.
+        limit: Largest result in bytes; None folds only what facts already know.
+    """
+
+    def __init__(self, facts: Facts, limit: int | None) -> None:
+        self.facts, self.limit = facts, limit
+
+    def fold(self, node: gs.Node) -> Sequence[Array] | None:
+        """The outputs of a node that depends on constants alone; None for any other."""
+        known = [self.facts.of(t).concrete for t in node.outputs]
+        if known and all(value is not None for value in known):
+            return [value for value in known if value is not None]
+        if self.limit is None or not node.inputs or not self._allowed(node):
+            return None
+        if not all(t.is_empty() or isinstance(t, gs.Constant) for t in node.inputs):
+            return None
+        overridable = self.facts.model.overridable
+        if any(t.name in overridable for t in node.inputs):
+            return None
+        if not self._fits(node):
+            return None
+        arrays = [None if t.is_empty() else self.facts.array(t) for t in node.inputs]
+        if node.op in MOVES:
+            result = evaluate(node.op, arrays, node.attrs)
+            if result is not None and all(a.dtype != object for a in result):
+                return [np.asarray(a) for a in result]
+        return self._run(node, arrays)
+
+    def _allowed(self, node: gs.Node) -> bool:
+        return (
+            (node.domain or "") in opsets.STANDARD
+            and node.op not in RANDOM
+            and node.origin is not None
+            and not any(
+                isinstance(v, (gs.Graph, gs.Node.AttributeRef)) for v in node.attrs.values()
+            )
+        )
+
+    def _fits(self, node: gs.Node) -> bool:
+        """Whether every output's size is known and small enough, before anything is computed."""
+        assert self.limit is not None
+        out = 0
+        for tensor in node.outputs:
+            fact = self.facts.of(tensor)
+            size = None if fact.shape is None else dims.product(fact.shape)
+            if not isinstance(size, int) or not fact.dtype:
+                return False
+            out += size * _itemsize(fact.dtype)
+        operands = [self.facts.of(t) for t in node.inputs if not t.is_empty()]
+        into = 0
+        for fact in operands:
+            size = None if fact.shape is None else dims.product(fact.shape)
+            if isinstance(size, int):
+                into += size * _itemsize(fact.dtype)
+        return out <= max(self.limit, into)
+
+    def _run(self, node: gs.Node, arrays: Sequence[Array | None]) -> Sequence[Array] | None:
+        """onnxruntime's own kernel, on a model of this node alone."""
+        proto = onnx.NodeProto()
+        proto.CopyFrom(node.origin)
+        tensors = node.inputs if node.origin_inputs is None else node.origin_inputs
+        graph = onnx.GraphProto(name="fold")
+        done: set[str] = set()
+        for index, tensor in enumerate(tensors):
+            if tensor.is_empty():
+                continue
+            name = proto.input[index] = f"i{index}"
+            array = self.facts.array(current(tensor))
+            if array is None:
+                return None
+            if name not in done:
+                graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+                done.add(name)
+        names = []
+        for index, tensor in enumerate(node.outputs):
+            if proto.output[index]:
+                proto.output[index] = f"o{index}"
+                names.append(f"o{index}")
+                graph.output.append(
+                    onnx.helper.make_tensor_value_info(
+                        f"o{index}", self.facts.of(tensor).dtype, None
+                    )
+                )
+        graph.node.append(proto)
+        model = onnx.helper.make_model(
+            graph,
+            opset_imports=[onnx.helper.make_opsetid("", self.facts.opset)],
+            ir_version=min(max(self.facts.model.proto.ir_version, 4), 10),
+        )
+        try:
+            found = Session(model).run({})
+        except (NotRunnable, RunFailed):
+            return None
+        if len(names) != len(node.outputs):
+            return None
+        return [found[name] for name in names]
+
+
+def _itemsize(dtype: int) -> int:
+    try:
+        return int(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(dtype)).itemsize)
+    except (KeyError, TypeError):
+        return 8

@@ -1,0 +1,429 @@
+"""The only door to protobuf and to graphsurgeon's import and export.
+
+graphsurgeon's `Graph` is the one mutable graph; what it cannot carry (doc strings, metadata, types
+it has no name for) stays in the protobuf it came from, and comes out again as it went in: every
+graphsurgeon node, constant and graph remembers its `origin`.
+
+Beside graphsurgeon's own fields the objects of the graph carry, all written here or in `rewrite`:
+
+* node: `origin` (NodeProto or None), `origin_inputs` (the tensors the origin names, where the
+  dialect changed the node's inputs, else None), `made` (how a rule made it, or None);
+* tensor: `home` (the graph a constant belongs to), `fact` (see `facts`), `became` (the tensor that
+  took its place, or None).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnx_graphsurgeon as gs
+from google.protobuf.message import DecodeError
+from onnx_graphsurgeon.ir.tensor import LazyValues, SparseValues
+from onnx_graphsurgeon.logger import G_LOGGER
+
+from surgeon.errors import ModelError
+from surgeon.files import carry_external_data, write_whole
+
+Array = npt.NDArray[Any]
+
+G_LOGGER.severity = G_LOGGER.CRITICAL  # surgeon reports for itself
+logging.getLogger("onnx_graphsurgeon").setLevel(logging.CRITICAL)
+
+FIRST_IR_WITH_FREE_INITIALIZERS = 4  # before, every initializer had to be a graph input too
+FIRST_IR_WITH_NODE_METADATA = 10
+
+
+class Model:
+    """A graph, and the protobuf it came from.
+
+    Attributes:
+        graph: The graphsurgeon graph: the main graph; bodies hang on its nodes.
+        proto: What was read. Never changed.
+        folder: Where external data lies, or None.
+        path: The file it came from, or None.
+        overridable: Names of initializers that are graph inputs too, and stay so.
+        changed: Whether anything was rewritten. An unchanged model is saved byte by byte.
+    """
+
+    def __init__(self, proto: onnx.ModelProto, *, path: Path | None = None) -> None:
+        self.proto = proto
+        self.path = path
+        self.folder = path.parent if path else None
+        self.changed = False
+        self.stamps: dict[str, str] = {}
+        inputs = {value.name for value in proto.graph.input}
+        self.overridable = {t.name for t in proto.graph.initializer if t.name in inputs}
+        try:
+            self.graph = gs.import_onnx(proto)
+        except Exception as error:  # graphsurgeon has no exceptions of its own
+            raise ModelError(
+                f"graphsurgeon cannot carry this graph: {error}",
+                where=str(path or "model"),
+                mend="Check the file with `onnx.checker`; open an issue with it if it is valid.",
+            ) from error
+        _remember(self.graph, proto.graph)
+        for function, origin in zip(self.graph.functions, proto.functions, strict=True):
+            _remember(function, origin)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Model:
+        """Read a file; external data stays where it is.
+
+        Raises:
+            ModelError: Missing, empty, truncated, or no ONNX model.
+        """
+        path = Path(path)
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            raise ModelError("no such file", where=str(path), mend="Check the path.") from None
+        except IsADirectoryError:
+            raise ModelError(
+                "this is a folder", where=str(path), mend="Name the .onnx file inside it."
+            ) from None
+        except OSError as error:
+            raise ModelError(
+                f"cannot be read: {error.strerror}", where=str(path), mend="Check its permissions."
+            ) from None
+        return cls(parse(data, where=str(path)), path=path)
+
+    @classmethod
+    def from_graph(cls, graph: gs.Graph) -> Model:
+        """A model of a graphsurgeon graph, which is not changed."""
+        return cls(gs.export_onnx(graph))
+
+    @property
+    def opset(self) -> int:
+        """The version of the default operator set; 1 where none is imported."""
+        for entry in self.proto.opset_import:
+            if entry.domain in ("", "ai.onnx"):
+                return entry.version
+        return 1
+
+    def clone(self) -> Model:
+        """The model as it was read, ready to be rewritten anew."""
+        return Model(self.proto, path=self.path)
+
+    def graphs(self) -> Iterator[gs.Graph]:
+        """The main graph, the functions, and every body inside them."""
+        for top in (self.graph, *self.graph.functions):
+            yield top
+            yield from bodies(top)
+
+    def array(self, constant: gs.Constant) -> Array:
+        """The values of a constant, read from external data if that is where they are.
+
+        Raises:
+            ModelError: The data is missing or damaged.
+        """
+        values = constant._values
+        if not isinstance(values, LazyValues):
+            return np.asarray(values)
+        if isinstance(values, SparseValues):
+            return np.asarray(values.load())
+        return array_of(values.tensor, self.folder)
+
+    def to_proto(self) -> onnx.ModelProto:
+        """The model as a protobuf of its own; the original's where nothing was rewritten."""
+        out = onnx.ModelProto()
+        if not self.changed:
+            out.CopyFrom(self.proto)
+            return out
+        envelope = onnx.ModelProto()
+        for field, value in self.proto.ListFields():
+            if field.name in ("graph", "functions", "opset_import"):
+                continue
+            if field.is_repeated if hasattr(field, "is_repeated") else field.label == 3:
+                getattr(envelope, field.name).extend(value)
+            else:
+                setattr(envelope, field.name, value)
+        out.CopyFrom(envelope)
+        writer = _Writer(self)
+        out.graph.CopyFrom(writer.graph(self.graph))
+        for function in self.graph.functions:
+            out.functions.append(writer.function(function))
+        functions = {(f.domain, f.name) for f in out.functions}
+        out.opset_import.extend(_imports(self.proto.opset_import, out, functions))
+        for key, text in self.stamps.items():
+            _set_property(out.metadata_props, key, text)
+        return out
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model whole or not at all; external data goes with it.
+
+        Raises:
+            OutputError: The folder is missing or read-only, or the disk is full.
+        """
+        path = Path(path)
+        if not self.changed and self.path is not None:
+            data = self.path.read_bytes()
+        else:
+            data = serialise(self.to_proto(), where=str(path))
+        if self.folder is not None:
+            carry_external_data(list(external_tensors(self.proto)), self.folder, path.parent)
+        write_whole(path, data)
+
+
+def parse(data: bytes, *, where: str) -> onnx.ModelProto:
+    """A model from the bytes of a file.
+
+    Raises:
+        ModelError: The bytes are no ONNX model; says what they look like.
+    """
+    mend = "Export or download the model again."
+    if not data:
+        raise ModelError("the file is empty", where=where, mend=mend)
+    for signature, kind in _SIGNATURES:
+        if data.lstrip()[: len(signature)].lower() == signature:
+            raise ModelError(f"this is {kind}, not an ONNX model", where=where, mend=mend)
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(data)
+    except DecodeError:
+        raise ModelError(
+            "this is no ONNX model, or a truncated one: protobuf cannot read it",
+            where=where,
+            mend=mend,
+        ) from None
+    if not proto.HasField("graph") or not (proto.graph.node or proto.graph.output):
+        raise ModelError("the model holds no graph", where=where, mend=mend)
+    return proto
+
+
+def serialise(proto: onnx.ModelProto, *, where: str) -> bytes:
+    """The bytes of a model.
+
+    Raises:
+        ModelError: It is larger than protobuf can write (2 GiB).
+    """
+    try:
+        return proto.SerializeToString(deterministic=True)
+    except ValueError:
+        raise ModelError(
+            "the model is larger than the 2 GiB that protobuf can write in one file",
+            where=where,
+            mend="Convert it to external data first: `onnx.save(..., save_as_external_data=True)`.",
+        ) from None
+
+
+def array_of(tensor: onnx.TensorProto, folder: Path | None) -> Array:
+    """The values of a tensor, read from `folder` where they are external.
+
+    Raises:
+        ModelError: The data is missing, outside the folder, or too short.
+    """
+    try:
+        return onnx.numpy_helper.to_array(tensor, base_dir=str(folder or ""))
+    except Exception as error:  # onnx raises anything from KeyError to its own ValidationError
+        raise ModelError(
+            f"the values of initializer `{tensor.name}` cannot be read: {error}",
+            where=str(folder or "model"),
+            mend="Put the external data file beside the model, or export the model again.",
+        ) from None
+
+
+def external_tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+    """Every tensor of the model whose values lie in another file."""
+    stack: list[Any] = [proto.graph, *proto.functions]
+    while stack:
+        graph = stack.pop()
+        if isinstance(graph, onnx.GraphProto):
+            yield from (t for t in graph.initializer if t.data_location == t.EXTERNAL)
+        for node in graph.node:
+            for attribute in node.attribute:
+                if attribute.HasField("t") and attribute.t.data_location == attribute.t.EXTERNAL:
+                    yield attribute.t
+                if attribute.HasField("g"):
+                    stack.append(attribute.g)
+                stack.extend(attribute.graphs)
+
+
+def bodies(graph: gs.Graph) -> Iterator[gs.Graph]:
+    """The graphs that hang on the nodes of a graph, outer before inner."""
+    stack = [graph]
+    while stack:
+        for node in stack.pop().nodes:
+            for value in node.attrs.values():
+                if isinstance(value, gs.Graph):
+                    yield value
+                    stack.append(value)
+
+
+def describe(node: gs.Node) -> str:
+    """How reports and errors call a node: its name, or its first output's, and its operator."""
+    name = node.name or next((t.name for t in node.outputs if t.name), "")
+    return f"node {name!r} ({node.domain or 'ai.onnx'}.{node.op})"
+
+
+_SIGNATURES = (
+    (b"<!doctype", "an HTML page"),
+    (b"<html", "an HTML page"),
+    (b"pk\x03\x04", "a zip archive (PyTorch checkpoints are)"),
+    (b"\x1f\x8b", "a gzip archive"),
+    (b"version https://git-lfs", "a Git LFS pointer, the file itself was not fetched"),
+    (b"\x89hdf", "an HDF5 file"),
+    (b"{", "a JSON file"),
+)
+
+
+def _remember(graph: gs.Graph, origin: Any) -> None:
+    stack = [(graph, origin)]
+    while stack:
+        graph, origin = stack.pop()
+        graph.origin = origin
+        for node, proto in zip(graph.nodes, origin.node, strict=True):
+            node.origin, node.origin_inputs, node.made = proto, None, None
+            for tensor in (*node.inputs, *node.outputs):
+                if isinstance(tensor, gs.Constant) and not hasattr(tensor, "home"):
+                    tensor.home = graph
+            for attribute in proto.attribute:
+                body = node.attrs.get(attribute.name)
+                if isinstance(body, gs.Graph):
+                    stack.append((body, attribute.g))
+
+
+def _imports(
+    original: Any, out: onnx.ModelProto, functions: set[tuple[str, str]]
+) -> list[onnx.OperatorSetIdProto]:
+    """The operator sets of the original that are still used, or that it imported unused."""
+    used, was_used = {""}, {""}
+    stack: list[Any] = [out.graph, *out.functions]
+    while stack:
+        for node in stack.pop().node:
+            used.add(node.domain)
+            stack.extend(a.g for a in node.attribute if a.HasField("g"))
+    fallback = {"org.pytorch.aten", "org.pytorch.prim", "aten", "prim"}
+    kept = [e for e in original if e.domain not in fallback or e.domain in used]
+    missing = used - {"ai.onnx" if e.domain == "" else e.domain for e in kept} - was_used
+    missing -= {e.domain for e in kept}
+    return [*kept, *(onnx.helper.make_opsetid(domain, 1) for domain in sorted(missing))]
+
+
+def _set_property(properties: Any, key: str, text: str) -> None:
+    for entry in properties:
+        if entry.key == key:
+            entry.value = text
+            return
+    properties.add(key=key, value=text)
+
+
+class _Writer:
+    """Graphsurgeon's graph back to protobuf, with what it could not carry put back."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.version = model.proto.ir_version
+
+    def graph(self, graph: gs.Graph) -> onnx.GraphProto:
+        origin: onnx.GraphProto | None = getattr(graph, "origin", None)
+        out = onnx.GraphProto()
+        out.name = graph.name
+        constants = self._constants(graph)
+        as_nodes = self.version < FIRST_IR_WITH_FREE_INITIALIZERS
+        for constant in constants:
+            values = constant._values
+            if isinstance(values, SparseValues):
+                out.sparse_initializer.append(values.tensor)
+            elif as_nodes and constant.name not in self.model.overridable:
+                out.node.append(_constant_node(constant))
+            else:
+                out.initializer.append(_tensor(constant))
+        names = {constant.name for constant in constants}
+        for node in graph.nodes:
+            out.node.append(self.node(node))
+            names.update(tensor.name for tensor in node.outputs)
+        if origin is None:
+            exported = gs.export_onnx(graph, do_type_check=False).graph
+            out.input.extend(exported.input)
+            out.output.extend(exported.output)
+            return out
+        keep = {tensor.name for tensor in graph.inputs} | self.model.overridable
+        out.input.extend(value for value in origin.input if value.name in keep)
+        if graph is self.model.graph:
+            for tensor in origin.initializer:
+                if tensor.name in self.model.overridable and tensor.name not in names:
+                    out.initializer.append(tensor)
+        out.output.extend(origin.output)
+        claims = getattr(graph, "corrected", {})
+        for value in origin.value_info:
+            if value.name in names:
+                out.value_info.append(claims.get(value.name, value))
+        if origin.HasField("doc_string"):
+            out.doc_string = origin.doc_string
+        out.metadata_props.extend(origin.metadata_props)
+        for note in origin.quantization_annotation:
+            if note.tensor_name in names or note.tensor_name in keep:
+                out.quantization_annotation.append(note)
+        return out
+
+    def function(self, function: gs.Function) -> onnx.FunctionProto:
+        out = onnx.FunctionProto()
+        out.CopyFrom(function.origin)
+        del out.node[:]
+        for constant in self._constants(function):
+            out.node.append(_constant_node(constant))
+        for node in function.nodes:
+            out.node.append(self.node(node))
+        return out
+
+    def node(self, node: gs.Node) -> onnx.NodeProto:
+        """A node as it was read, or as `emit` made it; with its bodies as they are now."""
+        out = onnx.NodeProto()
+        out.CopyFrom(node.origin)
+        inputs = node.inputs if node.origin_inputs is None else node.origin_inputs
+        names = [current(tensor).name for tensor in inputs]
+        if list(out.input) != names:
+            del out.input[:]
+            out.input.extend(names)
+        for attribute in out.attribute:
+            body = node.attrs.get(attribute.name)
+            if isinstance(body, gs.Graph):
+                attribute.g.CopyFrom(self.graph(body))
+        if node.made and self.version >= FIRST_IR_WITH_NODE_METADATA:
+            for key, text in node.made.items():
+                _set_property(out.metadata_props, key, text)
+        return out
+
+    def _constants(self, graph: gs.Graph) -> list[gs.Constant]:
+        """The constants that live in this graph and are read in it or in its bodies, in order."""
+        found: dict[int, gs.Constant] = {}
+        for inner in (graph, *bodies(graph)):
+            tensors = [t for node in inner.nodes for t in (node.origin_inputs or node.inputs)]
+            for tensor in (*tensors, *inner.outputs):
+                tensor = current(tensor)
+                if isinstance(tensor, gs.Constant) and getattr(tensor, "home", inner) is graph:
+                    found.setdefault(id(tensor), tensor)
+        order: dict[str, int] = {}
+        if isinstance(getattr(graph, "origin", None), onnx.GraphProto):
+            order = {t.name: i for i, t in enumerate(graph.origin.initializer)}
+        return sorted(found.values(), key=lambda c: order.get(c.name, len(order)))
+
+
+def current(tensor: gs.Tensor) -> gs.Tensor:
+    """The tensor that stands for this one now: itself, or the one that took its place."""
+    while (became := getattr(tensor, "became", None)) is not None:
+        tensor = became
+    return tensor
+
+
+def _tensor(constant: gs.Constant) -> onnx.TensorProto:
+    values = constant._values
+    if isinstance(values, LazyValues):
+        if values.tensor.name == constant.name:
+            return values.tensor
+        out = onnx.TensorProto()
+        out.CopyFrom(values.tensor)
+        out.name = constant.name
+        return out
+    return onnx.numpy_helper.from_array(np.asarray(values), constant.name)
+
+
+def _constant_node(constant: gs.Constant) -> onnx.NodeProto:
+    return onnx.helper.make_node("Constant", [], [constant.name], value=_tensor(constant))

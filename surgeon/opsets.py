@@ -1,0 +1,258 @@
+"""What moved between attributes and inputs over the opsets, and what a node looks like in each.
+
+In memory every standard node has its newest form (arguments that became inputs are inputs), so a
+pattern is written once. `raise_form` brings a node of the file there; `emit` says a new node in the
+model's own opset, or says which opset would do. The facts here are read from `onnx.defs`, but for
+the table `MOVED`, which that library does not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnx.defs
+import onnx_graphsurgeon as gs
+
+Array = npt.NDArray[Any]
+ValueOf = Callable[[gs.Tensor], Array | None]
+
+STANDARD = ("", "ai.onnx")
+LEGACY = "ai.onnx.legacy"  # in memory: an old meaning under a name that now means something else
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """An argument that was an attribute before opset `since` and is input `index` from then on.
+
+    Attributes:
+        like_input: Whether the constant takes the dtype of input 0 (else int64).
+        scalar: Whether the attribute is a number and not a list.
+    """
+
+    attribute: str
+    index: int
+    since: int
+    like_input: bool = False
+    scalar: bool = False
+
+
+_AXES_18 = (Moved("axes", 1, 18),)
+MOVED: Mapping[str, tuple[Moved, ...]] = {
+    "Squeeze": (Moved("axes", 1, 13),),
+    "Unsqueeze": (Moved("axes", 1, 13),),
+    "ReduceSum": (Moved("axes", 1, 13),),
+    **dict.fromkeys(
+        (
+            "ReduceMean",
+            "ReduceMax",
+            "ReduceMin",
+            "ReduceProd",
+            "ReduceL1",
+            "ReduceL2",
+            "ReduceLogSum",
+            "ReduceLogSumExp",
+            "ReduceSumSquare",
+        ),
+        _AXES_18,
+    ),
+    "Split": (Moved("split", 1, 13),),
+    "Slice": (Moved("starts", 1, 10), Moved("ends", 2, 10), Moved("axes", 3, 10)),
+    "Pad": (Moved("pads", 1, 11), Moved("value", 2, 11, like_input=True, scalar=True)),
+    "Clip": (
+        Moved("min", 1, 11, like_input=True, scalar=True),
+        Moved("max", 2, 11, like_input=True, scalar=True),
+    ),
+    "TopK": (Moved("k", 1, 10),),
+}
+# Operators whose meaning changed under one name: before `version`, in-memory domain LEGACY,
+# unless `raise_form` can prove that both meanings agree.
+CHANGED_MEANING = {"Softmax": 13, "LogSoftmax": 13, "Hardmax": 13, "GroupNormalization": 21}
+
+
+class Unavailable(Exception):
+    """An operator, attribute or form that the model's opset has not; says what would do."""
+
+
+def raise_form(
+    node: gs.Node, opset: int, dtype_of_input: type[Any] | np.dtype[Any] | None, rank: int | None
+) -> None:
+    """Bring a standard node of the file to its newest form, in memory.
+
+    Args:
+        node: Changed in place; `origin` keeps what the file says.
+        opset: The model's default opset.
+        dtype_of_input: The numpy dtype of input 0, where known.
+        rank: The rank of input 0, where known.
+    """
+    changed = CHANGED_MEANING.get(node.op)
+    if changed is not None and opset < changed:
+        axis = node.attrs.get("axis", 1)
+        if node.op == "GroupNormalization" or rank is None or axis not in (-1, rank - 1):
+            node.domain = LEGACY
+        else:
+            node.attrs["axis"] = -1
+        return
+    moved = MOVED.get(node.op)
+    if moved is None or opset >= moved[0].since:
+        return
+    inputs = list(node.inputs)
+    node.origin_inputs = tuple(inputs)
+    for move in moved:
+        if move.attribute not in node.attrs:
+            continue
+        if move.like_input and dtype_of_input is None:
+            node.domain = LEGACY
+            return
+        value = node.attrs.pop(move.attribute)
+        dtype = dtype_of_input if move.like_input else np.int64
+        array = np.array(value, dtype) if move.scalar else np.atleast_1d(np.array(value, dtype))
+        while len(inputs) < move.index:
+            inputs.append(gs.Variable.empty())
+        constant = gs.Constant(f"{node.outputs[0].name}/{move.attribute}", array)
+        if len(inputs) == move.index:
+            inputs.append(constant)
+        else:
+            inputs[move.index] = constant
+    node.inputs = inputs
+
+
+def emit(
+    op: str,
+    domain: str,
+    attributes: Mapping[str, Any],
+    inputs: Sequence[gs.Tensor],
+    outputs: Sequence[str],
+    *,
+    name: str,
+    opset: int,
+    value_of: ValueOf,
+    rank_of: Callable[[gs.Tensor], int | None],
+    dtype_of: Callable[[gs.Tensor], int],
+) -> tuple[onnx.NodeProto, tuple[gs.Tensor, ...]]:
+    """A node of newest form in the model's own opset, and the tensors its inputs name.
+
+    Raises:
+        Unavailable: The opset has no such operator, attribute, form or dtype.
+    """
+    attributes = dict(attributes)
+    inputs = list(inputs)
+    if domain not in STANDARD:
+        return _proto(op, domain, attributes, inputs, outputs, name)
+    newest = _schema(op, onnx.defs.onnx_opset_version())
+    schema = _schema(op, opset)
+    if schema is None or newest is None:
+        first = first_opset(op)
+        raise Unavailable(
+            f"`{op}` needs opset {first}" if first else f"`{op}` is no standard operator"
+        )
+    changed = CHANGED_MEANING.get(op)
+    if changed is not None and opset < changed:
+        rank = rank_of(inputs[0])
+        axis = attributes.get("axis", -1)
+        if op == "GroupNormalization" or rank is None or axis not in (-1, rank - 1):
+            raise Unavailable(f"`{op}` over an axis that is not the last needs opset {changed}")
+        attributes["axis"] = rank - 1
+    for move in reversed(MOVED.get(op, ())):
+        if opset >= move.since or len(inputs) <= move.index:
+            continue
+        tensor = inputs.pop(move.index) if move.index == len(inputs) - 1 else inputs[move.index]
+        if tensor.is_empty():
+            continue
+        array = value_of(tensor)
+        if array is None or array.dtype == object:
+            raise Unavailable(f"`{op}` with computed `{move.attribute}` needs opset {move.since}")
+        attributes[move.attribute] = (
+            array.reshape(-1).tolist()[0] if move.scalar or op == "TopK" else array.tolist()
+        )
+    known = schema.attributes
+    for key in list(attributes):
+        if key in known:
+            continue
+        default = newest.attributes[key].default_value if key in newest.attributes else None
+        if default is None or onnx.helper.get_attribute_value(default) != attributes[key]:
+            raise Unavailable(f"attribute `{key}` of `{op}` needs a newer opset than {opset}")
+        del attributes[key]
+    while inputs and inputs[-1].is_empty():
+        inputs.pop()
+    if len(inputs) > schema.max_input:
+        raise Unavailable(f"`{op}` with {len(inputs)} inputs needs a newer opset than {opset}")
+    _check_dtypes(op, schema, inputs, dtype_of, opset)
+    return _proto(op, domain, attributes, inputs, outputs, name)
+
+
+def first_opset(op: str) -> int | None:
+    """The first opset that has the operator; None where none has."""
+    return _first().get(op)
+
+
+def _check_dtypes(
+    op: str,
+    schema: onnx.defs.OpSchema,
+    inputs: Sequence[gs.Tensor],
+    dtype_of: Callable[[gs.Tensor], int],
+    opset: int,
+) -> None:
+    formal = schema.inputs
+    for index, tensor in enumerate(inputs):
+        if tensor.is_empty() or not formal:
+            continue
+        dtype = dtype_of(tensor)
+        if not dtype:
+            continue
+        allowed = _allowed(op, opset, min(index, len(formal) - 1))
+        text = f"tensor({onnx.TensorProto.DataType.Name(dtype).lower()})"
+        if allowed and text not in allowed:
+            raise Unavailable(f"`{op}` of opset {opset} does not take {text} as input {index}")
+
+
+@cache
+def _allowed(op: str, opset: int, index: int) -> frozenset[str]:
+    schema = _schema(op, opset)
+    return frozenset(schema.inputs[index].types) if schema else frozenset()
+
+
+@cache
+def _schema(op: str, opset: int) -> onnx.defs.OpSchema | None:
+    try:
+        return onnx.defs.get_schema(op, opset, "")
+    except onnx.defs.SchemaError:
+        return None
+
+
+schema = _schema
+
+
+@cache
+def _first() -> dict[str, int]:
+    found: dict[str, int] = {}
+    for entry in onnx.defs.get_all_schemas_with_history():
+        if entry.domain == "":
+            found[entry.name] = min(found.get(entry.name, 10**6), entry.since_version)
+    return found
+
+
+def _proto(
+    op: str,
+    domain: str,
+    attributes: Mapping[str, Any],
+    inputs: Sequence[gs.Tensor],
+    outputs: Sequence[str],
+    name: str,
+) -> tuple[onnx.NodeProto, tuple[gs.Tensor, ...]]:
+    node = onnx.NodeProto(op_type=op, domain="" if domain in STANDARD else domain, name=name)
+    node.input.extend(tensor.name for tensor in inputs)
+    node.output.extend(outputs)
+    for key, value in attributes.items():
+        if isinstance(value, np.ndarray):
+            node.attribute.append(
+                onnx.helper.make_attribute(key, onnx.numpy_helper.from_array(value))
+            )
+        elif value is not None:
+            node.attribute.append(onnx.helper.make_attribute(key, value))
+    return node, tuple(inputs)

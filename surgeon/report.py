@@ -1,0 +1,152 @@
+"""The frozen record of a run: what changed, what did not and why, what was checked."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from surgeon.errors import Location
+
+if TYPE_CHECKING:
+    from surgeon.verify import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One rewrite.
+
+    Attributes:
+        rule: The rule's id, in `recipe`.
+        why: The rule's reason, as its recipe gives it.
+        exact: `bit`, `rounding` or `approximate`.
+        contract: What it changes in what the model promises, or None.
+        node: The replaced root, as errors name nodes.
+        before: The operators that matched, root first.
+        after: The operators that took their place.
+        location: file:line:column of the rule.
+    """
+
+    rule: str
+    recipe: str
+    why: str
+    exact: str
+    contract: str | None
+    node: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    location: str
+
+
+@dataclass(slots=True)
+class MissRecord:
+    """An attempt that failed, kept as found; its reason is put into words when it is read."""
+
+    rule: str
+    recipe: str
+    root: Any
+    matched: int
+    total: int
+    reason: Callable[[], str]
+    location: Location
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """Why a rule did not fire at a node.
+
+    Attributes:
+        node: The root where matching began.
+        matched: How many of the pattern's `total` nodes were found.
+        reason: In words.
+        location: file:line:column of the rule or the condition.
+    """
+
+    rule: str
+    recipe: str
+    node: str
+    matched: int
+    total: int
+    reason: str
+    location: str
+
+    def __str__(self) -> str:
+        return f"{self.node}: matched {self.matched} of {self.total} nodes; {self.reason}"
+
+
+@dataclass(slots=True)
+class Notes:
+    """What a run collects while it goes; `Report` is made of it."""
+
+    changes: list[Change] = field(default_factory=list)
+    misses: list[MissRecord] = field(default_factory=list)
+    housekeeping: Counter[str] = field(default_factory=Counter)
+    remarks: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What `apply` did to a model.
+
+    Attributes:
+        source: The model's path, or "<model>".
+        recipes: Names of the recipes, in order.
+        changes: Every rewrite, in order.
+        misses: The nearest attempts that failed, for nodes that are still there.
+        housekeeping: What the normal form did: constants folded, equal nodes merged, ...
+        remarks: What the reader should know: interface changes, skipped steps, corrected claims.
+        assumptions: What the user added with `shape` and `assume`, as given.
+        before: How many nodes of each operator the input has (domain.operator).
+        after: The same for the result.
+        verdict: The outcome of the check; None where it was not asked for.
+        seconds: Wall-clock time by stage.
+        opset: The model's default opset.
+    """
+
+    source: str
+    recipes: tuple[str, ...]
+    changes: tuple[Change, ...]
+    misses: tuple[Missed, ...]
+    housekeeping: Mapping[str, int]
+    remarks: tuple[str, ...]
+    assumptions: tuple[str, ...]
+    before: Mapping[str, int]
+    after: Mapping[str, int]
+    verdict: Verdict | None
+    seconds: Mapping[str, float]
+    opset: int
+
+    @property
+    def contracts(self) -> tuple[str, ...]:
+        """What the rewrites changed in what the model promises, each once."""
+        return tuple(dict.fromkeys(c.contract for c in self.changes if c.contract))
+
+    @property
+    def fired(self) -> Counter[str]:
+        """How often each rule fired, by `recipe/rule`."""
+        return Counter(f"{change.recipe}/{change.rule}" for change in self.changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        plain: dict[str, Any] = {
+            "source": self.source,
+            "recipes": list(self.recipes),
+            "opset": self.opset,
+            "changes": [asdict(change) for change in self.changes],
+            "misses": [asdict(miss) for miss in self.misses],
+            "housekeeping": dict(self.housekeeping),
+            "remarks": list(self.remarks),
+            "assumptions": list(self.assumptions),
+            "contracts": list(self.contracts),
+            "before": dict(self.before),
+            "after": dict(self.after),
+            "seconds": dict(self.seconds),
+        }
+        plain["verdict"] = self.verdict.to_dict() if self.verdict is not None else None
+        return plain
+
+    def to_json(self) -> str:
+        """The report as JSON text."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, default=str)

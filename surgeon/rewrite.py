@@ -1,0 +1,282 @@
+"""The only writer of wiring: adds nodes, hands outputs over, and lets go of what nobody reads.
+
+A rewrite never changes what a value means: the replacement takes over the matched root's outputs
+under their own names, so matches found earlier stay true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon import opsets
+from surgeon.facts import Facts
+from surgeon.facts.fact import Array
+from surgeon.model import Model, bodies, current
+
+
+class Refused(Exception):
+    """A builder or template cannot replace this match; the text says why."""
+
+
+class Surgery:
+    """The wiring of one model.
+
+    Args:
+        model: Its graph is changed in place.
+        facts: Asked for dtypes and constants where the model's opset wants attributes.
+    """
+
+    def __init__(self, model: Model, facts: Facts) -> None:
+        self.model, self.facts = model, facts
+        self.names: set[str] = set()
+        self.outputs: dict[int, gs.Tensor] = {}
+        self.removed: list[gs.Node] = []
+        for graph in model.graphs():
+            for tensor in graph.outputs:
+                self.outputs[id(tensor)] = tensor
+            self.names.update(t.name for t in graph.inputs)
+            for node in graph.nodes:
+                self.names.add(node.name)
+                self.names.update(t.name for t in (*node.inputs, *node.outputs))
+
+    def is_output(self, tensor: gs.Tensor) -> bool:
+        """Whether the tensor is an output of the model, of a body or of a function."""
+        return id(tensor) in self.outputs
+
+    def fresh(self, stem: str) -> str:
+        """A name that nothing in the model has, from the name of the value it stands for."""
+        name, count = stem, 1
+        while name in self.names:
+            count += 1
+            name = f"{stem}_{count}"
+        self.names.add(name)
+        return name
+
+    def draft(self, graph: gs.Graph, stem: str, made: Mapping[str, str] | None = None) -> Draft:
+        """Begin a replacement in `graph` whose names come from the value `stem`."""
+        return Draft(self, graph, stem, made)
+
+    def replace_value(self, old: gs.Tensor, new: gs.Tensor) -> None:
+        """Let every reader of `old` read `new`, which must hold the same values."""
+        for node in list(old.outputs):
+            for index, tensor in enumerate(node.inputs):
+                if tensor is old:
+                    list.__setitem__(node.inputs, index, new)
+                    list.append(new.outputs, node)
+        list.clear(old.outputs)
+        old.became = new
+
+    def hand_over(self, root: gs.Node, pairs: Sequence[tuple[gs.Tensor, gs.Tensor]]) -> None:
+        """Give the outputs of `root` to other producers; `root` and what only it read go.
+
+        Args:
+            root: The node that is replaced.
+            pairs: (output of root, tensor of the replacement that holds the same values).
+        """
+        list.clear(root.outputs)
+        for old, new in pairs:
+            list.clear(old.inputs)
+            new = current(new)
+            producer = new.inputs[0] if new.inputs else None
+            drafted = producer is not None and getattr(producer, "drafted", False)
+            if drafted and not self.is_output(new):
+                self._adopt(producer, new, old)
+            else:
+                self.replace_value(old, new)
+        self.release(root)
+
+    def _adopt(self, producer: gs.Node, new: gs.Tensor, old: gs.Tensor) -> None:
+        """`producer` makes `old` instead of `new`."""
+        index = next(i for i, t in enumerate(producer.outputs) if t is new)
+        list.__setitem__(producer.outputs, index, old)
+        list.append(old.inputs, producer)
+        producer.origin.output[index] = old.name
+        list.clear(new.inputs)
+        self.replace_value(new, old)
+        self.names.discard(new.name)
+
+    def to_constant(self, tensor: gs.Tensor, array: Array, graph: gs.Graph) -> None:
+        """Make a computed value a constant; its producer is let go when all its outputs are."""
+        producer = tensor.inputs[0]
+        list.clear(tensor.inputs)
+        index = next(i for i, t in enumerate(producer.outputs) if t is tensor)
+        list.__setitem__(producer.outputs, index, gs.Variable.empty())
+        tensor.to_constant(np.ascontiguousarray(array) if array.shape else array)
+        tensor.home = graph
+        if not any(t.name for t in producer.outputs):
+            self.release(producer)
+
+    def constant(self, graph: gs.Graph, stem: str, array: Array) -> gs.Constant:
+        """A new initializer of `graph`."""
+        tensor = gs.Constant(self.fresh(stem), np.asarray(array))
+        tensor.home = graph
+        return tensor
+
+    def release(self, node: gs.Node) -> None:
+        """Let a node go that nobody reads, and what only it read; the sweep drops them."""
+        stack = [node]
+        while stack:
+            node = stack.pop()
+            if getattr(node, "gone", False):
+                continue
+            node.gone = True
+            self.removed.append(node)
+            for body in [v for v in node.attrs.values() if isinstance(v, gs.Graph)]:
+                for inner in (body, *bodies(body)):
+                    for member in inner.nodes:
+                        _unlink(member, member.inputs)
+            for tensor in _unlink(node, node.inputs):
+                if tensor.outputs or self.is_output(tensor) or not tensor.inputs:
+                    continue
+                producer = tensor.inputs[0]
+                if not any(t.outputs or self.is_output(t) for t in producer.outputs):
+                    stack.append(producer)
+
+    def is_dead(self, node: gs.Node) -> bool:
+        """Whether nothing reads any output of the node."""
+        return not any(t.outputs or self.is_output(t) for t in node.outputs)
+
+
+class Draft:
+    """New nodes beside the old ones, not yet read by anybody.
+
+    Builders and templates make nodes with `op` and constants with `constant`; the sweep commits the
+    draft or discards it.
+
+    Attributes:
+        nodes: What was drafted, in order.
+        results: What the names of a template stand for.
+        also: Further nodes that the draft replaces, each with (its output, the new tensor).
+    """
+
+    def __init__(
+        self, surgery: Surgery, graph: gs.Graph, stem: str, made: Mapping[str, str] | None
+    ) -> None:
+        self.surgery, self.graph, self.stem, self.made = surgery, graph, stem, made
+        self.facts = surgery.facts
+        self.nodes: list[gs.Node] = []
+        self.results: dict[str, gs.Tensor] = {}
+        self.also: list[tuple[gs.Node, list[tuple[gs.Tensor, gs.Tensor]]]] = []
+
+    def op(
+        self,
+        op_type: str,
+        *inputs: gs.Tensor | None,
+        outputs: int | Sequence[str] = 1,
+        domain: str = "",
+        name: str | None = None,
+        **attributes: Any,
+    ) -> Any:
+        """Add a node, in the newest form of its operator.
+
+        Args:
+            op_type: The operator.
+            inputs: Operands; None for one left out.
+            outputs: How many outputs, or their names' endings.
+            domain: The operator's domain.
+            name: The ending of the node's name; default the operator.
+            attributes: As ONNX names them.
+
+        Returns:
+            The output tensor, or a tuple of them when there are several.
+
+        Raises:
+            surgeon.opsets.Unavailable: The model's opset has no such operator or form.
+        """
+        surgery = self.surgery
+        tensors = [gs.Variable.empty() if t is None else t for t in inputs]
+        endings = [op_type] if outputs == 1 else outputs
+        if isinstance(endings, int):
+            endings = [f"{op_type}_{i}" for i in range(endings)]
+        made = [gs.Variable(surgery.fresh(f"{self.stem}/{ending}")) for ending in endings]
+        label = surgery.fresh(f"{self.stem}/{name or op_type}:node")
+        proto, named = opsets.emit(
+            op_type,
+            domain,
+            attributes,
+            tensors,
+            [t.name for t in made],
+            name=label,
+            opset=self.facts.opset,
+            value_of=self.facts.array,
+            rank_of=lambda t: self.facts.of(t).rank,
+            dtype_of=lambda t: self.facts.of(t).dtype,
+        )
+        node = gs.Node(op_type, label, dict(attributes), tensors, made, domain or None)
+        node.origin, node.made, node.drafted = proto, self.made, True
+        node.origin_inputs = named
+        self.nodes.append(node)
+        self.facts.infer(node)
+        return made[0] if len(made) == 1 else tuple(made)
+
+    def constant(self, array: Array | Sequence[Any], ending: str = "constant") -> gs.Constant:
+        """A new initializer; lists of integers become int64."""
+        value = np.asarray(array)
+        if not isinstance(array, np.ndarray) and value.dtype.kind == "i":
+            value = value.astype(np.int64)
+        return self.surgery.constant(self.graph, f"{self.stem}/{ending}", value)
+
+    def discard(self) -> None:
+        """Unlink everything that was drafted."""
+        for node in reversed(self.nodes):
+            _unlink(node, node.inputs)
+            node.gone = True
+        self.nodes.clear()
+
+
+def toposort(graph: gs.Graph, is_inner: Callable[[gs.Node], bool] | None = None) -> list[gs.Node]:
+    """The nodes so that producers come first; the file's order where it is one already.
+
+    A node comes behind the producers of everything that it or its bodies read.
+
+    Raises:
+        ValueError: The graph has a cycle; names a node on it.
+    """
+    members = {id(node) for node in graph.nodes}
+
+    def producers(node: gs.Node) -> list[gs.Node]:
+        found = [t.inputs[0] for t in node.inputs if t.inputs]
+        for value in node.attrs.values():
+            if isinstance(value, gs.Graph):
+                for body in (value, *bodies(value)):
+                    tensors = [t for n in body.nodes for t in n.inputs] + list(body.outputs)
+                    found.extend(t.inputs[0] for t in tensors if t.inputs)
+        return [n for n in found if id(n) in members and n is not node]
+
+    order: list[gs.Node] = []
+    state: dict[int, int] = {}
+    for start in graph.nodes:
+        stack = [start]
+        while stack:
+            node = stack[-1]
+            if state.get(id(node)) == 2:
+                stack.pop()
+                continue
+            waiting = [n for n in producers(node) if state.get(id(n)) != 2]
+            if not waiting:
+                state[id(node)] = 2
+                order.append(node)
+                stack.pop()
+                continue
+            if state.get(id(node)) == 1 and any(state.get(id(n)) == 1 for n in waiting):
+                raise ValueError(node.name or node.op)
+            state[id(node)] = 1
+            stack.extend(reversed(waiting))
+    return order
+
+
+def _unlink(node: gs.Node, tensors: Any) -> list[gs.Tensor]:
+    """Take `node` from the readers of its inputs, by identity; gives the inputs."""
+    inputs = list(tensors)
+    list.clear(tensors)
+    for tensor in inputs:
+        readers = tensor.outputs
+        for index in range(len(readers)):
+            if readers[index] is node:
+                list.__delitem__(readers, index)
+                break
+    return inputs

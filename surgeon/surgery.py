@@ -1,0 +1,338 @@
+"""`apply`: load, normalise, sweep, prune, simplify, verify, report. One direction, nothing calls back."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import onnx
+import onnx_graphsurgeon as gs
+
+from surgeon import dialect
+from surgeon.assumptions import Axioms, parse_assumptions
+from surgeon.errors import RecipeError, SurgeonError, VerifyError
+from surgeon.facts import Facts
+from surgeon.fold import DEFAULT_LIMIT
+from surgeon.model import Model, describe
+from surgeon.recipe import FoldStep, RaiseOpsetStep, Recipe, Rule, RulesStep, SimplifyStep
+from surgeon.report import Missed, MissRecord, Notes, Report
+from surgeon.rewrite import Surgery
+from surgeon.simplify import simplify
+from surgeon.sweep import Sweep
+from surgeon.verify import Verdict, verify
+
+ModelLike = Any  # Model, onnx.ModelProto, gs.Graph, or a path
+RecipeLike = Any  # Recipe, Rule, the name of a bundled recipe, or a path
+GOOD = ("equivalent", "runs")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What `apply` gives.
+
+    Attributes:
+        model: The repaired model; the argument's where nothing was changed.
+        report: What was done and checked.
+    """
+
+    model: Model
+    report: Report
+
+
+@dataclass(slots=True)
+class _Clock:
+    """Wall-clock seconds by stage."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    since: float = field(default_factory=time.perf_counter)
+
+    def lap(self, stage: str) -> None:
+        now = time.perf_counter()
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self.since
+        self.since = now
+
+
+def apply(
+    model: ModelLike,
+    *recipes: RecipeLike,
+    shape: Mapping[str, Sequence[int | str]] | None = None,
+    assume: Sequence[str] = (),
+    allow: Sequence[str] = (),
+    verify: bool = True,  # noqa: A002
+    reference: str | os.PathLike[str] | None = None,
+    require: str = "runs",
+    keep_overridable: bool = False,
+    progress: Callable[[str], None] | None = None,
+    every_miss: bool = False,
+) -> Result:
+    """Repair a model with recipes, and compare the result with the original.
+
+    Args:
+        model: A path, a `Model`, an `onnx.ModelProto` or a graphsurgeon `Graph`; not changed.
+        recipes: Bundled names, paths of YAML files, `Recipe`s or single `Rule`s, in order.
+        shape: Shapes to fix, by input name: numbers, or names for dimensions that stay dynamic.
+        assume: What else holds, as `t % 32 == 0`, `t >= 64` or `h == w`; goes into the report.
+        allow: `approximate` and `contract`, beside what the recipes themselves allow.
+        verify: Whether to compare the whole model. A model that nothing changed is not compared.
+        reference: `onnxruntime`, `witness`, `torch`, or a file of recorded outputs (.npz).
+        require: `equivalent` refuses a result that could not be compared.
+        keep_overridable: Keep initializers that are graph inputs overridable, also where PyTorch's
+            exporter lists every weight so.
+        progress: Called with a line of text when a stage begins.
+        every_miss: Record every attempt that failed, not only the near ones.
+
+    Returns:
+        The repaired model and the report.
+
+    Raises:
+        ModelError: The model cannot be read or carried.
+        RecipeError: A recipe, a shape or an assumption is wrong.
+        SettleError: A rule keeps firing.
+        VerifyError: The result does not run, or differs; it carries `report`.
+    """
+    clock = _Clock()
+    original = as_model(model)
+    plans = [as_recipe(recipe) for recipe in recipes]
+    axioms = parse_assumptions(original, shape or {}, assume)
+    clock.lap("load")
+    work = Operation(original, plans, axioms, frozenset(allow), keep_overridable, progress)
+    work.run(clock)
+    report = work.report(clock, every_miss=every_miss)
+    if not work.changed or not verify:
+        return Result(work.model, report)
+    if progress:
+        progress("verify")
+    verdict = _verdict(original, work, axioms, reference, progress)
+    clock.lap("verify")
+    report = replace(report, verdict=verdict, seconds=dict(clock.seconds))
+    if verdict.status not in GOOD or (require == "equivalent" and verdict.status == "runs"):
+        error = VerifyError(
+            f"the result is not saved: {verdict.detail}",
+            where=report.source,
+            mend="Read the report (`--report out.json`) for the rewrites that were made; leave out "
+            "the recipe at fault, or give recorded outputs with `--reference FILE.npz`.",
+        )
+        error.report = report  # type: ignore[attr-defined]
+        raise error
+    return Result(work.model, report)
+
+
+class Operation:
+    """One run of recipes over one model."""
+
+    def __init__(
+        self,
+        original: Model,
+        recipes: Sequence[Recipe],
+        axioms: Axioms,
+        allow: frozenset[str],
+        keep_overridable: bool,
+        progress: Callable[[str], None] | None,
+    ) -> None:
+        self.original, self.recipes, self.axioms, self.allow = original, recipes, axioms, allow
+        self.keep, self.progress = keep_overridable, progress
+        self.notes = Notes()
+        self.model = original.clone()
+        self.before = operators(self.model)
+        self.misses: list[MissRecord] = []
+
+    @property
+    def changed(self) -> bool:
+        """Whether the result differs from the original."""
+        return self.model.changed
+
+    def run(self, clock: _Clock) -> None:
+        """Every step of every recipe, in order."""
+        self._begin()
+        clock.lap("import")
+        for recipe in self.recipes:
+            allow = self.allow | recipe.allow
+            for step in recipe.steps:
+                if isinstance(step, RulesStep):
+                    self._sweep(step.rules, DEFAULT_LIMIT, allow, always=False)
+                elif isinstance(step, FoldStep):
+                    self._sweep((), step.max_bytes or DEFAULT_LIMIT, allow, always=True)
+                elif isinstance(step, SimplifyStep):
+                    self._replace_proto(
+                        lambda p: simplify(p, tool=step.tool), f"simplify: {step.tool}"
+                    )
+                elif isinstance(step, RaiseOpsetStep):
+                    self._replace_proto(lambda p: raise_opset(p, step.opset), "raise-opset")
+            clock.lap("sweep")
+        self._stamp()
+
+    def report(self, clock: _Clock, *, every_miss: bool) -> Report:
+        """What was done so far, frozen."""
+        return Report(
+            source=str(self.original.path or "<model>"),
+            recipes=tuple(recipe.name for recipe in self.recipes),
+            changes=tuple(self.notes.changes),
+            misses=tuple(nearest(self.misses, every=every_miss)),
+            housekeeping=dict(self.notes.housekeeping),
+            remarks=tuple(self.notes.remarks),
+            assumptions=self.axioms.texts,
+            before=self.before,
+            after=operators(self.model),
+            verdict=None,
+            seconds=dict(clock.seconds),
+            opset=self.model.opset,
+        )
+
+    def _begin(self) -> None:
+        """Facts and wiring for the model at hand."""
+        gone = dialect.strip_initializer_inputs(self.model, keep=self.keep)
+        if gone and not any("are constants" in remark for remark in self.notes.remarks):
+            self.notes.remarks.append(
+                f"{len(gone)} initializers that the exporter lists as inputs are constants, and "
+                "leave the inputs (`--keep-overridable` keeps them)"
+            )
+        self.facts = Facts(self.model, fixed=self.axioms.shapes, assumptions=self.axioms.symbols)
+        self.surgery = Surgery(self.model, self.facts)
+
+    def _sweep(
+        self, rules: Sequence[Rule], fold: int, allow: frozenset[str], *, always: bool
+    ) -> None:
+        sweep = Sweep(
+            self.model, self.facts, self.surgery, self.notes, allow=allow, progress=self.progress
+        )
+        housekept = self.notes.housekeeping.total()
+        fired = sweep.run(rules, fold=fold)
+        self.misses = self.misses + list(self.notes.misses)
+        if fired or (always and self.notes.housekeeping.total() > housekept):
+            self.model.changed = True
+
+    def _replace_proto(
+        self, function: Callable[[onnx.ModelProto], onnx.ModelProto], what: str
+    ) -> None:
+        """A step of another tool: on the protobuf, and skipped with a remark where it fails."""
+        try:
+            proto = function(self.model.to_proto())
+        except SurgeonError as error:
+            self.notes.remarks.append(f"step `{what}` was skipped: {error.what}")
+            return
+        self.model = Model(proto, path=self.original.path)
+        self.model.changed = True
+        self._begin()
+
+    def _stamp(self) -> None:
+        fired = Counter(f"{change.recipe}/{change.rule}" for change in self.notes.changes)
+        self.model.stamps["surgeon.recipes"] = ", ".join(
+            f"{recipe.name}@{recipe.digest[:12]}" for recipe in self.recipes
+        )
+        self.model.stamps["surgeon.rules"] = ", ".join(
+            f"{rule} x{count}" for rule, count in sorted(fired.items())
+        )
+        if self.axioms.texts:
+            self.model.stamps["surgeon.assumptions"] = "; ".join(self.axioms.texts)
+
+
+def as_model(model: ModelLike) -> Model:
+    """The argument as a `Model` of its own."""
+    if isinstance(model, Model):
+        return model
+    if isinstance(model, onnx.ModelProto):
+        return Model(model)
+    if isinstance(model, gs.Graph):
+        return Model.from_graph(model)
+    return Model.load(Path(model))
+
+
+def as_recipe(recipe: RecipeLike) -> Recipe:
+    """The argument as a `Recipe`: loaded by name or path, or made of one rule."""
+    if isinstance(recipe, Recipe):
+        return recipe
+    if isinstance(recipe, Rule):
+        return Recipe.of_rules(recipe)
+    if isinstance(recipe, (str, os.PathLike)):
+        return Recipe.load(recipe)
+    raise RecipeError(
+        f"`{type(recipe).__name__}` is no recipe",
+        where="apply",
+        mend="Give a bundled name, a path, a `Recipe` or a rule.",
+    )
+
+
+def operators(model: Model) -> dict[str, int]:
+    """How many nodes of each operator a model has, bodies and functions included."""
+    counts: Counter[str] = Counter()
+    for graph in model.graphs():
+        for node in graph.nodes:
+            domain = node.domain or ""
+            name = node.op if domain in ("", "ai.onnx", "ai.onnx.legacy") else f"{domain}.{node.op}"
+            if domain == "org.pytorch.aten" and node.op == "ATen":
+                name = f"aten.{node.attrs.get('operator', '?')}"
+            elif domain == "org.pytorch.aten":
+                name = f"aten.{node.op}"
+            if name != "Constant":
+                counts[name] += 1
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def nearest(records: Sequence[MissRecord], *, every: bool) -> list[Missed]:
+    """The attempts worth reading, in words: for each node and rule the latest.
+
+    Without `every`: those where the whole pattern was found, and those at ATen nodes that stay.
+    """
+    latest: dict[tuple[int, str], MissRecord] = {}
+    for record in records:
+        if getattr(record.root, "gone", False):
+            continue
+        near = record.matched >= record.total or record.root.domain == dialect.ATEN
+        if every or near:
+            latest[id(record.root), f"{record.recipe}/{record.rule}"] = record
+    return [
+        Missed(
+            rule=r.rule,
+            recipe=r.recipe,
+            node=describe(r.root),
+            matched=r.matched,
+            total=r.total,
+            reason=r.reason(),
+            location=str(r.location),
+        )
+        for r in latest.values()
+    ]
+
+
+def raise_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
+    """The model at a newer opset, by onnx's version converter.
+
+    Raises:
+        SurgeonError: The converter has no adapter for an operator.
+    """
+    import onnx.version_converter
+
+    try:
+        return onnx.version_converter.convert_version(proto, opset)
+    except Exception as error:  # the converter raises RuntimeError and its own kinds
+        raise SurgeonError(
+            f"onnx's version converter fails: {error}",
+            where=f"raise-opset: {opset}",
+            mend="Export the model at the opset you need.",
+        ) from None
+
+
+def _verdict(
+    original: Model,
+    work: Operation,
+    axioms: Axioms,
+    reference: str | os.PathLike[str] | None,
+    progress: Callable[[str], None] | None,
+) -> Verdict:
+    custom: frozenset[str] = frozenset().union(*(recipe.custom for recipe in work.recipes))
+    return verify(
+        original.proto,
+        work.model.to_proto(),
+        reference=None if reference is None else str(reference),
+        shapes=axioms.shapes or None,
+        sizes=axioms.sizes or None,
+        folder_original=original.folder,
+        folder_result=original.folder,
+        custom=custom,
+        progress=progress,
+    )

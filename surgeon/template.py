@@ -1,0 +1,108 @@
+"""A replacement written as text, made into nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon import opsets
+from surgeon.dims import Expr
+from surgeon.expressions import Unknown
+from surgeon.match import Match
+from surgeon.notation import NodePattern, Pattern
+from surgeon.rewrite import Draft, Refused
+
+
+def instantiate(draft: Draft, template: Pattern, match: Match, scope: Mapping[str, Any]) -> None:
+    """Add the template's nodes to the draft and name its results in `draft.results`.
+
+    Args:
+        draft: Where the nodes go.
+        template: The text after `replace:`.
+        match: Gives the values that the pattern named.
+        scope: Gives what `@name` stands for.
+
+    Raises:
+        Refused: Something computed is not a plain value.
+        surgeon.opsets.Unavailable: The opset has no such operator or form.
+    """
+    made: dict[str, gs.Tensor | None] = dict(match.values)
+    for node in template.nodes:
+        attributes = _attributes(node, match, scope)
+        operands: list[gs.Tensor | None] = []
+        for argument in node.inputs:
+            if argument.rest:
+                operands.extend(match.rests[argument.name])
+            elif argument.computed:
+                operands.append(_computed(draft, argument.name, scope))
+            elif argument.name == "":
+                operands.append(None)
+            else:
+                operands.append(made[argument.name])
+        operator = node.operators[0]
+        for move in opsets.MOVED.get(operator, ()):
+            if move.attribute in attributes:
+                value = attributes.pop(move.attribute)
+                while len(operands) <= move.index:
+                    operands.append(None)
+                operands[move.index] = _moved(draft, move, value, operands[0])
+        names = node.outputs
+        outputs = draft.op(
+            operator,
+            *operands,
+            domain=node.domain,
+            outputs=[name or f"unused_{i}" for i, name in enumerate(names)],
+            **attributes,
+        )
+        tensors = outputs if isinstance(outputs, tuple) else (outputs,)
+        made.update((n, t) for n, t in zip(names, tensors, strict=True) if n not in ("", "_"))
+    draft.results = {k: v for k, v in made.items() if v is not None}
+
+
+def _attributes(node: NodePattern, match: Match, scope: Mapping[str, Any]) -> dict[str, Any]:
+    attributes: dict[str, Any] = {}
+    if node.rest is not None:
+        attributes.update(match.attributes[f"*{node.rest}"])
+    for key, value in node.attributes.items():
+        attributes[key] = list(value) if isinstance(value, tuple) else value
+    for key, name in node.captures.items():
+        attributes[key] = plain(scope[name], name)
+    return attributes
+
+
+def plain(value: Any, name: str) -> Any:
+    """A computed value as an attribute takes it.
+
+    Raises:
+        Refused: It is symbolic or unknown; says what it is.
+    """
+    if isinstance(value, Unknown):
+        raise Refused(f"`{name}` is not provable: {value.reason}")
+    if isinstance(value, Expr):
+        raise Refused(f"`{name}` is {value}, which is known at run time only")
+    if isinstance(value, (list, tuple)):
+        return [plain(item, name) for item in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, bool):
+        return int(value)
+    return value
+
+
+def _computed(draft: Draft, name: str, scope: Mapping[str, Any]) -> gs.Tensor:
+    value = plain(scope[name], name)
+    return draft.constant(value if isinstance(value, np.ndarray) else np.asarray(value), name)
+
+
+def _moved(draft: Draft, move: opsets.Moved, value: Any, first: gs.Tensor | None) -> gs.Tensor:
+    dtype: Any = np.int64
+    if move.like_input and first is not None:
+        import onnx
+
+        known = draft.facts.of(first).dtype
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(known) if known else np.float32
+    array = np.asarray(value, dtype)
+    return draft.constant(array if move.scalar else np.atleast_1d(array), move.attribute)
