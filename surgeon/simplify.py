@@ -1,0 +1,139 @@
+"""The `simplify: onnxsim` step: another project's simplifier, in the worker, held to the interface.
+
+onnxsim takes seconds to import and is native code: it runs in a subprocess, never here.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from surgeon.errors import ForeignError, VerifyError
+from surgeon.worker import Worker
+
+TOOLS = ("onnxsim",)
+LARGEST = 2**31 - 2**20  # bytes: protobuf ends at 2 GiB
+TIMEOUT = 1800.0  # seconds; onnxsim takes about a minute for 100,000 nodes
+
+
+def simplify(
+    model: onnx.ModelProto,
+    *,
+    tool: str = "onnxsim",
+    folder: Path | None = None,
+    timeout: float | None = TIMEOUT,
+    memory: int | None = None,
+) -> onnx.ModelProto:
+    """The model as the tool simplifies it; the interface and the envelope stay as they are.
+
+    Whether it still computes the same is for the caller to check.
+
+    Args:
+        model: Read, not changed.
+        tool: `onnxsim`.
+        folder: Where the model's external data lie; they come back inside the model.
+        timeout: Seconds.
+        memory: Bytes the tool may use, where the system has such limits.
+
+    Raises:
+        ForeignError: The tool crashed, hung, or refused the model.
+        VerifyError: What it made has other inputs or outputs.
+    """
+    step = f"simplify: {tool}"
+    if tool not in TOOLS:
+        raise ForeignError(
+            f"`{tool}` is not a tool known here", where=step, mend=f"Use {' or '.join(TOOLS)}."
+        )
+    initializers = {tensor.name for tensor in model.graph.initializer}
+    overridable = any(value.name in initializers for value in model.graph.input)
+    try:
+        with Worker() as worker:
+            simplified: onnx.ModelProto = worker.call(
+                "surgeon.simplify:run_onnxsim",
+                _whole(model, folder, step),
+                overridable,
+                timeout=timeout,
+                memory=memory,
+            )
+    except ForeignError as error:
+        raise ForeignError(error.what, where=step, mend=error.mend) from None
+    except Exception as error:  # onnxsim raises what it likes
+        raise ForeignError(
+            f"`{tool}` refuses the model: {' '.join(str(error).split())[:500]}",
+            where=step,
+            mend="Leave the step out, or repair first what it complains about.",
+        ) from None
+    return _held(model, simplified, step)
+
+
+def _whole(model: onnx.ModelProto, folder: Path | None, step: str) -> onnx.ModelProto:
+    """The model with its external data inside: onnxsim folds constants, so it wants their values."""
+    from onnx import external_data_helper
+
+    if not any(map(external_data_helper.uses_external_data, model.graph.initializer)):
+        return model
+    if folder is None or model.ByteSize() + _external_bytes(model) > LARGEST:
+        raise ForeignError(
+            "the weights do not fit into one message" if folder else "the weights lie elsewhere",
+            where=step,
+            mend="Leave the step out for this model.",
+        )
+    whole = onnx.ModelProto()
+    whole.CopyFrom(model)
+    external_data_helper.load_external_data_for_model(whole, str(folder))
+    return whole
+
+
+def _external_bytes(model: onnx.ModelProto) -> int:
+    return sum(
+        math.prod(t.dims) * onnx.helper.tensor_dtype_to_np_dtype(t.data_type).itemsize
+        for t in model.graph.initializer
+        if t.data_location == onnx.TensorProto.EXTERNAL
+    )
+
+
+def run_onnxsim(model: onnx.ModelProto, overridable: bool) -> onnx.ModelProto:
+    """What the worker calls: onnxsim without a check of its own."""
+    import onnxsim
+
+    options: dict[str, Any] = {"check_n": 0, "mutable_initializer": overridable}
+    simplified: onnx.ModelProto = onnxsim.simplify(model, **options)[0]
+    return simplified
+
+
+def _held(before: onnx.ModelProto, after: onnx.ModelProto, step: str) -> onnx.ModelProto:
+    """The simplified graph under the interface and envelope of the original."""
+    for kind in ("input", "output"):
+        old, new = getattr(before.graph, kind), getattr(after.graph, kind)
+        names, found = [v.name for v in old], [v.name for v in new]
+        if names != found:
+            raise VerifyError(
+                f"the {kind}s were {names} and are {found}",
+                where=step,
+                mend="Leave the step out for this model.",
+            )
+        for was, became in zip(old, new, strict=True):
+            if _elements(was) != _elements(became):
+                raise VerifyError(
+                    f"the {kind} `{was.name}` has another type",
+                    where=step,
+                    mend="Leave the step out for this model.",
+                )
+            became.CopyFrom(was)
+    held = onnx.ModelProto()
+    held.CopyFrom(after)
+    for name in ("producer_name", "producer_version", "domain", "model_version", "doc_string"):
+        held.ClearField(name)
+        if before.HasField(name):
+            setattr(held, name, getattr(before, name))
+    del held.metadata_props[:]
+    held.metadata_props.extend(before.metadata_props)
+    held.graph.name = before.graph.name
+    return held
+
+
+def _elements(value: onnx.ValueInfoProto) -> tuple[str | None, int]:
+    return value.type.WhichOneof("value"), value.type.tensor_type.elem_type
