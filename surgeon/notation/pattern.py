@@ -75,10 +75,12 @@ class NodePattern:
     def __hash__(self) -> int:
         return hash(self._key())
 
+    def frozen_attributes(self) -> tuple[tuple[str, object], ...]:
+        """The literal attributes by name, each as `frozen` gives it."""
+        return tuple((name, frozen(self.attributes[name])) for name in sorted(self.attributes))
+
     def _key(self) -> tuple[object, ...]:
-        attributes = tuple(
-            (name, frozen(self.attributes[name])) for name in sorted(self.attributes)
-        )
+        attributes = self.frozen_attributes()
         captures = tuple(sorted(self.captures.items()))
         head = (self.domain, self.operators, self.overload, self.inputs, self.outputs)
         return (*head, attributes, captures, self.rest)

@@ -1,0 +1,294 @@
+"""Recipes: YAML read into frozen rules and steps, with every check that needs no model."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from surgeon.document import Value, parse, read_text, suggest
+from surgeon.errors import Location, RecipeError
+from surgeon.recipe.rules import (
+    BuilderCall,
+    FoldStep,
+    Known,
+    RaiseOpsetStep,
+    Rule,
+    RulesStep,
+    SimplifyStep,
+    Step,
+    check_inverses,
+    read_rule,
+)
+from surgeon.recipe.schema import RecipeModel, RuleModel, StepModel, validate
+
+__all__ = [
+    "BuilderCall",
+    "FoldStep",
+    "RaiseOpsetStep",
+    "Recipe",
+    "Rule",
+    "RulesStep",
+    "SimplifyStep",
+    "Step",
+    "bundled",
+    "schema",
+]
+
+MAX_STEPS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What to do to a model, in order.
+
+    Attributes:
+        allow: `contract` and `approximate`, as far as rules of these kinds may fire. That of the
+            recipe itself; recipes it uses do not decide it.
+        custom: Operators (`my.domain.Op`) and domains that runtimes bring; those of used recipes
+            included.
+        source: The file as it was named, or `<text>`.
+        digest: The sha256 of every text it was read from.
+    """
+
+    name: str
+    about: str = ""
+    steps: tuple[Step, ...] = ()
+    allow: frozenset[str] = frozenset()
+    custom: frozenset[str] = frozenset()
+    source: str = "<text>"
+    digest: str = ""
+
+    @classmethod
+    def load(
+        cls,
+        name_or_path: str | Path,
+        *,
+        functions: Collection[str] = (),
+        builders: Collection[str] | None = None,
+    ) -> Recipe:
+        """Read a recipe.
+
+        Args:
+            name_or_path: A path to a YAML file, or the name of a bundled recipe.
+            functions: Names of functions that expressions may call beyond the table's own.
+            builders: Names of builders beyond the table's own.
+
+        Raises:
+            RecipeError: There is no such recipe, or it is wrong; names the place.
+        """
+        path = _find(str(name_or_path), Path(), str(name_or_path))
+        return _Loader(functions, builders).recipe(read_text(path), str(path), _key(path))
+
+    @classmethod
+    def parse(
+        cls,
+        text: str,
+        *,
+        file: str = "<text>",
+        functions: Collection[str] = (),
+        builders: Collection[str] | None = None,
+    ) -> Recipe:
+        """Read a recipe from text; `use: ./other.yaml` is looked up beside `file`."""
+        return _Loader(functions, builders).recipe(text, file, _key(Path(file)))
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules of every step, in order."""
+        return tuple(
+            rule for step in self.steps if isinstance(step, RulesStep) for rule in step.rules
+        )
+
+
+def bundled() -> dict[str, Path]:
+    """The recipes that come with surgeon, by name: of a checkout its own, else the wheel's."""
+    package = Path(__file__).parent.parent
+    checkout = package.parent / "recipes"
+    folder = checkout if (package.parent / "pyproject.toml").is_file() else package / "bundled"
+    files = sorted(folder.glob("*.yaml")) if folder.is_dir() else []
+    return {path.stem: path for path in files if not path.name.endswith(".cases.yaml")}
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of a recipe file, for editors."""
+    return RecipeModel.model_json_schema(by_alias=True)
+
+
+def _find(name: str, folder: Path, where: Location | str) -> Path:
+    """The file of a recipe named by path (relative to a folder) or by a bundled name."""
+    if name.endswith((".yaml", ".yml")) or "/" in name or "\\" in name:
+        return folder / name
+    known = bundled()
+    if name in known:
+        return known[name]
+    path = folder / f"{name}.yaml"
+    if path.is_file():
+        mend = f"Write `./{path.name}` for the file beside it."
+    else:
+        mend = suggest(name, known) if known else "Name a YAML file."
+    raise RecipeError(f"there is no recipe `{name}`", where=where, mend=mend)
+
+
+def _key(path: Path) -> str:
+    return os.path.realpath(path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loader:
+    """Reads a recipe and those it uses, each file once."""
+
+    functions: Collection[str]
+    builders: Collection[str] | None
+    read: dict[str, Recipe] = field(default_factory=dict)
+    reading: list[str] = field(default_factory=list)
+    digest: Any = field(default_factory=hashlib.sha256)
+
+    def recipe(self, text: str, file: str, key: str) -> Recipe:
+        self.reading.append(key)
+        data = text.encode("utf-8", "replace")
+        self.digest.update(b"%d\n" % len(data) + data)
+        root = parse(text, file=file)
+        model = validate(root)
+        custom = frozenset(model.custom)
+        known = Known(custom, frozenset(self.functions), self._known_builders())
+        used: list[Recipe] = []
+        steps = self._steps(model, root, known, file, used)
+        rules = [rule for s in steps if isinstance(s, RulesStep) for rule in s.rules]
+        _check_ids(rules)
+        for step in steps:
+            if isinstance(step, RulesStep):
+                check_inverses(step.rules)
+        self.reading.pop()
+        return Recipe(
+            name=model.name,
+            about=model.about,
+            steps=tuple(steps),
+            allow=frozenset(model.allow),
+            custom=custom.union(*(recipe.custom for recipe in used)),
+            source=file,
+            digest=self.digest.hexdigest(),
+        )
+
+    def _known_builders(self) -> Mapping[str, Any]:
+        from surgeon.builders import BUILDERS
+
+        return {**BUILDERS, **dict.fromkeys(self.builders or ())}
+
+    def _steps(
+        self, model: RecipeModel, root: Value, known: Known, file: str, used: list[Recipe]
+    ) -> list[Step]:
+        if (model.rules is None) == (model.steps is None):
+            both = model.rules is not None
+            raise RecipeError(
+                "it has both `rules` and `steps`" if both else "it has no rules",
+                where=root.key_location("steps"),
+                mend="Make the rules a step: `- rules: [...]`." if both else "Add `rules: ...`.",
+            )
+        if model.rules is not None:
+            return [RulesStep(_rules(model.rules, root.find("rules"), model.name, known))]
+        steps: list[Step] = []
+        for index, item in enumerate(model.steps or ()):
+            value = root.find("steps", index) or root
+            if len(item.model_fields_set) != 1:
+                raise RecipeError(
+                    f"a step has one key, not {len(item.model_fields_set)}",
+                    where=value.location,
+                    mend="Make each a step of its own, with its own `-`.",
+                )
+            steps += self._step(item, value, known, file, used, model.name)
+            if len(steps) > MAX_STEPS:
+                raise RecipeError(
+                    f"more than {MAX_STEPS} steps", where=value.location, mend="Use fewer recipes."
+                )
+        return steps
+
+    def _step(
+        self,
+        item: StepModel,
+        value: Value,
+        known: Known,
+        file: str,
+        used: list[Recipe],
+        name: str,
+    ) -> list[Step]:
+        (key,) = item.model_fields_set
+        content = value.find(key.replace("_", "-")) or value
+        if key == "fold":
+            return [FoldStep(item.fold.max_bytes if item.fold else None)]
+        if isinstance(item.use, str):
+            recipe = self._use(item.use, content.location, file)
+            used.append(recipe)
+            return list(recipe.steps)
+        if item.use is not None:
+            return [self._together(item.use, content, file, used)]
+        if item.rules is not None:
+            return [RulesStep(_rules(item.rules, content, name, known))]
+        if item.simplify is not None:
+            return [SimplifyStep(item.simplify)]
+        if item.raise_opset is not None:
+            return [RaiseOpsetStep(item.raise_opset)]
+        raise RecipeError(
+            f"`{key.replace('_', '-')}` is empty",
+            where=content.location,
+            mend="Give it a value, or take the step out.",
+        )
+
+    def _together(self, names: list[str], value: Value, file: str, used: list[Recipe]) -> RulesStep:
+        """One step of the rules of several recipes, in order; a rule reached twice counts once."""
+        if not names:
+            raise RecipeError("`use` is empty", where=value.location, mend="Name a recipe.")
+        rules: dict[Location, Rule] = {}
+        for index, name in enumerate(names):
+            where = (value.find(index) or value).location
+            recipe = self._use(name, where, file)
+            used.append(recipe)
+            for step in recipe.steps:
+                if not isinstance(step, RulesStep):
+                    raise RecipeError(
+                        f"`{name}` has steps that are no rules, which cannot be put together",
+                        where=where,
+                        mend=f"Make it a step of its own: `- use: {name}`.",
+                    )
+                for rule in step.rules:
+                    rules.setdefault(rule.location, rule)
+        return RulesStep(tuple(rules.values()))
+
+    def _use(self, name: str, where: Location, file: str) -> Recipe:
+        path = _find(name, Path(file).parent if file != "<text>" else Path(), where)
+        if not os.path.isfile(path):  # which takes any text for a path, as `Path.is_file` does not
+            raise RecipeError(f"there is no file `{path}`", where=where, mend="Check the path.")
+        key = _key(path)
+        if key in self.reading:
+            raise RecipeError(
+                f"`{name}` uses itself, by way of this", where=where, mend="Take this step out."
+            )
+        if key not in self.read:
+            self.read[key] = self.recipe(read_text(path), str(path), key)
+        return self.read[key]
+
+
+def _rules(
+    models: list[RuleModel], value: Value | None, recipe: str, known: Known
+) -> tuple[Rule, ...]:
+    found = []
+    for index, model in enumerate(models):
+        item = value.find(index) if value is not None else None
+        assert item is not None, "the models hold what the document holds"
+        found.append(read_rule(model, item, recipe, known))
+    return tuple(found)
+
+
+def _check_ids(rules: list[Rule]) -> None:
+    """Ids name rules in reports: two rules that meet in a recipe must differ."""
+    seen: dict[str, Rule] = {}
+    for rule in rules:
+        other = seen.setdefault(rule.id, rule)
+        if other.location != rule.location:
+            raise RecipeError(
+                f"the rule `{rule.id}` is here twice, first at {other.location}",
+                where=rule.location,
+                mend="Give one of them another id.",
+            )

@@ -1,0 +1,189 @@
+"""The shape of a recipe file, as pydantic models, and their errors in a reader's words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from surgeon.document import Value, suggest
+from surgeon.errors import Location, RecipeError
+
+Words = str | int | float | bool
+"""An expression: text, or a number that YAML already took for one."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class BuilderModel(BaseModel):
+    """A replacement computed by a builder; further keys are its arguments, as expressions."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+    __pydantic_extra__: dict[str, Words] = Field(init=False)
+
+    build: str = Field(description="The builder's name.")
+
+
+class RuleModel(_Model):
+    """One rule: what to look for, when, and what to write in its place."""
+
+    id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", description="Its name in reports.")
+    why: str = Field(description="Why the rewrite is right, in one sentence.")
+    exact: Literal["bit", "rounding", "approximate"] = Field(description="What it promises.")
+    relative_to: str | None = Field(None, description="What the tolerance is relative to.")
+    contract: str | None = Field(None, description="What it changes in what the model promises.")
+    match: str = Field(description="Nodes to find, in ONNX's text syntax; the last is the root.")
+    where: list[Words] = Field([], description="Conditions; all must be provably true.")
+    let: dict[str, Words] = Field({}, description="Computed values, in order.")
+    replace: str | BuilderModel = Field(description="Nodes to write, or a builder.")
+    since_opset: int | None = Field(None, ge=1, description="The oldest opset it is for.")
+
+
+class FoldModel(_Model):
+    """Replaces what depends on constants alone by constants."""
+
+    max_bytes: int | None = Field(None, ge=0, description="Larger results stay computed.")
+
+
+class StepModel(_Model):
+    """One step; exactly one key."""
+
+    use: str | list[str] | None = Field(
+        None, description="A recipe, by name or path; of a list, the rules make one step."
+    )
+    rules: list[RuleModel] | None = None
+    fold: FoldModel | None = None
+    simplify: Literal["onnxsim"] | None = None
+    raise_opset: int | None = Field(None, alias="raise-opset", ge=9)
+
+
+class RecipeModel(_Model):
+    """A recipe for surgeon."""
+
+    surgeon: Literal[1] = Field(description="The version of this format.")
+    name: str = Field(min_length=1)
+    about: str = Field("", description="What it is for, in one or two sentences.")
+    rules: list[RuleModel] | None = Field(None, description="One step of rules.")
+    steps: list[StepModel] | None = Field(None, description="Several steps, in order.")
+    allow: list[Literal["approximate", "contract"]] = Field(
+        [], description="Rules beyond the exact ones that may fire."
+    )
+    custom: list[str] = Field([], description="Operators (`my.domain.Op`) that runtimes bring.")
+
+
+_KINDS = {
+    "string_type": "text",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "int_type": "an integer",
+    "float_type": "a number",
+    "bool_type": "true or false",
+}
+
+
+def validate(root: Value) -> RecipeModel:
+    """The document as a model.
+
+    Raises:
+        RecipeError: The first thing in the document that has not the shape of a recipe.
+    """
+    try:
+        return RecipeModel.model_validate(root.plain())
+    except ValidationError as error:
+        found: Sequence[Mapping[str, Any]] = error.errors(include_url=False)
+    raise min(
+        (_translate(root, group) for group in _by_place(root, found)),
+        key=lambda error: _position(error.where),
+    )
+
+
+def _position(where: Location | str) -> tuple[int, int]:
+    return (where.line, where.column) if isinstance(where, Location) else (0, 0)
+
+
+def _path(root: Value, steps: Sequence[str | int]) -> tuple[str | int, ...]:
+    """What of an error's path stands in the document; pydantic adds names of its own."""
+    path: tuple[str | int, ...] = ()
+    for step in steps:
+        if root.find(*path, step) is not None:
+            path = (*path, step)
+    return path
+
+
+def _by_place(root: Value, errors: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """Errors grouped by what they speak of: each alternative of a value complains by itself."""
+    groups: dict[tuple[object, ...], list[Mapping[str, Any]]] = {}
+    for error in errors:
+        key = (_path(root, error["loc"]), error["type"] == "missing" and error["loc"][-1])
+        groups.setdefault(key, []).append(error)
+    return list(groups.values())
+
+
+def _translate(root: Value, errors: Sequence[Mapping[str, Any]]) -> RecipeError:
+    error = next((e for e in errors if e["type"] not in _KINDS), errors[0])
+    path = _path(root, error["loc"])
+    value = root.find(*path) or root
+    kind, name = error["type"], path[-1] if path else "the document"
+    if kind == "extra_forbidden":
+        parent = root.find(*path[:-1]) or root
+        return RecipeError(
+            f"unknown key `{name}`",
+            where=parent.key_location(str(name)),
+            mend=suggest(str(name), _known_keys(path[:-1])),
+        )
+    if kind == "missing":
+        key = error["loc"][-1]
+        return RecipeError(
+            f"the key `{key}` is missing", where=value.location, mend=f"Add `{key}: ...`."
+        )
+    if isinstance(name, int):
+        name = f"{path[-2]}[{name}]" if len(path) > 1 else str(name)
+    if name == "surgeon" and kind == "literal_error":
+        return RecipeError(
+            f"`{value.content}` is no version of this format",
+            where=value.location,
+            mend="Write `surgeon: 1`.",
+        )
+    if kind == "literal_error":
+        known = str(error["ctx"]["expected"]).replace("'", "").replace(" or ", ", ").split(", ")
+        return RecipeError(
+            f"`{name}` is `{value.content}`",
+            where=value.location,
+            mend=suggest(str(value.content), known),
+        )
+    if kind == "string_pattern_mismatch":
+        return RecipeError(
+            f"`{name}` is `{value.content}`",
+            where=value.location,
+            mend="Use small letters, digits and single hyphens.",
+        )
+    wanted = list(dict.fromkeys(_KINDS[e["type"]] for e in errors if e["type"] in _KINDS))
+    if error["type"] in _KINDS:
+        wanted = ["text"] if wanted[:1] == ["text"] and len(wanted) > 2 else wanted
+        subject = f"`{name}`" if path else "the document"
+        return RecipeError(
+            f"{subject} is {_kind(value)}, not {' or '.join(wanted)}",
+            where=value.location,
+            mend="Put quotes around it." if "text" in wanted else "Change its form.",
+        )
+    return RecipeError(f"`{name}`: {error['msg']}", where=value.location, mend="Change the value.")
+
+
+def _kind(value: Value) -> str:
+    content = value.content
+    if isinstance(content, tuple):
+        return "a list"
+    if isinstance(content, Mapping):
+        return "a mapping"
+    return "empty" if content is None else f"`{content}`"
+
+
+def _known_keys(path: Sequence[str | int]) -> list[str]:
+    models: dict[str, type[BaseModel]] = {"rules": RuleModel, "steps": StepModel, "fold": FoldModel}
+    named = [step for step in path if isinstance(step, str)]
+    model = models.get(named[-1], RecipeModel) if named else RecipeModel
+    return [field.alias or name for name, field in model.model_fields.items()]
