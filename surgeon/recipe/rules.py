@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -165,21 +166,22 @@ def _bound(match: Pattern) -> set[str]:
     return {*match.inputs, *match.outputs, *_captures(match)} - {"_"}
 
 
-def _expression(value: Value | None, names: Collection[str], known: Known) -> Expression:
+def _parse(value: Value | None, known: Known) -> Expression:
     assert value is not None, "the models hold what the document holds"
-    expression = Expression.parse(value.source, value.location, functions=known.functions)
+    text = value.source if isinstance(value.content, str) else repr(value.content)
+    return Expression.parse(text, value.location, functions=known.functions)
+
+
+def _expression(value: Value | None, names: Collection[str], known: Known) -> Expression:
+    expression = _parse(value, known)
     for name in sorted(expression.names, key=lambda name: str(expression.place(name))):
         if name not in names:
             raise RecipeError(
                 f"unknown name `{name}`",
                 where=expression.place(name),
-                mend=suggest(name, {*names, *DTYPES} if _is_like_a_dtype(name) else names),
+                mend=suggest(name, {*names, *difflib.get_close_matches(name, DTYPES)}),
             )
     return expression
-
-
-def _is_like_a_dtype(name: str) -> bool:
-    return name.startswith(("float", "int", "uint", "bool", "complex", "bfloat", "str"))
 
 
 def _read_let(
@@ -209,8 +211,7 @@ def _read_let(
 def _let_expression(
     value: Value | None, name: str, names: set[str], model: RuleModel, known: Known
 ) -> Expression:
-    assert value is not None, "the models hold what the document holds"
-    expression = Expression.parse(value.source, value.location, functions=known.functions)
+    expression = _parse(value, known)
     later = (expression.names & model.let.keys()) - names
     if later:
         other = min(later)
@@ -240,7 +241,7 @@ def _read_builder(name: str, value: Value, names: Collection[str], known: Known)
 
 def _argument(value: Value | None, names: Collection[str], known: Known) -> Expression:
     word = value.content if value is not None else None
-    if isinstance(word, str) and word.isidentifier() and word not in {*names, *DTYPES}:
+    if isinstance(word, str) and word.isidentifier() and word not in {*names, *DTYPES, "None"}:
         raise RecipeError(
             f"unknown name `{word}`",
             where=value.location if value is not None else "",
@@ -307,7 +308,7 @@ def _check_input(
     argument: Argument, node: NodePattern, match: Pattern, produced: set[str], lets: frozenset[str]
 ) -> None:
     name, rests, captures = argument.name, _rests(match), _captures(match)
-    values = {*match.inputs, *match.outputs} - rests
+    values = {*match.inputs, *match.outputs} - rests - {*match.root.outputs}
     if not name or (not argument.computed and not argument.rest and name in produced):
         return
 
@@ -328,7 +329,7 @@ def _check_input(
     elif name not in values:
         if name in lets or name in captures:
             raise error(f"`{name}` is computed, not a value", f"Write `@{name}`.")
-        raise error(f"unknown name `{name}`", suggest(name, values | (produced - {name})))
+        raise error(f"unknown name `{name}`", suggest(name, values))
 
 
 def _check_captures(node: NodePattern, match: Pattern, lets: frozenset[str]) -> None:

@@ -118,8 +118,7 @@ def _by_place(root: Value, errors: Sequence[Mapping[str, Any]]) -> list[list[Map
     """Errors grouped by what they speak of: each alternative of a value complains by itself."""
     groups: dict[tuple[object, ...], list[Mapping[str, Any]]] = {}
     for error in errors:
-        key = (_path(root, error["loc"]), error["type"] == "missing" and error["loc"][-1])
-        groups.setdefault(key, []).append(error)
+        groups.setdefault(_path(root, error["loc"]), []).append(error)
     return list(groups.values())
 
 
