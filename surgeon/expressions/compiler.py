@@ -6,7 +6,6 @@ import ast
 import difflib
 import inspect
 import re
-import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,29 +15,21 @@ from typing import NoReturn
 from surgeon.document import suggest
 from surgeon.errors import Location, RecipeError
 from surgeon.expressions import operators
+from surgeon.expressions.evaluation import Run, Scope, compare, comprehend, given_by, shown
 from surgeon.functions import DTYPES, FUNCTIONS
 from surgeon.functions.values import (
-    MAX_ITEMS,
-    Undecided,
     Unknown,
     decided,
     describe,
     is_captured,
-    items_of,
     scalar_of,
 )
-
-Scope = Mapping[str, object]
-Run = Callable[[Scope], object]
 
 PROPERTIES = (*("shape", "rank", "dtype", "value", "consumers", "is_constant", "name", "views"),)
 """What may be asked of a value: `x.shape`."""
 
 MAX_LENGTH = 4000
 MAX_NESTING = 60
-MAX_SECONDS = 5.0
-"""How long one comprehension may take; a recipe that needs longer wants a builder."""
-
 _ARITHMETIC: Mapping[type[ast.operator], str] = MappingProxyType(
     {
         ast.Add: "+",
@@ -131,7 +122,7 @@ class _Compiler:
         tree = self._parse()
         run = self._run_of(tree)
         text = " ".join(self._source.split())
-        because = self._because_of(tree, run)
+        because = self._because_of(tree)
         return Compiled(text, MappingProxyType(self._places), run, because)
 
     def _parse(self) -> ast.expr:
@@ -333,13 +324,13 @@ class _Compiler:
             left = runs[0](scope)
             for index, symbol in enumerate(symbols):
                 right = runs[index + 1](scope)
-                verdict = _compare(symbol, left, right)
+                verdict = compare(symbol, left, right)
                 if verdict is False:
                     return False
                 if isinstance(verdict, Unknown):
                     said = any(isinstance(v, Unknown) or is_captured(v) for v in (left, right))
-                    shown = "" if said else _shown(texts[index : index + 2], [left, right])
-                    unknown = unknown or (Unknown(shown) if shown else verdict)
+                    words = "" if said else shown(texts[index : index + 2], [left, right])
+                    unknown = unknown or (Unknown(words) if words else verdict)
                 left = right
             return unknown or True
 
@@ -370,7 +361,7 @@ class _Compiler:
         tests = [self._truth_of(test, self._run_of(test)) for test in first.ifs]
         element = self._run_of(node.elt)
         self._bound.pop()
-        return lambda scope: _comprehend(scope, name, source, tests, element)
+        return lambda scope: comprehend(scope, name, source, tests, element)
 
     _generatorexp = _listcomp
 
@@ -394,7 +385,7 @@ class _Compiler:
         def run(scope: Scope) -> object:
             function = FUNCTIONS.get(name)
             if own:
-                given = scope[name] if name in scope else None
+                given = given_by(scope, name)
                 function = decided(name, given) if callable(given) else None
             if function is None:
                 return Unknown(f"no function `{name}` is given")
@@ -412,10 +403,10 @@ class _Compiler:
             what = f"`{name}` cannot be called so: {error}"
             self._refuse_node(node, what, f"Write `{name}({listed})`.")
 
-    def _because_of(self, node: ast.expr, run: Run) -> Callable[[Scope], str]:
+    def _because_of(self, node: ast.expr) -> Callable[[Scope], str]:
         """Says why the node is false: by the values of what it compares."""
         if isinstance(node, ast.BoolOp):
-            parts = [(r, self._because_of(v, r)) for v in node.values for r in [self._run_of(v)]]
+            parts = [(self._run_of(value), self._because_of(value)) for value in node.values]
             together = isinstance(node.op, ast.And)
 
             def of_parts(scope: Scope) -> str:
@@ -423,83 +414,14 @@ class _Compiler:
                 return " and ".join(dict.fromkeys(filter(None, false[:1] if together else false)))
 
             return of_parts
-        if isinstance(node, ast.UnaryOp):
-            operand = node.operand
-            shown = [operand.left, *operand.comparators] if isinstance(operand, ast.Compare) else []
-        elif isinstance(node, ast.Compare):
-            shown = [node.left, *node.comparators]
+        compared = node.operand if isinstance(node, ast.UnaryOp) else node
+        operands: list[ast.expr]
+        if isinstance(compared, ast.Compare):
+            operands = [compared.left, *compared.comparators]
         elif isinstance(node, ast.Call):
-            shown = list(node.args)
+            operands = list(node.args)
         else:
-            shown = []
-        texts, runs = [self._segment(part) for part in shown], [self._run_of(p) for p in shown]
-        return lambda scope: _shown(texts, [run(scope) for run in runs])
-
-
-def _compare(symbol: str, left: object, right: object) -> bool | Unknown:
-    if symbol in ("==", "!="):
-        verdict = operators.equals(left, right)
-    elif symbol in ("in", "not in"):
-        verdict = operators.contains(left, right)
-    else:
-        return operators.ordered(symbol, left, right)
-    negated = symbol in ("!=", "not in")
-    return verdict if isinstance(verdict, Unknown) or not negated else not verdict
-
-
-def _shown(texts: list[str], values: list[object]) -> str:
-    """`x.rank is 3 and y.rank is 4`, of those whose text does not say it already."""
-    parts = []
-    for text, value in zip(texts, values, strict=True):
-        said = describe(value)
-        if text.replace(" ", "").replace('"', "'") != said.replace(" ", ""):
-            parts.append(value.reason if isinstance(value, Unknown) else f"{text} is {said}")
-    return " and ".join(dict.fromkeys(parts))
-
-
-class _Within(dict[str, object]):
-    """The scope of a comprehension: its own name, and the scope around it."""
-
-    def __init__(self, around: Scope) -> None:
-        super().__init__()
-        self._around = around
-
-    def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or name in self._around
-
-    def __missing__(self, name: str) -> object:
-        return self._around[name]
-
-
-def _comprehend(
-    scope: Scope,
-    name: str,
-    source: Run,
-    tests: list[Callable[[Scope], bool | Unknown]],
-    element: Run,
-) -> object:
-    found = source(scope)
-    if isinstance(found, Unknown):
-        return found
-    try:
-        items = items_of(found)
-    except Undecided as reason:
-        return Unknown(str(reason))
-    inner, result, weight = _Within(scope), [], 0
-    end = time.monotonic() + MAX_SECONDS
-    for item in items:
-        inner[name] = item
-        verdicts = [test(inner) for test in tests]
-        if any(verdict is False for verdict in verdicts):
-            continue
-        for verdict in verdicts:
-            if isinstance(verdict, Unknown):
-                return verdict
-        value = element(inner)
-        result.append(value)
-        weight += getattr(value, "size", 0) or (len(value) if isinstance(value, list) else 1)
-        if weight > 10 * MAX_ITEMS:
-            return Unknown("the comprehension is too large")
-        if time.monotonic() > end:
-            return Unknown("the comprehension takes too long")
-    return result
+            operands = []
+        texts = [self._segment(operand) for operand in operands]
+        runs = [self._run_of(operand) for operand in operands]
+        return lambda scope: shown(texts, [run(scope) for run in runs])
