@@ -9,7 +9,7 @@ comparison that cannot be proven from the bounds of the atoms is `None`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias, Union
 
 Dim: TypeAlias = Union[int, "Expr"]
@@ -297,6 +297,24 @@ def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
     if isinstance(result, int):
         return result
     raise KeyError(min(symbols(result)))
+
+
+def constant_target(source: Sequence[Dim], wanted: Sequence[Dim]) -> list[int] | None:
+    """A constant second operand of Reshape that turns `source` into `wanted`; None without one.
+
+    The element counts must agree. 0 copies the dimension in the same place; at most one is -1.
+    """
+    target: list[int] = []
+    for axis, dim in enumerate(wanted):
+        if isinstance(dim, int) and dim != 0:
+            target.append(dim)
+        elif axis < len(source) and equal(source[axis], dim) is True:
+            target.append(0)
+        elif -1 not in target and dim != 0:
+            target.append(-1)
+        else:
+            return None
+    return target
 
 
 def product(dims: Iterable[Dim]) -> Dim:

@@ -99,13 +99,19 @@ class Surgery:
         self.replace_value(new, old)
         self.names.discard(new.name)
 
-    def to_constant(self, tensor: gs.Tensor, array: Array, graph: gs.Graph) -> None:
-        """Make a computed value a constant; its producer is let go when all its outputs are."""
+    def to_constant(self, tensor: gs.Tensor, array: Any, graph: gs.Graph) -> None:
+        """Make a computed value a constant; its producer is let go when all its outputs are.
+
+        Args:
+            tensor: A node's output, and no graph's.
+            array: Its values, or what graphsurgeon keeps of values that are not loaded yet.
+            graph: Where the initializer lives.
+        """
         producer = tensor.inputs[0]
         list.clear(tensor.inputs)
         index = next(i for i, t in enumerate(producer.outputs) if t is tensor)
         list.__setitem__(producer.outputs, index, gs.Variable.empty())
-        tensor.to_constant(np.ascontiguousarray(array) if array.shape else array)
+        tensor.to_constant(np.ascontiguousarray(array).reshape(array.shape) if isinstance(array, np.ndarray) else array)
         tensor.home = graph
         if not any(t.name for t in producer.outputs):
             self.release(producer)
@@ -207,7 +213,7 @@ class Draft:
             dtype_of=lambda t: self.facts.of(t).dtype,
         )
         node = gs.Node(op_type, label, dict(attributes), tensors, made, domain or None)
-        node.origin, node.made, node.drafted = proto, self.made, True
+        node.origin, node.made, node.drafted, node.normal = proto, self.made, True, True
         node.origin_inputs = named
         self.nodes.append(node)
         self.facts.infer(node)

@@ -17,7 +17,7 @@ from surgeon.builders.convolution import aten_convolution
 from surgeon.builders.dynamic import computed_1x1_as_matmul, stacked_convolution
 from surgeon.builders.pooling import adaptive_pool
 from surgeon.builders.siblings import merge_gemms, slices_as_split
-from surgeon.builders.views import sink_view, view, view_transpose
+from surgeon.builders.views import constant_slice, sink_view, view, view_transpose
 
 BUILDERS: Mapping[str, Callable[..., Any]] = {
     "adaptive_pool": adaptive_pool,
@@ -26,6 +26,7 @@ BUILDERS: Mapping[str, Callable[..., Any]] = {
     "batch_norm_into_conv": batch_norm_into_conv,
     "batch_norm_into_matmul": batch_norm_into_matmul,
     "batch_norm_into_stacked": batch_norm_into_stacked,
+    "constant_slice": constant_slice,
     "computed_1x1_as_matmul": computed_1x1_as_matmul,
     "merge_gemms": merge_gemms,
     "scale_into_gemm": scale_into_gemm,

@@ -11,7 +11,8 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.dynamic import mixture
-from surgeon.builders.views import as_shape, constant_target
+from surgeon.builders.views import as_shape
+from surgeon.dims import constant_target
 from surgeon.facts.fact import Array
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused

@@ -14,8 +14,8 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
-from surgeon.builders.views import KEEP_ORDER, as_shape, constant_target, source_of
-from surgeon.dims import Dim
+from surgeon.builders.views import KEEP_ORDER, as_shape, source_of
+from surgeon.dims import Dim, constant_target
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
 from surgeon.match import VIEWS, Match, attribute_of

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import dims, opsets
-from surgeon.dims import Dim
+from surgeon.dims import Dim, constant_target
 from surgeon.facts import Facts
 from surgeon.facts.fact import same_dims
 from surgeon.match import Match, attribute_of
@@ -21,26 +21,6 @@ _ELEMENTWISE = frozenset(
     "Relu Sigmoid Tanh Exp Log Sqrt Neg Abs HardSwish HardSigmoid Erf Gelu Elu LeakyRelu Selu "
     "Softplus Softsign Mish Celu Reciprocal Cast".split()
 )
-
-
-def constant_target(source: Shape, wanted: Shape) -> list[int] | None:
-    """A constant second operand of Reshape that turns `source` into `wanted`; None without one.
-
-    The element counts must agree. 0 copies a dimension of the same place; at most one -1.
-    """
-    target: list[int] = []
-    open_axis: int | None = None
-    for axis, dim in enumerate(wanted):
-        if isinstance(dim, int) and dim != 0:
-            target.append(dim)
-        elif axis < len(source) and dims.equal(source[axis], dim) is True:
-            target.append(0)
-        elif open_axis is None and dim != 0:
-            open_axis = axis
-            target.append(-1)
-        else:
-            return None
-    return target
 
 
 def source_of(tensor: gs.Tensor, facts: Facts, wanted: Shape) -> tuple[gs.Tensor, list[int]] | None:
@@ -76,24 +56,20 @@ def as_shape(draft: Draft, tensor: gs.Tensor, wanted: Shape, why: str = "") -> g
 
 def view(draft: Draft, match: Match) -> gs.Tensor:
     """`y` in its proven shape, straight from the furthest value behind it that has the same order."""
-    y = match.root.outputs[0]
-    shape = draft.facts.of(y).shape
+    root, facts = match.root, draft.facts
+    shape = facts.of(root.outputs[0]).shape
     if shape is None:
-        raise Refused(f"the shape of {y.name!r} is not known")
-    x = match.root.inputs[0]
-    result = as_shape(draft, x, shape)
-    if result is not x and not draft.nodes:
-        return result
-    if draft.nodes and match.root.op == "Reshape":
-        node = draft.nodes[-1]
-        target, old = node.inputs[1], match.root.inputs[1]
-        same = isinstance(old, gs.Constant) and np.array_equal(
-            draft.facts.array(old),
-            draft.facts.array(target),  # type: ignore[arg-type]
-        )
-        if node.inputs[0] is x and same:
-            raise Refused("it has this form already")
-    return result
+        raise Refused("its shape is not known")
+    x = root.inputs[0]
+    found = source_of(x, facts, shape)
+    if found is None:
+        raise Refused(f"no constant Reshape gives [{', '.join(map(str, shape))}]")
+    source, target = found
+    if same_dims(facts.of(source).shape, shape):
+        return source
+    if source is x and (root.op != "Reshape" or facts.array(root.inputs[1]) is not None):
+        raise Refused("it has this form already")
+    return draft.op("Reshape", source, draft.constant(target, "shape"), allowzero=0)
 
 
 def view_transpose(draft: Draft, match: Match) -> gs.Tensor:
@@ -167,3 +143,44 @@ def _after(draft: Draft, moved: gs.Tensor, shape: Sequence[Dim], after: Shape) -
     if target is None:
         raise Refused("no constant Reshape gives its shape")
     return draft.op("Reshape", moved, draft.constant(target, "shape"), allowzero=0)
+
+
+def constant_slice(draft: Draft, match: Match) -> gs.Tensor:
+    """A Slice whose computed bounds are provable: numbers, counted from the end where need be."""
+    root, facts = match.root, draft.facts
+    shape = facts.of(root.inputs[0]).shape
+    if shape is None:
+        raise Refused("its operand's shape is not known")
+    if all(t.is_empty() or isinstance(t, gs.Constant) for t in root.inputs[1:]):
+        raise Refused("it has this form already")
+    values = [None if t.is_empty() else facts.of(t).value for t in root.inputs[1:]]
+    lists = [None if v is None else v.reshape(-1).tolist() for v in values]
+    starts, ends, axes, steps = (lists + [None] * 4)[:4]
+    given = [not t.is_empty() for t in root.inputs[1:]] + [False] * 4
+    if starts is None or ends is None or (given[2] and axes is None) or (given[3] and steps is None):
+        raise Refused("its bounds are computed at run time and not provable")
+    axes = axes or list(range(len(starts)))
+    steps = steps or [1] * len(starts)
+    if any(not isinstance(step, int) or step < 1 for step in steps):
+        raise Refused("a step is not a positive number")
+    at = [(_bound(s, shape[a]), _bound(e, shape[a])) for s, e, a in zip(starts, ends, axes, strict=True)]
+    return draft.op(
+        "Slice",
+        root.inputs[0],
+        draft.constant([start for start, _ in at], "starts"),
+        draft.constant([end for _, end in at], "ends"),
+        draft.constant(axes, "axes"),
+        draft.constant(steps, "steps"),
+    )
+
+
+def _bound(index: Dim, size: Dim) -> int:
+    """A bound of a Slice as a constant: itself, or its distance from the end."""
+    if isinstance(index, int):
+        return index
+    past = index - size
+    if isinstance(past, int) and past < 0:
+        return past
+    if dims.not_negative(past):
+        return int(np.iinfo(np.int64).max)
+    raise Refused(f"its bound {index} of {size} elements is known at run time only")

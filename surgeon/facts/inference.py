@@ -190,7 +190,10 @@ class Facts:
             return None
         if op == "Split" and len(operands) < 2:
             return self._even_split(node, first)
-        result = values.evaluate(op, operands, node.attrs)
+        attributes = node.attrs
+        if isinstance(attributes.get("value"), gs.Constant):
+            attributes = {**attributes, "value": self.model.array(attributes["value"])}
+        result = values.evaluate(op, operands, attributes)
         if result is None:
             return None
         return [of_value(np.asarray(a), dtype) for a in result]

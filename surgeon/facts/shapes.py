@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from surgeon import dims
 from surgeon.dims import Dim
 from surgeon.facts.fact import Array, Fact
@@ -436,7 +438,8 @@ def _scaled(
     for axis, scale in zip(axes, scales, strict=True):
         size = shape[axis % len(shape)]
         if isinstance(size, int):
-            out[axis % len(shape)] = int(size * scale // 1)
+            # onnxruntime multiplies in float32 and cuts
+            out[axis % len(shape)] = int(np.float32(size) * np.float32(scale))
         elif float(scale).is_integer():
             out[axis % len(shape)] = size * int(scale)
         elif (1 / float(scale)).is_integer():
@@ -577,8 +580,6 @@ FUNCTIONS: Mapping[str, Function] = {
 
 def shape_value(shape: Shape, attributes: Mapping[str, Any]) -> Array:
     """What `Shape` gives: the dims from `start` to `end`, as objects."""
-    import numpy as np
-
     part = shape[attributes.get("start", 0) : attributes.get("end")]
     out = np.empty(len(part), object)
     out[:] = list(part)

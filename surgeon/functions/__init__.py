@@ -27,6 +27,7 @@ _TABLE: dict[str, Callable[..., object]] = {
     "sum": scalars.sum_of,
     "range": scalars.range_of,
     "product": scalars.product,
+    "reshape_target": scalars.reshape_target,
     "reversed": scalars.backwards,
     "sorted": scalars.in_order,
     "list": items_of,

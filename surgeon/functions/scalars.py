@@ -107,6 +107,18 @@ def product(values: object) -> object:
     return functools.reduce(lambda left, right: left * right, _numbers(values), 1)
 
 
+def reshape_target(source: object, wanted: object) -> object:
+    """The constant operand of a Reshape from one shape to another: numbers, 0s and one -1.
+
+    Raises:
+        Undecided: Two dimensions are known at run time only.
+    """
+    target = dims.constant_target(_numbers(source), _numbers(wanted))
+    if target is None:
+        raise Undecided(f"no constant Reshape turns {describe(source)} into {describe(wanted)}")
+    return target
+
+
 def absolute(value: object) -> object:
     """The value without its sign; of a dim only where its sign is known."""
     if isinstance(value, np.ndarray) and value.ndim:
