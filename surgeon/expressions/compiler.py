@@ -169,7 +169,7 @@ class _Compiler:
             word = _WORDS.get(type(node), f"`{self._segment(node)}`")
             self._refuse_node(node, f"{word} cannot be used in an expression")
         if self._depth >= MAX_NESTING:
-            self._refuse_node(node, "the expression is nested too deeply", "Split it by `let`.")
+            self._refuse(0, "the expression is nested too deeply", "Split it by `let`.")
         self._depth += 1
         run: Run = method(node)
         self._depth -= 1
