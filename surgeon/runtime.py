@@ -106,6 +106,8 @@ class Session:
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         options.use_deterministic_compute = True
+        # The witness holds many sessions: their idle threads must not spin (7 times as slow).
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         level = ort.GraphOptimizationLevel
         options.graph_optimization_level = (
             level.ORT_ENABLE_ALL if optimise else level.ORT_DISABLE_ALL

@@ -70,7 +70,7 @@ def simplify(
 
 
 def _whole(model: onnx.ModelProto, folder: Path | None, step: str) -> onnx.ModelProto:
-    """The model with its external data inside: onnxsim folds constants, so it wants their values."""
+    """The model with its external data inside: to fold constants onnxsim wants their values."""
     from onnx import external_data_helper
 
     if not any(map(external_data_helper.uses_external_data, model.graph.initializer)):

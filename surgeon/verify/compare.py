@@ -1,0 +1,243 @@
+"""Compares arrays: one table of tolerances, and the error always measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import ml_dtypes
+import numpy as np
+import onnx
+
+from surgeon.reference import Reference
+from surgeon.reference.arguments import is_foreign
+from surgeon.reference.plan import holds_foreign
+from surgeon.runtime import Feeds, Runner, Session
+from surgeon.verify.verdict import OutputCheck
+
+# Allowed error of a whole model and of one rewrite, relative to the output's own spread. Measured
+# on DyMN exports against PyTorch: 1e-5 (float32). What is not in the table has to be equal.
+TOLERANCES: Mapping[str, tuple[float, float]] = {
+    "float64": (1e-9, 1e-12),
+    "complex128": (1e-9, 1e-12),
+    "float32": (1e-4, 2e-5),
+    "complex64": (1e-4, 2e-5),
+    "float16": (2e-2, 4e-3),
+    "bfloat16": (5e-2, 3e-2),
+    "float8_e4m3fn": (2e-1, 2e-1),
+    "float8_e4m3fnuz": (2e-1, 2e-1),
+    "float8_e5m2": (4e-1, 4e-1),
+    "float8_e5m2fnuz": (4e-1, 4e-1),
+}
+# An error of so many roundings of the largest magnitude is rounding, however small the spread.
+ROUNDINGS = 4
+Exact = Literal["bit", "rounding"]
+
+
+def compare_arrays(
+    name: str,
+    expected: Any,
+    actual: Any,
+    *,
+    exact: Exact | None = None,
+    tolerance: float | None = None,
+) -> OutputCheck:
+    """How `actual` agrees with `expected`.
+
+    Args:
+        name: The output's name.
+        expected: An array, or a list of arrays.
+        actual: The same.
+        exact: `bit` for identical numbers, `rounding` for one rewrite's tolerance; a whole
+            model's, where it is left out.
+        tolerance: Relative to the spread, in place of the table's.
+    """
+    if isinstance(expected, list) or isinstance(actual, list):
+        return _compare_lists(name, expected, actual, exact=exact, tolerance=tolerance)
+    want, have = np.asarray(expected), np.asarray(actual)
+    if fault := _different_kind(want, have):
+        return _faulty(name, want, fault)
+    if want.dtype.name not in TOLERANCES:
+        return _compare_exactly(name, want, have)
+    allowed = TOLERANCES[want.dtype.name][1 if exact else 0] if tolerance is None else tolerance
+    check = _compare_floats(name, want, have, allowed)
+    if exact == "bit":
+        same = _same_bits(want, have)
+        fault = None if same or check.max_absolute or check.fault else "zeros of another sign"
+        return replace(check, tolerance=0.0, agrees=same, fault=check.fault or fault)
+    return check
+
+
+def _different_kind(want: Any, have: Any) -> str | None:
+    texts = [array.dtype.kind in "OUS" for array in (want, have)]
+    if want.dtype != have.dtype and not all(texts):
+        return f"its dtype is {have.dtype.name}, not {want.dtype.name}"
+    if want.shape != have.shape:
+        return f"its shape is {list(have.shape)}, not {list(want.shape)}"
+    return None
+
+
+def _faulty(name: str, want: Any, fault: str) -> OutputCheck:
+    kind = getattr(getattr(want, "dtype", None), "name", "list")
+    return OutputCheck(name, kind, math.inf, math.inf, math.inf, 0.0, agrees=False, fault=fault)
+
+
+def _compare_lists(name: str, expected: Any, actual: Any, **options: Any) -> OutputCheck:
+    if not isinstance(expected, list) or not isinstance(actual, list):
+        return _faulty(name, expected, "one is a list, the other is not")
+    if len(expected) != len(actual):
+        return _faulty(name, expected, f"a list of {len(actual)}, not of {len(expected)}")
+    pairs = zip(expected, actual, strict=True)
+    checks = [compare_arrays(name, want, have, **options) for want, have in pairs]
+    if not checks:
+        return OutputCheck(name, "list", 0.0, 0.0, 0.0, 0.0, agrees=True, weak="it is empty")
+    return worst(checks)
+
+
+def _compare_exactly(name: str, want: Any, have: Any) -> OutputCheck:
+    agrees = bool(np.array_equal(want, have))
+    distance = 0.0
+    if not agrees and want.dtype.kind in "biu":
+        distance = float(np.abs(want.astype(np.float64) - have.astype(np.float64)).max())
+    fault = None if agrees else f"{int((want != have).sum())} of {want.size} values differ"
+    spread = _spread(want.astype(np.float64)) if want.dtype.kind in "biu" else 0.0
+    relative = distance / spread if spread else distance
+    weak = "it is empty" if want.size == 0 else None
+    kind = "string" if want.dtype.kind in "OUS" else want.dtype.name
+    return OutputCheck(name, kind, distance, relative, 0.0, 0.0, agrees, weak, fault)
+
+
+def _compare_floats(name: str, want: Any, have: Any, allowed: float) -> OutputCheck:
+    wide = np.complex128 if want.dtype.kind == "c" else np.float64
+    e, a = want.astype(wide), have.astype(wide)
+    finite = np.isfinite(e)
+    weak = None
+    if want.size == 0:
+        weak = "it is empty"
+    elif not finite.any():
+        weak = "it holds no finite number"
+    if fault := _elsewhere(e, a):
+        return replace(_faulty(name, want, fault), tolerance=allowed, weak=weak)
+    e, a = e[finite], a[finite]
+    error = np.abs(e - a)
+    largest = float(error.max(initial=0.0))
+    magnitude, spread = float(np.abs(e).max(initial=0.0)), _spread(e)
+    resolution = float(_finfo(want.dtype).eps)
+    floor = ROUNDINGS * resolution * magnitude
+    relative = largest / spread if spread else (0.0 if largest == 0.0 else math.inf)
+    if weak is None and largest and floor > 0.1 * spread:
+        weak = "it varies by little more than rounding"
+    return OutputCheck(
+        name=name,
+        dtype=want.dtype.name,
+        max_absolute=largest,
+        max_relative=relative,
+        ulp=_ulp(e, error, want.dtype),
+        tolerance=allowed,
+        agrees=largest <= max(allowed * spread, floor),
+        weak=weak,
+    )
+
+
+def _elsewhere(want: Any, have: Any) -> str | None:
+    """NaN and the infinities have to be at the same places."""
+    tests: dict[str, Callable[[Any], Any]] = {"NaN": np.isnan}
+    if want.dtype.kind == "c":
+        tests["inf"] = np.isinf
+    else:
+        tests |= {"inf": np.isposinf, "-inf": np.isneginf}
+    for what, test in tests.items():
+        places = int((test(want) != test(have)).sum())
+        if places:
+            return f"{what} at {places} other places"
+    return None
+
+
+def _finfo(dtype: Any) -> Any:
+    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+
+
+def _spread(values: Any) -> float:
+    if values.size == 0:
+        return 0.0
+    spread = float(np.abs(values - values.mean()).max())
+    constant = bool((values == values.flat[0]).all())
+    return float(np.abs(values).max()) if constant else spread
+
+
+def _ulp(expected: Any, error: Any, dtype: Any) -> float:
+    """The error in units of the last place of the expected value."""
+    if not error.size:
+        return 0.0
+    info = _finfo(dtype)
+    _, exponent = np.frexp(np.abs(expected))
+    unit = np.maximum(np.ldexp(1.0, exponent - 1 - info.nmant), float(info.smallest_subnormal))
+    return float(np.ceil((error / unit).max()))
+
+
+def _same_bits(want: Any, have: Any) -> bool:
+    """Equal, zeros by sign too; a NaN equals any NaN."""
+    whole = np.dtype(f"u{want.dtype.itemsize}") if want.dtype.itemsize <= 8 else np.dtype(np.uint8)
+    a, b = np.ascontiguousarray(want), np.ascontiguousarray(have)
+    nan = np.isnan(a)
+    if whole.itemsize != a.dtype.itemsize:
+        return a.tobytes() == b.tobytes()
+    same = (a.reshape(-1).view(whole) == b.reshape(-1).view(whole)) | (nan & np.isnan(b)).reshape(
+        -1
+    )
+    return bool(same.all())
+
+
+def worst(checks: Sequence[OutputCheck]) -> OutputCheck:
+    """The check that agrees least; weak only where all are."""
+    chosen = max(checks, key=lambda c: (not c.agrees, c.fault is not None, c.max_relative))
+    return chosen if all(c.weak for c in checks) else replace(chosen, weak=None)
+
+
+def is_plain(model: onnx.ModelProto) -> bool:
+    """Whether no node, however deep, is PyTorch's own."""
+    nodes = [*model.graph.node, *(node for function in model.functions for node in function.node)]
+    return not any(is_foreign(node) or holds_foreign(node) for node in nodes)
+
+
+def check_pair(
+    before: onnx.ModelProto,
+    after: onnx.ModelProto,
+    *,
+    feeds_list: Sequence[Feeds],
+    exact: Exact,
+    tolerance: float | None = None,
+    folder: Path | None = None,
+    open_session: Callable[..., Runner] = Session,
+) -> tuple[OutputCheck, ...]:
+    """Compare two small models on given inputs: for each output, the worst of all inputs.
+
+    Args:
+        before: May hold ATen nodes: the witness runs it then.
+        after: The same inputs and outputs, by name.
+        feeds_list: One set of inputs for each run.
+        exact: What the rule promises.
+        tolerance: Relative to the spread, where the rule states its own.
+        folder: Where external data lie.
+        open_session: Called as `Session` is.
+
+    Raises:
+        NotRunnable, RunFailed, Undefined, NoWitness: One of the two does not run on these inputs.
+    """
+    runners = [
+        open_session(model, folder=folder)
+        if is_plain(model)
+        else Reference(model, folder, open_session=open_session)
+        for model in (before, after)
+    ]
+    names = [value.name for value in before.graph.output]
+    checks: dict[str, list[OutputCheck]] = {name: [] for name in names}
+    for feeds in feeds_list:
+        expected, actual = (runner.run(feeds, names) for runner in runners)
+        for name in names:
+            options: dict[str, Any] = {"exact": exact, "tolerance": tolerance}
+            checks[name].append(compare_arrays(name, expected[name], actual[name], **options))
+    return tuple(worst(found) for found in checks.values() if found)

@@ -1,0 +1,186 @@
+"""What stands for the two models: a session, the witness, torch, or recorded outputs."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from surgeon.errors import VerifyError
+from surgeon.reference import Reference
+from surgeon.runtime import NotRunnable, Runner, unknown_operators
+
+OpenSession = Callable[..., Runner]
+WAYS = ("onnxruntime", "witness", "torch")
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A model ready to run, and in whose words."""
+
+    by: str
+    runner: Runner
+
+    def run(self, feeds: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+        """The named outputs."""
+        return self.runner.run(feeds, names)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One recorded run: the inputs, and what the original made of them."""
+
+    file: Path
+    feeds: Mapping[str, Any]
+    outputs: Mapping[str, Any]
+
+
+def open_original(
+    model: onnx.ModelProto, folder: Path | None, way: str | None, open_session: OpenSession
+) -> Side:
+    """The original, run as asked for; by default in onnxruntime if it loads, else by the witness.
+
+    Raises:
+        NotRunnable: onnxruntime was asked for, and does not load it.
+        VerifyError: There is no such way, or torch is not installed.
+    """
+    if way not in (None, *WAYS):
+        raise VerifyError(
+            f"`{way}` is no reference",
+            where="--reference",
+            mend=f"Use {', '.join(WAYS)}, or the path of an .npz file.",
+        )
+    if way in (None, "onnxruntime"):
+        try:
+            return Side("onnxruntime", open_session(model, folder=folder))
+        except NotRunnable:
+            if way is not None:
+                raise
+    if way == "torch":
+        from surgeon.reference.torch_witness import TorchWitness
+
+        witness = TorchWitness()
+        return Side("torch", Reference(model, folder, witness=witness, open_session=open_session))
+    return Side("witness", Reference(model, folder, open_session=open_session))
+
+
+def open_result(
+    model: onnx.ModelProto,
+    folder: Path | None,
+    original: onnx.ModelProto,
+    custom: Collection[str],
+    open_session: OpenSession,
+) -> tuple[Side, tuple[str, ...]]:
+    """The result in onnxruntime; and the operators it lacks, where it may lack them.
+
+    Custom operators are those the original has too, and those declared (`my.domain.*` too). A
+    result that holds them is run by the witness.
+
+    Raises:
+        NotRunnable: It does not load, for another reason than a custom operator.
+    """
+    try:
+        return Side("onnxruntime", open_session(model, folder=folder)), ()
+    except NotRunnable as error:
+        known = {*unknown_operators(original), *_operators(original)}
+        lacking = error.operators
+        allowed = [
+            name in known or any(fnmatchcase(name, pattern) for pattern in custom)
+            for name in lacking
+        ]
+        if not lacking or not all(allowed):
+            raise
+    return Side("witness", Reference(model, folder, open_session=open_session)), lacking
+
+
+def _operators(model: onnx.ModelProto) -> Iterator[str]:
+    for node in model.graph.node:
+        yield f"{node.domain or 'ai.onnx'}.{node.op_type}"
+
+
+def recorded_files(reference: str | Path | Sequence[str | Path] | None) -> list[Path]:
+    """The .npz files a reference names: a file, a folder, a pattern, or several of them."""
+    if reference is None or (isinstance(reference, str) and reference in WAYS):
+        return []
+    if isinstance(reference, (str, Path)):
+        path = Path(reference)
+        if path.is_dir():
+            return sorted(path.glob("*.npz"))
+        if path.suffix == ".npz" and not path.is_file():
+            return sorted(map(Path, glob.glob(str(reference))))
+        return [path] if path.suffix == ".npz" else []
+    return [file for each in reference for file in recorded_files(each)]
+
+
+def read_recorded(
+    file: Path, inputs: Collection[str], required: Collection[str], outputs: Sequence[str]
+) -> Recorded:
+    """Inputs and outputs from a file: keys `in.NAME` and `out.NAME`, or the plain names.
+
+    Raises:
+        VerifyError: An input is missing, or no output is there.
+    """
+    try:
+        with np.load(file, allow_pickle=False) as arrays:
+            found = {key: arrays[key] for key in arrays.files}
+    except (OSError, ValueError) as error:
+        raise VerifyError(
+            f"it cannot be read: {error}",
+            where=str(file),
+            mend="Name an .npz file of plain arrays.",
+        ) from None
+    feeds = {name: _pick(found, "in", name) for name in inputs}
+    feeds = {name: array for name, array in feeds.items() if array is not None}
+    made = {name: _pick(found, "out", name) for name in outputs}
+    made = {name: array for name, array in made.items() if array is not None}
+    if missing := [name for name in required if name not in feeds]:
+        raise VerifyError(
+            f"it holds nothing for input `{missing[0]}`",
+            where=str(file),
+            mend=f"Save it under the key `in.{missing[0]}`.",
+        )
+    if not made:
+        raise VerifyError(
+            "it holds none of the model's outputs",
+            where=str(file),
+            mend=f"Save them under keys such as `out.{outputs[0] if outputs else 'NAME'}`.",
+        )
+    return Recorded(file, feeds, made)
+
+
+def _pick(arrays: Mapping[str, Any], prefix: str, name: str) -> Any:
+    return arrays.get(f"{prefix}.{name}", arrays.get(name))
+
+
+def by_samples(
+    side: Side,
+    feeds: Mapping[str, Any],
+    split: Collection[str],
+    block: int,
+    names: Sequence[str],
+) -> dict[str, Any] | str:
+    """The outputs at a larger batch, from runs of `block` samples each; or why that cannot be.
+
+    Args:
+        side: The original.
+        feeds: Inputs at the larger batch.
+        split: The inputs whose first dim is the batch.
+        block: The batch at which the original is defined.
+        names: The outputs wanted.
+    """
+    whole = len(next(feeds[name] for name in split))
+    pieces: dict[str, list[Any]] = {name: [] for name in names}
+    for begin in range(0, whole, block):
+        rows = np.minimum(np.arange(begin, begin + block), whole - 1)  # the last one fills up
+        part = {name: x[rows] if name in split else x for name, x in feeds.items()}
+        for name, value in side.run(part, names).items():
+            if not isinstance(value, np.ndarray) or value.ndim == 0 or len(value) != block:
+                return f"output `{name}` does not follow the batch"
+            pieces[name].append(value)
+    return {name: np.concatenate(values)[:whole] for name, values in pieces.items()}

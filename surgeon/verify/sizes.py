@@ -1,0 +1,92 @@
+"""Which sizes the dynamic dims are given: several for each, odd ones among them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from surgeon.verify.inputs import Input
+
+WANTED = 3  # sizes for each dynamic dim
+LARGEST = 1 << 23  # elements of one input
+LEADING = (2, 1, 3)
+OTHER = (64, 37, 100)
+CUBIC = (16, 9, 24)  # where an input has three dynamic dims or more besides the first
+MORE_LEADING = (4, 8, 5, 16, 6, 7, 32, 10, 12, 64)
+MORE_OTHER = (
+    *(32, 16, 128, 8, 224, 96, 48, 20, 10, 50, 12, 7, 5, 6, 4, 3, 2, 1),
+    *(256, 200, 320, 384, 512, 33, 65),
+)
+ATTEMPTS = 160
+
+
+def dynamic_dims(inputs: Sequence[Input]) -> dict[str, int]:
+    """The dynamic dims by name, with the axis of their first appearance."""
+    dims: dict[str, int] = {}
+    for each in inputs:
+        for axis, dim in enumerate(each.dims):
+            if isinstance(dim, str):
+                dims.setdefault(dim, axis)
+    return dims
+
+
+def is_leading(dim: str, inputs: Sequence[Input]) -> bool:
+    """Whether this dim stands first wherever it stands."""
+    return all(axis == 0 for each in inputs for axis, d in enumerate(each.dims) if d == dim)
+
+
+def candidates(
+    dims: Mapping[str, int], inputs: Sequence[Input], hints: Mapping[str, Sequence[int]]
+) -> dict[str, list[int]]:
+    """For each dim, the sizes to try, best first; where hints are given, nothing but them.
+
+    Dims on one axis of several inputs get the same sizes, as they are often tied; dims on several
+    axes of one input get different ones.
+    """
+    counts = [sum(isinstance(dim, str) for dim in each.dims[1:]) for each in inputs]
+    other = CUBIC if max(counts, default=0) > 2 else OTHER
+    found = {}
+    for dim, axis in dims.items():
+        usual = LEADING if axis == 0 else other
+        turn = max(0, axis - 1) % WANTED
+        rotated = [*usual[turn:], *usual[:turn]]
+        more = MORE_LEADING if axis == 0 else MORE_OTHER
+        found[dim] = list(hints.get(dim, ())) or list(dict.fromkeys([*rotated, *more]))
+    return found
+
+
+def fits(sizes: Mapping[str, int], inputs: Sequence[Input]) -> bool:
+    """Whether no input becomes too large."""
+    return all(math.prod(each.shape(sizes)) <= LARGEST for each in inputs)
+
+
+def first_choices(lists: Mapping[str, Sequence[int]]) -> Iterator[dict[str, int]]:
+    """The sizes to compare at, where all of them run."""
+    seen = []
+    for turn in range(WANTED):
+        sizes = {dim: sizes[turn % len(sizes)] for dim, sizes in lists.items()}
+        if sizes not in seen:
+            seen.append(sizes)
+            yield sizes
+
+
+def search(dims: Mapping[str, int], hints: Mapping[str, Sequence[int]]) -> Iterator[dict[str, int]]:
+    """Where the first choices do not run: leading dims alike, the others alike; bounded."""
+    leading = (*LEADING, *MORE_LEADING)
+    other = (*OTHER, *MORE_OTHER)
+    pairs = sorted(
+        itertools.product(range(len(leading)), range(len(other))), key=lambda p: (sum(p), p)
+    )
+    seen = set()
+    for at, place in pairs:
+        sizes = {
+            dim: hints[dim][0] if hints.get(dim) else (other[place] if axis else leading[at])
+            for dim, axis in dims.items()
+        }
+        key = tuple(sizes.values())
+        if key not in seen:
+            seen.add(key)
+            yield sizes
+            if len(seen) >= ATTEMPTS:
+                return

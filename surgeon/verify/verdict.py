@@ -1,0 +1,164 @@
+"""What a check found, as frozen data: measured errors, what was not compared, the verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Status = Literal["equivalent", "runs", "differs", "broken"]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputCheck:
+    """How one output agrees with its reference.
+
+    Attributes:
+        name: The output's name.
+        dtype: The reference's dtype.
+        max_absolute: Largest absolute error.
+        max_relative: That error relative to the output's own spread (the largest distance from the
+            mean), or to its largest magnitude where it is constant.
+        ulp: Largest error in units of the last place.
+        tolerance: Largest `max_relative` allowed.
+        agrees: Whether the output counts as the same.
+        weak: Why the agreement says little; None where it says much.
+        fault: What else is wrong: shape, dtype, places of NaN.
+    """
+
+    name: str
+    dtype: str
+    max_absolute: float
+    max_relative: float
+    ulp: float
+    tolerance: float
+    agrees: bool
+    weak: str | None = None
+    fault: str | None = None
+
+    def __str__(self) -> str:
+        if self.fault:
+            return f"`{self.name}`: {self.fault}"
+        return (
+            f"`{self.name}`: error {self.max_absolute:.3g}, which is {self.max_relative:.3g} of "
+            f"its spread (allowed {self.tolerance:.3g})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One input on which both models ran.
+
+    Attributes:
+        sizes: The dynamic dims' sizes.
+        seed: What the inputs were drawn from; -1 for recorded ones.
+        by: What stood for the original: `onnxruntime`, `witness`, `torch`, `recorded FILE`, and
+            maybe `, sample by sample`.
+        outputs: One check an output.
+    """
+
+    sizes: Mapping[str, int]
+    seed: int
+    by: str
+    outputs: tuple[OutputCheck, ...]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every output does."""
+        return all(output.agrees for output in self.outputs)
+
+    def describe(self) -> str:
+        """Where this is, in words."""
+        return " ".join(filter(None, (describe(self.sizes), f"seed {self.seed}")))
+
+
+@dataclass(frozen=True, slots=True)
+class NotCompared:
+    """Something that could not be compared, and why."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The outcome of a check.
+
+    Attributes:
+        status: `equivalent`: compared, agrees. `runs`: loads, and could not be compared; or holds
+            custom operators that onnxruntime has not. `differs`. `broken`.
+        detail: The reason, in a sentence.
+        comparisons: Every input on which both ran.
+        not_compared: What could not be compared.
+        custom_operators: Operators of the result that onnxruntime has not, as `domain.Op`.
+    """
+
+    status: Status
+    detail: str
+    comparisons: tuple[Comparison, ...] = ()
+    not_compared: tuple[NotCompared, ...] = ()
+    custom_operators: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; a number that is not finite becomes None."""
+        return {
+            "status": self.status,
+            "detail": self.detail,
+            "comparisons": [
+                {
+                    "sizes": dict(c.sizes),
+                    "seed": c.seed,
+                    "by": c.by,
+                    "outputs": [_plain(output) for output in c.outputs],
+                }
+                for c in self.comparisons
+            ],
+            "not_compared": [{"what": n.what, "why": n.why} for n in self.not_compared],
+            "custom_operators": list(self.custom_operators),
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Verdict:
+        """The verdict that `to_dict` wrote."""
+        return cls(
+            status=plain["status"],
+            detail=plain["detail"],
+            comparisons=tuple(
+                Comparison(
+                    sizes=dict(c["sizes"]),
+                    seed=c["seed"],
+                    by=c["by"],
+                    outputs=tuple(_output(output) for output in c["outputs"]),
+                )
+                for c in plain["comparisons"]
+            ),
+            not_compared=tuple(NotCompared(**n) for n in plain["not_compared"]),
+            custom_operators=tuple(plain["custom_operators"]),
+        )
+
+
+_FIELDS = (
+    *("name", "dtype", "max_absolute", "max_relative", "ulp", "tolerance"),
+    *("agrees", "weak", "fault"),
+)
+_NUMBERS = ("max_absolute", "max_relative", "ulp", "tolerance")
+
+
+def _plain(output: OutputCheck) -> dict[str, Any]:
+    plain = {name: getattr(output, name) for name in _FIELDS}
+    for name in _NUMBERS:
+        plain[name] = plain[name] if math.isfinite(plain[name]) else None
+    return plain
+
+
+def _output(plain: Mapping[str, Any]) -> OutputCheck:
+    values = dict(plain)
+    for name in _NUMBERS:
+        values[name] = math.inf if values[name] is None else values[name]
+    return OutputCheck(**values)
+
+
+def describe(sizes: Mapping[str, int]) -> str:
+    """`batch=2, time=37`."""
+    return ", ".join(f"{name}={size}" for name, size in sizes.items())
