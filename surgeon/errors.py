@@ -1,4 +1,4 @@
-"""What goes wrong and how to mend it: the errors meant for the user's eyes, and their exit codes."""
+"""What goes wrong and how to mend it: the errors meant for users, and their exit codes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class SurgeonError(Exception):
 
 
 class RecipeError(SurgeonError):
-    """A recipe, or an option that speaks of the model (`--shape`), is wrong; no model was touched."""
+    """A recipe, or an option that speaks of the model (`--shape`), is wrong."""
 
     exit_code = 2
 

@@ -1,4 +1,4 @@
-"""Computes what depends on constants alone, up to a size: moves by numpy, arithmetic by onnxruntime."""
+"""Computes what depends on constants alone: moves by numpy, arithmetic by onnxruntime."""
 
 from __future__ import annotations
 

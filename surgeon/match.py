@@ -146,7 +146,7 @@ class _Search:
         moved = self._attributes(want, node, state)
         if moved is None or not self._outputs(want, node, state):
             return
-        arguments = want.inputs
+        arguments: Sequence[Argument | _Literal] = want.inputs
         if moved:
             arguments = _with_moved(want, moved)
         commutes = node.op in COMMUTATIVE and len(arguments) == len(node.inputs) == 2
@@ -166,12 +166,7 @@ class _Search:
                 continue
             found = attribute_of(node, key)
             if not self._agrees(node, key, found, value):
-                self.fail(
-                    state,
-                    lambda key=key, found=found, value=value: (  # type: ignore[misc]
-                        f"attribute `{key}` of {describe(node)} is {_plain(found)!r}, not {_plain(value)!r}"
-                    ),
-                )
+                self.fail(state, _differs(node, key, found, value))
                 return None
         for key, name in want.captures.items():
             if key in moves:
@@ -181,7 +176,7 @@ class _Search:
             if found is None:
                 self.fail(state, lambda key=key: f"{describe(node)} has no attribute `{key}`")  # type: ignore[misc]
                 return None
-            state.attributes[name] = _plain(found)
+            state.attributes[name] = _as_stored(found)
         if want.rest is not None:
             named = {*want.attributes, *want.captures, "overload"}
             state.attributes[f"*{want.rest}"] = {
@@ -331,6 +326,12 @@ class _Literal:
     capture: str | None = None
 
 
+def _differs(node: gs.Node, key: str, found: Any, value: Any) -> Callable[[], str]:
+    return lambda: (
+        f"attribute `{key}` of {describe(node)} is {_plain(found)!r}, not {_plain(value)!r}"
+    )
+
+
 class _Unbound:
     name = ""
 
@@ -356,7 +357,7 @@ def look_through(tensor: gs.Tensor, stop: Sequence[str] = ()) -> tuple[gs.Tensor
 
 
 def attribute_of(node: gs.Node, key: str) -> Any:
-    """An attribute's value, or the default that the operator's schema gives; None without either."""
+    """An attribute's value, or the default that the schema gives; None without either."""
     if key in node.attrs:
         return node.attrs[key]
     if (node.domain or "") in opsets.STANDARD:
@@ -398,6 +399,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.tolist()
     return value
+
+
+def _as_stored(value: Any) -> Any:
+    """A captured attribute; a float as the float32 it is in the file, so that 1e-5 equals 1e-5."""
+    found = _plain(value)
+    return np.float32(found) if isinstance(found, float) else found
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,7 @@ class Model:
         """The version of the default operator set; 1 where none is imported."""
         for entry in self.proto.opset_import:
             if entry.domain in ("", "ai.onnx"):
-                return entry.version
+                return int(entry.version)
         return 1
 
     def clone(self) -> Model:
@@ -204,7 +204,7 @@ def serialise(proto: onnx.ModelProto, *, where: str) -> bytes:
         ModelError: It is larger than protobuf can write (2 GiB).
     """
     try:
-        return proto.SerializeToString(deterministic=True)
+        return bytes(proto.SerializeToString(deterministic=True))
     except ValueError:
         raise ModelError(
             "the model is larger than the 2 GiB that protobuf can write in one file",
@@ -416,11 +416,11 @@ def current(tensor: gs.Tensor) -> gs.Tensor:
 def _tensor(constant: gs.Constant) -> onnx.TensorProto:
     values = constant._values
     if isinstance(values, LazyValues):
-        if values.tensor.name == constant.name:
-            return values.tensor
-        out = onnx.TensorProto()
-        out.CopyFrom(values.tensor)
-        out.name = constant.name
+        out: onnx.TensorProto = values.tensor
+        if out.name != constant.name:
+            out = onnx.TensorProto()
+            out.CopyFrom(values.tensor)
+            out.name = constant.name
         return out
     return onnx.numpy_helper.from_array(np.asarray(values), constant.name)
 

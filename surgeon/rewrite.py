@@ -111,7 +111,11 @@ class Surgery:
         list.clear(tensor.inputs)
         index = next(i for i, t in enumerate(producer.outputs) if t is tensor)
         list.__setitem__(producer.outputs, index, gs.Variable.empty())
-        tensor.to_constant(np.ascontiguousarray(array).reshape(array.shape) if isinstance(array, np.ndarray) else array)
+        tensor.to_constant(
+            np.ascontiguousarray(array).reshape(array.shape)
+            if isinstance(array, np.ndarray)
+            else array
+        )
         tensor.home = graph
         if not any(t.name for t in producer.outputs):
             self.release(producer)

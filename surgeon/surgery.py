@@ -1,4 +1,4 @@
-"""`apply`: load, normalise, sweep, prune, simplify, verify, report. One direction, nothing calls back."""
+"""`apply`: load, normalise, sweep, prune, simplify, verify, report; nothing calls back."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dialect
 from surgeon.assumptions import Axioms, parse_assumptions
+from surgeon.authoring import recipe_of
 from surgeon.errors import RecipeError, SurgeonError, VerifyError
 from surgeon.facts import Facts
 from surgeon.fold import DEFAULT_LIMIT
@@ -63,7 +65,7 @@ def apply(
     shape: Mapping[str, Sequence[int | str]] | None = None,
     assume: Sequence[str] = (),
     allow: Sequence[str] = (),
-    verify: bool = True,  # noqa: A002
+    verify: bool = True,
     reference: str | os.PathLike[str] | None = None,
     require: str = "runs",
     keep_overridable: bool = False,
@@ -158,11 +160,9 @@ class Operation:
                 elif isinstance(step, FoldStep):
                     self._sweep((), step.max_bytes or DEFAULT_LIMIT, allow, always=True)
                 elif isinstance(step, SimplifyStep):
-                    self._replace_proto(
-                        lambda p: simplify(p, tool=step.tool), f"simplify: {step.tool}"
-                    )
+                    self._replace_proto(partial(simplify, tool=step.tool), f"simplify: {step.tool}")
                 elif isinstance(step, RaiseOpsetStep):
-                    self._replace_proto(lambda p: raise_opset(p, step.opset), "raise-opset")
+                    self._replace_proto(partial(raise_opset, opset=step.opset), "raise-opset")
             clock.lap("sweep")
         self._stamp()
 
@@ -197,11 +197,18 @@ class Operation:
     def _sweep(
         self, rules: Sequence[Rule], fold: int, allow: frozenset[str], *, always: bool
     ) -> None:
-        sweep = Sweep(
-            self.model, self.facts, self.surgery, self.notes, allow=allow, progress=self.progress
-        )
         housekept = self.notes.housekeeping.total()
-        fired = sweep.run(rules, fold=fold)
+        sweep = Sweep(
+            self.model,
+            self.facts,
+            self.surgery,
+            self.notes,
+            rules,
+            fold=fold,
+            allow=allow,
+            progress=self.progress,
+        )
+        fired = sweep.run()
         self.misses = self.misses + list(self.notes.misses)
         if fired or (always and self.notes.housekeeping.total() > housekept):
             self.model.changed = True
@@ -247,9 +254,9 @@ def as_recipe(recipe: RecipeLike) -> Recipe:
     if isinstance(recipe, Recipe):
         return recipe
     if isinstance(recipe, Rule):
-        return Recipe.of_rules(recipe)
+        return recipe_of(recipe)
     if isinstance(recipe, (str, os.PathLike)):
-        return Recipe.load(recipe)
+        return Recipe.load(os.fspath(recipe))
     raise RecipeError(
         f"`{type(recipe).__name__}` is no recipe",
         where="apply",

@@ -1,7 +1,7 @@
 """Replacements whose structure is computed: `replace: {build: NAME}` in a recipe.
 
-A builder gets the draft to add nodes to, the match, and the arguments the recipe wrote; it gives the
-tensors that take the places of the root's outputs, or raises `Refused` with the reason.
+A builder gets the draft to add nodes to, the match, and the arguments the recipe wrote; it gives
+the tensors that take the places of the root's outputs, or raises `Refused` with the reason.
 """
 
 from collections.abc import Callable, Mapping

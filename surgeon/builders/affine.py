@@ -1,4 +1,4 @@
-"""Chains of additions and multiplications with constants, as one multiplication and one addition."""
+"""Chains of additions and multiplications with constants, as one of each."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def affine_chain(draft: Draft, match: Match) -> gs.Tensor:
 def _walk(
     draft: Draft, root: gs.Node
 ) -> tuple[list[tuple[gs.Node, Array, bool]], list[gs.Node], gs.Tensor]:
-    """The steps (last first) with their constants, the views between them, and what they start on."""
+    """The steps (last first) with their constants, the views between, and what they start on."""
     facts, surgery = draft.facts, draft.surgery
     steps: list[tuple[gs.Node, Array, bool]] = []
     views: list[gs.Node] = []

@@ -1,7 +1,7 @@
 """BatchNormalization folded into what stands before it.
 
-y = (x - mean) / sqrt(var + epsilon) * scale + bias (ONNX BatchNormalization, inference), per channel:
-y = x * factor + shift.
+y = (x - mean) / sqrt(var + epsilon) * scale + bias (ONNX BatchNormalization, inference), for each
+channel y = x * factor + shift.
 """
 
 from __future__ import annotations

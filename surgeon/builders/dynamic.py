@@ -272,14 +272,13 @@ def mixture(weight: gs.Tensor, facts: Facts) -> Mixture:
     if bank.ndim > 2 and bank.ndim >= len(made) and bank.shape[-len(made)] != 1:
         raise Refused("the bank has a leading dimension of its own")
     shape = tuple(static)
-    row = np.arange(int(np.prod(rows[1:-1], dtype=np.int64))).reshape(
-        [d for d in rows[1:-1] if isinstance(d, int)] or [1]
-    )
+    per_sample = [d for d in rows[1:-1] if isinstance(d, int)]
+    row = np.arange(_size(per_sample)).reshape(per_sample or [1])
     row = np.broadcast_to(row[..., None], shape) if len(made) > 2 else np.zeros(shape, int)
     flat_bank = bank.reshape(-1, *bank.shape[-2:])
     depth = len(shape) - 2
     leads = bank.shape[:-2][-depth:] if depth and bank.ndim > 2 else ()
-    which = np.arange(int(np.prod(leads, dtype=np.int64))).reshape(leads or (1,) * max(depth, 0))
+    which = np.arange(_size(leads)).reshape(leads or (1,) * max(depth, 0))
     which = np.broadcast_to(which[..., None, None], shape) if depth else np.zeros(shape, int)
     column = np.broadcast_to(np.arange(bank.shape[-1]), shape)
     arrays = [np.ascontiguousarray(a).reshape(shape) for a in (row, which, column)]
@@ -305,10 +304,8 @@ def _trace(chain: Sequence[gs.Node], facts: Facts, samples: Dim, index: Array) -
             perm = attribute_of(node, "perm")
             if not perm or perm[0] != 0:
                 raise Refused("a Transpose moves the samples' dimension of its weight")
-            if merged:
-                index = index.transpose(perm)
-            else:
-                index = index.transpose([p - 1 for p in perm[1:]])
+            inside = perm if merged else [p - 1 for p in perm[1:]]
+            index = index.transpose(inside)
             continue
         if node.op not in KEEP_ORDER:
             raise Refused(f"{node.op} stands between its weight and the bank")

@@ -1,4 +1,4 @@
-"""Equal work on one value, done at once. These look beyond the root: at its operand's other readers."""
+"""Equal work on one value, done at once: these look at the other readers of the root's operand."""
 
 from __future__ import annotations
 

@@ -11,12 +11,13 @@ import onnx_graphsurgeon as gs
 from surgeon import dims, opsets
 from surgeon.dims import Dim, constant_target
 from surgeon.facts import Facts
-from surgeon.facts.fact import same_dims
+from surgeon.facts.fact import Array, same_dims
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
 Shape = tuple[Dim, ...]
 KEEP_ORDER = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"})
+_LARGEST_CONSTANT = 1 << 16  # elements of a constant that is repeated to stand before a view
 _ELEMENTWISE = frozenset(
     "Relu Sigmoid Tanh Exp Log Sqrt Neg Abs HardSwish HardSigmoid Erf Gelu Elu LeakyRelu Selu "
     "Softplus Softsign Mish Celu Reciprocal Cast".split()
@@ -55,7 +56,7 @@ def as_shape(draft: Draft, tensor: gs.Tensor, wanted: Shape, why: str = "") -> g
 
 
 def view(draft: Draft, match: Match) -> gs.Tensor:
-    """`y` in its proven shape, straight from the furthest value behind it that has the same order."""
+    """`y` in its proven shape, straight from the furthest value behind it of the same order."""
     root, facts = match.root, draft.facts
     shape = facts.of(root.outputs[0]).shape
     if shape is None:
@@ -88,8 +89,8 @@ def view_transpose(draft: Draft, match: Match) -> gs.Tensor:
 def sink_view(draft: Draft, match: Match) -> gs.Tensor:
     """A view in front of an operation goes behind it, where it can meet others.
 
-    For elementwise operators with one operand, for those with a one-element constant, for a Softmax
-    over a last axis that the view keeps, and for a MatMul with [1, ..., K, N] constants.
+    For elementwise operators with one operand or with a constant, for a Softmax over a last axis
+    that the view keeps, and for a MatMul with [1, ..., K, N] constants.
     """
     node, facts = match.root, draft.facts
     behind = match.values["r"]
@@ -126,16 +127,40 @@ def sink_view(draft: Draft, match: Match) -> gs.Tensor:
             if tensor is behind:
                 continue
             array = facts.array(tensor)
-            if array is None or array.size != 1:
-                raise Refused("its other operand is not one constant number")
-            others[index] = draft.constant(array.reshape(()), "scalar")
+            if array is None:
+                raise Refused("its other operand is not constant")
+            others[index] = draft.constant(_before_view(array, before, inside), "constant")
     operands = [source if t is behind else others.get(i, t) for i, t in enumerate(node.inputs)]
-    attributes = {k: v for k, v in node.attrs.items()}
+    attributes = dict(node.attrs)
     if node.op == "Softmax":
         attributes["axis"] = -1
     moved = draft.op(node.op, *operands, **attributes)
     draft.facts.infer(draft.nodes[-1])
     return _after(draft, moved, result, after)
+
+
+def _before_view(array: Array, before: Shape, inside: Shape) -> Array:
+    """A constant operand as it stands in front of the view: a number, or a vector that repeats.
+
+    Raises:
+        Refused: The view mixes the leading dimension with others, or the constant would be large.
+    """
+    if array.size == 1:
+        return array.reshape(())
+    static = [d for d in (*inside[1:], *before[1:]) if isinstance(d, int)]
+    if len(static) != len(inside) + len(before) - 2 or array.ndim >= len(inside):
+        raise Refused(
+            "its constant is larger than one number, and the view moves dynamic dimensions"
+        )
+    if not before or dims.equal(before[0], inside[0]) is not True:
+        raise Refused(
+            "its constant is larger than one number, and the view moves the first dimension"
+        )
+    rest = [d for d in inside[1:] if isinstance(d, int)]
+    if int(np.prod(rest, dtype=np.int64)) > _LARGEST_CONSTANT:
+        raise Refused("its constant would become too large")
+    spread = np.broadcast_to(array, rest)
+    return np.ascontiguousarray(spread).reshape([d for d in before[1:] if isinstance(d, int)])
 
 
 def _after(draft: Draft, moved: gs.Tensor, shape: Sequence[Dim], after: Shape) -> gs.Tensor:
@@ -157,13 +182,21 @@ def constant_slice(draft: Draft, match: Match) -> gs.Tensor:
     lists = [None if v is None else v.reshape(-1).tolist() for v in values]
     starts, ends, axes, steps = (lists + [None] * 4)[:4]
     given = [not t.is_empty() for t in root.inputs[1:]] + [False] * 4
-    if starts is None or ends is None or (given[2] and axes is None) or (given[3] and steps is None):
+    if (
+        starts is None
+        or ends is None
+        or (given[2] and axes is None)
+        or (given[3] and steps is None)
+    ):
         raise Refused("its bounds are computed at run time and not provable")
     axes = axes or list(range(len(starts)))
     steps = steps or [1] * len(starts)
     if any(not isinstance(step, int) or step < 1 for step in steps):
         raise Refused("a step is not a positive number")
-    at = [(_bound(s, shape[a]), _bound(e, shape[a])) for s, e, a in zip(starts, ends, axes, strict=True)]
+    at = [
+        (_bound(s, shape[a]), _bound(e, shape[a]))
+        for s, e, a in zip(starts, ends, axes, strict=True)
+    ]
     return draft.op(
         "Slice",
         root.inputs[0],

@@ -1,4 +1,4 @@
-"""Facts of a graph, filled one node at a time: depth from `shapes` and `values`, breadth from onnx."""
+"""Facts of a graph, one node at a time: depth from `shapes` and `values`, breadth from onnx."""
 
 from __future__ import annotations
 

@@ -47,6 +47,7 @@ class Rule:
         exact: `bit`, `rounding` or `approximate`.
         contract: What it changes in what the model promises, or None.
         let: Computed values in the order written.
+        replace: A template, a builder of the table, or a function of (draft, match).
         recipe: The name of the recipe that defines it.
         relative_to: What the tolerance of `exact: rounding` is relative to, where terms cancel.
         since_opset: The oldest opset the rule is for, or None.
@@ -59,7 +60,7 @@ class Rule:
     match: Pattern
     where: tuple[Expression, ...]
     let: tuple[tuple[str, Expression], ...]
-    replace: Pattern | BuilderCall
+    replace: Pattern | BuilderCall | Callable[[Any, Any], Any]
     recipe: str
     location: Location
     relative_to: str | None = None

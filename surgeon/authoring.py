@@ -1,0 +1,93 @@
+"""Rules written in Python: a pattern as in a recipe, and a function that builds the replacement."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from surgeon.errors import Location, RecipeError
+from surgeon.expressions import Expression
+from surgeon.match import Match
+from surgeon.notation import check_operators, parse_pattern
+from surgeon.recipe import Recipe, Rule, RulesStep
+from surgeon.rewrite import Draft
+
+Builder = Callable[[Draft, Match], Any]
+EXACTNESS = ("bit", "rounding", "approximate")
+
+
+def rule(
+    match: str,
+    *,
+    where: Sequence[str] = (),
+    why: str = "",
+    exact: str = "rounding",
+    contract: str | None = None,
+    id: str | None = None,
+    custom: Sequence[str] = (),
+) -> Callable[[Builder], Rule]:
+    """Make a rule of a function that builds the replacement.
+
+    The function gets the draft to add nodes to (`op`, `constant`) and the match (`values` by the
+    pattern's names), and gives the tensor that takes the place of the root's output, or a tuple of
+    them. It raises `Refused` with the reason where it cannot.
+
+    Args:
+        match: The pattern, as after `match:` in a recipe.
+        where: Conditions, as in a recipe.
+        why: The reason, for reports; default the first line of the function's docstring.
+        exact: `bit`, `rounding` or `approximate`.
+        contract: What it changes in what the model promises, or None.
+        id: The rule's id; default the function's name with hyphens.
+        custom: Operators or domains of the pattern that no schema knows.
+
+    Raises:
+        RecipeError: The pattern or a condition is wrong; names the place in the source file.
+    """
+    if exact not in EXACTNESS:
+        raise RecipeError(
+            f"`exact` is one of {', '.join(EXACTNESS)}, not `{exact}`",
+            where="rule",
+            mend="Say how exact the replacement is.",
+        )
+
+    def decorate(function: Builder) -> Rule:
+        code = inspect.unwrap(function).__code__
+        location = Location(code.co_filename, code.co_firstlineno)
+        pattern = parse_pattern(match, location)
+        check_operators(pattern, custom=frozenset({*custom, *_own(pattern)}))
+        doc = inspect.getdoc(function) or ""
+        return Rule(
+            id=id or function.__name__.replace("_", "-"),
+            why=why or doc.partition("\n")[0],
+            exact=exact,
+            contract=contract,
+            match=pattern,
+            where=tuple(Expression.parse(text, location) for text in where),
+            let=(),
+            replace=function,
+            recipe=function.__module__,
+            location=location,
+        )
+
+    return decorate
+
+
+def recipe_of(*rules: Rule) -> Recipe:
+    """A recipe of one step that holds these rules."""
+    names = ", ".join(f"{one.recipe}/{one.id}" for one in rules)
+    return Recipe(
+        name=names,
+        about="Rules written in Python.",
+        steps=(RulesStep(rules),),
+        custom=frozenset().union(*(_own(one.match) for one in rules)),
+        source="<python>",
+        digest=hashlib.sha256(names.encode()).hexdigest(),
+    )
+
+
+def _own(pattern: Any) -> frozenset[str]:
+    """The domains of the pattern that are nobody's but the author's."""
+    return frozenset(node.domain for node in pattern.nodes if "." in node.domain)

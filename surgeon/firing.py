@@ -1,0 +1,209 @@
+"""One rule at one node: match, ask, draft, check; then fire, or say why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import onnx_graphsurgeon as gs
+
+from surgeon import opsets
+from surgeon.builders import BUILDERS
+from surgeon.errors import Location
+from surgeon.expressions import truth
+from surgeon.facts import Facts
+from surgeon.match import CapturedValue, Match, Matcher, Miss
+from surgeon.model import describe
+from surgeon.notation import Pattern
+from surgeon.recipe import BuilderCall, Rule
+from surgeon.report import Change, MissRecord, Notes
+from surgeon.rewrite import Draft, Refused, Surgery
+from surgeon.template import instantiate, plain
+
+Pairs = list[tuple[gs.Tensor, gs.Tensor]]
+Check = Callable[[Rule, Match, Draft, Pairs], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A rule and its pattern, made ready once."""
+
+    rule: Rule
+    matcher: Matcher
+
+
+class Firing:
+    """Tries rules.
+
+    Args:
+        facts: What is known.
+        surgery: The writer of wiring.
+        notes: Takes changes and misses.
+        allow: `approximate`, `contract`: kinds of rules that may fire.
+        check: Compares a match with its draft; gives the reason to refuse, or None.
+    """
+
+    def __init__(
+        self,
+        facts: Facts,
+        surgery: Surgery,
+        notes: Notes,
+        *,
+        allow: frozenset[str],
+        check: Check | None,
+    ) -> None:
+        self.facts, self.surgery, self.notes = facts, surgery, notes
+        self.allow, self.check = allow, check
+
+    def at(self, prepared: Prepared, node: gs.Node, graph: gs.Graph) -> list[gs.Node] | None:
+        """The nodes that took the root's place where the rule fired; else None, and a miss."""
+        rule, total = prepared.rule, prepared.matcher.total
+        outcome = prepared.matcher.at(node, self.facts, self.surgery.is_output)
+        if isinstance(outcome, Miss):
+            self._miss(rule, node, (outcome.matched, total), outcome.reason)
+            return None
+        scope = _Scope(rule, outcome, self.facts, self.surgery.is_output)
+        for condition in rule.where:
+            verdict, reason = truth(condition, scope)
+            if not verdict:
+                self._miss(rule, node, (total, total), _says(reason), condition.location)
+                return None
+        forbidden = self._forbidden(rule)
+        if forbidden:
+            self._miss(rule, node, (total, total), _says(forbidden))
+            return None
+        origins = [n.name or n.outputs[0].name for n in outcome.nodes if n.outputs]
+        made = {"surgeon.rule": f"{rule.recipe}/{rule.id}", "surgeon.from": ", ".join(origins)}
+        draft = self.surgery.draft(graph, node.outputs[0].name, made)
+        refusal: str | None
+        try:
+            pairs = self._draft(rule, outcome, scope, draft)
+            refusal = _unchanged(node, draft)
+            if refusal is None and self.check is not None:
+                refusal = self.check(rule, outcome, draft, pairs)
+        except (Refused, opsets.Unavailable) as error:
+            refusal = str(error)
+        if refusal is not None:
+            draft.discard()
+            self._miss(rule, node, (total, total), _says(refusal))
+            return None
+        self.notes.changes.append(
+            Change(
+                rule=rule.id,
+                recipe=rule.recipe,
+                why=rule.why,
+                exact=rule.exact,
+                contract=rule.contract,
+                node=describe(node),
+                before=tuple(n.op for n in outcome.nodes),
+                after=tuple(n.op for n in draft.nodes),
+                location=str(rule.location),
+            )
+        )
+        new = draft.nodes
+        self.surgery.hand_over(node, pairs)
+        for other, others in draft.also:
+            self.surgery.hand_over(other, others)
+        return new
+
+    def _draft(self, rule: Rule, match: Match, scope: _Scope, draft: Draft) -> Pairs:
+        """Draft the replacement; gives which new tensor takes the place of which output."""
+        names = tuple("" if n == "_" else n for n in rule.match.root.outputs)
+        if isinstance(rule.replace, Pattern):
+            instantiate(draft, rule.replace, match, scope)
+            found = draft.results
+        else:
+            if isinstance(rule.replace, BuilderCall):
+                arguments = {
+                    key: plain(expression.evaluate(scope), key)
+                    for key, expression in rule.replace.arguments.items()
+                }
+                result = BUILDERS[rule.replace.name](draft, match, **arguments)
+            else:
+                result = rule.replace(draft, match)
+            results = result if isinstance(result, tuple) else (result,)
+            found = dict(zip([n for n in names if n], results, strict=True))
+        pairs: Pairs = []
+        taken: set[int] = set()
+        drafted = {id(t) for n in draft.nodes for t in n.outputs}
+        for name, old in zip(names, match.root.outputs, strict=False):
+            if not name or not old.name:
+                continue
+            new = found[name]
+            if self.surgery.is_output(old) and (id(new) not in drafted or id(new) in taken):
+                new = draft.op("Identity", new)
+            taken.add(id(new))
+            pairs.append((old, new))
+        return pairs
+
+    def _forbidden(self, rule: Rule) -> str | None:
+        if rule.since_opset is not None and self.facts.opset < rule.since_opset:
+            return f"it needs opset {rule.since_opset}; the model has {self.facts.opset}"
+        if rule.exact == "approximate" and "approximate" not in self.allow:
+            return "it is approximate; allow it with `--allow approximate`"
+        if rule.contract and "contract" not in self.allow:
+            return (
+                f"it changes what the model promises ({rule.contract}); allow it with "
+                "`--allow contract`"
+            )
+        return None
+
+    def _miss(
+        self,
+        rule: Rule,
+        node: gs.Node,
+        found: tuple[int, int],
+        reason: Callable[[], str],
+        location: Location | None = None,
+    ) -> None:
+        self.notes.misses.append(
+            MissRecord(rule.id, rule.recipe, node, *found, reason, location or rule.location)
+        )
+
+
+def _says(reason: str) -> Callable[[], str]:
+    return lambda: reason
+
+
+def _unchanged(root: gs.Node, draft: Draft) -> str | None:
+    """A reason to refuse a replacement that says again what is there."""
+    if len(draft.nodes) != 1:
+        return None
+    new = draft.nodes[0]
+    same = (
+        operator_of(new) == operator_of(root)
+        and len(new.inputs) == len(root.inputs)
+        and all(
+            a is b or (a.is_empty() and b.is_empty())
+            for a, b in zip(new.inputs, root.inputs, strict=True)
+        )
+        and dict(new.attrs) == dict(root.attrs)
+    )
+    return "it has this form already" if same else None
+
+
+def operator_of(node: gs.Node) -> tuple[str, str]:
+    """(domain, operator), the default domain as ""."""
+    domain = node.domain or ""
+    return ("" if domain == "ai.onnx" else domain, node.op)
+
+
+class _Scope(dict[str, Any]):
+    """Names in expressions: values, attributes, and `let`s computed when they are first asked."""
+
+    def __init__(
+        self, rule: Rule, match: Match, facts: Facts, is_output: Callable[[gs.Tensor], bool]
+    ) -> None:
+        super().__init__(match.attributes)
+        for name, tensor in match.values.items():
+            views = tuple(match.views.get(name, ()))
+            self[name] = None if tensor is None else CapturedValue(tensor, facts, is_output, views)
+        for name, tensors in match.rests.items():
+            self[name] = [CapturedValue(t, facts, is_output) for t in tensors]
+        self._lets: Mapping[str, Any] = dict(rule.let)
+
+    def __missing__(self, name: str) -> Any:
+        value = self._lets[name].evaluate(self)
+        self[name] = value
+        return value

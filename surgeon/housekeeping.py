@@ -1,0 +1,145 @@
+"""What the normal form does at every node: constants and identities, folding, merging equals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon import dialect, opsets
+from surgeon.facts import Facts
+from surgeon.fold import Folder
+from surgeon.rewrite import Surgery
+
+
+class Known:
+    """Nodes by what they compute, in a scope and those around it."""
+
+    def __init__(self, outer: Known | None = None) -> None:
+        self.outer = outer
+        self.nodes: dict[tuple[Any, ...], gs.Node] = {}
+
+    def find(self, key: tuple[Any, ...]) -> gs.Node | None:
+        """The node that computes this, if one came before."""
+        scope: Known | None = self
+        while scope is not None:
+            if key in scope.nodes:
+                return scope.nodes[key]
+            scope = scope.outer
+        return None
+
+
+class Housekeeper:
+    """Tidies nodes on the way.
+
+    Args:
+        facts: Asked for values.
+        surgery: The writer of wiring.
+        folder: Computes constants.
+        done: Counts what was done, in words.
+    """
+
+    def __init__(self, facts: Facts, surgery: Surgery, folder: Folder, done: Counter[str]) -> None:
+        self.facts, self.surgery, self.folder, self.done = facts, surgery, folder, done
+
+    def unwrap(self, node: gs.Node, graph: gs.Graph) -> bool:
+        """Constant nodes become constants, Identity goes; True where the node went."""
+        if node.op not in ("Constant", "Identity") or (node.domain or "") not in opsets.STANDARD:
+            return False
+        out = node.outputs[0]
+        if self.surgery.is_output(out):
+            return False
+        if node.op == "Identity":
+            self.surgery.hand_over(node, [(out, node.inputs[0])])
+            self.done["Identity nodes dropped"] += 1
+            return True
+        value = _constant_value(node)
+        if value is None:
+            return False
+        self.surgery.to_constant(out, value, graph)
+        self.done["Constant nodes made initializers"] += 1
+        return True
+
+    def fold(self, node: gs.Node, graph: gs.Graph) -> bool:
+        """Compute a node that depends on constants alone; True where it went."""
+        if any(self.surgery.is_output(t) for t in node.outputs):
+            return False
+        arrays = self.folder.fold(node)
+        if arrays is None:
+            return False
+        for tensor, array in zip(list(node.outputs), arrays, strict=True):
+            self.surgery.to_constant(tensor, array, graph)
+        self.done["constants folded"] += 1
+        return True
+
+    def merge(self, node: gs.Node, known: Known) -> bool:
+        """Let the readers of a node read an equal one that came before; True where it went."""
+        if any(self.surgery.is_output(t) for t in node.outputs):
+            return False
+        twin = None
+        for key in (self._spelling(node), self._value(node)):
+            if key is None:
+                continue
+            found = known.find(key)
+            if found is None or getattr(found, "gone", False):
+                known.nodes[key] = node
+            elif found is not node and len(found.outputs) == len(node.outputs):
+                twin = twin or found
+        if twin is None:
+            return False
+        self.surgery.hand_over(node, list(zip(list(node.outputs), twin.outputs, strict=True)))
+        self.done["equal nodes merged"] += 1
+        return True
+
+    def _value(self, node: gs.Node) -> tuple[Any, ...] | None:
+        """Shape arithmetic with one symbolic result computes one thing, however it is spelled."""
+        if len(node.outputs) != 1:
+            return None
+        fact = self.facts.of(node.outputs[0])
+        if not fact.symbolic or fact.value is None:
+            return None
+        return ("value", fact.dtype, fact.shape, tuple(fact.value.reshape(-1).tolist()))
+
+    def _spelling(self, node: gs.Node) -> tuple[Any, ...] | None:
+        """What makes two nodes equal; None for those that are never merged."""
+        if node.op in dialect.RANDOM or node.domain not in (None, "", "ai.onnx", dialect.ATEN):
+            return None
+        attributes: list[tuple[str, Any, Any]] = []
+        for key, value in node.attrs.items():
+            if isinstance(value, (int, float, str, bytes)):
+                attributes.append((key, type(value), value))
+            elif isinstance(value, (list, tuple)) and all(
+                isinstance(v, (int, float, str, bytes)) for v in value
+            ):
+                attributes.append((key, list, tuple(value)))
+            else:
+                return None
+        inputs = tuple(self._identity(t) for t in node.inputs)
+        named = tuple(sorted(attributes, key=str))
+        return (node.domain or "", node.op, len(node.outputs), inputs, named)
+
+    def _identity(self, tensor: gs.Tensor) -> Any:
+        if tensor.is_empty():
+            return None
+        value = self.facts.of(tensor).concrete
+        if value is not None and value.dtype.kind in "iubf":
+            return (value.dtype.str, value.shape, value.tobytes())
+        return id(tensor)
+
+
+def _constant_value(node: gs.Node) -> Any:
+    """What a Constant node holds, not loaded if it is not yet; None for what is no tensor."""
+    attrs = node.attrs
+    if isinstance(attrs.get("value"), gs.Constant):
+        return attrs["value"]._values
+    for key, dtype in (
+        ("value_int", np.int64),
+        ("value_ints", np.int64),
+        ("value_float", np.float32),
+        ("value_floats", np.float32),
+    ):
+        if key in attrs and not isinstance(attrs[key], gs.Node.AttributeRef):
+            return np.asarray(attrs[key], dtype)
+    return None
