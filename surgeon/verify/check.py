@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from surgeon.verify.sizes import (
     dynamic_dims,
     first_choices,
     fits,
+    groups,
     is_leading,
     search,
 )
@@ -103,8 +104,8 @@ class Check:
         for sizes in first:
             if sizes != base and not self.fault and self._at(sizes, drawing):
                 ran.append(sizes)
-        for dim in dims:
-            self._more_sizes(dim, lists[dim], ran, drawing, hinted=dim in hints)
+        for group in groups(dims, base, hints):
+            self._more_sizes(group, lists[group[0]], ran, drawing, hinted=group[0] in hints)
 
     def _first_that_runs(
         self,
@@ -171,55 +172,76 @@ class Check:
 
     def _more_sizes(
         self,
-        dim: str,
+        group: tuple[str, ...],
         sizes: Sequence[int],
         ran: list[Mapping[str, int]],
         drawing: Drawing,
         *,
         hinted: bool,
     ) -> None:
-        """Bring a dim to three sizes, the others held; where it cannot be, say so."""
+        """Bring dims to three sizes, the others held; where it cannot be, say so."""
         if not ran or self.fault:
             return
         base = ran[0]
-        done = {each[dim] for each in ran}
+        done = {each[group[0]] for each in ran}
         for size in sizes:
-            trial = {**base, dim: size}
+            trial = {**base, **dict.fromkeys(group, size)}
             if len(done) >= WANTED or self.fault:
-                return
+                break
             if size not in done and fits(trial, drawing.inputs) and self._at(trial, drawing):
                 ran.append(trial)
                 done.add(size)
+        if len(group) > 1:
+            self._apart(group, base, done, drawing)
         if len(done) >= WANTED or hinted:
             return
-        if len(done) == 1 and is_leading(dim, drawing.inputs):
-            self._by_samples(dim, base, drawing)
+        if len(done) == 1 and all(is_leading(dim, drawing.inputs) for dim in group):
+            self._by_samples(group, base, drawing)
             return
-        failed = {**base, dim: next(size for size in sizes if size not in done)}
+        other = next(size for size in sizes if size not in done)
+        failed = {**base, **dict.fromkeys(group, other)}
         why = self.reasons.get(tuple(failed.values()), "the original does not run there")
-        self.skip(f"{dim} other than {', '.join(map(str, sorted(done)))}", why)
+        self.skip(f"{' and '.join(group)} other than {', '.join(map(str, sorted(done)))}", why)
 
-    def _by_samples(self, dim: str, base: Mapping[str, int], drawing: Drawing) -> None:
+    def _apart(
+        self,
+        group: tuple[str, ...],
+        base: Mapping[str, int],
+        done: Collection[int],
+        drawing: Drawing,
+    ) -> None:
+        """Dims on one axis got one size so far: different ones too, if the original takes them."""
+        known = sorted(done)
+        size = base[group[0]]
+        for dim in group[1:]:
+            trial = {**base, dim: next((n for n in known if n != size), size + 1)}
+            if not self.fault and fits(trial, drawing.inputs):
+                self._at(trial, drawing)
+
+    def _by_samples(
+        self, group: tuple[str, ...], base: Mapping[str, int], drawing: Drawing
+    ) -> None:
         """The original runs at one batch only: larger ones are put together from such runs."""
         assert self.original is not None
-        block = base[dim]
-        split = [each.name for each in drawing.inputs if dim in each.dims]
+        block = base[group[0]]
+        others = f"{' and '.join(group)} other than {block}"
+        split = [each.name for each in drawing.inputs if each.dims and each.dims[0] in group]
         for size in (2 * block, 2 * block + 1, *([1] if block > 1 else [])):
-            sizes = {**base, dim: size}
+            sizes = {**base, **dict.fromkeys(group, size)}
             feeds = drawing.feeds(sizes, self.seeds[0])
             self.progress(f"compare at {describe(sizes)}, sample by sample")
             try:
                 self.result.run(feeds, self.names)
             except SurgeonError as error:
                 why = f"the original is not defined there, nor is the result: {error.what}"
-                self.skip(f"{dim} other than {block}", why)
+                self.skip(others, why)
                 return
             try:
                 expected = by_samples(self.original, feeds, split, block, self.names)
             except SurgeonError as error:
                 expected = error.what
             if isinstance(expected, str):
-                self.skip(f"{dim} other than {block}", expected)
+                self.skip(others, expected)
                 return
             by = f"{self.original.by}, sample by sample"
             self._compare(feeds, expected, sizes, self.seeds[0], by)
@@ -350,7 +372,10 @@ def agreement(comparisons: Sequence[Comparison]) -> str:
     if not checks:
         return f"no output was compared at {inputs}"
     largest = max(checks, key=lambda check: check.max_relative)
-    text = f"{len(comparisons[0].outputs)} outputs agree at {inputs}, "
+    count = len(comparisons[0].outputs)
+    text = (
+        f"{count} outputs agree at {inputs}, " if count > 1 else f"its output agrees at {inputs}, "
+    )
     if largest.max_relative:
         text += f"largest error {largest.max_relative:.2g} of the spread of `{largest.name}`"
     else:

@@ -36,6 +36,17 @@ def is_leading(dim: str, inputs: Sequence[Input]) -> bool:
     return all(axis == 0 for each in inputs for axis, d in enumerate(each.dims) if d == dim)
 
 
+def groups(
+    dims: Mapping[str, int], base: Mapping[str, int], hints: Mapping[str, Sequence[int]]
+) -> list[tuple[str, ...]]:
+    """Dims that may be tied (the batch of several inputs): on one axis, of one size at the base."""
+    found: dict[tuple[object, ...], list[str]] = {}
+    for dim, axis in dims.items():
+        key = (dim,) if dim in hints else (axis, base[dim])
+        found.setdefault(key, []).append(dim)
+    return [tuple(group) for group in found.values()]
+
+
 def candidates(
     dims: Mapping[str, int], inputs: Sequence[Input], hints: Mapping[str, Sequence[int]]
 ) -> dict[str, list[int]]:

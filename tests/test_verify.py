@@ -1,0 +1,529 @@
+"""Verdicts: what counts as the same, what does not, and what could not be compared."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from surgeon.errors import VerifyError
+from surgeon.verify import Verdict, check_pair, compare_arrays, verify
+from surgeon.verify.inputs import bounds, draw, required_inputs
+
+CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus"
+HEADER = '<ir_version: 8, opset_import: ["": 17, "org.pytorch.aten": 1, "my": 1]>\n'
+F32 = np.float32
+
+
+def parse(text: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model(HEADER + text)
+
+
+def sizes_of(verdict: Verdict) -> list[tuple[int, ...]]:
+    return sorted({tuple(c.sizes.values()) for c in verdict.comparisons})
+
+
+# ------------------------------------------------------------------------------ compare_arrays
+
+
+def test_error_is_relative_to_the_spread() -> None:
+    want = np.array([100, 101, 102], F32)
+    check = compare_arrays("y", want, want + F32(1e-3))
+    assert not check.agrees
+    assert check.max_relative == pytest.approx(1e-3, rel=0.05)
+    assert str(check) == "`y`: error 0.000999, which is 0.000999 of its spread (allowed 0.0001)"
+    assert compare_arrays("y", want, want + F32(5e-5)).agrees
+    assert compare_arrays("y", want, want + F32(1e-3), tolerance=1e-2).agrees
+
+
+def test_rounding_of_a_nearly_constant_output_is_no_difference_but_weak() -> None:
+    want = np.array([1000, 1000.0001], F32)
+    check = compare_arrays("y", want, np.nextafter(want, F32(2000)))
+    assert check.agrees
+    assert check.weak == "it varies by little more than rounding"
+    assert check.ulp == 1
+
+
+@pytest.mark.parametrize(
+    ("want", "have", "fault"),
+    [
+        (np.zeros(2, F32), np.zeros(3, F32), "its shape is [3], not [2]"),
+        (np.zeros(2, F32), np.zeros(2), "its dtype is float64, not float32"),
+        (np.zeros(2, F32), np.array([0, np.nan], F32), "NaN at 1 other places"),
+        (np.array([np.inf, 1], F32), np.array([-np.inf, 1], F32), "inf at 1 other places"),
+        (np.arange(3), np.array([0, 1, 3]), "1 of 3 values differ"),
+        (np.array([True]), np.array([False]), "1 of 1 values differ"),
+        (np.array(["a"], object), np.array(["b"], object), "1 of 1 values differ"),
+        ([np.zeros(1)], [], "a list of 0, not of 1"),
+        ([np.zeros(1)], np.zeros(1), "one is a list, the other is not"),
+    ],
+)
+def test_other_differences_are_named(want: Any, have: Any, fault: str) -> None:
+    check = compare_arrays("y", want, have)
+    assert (check.agrees, check.fault) == (False, fault)
+
+
+def test_nan_at_the_same_places_is_no_difference() -> None:
+    want = np.array([np.nan, 1, 2, np.inf], F32)
+    assert compare_arrays("y", want, want.copy()).agrees
+    check = compare_arrays("y", want[:1], want[:1])
+    assert (check.agrees, check.weak) == (True, "it holds no finite number")
+
+
+def test_bit_means_bit() -> None:
+    want = np.array([0.0, 1.0, np.nan], F32)
+    assert compare_arrays("y", want, want.copy(), exact="bit").agrees
+    other = np.array([-0.0, 1.0, np.nan], F32)
+    check = compare_arrays("y", want, other, exact="bit")
+    assert (check.agrees, check.fault) == (False, "zeros of another sign")
+    nearly = np.nextafter(np.array([1.0], F32), F32(2))
+    assert not compare_arrays("y", np.ones(1, F32), nearly, exact="bit").agrees
+    assert compare_arrays("y", np.ones(1, F32), nearly, exact="rounding").agrees
+
+
+def test_narrow_floats_have_wider_tolerances() -> None:
+    for dtype, error in ((np.float16, 1e-2), (ml_dtypes.bfloat16, 3e-2)):
+        want = np.linspace(-1, 1, 9).astype(dtype)
+        have = (want.astype(F32) + error).astype(dtype)
+        assert compare_arrays("y", want, have).agrees
+        have = (want.astype(F32) + 20 * error).astype(dtype)
+        assert not compare_arrays("y", want, have).agrees
+
+
+# --------------------------------------------------------------------------------- check_pair
+
+
+def test_a_pair_of_tiny_models_is_compared_on_given_inputs() -> None:
+    before = parse(
+        """g (float[N,C,8,8] x) => (float[N,C,1,1] y) <int64[2] one = {1, 1}> {
+        y = org.pytorch.aten.adaptive_avg_pool2d (x, one) }"""
+    )
+    after = parse("g (float[N,C,8,8] x) => (float[N,C,1,1] y) { y = GlobalAveragePool (x) }")
+    wrong = parse("g (float[N,C,8,8] x) => (float[N,C,1,1] y) { y = GlobalMaxPool (x) }")
+    generator = np.random.default_rng(0)
+    feeds = [{"x": generator.normal(size=(n, 3, 8, 8)).astype(F32)} for n in (1, 2)]
+    (check,) = check_pair(before, after, feeds_list=feeds, exact="rounding")
+    assert check.agrees
+    (check,) = check_pair(before, wrong, feeds_list=feeds, exact="rounding")
+    assert not check.agrees
+
+
+# -------------------------------------------------------------------------------- the verdict
+
+
+SCALE = "g (float[batch,3] x) => (float[batch,3] y) <float k = {2.0}> { y = Mul(x, k) }"
+
+
+def test_equal_models_are_equivalent_at_several_sizes_and_seeds() -> None:
+    told: list[str] = []
+    other = parse("g (float[batch,3] x) => (float[batch,3] y) { y = Add(x, x) }")
+    verdict = verify(parse(SCALE), other, progress=told.append)
+    assert verdict.status == "equivalent"
+    assert verdict.detail == "its output agrees at 6 inputs, to the last bit"
+    assert sizes_of(verdict) == [(1,), (2,), (3,)]
+    assert {c.seed for c in verdict.comparisons} == {0, 1}
+    assert {c.by for c in verdict.comparisons} == {"onnxruntime"}
+    assert told[0] == "compare at batch=2, seed 0"
+
+
+def test_a_difference_names_output_size_and_seed() -> None:
+    other = parse(SCALE.replace("{2.0}", "{2.1}"))
+    verdict = verify(parse(SCALE), other)
+    assert verdict.status == "differs"
+    assert verdict.detail.startswith("`y`: error ")
+    assert "of its spread (allowed 0.0001), at batch=" in verdict.detail
+    assert "seed " in verdict.detail
+    assert verify(parse(SCALE), other, allow_approximate=0.5).status == "equivalent"
+
+
+def test_a_difference_at_one_size_only_is_found() -> None:
+    text = """g (float[1,time] x) => (float[1,half] y) {{
+        y = AveragePool <kernel_shape = [2], strides = [2], ceil_mode = {ceil}> (z)
+        axis = Constant <value = int64[1] {{0}}> ()
+        z = Unsqueeze(x, axis) }}"""
+    before, after = (parse(text.format(ceil=c).replace("y =", "p =", 1)) for c in (0, 1))
+    for model in (before, after):
+        model.graph.node.append(helper.make_node("Squeeze", ["p", "axis"], ["y"]))
+        nodes = sorted(
+            model.graph.node,
+            key=lambda n: ["Constant", "Unsqueeze", "AveragePool", "Squeeze"].index(n.op_type),
+        )
+        del model.graph.node[:]
+        model.graph.node.extend(nodes)
+    verdict = verify(before, after)
+    assert verdict.status == "differs"
+    assert "its shape is [1, 19], not [1, 18], at time=37" in verdict.detail
+
+
+def test_a_verdict_survives_json() -> None:
+    verdict = verify(parse(SCALE), parse(SCALE.replace("{2.0}", "{2.1}")))
+    assert Verdict.from_dict(json.loads(json.dumps(verdict.to_dict()))) == verdict
+    shape = verify(
+        parse(SCALE),
+        parse(
+            SCALE.replace("Mul(x, k)", "Expand(x, three)").replace(
+                "float k = {2.0}", "int64[3] three = {1, 1, 1}"
+            )
+        ),
+    )
+    assert shape.status == "differs"
+    assert Verdict.from_dict(json.loads(json.dumps(shape.to_dict(), allow_nan=False))) == shape
+
+
+@pytest.mark.parametrize(
+    ("text", "detail"),
+    [
+        (SCALE.replace("x)", "z)").replace("(x,", "(z,"), "the inputs changed: `x` left; `z` came"),
+        (SCALE.replace("y)", "z)").replace("y =", "z ="), "the outputs changed: `y` left"),
+        (SCALE.replace("float", "double"), "input `x` has dtype double, not float"),
+        (SCALE.replace("[batch,3]", "[batch,a,b]"), "input `x` has rank 3, not 2"),
+        (SCALE.replace("[batch,3]", "[batch,4]"), "input `x` has size 4 along axis 1, not 3"),
+        (SCALE.replace("Mul(x, k)", "Mystery(x, k)"), "onnxruntime has no `ai.onnx.Mystery`"),
+        (SCALE.replace("Mul(x, k)", "Or(x, k)"), "the result does not load: the model does not"),
+        (SCALE.replace("batch", "2", 1), "the result does not run at batch=1"),
+    ],
+)
+def test_a_broken_result_is_told_why(text: str, detail: str) -> None:
+    verdict = verify(parse(SCALE), parse(text))
+    assert verdict.status == "broken"
+    assert detail in verdict.detail
+
+
+def test_the_order_of_outputs_counts() -> None:
+    two = "g (float[2] x) => (float[2] a, float[2] b) { a = Neg(x)  b = Abs(x) }"
+    verdict = verify(
+        parse(two), parse(two.replace("float[2] a, float[2] b", "float[2] b, float[2] a"))
+    )
+    assert verdict.status == "broken"
+    assert "the order of the outputs changed" in verdict.detail
+
+
+def test_an_overridable_initializer_may_leave_the_inputs() -> None:
+    before = parse(SCALE)
+    before.graph.input.append(helper.make_tensor_value_info("k", TensorProto.FLOAT, []))
+    assert verify(before, parse(SCALE)).status == "equivalent"
+    assert verify(before, before).status == "equivalent"
+    assert verify(parse(SCALE), before).status == "broken"
+
+
+POOL = """g (float[N,3,H,W] x) => (float[N,3,1,1] y) <int64[2] one = {1, 1}> {
+    y = org.pytorch.aten.ATen <operator = "adaptive_avg_pool2d", overload_name = ""> (x, one) }"""
+
+
+def test_an_original_with_aten_nodes_is_run_by_the_witness() -> None:
+    after = parse("g (float[N,3,H,W] x) => (float[N,3,1,1] y) { y = GlobalAveragePool(x) }")
+    verdict = verify(parse(POOL), after)
+    assert verdict.status == "equivalent"
+    assert {c.by for c in verdict.comparisons} == {"witness"}
+    assert len({c.sizes["H"] for c in verdict.comparisons}) >= 3
+    assert any(c.sizes["H"] % 2 for c in verdict.comparisons)
+    wrong = parse("g (float[N,3,H,W] x) => (float[N,3,1,1] y) { y = GlobalMaxPool(x) }")
+    assert verify(parse(POOL), wrong).status == "differs"
+
+
+def test_aten_nodes_that_stay_are_custom_operators_and_still_compared() -> None:
+    verdict = verify(parse(POOL), parse(POOL))
+    assert verdict.status == "runs"
+    assert verdict.custom_operators == ("org.pytorch.aten.ATen",)
+    assert verdict.comparisons
+    wrong = parse(POOL.replace("avg_pool2d", "max_pool2d"))
+    assert verify(parse(POOL), wrong).status == "differs"
+
+
+def test_custom_operators_are_those_of_the_input_and_those_declared() -> None:
+    custom = parse("g (float[2] x) => (float[2] y) { y = my.Thing(x) }")
+    verdict = verify(custom, custom)
+    assert (verdict.status, verdict.custom_operators) == ("runs", ("my.Thing",))
+    assert (
+        verdict.not_compared[0].why
+        == "`my.Thing` has no witness: " + (verdict.not_compared[0].why.partition(": ")[2])
+    )
+    plain = parse("g (float[2] x) => (float[2] y) { y = Neg(x) }")
+    assert verify(plain, custom).status == "broken"
+    assert verify(plain, custom, custom={"my.Thing"}).status == "runs"
+    assert verify(plain, custom, custom={"my.*"}).status == "runs"
+    assert verify(custom, plain).status == "runs"
+    assert verify(custom, plain).detail.startswith("it loads, and was not compared: `my.Thing`")
+
+
+def frozen() -> tuple[onnx.ModelProto, onnx.ModelProto]:
+    """A convolution whose groups tracing froze at a batch of 2, and one that takes any batch."""
+    before = parse(
+        """g (float[batch,4,time] x, float[batch,2,4,3] w) => (float[batch,2,t] y)
+        <int64[3] rows = {-1, 4, 3}, int64[3] back = {-1, 2, 0}, int64[1] one = {1},
+         int64[1] none = {0}, int64 groups = {2}, bool no = {0}, int64[1] lead = {1},
+         int64[1] minus = {-1}> {
+            s = Shape(x)
+            three = Constant <value = int64[1] {2}> ()
+            end = Constant <value = int64[1] {3}> ()
+            t = Slice(s, three, end)
+            to = Concat <axis = 0> (lead, minus, t)
+            flat = Reshape(x, to)
+            k = Reshape(w, rows)
+            c = org.pytorch.aten.ATen <operator = "_convolution", overload_name = "">
+                (flat, k, , one, none, one, no, none, groups, no, no, no, no)
+            cs = Shape(c)
+            ct = Slice(cs, three, end)
+            two = Constant <value = int64[1] {2}> ()
+            out = Concat <axis = 0> (minus, two, ct)
+            y = Reshape(c, out)
+        }"""
+    )
+    # The same by Einsum over the three shifted views: any batch.
+    after = parse(
+        """g (float[batch,4,time] x, float[batch,2,4,3] w) => (float[batch,2,t] y) {
+            i0 = Constant <value = int64[1] {0}> ()
+            i1 = Constant <value = int64[1] {1}> ()
+            i2 = Constant <value = int64[1] {2}> ()
+            m2 = Constant <value = int64[1] {-2}> ()
+            m1 = Constant <value = int64[1] {-1}> ()
+            big = Constant <value = int64[1] {1000000}> ()
+            x0 = Slice(x, i0, m2, i2)
+            x1 = Slice(x, i1, m1, i2)
+            x2 = Slice(x, i2, big, i2)
+            w0, w1, w2 = Split <axis = 3> (w)
+            v0 = Squeeze(w0, m1)
+            v1 = Squeeze(w1, m1)
+            v2 = Squeeze(w2, m1)
+            p0 = MatMul(v0, x0)
+            p1 = MatMul(v1, x1)
+            p2 = MatMul(v2, x2)
+            s = Add(p0, p1)
+            y = Add(s, p2)
+        }"""
+    )
+    return before, after
+
+
+def test_a_batch_that_tracing_froze_is_compared_sample_by_sample() -> None:
+    before, after = frozen()
+    verdict = verify(before, after)
+    assert verdict.status == "equivalent", verdict.detail
+    ways = {c.sizes["batch"]: c.by for c in verdict.comparisons}
+    assert ways == {
+        2: "witness",
+        4: "witness, sample by sample",
+        5: "witness, sample by sample",
+        1: "witness, sample by sample",
+    }
+    assert len({c.sizes["time"] for c in verdict.comparisons}) >= 3
+
+
+def test_what_is_right_at_the_frozen_batch_only_is_found_wrong_elsewhere() -> None:
+    before, after = frozen()
+    after.graph.node[-1].output[0] = "sum"
+    after.graph.node.append(helper.make_node("Shape", ["x"], ["s4"], end=1))
+    after.graph.node.append(helper.make_node("Cast", ["s4"], ["f4"], to=TensorProto.FLOAT))
+    half = onnx.numpy_helper.from_array(np.array([0.5], F32), "half")
+    after.graph.initializer.append(half)
+    after.graph.node.append(helper.make_node("Mul", ["f4", "half"], ["one4"]))
+    after.graph.node.append(helper.make_node("Mul", ["sum", "one4"], ["y"]))
+    verdict = verify(before, after)
+    assert verdict.status == "differs"
+    assert "sample by sample" in verdict.detail
+
+
+def test_a_batch_defined_nowhere_else_is_reported() -> None:
+    before, _ = frozen()
+    verdict = verify(before, before)
+    assert verdict.status == "runs"
+    (skipped,) = verdict.not_compared
+    assert skipped.what == "batch other than 2"
+    assert "nor is the result" in skipped.why
+
+
+def test_a_size_the_original_wants_is_searched_for() -> None:
+    text = """g (float[n,3,t] x) => (float[n,3,8,u] y) <int64[4] to = {0, 0, 8, -1}> {
+        y = Reshape(x, to) }"""
+    verdict = verify(parse(text), parse(text))
+    assert verdict.status == "equivalent"
+    times = {c.sizes["t"] for c in verdict.comparisons}
+    assert len(times) >= 3
+    assert all(t % 8 == 0 for t in times)
+    fixed = parse(
+        "g (float[n,t] x) => (float[n,24,2] y) <int64[3] to = {0, 24, 2}> { y = Reshape(x, to) }"
+    )
+    verdict = verify(fixed, fixed)
+    assert (verdict.status, sizes_of(verdict)) == ("equivalent", [(1, 48), (2, 48), (3, 48)])
+    assert [n.what for n in verdict.not_compared] == ["t other than 48"]
+
+
+def test_sizes_and_shapes_that_are_given_are_the_only_ones() -> None:
+    text = "g (float[n,a] x, float[n,b] z) => (float[n,c] y) { y = Concat <axis = 1> (x, z) }"
+    verdict = verify(parse(text), parse(text), sizes={"a": [5], "n": [1, 4], "b": "a"})
+    assert {tuple(sorted(c.sizes.items())) for c in verdict.comparisons} == {
+        (("a", 5), ("n", 1)),
+        (("a", 5), ("n", 4)),
+    }
+    assert not verdict.not_compared
+    verdict = verify(parse(text), parse(text), shapes={"x": [2, 7], "z": [2, "b"]})
+    assert {tuple(c.sizes) for c in verdict.comparisons} == {("b",)}
+
+
+def test_tied_dims_of_two_names_are_found_and_free_ones_differ() -> None:
+    tied = parse("g (float[a,2] x, float[b,2] z) => (float[c,2] y) { y = Add(x, z) }")
+    verdict = verify(tied, tied)
+    assert verdict.status == "equivalent"
+    assert len({c.sizes["a"] for c in verdict.comparisons}) >= 3
+    free = parse(
+        "g (float[1,a] x, float[1,b] z) => (float[1,c] y) { y = Concat <axis = 1> (x, z) }"
+    )
+    assert any(c.sizes["a"] != c.sizes["b"] for c in verify(free, free).comparisons)
+
+
+def test_indices_stay_within_what_their_reader_allows() -> None:
+    text = """g (int64[n,t] ids, int32[n,t] kinds, float[n,t] x, int64[n,1] at, uint8[n] pixels)
+        => (float[n,t,3] y, float[n,1] picked, float[n] p)
+        <float[5,3] table = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, float[2,3] other = {0,1,2,3,4,5}> {
+        k = Cast <to = 7> (kinds)
+        a = Gather(table, ids)
+        b = Gather(other, k)
+        y = Add(a, b)
+        picked = GatherElements <axis = 1> (x, at)
+        p = Cast <to = 1> (pixels)
+    }"""
+    model = parse(text)
+    inputs = required_inputs(model)
+    allowed = bounds(model, inputs)
+    assert {name: bound.high for name, bound in allowed.items()} == {
+        "ids": 5,
+        "kinds": 2,
+        "at": "t",
+    }
+    feeds = draw(inputs, {"n": 50, "t": 7}, 0, allowed=allowed)
+    assert set(feeds["ids"].reshape(-1)) == {0, 1, 2, 3, 4}
+    assert set(feeds["kinds"].reshape(-1)) == {0, 1}
+    assert feeds["at"].max() == 6
+    assert feeds["pixels"].max() > 100
+    again = draw(inputs, {"n": 50, "t": 7}, 0, allowed=allowed)
+    assert all(np.array_equal(feeds[name], again[name]) for name in feeds)
+    assert verify(model, model).status == "equivalent"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        """g (float16[n] h, double[n] d, bool[n] b, string[n] s)
+        => (float16[n] a, double[n] c, bool[n] e, string[n] t)
+        { a = Neg(h)  c = Neg(d)  e = Not(b)  t = Identity(s) }""",
+        """g (bfloat16[n] f, bool[n] b) => (bfloat16[n] g, bool[n] e)
+        { g = Cast <to = 16> (f)  e = Not(b) }""",
+    ],
+)
+def test_inputs_of_every_kind_are_drawn(text: str) -> None:
+    model = parse(text)
+    verdict = verify(model, model)
+    assert verdict.status == "equivalent", verdict.detail
+    assert "weak" not in verdict.detail
+
+
+def test_outputs_no_input_moves_are_weak() -> None:
+    text = """g (float[n,2] x) => (float[n,2] y, float[2] c) <float[2] k = {1, 2}> {
+        y = Neg(x)  c = Identity(k) }"""
+    verdict = verify(parse(text), parse(text))
+    weak = {o.name: o.weak for c in verdict.comparisons for o in c.outputs}
+    assert weak == {"y": None, "c": "no input moves it"}
+    assert "weak" not in verdict.detail
+    zero = parse("g (float[n,2] x) => (float[n,2] y) <float k = {0.0}> { y = Mul(x, k) }")
+    verdict = verify(zero, zero)
+    assert verdict.status == "equivalent"
+    constant = parse("g (float[n,2] x) => (float[m] y) { s = Shape(x)  y = Cast <to = 1> (s) }")
+    verdict = verify(constant, constant)
+    assert verdict.status == "equivalent"
+    assert "the comparison is weak (`y`: only the inputs' sizes move it)" in verdict.detail
+
+
+def test_inputs_on_which_there_are_numbers_are_preferred() -> None:
+    model = parse(
+        "g (float[n] x) => (float[n] y) { m = Neg(x)  z = Sub(x, m)  a = Abs(x) "
+        "n = Neg(a) l = Log(n) w = Exp(x) q = Sqrt(n)  y = Mul(q, w) }"
+    )
+    verdict = verify(model, model)
+    assert verdict.status == "equivalent"
+    assert not any(
+        o.weak == "it holds no finite number" for c in verdict.comparisons for o in c.outputs
+    )
+
+
+def test_outputs_drawn_at_random_are_not_compared() -> None:
+    model = parse(
+        "g (float[n] x) => (float[n] y, float[n] z) { y = RandomNormalLike(x)  z = Neg(x) }"
+    )
+    verdict = verify(model, model)
+    assert verdict.status == "equivalent"
+    assert [n.what for n in verdict.not_compared] == ["output `y`"]
+    assert {o.name for c in verdict.comparisons for o in c.outputs} == {"z"}
+
+
+def test_an_input_of_unknown_rank_wants_a_shape() -> None:
+    model = parse(SCALE)
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    verdict = verify(model, model)
+    assert verdict.status == "runs"
+    assert "the rank of input `x` is not declared" in verdict.detail
+    assert verify(model, model, shapes={"x": ["batch", 3]}).status == "equivalent"
+
+
+def test_recorded_outputs_stand_for_the_original(tmp_path: Path) -> None:
+    x = np.arange(6, dtype=F32).reshape(2, 3)
+    np.savez(tmp_path / "run.0.npz", **{"in.x": x, "out.y": 2 * x})
+    np.savez(tmp_path / "run.1.npz", x=-x, y=-2 * x)
+    after = parse(SCALE)
+    unknown = parse(SCALE.replace("Mul", "my.Mul"))
+    for reference in (tmp_path, tmp_path / "run.0.npz", str(tmp_path / "run.*.npz")):
+        verdict = verify(unknown, after, reference=reference)
+        assert verdict.status == "equivalent"
+    assert [c.by for c in verdict.comparisons] == ["recorded run.0.npz", "recorded run.1.npz"]
+    assert dict(verdict.comparisons[0].sizes) == {"batch": 2}
+    np.savez(tmp_path / "run.1.npz", x=x, y=3 * x)
+    verdict = verify(unknown, after, reference=tmp_path)
+    assert verdict.status == "differs"
+    assert "recorded run.1.npz" in verdict.detail
+
+
+def test_a_reference_that_cannot_be_used_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(VerifyError, match="`nonsense` is no reference"):
+        verify(parse(SCALE), parse(SCALE), reference="nonsense")
+    np.savez(tmp_path / "bad.npz", z=np.zeros(1))
+    with pytest.raises(VerifyError, match="it holds nothing for input `x`"):
+        verify(parse(SCALE), parse(SCALE), reference=tmp_path / "bad.npz")
+    with pytest.raises(VerifyError, match=r"nowhere\.npz"):
+        verify(parse(SCALE), parse(SCALE), reference=tmp_path / "nowhere.npz")
+
+
+def test_in_a_worker_the_verdict_is_the_same() -> None:
+    assert verify(parse(POOL), parse(POOL), isolated=True) == verify(parse(POOL), parse(POOL))
+    after = parse(SCALE.replace("{2.0}", "{2.1}"))
+    assert verify(parse(SCALE), after, isolated=True) == verify(parse(SCALE), after)
+
+
+def test_models_are_read_from_files(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    onnx.save(parse(SCALE), path)
+    assert verify(path, str(path)).status == "equivalent"
+
+
+def test_the_given_models_are_not_touched() -> None:
+    before, after = frozen()
+    copies = before.SerializeToString(), after.SerializeToString()
+    verify(before, after)
+    assert (before.SerializeToString(), after.SerializeToString()) == copies
+
+
+@pytest.mark.corpus
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="no corpus beside the repository")
+def test_a_real_export_against_itself() -> None:
+    path = CORPUS / "models/dymn04_dynBT__t2.4.1__fallback.onnx"
+    verdict = verify(path, path)
+    assert verdict.status == "runs"
+    assert len({c.sizes["input0_d3"] for c in verdict.comparisons}) == 3
+    assert all(c.agrees for c in verdict.comparisons)
+    recorded = sorted(path.parent.glob(path.stem + ".0.npz"))
+    verdict = verify(path, path, reference=recorded)
+    assert (verdict.status, verdict.comparisons[0].agrees) == ("runs", True)
