@@ -380,7 +380,8 @@ def test_tied_dims_of_two_names_are_found_and_free_ones_differ() -> None:
 def test_indices_stay_within_what_their_reader_allows() -> None:
     text = """g (int64[n,t] ids, int32[n,t] kinds, float[n,t] x, int64[n,1] at, uint8[n] pixels)
         => (float[n,t,3] y, float[n,1] picked, float[n] p)
-        <float[5,3] table = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, float[2,3] other = {0,1,2,3,4,5}> {
+        <float[5,3] table = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14},
+         float[2,3] other = {0, 1, 2, 3, 4, 5}> {
         k = Cast <to = 7> (kinds)
         a = Gather(table, ids)
         b = Gather(other, k)
