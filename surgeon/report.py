@@ -96,6 +96,7 @@ class Report:
         changes: Every rewrite, in order.
         misses: The nearest attempts that failed, for nodes that are still there.
         housekeeping: What the normal form did: constants folded, equal nodes merged, ...
+        pieces: How many rewrites were compared one by one, and how many not, by reason.
         remarks: What the reader should know: interface changes, skipped steps, corrected claims.
         assumptions: What the user added with `shape` and `assume`, as given.
         before: How many nodes of each operator the input has (domain.operator).
@@ -110,6 +111,7 @@ class Report:
     changes: tuple[Change, ...]
     misses: tuple[Missed, ...]
     housekeeping: Mapping[str, int]
+    pieces: Mapping[str, int]
     remarks: tuple[str, ...]
     assumptions: tuple[str, ...]
     before: Mapping[str, int]
@@ -137,6 +139,7 @@ class Report:
             "changes": [asdict(change) for change in self.changes],
             "misses": [asdict(miss) for miss in self.misses],
             "housekeeping": dict(self.housekeeping),
+            "pieces": dict(self.pieces),
             "remarks": list(self.remarks),
             "assumptions": list(self.assumptions),
             "contracts": list(self.contracts),

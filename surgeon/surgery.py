@@ -26,6 +26,7 @@ from surgeon.report import Missed, MissRecord, Notes, Report
 from surgeon.rewrite import Surgery
 from surgeon.simplify import simplify
 from surgeon.sweep import Sweep
+from surgeon.trial import Trial
 from surgeon.verify import Verdict, verify
 
 ModelLike = Any  # Model, onnx.ModelProto, gs.Graph, or a path
@@ -102,7 +103,7 @@ def apply(
     plans = [as_recipe(recipe) for recipe in recipes]
     axioms = parse_assumptions(original, shape or {}, assume)
     clock.lap("load")
-    work = Operation(original, plans, axioms, frozenset(allow), keep_overridable, progress)
+    work = Operation(original, plans, axioms, frozenset(allow), keep_overridable, verify, progress)
     work.run(clock)
     report = work.report(clock, every_miss=every_miss)
     if not work.changed or not verify:
@@ -134,10 +135,12 @@ class Operation:
         axioms: Axioms,
         allow: frozenset[str],
         keep_overridable: bool,
+        check: bool,
         progress: Callable[[str], None] | None,
     ) -> None:
         self.original, self.recipes, self.axioms, self.allow = original, recipes, axioms, allow
-        self.keep, self.progress = keep_overridable, progress
+        self.keep, self.check, self.progress = keep_overridable, check, progress
+        self.pieces: Counter[str] = Counter()
         self.notes = Notes()
         self.model = original.clone()
         self.before = operators(self.model)
@@ -174,6 +177,7 @@ class Operation:
             changes=tuple(self.notes.changes),
             misses=tuple(nearest(self.misses, every=every_miss)),
             housekeeping=dict(self.notes.housekeeping),
+            pieces=dict(self.pieces),
             remarks=tuple(self.notes.remarks),
             assumptions=self.axioms.texts,
             before=self.before,
@@ -193,6 +197,7 @@ class Operation:
             )
         self.facts = Facts(self.model, fixed=self.axioms.shapes, assumptions=self.axioms.symbols)
         self.surgery = Surgery(self.model, self.facts)
+        self.trial = Trial(self.model, self.facts, self.pieces)
 
     def _sweep(
         self, rules: Sequence[Rule], fold: int, allow: frozenset[str], *, always: bool
@@ -206,6 +211,7 @@ class Operation:
             rules,
             fold=fold,
             allow=allow,
+            check=self.trial if self.check else None,
             progress=self.progress,
         )
         fired = sweep.run()

@@ -285,7 +285,7 @@ def mixture(weight: gs.Tensor, facts: Facts) -> Mixture:
     if len(made) == 2:
         arrays = [a.reshape(-1) for a in arrays]
     traced = [_trace(chain, facts, samples, a) for a in arrays]
-    count = int(np.prod([d for d in rows[1:-1] if isinstance(d, int)], dtype=np.int64))
+    count = _size(per_sample)
     return Mixture(samples, attention, count, flat_bank, (traced[0], traced[1], traced[2]), node)
 
 
