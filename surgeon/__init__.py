@@ -1,1 +1,90 @@
-"""surgeon repairs ONNX files after export and shows that it broke nothing."""
+"""surgeon repairs ONNX files after export and shows that it broke nothing.
+
+    import surgeon
+
+    result = surgeon.apply("in.onnx", "dymn")
+    print(result.report.verdict)
+    result.model.save("out.onnx")
+
+The names below are loaded when they are first asked for: `import surgeon` alone costs nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from surgeon.authoring import rule as rule
+    from surgeon.errors import SurgeonError as SurgeonError
+    from surgeon.export import export as export
+    from surgeon.model import Model as Model
+    from surgeon.recipe import Recipe as Recipe
+    from surgeon.recipe import Rule as Rule
+    from surgeon.report import Report as Report
+    from surgeon.surgery import Result as Result
+    from surgeon.surgery import apply as apply
+    from surgeon.verify import Verdict as Verdict
+    from surgeon.verify import verify as verify
+
+    __version__: str
+
+_HOMES = {
+    "Model": "surgeon.model",
+    "Recipe": "surgeon.recipe",
+    "Report": "surgeon.report",
+    "Result": "surgeon.surgery",
+    "Rule": "surgeon.recipe",
+    "SurgeonError": "surgeon.errors",
+    "Verdict": "surgeon.verify",
+    "apply": "surgeon.surgery",
+    "export": "surgeon.export",
+    "rule": "surgeon.authoring",
+    "verify": "surgeon.verify",
+}
+
+__all__ = [
+    "Model",
+    "Recipe",
+    "Report",
+    "Result",
+    "Rule",
+    "SurgeonError",
+    "Verdict",
+    "apply",
+    "export",
+    "rule",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("onnx-recipe-surgeon")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'surgeon' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})
+
+
+class _Face(ModuleType):
+    """The package as a module whose functions a submodule of the same name does not hide.
+
+    Importing `surgeon.verify` would set the attribute `verify` to the module.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _HOMES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Face

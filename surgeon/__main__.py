@@ -1,0 +1,5 @@
+"""`python -m surgeon`."""
+
+from surgeon.cli import main
+
+main()

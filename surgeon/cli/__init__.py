@@ -1,0 +1,66 @@
+"""The command line: parses, calls, prints. It decides nothing about models."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from surgeon.cli import examine, repair, shelf
+from surgeon.cli.console import INTERRUPTED, version
+
+EXIT_CODES = (
+    (0, "done"),
+    (1, "another failure, or a bug of surgeon"),
+    (2, "the command line or a recipe is wrong"),
+    (3, "the result differs, does not run, or had to be compared and could not"),
+    (4, "the model cannot be read"),
+    (5, "the output cannot be written"),
+    (6, "a rule does not settle"),
+    (7, "native code of another project (onnxruntime, onnxsim) failed"),
+    (130, "interrupted"),
+)
+
+app = typer.Typer(
+    name="surgeon",
+    help="Repair ONNX files after export, and check that nothing was broken.",
+    epilog="\n\n".join(["Exit codes:", "", *(f"- {code} {what}" for code, what in EXIT_CODES)]),
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+app.command(rich_help_panel="Models")(repair.apply)
+app.command(rich_help_panel="Models")(examine.verify)
+app.command(rich_help_panel="Models")(repair.explain)
+app.command(rich_help_panel="Models")(examine.inspect)
+app.add_typer(shelf.recipes, name="recipes", rich_help_panel="Recipes")
+app.command("test", rich_help_panel="Recipes")(shelf.run_cases)
+app.command(rich_help_panel="surgeon itself")(examine.doctor)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"surgeon {version()}")
+        raise typer.Exit
+
+
+@app.callback(no_args_is_help=True)
+def surgeon(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Repair ONNX files after export, and check that nothing was broken."""
+
+
+def main() -> None:
+    """Run the command line; what `surgeon` and `python -m surgeon` call."""
+    try:
+        app(prog_name="surgeon")
+    except KeyboardInterrupt:  # before or after a command's own care
+        sys.exit(INTERRUPTED)

@@ -1,0 +1,236 @@
+"""Where words go: two consoles, the log file, and the one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import typer
+
+from surgeon.errors import OutputError, SurgeonError
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+ISSUES = "open an issue with the log"
+INTERRUPTED = 130
+
+
+class UsageError(SurgeonError):
+    """The command line asks for something that makes no sense; nothing was read."""
+
+    exit_code = 2
+
+
+@dataclass
+class Desk:
+    """Where a command speaks: results to stdout, progress and errors to stderr, all to the log.
+
+    Attributes:
+        quiet: Only errors and warnings.
+        verbose: Tracebacks too.
+        log: The open log file, or None.
+    """
+
+    quiet: bool = False
+    verbose: bool = False
+    log: TextIO | None = None
+    began: float = field(default_factory=time.perf_counter)
+    _spinner: Any = None
+
+    def show(self, content: RenderableType) -> None:
+        """Print a result, unless the user wants quiet; it goes to the log in any case."""
+        if self.log is not None:
+            from surgeon.render import text
+
+            self.log.write(text(content))
+        if not self.quiet:
+            self._stop()
+            _print(content)
+
+    def warn(self, content: RenderableType) -> None:
+        """Print to stderr, quiet or not."""
+        self._stop()
+        console = _console(stderr=True)
+        console.print(content, highlight=False, soft_wrap=True)
+        if self.log is not None:
+            from surgeon.render import text
+
+            self.log.write(text(content, width=1_000_000))
+
+    def data(self, text: str) -> None:
+        """Print what a script reads: as it is, and quiet or not."""
+        self._stop()
+        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+
+    def note(self, line: str) -> None:
+        """A line for the log alone, with the time since the start."""
+        if self.log is not None:
+            from surgeon.render import clean
+
+            self.log.write(f"{time.perf_counter() - self.began:8.3f}  {clean(line)}\n")
+
+    def progress(self, line: str) -> None:
+        """What is being done: to the log, and to a terminal as long as it lasts."""
+        from surgeon.render import clean
+
+        self.note(line)
+        if self._spinner is not None:
+            self._spinner.update(clean(line).replace("[", r"\["))
+
+    @contextlib.contextmanager
+    def working(self, line: str) -> Iterator[Callable[[str], None]]:
+        """A spinner while long work runs, on a terminal only; gives what to report progress to."""
+        console = _console(stderr=True)
+        if console.is_terminal and not self.quiet:
+            self._spinner = console.status(line)
+            self._spinner.start()
+        try:
+            yield self.progress
+        finally:
+            self._stop()
+
+    def _stop(self) -> None:
+        spinner, self._spinner = self._spinner, None
+        if spinner is not None:
+            spinner.stop()
+
+
+@contextlib.contextmanager
+def desk(
+    *, quiet: bool = False, verbose: bool = False, log_file: Path | None = None
+) -> Iterator[Desk]:
+    """Everything a command does happens in here: an error leaves as text and an exit code.
+
+    Args:
+        quiet: Print errors and warnings alone.
+        verbose: Show the traceback of a bug.
+        log_file: Written anew; takes what the terminal is shown, and more.
+    """
+    place = Desk(quiet=quiet, verbose=verbose)
+    try:
+        with _tolerant_streams(), contextlib.ExitStack() as stack:
+            if log_file is not None:
+                place.log = stack.enter_context(_open_log(log_file))
+            yield place
+            sys.stdout.flush()
+    except typer.Exit:
+        raise
+    except BrokenPipeError:
+        _leave_pipe()
+        raise typer.Exit(1) from None
+    except BaseException as error:
+        raise typer.Exit(_explain(error, place, log_file)) from None
+
+
+def _explain(error: BaseException, place: Desk, log_file: Path | None) -> int:
+    """Print an error and give its exit code; what is no error of a command goes on its way."""
+    if isinstance(error, KeyboardInterrupt):
+        place.warn("interrupted: no half-written file is left")
+        return INTERRUPTED
+    if not isinstance(error, Exception):
+        raise error
+    if not isinstance(error, SurgeonError):
+        error = _as_error(error, place, log_file)
+    from surgeon import render
+
+    place.warn(render.error(error))
+    return error.exit_code
+
+
+def _as_error(error: Exception, place: Desk, log_file: Path | None) -> SurgeonError:
+    """What nobody foresaw: memory, or a bug of surgeon."""
+    if isinstance(error, MemoryError):
+        return SurgeonError(
+            "there is not enough memory",
+            where="this machine",
+            mend="Try `--no-verify`, which keeps fewer models in memory, or a larger machine.",
+        )
+    trace = "".join(traceback.format_exception(error))
+    if log_file is not None:
+        with contextlib.suppress(OSError), log_file.open("a", encoding="utf-8") as log:
+            log.write(trace)
+    if place.verbose:
+        sys.stderr.write(trace)
+    hint = f"The traceback is in {log_file}: {ISSUES}." if log_file is not None else (
+        "Run it again with `--log-file log.txt` (or `-v` to see the traceback), and " + ISSUES + "."
+    )  # fmt: skip
+    kind = type(error).__name__
+    return SurgeonError(f"surgeon has a bug: {kind}: {error}", where=_last_line(error), mend=hint)
+
+
+def _last_line(error: Exception) -> str:
+    """The innermost line of surgeon's own code, by module and line."""
+    package = Path(__file__).parent.parent
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if Path(frame.filename).is_relative_to(package)]
+    if not own:
+        return "surgeon"
+    return f"surgeon/{Path(own[-1].filename).relative_to(package).as_posix()}:{own[-1].lineno}"
+
+
+@contextlib.contextmanager
+def _open_log(path: Path) -> Iterator[TextIO]:
+    try:
+        log = path.open("w", encoding="utf-8", errors="backslashreplace", buffering=1)
+    except OSError as error:
+        raise OutputError(
+            f"the log cannot be written: {error.strerror or error}",
+            where=str(path),
+            mend="Name a file in a folder that exists and may be written to.",
+        ) from None
+    with log:
+        log.write(f"surgeon {version()}, Python {platform.python_version()}, {sys.platform}\n")
+        log.write(f"arguments: {sys.argv[1:]!r}\n")
+        yield log
+
+
+def version() -> str:
+    """surgeon's version, or `unknown` where it runs without being installed."""
+    try:
+        return metadata.version("onnx-recipe-surgeon")
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+@contextlib.contextmanager
+def _tolerant_streams() -> Iterator[None]:
+    """Print what the terminal's encoding has no letter for as an escape, rather than fail."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+    yield
+
+
+def _print(content: RenderableType) -> None:
+    """To a terminal in its width and colours; to anything else as plain lines."""
+    console = _console()
+    if console.is_terminal:
+        console.print(content, highlight=False)
+        return
+    from surgeon.render import text
+
+    sys.stdout.write(text(content))
+
+
+def _console(*, stderr: bool = False) -> Console:
+    from rich.console import Console
+
+    return Console(stderr=stderr, markup=False, emoji=False)
+
+
+def _leave_pipe() -> None:
+    """The reader is gone: let the interpreter's last flush go nowhere."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())

@@ -1,0 +1,104 @@
+"""`surgeon verify`, `surgeon inspect` and `surgeon doctor`: they look, and change nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from surgeon.cli import options
+from surgeon.cli.console import desk
+
+GOOD = ("equivalent", "runs")
+DIFFERS = 3
+
+
+def verify(
+    before: Annotated[Path, typer.Argument(metavar="A", show_default=False)],
+    after: Annotated[Path, typer.Argument(metavar="B", show_default=False)],
+    shape: options.Shape = None,
+    assume: options.Assume = None,
+    reference: options.References = None,
+    require: Annotated[
+        options.Required,
+        typer.Option(
+            "--require",
+            help="`equivalent`: exit with 3 too when they could not be compared.",
+            rich_help_panel="Checking",
+        ),
+    ] = options.Required.RUNS,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    log_file: options.LogFile = None,
+) -> None:
+    """Compare model B with model A on inputs of several sizes; exit with 3 when it differs."""
+    with desk(quiet=quiet, verbose=verbose, log_file=log_file) as place:
+        shapes, references = options.read_shapes(shape), options.read_references(reference)
+        with place.working("load") as progress:
+            from surgeon import render
+            from surgeon.assumptions import parse_assumptions
+            from surgeon.model import Model
+            from surgeon.verify import verify as compare
+
+            one, other = Model.load(before), Model.load(after)
+            axioms = parse_assumptions(one, shapes, assume or ())
+            verdict = compare(
+                one.proto,
+                other.proto,
+                reference=references,
+                shapes=axioms.shapes or None,
+                sizes=axioms.sizes or None,
+                folder_original=one.folder,
+                folder_result=other.folder,
+                isolated=True,
+                progress=progress,
+            )
+        if as_json:
+            place.data(json.dumps(verdict.to_dict(), indent=2, ensure_ascii=False))
+        else:
+            place.show(render.verdict(verdict))
+        enough = GOOD if require is options.Required.RUNS else GOOD[:1]
+        raise typer.Exit(0 if verdict.status in enough else DIFFERS)
+
+
+def inspect(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", show_default=False)],
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+    log_file: options.LogFile = None,
+) -> None:
+    """Show what is in a model, what no runtime knows, and which recipes have rules for it."""
+    with desk(verbose=verbose, log_file=log_file) as place:
+        from surgeon import inspection, render
+
+        found = inspection.inspect(model)
+        if as_json:
+            place.data(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        else:
+            place.show(render.inspection(found, verbose=verbose))
+
+
+def doctor(as_json: options.Json = False) -> None:
+    """Show what surgeon stands on, and what does not go together; exit 1 when it cannot work."""
+    with desk() as place:
+        from surgeon import render
+        from surgeon.doctor import examine
+
+        found = examine()
+        if as_json:
+            parts = [
+                {"name": p.name, "version": p.version, "needed": p.needed, "feature": p.feature}
+                for p in found.parts
+            ]
+            findings = [
+                {"severity": f.severity.value, "what": f.what, "mend": f.mend}
+                for f in found.findings
+            ]
+            plain = {"sound": found.sound, "parts": parts, "findings": findings}
+            place.data(json.dumps(plain, indent=2))
+        else:
+            place.show(render.examination(found))
+        raise typer.Exit(0 if found.sound else 1)

@@ -1,0 +1,148 @@
+"""Options that several commands share, and the reading of their texts."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from surgeon.cli.console import UsageError
+
+WAYS = ("onnxruntime", "witness", "torch")
+
+
+class Allowed(StrEnum):
+    """Kinds of rules that fire only when they are allowed to."""
+
+    APPROXIMATE = "approximate"
+    CONTRACT = "contract"
+
+
+class Required(StrEnum):
+    """How good the verdict must be for the result to be saved."""
+
+    RUNS = "runs"
+    EQUIVALENT = "equivalent"
+
+
+def recipe_names(incomplete: str) -> list[str]:
+    """Bundled recipes for the shell's completion; files are the shell's own business."""
+    from surgeon.recipe import bundled
+
+    return [name for name in bundled() if name.startswith(incomplete)]
+
+
+Shape = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shape",
+        metavar="NAME=DIMS",
+        help="An input's shape: numbers, and names for dims that stay dynamic, as in "
+        "`x=1,1,128,t`. Once for each input.",
+        rich_help_panel="What is known",
+    ),
+]
+Assume = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--assume",
+        metavar="FACT",
+        help="What else holds, such as `t % 32 == 0`, `t >= 64` or `h == w`.",
+        rich_help_panel="What is known",
+    ),
+]
+Allow = Annotated[
+    list[Allowed] | None,
+    typer.Option(
+        "--allow", help="Rules beyond the exact ones that may fire.", rich_help_panel="Rules"
+    ),
+]
+References = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--reference",
+        metavar="WAY",
+        help="What stands for the original: `onnxruntime`, `witness` (surgeon's own numpy "
+        "execution of ATen nodes), `torch`, or recorded outputs: .npz files, each with its own "
+        "`--reference`.",
+        rich_help_panel="Checking",
+    ),
+]
+KeepOverridable = Annotated[
+    bool,
+    typer.Option(
+        "--keep-overridable",
+        help="Keep initializers that are graph inputs overridable, also in files of PyTorch's "
+        "exporter, which lists every weight so.",
+        rich_help_panel="What is known",
+    ),
+]
+Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Every change and every miss.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print errors and warnings alone.")]
+LogFile = Annotated[
+    Path | None,
+    typer.Option("--log-file", metavar="FILE", help="Write all that happens, with times."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
+
+
+def read_shapes(texts: Sequence[str] | None) -> dict[str, list[int | str]]:
+    """`x=1,1,128,t` as input name and dims. A name may hold `=`: the last one counts.
+
+    Raises:
+        UsageError: The text has not this form, or names an input twice.
+    """
+    shapes: dict[str, list[int | str]] = {}
+    for text in texts or ():
+        name, equals, dims = text.rpartition("=")
+        parts = [part.strip() for part in dims.strip().strip("[]()").split(",")]
+        if dims.strip().strip("[]()") == "":
+            parts = []
+        if not equals or not name or not all(parts):
+            raise UsageError(
+                f"`{text}` is no shape of an input",
+                where="--shape",
+                mend="Write it as `x=1,1,128,t`: the input's name, then a number or a name for "
+                "each dimension.",
+            )
+        if name in shapes:
+            raise UsageError(
+                f"input `{name}` has two shapes", where="--shape", mend="Leave one of them out."
+            )
+        shapes[name] = [int(part) if part.isdigit() else part for part in parts]
+        negative = next((part for part in parts if part.startswith("-")), None)
+        if negative is not None:
+            raise UsageError(
+                f"`{negative}` is no size of a dimension",
+                where="--shape",
+                mend="Give a dynamic dimension a name, such as `t`.",
+            )
+    return shapes
+
+
+def read_references(texts: Sequence[str] | None) -> str | list[str] | None:
+    """One way, or files with recorded outputs.
+
+    Raises:
+        UsageError: There is no such way or file, or a way stands beside others.
+    """
+    given = list(texts or ())
+    for text in given:
+        if text in WAYS and len(given) > 1:
+            raise UsageError(
+                f"`{text}` beside another reference",
+                where="--reference",
+                mend="Give one way, or several .npz files.",
+            )
+        if text not in WAYS and not os.path.exists(text) and not glob.glob(text):
+            raise UsageError(
+                f"there is no reference `{text}`",
+                where="--reference",
+                mend=f"Use {', '.join(WAYS)}, or the path of an .npz file that exists.",
+            )
+    return given[0] if len(given) == 1 else given or None

@@ -1,0 +1,263 @@
+"""`surgeon apply` and `surgeon explain`: recipes on a model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from surgeon.cli import options
+from surgeon.cli.console import Desk, UsageError, desk
+from surgeon.cli.targets import RECIPES, check_report, check_target
+
+if TYPE_CHECKING:
+    from surgeon.report import Report
+    from surgeon.surgery import Result
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RECIPE... IN OUT",
+        help="One or more recipes (bundled names or YAML files), the model to mend, and the file "
+        "to write.",
+        autocompletion=options.recipe_names,
+        show_default=False,
+    ),
+]
+ReportFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--report",
+        metavar="FILE",
+        help="Write the report too: .json, .html or .txt. Also written when the check fails.",
+        rich_help_panel="Output",
+    ),
+]
+NoVerify = Annotated[
+    bool,
+    typer.Option(
+        "--no-verify",
+        help="Save without comparing the models.",
+        rich_help_panel="Checking",
+    ),
+]
+Require = Annotated[
+    options.Required,
+    typer.Option(
+        "--require",
+        help="`equivalent` refuses a result that could not be compared.",
+        rich_help_panel="Checking",
+    ),
+]
+DryRun = Annotated[
+    bool,
+    typer.Option("--dry-run", help="Do everything but write OUT.", rich_help_panel="Output"),
+]
+PrintJson = Annotated[
+    bool,
+    typer.Option("--json", help="Print the report as JSON.", rich_help_panel="Output"),
+]
+
+
+def apply(
+    files: Files,
+    shape: options.Shape = None,
+    assume: options.Assume = None,
+    keep_overridable: options.KeepOverridable = False,
+    allow: options.Allow = None,
+    reference: options.References = None,
+    require: Require = options.Required.RUNS,
+    no_verify: NoVerify = False,
+    report: ReportFile = None,
+    dry_run: DryRun = False,
+    as_json: PrintJson = False,
+    verbose: options.Verbose = False,
+    quiet: options.Quiet = False,
+    log_file: options.LogFile = None,
+) -> None:
+    """Mend a model with recipes, compare the result with the original, and save it.
+
+    surgeon apply dymn in.onnx out.onnx
+    """
+    with desk(quiet=quiet, verbose=verbose, log_file=log_file) as place:
+        recipes, source, target = split(files)
+        shapes, references = options.read_shapes(shape), options.read_references(reference)
+        if no_verify and (references or require is options.Required.EQUIVALENT):
+            raise UsageError(
+                "`--no-verify` leaves out what another option asks for",
+                where="--no-verify",
+                mend="Leave out `--no-verify`, or `--reference` and `--require`.",
+            )
+        read = [source, *(Path(r) for r in recipes if Path(r).is_file())]
+        check_target(target, inputs=read)
+        if report is not None:
+            check_report(report, others=[*read, target])
+        result = _run(
+            place,
+            source,
+            recipes,
+            report_to=report,
+            as_json=as_json,
+            shape=shapes,
+            assume=assume or (),
+            allow=[kind.value for kind in allow or ()],
+            verify=not no_verify,
+            reference=references,
+            require=require.value,
+            keep_overridable=keep_overridable,
+            every_miss=verbose,
+        )
+        if not dry_run:
+            result.model.save(target)
+        _write_report(place, result.report, report, as_json=as_json)
+        _say_end(place, result, target, dry_run=dry_run, as_json=as_json)
+
+
+def split(files: list[str]) -> tuple[list[str], Path, Path]:
+    """Recipes, input and output.
+
+    Raises:
+        UsageError: There are fewer than three, or they stand in another order.
+    """
+    usage = "Write `surgeon apply RECIPE... IN OUT`, as in `surgeon apply dymn in.onnx out.onnx`."
+    if len(files) < 3:
+        missing = ("an input and an output", "an output", "a recipe")
+        ends = [name.lower().endswith(".onnx") for name in files]
+        lacking = missing[2] if ends == [True, True] else missing[len(files) - 1]
+        raise UsageError(f"{lacking} is missing", where="surgeon apply", mend=usage)
+    *recipes, source, target = files
+    for name, role in ((source, "input"), (target, "output")):
+        if name.lower().endswith(RECIPES):
+            raise UsageError(
+                f"the {role} `{name}` looks like a recipe", where="surgeon apply", mend=usage
+            )
+    model = next((name for name in recipes if name.lower().endswith(".onnx")), None)
+    if model is not None:
+        raise UsageError(
+            f"`{model}` stands where a recipe is wanted", where="surgeon apply", mend=usage
+        )
+    return recipes, Path(source), Path(target)
+
+
+def _run(
+    place: Desk,
+    source: Path,
+    recipes: list[str],
+    *,
+    report_to: Path | None,
+    as_json: bool,
+    **arguments: Any,
+) -> Result:
+    from surgeon.errors import VerifyError
+
+    with place.working("load") as progress:
+        from surgeon import surgery
+
+        try:
+            result = surgery.apply(source, *recipes, progress=progress, **arguments)
+        except VerifyError as error:
+            found: Report | None = getattr(error, "report", None)
+            if found is not None:
+                _write_report(place, found, report_to, as_json=as_json)
+                if not as_json:
+                    _show(place, found)
+            raise
+    if not as_json:
+        _show(place, result.report)
+    return result
+
+
+def _show(place: Desk, report: Report) -> None:
+    from surgeon import render
+
+    place.show(render.report(report, verbose=place.verbose))
+
+
+def _write_report(place: Desk, report: Report, target: Path | None, *, as_json: bool) -> None:
+    if as_json:
+        place.data(report.to_json())
+    if target is None:
+        return
+    from surgeon import render
+    from surgeon.files import write_whole
+
+    form = target.suffix.lower()
+    if form == ".json":
+        text = report.to_json()
+    elif form == ".html":
+        text = render.html(render.report(report, verbose=True))
+    else:
+        text = render.text(render.report(report, verbose=True))
+    write_whole(target, text.encode("utf-8", "backslashreplace"))
+
+
+def _say_end(place: Desk, result: Result, target: Path, *, dry_run: bool, as_json: bool) -> None:
+    """Where the result is; what the verdict leaves open is said even to those who want quiet."""
+    from rich.text import Text
+
+    from surgeon import render
+
+    report = result.report
+    if report.verdict is not None and report.verdict.status == "runs":
+        detail = render.clean(report.verdict.detail)
+        place.warn(Text(f"warning: not shown to be equivalent: {detail}", style="yellow"))
+    if as_json:
+        return
+    if dry_run:
+        said = "Nothing was written: --dry-run"
+    else:
+        said = f"Saved {render.clean(target)}, {render.size(target.stat().st_size)}"
+    if not result.model.changed:
+        said += "" if dry_run else ": the input as it was"
+        said += "\nWhy each rule did not fire: surgeon explain RECIPE MODEL"
+    place.show(Text(f"\n{said}", style="bold"))
+
+
+def explain(
+    recipe: Annotated[
+        str,
+        typer.Argument(
+            metavar="RECIPE",
+            help="A bundled name or a YAML file.",
+            autocompletion=options.recipe_names,
+            show_default=False,
+        ),
+    ],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", show_default=False)],
+    node: Annotated[
+        str | None,
+        typer.Option("--node", metavar="NAME", help="Everything that was tried at this node."),
+    ] = None,
+    shape: options.Shape = None,
+    assume: options.Assume = None,
+    keep_overridable: options.KeepOverridable = False,
+    allow: options.Allow = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+    log_file: options.LogFile = None,
+) -> None:
+    """Say why rules did or did not fire, with the recipe's file, line and column."""
+    with desk(verbose=verbose, log_file=log_file) as place:
+        shapes = options.read_shapes(shape)
+        with place.working("load") as progress:
+            from surgeon import inspection, render, surgery
+
+            result = surgery.apply(
+                model,
+                recipe,
+                shape=shapes,
+                assume=assume or (),
+                allow=[kind.value for kind in allow or ()],
+                verify=False,
+                keep_overridable=keep_overridable,
+                every_miss=True,
+                progress=progress,
+            )
+        labels = None if node is None else inspection.labels(result.model, node)
+        if as_json:
+            found = render.explanation_data(result.report, labels=labels)
+            place.data(json.dumps(found, indent=2))
+        else:
+            place.show(render.explanation(result.report, labels=labels))

@@ -1,0 +1,137 @@
+"""`surgeon recipes` and `surgeon test`: recipes themselves, without a model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from surgeon.cli import options
+from surgeon.cli.console import UsageError, desk
+
+if TYPE_CHECKING:
+    from surgeon.recipe import Recipe
+
+recipes = typer.Typer(
+    help="List, show, or describe recipes to an editor.",
+    invoke_without_command=True,
+    rich_markup_mode="markdown",
+)
+
+
+@recipes.callback()
+def recipes_alone(
+    context: typer.Context,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON schema of a recipe, for editors.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """List the bundled recipes; show one; describe the format to an editor."""
+    if schema:
+        _print_schema()
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        _list(as_json=as_json)
+
+
+@recipes.command("list")
+def list_recipes(as_json: options.Json = False) -> None:
+    """List the bundled recipes."""
+    _list(as_json=as_json)
+
+
+@recipes.command("show")
+def show_recipe(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="A bundled name or a YAML file.",
+            autocompletion=options.recipe_names,
+            show_default=False,
+        ),
+    ],
+    source: Annotated[bool, typer.Option("--source", help="Print the file as it is.")] = False,
+) -> None:
+    """Show a recipe's rules with their reasons and places."""
+    with desk() as place:
+        from surgeon import render
+        from surgeon.recipe import Recipe
+
+        found = Recipe.load(name)
+        if source:
+            place.data(Path(found.source).read_text(encoding="utf-8"))
+        else:
+            place.show(render.recipe(found))
+
+
+@recipes.command("schema")
+def print_schema() -> None:
+    """Print the JSON schema of a recipe, for editors."""
+    _print_schema()
+
+
+def _print_schema() -> None:
+    with desk() as place:
+        from surgeon.recipe import schema
+
+        place.data(json.dumps(schema(), indent=2))
+
+
+def _list(*, as_json: bool) -> None:
+    with desk() as place:
+        from surgeon import render
+        from surgeon.recipe import Recipe, bundled
+
+        found = [Recipe.load(path) for path in bundled().values()]
+        if as_json:
+            place.data(json.dumps([_plain(recipe) for recipe in found], indent=2))
+        else:
+            place.show(render.recipes(found))
+
+
+def _plain(recipe: Recipe) -> dict[str, Any]:
+    return {
+        "name": recipe.name,
+        "about": recipe.about,
+        "file": recipe.source,
+        "allow": sorted(recipe.allow),
+        "rules": [
+            {
+                "id": rule.id,
+                "recipe": rule.recipe,
+                "why": rule.why,
+                "exact": rule.exact,
+                "contract": rule.contract,
+                "location": str(rule.location),
+            }
+            for rule in recipe.rules
+        ],
+    }
+
+
+def run_cases(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RECIPES...", help="Recipe files, case files, or folders.", show_default=False
+        ),
+    ],
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    log_file: options.LogFile = None,
+) -> None:
+    """Run the cases beside recipes; exit with 1 when one fails."""
+    with desk(quiet=quiet, verbose=verbose, log_file=log_file):
+        missing = next((path for path in paths if not path.exists()), None)
+        if missing is not None:
+            raise UsageError(
+                "there is no such file or folder",
+                where=str(missing),
+                mend="Name recipe files or a folder of them.",
+            )
+        raise NotImplementedError(as_json)

@@ -1,0 +1,75 @@
+"""The files that are written: looked at before the work begins, so that no work is in vain."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from surgeon.cli.console import UsageError
+from surgeon.errors import OutputError
+
+REPORTS = (".json", ".html", ".txt")
+RECIPES = (".yaml", ".yml")
+
+
+def check_target(target: Path, *, inputs: Sequence[Path], what: str = "output") -> None:
+    """See that a file can be written here, and that it is none of the files that are read.
+
+    Raises:
+        OutputError: It cannot, or it is; the error says what to do.
+    """
+    where = str(target)
+    if target.is_dir():
+        example = target / (inputs[0].name if inputs else "out")
+        raise OutputError(
+            f"the {what} is a folder", where=where, mend=f"Name a file inside it: `{example}`."
+        )
+    for source in inputs:
+        if _same(source, target):
+            raise OutputError(
+                f"the {what} is the file that is read",
+                where=where,
+                mend=f"Choose another {what}: surgeon never writes over what it read.",
+            )
+    if target.exists() and not target.is_file():
+        raise OutputError(
+            f"the {what} is no regular file",
+            where=where,
+            mend="Name a file; `--dry-run` does everything and writes none.",
+        )
+    folder = target.parent
+    if not folder.is_dir():
+        what_is_there = "is no folder" if folder.exists() else "does not exist"
+        raise OutputError(
+            f"the folder `{folder}` {what_is_there}", where=where, mend="Make the folder first."
+        )
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise OutputError(
+            f"the folder `{folder}` may not be written to",
+            where=where,
+            mend="Change its permissions, or choose another folder.",
+        )
+
+
+def check_report(report: Path, *, others: Sequence[Path]) -> None:
+    """See that a report can be written here, in a form that surgeon knows.
+
+    Raises:
+        UsageError: Its ending names no form.
+        OutputError: It cannot be written here.
+    """
+    if report.suffix.lower() not in REPORTS:
+        raise UsageError(
+            f"`{report}` names no form of report",
+            where="--report",
+            mend=f"Let it end in {', '.join(REPORTS[:-1])} or {REPORTS[-1]}.",
+        )
+    check_target(report, inputs=others, what="report")
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:  # one of them does not exist
+        return os.path.abspath(one) == os.path.abspath(other)

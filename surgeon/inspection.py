@@ -1,0 +1,355 @@
+"""Looks at a model and says what is in it; changes and runs nothing."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from surgeon.document import suggest
+from surgeon.errors import ModelError, RecipeError
+from surgeon.files import external_path
+from surgeon.model import Model, describe, external_tensors
+from surgeon.recipe import Recipe, bundled
+
+STANDARD = frozenset({"", "ai.onnx", "ai.onnx.ml"})
+_ATEN_DOMAINS = frozenset({"org.pytorch.aten", "aten"})
+_FALLBACK_DOMAINS = _ATEN_DOMAINS | {"", "com.microsoft", "caffe2"}
+_PRIM_DOMAINS = frozenset({"org.pytorch.prim", "prim"})
+_CUT = {"__and_": "__and__", "__or_": "__or__", "__xor_": "__xor__"}
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A graph input or output as the file declares it.
+
+    Attributes:
+        kind: The element type, `float32` say; for what is no tensor `sequence`, `optional`, `map`.
+        shape: Numbers, names, None for a size nobody names; None where no rank is declared.
+    """
+
+    name: str
+    kind: str
+    shape: tuple[int | str | None, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """An operator that is not ONNX's.
+
+    Attributes:
+        operator: As recipes write it: `aten.adaptive_avg_pool2d`, or `domain.operator`.
+        count: How many nodes.
+        spelled: How the file says it: `org.pytorch.aten.ATen`, with the operator as an attribute.
+        runs: Whether onnxruntime has it nevertheless, as a contributed operator.
+        recipes: Bundled recipes that have a rule for it.
+    """
+
+    operator: str
+    count: int
+    spelled: tuple[str, ...]
+    runs: bool
+    recipes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalFile:
+    """A file of weights beside the model.
+
+    Attributes:
+        size: In bytes; None where it is missing or lies outside the model's folder.
+    """
+
+    name: str
+    tensors: int
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What is in a model.
+
+    Attributes:
+        source: Its path.
+        size: Of the file, in bytes.
+        producer: The exporter and its version, as it names itself.
+        opsets: Operator set versions by domain, `ai.onnx` for the default one.
+        inputs: Without those that have an initializer.
+        overridable: How many initializers are graph inputs too.
+        dynamic: The inputs' dynamic dims by name, an unnamed one as `input.axis`.
+        operators: How many nodes of each, `Constant` nodes left out, bodies and functions included.
+        initializers: How many.
+        weight_bytes: Of all initializers, external ones included.
+        functions: The model's own functions, as `domain.name`.
+        subgraphs: How many bodies of If, Loop and Scan.
+        foreign: Operators outside standard ONNX.
+        computed_weights: Conv nodes whose kernel is computed: many runtimes refuse them.
+        recipes: Bundled recipes that have rules for operators of this model, and how many rules.
+    """
+
+    source: str
+    size: int
+    ir_version: int
+    producer: str
+    opsets: Mapping[str, int]
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    overridable: int
+    dynamic: tuple[str, ...]
+    operators: Mapping[str, int]
+    initializers: int
+    weight_bytes: int
+    external: tuple[ExternalFile, ...]
+    functions: tuple[str, ...]
+    subgraphs: int
+    foreign: tuple[Foreign, ...]
+    computed_weights: int
+    recipes: Mapping[str, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+def inspect(path: str | os.PathLike[str]) -> Inspection:
+    """Look at a model file; external data is counted, not read.
+
+    Raises:
+        ModelError: Missing, empty, truncated, or no ONNX model.
+    """
+    path = Path(path)
+    model = Model.load(path)
+    proto = model.proto
+    nodes = list(_nodes(proto))
+    operators = Counter(_operator(node) for node in nodes if not _is_constant(node))
+    rules = _bundled_rules()
+    initialised = {tensor.name for tensor in proto.graph.initializer}
+    inputs = tuple(_value(v) for v in proto.graph.input if v.name not in initialised)
+    return Inspection(
+        source=str(path),
+        size=path.stat().st_size,
+        ir_version=proto.ir_version,
+        producer=" ".join(filter(None, (proto.producer_name, proto.producer_version))),
+        opsets={entry.domain or "ai.onnx": entry.version for entry in proto.opset_import},
+        inputs=inputs,
+        outputs=tuple(_value(v) for v in proto.graph.output),
+        overridable=len(model.overridable),
+        dynamic=_dynamic(inputs),
+        operators=dict(sorted(operators.items(), key=lambda item: (-item[1], item[0]))),
+        initializers=len(proto.graph.initializer) + len(proto.graph.sparse_initializer),
+        weight_bytes=sum(_bytes(tensor) for tensor in proto.graph.initializer),
+        external=tuple(_external(model)),
+        functions=tuple(f"{f.domain}.{f.name}" for f in proto.functions),
+        subgraphs=sum(1 for _ in model.graphs()) - 1 - len(proto.functions),
+        foreign=tuple(_foreign(proto, nodes, operators, rules)),
+        computed_weights=_computed_weights(proto),
+        recipes=_helpful(operators, rules),
+    )
+
+
+def labels(model: Model, name: str) -> frozenset[str]:
+    """How reports call the nodes of this name, or those that give a value of this name.
+
+    Args:
+        model: Before or after a run: nodes of the file and nodes that rules made are looked at.
+        name: A node's name, an output's name, or the whole label.
+
+    Raises:
+        RecipeError: There is no such node; suggests one.
+    """
+    nodes = [node for graph in model.graphs() for node in graph.nodes]
+    known: dict[str, set[str]] = {}
+    for node in nodes:
+        for text in (describe(node), node.name, *(tensor.name for tensor in node.outputs)):
+            known.setdefault(text, set()).add(describe(node))
+    for proto in _nodes(model.proto):
+        label = proto.name or next(filter(None, proto.output), "")
+        text = f"node {label!r} ({_spelling(proto)})"
+        also = f"node {label!r} ({_operator(proto)})"  # as rules see it, when it was rewritten
+        for each in (text, proto.name, *proto.output):
+            known.setdefault(each, set()).update((text, also))
+    known.pop("", None)
+    if name not in known:
+        near = suggest(name, [each for each in known if not each.startswith("node ")])
+        raise RecipeError(f"the model has no node `{name}`", where="--node", mend=near)
+    return frozenset(known[name])
+
+
+def _nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+    """Every node of the graph, the functions and all bodies."""
+    stack: list[Any] = [*reversed(proto.functions), proto.graph]
+    while stack:
+        for node in stack.pop().node:
+            yield node
+            for attribute in node.attribute:
+                if attribute.HasField("g"):
+                    stack.append(attribute.g)
+                stack.extend(attribute.graphs)
+
+
+def _is_constant(node: onnx.NodeProto) -> bool:
+    return node.op_type == "Constant" and node.domain in STANDARD
+
+
+def _operator(node: onnx.NodeProto) -> str:
+    """The operator's name as recipes write it, whichever way the exporter spelled it."""
+    domain = node.domain
+    if node.op_type == "ATen" and domain in _FALLBACK_DOMAINS:
+        named = (a.s.decode("utf-8", "replace") for a in node.attribute if a.name == "operator")
+        operator = next(named, "?")
+        return f"aten.{_CUT.get(operator, operator)}"
+    if domain in _ATEN_DOMAINS:
+        return f"aten.{node.op_type}"
+    if domain in _PRIM_DOMAINS:
+        return f"prim.{node.op_type}"
+    return node.op_type if domain in ("", "ai.onnx") else f"{domain}.{node.op_type}"
+
+
+def _spelling(node: onnx.NodeProto) -> str:
+    return f"{node.domain or 'ai.onnx'}.{node.op_type}"
+
+
+def _foreign(
+    proto: onnx.ModelProto,
+    nodes: Sequence[onnx.NodeProto],
+    operators: Mapping[str, int],
+    rules: Mapping[str, Sequence[frozenset[str]]],
+) -> Iterator[Foreign]:
+    functions = {(f.domain, f.name) for f in proto.functions}
+    versions = {entry.domain: entry.version for entry in proto.opset_import}
+    spelled: dict[str, dict[str, None]] = {}
+    for node in nodes:
+        if (node.domain, node.op_type) not in functions and not _is_standard(node, versions):
+            spelled.setdefault(_operator(node), {})[_spelling(node)] = None
+    if not spelled:
+        return
+    from surgeon.runtime import unknown_operators
+
+    unknown = set(unknown_operators(proto))
+    for operator in sorted(spelled, key=lambda name: (-operators[name], name)):
+        spellings = tuple(spelled[operator])
+        yield Foreign(
+            operator=operator,
+            count=operators[operator],
+            spelled=spellings,
+            runs=not unknown.intersection(spellings),
+            recipes=tuple(
+                name
+                for name, patterns in rules.items()
+                if any(operator in pattern for pattern in patterns)
+            ),
+        )
+
+
+def _is_standard(node: onnx.NodeProto, versions: Mapping[str, int]) -> bool:
+    if node.domain not in STANDARD:
+        return False
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    version = versions.get(domain, versions.get(node.domain, 1))
+    newest = onnx.defs.onnx_opset_version() if domain == "" else version
+    return bool(onnx.defs.has(node.op_type, min(version, newest), domain))
+
+
+def _bundled_rules() -> dict[str, list[frozenset[str]]]:
+    """For each bundled recipe with rules of its own, the operators that each rule's root may be."""
+    found = {}
+    for recipe_name, path in bundled().items():
+        recipe = Recipe.load(path)
+        found[recipe_name] = [
+            frozenset(
+                f"{rule.match.root.domain}.{operator}" if rule.match.root.domain else operator
+                for operator in rule.match.root.operators
+            )
+            for rule in recipe.rules
+        ]
+    return found
+
+
+def _helpful(
+    operators: Mapping[str, int], rules: Mapping[str, Sequence[frozenset[str]]]
+) -> dict[str, int]:
+    """How many rules of each recipe end at an operator that occurs."""
+    found = {
+        name: sum(1 for pattern in patterns if not pattern.isdisjoint(operators))
+        for name, patterns in rules.items()
+    }
+    return {name: number for name, number in found.items() if number}
+
+
+def _value(value: onnx.ValueInfoProto) -> Value:
+    kind = value.type.WhichOneof("value") or "unknown"
+    if kind not in ("tensor_type", "sparse_tensor_type"):
+        return Value(value.name, kind.removesuffix("_type"), None)
+    tensor = getattr(value.type, kind)
+    try:
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).name
+    except KeyError:  # a number that no onnx knows
+        dtype = f"dtype {tensor.elem_type}"
+    if tensor.elem_type == onnx.TensorProto.STRING:
+        dtype = "string"
+    if not tensor.HasField("shape"):
+        return Value(value.name, dtype, None)
+    dims = (
+        dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None
+        for dim in tensor.shape.dim
+    )
+    return Value(value.name, dtype, tuple(dims))
+
+
+def _dynamic(inputs: Sequence[Value]) -> tuple[str, ...]:
+    names = (
+        dim or f"{value.name}.{axis}"
+        for value in inputs
+        for axis, dim in enumerate(value.shape or ())
+        if not isinstance(dim, int)
+    )
+    return tuple(dict.fromkeys(names))
+
+
+def _bytes(tensor: onnx.TensorProto) -> int:
+    """What a tensor's values take, without looking at them."""
+    for entry in tensor.external_data:
+        if entry.key == "length" and entry.value.isdigit():
+            return int(entry.value)
+    if tensor.HasField("raw_data"):
+        return len(tensor.raw_data)
+    try:
+        item = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
+    except KeyError:
+        return 0
+    return int(math.prod(tensor.dims) * item)
+
+
+def _external(model: Model) -> Iterator[ExternalFile]:
+    counts: Counter[str] = Counter()
+    for tensor in external_tensors(model.proto):
+        counts.update(entry.value for entry in tensor.external_data if entry.key == "location")
+    for location, tensors in counts.items():
+        try:
+            length = external_path(location, model.folder or Path()).stat().st_size
+        except (ModelError, OSError):
+            yield ExternalFile(location, tensors, None)
+        else:
+            yield ExternalFile(location, tensors, length)
+
+
+def _computed_weights(proto: onnx.ModelProto) -> int:
+    """Conv nodes whose kernel depends on the model's inputs; a dequantised constant does not."""
+    given = {value.name for value in proto.graph.input}
+    constant = {tensor.name for tensor in proto.graph.initializer} - given
+    constant |= {tensor.values.name for tensor in proto.graph.sparse_initializer} | {""}
+    if proto.producer_name == "pytorch":  # its overridable initializers are constants
+        constant |= {tensor.name for tensor in proto.graph.initializer}
+    found = 0
+    for node in _nodes(proto):
+        if constant.issuperset(node.input) and not any(a.HasField("g") for a in node.attribute):
+            constant.update(node.output)
+        elif node.op_type in ("Conv", "ConvTranspose") and node.domain in STANDARD:
+            found += int(len(node.input) > 1 and node.input[1] not in constant)
+    return found

@@ -1,0 +1,27 @@
+"""Turns what surgeon found into text and pages. It prints nothing."""
+
+from surgeon.render.checks import verdict
+from surgeon.render.errors import error
+from surgeon.render.inspection import inspection
+from surgeon.render.lists import examination, recipe, recipes
+from surgeon.render.pages import html, text
+from surgeon.render.report import explanation, explanation_data, report
+from surgeon.render.words import clean, name, seconds, size
+
+__all__ = [
+    "clean",
+    "error",
+    "examination",
+    "explanation",
+    "explanation_data",
+    "html",
+    "inspection",
+    "name",
+    "recipe",
+    "recipes",
+    "report",
+    "seconds",
+    "size",
+    "text",
+    "verdict",
+]

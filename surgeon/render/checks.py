@@ -1,0 +1,107 @@
+"""A verdict as text: the word, what was compared against what, how far apart it was at most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from surgeon.render import words
+
+if TYPE_CHECKING:
+    from surgeon.verify import Comparison, OutputCheck, Verdict
+
+STYLES = {
+    "equivalent": "bold green",
+    "runs": "bold yellow",
+    "differs": "bold red",
+    "broken": "bold red",
+}
+
+
+def verdict(found: Verdict) -> RenderableType:
+    """The verdict, a line for each output, and what was not compared."""
+    parts: list[RenderableType] = [headline(found)]
+    if found.comparisons:
+        parts.append(Padding(_inputs(found), (0, 0, 0, 2)))
+        parts.append(Padding(_outputs(found), (0, 0, 0, 2)))
+    parts.extend(Padding(line, (0, 0, 0, 2)) for line in _reservations(found))
+    return Group(*parts)
+
+
+def headline(found: Verdict) -> Text:
+    """The verdict's word and its reason."""
+    style = STYLES.get(found.status, "bold")
+    return Text.assemble((found.status, style), ": ", words.clean(found.detail))
+
+
+def _inputs(found: Verdict) -> Table:
+    """Which inputs both ran on, and what stood for the original."""
+    table = Table.grid(padding=(0, 2))
+    grouped: dict[str, list[Comparison]] = {}
+    for comparison in found.comparisons:
+        grouped.setdefault(comparison.by, []).append(comparison)
+    for by, comparisons in grouped.items():
+        places = list(dict.fromkeys(words.sizes(c.sizes) for c in comparisons if c.sizes))
+        at = f"at {'; '.join(places[:8])}" if places else ""
+        if len(places) > 8:
+            at += f"; and {len(places) - 8} more"
+        seeds = sorted({c.seed for c in comparisons if c.seed >= 0})
+        drawn = f"seeds {', '.join(map(str, seeds[:6]))}" if seeds else ""
+        detail = ", ".join(filter(None, (at, drawn)))
+        table.add_row(
+            Text(words.count(len(comparisons), "input")),
+            Text(f"against {words.clean(by)}"),
+            Text(detail, style="dim"),
+        )
+    return table
+
+
+def _outputs(found: Verdict) -> Table:
+    """The largest error of each output over all inputs, beside what is allowed."""
+    table = Table.grid(padding=(0, 2))
+    by_name: dict[str, list[OutputCheck]] = {}
+    for comparison in found.comparisons:
+        for output in comparison.outputs:
+            by_name.setdefault(output.name, []).append(output)
+    for output_name, checks in by_name.items():
+        faults = [check for check in checks if not check.agrees]
+        largest = max(faults or checks, key=lambda c: (c.fault is not None, c.max_relative))
+        if largest.fault:
+            said = words.clean(largest.fault)
+        elif largest.max_absolute == 0:
+            said = "no error"
+        else:
+            said = (
+                f"largest error {largest.max_relative:.2g} of its spread "
+                f"(allowed {largest.tolerance:.2g}), {largest.max_absolute:.2g} absolute"
+            )
+        mark, style = ("differs", "red") if faults else ("agrees", "green")
+        table.add_row(Text(words.name(output_name)), Text(mark, style=style), Text(said))
+    return table
+
+
+def _reservations(found: Verdict) -> Iterator[Text]:
+    """What the verdict does not cover, said as loudly as the verdict."""
+    for gap in found.not_compared:
+        yield Text(f"not compared: {words.clean(gap.what)}: {words.clean(gap.why)}", style="yellow")
+    weak: dict[tuple[str, str], int] = {}
+    for comparison in found.comparisons:
+        for output in comparison.outputs:
+            if output.weak:
+                key = (output.name, output.weak)
+                weak[key] = weak.get(key, 0) + 1
+    for (output_name, why), times in weak.items():
+        yield Text(
+            f"weak on {words.count(times, 'input')}: output `{words.name(output_name)}`: "
+            f"{words.clean(why)}",
+            style="yellow",
+        )
+    if found.custom_operators:
+        yield Text(
+            f"onnxruntime has not: {words.listed(found.custom_operators, 20)}", style="yellow"
+        )

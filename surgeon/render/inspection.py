@@ -1,0 +1,144 @@
+"""What is in a model, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from surgeon.render import words
+
+if TYPE_CHECKING:
+    from surgeon.inspection import Foreign, Inspection, Value
+
+MOST_OPERATORS = 30
+MOST_VALUES = 30
+
+
+def inspection(found: Inspection, *, verbose: bool = False) -> RenderableType:
+    """The file, its interface, its operators, and what stands in the way of running it."""
+    parts: list[RenderableType] = [
+        Text(words.name(found.source), style="bold"),
+        Padding(_facts(found), (0, 0, 0, 2)),
+    ]
+    parts += [Text("\nInterface", style="bold"), Padding(_interface(found), (0, 0, 0, 2))]
+    most = len(found.operators) if verbose else MOST_OPERATORS
+    parts += [Text("\nOperators", style="bold"), Padding(_operators(found, most), (0, 0, 0, 2))]
+    parts.append(Text("\nWhat stands in the way", style="bold"))
+    parts.extend(Padding(part, (0, 0, 0, 2)) for part in _obstacles(found))
+    return Group(*parts)
+
+
+def _facts(found: Inspection) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    opsets = ", ".join(
+        f"{words.name(domain)} {version}" for domain, version in found.opsets.items()
+    )
+    rows = [
+        ("file", f"{words.size(found.size)}, IR version {found.ir_version}"),
+        ("producer", words.name(found.producer) or "not named"),
+        ("opsets", opsets or "none imported"),
+        ("weights", _weights(found)),
+    ]
+    for file in found.external:
+        state = "missing, or not in the folder" if file.size is None else words.size(file.size)
+        rows.append(("data file", f"{words.name(file.name)}: {state}, {file.tensors:,} tensors"))
+    if found.functions:
+        rows.append(("functions", words.listed(found.functions)))
+    if found.subgraphs:
+        rows.append(("bodies", f"{found.subgraphs:,} of If, Loop and Scan nodes"))
+    for label, said in rows:
+        table.add_row(label, Text(said))
+    return table
+
+
+def _weights(found: Inspection) -> str:
+    said = f"{words.count(found.initializers, 'initializer')}, {words.size(found.weight_bytes)}"
+    if found.overridable:
+        said += f"; {found.overridable:,} of them are graph inputs too"
+    return said
+
+
+def _interface(found: Inspection) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for label, values in (("input", found.inputs), ("output", found.outputs)):
+        for line in _values(label, values):
+            table.add_row(*line)
+    if found.dynamic:
+        table.add_row("dynamic", Text(words.listed(found.dynamic, 20)), "", "")
+    return table
+
+
+def _values(label: str, values: Sequence[Value]) -> Iterator[tuple[str, Text, Text, Text]]:
+    for value in values[:MOST_VALUES]:
+        shape = Text(words.shape(value.shape))
+        yield label, Text(words.name(value.name)), Text(words.clean(value.kind)), shape
+    if len(values) > MOST_VALUES:
+        yield label, Text(f"and {len(values) - MOST_VALUES:,} more"), Text(), Text()
+
+
+def _operators(found: Inspection, most: int) -> Table:
+    strange = {foreign.operator for foreign in found.foreign}
+    table = Table.grid(padding=(0, 3))
+    table.add_column(justify="right")
+    names = sorted(found.operators, key=lambda name: (name not in strange, -found.operators[name]))
+    for name in names[:most]:
+        style = "yellow" if name in strange else ""
+        table.add_row(f"{found.operators[name]:,}", Text(words.name(name), style=style))
+    if len(names) > most:
+        rest = sum(found.operators[name] for name in names[most:])
+        table.add_row(Text(f"{rest:,}", style="dim"), Text(f"{len(names) - most} more operators"))
+    total = sum(found.operators.values())
+    kinds = words.count(len(found.operators), "operator")
+    table.add_row(Text(f"{total:,}", style="bold"), Text(f"nodes, {kinds}", style="bold"))
+    return table
+
+
+def _obstacles(found: Inspection) -> Iterator[RenderableType]:
+    if found.foreign:
+        table = Table.grid(padding=(0, 2))
+        table.add_column(justify="right")
+        for foreign in found.foreign:
+            table.add_row(f"{foreign.count:,}", _foreign(foreign))
+        yield table
+    if found.computed_weights:
+        kernels = words.count(found.computed_weights, "convolution")
+        yield Text(f"{kernels} with a computed kernel: some runtimes want constants", "yellow")
+    if any(file.size is None for file in found.external):
+        yield Text("external data is missing: no runtime loads the model", "red")
+    if not found.foreign and not found.computed_weights:
+        yield Text("Only standard operators, no computed kernels.", style="green")
+    best = _best(found)
+    if best:
+        yield Text(f"Try: surgeon apply {words.name(best)} {words.name(found.source)} OUT.onnx")
+    elif found.recipes:
+        rules = (f"{name} ({words.count(n, 'rule')})" for name, n in found.recipes.items())
+        yield Text(f"Bundled recipes with rules for its operators: {', '.join(rules)}", "dim")
+
+
+def _foreign(foreign: Foreign) -> Text:
+    text = Text(words.name(foreign.operator), style="yellow")
+    spelled = words.listed(foreign.spelled)
+    if spelled != words.name(foreign.operator):
+        text.append(f"  spelled {spelled}", style="dim")
+    runs = "onnxruntime has it" if foreign.runs else "onnxruntime has not"
+    helped = f"rules in {words.listed(foreign.recipes)}" if foreign.recipes else "no bundled rule"
+    text.append(f"\n{runs}; {helped}", style="default")
+    return text
+
+
+def _best(found: Inspection) -> str | None:
+    """The recipe with rules for most of the foreign nodes; of equals the one with most rules."""
+    scores: dict[str, int] = {}
+    for foreign in found.foreign:
+        for recipe in foreign.recipes:
+            scores[recipe] = scores.get(recipe, 0) + foreign.count
+    if not scores:
+        return None
+    return max(scores, key=lambda name: (scores[name], found.recipes.get(name, 0), name))

@@ -1,0 +1,86 @@
+"""Recipes, and the state of the installation, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from surgeon.render import words
+
+if TYPE_CHECKING:
+    from surgeon.doctor import Examination
+    from surgeon.recipe import Recipe
+
+SEVERITIES = {"broken": "bold red", "limited": "yellow", "absent": "dim"}
+
+
+def recipes(found: Sequence[Recipe]) -> RenderableType:
+    """Names, how many rules, what they are for."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="cyan")
+    table.add_column(justify="right", style="dim")
+    table.add_column(overflow="fold")
+    for recipe in found:
+        rules = words.count(len(recipe.rules), "rule")
+        table.add_row(words.name(recipe.name), rules, words.plain(recipe.about))
+    return table
+
+
+def recipe(found: Recipe) -> RenderableType:
+    """A recipe: what it is for, what it allows, and every rule with its reason."""
+    parts: list[RenderableType] = [
+        Text.assemble((words.name(found.name), "bold"), f"  {words.clean(found.source)}"),
+        words.plain(found.about),
+    ]
+    if found.allow:
+        parts.append(Text(f"allows {words.listed(sorted(found.allow))}", style="yellow"))
+    if found.custom:
+        parts.append(Text(f"custom operators: {words.listed(sorted(found.custom), 20)}"))
+    for index, step in enumerate(found.steps, 1):
+        rules = getattr(step, "rules", None)
+        if rules is None:
+            parts.append(Text(f"\nStep {index}: {_step(step)}", style="bold"))
+            continue
+        parts.append(Text(f"\nStep {index}: {words.count(len(rules), 'rule')}", style="bold"))
+        table = Table.grid(padding=(0, 2))
+        for rule in rules:
+            text = Text(words.name(rule.id), style="cyan")
+            text.append(f"  {rule.exact}  {words.clean(rule.location)}", style="dim")
+            text.append(f"\n{words.clean(rule.why)}", style="default")
+            if rule.contract:
+                text.append(f"\ncontract: {words.clean(rule.contract)}", style="yellow")
+            table.add_row(text)
+        parts.append(Padding(table, (0, 0, 0, 2)))
+    return Group(*parts)
+
+
+def _step(step: object) -> str:
+    if (opset := getattr(step, "opset", None)) is not None:
+        return f"raise the opset to {opset}"
+    if (tool := getattr(step, "tool", None)) is not None:
+        return f"simplify with {words.name(tool)}"
+    return "fold constants"
+
+
+def examination(found: Examination) -> RenderableType:
+    """What surgeon stands on, and what is wrong with it."""
+    table = Table.grid(padding=(0, 2))
+    for part in found.parts:
+        version = Text(part.version or "-", style="" if part.version else "dim")
+        need = f"for {part.feature}" if part.feature else f"needs {part.needed}".rstrip()
+        need = "" if need == "needs" else need
+        table.add_row(Text(words.name(part.name)), version, Text(words.clean(need), style="dim"))
+    parts: list[RenderableType] = [table]
+    for finding in found.findings:
+        severity = finding.severity.value
+        text = Text.assemble((f"\n{severity}", SEVERITIES[severity]), f": {finding.what}")
+        text.append(f"\n  {finding.mend}")
+        parts.append(text)
+    said = "surgeon can be expected to work" if found.sound else "surgeon cannot work like this"
+    parts.append(Text(f"\n{said}", style="bold green" if found.sound else "bold red"))
+    return Group(*parts)

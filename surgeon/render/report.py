@@ -1,0 +1,276 @@
+"""A report as text: before and after, what fired and why, what was kept, what was checked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from surgeon.render import checks, words
+
+if TYPE_CHECKING:
+    from surgeon.report import Change, Missed, Report
+
+MOST_OPERATORS = 24  # rows of the table before and after, unless everything is asked for
+MOST_MISSES = 6
+INDENT = (0, 0, 0, 2)
+
+
+def report(found: Report, *, verbose: bool = False) -> RenderableType:
+    """The whole report.
+
+    Args:
+        found: What `apply` recorded.
+        verbose: Every operator, every rewrite and every recorded miss.
+    """
+    parts = [headline(found)]
+    if found.before != found.after:
+        parts.append(Padding(_operators(found, verbose=verbose), (1, 0, 0, 2)))
+    if found.changes:
+        parts.extend(_section("Rewrites", [_rules(found)]))
+        if verbose:
+            parts.extend(_section("Every rewrite, in order", [_changes(found.changes)]))
+    else:
+        parts.extend(_section("Rewrites", ["no rule fired"]))
+    parts.extend(_section("Housekeeping", [_housekeeping(found)] if found.housekeeping else []))
+    parts.extend(_section("Contracts", [_contracts(found)] if found.contracts else []))
+    parts.extend(_section("Assumed", [_bullets(found.assumptions)] if found.assumptions else []))
+    parts.extend(_section("Remarks", [_bullets(found.remarks)] if found.remarks else []))
+    if found.misses and (verbose or not found.changes):
+        most = None if verbose else MOST_MISSES
+        parts.extend(_section("Nearest misses", [misses(found.misses, most=most)]))
+    parts.extend(_section("Checked", [_checked(found)]))
+    parts.extend(_section("Time", [_times(found)]))
+    return Group(*parts)
+
+
+def headline(found: Report) -> RenderableType:
+    """Which recipes, and how many nodes before and after."""
+    before, after = sum(found.before.values()), sum(found.after.values())
+    text = Text(words.name(found.source), style="bold")
+    text.append(f"  opset {found.opset}", style="not bold dim")
+    text.append(f"\n{words.listed(found.recipes)}: ", style="not bold")
+    text.append(f"{words.count(before, 'node')} -> {after:,}", style="bold")
+    return text
+
+
+def _section(title: str, content: Iterable[RenderableType]) -> Iterator[RenderableType]:
+    parts = [Padding(part, INDENT) for part in content]
+    if parts:
+        yield Text(f"\n{title}", style="bold")
+        yield from parts
+
+
+def _operators(found: Report, *, verbose: bool) -> Table:
+    """What went and what came: operators whose count changed, the largest changes first."""
+    names = [*found.before, *(name for name in found.after if name not in found.before)]
+    rows = [(name, found.before.get(name, 0), found.after.get(name, 0)) for name in names]
+    changed = sorted((row for row in rows if row[1] != row[2]), key=_largest_change)
+    same = [row for row in rows if row[1] == row[2]]
+    shown = [*changed, *same] if verbose else changed[:MOST_OPERATORS]
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    table.add_column("operator", overflow="fold")
+    table.add_column("before", justify="right")
+    table.add_column("after", justify="right")
+    table.add_column("")
+    for name, before, after in shown:
+        note, style = _note(before, after)
+        table.add_row(
+            Text(words.name(name)),
+            f"{before:,}" if before else "-",
+            f"{after:,}" if after else "-",
+            Text(note, style=style),
+        )
+    rest = [row for row in rows if row not in shown]
+    if rest:
+        table.add_row(
+            Text(f"{words.count(len(rest), 'other operator')}", style="dim"),
+            Text(f"{sum(row[1] for row in rest):,}", style="dim"),
+            Text(f"{sum(row[2] for row in rest):,}", style="dim"),
+            "",
+        )
+    return table
+
+
+def _largest_change(row: tuple[str, int, int]) -> tuple[bool, bool, int, str]:
+    """Operators of other domains first, then what went wholly, then by size of the change."""
+    name, before, after = row
+    return ("." not in name, after != 0, -abs(after - before), name)
+
+
+def _note(before: int, after: int) -> tuple[str, str]:
+    if not after:
+        return "gone", "green"
+    if not before:
+        return "new", "cyan"
+    return (f"{after - before:+,}" if before != after else ""), "dim"
+
+
+def _rules(found: Report) -> Table:
+    """How often each rule fired, and its reason."""
+    first: dict[str, Change] = {}
+    for change in found.changes:
+        first.setdefault(f"{change.recipe}/{change.rule}", change)
+    table = Table.grid(padding=(0, 2))
+    table.add_column(justify="right")
+    table.add_column(overflow="fold")
+    for rule, times in found.fired.most_common():
+        change = first[rule]
+        text = Text(words.name(rule), style="cyan")
+        text.append(f"  {change.exact}", style="dim")
+        text.append(f"\n{words.clean(change.why)}", style="default")
+        table.add_row(Text(f"{times:,} x"), text)
+    return table
+
+
+def _changes(changes: Sequence[Change]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for change in changes:
+        text = Text(words.name(change.node))
+        text.append(f"\n{_operator_list(change.before)} -> {_operator_list(change.after)}", "dim")
+        text.append(f"\n{words.name(f'{change.recipe}/{change.rule}')}", style="cyan")
+        text.append(f"  {words.clean(change.location)}", style="dim")
+        table.add_row(text)
+    return table
+
+
+def _operator_list(operators: Sequence[str]) -> str:
+    """`Conv, Relu, 2 x Add`, in order of appearance."""
+    counts = Counter(operators)
+    named = [f"{n} x {words.name(op)}" if n > 1 else words.name(op) for op, n in counts.items()]
+    return ", ".join(named) or "nothing"
+
+
+def _housekeeping(found: Report) -> Text:
+    done = sorted(found.housekeeping.items(), key=lambda item: (-item[1], item[0]))
+    return Text(", ".join(f"{number:,} {words.clean(what)}" for what, number in done if number))
+
+
+def _contracts(found: Report) -> Text:
+    """What the rewrites changed in what the model promises, and which rules did."""
+    lines = []
+    for contract in found.contracts:
+        rules = dict.fromkeys(
+            f"{c.recipe}/{c.rule}" for c in found.changes if c.contract == contract
+        )
+        line = Text(f"- {words.clean(contract)}", style="yellow")
+        line.append(f" ({words.listed(tuple(rules))})", style="dim")
+        lines.append(line)
+    return Text("\n").join(lines)
+
+
+def _bullets(sentences: Sequence[str]) -> Text:
+    return Text("\n").join(Text(f"- {words.clean(sentence)}") for sentence in sentences)
+
+
+def misses(found: Sequence[Missed], *, most: int | None = None) -> RenderableType:
+    """Rule, node, reason, place; the attempts that came furthest first."""
+    ranked = sorted(found, key=lambda miss: miss.total - miss.matched)
+    shown = ranked[:most]
+    lines: list[RenderableType] = [miss(each) for each in shown]
+    if len(shown) < len(ranked):
+        lines.append(Text(f"and {len(ranked) - len(shown):,} more", style="dim"))
+    return Group(*lines)
+
+
+def miss(found: Missed) -> Text:
+    """One attempt that failed."""
+    text = Text(words.name(found.node))
+    text.append(f"\n  {words.name(f'{found.recipe}/{found.rule}')}", style="cyan")
+    text.append(f" at {words.clean(found.location)}", style="dim")
+    text.append(f"\n  {progress(found)}{words.clean(found.reason)}")
+    return text
+
+
+def progress(found: Missed) -> str:
+    """`3 of 7 nodes matched; `, where it is not all of them."""
+    if found.matched >= found.total:
+        return ""
+    return f"{found.matched} of {words.count(found.total, 'node')} matched; "
+
+
+def _checked(found: Report) -> RenderableType:
+    if found.verdict is not None:
+        return checks.verdict(found.verdict)
+    if not found.changes and found.before == found.after:
+        return Text("nothing to compare: nothing was changed")
+    return Text("not compared: the check of the whole model was not asked for", style="yellow")
+
+
+def _times(found: Report) -> Text:
+    total = sum(found.seconds.values())
+    stages = ", ".join(f"{stage} {words.seconds(time)}" for stage, time in found.seconds.items())
+    return Text(f"{words.seconds(total)} ({stages})", style="dim")
+
+
+def explanation(found: Report, *, labels: Collection[str] | None = None) -> RenderableType:
+    """Why rules did not fire: grouped by rule and reason, or all about some nodes.
+
+    Args:
+        found: A report with every miss.
+        labels: Nodes as reports call them; None for all.
+    """
+    if labels is not None:
+        changes, tried = _about(found, labels)
+        parts: list[RenderableType] = [Text(words.listed(sorted(labels)), style="bold")]
+        parts.extend(_section("Fired here", [_changes(changes)] if changes else []))
+        parts.extend(_section("Did not fire here", [misses(tried)] if tried else []))
+        if not changes and not tried:
+            parts.append(Text("No rule of this recipe ends at it, or another rule took it first."))
+        return Group(*parts)
+    parts = [headline(found)]
+    parts.extend(_section("Fired", [_rules(found) if found.changes else "no rule fired"]))
+    nothing = "no rule's last operator occurs in what is left"
+    parts.extend(_section("Did not fire", [_reasons(found.misses) if found.misses else nothing]))
+    return Group(*parts)
+
+
+def explanation_data(found: Report, *, labels: Collection[str] | None = None) -> dict[str, Any]:
+    """What `explanation` says, as plain data for JSON."""
+    changes, tried = _about(found, labels)
+    return {
+        "source": found.source,
+        "recipes": list(found.recipes),
+        "fired": [asdict(change) for change in changes],
+        "misses": [asdict(each) for each in tried],
+    }
+
+
+def _about(
+    found: Report, labels: Collection[str] | None
+) -> tuple[Sequence[Change], Sequence[Missed]]:
+    if labels is None:
+        return found.changes, found.misses
+    return (
+        [change for change in found.changes if change.node in labels],
+        [each for each in found.misses if each.node in labels],
+    )
+
+
+def _reasons(found: Sequence[Missed]) -> Table:
+    """Each rule's reasons with how often, those that came furthest first, one node as example."""
+    groups: dict[tuple[str, str, str, str], list[Missed]] = {}
+    for each in found:
+        key = (f"{each.recipe}/{each.rule}", each.location, progress(each), each.reason)
+        groups.setdefault(key, []).append(each)
+    table = Table.grid(padding=(0, 2))
+    table.add_column(justify="right")
+    table.add_column(overflow="fold")
+    ranked = sorted(groups.items(), key=lambda g: (_distance(g[1]), -len(g[1]), g[0]))
+    for (rule, location, said, reason), group in ranked:
+        text = Text(words.name(rule), style="cyan")
+        text.append(f"  {words.clean(location)}", style="dim")
+        text.append(f"\n{said}{words.clean(reason)}", style="default")
+        text.append(f"\nat {words.listed([each.node for each in group], 2)}", style="dim")
+        table.add_row(Text(f"{len(group):,} x"), text)
+    return table
+
+
+def _distance(group: Sequence[Missed]) -> int:
+    return min(miss.total - miss.matched for miss in group)
