@@ -44,7 +44,6 @@ class Model:
     """A graph, and the protobuf it came from.
 
     Attributes:
-        graph: The graphsurgeon graph: the main graph; bodies hang on its nodes.
         proto: What was read. Never changed.
         folder: Where external data lies, or None.
         path: The file it came from, or None.
@@ -60,17 +59,29 @@ class Model:
         self.stamps: dict[str, str] = {}
         inputs = {value.name for value in proto.graph.input}
         self.overridable = {t.name for t in proto.graph.initializer if t.name in inputs}
-        try:
-            self.graph = gs.import_onnx(proto)
-        except Exception as error:  # graphsurgeon has no exceptions of its own
-            raise ModelError(
-                f"graphsurgeon cannot carry this graph: {error}",
-                where=str(path or "model"),
-                mend="Check the file with `onnx.checker`; open an issue with it if it is valid.",
-            ) from error
-        _remember(self.graph, proto.graph)
-        for function, origin in zip(self.graph.functions, proto.functions, strict=True):
-            _remember(function, origin)
+        self._graph: gs.Graph | None = None
+
+    @property
+    def graph(self) -> gs.Graph:
+        """The graphsurgeon graph: the main graph; bodies hang on its nodes. Imported when asked.
+
+        Raises:
+            ModelError: graphsurgeon cannot carry it.
+        """
+        if self._graph is None:
+            try:
+                graph = gs.import_onnx(self.proto)
+            except Exception as error:  # graphsurgeon has no exceptions of its own
+                raise ModelError(
+                    f"graphsurgeon cannot carry this graph: {error}",
+                    where=str(self.path or "model"),
+                    mend="Check it with `onnx.checker`; open an issue with it if it is valid.",
+                ) from error
+            _remember(graph, self.proto.graph)
+            for function, origin in zip(graph.functions, self.proto.functions, strict=True):
+                _remember(function, origin)
+            self._graph = graph
+        return self._graph
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Model:
