@@ -1,0 +1,339 @@
+"""Reads `NAME.cases.yaml`: cases with the place of every word; runs none of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+
+from surgeon.document import Value, read, suggest
+from surgeon.errors import Location, RecipeError
+
+FILE_KEYS = ("about", "cases")
+CASE_KEYS = (
+    *("case", "fires", "refuses", "before", "after", "means", "values"),
+    *("shape", "assume", "allow", "sizes", "opsets", "tolerance"),
+)
+REFUSAL_KEYS = ("rule", "because")
+FILLING_KEYS = ("seed", "scale", "between")
+_POSITION = re.compile(r"\[ParseError at position \(line: (\d+) column: (\d+)\)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """How an input of a case's text is filled, which makes it an initializer.
+
+    Attributes:
+        seed: What its numbers are drawn from.
+        scale: The standard deviation of normal numbers.
+        between: Instead of normal numbers, uniform ones between these two; of integers, both
+            ends included.
+    """
+
+    seed: int
+    scale: float = 1.0
+    between: tuple[float, float] | None = None
+
+    def array(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Any:
+        """The numbers: the same ones for the same seed."""
+        generator = np.random.default_rng([self.seed, 20])
+        if dtype.kind in "iub":
+            low, high = self.between or (0, 1)
+            return generator.integers(int(low), int(high) + 1, shape).astype(dtype)
+        if self.between is not None:
+            return generator.uniform(*self.between, shape).astype(dtype)
+        return (generator.normal(size=shape) * self.scale).astype(dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A model in ONNX's text syntax, and where it stands."""
+
+    text: str
+    location: Location
+
+    def model(self, values: Mapping[str, Filling], opset: int | None = None) -> onnx.ModelProto:
+        """The model, with the inputs of these names filled, at another opset if one is given.
+
+        Raises:
+            RecipeError: The text is no model, or one that ONNX's checker refuses.
+        """
+        try:
+            model = onnx.parser.parse_model(self.text)
+        except onnx.parser.ParseError as error:
+            raise self._error(error) from None
+        for entry in model.opset_import:
+            if opset is not None and entry.domain in ("", "ai.onnx"):
+                entry.version = opset
+        for value in list(model.graph.input):
+            if value.name in values:
+                model.graph.initializer.append(self._filled(value, values[value.name]))
+                model.graph.input.remove(value)
+        try:
+            onnx.checker.check_model(model)
+        except onnx.checker.ValidationError as error:
+            at = f" at opset {opset}" if opset is not None else ""
+            raise RecipeError(
+                f"ONNX's checker refuses this model{at}: {str(error).splitlines()[0]}",
+                where=self.location,
+                mend="Write a model that is valid.",
+            ) from None
+        return model
+
+    def _filled(self, value: onnx.ValueInfoProto, filling: Filling) -> onnx.TensorProto:
+        tensor = value.type.tensor_type
+        shape = [dim.dim_value for dim in tensor.shape.dim]
+        if not all(dim.HasField("dim_value") for dim in tensor.shape.dim):
+            raise RecipeError(
+                f"`{value.name}` has values, and a shape that is not fixed",
+                where=self.location,
+                mend="Declare it with numbers only.",
+            )
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+        return onnx.numpy_helper.from_array(filling.array(shape, dtype), value.name)
+
+    def _error(self, error: Exception) -> RecipeError:
+        said = str(error.args[0].decode() if isinstance(error.args[0], bytes) else error)
+        said = said.removeprefix("b'").removesuffix("'").replace("\\n", "\n")
+        place = _POSITION.search(said)
+        where = self.location.shifted(*map(int, place.groups())) if place else self.location
+        lines = [line for line in said.splitlines() if line and not _POSITION.search(line)]
+        context = "; ".join(line.strip() for line in lines)
+        return RecipeError(
+            f"this is no model in ONNX's text syntax: {context}",
+            where=where,
+            mend="See https://onnx.ai/onnx/repo-docs/Syntax.html.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A rule that must not fire, and words that the reason must hold."""
+
+    rule: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case of a recipe.
+
+    Attributes:
+        title: What it shows.
+        location: Where it begins.
+        fires: How often each rule must fire; rules that are not named must not.
+        refuses: The rule that must not fire, tried by itself.
+        before: The model that the recipe is applied to.
+        after: The expected result. An input of it that `before` has not stands for any constant
+            of that type and shape.
+        means: What `before` computes, said with other operators.
+        values: Which inputs of the texts are initializers, and with what numbers.
+        shape: As `--shape`.
+        assume: As `--assume`.
+        allow: As `--allow`, beside what the recipe itself allows.
+        sizes: For dynamic dims, the sizes to compare numbers at.
+        opsets: The opsets at which `before` is tried; None for the one it declares. `after` is
+            compared in the newest form of its operators, so that one text will do.
+        tolerance: Error relative to the output's spread, for rules that are approximate.
+    """
+
+    title: str
+    location: Location
+    before: Text
+    fires: Mapping[str, int] = field(default_factory=dict)
+    refuses: Refusal | None = None
+    after: Text | None = None
+    means: Text | None = None
+    values: Mapping[str, Filling] = field(default_factory=dict)
+    shape: Mapping[str, tuple[int | str, ...]] = field(default_factory=dict)
+    assume: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
+    sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    opsets: tuple[int | None, ...] = (None,)
+    tolerance: float | None = None
+
+
+def read_cases(path: Path, rules: Sequence[str]) -> tuple[Case, ...]:
+    """The cases of a file.
+
+    Args:
+        path: The file.
+        rules: The ids of the recipe's rules, which cases may name.
+
+    Raises:
+        RecipeError: The file is no list of cases; names the place.
+    """
+    root = read(path)
+    _mapping(root, FILE_KEYS, required=("cases",), what="the document")
+    cases = tuple(_case(item, rules) for item in _list(_at(root, "cases"), "cases"))
+    seen: dict[str, Case] = {}
+    for case in cases:
+        other = seen.setdefault(case.title, case)
+        if other is not case:
+            raise RecipeError(
+                f"the case `{case.title}` is here twice, first at {other.location}",
+                where=case.location,
+                mend="Give one of them another title.",
+            )
+    return cases
+
+
+def _case(item: Value, rules: Sequence[str]) -> Case:
+    keys = _mapping(item, CASE_KEYS, required=("case", "before"), what="a case")
+    if not keys & {"fires", "refuses"}:
+        raise RecipeError(
+            "the case says neither which rules fire nor which refuses",
+            where=item.location,
+            mend="Add `fires: RULE` or `refuses: {rule: RULE, because: TEXT}`.",
+        )
+    found: dict[str, Any] = {"title": _text(_at(item, "case")), "location": item.location}
+    for key in ("before", "after", "means"):
+        if key in keys:
+            found[key] = _model_text(_at(item, key))
+    if "fires" in keys:
+        found["fires"] = _fires(_at(item, "fires"), rules)
+    if "refuses" in keys:
+        found["refuses"] = _refusal(_at(item, "refuses"), rules)
+    if "values" in keys:
+        entries = _entries(_at(item, "values"), "values")
+        found["values"] = {
+            name: _filling(value, seed) for seed, (name, value) in enumerate(entries)
+        }
+    if "shape" in keys:
+        found["shape"] = {n: _shape(v) for n, v in _entries(_at(item, "shape"), "shape")}
+    if "sizes" in keys:
+        found["sizes"] = {n: _integers(v, n) for n, v in _entries(_at(item, "sizes"), "sizes")}
+    for key in ("assume", "allow"):
+        if key in keys:
+            found[key] = tuple(_text(value) for value in _list(_at(item, key), key))
+    if "opsets" in keys:
+        found["opsets"] = _integers(_at(item, "opsets"), "opsets")
+    if "tolerance" in keys:
+        found["tolerance"] = _number(_at(item, "tolerance"), "tolerance")
+    return Case(**found)
+
+
+def _model_text(value: Value) -> Text:
+    _text(value)
+    return Text(value.source, value.location)
+
+
+def _fires(value: Value, rules: Sequence[str]) -> dict[str, int]:
+    """`fires: RULE` for once, or `fires: {RULE: TIMES}`."""
+    if isinstance(value.content, str):
+        _known_rule(value.content, value.location, rules)
+        return {value.content: 1}
+    counts = {}
+    for name, times in _entries(value, "fires"):
+        _known_rule(name, value.key_location(name), rules)
+        if type(times.content) is not int or times.content < 1:
+            raise _wrong(times, f"fires.{name}", "a count of 1 or more")
+        counts[name] = times.content
+    return counts
+
+
+def _refusal(value: Value, rules: Sequence[str]) -> Refusal:
+    _mapping(value, REFUSAL_KEYS, required=REFUSAL_KEYS, what="refuses")
+    rule = _at(value, "rule")
+    _known_rule(_text(rule), rule.location, rules)
+    return Refusal(_text(rule), _text(_at(value, "because")))
+
+
+def _filling(value: Value, seed: int) -> Filling:
+    keys = _mapping(value, FILLING_KEYS, required=(), what="values")
+    between: tuple[float, float] | None = None
+    if "between" in keys:
+        items = _list(_at(value, "between"), "between")
+        if len(items) != 2:
+            raise _wrong(_at(value, "between"), "between", "two numbers")
+        between = (_number(items[0], "between"), _number(items[1], "between"))
+    chosen = _at(value, "seed").content if "seed" in keys else seed
+    if type(chosen) is not int or chosen < 0:
+        raise _wrong(_at(value, "seed"), "seed", "an integer of 0 or more")
+    scale = _number(_at(value, "scale"), "scale") if "scale" in keys else 1.0
+    return Filling(chosen, scale, between)
+
+
+def _shape(value: Value) -> tuple[int | str, ...]:
+    dims: list[int | str] = []
+    for item in _list(value, "shape"):
+        if type(item.content) is not int and not isinstance(item.content, str):
+            raise _wrong(item, "a dimension", "a number or a name")
+        dims.append(item.content)
+    return tuple(dims)
+
+
+def _integers(value: Value, what: str) -> tuple[int, ...]:
+    items = _list(value, what)
+    for item in items:
+        if type(item.content) is not int:
+            raise _wrong(item, what, "a list of integers")
+    if not items:
+        raise _wrong(value, what, "a list with something in it")
+    return tuple(item.content for item in items if isinstance(item.content, int))
+
+
+def _known_rule(name: str, where: Location, rules: Sequence[str]) -> None:
+    if name not in rules:
+        raise RecipeError(
+            f"the recipe has no rule `{name}`", where=where, mend=suggest(name, rules)
+        )
+
+
+def _mapping(value: Value, known: Sequence[str], *, required: Sequence[str], what: str) -> set[str]:
+    if not isinstance(value.content, Mapping):
+        raise _wrong(value, what, "a mapping")
+    for key in value.content:
+        if key not in known:
+            raise RecipeError(
+                f"unknown key `{key}`", where=value.key_location(key), mend=suggest(key, known)
+            )
+    for key in required:
+        if key not in value.content:
+            raise RecipeError(
+                f"the key `{key}` is missing", where=value.location, mend=f"Add `{key}: ...`."
+            )
+    return set(value.content)
+
+
+def _entries(value: Value, what: str) -> list[tuple[str, Value]]:
+    if not isinstance(value.content, Mapping):
+        raise _wrong(value, what, "a mapping")
+    return [(key, entry.value) for key, entry in value.content.items()]
+
+
+def _list(value: Value, what: str) -> tuple[Value, ...]:
+    if not isinstance(value.content, tuple):
+        raise _wrong(value, what, "a list")
+    return value.content
+
+
+def _at(value: Value, key: str) -> Value:
+    found = value.find(key)
+    assert found is not None, "its keys were checked"
+    return found
+
+
+def _text(value: Value) -> str:
+    if not isinstance(value.content, str):
+        raise _wrong(value, "this", "text")
+    return value.content
+
+
+def _number(value: Value, what: str) -> float:
+    if isinstance(value.content, bool) or not isinstance(value.content, (int, float)):
+        raise _wrong(value, what, "a number")
+    return float(value.content)
+
+
+def _wrong(value: Value, what: str, wanted: str) -> RecipeError:
+    subject = what if " " in what else f"`{what}`"
+    return RecipeError(
+        f"{subject} is not {wanted}", where=value.location, mend=f"Write {wanted} here."
+    )

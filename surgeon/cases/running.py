@@ -1,0 +1,212 @@
+"""Runs one case: every check of a case, each problem in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import onnx
+
+from surgeon.assumptions import parse_assumptions
+from surgeon.cases.numbers import Promise, disagreements, runner
+from surgeon.cases.reading import Case, Refusal
+from surgeon.cases.renaming import Names, in_other_words
+from surgeon.cases.structure import difference
+from surgeon.errors import RecipeError, SurgeonError
+from surgeon.model import Model
+from surgeon.recipe import Recipe, Rule, RulesStep
+from surgeon.report import Report
+from surgeon.runtime import Runner
+from surgeon.surgery import apply
+from surgeon.verify.compare import is_plain
+
+SEED = 7  # of the renaming
+
+
+@dataclass(frozen=True, slots=True)
+class _Applied:
+    """One run of the recipe."""
+
+    model: onnx.ModelProto
+    report: Report
+
+    @property
+    def fired(self) -> Counter[str]:
+        return Counter(change.rule for change in self.report.changes)
+
+
+def problems_of(case: Case, recipe: Recipe) -> Iterator[str]:
+    """What is wrong with a case, at each of its opsets.
+
+    Raises:
+        RecipeError: The case itself is wrong: its text is no model, say.
+    """
+    for opset in case.opsets:
+        try:
+            for problem in _at(case, recipe, opset):
+                yield f"{problem} (opset {opset})" if len(case.opsets) > 1 else problem
+        except RecipeError:
+            raise
+        except SurgeonError as error:
+            yield f"Broken: {error.what}"
+
+
+def _at(case: Case, recipe: Recipe, opset: int | None) -> Iterator[str]:
+    before = case.before.model(case.values, opset)
+    if case.refuses is not None:
+        yield from _refusal(case, case.refuses, recipe, before)
+    first = _apply(case, recipe, before)
+    yield from _counts(case, recipe, first)
+    if not first.report.changes:
+        if first.model.SerializeToString() != before.SerializeToString():
+            yield "Wrong: nothing fired, and the model is not what it was"
+        return
+    if first.fired != Counter(case.fires):
+        return
+    if case.after is not None:
+        expected = case.after.model(case.values)
+        if found := difference(first.model, expected):
+            yield f"Wrong: the result is not `after`: {found}\n{_text(first.model)}"
+    again = _apply(case, recipe, first.model)
+    if again.report.changes:
+        yield f"Restless: a second run fires {_list(again.fired)}"
+    yield from _loads_and_agrees(case, recipe, before, first, opset)
+    yield from _in_other_words(case, recipe, before, opset)
+
+
+def _refusal(
+    case: Case, refusal: Refusal, recipe: Recipe, before: onnx.ModelProto
+) -> Iterator[str]:
+    """The rule, tried by itself, must miss for the reason given."""
+    rule = _rule(recipe, refusal.rule)
+    alone = Recipe(recipe.name, steps=(RulesStep((rule,)),), allow=recipe.allow)
+    tried = _apply(case, alone, before)
+    if tried.report.changes:
+        yield f"Noisy: `{rule.id}` fires, at {tried.report.changes[0].node} ({rule.location})"
+        return
+    reasons = [miss.reason for miss in tried.report.misses if miss.rule == rule.id]
+    if not any(refusal.because in reason for reason in reasons):
+        said = "; ".join(dict.fromkeys(reasons)) or "it was tried at no node"
+        yield f"Silent: `{rule.id}` does not say {refusal.because!r}, but: {said}"
+
+
+def _counts(case: Case, recipe: Recipe, applied: _Applied) -> Iterator[str]:
+    wanted, fired = Counter(case.fires), applied.fired
+    for name in sorted({*wanted, *fired}):
+        if fired[name] == wanted[name]:
+            continue
+        rule = _rule(recipe, name)
+        word = "Missing" if fired[name] < wanted[name] else "Noisy"
+        text = f"{word}: `{name}` fires {fired[name]} times, not {wanted[name]} ({rule.location})"
+        misses = [str(miss) for miss in applied.report.misses if miss.rule == name]
+        yield "; ".join([text, *(misses[:2] if word == "Missing" else ())])
+
+
+def _loads_and_agrees(
+    case: Case, recipe: Recipe, before: onnx.ModelProto, applied: _Applied, opset: int | None
+) -> Iterator[str]:
+    result = _runner(applied.model)
+    if isinstance(result, str):
+        yield result
+        return
+    if not is_plain(applied.model) and case.refuses is None:
+        yield "Broken: the result holds operators that no runtime knows"
+    axioms = parse_assumptions(Model(before), case.shape, case.assume)
+    yield from disagreements(
+        case,
+        before,
+        result,
+        _promise(case, recipe, applied),
+        means=None if case.means is None else case.means.model(case.values),
+        hints={**axioms.sizes, **case.sizes},
+    )
+
+
+def _in_other_words(
+    case: Case, recipe: Recipe, before: onnx.ModelProto, opset: int | None
+) -> Iterator[str]:
+    """Names and order must not matter: the same rules fire, and the numbers are the same."""
+    other, names = in_other_words(before, SEED)
+    shape = {names.get(name, name): dims for name, dims in case.shape.items()}
+    applied = _Applied(*_run(case, recipe, other, shape))
+    if applied.fired != Counter(case.fires):
+        yield f"Fickle: renamed and in another order, {_list(applied.fired)} fires"
+        return
+    result = _runner(applied.model)
+    if isinstance(result, str):
+        yield f"{result} (renamed and in another order)"
+        return
+    axioms = parse_assumptions(Model(before), case.shape, case.assume)
+    for problem in disagreements(
+        case,
+        before,
+        _Renamed(result, names),
+        _promise(case, recipe, applied),
+        means=None if case.means is None else case.means.model(case.values),
+        hints={**axioms.sizes, **case.sizes},
+    ):
+        yield f"{problem} (renamed and in another order)"
+
+
+class _Renamed:
+    """Runs a model under the names of another."""
+
+    def __init__(self, inner: Runner, names: Names) -> None:
+        self.inner, self.names = inner, names
+
+    def run(self, feeds: object, outputs: object = None) -> dict[str, object]:
+        assert isinstance(feeds, dict)
+        assert isinstance(outputs, list)
+        fed = {self.names[name]: array for name, array in feeds.items()}
+        found = self.inner.run(fed, [self.names[name] for name in outputs])
+        return {name: found[self.names[name]] for name in outputs}
+
+
+def _runner(model: onnx.ModelProto) -> Runner | str:
+    try:
+        onnx.checker.check_model(model, full_check=is_plain(model))
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        return f"Broken: ONNX's checker refuses the result: {str(error).strip().splitlines()[0]}"
+    try:
+        return runner(model)
+    except SurgeonError as error:
+        return f"Broken: the result does not load: {error.what}"
+
+
+def _promise(case: Case, recipe: Recipe, applied: _Applied) -> Promise:
+    rules = [_rule(recipe, name) for name in applied.fired]
+    exact = "bit" if all(rule.exact == "bit" for rule in rules) else "rounding"
+    return Promise(exact, case.tolerance, extends=any(rule.contract for rule in rules))
+
+
+def _apply(case: Case, recipe: Recipe, model: onnx.ModelProto) -> _Applied:
+    return _Applied(*_run(case, recipe, model, dict(case.shape)))
+
+
+def _run(
+    case: Case, recipe: Recipe, model: onnx.ModelProto, shape: dict[str, tuple[int | str, ...]]
+) -> tuple[onnx.ModelProto, Report]:
+    result = apply(
+        model,
+        recipe,
+        shape=shape,
+        assume=case.assume,
+        allow=case.allow,
+        verify=False,
+        every_miss=True,
+    )
+    return result.model.to_proto(), result.report
+
+
+def _rule(recipe: Recipe, name: str) -> Rule:
+    return next(rule for rule in recipe.rules if rule.id == name)
+
+
+def _list(fired: Counter[str]) -> str:
+    return ", ".join(f"`{name}` x{count}" for name, count in sorted(fired.items())) or "no rule"
+
+
+def _text(model: onnx.ModelProto) -> str:
+    """The graph of a model in ONNX's text syntax."""
+    return onnx.printer.to_text(model.graph)
