@@ -75,8 +75,12 @@ def _classify(length: Dim, out: Dim, axis: int) -> str:
 def _pool(
     draft: Draft, x: gs.Tensor, shape: Sequence[Dim], sizes: list[Dim], plan: list[str], kind: str
 ) -> gs.Tensor:
+    # onnxruntime has no pooling in double precision but MaxPool: means and products stand in.
+    double = draft.facts.of(x).dtype == onnx.TensorProto.DOUBLE
+    if double and kind == "avg":
+        plan = [UNEVEN if how == EVEN else how for how in plan]
     ones = [i + 2 for i, how in enumerate(plan) if how == ONE]
-    if len(ones) == len(plan):
+    if len(ones) == len(plan) and not double:
         return draft.op("GlobalAveragePool" if kind == "avg" else "GlobalMaxPool", x)
     if all(how == KEEP for how in plan):
         return x
