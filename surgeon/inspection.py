@@ -146,7 +146,7 @@ def inspect(path: str | os.PathLike[str]) -> Inspection:
         weight_bytes=sum(_bytes(tensor) for tensor in proto.graph.initializer),
         external=tuple(_external(model)),
         functions=tuple(f"{f.domain}.{f.name}" for f in proto.functions),
-        subgraphs=sum(1 for _ in model.graphs()) - 1 - len(proto.functions),
+        subgraphs=sum(len(_bodies(node)) for node in nodes),
         foreign=tuple(_foreign(proto, nodes, operators, rules)),
         computed_weights=_computed_weights(proto),
         recipes=_helpful(operators, rules),
@@ -187,10 +187,12 @@ def _nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
     while stack:
         for node in stack.pop().node:
             yield node
-            for attribute in node.attribute:
-                if attribute.HasField("g"):
-                    stack.append(attribute.g)
-                stack.extend(attribute.graphs)
+            stack.extend(_bodies(node))
+
+
+def _bodies(node: onnx.NodeProto) -> list[onnx.GraphProto]:
+    single = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
+    return [*single, *(graph for attribute in node.attribute for graph in attribute.graphs)]
 
 
 def _is_constant(node: onnx.NodeProto) -> bool:

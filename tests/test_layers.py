@@ -31,8 +31,8 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"firing"},
     {"sweep", "simplify", "trial", "authoring"},
     {"surgery", "export", "doctor", "inspection"},
-    {"render"},
     {"cases", "batch", "bisect"},
+    {"render"},
     {"cli"},
     {"surgeon", "__main__"},  # the face: surgeon/__init__.py
 ]

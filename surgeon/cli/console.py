@@ -181,6 +181,12 @@ def _last_line(error: Exception) -> str:
 @contextlib.contextmanager
 def _open_log(path: Path) -> Iterator[TextIO]:
     try:
+        if path.is_file() and path.stat().st_size and not _is_log(path):
+            raise OutputError(
+                "there is a file that is no log of surgeon",
+                where=str(path),
+                mend="Choose another file for the log.",
+            )
         log = path.open("w", encoding="utf-8", errors="backslashreplace", buffering=1)
     except OSError as error:
         raise OutputError(
@@ -192,6 +198,11 @@ def _open_log(path: Path) -> Iterator[TextIO]:
         log.write(f"surgeon {version()}, Python {platform.python_version()}, {sys.platform}\n")
         log.write(f"arguments: {sys.argv[1:]!r}\n")
         yield log
+
+
+def _is_log(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(8) == b"surgeon "
 
 
 def version() -> str:

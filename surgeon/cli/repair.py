@@ -90,7 +90,8 @@ def apply(
                 where="--no-verify",
                 mend="Leave out `--no-verify`, or `--reference` and `--require`.",
             )
-        read = [source, *(Path(r) for r in recipes if Path(r).is_file())]
+        recorded = [references] if isinstance(references, str) else references or []
+        read = [source, *(Path(name) for name in [*recipes, *recorded] if Path(name).is_file())]
         check_target(target, inputs=read)
         if report is not None:
             check_report(report, others=[*read, target])
@@ -123,10 +124,11 @@ def split(files: list[str]) -> tuple[list[str], Path, Path]:
     """
     usage = "Write `surgeon apply RECIPE... IN OUT`, as in `surgeon apply dymn in.onnx out.onnx`."
     if len(files) < 3:
-        missing = ("an input and an output", "an output", "a recipe")
-        ends = [name.lower().endswith(".onnx") for name in files]
-        lacking = missing[2] if ends == [True, True] else missing[len(files) - 1]
-        raise UsageError(f"{lacking} is missing", where="surgeon apply", mend=usage)
+        if [name.lower().endswith(".onnx") for name in files] == [True, True]:
+            lacking = "a recipe is missing"
+        else:
+            lacking = "the output is missing" if len(files) == 2 else "input and output are missing"
+        raise UsageError(lacking, where="surgeon apply", mend=usage)
     *recipes, source, target = files
     for name, role in ((source, "input"), (target, "output")):
         if name.lower().endswith(RECIPES):

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from surgeon.cli import options
-from surgeon.cli.console import UsageError, desk
+from surgeon.cli.console import desk
 
 if TYPE_CHECKING:
+    from surgeon.cases import Outcome
     from surgeon.recipe import Recipe
 
 recipes = typer.Typer(
@@ -115,9 +116,12 @@ def _plain(recipe: Recipe) -> dict[str, Any]:
 
 def run_cases(
     paths: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
-            metavar="RECIPES...", help="Recipe files, case files, or folders.", show_default=False
+            metavar="RECIPES...",
+            help="Recipes by file or bundled name, files of cases, or folders.",
+            autocompletion=options.recipe_names,
+            show_default=False,
         ),
     ],
     as_json: options.Json = False,
@@ -126,12 +130,23 @@ def run_cases(
     log_file: options.LogFile = None,
 ) -> None:
     """Run the cases beside recipes; exit with 1 when one fails."""
-    with desk(quiet=quiet, verbose=verbose, log_file=log_file):
-        missing = next((path for path in paths if not path.exists()), None)
-        if missing is not None:
-            raise UsageError(
-                "there is no such file or folder",
-                where=str(missing),
-                mend="Name recipe files or a folder of them.",
-            )
-        raise NotImplementedError(as_json)
+    with desk(quiet=quiet, verbose=verbose, log_file=log_file) as place:
+        with place.working("load") as progress:
+            from surgeon import cases, render
+
+            found = cases.run(paths, progress=lambda outcome: progress(outcome.case))
+        if as_json:
+            place.data(json.dumps([_outcome(each) for each in found], indent=2))
+        else:
+            place.show(render.outcomes(found, verbose=verbose))
+        raise typer.Exit(0 if found.ok else 1)
+
+
+def _outcome(found: Outcome) -> dict[str, Any]:
+    return {
+        "recipe": found.recipe,
+        "case": found.case,
+        "location": str(found.location),
+        "problems": list(found.problems),
+        "seconds": found.seconds,
+    }

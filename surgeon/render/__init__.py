@@ -3,7 +3,7 @@
 from surgeon.render.checks import verdict
 from surgeon.render.errors import error
 from surgeon.render.inspection import inspection
-from surgeon.render.lists import examination, recipe, recipes
+from surgeon.render.lists import examination, outcomes, recipe, recipes
 from surgeon.render.pages import html, text
 from surgeon.render.report import explanation, explanation_data, report
 from surgeon.render.words import clean, name, seconds, size
@@ -17,6 +17,7 @@ __all__ = [
     "html",
     "inspection",
     "name",
+    "outcomes",
     "recipe",
     "recipes",
     "report",

@@ -13,6 +13,7 @@ from rich.text import Text
 from surgeon.render import words
 
 if TYPE_CHECKING:
+    from surgeon.cases import Outcomes
     from surgeon.doctor import Examination
     from surgeon.recipe import Recipe
 
@@ -84,3 +85,34 @@ def examination(found: Examination) -> RenderableType:
     said = "surgeon can be expected to work" if found.sound else "surgeon cannot work like this"
     parts.append(Text(f"\n{said}", style="bold green" if found.sound else "bold red"))
     return Group(*parts)
+
+
+def outcomes(found: Outcomes, *, verbose: bool = False) -> RenderableType:
+    """Cases: those that fail with what is wrong, and how many hold of each recipe."""
+    parts: list[RenderableType] = []
+    for each in found if verbose else found.failed:
+        text = Text.assemble(("holds", "green") if each.ok else ("fails", "bold red"))
+        text.append(f"  {words.clean(each.location)}: {words.name(each.recipe)}: ")
+        text.append(words.clean(each.case))
+        if verbose:
+            text.append(f"  {words.seconds(each.seconds)}", style="dim")
+        for problem in each.problems:
+            for line in problem.splitlines():
+                text.append(f"\n       {words.clean(line)}")
+        parts.append(text)
+    table = Table.grid(padding=(0, 2))
+    counts: dict[str, list[bool]] = {}
+    for each in found:
+        counts.setdefault(each.recipe, []).append(each.ok)
+    for name, results in counts.items():
+        table.add_row(Text(words.name(name), style="cyan"), _tally(results))
+    return Group(*parts, table, _tally([each.ok for each in found]))
+
+
+def _tally(results: Sequence[bool]) -> Text:
+    bad = results.count(False)
+    good = len(results) - bad
+    text = Text(f"{good:,} {'case holds' if good == 1 else 'cases hold'}", style="green")
+    if bad:
+        text.append(f", {bad:,} {'fails' if bad == 1 else 'fail'}", style="bold red")
+    return text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +45,7 @@ def report(found: Report, *, verbose: bool = False) -> RenderableType:
     if found.misses and (verbose or not found.changes):
         most = None if verbose else MOST_MISSES
         parts.extend(_section("Nearest misses", [misses(found.misses, most=most)]))
-    parts.extend(_section("Checked", [_checked(found)]))
+    parts.extend(_section("Checked", _checked(found)))
     parts.extend(_section("Time", [_times(found)]))
     return Group(*parts)
 
@@ -195,12 +195,30 @@ def progress(found: Missed) -> str:
     return f"{found.matched} of {words.count(found.total, 'node')} matched; "
 
 
-def _checked(found: Report) -> RenderableType:
+def _checked(found: Report) -> Iterator[RenderableType]:
+    """The rewrites one by one, then the whole model."""
+    if found.pieces:
+        yield _pieces(found.pieces)
     if found.verdict is not None:
-        return checks.verdict(found.verdict)
-    if not found.changes and found.before == found.after:
-        return Text("nothing to compare: nothing was changed")
-    return Text("not compared: the check of the whole model was not asked for", style="yellow")
+        yield checks.verdict(found.verdict)
+    elif not found.changes and found.before == found.after:
+        yield Text("nothing to compare: nothing was changed")
+    else:
+        said = "the whole model was not compared: that was not asked for"
+        yield Text(said, style="yellow")
+
+
+def _pieces(counts: Mapping[str, int]) -> Text:
+    """How many rewrites were compared by themselves, and why others were not."""
+    done = counts.get("compared", 0)
+    again = counts.get("compared before", 0)
+    text = Text(f"rewrites by themselves: {done:,} compared with what they replace")
+    if again:
+        text.append(f", {again:,} like one of these")
+    for what, number in counts.items():
+        if what not in ("compared", "compared before"):
+            text.append(f"\n  {number:,} {words.clean(what)}", style="yellow")
+    return text
 
 
 def _times(found: Report) -> Text:

@@ -57,7 +57,7 @@ def size(count_of_bytes: int) -> str:
     power = min(3, int(math.log(count_of_bytes, 1024)))
     number = count_of_bytes / 1024**power
     unit = ("bytes", "KiB", "MiB", "GiB")[power]
-    return f"{number:.3g} {unit}" if number < 1000 else f"{number:,.0f} {unit}"
+    return f"{number:.3g} {unit}" if number < 999.5 else f"{number:,.0f} {unit}"
 
 
 def seconds(duration: float) -> str:

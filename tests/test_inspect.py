@@ -1,0 +1,187 @@
+"""What `inspect` sees: every spelling of a fallback, dims, weights, data files, bodies."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from surgeon import render
+from surgeon.errors import ModelError, RecipeError
+from surgeon.inspection import Inspection, inspect, labels
+from surgeon.model import Model
+
+
+def look(model: onnx.ModelProto, folder: Path) -> Inspection:
+    path = folder / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    return inspect(path)
+
+
+def parsed(body: str, imports: str = '"" : 17', head: str = "") -> onnx.ModelProto:
+    return onnx.parser.parse_model(f"<ir_version: 8, opset_import: [{imports}]{head}>\n{body}")
+
+
+def test_the_sample(samples: Path) -> None:
+    found = inspect(samples / "dymn_tiny" / "dymn_tiny.onnx")
+    assert found.opsets == {"ai.onnx": 17, "org.pytorch.aten": 1}
+    assert found.producer.startswith("pytorch ")
+    assert found.dynamic == ("batch", "time")
+    assert [(f.operator, f.count) for f in found.foreign] == [
+        ("aten._convolution", 8),
+        ("aten.adaptive_avg_pool2d", 6),
+    ]
+    assert all(not f.runs and "dymn" in f.recipes for f in found.foreign)
+    assert found.foreign[0].spelled == ("org.pytorch.aten.ATen",)
+    assert sum(found.operators.values()) == 500
+    assert "Constant" not in found.operators
+
+
+def test_a_computed_kernel_is_counted(samples: Path) -> None:
+    found = inspect(samples / "dymn_tiny" / "dymn_tiny_static.onnx")
+    assert found.foreign == ()
+    assert found.computed_weights > 0
+
+
+def test_every_spelling_of_a_fallback_is_one_operator(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("ATen", ["x"], ["a"], domain="org.pytorch.aten", operator="glu"),
+        helper.make_node("ATen", ["a"], ["b"], operator="glu"),
+        helper.make_node("glu", ["b"], ["c"], domain="org.pytorch.aten"),
+        helper.make_node("ATen", ["c"], ["d"], domain="com.microsoft", operator="__and_"),
+        helper.make_node("ListUnpack", ["d"], ["e"], domain="org.pytorch.prim"),
+        helper.make_node("Plugin", ["e"], ["f"], domain="my.domain"),
+        helper.make_node("FusedMatMul", ["f", "f"], ["g"], domain="com.microsoft"),
+        helper.make_node("NoSuchOp", ["g"], ["y"]),
+    ]
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [2, 2]) for n in "xy")
+    model = helper.make_model(helper.make_graph(nodes, "g", [x], [y]))
+    found = {f.operator: f for f in look(model, tmp_path).foreign}
+    assert found["aten.glu"].count == 3
+    assert found["aten.glu"].spelled == (
+        "org.pytorch.aten.ATen",
+        "ai.onnx.ATen",
+        "org.pytorch.aten.glu",
+    )
+    assert found["aten.__and__"].count == 1
+    assert found["prim.ListUnpack"].count == 1
+    assert not found["my.domain.Plugin"].runs
+    assert found["com.microsoft.FusedMatMul"].runs
+    assert not found["NoSuchOp"].runs
+
+
+def test_an_operator_newer_than_the_opset_is_foreign(tmp_path: Path) -> None:
+    model = parsed("g (float[2] x) => (float[2] y) { y = Gelu (x) }")
+    assert [f.operator for f in look(model, tmp_path).foreign] == ["Gelu"]
+
+
+def test_functions_of_the_model_are_not_foreign(tmp_path: Path) -> None:
+    model = parsed(
+        """g (float[n] x) => (float[n] y) { y = local.Twice (x) }
+        <domain: "local", opset_import: ["" : 17]> Twice (a) => (b) { b = Add (a, a) }""",
+        '"" : 17, "local" : 1',
+    )
+    found = look(model, tmp_path)
+    assert found.foreign == ()
+    assert found.functions == ("local.Twice",)
+    assert found.operators == {"Add": 1, "local.Twice": 1}
+
+
+def test_bodies_are_looked_into(tmp_path: Path) -> None:
+    model = parsed(
+        """g (bool c, float[n] x) => (float[n] y) {
+            y = If (c) <then_branch = t () => (float[n] a) { a = org.pytorch.aten.foo (x) },
+                        else_branch = e () => (float[n] b) { b = Neg (x) }>
+        }""",
+        '"" : 17, "org.pytorch.aten" : 1',
+    )
+    found = look(model, tmp_path)
+    assert found.subgraphs == 2
+    assert [f.operator for f in found.foreign] == ["aten.foo"]
+    assert found.foreign[0].recipes == ()
+
+
+def test_the_interface_is_what_the_file_declares(tmp_path: Path) -> None:
+    model = parsed("g (float[b,3,?] x, float16 s) => (float[] y) { y = ReduceSum (x) }")
+    found = look(model, tmp_path)
+    assert [(v.name, v.kind, v.shape) for v in found.inputs] == [
+        ("x", "float32", ("b", 3, None)),
+        ("s", "float16", ()),
+    ]
+    assert found.dynamic == ("b", "x.2")
+
+
+def test_overridable_initializers_are_no_inputs(tmp_path: Path) -> None:
+    model = parsed("g (float[2] x, float[2] w) => (float[2] y) { y = Add (x, w) }")
+    model.graph.initializer.append(numpy_helper.from_array(np.ones(2, np.float32), "w"))
+    found = look(model, tmp_path)
+    assert [v.name for v in found.inputs] == ["x"]
+    assert found.overridable == 1
+    assert found.weight_bytes == 8
+
+
+def external(folder: Path, location: str) -> onnx.ModelProto:
+    model = parsed("g (float[2] x) => (float[2] y) { y = Add (x, w) }")
+    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[2])
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, value in (("location", location), ("length", "8")):
+        tensor.external_data.add(key=key, value=value)
+    model.graph.initializer.append(tensor)
+    return model
+
+
+def test_external_data_is_counted_and_not_read(tmp_path: Path) -> None:
+    (tmp_path / "w.bin").write_bytes(b"\0" * 8)
+    found = look(external(tmp_path, "w.bin"), tmp_path)
+    assert [(f.name, f.tensors, f.size) for f in found.external] == [("w.bin", 1, 8)]
+    assert found.weight_bytes == 8
+
+
+@pytest.mark.parametrize("location", ["missing.bin", "../outside.bin", "/etc/passwd"])
+def test_external_data_that_is_not_there_is_said(tmp_path: Path, location: str) -> None:
+    found = look(external(tmp_path, location), tmp_path)
+    assert found.external[0].size is None
+    assert "external data is missing" in render.text(render.inspection(found))
+
+
+def test_a_dequantised_kernel_is_no_computed_one(tmp_path: Path) -> None:
+    model = parsed(
+        """g (float[1,1,4,4] x, float[1,1,1,1] k) => (float[1,1,4,4] y)
+        <int8[1,1,1,1] q = {3}, float s = {0.5}> {
+            w = DequantizeLinear (q, s)
+            h = Conv (x, w)
+            y = Conv (h, k)
+        }"""
+    )
+    assert look(model, tmp_path).computed_weights == 1
+
+
+def test_what_is_in_a_model_reads_well(samples: Path) -> None:
+    found = inspect(samples / "dymn_tiny" / "dymn_tiny.onnx")
+    text = render.text(render.inspection(found))
+    assert "8  aten._convolution  spelled org.pytorch.aten.ATen" in text
+    assert "Try: surgeon apply dymn" in text
+    json.loads(json.dumps(found.to_dict()))
+
+
+def test_a_sound_model_is_said_to_be_sound(tmp_path: Path) -> None:
+    found = look(parsed("g (float[2] x) => (float[2] y) { y = Relu (x) }"), tmp_path)
+    assert "Only standard operators" in render.text(render.inspection(found))
+
+
+def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="no such file"):
+        inspect(tmp_path / "nothing.onnx")
+
+
+def test_nodes_are_found_by_name_and_by_output() -> None:
+    text = "g (float[2] x) => (float[2] y) { [first] h = Relu (x)  y = Neg (h) }"
+    model = Model(parsed(text))
+    assert "node 'first' (ai.onnx.Relu)" in labels(model, "first")
+    assert "node 'first' (ai.onnx.Relu)" in labels(model, "h")
+    assert "node 'y' (ai.onnx.Neg)" in labels(model, "y")
+    with pytest.raises(RecipeError, match="Did you mean `first`"):
+        labels(model, "frist")
