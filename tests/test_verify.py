@@ -329,6 +329,25 @@ def test_what_is_right_at_the_frozen_batch_only_is_found_wrong_elsewhere() -> No
     assert "sample by sample" in verdict.detail
 
 
+def test_a_squeeze_that_drops_a_batch_of_one_is_reported_and_no_difference() -> None:
+    before, after = frozen()
+    for model in (before, after):
+        model.graph.node[-1].output[0] = "all"
+        axes = onnx.numpy_helper.from_array(np.array([1, 2]), "plane")
+        model.graph.initializer.append(axes)
+        nodes = [
+            helper.make_node("ReduceMean", ["all"], ["m"], axes=[2], keepdims=1),
+            helper.make_node("Squeeze", ["m"], ["y"]),
+        ]
+        model.graph.node.extend(nodes)
+        del model.graph.output[0].type.tensor_type.shape.dim[2]
+    verdict = verify(before, after)
+    assert verdict.status == "equivalent", verdict.detail
+    (skipped,) = verdict.not_compared
+    assert skipped.what == "batch=1"
+    assert "has shape [2], and samples of the original put together [1, 2]" in skipped.why
+
+
 def test_a_batch_defined_nowhere_else_is_reported() -> None:
     before, _ = frozen()
     verdict = verify(before, before)
@@ -452,12 +471,54 @@ def test_inputs_on_which_there_are_numbers_are_preferred() -> None:
     )
 
 
+def test_inputs_on_which_rounding_matters_are_avoided() -> None:
+    model = parse(
+        """g (float[n,64] x) => (float[n,64] y) <float one = {1.0}, float k = {100000.0}> {
+            over = Sub(x, one)  r = Relu(over)  b = Mul(r, k)  s = Sin(b)  y = Add(s, x) }"""
+    )
+    shaken = parse(
+        """g (float[n,64] x) => (float[n,64] y) <float one = {1.0}, float k = {100000.0}> {
+            m = Neg(one)  over = Add(x, m)  r = Relu(over)
+            t = Mul(r, k)  b = Mul(t, almost)  s = Sin(b)  y = Add(s, x) }"""
+    )
+    almost = onnx.numpy_helper.from_array(np.array(1 + 1.2e-7, F32), "almost")
+    shaken.graph.initializer.append(almost)
+    verdict = verify(model, shaken)
+    assert verdict.status == "equivalent", verdict.detail
+    assert not any(o.weak for c in verdict.comparisons for o in c.outputs)
+
+
+def test_where_rounding_always_matters_nothing_is_claimed() -> None:
+    text = """g (float[n,64] x) => (float[n,64] y) <float k = {100000.0}> {
+        e = Exp(x)  b = Mul(e, k)  y = Sin(b) }"""
+    steep, wrong = parse(text), parse(text.replace("Sin", "Atan"))
+    moved = parse(text.replace("y = Sin(b)", "c = Mul(b, almost)  y = Sin(c)"))
+    almost = onnx.numpy_helper.from_array(np.array(1 + 1.2e-7, F32), "almost")
+    moved.graph.initializer.append(almost)
+    for other in (moved, wrong):
+        verdict = verify(steep, other)
+        assert verdict.status == "runs", verdict.detail
+        assert "output `y` was not compared: rounding of the inputs alone" in verdict.detail
+        assert [n.what for n in verdict.not_compared] == ["output `y`"]
+
+
+def test_doubles_computed_from_floats_are_judged_as_floats() -> None:
+    text = "g (float[n,9] x) => (double[n,9] y) { b = Exp(x)  y = Cast <to = 11> (b) }"
+    other = "g (float[n,9] x) => (double[n,9] y) { a = Cast <to = 11> (x)  y = Exp(a) }"
+    verdict = verify(parse(text), parse(other))
+    assert verdict.status == "equivalent", verdict.detail
+    assert verdict.comparisons[0].outputs[0].tolerance == 1e-4
+    double = text.replace("float", "double")
+    assert verify(parse(double), parse(double)).comparisons[0].outputs[0].tolerance == 1e-9
+
+
 def test_outputs_drawn_at_random_are_not_compared() -> None:
     model = parse(
         "g (float[n] x) => (float[n] y, float[n] z) { y = RandomNormalLike(x)  z = Neg(x) }"
     )
     verdict = verify(model, model)
-    assert verdict.status == "equivalent"
+    assert verdict.status == "runs"
+    assert "`y` was not compared: the original draws it at random" in verdict.detail
     assert [n.what for n in verdict.not_compared] == ["output `y`"]
     assert {o.name for c in verdict.comparisons for o in c.outputs} == {"z"}
 

@@ -125,7 +125,7 @@ def _compare_floats(name: str, want: Any, have: Any, allowed: float) -> OutputCh
     error = np.abs(e - a)
     largest = float(error.max(initial=0.0))
     magnitude, spread = float(np.abs(e).max(initial=0.0)), _spread(e)
-    resolution = float(_finfo(want.dtype).eps)
+    resolution = float(finfo(want.dtype).eps)
     floor = ROUNDINGS * resolution * magnitude
     relative = largest / spread if spread else (0.0 if largest == 0.0 else math.inf)
     if weak is None and largest and floor > 0.1 * spread:
@@ -156,7 +156,8 @@ def _elsewhere(want: Any, have: Any) -> str | None:
     return None
 
 
-def _finfo(dtype: Any) -> Any:
+def finfo(dtype: Any) -> Any:
+    """As numpy's, for bfloat16 and the float8 kinds too."""
     return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
 
 
@@ -172,7 +173,7 @@ def _ulp(expected: Any, error: Any, dtype: Any) -> float:
     """The error in units of the last place of the expected value."""
     if not error.size:
         return 0.0
-    info = _finfo(dtype)
+    info = finfo(dtype)
     _, exponent = np.frexp(np.abs(expected))
     unit = np.maximum(np.ldexp(1.0, exponent - 1 - info.nmant), float(info.smallest_subnormal))
     return float(np.ceil((error / unit).max()))

@@ -13,7 +13,8 @@ import onnx
 from surgeon.reference.arguments import constant_value, decode, is_foreign
 from surgeon.reference.plan import subgraphs
 
-STRATEGIES = ("normal", "uniform", "positive", "ones", "zeros")
+DRAWN = ("normal", "plain", "uniform", "positive")  # by seed
+STRATEGIES = (*DRAWN, "ones", "zeros")
 WORDS = ("", "a", "surgeon", "onnx", "Ärzte", "0", "two words")
 _SAME_VALUES = frozenset(
     {"Cast", "Identity", "Unsqueeze", "Squeeze", "Reshape", "Transpose", "Flatten", "Expand"}
@@ -273,10 +274,25 @@ def _floats(generator: np.random.Generator, shape: tuple[int, ...], strategy: st
         return np.asarray(generator.random(shape) + 0.5)
     array = np.asarray(generator.normal(size=shape))
     flat = array.reshape(-1)
-    few = flat.size // 64  # large and small magnitudes, and zeros, among the normal ones
+    few = (
+        0 if strategy == "plain" else flat.size // 64
+    )  # large and small magnitudes, and zeros, among the normal ones
     if few:
         places = generator.choice(flat.size, 3 * few, replace=False)
         flat[places[:few]] *= 8.0
         flat[places[few : 2 * few]] *= 1e-3
         flat[places[2 * few :]] = 0.0
     return flat.reshape(shape)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A way of drawing inputs."""
+
+    inputs: Sequence[Input]
+    allowed: Mapping[str, Bound]
+    strategy: str
+
+    def feeds(self, sizes: Mapping[str, int], seed: int) -> dict[str, Any]:
+        """One set of inputs."""
+        return draw(self.inputs, sizes, seed, strategy=self.strategy, allowed=self.allowed)

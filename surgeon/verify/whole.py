@@ -13,6 +13,7 @@ from surgeon.errors import ForeignError, SurgeonError
 from surgeon.reference import NoWitness
 from surgeon.runtime import IsolatedSession, NotRunnable, Session
 from surgeon.verify.check import Check
+from surgeon.verify.compare import TOLERANCES
 from surgeon.verify.inputs import bounds, required_inputs
 from surgeon.verify.interface import interface_fault
 from surgeon.verify.originals import OpenSession, open_original, open_result, recorded_files
@@ -80,7 +81,7 @@ def verify(
         check = Check(
             result=side,
             names=[value.name for value in after.graph.output],
-            tolerance=allow_approximate,
+            tolerance=max(allow_approximate or 0.0, _coarsest(before)),
             seeds=tuple(seeds),
             progress=progress or (lambda _: None),
         )
@@ -115,6 +116,25 @@ def _sessions(*, isolated: bool) -> Iterator[OpenSession]:
         return
     with Worker() as worker:
         yield partial(IsolatedSession, worker=worker, timeout=TIMEOUT)
+
+
+def _coarsest(model: onnx.ModelProto) -> float:
+    """The tolerance of the coarsest floats that go in: no output can be finer than they are.
+
+    Of the weights and casts only float32 counts: it is what most doubles are computed from.
+    """
+    kinds = {value.type.tensor_type.elem_type for value in model.graph.input}
+    inner = {tensor.data_type for tensor in model.graph.initializer}
+    inner |= {
+        attribute.i
+        for node in model.graph.node
+        if node.op_type == "Cast"
+        for attribute in node.attribute
+        if attribute.name == "to"
+    }
+    kinds |= inner & {int(onnx.TensorProto.FLOAT)}
+    names = [onnx.helper.tensor_dtype_to_np_dtype(kind).name for kind in kinds if kind]
+    return max((TOLERANCES[name][0] for name in names if name in TOLERANCES), default=0.0)
 
 
 def _draws(model: onnx.ModelProto) -> bool:

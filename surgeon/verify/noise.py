@@ -1,0 +1,54 @@
+"""How much the original itself moves when its inputs move by rounding.
+
+A network whose values grow by powers of ten turns rounding into differences: such inputs tell
+nothing of a rewrite. They are avoided where others are to be had, and known where not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from surgeon.verify.compare import TOLERANCES, compare_arrays, finfo
+
+CALM = 0.2  # of an output's tolerance: more movement than this, and other inputs are tried
+FORGIVEN = 10.0  # times the original's own movement
+
+
+def perturbed(feeds: Mapping[str, Any], seed: int, *, steps: float = 1.0) -> dict[str, Any]:
+    """The inputs with every float moved by about so many roundings of the largest.
+
+    Args:
+        feeds: Inputs by name; what is no float stays.
+        seed: What the movements are drawn from.
+        steps: In units of the dtype's machine epsilon.
+    """
+    moved = {}
+    for place, (name, array) in enumerate(feeds.items()):
+        moved[name] = array
+        if isinstance(array, np.ndarray) and array.dtype.name in TOLERANCES and array.size:
+            if array.dtype.kind == "c":
+                continue
+            wide = array.astype(np.float64)
+            largest = float(np.abs(wide).max()) or 1.0
+            generator = np.random.default_rng([seed, place])
+            step = steps * float(finfo(array.dtype).eps) * largest
+            moved[name] = (wide + step * generator.normal(size=wide.shape)).astype(array.dtype)
+    return moved
+
+
+def movement(name: str, before: Any, after: Any, *, tolerance: float | None = None) -> float:
+    """How far an output moved, in units of its tolerance: what has to be equal counts places."""
+    check = compare_arrays(name, before, after, tolerance=tolerance)
+    if check.tolerance:
+        return check.max_relative / check.tolerance
+    if check.agrees:
+        return 0.0
+    return float("inf") if np.shape(before) != np.shape(after) else share(before, after)
+
+
+def share(before: Any, after: Any) -> float:
+    """The share of values that differ."""
+    return float(np.mean(np.asarray(before) != np.asarray(after)))
