@@ -92,10 +92,10 @@ def outcomes(found: Outcomes, *, verbose: bool = False) -> RenderableType:
     parts: list[RenderableType] = []
     for each in found if verbose else found.failed:
         text = Text.assemble(("holds", "green") if each.ok else ("fails", "bold red"))
-        text.append(f"  {words.clean(each.location)}: {words.name(each.recipe)}: ")
-        text.append(words.clean(each.case))
+        text.append(f"  {words.name(each.recipe)}: {words.clean(each.case)}")
         if verbose:
             text.append(f"  {words.seconds(each.seconds)}", style="dim")
+        text.append(f"\n       {words.clean(each.location)}", style="dim")
         for problem in each.problems:
             for line in problem.splitlines():
                 text.append(f"\n       {words.clean(line)}")
