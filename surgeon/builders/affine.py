@@ -24,6 +24,8 @@ def affine_chain(draft: Draft, match: Match) -> gs.Tensor:
     if len(steps) < 2:
         raise Refused("it is one step")
     dtype = steps[0][1].dtype
+    if any(constant.dtype != dtype for _, constant, _ in steps):
+        raise Refused("its constants have different dtypes")
     factor: Array = np.ones((), np.float64)
     offset: Array = np.zeros((), np.float64)
     scaled = moved = False
