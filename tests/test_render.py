@@ -251,6 +251,13 @@ def test_an_explanation_groups_equal_reasons() -> None:
     assert "1 of 2 nodes matched; `x.rank == 4` is not provable" in text
 
 
+def test_reasons_that_differ_in_names_alone_are_one() -> None:
+    found = report(misses=tuple(missed(reason=f"node '/{n}' (ai.onnx.Add) it is") for n in "ab"))
+    text = render.text(render.explanation(found))
+    assert "2 x  adaptive-pool/uneven" in text
+    assert "node '...' (ai.onnx.Add) it is" in text
+
+
 def test_an_explanation_of_one_node_tells_what_fired_there_too() -> None:
     label = "node '/pool' (aten.adaptive_avg_pool2d)"
     text = render.text(render.explanation(report(), labels={label}))

@@ -81,11 +81,11 @@ class Desk:
 
     def progress(self, line: str) -> None:
         """What is being done: to the log, and to a terminal as long as it lasts."""
-        from surgeon.render import clean
-
         self.note(line)
         if self._spinner is not None:
-            self._spinner.update(clean(line).replace("[", r"\["))
+            from surgeon.render.words import plain
+
+            self._spinner.update(plain(line))
 
     @contextlib.contextmanager
     def working(self, line: str) -> Iterator[Callable[[str], None]]:

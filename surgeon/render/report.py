@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 MOST_OPERATORS = 24  # rows of the table before and after, unless everything is asked for
 MOST_MISSES = 6
 INDENT = (0, 0, 0, 2)
+_QUOTED = re.compile(r"'[^']*'")  # names, as reasons quote them
 
 
 def report(found: Report, *, verbose: bool = False) -> RenderableType:
@@ -272,16 +274,22 @@ def _about(
 
 
 def _reasons(found: Sequence[Missed]) -> Table:
-    """Each rule's reasons with how often, those that came furthest first, one node as example."""
+    """Each rule's reasons with how often, those that came furthest first, nodes as examples.
+
+    Reasons that differ only in the names they quote are one.
+    """
     groups: dict[tuple[str, str, str, str], list[Missed]] = {}
     for each in found:
-        key = (f"{each.recipe}/{each.rule}", each.location, progress(each), each.reason)
+        form = _QUOTED.sub("'...'", each.reason)
+        key = (f"{each.recipe}/{each.rule}", each.location, progress(each), form)
         groups.setdefault(key, []).append(each)
     table = Table.grid(padding=(0, 2))
     table.add_column(justify="right")
     table.add_column(overflow="fold")
     ranked = sorted(groups.items(), key=lambda g: (_distance(g[1]), -len(g[1]), g[0]))
-    for (rule, location, said, reason), group in ranked:
+    for (rule, location, said, form), group in ranked:
+        reasons = {each.reason for each in group}
+        reason = reasons.pop() if len(reasons) == 1 else form
         text = Text(words.name(rule), style="cyan")
         text.append(f"  {words.clean(location)}", style="dim")
         text.append(f"\n{said}{words.clean(reason)}", style="default")
