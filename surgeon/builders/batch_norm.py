@@ -76,6 +76,7 @@ def batch_norm_into_stacked(draft: Draft, match: Match) -> gs.Tensor:
     count, rest = divmod(weight.shape[0], channels)
     if rest:
         raise Refused(f"{weight.shape[0]} stacked kernels do not split among {channels} channels")
+    _check_parts(draft, match, channels, count)
     per = np.repeat(factor, count)
     wide = weight.astype(np.float64) * per.reshape(-1, *[1] * (weight.ndim - 1))
     has_bias = len(conv.inputs) > 2 and not conv.inputs[2].is_empty()
@@ -112,6 +113,31 @@ def batch_norm_into_stacked(draft: Draft, match: Match) -> gs.Tensor:
     return out
 
 
+def _check_parts(draft: Draft, match: Match, channels: int, count: int) -> None:
+    """That the sum is over the kernels of one channel: a row [..., 1, K] times [N, C, K, area].
+
+    Raises:
+        Refused: The kernels stand in another order, or a view mixes channels.
+    """
+    facts = draft.facts
+    conv, parts, row = (
+        facts.of(t).shape for name in "cpa" if (t := match.values[name]) is not None
+    )
+    out = facts.of(match.root.inputs[0]).shape
+    if conv is None or parts is None or row is None or out is None:
+        raise Refused("a shape between the convolution and the root is not known")
+    by_channel = (
+        len(parts) == 4
+        and dims.equal(parts[0], conv[0]) is True
+        and tuple(parts[1:3]) == (channels, count)
+        and len(row) >= 2
+        and tuple(row[-2:]) == (1, count)
+    )
+    kept = dims.equal(out[0], conv[0]) is True and out[1] == channels
+    if not by_channel or not kept:
+        raise Refused(f"the sum is not over {count} kernels of each of {channels} channels")
+
+
 def _between(conv: gs.Node, root: gs.Node, members: list[gs.Node]) -> list[gs.Node]:
     """The matched nodes that carry the convolution's output to the root, in order."""
     order: list[gs.Node] = []
@@ -140,7 +166,8 @@ def batch_norm_into_matmul(draft: Draft, match: Match) -> gs.Tensor:
     out = facts.of(back).shape
     if shape is None or len(shape) != 3 or area is None or out is None:
         raise Refused("the shape of the product is not known")
-    if shape[1] != factor.size or dims.equal(out[1], factor.size) is not True:
+    kept = dims.equal(out[0], area[0]) is True and dims.equal(out[1], factor.size) is True
+    if shape[1] != factor.size or not kept:
         raise Refused("its channels are not the rows of the weights")
     mix = mixture(weights, facts)
     row, lead, column = (a.reshape(-1, *a.shape[-1:]) for a in mix.elements)
@@ -148,7 +175,10 @@ def batch_norm_into_matmul(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("the rows of the weights are not its channels")
     bank = mix.bank.astype(np.float64)
     by_entry = np.zeros((bank.shape[0], bank.shape[2]))
-    by_entry[lead.reshape(-1), column.reshape(-1)] = np.repeat(factor, row.shape[1])
+    entries, wanted = (lead.reshape(-1), column.reshape(-1)), np.repeat(factor, row.shape[1])
+    by_entry[entries] = wanted
+    if (by_entry[entries] != wanted).any():
+        raise Refused("several of its channels share entries of the bank")
     scaled = (bank * by_entry[:, None, :]).astype(mix.bank.dtype)
     old = facts.array(mix.product.inputs[1])
     assert old is not None

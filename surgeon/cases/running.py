@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from surgeon.surgery import apply
 from surgeon.verify.compare import is_plain
 
 SEED = 7  # of the renaming
+PRINTED = 16  # elements of a constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,5 +208,14 @@ def _list(fired: Counter[str]) -> str:
 
 
 def _text(model: onnx.ModelProto) -> str:
-    """The graph of a model in ONNX's text syntax."""
-    return onnx.printer.to_text(model.graph)
+    """The graph of a model in ONNX's text syntax, with large constants as inputs."""
+    graph = onnx.GraphProto()
+    graph.CopyFrom(model.graph)
+    for tensor in list(graph.initializer):
+        dims = list(tensor.dims)
+        if math.prod(dims) > PRINTED:
+            kind = onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, dims)
+            graph.input.append(kind)
+            graph.initializer.remove(tensor)
+    text: str = onnx.printer.to_text(graph)
+    return text

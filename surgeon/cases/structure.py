@@ -28,7 +28,7 @@ def difference(actual: onnx.ModelProto, expected: onnx.ModelProto) -> str | None
         expected: What is to come out; an input that `actual` has not stands for any constant of
             that type and shape.
     """
-    left, right = View(actual.graph, _opset(actual)), View(expected.graph, _opset(expected))
+    left, right = _view(actual), _view(expected)
     names = [value.name for value in actual.graph.input]
     wanted = [value.name for value in expected.graph.input]
     if names != [name for name in wanted if name in names]:
@@ -46,15 +46,28 @@ def difference(actual: onnx.ModelProto, expected: onnx.ModelProto) -> str | None
     return None
 
 
-def _opset(model: onnx.ModelProto) -> int:
-    return next((e.version for e in model.opset_import if e.domain in STANDARD), 1)
+def _view(model: onnx.ModelProto) -> View:
+    opset = next((e.version for e in model.opset_import if e.domain in STANDARD), 1)
+    graph = onnx.shape_inference.infer_shapes(model).graph
+    values = (*graph.input, *graph.output, *graph.value_info)
+    kinds = [(value.name, value.type.tensor_type) for value in values]
+    ranks = {name: len(kind.shape.dim) for name, kind in kinds if kind.HasField("shape")}
+    ranks.update((tensor.name, len(tensor.dims)) for tensor in graph.initializer)
+    return View(model.graph, opset, ranks=ranks)
 
 
 class View:
     """A graph by value names: who makes what; attributes that became inputs are operands."""
 
-    def __init__(self, graph: onnx.GraphProto, opset: int, outer: View | None = None) -> None:
+    def __init__(
+        self,
+        graph: onnx.GraphProto,
+        opset: int,
+        outer: View | None = None,
+        ranks: Mapping[str, int] | None = None,
+    ) -> None:
         self.graph, self.opset, self.outer = graph, opset, outer
+        self.ranks: Mapping[str, int] = ranks or {}
         self.inputs = {value.name: place for place, value in enumerate(graph.input)}
         self.free: dict[str, onnx.ValueInfoProto] = {}
         self.constants = {t.name: onnx.numpy_helper.to_array(t) for t in graph.initializer}
@@ -90,13 +103,13 @@ class View:
         """Those that say something: not the defaults, not what is an operand."""
         moved = {m.attribute for m in MOVED.get(node.op_type, ()) if self.opset < m.since}
         known = schema(node.op_type, self.opset) if node.domain in STANDARD else None
-        found: dict[str, Any] = {}
+        found: dict[str, Any] = self._axis(node, known)
         for attribute in node.attribute:
             key, value = attribute.name, onnx.helper.get_attribute_value(attribute)
             default = known.attributes.get(key) if known else None
             if key in moved and known is not None:
                 continue
-            if key == "kernel_shape" and node.op_type in _KERNEL_FROM_WEIGHT:
+            if key == "axis" or (key == "kernel_shape" and node.op_type in _KERNEL_FROM_WEIGHT):
                 continue
             value = value.decode() if isinstance(value, bytes) else value
             if default is not None and default.default_value.name:
@@ -108,6 +121,17 @@ class View:
                 continue
             found[key] = value
         return found
+
+    def _axis(self, node: onnx.NodeProto, known: onnx.defs.OpSchema | None) -> dict[str, Any]:
+        """The axis, its default put in, counted from the front where the rank is known."""
+        given = [a.i for a in node.attribute if a.name == "axis"]
+        if not given and known is not None and "axis" in known.attributes:
+            default = known.attributes["axis"].default_value
+            given = [default.i] if default.name else []
+        if not given:
+            return {}
+        rank = self.ranks.get(node.input[0])
+        return {"axis": given[0] % rank if rank else given[0]}
 
 
 class Pairing:
