@@ -506,6 +506,7 @@ def test_a_reader_that_leaves_is_no_error() -> None:
         assert process.stderr is not None
         process.stdout.close()
         assert process.stderr.read() == b""
+    assert process.returncode == 0
 
 
 # ------------------------------------------------------------------------- other commands
@@ -651,3 +652,42 @@ def test_a_rule_in_python_is_a_recipe_too(net: Path, tmp_path: Path) -> None:
     assert sum(result.report.after.values()) == 2
     with pytest.raises(SurgeonError):
         surgeon.apply(net, "no-such-recipe")
+
+
+# ------------------------------------------------------------------------------ the README
+
+README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_shows_what_the_demo_prints(samples: Path, tmp_path: Path) -> None:
+    result = run(
+        "apply", "dymn", samples / "dymn_tiny" / "dymn_tiny.onnx", tmp_path / "o", "--no-verify"
+    )
+    said = result.output.splitlines()[1]
+    assert said.startswith("dymn: ")
+    assert said in README
+
+
+def test_the_readme_names_every_exit_code() -> None:
+    for code, what in EXIT_CODES:
+        assert f"| {code} | {what} |" in README
+
+
+def test_the_readmes_recipe_is_one(tmp_path: Path) -> None:
+    block = README.partition("```yaml\n")[2].partition("```")[0]
+    (rule,) = surgeon.Recipe.parse(block).rules
+    assert rule.id == "adaptive-avg-pool2d-to-one"
+
+
+def test_the_readmes_rule_works() -> None:
+    block = README.partition("```python\n@surgeon.rule")[2].partition("\nresult")[0]
+    names: dict[str, Any] = {"surgeon": surgeon}
+    exec(f"@surgeon.rule{block}", names)
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17, "my.domain" : 1]>'
+        "g (float[n] x) => (float[n] y) { h = my.domain.Foo (x)  y = Neg (h) }"
+    )
+    result = surgeon.apply(model, names["foo_as_relu"])
+    assert dict(result.report.after) == {"Relu": 1, "Neg": 1}
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "runs"

@@ -55,7 +55,8 @@ class Desk:
             self.log.write(text(content))
         if not self.quiet:
             self._stop()
-            _print(content)
+            with _reader_may_leave():
+                _print(content)
 
     def warn(self, content: RenderableType) -> None:
         """Print to stderr, quiet or not."""
@@ -70,7 +71,8 @@ class Desk:
     def data(self, text: str) -> None:
         """Print what a script reads: as it is, and quiet or not."""
         self._stop()
-        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+        with _reader_may_leave():
+            sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
 
     def note(self, line: str) -> None:
         """A line for the log alone, with the time since the start."""
@@ -122,12 +124,8 @@ def desk(
             if log_file is not None:
                 place.log = stack.enter_context(_open_log(log_file))
             yield place
-            sys.stdout.flush()
     except typer.Exit:
         raise
-    except BrokenPipeError:
-        _leave_pipe()
-        raise typer.Exit(1) from None
     except BaseException as error:
         raise typer.Exit(_explain(error, place, log_file)) from None
 
@@ -240,8 +238,12 @@ def _console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, markup=False, emoji=False)
 
 
-def _leave_pipe() -> None:
-    """The reader is gone: let the interpreter's last flush go nowhere."""
-    with contextlib.suppress(OSError, ValueError):
+@contextlib.contextmanager
+def _reader_may_leave() -> Iterator[None]:
+    """A reader that has seen enough (`| head`) changes neither the work nor its exit code."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

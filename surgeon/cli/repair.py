@@ -110,9 +110,10 @@ def apply(
             keep_overridable=keep_overridable,
             every_miss=verbose,
         )
+        _write_report(result.report, report)
         if not dry_run:
             result.model.save(target)
-        _write_report(place, result.report, report, as_json=as_json)
+        _show(place, result.report, as_json=as_json)
         _say_end(place, result, target, dry_run=dry_run, as_json=as_json)
 
 
@@ -158,28 +159,25 @@ def _run(
         from surgeon import surgery
 
         try:
-            result = surgery.apply(source, *recipes, progress=progress, **arguments)
+            return surgery.apply(source, *recipes, progress=progress, **arguments)
         except VerifyError as error:
             found: Report | None = getattr(error, "report", None)
             if found is not None:
-                _write_report(place, found, report_to, as_json=as_json)
-                if not as_json:
-                    _show(place, found)
+                _write_report(found, report_to)
+                _show(place, found, as_json=as_json)
             raise
-    if not as_json:
-        _show(place, result.report)
-    return result
 
 
-def _show(place: Desk, report: Report) -> None:
+def _show(place: Desk, report: Report, *, as_json: bool) -> None:
+    if as_json:
+        place.data(report.to_json())
+        return
     from surgeon import render
 
     place.show(render.report(report, verbose=place.verbose))
 
 
-def _write_report(place: Desk, report: Report, target: Path | None, *, as_json: bool) -> None:
-    if as_json:
-        place.data(report.to_json())
+def _write_report(report: Report, target: Path | None) -> None:
     if target is None:
         return
     from surgeon import render
