@@ -216,6 +216,8 @@ def equal(first: Dim, second: Dim) -> bool | None:
 
     False means that they differ for *every* value.
     """
+    if first == second:
+        return True
     difference = first - second
     if isinstance(difference, int):
         return difference == 0
@@ -230,6 +232,8 @@ def equal(first: Dim, second: Dim) -> bool | None:
 
 def at_most(first: Dim, second: Dim) -> bool | None:
     """Whether `first <= second` for every value (True), for none (False); None: not provable."""
+    if first == second:
+        return True
     difference = second - first
     if isinstance(difference, int):
         return difference >= 0

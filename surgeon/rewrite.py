@@ -95,6 +95,7 @@ class Surgery:
         list.__setitem__(producer.outputs, index, old)
         list.append(old.inputs, producer)
         producer.origin.output[index] = old.name
+        producer.seen = None  # its new output has no fact yet
         list.clear(new.inputs)
         self.replace_value(new, old)
         self.names.discard(new.name)

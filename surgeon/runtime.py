@@ -35,7 +35,7 @@ class OnnxruntimeError(SurgeonError):
         self.text = text
 
 
-class NotRunnable(OnnxruntimeError):  # noqa: N818 - the outcome, in the words of the report
+class NotRunnable(OnnxruntimeError):
     """The model does not load. `operators` are those onnxruntime does not have, as `domain.Op`."""
 
     def __init__(self, *, where: str, text: str, operators: Sequence[str]) -> None:
@@ -49,7 +49,7 @@ class NotRunnable(OnnxruntimeError):  # noqa: N818 - the outcome, in the words o
         self.operators = tuple(operators)
 
 
-class RunFailed(OnnxruntimeError):  # noqa: N818 - as above
+class RunFailed(OnnxruntimeError):
     """The model loads, and this run of it fails."""
 
     def __init__(self, *, where: str, text: str) -> None:

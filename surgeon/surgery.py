@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -103,8 +105,11 @@ def apply(
     plans = [as_recipe(recipe) for recipe in recipes]
     axioms = parse_assumptions(original, shape or {}, assume)
     clock.lap("load")
-    work = Operation(original, plans, axioms, frozenset(allow), keep_overridable, verify, progress)
-    work.run(clock)
+    with _collector_paused():
+        work = Operation(
+            original, plans, axioms, frozenset(allow), keep_overridable, verify, progress
+        )
+        work.run(clock)
     report = work.report(clock, every_miss=every_miss)
     if not work.changed or not verify:
         return Result(work.model, report)
@@ -349,3 +354,15 @@ def _verdict(
         custom=custom,
         progress=progress,
     )
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """The cyclic collector finds nothing here and costs a third of the time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()

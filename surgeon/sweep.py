@@ -6,10 +6,8 @@ with its input's shape known, and the facts behind it come from the operators th
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
 import onnx
 import onnx_graphsurgeon as gs
@@ -79,17 +77,16 @@ class Sweep:
         """
         total = 0
         last: Counter[str] = Counter()
-        with _collector_paused():
-            for count in range(MAX_SWEEPS):
-                before = len(self.notes.changes)
-                self.notes.misses.clear()
-                if self.progress:
-                    self.progress(f"sweep {count + 1}")
-                quiet = self._whole()
-                last = Counter(change.rule for change in self.notes.changes[before:])
-                total += last.total()
-                if quiet and not last:
-                    return total
+        for count in range(MAX_SWEEPS):
+            before = len(self.notes.changes)
+            self.notes.misses.clear()
+            if self.progress:
+                self.progress(f"sweep {count + 1}")
+            quiet = self._whole()
+            last = Counter(change.rule for change in self.notes.changes[before:])
+            total += last.total()
+            if quiet and not last:
+                return total
         name = last.most_common(1)[0][0] if last else "folding"
         raise SettleError(
             f"rule `{name}` still fires after {MAX_SWEEPS} sweeps",
@@ -201,15 +198,3 @@ def meet(facts: Sequence[Fact]) -> Fact:
     dtype = first.dtype if all(f.dtype == first.dtype for f in facts) else 0
     shape = first.shape if all(f.shape == first.shape for f in facts) else None
     return Fact(dtype, shape)
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """The cyclic collector finds nothing here and costs a third of the time."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()

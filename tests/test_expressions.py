@@ -239,6 +239,7 @@ def test_pooling_matrix_averages_the_bins_of_adaptive_pooling(size: int, bins: i
 def test_functions_of_the_scope() -> None:
     assert value_of("twice(3) + 1", twice=lambda x: 2 * x) == 7
     assert value_of("twice(x.value)", twice=lambda x: 2 * x) == Unknown("x: its value is not known")
+    assert value_of("[twice(d) for d in k.value]", twice=lambda x: 2 * x) == [2, 4, 6]
     assert value_of("bad(1)", bad=lambda x: x.nothing) == Unknown(
         "`bad`: 'int' object has no attribute 'nothing'"
     )

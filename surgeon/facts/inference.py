@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,8 @@ class Facts:
             {v.name: v.type for v in origin.input} if isinstance(origin, onnx.GraphProto) else {}
         )
         for tensor in graph.inputs:
-            tensor.fact = self._declared(tensor.name, declared.get(tensor.name))
+            if getattr(tensor, "fact", None) is None:
+                tensor.fact = self._declared(tensor.name, declared.get(tensor.name))
 
     def of(self, tensor: gs.Tensor) -> Fact:
         """What is known of a tensor."""
@@ -80,14 +82,18 @@ class Facts:
         return None
 
     def infer(self, node: gs.Node) -> None:
-        """Fill the facts of a node's outputs from its inputs'."""
-        self.inferred += 1
+        """Fill the facts of a node's outputs from its inputs'; nothing to do if those are the same."""
         domain = node.domain or ""
         if domain not in opsets.STANDARD:
             if domain == opsets.LEGACY:
                 self._ask_onnx(node)
             return
         inputs = [None if t.is_empty() else self.of(t) for t in node.inputs]
+        seen = getattr(node, "seen", None)
+        if seen is not None and len(seen) == len(inputs) and all(map(is_, seen, inputs)):
+            return
+        node.seen = inputs
+        self.inferred += 1
         known = self._values(node, inputs)
         if known is not None:
             for tensor, fact in zip(node.outputs, known, strict=False):
@@ -114,10 +120,6 @@ class Facts:
                 self._unit_axis(node, inputs, shape),
                 self._not_negative(node, inputs),
             )
-
-    def claim(self, tensor: gs.Tensor, fact: Fact) -> None:
-        """Record what the caller has proven of a tensor."""
-        tensor.fact = fact
 
     def _declared(self, name: str, type_: onnx.TypeProto | None) -> Fact:
         if type_ is None or not type_.HasField("tensor_type"):

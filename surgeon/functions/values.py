@@ -37,7 +37,7 @@ class Captured(Protocol):
         """One of its properties: a plain value, a dim, a tuple of dims, an array, or `Unknown`."""
 
 
-class Undecided(Exception):  # noqa: N818 - it is no error: a wrapper makes it `Unknown`
+class Undecided(Exception):
     """Leaves a function that cannot answer."""
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from surgeon.errors import SurgeonError
 
 
-class Unsuited(Exception):  # noqa: N818 - a reason on its way up, never seen by users
+class Unsuited(Exception):
     """Operands outside an operator's definition, in words; the executor adds the node."""
 
 
-class Undefined(SurgeonError):  # noqa: N818 - the outcome, in the words of the report
+class Undefined(SurgeonError):
     """A node is given operands outside its operator's definition: the model has no result here."""
 
     exit_code = 3
@@ -23,7 +23,7 @@ class Undefined(SurgeonError):  # noqa: N818 - the outcome, in the words of the 
         self.reason, self.operator = reason, operator
 
 
-class NoWitness(SurgeonError):  # noqa: N818 - the outcome, in the words of the report
+class NoWitness(SurgeonError):
     """Nothing here can execute an operator, or these arguments of it."""
 
     exit_code = 3

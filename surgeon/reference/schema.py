@@ -38,7 +38,7 @@ _PARAMETER = re.compile(
 )
 
 
-class Mismatch(Exception):  # noqa: N818 - one candidate of several does not fit; not an error yet
+class Mismatch(Exception):
     """The arguments do not fit this schema; the text says why."""
 
 
