@@ -212,7 +212,8 @@ def _bound(index: Dim, size: Dim) -> int:
     if isinstance(index, int):
         return index
     past = index - size
-    if isinstance(past, int) and past < 0:
+    # Below zero an index counts from the end: `size - 3` of two elements is -1, the last but one.
+    if isinstance(past, int) and past < 0 and (past >= -2 or dims.not_negative(index)):
         return past
     if dims.not_negative(past):
         return int(np.iinfo(np.int64).max)
