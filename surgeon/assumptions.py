@@ -30,14 +30,20 @@ class Axioms:
     Attributes:
         shapes: By input name: numbers, or names of dimensions that stay dynamic.
         symbols: What stands for a named dimension.
-        sizes: By dimension name: sizes that meet the assumptions, for the check.
+        sizes: By dimension name: sizes that meet the assumptions, for the check, or the name of a
+            dimension of the same size.
         texts: What the user wrote, for the report.
     """
 
     shapes: Mapping[str, tuple[int | str, ...]]
     symbols: Mapping[str, Dim]
-    sizes: Mapping[str, tuple[int, ...]]
+    sizes: Mapping[str, tuple[int, ...] | str]
     texts: tuple[str, ...]
+
+    @property
+    def fixed(self) -> dict[str, int]:
+        """The named dimensions that were given a number."""
+        return {name: value for name, value in self.symbols.items() if isinstance(value, int)}
 
 
 def parse_assumptions(
@@ -90,9 +96,9 @@ def parse_assumptions(
 
 def _assumed(
     known: set[str], assume: Sequence[str]
-) -> tuple[dict[str, Dim], dict[str, tuple[int, ...]]]:
+) -> tuple[dict[str, Dim], dict[str, tuple[int, ...] | str]]:
     symbols: dict[str, Dim] = {}
-    sizes: dict[str, tuple[int, ...]] = {}
+    sizes: dict[str, tuple[int, ...] | str] = {}
     for text in assume:
         form, match = next(
             ((kind, m) for pattern, kind in _FORMS if (m := pattern.match(text.strip()))),
@@ -121,8 +127,10 @@ def _assumed(
             sizes[name] = (int(other),)
         elif form == "same":
             symbols[name] = dims.symbol(other)
+            sizes[name] = other
         else:
             least = int(other) + (form == "more")
             symbols[name] = dims.symbol(f"{name}-{least}") + least
             sizes[name] = (max(least, 1), least + 1, least + 7)
-    return symbols, sizes
+    whole = {name: dims.substitute(value, symbols) for name, value in symbols.items()}
+    return whole, sizes

@@ -357,12 +357,13 @@ class _Writer:
             out.output.extend(exported.output)
             return out
         keep = {tensor.name for tensor in graph.inputs} | self.model.overridable
-        out.input.extend(value for value in origin.input if value.name in keep)
+        declared = getattr(graph, "declared", {})
+        out.input.extend(declared.get(v.name, v) for v in origin.input if v.name in keep)
         if graph is self.model.graph:
             for tensor in origin.initializer:
                 if tensor.name in self.model.overridable and tensor.name not in names:
                     out.initializer.append(tensor)
-        out.output.extend(origin.output)
+        out.output.extend(declared.get(v.name, v) for v in origin.output)
         claims = getattr(graph, "corrected", {})
         for value in origin.value_info:
             if value.name in names:

@@ -19,6 +19,7 @@ import onnx_graphsurgeon as gs
 from surgeon import dialect
 from surgeon.assumptions import Axioms, parse_assumptions
 from surgeon.authoring import recipe_of
+from surgeon.claims import correct_claims, declare
 from surgeon.errors import RecipeError, SurgeonError, VerifyError
 from surgeon.facts import Facts
 from surgeon.fold import DEFAULT_LIMIT
@@ -168,11 +169,14 @@ class Operation:
                 elif isinstance(step, FoldStep):
                     self._sweep((), step.max_bytes or DEFAULT_LIMIT, allow, always=True)
                 elif isinstance(step, SimplifyStep):
-                    self._replace_proto(partial(simplify, tool=step.tool), f"simplify: {step.tool}")
+                    self._replace_proto(
+                        partial(simplify, tool=step.tool, folder=self.original.folder),
+                        f"simplify: {step.tool}",
+                    )
                 elif isinstance(step, RaiseOpsetStep):
                     self._replace_proto(partial(raise_opset, opset=step.opset), "raise-opset")
             clock.lap("sweep")
-        self._stamp()
+        self._finish()
 
     def report(self, clock: _Clock, *, every_miss: bool) -> Report:
         """What was done so far, frozen."""
@@ -237,7 +241,17 @@ class Operation:
         self.model.changed = True
         self._begin()
 
-    def _stamp(self) -> None:
+    def _finish(self) -> None:
+        """What the file says of itself, brought in line with what is proven and was done."""
+        if declare(self.model, self.facts, self.axioms.shapes, self.axioms.fixed):
+            self.model.changed = True
+        if not self.model.changed:
+            return
+        corrected = correct_claims(self.model, self.facts)
+        if corrected:
+            named = ", ".join(f"`{name}`" for name in corrected[:3])
+            more = f" and {len(corrected) - 3} more" if len(corrected) > 3 else ""
+            self.notes.remarks.append(f"shapes that the file states were false: {named}{more}")
         fired = Counter(f"{change.recipe}/{change.rule}" for change in self.notes.changes)
         self.model.stamps["surgeon.recipes"] = ", ".join(
             f"{recipe.name}@{recipe.digest[:12]}" for recipe in self.recipes

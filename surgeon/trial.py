@@ -1,8 +1,8 @@
 """The check of one rewrite, before it is spliced: the matched piece against its replacement.
 
 Both are cut out as tiny models with the same inputs, and compared on seeded inputs that agree with
-the facts: a value that is known symbolically is given its value, attentions that are proven to sum to
-1 do. The original piece may hold ATen nodes: the witness runs it then. This checks, it proves nothing.
+the facts: a value that is known symbolically is given its value, attentions that are proven to sum
+to 1 do. The original piece may hold ATen nodes: the witness runs it then. This proves nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import onnx
@@ -105,7 +104,9 @@ class Trial:
             bad = next((c for c in checks if not c.agrees), None)
             if bad is not None:
                 at = ", ".join(f"{k}={v}" for k, v in point.items()) or "its fixed sizes"
-                what = bad.fault or f"error {bad.max_absolute:.3g}, {bad.max_relative:.3g} of spread"
+                what = (
+                    bad.fault or f"error {bad.max_absolute:.3g}, {bad.max_relative:.3g} of spread"
+                )
                 return f"the replacement differs from what it replaces: {what} at {at}"
             ran += 1
             if ran == WANTED or not piece.symbols:
@@ -246,7 +247,9 @@ class _Piece:
             read.update(names)
             graph.node.append(proto)
         for index, tensor in enumerate(outputs):
-            graph.node.append(onnx.helper.make_node("Identity", [tensor.name], [f"surgeon.output.{index}"]))
+            graph.node.append(
+                onnx.helper.make_node("Identity", [tensor.name], [f"surgeon.output.{index}"])
+            )
             graph.output.append(onnx.ValueInfoProto(name=f"surgeon.output.{index}"))
             read.add(tensor.name)
         for name, array in fixed.items():
@@ -268,9 +271,7 @@ def _operands(node: gs.Node) -> list[gs.Tensor]:
     return [current(t) for t in tensors]
 
 
-def _behind(
-    roots: Sequence[gs.Node], keep: set[int], stop: set[int]
-) -> list[gs.Node] | None:
+def _behind(roots: Sequence[gs.Node], keep: set[int], stop: set[int]) -> list[gs.Node] | None:
     """The nodes that lead from the tensors in `stop` to the roots, producers first.
 
     Matched nodes always belong; nodes behind them only where the replacement reads behind them too.

@@ -8,7 +8,7 @@ import onnx
 import onnx.shape_inference
 import onnx_graphsurgeon as gs
 
-from surgeon import dims, opsets
+from surgeon import opsets
 from surgeon.dims import Dim
 from surgeon.facts.fact import Fact
 from surgeon.model import Model, current
@@ -21,10 +21,11 @@ class Breadth:
 
     Args:
         model: Gives the operator sets.
+        new_dim: Gives the dimension of a value's axis of which nothing is known.
     """
 
-    def __init__(self, model: Model) -> None:
-        self.model = model
+    def __init__(self, model: Model, new_dim: Callable[[str, int], Dim]) -> None:
+        self.model, self.new_dim = model, new_dim
         self.imports = [
             entry for entry in model.proto.opset_import if entry.domain in opsets.STANDARD
         ] or [onnx.helper.make_opsetid("", model.opset)]
@@ -94,5 +95,5 @@ class Breadth:
                 shape.append(dim.dim_value)
             else:
                 known = self._dims.get(dim.dim_param)
-                shape.append(dims.symbol(f"{name}.{axis}") if known is None else known)
+                shape.append(self.new_dim(name, axis) if known is None else known)
         return Fact(tensor.elem_type, tuple(shape))

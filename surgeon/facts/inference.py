@@ -50,7 +50,9 @@ class Facts:
         self.assumptions = dict(assumptions or {})
         self.inferred = 0
         self.asked_onnx = 0
-        self._breadth = breadth.Breadth(model)
+        self.scope = ""  # stands before the names of new dimensions: bodies and calls share names
+        self._declared_names: set[str] = set()
+        self._breadth = breadth.Breadth(model, self.new_dim)
 
     def enter(self, graph: gs.Graph) -> None:
         """Take a top-level graph's inputs as axioms."""
@@ -82,7 +84,7 @@ class Facts:
         return None
 
     def infer(self, node: gs.Node) -> None:
-        """Fill the facts of a node's outputs from its inputs'; nothing to do if those are the same."""
+        """Fill the facts of a node's outputs, unless its inputs' are the same as last time."""
         domain = node.domain or ""
         if domain not in opsets.STANDARD:
             if domain == opsets.LEGACY:
@@ -140,10 +142,18 @@ class Facts:
         return Fact(tensor.elem_type, tuple(found))
 
     def _symbol(self, name: str) -> Dim:
+        self._declared_names.add(name)
         return self.assumptions.get(name, dims.symbol(name))
 
+    def new_dim(self, name: str, axis: int) -> Dim:
+        """A dimension of which nothing is known: a symbol named after the value and the axis."""
+        label = f"{self.scope}{name}.{axis}"
+        while label in self._declared_names:
+            label += "'"
+        return dims.symbol(label)
+
     def _fresh(self, node: gs.Node, axis: int) -> Dim:
-        return dims.symbol(f"{node.outputs[0].name}.{axis}")
+        return self.new_dim(node.outputs[0].name, axis)
 
     def _constant(self, tensor: gs.Constant) -> Fact:
         raw = tensor._values
@@ -284,9 +294,9 @@ class Facts:
 
     def _ask_onnx(self, node: gs.Node) -> None:
         self.asked_onnx += 1
-        for tensor, fact in self._breadth.infer(node, self.of).items():
-            tensor_ = next(t for t in node.outputs if t.name == tensor)
-            tensor_.fact = fact
+        found = self._breadth.infer(node, self.of)
+        for tensor in node.outputs:
+            tensor.fact = found.get(tensor.name, UNKNOWN)
 
 
 def _follow_axis(before: tuple[Dim, ...], axis: int, after: tuple[Dim, ...]) -> int | None:

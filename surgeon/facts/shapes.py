@@ -88,7 +88,8 @@ def _elementwise(question: Question) -> Sequence[Shape | None] | None:
 
 def _same(question: Question) -> Sequence[Shape | None] | None:
     shape = question.shape(0)
-    return None if shape is None else [shape, *[None] * (question.outputs - 1)]
+    # Further outputs (a mask, statistics) have shapes and dtypes of their own: onnx knows them.
+    return None if shape is None or question.outputs > 1 else [shape]
 
 
 def window(
@@ -412,6 +413,8 @@ def _pad(question: Question) -> Sequence[Shape | None] | None:
 
 
 def _resize(question: Question) -> Sequence[Shape | None] | None:
+    if len(question.inputs) == 2:  # of opset 10
+        return _upsample(question)
     shape, sizes, scales = question.shape(0), question.value(3), question.value(2)
     if shape is None or question.attributes.get("keep_aspect_ratio_policy", "stretch") != "stretch":
         return None

@@ -1,0 +1,132 @@
+"""What a file says of its values beside the axioms: shapes that stand in it, held against facts.
+
+Exporters leave stale static shapes on dynamic models. A claim that is proven false is corrected in
+the saved file and reported; declared outputs keep what they declare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import onnx
+
+from surgeon import dims
+from surgeon.dims import Dim, Expr
+from surgeon.facts import Facts
+from surgeon.model import Model, bodies
+
+
+def correct_claims(model: Model, facts: Facts) -> list[str]:
+    """Correct every false shape in the value_info of the model; names what was corrected.
+
+    Args:
+        model: Its graphs are given `corrected`, which the writer uses.
+        facts: What is proven.
+    """
+    found: list[str] = []
+    for graph in (model.graph, *bodies(model.graph)):
+        origin = getattr(graph, "origin", None)
+        if not isinstance(origin, onnx.GraphProto) or not origin.value_info:
+            continue
+        tensors = {t.name: t for node in graph.nodes for t in node.outputs if t.name}
+        corrected: dict[str, onnx.ValueInfoProto] = {}
+        for value in origin.value_info:
+            tensor = tensors.get(value.name)
+            if tensor is not None:
+                mended = _mend(value, facts.of(tensor).shape)
+                if mended is not None:
+                    corrected[value.name] = mended
+        graph.corrected = corrected
+        found.extend(corrected)
+    return found
+
+
+def declare(
+    model: Model, facts: Facts, shapes: Mapping[str, Sequence[int | str]], fixed: Mapping[str, int]
+) -> bool:
+    """Write the shapes that the user fixed into the model's interface; True where that changed it.
+
+    Args:
+        model: Its main graph is given `declared`, which the writer uses.
+        facts: Says what the outputs have become.
+        shapes: By input name.
+        fixed: Dimensions that the user gave a number, by name.
+    """
+    if not shapes and not fixed:
+        return False
+    graph = model.graph
+    declared: dict[str, onnx.ValueInfoProto] = {}
+    for value in graph.origin.input:
+        given = shapes.get(value.name)
+        if given is None:
+            given = [fixed.get(d.dim_param, _dim(d)) for d in value.type.tensor_type.shape.dim]
+        declared[value.name] = _with_shape(value, given)
+    outputs = {t.name: t for t in graph.outputs}
+    for value in graph.origin.output:
+        shape = facts.of(outputs[value.name]).shape
+        old = value.type.tensor_type.shape.dim
+        if shape is not None and len(shape) == len(old):
+            news = [d if isinstance(d, int) else _dim(o) for d, o in zip(shape, old, strict=True)]
+            declared[value.name] = _with_shape(value, news)
+    graph.declared = declared
+    return any(
+        declared[v.name] != v
+        for v in (*graph.origin.input, *graph.origin.output)
+        if v.name in declared
+    )
+
+
+def _mend(value: onnx.ValueInfoProto, shape: tuple[Dim, ...] | None) -> onnx.ValueInfoProto | None:
+    """The claim with what is proven in place of what is false; None where nothing is false."""
+    type_ = value.type
+    if shape is None or not type_.HasField("tensor_type"):
+        return None
+    claimed = type_.tensor_type
+    if not claimed.HasField("shape"):
+        return None
+    if len(claimed.shape.dim) != len(shape):
+        return _with_shape(value, [_name(d) for d in shape])
+    news: list[int | str] = []
+    false = False
+    for dim, proven in zip(claimed.shape.dim, shape, strict=True):
+        wrong = dim.HasField("dim_value") and _differs(dim.dim_value, proven)
+        false = false or wrong
+        news.append(_name(proven) if wrong else _dim(dim))
+    return _with_shape(value, news) if false else None
+
+
+def _differs(claimed: int, proven: Dim) -> bool:
+    """Whether the claim is false for some size: the proven dimension is another, or varies."""
+    if isinstance(proven, int):
+        return claimed != proven
+    low, high = dims.bounds(proven)
+    return low is None or high is None or low != high
+
+
+def _name(dim: Dim) -> int | str:
+    """A dimension as a file can say it: a number, a symbol's name, or nothing."""
+    if isinstance(dim, Expr):
+        names = dims.symbols(dim)
+        return str(dim) if len(names) == 1 and str(dim) in names else ""
+    return dim
+
+
+def _dim(dim: onnx.TensorShapeProto.Dimension) -> int | str:
+    return dim.dim_value if dim.HasField("dim_value") else dim.dim_param
+
+
+def _with_shape(value: onnx.ValueInfoProto, shape: Sequence[int | str]) -> onnx.ValueInfoProto:
+    out = onnx.ValueInfoProto()
+    out.CopyFrom(value)
+    target = out.type.tensor_type.shape
+    notes = [dim.denotation for dim in target.dim]
+    del target.dim[:]
+    for index, given in enumerate(shape):
+        dim = target.dim.add()
+        if isinstance(given, int):
+            dim.dim_value = given
+        elif given:
+            dim.dim_param = given
+        if index < len(notes) and notes[index]:
+            dim.denotation = notes[index]
+    return out
