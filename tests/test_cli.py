@@ -380,6 +380,8 @@ def test_files_that_would_be_written_over(net: Path, double: Path, tmp_path: Pat
         5,
         "the report is the file that is read",
     )
+    both = tmp_path / "both.json"
+    refused(run("apply", double, net, both, "--report", both), 2, "the report is the output too")
     refused(run("apply", double, net, out, "--log-file", net), 5, "no log of surgeon")
     refused(run("apply", double, net, tmp_path / "none" / "r"), 5)
     refused(run("apply", double, net, out, "--report", tmp_path / "no" / "r.json"), 5)

@@ -94,7 +94,7 @@ def apply(
         read = [source, *(Path(name) for name in [*recipes, *recorded] if Path(name).is_file())]
         check_target(target, inputs=read)
         if report is not None:
-            check_report(report, others=[*read, target])
+            check_report(report, inputs=read, output=target)
         result = _run(
             place,
             source,

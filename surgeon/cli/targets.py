@@ -52,11 +52,11 @@ def check_target(target: Path, *, inputs: Sequence[Path], what: str = "output") 
         )
 
 
-def check_report(report: Path, *, others: Sequence[Path]) -> None:
+def check_report(report: Path, *, inputs: Sequence[Path], output: Path) -> None:
     """See that a report can be written here, in a form that surgeon knows.
 
     Raises:
-        UsageError: Its ending names no form.
+        UsageError: Its ending names no form, or it is the output.
         OutputError: It cannot be written here.
     """
     if report.suffix.lower() not in REPORTS:
@@ -65,7 +65,11 @@ def check_report(report: Path, *, others: Sequence[Path]) -> None:
             where="--report",
             mend=f"Let it end in {', '.join(REPORTS[:-1])} or {REPORTS[-1]}.",
         )
-    check_target(report, inputs=others, what="report")
+    if _same(report, output):
+        raise UsageError(
+            "the report is the output too", where=str(report), mend="Name two different files."
+        )
+    check_target(report, inputs=inputs, what="report")
 
 
 def _same(one: Path, other: Path) -> bool:
