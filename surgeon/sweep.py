@@ -7,12 +7,15 @@ with its input's shape known, and the facts behind it come from the operators th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 
 import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dialect
+from surgeon.dims import Dim
 from surgeon.errors import ModelError, SettleError
 from surgeon.facts import UNKNOWN, Fact, Facts
 from surgeon.facts.fact import INT64
@@ -20,7 +23,7 @@ from surgeon.firing import Check, Firing, Prepared, operator_of
 from surgeon.fold import Folder
 from surgeon.housekeeping import Housekeeper, Known
 from surgeon.match import Matcher
-from surgeon.model import Model
+from surgeon.model import Model, bodies
 from surgeon.recipe import Rule
 from surgeon.report import Notes
 from surgeon.rewrite import Surgery, toposort
@@ -61,6 +64,7 @@ class Sweep:
         self.keeper = Housekeeper(facts, surgery, Folder(facts, fold), notes.housekeeping)
         self.firing = Firing(facts, surgery, notes, allow=allow, check=check)
         self.functions = {(f.domain, f.name): f for f in model.graph.functions}
+        self.order = _callers_first(self.functions)
         self.calls: dict[tuple[str, str], list[tuple[Fact, ...]]] = {}
         self.rules: dict[tuple[str, str], list[Prepared]] = {}
         for rule in rules:
@@ -100,11 +104,13 @@ class Sweep:
         self.calls.clear()
         self.facts.enter(self.model.graph)
         self._graph(self.model.graph, Known())
-        for function in self.model.graph.functions:
+        for function in self.order:
             seen = self.calls.get((function.domain, function.name), [])
-            for index, tensor in enumerate(function.inputs):
-                tensor.fact = meet([call[index] for call in seen if index < len(call)])
-            self._graph(function, Known())
+            with self._inside(f"{function.domain}.{function.name}"):
+                for index, tensor in enumerate(function.inputs):
+                    given = [call[index] for call in seen if index < len(call)]
+                    tensor.fact = meet(given, partial(self.facts.new_dim, tensor.name))
+                self._graph(function, Known())
         return self.notes.housekeeping.total() == housekept
 
     def _graph(self, graph: gs.Graph, known: Known) -> None:
@@ -139,12 +145,12 @@ class Sweep:
         if self.keeper.unwrap(node, graph):
             return []
         self.facts.infer(node)
-        bodies = [v for v in node.attrs.values() if isinstance(v, gs.Graph)]
-        if bodies:
-            self._bodies(node, bodies, known)
+        inner = {k: v for k, v in node.attrs.items() if isinstance(v, gs.Graph)}
+        if inner:
+            self._bodies(node, inner, known)
         elif (function := self.functions.get((node.domain or "", node.op))) is not None:
             self._call(node, function)
-        if not bodies and (self.keeper.fold(node, graph) or self.keeper.merge(node, known)):
+        if not inner and (self.keeper.fold(node, graph) or self.keeper.merge(node, known)):
             return []
         for prepared in self.rules.get(operator_of(node), ()):
             new = self.firing.at(prepared, node, graph)
@@ -157,17 +163,29 @@ class Sweep:
             dialect.normalise(node, self.model.opset, self.facts)
             node.normal = True
 
-    def _bodies(self, node: gs.Node, bodies: Sequence[gs.Graph], known: Known) -> None:
+    def _bodies(self, node: gs.Node, inner: Mapping[str, gs.Graph], known: Known) -> None:
         """Sweep the bodies of a node; then say what is known of its outputs."""
-        for body in bodies:
-            for index, tensor in enumerate(body.inputs):
-                tensor.fact = self._body_input(node, index)
-            self._graph(body, Known(known))
+        for key, body in inner.items():
+            with self._inside(f"{_label(node)}.{key}"):
+                for index, tensor in enumerate(body.inputs):
+                    tensor.fact = self._body_input(node, index)
+                self._graph(body, Known(known))
         for index, tensor in enumerate(node.outputs):
             if node.op == "If":
-                tensor.fact = meet([self.facts.of(body.outputs[index]) for body in bodies])
-            elif node.op == "Loop" and index + 1 < len(bodies[0].outputs):
-                tensor.fact = Fact(self.facts.of(bodies[0].outputs[index + 1]).dtype)
+                ends = [self.facts.of(body.outputs[index]) for body in inner.values()]
+                tensor.fact = meet(ends, partial(self.facts.new_dim, tensor.name))
+            elif node.op == "Loop" and index + 1 < len(inner["body"].outputs):
+                tensor.fact = Fact(self.facts.of(inner["body"].outputs[index + 1]).dtype)
+
+    @contextmanager
+    def _inside(self, label: str) -> Iterator[None]:
+        """New dimensions are named after where they are: siblings may use the same names."""
+        outer = self.facts.scope
+        self.facts.scope = f"{outer}{label}/"
+        try:
+            yield
+        finally:
+            self.facts.scope = outer
 
     def _body_input(self, node: gs.Node, index: int) -> Fact:
         """What a body may count on: of values carried from turn to turn, the dtype alone."""
@@ -181,20 +199,44 @@ class Sweep:
         """The outputs' facts of a call: the function is analysed with this call's operands."""
         facts = tuple(self.facts.of(t) for t in node.inputs)
         self.calls.setdefault((function.domain, function.name), []).append(facts)
-        for tensor, fact in zip(function.inputs, facts, strict=False):
+        given = (*facts, *[UNKNOWN] * (len(function.inputs) - len(facts)))
+        for tensor, fact in zip(function.inputs, given, strict=False):
             tensor.fact = fact
-        for inner in toposort(function):
-            self._normalise(inner)
-            self.facts.infer(inner)
+        with self._inside(_label(node)):
+            for inner in toposort(function):
+                self._normalise(inner)
+                self.facts.infer(inner)
         for tensor, inner_tensor in zip(node.outputs, function.outputs, strict=False):
             tensor.fact = self.facts.of(inner_tensor)
 
 
-def meet(facts: Sequence[Fact]) -> Fact:
-    """What holds whichever of the facts does."""
+def meet(facts: Sequence[Fact], new_dim: Callable[[int], Dim]) -> Fact:
+    """What holds whichever of the facts does; a dimension that differs is a new one."""
     if not facts:
         return UNKNOWN
     first = facts[0]
     dtype = first.dtype if all(f.dtype == first.dtype for f in facts) else 0
-    shape = first.shape if all(f.shape == first.shape for f in facts) else None
-    return Fact(dtype, shape)
+    if first.shape is None or any(f.rank != first.rank for f in facts):
+        return Fact(dtype)
+    columns = zip(*(f.shape for f in facts if f.shape is not None), strict=True)
+    shape = [c[0] if len(set(c)) == 1 else new_dim(axis) for axis, c in enumerate(columns)]
+    return Fact(dtype, tuple(shape))
+
+
+def _label(node: gs.Node) -> str:
+    return next((t.name for t in node.outputs if t.name), "")
+
+
+def _callers_first(functions: Mapping[tuple[str, str], gs.Function]) -> list[gs.Function]:
+    """The functions, each behind those that call it: then all its calls are known."""
+    called = {
+        key: {(n.domain or "", n.op) for graph in (f, *bodies(f)) for n in graph.nodes}
+        for key, f in functions.items()
+    }
+    order: list[gs.Function] = []
+    waiting = dict(functions)
+    while waiting:
+        free = [k for k in waiting if not any(k in called[o] for o in waiting if o != k)]
+        for key in free or list(waiting):  # a circle of calls is no valid model
+            order.append(waiting.pop(key))
+    return order

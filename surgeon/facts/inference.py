@@ -86,15 +86,23 @@ class Facts:
     def infer(self, node: gs.Node) -> None:
         """Fill the facts of a node's outputs, unless its inputs' are the same as last time."""
         domain = node.domain or ""
-        if domain not in opsets.STANDARD:
-            if domain == opsets.LEGACY:
-                self._ask_onnx(node)
+        refers = any(isinstance(v, gs.Node.AttributeRef) for v in node.attrs.values())
+        if refers or domain not in (*opsets.STANDARD, opsets.LEGACY):
+            for tensor in node.outputs:
+                tensor.fact = UNKNOWN  # not what an earlier call of its function made it
+            return
+        if domain == opsets.LEGACY:
+            self._ask_onnx(node)
             return
         inputs = [None if t.is_empty() else self.of(t) for t in node.inputs]
-        seen = getattr(node, "seen", None)
-        if seen is not None and len(seen) == len(inputs) and all(map(is_, seen, inputs)):
+        scope, seen = getattr(node, "seen", None) or (None, ())
+        if (
+            scope == self.scope  # another call of a function has new dimensions of its own
+            and len(seen) == len(inputs)
+            and all(map(is_, seen, inputs))
+        ):
             return
-        node.seen = inputs
+        node.seen = self.scope, inputs
         self.inferred += 1
         known = self._values(node, inputs)
         if known is not None:
