@@ -667,7 +667,7 @@ def test_the_readme_shows_what_the_demo_prints(samples: Path, tmp_path: Path) ->
     )
     said = result.output.splitlines()[1]
     assert said.startswith("dymn: ")
-    assert said in README
+    assert said in README, f"`make demo` says `{said}`: paste its output into README.md anew"
 
 
 def test_the_readme_names_every_exit_code() -> None:
