@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx_graphsurgeon as gs
 
@@ -26,25 +28,12 @@ def affine_chain(draft: Draft, match: Match) -> gs.Tensor:
     dtype = steps[0][1].dtype
     if any(constant.dtype != dtype for _, constant, _ in steps):
         raise Refused("its constants have different dtypes")
-    factor: Array = np.ones((), np.float64)
-    offset: Array = np.zeros((), np.float64)
-    scaled = moved = False
-    for node, constant, constant_first in reversed(steps):
-        value = constant.astype(np.float64)
-        if node.op == "Mul":
-            factor, offset, scaled = factor * value, offset * value, True
-        elif node.op == "Div":
-            factor, offset, scaled = factor / value, offset / value, True
-        elif node.op == "Add":
-            offset, moved = offset + value, True
-        else:
-            sign = -1.0 if constant_first else 1.0
-            factor, offset = factor * sign, offset * sign - value * sign
-            moved, scaled = True, scaled or constant_first
+    factor, offset, scaled, moved = _composed(steps)
     if scaled + moved >= len(steps):
         raise Refused("it has the fewest steps already")
-    if not (np.isfinite(factor).all() and np.isfinite(offset).all()):
-        raise Refused("its constants are not finite")
+    if ((np.abs(factor) < np.finfo(dtype).tiny) & (factor != 0)).any():
+        raise Refused(f"its factor is too small for {dtype.name}")
+    factor, offset = _narrow(factor, dtype), _narrow(offset, dtype)
     shape = facts.of(match.root.outputs[0]).shape
     start = facts.of(tensor).shape
     if shape is None or start is None:
@@ -53,10 +42,44 @@ def affine_chain(draft: Draft, match: Match) -> gs.Tensor:
     for node in reversed(views):
         y = draft.op(node.op, y, *node.inputs[1:], **node.attrs)
     if scaled:
-        y = draft.op("Mul", y, draft.constant(factor.astype(dtype), "factor"))
+        y = draft.op("Mul", y, draft.constant(factor, "factor"))
     if moved:
-        y = draft.op("Add", y, draft.constant(offset.astype(dtype), "offset"))
+        y = draft.op("Add", y, draft.constant(offset, "offset"))
     return y
+
+
+def _composed(steps: list[tuple[gs.Node, Array, bool]]) -> tuple[Array, Array, bool, bool]:
+    """Factor and offset of all steps, in float64, and whether each is needed at all."""
+    factor: Array = np.ones((), np.float64)
+    offset: Array = np.zeros((), np.float64)
+    scaled = moved = False
+    with np.errstate(all="ignore"):
+        for node, constant, constant_first in reversed(steps):
+            value = constant.astype(np.float64)
+            if node.op == "Mul":
+                factor, offset, scaled = factor * value, offset * value, True
+            elif node.op == "Div":
+                factor, offset, scaled = factor / value, offset / value, True
+            elif node.op == "Add":
+                offset, moved = offset + value, True
+            else:
+                sign = -1.0 if constant_first else 1.0
+                factor, offset = factor * sign, offset * sign - value * sign
+                moved, scaled = True, scaled or constant_first
+    return factor, offset, scaled, moved
+
+
+def _narrow(array: Array, dtype: np.dtype[Any]) -> Array:
+    """The numbers in a dtype.
+
+    Raises:
+        Refused: They are not finite in it.
+    """
+    with np.errstate(all="ignore"):
+        narrow = array.astype(dtype)
+    if not np.isfinite(narrow).all():
+        raise Refused(f"its constants are not finite in {dtype.name}")
+    return narrow
 
 
 def _walk(
@@ -141,16 +164,17 @@ def scale_into_gemm(draft: Draft, match: Match) -> gs.Tensor:
     out, made = facts.of(root.outputs[0]).shape, facts.of(root.inputs[index]).shape
     if out is None or made is None or len(out) != len(made):
         raise Refused("it changes the rank")
-    factor = float(number.reshape(())) if root.op == "Mul" else 1.0 / float(number.reshape(()))
+    with np.errstate(all="ignore"):
+        value = number.reshape(()).astype(np.float64)
+        factor = value if root.op == "Mul" else 1.0 / value
     if not np.isfinite(factor):
         raise Refused("its factor is not finite")
     operands = [
         gemm.inputs[0],
-        draft.constant((weight.astype(np.float64) * factor).astype(weight.dtype), "weight"),
+        draft.constant(_narrow(weight.astype(np.float64) * factor, weight.dtype), "weight"),
     ]
     if bias is not None:
-        operands.append(
-            draft.constant((bias.astype(np.float64) * factor).astype(bias.dtype), "bias")
-        )
+        scaled = _narrow(bias.astype(np.float64) * factor, bias.dtype)
+        operands.append(draft.constant(scaled, "bias"))
     attributes = {key: attribute_of(gemm, key) for key in ("alpha", "beta", "transA", "transB")}
     return draft.op("Gemm", *operands, **attributes)

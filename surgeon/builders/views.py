@@ -157,6 +157,8 @@ def _before_view(array: Array, before: Shape, inside: Shape) -> Array:
             "its constant is larger than one number, and the view moves the first dimension"
         )
     rest = [d for d in inside[1:] if isinstance(d, int)]
+    if any(n not in (1, d) for n, d in zip(array.shape[::-1], rest[::-1], strict=False)):
+        raise Refused("its constant makes the value larger")
     if int(np.prod(rest, dtype=np.int64)) > _LARGEST_CONSTANT:
         raise Refused("its constant would become too large")
     spread = np.broadcast_to(array, rest)

@@ -88,8 +88,9 @@ def _refusal(
         yield f"Noisy: `{rule.id}` fires, at {tried.report.changes[0].node} ({rule.location})"
         return
     reasons = [miss.reason for miss in tried.report.misses if miss.rule == rule.id]
+    reasons = reasons or ["it was tried at no node"]
     if not any(refusal.because in reason for reason in reasons):
-        said = "; ".join(dict.fromkeys(reasons)) or "it was tried at no node"
+        said = "; ".join(dict.fromkeys(reasons))
         yield f"Silent: `{rule.id}` does not say {refusal.because!r}, but: {said}"
 
 
