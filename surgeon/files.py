@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import filecmp
 import os
 import shutil
 import tempfile
@@ -71,8 +72,14 @@ def carry_external_data(tensors: Sequence[Any], source: Path, target: Path) -> N
         to = target / location
         try:
             to.parent.mkdir(parents=True, exist_ok=True)
-            if to.exists() and os.path.samefile(inside, to):
-                continue
+            if to.exists():
+                if os.path.samefile(inside, to) or filecmp.cmp(inside, to, shallow=False):
+                    continue
+                raise OutputError(
+                    "another file of that name is there, and the model's data would replace it",
+                    where=str(to),
+                    mend="Save the model into a folder of its own.",
+                )
             beside = to.with_name(f".{to.name[:40]}.{os.getpid()}")
             try:
                 os.link(inside, beside)

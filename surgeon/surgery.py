@@ -30,7 +30,7 @@ from surgeon.rewrite import Surgery
 from surgeon.simplify import simplify
 from surgeon.sweep import Sweep
 from surgeon.trial import Trial
-from surgeon.verify import Verdict, verify
+from surgeon.verify import Reference, Verdict, verify
 
 ModelLike = Any  # Model, onnx.ModelProto, gs.Graph, or a path
 RecipeLike = Any  # Recipe, Rule, the name of a bundled recipe, or a path
@@ -70,7 +70,7 @@ def apply(
     assume: Sequence[str] = (),
     allow: Sequence[str] = (),
     verify: bool = True,
-    reference: str | os.PathLike[str] | None = None,
+    reference: Reference = None,
     require: str = "runs",
     keep_overridable: bool = False,
     progress: Callable[[str], None] | None = None,
@@ -85,7 +85,8 @@ def apply(
         assume: What else holds, as `t % 32 == 0`, `t >= 64` or `h == w`; goes into the report.
         allow: `approximate` and `contract`, beside what the recipes themselves allow.
         verify: Whether to compare the whole model. A model that nothing changed is not compared.
-        reference: `onnxruntime`, `witness`, `torch`, or a file of recorded outputs (.npz).
+        reference: `onnxruntime`, `witness`, `torch`, or recorded outputs: an .npz file, a folder or
+            pattern of them, or several.
         require: `equivalent` refuses a result that could not be compared.
         keep_overridable: Keep initializers that are graph inputs overridable, also where PyTorch's
             exporter lists every weight so.
@@ -353,14 +354,14 @@ def _verdict(
     original: Model,
     work: Operation,
     axioms: Axioms,
-    reference: str | os.PathLike[str] | None,
+    reference: Reference,
     progress: Callable[[str], None] | None,
 ) -> Verdict:
     custom: frozenset[str] = frozenset().union(*(recipe.custom for recipe in work.recipes))
     return verify(
         original.proto,
         work.model.to_proto(),
-        reference=None if reference is None else str(reference),
+        reference=reference,
         shapes=axioms.shapes or None,
         sizes=axioms.sizes or None,
         folder_original=original.folder,

@@ -96,10 +96,10 @@ class Trial:
                     folder=self.model.folder,
                 )
             except (Undefined, RunFailed) as error:
-                why = f"it does not run: {str(error)[:120]}"
+                why = f"it does not run: {error.what[:120]}"
                 continue
             except (NotRunnable, NoWitness) as error:
-                self.counts[f"not compared: {str(error)[:120]}"] += 1
+                self.counts[f"not compared: {error.what[:120]}"] += 1
                 return None
             bad = next((c for c in checks if not c.agrees), None)
             if bad is not None:

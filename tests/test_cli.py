@@ -241,7 +241,6 @@ def test_a_file_that_was_there_survives_a_result_that_differs(net: Path, tmp_pat
     assert out.read_bytes() == b"precious"
 
 
-@pytest.mark.xfail(reason="`surgeon.apply` takes one reference so far")
 def test_two_recorded_files(net: Path, double: Path, tmp_path: Path) -> None:
     files = []
     for rows in (1, 3):

@@ -7,12 +7,11 @@ channel y = x * factor + shift.
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.dynamic import mixture
-from surgeon.builders.views import as_shape
-from surgeon.dims import constant_target
 from surgeon.facts.fact import Array
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
@@ -152,48 +151,96 @@ def _between(conv: gs.Node, root: gs.Node, members: list[gs.Node]) -> list[gs.No
 
 
 def batch_norm_into_matmul(draft: Draft, match: Match) -> gs.Tensor:
-    """BatchNormalization behind `Reshape (MatMul (weights, x))` with weights = attention @ bank.
+    """BatchNormalization behind a product of x and weights = attention @ bank, and a view of it.
 
-    The factor goes into the bank's columns, the shift becomes one Add.
+    The factor goes into the bank's columns. The product is `MatMul (weights, x)` behind a Reshape,
+    channels as rows, or `MatMul (x, weights)` behind a Transpose, channels as columns; a bias of
+    attention @ bank may be added to it. The shift becomes one Add, or goes into the bias' bank
+    where the attentions are proven to sum to 1.
     """
-    facts = draft.facts
+    facts, back = draft.facts, match.root.inputs[0].inputs[0]
     factor, shift = factor_and_shift(draft, match.root)
-    product, back = match.values["m"], match.root.inputs[0]
+    product, bias = match.values["m"], match.values.get("v")
     assert product is not None
     node = product.inputs[0]
-    weights, x = node.inputs
-    shape, area = facts.of(weights).shape, facts.of(product).shape
-    out = facts.of(back).shape
-    if shape is None or len(shape) != 3 or area is None or out is None:
+    rows = back.op == "Reshape"
+    weights, x = node.inputs if rows else reversed(node.inputs)
+    axis = -2 if rows else -1
+    made, out = facts.of(product).shape, facts.of(back.outputs[0]).shape
+    if made is None or out is None:
         raise Refused("the shape of the product is not known")
-    kept = dims.equal(out[0], area[0]) is True and dims.equal(out[1], factor.size) is True
-    if shape[1] != factor.size or not kept:
-        raise Refused("its channels are not the rows of the weights")
-    mix = mixture(weights, facts)
-    row, lead, column = (a.reshape(-1, *a.shape[-1:]) for a in mix.elements)
-    if row.shape[0] != factor.size:
-        raise Refused("the rows of the weights are not its channels")
+    if rows:
+        kept = len(made) == 3 and dims.equal(out[0], made[0]) is True
+    else:
+        perm = attribute_of(back, "perm") or []
+        kept = len(made) > 2 and list(perm[:2]) == [0, len(made) - 1]
+    if not kept or out[1] != factor.size or made[axis] != factor.size:
+        raise Refused("its channels are not those of the weights")
+    scaled = _scaled(draft, weights, factor, axis)
+    y: gs.Tensor = draft.op("MatMul", *((scaled, x) if rows else (x, scaled)))
+    whole = None if bias is None else _shifted(draft, bias, factor, shift, axis)
+    if whole is not None:
+        y = draft.op("Add", y, whole)
+    else:
+        if bias is not None:
+            y = draft.op("Add", y, _scaled(draft, bias, factor, axis))
+        array = shift.astype(onnx.helper.tensor_dtype_to_np_dtype(facts.of(product).dtype))
+        y = draft.op("Add", y, draft.constant(array.reshape(-1, 1) if rows else array, "shift"))
+    return draft.op(back.op, y, *back.inputs[1:], **back.attrs)
+
+
+def _shifted(
+    draft: Draft, bias: gs.Tensor, factor: Array, shift: Array, axis: int
+) -> gs.Tensor | None:
+    """attention @ (bank * factor + shift), where the attentions sum to 1; else None."""
+    attention = mixture(bias, draft.facts).attention
+    fact = draft.facts.of(attention)
+    if fact.shape is None or fact.unit_axis != len(fact.shape) - 1:
+        return None
+    return _scaled(draft, bias, factor, axis, shift)
+
+
+def _scaled(
+    draft: Draft, tensor: gs.Tensor, factor: Array, axis: int, shift: Array | None = None
+) -> gs.Tensor:
+    """A mixture (attention @ bank behind views) with each channel times its factor, plus shift.
+
+    Args:
+        draft: Where the nodes go.
+        tensor: The mixture.
+        factor: One number a channel.
+        axis: Where the channels are, counted from the end.
+        shift: One number a channel, added to every column of the bank.
+
+    Raises:
+        Refused: It is no mixture, or its channels share entries of the bank.
+    """
+    mix = mixture(tensor, draft.facts)
+    _, lead, column = mix.elements
+    if lead.shape[axis] != factor.size:
+        raise Refused("its channels are not those of the weights")
+    shape = [1] * lead.ndim
+    shape[axis] = factor.size
     bank = mix.bank.astype(np.float64)
-    by_entry = np.zeros((bank.shape[0], bank.shape[2]))
-    entries, wanted = (lead.reshape(-1), column.reshape(-1)), np.repeat(factor, row.shape[1])
-    by_entry[entries] = wanted
-    if (by_entry[entries] != wanted).any():
-        raise Refused("several of its channels share entries of the bank")
-    scaled = (bank * by_entry[:, None, :]).astype(mix.bank.dtype)
-    old = facts.array(mix.product.inputs[1])
+    for values, apply in ((factor, np.multiply), (shift, np.add)):
+        if values is None:
+            continue
+        wanted = np.broadcast_to(values.reshape(shape), lead.shape)
+        by_entry = np.zeros((bank.shape[0], bank.shape[2]))
+        by_entry[lead, column] = wanted
+        if (by_entry[lead, column] != wanted).any():
+            raise Refused("several of its channels share entries of the bank")
+        bank = apply(bank, by_entry[:, None, :])
+    old = draft.facts.array(mix.product.inputs[1])
     assert old is not None
-    fresh = draft.op(
-        "MatMul", mix.product.inputs[0], draft.constant(scaled.reshape(old.shape), "bank")
+    fresh: gs.Tensor = draft.op(
+        "MatMul",
+        mix.product.inputs[0],
+        draft.constant(bank.astype(old.dtype).reshape(old.shape), "bank"),
     )
-    for link in _links(weights, mix.product):
+    for link in _links(tensor, mix.product):
         fresh = draft.op(link.op, fresh, *link.inputs[1:], **link.attrs)
-    y = draft.op("MatMul", fresh, x)
-    wide = shift.astype(mix.bank.dtype).reshape(-1, 1)
-    y = draft.op("Add", y, draft.constant(wide, "shift"))
-    target = constant_target(area, out)
-    if target is None:
-        raise Refused("no constant Reshape gives its shape")
-    return as_shape(draft, y, out)
+    return fresh
 
 
 def _links(tensor: gs.Tensor, product: gs.Node) -> list[gs.Node]:

@@ -142,10 +142,12 @@ def stacked_convolution(draft: Draft, match: Match) -> gs.Tensor:
         for key in ("auto_pad", "dilations", "pads", "strides")
         if (value := node.attrs.get(key)) is not None
     }
-    weight = draft.constant(np.ascontiguousarray(stacked), "kernels")
-    wide = draft.op(
-        "Conv", x, weight, group=per, kernel_shape=list(stacked.shape[2:]), **attributes
-    )
+    operands = [x, draft.constant(np.ascontiguousarray(stacked), "kernels")]
+    biases = None if frame.bias is None else _bank_of_biases(frame.bias, mix, facts, channels)
+    if biases is not None:
+        operands.append(draft.constant(biases, "biases"))
+    kernel = list(stacked.shape[2:])
+    wide = draft.op("Conv", *operands, group=per, kernel_shape=kernel, **attributes)
     area = dims.product(frame.out)
     wanted = (samples, channels, *frame.out)
     flat = constant_target(
@@ -159,10 +161,30 @@ def stacked_convolution(draft: Draft, match: Match) -> gs.Tensor:
         y = draft.op("Reshape", y, draft.constant(back, "shape"), allowzero=0)
     else:
         y = _sum_by_ones(draft, mix, wide, channels, count, len(frame.out))
-    if frame.bias is not None:
+    if frame.bias is not None and biases is None:
         ones = [1] * len(frame.out)
         y = draft.op("Add", y, as_shape(draft, frame.bias, (samples, channels, *ones)))
     return _as_one(draft, y, len(frame.out))
+
+
+def _bank_of_biases(bias: gs.Tensor, mix: Mixture, facts: Facts, channels: int) -> Array | None:
+    """The biases of the stacked kernels, where the bias is mixed by the same attentions."""
+    try:
+        other = mixture(bias, facts)
+        kernels = other.kernels(channels)  # [channels, K]
+    except Refused:
+        return None
+    same = all(other.row_of(c, channels) == mix.row_of(c, channels) for c in range(channels))
+    if _behind_views(other.attention) is not _behind_views(mix.attention) or not same:
+        return None
+    return np.ascontiguousarray(kernels).reshape(-1)
+
+
+def _behind_views(tensor: gs.Tensor) -> gs.Tensor:
+    """What a chain of views that keep the order shows."""
+    while tensor.inputs and tensor.inputs[0].op in KEEP_ORDER:
+        tensor = tensor.inputs[0].inputs[0]
+    return tensor
 
 
 def _sum_by_ones(

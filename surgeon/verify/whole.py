@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import onnx
 
@@ -28,7 +29,7 @@ RANDOM = frozenset(
     | {"Bernoulli"}
 )
 
-Reference = str | Path | Sequence[str | Path] | None
+Reference: TypeAlias = str | Path | Sequence[str | Path] | None
 
 
 def verify(
