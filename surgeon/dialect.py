@@ -54,6 +54,9 @@ def normalise(node: gs.Node, opset: int, facts: Facts) -> None:
     elif domain in _PRIM_DOMAINS:
         node.domain = PRIM
     elif domain in opsets.STANDARD:
+        if any(isinstance(value, gs.Node.AttributeRef) for value in node.attrs.values()):
+            node.domain = opsets.LEGACY  # the caller decides what it means
+            return
         first = node.inputs[0] if node.inputs else None
         fact = None if first is None or first.is_empty() else facts.of(first)
         dtype = onnx.helper.tensor_dtype_to_np_dtype(fact.dtype) if fact and fact.dtype else None

@@ -23,7 +23,9 @@ Array = npt.NDArray[Any]
 ValueOf = Callable[[gs.Tensor], Array | None]
 
 STANDARD = ("", "ai.onnx")
-LEGACY = "ai.onnx.legacy"  # in memory: an old meaning under a name that now means something else
+# In memory: an old meaning under a name that now means something else, or one a function's
+# caller decides by an attribute. No pattern speaks of it.
+LEGACY = "ai.onnx.legacy"
 
 
 @dataclass(frozen=True, slots=True)

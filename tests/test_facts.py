@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from chains import chains
+from hypothesis import HealthCheck, given, reject, settings
 from truth import fact_of, hold, infer, model_of, parse, points, symbols_of
 
 from surgeon import dims
 from surgeon.dims import symbol
+from surgeon.runtime import NotRunnable
 
 F32 = np.float32
 MAX = 2**63 - 1
@@ -123,7 +126,8 @@ CASES: dict[str, Case] = {
     ),
     "conv-nested-strides": Case(
         "float[b,3,t] x",
-        "a = Conv <strides = [2], pads = [1, 1]> (x, w) b1 = Conv <strides = [2], pads = [1, 1]> (a, v) "
+        "a = Conv <strides = [2], pads = [1, 1]> (x, w) b1 = Conv <strides = [2], pads = [1, 1]> "
+        "(a, v) "
         "y = Conv <strides = [2], pads = [1, 1]> (b1, v)",
         "[b, 4, (t + 7)//8]",
         None,
@@ -135,7 +139,8 @@ CASES: dict[str, Case] = {
     ),
     "conv-transpose": Case(
         "float[b,4,t] x",
-        "y = ConvTranspose <strides = [2], pads = [1, 0], output_padding = [1], dilations = [2]> (x, w)",
+        "y = ConvTranspose <strides = [2], pads = [1, 0], output_padding = [1], dilations = [2]> "
+        "(x, w)",
         "[b, 3, 2*t + 3]",
         None,
         (11, 17),
@@ -217,7 +222,8 @@ CASES: dict[str, Case] = {
     ),
     "average-pool-ceil": Case(
         X2,
-        "y = AveragePool <kernel_shape = [3, 3], strides = [2, 3], pads = [1, 1, 1, 1], ceil_mode = 1> (x)",
+        "y = AveragePool <kernel_shape = [3, 3], strides = [2, 3], pads = [1, 1, 1, 1], "
+        "ceil_mode = 1> (x)",
         None,
         None,
         (11, 17, 19, 22),
@@ -247,7 +253,8 @@ CASES: dict[str, Case] = {
     ),
     "max-pool-same-ceil": Case(
         X1,
-        'y = MaxPool <kernel_shape = [3], strides = [2], auto_pad = "SAME_LOWER", ceil_mode = 1> (x)',
+        'y = MaxPool <kernel_shape = [3], strides = [2], auto_pad = "SAME_LOWER", ceil_mode = 1> '
+        "(x)",
         None,
         None,
         (11, 17),
@@ -341,7 +348,8 @@ CASES: dict[str, Case] = {
     "signs": Case(
         X1,
         "a = Relu (x) e = Sigmoid (x) f = Transpose (a) g1 = Concat <axis = 0> (a, e) "
-        "i = Sqrt (e) j = MaxPool <kernel_shape = [2], pads = [1, 1]> (a) k = Abs (x) y = Add (x, k)",
+        "i = Sqrt (e) j = MaxPool <kernel_shape = [2], pads = [1, 1]> (a) k = Abs (x) y = Add "
+        "(x, k)",
     ),
     "softmax-last": Case(
         X1, "a = Softmax (x) y = Transpose <perm = [2, 0, 1]> (a)", "[t, b, c]", None, (13, 17)
@@ -786,7 +794,8 @@ CASES: dict[str, Case] = {
     ),
     "arithmetic": Case(
         X1,
-        "s = Shape (x) a = Mul (s, two) d = Add (a, three) e = Div (d, two) f = Sub (e, s) q = Mod (f, three) "
+        "s = Shape (x) a = Mul (s, two) d = Add (a, three) e = Div (d, two) f = Sub (e, s) q = "
+        "Mod (f, three) "
         "m = Max (s, three) n = Min (m, a) o = Neg (n) p = Abs (o) r = Concat <axis = 0> (q, p, e) "
         "u = ReduceProd <keepdims = 0> (s) v = ReduceMax (r) w0 = ReduceMin (r) y = Add (u, v)",
         constants={"two": ints(2), "three": ints(3)},
@@ -794,12 +803,14 @@ CASES: dict[str, Case] = {
     ),
     "divide-towards-zero": Case(
         X1,
-        "s = Shape (x) a = Sub (s, four) e = Div (a, three) f = Mod (a, three) q = Mod (a, minus) y = Div (a, minus)",
+        "s = Shape (x) a = Sub (s, four) e = Div (a, three) f = Mod (a, three) q = Mod (a, "
+        "minus) y = Div (a, minus)",
         constants={"four": ints(4), "three": ints(3), "minus": ints(-3)},
     ),
     "divide-symbols": Case(
         X1,
-        "s = Shape (x) a = Gather (s, i) e = Gather (s, j) f = Mul (a, e) g1 = Div (f, e) q = Div (a, e) y = Mod (a, e)",
+        "s = Shape (x) a = Gather (s, i) e = Gather (s, j) f = Mul (a, e) g1 = Div (f, e) q = "
+        "Div (a, e) y = Mod (a, e)",
         constants={"i": ints(2), "j": ints(1)},
     ),
     "constants-negative": Case(
@@ -813,14 +824,16 @@ CASES: dict[str, Case] = {
     ),
     "guards": Case(
         X1,
-        "s = Shape (x) m = Equal (s, minus) n = Less (s, zero) o = GreaterOrEqual (s, zero) q = Equal (s, s) "
+        "s = Shape (x) m = Equal (s, minus) n = Less (s, zero) o = GreaterOrEqual (s, zero) q = "
+        "Equal (s, s) "
         "a = And (o, q) c0 = Or (m, n) d = Xor (m, q) e = Not (m) y = Where (m, ones, s)",
         value="[b, c, t]",
         constants={"minus": ints(-1), "zero": ints(0), "ones": ints(1, 1, 1)},
     ),
     "expand-guard": Case(
         "float[b,1,t] x",
-        "s = ConstantOfShape <value = int64[1] {1}> (three) m = Mul (s, minus) e = Equal (k, m) q = Where (e, s, k) y = Expand (x, q)",
+        "s = ConstantOfShape <value = int64[1] {1}> (three) m = Mul (s, minus) e = Equal (k, m) "
+        "q = Where (e, s, k) y = Expand (x, q)",
         "[b, 4, t]",
         constants={"three": ints(3), "minus": ints(-1), "k": ints(1, 4, 1)},
     ),
@@ -831,9 +844,12 @@ CASES: dict[str, Case] = {
     ),
     "shape-of-everything": Case(
         X1,
-        "s = Shape (x) a = Unsqueeze (s, z) d = Squeeze (a, z) e = Reshape (d, r) f = Transpose <perm = [1, 0]> (e) "
-        "g1 = Flatten <axis = 0> (f) i = Slice (d, two, mm, z, minus) j, k = Split (d, parts) l = Tile (j, two) "
-        "o = Expand (j, three) p = Cast <to = 6> (d) q = Cast <to = 7> (p) u = Cast <to = 1> (q) y = Concat <axis = 0> (i, j, k, l, o)",
+        "s = Shape (x) a = Unsqueeze (s, z) d = Squeeze (a, z) e = Reshape (d, r) f = Transpose "
+        "<perm = [1, 0]> (e) "
+        "g1 = Flatten <axis = 0> (f) i = Slice (d, two, mm, z, minus) j, k = Split (d, parts) l "
+        "= Tile (j, two) "
+        "o = Expand (j, three) p = Cast <to = 6> (d) q = Cast <to = 7> (p) u = Cast <to = 1> (q) "
+        "y = Concat <axis = 0> (i, j, k, l, o)",
         constants={
             "z": ints(0),
             "r": ints(1, -1),
@@ -892,17 +908,21 @@ CASES: dict[str, Case] = {
     # -------------------------------------------------------------------------------- bodies
     "if-agrees": Case(
         "bool k, float[b,t] x",
-        "y = If (k) <then_branch = p () => (q) { q = Relu (x) }, else_branch = n () => (r) { r = Neg (x) }>",
+        "y = If (k) <then_branch = p () => (q) { q = Relu (x) }, else_branch = n () => (r) { r = "
+        "Neg (x) }>",
         "[b, t]",
     ),
     "if-differs": Case(
         "bool k, float[b,t] x",
-        "y = If (k) <then_branch = p () => (q) { q = Relu (x) }, else_branch = n () => (r) { r = Transpose (x) }>",
+        "y = If (k) <then_branch = p () => (q) { q = Relu (x) }, else_branch = n () => (r) { r = "
+        "Transpose (x) }>",
     ),
     "if-unknown-sizes": Case(
         "bool k, float[b,t] x, float[b,t] z",
-        "y = If (k) <then_branch = p () => (q) { q = NonZero (x) }, else_branch = n () => (r) { r = NonZero (z) }> "
-        "a = If (k) <then_branch = p () => (q) { q = NonZero (z) }, else_branch = n () => (r) { r = NonZero (x) }>",
+        "y = If (k) <then_branch = p () => (q) { q = NonZero (x) }, else_branch = n () => (r) { "
+        "r = NonZero (z) }> "
+        "a = If (k) <then_branch = p () => (q) { q = NonZero (z) }, else_branch = n () => (r) { "
+        "r = NonZero (x) }>",
     ),
     "loop": Case(
         "float[b,t] x",
@@ -957,3 +977,258 @@ def fixed(proto: onnx.ModelProto, point: Mapping[str, int]) -> onnx.ModelProto:
             if dim.dim_param:
                 dim.dim_value = point[dim.dim_param]
     return out
+
+
+# ------------------------------------------------------------------------------ functions, scopes
+
+CALLED_TWICE = """
+g (float[b,t] x, float[t,3] z) => (y, q) {
+  y = my.twice (x)
+  q = my.twice (z)
+}
+<domain: "my", opset_import: ["": 17]>
+twice (v) => (o) { s = Shape (v) w = Transpose (v) o = Concat <axis = 0> (w, w) }
+"""
+
+
+def test_a_function_is_analysed_for_each_call() -> None:
+    proto = parse(CALLED_TWICE, domains=', "my": 1')
+    assert hold(proto, points(["b", "t"])).wrong == []
+    assert str(fact_of(proto, "y").shape) == "(2*t, b)"
+    assert str(fact_of(proto, "q").shape) == "(6, t)"
+
+
+@pytest.mark.parametrize("first", ["x", "z"])
+def test_new_dimensions_of_two_calls_are_not_equal(first: str) -> None:
+    """NonZero inside a function: how many there are differs from call to call."""
+    other = "z" if first == "x" else "x"
+    proto = parse(
+        f"""
+        g (float[b] x, float[n] z) => (y, q) {{ y = my.f ({first}) q = my.f ({other}) }}
+        <domain: "my", opset_import: ["": 17]>
+        f (v) => (o) {{ o = NonZero (v) }}
+        """,
+        domains=', "my": 1',
+    )
+    facts, tensors = infer(proto)
+    y, q = (facts.of(tensors[n]).shape for n in "yq")
+    assert y is not None
+    assert q is not None
+    assert y[0] == q[0] == 1
+    assert y[1] != q[1]
+    feeds = {"x": np.array([1, 0, 2], F32), "z": np.array([1, 3, 1, 1, 0], F32)}
+    assert hold(proto, [feeds]).wrong == []
+
+
+def test_a_call_without_facts_knows_nothing_of_the_one_before() -> None:
+    proto = parse(
+        """
+        g (float[2,3] x, float[6] s, int64[k] n) => (y, q) {
+          u = Reshape (s, n)
+          y = my.f (x)
+          q = my.f (u)
+        }
+        <domain: "my", opset_import: ["": 17]>
+        f (v) => (o) { a = Relu (v) o = Shape (a) }
+        """,
+        domains=', "my": 1',
+    )
+    feeds = {"x": np.ones((2, 3), F32), "s": np.ones(6, F32), "n": ints(3, 1, 2)}
+    assert hold(proto, [feeds]).wrong == []
+
+
+def test_functions_that_call_functions() -> None:
+    """`inner` stands first in the file, and is called from `outer` with other shapes."""
+    proto = parse(
+        """
+        g (float[b,t] x) => (y, q) { y = my.inner (x) q = my.outer (x) }
+        <domain: "my", opset_import: ["": 17, "my": 1]>
+        inner (v) => (o) { s = Shape (v) o = Identity (s) }
+        <domain: "my", opset_import: ["": 17, "my": 1]>
+        outer (v) => (o) { a = Transpose (v) c = Concat <axis = 0> (a, a) o = my.inner (c) }
+        """,
+        domains=', "my": 1',
+    )
+    assert hold(proto, points(["b", "t"])).wrong == []
+
+
+def test_attributes_that_a_function_hands_down_are_not_guessed() -> None:
+    proto = parse(
+        """
+        g (float[b,t] x) => (y, q, u) {
+          y = my.f <keep: int = 0, to = 7, axis = 1> (x)
+          q = my.f <keep: int = 1, to = 1, axis = 0> (x)
+          u = my.h <axes = [0]> (x)
+        }
+        <domain: "my", opset_import: ["": 17]>
+        f <keep, to, axis> (v) => (o) {
+          c = Cast <to: int = @to> (v)
+          s = Softmax <axis: int = @axis> (v)
+          m = ReduceMax <keepdims: int = @keep, axes = [1]> (v)
+          n = Concat <axis: int = @axis> (v, v)
+          o = Shape (m)
+        }
+        <domain: "my", opset_import: ["": 17]>
+        h <axes> (v) => (o) { o = ReduceMean <axes: ints = @axes> (v) }
+        """,
+        domains=', "my": 1',
+    )
+    assert hold(proto, points(["b", "t"])).wrong == []
+
+
+def test_two_bodies_may_use_the_same_names() -> None:
+    body = (
+        "<then_branch = p () => (q) {{ q = NonZero ({0}) }}, "
+        "else_branch = n () => (q) {{ q = NonZero ({0}) }}>"
+    )
+    proto = parse(
+        "g (bool k, float[b] x, float[n] z) => (y, a) { y = If (k) "
+        + body.format("x")
+        + " a = If (k) "
+        + body.format("z")
+        + "}"
+    )
+    facts, tensors = infer(proto)
+    y, a = facts.of(tensors["y"]).shape, facts.of(tensors["a"]).shape
+    assert y is not None
+    assert a is not None
+    assert len(y) == len(a) == 2
+    assert y[1] != a[1]
+
+
+def test_a_declared_dimension_may_have_the_name_of_a_new_one() -> None:
+    proto = model_of('float["y.1"] x, float[b] z', "y = NonZero (z)", "y")
+    assert hold(proto, [{"x": np.ones(9, F32), "z": np.array([1, 0, 1], F32)}]).wrong == []
+
+
+# ----------------------------------------------------------------------- what is an axiom, what not
+
+
+def test_claims_of_the_file_are_not_believed() -> None:
+    """value_info and output shapes that exporters left stale."""
+    proto = model_of("float[b,c,t] x", "a = Relu (x) y = Transpose (a)", "y")
+    proto.graph.value_info.append(onnx.helper.make_tensor_value_info("a", 1, [1, 2, 3]))
+    del proto.graph.output[:]
+    proto.graph.output.append(onnx.helper.make_tensor_value_info("y", 1, [3, 2, 1]))
+    assert str(fact_of(proto, "a").shape) == "(b, c, t)"
+    assert str(fact_of(proto, "y").shape) == "(t, c, b)"
+
+
+def test_an_overridable_initializer_has_no_known_value() -> None:
+    proto = model_of(
+        "float[6] x, int64[2] s", "y = Reshape (x, s)", "y", constants={"s": ints(2, 3)}
+    )
+    fact = fact_of(proto, "y")
+    assert fact.rank == 2
+    assert all(not isinstance(d, int) for d in fact.shape or ())
+    proto.producer_name = "pytorch"
+    assert fact_of(proto, "y").shape == (2, 3)
+
+
+def test_an_input_without_a_shape() -> None:
+    proto = parse("g (float x0, float[] x1) => (y) { y = Relu (x1) }")
+    proto.graph.input[1].type.tensor_type.ClearField("shape")
+    assert fact_of(proto, "y").shape is None
+    assert fact_of(proto, "y").dtype == 1
+
+
+def test_dimensions_without_a_name_are_symbols_of_their_own() -> None:
+    proto = model_of("float[?,?] x, float[?,3] z", "y = Add (x, z) q = Relu (x)", "y q")
+    assert str(fact_of(proto, "q").shape) == "(x.0, x.1)"
+    assert str(fact_of(proto, "y").shape) == "(y.0, 3)"
+
+
+def test_shapes_and_assumptions_of_the_user() -> None:
+    proto = model_of(
+        "float[b,t] x",
+        "y = MaxPool <kernel_shape = [2], strides = [2]> (q) q = Unsqueeze (x, k)",
+        "y",
+        constants={"k": ints(0)},
+    )
+    fixed_shape = fact_of(proto, "y", fixed={"x": (3, "t")})
+    assert str(fixed_shape.shape) == "(1, 3, t//2)"
+    options = {"assumptions": {"t": symbol("t/2") * 2}}
+    assert str(fact_of(proto, "y", **options).shape) == "(1, b, t/2)"
+    assert hold(proto, [{"b": 2, "t": 4}, {"b": 3, "t": 8}], **options).wrong == []
+
+
+def test_a_loop_carried_value_has_its_dtype_alone() -> None:
+    proto = CASES["loop"].proto(17)
+    facts, tensors = infer(proto)
+    assert facts.of(tensors["y"]).shape is None
+    assert facts.of(tensors["y"]).dtype == 1
+
+
+def test_a_body_reads_facts_of_outer_values() -> None:
+    proto = parse(
+        "g (bool k, float[b,t] x) => (y) { a = Transpose (x) "
+        "y = If (k) <then_branch = p () => (q) { q = Relu (a) }, else_branch = n () => (r) { r = "
+        "Neg (a) }> }"
+    )
+    assert str(fact_of(proto, "y").shape) == "(t, b)"
+
+
+def test_long_values_are_no_shape_arithmetic() -> None:
+    for body, constants in (
+        ("y = ConstantOfShape (s)", {"s": ints(100_000, 100_000)}),
+        ("y = Range (o, e, p)", {"o": np.int64(0), "e": np.int64(10**9), "p": np.int64(1)}),
+        ("y = Tile (o, s)", {"o": np.zeros((1, 1), np.int64), "s": ints(100_000, 100_000)}),
+        ("y = Expand (o, s)", {"o": np.zeros((1, 1), np.int64), "s": ints(100_000, 100_000)}),
+    ):
+        fact = fact_of(model_of("float x", body, "y", constants=constants), "y")
+        assert fact.value is None
+        assert dims.product(fact.shape or ()) in (10**10, 10**9)
+
+
+# -------------------------------------------------------------------------- onnx's own inference
+
+
+@pytest.mark.parametrize(("case", "opset"), variants())
+def test_onnx_says_nothing_else(case: Case, opset: int) -> None:
+    if case is CASES["slice-no-axes"] and opset == 10:
+        pytest.skip("onnx takes a Slice of opset 10 without axes for the whole operand")
+    proto = case.proto(opset)
+    inferred = onnx.shape_inference.infer_shapes(proto, data_prop=True)
+    facts, tensors = infer(proto)
+    for value in (*inferred.graph.value_info, *inferred.graph.output):
+        fact, tensor = facts.of(tensors[value.name]), value.type.tensor_type
+        if fact.dtype and tensor.elem_type:
+            assert fact.dtype == tensor.elem_type
+        if fact.shape is None or not tensor.HasField("shape"):
+            continue
+        assert len(fact.shape) == len(tensor.shape.dim), value.name
+        for dim, theirs in zip(fact.shape, tensor.shape.dim, strict=True):
+            if theirs.HasField("dim_value"):
+                assert dims.equal(dim, theirs.dim_value) is not False, value.name
+            elif theirs.dim_param in symbols_of(proto) and dims.symbols(dim) <= set(
+                symbols_of(proto)
+            ):
+                assert str(dim) == theirs.dim_param, value.name
+
+
+# ------------------------------------------------------------------------------- drawn at random
+
+CHAIN_POINTS = tuple(
+    dict(zip("bct", sizes, strict=True)) for sizes in ((5, 2, 3), (2, 4, 8), (3, 3, 7), (1, 6, 1))
+)
+
+
+def _hold_chain(proto: onnx.ModelProto) -> None:
+    try:
+        held = hold(proto, CHAIN_POINTS)
+    except NotRunnable:
+        reject()
+    assert held.wrong == []
+
+
+@settings(max_examples=120, suppress_health_check=[HealthCheck.filter_too_much])
+@given(chains())
+def test_facts_of_graphs_drawn_at_random(proto: onnx.ModelProto) -> None:
+    _hold_chain(proto)
+
+
+@pytest.mark.slow
+@settings(max_examples=2000, suppress_health_check=[HealthCheck.filter_too_much])
+@given(chains(most=14))
+def test_facts_of_many_graphs_drawn_at_random(proto: onnx.ModelProto) -> None:
+    _hold_chain(proto)

@@ -31,6 +31,9 @@ _MAKE_SIGN = frozenset("Relu Sigmoid Softmax HardSigmoid Abs Exp Softplus".split
 class Facts:
     """What is known of each tensor of a model; kept on the tensors (`tensor.fact`).
 
+    Attributes:
+        defined_at: Dimensions for which the model, as it came, has a value at one size only.
+
     Args:
         model: Its graph's inputs and initializers are the axioms.
         fixed: Shapes the user gives for inputs, by name: numbers or names of dimensions.
@@ -48,6 +51,7 @@ class Facts:
         self.opset = model.opset
         self.fixed = dict(fixed or {})
         self.assumptions = dict(assumptions or {})
+        self.defined_at: dict[str, int] = {}
         self.inferred = 0
         self.asked_onnx = 0
         self.scope = ""  # stands before the names of new dimensions: bodies and calls share names
@@ -104,6 +108,8 @@ class Facts:
             return
         node.seen = self.scope, inputs
         self.inferred += 1
+        if node.op == "Conv":
+            self._constrain(node, inputs)
         known = self._values(node, inputs)
         if known is not None:
             for tensor, fact in zip(node.outputs, known, strict=False):
@@ -130,6 +136,20 @@ class Facts:
                 self._unit_axis(node, inputs, shape),
                 self._not_negative(node, inputs),
             )
+
+    def _constrain(self, node: gs.Node, inputs: list[Fact | None]) -> None:
+        """Learn from a Conv at which sizes the model has a value: channels are group * weight's.
+
+        A trace freezes the batch into `group` where samples became groups.
+        """
+        x, weight = inputs[0], inputs[1]
+        if x is None or weight is None or not x.shape or not weight.shape:
+            return
+        if len(x.shape) < 3 or len(weight.shape) < 3:
+            return
+        solved = dims.solve(x.shape[1] - weight.shape[1] * node.attrs.get("group", 1))
+        if solved is not None:
+            self.defined_at.setdefault(*solved)
 
     def _declared(self, name: str, type_: onnx.TypeProto | None) -> Fact:
         if type_ is None or not type_.HasField("tensor_type"):

@@ -231,6 +231,11 @@ def _transpose(question: Question) -> Sequence[Shape | None] | None:
 
 
 def _reshape(question: Question) -> Sequence[Shape | None] | None:
+    """As the target says.
+
+    A computed size is taken as it is. Should it be 0 at run time, the tensor is empty, and Reshape
+    reads the 0 as "as it was": such sizes are left out of account.
+    """
     shape, target = question.shape(0), question.value(1)
     if target is None:
         length = question.shape(1)
