@@ -219,7 +219,7 @@ class Draft:
         )
         node = gs.Node(op_type, label, dict(attributes), tensors, made, domain or None)
         node.origin, node.made, node.drafted, node.normal = proto, self.made, True, True
-        node.origin_inputs = named
+        node.origin_inputs, node.home = named, self.graph
         self.nodes.append(node)
         self.facts.infer(node)
         return made[0] if len(made) == 1 else tuple(made)
@@ -230,6 +230,10 @@ class Draft:
         if not isinstance(array, np.ndarray) and value.dtype.kind == "i":
             value = value.astype(np.int64)
         return self.surgery.constant(self.graph, f"{self.stem}/{ending}", value)
+
+    def holds(self, node: gs.Node) -> bool:
+        """Whether a node is in this draft's graph, and not in a body or around it."""
+        return getattr(node, "home", None) is self.graph or any(n is node for n in self.graph.nodes)
 
     def discard(self) -> None:
         """Unlink everything that was drafted."""

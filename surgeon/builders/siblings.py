@@ -18,7 +18,8 @@ def merge_gemms(draft: Draft, match: Match) -> gs.Tensor:
     for node in x.outputs:
         if node is root or getattr(node, "gone", False) or any(node is s for s in siblings):
             continue
-        if node.op == "Gemm" and node.inputs[0] is x and _alike(draft, root, node):
+        same = node.op == "Gemm" and node.inputs[0] is x and _alike(draft, root, node)
+        if same and draft.holds(node):
             siblings.append(node)
     parts = [
         (weight, bias, node)
@@ -56,7 +57,7 @@ def slices_as_split(draft: Draft, match: Match) -> gs.Tensor:
     for node in x.outputs:
         if node.op != "Slice" or node.inputs[0] is not x or getattr(node, "gone", False):
             continue
-        bounds = _bounds(draft, node)
+        bounds = _bounds(draft, node) if node is root or draft.holds(node) else None
         twin = bounds is not None and bounds[1:] in found
         if twin and (node is root or draft.surgery.is_output(node.outputs[0])):
             raise Refused("two equal slices are read apart")
@@ -117,6 +118,8 @@ def _operands(draft: Draft, node: gs.Node) -> tuple[Array, Array] | None:
         bias = facts.array(node.inputs[2])
         if bias is None or bias.size not in (1, weight.shape[0]):
             return None
+        if bias.ndim > 1 and bias.shape[-1] != bias.size:
+            return None  # a column: it differs from row to row of the product
         bias = np.broadcast_to(bias.reshape(-1), weight.shape[:1])
     assert bias is not None
     alpha, beta = attribute_of(node, "alpha"), attribute_of(node, "beta")

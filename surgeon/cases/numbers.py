@@ -54,7 +54,7 @@ def disagreements(
     promise: Promise,
     *,
     means: onnx.ModelProto | None,
-    hints: Mapping[str, Sequence[int]],
+    hints: Mapping[str, Sequence[int] | str],
 ) -> list[str]:
     """What is wrong with the numbers of a result, in words; nothing where they agree.
 
@@ -64,12 +64,13 @@ def disagreements(
         result: Runs what came out.
         promise: What the rules say of it.
         means: What `before` computes, said otherwise.
-        hints: By dynamic dim, the sizes to compare at.
+        hints: By dynamic dim, the sizes to compare at, or the name of a dim of the same size.
     """
-    inputs = required_inputs(before, case.shape or None)
+    tied = {dim: other for dim, other in hints.items() if isinstance(other, str)}
+    inputs = required_inputs(before, case.shape or None, tied)
     work = _Numbers(inputs, [v.name for v in before.graph.output], result, promise)
     allowed = bounds(before, inputs)
-    plan = choose_sizes(inputs, hints)
+    plan = choose_sizes(inputs, {d: s for d, s in hints.items() if not isinstance(s, str)})
     references = {"`before`": before, **({"`means`": means} if means is not None else {})}
     for what, model in references.items():
         try:

@@ -128,6 +128,8 @@ class Case:
         title: What it shows.
         location: Where it begins.
         fires: How often each rule must fire; rules that are not named must not.
+        fires_any: Whether it is `after` alone that counts: `fires: any`, for recipes that put
+            others together.
         refuses: The rule that must not fire, tried by itself.
         before: The model that the recipe is applied to.
         after: The expected result. An input of it that `before` has not stands for any constant
@@ -147,6 +149,7 @@ class Case:
     location: Location
     before: Text
     fires: Mapping[str, int] = field(default_factory=dict)
+    fires_any: bool = False
     refuses: Refusal | None = None
     after: Text | None = None
     means: Text | None = None
@@ -196,7 +199,15 @@ def _case(item: Value, rules: Sequence[str]) -> Case:
     for key in ("before", "after", "means"):
         if key in keys:
             found[key] = _model_text(_at(item, key))
-    if "fires" in keys:
+    if "fires" in keys and _at(item, "fires").content == "any":
+        found["fires_any"] = True
+        if "after" not in keys:
+            raise RecipeError(
+                "whatever may fire, and no result is given",
+                where=item.key_location("fires"),
+                mend="Add `after: ...`, or name the rules.",
+            )
+    elif "fires" in keys:
         found["fires"] = _fires(_at(item, "fires"), rules)
     if "refuses" in keys:
         found["refuses"] = _refusal(_at(item, "refuses"), rules)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import onnx
 
@@ -59,8 +59,12 @@ def _at(case: Case, recipe: Recipe, opset: int | None) -> Iterator[str]:
     if case.refuses is not None:
         yield from _refusal(case, case.refuses, recipe, before)
     first = _apply(case, recipe, before)
+    if case.fires_any:
+        case = replace(case, fires=first.fired)
     yield from _counts(case, recipe, first)
     if not first.report.changes:
+        if case.fires_any:
+            yield "Missing: no rule fires"
         if first.model.SerializeToString() != before.SerializeToString():
             yield "Wrong: nothing fired, and the model is not what it was"
         return
@@ -115,15 +119,7 @@ def _loads_and_agrees(
         return
     if not is_plain(applied.model) and case.refuses is None:
         yield "Broken: the result holds operators that no runtime knows"
-    axioms = parse_assumptions(Model(before), case.shape, case.assume)
-    yield from disagreements(
-        case,
-        before,
-        result,
-        _promise(case, recipe, applied),
-        means=None if case.means is None else case.means.model(case.values),
-        hints={**axioms.sizes, **case.sizes},
-    )
+    yield from _disagreements(case, recipe, before, applied, result)
 
 
 def _in_other_words(case: Case, recipe: Recipe, before: onnx.ModelProto) -> Iterator[str]:
@@ -138,16 +134,23 @@ def _in_other_words(case: Case, recipe: Recipe, before: onnx.ModelProto) -> Iter
     if isinstance(result, str):
         yield f"{result} (renamed and in another order)"
         return
-    axioms = parse_assumptions(Model(before), case.shape, case.assume)
-    for problem in disagreements(
+    renamed = _Renamed(result, names)
+    for problem in _disagreements(case, recipe, before, applied, renamed):
+        yield f"{problem} (renamed and in another order)"
+
+
+def _disagreements(
+    case: Case, recipe: Recipe, before: onnx.ModelProto, applied: _Applied, result: Runner
+) -> list[str]:
+    sizes = parse_assumptions(Model(before), case.shape, case.assume).sizes
+    return disagreements(
         case,
         before,
-        _Renamed(result, names),
+        result,
         _promise(case, recipe, applied),
         means=None if case.means is None else case.means.model(case.values),
-        hints={**axioms.sizes, **case.sizes},
-    ):
-        yield f"{problem} (renamed and in another order)"
+        hints={**sizes, **case.sizes},
+    )
 
 
 class _Renamed:
