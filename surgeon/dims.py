@@ -321,6 +321,20 @@ def constant_target(source: Sequence[Dim], wanted: Sequence[Dim]) -> list[int] |
     return target
 
 
+def solve(dim: Dim) -> tuple[str, int] | None:
+    """The symbol and its only value where `dim == 0`, if that is a*symbol + b; else None."""
+    if isinstance(dim, int):
+        return None
+    constant = sum(factor for monomial, factor in dim.terms if not monomial)
+    rest = [(monomial, factor) for monomial, factor in dim.terms if monomial]
+    if len(rest) != 1 or len(rest[0][0]) != 1 or constant % rest[0][1]:
+        return None
+    (atom, power), factor = rest[0][0][0], rest[0][1]
+    if power != 1 or atom.kind != "symbol":
+        return None
+    return atom.text, -constant // factor
+
+
 def product(dims: Iterable[Dim]) -> Dim:
     """The product; 1 for none."""
     total: Dim = 1

@@ -17,7 +17,13 @@ from surgeon.builders.convolution import aten_convolution
 from surgeon.builders.dynamic import computed_1x1_as_matmul, stacked_convolution
 from surgeon.builders.pooling import adaptive_pool
 from surgeon.builders.siblings import merge_gemms, slices_as_split
-from surgeon.builders.views import constant_slice, sink_view, view, view_transpose
+from surgeon.builders.views import (
+    constant_slice,
+    sink_view,
+    squeeze_where_defined,
+    view,
+    view_transpose,
+)
 
 BUILDERS: Mapping[str, Callable[..., Any]] = {
     "adaptive_pool": adaptive_pool,
@@ -32,6 +38,7 @@ BUILDERS: Mapping[str, Callable[..., Any]] = {
     "scale_into_gemm": scale_into_gemm,
     "sink_view": sink_view,
     "slices_as_split": slices_as_split,
+    "squeeze_where_defined": squeeze_where_defined,
     "stacked_convolution": stacked_convolution,
     "view": view,
     "view_transpose": view_transpose,

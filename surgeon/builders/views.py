@@ -220,3 +220,24 @@ def _bound(index: Dim, size: Dim) -> int:
     if dims.not_negative(past):
         return int(np.iinfo(np.int64).max)
     raise Refused(f"its bound {index} of {size} elements is known at run time only")
+
+
+def squeeze_where_defined(draft: Draft, match: Match) -> gs.Tensor:
+    """A Squeeze without axes, where each dynamic dimension has one size in the model as it came.
+
+    At that size the dimension is not 1 and stays; so it stays at every other, and the rank is known.
+    """
+    facts, x = draft.facts, match.root.inputs[0]
+    shape = facts.of(x).shape
+    if shape is None:
+        raise Refused("its operand's shape is not known")
+    if facts.of(match.root.outputs[0]).rank is not None:
+        raise Refused("its rank is known")
+    axes: list[int] = []
+    for axis, dim in enumerate(shape):
+        size = dims.substitute(dim, facts.defined_at)
+        if not isinstance(size, int) or (size == 1 and not isinstance(dim, int)):
+            raise Refused(f"whether axis {axis}, {dim}, is 1 is known at run time only")
+        if size == 1:
+            axes.append(axis)
+    return draft.op("Squeeze", x, draft.constant(axes, "axes")) if axes else x
