@@ -109,7 +109,7 @@ class Model:
     @classmethod
     def from_graph(cls, graph: gs.Graph) -> Model:
         """A model of a graphsurgeon graph, which is not changed."""
-        return cls(gs.export_onnx(graph))
+        return cls(gs.export_onnx(graph, do_type_check=False))
 
     @property
     def opset(self) -> int:
@@ -359,10 +359,7 @@ class _Writer:
         keep = {tensor.name for tensor in graph.inputs} | self.model.overridable
         declared = getattr(graph, "declared", {})
         out.input.extend(declared.get(v.name, v) for v in origin.input if v.name in keep)
-        if graph is self.model.graph:
-            for tensor in origin.initializer:
-                if tensor.name in self.model.overridable and tensor.name not in names:
-                    out.initializer.append(tensor)
+        _add_unread(out, origin, names, self.model.overridable)
         out.output.extend(declared.get(v.name, v) for v in origin.output)
         claims = getattr(graph, "corrected", {})
         for value in origin.value_info:
@@ -417,6 +414,27 @@ class _Writer:
         if isinstance(getattr(graph, "origin", None), onnx.GraphProto):
             order = {t.name: i for i, t in enumerate(graph.origin.initializer)}
         return sorted(found.values(), key=lambda c: order.get(c.name, len(order)))
+
+
+def _add_unread(
+    out: onnx.GraphProto, origin: onnx.GraphProto, names: set[str], overridable: set[str]
+) -> None:
+    """Put the initializers back that nobody read from the beginning, each in its place."""
+    unread = [t for t in origin.initializer if t.name not in names]
+    spare = [t for t in origin.sparse_initializer if t.values.name not in names]
+    if unread or spare:
+        read: set[str] = set()
+        stack = [origin]
+        while stack:
+            graph = stack.pop()
+            read.update(value.name for value in graph.output)
+            for node in graph.node:
+                read.update(node.input)
+                stack.extend(a.g for a in node.attribute if a.HasField("g"))
+        out.initializer.extend(t for t in unread if t.name not in read or t.name in overridable)
+        out.sparse_initializer.extend(t for t in spare if t.values.name not in read)
+        order = {t.name: i for i, t in enumerate(origin.initializer)}
+        out.initializer.sort(key=lambda t: order.get(t.name, len(order)))
 
 
 def current(tensor: gs.Tensor) -> gs.Tensor:

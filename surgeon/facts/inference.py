@@ -13,6 +13,7 @@ from onnx_graphsurgeon.ir.tensor import LazyValues
 
 from surgeon import dims, opsets
 from surgeon.dims import Dim
+from surgeon.errors import ModelError
 from surgeon.facts import breadth, shapes, values
 from surgeon.facts.fact import BOOL, INT64, INTEGERS, UNKNOWN, Array, Fact, of_value
 from surgeon.model import Model
@@ -195,7 +196,10 @@ class Facts:
         small = int(np.prod(shape, dtype=object)) <= LARGEST_VALUE
         if not small or tensor.name in self.model.overridable:
             return Fact(dtype, shape)
-        return Fact(dtype, shape, self.model.array(tensor))
+        try:
+            return Fact(dtype, shape, self.model.array(tensor))
+        except ModelError:  # external data that is not there: whoever needs the values says so
+            return Fact(dtype, shape)
 
     def _values(self, node: gs.Node, inputs: list[Fact | None]) -> list[Fact] | None:
         """The outputs' facts where even their elements are known."""
