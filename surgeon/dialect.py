@@ -7,19 +7,26 @@ domain `prim`; standard nodes get their newest form (see `opsets`).
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import opsets
 from surgeon.facts import Facts
 from surgeon.model import Model
+from surgeon.schemas import overloads
 
 ATEN = "aten"
 PRIM = "prim"
 _FALLBACK_DOMAINS = frozenset({"org.pytorch.aten", "aten", "com.microsoft", "", "caffe2"})
 _ATEN_DOMAINS = frozenset({"org.pytorch.aten", "aten"})
 _PRIM_DOMAINS = frozenset({"org.pytorch.prim", "prim"})
-_CUT = {"__and_": "__and__", "__or_": "__or__", "__xor_": "__xor__"}  # exporters drop an underscore
+_DTYPES = {"int": np.int64, "bool": np.bool_, "float": np.float64, "number": np.float64}
+_CUT = {  # exporters drop an underscore
+    f"__{name}_": f"__{name}__" for name in ("and", "or", "xor", "lshift", "rshift")
+}
 
 
 def strip_initializer_inputs(model: Model, *, keep: bool) -> list[str]:
@@ -68,7 +75,49 @@ def _to_aten(node: gs.Node, operator: str, overload: str) -> None:
         node.origin_inputs = tuple(node.inputs)
     rest = {k: v for k, v in node.attrs.items() if k not in ("operator", "overload_name")}
     node.op, node.domain = operator, ATEN
+    inputs = _positional(node, operator, rest) if rest else None
+    if inputs is not None:
+        node.inputs = inputs
+        rest = {}
     node.attrs = {"overload": overload, **rest}
+
+
+def _positional(node: gs.Node, operator: str, attributes: dict[str, Any]) -> list[gs.Tensor] | None:
+    """The inputs with the attributes of the Caffe2-era spelling in their places.
+
+    None where no schema of the operator has them all.
+    """
+    for schema in overloads(operator):
+        names = {parameter.name for parameter in schema.parameters}
+        if not names.issuperset(attributes):
+            continue
+        waiting = list(node.inputs)
+        tensors = [p for p in schema.parameters if p.type == "Tensor"]
+        needed = sum(p.required and not p.is_list for p in tensors)
+        if len(waiting) < needed:
+            continue
+        inputs: list[gs.Tensor] = []
+        for parameter in schema.parameters:
+            if parameter.name in attributes:
+                array = np.asarray(attributes[parameter.name], _DTYPES.get(parameter.type))
+                inputs.append(gs.Constant(f"{node.outputs[0].name}/{parameter.name}", array))
+            elif parameter.is_tensors:
+                needed_behind = sum(
+                    p.required and p.type == "Tensor"
+                    for p in schema.parameters[schema.parameters.index(parameter) + 1 :]
+                )
+                count = len(waiting) - needed_behind
+                inputs.extend(waiting[:count])
+                waiting = waiting[count:]
+            elif parameter.type == "Tensor" and waiting:
+                inputs.append(waiting.pop(0))
+            else:
+                inputs.append(gs.Variable.empty())
+        if not waiting:
+            while inputs and inputs[-1].is_empty():
+                inputs.pop()
+            return inputs
+    return None
 
 
 # Operators whose outputs differ from run to run: never merged, never folded.

@@ -7,6 +7,7 @@ the tensors that take the places of the root's outputs, or raises `Refused` with
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from surgeon.builders import aten_math, aten_nn, aten_shape
 from surgeon.builders.affine import affine_chain, scale_into_gemm
 from surgeon.builders.batch_norm import (
     batch_norm_into_conv,
@@ -42,4 +43,7 @@ BUILDERS: Mapping[str, Callable[..., Any]] = {
     "stacked_convolution": stacked_convolution,
     "view": view,
     "view_transpose": view_transpose,
+    **aten_math.TABLE,
+    **aten_nn.TABLE,
+    **aten_shape.TABLE,
 }

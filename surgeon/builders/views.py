@@ -225,7 +225,7 @@ def _bound(index: Dim, size: Dim) -> int:
 def squeeze_where_defined(draft: Draft, match: Match) -> gs.Tensor:
     """A Squeeze without axes, where each dynamic dimension has one size in the model as it came.
 
-    At that size the dimension is not 1 and stays; so it stays at every other, and the rank is known.
+    At that size the dimension is not 1 and stays; so it stays at every other: the rank is known.
     """
     facts, x = draft.facts, match.root.inputs[0]
     shape = facts.of(x).shape

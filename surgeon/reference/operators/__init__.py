@@ -9,11 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from surgeon.reference.operators import convolution, normalisation, pooling, shapes
+from surgeon.reference.operators import (
+    arithmetic,
+    convolution,
+    indexing,
+    normalisation,
+    pooling,
+    shapes,
+    vision,
+)
 from surgeon.reference.operators.precision import Row
 from surgeon.reference.schema import parse_schema
 
-_TABLES = (convolution.TABLE, normalisation.TABLE, pooling.TABLE, shapes.TABLE)
+_TABLES = (
+    arithmetic.TABLE,
+    convolution.TABLE,
+    indexing.TABLE,
+    normalisation.TABLE,
+    pooling.TABLE,
+    shapes.TABLE,
+    vision.TABLE,
+)
 
 
 def _by_name() -> Mapping[str, tuple[Row, ...]]:

@@ -1,0 +1,246 @@
+"""The arguments of an ATen node by name, whichever of its overloads and spellings the node is.
+
+In memory an ATen node has positional inputs (see `dialect`); the operator's schemas say what each
+is. A list of tensors comes as one input (a sequence) or flattened into several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon.facts import Facts
+from surgeon.facts.fact import INTEGERS, Array
+from surgeon.rewrite import Refused
+from surgeon.schemas import Parameter, Schema, overloads
+
+_LISTS = frozenset({"SequenceConstruct", "ListConstruct", "TupleConstruct"})
+_PLAIN = frozenset({"int", "float", "number", "bool", "str", "Device"})
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What a node was called with.
+
+    Attributes:
+        schema: The overload it was bound by.
+        given: A tensor, a list of tensors, or None, by parameter.
+    """
+
+    schema: Schema
+    given: Mapping[str, gs.Tensor | list[gs.Tensor] | None]
+    facts: Facts
+
+    def has(self, name: str) -> bool:
+        """Whether the argument is there and not None."""
+        return self.given.get(name) is not None
+
+    def tensor(self, name: str) -> gs.Tensor:
+        """A tensor argument.
+
+        Raises:
+            Refused: It is None.
+        """
+        found = self.given.get(name)
+        if found is None or isinstance(found, list):
+            raise Refused(f"`{name}` is not given")
+        return found
+
+    def optional(self, name: str) -> gs.Tensor | None:
+        """A tensor argument, or None."""
+        return self.tensor(name) if self.has(name) else None
+
+    def tensors(self, name: str) -> list[gs.Tensor]:
+        """A list of tensors; None inside a list is an empty tensor.
+
+        Raises:
+            Refused: Its elements are not known.
+        """
+        found = self.given.get(name)
+        if found is None:
+            return []
+        if isinstance(found, list):
+            return found
+        raise Refused(f"the elements of `{name}` are not known")
+
+    def value(self, name: str) -> Any:
+        """A number, list, string, bool or None, or the schema's default.
+
+        Raises:
+            Refused: It is computed at run time; says by which name.
+        """
+        found = self.given.get(name)
+        if found is None:
+            position = self.schema.position(name)
+            return None if position is None else self.schema.parameters[position].default
+        if isinstance(found, list):
+            raise Refused(f"`{name}` is a list of tensors")
+        array = self.facts.array(found)
+        if array is None:
+            text = text_of(found)
+            if text is not None:
+                return text
+            fact = self.facts.of(found)
+            known = "" if fact.value is None else f" ({fact.value.tolist()})"
+            raise Refused(f"`{name}` is known at run time only{known}")
+        position = self.schema.position(name)
+        kind = "" if position is None else self.schema.parameters[position].type
+        plain = array.tolist()
+        if kind == "bool":
+            return [bool(v) for v in plain] if isinstance(plain, list) else bool(plain)
+        position = self.schema.position(name)
+        is_list = position is not None and self.schema.parameters[position].is_list
+        if not is_list and isinstance(plain, list) and len(plain) == 1:
+            return plain[0]
+        return plain
+
+    def dims(self, name: str) -> list[Any]:
+        """A list of integers, symbolic ones included.
+
+        Raises:
+            Refused: They are not provable.
+        """
+        found = self.given.get(name)
+        if isinstance(found, gs.Tensor):
+            known: Array | None = self.facts.of(found).value
+            if known is None:
+                known = self.facts.array(found)
+            if known is not None:
+                plain: list[Any] = known.reshape(-1).tolist()
+                return plain
+            raise Refused(f"`{name}` is known at run time only")
+        value = self.value(name)
+        return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def bind(node: gs.Node, facts: Facts) -> Arguments:
+    """Name the inputs of an ATen node by the schema that fits best.
+
+    Raises:
+        Refused: No schema of the operator fits; says how many arguments there are.
+    """
+    schemas = overloads(node.op)
+    inputs = [_elements(t) for t in node.inputs]
+    best: tuple[int, Arguments] | None = None
+    for schema in schemas:
+        found = _fit(schema, inputs)
+        if found is None:
+            continue
+        score = _score(schema, found, facts)
+        if score is None:
+            continue
+        if schema.overload == node.attrs.get("overload", ""):
+            score += 1
+        if best is None or score > best[0]:
+            best = score, Arguments(schema, found, facts)
+    if best is None:
+        known = "no such operator" if not schemas else f"no signature with {len(inputs)} arguments"
+        raise Refused(f"`aten.{node.op}`: PyTorch has {known}")
+    return best[1]
+
+
+def _elements(tensor: gs.Tensor) -> gs.Tensor | list[gs.Tensor] | None:
+    """A list of tensors where a node makes one; None for an omitted input."""
+    if tensor.is_empty():
+        return None
+    producer = tensor.inputs[0] if tensor.inputs else None
+    if producer is not None and producer.op in _LISTS:
+        return list(producer.inputs)
+    return tensor
+
+
+def _fit(
+    schema: Schema, inputs: Sequence[gs.Tensor | list[gs.Tensor] | None]
+) -> dict[str, gs.Tensor | list[gs.Tensor] | None] | None:
+    """The inputs by parameter; flattened lists of tensors gathered; None where they do not fit."""
+    parameters = schema.parameters
+    lists = [i for i, p in enumerate(parameters) if p.is_tensors]
+    surplus = len(inputs) - len(parameters)
+    rest = list(inputs)
+    if lists and not any(isinstance(v, list) for v in inputs):
+        first = lists[0]
+        after = parameters[first + 1 :]
+        # the flattened list takes what the parameters behind it leave; those may be left out
+        trailing = 0
+        for parameter in after:
+            if parameter.required:
+                trailing += 1
+        count = len(inputs) - first - len(after)
+        if count < 0 or surplus < 0:
+            count = len(inputs) - first - trailing
+        if count < 0:
+            return None
+        taken = rest[first : first + count]
+        if any(isinstance(t, list) for t in taken):
+            return None
+        flat = [gs.Variable.empty() if t is None else t for t in taken]
+        rest[first : first + count] = [flat]
+    if len(rest) > len(parameters):
+        return None
+    found: dict[str, gs.Tensor | list[gs.Tensor] | None] = {}
+    for index, parameter in enumerate(parameters):
+        value = rest[index] if index < len(rest) else None
+        if value is None and parameter.required and not parameter.optional:
+            return None
+        found[parameter.name] = value
+    return found
+
+
+def _score(
+    schema: Schema, found: Mapping[str, gs.Tensor | list[gs.Tensor] | None], facts: Facts
+) -> int | None:
+    """How well types agree; None where one does not."""
+    score = 0
+    for parameter in schema.parameters:
+        value = found[parameter.name]
+        if value is None:
+            continue
+        agrees = _agrees(parameter, value, facts)
+        if agrees is False:
+            return None
+        score += 2 if agrees else 0
+    return score
+
+
+def _agrees(parameter: Parameter, value: gs.Tensor | list[gs.Tensor], facts: Facts) -> bool | None:
+    if isinstance(value, list):
+        return parameter.is_list
+    text = text_of(value)
+    if text is not None or parameter.type in ("str", "Device"):
+        return (text is not None) == (parameter.type in ("str", "Device"))
+    if parameter.type == "Tensor":
+        return None if parameter.is_list else True
+    if parameter.type not in _PLAIN:
+        return None
+    fact = facts.of(value)
+    if fact.rank is not None:
+        if parameter.is_list and fact.rank != 1:
+            return False
+        if not parameter.is_list and fact.rank != 0 and fact.shape != (1,):
+            return False
+    if fact.dtype and parameter.type == "int" and fact.dtype not in INTEGERS:
+        # sizes that were computed from scale factors are traced as floats, empty lists as well
+        return None if parameter.is_list else False
+    return True if fact.dtype else None
+
+
+def text_of(tensor: gs.Tensor) -> str | None:
+    """The text that a Constant of PyTorch's exporter holds in an attribute outside the standard."""
+    producer = tensor.inputs[0] if tensor.inputs else None
+    if producer is not None and producer.op == "Constant":
+        value = producer.attrs.get("value")
+        if isinstance(value, (str, bytes)):
+            return value.decode() if isinstance(value, bytes) else value
+        value = producer.attrs.get("value_string")
+        if isinstance(value, (str, bytes)):
+            return value.decode() if isinstance(value, bytes) else value
+    if isinstance(tensor, gs.Constant):
+        values = getattr(tensor, "values", None)
+        if isinstance(values, np.ndarray) and values.dtype.kind in "OUS" and values.size == 1:
+            item = values.reshape(-1)[0]
+            return item.decode() if isinstance(item, bytes) else str(item)
+    return None

@@ -1,0 +1,85 @@
+"""Writes `aten.txt`: PyTorch's operator schemas, read from an installed torch.
+
+Run: python -m surgeon.schemas.make
+Only what an exporter can leave behind is kept: no in-place or out= variants, no backward passes.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+# Signatures that releases before the installed one had, and operators of torchvision, which the
+# exporter writes in the same way (torchvision/csrc/ops).
+OTHERS = (
+    "_convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, "
+    "int[] dilation, bool transposed, int[] output_padding, int groups, bool benchmark, "
+    "bool deterministic, bool cudnn_enabled)",
+    "upsample_bilinear2d(Tensor self, int[] output_size, bool align_corners)",
+    "upsample_bicubic2d(Tensor self, int[] output_size, bool align_corners)",
+    "upsample_linear1d(Tensor self, int[] output_size, bool align_corners)",
+    "upsample_trilinear3d(Tensor self, int[] output_size, bool align_corners)",
+    "upsample_nearest1d(Tensor self, int[] output_size)",
+    "upsample_nearest2d(Tensor self, int[] output_size)",
+    "upsample_nearest3d(Tensor self, int[] output_size)",
+    "einsum(str equation, Tensor[] tensors)",
+    "kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False)",
+    "nms(Tensor dets, Tensor scores, float iou_threshold)",
+    "roi_align(Tensor input, Tensor rois, float spatial_scale, int pooled_height, "
+    "int pooled_width, int sampling_ratio, bool aligned)",
+    "ps_roi_align(Tensor input, Tensor rois, float spatial_scale, int pooled_height, "
+    "int pooled_width, int sampling_ratio)",
+    "deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, "
+    "int stride_h, int stride_w, int pad_h, int pad_w, int dilation_h, int dilation_w, "
+    "int groups, int offset_groups, bool use_mask)",
+    "rfft(Tensor self, int signal_ndim, bool normalized=False, bool onesided=True)",
+    "thnn_col2im(Tensor self, int[] output_size, int[] kernel_size, int[] dilation, "
+    "int[] padding, int[] stride)",
+    "thnn_im2col(Tensor self, int[] kernel_size, int[] dilation, int[] padding, int[] stride)",
+)
+
+
+def lines() -> list[str]:
+    """One schema a line: `name.overload(type name=default, ..., *, type name) -> n`."""
+    import torch
+
+    found: set[str] = set(OTHERS)
+    for schema in torch._C._jit_get_all_schemas():
+        name = schema.name.removeprefix("aten::")
+        skip = (
+            not schema.name.startswith("aten::")
+            or any(argument.is_out for argument in schema.arguments)
+            or "backward" in name
+            or (name.endswith("_") and not name.startswith("__"))
+        )
+        if not skip:
+            overload = f".{schema.overload_name}" if schema.overload_name else ""
+            found.add(f"{name}{overload}({', '.join(_parameters(schema.arguments))})")
+    return sorted(found)
+
+
+def _parameters(arguments: Any) -> list[str]:
+    out: list[str] = []
+    keyword = False
+    for argument in arguments:
+        if argument.kwarg_only and not keyword:
+            out.append("*")
+            keyword = True
+        kind = str(argument.type)
+        optional = ""
+        if kind.startswith("Optional["):
+            kind, optional = kind[9:-1], "?"
+        if kind.startswith("List["):
+            inner = kind[5:-1]
+            inner = f"{inner[9:-1]}?" if inner.startswith("Optional[") else inner
+            kind = f"{inner}[]"
+        default = f"={argument.default_value!r}" if argument.has_default_value() else ""
+        out.append(f"{kind}{optional} {argument.name}{default}")
+    return out
+
+
+if __name__ == "__main__":
+    target = Path(__file__).with_name("aten.txt")
+    target.write_text("\n".join(lines()) + "\n", encoding="utf-8")
+    sys.stdout.write(f"{target}: {target.stat().st_size} bytes\n")
