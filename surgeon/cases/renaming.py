@@ -15,7 +15,7 @@ def in_other_words(model: onnx.ModelProto, seed: int) -> tuple[onnx.ModelProto, 
 
     Args:
         model: Not changed. Functions keep the names inside them.
-        seed: What names and order are drawn from.
+        seed: What names and order are drawn from; with 0 the last node that can come, comes.
 
     Returns:
         The copy, and the new name of each value.
@@ -24,7 +24,7 @@ def in_other_words(model: onnx.ModelProto, seed: int) -> tuple[onnx.ModelProto, 
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     names = _renaming(copy.graph, generator)
-    _rename(copy.graph, names, generator)
+    _rename(copy.graph, names, generator, backwards=seed == 0)
     return copy, names
 
 
@@ -55,7 +55,9 @@ def bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
         yield from attribute.graphs
 
 
-def _rename(graph: onnx.GraphProto, names: Names, generator: np.random.Generator) -> None:
+def _rename(
+    graph: onnx.GraphProto, names: Names, generator: np.random.Generator, *, backwards: bool
+) -> None:
     for item in (*graph.input, *graph.output, *graph.initializer, *graph.value_info):
         item.name = names.get(item.name, item.name)
     nodes = list(graph.node)
@@ -66,8 +68,8 @@ def _rename(graph: onnx.GraphProto, names: Names, generator: np.random.Generator
             del field[:]
             field.extend(new)
         for body in bodies(node):
-            _rename(body, names, generator)
-    order = _shuffled(nodes, generator)
+            _rename(body, names, generator, backwards=backwards)
+    order = _shuffled(nodes, generator, backwards=backwards)
     del graph.node[:]
     graph.node.extend(order)
     constants = list(graph.initializer)
@@ -75,7 +77,9 @@ def _rename(graph: onnx.GraphProto, names: Names, generator: np.random.Generator
     graph.initializer.extend(constants[int(i)] for i in generator.permutation(len(constants)))
 
 
-def _shuffled(nodes: list[onnx.NodeProto], generator: np.random.Generator) -> list[onnx.NodeProto]:
+def _shuffled(
+    nodes: list[onnx.NodeProto], generator: np.random.Generator, *, backwards: bool
+) -> list[onnx.NodeProto]:
     """Another order in which every node comes behind those it reads."""
     maker = {name: index for index, node in enumerate(nodes) for name in node.output if name}
     waits = [{maker[name] for name in _read(node) if name in maker} for node in nodes]
@@ -83,7 +87,7 @@ def _shuffled(nodes: list[onnx.NodeProto], generator: np.random.Generator) -> li
     done: set[int] = set()
     while len(order) < len(nodes):
         ready = [i for i in range(len(nodes)) if i not in done and waits[i] <= done]
-        chosen = int(generator.choice(ready))
+        chosen = ready[-1] if backwards else int(generator.choice(ready))
         order.append(nodes[chosen])
         done.add(chosen)
     return order

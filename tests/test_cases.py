@@ -1,0 +1,561 @@
+"""Cases of recipes: what is read, what each check catches, and the words it says."""
+
+from pathlib import Path
+from textwrap import dedent, indent
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+
+from surgeon.cases import run
+from surgeon.cases.reading import Filling
+from surgeon.cases.renaming import in_other_words
+from surgeon.cases.structure import difference
+from surgeon.errors import RecipeError
+
+HEAD = '<ir_version: 8, opset_import: ["": 13, "org.pytorch.aten": 1]>'
+
+DOUBLE_NEGATION = """\
+surgeon: 1
+name: small
+rules:
+  - id: double-negation
+    why: Minus times minus is plus.
+    exact: bit
+    match: |
+      n = Neg (x)
+      y = Neg (n)
+    replace: y = Identity (x)
+"""
+
+FIRES = """\
+  - case: it fires
+    fires: double-negation
+    before: |
+      <ir_version: 8, opset_import: ["": 13]>
+      g (float[N,3] x) => (float[N,3] y) {
+        r = Relu (x)
+        a = Neg (r)
+        b = Neg (a)
+        y = Abs (b)
+      }
+"""
+
+REFUSES = """\
+  - case: it refuses
+    refuses: {rule: double-negation, because: "is not ai.onnx.Neg"}
+    before: |
+      <ir_version: 8, opset_import: ["": 13]>
+      g (float[N,3] x) => (float[N,3] y) {
+        r = Relu (x)
+        y = Neg (r)
+      }
+"""
+
+
+def check(folder: Path, recipe: str, cases: str) -> list[str]:
+    """The problems of a recipe's cases, all in one list."""
+    (folder / "small.yaml").write_text(recipe, encoding="utf-8")
+    (folder / "small.cases.yaml").write_text(f"cases:\n{cases}", encoding="utf-8")
+    return [problem for outcome in run([folder / "small.yaml"]) for problem in outcome.problems]
+
+
+def case(keys: str, graph: str, *, after: str = "", means: str = "") -> str:
+    """One case, from its keys and the graphs of its texts."""
+    texts = {"before": graph, "after": after, "means": means}
+    lines = [f"  - case: a case\n{indent(dedent(keys).strip(), '    ')}"]
+    for key, text in texts.items():
+        if text:
+            body = indent(f"{HEAD}\n{dedent(text).strip()}", "      ")
+            lines.append(f"    {key}: |\n{body}")
+    return "\n".join(lines) + "\n"
+
+
+def with_replacement(text: str, exact: str = "bit") -> str:
+    return DOUBLE_NEGATION.replace("y = Identity (x)", text).replace(
+        "exact: bit", f"exact: {exact}"
+    )
+
+
+def test_a_rule_with_both_kinds_of_cases_holds(tmp_path: Path) -> None:
+    assert check(tmp_path, DOUBLE_NEGATION, FIRES + REFUSES) == []
+
+
+def test_outcomes_say_where_and_how_long(tmp_path: Path) -> None:
+    check(tmp_path, DOUBLE_NEGATION, FIRES + REFUSES)
+    told = []
+    outcomes = run([tmp_path / "small.yaml"], progress=told.append)
+    assert outcomes.ok
+    assert tuple(told) == outcomes.outcomes
+    assert str(outcomes) == "2 cases hold"
+    first = told[0]
+    assert (first.recipe, first.case, first.location.line) == ("small", "it fires", 2)
+    assert first.seconds > 0
+
+
+# ------------------------------------------------------------------------------ rules without cases
+
+
+def test_a_rule_without_cases_is_untested(tmp_path: Path) -> None:
+    problems = check(tmp_path, DOUBLE_NEGATION, REFUSES)
+    assert problems == ["Untested: small.cases.yaml has no case where `double-negation` fires"]
+    outcome = run([tmp_path]).failed[0]
+    assert outcome.case == "rule `double-negation`"
+    assert str(outcome.location) == f"{tmp_path / 'small.yaml'}:4:5"
+
+
+def test_a_rule_that_is_never_refused_is_untested(tmp_path: Path) -> None:
+    problems = check(tmp_path, DOUBLE_NEGATION, FIRES)
+    assert problems == [
+        "Untested: small.cases.yaml has no case where `double-negation` must not fire"
+    ]
+
+
+def test_a_recipe_without_a_file_of_cases_is_untested(tmp_path: Path) -> None:
+    (tmp_path / "small.yaml").write_text(DOUBLE_NEGATION)
+    assert len(run([tmp_path]).outcomes[0].problems) == 2
+
+
+def test_rules_of_used_recipes_have_their_cases_elsewhere(tmp_path: Path) -> None:
+    check(tmp_path, DOUBLE_NEGATION, FIRES + REFUSES)
+    (tmp_path / "other.yaml").write_text(
+        "surgeon: 1\nname: other\nsteps:\n  - use: ./small.yaml\n", encoding="utf-8"
+    )
+    assert run([tmp_path]).ok
+
+
+# ------------------------------------------------------------------------------ what a case catches
+
+
+def test_missing(tmp_path: Path) -> None:
+    problems = check(tmp_path, DOUBLE_NEGATION, FIRES.replace("b = Neg (a)", "b = Exp (a)"))
+    text = "\n".join(problems)
+    assert "Missing: `double-negation` fires 0 times, not 1" in text
+
+
+def test_noisy_where_it_must_not_fire_at_all(tmp_path: Path) -> None:
+    cases = REFUSES.replace("y = Neg (r)", "q = Neg (r) y = Neg (q)")
+    text = "\n".join(check(tmp_path, DOUBLE_NEGATION, cases))
+    assert "Noisy: `double-negation` fires, at node 'y' (ai.onnx.Neg)" in text
+    assert "Noisy: `double-negation` fires 1 times, not 0" in text
+
+
+def test_noisy_where_it_fires_more_often(tmp_path: Path) -> None:
+    cases = FIRES.replace("y = Abs (b)", "c = Abs (b) d = Neg (c) y = Neg (d)")
+    text = "\n".join(check(tmp_path, DOUBLE_NEGATION, cases))
+    assert "Noisy: `double-negation` fires 2 times, not 1" in text
+
+
+def test_silent_for_another_reason(tmp_path: Path) -> None:
+    cases = REFUSES.replace("is not ai.onnx.Neg", "the moon is full")
+    text = "\n".join(check(tmp_path, DOUBLE_NEGATION, cases))
+    assert "Silent: `double-negation` does not say 'the moon is full', but: " in text
+
+
+def test_wrong_numbers(tmp_path: Path) -> None:
+    text = "\n".join(check(tmp_path, with_replacement("y = Abs (x)"), FIRES.replace("Relu", "Exp")))
+    assert "Wrong" not in text  # of positive numbers the absolute value is the same
+    cases = FIRES.replace("Relu", "Sin").replace("Abs (b)", "Exp (b)")
+    text = "\n".join(check(tmp_path, with_replacement("y = Abs (x)"), cases))
+    assert "Wrong: `y`: error" in text
+    assert "at N=2, against `before`" in text
+
+
+def test_a_promise_of_bits_is_held_to_the_bit(tmp_path: Path) -> None:
+    cases = FIRES.replace("Relu", "Sin").replace("Abs (b)", "Tan (b)")
+    almost = "p = Exp (x)\n      y = Log (p)"
+    recipe = with_replacement(f"|\n      {almost}")
+    assert "Wrong" in "\n".join(check(tmp_path, recipe, cases))
+    recipe = with_replacement(f"|\n      {almost}", exact="rounding")
+    assert "Wrong" not in "\n".join(check(tmp_path, recipe, cases))
+
+
+def test_wrong_structure(tmp_path: Path) -> None:
+    after = FIRES + indent(
+        dedent(
+            """\
+            after: |
+              <ir_version: 8, opset_import: ["": 13]>
+              g (float[N,3] x) => (float[N,3] y) {
+                r = Relu (x)
+                y = Neg (r)
+              }
+            """
+        ),
+        "    ",
+    )
+    text = "\n".join(check(tmp_path, DOUBLE_NEGATION, after + REFUSES))
+    assert (
+        "Wrong: the result is not `after`: at output `y`: Abs stands where `after` has Neg" in text
+    )
+    assert (
+        check(tmp_path, DOUBLE_NEGATION, after.replace("y = Neg (r)", "y = Abs (r)") + REFUSES)
+        == []
+    )
+
+
+def test_restless(tmp_path: Path) -> None:
+    recipe = """\
+    surgeon: 1
+    name: small
+    steps:
+      - rules:
+          - id: relu-again
+            why: A Relu of a Relu is one.
+            exact: bit
+            match: y = Relu (x)
+            where: [x.rank == 2]
+            replace: |
+              a = Abs (x)
+              b = Add (a, x)
+              half = Constant <value = float {0.5}> ()
+              y = Mul (b, half)
+      - rules:
+          - id: back-again
+            why: It is a Relu.
+            exact: rounding
+            match: |
+              a = Abs (x)
+              b = Add (a, x)
+              y = Mul (b, half)
+            replace: y = Relu (x)
+    """
+    graph = "g (float[N,3] x) => (float[N,3] y) { s = Sin (x) r = Relu (s) y = Exp (r) }"
+    problems = check(tmp_path, dedent(recipe), case("fires: {relu-again: 1, back-again: 1}", graph))
+    assert "Restless: a second run fires `back-again` x1, `relu-again` x1" in problems
+
+
+def test_fickle(tmp_path: Path) -> None:
+    """Two rules that take a reader from each other: which one fires hangs on the nodes' order."""
+    rules = "".join(
+        f"""
+          - id: {name.lower()}-apart
+            why: It needs no Relu.
+            exact: rounding
+            match: |
+              x = Relu (r)
+              y = {name} (x)
+            where: [x.consumers == 2]
+            replace: |
+              zero = Constant <value = float {{0.0}}> ()
+              m = Max (r, zero)
+              y = {name} (m)"""
+        for name in ("Neg", "Exp")
+    )
+    recipe = dedent(f"""\
+        surgeon: 1
+        name: small
+        rules:{rules}
+    """)
+    found = []
+    for first, second in (("Neg", "Exp"), ("Exp", "Neg")):
+        graph = f"""g (float[N,3] r) => (float[N,3] y, float[N,3] z) {{
+          x = Relu (r)
+          y = {first} (x)
+          z = {second} (x)
+        }}"""
+        found += check(tmp_path, recipe, case(f"fires: {first.lower()}-apart", graph))
+    assert any(problem.startswith("Fickle: renamed and in another order, ") for problem in found)
+
+
+def test_broken_where_the_result_does_not_load(tmp_path: Path) -> None:
+    recipe = with_replacement("y = my.own.Thing (x)").replace(
+        "name: small", "name: small\ncustom: [my.own.Thing]"
+    )
+    text = "\n".join(check(tmp_path, recipe, FIRES + REFUSES))
+    assert "Broken: " in text
+
+
+def test_weak_where_no_input_moves_the_output(tmp_path: Path) -> None:
+    graph = """\
+    g (float[N,3] x) => (float[N,3] y) <float zero = {0.0}> {
+      r = Mul (x, zero)
+      a = Neg (r)
+      b = Neg (a)
+      y = Abs (b)
+    }"""
+    problems = check(tmp_path, DOUBLE_NEGATION, case("fires: double-negation", graph) + REFUSES)
+    assert problems == ["Weak: `y` agrees, but no input moves it"]
+
+
+def test_unchecked_where_the_original_runs_nowhere(tmp_path: Path) -> None:
+    recipe = """\
+    surgeon: 1
+    name: small
+    rules:
+      - id: unheard-of
+        why: It is said to be an Abs.
+        exact: bit
+        match: y = aten.unheard_of (x)
+        replace: y = Abs (x)
+    """
+    graph = "g (float[N,3] x) => (float[N,3] y) { y = org.pytorch.aten.unheard_of (x) }"
+    refuses = case(
+        'refuses: {rule: unheard-of, because: "it was tried at no node"}',
+        "g (float[N] x) => (float[N] y) { y = Abs (x) }",
+    ).replace("a case", "another")
+    bare = case("fires: unheard-of", graph)
+    problems = check(tmp_path, dedent(recipe), bare + refuses)
+    assert len(problems) == 1
+    assert problems[0].startswith("Unchecked: `unheard_of` has no witness")
+    assert problems[0].endswith("say with `means` what `before` computes")
+    good = case(
+        "fires: unheard-of", graph, means=graph.replace("org.pytorch.aten.unheard_of", "Abs")
+    )
+    assert check(tmp_path, dedent(recipe), good + refuses) == []
+    bad = case(
+        "fires: unheard-of", graph, means=graph.replace("org.pytorch.aten.unheard_of", "Neg")
+    )
+    text = "\n".join(check(tmp_path, dedent(recipe), bad + refuses))
+    assert "Wrong: `y`: error" in text
+    assert "against `means`" in text
+
+
+def test_unchecked_at_sizes_where_the_original_does_not_run(tmp_path: Path) -> None:
+    graph = """\
+    g (float[N,t] x) => (float[p,q] y) <int64[2] s = {-1, 4}> {
+      r = Reshape (x, s)
+      a = Neg (r)
+      b = Neg (a)
+      y = Exp (b)
+    }"""
+    text = "\n".join(check(tmp_path, DOUBLE_NEGATION, case("fires: double-negation", graph)))
+    assert "Unchecked: `before` does not run at N=1, t=5: " in text
+    assert "give `sizes` at which it does" in text
+    sized = case("fires: double-negation\nsizes: {t: [4, 8, 12]}", graph)
+    assert check(tmp_path, DOUBLE_NEGATION, sized + REFUSES) == []
+
+
+def test_every_opset_is_tried(tmp_path: Path) -> None:
+    cases = FIRES.replace("fires: double", "opsets: [9, 13]\n    fires: double")
+    assert check(tmp_path, DOUBLE_NEGATION, cases + REFUSES) == []
+    cases = cases.replace("Abs", "HardSwish")
+    with pytest.raises(RecipeError, match="ONNX's checker refuses this model at opset 9"):
+        check(tmp_path, DOUBLE_NEGATION, cases + REFUSES)
+
+
+def test_fires_any_wants_a_result(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="whatever may fire, and no result is given"):
+        check(tmp_path, DOUBLE_NEGATION, FIRES.replace("fires: double-negation", "fires: any"))
+
+
+# ----------------------------------------------------------------------------- files that are wrong
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place", "what", "mend"),
+    [
+        ("fires:", "fire:", "3:5", "unknown key `fire`", "Did you mean `fires`?"),
+        (
+            "double-",
+            "duble-",
+            "3:12",
+            "no rule `duble-negation`",
+            "Did you mean `double-negation`?",
+        ),
+        ("before:", "bevor:", "4:5", "unknown key `bevor`", "Did you mean `before`?"),
+        ("y = Abs (b)", "y = Abs (b", "11:7", "no model in ONNX's text syntax", "Syntax.html"),
+        ("Abs (b)", "Abs (b, b)", "5:7", "ONNX's checker refuses", "valid"),
+        ("    fires: double-negation\n", "", "2:5", "neither which rules fire", "`fires: RULE`"),
+        (
+            "fires: double-negation",
+            "fires: {double-negation: 0}",
+            "3:30",
+            "`fires.double-negation` is not a count of 1 or more",
+            "Write a count",
+        ),
+        (
+            "fires: double-negation",
+            "values: {w: {seeds: 1}}",
+            "3:18",
+            "unknown key `seeds`",
+            "Did you mean `seed`?",
+        ),
+    ],
+)
+def test_errors_say_where_and_how_to_mend(
+    tmp_path: Path, old: str, new: str, place: str, what: str, mend: str
+) -> None:
+    text = FIRES.replace(old, new)
+    if "values" in new:
+        text = FIRES.replace(old, f"{new}\n    {old}")
+    with pytest.raises(RecipeError) as caught:
+        check(tmp_path, DOUBLE_NEGATION, text)
+    assert str(caught.value.where) == f"{tmp_path / 'small.cases.yaml'}:{place}"
+    assert what in caught.value.what
+    assert mend in caught.value.mend
+
+
+def test_two_cases_of_one_title(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="the case `it fires` is here twice, first at"):
+        check(tmp_path, DOUBLE_NEGATION, FIRES + FIRES)
+
+
+def test_a_folder_without_recipes(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="there is no recipe in this folder"):
+        run([tmp_path])
+
+
+def test_paths_may_be_cases_or_names_and_count_once(tmp_path: Path) -> None:
+    check(tmp_path, DOUBLE_NEGATION, FIRES + REFUSES)
+    assert len(run([tmp_path / "small.yaml", tmp_path / "small.cases.yaml", tmp_path])) == 2
+    assert run(["dyrelu"]).outcomes[0].recipe == "dyrelu"
+
+
+# ------------------------------------------------------------------------------------------- values
+
+
+def test_values_are_the_same_for_the_same_seed() -> None:
+    kind = np.dtype(np.float32)
+    one, two = Filling(3).array((4, 5), kind), Filling(3).array((4, 5), kind)
+    assert np.array_equal(one, two)
+    assert not np.array_equal(one, Filling(4).array((4, 5), kind))
+    assert np.allclose(Filling(3, scale=0.5).array((4, 5), kind), one * 0.5)
+    between = Filling(3, between=(0.5, 2.0)).array((100,), kind)
+    assert between.min() >= 0.5
+    assert between.max() <= 2.0
+    assert set(Filling(3, between=(1, 3)).array((100,), np.dtype(np.int64)).tolist()) == {1, 2, 3}
+
+
+# ---------------------------------------------------------------------------------------- structure
+
+
+def model(graph: str, opset: int = 13) -> onnx.ModelProto:
+    return onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}]>\n{graph}')
+
+
+BASE = """g (float[N,4] x, float[4] c) => (float[N,4] y, float[N,4] z)
+ <float[4] k = {1.0, 2.0, 3.0, 4.0}> {
+  a = Mul (x, k)
+  b = Sub (a, c)
+  y = Softmax <axis = -1> (b)
+  z = Add (a, b)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("a = Mul (x, k)", "a = Mul (k, x)"),  # commutes
+        ("z = Add (a, b)", "z = Add (b, a)"),
+        ("axis = -1", "axis = 1"),
+        (" <axis = -1>", ""),
+        ("  y = Softmax <axis = -1> (b)\n  z = Add (a, b)", "  z = Add (a, b)\n  y = Softmax (b)"),
+        ("4.0}>", "4.0000001}>"),
+        ("a", "renamed"),
+    ],
+)
+def test_what_makes_no_difference(old: str, new: str) -> None:
+    other = BASE
+    if old == "a":
+        other = (
+            BASE.replace("a = Mul", "q = Mul")
+            .replace("(a, c)", "(q, c)")
+            .replace("(a, b)", "(q, b)")
+        )
+    else:
+        assert old in BASE
+        other = BASE.replace(old, new)
+    assert difference(model(BASE), model(other)) is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ("Sub (a, c)", "Sub (c, a)", "`a` is read where `after` reads `c`"),
+        ("z = Add", "z = Max", "Add stands where `after` has Max"),
+        ("axis = -1", "axis = 0", "`axis` of Softmax is 1, not 0"),
+        ("4.0}", "5.0}", "the constant `k` is [1., 2., 3., 4.], not [1., 2., 3., 5.]"),
+        ("z = Add (a, b)", "d = Mul (x, k) z = Add (d, b)", "is no longer one value"),
+        ("z = Add (a, b)", "d = Neg (a) z = Add (a, b)", "it has 4 nodes, `after` has 5"),
+        ("float[4] k = {1.0, 2.0, 3.0, 4.0}", "float k = {1.0}", "float32[4], not float32[]"),
+        ("float[N,4] z)", "float[N,4] a)", "its outputs are y, z, not y, a"),
+        ("float[4] c)", "float[4] d)", "its inputs are"),
+    ],
+)
+def test_what_makes_a_difference(old: str, new: str, what: str) -> None:
+    assert old in BASE
+    other = BASE.replace(old, new)
+    if "d)" in new:
+        other = other.replace("(a, c)", "(a, d)")
+    found = difference(model(BASE), model(other))
+    assert found is not None
+    assert what in found
+
+
+def test_an_input_that_the_result_lacks_stands_for_any_constant() -> None:
+    free = BASE.replace("float[4] c)", "float[4] c, float[4] k)").replace(
+        "<float[4] k = {1.0, 2.0, 3.0, 4.0}>", ""
+    )
+    assert difference(model(BASE), model(free)) is None
+    other = free.replace("float[4] k)", "float[1,4] k)")
+    assert "the constant `k` is float32[4], not float32[1, 4]" in str(
+        difference(model(BASE), model(other))
+    )
+
+
+def test_attributes_that_became_inputs_are_one_thing() -> None:
+    old = model(
+        "g (float[N,4] x) => (float[N] y) { y = ReduceMean <axes = [1], keepdims = 0> (x) }"
+    )
+    new = model(
+        "g (float[N,4] x) => (float[N] y) <int64[1] a = {1}>"
+        "{ y = ReduceMean <keepdims = 0> (x, a) }",
+        18,
+    )
+    assert difference(old, new) is None
+    kept = model("g (float[N,4] x) => (float[N,1] y) { y = ReduceMean <axes = [1]> (x) }")
+    assert difference(kept, new) == "at output `y`: `keepdims` of ReduceMean is None, not 0"
+
+
+def test_bodies_are_compared_too() -> None:
+    text = """g (float[N] x, bool c) => (float[N] y) {
+      y = If (c) <then_branch = a () => (float[N] p) { p = Neg (x) },
+                  else_branch = b () => (float[N] q) { q = Abs (x) }>
+    }"""
+    assert difference(model(text), model(text)) is None
+    found = difference(model(text), model(text.replace("p = Neg", "p = Exp")))
+    assert found == "at output `y`: in `then_branch` of If: Neg stands where `after` has Exp"
+
+
+# ----------------------------------------------------------------------------------------- renaming
+
+
+def test_other_words_mean_the_same() -> None:
+    text = """g (float[N,4] x, bool c) => (float[N,4] y) <float[4] k = {1.0, 2.0, 3.0, 4.0}> {
+      a = Mul (x, k)
+      b = Exp (x)
+      d = If (c) <then_branch = t () => (float[N,4] p) { p = Neg (a) },
+                  else_branch = e () => (float[N,4] q) { q = Mul (b, k) }>
+      y = Sub (a, d)
+    }"""
+    before = model(text)
+    renamed, names = in_other_words(before, 3)
+    assert before == model(text), "the given model was touched"
+    onnx.checker.check_model(renamed, full_check=True)
+    assert len(set(names.values())) == len(names)
+    assert not {"a", "b", "d", "k", "x", "y"} & {
+        n for node in renamed.graph.node for n in node.output
+    }
+    back = onnx.ModelProto()
+    back.CopyFrom(renamed)
+    for value, name in (
+        (back.graph.input[0], "x"),
+        (back.graph.input[1], "c"),
+        (back.graph.output[0], "y"),
+    ):
+        assert value.name == names[name]
+    from surgeon.runtime import Session
+
+    x = np.arange(8, dtype=np.float32).reshape(2, 4)
+    for flag in (True, False):
+        one = Session(before).run({"x": x, "c": np.array(flag)})["y"]
+        two = Session(renamed).run({names["x"]: x, names["c"]: np.array(flag)})[names["y"]]
+        assert np.array_equal(one, two)
+
+
+def test_seed_0_turns_the_order_around() -> None:
+    text = "g (float[N] x) => (float[N] y) { a = Neg (x) b = Exp (x) y = Add (a, b) }"
+    renamed, _ = in_other_words(model(text), 0)
+    assert [node.op_type for node in renamed.graph.node] == ["Exp", "Neg", "Add"]
