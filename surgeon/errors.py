@@ -80,3 +80,9 @@ class ForeignError(SurgeonError):
     """Native code of another project (onnxruntime, onnxsim) crashed, hung or ran out of memory."""
 
     exit_code = 7
+
+
+class LeftoverError(SurgeonError):
+    """Operators of PyTorch's own are left, which no runtime knows; nothing was saved."""
+
+    exit_code = 8

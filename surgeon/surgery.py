@@ -20,7 +20,7 @@ from surgeon import dialect
 from surgeon.assumptions import Axioms, parse_assumptions
 from surgeon.authoring import recipe_of
 from surgeon.claims import correct_claims, declare
-from surgeon.errors import RecipeError, SurgeonError, VerifyError
+from surgeon.errors import LeftoverError, RecipeError, SurgeonError, VerifyError
 from surgeon.facts import Facts
 from surgeon.fold import DEFAULT_LIMIT
 from surgeon.model import Model, describe
@@ -83,7 +83,8 @@ def apply(
         recipes: Bundled names, paths of YAML files, `Recipe`s or single `Rule`s, in order.
         shape: Shapes to fix, by input name: numbers, or names for dimensions that stay dynamic.
         assume: What else holds, as `t % 32 == 0`, `t >= 64` or `h == w`; goes into the report.
-        allow: `approximate` and `contract`, beside what the recipes themselves allow.
+        allow: `approximate` and `contract`, beside what the recipes themselves allow; `leftover`
+            keeps a result with ATen nodes left, although a recipe promises none.
         verify: Whether to compare the whole model. A model that nothing changed is not compared.
         reference: `onnxruntime`, `witness`, `torch`, or recorded outputs: an .npz file, a folder or
             pattern of them, or several.
@@ -100,6 +101,7 @@ def apply(
         ModelError: The model cannot be read or carried.
         RecipeError: A recipe, a shape or an assumption is wrong.
         SettleError: A rule keeps firing.
+        LeftoverError: A recipe promises that no ATen node is left, and one is; carries `report`.
         VerifyError: The result does not run, or differs; it carries `report`.
     """
     clock = _Clock()
@@ -113,6 +115,8 @@ def apply(
         )
         work.run(clock)
     report = work.report(clock, every_miss=every_miss)
+    if any(recipe.ensure == "no-aten" for recipe in plans) and "leftover" not in allow:
+        _refuse_leftovers(report)
     if not work.changed or not verify:
         return Result(work.model, report)
     if progress:
@@ -130,6 +134,31 @@ def apply(
         error.report = report  # type: ignore[attr-defined]
         raise error
     return Result(work.model, report)
+
+
+def _refuse_leftovers(report: Report) -> None:
+    """Refuse a result that still holds nodes of PyTorch's own, with the nearest reasons."""
+    left = {
+        name: count
+        for name, count in report.after.items()
+        if name.startswith(("aten.", "prim.", "org.pytorch.prim."))
+    }
+    if not left:
+        return
+    names = ", ".join(f"`{name}`" + (f" x{n}" if n > 1 else "") for name, n in left.items())
+    reasons: dict[str, None] = {}
+    for miss in report.misses:
+        if "(aten." in miss.node or "(prim." in miss.node:
+            reasons[f"{miss.rule}: {miss.reason}"] = None
+    why = "; ".join(list(reasons)[:4]) or "no rule of these recipes is for them"
+    error = LeftoverError(
+        f"{names} left, which no runtime knows ({why})",
+        where=report.source,
+        mend="See `surgeon explain` for each node, add a recipe that knows the operator, or keep the "
+        "rest of the repair with `--allow leftover`.",
+    )
+    error.report = report  # type: ignore[attr-defined]
+    raise error
 
 
 class Operation:
@@ -297,7 +326,7 @@ def operators(model: Model) -> dict[str, int]:
         for node in graph.nodes:
             domain = node.domain or ""
             name = node.op if domain in ("", "ai.onnx", "ai.onnx.legacy") else f"{domain}.{node.op}"
-            if domain == "org.pytorch.aten" and node.op == "ATen":
+            if node.op == "ATen":  # in any domain
                 name = f"aten.{node.attrs.get('operator', '?')}"
             elif domain == "org.pytorch.aten":
                 name = f"aten.{node.op}"

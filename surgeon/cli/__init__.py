@@ -19,6 +19,7 @@ EXIT_CODES = (
     (5, "the output cannot be written"),
     (6, "a rule does not settle"),
     (7, "native code of another project (onnxruntime, onnxsim) failed"),
+    (8, "ATen nodes are left where a recipe promises none; nothing was saved"),
     (130, "interrupted"),
 )
 

@@ -17,10 +17,11 @@ WAYS = ("onnxruntime", "witness", "torch")
 
 
 class Allowed(StrEnum):
-    """Kinds of rules that fire only when they are allowed to."""
+    """What happens only when it is allowed: two kinds of rules, and ATen nodes left."""
 
     APPROXIMATE = "approximate"
     CONTRACT = "contract"
+    LEFTOVER = "leftover"
 
 
 class Required(StrEnum):
@@ -59,7 +60,9 @@ Assume = Annotated[
 Allow = Annotated[
     list[Allowed] | None,
     typer.Option(
-        "--allow", help="Rules beyond the exact ones that may fire.", rich_help_panel="Rules"
+        "--allow",
+        help="Rules beyond the exact ones that may fire; ATen nodes that may be left.",
+        rich_help_panel="Rules",
     ),
 ]
 References = Annotated[

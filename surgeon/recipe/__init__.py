@@ -50,6 +50,7 @@ class Recipe:
             recipe itself; recipes it uses do not decide it.
         custom: Operators (`my.domain.Op`) and domains that runtimes bring; those of used recipes
             included.
+        ensure: `no-aten` where a result with ATen nodes left is refused; that of the recipe itself.
         source: The file as it was named, or `<text>`.
         digest: The sha256 of every text it was read from.
     """
@@ -59,6 +60,7 @@ class Recipe:
     steps: tuple[Step, ...] = ()
     allow: frozenset[str] = frozenset()
     custom: frozenset[str] = frozenset()
+    ensure: str | None = None
     source: str = "<text>"
     digest: str = ""
 
@@ -168,6 +170,7 @@ class _Loader:
             steps=tuple(steps),
             allow=frozenset(model.allow),
             custom=custom.union(*(recipe.custom for recipe in used)),
+            ensure=model.ensure,
             source=file,
             digest=self.digest.hexdigest(),
         )
