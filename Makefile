@@ -26,7 +26,7 @@ STAMP := import pathlib, sys; pathlib.Path(sys.argv[1]).touch()
 
 demo: .venv/installed
 	$(BIN)/python -c "import pathlib; pathlib.Path('out').mkdir(exist_ok=True)"
-	$(BIN)/surgeon apply recipes/dymn.yaml samples/dymn_tiny/dymn_tiny.onnx out/dymn_tiny.onnx --reference samples/dymn_tiny/dymn_tiny.0.npz
+	$(BIN)/surgeon apply recipes/dymn.yaml samples/dymn_tiny/dymn_tiny.onnx out/dymn_tiny.onnx --reference samples/dymn_tiny/dymn_tiny.0.npz --reference samples/dymn_tiny/dymn_tiny.1.npz --reference samples/dymn_tiny/dymn_tiny.2.npz --reference samples/dymn_tiny/dymn_tiny.3.npz
 
 check: .venv/installed-dev lint cases
 	$(BIN)/python -m pytest -n 2 -m "not slow"

@@ -154,8 +154,8 @@ def _refuse_leftovers(report: Report) -> None:
     error = LeftoverError(
         f"{names} left, which no runtime knows ({why})",
         where=report.source,
-        mend="See `surgeon explain` for each node, add a recipe that knows the operator, or keep the "
-        "rest of the repair with `--allow leftover`.",
+        mend="See `surgeon explain` for each node, add a recipe that knows the operator, or keep "
+        "the rest of the repair with `--allow leftover`.",
     )
     error.report = report  # type: ignore[attr-defined]
     raise error
