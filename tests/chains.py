@@ -181,6 +181,27 @@ def matmul(draw: st.DrawFn, g: Builder, x: str) -> str:
     return g.add(f"MatMul ({shaped}, {weight})", g.ranks[x] + 1)
 
 
+def sibling_gemms(draw: st.DrawFn, g: Builder, x: str) -> str:
+    """Two products with constants on one value, and what they give side by side."""
+    shaped = g.add(f"Reshape ({x}, {g.constant([-1, 1])})", 2)
+    bias = g.constant([0.5, 1.5], np.float32)
+    first = g.add(f"Gemm ({shaped}, {g.constant([[1.0, -2.0]], np.float32)}, {bias})", 2)
+    alpha, weight = draw(st.sampled_from([0.5, 1.0])), g.constant([[3.0], [0.5]], np.float32)
+    second = g.add(f"Gemm <transB = 1, alpha = {alpha}> ({shaped}, {weight})", 2)
+    return g.add(f"Concat <axis = 1> ({second}, {first})", 2)
+
+
+def sibling_slices(draw: st.DrawFn, g: Builder, x: str) -> str:
+    """Slices that tile an axis of three, or almost."""
+    shaped = g.add(f"Unsqueeze ({x}, {g.constant([-1])})", g.ranks[x] + 1)
+    wide = g.add(f"Expand ({shaped}, {g.constant([3])})", g.ranks[x] + 1)
+    cut, axis = draw(st.integers(1, 2)), g.constant([-1])
+    end = draw(st.sampled_from([3, 2**63 - 1, -1]))
+    one = g.add(f"Slice ({wide}, {g.constant([0])}, {g.constant([cut])}, {axis})", g.ranks[wide])
+    two = g.add(f"Slice ({wide}, {g.constant([cut])}, {g.constant([end])}, {axis})", g.ranks[wide])
+    return g.add(f"Concat <axis = -1> ({two}, {one})", g.ranks[wide])
+
+
 def pad(draw: st.DrawFn, g: Builder, x: str) -> str:
     rank = g.ranks[x]
     pads = draw(st.lists(st.integers(0, 2), min_size=2 * rank, max_size=2 * rank))
@@ -225,7 +246,7 @@ def resize(draw: st.DrawFn, g: Builder, x: str) -> str:
 STEPS = (
     *(unary, softmax, transpose, reshape, reshape_by_shape, reshape_by_arithmetic, flatten),
     *(unsqueeze, squeeze_back, slice_, slice_by_shape, concat, binary, affine, pool, conv),
-    *(matmul, pad, split, gather, reduce, expand, resize),
+    *(sibling_gemms, sibling_slices, matmul, pad, split, gather, reduce, expand, resize),
 )
 
 
