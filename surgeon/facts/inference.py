@@ -16,6 +16,7 @@ from surgeon.dims import Dim
 from surgeon.errors import ModelError
 from surgeon.facts import breadth, shapes, values
 from surgeon.facts.fact import BOOL, INT64, INTEGERS, UNKNOWN, Array, Fact, of_value
+from surgeon.facts.question import Question
 from surgeon.model import Model
 
 LARGEST_VALUE = 1024  # elements; a longer value is no shape arithmetic and is kept as a constant
@@ -119,7 +120,7 @@ class Facts:
         function = shapes.FUNCTIONS.get(node.op)
         found = None
         if function is not None:
-            question = shapes.Question(
+            question = Question(
                 inputs, node.attrs, len(node.outputs), lambda axis: self._fresh(node, axis)
             )
             try:
@@ -267,7 +268,7 @@ class Facts:
         """Whether the output could be no shape arithmetic: known before anything is computed."""
         if node.op in ("ConstantOfShape", "Expand", "Tile", "Range"):
             found = shapes.FUNCTIONS[node.op](
-                shapes.Question(inputs, node.attrs, len(node.outputs), lambda axis: -1)
+                Question(inputs, node.attrs, len(node.outputs), lambda axis: -1)
             )
             size = dims.product(found[0]) if found and found[0] is not None else None
             return not isinstance(size, int) or not 0 <= size <= LARGEST_VALUE

@@ -1,0 +1,165 @@
+"""Output shapes of the operators that cut, join and repeat, from ONNX's specification."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from surgeon import dims
+from surgeon.dims import Dim
+from surgeon.facts.question import Function, Question, Shape, broadcast
+from surgeon.facts.values import slice_bounds
+
+
+def _concat(question: Question) -> Sequence[Shape | None] | None:
+    shapes = [question.shape(i) for i in range(len(question.inputs))]
+    known = [shape for shape in shapes if shape is not None]
+    if len(known) != len(shapes) or not known:
+        return None
+    axis = question.attributes["axis"] % len(known[0])
+    out: list[Dim] = []
+    for index in range(len(known[0])):
+        column = [shape[index] for shape in known]
+        if index == axis:
+            out.append(sum(column[1:], column[0]))
+        else:
+            out.append(next((d for d in column if isinstance(d, int)), column[0]))
+    return [tuple(out)]
+
+
+def _split(question: Question) -> Sequence[Shape | None] | None:
+    shape, parts = question.shape(0), question.value(1)
+    if shape is None:
+        return None
+    axis = question.attributes.get("axis", 0) % len(shape)
+    if parts is None:
+        if question.has(1):
+            return None
+        size, count = shape[axis], question.attributes.get("num_outputs", question.outputs)
+        each = (size + count - 1) // count
+        last = size - each * (count - 1)
+        parts = [each] * (count - 1) + [last]
+    return [(*shape[:axis], part, *shape[axis + 1 :]) for part in parts]
+
+
+def _slice(question: Question) -> Sequence[Shape | None] | None:
+    shape, starts, ends = question.shape(0), question.value(1), question.value(2)
+    if shape is None:
+        return None
+    length = question.shape(1)
+    axes = question.value(3) if question.has(3) else None
+    if axes is None and not question.has(3) and length and isinstance(length[0], int):
+        axes = list(range(length[0]))
+    if axes is None:
+        return [tuple(question.fresh(i) for i in range(len(shape)))]
+    steps = question.value(4) if question.has(4) else [1] * len(axes)
+    out = list(shape)
+    for index, axis in enumerate(axes):
+        axis %= len(shape)
+        known = starts is not None and ends is not None and steps is not None
+        size = (
+            sliced(shape[axis], starts[index], ends[index], steps[index])  # type: ignore[index]
+            if known
+            else None
+        )
+        out[axis] = question.fresh(axis) if size is None else size
+    return [tuple(out)]
+
+
+def sliced(size: Dim, start: Dim, end: Dim, step: Dim) -> Dim | None:
+    """How many elements a Slice keeps of an axis of `size`; None where it is not provable."""
+    if not isinstance(step, int) or step == 0:
+        return None
+    if all(isinstance(v, int) for v in (size, start, end)):
+        first, last = slice_bounds(start, end, step, size)  # type: ignore[arg-type]
+        return max(0, -((first - last) // step))
+    low = clamp(start, size)
+    high = clamp(end, size)
+    if low is None or high is None or step < 0:
+        return None
+    extent = high - low
+    if not dims.not_negative(extent):
+        extent = dims.maximum(extent, 0)
+    return extent if step == 1 else (extent + step - 1) // step
+
+
+def clamp(index: Dim, size: Dim) -> Dim | None:
+    """An index into an axis, counted from its end if negative, clamped to [0, size]."""
+    if isinstance(index, int):
+        if index >= 2**31 - 1:
+            return size
+        if index < 0:
+            return dims.maximum(size + index, 0)
+    elif dims.not_negative(-1 - index):
+        return dims.maximum(size + index, 0)
+    elif not dims.not_negative(index):
+        return None
+    return dims.minimum(index, size)
+
+
+def _gather(question: Question) -> Sequence[Shape | None] | None:
+    data, indices = question.shape(0), question.shape(1)
+    if not data or indices is None:
+        return None
+    axis = question.attributes.get("axis", 0) % len(data)
+    return [(*data[:axis], *indices, *data[axis + 1 :])]
+
+
+def _expand(question: Question) -> Sequence[Shape | None] | None:
+    shape, target = question.shape(0), question.value(1)
+    if shape is None or target is None:
+        return None
+    if any(not isinstance(d, int) and not dims.not_negative(d) for d in target):
+        return None
+    return [broadcast([shape, tuple(target)], question.fresh)]
+
+
+def _tile(question: Question) -> Sequence[Shape | None] | None:
+    shape, repeats = question.shape(0), question.value(1)
+    if shape is None or repeats is None or len(repeats) != len(shape):
+        return None
+    return [tuple(d * n for d, n in zip(shape, repeats, strict=True))]
+
+
+def _pad(question: Question) -> Sequence[Shape | None] | None:
+    shape, pads = question.shape(0), question.value(1)
+    if shape is None:
+        return None
+    axes = question.value(3) if question.has(3) else list(range(len(shape)))
+    if axes is None or pads is None or len(pads) != 2 * len(axes):
+        return [tuple(question.fresh(i) for i in range(len(shape)))]
+    out = list(shape)
+    for index, axis in enumerate(axes):
+        out[axis % len(shape)] = shape[axis % len(shape)] + pads[index] + pads[index + len(axes)]
+    return [tuple(out)]
+
+
+def _constant_of_shape(question: Question) -> Sequence[Shape | None] | None:
+    target = question.value(0)
+    if target is None:
+        return None
+    return [tuple(d if dims.not_negative(d) else question.fresh(i) for i, d in enumerate(target))]
+
+
+def _range(question: Question) -> Sequence[Shape | None] | None:
+    ends = [question.value(i) for i in range(3)]
+    if any(value is None or isinstance(value[0], float) for value in ends):
+        return [(question.fresh(0),)]
+    start, limit, delta = (value[0] for value in ends if value is not None)
+    if not isinstance(delta, int) or delta == 0:
+        return [(question.fresh(0),)]
+    extent = limit - start if delta > 0 else start - limit
+    count = (extent + abs(delta) - 1) // abs(delta)
+    return [(count if dims.not_negative(count) else dims.maximum(count, 0),)]
+
+
+FUNCTIONS: Mapping[str, Function] = {
+    "Concat": _concat,
+    "Split": _split,
+    "Slice": _slice,
+    "Gather": _gather,
+    "Expand": _expand,
+    "Tile": _tile,
+    "Pad": _pad,
+    "ConstantOfShape": _constant_of_shape,
+    "Range": _range,
+}
