@@ -9,9 +9,9 @@ import onnx.parser
 import pytest
 
 from surgeon.cases import run
-from surgeon.cases.reading import Filling
 from surgeon.cases.renaming import in_other_words
 from surgeon.cases.structure import difference
+from surgeon.cases.text import Filling
 from surgeon.errors import RecipeError
 
 HEAD = '<ir_version: 8, opset_import: ["": 13, "org.pytorch.aten": 1]>'

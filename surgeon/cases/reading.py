@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import onnx
-import onnx.parser
-
+from surgeon.cases.text import Filling, Text
 from surgeon.document import Value, read, suggest
 from surgeon.errors import Location, RecipeError
 
@@ -22,94 +18,6 @@ CASE_KEYS = (
 )
 REFUSAL_KEYS = ("rule", "because")
 FILLING_KEYS = ("seed", "scale", "between")
-_POSITION = re.compile(r"\[ParseError at position \(line: (\d+) column: (\d+)\)\]")
-
-
-@dataclass(frozen=True, slots=True)
-class Filling:
-    """How an input of a case's text is filled, which makes it an initializer.
-
-    Attributes:
-        seed: What its numbers are drawn from.
-        scale: The standard deviation of normal numbers.
-        between: Instead of normal numbers, uniform ones between these two; of integers, both
-            ends included.
-    """
-
-    seed: int
-    scale: float = 1.0
-    between: tuple[float, float] | None = None
-
-    def array(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Any:
-        """The numbers: the same ones for the same seed."""
-        generator = np.random.default_rng([self.seed, 20])
-        if dtype.kind in "iub":
-            low, high = self.between or (0, 1)
-            return generator.integers(int(low), int(high) + 1, shape).astype(dtype)
-        if self.between is not None:
-            return generator.uniform(*self.between, shape).astype(dtype)
-        return (generator.normal(size=shape) * self.scale).astype(dtype)
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A model in ONNX's text syntax, and where it stands."""
-
-    text: str
-    location: Location
-
-    def model(self, values: Mapping[str, Filling], opset: int | None = None) -> onnx.ModelProto:
-        """The model, with the inputs of these names filled, at another opset if one is given.
-
-        Raises:
-            RecipeError: The text is no model, or one that ONNX's checker refuses.
-        """
-        try:
-            model = onnx.parser.parse_model(self.text)
-        except onnx.parser.ParseError as error:
-            raise self._error(error) from None
-        for entry in model.opset_import:
-            if opset is not None and entry.domain in ("", "ai.onnx"):
-                entry.version = opset
-        for value in list(model.graph.input):
-            if value.name in values:
-                model.graph.initializer.append(self._filled(value, values[value.name]))
-                model.graph.input.remove(value)
-        try:
-            onnx.checker.check_model(model)
-        except onnx.checker.ValidationError as error:
-            at = f" at opset {opset}" if opset is not None else ""
-            raise RecipeError(
-                f"ONNX's checker refuses this model{at}: {str(error).splitlines()[0]}",
-                where=self.location,
-                mend="Write a model that is valid.",
-            ) from None
-        return model
-
-    def _filled(self, value: onnx.ValueInfoProto, filling: Filling) -> onnx.TensorProto:
-        tensor = value.type.tensor_type
-        shape = [dim.dim_value for dim in tensor.shape.dim]
-        if not all(dim.HasField("dim_value") for dim in tensor.shape.dim):
-            raise RecipeError(
-                f"`{value.name}` has values, and a shape that is not fixed",
-                where=self.location,
-                mend="Declare it with numbers only.",
-            )
-        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-        return onnx.numpy_helper.from_array(filling.array(shape, dtype), value.name)
-
-    def _error(self, error: Exception) -> RecipeError:
-        said = str(error.args[0].decode() if isinstance(error.args[0], bytes) else error)
-        said = said.removeprefix("b'").removesuffix("'").replace("\\n", "\n")
-        place = _POSITION.search(said)
-        where = self.location.shifted(*map(int, place.groups())) if place else self.location
-        lines = [line for line in said.splitlines() if line and not _POSITION.search(line)]
-        context = "; ".join(line.strip() for line in lines)
-        return RecipeError(
-            f"this is no model in ONNX's text syntax: {context}",
-            where=where,
-            mend="See https://onnx.ai/onnx/repo-docs/Syntax.html.",
-        )
 
 
 @dataclass(frozen=True, slots=True)
