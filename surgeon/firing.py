@@ -69,21 +69,23 @@ class Firing:
             if not verdict:
                 self._miss(rule, node, (total, total), _says(reason), condition.location)
                 return None
-        forbidden = self._forbidden(rule)
-        if forbidden:
-            self._miss(rule, node, (total, total), _says(forbidden))
-            return None
         origins = [n.name or n.outputs[0].name for n in outcome.nodes if n.outputs]
         made = {"surgeon.rule": f"{rule.recipe}/{rule.id}", "surgeon.from": ", ".join(origins)}
         draft = self.surgery.draft(graph, node.outputs[0].name, made)
         refusal: str | None
         try:
             pairs = self._draft(rule, outcome, scope, draft)
-            refusal = _unchanged(node, draft)
+            refusal = _unchanged(node, draft) or self._forbidden(rule)
             if refusal is None and self.check is not None:
                 refusal = self.check(rule, outcome, draft, pairs)
         except (Refused, opsets.Unavailable) as error:
             refusal = str(error)
+        except Exception as error:  # a rule at fault must not end the run over a whole model
+            refusal = f"the rule failed: {type(error).__name__}: {error}"
+            self.notes.remarks.append(
+                f"rule `{rule.id}` ({rule.location}) failed at {describe(node)}, which stays as it "
+                f"was: {type(error).__name__}: {error}; please report it"
+            )
         if refusal is not None:
             draft.discard()
             self._miss(rule, node, (total, total), _says(refusal))

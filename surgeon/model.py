@@ -7,8 +7,9 @@ graphsurgeon node, constant and graph remembers its `origin`.
 Beside graphsurgeon's own fields the objects of the graph carry, all written here or in `rewrite`:
 
 * node: `origin` (NodeProto or None), `origin_inputs` (the tensors the origin names, where the
-  dialect changed the node's inputs, else None), `made` (how a rule made it, or None), `normal` (in
-  normal form), `seen` (the operands' facts it was inferred from), `drafted` and `gone`;
+  dialect changed the node's inputs, else None), `made` (how a rule made it, or None), `home` (the
+  graph it was drafted in), `normal` (in normal form), `seen` (the operands' facts it was inferred
+  from), `drafted` and `gone`;
 * tensor: `home` (the graph a constant belongs to), `fact` (see `facts`), `became` (the tensor that
   took its place, or None).
 """

@@ -195,7 +195,7 @@ class Operation:
             allow = self.allow | recipe.allow
             for step in recipe.steps:
                 if isinstance(step, RulesStep):
-                    self._sweep(step.rules, DEFAULT_LIMIT, allow, always=False)
+                    self._sweep(step.rules, DEFAULT_LIMIT, allow, always=step.tidy)
                 elif isinstance(step, FoldStep):
                     self._sweep((), step.max_bytes or DEFAULT_LIMIT, allow, always=True)
                 elif isinstance(step, SimplifyStep):

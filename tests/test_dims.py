@@ -67,7 +67,8 @@ def test_a_proof_holds_at_every_point(left: Dim, right: Dim, point: dict[str, in
     if (proof := at_most(left, right)) is not None:
         assert (a <= b) == proof
     low, high = dims.bounds(left)
-    assert (low is None or low <= a) and (high is None or a <= high)
+    assert low is None or low <= a
+    assert high is None or a <= high
 
 
 @given(expressions(), expressions())

@@ -497,7 +497,7 @@ def test_bundled_recipes_are_found_by_name() -> None:
 def test_the_schema_speaks_of_every_key() -> None:
     found = schema()
     assert set(found["properties"]) == {
-        *("surgeon", "name", "about", "rules", "steps", "allow", "custom", "ensure")
+        *("surgeon", "name", "about", "rules", "steps", "allow", "custom", "ensure", "tidy")
     }
     assert set(found["$defs"]["RuleModel"]["properties"]) == set(RuleModel.model_fields)
     assert "raise-opset" in found["$defs"]["StepModel"]["properties"]

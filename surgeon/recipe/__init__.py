@@ -191,7 +191,8 @@ class _Loader:
                 mend="Make the rules a step: `- rules: [...]`." if both else "Add `rules: ...`.",
             )
         if model.rules is not None:
-            return [RulesStep(_rules(model.rules, root.find("rules"), model.name, known))]
+            rules = _rules(model.rules, root.find("rules"), model.name, known)
+            return [RulesStep(rules, model.tidy)]
         steps: list[Step] = []
         for index, item in enumerate(model.steps or ()):
             value = root.find("steps", index) or root
@@ -244,6 +245,7 @@ class _Loader:
         if not names:
             raise RecipeError("`use` is empty", where=value.location, mend="Name a recipe.")
         rules: dict[Location, Rule] = {}
+        tidy = False
         for index, name in enumerate(names):
             where = (value.find(index) or value).location
             recipe = self._use(name, where, file)
@@ -255,9 +257,10 @@ class _Loader:
                         where=where,
                         mend=f"Make it a step of its own: `- use: {name}`.",
                     )
+                tidy = tidy or step.tidy
                 for rule in step.rules:
                     rules.setdefault(rule.location, rule)
-        return RulesStep(tuple(rules.values()))
+        return RulesStep(tuple(rules.values()), tidy)
 
     def _use(self, name: str, where: Location, file: str) -> Recipe:
         path = _find(name, Path(file).parent if file != "<text>" else Path(), where)

@@ -69,9 +69,14 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class RulesStep:
-    """Sweeps with these rules until nothing changes."""
+    """Sweeps with these rules until nothing changes.
+
+    Attributes:
+        tidy: What the normal form does on the way counts as a change, also where no rule fires.
+    """
 
     rules: tuple[Rule, ...]
+    tidy: bool = False
 
 
 @dataclass(frozen=True, slots=True)

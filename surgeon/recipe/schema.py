@@ -71,6 +71,9 @@ class RecipeModel(_Model):
     allow: list[Literal["approximate", "contract"]] = Field(
         [], description="Rules beyond the exact ones that may fire."
     )
+    tidy: bool = Field(
+        False, description="Folded constants and merged equals count as a change by themselves."
+    )
     ensure: Literal["no-aten"] | None = Field(
         None, description="What must hold at the end: no node of PyTorch's own is left."
     )
