@@ -110,3 +110,34 @@ def test_proofs_open_floor_divisions() -> None:
 def test_an_unbound_symbol_is_named() -> None:
     with pytest.raises(KeyError, match="t"):
         evaluate(symbol("b") * symbol("t"), {"b": 2})
+
+
+@pytest.mark.parametrize(
+    ("dim", "found"),
+    [
+        (8 * symbol("b") - 16, ("b", 2)),
+        (12 - 4 * symbol("b"), ("b", 3)),
+        (8 * symbol("b") - 15, None),  # no integer
+        (symbol("b") * symbol("b") - 4, None),
+        (symbol("b") - symbol("t"), None),
+        (symbol("b") // 2 - 3, None),  # two sizes
+    ],
+)
+def test_solves_for_the_one_size_that_fits(dim: Dim, found: tuple[str, int] | None) -> None:
+    assert dims.solve(dim) == found
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted", "target"),
+    [
+        ((symbol("b"), 4, 6), (symbol("b"), 24), [0, 24]),
+        ((symbol("b"), 4, symbol("t")), (symbol("b"), symbol("t") * 4), [0, -1]),
+        ((symbol("b") * 2, 3), (symbol("b"), 6), [-1, 6]),
+        ((symbol("b"), symbol("t")), (symbol("t"), symbol("b")), None),
+        ((symbol("b"), 0), (0, symbol("b")), None),  # a 0 would copy, not be 0
+    ],
+)
+def test_a_constant_target_copies_numbers_and_leaves_one_open(
+    source: tuple[Dim, ...], wanted: tuple[Dim, ...], target: list[int] | None
+) -> None:
+    assert dims.constant_target(source, wanted) == target

@@ -1,0 +1,55 @@
+"""Shapes that a file states: false ones are corrected, fixed ones reach the interface."""
+
+from __future__ import annotations
+
+import onnx.parser
+import pytest
+
+import surgeon
+
+STALE = """
+<ir_version: 8, opset_import: ["": 13]>
+g (float[N,4] x) => (float[M,4] y) <float[2,4] r, float[N,4] a, int64[2] s = {0, 4}> {
+  r = Reshape (x, s)
+  a = Abs (r)
+  y = Relu (a)
+}
+"""
+
+
+def model(text: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model(text)
+
+
+def shape_of(value: onnx.ValueInfoProto) -> list[int | str]:
+    return [d.dim_value or d.dim_param for d in value.type.tensor_type.shape.dim]
+
+
+def test_a_stale_shape_is_corrected_and_reported() -> None:
+    stale = model(STALE)
+    a = next(v for v in stale.graph.value_info if v.name == "a")
+    a.type.tensor_type.shape.dim[0].dim_value = 2  # what the trace had; the batch is dynamic
+    result = surgeon.apply(stale, "shape-chains")
+    after = result.model.to_proto()
+    assert {v.name: shape_of(v) for v in after.graph.value_info} == {"a": ["N", 4]}
+    assert any("`a`" in remark for remark in result.report.remarks)
+    assert shape_of(after.graph.output[0]) == ["M", 4], "an output keeps what it declares"
+
+
+def test_a_true_shape_stays_as_it_is() -> None:
+    result = surgeon.apply(model(STALE), "shape-chains")
+    after = result.model.to_proto()
+    assert [shape_of(v) for v in after.graph.value_info if v.name == "a"] == [["N", 4]]
+    assert not result.report.remarks
+
+
+@pytest.mark.parametrize(
+    "options", [{"shape": {"x": [3, 4]}}, {"assume": ["N == 3"]}], ids=["shape", "assume"]
+)
+def test_a_fixed_dimension_reaches_inputs_and_outputs(options: dict[str, object]) -> None:
+    original = model(STALE)
+    kept = original.SerializeToString()
+    after = surgeon.apply(original, "shape-chains", **options).model.to_proto()
+    assert shape_of(after.graph.input[0]) == [3, 4]
+    assert shape_of(after.graph.output[0]) == [3, 4]
+    assert original.SerializeToString() == kept
