@@ -23,12 +23,13 @@ from surgeon.firing import Check, Firing, Prepared, operator_of
 from surgeon.fold import Folder
 from surgeon.housekeeping import Housekeeper, Known
 from surgeon.match import Matcher
-from surgeon.model import Model, bodies
+from surgeon.model import Model, bodies, describe
 from surgeon.recipe import Rule
 from surgeon.report import Notes
 from surgeon.rewrite import Surgery, toposort
 
 MAX_SWEEPS = 12
+MAX_GENERATIONS = 64  # how often what a rule made may be rewritten in turn, within one walk
 
 
 class Sweep:
@@ -92,8 +93,11 @@ class Sweep:
             if quiet and not last:
                 return total
         name = last.most_common(1)[0][0] if last else "folding"
-        raise SettleError(
-            f"rule `{name}` still fires after {MAX_SWEEPS} sweeps",
+        raise self._unsettled(f"rule `{name}` still fires after {MAX_SWEEPS} sweeps")
+
+    def _unsettled(self, what: str) -> SettleError:
+        return SettleError(
+            what,
             where=str(self.model.path or "model"),
             mend="Give the rule a condition that its own replacement does not meet.",
         )
@@ -155,6 +159,12 @@ class Sweep:
         for prepared in self.rules.get(operator_of(node), ()):
             new = self.firing.at(prepared, node, graph)
             if new is not None:
+                generation = getattr(node, "generation", 0) + 1
+                if generation > MAX_GENERATIONS:
+                    what = f"rule `{prepared.rule.id}` keeps firing on what it made of {describe(node)}"
+                    raise self._unsettled(what)
+                for made in new:
+                    made.generation = generation
                 return new
         return None
 

@@ -1,0 +1,506 @@
+"""The walk: every graph of a model, in any order, to a fixed point, and nothing else touched."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+import pytest
+from truth import draw, model_of, parse
+
+import surgeon
+from surgeon.authoring import rule
+from surgeon.errors import ModelError, SettleError
+from surgeon.match import Match
+from surgeon.recipe import Recipe
+from surgeon.rewrite import Draft
+from surgeon.runtime import Session
+from surgeon.surgery import Result
+
+F32 = np.float32
+DOUBLE_NEG = """
+surgeon: 1
+name: signs
+rules:
+  - id: double-neg
+    why: Two changes of sign are none.
+    exact: bit
+    match: |
+      a = Neg (x)
+      y = Neg (a)
+    replace: y = Identity (x)
+"""
+SIGNS = Recipe.parse(DOUBLE_NEG)
+FOLD = Recipe.parse("surgeon: 1\nname: folding\nsteps:\n  - fold:\n")
+
+
+def ints(*values: int) -> Any:
+    return np.array(values, np.int64)
+
+
+def same(
+    proto: onnx.ModelProto, result: Result, points: Sequence[dict[str, int]] = ({"n": 3}, {"n": 1})
+) -> onnx.ModelProto:
+    """The result, which must compute the same."""
+    out = result.model.to_proto()
+    onnx.checker.check_model(out, full_check=True)
+    for index, point in enumerate(points):
+        feeds = draw(proto, point, seed=index)
+        wanted, found = Session(proto).run(feeds), Session(out).run(feeds)
+        for name, value in wanted.items():
+            np.testing.assert_array_equal(found[name], value)
+    assert [v.name for v in out.graph.input] == [v.name for v in proto.graph.input]
+    assert [v.name for v in out.graph.output] == [v.name for v in proto.graph.output]
+    return out
+
+
+def ops(graph: Any) -> list[str]:
+    return [node.op_type for node in graph.node]
+
+
+# ------------------------------------------------------------------------------- where outputs are
+
+
+@pytest.mark.parametrize(
+    ("body", "outputs", "left"),
+    [
+        ("a = Neg (x) y = Neg (a)", "y", ["Identity"]),
+        ("a = Neg (x) y = Neg (a)", "y a", ["Neg", "Identity"]),
+        ("a = Neg (x) b = Neg (a) y = Relu (b)", "y", ["Relu"]),
+        ("a = Neg (x) b = Neg (a) y = Relu (b) z = Neg (b)", "y z", ["Relu", "Neg"]),
+        ("a = Neg (x) b = Neg (a) y = Relu (b)", "y b", ["Identity", "Relu"]),
+        ("a = Neg (x) b = Neg (a) c = Neg (b) y = Neg (c)", "y", ["Identity"]),
+        ("a = Neg (x) b = Neg (a) c = Neg (b) y = Identity (c)", "y", ["Neg", "Identity"]),
+        ("a = Neg (x) y = Neg (a) z = Neg (a)", "y z", ["Identity", "Identity"]),
+    ],
+)
+def test_a_rewrite_keeps_every_output(body: str, outputs: str, left: list[str]) -> None:
+    ends = ", ".join(f"float[n] {name}" for name in outputs.split())
+    proto = parse(f"g (float[n] x) => ({ends}) {{ {body} }}")
+    out = same(proto, surgeon.apply(proto, SIGNS))
+    assert sorted(ops(out.graph)) == sorted(left)
+
+
+def test_a_value_that_is_two_outputs_and_an_output_that_is_an_input() -> None:
+    proto = parse(
+        "g (float[n] x, float[n] z) => (float[n] y, float[n] q, float[n] z) "
+        "{ a = Neg (x) b = Neg (a) y = Identity (b) q = Identity (b) }"
+    )
+    same(proto, surgeon.apply(proto, SIGNS))
+
+
+def test_identities_between_nodes_go_and_those_to_outputs_stay() -> None:
+    proto = parse(
+        "g (float[n] x) => (float[n] y, float[n] q) "
+        "{ a = Identity (x) b = Neg (a) c = Identity (b) d = Neg (c) y = Identity (d) q = "
+        "Identity (x) }"
+    )
+    result = surgeon.apply(proto, SIGNS)
+    out = same(proto, result)
+    assert ops(out.graph) == ["Identity", "Identity"]
+    assert result.report.housekeeping["Identity nodes dropped"] == 3
+
+
+def test_a_second_run_changes_nothing() -> None:
+    proto = parse("g (float[n] x) => (float[n] y) { a = Neg (x) b = Neg (a) y = Relu (b) }")
+    out = surgeon.apply(proto, SIGNS).model.to_proto()
+    again = surgeon.apply(out, SIGNS)
+    assert again.report.changes == ()
+    assert again.model.to_proto() == out
+    assert again.report.verdict is None
+
+
+def test_unsorted_nodes_are_sorted_and_the_order_of_sorted_ones_kept() -> None:
+    text = "g (float[n] x) => (float[n] y) { y = Relu (c) c = Neg (b) b = Neg (a) a = Abs (x) }"
+    proto = parse(text)
+    out = surgeon.apply(proto, SIGNS, verify=False).model.to_proto()
+    assert ops(out.graph) == ["Abs", "Relu"]
+    proto = parse(
+        "g (float[n] x) => (float[n] y) { s = Abs (x) a = Neg (x) r = Relu (s) b = Neg (a) "
+        "t = Sin (x) u = Add (r, b) y = Add (u, t) }"
+    )
+    out = surgeon.apply(proto, SIGNS, verify=False).model.to_proto()
+    assert ops(out.graph) == ["Abs", "Relu", "Sin", "Add", "Add"]
+
+
+def test_a_long_chain_in_the_wrong_order_needs_no_deep_stack() -> None:
+    count = 20_000
+    names = ["x", *(f"v{i}" for i in range(count - 1)), "y"]
+    nodes = [onnx.helper.make_node("Relu", [a], [b]) for a, b in pairwise(names)]
+    ends = [onnx.helper.make_tensor_value_info(n, 1, [2]) for n in "xy"]
+    graph = onnx.helper.make_graph(nodes[::-1], "g", ends[:1], ends[1:])
+    proto = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)])
+    result = surgeon.apply(proto, SIGNS, FOLD, verify=False)
+    assert len(result.model.graph.nodes) == count
+
+
+def test_a_cycle_is_named() -> None:
+    proto = parse("g (float[n] x) => (float[n] y) { a = Add (x, b) b = Relu (a) y = Neg (b) }")
+    proto.graph.node[0].name = "first"
+    with pytest.raises(ModelError, match="the graph has a cycle through node `"):
+        surgeon.apply(proto, SIGNS)
+
+
+def test_a_rule_that_does_not_settle_is_named() -> None:
+    @rule("y = Neg (x)", exact="bit")
+    def again_and_again(draft: Draft, match: Match) -> gs.Tensor:
+        x = match.values["x"]
+        return draft.op("Neg", draft.op("Neg", draft.op("Neg", x)))
+
+    proto = parse("g (float[n] x) => (float[n] y) { y = Neg (x) }")
+    start = time.perf_counter()
+    with pytest.raises(SettleError) as caught:
+        surgeon.apply(proto, again_and_again, verify=False)
+    assert "`again-and-again`" in caught.value.what
+    assert caught.value.exit_code == 6
+    assert time.perf_counter() - start < 20
+
+
+# ------------------------------------------------------------------------------------------ bodies
+
+
+BRANCHES = """
+g (bool k, float[n] x) => (float[n] y) {{
+  o = Neg (x)
+  y = If (k) <
+    then_branch = p () => (float[n] r) {{ {0} }},
+    else_branch = n0 () => (float[n] s) {{ {1} }}
+  >
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("then", "other", "fired"),
+    [
+        ("a = Neg (x) b = Neg (a) r = Abs (b)", "s = Relu (x)", 1),
+        ("a = Neg (x) r = Neg (a)", "s = Relu (x)", 1),
+        ("r = Neg (o)", "s = Relu (o)", 1),  # the first Neg is outside
+        ("a = Neg (o) b = Neg (a) r = Neg (b)", "a = Neg (o) s = Abs (a)", 3),
+        ("r = Identity (o)", "s = Identity (x)", 0),
+    ],
+)
+def test_rules_apply_in_branches(then: str, other: str, fired: int) -> None:
+    proto = parse(BRANCHES.format(then, other))
+    result = surgeon.apply(proto, SIGNS)
+    assert result.report.fired.total() == fired
+    same(proto, result, [{"n": 3}, {"n": 2}, {"n": 4}, {"n": 1}])
+
+
+def test_a_body_reads_what_a_rewrite_outside_gives() -> None:
+    proto = parse(
+        """
+        g (bool k, float[n] x) => (float[n] y) {
+          a = Neg (x) b = Neg (a) c = Abs (b)
+          y = If (k) <then_branch = p () => (float[n] r) { r = Add (b, c) },
+                      else_branch = q () => (float[n] s) { s = Identity (b) }>
+        }
+        """
+    )
+    result = surgeon.apply(proto, SIGNS)
+    assert result.report.fired.total() == 1
+    same(proto, result, [{"n": 3}, {"n": 2}, {"n": 4}])
+
+
+def test_a_branch_may_give_an_outer_value() -> None:
+    proto = parse(
+        """
+        g (bool k, float[n] x) => (float[n] y) {
+          a = Neg (x)
+          b = Neg (a)
+          y = If (k) <then_branch = p () => (float[n] b) { },
+                      else_branch = q () => (float[n] s) { s = Relu (x) }>
+        }
+        """
+    )
+    result = surgeon.apply(proto, SIGNS, verify=False)
+    body = result.model.to_proto().graph.node[-1].attribute[0].g
+    assert [v.name for v in body.output] == ["b"]
+    made = {name for node in result.model.to_proto().graph.node for name in node.output}
+    assert "b" in made
+
+
+def test_equal_nodes_of_sibling_branches_are_not_merged() -> None:
+    proto = parse(
+        """
+        g (bool k, float[n] x) => (float[n] y, float[n] z) {
+          y = If (k) <then_branch = p () => (float[n] r) { a = Abs (x) c = Exp (a) r = Add (c, c) },
+                      else_branch = q () => (float[n] s) { b = Abs (x) d = Exp (b) s = Mul (d, d) }>
+          e = Abs (x)
+          z = Exp (e)
+        }
+        """
+    )
+    out = same(proto, surgeon.apply(proto, FOLD), [{"n": 3}, {"n": 2}, {"n": 4}])
+    bodies = [a.g for a in out.graph.node[0].attribute]
+    assert [ops(body) for body in bodies] == [["Abs", "Exp", "Add"], ["Abs", "Exp", "Mul"]]
+
+
+def test_a_body_takes_an_equal_node_from_outside() -> None:
+    proto = parse(
+        """
+        g (bool k, float[n] x) => (float[n] y) {
+          e = Abs (x)
+          f = Neg (e)
+          t = If (k) <then_branch = p () => (float[n] r) { a = Abs (x) r = Add (a, x) },
+                      else_branch = q () => (float[n] s) { s = Relu (x) }>
+          y = Add (t, f)
+        }
+        """
+    )
+    out = same(proto, surgeon.apply(proto, FOLD), [{"n": 3}, {"n": 2}, {"n": 4}])
+    assert ops(out.graph.node[2].attribute[0].g) == ["Add"]
+
+
+def test_rules_apply_in_loops_and_scans() -> None:
+    proto = parse(
+        """
+        g (float[n] x) => (float[n] y, float[m,n] z) <int64 count = {3}> {
+          c = Abs (x)
+          y, z = Loop (count, , c) <body =
+            b (int64 i, bool k, float[n] v) => (bool o, float[n] u, float[n] s) {
+            o = Identity (k)
+            a = Neg (v) d = Neg (a)
+            u = Add (d, x)
+            e = Neg (d) s = Neg (e)
+          }>
+        }
+        """
+    )
+    result = surgeon.apply(proto, SIGNS)
+    assert result.report.fired.total() == 2
+    same(proto, result)
+    proto = parse(
+        """
+        g (float[2,n] x, float[n] h) => (float[n] y, float[2,n] z) {
+          y, z = Scan <num_scan_inputs = 1, body =
+            b (float[n] v, float[n] r) => (float[n] u, float[n] s) {
+            a = Neg (r) d = Neg (a) u = Add (v, d) s = Abs (u)
+          }> (h, x)
+        }
+        """
+    )
+    result = surgeon.apply(proto, SIGNS)
+    assert result.report.fired.total() == 1
+    same(proto, result)
+
+
+def test_values_carried_by_a_loop_are_not_folded_from_their_first_turn() -> None:
+    """The shape of a carried value changes from turn to turn."""
+    proto = parse(
+        """
+        g (float[2] x) => (float[k] y, int64[c] z) <int64 count = {3}> {
+          y, z = Loop (count, , x) <body =
+            b (int64 i, bool k, float[k0] v) => (bool o, float[k1] u, int64 s) {
+            o = Identity (k)
+            u = Concat <axis = 0> (v, v)
+            t = Shape (v)
+            s = Size (v)
+          }>
+        }
+        """
+    )
+    result = surgeon.apply(proto, "shape-chains", FOLD, verify=False)
+    found = Session(result.model.to_proto()).run({"x": np.ones(2, F32)})
+    assert found["y"].shape == (16,)
+    assert found["z"].tolist() == [2, 4, 8]
+
+
+# --------------------------------------------------------------------------------------- functions
+
+
+def test_rules_apply_in_functions() -> None:
+    proto = parse(
+        """
+        g (float[n] x) => (float[n] y, float[n] z) { y = my.f (x) a = Abs (x) z = my.f (a) }
+        <domain: "my", opset_import: ["": 17]>
+        f (v) => (o) { a = Neg (v) b = Neg (a) o = Relu (b) }
+        """,
+        domains=', "my": 1',
+    )
+    result = surgeon.apply(proto, SIGNS)
+    assert result.report.fired.total() == 1
+    out = same(proto, result)
+    assert ops(out.functions[0]) == ["Relu"]
+    assert ops(out.graph) == ["f", "Abs", "f"]
+
+
+def test_what_holds_for_one_call_is_not_taken_for_all() -> None:
+    """The Reshape's target is provable in each call, and differs."""
+    proto = parse(
+        """
+        g (float[2,3] x, float[4,5] z) => (float[a] y, float[b] q) { y = my.f (x) q = my.f (z) }
+        <domain: "my", opset_import: ["": 17]>
+        f (v) => (o) {
+          s = Shape (v)
+          i = Constant <value = int64[1] {0}> ()
+          k = Gather (s, i)
+          j = Constant <value = int64[1] {1}> ()
+          m = Gather (s, j)
+          t = Mul (k, m)
+          o = Reshape (v, t)
+        }
+        """,
+        domains=', "my": 1',
+    )
+    result = surgeon.apply(proto, "shape-chains", FOLD, verify=False)
+    feeds = {"x": np.ones((2, 3), F32), "z": np.ones((4, 5), F32)}
+    found = Session(result.model.to_proto()).run(feeds)
+    assert (found["y"].shape, found["q"].shape) == ((6,), (20,))
+
+
+def test_functions_with_optional_inputs() -> None:
+    proto = parse(
+        """
+        g (float[n] x) => (float[n] y, float[n] z) { y = my.f (x) z = my.f (x, x) }
+        <domain: "my", opset_import: ["": 17]>
+        f (v, w) => (o) { a = Neg (v) b = Neg (a) o = Clip (b, w) }
+        """,
+        domains=', "my": 1',
+    )
+    result = surgeon.apply(proto, SIGNS, verify=False)
+    assert result.report.fired.total() == 1
+    assert [len(n.input) for n in result.model.to_proto().graph.node] == [1, 2]
+
+
+# ----------------------------------------------------------------------------- merging and folding
+
+
+def test_random_nodes_are_neither_merged_nor_folded() -> None:
+    proto = parse(
+        """
+        g (float[2,3] x) => (float[2,3] y) {
+          a = RandomNormal <shape = [2, 3]> ()
+          b = RandomNormal <shape = [2, 3]> ()
+          c = RandomUniformLike (x)
+          d = RandomUniformLike (x)
+          e = Sub (a, b)
+          f = Sub (c, d)
+          h = Bernoulli (x)
+          i = Bernoulli (x)
+          j = Sub (h, i)
+          k = Sum (e, f, j)
+          l = Relu (x)
+          m = Relu (x)
+          o = Sub (l, m)
+          y = Add (k, o)
+        }
+        """
+    )
+    result = surgeon.apply(proto, FOLD, verify=False)
+    counts = result.report.after
+    assert counts["RandomNormal"] == counts["RandomUniformLike"] == counts["Bernoulli"] == 2
+    assert counts["Relu"] == 1
+
+
+def test_equal_nodes_merge_by_attributes_inputs_and_constants() -> None:
+    proto = model_of(
+        "float[n,4] x",
+        "a = Softmax <axis = 0> (x) b = Softmax <axis = 1> (x) c = Softmax <axis = 0> (x) "
+        "d = Add (x, k) e = Add (x, l) f = Add (x, m) y = Sum (a, b, c, d, e, f)",
+        "y",
+        constants={"k": F32(1), "l": F32(1), "m": F32(2)},
+    )
+    result = surgeon.apply(proto, FOLD)
+    assert result.report.after == {"Softmax": 2, "Add": 2, "Sum": 1}
+    assert result.report.housekeeping["equal nodes merged"] == 2
+
+
+def test_constants_of_other_dtypes_or_shapes_are_not_equal() -> None:
+    proto = model_of(
+        "float[n] x",
+        "a = Cast <to = 7> (x) b = Cast <to = 6> (x) c = Add (a, k) d = Add (b, l) e = Add (x, f) "
+        "h = Add (x, i) o = Cast <to = 1> (c) p = Cast <to = 1> (d) y = Sum (o, p, e, h)",
+        "y",
+        constants={
+            "k": np.int64(0),
+            "l": np.int32(0),
+            "f": F32(0),
+            "i": F32(-0.0),
+        },
+    )
+    result = surgeon.apply(proto, FOLD)
+    assert result.report.after["Add"] == 4
+
+
+def test_nodes_of_foreign_domains_are_not_merged() -> None:
+    proto = parse(
+        "g (float[n] x) => (float[n] y) { a = my.Draw (x) b = my.Draw (x) y = Add (a, b) }",
+        domains=', "my": 1',
+    )
+    result = surgeon.apply(proto, FOLD, verify=False)
+    assert result.report.after["my.Draw"] == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "constants"),
+    [
+        ("y = ConstantOfShape (s)", {"s": ints(100_000, 100_000)}),
+        ("y = Range (o, e, p)", {"o": np.int64(0), "e": np.int64(10**9), "p": np.int64(1)}),
+        ("y = Tile (o, s)", {"o": np.ones((1, 1), F32), "s": ints(100_000, 100_000)}),
+        ("y = Expand (o, s)", {"o": np.ones((1, 1), F32), "s": ints(100_000, 100_000)}),
+        ("y = Pad (o, s)", {"o": np.ones((1, 1), F32), "s": ints(0, 0, 100_000, 100_000)}),
+        (
+            "y = Resize (o, , s)",
+            {"o": np.ones((1, 1, 1, 1), F32), "s": np.array([1, 1, 1e5, 1e5], F32)},
+        ),
+        ("y = MatMul (o, e)", {"o": np.ones((60_000, 1), F32), "e": np.ones((1, 60_000), F32)}),
+        ("y = Add (o, e)", {"o": np.ones((60_000, 1), F32), "e": np.ones((1, 60_000), F32)}),
+        ("y = OneHot (i, e, o)", {"i": ints(1, 2), "e": np.int64(10**10), "o": np.ones(2, F32)}),
+        (
+            "a = Expand (o, s) b = Shape (a) y = ConstantOfShape (b)",
+            {"o": np.ones((1, 1), F32), "s": ints(10**5, 10**5)},
+        ),
+        (
+            "a = Tile (o, s) b = Tile (a, s) c = Tile (b, s) y = Tile (c, s)",
+            {"o": np.ones((1, 1), F32), "s": ints(200, 200)},
+        ),
+    ],
+)
+def test_folding_does_not_bloat_a_file(body: str, constants: dict[str, Any]) -> None:
+    proto = model_of("float[1] x", f"{body} q = Relu (x)", "y q", constants=constants)
+    start = time.perf_counter()
+    result = surgeon.apply(proto, FOLD, verify=False)
+    assert time.perf_counter() - start < 2
+    assert result.model.to_proto().ByteSize() < proto.ByteSize() + 4 * (1 << 20)
+    assert any("y" in node.output for node in result.model.to_proto().graph.node)
+
+
+def test_folding_with_a_limit_of_its_own() -> None:
+    body = "a = Expand (o, s) y = Add (x, a)"
+    proto = model_of("float[2048] x", body, "y", constants={"o": np.ones(1, F32), "s": ints(2048)})
+    small = Recipe.parse("surgeon: 1\nname: f\nsteps:\n  - fold: {max_bytes: 4096}\n")
+    assert surgeon.apply(proto, FOLD).report.after == {"Add": 1}
+    assert surgeon.apply(proto, small).report.after == {"Expand": 1, "Add": 1}
+
+
+def test_constants_are_folded_by_onnxruntime_where_numpy_has_no_such_operator() -> None:
+    proto = model_of(
+        "float[2,2] x",
+        "a = Gemm (k, k) b = Softmax (a) c = Erf (b) d = Cast <to = 10> (c) e = Cast <to = 1> "
+        "(d) y = Add (x, e)",
+        "y",
+        constants={"k": np.ones((2, 2), F32)},
+    )
+    result = surgeon.apply(proto, FOLD)
+    assert result.report.after == {"Add": 1}
+    feeds = {"x": np.ones((2, 2), F32)}
+    found = Session(result.model.to_proto()).run(feeds)["y"]
+    np.testing.assert_array_equal(found, Session(proto).run(feeds)["y"])
+
+
+def test_what_cannot_be_computed_stays() -> None:
+    proto = model_of(
+        "float[2] x",
+        "a = my.Secret (k) b = Reshape (k, s) y = Add (x, a)",
+        "y b",
+        constants={"k": np.ones(2, F32), "s": ints(3)},
+    )
+    proto.opset_import.append(onnx.helper.make_opsetid("my", 1))
+    result = surgeon.apply(proto, FOLD, verify=False)
+    assert result.report.after == {"Add": 1, "my.Secret": 1, "Reshape": 1}
