@@ -3,8 +3,27 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from surgeon.builders.aten_nn.fold import col2im, im2col
+from surgeon.builders.aten_nn.norms import (
+    batch_norm,
+    group_norm,
+    instance_norm,
+    layer_norm,
+    native_layer_norm,
+    rms_norm,
+    weight_norm,
+)
 from surgeon.builders.aten_nn.resample import upsample
 
 TABLE: Mapping[str, Callable[..., Any]] = {
+    "batch_norm": batch_norm,
+    "col2im": col2im,
+    "group_norm": group_norm,
+    "im2col": im2col,
+    "instance_norm": instance_norm,
+    "layer_norm": layer_norm,
+    "native_layer_norm": native_layer_norm,
+    "rms_norm": rms_norm,
     "upsample": upsample,
+    "weight_norm": weight_norm,
 }

@@ -1,0 +1,223 @@
+"""PyTorch's normalisation layers at inference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon.arguments import Arguments, bind
+from surgeon.builders.aten_nn import parts
+from surgeon.match import Match
+from surgeon.rewrite import Draft, Refused
+
+
+def _vector(draft: Draft, value: float, size: int, dtype: np.dtype[Any]) -> gs.Tensor:
+    return draft.constant(np.full(size, value, dtype), "weight" if value else "bias")
+
+
+def _column(draft: Draft, vector: gs.Tensor, rank: int) -> gs.Tensor:
+    """A vector over the channels, as it broadcasts over [N, C, ...]."""
+    if rank == 2:
+        return vector
+    array = draft.facts.array(vector)
+    if array is not None and array.dtype != object and array.size < 1 << 20:
+        return draft.constant(array.reshape(-1, *[1] * (rank - 2)), "weight")
+    return draft.op("Reshape", vector, draft.constant([-1, *[1] * (rank - 2)], "column"))
+
+
+def _affine(draft: Draft, y: gs.Tensor, args: Arguments, rank: int) -> gs.Tensor:
+    for name, operator in (("weight", "Mul"), ("bias", "Add")):
+        vector = args.optional(name)
+        if vector is not None:
+            y = draft.op(operator, y, _column(draft, vector, rank))
+    return y
+
+
+def _standardised(
+    draft: Draft, x: gs.Tensor, axes: list[int], eps: float, dtype: np.dtype[Any]
+) -> tuple[gs.Tensor, gs.Tensor, gs.Tensor]:
+    """(x - mean) / sqrt(variance + eps), the mean, and the reciprocal of the deviation."""
+    over = draft.constant(axes, "axes")
+    mean = draft.op("ReduceMean", x, over, keepdims=1)
+    gap = draft.op("Sub", x, mean)
+    variance = draft.op("ReduceMean", draft.op("Mul", gap, gap), over, keepdims=1)
+    safe = draft.op("Add", variance, draft.constant(np.array(eps, dtype), "eps"))
+    inverse = draft.op("Reciprocal", draft.op("Sqrt", safe))
+    return draft.op("Mul", gap, inverse), mean, inverse
+
+
+def group_norm(draft: Draft, match: Match) -> Any:
+    """`aten.group_norm (x, num_groups, weight, bias, eps)` as instance normalisation of groups."""
+    args = bind(match.root, draft.facts)
+    x = args.tensor("input")
+    groups = int(args.value("num_groups"))
+    rank = draft.facts.of(x).rank
+    if rank is None and (args.has("weight") or args.has("bias")):
+        raise Refused("the rank of its input is not known")
+    eps = float(args.value("eps"))
+    dtype = parts.numpy_dtype(draft, x)
+    grouped = parts.reshape(draft, x, [0, groups, -1])
+    if dtype.name in ("float32", "float16"):
+        ones, zeros = (_vector(draft, v, groups, dtype) for v in (1, 0))
+        y = draft.op("InstanceNormalization", grouped, ones, zeros, epsilon=eps)
+    else:
+        y = _standardised(draft, grouped, [2], eps, dtype)[0]
+    return _affine(draft, _shaped_like(draft, y, x), args, rank or 0)
+
+
+def _shaped_like(draft: Draft, y: gs.Tensor, x: gs.Tensor) -> gs.Tensor:
+    """Reshape `y` to the shape of `x`, of which it has the batch."""
+    shape = draft.facts.of(x).shape
+    if shape is not None and sum(not isinstance(d, int) for d in shape[1:]) <= 1:
+        target = [0, *(d if isinstance(d, int) else -1 for d in shape[1:])]
+        return draft.op("Reshape", y, draft.constant(target, "shape"))  # type: ignore[no-any-return]
+    return draft.op("Reshape", y, draft.op("Shape", x))  # type: ignore[no-any-return]
+
+
+def _count_normalised(draft: Draft, args: Arguments) -> int:
+    """How many axes `normalized_shape` names."""
+    found = args.given.get("normalized_shape")
+    if isinstance(found, list):
+        return len(found)
+    if found is not None:
+        shape = draft.facts.of(found).shape
+        if shape is not None and len(shape) == 1 and isinstance(shape[0], int):
+            return shape[0]
+    return len(args.dims("normalized_shape"))
+
+
+def layer_norm(draft: Draft, match: Match) -> Any:
+    """`aten.layer_norm (x, normalized_shape, weight, bias, eps)`."""
+    args = bind(match.root, draft.facts)
+    x, count = args.tensor("input"), _count_normalised(draft, args)
+    dtype, eps = parts.numpy_dtype(draft, x), float(args.value("eps"))
+    weight, bias = args.optional("weight"), args.optional("bias")
+    if draft.facts.opset >= 17:
+        if weight is None:
+            shape = draft.facts.of(x).shape
+            last = None if shape is None else shape[-count:]
+            if last is not None and all(isinstance(d, int) for d in last):
+                weight = draft.constant(np.ones(last, dtype), "weight")  # type: ignore[arg-type]
+        if weight is not None:
+            return draft.op("LayerNormalization", x, weight, bias, axis=-count, epsilon=eps)
+    return _layer_norm(draft, x, count, weight, bias, eps, dtype)[0]
+
+
+def native_layer_norm(draft: Draft, match: Match) -> Any:
+    """`aten.native_layer_norm`, which gives the mean and the reciprocal deviation as well."""
+    args = bind(match.root, draft.facts)
+    x, count = args.tensor("input"), _count_normalised(draft, args)
+    dtype, eps = parts.numpy_dtype(draft, x), float(args.value("eps"))
+    return _layer_norm(
+        draft, x, count, args.optional("weight"), args.optional("bias"), eps, dtype
+    )
+
+
+def _layer_norm(
+    draft: Draft,
+    x: gs.Tensor,
+    count: int,
+    weight: gs.Tensor | None,
+    bias: gs.Tensor | None,
+    eps: float,
+    dtype: np.dtype[Any],
+) -> tuple[gs.Tensor, gs.Tensor, gs.Tensor]:
+    y, mean, inverse = _standardised(draft, x, list(range(-count, 0)), eps, dtype)
+    if weight is not None:
+        y = draft.op("Mul", y, weight)
+    if bias is not None:
+        y = draft.op("Add", y, bias)
+    return y, mean, inverse
+
+
+def batch_norm(draft: Draft, match: Match) -> Any:
+    """`aten.batch_norm` with running statistics, in any of its names."""
+    args = bind(match.root, draft.facts)
+    if args.schema.position("training") is not None and args.value("training"):
+        raise Refused("it is in training mode; export the model after `model.eval()`")
+    return _batch_norm(draft, args)
+
+
+def _batch_norm(draft: Draft, args: Arguments) -> gs.Tensor:
+    x = args.tensor("input")
+    dtype = parts.numpy_dtype(draft, x)
+    if not args.has("running_mean") or not args.has("running_var"):
+        raise Refused("it has no running statistics; export a model that tracks them")
+    mean, variance = args.tensor("running_mean"), args.tensor("running_var")
+    weight, bias = args.optional("weight"), args.optional("bias")
+    if weight is None or bias is None:
+        channels = _channels(draft, x, mean)
+        weight = _vector(draft, 1, channels, dtype) if weight is None else weight
+        bias = _vector(draft, 0, channels, dtype) if bias is None else bias
+    eps = float(args.value("eps"))
+    return draft.op("BatchNormalization", x, weight, bias, mean, variance, epsilon=eps)  # type: ignore[no-any-return]
+
+
+def _channels(draft: Draft, x: gs.Tensor, *others: gs.Tensor | None) -> int:
+    for vector in others:
+        shape = None if vector is None else draft.facts.of(vector).shape
+        if shape is not None and len(shape) == 1 and isinstance(shape[0], int):
+            return shape[0]
+    shape = draft.facts.of(x).shape
+    if shape is not None and len(shape) > 1 and isinstance(shape[1], int):
+        return shape[1]
+    raise Refused("the number of its channels is not known; fix it with `--shape`")
+
+
+def instance_norm(draft: Draft, match: Match) -> Any:
+    """`aten.instance_norm`, by its input's statistics or by running ones."""
+    args = bind(match.root, draft.facts)
+    if not args.value("use_input_stats"):
+        return _batch_norm(draft, args)
+    x = args.tensor("input")
+    dtype, eps = parts.numpy_dtype(draft, x), float(args.value("eps"))
+    rank = parts.rank_of(draft, x)
+    if rank < 3:
+        raise Refused(f"its input has rank {rank}")
+    weight, bias = args.optional("weight"), args.optional("bias")
+    if dtype.name not in ("float32", "float16"):
+        y = _standardised(draft, x, list(range(2, rank)), eps, dtype)[0]
+        return _affine(draft, y, args, rank)
+    if weight is None or bias is None:
+        channels = _channels(draft, x, weight, bias)
+        weight = _vector(draft, 1, channels, dtype) if weight is None else weight
+        bias = _vector(draft, 0, channels, dtype) if bias is None else bias
+    return draft.op("InstanceNormalization", x, weight, bias, epsilon=eps)
+
+
+def rms_norm(draft: Draft, match: Match) -> Any:
+    """`aten.rms_norm (x, normalized_shape, weight, eps)`: x / sqrt(mean(x * x) + eps) * weight."""
+    args = bind(match.root, draft.facts)
+    x, count = args.tensor("input"), _count_normalised(draft, args)
+    dtype = parts.numpy_dtype(draft, x)
+    if not parts.is_float(dtype):
+        raise Refused(f"its input is {dtype.name}")
+    given = args.value("eps")
+    wide = np.dtype(np.float64 if dtype == np.float64 else np.float32)
+    # without an eps it is that of the input's dtype; half is computed in float32, as in PyTorch
+    eps = float(given) if given is not None else float(np.finfo(wide).eps)
+    number = parts.DOUBLE if dtype == np.float64 else parts.FLOAT
+    values = parts.cast(draft, x, number)
+    axes = draft.constant(list(range(-count, 0)), "axes")
+    square = draft.op("ReduceMean", draft.op("Mul", values, values), axes, keepdims=1)
+    root = draft.op("Sqrt", draft.op("Add", square, draft.constant(np.array(eps, wide), "eps")))
+    y = draft.op("Div", values, root)
+    weight = args.optional("weight")
+    if weight is not None:
+        y = draft.op("Mul", y, parts.cast(draft, weight, number))
+    return parts.cast(draft, y, draft.facts.of(x).dtype)
+
+
+def weight_norm(draft: Draft, match: Match) -> Any:
+    """`aten._weight_norm (v, g, dim)`: v * g / norm of v over every axis but `dim`."""
+    args = bind(match.root, draft.facts)
+    v, g = args.tensor("v"), args.tensor("g")
+    rank, dim = parts.rank_of(draft, v), int(args.value("dim"))
+    axes = [i for i in range(rank) if dim == -1 or i != dim % rank]
+    if axes:
+        norm = draft.op("ReduceL2", v, draft.constant(axes, "axes"), keepdims=1)
+    else:
+        norm = draft.op("Abs", v)
+    return draft.op("Mul", v, draft.op("Div", g, norm))
