@@ -264,6 +264,17 @@ def constant_matrix(
     return make
 
 
+def numbers(args: Arguments, name: str) -> Any:
+    """A list of numbers as `Arguments.value`; torch 1.4 writes an empty one as no tensors."""
+    found = args.given.get(name)
+    producer = found.inputs[0] if isinstance(found, gs.Tensor) and found.inputs else None
+    if producer is not None and producer.op == "Constant":
+        value = producer.attrs.get("value")
+        if isinstance(value, (list, tuple)) and not value:
+            return []
+    return args.value(name)
+
+
 def per_axis(values: Any, count: int, name: str) -> list[int]:
     """One integer an axis; a single one stands for all.
 

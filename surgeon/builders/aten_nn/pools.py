@@ -1,0 +1,445 @@
+"""PyTorch's average and maximum pooling, and adaptive pooling beyond windows of one size.
+
+Windows are those of ATen/native/Pool.h: with `ceil_mode` a last window that would begin in the
+padding behind is left out; an average divides by the window inside the padded input, or by what
+of it is inside the input, or by a number that was given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon import dims
+from surgeon.arguments import Arguments, bind
+from surgeon.builders.aten_nn import parts
+from surgeon.builders.aten_nn.parts import Array, Length
+from surgeon.match import Match
+from surgeon.rewrite import Draft, Refused
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """One axis of a pooling; `ceil` keeps a last window that is not full."""
+
+    kernel: int
+    stride: int
+    padding: int
+    dilation: int
+    ceil: bool
+
+    @property
+    def reach(self) -> int:
+        return self.dilation * (self.kernel - 1) + 1
+
+    def count(self, length: int) -> int:
+        room = length + 2 * self.padding - self.reach
+        found = room // self.stride + 1
+        if self.ceil:
+            found = -(-room // self.stride) + 1
+            if (found - 1) * self.stride >= length + self.padding:
+                found -= 1
+        if found < 1:
+            raise Refused(f"no window of {self.reach} fits into {length}")
+        return found
+
+    def floors(self, length: Length) -> bool:
+        """Whether the last window is full, so that `ceil_mode` says nothing."""
+        if not self.ceil or self.stride == 1:
+            return True
+        if length.static is None:
+            return False
+        room = length.static + 2 * self.padding - self.reach
+        return room // self.stride + 1 == self.count(length.static)
+
+    @property
+    def never_drops(self) -> bool:
+        """Whether no window can begin behind the input, however long it is."""
+        return self.padding + self.stride <= self.reach
+
+
+def _windows(args: Arguments, spatial: int) -> list[_Window]:
+    kernel = parts.per_axis(args.value("kernel_size"), spatial, "kernel_size")
+    given = parts.numbers(args, "stride")
+    stride = kernel if given in (None, []) else parts.per_axis(given, spatial, "stride")
+    padding = parts.per_axis(args.value("padding"), spatial, "padding")
+    dilation = [1] * spatial
+    if args.schema.position("dilation") is not None:
+        dilation = parts.per_axis(args.value("dilation"), spatial, "dilation")
+    ceil = bool(args.value("ceil_mode"))
+    rows = zip(kernel, stride, padding, dilation, strict=True)
+    return [_Window(*row, ceil) for row in rows]
+
+
+def _digit(operator: str) -> int:
+    return int(next(letter for letter in operator if letter.isdigit()))
+
+
+def _batched(draft: Draft, x: gs.Tensor, spatial: int) -> tuple[gs.Tensor, bool]:
+    rank = parts.rank_of(draft, x)
+    if rank not in (spatial + 1, spatial + 2):
+        raise Refused(f"its input has rank {rank}, not {spatial + 1} or {spatial + 2}")
+    if rank == spatial + 2:
+        return x, True
+    return parts.unsqueeze(draft, x, 0), False
+
+
+# -------------------------------------------------------------------------------------- average
+
+
+def avg_pool(draft: Draft, match: Match) -> Any:
+    """`aten.avg_pool{1,2,3}d`."""
+    args = bind(match.root, draft.facts)
+    spatial = _digit(match.root.op)
+    x, batched = _batched(draft, match.root.inputs[0], spatial)
+    dtype = parts.numpy_dtype(draft, x)
+    if not parts.is_float(dtype):
+        raise Refused(f"no standard form averages {dtype.name}")
+    if _is_global(draft, args, x, spatial):
+        axes = draft.constant([i + 2 for i in range(spatial)], "axes")
+        y = draft.op("ReduceMean", x, axes, keepdims=1)
+        return y if batched else parts.squeeze(draft, y, 0)
+    windows = _windows(args, spatial)
+    whole = bool(args.value("count_include_pad"))
+    divisor = None
+    if args.schema.position("divisor_override") is not None:
+        divisor = args.value("divisor_override")
+    lengths = parts.lengths_of(draft, x, spatial + 2)[2:]
+    pairs = list(zip(lengths, windows, strict=True))
+    if all(w.floors(n) for n, w in pairs) and dtype != np.float64:
+        y = _average(draft, x, windows, whole=whole or divisor is not None)
+        size = int(np.prod([w.kernel for w in windows]))
+        if divisor is not None and int(divisor) != size:
+            factor = np.array(size / int(divisor), dtype)
+            y = draft.op("Mul", y, draft.constant(factor, "factor"))
+    elif all(n.static is not None for n in lengths):
+        y = _by_matrices(draft, x, pairs, dtype, whole=whole, divisor=divisor)
+    elif dtype != np.float64 and all(w.never_drops for w in windows):
+        y = _counted(draft, x, windows, dtype, whole=whole, divisor=divisor)
+    else:
+        raise Refused(
+            "its last window depends on a length known at run time; fix it with `--shape`"
+        )
+    return y if batched else parts.squeeze(draft, y, 0)
+
+
+def _is_global(draft: Draft, args: Arguments, x: gs.Tensor, spatial: int) -> bool:
+    """Whether the window is provably the whole plane, of a size known at run time."""
+    kernel = parts.lengths_given(draft, args, "kernel_size", spatial)
+    if all(length.static is not None for length in kernel):
+        return False
+    lengths = parts.lengths_of(draft, x, spatial + 2)[2:]
+    if not all(_is_same(a, b) for a, b in zip(lengths, kernel, strict=True)):
+        raise Refused("its window is known at run time only; fix it with `--shape`")
+    if any(parts.per_axis(args.value("padding"), spatial, "padding")):
+        raise Refused("its window is known at run time only, and it is padded")
+    if args.schema.position("divisor_override") is not None and args.has("divisor_override"):
+        raise Refused("its window is known at run time only, and its divisor is not its size")
+    return True
+
+
+def _average(draft: Draft, x: gs.Tensor, windows: list[_Window], *, whole: bool) -> gs.Tensor:
+    padding = [w.padding for w in windows]
+    attributes: dict[str, Any] = {"count_include_pad": 1} if whole and any(padding) else {}
+    return draft.op(  # type: ignore[no-any-return]
+        "AveragePool",
+        x,
+        kernel_shape=[w.kernel for w in windows],
+        pads=padding * 2,
+        strides=[w.stride for w in windows],
+        **attributes,
+    )
+
+
+def _by_matrices(
+    draft: Draft,
+    x: gs.Tensor,
+    pairs: list[tuple[Length, _Window]],
+    dtype: np.dtype[Any],
+    *,
+    whole: bool,
+    divisor: Any,
+) -> gs.Tensor:
+    """One product for each axis: the divisor of a box is the product of those of its sides."""
+    matrices = []
+    for length, window in pairs:
+        assert length.static is not None
+        matrices.append(_weights(length.static, window, whole=whole, plain=divisor is not None))
+    if divisor is not None:
+        matrices[0] = matrices[0] / int(divisor)
+    for index, matrix in enumerate(matrices):
+        make = parts.constant_matrix(draft, matrix, dtype)
+        x = parts.multiply_axis(draft, x, index + 2, len(pairs) + 2, make)
+    return x
+
+
+def _weights(length: int, window: _Window, *, whole: bool, plain: bool) -> Array:
+    count = window.count(length)
+    matrix = np.zeros((count, length))
+    for row in range(count):
+        start = row * window.stride - window.padding
+        end = min(start + window.kernel, length + window.padding)
+        size = end - start
+        start, end = max(start, 0), min(end, length)
+        matrix[row, start:end] = 1.0 if plain else 1.0 / (size if whole else max(end - start, 1))
+    return matrix
+
+
+def _counted(
+    draft: Draft,
+    x: gs.Tensor,
+    windows: list[_Window],
+    dtype: np.dtype[Any],
+    *,
+    whole: bool,
+    divisor: Any,
+) -> gs.Tensor:
+    """Sums over full windows of a longer input, and how much of each is counted."""
+    kernel = [w.kernel for w in windows]
+    strides = [w.stride for w in windows]
+    size = int(np.prod(kernel))
+    near = [w.padding for w in windows]
+    far = [w.padding + w.stride - 1 for w in windows]
+    edges = draft.constant([0, 0, *near, 0, 0, *far], "pads")
+
+    def pooled(value: gs.Tensor) -> gs.Tensor:
+        return draft.op("AveragePool", value, kernel_shape=kernel, strides=strides)  # type: ignore[no-any-return]
+
+    sums = pooled(draft.op("Pad", x, edges))
+    if divisor is not None:
+        factor = draft.constant(np.array(size / int(divisor), dtype), "factor")
+        return draft.op("Mul", sums, factor)  # type: ignore[no-any-return]
+    # a plane of ones has the shape of one channel of one image
+    lengths = parts.lengths_of(draft, x, len(windows) + 2)[2:]
+    ones = parts.filled(draft, parts.shape_from(draft, [1, 1, *lengths]), dtype.type(1))
+    inner = [0] * len(windows)
+    if whole:
+        pads = draft.constant([0, 0, *near, 0, 0, *near], "pads")
+        ones = draft.op("Pad", ones, pads, draft.constant(np.array(1, dtype), "one"))
+        edges = draft.constant([0, 0, *inner, 0, 0, *(w.stride - 1 for w in windows)], "pads")
+    return draft.op("Div", sums, pooled(draft.op("Pad", ones, edges)))  # type: ignore[no-any-return]
+
+
+# -------------------------------------------------------------------------------------- maximum
+
+
+def max_pool(draft: Draft, match: Match, *, indices: int) -> Any:
+    """`aten.max_pool{1,2,3}d`, and with `indices` `aten.max_pool{2,3}d_with_indices`."""
+    args = bind(match.root, draft.facts)
+    spatial = _digit(match.root.op)
+    windows = _windows(args, spatial)
+    x, batched = _batched(draft, match.root.inputs[0], spatial)
+    lengths = parts.lengths_of(draft, x, spatial + 2)[2:]
+    near, far, ceil = [w.padding for w in windows], [], 0
+    for length, window in zip(lengths, windows, strict=True):
+        if window.floors(length):
+            far.append(window.padding)
+        elif length.static is not None:
+            last = (window.count(length.static) - 1) * window.stride + window.reach
+            far.append(last - length.static - window.padding)
+        elif window.never_drops:
+            far.append(window.padding)
+            ceil = 1
+        else:
+            raise Refused(
+                "its last window depends on a length known at run time; fix it with `--shape`"
+            )
+    if draft.facts.opset < 10 and any(w.dilation != 1 for w in windows) and not indices:
+        y = _gathered(draft, x, windows, lengths)
+        return y if batched else parts.squeeze(draft, y, 0)
+    attributes: dict[str, Any] = {
+        "kernel_shape": [w.kernel for w in windows],
+        "pads": [*near, *far],
+        "strides": [w.stride for w in windows],
+    }
+    if any(w.dilation != 1 for w in windows):
+        attributes["dilations"] = [w.dilation for w in windows]
+    if ceil:
+        attributes["ceil_mode"] = 1
+    if not indices:
+        y = draft.op("MaxPool", x, **attributes)
+        return y if batched else parts.squeeze(draft, y, 0)
+    y, flat = draft.op("MaxPool", x, outputs=2, **attributes)
+    places = in_plane(draft, flat, lengths)
+    if batched:
+        return y, places
+    return parts.squeeze(draft, y, 0), parts.squeeze(draft, places, 0)
+
+
+def _gathered(
+    draft: Draft, x: gs.Tensor, windows: list[_Window], lengths: list[Length]
+) -> gs.Tensor:
+    """Windows gathered axis by axis; what would lie outside repeats an element that does not."""
+    for axis, (window, length) in enumerate(zip(windows, lengths, strict=True)):
+        if length.static is None:
+            raise Refused("`dilations` of `MaxPool` needs opset 10; or fix the shape with `--shape`")
+        rows = []
+        for row in range(window.count(length.static)):
+            first = row * window.stride - window.padding
+            taps = [first + tap * window.dilation for tap in range(window.kernel)]
+            inside = [at for at in taps if 0 <= at < length.static]
+            if not inside:
+                raise Refused("a window lies in the padding")
+            rows.append([at if 0 <= at < length.static else inside[0] for at in taps])
+        windows_of = draft.op("Gather", x, draft.constant(rows, "windows"), axis=axis + 2)
+        x = draft.op("ReduceMax", windows_of, draft.constant([axis + 3], "axes"), keepdims=0)
+    return x
+
+
+def in_plane(draft: Draft, flat: gs.Tensor, lengths: list[Length]) -> gs.Tensor:
+    """ONNX counts the elements of the whole input, PyTorch those of each plane."""
+    if all(n.static is not None for n in lengths):
+        size = draft.constant([int(np.prod([n.static for n in lengths]))], "plane")
+    else:
+        size = lengths[0].make()
+        for length in lengths[1:]:
+            size = draft.op("Mul", size, length.make())
+    if draft.facts.opset >= 10:
+        return draft.op("Mod", flat, size)  # type: ignore[no-any-return]
+    before = draft.op("Mul", draft.op("Div", flat, size), size)
+    return draft.op("Sub", flat, before)  # type: ignore[no-any-return]
+
+
+# ------------------------------------------------------------------------------------- adaptive
+
+
+def adaptive_avg_pool_computed(draft: Draft, match: Match) -> Any:
+    """`aten.adaptive_avg_pool{1,2,3}d` over lengths that are known at run time.
+
+    A product with a matrix that the graph computes: bin o of O over I elements is
+    [o * I // O, ((o + 1) * I + O - 1) // O).
+    """
+    args = bind(match.root, draft.facts)
+    spatial = _digit(match.root.op)
+    x, batched = _batched(draft, match.root.inputs[0], spatial)
+    dtype = parts.numpy_dtype(draft, x)
+    lengths = parts.lengths_of(draft, x, spatial + 2)[2:]
+    outs = parts.lengths_given(draft, args, "output_size", spatial)
+    for index, (length, out) in enumerate(zip(lengths, outs, strict=True)):
+        if _is_same(length, out):
+            continue
+        if length.static is not None and out.static is not None:
+            make = parts.constant_matrix(draft, _bins(length.static, out.static), dtype)
+        elif out.static == 1:
+            x = draft.op("ReduceMean", x, draft.constant([index + 2], "axes"), keepdims=1)
+            continue
+        else:
+            number = draft.facts.of(x).dtype
+
+            def make(
+                turned: bool, length: Length = length, out: Length = out, number: int = number
+            ) -> gs.Tensor:
+                return _computed_bins(draft, length, out, number, turned=turned)
+
+        x = parts.multiply_axis(draft, x, index + 2, spatial + 2, make)
+    return x if batched else parts.squeeze(draft, x, 0)
+
+
+def _is_same(length: Length, out: Length) -> bool:
+    known = length.dim is not None and out.dim is not None
+    return known and dims.equal(length.dim, out.dim) is True  # type: ignore[arg-type]
+
+
+def _edges(length: int, out: int) -> list[tuple[int, int]]:
+    return [(i * length // out, -(-(i + 1) * length // out)) for i in range(out)]
+
+
+def _bins(length: int, out: int) -> Array:
+    matrix = np.zeros((out, length))
+    for row, (start, end) in enumerate(_edges(length, out)):
+        matrix[row, start:end] = 1.0 / (end - start)
+    return matrix
+
+
+def adaptive_max_pool_computed(draft: Draft, match: Match) -> Any:
+    """`aten.adaptive_max_pool{1,2,3}d` over lengths that are known at run time, indices unread.
+
+    Bins are gathered axis by axis, short ones filled up with their last element.
+    """
+    args = bind(match.root, draft.facts)
+    spatial = _digit(match.root.op)
+    x, batched = _batched(draft, match.root.inputs[0], spatial)
+    lengths = parts.lengths_of(draft, x, spatial + 2)[2:]
+    outs = parts.lengths_given(draft, args, "output_size", spatial)
+    for axis, (length, out) in enumerate(zip(lengths, outs, strict=True), 2):
+        if _is_same(length, out):
+            continue
+        if out.static == 1:
+            x = draft.op("ReduceMax", x, draft.constant([axis], "axes"), keepdims=1)
+            continue
+        start, end = _computed_edges(draft, length, out)
+        widest = draft.op(
+            "ReduceMax", parts.cast(draft, draft.op("Sub", end, start), parts.FLOAT), keepdims=1
+        )
+        width = Length(None, lambda widest=widest: parts.as_int64(draft, widest))  # type: ignore[misc]
+        steps = parts.unsqueeze(draft, parts.counting(draft, width), 0)
+        at = draft.op("Add", parts.unsqueeze(draft, start, 1), steps)
+        last = parts.unsqueeze(draft, draft.op("Sub", end, draft.constant([1], "one")), 1)
+        at = draft.op("Where", draft.op("Less", at, last), at, last)
+        x = draft.op("Gather", x, at, axis=axis)
+        x = draft.op("ReduceMax", x, draft.constant([axis + 1], "axes"), keepdims=0)
+    return x if batched else parts.squeeze(draft, x, 0)
+
+
+def _computed_edges(draft: Draft, length: Length, out: Length) -> tuple[gs.Tensor, gs.Tensor]:
+    """First and last-plus-one place of every bin, int64[O]."""
+    one = draft.constant([1], "one")
+    row = parts.counting(draft, out)
+    size, bins = length.make(), out.make()
+    start = draft.op("Div", draft.op("Mul", row, size), bins)
+    next_row = draft.op("Mul", draft.op("Add", row, one), size)
+    end = draft.op("Div", draft.op("Sub", draft.op("Add", next_row, bins), one), bins)
+    return start, end
+
+
+def _computed_bins(
+    draft: Draft, length: Length, out: Length, number: int, *, turned: bool
+) -> gs.Tensor:
+    start, end = _computed_edges(draft, length, out)
+    at = parts.unsqueeze(draft, parts.counting(draft, length), 1 if turned else 0)
+    across = 0 if turned else 1
+    first, last = parts.unsqueeze(draft, start, across), parts.unsqueeze(draft, end, across)
+    inside = draft.op(
+        "And", draft.op("Not", draft.op("Less", at, first)), draft.op("Less", at, last)
+    )
+    count = draft.op("Cast", draft.op("Sub", last, first), to=number)
+    return draft.op("Div", draft.op("Cast", inside, to=number), count)  # type: ignore[no-any-return]
+
+
+def adaptive_max_pool_indices(draft: Draft, match: Match) -> Any:
+    """`aten.adaptive_max_pool{1,2,3}d` whose indices are read: every bin is gathered."""
+    args = bind(match.root, draft.facts)
+    spatial = _digit(match.root.op)
+    x, batched = _batched(draft, match.root.inputs[0], spatial)
+    lengths = parts.lengths_of(draft, x, spatial + 2)[2:]
+    outs = parts.lengths_given(draft, args, "output_size", spatial)
+    fixed = [n.static for n in (*lengths, *outs)]
+    if any(n is None for n in fixed):
+        raise Refused("its indices are read and a length is known at run time; fix it with `--shape`")
+    plane = [n for n in fixed[:spatial] if n is not None]
+    bins = [n for n in fixed[spatial:] if n is not None]
+    table = _bin_places(plane, bins)
+    flat = parts.reshape(draft, x, [0, 0, int(np.prod(plane))])
+    windows = draft.op("Gather", flat, draft.constant(table, "bins"), axis=2)  # [N, C, bins, width]
+    values = draft.op("ReduceMax", windows, draft.constant([3], "axes"), keepdims=0)
+    best = draft.op("ArgMax", windows, axis=3, keepdims=0)
+    starts = np.arange(table.shape[0], dtype=np.int64) * table.shape[1]
+    at = draft.op("Add", best, draft.constant(starts, "starts"))
+    places = draft.op("Gather", draft.constant(table.reshape(-1), "places"), at, axis=0)
+    shape = [0, 0, *bins] if batched else [-1, *bins]
+    return parts.reshape(draft, values, shape), parts.reshape(draft, places, shape)
+
+
+def _bin_places(plane: list[int], bins: list[int]) -> Array:
+    """The places in the plane [bins, width] of every bin; short bins repeat their first place."""
+    places = np.arange(int(np.prod(plane)), dtype=np.int64).reshape(plane)
+    edges = [_edges(n, count) for n, count in zip(plane, bins, strict=True)]
+    rows = []
+    for at in np.ndindex(*bins):
+        box = tuple(slice(*edges[axis][i]) for axis, i in enumerate(at))
+        rows.append(places[box].reshape(-1))
+    width = max(len(row) for row in rows)
+    return np.stack([np.concatenate([r, np.repeat(r[:1], width - len(r))]) for r in rows])
