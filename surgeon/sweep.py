@@ -161,7 +161,8 @@ class Sweep:
             if new is not None:
                 generation = getattr(node, "generation", 0) + 1
                 if generation > MAX_GENERATIONS:
-                    what = f"rule `{prepared.rule.id}` keeps firing on what it made of {describe(node)}"
+                    rule = prepared.rule.id
+                    what = f"rule `{rule}` keeps firing on what it made of {describe(node)}"
                     raise self._unsettled(what)
                 for made in new:
                     made.generation = generation

@@ -192,7 +192,8 @@ class _Piece:
                 digest.update(attribute.SerializeToString(deterministic=True))
         for tensor, fact in self.inputs:
             value = fact.value.reshape(-1).tolist() if fact.value is not None else None
-            text = f"{number(tensor.name)}:{fact.dtype}{fact.shape}{value}{fact.unit_axis}"
+            known = (fact.dtype, fact.shape, value, fact.unit_axis, fact.not_negative)
+            text = f"{number(tensor.name)}:{known}"
             digest.update(text.encode())
         for name, array in self.constants.items():
             digest.update(f"{number(name)}:{array.dtype}{array.shape}".encode())

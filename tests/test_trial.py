@@ -1,0 +1,358 @@
+"""Every rewrite is compared with what it replaces: wrong ones are refused, right ones are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx_graphsurgeon as gs
+import pytest
+from truth import model_of
+
+import surgeon
+from surgeon.authoring import rule
+from surgeon.facts import Fact
+from surgeon.match import Match
+from surgeon.recipe import Rule
+from surgeon.rewrite import Draft, Refused
+from surgeon.surgery import Result
+from surgeon.trial import _draw
+
+F32 = np.float32
+Build = Callable[[Draft, Mapping[str, Any]], Any]
+W = np.linspace(-1, 1, 2 * 3 * 3 * 3, dtype=F32).reshape(2, 3, 3, 3)
+MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "sub": ("float[b,t] x, float[t] z", "y = Sub (x, z)", {}),
+    "softmax": ("float[b,c,t] x", "y = Softmax <axis = 1> (x)", {}),
+    "concat": ("float[b,t] x, float[b,t] z", "y = Concat <axis = 1> (x, z)", {}),
+    "pool": (
+        "float[b,c,h,w] x",
+        "y = AveragePool <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]> (x)",
+        {},
+    ),
+    "conv": (
+        "float[b,3,h,w] x",
+        "y = Conv <pads = [1, 1, 1, 1]> (x, k, c)",
+        {"k": W, "c": np.array([1, 2], F32)},
+    ),
+    "halves": (
+        "float[b,t] x",
+        "s = Shape (x) i = Gather (s, one) h = Div (i, two) y = Slice (x, zero, h, one)",
+        {"one": np.array([1]), "two": np.array([2]), "zero": np.array([0])},
+    ),
+    "gemm": ("float[b,3] x", "y = Gemm (x, k, c)", {"k": W[0, 0], "c": np.ones(3, F32)}),
+    "cast": ("float[b] x", "y = Cast <to = 6> (x)", {}),
+    "mean": ("float[b,c,t] x", "y = ReduceMean <axes = [2]> (x)", {}),
+    "bool": ("float[b] x, float[b] z", "y = Less (x, z)", {}),
+    "transpose": ("float[b,t,t] x", "y = Transpose <perm = [0, 2, 1]> (x)", {}),
+    "split": ("float[b,4] x", "y, q = Split <axis = 1> (x, s)", {"s": np.array([1, 3])}),
+}
+
+
+def attempt(model: str, match: str, build: Build, *, exact: str = "rounding") -> Result:
+    """Apply a rule of that replacement to the model."""
+
+    @rule(match, exact=exact)
+    def planted(draft: Draft, found: Match) -> Any:
+        if found.root.made:
+            raise Refused("it was made here")
+        return build(draft, found.values)
+
+    inputs, body, constants = MODELS[model]
+    outputs = "y q" if model == "split" else "y"
+    return surgeon.apply(model_of(inputs, body, outputs, 17, constants), planted)
+
+
+def op(name: str, *operands: str, **attributes: Any) -> Build:
+    """A builder of one node of these operands."""
+    return lambda d, v: d.op(name, *(v[o] for o in operands), **attributes)
+
+
+def split_swapped(d: Draft, v: Mapping[str, Any]) -> Any:
+    first, second = d.op("Split", v["x"], d.constant([3, 1]), outputs=2, axis=1)
+    return second, first
+
+
+def slice_to(bound: Callable[[Draft, Any], Any]) -> Build:
+    def build(d: Draft, v: Mapping[str, Any]) -> Any:
+        return d.op("Slice", v["x"], d.constant([0]), bound(d, v["x"]), d.constant([1]))
+
+    return build
+
+
+def half_rounded_up(d: Draft, x: gs.Tensor) -> Any:
+    """Right at even sizes only."""
+    size = d.op("Gather", d.op("Shape", x), d.constant([1]))
+    return d.op("Div", d.op("Add", size, d.constant([1])), d.constant([2]))
+
+
+def half(d: Draft, x: gs.Tensor) -> Any:
+    size = d.op("Gather", d.op("Shape", x), d.constant([1]))
+    return d.op("Sub", size, half_rounded_up(d, x))
+
+
+POOL = "y = AveragePool <*rest> (x)"
+CONV = "y = Conv <pads = [1, 1, 1, 1]> (x, k, c)"
+PADS = [1, 1, 1, 1]
+WRONG: dict[str, tuple[str, str, Build]] = {
+    "swapped operands": ("sub", "y = Sub (x, z)", op("Sub", "z", "x")),
+    "another operator": ("sub", "y = Sub (x, z)", op("Add", "x", "z")),
+    "another axis": ("softmax", "y = Softmax (x)", op("Softmax", "x", axis=2)),
+    "another order": ("concat", "y = Concat <axis = 1> (x, z)", op("Concat", "z", "x", axis=1)),
+    "padding counted": (
+        "pool",
+        POOL,
+        op("AveragePool", "x", kernel_shape=[3, 3], strides=[2, 2], pads=PADS, count_include_pad=1),
+    ),
+    "maximum for mean": (
+        "pool",
+        POOL,
+        op("MaxPool", "x", kernel_shape=[3, 3], strides=[2, 2], pads=PADS),
+    ),
+    "window off by one": (
+        "pool",
+        POOL,
+        op("AveragePool", "x", kernel_shape=[3, 3], strides=[2, 2], pads=[0, 0, 2, 2]),
+    ),
+    "window without an end": (
+        "pool",
+        POOL,
+        op("AveragePool", "x", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 0, 0]),
+    ),
+    "lost bias": ("conv", CONV, op("Conv", "x", "k", pads=PADS)),
+    "other padding": ("conv", CONV, op("Conv", "x", "k", "c", pads=[0, 1, 2, 1])),
+    "kernel turned over": (
+        "conv",
+        CONV,
+        lambda d, v: d.op("Conv", v["x"], d.constant(W[..., ::-1].copy()), v["c"], pads=PADS),
+    ),
+    "kernel a little off": (
+        "conv",
+        CONV,
+        lambda d, v: d.op("Conv", v["x"], d.constant(W * F32(1.002)), v["c"], pads=PADS),
+    ),
+    "one weight off": (
+        "gemm",
+        "y = Gemm (x, k, c)",
+        lambda d, v: d.op(
+            "Gemm", v["x"], d.constant(W[0, 0] + np.eye(3, dtype=F32) * F32(1e-2)), v["c"]
+        ),
+    ),
+    "transposed weight": ("gemm", "y = Gemm (x, k, c)", op("Gemm", "x", "k", "c", transB=1)),
+    "wrong at odd sizes only": ("halves", "y = Slice (x, s, e, a)", slice_to(half_rounded_up)),
+    "another dtype": ("cast", "y = Cast <to = 6> (x)", op("Cast", "x", to=7)),
+    "sum for mean": (
+        "mean",
+        "y = ReduceMean <axes = [2]> (x)",
+        lambda d, v: d.op("ReduceSum", v["x"], d.constant([2])),
+    ),
+    "another shape": (
+        "mean",
+        "y = ReduceMean <axes = [2]> (x)",
+        lambda d, v: d.op("ReduceMean", v["x"], d.constant([2]), keepdims=0),
+    ),
+    "a strict comparison": ("bool", "y = Less (x, z)", op("GreaterOrEqual", "x", "z")),
+    "nothing": ("transpose", "y = Transpose (x)", op("Relu", "x")),
+    "no transpose": ("transpose", "y = Transpose (x)", op("Identity", "x")),
+    "outputs in another order": ("split", "y, q = Split <axis = 1> (x, s)", split_swapped),
+}
+RIGHT: dict[str, tuple[str, str, Build]] = {
+    "difference as a sum": (
+        "sub",
+        "y = Sub (x, z)",
+        lambda d, v: d.op("Add", v["x"], d.op("Neg", v["z"])),
+    ),
+    "softmax from its parts": (
+        "softmax",
+        "y = Softmax (x)",
+        lambda d, v: d.op(
+            "Div", d.op("Exp", v["x"]), d.op("ReduceSum", d.op("Exp", v["x"]), d.constant([1]))
+        ),
+    ),
+    "pool as a sum of squares": (
+        "pool",
+        POOL,
+        op("AveragePool", "x", kernel_shape=[3, 3], strides=[2, 2], pads=PADS, ceil_mode=0),
+    ),
+    "bias added behind": (
+        "conv",
+        CONV,
+        lambda d, v: d.op(
+            "Add",
+            d.op("Conv", v["x"], v["k"], pads=PADS),
+            d.constant(np.array([1, 2], F32).reshape(2, 1, 1)),
+        ),
+    ),
+    "half the other way": ("halves", "y = Slice (x, s, e, a)", slice_to(half)),
+    "mean from a sum": (
+        "mean",
+        "y = ReduceMean <axes = [2]> (x)",
+        lambda d, v: d.op("GlobalAveragePool", v["x"]),
+    ),
+    "not greater or equal": (
+        "bool",
+        "y = Less (x, z)",
+        lambda d, v: d.op("Not", d.op("GreaterOrEqual", v["x"], v["z"])),
+    ),
+    "transposed twice more": (
+        "transpose",
+        "y = Transpose (x)",
+        lambda d, v: d.op("Transpose", d.op("Transpose", v["x"], perm=[1, 0, 2]), perm=[1, 2, 0]),
+    ),
+    "slices for a split": (
+        "split",
+        "y, q = Split <axis = 1> (x, s)",
+        lambda d, v: (
+            d.op("Slice", v["x"], d.constant([0]), d.constant([1]), d.constant([1])),
+            d.op("Slice", v["x"], d.constant([1]), d.constant([4]), d.constant([1])),
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_rewrites_are_refused_with_a_reason(name: str) -> None:
+    result = attempt(*WRONG[name])
+    assert result.report.changes == ()
+    assert not result.model.changed
+    (miss,) = [m for m in result.report.misses if m.rule == "planted"]
+    assert miss.reason.startswith("the replacement differs from what it replaces: ")
+    assert " at " in miss.reason
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_rewrites_are_not_refused(name: str) -> None:
+    result = attempt(*RIGHT[name])
+    assert result.report.fired.total() == 1
+    assert result.report.pieces["compared"] == 1
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent"
+
+
+def test_a_rule_that_promises_bits_is_held_to_them() -> None:
+    def rescaled(d: Draft, v: Mapping[str, Any]) -> Any:
+        third = d.constant(np.array(1 / 3, F32))
+        return d.op("Sub", d.op("Div", d.op("Mul", v["x"], third), third), v["z"])
+
+    assert attempt("sub", "y = Sub (x, z)", rescaled).report.fired.total() == 1
+    refused = attempt("sub", "y = Sub (x, z)", rescaled, exact="bit")
+    assert refused.report.changes == ()
+
+
+def test_the_reason_names_error_and_size() -> None:
+    result = attempt(*WRONG["wrong at odd sizes only"])
+    (reason,) = [m.reason for m in result.report.misses if m.rule == "planted"]
+    assert reason == (
+        "the replacement differs from what it replaces: its shape is [2, 2], not [2, 1] at b=2, t=3"
+    )
+
+
+# -------------------------------------------------------------------------- what the facts promise
+
+
+def test_a_premise_behind_the_match_goes_into_the_piece() -> None:
+    """`Relu` of what cannot be negative is nothing; the reason lies one node behind the match."""
+
+    @rule("y = Relu (x)", exact="bit")
+    def needless(draft: Draft, match: Match) -> Any:
+        return draft.op("Identity", match.values["x"])
+
+    behind = model_of("float[b,t] x", "a = Sigmoid (x) y = Relu (a)", "y")
+    assert surgeon.apply(behind, needless).report.fired.total() == 1
+    alone = model_of("float[b,t] x", "a = Tanh (x) y = Relu (a)", "y")
+    assert surgeon.apply(alone, needless).report.changes == ()
+
+
+def test_a_check_with_a_premise_is_not_taken_for_one_without() -> None:
+    """The first Relu is needless, the second is not; the pieces differ in what is known of x."""
+
+    @rule("y = Relu (x)", exact="bit")
+    def needless(draft: Draft, match: Match) -> Any:
+        return draft.op("Identity", match.values["x"])
+
+    body = "a = Sigmoid (x) d = Relu (a) e = Tanh (x) f = Relu (e) y = Add (d, f)"
+    result = surgeon.apply(model_of("float[b,t] x", body, "y"), needless)
+    assert result.report.fired.total() == 1
+    assert result.report.after["Relu"] == 1
+
+
+def test_a_sum_of_one_is_given_to_the_piece() -> None:
+    """A weighted mean plus a constant: the constant may go inside if the weights sum to 1."""
+
+    @rule(
+        """
+        m = MatMul (a, x)
+        y = Add (m, c)
+        """
+    )
+    def bias_inside(draft: Draft, match: Match) -> Any:
+        inner = draft.op("Add", match.values["x"], match.values["c"])
+        return draft.op("MatMul", match.values["a"], inner)
+
+    body = "a = Softmax <axis = -1> (s) m = MatMul (a, x) y = Add (m, c)"
+    constants = {"c": F32(2)}
+    right = model_of("float[b,n,k] s, float[k,t] x", body, "y", constants=constants)
+    assert surgeon.apply(right, bias_inside).report.fired.total() == 1
+    wrong = model_of(
+        "float[b,n,k] s, float[k,t] x", body.replace("-1", "1"), "y", constants=constants
+    )
+    assert surgeon.apply(wrong, bias_inside).report.changes == ()
+
+
+def test_inputs_are_drawn_as_the_facts_say() -> None:
+    rng = np.random.default_rng(0)
+    weights = _draw(rng, Fact(1, (4, 5), None, 1), (4, 5))
+    np.testing.assert_allclose(weights.sum(1), 1, rtol=1e-5)
+    assert (_draw(rng, Fact(1, (50,), None, None, True), (50,)) >= 0).all()
+    assert (_draw(rng, Fact(1, (50,)), (50,)) < 0).any()
+    assert _draw(rng, Fact(9, (50,)), (50,)).dtype == bool
+    assert _draw(rng, Fact(7, (50,)), (50,)).dtype == np.int64
+
+
+def test_known_values_are_given_to_the_piece() -> None:
+    """The bound of the Slice is half of the axis, not any number."""
+    rewritten = attempt(
+        "halves",
+        "y = Slice (x, s, e, a)",
+        lambda d, v: d.op("Slice", v["x"], v["s"], v["e"], d.constant([-1])),
+    )
+    assert rewritten.report.fired.total() == 1
+    assert rewritten.report.pieces["compared"] == 1
+
+
+# ----------------------------------------------------------------------------- what is not compared
+
+
+def pieces(model: Any, *rules: Rule, **options: Any) -> Mapping[str, int]:
+    return surgeon.apply(model, *rules, **options).report.pieces
+
+
+@rule("y = Neg (x)", exact="bit")
+def neg_by_sub(draft: Draft, match: Match) -> Any:
+    return draft.op("Sub", draft.constant(np.zeros((), F32)), match.values["x"])
+
+
+def test_one_check_for_equal_pieces() -> None:
+    body = "a = Neg (x) c = Relu (a) d = Neg (c) e = Abs (d) y = Neg (e)"
+    proto = model_of("float[b,t] x", body, "y")
+    assert pieces(proto, neg_by_sub) == {"compared": 2, "compared before": 1}
+
+
+def test_without_verification_nothing_is_compared_and_wrong_rewrites_go_through() -> None:
+    proto = model_of("float[b,t] x", "y = Neg (x)", "y")
+    assert pieces(proto, neg_by_sub, verify=False) == {}
+
+
+def test_pieces_that_cannot_be_compared_are_counted_with_a_reason() -> None:
+    unknown = model_of("float[b] x", "y = Neg (x)", "y")
+    unknown.graph.input[0].type.tensor_type.ClearField("shape")
+    assert pieces(unknown, neg_by_sub) == {"not compared: an operand's shape is not known": 1}
+
+    @rule("y = Neg (x)", exact="approximate")
+    def roughly(draft: Draft, match: Match) -> Any:
+        return draft.op("Sub", draft.constant(np.zeros((), F32)), match.values["x"])
+
+    known = model_of("float[b] x", "y = Neg (x)", "y")
+    found = pieces(known, roughly, allow=["approximate"])
+    assert found == {"not compared: it is approximate": 1}
