@@ -16,8 +16,10 @@ from surgeon.builders.batch_norm import (
 )
 from surgeon.builders.convolution import aten_convolution
 from surgeon.builders.dynamic import computed_1x1_as_matmul, stacked_convolution
+from surgeon.builders.padding import pad_to_concat
 from surgeon.builders.pooling import adaptive_pool
 from surgeon.builders.siblings import merge_gemms, slices_as_split
+from surgeon.builders.sums import cast_updates, cumsum_as_matmul
 from surgeon.builders.views import (
     constant_slice,
     sink_view,
@@ -34,6 +36,9 @@ BUILDERS: Mapping[str, Callable[..., Any]] = {
     "batch_norm_into_matmul": batch_norm_into_matmul,
     "batch_norm_into_stacked": batch_norm_into_stacked,
     "constant_slice": constant_slice,
+    "cast_updates": cast_updates,
+    "cumsum_as_matmul": cumsum_as_matmul,
+    "pad_to_concat": pad_to_concat,
     "computed_1x1_as_matmul": computed_1x1_as_matmul,
     "merge_gemms": merge_gemms,
     "scale_into_gemm": scale_into_gemm,

@@ -12,7 +12,7 @@ import onnx
 from surgeon.cases.reading import Case
 from surgeon.errors import SurgeonError
 from surgeon.reference import NoWitness, Reference
-from surgeon.runtime import Runner, Session
+from surgeon.runtime import NotRunnable, Runner, Session
 from surgeon.verify.compare import compare_arrays, is_plain
 from surgeon.verify.inputs import Input, bounds, draw, required_inputs
 from surgeon.verify.originals import Side, by_samples
@@ -75,8 +75,8 @@ def disagreements(
     for what, model in references.items():
         try:
             work.compare(what, runner(model), plan, allowed)
-        except NoWitness as error:
-            if means is None:
+        except (NoWitness, NotRunnable) as error:
+            if means is None or model is means:
                 return [f"Unchecked: {error.what}; say with `means` what `before` computes"]
         except SurgeonError as error:
             return [f"Unchecked: {what}: {error.what}"]
