@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import onnx
 import onnx_graphsurgeon as gs
@@ -27,10 +27,11 @@ from surgeon.model import Model, describe
 from surgeon.recipe import FoldStep, RaiseOpsetStep, Recipe, Rule, RulesStep, SimplifyStep
 from surgeon.report import Missed, MissRecord, Notes, Report
 from surgeon.rewrite import Surgery
-from surgeon.simplify import simplify
 from surgeon.sweep import Sweep
-from surgeon.trial import Trial
-from surgeon.verify import Reference, Verdict, verify
+
+if TYPE_CHECKING:
+    from surgeon.firing import Check
+    from surgeon.verify import Reference, Verdict
 
 ModelLike = Any  # Model, onnx.ModelProto, gs.Graph, or a path
 RecipeLike = Any  # Recipe, Rule, the name of a bundled recipe, or a path
@@ -199,6 +200,8 @@ class Operation:
                 elif isinstance(step, FoldStep):
                     self._sweep((), step.max_bytes or DEFAULT_LIMIT, allow, always=True)
                 elif isinstance(step, SimplifyStep):
+                    from surgeon.simplify import simplify
+
                     self._replace_proto(
                         partial(simplify, tool=step.tool, folder=self.original.folder),
                         f"simplify: {step.tool}",
@@ -236,7 +239,13 @@ class Operation:
             )
         self.facts = Facts(self.model, fixed=self.axioms.shapes, assumptions=self.axioms.symbols)
         self.surgery = Surgery(self.model, self.facts)
-        self.trial = Trial(self.model, self.facts, self.pieces)
+        self.trial = self._trial() if self.check else None
+
+    def _trial(self) -> Check:
+        """What compares each rewrite; imported when it is asked for, as it brings the witness."""
+        from surgeon.trial import Trial
+
+        return Trial(self.model, self.facts, self.pieces)
 
     def _sweep(
         self, rules: Sequence[Rule], fold: int, allow: frozenset[str], *, always: bool
@@ -250,7 +259,7 @@ class Operation:
             rules,
             fold=fold,
             allow=allow,
-            check=self.trial if self.check else None,
+            check=self.trial,
             progress=self.progress,
         )
         fired = sweep.run()
@@ -386,6 +395,8 @@ def _verdict(
     reference: Reference,
     progress: Callable[[str], None] | None,
 ) -> Verdict:
+    from surgeon.verify import verify
+
     custom: frozenset[str] = frozenset().union(*(recipe.custom for recipe in work.recipes))
     return verify(
         original.proto,

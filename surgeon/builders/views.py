@@ -62,13 +62,18 @@ def view(draft: Draft, match: Match) -> gs.Tensor:
     if shape is None:
         raise Refused("its shape is not known")
     x = root.inputs[0]
+    settled = root.op != "Reshape" or facts.array(root.inputs[1]) is not None
+    if settled and not (x.inputs and x.inputs[0].op in KEEP_ORDER):
+        if same_dims(facts.of(x).shape, shape):
+            return x
+        raise Refused("it has this form already")
     found = source_of(x, facts, shape)
     if found is None:
         raise Refused(f"no constant Reshape gives [{', '.join(map(str, shape))}]")
     source, target = found
     if same_dims(facts.of(source).shape, shape):
         return source
-    if source is x and (root.op != "Reshape" or facts.array(root.inputs[1]) is not None):
+    if source is x and settled:
         raise Refused("it has this form already")
     return draft.op("Reshape", source, draft.constant(target, "shape"), allowzero=0)
 
