@@ -4,6 +4,163 @@
 
 from __future__ import annotations
 
-from surgeon.reference.operators.precision import Row
+from typing import Any
 
-TABLE: tuple[Row, ...] = ()
+import numpy as np
+
+from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators.precision import Array, Row
+from surgeon.reference.operators.shapes import axis_of
+
+
+def _along(array: Array, axis: int, index: Any) -> Any:
+    return (slice(None),) * axis_of(axis, array.ndim) + (index,)
+
+
+def slice_(self: Array, dim: int, start: int | None, end: int | None, step: int) -> Array:
+    return self[_along(self, dim, slice(start, end, step))]
+
+
+def select(self: Array, dim: int, index: int) -> Array:
+    length = self.shape[axis_of(dim, self.ndim)]
+    if not -length <= index < length:
+        raise Unsuited(f"index {index} of {length} elements")
+    return np.asarray(self[_along(self, dim, index)])
+
+
+def narrow(self: Array, dim: int, start: int, length: int) -> Array:
+    size = self.shape[axis_of(dim, self.ndim)]
+    begin = start + size if start < 0 else start
+    if begin < 0 or begin + length > size:
+        raise Unsuited(f"elements {begin} to {begin + length} of {size}")
+    return self[_along(self, dim, slice(begin, begin + length))]
+
+
+def flip(self: Array, dims: list[int]) -> Array:
+    return np.flip(self, tuple(axis_of(d, self.ndim) for d in dims)) if self.ndim else self
+
+
+def fliplr(self: Array) -> Array:
+    return np.fliplr(self)
+
+
+def flipud(self: Array) -> Array:
+    return np.flipud(self)
+
+
+def rot90(self: Array, k: int, dims: list[int]) -> Array:
+    return np.rot90(self, k, (dims[0], dims[1]))
+
+
+def roll(self: Array, shifts: list[int], dims: list[int]) -> Array:
+    return np.roll(self, shifts, tuple(dims)) if dims else np.roll(self, shifts[0])
+
+
+def unfold(self: Array, dimension: int, size: int, step: int) -> Array:
+    if self.ndim == 0:
+        return self.reshape(1)
+    axis = axis_of(dimension, self.ndim)
+    windows = np.lib.stride_tricks.sliding_window_view(self, size, axis)
+    return np.array(windows[_along(self, axis, slice(None, None, step))])
+
+
+def diagonal(self: Array, offset: int, dim1: int, dim2: int) -> Array:
+    length = max(0, min(self.shape[dim1] - max(-offset, 0), self.shape[dim2] - max(offset, 0)))
+    return np.diagonal(self, offset, dim1, dim2)[..., :length]
+
+
+def diag(self: Array, diagonal: int) -> Array:
+    return np.diag(self, diagonal)
+
+
+def diagflat(self: Array, offset: int) -> Array:
+    return np.diagflat(self, offset)
+
+
+def diag_embed(self: Array, offset: int, dim1: int, dim2: int) -> Array:
+    length = self.shape[-1]
+    out = np.zeros((*self.shape[:-1], length + abs(offset), length + abs(offset)), self.dtype)
+    place = np.arange(length)
+    out[..., place + max(-offset, 0), place + max(offset, 0)] = self
+    return np.moveaxis(out, (-2, -1), (dim1, dim2))
+
+
+def trace(self: Array) -> Array:
+    return np.asarray(np.trace(self), np.int64 if self.dtype.kind in "iub" else self.dtype)
+
+
+def split(self: Array, split_size: int, dim: int) -> list[Array]:
+    axis = axis_of(dim, self.ndim)
+    length = self.shape[axis]
+    if split_size == 0:
+        return [self]
+    return np.split(self, range(split_size, length, split_size), axis)
+
+
+def split_with_sizes(self: Array, split_sizes: list[int], dim: int) -> list[Array]:
+    if sum(split_sizes) != self.shape[dim]:
+        raise Unsuited(f"sizes {split_sizes} of {self.shape[dim]} elements")
+    return np.split(self, np.cumsum(split_sizes)[:-1], axis_of(dim, self.ndim))
+
+
+def split_sizes(self: Array, split_size: list[int], dim: int) -> list[Array]:
+    return split_with_sizes(self, split_size, dim)
+
+
+def chunk(self: Array, chunks: int, dim: int) -> list[Array]:
+    length = self.shape[axis_of(dim, self.ndim)]
+    return split(self, -(-length // chunks), dim) if length else [self] * chunks
+
+
+def unbind(self: Array, dim: int) -> list[Array]:
+    axis = axis_of(dim, self.ndim)
+    return [np.asarray(np.take(self, i, axis)) for i in range(self.shape[axis])]
+
+
+def tensor_split(self: Array, sections: int, dim: int) -> list[Array]:
+    return np.array_split(self, sections, axis_of(dim, self.ndim))
+
+
+def tensor_split_at(self: Array, indices: list[int], dim: int) -> list[Array]:
+    axis = axis_of(dim, self.ndim)
+    bounds = [None, *indices, None]
+    return [self[_along(self, axis, slice(a, b))] for a, b in zip(bounds, bounds[1:], strict=False)]
+
+
+def nonzero(self: Array) -> Array:
+    return np.argwhere(self)
+
+
+def nonzero_numpy(self: Array) -> list[Array]:
+    return [np.asarray(a) for a in np.nonzero(self)]
+
+
+TABLE: tuple[Row, ...] = (
+    (
+        "slice.Tensor(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
+        slice_,
+    ),
+    ("select.int(Tensor self, int dim, int index) -> Tensor", select),
+    ("narrow(Tensor self, int dim, int start, int length) -> Tensor", narrow),
+    ("flip(Tensor self, int[] dims) -> Tensor", flip),
+    ("fliplr(Tensor self) -> Tensor", fliplr),
+    ("flipud(Tensor self) -> Tensor", flipud),
+    ("rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor", rot90),
+    ("roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor", roll),
+    ("unfold(Tensor self, int dimension, int size, int step) -> Tensor", unfold),
+    ("diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", diagonal),
+    ("diag(Tensor self, int diagonal=0) -> Tensor", diag),
+    ("diagflat(Tensor self, int offset=0) -> Tensor", diagflat),
+    ("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", diag_embed),
+    ("trace(Tensor self) -> Tensor", trace),
+    ("split.Tensor(Tensor self, int split_size, int dim=0) -> Tensor[]", split),
+    ("split.sizes(Tensor self, int[] split_size, int dim=0) -> Tensor[]", split_sizes),
+    ("split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]", split_with_sizes),
+    ("chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", chunk),
+    ("unbind.int(Tensor self, int dim=0) -> Tensor[]", unbind),
+    ("tensor_split.sections(Tensor self, int sections, int dim=0) -> Tensor[]", tensor_split),
+    ("tensor_split.indices(Tensor self, int[] indices, int dim=0) -> Tensor[]", tensor_split_at),
+    ("nonzero(Tensor self) -> Tensor", nonzero),
+    ("argwhere(Tensor self) -> Tensor", nonzero),
+    ("nonzero_numpy(Tensor self) -> Tensor[]", nonzero_numpy),
+)

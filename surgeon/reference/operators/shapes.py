@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -88,6 +89,12 @@ def numpy_t(self: Array) -> Array:
     return self.T
 
 
+def mixed(tensors: list[Array]) -> Any:
+    """The dtype of several: floats go before integers, as PyTorch promotes."""
+    kinds = [x.dtype for x in tensors]
+    return np.result_type(*([k for k in kinds if k.kind == "f"] or kinds))
+
+
 def cat(tensors: list[Array], dim: int) -> Array:
     # Empty 1-d tensors are skipped, for the sake of old programs (torch.cat's documentation).
     kept = [x for x in tensors if x.shape != (0,)] or tensors
@@ -97,7 +104,271 @@ def cat(tensors: list[Array], dim: int) -> Array:
     shapes = {x.shape[:axis] + x.shape[axis + 1 :] for x in kept}
     if len(shapes) > 1 or any(x.ndim != kept[0].ndim or x.ndim == 0 for x in kept):
         raise Unsuited(f"shapes {[list(x.shape) for x in kept]} along dim {dim}")
-    return np.concatenate(kept, axis)
+    return np.concatenate(kept, axis, dtype=mixed(tensors), casting="unsafe")
+
+
+def same(self: Array) -> Array:
+    return self
+
+
+def view_like(self: Array, other: Array) -> Array:
+    return view(self, list(other.shape))
+
+
+def unflatten(self: Array, dim: int, sizes: list[int]) -> Array:
+    axis = axis_of(dim, self.ndim)
+    return view(
+        self, [*self.shape[:axis], *_solved(sizes, self.shape[axis]), *self.shape[axis + 1 :]]
+    )
+
+
+def _solved(sizes: list[int], length: int) -> list[int]:
+    rest = math.prod(n for n in sizes if n != -1)
+    return [length // rest if n == -1 else n for n in sizes]
+
+
+def squeeze_axes(self: Array, dim: list[int]) -> Array:
+    axes = [axis_of(d, self.ndim) for d in dim] if self.ndim else []
+    return self.squeeze(tuple(a for a in axes if self.shape[a] == 1))
+
+
+def swap_axes(self: Array, axis0: int, axis1: int) -> Array:
+    return transpose(self, axis0, axis1)
+
+
+def matrix_transpose(self: Array) -> Array:
+    return np.swapaxes(self, -1, -2)
+
+
+def movedim(self: Array, source: list[int], destination: list[int]) -> Array:
+    return np.moveaxis(self, source, destination)
+
+
+def movedim_one(self: Array, source: int, destination: int) -> Array:
+    return np.moveaxis(self, source, destination)
+
+
+def numel(self: Array) -> Array:
+    return np.asarray(self.size, np.int64)
+
+
+def rank_of(self: Array) -> Array:
+    return np.asarray(self.ndim, np.int64)
+
+
+def expand(self: Array, size: list[int], implicit: bool = False) -> Array:
+    old = [1] * (len(size) - self.ndim) + list(self.shape)
+    return np.broadcast_to(
+        self, [a if n == -1 else n for a, n in zip(old, size, strict=True)]
+    ).copy()
+
+
+def broadcast_to(self: Array, size: list[int]) -> Array:
+    return expand(self, size)
+
+
+def expand_as(self: Array, other: Array) -> Array:
+    return expand(self, list(other.shape))
+
+
+def repeat(self: Array, repeats: list[int]) -> Array:
+    if len(repeats) < self.ndim:
+        raise Unsuited(f"repeats {repeats} for an input of rank {self.ndim}")
+    return np.tile(self, repeats)
+
+
+def tile(self: Array, dims: list[int]) -> Array:
+    return np.tile(self, dims)
+
+
+def stack(tensors: list[Array], dim: int) -> Array:
+    return np.stack(tensors, dim)
+
+
+def atleast_1d(self: Array) -> Array:
+    return np.atleast_1d(self)
+
+
+def atleast_2d(self: Array) -> Array:
+    return np.atleast_2d(self)
+
+
+def atleast_3d(self: Array) -> Array:
+    return np.atleast_3d(self)
+
+
+def hstack(tensors: list[Array]) -> Array:
+    return np.hstack(tensors)
+
+
+def vstack(tensors: list[Array]) -> Array:
+    return np.vstack(tensors)
+
+
+def dstack(tensors: list[Array]) -> Array:
+    return np.dstack(tensors)
+
+
+def column_stack(tensors: list[Array]) -> Array:
+    return np.column_stack(tensors)
+
+
+def pixel_shuffle(self: Array, upscale_factor: int) -> Array:
+    r = upscale_factor
+    *batch, c, h, w = self.shape
+    out = np.empty((*batch, c // (r * r), h * r, w * r), self.dtype)
+    for i in range(r):
+        for j in range(r):
+            out[..., i::r, j::r] = self[..., i * r + j :: r * r, :, :]
+    return out
+
+
+def pixel_unshuffle(self: Array, downscale_factor: int) -> Array:
+    r = downscale_factor
+    *batch, c, h, w = self.shape
+    out = np.empty((*batch, c * r * r, h // r, w // r), self.dtype)
+    for i in range(r):
+        for j in range(r):
+            out[..., i * r + j :: r * r, :, :] = self[..., i::r, j::r]
+    return out
+
+
+def channel_shuffle(self: Array, groups: int) -> Array:
+    count = self.shape[1]
+    order = np.arange(count).reshape(groups, count // groups).T.reshape(-1)
+    return np.take(self, order, 1)
+
+
+def kron(self: Array, other: Array) -> Array:
+    return np.kron(self, other)
+
+
+def block_diag(tensors: list[Array]) -> Array:
+    blocks = [np.atleast_2d(t) for t in tensors]
+    out = np.zeros(np.sum([b.shape for b in blocks], 0), mixed(tensors))
+    row = column = 0
+    for block in blocks:
+        out[row : row + block.shape[0], column : column + block.shape[1]] = block
+        row, column = row + block.shape[0], column + block.shape[1]
+    return out
+
+
+def one_hot(self: Array, num_classes: int) -> Array:
+    depth = int(self.max()) + 1 if num_classes < 0 else num_classes
+    if self.size and (self.min() < 0 or self.max() >= depth):
+        raise Unsuited(f"a class outside {depth}")
+    return np.eye(depth, dtype=np.int64)[self]
+
+
+def _fill(size: Any, value: Any, dtype: Any) -> Array:
+    return np.full(tuple(size), value, dtype)
+
+
+def zeros(size: list[int], dtype: Any, **_: Any) -> Array:
+    return _fill(size, 0, dtype or np.float32)
+
+
+def ones(size: list[int], dtype: Any, **_: Any) -> Array:
+    return _fill(size, 1, dtype or np.float32)
+
+
+def full(size: list[int], fill_value: Any, dtype: Any, **_: Any) -> Array:
+    kind = {bool: np.bool_, int: np.int64}.get(type(fill_value), np.float32)
+    return _fill(size, fill_value, dtype or kind)
+
+
+def zeros_like(self: Array, dtype: Any, **_: Any) -> Array:
+    return _fill(self.shape, 0, dtype or self.dtype)
+
+
+def ones_like(self: Array, dtype: Any, **_: Any) -> Array:
+    return _fill(self.shape, 1, dtype or self.dtype)
+
+
+def full_like(self: Array, fill_value: Any, dtype: Any, **_: Any) -> Array:
+    return _fill(self.shape, fill_value, dtype or self.dtype)
+
+
+def new_zeros(self: Array, size: list[int], dtype: Any, **_: Any) -> Array:
+    return _fill(size, 0, dtype or self.dtype)
+
+
+def new_ones(self: Array, size: list[int], dtype: Any, **_: Any) -> Array:
+    return _fill(size, 1, dtype or self.dtype)
+
+
+def new_full(self: Array, size: list[int], fill_value: Any, dtype: Any, **_: Any) -> Array:
+    return _fill(size, fill_value, dtype or self.dtype)
+
+
+def scalar_tensor(s: Any, dtype: Any, **_: Any) -> Array:
+    return np.asarray(s, dtype or np.float32)
+
+
+def arange_step(start: Any, end: Any, step: Any, dtype: Any, **_: Any) -> Array:
+    whole = all(isinstance(v, int) for v in (start, end, step))
+    kind = np.dtype(dtype or (np.int64 if whole else np.float32))
+    count = max(math.ceil((end - start) / step), 0)
+    if kind.kind in "iu":
+        return (int(start) + np.arange(count) * int(step)).astype(kind)
+    return (start + np.arange(count) * step).astype(kind)
+
+
+def arange_start(start: Any, end: Any, dtype: Any, **_: Any) -> Array:
+    return arange_step(start, end, 1, dtype)
+
+
+def arange(end: Any, dtype: Any, **_: Any) -> Array:
+    return arange_step(0, end, 1, dtype)
+
+
+def linspace(start: Any, end: Any, steps: int, dtype: Any, **_: Any) -> Array:
+    return np.linspace(start, end, steps).astype(dtype or np.float32)
+
+
+def eye(n: int, dtype: Any, **_: Any) -> Array:
+    return np.eye(n, dtype=dtype or np.float32)
+
+
+def eye_m(n: int, m: int, dtype: Any, **_: Any) -> Array:
+    return np.eye(n, m, dtype=dtype or np.float32)
+
+
+def tril(self: Array, diagonal: int) -> Array:
+    return np.tril(self, diagonal)
+
+
+def triu(self: Array, diagonal: int) -> Array:
+    return np.triu(self, diagonal)
+
+
+def meshgrid(tensors: list[Array]) -> list[Array]:
+    return [np.array(a) for a in np.meshgrid(*[t.reshape(-1) for t in tensors], indexing="ij")]
+
+
+def meshgrid_indexing(tensors: list[Array], indexing: str) -> list[Array]:
+    flat = [t.reshape(-1) for t in tensors]
+    return [np.array(a) for a in np.meshgrid(*flat, indexing="xy" if indexing == "xy" else "ij")]
+
+
+def broadcast_tensors(tensors: list[Array]) -> list[Array]:
+    return [np.array(a) for a in np.broadcast_arrays(*tensors)]
+
+
+def cartesian_prod(tensors: list[Array]) -> Array:
+    if len(tensors) == 1:
+        return tensors[0]
+    grids = np.meshgrid(*tensors, indexing="ij")
+    return np.stack([g.reshape(-1) for g in grids], 1)
+
+
+def contiguous(self: Array, memory_format: Any) -> Array:
+    return self
+
+
+_OPTIONS = (
+    "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+)
 
 
 TABLE: tuple[Row, ...] = (
@@ -114,4 +385,78 @@ TABLE: tuple[Row, ...] = (
     ("t(Tensor(a) self) -> Tensor(a)", t),
     ("numpy_T(Tensor(a) self) -> Tensor(a)", numpy_t),
     ("cat(Tensor[] tensors, int dim=0) -> Tensor", cat),
+    (
+        "contiguous(Tensor self, *, MemoryFormat memory_format=contiguous_format) -> Tensor",
+        contiguous,
+    ),
+    ("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", contiguous),
+    ("detach(Tensor self) -> Tensor", same),
+    ("alias(Tensor self) -> Tensor", same),
+    ("_unsafe_view(Tensor self, SymInt[] size) -> Tensor", view),
+    ("view_as(Tensor self, Tensor other) -> Tensor", view_like),
+    ("reshape_as(Tensor self, Tensor other) -> Tensor", view_like),
+    ("unflatten.int(Tensor self, int dim, SymInt[] sizes) -> Tensor", unflatten),
+    ("squeeze.dims(Tensor self, int[] dim) -> Tensor", squeeze_axes),
+    ("swapaxes(Tensor self, int axis0, int axis1) -> Tensor", swap_axes),
+    ("swapdims(Tensor self, int dim0, int dim1) -> Tensor", transpose),
+    ("mT(Tensor self) -> Tensor", matrix_transpose),
+    ("movedim.int(Tensor self, int source, int destination) -> Tensor", movedim_one),
+    ("movedim.intlist(Tensor self, int[] source, int[] destination) -> Tensor", movedim),
+    ("moveaxis.int(Tensor self, int source, int destination) -> Tensor", movedim_one),
+    ("moveaxis.intlist(Tensor self, int[] source, int[] destination) -> Tensor", movedim),
+    ("numel(Tensor self) -> int", numel),
+    ("dim(Tensor self) -> int", rank_of),
+    ("expand(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor", expand),
+    ("broadcast_to(Tensor self, SymInt[] size) -> Tensor", broadcast_to),
+    ("expand_as(Tensor self, Tensor other) -> Tensor", expand_as),
+    ("repeat(Tensor self, SymInt[] repeats) -> Tensor", repeat),
+    ("tile(Tensor self, SymInt[] dims) -> Tensor", tile),
+    ("concat(Tensor[] tensors, int dim=0) -> Tensor", cat),
+    ("concatenate(Tensor[] tensors, int dim=0) -> Tensor", cat),
+    ("stack(Tensor[] tensors, int dim=0) -> Tensor", stack),
+    ("hstack(Tensor[] tensors) -> Tensor", hstack),
+    ("vstack(Tensor[] tensors) -> Tensor", vstack),
+    ("row_stack(Tensor[] tensors) -> Tensor", vstack),
+    ("dstack(Tensor[] tensors) -> Tensor", dstack),
+    ("column_stack(Tensor[] tensors) -> Tensor", column_stack),
+    ("atleast_1d(Tensor self) -> Tensor", atleast_1d),
+    ("atleast_2d(Tensor self) -> Tensor", atleast_2d),
+    ("atleast_3d(Tensor self) -> Tensor", atleast_3d),
+    ("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", pixel_shuffle),
+    ("pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", pixel_unshuffle),
+    ("channel_shuffle(Tensor self, SymInt groups) -> Tensor", channel_shuffle),
+    ("kron(Tensor self, Tensor other) -> Tensor", kron),
+    ("block_diag(Tensor[] tensors) -> Tensor", block_diag),
+    ("one_hot(Tensor self, int num_classes=-1) -> Tensor", one_hot),
+    (f"zeros(SymInt[] size, {_OPTIONS}) -> Tensor", zeros),
+    (f"ones(SymInt[] size, {_OPTIONS}) -> Tensor", ones),
+    (f"full(SymInt[] size, Scalar fill_value, {_OPTIONS}) -> Tensor", full),
+    (
+        f"zeros_like(Tensor self, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor",
+        zeros_like,
+    ),
+    (f"ones_like(Tensor self, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor", ones_like),
+    (
+        f"full_like(Tensor self, Scalar fill_value, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor",
+        full_like,
+    ),
+    (f"new_zeros(Tensor self, SymInt[] size, {_OPTIONS}) -> Tensor", new_zeros),
+    (f"new_ones(Tensor self, SymInt[] size, {_OPTIONS}) -> Tensor", new_ones),
+    (f"new_full(Tensor self, SymInt[] size, Scalar fill_value, {_OPTIONS}) -> Tensor", new_full),
+    (f"scalar_tensor(Scalar s, {_OPTIONS}) -> Tensor", scalar_tensor),
+    (f"arange(Scalar end, {_OPTIONS}) -> Tensor", arange),
+    (f"arange.start(Scalar start, Scalar end, {_OPTIONS}) -> Tensor", arange_start),
+    (
+        f"arange.start_step(Scalar start, Scalar end, Scalar step=1, {_OPTIONS}) -> Tensor",
+        arange_step,
+    ),
+    (f"linspace(Scalar start, Scalar end, int steps, {_OPTIONS}) -> Tensor", linspace),
+    (f"eye(SymInt n, {_OPTIONS}) -> Tensor", eye),
+    (f"eye.m(SymInt n, SymInt m, {_OPTIONS}) -> Tensor", eye_m),
+    ("tril(Tensor self, int diagonal=0) -> Tensor", tril),
+    ("triu(Tensor self, int diagonal=0) -> Tensor", triu),
+    ("meshgrid(Tensor[] tensors) -> Tensor[]", meshgrid),
+    ("meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]", meshgrid_indexing),
+    ("broadcast_tensors(Tensor[] tensors) -> Tensor[]", broadcast_tensors),
+    ("cartesian_prod(Tensor[] tensors) -> Tensor", cartesian_prod),
 )

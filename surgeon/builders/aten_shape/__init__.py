@@ -1,0 +1,29 @@
+"""Builders of the recipe `aten-shape`: PyTorch's data movement in standard operators."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from surgeon.builders.aten_shape import creation, slices, views
+from surgeon.builders.aten_shape.call import Call
+from surgeon.match import Match
+from surgeon.rewrite import Draft, Refused
+
+LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
+    **views.LOWERINGS,
+    **slices.LOWERINGS,
+    **creation.LOWERINGS,
+}
+
+
+def aten_shape(draft: Draft, match: Match) -> Any:
+    """An ATen operator as its lowering here says."""
+    lower = LOWERINGS.get(match.root.op)
+    if lower is None:
+        raise Refused(f"`aten.{match.root.op}` has no lowering")
+    return lower(Call(draft, match.root))
+
+
+TABLE: Mapping[str, Callable[..., Any]] = {
+    "aten_shape": aten_shape,
+    "unpack_list": slices.unpack_list,
+}

@@ -1,0 +1,205 @@
+"""New tensors: fills, ranges, identities, triangles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call, Size
+from surgeon.facts.fact import INTEGERS
+from surgeon.rewrite import Refused
+
+_LARGEST_CONSTANT = 1 << 16  # elements of a constant made here
+
+
+def _fill(c: Call) -> gs.Tensor:
+    kind = c.node.op
+    stem = kind.removeprefix("new_").removesuffix("_like")
+    like = c.tensor() if kind.endswith("_like") or kind.startswith("new_") else None
+    dtype = c.facts.of(like).dtype if like is not None else TYPE.FLOAT
+    value: Any = {"zeros": 0, "ones": 1, "empty": 0}.get(stem)
+    fill: gs.Tensor | None = None
+    if stem == "full":
+        given = c.tensor("fill_value")
+        value = None if c.facts.array(given) is None else c.value("fill_value")
+        fill = given if value is None else None
+        if like is None:
+            of_fill = c.facts.of(given).dtype
+            integral = of_fill in INTEGERS
+            dtype = TYPE.BOOL if of_fill == TYPE.BOOL else TYPE.INT64 if integral else TYPE.FLOAT
+    dtype = c.wanted_dtype(dtype)
+    if not dtype:
+        assert like is not None
+        dtype = c.dtype(like)
+    sizes = c.op("Shape", like) if kind.endswith("_like") else _sizes(c)
+    if fill is not None:
+        scalar = c.op("Reshape", c.cast(fill, dtype), c.ints([], "scalar"))
+        return c.op("Expand", scalar, sizes)  # type: ignore[no-any-return]
+    numpy = onnx.helper.tensor_dtype_to_np_dtype(dtype)
+    return c.op("ConstantOfShape", sizes, value=np.asarray([value]).astype(numpy))  # type: ignore[no-any-return]
+
+
+def _sizes(c: Call) -> gs.Tensor:
+    try:
+        return c.vector(c.listed("size"))
+    except Refused:
+        given = c.args.given.get("size")
+        if not isinstance(given, gs.Tensor):
+            raise
+        return c.cast(given, TYPE.INT64)
+
+
+def _known(c: Call, name: str, default: Any) -> Any:
+    """A number where it is known, else None."""
+    given = c.args.given.get(name)
+    if given is None:
+        return default
+    if isinstance(given, list) or c.facts.array(given) is None:
+        return None
+    return c.value(name)
+
+
+def _arange(c: Call) -> gs.Tensor:
+    start, end, step = (_known(c, n, d) for n, d in (("start", 0), ("end", None), ("step", 1)))
+    kinds = [
+        c.facts.of(t).dtype
+        for n in ("start", "end", "step")
+        if isinstance(t := c.args.given.get(n), gs.Tensor)
+    ]
+    integral = all(k in INTEGERS for k in kinds)
+    dtype = c.wanted_dtype(TYPE.INT64 if integral else TYPE.FLOAT)
+    if None not in (start, end, step):
+        if dtype in INTEGERS:  # as PyTorch, which counts in double and then steps in integers
+            count = max(math.ceil((end - start) / step), 0)
+            array = int(start) + np.arange(count, dtype=np.int64) * int(step)
+        else:
+            count = max(math.ceil((end - start) / step), 0)
+            array = start + np.arange(count, dtype=np.float64) * step
+        if array.size <= _LARGEST_CONSTANT:
+            return c.draft.constant(
+                array.astype(onnx.helper.tensor_dtype_to_np_dtype(dtype)), "range"
+            )
+    if not integral:
+        if dtype in INTEGERS:
+            raise Refused("its bounds are computed and no integers")
+        return _float_range(c, dtype)
+    first, last, by = (
+        c.scalar(t) if isinstance(t := c.args.given.get(n), gs.Tensor) else d
+        for n, d in (("start", 0), ("end", 0), ("step", 1))
+    )
+    if by == 1 and first == 0:
+        return c.cast(c.count(_positive(c, last)), dtype)
+    if not isinstance(by, int) or by == 0:
+        raise Refused("its step is computed")
+    room = c.sub(last, first) if by > 0 else c.sub(first, last)
+    count_ = c.div(c.add(room, abs(by) - 1), abs(by))
+    steps = c.op("Mul", c.count(_positive(c, count_)), c.ints([by], "step"))
+    return c.cast(c.op("Add", steps, c.vector([first], "start")), dtype)
+
+
+def _positive(c: Call, length: Size | int) -> Size | int:
+    """PyTorch refuses a range that runs the other way; nothing to clamp."""
+    return length
+
+
+def _float_range(c: Call, dtype: int) -> gs.Tensor:
+    compute = TYPE.DOUBLE if dtype == TYPE.DOUBLE else TYPE.FLOAT
+    parts = []
+    for name, default in (("start", 0), ("end", 0), ("step", 1)):
+        given = c.args.given.get(name)
+        if not isinstance(given, gs.Tensor):
+            parts.append(c.number(default, compute))
+            continue
+        number = c.cast(given, compute)
+        if c.facts.of(given).rank != 0:
+            number = c.op("Reshape", number, c.ints([], "scalar"))
+        parts.append(number)
+    return c.cast(c.op("Range", *parts), dtype)
+
+
+def _linspace(c: Call) -> gs.Tensor:
+    start, end, steps = (_known(c, n, None) for n in ("start", "end", "steps"))
+    dtype = c.wanted_dtype(TYPE.FLOAT)
+    if None in (start, end, steps):
+        raise Refused("its start, end or number of steps is computed")
+    steps = int(steps)
+    if dtype not in FLOATS:
+        raise Refused("in integers its rounding is the device's own")
+    if steps == 1:
+        array = np.asarray([start], np.float64)
+    else:
+        index = np.arange(steps)
+        by = (end - start) / max(steps - 1, 1)
+        array = np.where(index < steps // 2, start + by * index, end - by * (steps - 1 - index))
+    return c.draft.constant(array.astype(onnx.helper.tensor_dtype_to_np_dtype(dtype)), "linspace")
+
+
+def _eye(c: Call) -> gs.Tensor:
+    rows = c.scalar(c.tensor("n"))
+    columns = c.scalar(c.tensor("m")) if c.has("m") else rows
+    dtype = c.wanted_dtype(TYPE.FLOAT)
+    if isinstance(rows, int) and isinstance(columns, int) and rows * columns <= _LARGEST_CONSTANT:
+        numpy = onnx.helper.tensor_dtype_to_np_dtype(dtype)
+        return c.draft.constant(np.eye(rows, columns).astype(numpy), "eye")
+    on = c.op("Equal", c.unsqueeze(c.count(rows), [1]), c.unsqueeze(c.count(columns), [0]))
+    return c.cast(on, dtype)
+
+
+def _scalar_tensor(c: Call) -> gs.Tensor:
+    return c.cast(c.tensor("s"), c.wanted_dtype(TYPE.FLOAT))
+
+
+def _triangle(c: Call) -> gs.Tensor:
+    x = c.tensor()
+    upper = c.node.op == "triu"
+    dtype = c.dtype(x)
+    given = c.args.given.get("diagonal")
+    offset = c.scalar(given) if isinstance(given, gs.Tensor) else 0
+    if c.opset >= 14 and dtype in (TYPE.FLOAT, TYPE.DOUBLE, TYPE.INT64):
+        extra: list[gs.Tensor] = []
+        if offset != 0:
+            k = c.vector([offset], "k")
+            extra = [
+                c.number(offset, TYPE.INT64)
+                if isinstance(offset, int)
+                else c.op("Reshape", k, c.ints([], "scalar"))
+            ]
+        return c.op("Trilu", x, *extra, upper=int(upper))  # type: ignore[no-any-return]
+    rank = c.rank(x)
+    rows, columns = c.size(x, rank - 2), c.size(x, rank - 1)
+    if isinstance(rows, int) and isinstance(columns, int) and isinstance(offset, int):
+        ones = np.ones((rows, columns), np.bool_)
+        mask = np.triu(ones, offset) if upper else np.tril(ones, offset)
+        keep: gs.Tensor = c.draft.constant(mask, "mask")
+    else:
+        limit = c.op("Add", c.unsqueeze(c.count(rows), [1]), c.vector([offset], "offset"))
+        place = c.unsqueeze(c.count(columns), [0])
+        keep = c.op("Not", c.op("Less", place, limit))
+        if not upper:
+            keep = c.op("Not", c.op("Less", limit, place))
+    if dtype == TYPE.BOOL:
+        return c.op("And", keep, x)  # type: ignore[no-any-return]
+    return c.op("Where", keep, x, c.number(0, dtype))  # type: ignore[no-any-return]
+
+
+LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
+    **dict.fromkeys(
+        (
+            *("zeros", "ones", "full", "empty"),
+            *("zeros_like", "ones_like", "full_like", "empty_like"),
+            *("new_zeros", "new_ones", "new_full", "new_empty"),
+        ),
+        _fill,
+    ),
+    "arange": _arange,
+    "linspace": _linspace,
+    "eye": _eye,
+    "scalar_tensor": _scalar_tensor,
+    "tril": _triangle,
+    "triu": _triangle,
+}

@@ -1,0 +1,481 @@
+"""Parts of tensors: slices, splits, reversals and windows; and the lists that splits make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon import dims
+from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call, Size
+from surgeon.match import Match
+from surgeon.rewrite import Draft, Refused
+
+MOST_PARTS = 32  # as many outputs as the recipe's pattern names
+
+
+def bound(c: Call, name: str, default: int) -> Size | int:
+    """A bound of a slice: a number, or known at run time."""
+    found = c.args.given.get(name)
+    if found is None:
+        return default
+    if isinstance(found, list):
+        raise Refused(f"`{name}` is a list")
+    size = c.scalar(found)
+    if isinstance(size, Size) and size.dim is not None:
+        known = size.dim
+        return known if isinstance(known, int) else size
+    return size
+
+
+def _slice(c: Call) -> gs.Tensor:
+    x = c.tensor()
+    axis = c.integer("dim")
+    if axis < 0:
+        axis = c.axis(axis, c.rank(x))
+    start, end, step = bound(c, "start", 0), bound(c, "end", LARGEST), c.integer("step")
+    if start == 0 and isinstance(end, int) and end >= 2**31 - 1 and step == 1:
+        return x
+    if step < 1:
+        raise Refused(f"its step is {step}")
+    shape = c.shape(x)
+    if isinstance(end, Size) and end.dim is not None and shape is not None and step == 1:
+        past = dims.at_most(shape[axis], end.dim)
+        if past and start == 0:
+            return x
+    return c.slice(x, axis, start, end, step)
+
+
+def _select(c: Call) -> gs.Tensor:
+    x = c.tensor()
+    dim = c.integer("dim")
+    axis = dim if dim >= 0 else c.axis(dim, c.rank(x))
+    return select(c, x, axis, bound(c, "index", 0))
+
+
+def select(c: Call, x: gs.Tensor, axis: int, index: Size | int) -> gs.Tensor:
+    """One element of an axis, which goes."""
+    if isinstance(index, int):
+        length = c.size(x, axis) if c.facts.of(x).rank is not None else None
+        if index < 0 and isinstance(length, int):
+            index += length
+        if index >= 0:
+            return c.op("Gather", x, c.number(index, TYPE.INT64), axis=axis)  # type: ignore[no-any-return]
+        return c.squeeze(c.slice(x, axis, index, index + 1 if index < -1 else LARGEST), [axis])
+    where = index.tensor
+    if index.dim is None or not dims.not_negative(index.dim):
+        where = from_front(c, where, c.size(x, axis))
+    scalar = c.op("Reshape", where, c.ints([], "scalar"))
+    return c.op("Gather", x, scalar, axis=axis)  # type: ignore[no-any-return]
+
+
+def from_front(c: Call, indices: gs.Tensor, length: Size | int) -> gs.Tensor:
+    """Indices with those below 0 counted from the end made ones from the front."""
+    array = c.facts.array(indices)
+    if array is not None and (array >= 0).all():
+        return indices
+    if array is not None and isinstance(length, int):
+        fixed = np.where(array < 0, array + length, array).astype(np.int64)
+        return c.draft.constant(fixed, "indices")
+    zero = c.number(0, TYPE.INT64)
+    below = c.op("Less", indices, zero)
+    moved = c.op("Add", indices, c.vector([length], "length"))
+    result: gs.Tensor = c.op("Where", below, moved, indices)
+    if c.facts.of(indices).rank == 0:
+        result = c.op("Reshape", result, c.ints([], "scalar"))
+    return result
+
+
+def _narrow(c: Call) -> gs.Tensor:
+    x = c.tensor()
+    axis = c.axis(c.integer("dim"), c.rank(x))
+    start, length = bound(c, "start", 0), bound(c, "length", 0)
+    if isinstance(start, int) and start < 0:
+        start = c.add(c.size(x, axis), start)
+    elif isinstance(start, Size) and (start.dim is None or not dims.not_negative(start.dim)):
+        runtime = start
+        start = Size(None, lambda: from_front(c, runtime.tensor, c.size(x, axis)))
+    return c.slice(x, axis, start, c.add(start, length))
+
+
+def reverse(c: Call, x: gs.Tensor, axes: Sequence[int]) -> gs.Tensor:
+    """With the elements of these axes in reverse order."""
+    if not axes:
+        return x
+    if c.opset < 10:  # a Slice has no steps yet
+        for axis in axes:
+            length = c.size(x, axis)
+            last = c.sub(length, 1)
+            order = c.op("Sub", c.vector([last], "last"), c.count(length))
+            x = c.op("Gather", x, order, axis=axis)
+        return x
+    count = len(axes)
+    return c.op(  # type: ignore[no-any-return]
+        "Slice",
+        x,
+        c.ints([-1] * count, "starts"),
+        c.ints([-LARGEST - 1] * count, "ends"),
+        c.ints(axes, "axes"),
+        c.ints([-1] * count, "steps"),
+    )
+
+
+def _flip(c: Call) -> gs.Tensor:
+    x = c.tensor()
+    rank = c.rank(x)
+    if c.node.op == "fliplr":
+        return reverse(c, x, [1])
+    if c.node.op == "flipud":
+        return reverse(c, x, [0])
+    if rank == 0:
+        return x
+    return reverse(c, x, sorted({c.axis(int(d), rank) for d in c.args.dims("dims")}))
+
+
+def _rot90(c: Call) -> gs.Tensor:
+    x, k = c.tensor(), c.integer("k") % 4
+    rank = c.rank(x)
+    first, second = (c.axis(int(d), rank) for d in c.args.dims("dims"))
+    if k == 0:
+        return x
+    if k == 2:
+        return reverse(c, x, sorted([first, second]))
+    perm = list(range(rank))
+    perm[first], perm[second] = second, first
+    return c.permute(reverse(c, x, [second if k == 1 else first]), perm)
+
+
+def _roll(c: Call) -> gs.Tensor:
+    x = c.tensor()
+    shifts, axes = c.listed("shifts"), c.args.dims("dims") if c.has("dims") else []
+    rank = c.rank(x)
+    if rank == 0:
+        return x
+    if not axes:
+        lengths = c.sizes(x)
+        return c.reshape(_rolled(c, c.flat(x), 0, shifts[0]), lengths)
+    for shift, axis in zip(shifts, axes, strict=True):
+        x = _rolled(c, x, c.axis(int(axis), rank), shift)
+    return x
+
+
+def _rolled(c: Call, x: gs.Tensor, axis: int, shift: Size | int) -> gs.Tensor:
+    length = c.size(x, axis)
+    if isinstance(length, int) and isinstance(shift, int):
+        at: Size | int = -shift % length if length else 0
+        if at == 0:
+            return x
+    elif shift == 0:
+        return x
+    else:  # -shift modulo the length, which could be 0
+        back = c.sub(0, shift)
+        some = c.add(length, 0)
+        at = Size(
+            None,
+            lambda: _modulo(c, c.vector([back]), c.vector([some])),
+        )
+    return c.concat([c.slice(x, axis, at, LARGEST), c.slice(x, axis, 0, at)], axis)
+
+
+def _modulo(c: Call, a: gs.Tensor, n: gs.Tensor) -> gs.Tensor:
+    """a modulo n with the sign of n; 0 where n is 0."""
+    empty = c.op("Equal", n, c.ints([0], "zero"))
+    divisor = c.op("Where", empty, c.ints([1], "one"), n)
+    if c.opset >= 10:
+        return c.op("Mod", a, divisor)  # type: ignore[no-any-return]
+    rest = c.op("Sub", a, c.op("Mul", c.op("Div", a, divisor), divisor))
+    below = c.op("Less", rest, c.ints([0], "zero"))
+    return c.op("Where", below, c.op("Add", rest, divisor), rest)  # type: ignore[no-any-return]
+
+
+def _unfold(c: Call) -> gs.Tensor:
+    x = c.tensor()
+    size, step, rank = c.integer("size"), c.integer("step"), c.rank(x)
+    if rank == 0:
+        return c.op("Reshape", x, c.ints([1], "target"))  # type: ignore[no-any-return]
+    axis = c.axis(c.integer("dimension"), rank)
+    length = c.size(x, axis)
+    count = c.add(c.div(c.sub(length, size), step), 1)
+    inside = np.arange(size, dtype=np.int64)
+    if isinstance(count, int):
+        starts = np.arange(count, dtype=np.int64)[:, None] * step
+        index = c.draft.constant(starts + inside, "windows")
+    else:
+        begin = c.op("Mul", c.count(count), c.ints([step], "step"))
+        index = c.op("Add", c.unsqueeze(begin, [1]), c.draft.constant(inside, "inside"))
+    windows = c.op("Gather", x, index, axis=axis)
+    return c.permute(windows, [i for i in range(rank + 1) if i != axis + 1] + [axis + 1])
+
+
+def _diagonal(c: Call) -> gs.Tensor:
+    x = c.tensor()
+    rank = c.rank(x)
+    return diagonal(
+        c,
+        x,
+        c.integer("offset"),
+        c.axis(c.integer("dim1"), rank),
+        c.axis(c.integer("dim2"), rank),
+    )
+
+
+def diagonal(c: Call, x: gs.Tensor, offset: int, first: int, second: int) -> gs.Tensor:
+    """The diagonal of two axes, as a last axis."""
+    rank = c.rank(x)
+    if first == second:
+        raise Refused(f"dim1 and dim2 are both {first}")
+    x = c.permute(x, [i for i in range(rank) if i not in (first, second)] + [first, second])
+    *batch, rows, columns = c.sizes(x)
+    down, right = max(-offset, 0), max(offset, 0)
+    row_room, column_room = c.sub(rows, down), c.sub(columns, right)
+    if isinstance(row_room, int) and isinstance(column_room, int):
+        length: Size | int = max(min(row_room, column_room), 0)
+    else:
+        least = c.op("Min", c.vector([row_room]), c.vector([column_room]))
+        some = c.op("Max", least, c.ints([0], "zero"))
+        length = Size(None, lambda: some)
+    steps = c.op("Mul", c.count(length), c.vector([c.add(columns, 1)], "stride"))
+    begin = c.add(c.mul(columns, down), right)
+    index = c.op("Add", steps, c.vector([begin], "begin"))
+    flat = c.reshape(x, [*batch, c.mul(rows, columns)])
+    return c.op("Gather", flat, index, axis=rank - 2)  # type: ignore[no-any-return]
+
+
+def _diag(c: Call) -> gs.Tensor:
+    x = c.tensor()
+    rank, offset = c.rank(x), c.integer("diagonal")
+    if rank not in (1, 2):
+        raise Refused(f"its input has rank {rank}")
+    return embed_diagonal(c, x, offset) if rank == 1 else diagonal(c, x, offset, 0, 1)
+
+
+def _diagflat(c: Call) -> gs.Tensor:
+    return embed_diagonal(c, c.flat(c.tensor()), c.integer("offset"))
+
+
+def _diag_embed(c: Call) -> gs.Tensor:
+    x = c.tensor()
+    rank = c.rank(x) + 1
+    first, second = (c.axis(c.integer(n), rank) for n in ("dim1", "dim2"))
+    offset = c.integer("offset")
+    matrix = embed_diagonal(c, x, offset)
+    perm: list[int] = []
+    rest = iter(range(rank - 2))
+    for axis in range(rank):
+        perm.append(rank - 2 if axis == first else rank - 1 if axis == second else next(rest))
+    return c.permute(matrix, perm)
+
+
+def embed_diagonal(c: Call, x: gs.Tensor, offset: int) -> gs.Tensor:
+    """Matrices of the last axis on a diagonal, zeros elsewhere."""
+    rank, dtype = c.rank(x), c.dtype(x)
+    *batch, length = c.sizes(x)
+    side = c.add(length, abs(offset))
+    if offset:
+        pad = c.filled([*batch, abs(offset)], 0, dtype)
+        x = c.concat([pad, x] if offset > 0 else [x, pad], rank - 1)
+    place = c.count(side)
+    rows = c.op("Add", c.unsqueeze(place, [1]), c.ints([offset], "offset"))
+    on = c.op("Equal", rows, c.unsqueeze(place, [0]))
+    zero = c.number(0, dtype)
+    return c.op("Where", on, c.unsqueeze(x, [rank - 1]), zero)  # type: ignore[no-any-return]
+
+
+def _trace(c: Call) -> gs.Tensor:
+    line = diagonal(c, c.tensor(), 0, 0, 1)
+    if c.dtype(line) not in (TYPE.FLOAT, TYPE.DOUBLE, TYPE.FLOAT16, TYPE.BFLOAT16):
+        line = c.cast(line, TYPE.INT64)
+    return c.op("ReduceSum", line, c.ints([0], "axes"), keepdims=0)  # type: ignore[no-any-return]
+
+
+LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
+    "slice": _slice,
+    "select": _select,
+    "narrow": _narrow,
+    **dict.fromkeys(("flip", "fliplr", "flipud"), _flip),
+    "rot90": _rot90,
+    "roll": _roll,
+    "unfold": _unfold,
+    "diagonal": _diagonal,
+    "diag": _diag,
+    "diagflat": _diagflat,
+    "diag_embed": _diag_embed,
+    "trace": _trace,
+}
+
+
+# ------------------------------------------------------------------ lists
+
+
+def _even(length: Size | int, parts: int) -> list[int]:
+    if not isinstance(length, int):
+        raise Refused(
+            f"its axis has {length.dim} elements, so the parts' sizes are known at run time only; "
+            "fix it with `--shape`"
+        )
+    if parts < 1:
+        raise Refused(f"it asks for parts of {parts} elements")
+    return [parts] * (length // parts) + ([length % parts] if length % parts else [])
+
+
+def _parts(c: Call, count: int) -> list[gs.Tensor]:
+    """The tensors of the list that a splitting operator makes."""
+    x, kind = c.tensor(), c.node.op
+    rank = c.rank(x)
+    dim = c.integer("dim")
+    if kind in ("hsplit", "vsplit", "dsplit"):
+        raise Refused(f"`{kind}` is not lowered")
+    axis = c.axis(dim, rank)
+    length = c.size(x, axis)
+    if kind in ("unbind", "unbind_copy"):
+        return [select(c, x, axis, i) for i in range(count)]
+    if kind in ("split", "split_with_sizes", "split_copy"):
+        name = "split_sizes" if c.args.schema.position("split_sizes") is not None else "split_size"
+        wanted = c.listed(name)
+        is_list = next(p.is_list for p in c.args.schema.parameters if p.name == name)
+        given = c.args.given.get(name)
+        if is_list and isinstance(given, gs.Tensor) and c.facts.of(given).rank == 0:
+            is_list = False
+        if is_list:
+            return _pieces(c, x, axis, wanted)
+        size = wanted[0]
+        if isinstance(size, int) and isinstance(length, int):
+            return _pieces(c, x, axis, _even(length, size) or [0])
+        last = c.sub(length, c.mul(size, count - 1))
+        return _pieces(c, x, axis, [size] * (count - 1) + [last])
+    if kind == "chunk":
+        chunks = c.integer("chunks")
+        if isinstance(length, int):
+            each = max(-(-length // chunks), 1)
+            return _pieces(c, x, axis, _even(length, each) if length else [0] * chunks)
+        if count != chunks:
+            _even(length, chunks)
+        size = c.div(c.add(length, chunks - 1), chunks)
+        return _pieces(c, x, axis, [size] * (count - 1) + [c.sub(length, c.mul(size, count - 1))])
+    return _tensor_split(c, x, axis, length)
+
+
+def _tensor_split(c: Call, x: gs.Tensor, axis: int, length: Size | int) -> list[gs.Tensor]:
+    if c.args.schema.overload == "sections":
+        sections = c.integer("sections")
+        short = c.div(length, sections)
+        if isinstance(length, int) and isinstance(short, int):
+            long = length % sections
+            return _pieces(c, x, axis, [short + (i < long) for i in range(sections)])
+        long_ = c.sub(length, c.mul(short, sections))
+        ends: list[Size | int] = []
+        for i in range(1, sections):
+            least = c.op("Min", c.vector([i]), c.vector([long_]))
+            ends.append(c.add(c.mul(short, i), Size(None, lambda t=least: t)))  # type: ignore[misc]
+        bounds: list[Size | int] = [0, *ends, LARGEST]
+    else:
+        name = "indices"
+        if c.args.schema.position(name) is None:
+            name = "tensor_indices_or_sections"
+        bounds = [0, *c.listed(name), LARGEST]
+    return [c.slice(x, axis, a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
+
+
+def _pieces(c: Call, x: gs.Tensor, axis: int, sizes: Sequence[Size | int]) -> list[gs.Tensor]:
+    if len(sizes) == 1:
+        return [x]
+    known = all(isinstance(s, int) for s in sizes)
+    if known or c.opset >= 13:
+        parts = c.op("Split", x, c.vector(sizes, "split"), outputs=len(sizes), axis=axis)
+        return list(parts)
+    pieces: list[gs.Tensor] = []
+    at: Size | int = 0
+    for index, size in enumerate(sizes):
+        end = c.add(at, size)
+        pieces.append(c.slice(x, axis, at, LARGEST if index == len(sizes) - 1 else end))
+        at = end
+    return pieces
+
+
+def _meshgrid(c: Call, count: int) -> list[gs.Tensor]:
+    tensors = [c.flat(t) for t in c.args.tensors("tensors")]
+    swapped = False
+    if c.args.schema.position("indexing") is not None:
+        swapped = c.value("indexing") == "xy" and len(tensors) > 1
+    return mesh(c, tensors, swapped=swapped)
+
+
+def mesh(c: Call, tensors: Sequence[gs.Tensor], *, swapped: bool = False) -> list[gs.Tensor]:
+    """Each vector along an axis of its own, repeated along those of the others."""
+    order = list(range(len(tensors)))
+    if swapped:
+        order[0], order[1] = 1, 0
+    lengths: list[Size | int] = [0] * len(tensors)
+    for tensor, axis in zip(tensors, order, strict=True):
+        lengths[axis] = c.size(tensor, 0)
+    found = []
+    for tensor, axis in zip(tensors, order, strict=True):
+        line = c.unsqueeze(tensor, [i for i in range(len(tensors)) if i != axis])
+        found.append(c.op("Expand", line, c.vector(lengths, "sizes")))
+    return found
+
+
+def _broadcast_tensors(c: Call, count: int) -> list[gs.Tensor]:
+    tensors = c.args.tensors("tensors")
+    target: gs.Tensor | None = None
+    rank = max(c.rank(t) for t in tensors)
+    for tensor in tensors:  # the common shape, by broadcasting ones
+        shape = c.op("Shape", c.unsqueeze(tensor, list(range(rank - c.rank(tensor)))))
+        if target is None:
+            target = shape
+            continue
+        ones = c.op("Equal", target, c.ints([1], "one"))
+        target = c.op("Where", ones, shape, target)
+    assert target is not None
+    return [c.op("Expand", t, target) for t in tensors]
+
+
+def _nonzero_lists(c: Call, count: int) -> list[gs.Tensor]:
+    x = c.tensor()
+    if c.rank(x) == 0:
+        raise Refused("its input has rank 0")
+    places = c.op("NonZero", c.cast(x, TYPE.BOOL))
+    return [c.op("Gather", places, c.number(i, TYPE.INT64), axis=0) for i in range(count)]
+
+
+LISTS: Mapping[str, Callable[[Call, int], list[gs.Tensor]]] = {
+    **dict.fromkeys(
+        ("split", "split_with_sizes", "chunk", "unbind", "tensor_split", "split_copy"), _parts
+    ),
+    "meshgrid": _meshgrid,
+    "broadcast_tensors": _broadcast_tensors,
+    "nonzero_numpy": _nonzero_lists,
+}
+
+
+def unpack_list(draft: Draft, match: Match) -> Any:
+    """The tensors of a list, each in its place: `prim.ListUnpack` and what made the list."""
+    unpack = match.root
+    count = len(unpack.outputs)
+    source = unpack.inputs[0]
+    producer = source.inputs[0] if source.inputs else None
+    found: list[gs.Tensor]
+    if producer is not None and producer.op in (
+        "ListConstruct",
+        "TupleConstruct",
+        "SequenceConstruct",
+    ):
+        found = list(producer.inputs)
+    elif producer is not None and producer.domain == "aten":
+        lower = LISTS.get(producer.op)
+        if lower is None:
+            raise Refused(f"its list is made by `aten.{producer.op}`, which is no list of tensors")
+        found = lower(Call(draft, producer), count)
+    else:
+        fact = draft.facts.of(source)
+        if fact.rank is None:
+            raise Refused("what its list is made of is not known")
+        found = [
+            draft.op("Gather", source, draft.constant(np.asarray(i, np.int64), "index"), axis=0)
+            for i in range(count)
+        ]
+    if len(found) != count:
+        raise Refused(f"its list has {len(found)} elements for {count} outputs")
+    return tuple(found + [found[0]] * (MOST_PARTS - count))

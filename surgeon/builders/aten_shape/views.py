@@ -1,0 +1,380 @@
+"""Sizes, views, permutations and expansions of PyTorch as ONNX's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon import dims
+from surgeon.builders.aten_shape.call import TYPE, Call, Size
+from surgeon.rewrite import Refused
+
+
+def _same(c: Call) -> gs.Tensor:
+    return c.tensor()
+
+
+def _size(c: Call) -> gs.Tensor:
+    x = c.tensor()
+    shape = c.op("Shape", x)
+    if not c.has("dim"):
+        return shape  # type: ignore[no-any-return]
+    dim = c.integer("dim")
+    if dim < 0:
+        dim = c.axis(dim, c.rank(x))
+    return c.op("Gather", shape, c.number(dim, TYPE.INT64), axis=0)  # type: ignore[no-any-return]
+
+
+def _numel(c: Call) -> gs.Tensor:
+    return c.op("Size", c.tensor())  # type: ignore[no-any-return]
+
+
+def _dim(c: Call) -> gs.Tensor:
+    return c.number(c.rank(c.tensor()), TYPE.INT64)
+
+
+def _view(c: Call) -> gs.Tensor:
+    x = c.tensor()
+    if c.args.schema.overload == "dtype":
+        raise Refused("it reads the bits as another dtype, which no ONNX operator does")
+    name = "shape" if c.args.schema.position("shape") is not None else "size"
+    return _viewed(c, x, name)
+
+
+def _viewed(c: Call, x: gs.Tensor, name: str) -> gs.Tensor:
+    given = c.args.given.get(name)
+    try:
+        wanted = c.listed(name)
+    except Refused:
+        if not isinstance(given, gs.Tensor):
+            raise
+        extra = {"allowzero": 1} if c.opset >= 14 else {}
+        return c.op("Reshape", x, c.cast(given, TYPE.INT64), **extra)  # type: ignore[no-any-return]
+    plain = [s if isinstance(s, int) else s.dim for s in wanted]
+    if plain.count(-1) == 1 and None not in plain:
+        whole = _whole(c, x, plain)
+        if whole is not None:
+            at = plain.index(-1)
+            wanted[at] = whole if isinstance(whole, int) else Size(whole, lambda: c.ints([-1]))
+    return c.reshape(x, wanted)
+
+
+def _whole(c: Call, x: gs.Tensor, plain: Sequence[Any]) -> Any:
+    """What the -1 stands for, where provable."""
+    shape = c.shape(x)
+    if shape is None:
+        return None
+    others = dims.product([d for d in plain if d != -1])
+    return None if others == 0 else dims.exact_quotient(dims.product(shape), others)
+
+
+def _view_as(c: Call) -> gs.Tensor:
+    return c.reshape(c.tensor(), c.sizes(c.tensor("other")))
+
+
+def _flatten(c: Call) -> gs.Tensor:
+    if c.args.schema.overload != "using_ints":
+        raise Refused("its dims have names")
+    x = c.tensor()
+    rank = c.rank(x)
+    if rank == 0:
+        return c.op("Reshape", x, c.ints([1], "target"))  # type: ignore[no-any-return]
+    start, end = (c.axis(c.integer(n), rank) for n in ("start_dim", "end_dim"))
+    if start >= end:
+        return x
+    lengths = c.sizes(x)
+    middle = c.product(lengths[start : end + 1])
+    return c.reshape(x, [*lengths[:start], middle, *lengths[end + 1 :]])
+
+
+def _unflatten(c: Call) -> gs.Tensor:
+    x = c.tensor()
+    axis = c.axis(c.integer("dim"), c.rank(x))
+    lengths, parts = c.sizes(x), c.listed("sizes")
+    if -1 in parts:
+        at = parts.index(-1)
+        others = c.product([p for p in parts if p != -1])
+        parts[at] = c.div(lengths[axis], others)
+    return c.reshape(x, [*lengths[:axis], *parts, *lengths[axis + 1 :]])
+
+
+def _transposed(c: Call) -> gs.Tensor:
+    x = c.tensor()
+    rank = c.rank(x)
+    if c.node.op in ("t", "numpy_T"):
+        if c.node.op == "t" and rank > 2:
+            raise Refused(f"its input has rank {rank}, t takes at most 2")
+        return c.permute(x, list(range(rank))[::-1])
+    if c.node.op in ("mT", "adjoint", "mH"):
+        first, second = -2, -1
+    else:
+        names = ("axis0", "axis1") if c.args.schema.position("axis0") is not None else None
+        first, second = (c.integer(n) for n in names or ("dim0", "dim1"))
+    if rank == 0:
+        return x
+    first, second = c.axis(first, rank), c.axis(second, rank)
+    perm = list(range(rank))
+    perm[first], perm[second] = perm[second], perm[first]
+    return c.permute(x, perm)
+
+
+def _permute(c: Call) -> gs.Tensor:
+    x = c.tensor()
+    rank = c.rank(x)
+    return c.permute(x, [c.axis(int(d), rank) for d in c.args.dims("dims")])
+
+
+def _movedim(c: Call) -> gs.Tensor:
+    x = c.tensor()
+    rank = c.rank(x)
+    source, destination = (
+        [c.axis(int(d), rank) for d in c.args.dims(n)] for n in ("source", "destination")
+    )
+    perm = [-1] * rank
+    for s, d in zip(source, destination, strict=True):
+        perm[d] = s
+    rest = iter([i for i in range(rank) if i not in source])
+    return c.permute(x, [p if p >= 0 else next(rest) for p in perm])
+
+
+def _unsqueeze(c: Call) -> gs.Tensor:
+    x, dim = c.tensor(), c.integer("dim")
+    return c.unsqueeze(x, [dim if dim >= 0 else c.axis(dim, c.rank(x) + 1)])
+
+
+def _squeeze(c: Call) -> gs.Tensor:
+    x = c.tensor()
+    shape = c.shape(x)
+    if not c.has("dim"):
+        if shape is not None and all(dims.equal(d, 1) is not None for d in shape):
+            return c.squeeze(x, [i for i, d in enumerate(shape) if d == 1])
+        return c.op("Squeeze", x)  # type: ignore[no-any-return]
+    rank = c.rank(x)
+    assert shape is not None
+    if rank == 0:
+        return x
+    gone = []
+    for axis in sorted(c.axis(int(d), rank) for d in c.args.dims("dim")):
+        is_one = dims.equal(shape[axis], 1)
+        if is_one is None:
+            at = dims.substitute(shape[axis], c.facts.defined_at)
+            is_one = dims.equal(at, 1)
+        if is_one is None:
+            raise Refused(
+                f"whether axis {axis} ({shape[axis]}) is 1 and goes is known at run time only; "
+                "fix it with `--shape`"
+            )
+        if is_one:
+            gone.append(axis)
+    return c.squeeze(x, gone)
+
+
+def _expand(c: Call) -> gs.Tensor:
+    x = c.tensor()
+    try:
+        wanted = c.listed("size")
+    except Refused:
+        given = c.args.given.get("size")
+        if not isinstance(given, gs.Tensor):
+            raise
+        return c.op("Expand", x, _without_minus(c, c.cast(given, TYPE.INT64)))  # type: ignore[no-any-return]
+    shape = c.shape(x)
+    lengths: list[Size | int] = []
+    for index, size in enumerate(wanted):
+        if size == -1:
+            lengths.append(1)
+        elif isinstance(size, Size) and (size.dim is None or not dims.not_negative(size.dim)):
+            lengths.append(
+                Size(size.dim, lambda s=size: _without_minus(c, s.tensor))  # type: ignore[misc]
+            )
+        else:
+            axis = index - len(wanted) + (len(shape) if shape is not None else 0)
+            same = (
+                shape is not None
+                and axis >= 0
+                and (dim := size if isinstance(size, int) else size.dim) is not None
+                and dims.equal(shape[axis], dim) is True
+            )
+            lengths.append(1 if same else size)
+    if shape is not None and len(wanted) == len(shape) and all(n == 1 for n in lengths):
+        return x
+    return c.op("Expand", x, c.vector(lengths, "target"))  # type: ignore[no-any-return]
+
+
+def _without_minus(c: Call, sizes: gs.Tensor) -> gs.Tensor:
+    """-1 keeps a dimension in PyTorch; in ONNX that is 1."""
+    keep = c.op("Equal", sizes, c.ints([-1], "keep"))
+    return c.op("Where", keep, c.ints([1], "one"), sizes)  # type: ignore[no-any-return]
+
+
+def _expand_as(c: Call) -> gs.Tensor:
+    return c.op("Expand", c.tensor(), c.op("Shape", c.tensor("other")))  # type: ignore[no-any-return]
+
+
+def _repeat(c: Call) -> gs.Tensor:
+    x = c.tensor()
+    name = "dims" if c.args.schema.position("dims") is not None else "repeats"
+    times, rank = c.listed(name), c.rank(x)
+    if len(times) < rank:
+        if c.node.op == "repeat":
+            raise Refused(f"{len(times)} numbers for an input of rank {rank}")
+        times = [1] * (rank - len(times)) + times
+    x = c.unsqueeze(x, list(range(len(times) - rank)))
+    if all(n == 1 for n in times):
+        return x
+    return c.op("Tile", x, c.vector(times, "repeats"))  # type: ignore[no-any-return]
+
+
+def _at_least(c: Call, x: gs.Tensor, rank: int) -> gs.Tensor:
+    """As numpy's atleast_1d, _2d, _3d."""
+    has = c.rank(x)
+    if has >= rank:
+        return x
+    axes = {1: [0], 2: [0, 1][: 2 - has], 3: {0: [0, 1, 2], 1: [0, 2], 2: [2]}.get(has, [])}
+    return c.unsqueeze(x, axes[rank])
+
+
+def _cat(c: Call) -> gs.Tensor:
+    tensors = c.promoted(c.args.tensors("tensors"))
+    kept = [t for t in tensors if c.shape(t) != (0,)] or tensors[:1]
+    rank = max([c.facts.of(t).rank or 0 for t in kept])
+    dim = c.integer("dim")
+    if dim < 0:
+        if not rank:
+            raise Refused("the rank of its operands is not known")
+        dim = c.axis(dim, rank)
+    if any(c.facts.of(t).rank == 1 for t in kept) and rank > 1:
+        raise Refused("it skips an operand of rank 1, if that is empty at run time")
+    return c.concat(kept, dim)
+
+
+def _stack(c: Call) -> gs.Tensor:
+    tensors = c.promoted(c.args.tensors("tensors"))
+    kind = c.node.op
+    if kind == "stack":
+        axis = c.axis(c.integer("dim"), c.rank(tensors[0]) + 1)
+        return c.concat([c.unsqueeze(t, [axis]) for t in tensors], axis)
+    if kind == "hstack":
+        tensors = [_at_least(c, t, 1) for t in tensors]
+        return c.concat(tensors, 0 if c.rank(tensors[0]) == 1 else 1)
+    if kind == "column_stack":
+        columns = [
+            c.op("Reshape", t, c.ints([-1, 1], "target")) if c.rank(t) < 2 else t for t in tensors
+        ]
+        return c.concat(columns, 1)
+    rank = {"vstack": 2, "row_stack": 2, "dstack": 3}[kind]
+    return c.concat([_at_least(c, t, rank) for t in tensors], rank - 1 if rank == 3 else 0)
+
+
+def _atleast(c: Call) -> gs.Tensor:
+    return _at_least(c, c.tensor(), int(c.node.op[-2]))
+
+
+def _pixel_shuffle(c: Call) -> gs.Tensor:
+    x, r = c.tensor(), c.integer("upscale_factor")
+    rank = c.rank(x)
+    if rank == 4 and c.opset >= 11 and c.dtype(x) == TYPE.FLOAT:
+        return c.op("DepthToSpace", x, blocksize=r, mode="CRD")  # type: ignore[no-any-return]
+    *batch, channels, height, width = c.sizes(x)
+    deep = c.div(channels, r * r)
+    n = len(batch)
+    split = c.reshape(x, [*batch, deep, r, r, height, width])
+    moved = c.permute(split, [*range(n + 1), n + 3, n + 1, n + 4, n + 2])
+    return c.reshape(moved, [*batch, deep, c.mul(height, r), c.mul(width, r)])
+
+
+def _pixel_unshuffle(c: Call) -> gs.Tensor:
+    x, r = c.tensor(), c.integer("downscale_factor")
+    *batch, channels, height, width = c.sizes(x)
+    low, narrow = c.div(height, r), c.div(width, r)
+    n = len(batch)
+    split = c.reshape(x, [*batch, channels, low, r, narrow, r])
+    moved = c.permute(split, [*range(n + 1), n + 2, n + 4, n + 1, n + 3])
+    return c.reshape(moved, [*batch, c.mul(channels, r * r), low, narrow])
+
+
+def _channel_shuffle(c: Call) -> gs.Tensor:
+    x, groups = c.tensor(), c.integer("groups")
+    batch, channels, *rest = c.sizes(x)
+    each = c.div(channels, groups)
+    split = c.reshape(x, [batch, groups, each, c.product(rest)])
+    return c.reshape(c.permute(split, [0, 2, 1, 3]), [batch, channels, *rest])
+
+
+def _kron(c: Call) -> gs.Tensor:
+    first, second = c.promoted([c.tensor(), c.tensor("other")])
+    rank = max(c.rank(first), c.rank(second))
+    first = c.unsqueeze(first, list(range(rank - c.rank(first))))
+    second = c.unsqueeze(second, list(range(rank - c.rank(second))))
+    total = [c.mul(a, b) for a, b in zip(c.sizes(first), c.sizes(second), strict=True)]
+    if rank == 0:
+        return c.op("Mul", first, second)  # type: ignore[no-any-return]
+    left = c.unsqueeze(first, [2 * i + 1 for i in range(rank)])
+    right = c.unsqueeze(second, [2 * i for i in range(rank)])
+    return c.reshape(c.op("Mul", left, right), total)
+
+
+def _block_diag(c: Call) -> gs.Tensor:
+    blocks = []
+    for tensor in c.promoted(c.args.tensors("tensors")):
+        rank = c.rank(tensor)
+        if rank > 2:
+            raise Refused(f"an operand has rank {rank}")
+        blocks.append(c.unsqueeze(tensor, [0, 1][: 2 - rank]))
+    widths = [c.size(b, 1) for b in blocks]
+    rows = []
+    for index, block in enumerate(blocks):
+        height = c.size(block, 0)
+        sides = []
+        for part in (widths[:index], widths[index + 1 :]):
+            width: Size | int = 0
+            for one in part:
+                width = c.add(width, one)
+            sides.append(None if width == 0 else c.filled([height, width], 0, c.dtype(block)))
+        rows.append(c.concat([t for t in (sides[0], block, sides[1]) if t is not None], 1))
+    return c.concat(rows, 0)
+
+
+def _one_hot(c: Call) -> gs.Tensor:
+    x, depth = c.tensor(), c.integer("num_classes")
+    x = c.cast(x, TYPE.INT64)
+    classes: gs.Tensor
+    if depth < 0:
+        most = c.op("ReduceMax", c.flat(x), keepdims=1)
+        classes = c.op("Add", most, c.ints([1], "one"))
+    else:
+        classes = c.ints([depth], "depth")
+    values = c.draft.constant(np.asarray([0, 1], np.int64), "values")
+    return c.op("OneHot", x, classes, values, axis=-1)  # type: ignore[no-any-return]
+
+
+LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
+    **dict.fromkeys(("contiguous", "clone", "detach", "alias", "lift_fresh"), _same),
+    **dict.fromkeys(("size", "sym_size"), _size),
+    **dict.fromkeys(("numel", "sym_numel"), _numel),
+    "dim": _dim,
+    **dict.fromkeys(("view", "reshape", "_unsafe_view", "view_copy"), _view),
+    **dict.fromkeys(("view_as", "reshape_as"), _view_as),
+    "flatten": _flatten,
+    "unflatten": _unflatten,
+    **dict.fromkeys(("t", "numpy_T", "mT", "transpose", "swapaxes", "swapdims"), _transposed),
+    "permute": _permute,
+    **dict.fromkeys(("movedim", "moveaxis"), _movedim),
+    "unsqueeze": _unsqueeze,
+    "squeeze": _squeeze,
+    **dict.fromkeys(("expand", "broadcast_to"), _expand),
+    "expand_as": _expand_as,
+    **dict.fromkeys(("repeat", "tile"), _repeat),
+    **dict.fromkeys(("cat", "concat", "concatenate"), _cat),
+    **dict.fromkeys(("stack", "hstack", "vstack", "row_stack", "dstack", "column_stack"), _stack),
+    **dict.fromkeys(("atleast_1d", "atleast_2d", "atleast_3d"), _atleast),
+    "pixel_shuffle": _pixel_shuffle,
+    "pixel_unshuffle": _pixel_unshuffle,
+    "channel_shuffle": _channel_shuffle,
+    "kron": _kron,
+    "block_diag": _block_diag,
+    "one_hot": _one_hot,
+}
