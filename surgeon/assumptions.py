@@ -99,6 +99,7 @@ def _assumed(
 ) -> tuple[dict[str, Dim], dict[str, tuple[int, ...] | str]]:
     symbols: dict[str, Dim] = {}
     sizes: dict[str, tuple[int, ...] | str] = {}
+    said: dict[str, dict[str, tuple[str, ...]]] = {}
     for text in assume:
         form, match = next(
             ((kind, m) for pattern, kind in _FORMS if (m := pattern.match(text.strip()))),
@@ -118,19 +119,36 @@ def _assumed(
                     where="--assume",
                     mend=suggest(used, known) or f"The dimensions are {', '.join(sorted(known))}.",
                 )
-        if form in ("multiple", "remainder"):
-            step, rest = int(other), int(match.group(3)) if form == "remainder" else 0
-            symbols[name] = dims.symbol(f"{name}/{step}") * step + rest
-            sizes[name] = tuple(step * n + rest for n in (1, 2, 3))
-        elif form == "number":
-            symbols[name] = int(other)
-            sizes[name] = (int(other),)
-        elif form == "same":
-            symbols[name] = dims.symbol(other)
-            sizes[name] = other
-        else:
-            least = int(other) + (form == "more")
-            symbols[name] = dims.symbol(f"{name}-{least}") + least
-            sizes[name] = (max(least, 1), least + 1, least + 7)
+        kind = {"remainder": "multiple", "more": "least"}.get(form, form)
+        about = said.setdefault(name, {})
+        if kind in about or (about and {"number", "same"} & {kind, *about}):
+            raise RecipeError(
+                f"two assumptions about `{name}` do not go together: `{text}` is the second",
+                where="--assume",
+                mend="Give one that says both.",
+            )
+        about[kind] = match.groups()[1:] if form != "more" else (str(int(other) + 1),)
+    for name, about in said.items():
+        symbols[name], sizes[name] = _said(name, about)
     whole = {name: dims.substitute(value, symbols) for name, value in symbols.items()}
     return whole, sizes
+
+
+def _said(name: str, about: Mapping[str, Sequence[str]]) -> tuple[Dim, tuple[int, ...] | str]:
+    """What stands for a dimension, and sizes that meet what is said about it."""
+    if "same" in about:
+        return dims.symbol(about["same"][0]), about["same"][0]
+    if "number" in about:
+        number = int(about["number"][0])
+        return number, (number,)
+    least = int(about["least"][0]) if "least" in about else 0
+    if "multiple" not in about:
+        return dims.symbol(f"{name}-{least}") + least, (max(least, 1), least + 1, least + 7)
+    step, rest = (
+        int(about["multiple"][0]),
+        int(about["multiple"][1]) if about["multiple"][1:] else 0,
+    )
+    first = max(0, -((rest - least) // step))  # the least n with step * n + rest >= least
+    sizes = tuple(step * n + rest for n in range(max(first, 1), max(first, 1) + 3))
+    symbol = dims.symbol(f"{name}/{step}-{first}" if first else f"{name}/{step}")
+    return (symbol + first) * step + rest, sizes

@@ -436,7 +436,7 @@ def test_what_expressions_see_of_a_value() -> None:
     proto = model_of(
         "float[b,3] x",
         "s = Shape (x) y = Reshape (x, k) q = Relu (y)",
-        "y q",
+        "y q s",
         constants={"k": ints(-1)},
     )
     facts, tensors = infer(proto)

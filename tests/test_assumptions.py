@@ -1,0 +1,122 @@
+"""`--shape` and `--assume`: what they add to the facts, and what is wrong with one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from truth import model_of
+
+from surgeon import dims
+from surgeon.assumptions import parse_assumptions
+from surgeon.errors import RecipeError
+from surgeon.model import Model
+
+MODEL = Model(model_of("float[b,3,h,w] x, float[n] z", "y = Relu (x)", "y"))
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "prints", "sizes"),
+    [
+        ("h % 32 == 0", "h", "32*h/32", (32, 64, 96)),
+        ("h%32==0", "h", "32*h/32", (32, 64, 96)),
+        ("h % 4 == 1", "h", "4*h/4 + 1", (5, 9, 13)),
+        ("h == 7", "h", "7", (7,)),
+        ("h >= 16", "h", "h-16 + 16", (16, 17, 23)),
+        ("h > 16", "h", "h-17 + 17", (17, 18, 24)),
+        ("h >= 0", "h", "h-0", (1, 1, 7)),
+    ],
+)
+def test_assumptions_as_symbols_and_sizes(
+    text: str, name: str, prints: str, sizes: tuple[int, ...]
+) -> None:
+    axioms = parse_assumptions(MODEL, {}, [text])
+    assert str(axioms.symbols[name]) == prints
+    assert axioms.sizes[name] == sizes
+    assert axioms.texts == (text,)
+
+
+@pytest.mark.parametrize(
+    ("texts", "prints", "sizes"),
+    [
+        (["h % 32 == 0", "h >= 64"], "32*h/32-2 + 64", (64, 96, 128)),
+        (["h > 64", "h % 32 == 0"], "32*h/32-3 + 96", (96, 128, 160)),
+        (["h % 8 == 3", "h >= 2"], "8*h/8 + 3", (11, 19, 27)),
+    ],
+)
+def test_two_assumptions_about_one_dimension(
+    texts: list[str], prints: str, sizes: tuple[int, ...]
+) -> None:
+    axioms = parse_assumptions(MODEL, {}, texts)
+    assert str(axioms.symbols["h"]) == prints
+    assert axioms.sizes["h"] == sizes
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["h % 2 == 0", "h % 3 == 0"],
+        ["h == 7", "h == w"],
+        ["h >= 3", "h == 7"],
+        ["h == w", "h % 2 == 0"],
+        ["h >= 3", "h > 4"],
+    ],
+)
+def test_two_assumptions_that_do_not_go_together(texts: list[str]) -> None:
+    with pytest.raises(RecipeError) as caught:
+        parse_assumptions(MODEL, {}, texts)
+    assert str(caught.value) == (
+        f"--assume: two assumptions about `h` do not go together: `{texts[1]}` is the second\n"
+        "  mend: Give one that says both."
+    )
+
+
+def test_two_dimensions_that_are_one() -> None:
+    axioms = parse_assumptions(MODEL, {}, ["h == w"])
+    assert axioms.symbols == {"h": dims.symbol("w")}
+    assert axioms.sizes == {"h": "w"}
+    both = parse_assumptions(MODEL, {}, ["h == w", "w % 2 == 0"])
+    assert both.symbols["h"] == both.symbols["w"] == dims.symbol("w/2") * 2
+
+
+def test_a_shape() -> None:
+    axioms = parse_assumptions(MODEL, {"x": (1, 3, "h", 200), "z": ("k",)}, ["k >= 2"])
+    assert axioms.shapes == {"x": (1, 3, "h", 200), "z": ("k",)}
+    assert axioms.texts == ("x=[1, 3, h, 200]", "z=[k]", "k >= 2")
+
+
+@pytest.mark.parametrize(
+    ("shape", "assume", "message"),
+    [
+        ({"xx": (1,)}, [], "--shape: the model has no input `xx`\n  mend: Did you mean `x`?"),
+        (
+            {"x": (1, 3)},
+            [],
+            "--shape: input `x` has 4 dimensions, not 2\n"
+            "  mend: Give one number or name for each dimension.",
+        ),
+        (
+            {"x": (1, 4, 2, 2)},
+            [],
+            "--shape: input `x` declares 3 where 4 is given\n"
+            "  mend: A fixed dimension cannot be changed; give its number.",
+        ),
+        (
+            {},
+            ["h is large"],
+            "--assume: surgeon cannot use the assumption `h is large`\n"
+            "  mend: Write it as `t % 32 == 0`, `t == 64`, `h == w` or `t >= 16`.",
+        ),
+        (
+            {},
+            ["time >= 3"],
+            "--assume: no input has a dimension named `time`\n"
+            "  mend: Known are `b`, `h`, `n`, `w`.",
+        ),
+    ],
+)
+def test_what_is_wrong_with_one(shape: Any, assume: list[str], message: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        parse_assumptions(MODEL, shape, assume)
+    assert str(caught.value) == message
+    assert caught.value.exit_code == 2

@@ -1,0 +1,268 @@
+"""`apply`: gates, options, steps, misses and the report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from truth import model_of, parse
+
+import surgeon
+from surgeon.errors import RecipeError, VerifyError
+from surgeon.model import Model
+from surgeon.recipe import Recipe
+from surgeon.runtime import Session
+
+F32 = np.float32
+
+
+def recipe(rule: str, head: str = "", name: str = "r") -> Recipe:
+    """A recipe of one rule, given as its lines."""
+    lines = "\n".join(f"    {line}" for line in rule.strip().splitlines())
+    return Recipe.parse(
+        f"surgeon: 1\nname: {name}\n{head}rules:\n  - id: one\n    why: Because.\n{lines}\n"
+    )
+
+
+NEG = recipe(
+    "exact: bit\nmatch: y = Neg (x)\nreplace: y = Sub (@zero, x)\nlet:\n  zero: const(0, like=x)"
+)
+MODEL = model_of("float[b,t] x", "a = Neg (x) y = Relu (a)", "y")
+GUARDED = recipe(
+    "exact: bit\nmatch: y = Neg (x)\nwhere:\n  - x.shape[1] % 32 == 0\nreplace: y = Mul (x, @k)\n"
+    "let:\n  k: const(-1, like=x)"
+)
+
+
+def fired(*args: Any, **options: Any) -> int:
+    return surgeon.apply(*args, verify=False, **options).report.fired.total()
+
+
+# ------------------------------------------------------------------------------------------- gates
+
+
+def test_approximate_rules_fire_where_they_are_allowed() -> None:
+    rough = recipe(
+        "exact: approximate\nmatch: y = Neg (x)\nreplace: y = Sub (@z, x)\n"
+        "let:\n  z: const(0, like=x)"
+    )
+    result = surgeon.apply(MODEL, rough, verify=False)
+    assert result.report.changes == ()
+    (miss,) = result.report.misses
+    assert miss.reason == "it is approximate; allow it with `--allow approximate`"
+    assert fired(MODEL, rough, allow=["approximate"]) == 1
+
+
+def test_contracts_fire_where_recipe_or_user_allow_them() -> None:
+    text = (
+        'exact: bit\ncontract: "It holds for every batch."\nmatch: y = Neg (x)\n'
+        "replace: y = Sub (@z, x)\nlet:\n  z: const(0, like=x)"
+    )
+    result = surgeon.apply(MODEL, recipe(text), verify=False)
+    (miss,) = result.report.misses
+    assert miss.reason == (
+        "it changes what the model promises (It holds for every batch.); allow it with "
+        "`--allow contract`"
+    )
+    allowed = surgeon.apply(MODEL, recipe(text), allow=["contract"], verify=False)
+    assert allowed.report.contracts == ("It holds for every batch.",)
+    assert fired(MODEL, recipe(text, "allow: [contract]\n")) == 1
+    other = recipe("exact: bit\nmatch: y = Sin (x)\nreplace: y = Cos (x)", "allow: [contract]\n")
+    assert fired(MODEL, other, recipe(text)) == 0, "another recipe's allowance is not its own"
+
+
+# ------------------------------------------------------------------------------ misses and reports
+
+
+def test_a_miss_says_where_and_why() -> None:
+    result = surgeon.apply(MODEL, GUARDED)
+    (miss,) = result.report.misses
+    assert (miss.rule, miss.recipe, miss.matched, miss.total) == ("one", "r", 1, 1)
+    assert miss.node == "node 'a' (ai.onnx.Neg)"
+    assert miss.location == "<text>:9:9"
+    assert "`x.shape[1] % 32 == 0`" in miss.reason
+    assert "t" in miss.reason
+    assert str(miss) == f"node 'a' (ai.onnx.Neg): matched 1 of 1 nodes; {miss.reason}"
+    assert result.report.verdict is None
+    assert not result.model.changed
+
+
+def test_far_misses_are_recorded_when_asked() -> None:
+    pair = recipe("exact: bit\nmatch: |\n  a = Exp (x)\n  y = Relu (a)\nreplace: y = Exp (x)")
+    assert surgeon.apply(MODEL, pair).report.misses == ()
+    (miss,) = surgeon.apply(MODEL, pair, every_miss=True).report.misses
+    assert (miss.matched, miss.total) == (1, 2)
+    assert miss.reason == "node 'a' (ai.onnx.Neg) is not ai.onnx.Exp"
+
+
+def test_a_report_goes_through_json() -> None:
+    result = surgeon.apply(MODEL, NEG, GUARDED)
+    plain = json.loads(result.report.to_json())
+    assert plain == json.loads(json.dumps(result.report.to_dict(), default=str))
+    assert plain["recipes"] == ["r", "r"]
+    assert plain["before"] == {"Neg": 1, "Relu": 1}
+    assert plain["after"] == {"Sub": 1, "Relu": 1} == {**result.report.after}
+    (change,) = plain["changes"]
+    assert change["rule"] == "one"
+    assert change["before"] == ["Neg"]
+    assert change["after"] == ["Sub"]
+    assert change["location"].startswith("<text>:")
+    assert plain["verdict"]["status"] == "equivalent"
+    assert set(plain["seconds"]) >= {"load", "import", "sweep", "verify"}
+
+
+def test_what_was_done_is_stamped_on_the_model() -> None:
+    out = surgeon.apply(MODEL, NEG, assume=["t >= 2"]).model.to_proto()
+    stamps = {e.key: e.value for e in out.metadata_props}
+    assert stamps["surgeon.rules"] == "r/one x1"
+    assert stamps["surgeon.assumptions"] == "t >= 2"
+    assert stamps["surgeon.recipes"].startswith("r@")
+
+
+def test_names_are_new_also_where_the_file_has_them() -> None:
+    proto = model_of("float[b,t] x", 'a = Neg (x) "y/Sub" = Abs (a) y = Neg ("y/Sub")', "y")
+    out = surgeon.apply(proto, NEG).model.to_proto()
+    made = [name for node in out.graph.node for name in node.output]
+    made += [node.name for node in out.graph.node if node.name]
+    made += [t.name for t in out.graph.initializer]
+    assert len(set(made)) == len(made)
+
+
+# ----------------------------------------------------------------------------- shapes, assumptions
+
+
+def test_a_shape_decides_a_condition() -> None:
+    assert fired(MODEL, GUARDED) == 0
+    assert fired(MODEL, GUARDED, shape={"x": (1, 64)}) == 1
+    assert fired(MODEL, GUARDED, shape={"x": (1, 65)}) == 0
+    assert fired(MODEL, GUARDED, shape={"x": ("b", "t")}) == 0
+
+
+def test_an_assumption_decides_a_condition_and_is_reported() -> None:
+    result = surgeon.apply(MODEL, GUARDED, assume=["t % 32 == 0"])
+    assert result.report.fired.total() == 1
+    assert result.report.assumptions == ("t % 32 == 0",)
+    assert result.report.verdict is not None
+    sizes = {c.sizes["t"] for c in result.report.verdict.comparisons}
+    assert sizes
+    assert all(size % 32 == 0 for size in sizes)
+
+
+def test_dimensions_that_are_assumed_equal_are_compared_at_equal_sizes() -> None:
+    swap = recipe(
+        "exact: bit\nmatch: |\n  a = Relu (x)\n  y = Shape (a)\n"
+        "where:\n  - x.shape[0] == x.shape[1]\n"
+        "replace: |\n  t = Transpose <perm = [1, 0]> (x)\n  y = Shape (t)"
+    )
+    proto = model_of("float[h,w] x", "a = Relu (x) y = Shape (a) q = Neg (a)", "y q")
+    assert fired(proto, swap) == 0
+    result = surgeon.apply(proto, swap, assume=["h == w"])
+    assert result.report.fired.total() == 1
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent"
+
+
+# -------------------------------------------------------------------------------- steps and others
+
+
+def test_steps_in_their_order() -> None:
+    steps = Recipe.parse(
+        """
+        surgeon: 1
+        name: steps
+        steps:
+          - rules:
+              - id: neg
+                why: Because.
+                exact: bit
+                match: y = Neg (x)
+                replace: y = Sub (@zero, x)
+                let:
+                  zero: const(0, like=x)
+          - fold:
+          - raise-opset: 18
+        """
+    )
+    proto = model_of(
+        "float[b,t] x", "a = Neg (x) m = ReduceMean <axes = [1]> (a) y = Relu (m)", "y"
+    )
+    result = surgeon.apply(proto, steps)
+    assert result.report.opset == 18
+    out = result.model.to_proto()
+    assert out.opset_import[0].version == 18
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent"
+    onnx.checker.check_model(out)
+
+
+def test_onnxsim_is_a_step() -> None:
+    simplify = Recipe.parse("surgeon: 1\nname: s\nsteps:\n  - simplify: onnxsim\n")
+    proto = parse(
+        "g (float[2,3] x) => (float[3,2] y) "
+        "{ s = Shape (x) a = Transpose (x) b = Identity (a) y = Relu (b) }"
+    )
+    result = surgeon.apply(proto, simplify)
+    assert result.report.after == {"Transpose": 1, "Relu": 1}
+
+
+def test_a_step_that_fails_is_a_remark() -> None:
+    raised = Recipe.parse("surgeon: 1\nname: s\nsteps:\n  - raise-opset: 18\n")
+    proto = parse("g (float[b] x) => (float[b] y) { y = my.Op (x) }", domains=', "my": 1')
+    proto.graph.node[0].domain = "my"
+    result = surgeon.apply(proto, raised, verify=False)
+    assert result.model.to_proto().opset_import
+    for remark in result.report.remarks:
+        assert remark.startswith("step `raise-opset` was skipped: ")
+
+
+def test_no_recipe_changes_nothing(tmp_path: Path) -> None:
+    result = surgeon.apply(MODEL)
+    assert not result.model.changed
+    assert result.model.to_proto() == MODEL
+    tidy = model_of("float[b] x", "a = Identity (x) y = Relu (a)", "y")
+    assert not surgeon.apply(tidy, NEG).model.changed, "tidying alone is no change"
+
+
+def test_models_and_recipes_in_every_form(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    onnx.save(MODEL, path)
+    text = tmp_path / "r.yaml"
+    text.write_text(
+        "surgeon: 1\nname: r\nrules:\n  - id: one\n    why: Because.\n    exact: bit\n"
+        "    match: y = Neg (x)\n    replace: y = Sub (@z, x)\n    let:\n      z: const(0, "
+        "like=x)\n"
+    )
+    for model in (path, str(path), Model.load(path), MODEL):
+        for plan in (text, str(text), Recipe.load(text), Recipe.load(text).rules[0]):
+            assert fired(model, plan) == 1
+    with pytest.raises(RecipeError) as caught:
+        surgeon.apply(MODEL, 7)
+    assert caught.value.what == "`int` is no recipe"
+
+
+def test_a_result_that_differs_is_not_given_away() -> None:
+    wrong = recipe("exact: approximate\nmatch: y = Neg (x)\nreplace: y = Abs (x)")
+    with pytest.raises(VerifyError) as caught:
+        surgeon.apply(MODEL, wrong, allow=["approximate"])
+    assert caught.value.exit_code == 3
+    assert caught.value.report.verdict.status == "differs"  # type: ignore[attr-defined]
+    assert "the result is not saved" in caught.value.what
+
+
+def test_a_rule_that_needs_a_newer_opset_says_which() -> None:
+    gelu = recipe("exact: bit\nmatch: y = Neg (x)\nreplace: y = Gelu (x)")
+    (miss,) = surgeon.apply(MODEL, gelu).report.misses
+    assert "`Gelu` needs opset 20" in miss.reason or "opset 20" in miss.reason
+
+
+def test_a_body_and_its_outer_names_run_after_all() -> None:
+    """What a person does with the result: save, load, run."""
+    result = surgeon.apply(MODEL, NEG)
+    x = np.array([[1, -2]], F32)
+    np.testing.assert_array_equal(
+        Session(result.model.to_proto()).run({"x": x})["y"], Session(MODEL).run({"x": x})["y"]
+    )
