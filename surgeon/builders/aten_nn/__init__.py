@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from surgeon.builders.aten_nn.fold import col2im, im2col
+from surgeon.builders.aten_nn.grids import affine_grid_generator, grid_sampler
 from surgeon.builders.aten_nn.norms import (
     batch_norm,
     group_norm,
@@ -21,21 +22,35 @@ from surgeon.builders.aten_nn.pools import (
     max_pool,
 )
 from surgeon.builders.aten_nn.resample import upsample
+from surgeon.builders.aten_nn.spectra import (
+    fft_irfft,
+    istft,
+    old_rfft,
+    real_of_complex,
+    stft_as_real,
+)
 
 TABLE: Mapping[str, Callable[..., Any]] = {
     "adaptive_avg_pool_computed": adaptive_avg_pool_computed,
     "adaptive_max_pool_computed": adaptive_max_pool_computed,
     "adaptive_max_pool_indices": adaptive_max_pool_indices,
+    "affine_grid_generator": affine_grid_generator,
     "avg_pool": avg_pool,
     "batch_norm": batch_norm,
     "col2im": col2im,
+    "fft_irfft": fft_irfft,
+    "grid_sampler": grid_sampler,
     "group_norm": group_norm,
     "im2col": im2col,
     "instance_norm": instance_norm,
+    "istft": istft,
     "layer_norm": layer_norm,
     "max_pool": max_pool,
     "native_layer_norm": native_layer_norm,
+    "old_rfft": old_rfft,
+    "real_of_complex": real_of_complex,
     "rms_norm": rms_norm,
+    "stft_as_real": stft_as_real,
     "upsample": upsample,
     "weight_norm": weight_norm,
 }

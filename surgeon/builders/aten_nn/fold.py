@@ -47,7 +47,8 @@ class _Window:
 
 def _windows(args: Arguments) -> list[_Window]:
     rows = [
-        parts.per_axis(args.value(f), 2, f) for f in ("kernel_size", "dilation", "padding", "stride")
+        parts.per_axis(args.value(f), 2, f)
+        for f in ("kernel_size", "dilation", "padding", "stride")
     ]
     return [_Window(*(row[i] for row in rows)) for i in range(2)]
 
@@ -142,7 +143,9 @@ def col2im(draft: Draft, match: Match) -> Any:
     dtype = parts.numpy_dtype(draft, x)
     columns = parts.lengths_of(draft, x, 3)[1].static
     apart = all(w.stride == w.kernel and not w.padding and w.dilation == 1 for w in windows)
-    if apart and all(n.static is not None and n.static % w.kernel == 0 for n, w in _zip(outs, windows)):
+    if apart and all(
+        n.static is not None and n.static % w.kernel == 0 for n, w in _zip(outs, windows)
+    ):
         y = _blocks(draft, x, windows, counts, outs)
     elif dtype == np.float32 and columns is not None:
         y = _transposed(draft, x, columns, windows, counts, outs)

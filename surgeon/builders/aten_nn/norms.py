@@ -110,9 +110,7 @@ def native_layer_norm(draft: Draft, match: Match) -> Any:
     args = bind(match.root, draft.facts)
     x, count = args.tensor("input"), _count_normalised(draft, args)
     dtype, eps = parts.numpy_dtype(draft, x), float(args.value("eps"))
-    return _layer_norm(
-        draft, x, count, args.optional("weight"), args.optional("bias"), eps, dtype
-    )
+    return _layer_norm(draft, x, count, args.optional("weight"), args.optional("bias"), eps, dtype)
 
 
 def _layer_norm(

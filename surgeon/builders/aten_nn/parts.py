@@ -106,6 +106,9 @@ def lengths_given(draft: Draft, args: Arguments, name: str, count: int) -> list[
     if isinstance(found, list):
         parts = [_one(draft, t) for t in found]
         return _spread(parts, count, name)
+    listed = _listed(args, name)
+    if listed is not None:
+        return _spread([constant_length(draft, int(v)) for v in listed], count, name)
     try:
         known: list[Any] | None = args.dims(name)
     except Refused:
@@ -265,14 +268,21 @@ def constant_matrix(
 
 
 def numbers(args: Arguments, name: str) -> Any:
-    """A list of numbers as `Arguments.value`; torch 1.4 writes an empty one as no tensors."""
+    """A list of numbers as `Arguments.value`, and torch 1.4's lists of constant tensors."""
+    listed = _listed(args, name)
+    return args.value(name) if listed is None else listed
+
+
+def _listed(args: Arguments, name: str) -> list[Any] | None:
+    """The numbers of a Constant that holds a list of tensors, which is outside the standard."""
     found = args.given.get(name)
     producer = found.inputs[0] if isinstance(found, gs.Tensor) and found.inputs else None
-    if producer is not None and producer.op == "Constant":
-        value = producer.attrs.get("value")
-        if isinstance(value, (list, tuple)) and not value:
-            return []
-    return args.value(name)
+    if producer is None or producer.op != "Constant":
+        return None
+    for attribute in producer.origin.attribute:
+        if attribute.type == onnx.AttributeProto.TENSORS:
+            return [onnx.numpy_helper.to_array(t).reshape(()).item() for t in attribute.tensors]
+    return None
 
 
 def per_axis(values: Any, count: int, name: str) -> list[int]:

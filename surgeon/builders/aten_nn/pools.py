@@ -62,7 +62,7 @@ class _Window:
 
 
 def _windows(args: Arguments, spatial: int) -> list[_Window]:
-    kernel = parts.per_axis(args.value("kernel_size"), spatial, "kernel_size")
+    kernel = parts.per_axis(parts.numbers(args, "kernel_size"), spatial, "kernel_size")
     given = parts.numbers(args, "stride")
     stride = kernel if given in (None, []) else parts.per_axis(given, spatial, "stride")
     padding = parts.per_axis(args.value("padding"), spatial, "padding")
@@ -275,7 +275,9 @@ def _gathered(
     """Windows gathered axis by axis; what would lie outside repeats an element that does not."""
     for axis, (window, length) in enumerate(zip(windows, lengths, strict=True)):
         if length.static is None:
-            raise Refused("`dilations` of `MaxPool` needs opset 10; or fix the shape with `--shape`")
+            raise Refused(
+                "`dilations` of `MaxPool` needs opset 10; or fix the shape with `--shape`"
+            )
         rows = []
         for row in range(window.count(length.static)):
             first = row * window.stride - window.padding
@@ -418,7 +420,9 @@ def adaptive_max_pool_indices(draft: Draft, match: Match) -> Any:
     outs = parts.lengths_given(draft, args, "output_size", spatial)
     fixed = [n.static for n in (*lengths, *outs)]
     if any(n is None for n in fixed):
-        raise Refused("its indices are read and a length is known at run time; fix it with `--shape`")
+        raise Refused(
+            "its indices are read and a length is known at run time; fix it with `--shape`"
+        )
     plane = [n for n in fixed[:spatial] if n is not None]
     bins = [n for n in fixed[spatial:] if n is not None]
     table = _bin_places(plane, bins)

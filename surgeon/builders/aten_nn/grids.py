@@ -1,0 +1,233 @@
+"""PyTorch's grid sampling and affine grids, by ATen/native/GridSampler.h.
+
+GridSample stands in from opset 16 for planes and from opset 20 for volumes; else the corners are
+gathered and weighed.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+
+from surgeon.arguments import bind
+from surgeon.builders.aten_nn import parts
+from surgeon.builders.aten_nn.parts import Length
+from surgeon.match import Match
+from surgeon.rewrite import Draft, Refused
+
+_MODES = {0: "bilinear", 1: "nearest", 2: "bicubic"}
+_NEWER_MODES = {"bilinear": "linear", "nearest": "nearest", "bicubic": "cubic"}  # from opset 20
+_PADDINGS = {0: "zeros", 1: "border", 2: "reflection"}
+
+
+def grid_sampler(draft: Draft, match: Match) -> Any:
+    """`aten.grid_sampler (x, grid, interpolation_mode, padding_mode, align_corners)`."""
+    args = bind(match.root, draft.facts)
+    x, grid = args.tensor("input"), args.tensor("grid")
+    rank = parts.rank_of(draft, x)
+    if rank not in (4, 5):
+        raise Refused(f"its input has rank {rank}, not 4 or 5")
+    mode = _MODES[int(args.value("interpolation_mode"))]
+    padding = _PADDINGS[int(args.value("padding_mode"))]
+    corners = bool(args.value("align_corners"))
+    opset = draft.facts.opset
+    if opset >= (16 if rank == 4 else 20):
+        name = _NEWER_MODES[mode] if opset >= 20 else mode
+        return draft.op(
+            "GridSample", x, grid, mode=name, padding_mode=padding, align_corners=int(corners)
+        )
+    if mode == "bicubic":
+        raise Refused("bicubic sampling needs opset 16")
+    return _Sampling(draft, x, grid, rank, mode, padding, corners=corners).result()
+
+
+class _Sampling:
+    """Corners gathered from the flattened input."""
+
+    def __init__(
+        self,
+        draft: Draft,
+        x: gs.Tensor,
+        grid: gs.Tensor,
+        rank: int,
+        mode: str,
+        padding: str,
+        *,
+        corners: bool,
+    ) -> None:
+        self.draft, self.x, self.grid, self.rank = draft, x, grid, rank
+        self.mode, self.padding, self.corners = mode, padding, corners
+        self.dtype = parts.numpy_dtype(draft, x)
+        self.number = int(onnx.helper.np_dtype_to_tensor_dtype(self.dtype))
+        self.lengths = parts.lengths_of(draft, x, rank)
+        self.targets = parts.lengths_of(draft, grid, rank)
+        if not parts.is_float(self.dtype):
+            raise Refused(f"no standard form samples {self.dtype.name}")
+
+    def constant(self, value: float) -> gs.Tensor:
+        return self.draft.constant(np.array([value], self.dtype), "number")
+
+    def as_float(self, length: Length) -> gs.Tensor:
+        if length.static is not None:
+            return self.constant(length.static)
+        return self.draft.op("Cast", length.make(), to=self.number)
+
+    def result(self) -> gs.Tensor:
+        draft, spatial = self.draft, self.rank - 2
+        # the grid's last axis counts from the innermost axis of the input
+        places = []
+        for axis in range(spatial):
+            index = draft.constant([spatial - 1 - axis], "coordinate")
+            along = draft.op("Gather", self.grid, index, axis=self.rank - 1)
+            flat = draft.op("Reshape", along, draft.constant([0, -1], "points"))
+            size = self.as_float(self.lengths[axis + 2])
+            places.append((self._place(flat, size), size))
+        if self.mode == "nearest":
+            draws = [[(draft.op("Round", place), None)] for place, _ in places]
+        else:
+            draws = [self._linear(place) for place, _ in places]
+        table = self._table()
+        total: gs.Tensor | None = None
+        for corner in itertools.product(*draws):
+            term = self._corner(table, corner, [size for _, size in places])
+            total = term if total is None else draft.op("Add", total, term)
+        assert total is not None
+        moved = draft.op("Transpose", total, perm=[0, 2, 1])  # [N, C, points]
+        return parts.reshape(draft, moved, [0, 0, *self.targets[1:-1]])
+
+    def _place(self, coordinate: gs.Tensor, size: gs.Tensor) -> gs.Tensor:
+        """Where a coordinate of [-1, 1] lies on an axis, in elements."""
+        draft, one, half = self.draft, self.constant(1), self.constant(0.5)
+        raised = draft.op("Add", coordinate, one)
+        last = draft.op("Sub", size, one)
+        if self.corners:
+            place = draft.op("Mul", draft.op("Mul", raised, half), last)
+        else:
+            place = draft.op("Mul", draft.op("Sub", draft.op("Mul", raised, size), one), half)
+        if self.padding == "reflection":
+            place = self._reflected(place, size, last)
+        if self.padding != "zeros":
+            place = self._clipped(place, last)
+        return place
+
+    def _clipped(self, place: gs.Tensor, last: gs.Tensor) -> gs.Tensor:
+        return self.draft.op("Min", self.draft.op("Max", place, self.constant(0)), last)
+
+    def _reflected(self, place: gs.Tensor, size: gs.Tensor, last: gs.Tensor) -> gs.Tensor:
+        draft = self.draft
+        low = self.constant(0 if self.corners else -0.5)
+        # a single element with aligned corners spans nothing: everything is that element
+        span = draft.op("Max", last, self.constant(1)) if self.corners else size
+        distance = draft.op("Abs", draft.op("Sub", place, low))
+        flips = draft.op("Floor", draft.op("Div", distance, span))
+        extra = draft.op("Sub", distance, draft.op("Mul", flips, span))
+        halves = draft.op("Floor", draft.op("Mul", flips, self.constant(0.5)))
+        odd = draft.op("Sub", flips, draft.op("Mul", halves, self.constant(2)))
+        back = draft.op("Mul", odd, draft.op("Sub", draft.op("Sub", span, extra), extra))
+        return draft.op("Add", draft.op("Add", extra, back), low)
+
+    def _linear(self, place: gs.Tensor) -> list[tuple[gs.Tensor, gs.Tensor | None]]:
+        draft, one = self.draft, self.constant(1)
+        low = draft.op("Floor", place)
+        part = draft.op("Sub", place, low)
+        return [(low, draft.op("Sub", one, part)), (draft.op("Add", low, one), part)]
+
+    def _table(self) -> gs.Tensor:
+        """The input as rows of channels [N * elements, C]."""
+        draft = self.draft
+        perm = [0, *range(2, self.rank), 1]
+        moved = draft.op("Transpose", self.x, perm=perm)
+        return parts.reshape(draft, moved, [-1, self.lengths[1]])
+
+    def _corner(
+        self,
+        table: gs.Tensor,
+        corner: tuple[tuple[gs.Tensor, gs.Tensor | None], ...],
+        sizes: list[gs.Tensor],
+    ) -> gs.Tensor:
+        """One corner's values [N, points, C], weighed, and nothing where it lies outside."""
+        draft, one = self.draft, self.constant(1)
+        flat: gs.Tensor | None = None
+        weight: gs.Tensor | None = None
+        for axis, ((at, share), size) in enumerate(zip(corner, sizes, strict=True)):
+            inside = self._clipped(at, draft.op("Sub", size, one))
+            if self.padding == "zeros":
+                there = draft.op(
+                    "Cast", draft.op("Equal", *self._whole(at, inside)), to=self.number
+                )
+                share = there if share is None else draft.op("Mul", share, there)
+            place = draft.op("Cast", inside, to=parts.INT64)
+            if flat is None:
+                flat = place
+            else:
+                flat = draft.op("Add", draft.op("Mul", flat, self.lengths[axis + 2].make()), place)
+            if share is not None:
+                weight = share if weight is None else draft.op("Mul", weight, share)
+        assert flat is not None
+        batch = self.lengths[0]
+        if batch.static != 1:
+            elements = self.lengths[2].make()
+            for length in self.lengths[3:]:
+                elements = draft.op("Mul", elements, length.make())
+            first = draft.op("Mul", parts.counting(draft, batch), elements)
+            flat = draft.op("Add", flat, parts.unsqueeze(draft, first, 1))
+        values = draft.op("Gather", table, flat, axis=0)
+        if weight is None:
+            return values
+        return draft.op("Mul", values, parts.unsqueeze(draft, weight, 2))
+
+    def _whole(self, *values: gs.Tensor) -> list[gs.Tensor]:
+        """Whole numbers as integers: Equal takes no floats below opset 11."""
+        return [self.draft.op("Cast", value, to=parts.INT64) for value in values]
+
+
+def affine_grid_generator(draft: Draft, match: Match) -> Any:
+    """`aten.affine_grid_generator (theta, size, align_corners)`, of planes and volumes."""
+    args = bind(match.root, draft.facts)
+    theta = args.tensor("theta")
+    shape = draft.facts.of(theta).shape
+    rank = 4
+    if shape is not None and len(shape) == 3 and shape[1] in (2, 3):
+        rank = 4 if shape[1] == 2 else 5
+    else:
+        raise Refused("the shape of `theta` is not known")
+    dtype = parts.numpy_dtype(draft, theta)
+    corners = bool(args.value("align_corners"))
+    spatial = rank - 2
+    lengths = parts.lengths_given(draft, args, "size", rank)[2:]
+    total: gs.Tensor | None = None
+    for axis, length in enumerate(lengths):
+        steps = _steps(draft, length, dtype, corners=corners)
+        behind = spatial - 1 - axis
+        if behind:
+            steps = parts.unsqueeze(draft, steps, *range(1, behind + 1))
+        term = draft.op("Mul", _column_of(draft, theta, behind, spatial), steps)
+        total = term if total is None else draft.op("Add", total, term)
+    total = draft.op("Add", total, _column_of(draft, theta, spatial, spatial))
+    return draft.op("Transpose", total, perm=[0, *range(2, rank), 1])
+
+
+def _column_of(draft: Draft, theta: gs.Tensor, column: int, spatial: int) -> gs.Tensor:
+    """A column of theta [N, k, 1, ...], as it broadcasts over a grid."""
+    taken = draft.op("Gather", theta, draft.constant([column], "column"), axis=2)
+    return parts.unsqueeze(draft, taken, *range(3, 2 + spatial))
+
+
+def _steps(draft: Draft, length: Length, dtype: np.dtype[Any], *, corners: bool) -> gs.Tensor:
+    """The coordinates of an axis: -1 to 1, or the middles of as many pieces of it."""
+    if length.static is not None:
+        n = length.static
+        at = np.arange(n, dtype=np.float64)
+        values = (2 * at - (n - 1)) / (max(n - 1, 1) if corners else n)
+        return draft.constant(values.astype(dtype), "steps")
+    number = int(onnx.helper.np_dtype_to_tensor_dtype(dtype))
+    one, two = (draft.constant(np.array([v], dtype), "number") for v in (1, 2))
+    at = draft.op("Cast", parts.counting(draft, length), to=number)
+    size = draft.op("Cast", length.make(), to=number)
+    gaps = draft.op("Sub", size, one)
+    above = draft.op("Sub", draft.op("Mul", at, two), gaps)
+    return draft.op("Div", above, draft.op("Max", gaps, one) if corners else size)
