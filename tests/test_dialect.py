@@ -1,0 +1,96 @@
+"""Every spelling of an ATen node comes to one form, and goes back as it stood."""
+
+from __future__ import annotations
+
+import onnx_graphsurgeon as gs
+import pytest
+from truth import infer, model_of, parse
+
+import surgeon
+from surgeon import dialect
+from surgeon.facts import Facts
+from surgeon.model import Model
+from surgeon.recipe import Recipe
+
+ATEN = ', "org.pytorch.aten": 1, "org.pytorch.prim": 1'
+NEG = Recipe.parse(
+    "surgeon: 1\nname: r\nrules:\n  - id: one\n    why: Because.\n    exact: bit\n"
+    "    match: y = Neg (x)\n    replace: y = Abs (x)\n"
+)
+
+
+def normal(text: str) -> gs.Node:
+    model = Model(parse(f"g (float[b,t] x, int64[1] k) => (y) {{ y = {text} }}", domains=ATEN))
+    node = model.graph.nodes[0]
+    dialect.normalise(node, model.opset, Facts(model))
+    return node
+
+
+@pytest.mark.parametrize(
+    ("text", "op", "overload"),
+    [
+        ('org.pytorch.aten.ATen <operator = "celu"> (x, k)', "celu", ""),
+        ('org.pytorch.aten.ATen <operator = "celu", overload_name = "out"> (x, k)', "celu", "out"),
+        ("org.pytorch.aten.celu (x, k)", "celu", ""),
+        ('ATen <operator = "celu"> (x, k)', "celu", ""),
+        ('org.pytorch.aten.ATen <operator = "__and_"> (x, k)', "__and__", ""),
+    ],
+)
+def test_aten_nodes(text: str, op: str, overload: str) -> None:
+    node = normal(text)
+    assert (node.domain, node.op, node.attrs) == ("aten", op, {"overload": overload})
+    assert [t.name for t in node.inputs] == ["x", "k"]
+
+
+def test_other_attributes_of_the_caffe2_era_stay() -> None:
+    node = normal('ATen <operator = "topk", dim = 1> (x, k)')
+    assert node.attrs == {"overload": "", "dim": 1}
+
+
+def test_prim_nodes() -> None:
+    node = normal("org.pytorch.prim.ListConstruct (k, k)")
+    assert (node.domain, node.op) == ("prim", "ListConstruct")
+
+
+def test_what_no_rule_touched_is_written_as_it_stood() -> None:
+    texts = [
+        'a = org.pytorch.aten.ATen <operator = "celu", overload_name = ""> (x, k)',
+        'c = ATen <operator = "relu"> (a)',
+        "d = org.pytorch.aten.relu (c)",
+        "l = org.pytorch.prim.ListConstruct (k)",
+        "m = ReduceMean <axes = [1]> (d)",
+        "s = Softmax <axis = 0> (m)",
+        "y = Neg (s)",
+    ]
+    proto = parse(
+        f"g (float[b,t] x, int64[1] k) => (y, l) {{ {' '.join(texts)} }}", 11, domains=ATEN
+    )
+    result = surgeon.apply(proto, NEG, verify=False)
+    assert result.report.fired.total() == 1
+    assert list(result.model.to_proto().graph.node)[:6] == list(proto.graph.node)[:6]
+
+
+def test_initializers_among_the_inputs() -> None:
+    proto = model_of("float[b] x, float[1] w", "y = Add (x, w)", "y", constants={"w": [1.0]})
+    proto.producer_name = "pytorch"
+    model = Model(proto)
+    assert dialect.strip_initializer_inputs(model, keep=True) == []
+    assert model.overridable == {"w"}
+    assert dialect.strip_initializer_inputs(model, keep=False) == ["w"]
+    assert model.overridable == set()
+    proto.producer_name = "somebody"
+    assert dialect.strip_initializer_inputs(Model(proto), keep=False) == []
+    proto.producer_name, proto.ir_version = "pytorch", 3
+    assert dialect.strip_initializer_inputs(Model(proto), keep=False) == []
+
+
+def test_a_node_is_normal_once() -> None:
+    """A second look does not take an attribute for an operator's name."""
+    _, tensors = infer(
+        parse(
+            'g (float[b] x) => (y) { y = org.pytorch.aten.ATen <operator = "relu"> (x) }',
+            domains=ATEN,
+        )
+    )
+    node = tensors["y"].inputs[0]
+    assert (node.op, node.domain) == ("relu", "aten")

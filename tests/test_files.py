@@ -1,0 +1,87 @@
+"""Files appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from surgeon import files
+from surgeon.errors import ModelError, OutputError
+from surgeon.files import external_path, write_whole
+
+POSIX = os.name != "nt"
+
+
+def test_a_file_is_written_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "out.onnx"
+    write_whole(path, b"first")
+    write_whole(path, b"second")
+    assert path.read_bytes() == b"second"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_what_was_there_stays_when_writing_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    path = tmp_path / "out.onnx"
+    path.write_bytes(b"good")
+
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(files.os, "replace", fail)
+    with pytest.raises((OutputError, KeyboardInterrupt)) as caught:
+        write_whole(path, b"new")
+    if isinstance(error, OSError):
+        assert str(caught.value) == (
+            f"{path}: cannot be written: No space left on device\n  mend: Check the folder's "
+            "permissions and the free space, or name another output."
+        )
+    assert path.read_bytes() == b"good"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(not POSIX, reason="permissions of POSIX")
+def test_permissions(tmp_path: Path) -> None:
+    path = tmp_path / "out.onnx"
+    write_whole(path, b"new")
+    mask = os.umask(0)
+    os.umask(mask)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~mask
+    path.chmod(0o640)
+    write_whole(path, b"again")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+@pytest.mark.skipif(not POSIX, reason="links need a privilege elsewhere")
+def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
+    inside = tmp_path / "in"
+    inside.mkdir()
+    (tmp_path / "secret").write_bytes(b"s")
+    (inside / "link").symlink_to(tmp_path / "secret")
+    (inside / "good").write_bytes(b"g")
+    (inside / "inner").symlink_to(inside / "good")
+    with pytest.raises(ModelError) as caught:
+        external_path("link", inside)
+    assert caught.value.what == "external data `link` is a link out of the model's folder"
+    assert external_path("inner", inside) == inside / "inner"
+
+
+@pytest.mark.parametrize(
+    "location", ["", "..", "../x", "/x", "a/../../x", "C:/x", "\\\\host\\x", "a\\..\\..\\x"]
+)
+def test_locations_outside_the_folder(tmp_path: Path, location: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        external_path(location, tmp_path)
+    assert caught.value.what == f"external data `{location}` lies outside the model's folder"
+
+
+def test_a_folder_is_no_data_file(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    with pytest.raises(ModelError) as caught:
+        external_path("sub", tmp_path)
+    assert caught.value.what == "external data file `sub` is missing"

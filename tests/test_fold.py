@@ -1,0 +1,141 @@
+"""What is folded is what onnxruntime computes; what is large, random or overridable is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from truth import Array, model_of
+
+from surgeon.dialect import RANDOM, normalise
+from surgeon.facts import Facts
+from surgeon.fold import Folder
+from surgeon.model import Model
+from surgeon.runtime import Session
+
+F32 = np.float32
+
+
+def ints(*values: int) -> Any:
+    return np.array(values, np.int64)
+
+
+def folded(
+    body: str,
+    limit: int | None = 1 << 20,
+    opset: int = 17,
+    inputs: str = "float[1] x",
+    **constants: Any,
+) -> list[Array] | None:
+    """The outputs of the first node, folded."""
+    model = Model(model_of(inputs, body, "y", opset, constants))
+    facts = Facts(model)
+    facts.enter(model.graph)
+    node = model.graph.nodes[0]
+    normalise(node, opset, facts)
+    facts.infer(node)
+    found = Folder(facts, limit).fold(node)
+    return None if found is None else list(found)
+
+
+@pytest.mark.parametrize(
+    ("body", "constants"),
+    [
+        ("y = Slice (k, a, b, c, d)", {"a": ints(-1), "b": ints(-9), "c": ints(0), "d": ints(-2)}),
+        ("y = Gather <axis = 1> (k, a)", {"a": ints(-1, 0)}),
+        ("y = Transpose (k)", {}),
+        ("y = Concat <axis = -1> (k, k)", {}),
+        ("y = Reshape (k, a)", {"a": ints(0, -1, 1)}),
+        ("y = Expand (k, a)", {"a": ints(2, 1, 1)}),
+        ("y = Tile (k, a)", {"a": ints(2, 3)}),
+        ("y = Pad (k, a)", {"a": ints(0, 1, 2, 0)}),
+        ("y = ReduceMean <axes = [1]> (k)", {}),
+        ("y = Erf (k)", {}),
+        ("y = Clip <min = 0.0> (k)", {}),
+        ("y = Squeeze <axes = [0]> (e)", {"e": np.ones((1, 3), F32)}),
+        ("y = Softmax <axis = 0> (k)", {}),
+        ("y = Where (m, k, k)", {"m": np.array([True])}),
+        ("y = Cast <to = 10> (k)", {}),
+        ("y = Cast <to = 7> (k)", {}),
+        ("y = Flatten <axis = 0> (k)", {}),
+        ("y = Unsqueeze <axes = [0, 2]> (k)", {}),
+        ("y = ConstantOfShape <value = float[1] {2.5}> (a)", {"a": ints(2, 3)}),
+    ],
+)
+def test_folding_gives_what_onnxruntime_computes(body: str, constants: dict[str, Any]) -> None:
+    old = "axes = " in body or "min = " in body
+    opset = 9 if "min" in body or ("axes" in body and "Reduce" not in body) else 13 if old else 17
+    k = np.array([[1.5, -2, 3], [4, 5.25, -6]], F32)
+    constants = {"k": k, **constants}
+    found = folded(body, opset=opset, **constants)
+    assert found is not None
+    (want,) = (
+        Session(model_of("float[1] x", body, "y", opset, constants))
+        .run({"x": np.ones(1, F32)})
+        .values()
+    )
+    assert found[0].dtype == want.dtype
+    np.testing.assert_array_equal(found[0], want)
+
+
+def test_limits() -> None:
+    k, shape = np.ones((1, 1), F32), ints(60, 60)
+    assert folded("y = Expand (k, s)", k=k, s=shape) is not None
+    assert folded("y = Expand (k, s)", limit=1000, k=k, s=shape) is None
+    assert folded("y = Neg (k)", limit=10, k=np.ones(5000, F32)) is not None, (
+        "no larger than before"
+    )
+    assert folded("y = Neg (k)", limit=None, k=np.ones(5000, F32)) is None
+    assert folded("y = Add (k, k)", limit=None, k=ints(1)) is not None, "shape arithmetic"
+
+
+@pytest.mark.parametrize(
+    "op", ["RandomUniformLike", "RandomNormalLike", "Bernoulli", "Multinomial"]
+)
+def test_random_nodes_are_not_folded(op: str) -> None:
+    assert op in RANDOM
+    assert folded(f"y = {op} (k)", k=np.ones((2, 2), F32)) is None
+
+
+def test_inputs_and_overridable_initializers_are_no_constants() -> None:
+    assert folded("y = Neg (x)") is None
+    assert folded("y = Neg (k)", inputs="float[1] x, float[2] k", k=np.ones(2, F32)) is None
+
+
+def test_unsafe_nodes_are_left_alone() -> None:
+    assert folded("y = my.Op (k)", k=np.ones(2, F32)) is None
+    assert folded("y = Reshape (k, s)", k=np.ones(2, F32), s=ints(3)) is None
+    assert folded("y = Gather (k, s)", k=np.ones(2, F32), s=ints(7)) is None
+
+
+def test_narrow_dtypes() -> None:
+    k = np.array([[1.5, -2]], ml_dtypes.bfloat16)
+    found = folded("y = Transpose (k)", k=k)
+    assert found is not None
+    assert found[0].dtype == k.dtype
+    np.testing.assert_array_equal(found[0], k.T)
+
+
+def test_strings_are_left_alone_or_moved_whole() -> None:
+    found = folded("y = Concat <axis = 0> (k, k)", k=np.array(["a", "bc"], object))
+    assert found is None or found[0].tolist() == ["a", "bc", "a", "bc"]
+
+
+def test_outputs_that_nobody_names() -> None:
+    model = Model(
+        model_of(
+            "float[1] x",
+            "y = MaxPool <kernel_shape = [2]> (k)",
+            "y",
+            17,
+            {"k": np.ones((1, 1, 4), F32)},
+        )
+    )
+    facts = Facts(model)
+    node = model.graph.nodes[0]
+    facts.infer(node)
+    found = Folder(facts, 1 << 20).fold(node)
+    assert found is not None
+    assert found[0].shape == (1, 1, 3)
