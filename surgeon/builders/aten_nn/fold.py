@@ -97,7 +97,7 @@ def im2col(draft: Draft, match: Match) -> Any:
     if channels.static is not None:
         y = parts.reshape(draft, x, [0, channels.static * size, -1])
     elif all(count.static is not None for count in counts):
-        product = int(np.prod([count.static for count in counts]))
+        product = int(np.prod([count.static or 0 for count in counts]))
         y = parts.reshape(draft, x, [0, -1, product])
     else:
         whole = Length(

@@ -72,8 +72,8 @@ def _shaped_like(draft: Draft, y: gs.Tensor, x: gs.Tensor) -> gs.Tensor:
     shape = draft.facts.of(x).shape
     if shape is not None and sum(not isinstance(d, int) for d in shape[1:]) <= 1:
         target = [0, *(d if isinstance(d, int) else -1 for d in shape[1:])]
-        return draft.op("Reshape", y, draft.constant(target, "shape"))  # type: ignore[no-any-return]
-    return draft.op("Reshape", y, draft.op("Shape", x))  # type: ignore[no-any-return]
+        return draft.op("Reshape", y, draft.constant(target, "shape"))
+    return draft.op("Reshape", y, draft.op("Shape", x))
 
 
 def _count_normalised(draft: Draft, args: Arguments) -> int:
@@ -150,7 +150,7 @@ def _batch_norm(draft: Draft, args: Arguments) -> gs.Tensor:
         weight = _vector(draft, 1, channels, dtype) if weight is None else weight
         bias = _vector(draft, 0, channels, dtype) if bias is None else bias
     eps = float(args.value("eps"))
-    return draft.op("BatchNormalization", x, weight, bias, mean, variance, epsilon=eps)  # type: ignore[no-any-return]
+    return draft.op("BatchNormalization", x, weight, bias, mean, variance, epsilon=eps)
 
 
 def _channels(draft: Draft, x: gs.Tensor, *others: gs.Tensor | None) -> int:
@@ -195,7 +195,11 @@ def rms_norm(draft: Draft, match: Match) -> Any:
     given = args.value("eps")
     wide = np.dtype(np.float64 if dtype == np.float64 else np.float32)
     # without an eps it is that of the input's dtype; half is computed in float32, as in PyTorch
-    eps = float(given) if given is not None else float(np.finfo(wide).eps)
+    eps = (
+        float(given)
+        if given is not None
+        else float(np.finfo(np.float64 if dtype == np.float64 else np.float32).eps)
+    )
     number = parts.DOUBLE if dtype == np.float64 else parts.FLOAT
     values = parts.cast(draft, x, number)
     axes = draft.constant(list(range(-count, 0)), "axes")

@@ -206,7 +206,7 @@ def counting(draft: Draft, length: Length) -> gs.Tensor:
     size = length.make()
     if draft.facts.opset >= 11:
         end = draft.op("Squeeze", size, draft.constant([0], "axes"))
-        start, step = draft.constant(np.int64(0), "start"), draft.constant(np.int64(1), "step")
+        start, step = draft.constant(np.array(0), "start"), draft.constant(np.array(1), "step")
         return draft.op("Range", start, end, step)
     ones = filled(draft, size, np.int64(1))
     return draft.op("Squeeze", draft.op("NonZero", ones), draft.constant([0], "axes"))

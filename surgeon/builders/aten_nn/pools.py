@@ -144,7 +144,7 @@ def _is_global(draft: Draft, args: Arguments, x: gs.Tensor, spatial: int) -> boo
 def _average(draft: Draft, x: gs.Tensor, windows: list[_Window], *, whole: bool) -> gs.Tensor:
     padding = [w.padding for w in windows]
     attributes: dict[str, Any] = {"count_include_pad": 1} if whole and any(padding) else {}
-    return draft.op(  # type: ignore[no-any-return]
+    return draft.op(
         "AveragePool",
         x,
         kernel_shape=[w.kernel for w in windows],
@@ -206,12 +206,12 @@ def _counted(
     edges = draft.constant([0, 0, *near, 0, 0, *far], "pads")
 
     def pooled(value: gs.Tensor) -> gs.Tensor:
-        return draft.op("AveragePool", value, kernel_shape=kernel, strides=strides)  # type: ignore[no-any-return]
+        return draft.op("AveragePool", value, kernel_shape=kernel, strides=strides)
 
     sums = pooled(draft.op("Pad", x, edges))
     if divisor is not None:
         factor = draft.constant(np.array(size / int(divisor), dtype), "factor")
-        return draft.op("Mul", sums, factor)  # type: ignore[no-any-return]
+        return draft.op("Mul", sums, factor)
     # a plane of ones has the shape of one channel of one image
     lengths = parts.lengths_of(draft, x, len(windows) + 2)[2:]
     ones = parts.filled(draft, parts.shape_from(draft, [1, 1, *lengths]), dtype.type(1))
@@ -220,7 +220,7 @@ def _counted(
         pads = draft.constant([0, 0, *near, 0, 0, *near], "pads")
         ones = draft.op("Pad", ones, pads, draft.constant(np.array(1, dtype), "one"))
         edges = draft.constant([0, 0, *inner, 0, 0, *(w.stride - 1 for w in windows)], "pads")
-    return draft.op("Div", sums, pooled(draft.op("Pad", ones, edges)))  # type: ignore[no-any-return]
+    return draft.op("Div", sums, pooled(draft.op("Pad", ones, edges)))
 
 
 # -------------------------------------------------------------------------------------- maximum
@@ -294,15 +294,15 @@ def _gathered(
 def in_plane(draft: Draft, flat: gs.Tensor, lengths: list[Length]) -> gs.Tensor:
     """ONNX counts the elements of the whole input, PyTorch those of each plane."""
     if all(n.static is not None for n in lengths):
-        size = draft.constant([int(np.prod([n.static for n in lengths]))], "plane")
+        size = draft.constant([int(np.prod([n.static or 0 for n in lengths]))], "plane")
     else:
         size = lengths[0].make()
         for length in lengths[1:]:
             size = draft.op("Mul", size, length.make())
     if draft.facts.opset >= 10:
-        return draft.op("Mod", flat, size)  # type: ignore[no-any-return]
+        return draft.op("Mod", flat, size)
     before = draft.op("Mul", draft.op("Div", flat, size), size)
-    return draft.op("Sub", flat, before)  # type: ignore[no-any-return]
+    return draft.op("Sub", flat, before)
 
 
 # ------------------------------------------------------------------------------------- adaptive
@@ -408,7 +408,7 @@ def _computed_bins(
         "And", draft.op("Not", draft.op("Less", at, first)), draft.op("Less", at, last)
     )
     count = draft.op("Cast", draft.op("Sub", last, first), to=number)
-    return draft.op("Div", draft.op("Cast", inside, to=number), count)  # type: ignore[no-any-return]
+    return draft.op("Div", draft.op("Cast", inside, to=number), count)
 
 
 def adaptive_max_pool_indices(draft: Draft, match: Match) -> Any:

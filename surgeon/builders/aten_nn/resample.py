@@ -185,13 +185,14 @@ def _resize_index(length: int, out: int, factor: Any, kind: str) -> Array:
         found = np.floor(at / factor)
     else:
         found = np.floor((at + np.float32(0.5)) / factor - np.float32(0.5) + np.float32(0.5))
-    return np.clip(found, 0, length - 1).astype(np.int64)
+    index: Array = np.clip(found, 0, length - 1).astype(np.int64)
+    return index
 
 
 def _resize(
     draft: Draft, x: gs.Tensor, outer: list[Length], axes: list[_Axis], manner: _Manner
 ) -> Any:
-    attributes: dict[str, Any] = {
+    manners: dict[str, dict[str, Any]] = {
         "nearest": {
             "mode": "nearest",
             "coordinate_transformation_mode": "asymmetric",
@@ -208,7 +209,8 @@ def _resize(
             "coordinate_transformation_mode": "half_pixel",
             "cubic_coeff_a": _CUBIC_ANTIALIAS if manner.antialias else _CUBIC,
         },
-    }[manner.kind]
+    }
+    attributes = manners[manner.kind]
     if manner.corners:
         attributes["coordinate_transformation_mode"] = "align_corners"
     if manner.antialias:
@@ -244,7 +246,8 @@ def nearest_index(length: int, out: int, scale: float | None, kind: str) -> Arra
     at = np.arange(out, dtype=np.float32)
     if kind == "exact":
         at = at + np.float32(0.5)
-    return np.minimum(np.floor(at * ratio), length - 1).astype(np.int64)
+    index: Array = np.minimum(np.floor(at * ratio), length - 1).astype(np.int64)
+    return index
 
 
 def _nearest(draft: Draft, axis: _Axis, kind: str) -> gs.Tensor:
@@ -342,10 +345,8 @@ def _computed_matrix(
         gaps = draft.op("Max", draft.op("Sub", target, number(1)), number(1))
         place = draft.op("Mul", at, draft.op("Div", last, gaps))
     else:
-        if axis.scale is None:
-            ratio = draft.op("Div", source, target)
-        else:
-            ratio = number(1.0 / axis.scale)
+        given = axis.scale
+        ratio = draft.op("Div", source, target) if given is None else number(1.0 / given)
         half = number(0.5)
         place = draft.op("Sub", draft.op("Mul", draft.op("Add", at, half), ratio), half)
     elements = parts.cast(draft, parts.counting(draft, axis.source), parts.FLOAT)

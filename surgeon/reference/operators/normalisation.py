@@ -63,6 +63,109 @@ def _affine(y: Array, weight: Array | None, bias: Array | None, column: tuple[in
     return y if bias is None else y + wide(bias).reshape(column)
 
 
+def instance_norm(
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool,
+) -> Array:
+    if not use_input_stats:
+        return batch_norm(
+            input, weight, bias, running_mean, running_var, False, momentum, eps, cudnn_enabled
+        )
+    if input.ndim < 3:
+        raise Unsuited(f"its input has rank {input.ndim}")
+    x = wide(input)
+    axes = tuple(range(2, x.ndim))
+    spread = np.sqrt(x.var(axis=axes, keepdims=True) + eps)
+    y = (x - x.mean(axis=axes, keepdims=True)) / spread
+    return narrow(_affine(y, weight, bias, (-1, *[1] * (x.ndim - 2))), input)
+
+
+def native_batch_norm(
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Array, Array, Array]:
+    if training or running_mean is None or running_var is None:
+        raise Unsuited("it is in training mode")
+    y = batch_norm(
+        input, weight, bias, running_mean, running_var, False, momentum, eps, cudnn_enabled=False
+    )
+    empty = np.zeros(0, input.dtype)
+    return y, empty, empty
+
+
+def native_layer_norm(
+    input: Array,
+    normalized_shape: list[int],
+    weight: Array | None,
+    bias: Array | None,
+    eps: float,
+) -> tuple[Array, Array, Array]:
+    count = len(normalized_shape)
+    if list(input.shape[-count:]) != normalized_shape:
+        raise Unsuited(f"it normalises {normalized_shape} of {list(input.shape)}")
+    x = wide(input)
+    axes = tuple(range(-count, 0))
+    mean = x.mean(axis=axes, keepdims=True)
+    inverse = 1 / np.sqrt(x.var(axis=axes, keepdims=True) + eps)
+    y = (x - mean) * inverse
+    if weight is not None:
+        y = y * wide(weight)
+    if bias is not None:
+        y = y + wide(bias)
+    return narrow(y, input), narrow(mean, input), narrow(inverse, input)
+
+
+def layer_norm(
+    input: Array,
+    normalized_shape: list[int],
+    weight: Array | None,
+    bias: Array | None,
+    eps: float,
+    cudnn_enable: bool,
+) -> Array:
+    return native_layer_norm(input, normalized_shape, weight, bias, eps)[0]
+
+
+def rms_norm(
+    input: Array, normalized_shape: list[int], weight: Array | None, eps: float | None
+) -> Array:
+    count = len(normalized_shape)
+    if list(input.shape[-count:]) != normalized_shape:
+        raise Unsuited(f"it normalises {normalized_shape} of {list(input.shape)}")
+    x = wide(input)
+    if eps is None:
+        eps = float(np.finfo(np.float64 if input.dtype == np.float64 else np.float32).eps)
+    y = x / np.sqrt((x * x).mean(axis=tuple(range(-count, 0)), keepdims=True) + eps)
+    return narrow(y if weight is None else y * wide(weight), input)
+
+
+def weight_norm(v: Array, g: Array, dim: int) -> Array:
+    x = wide(v)
+    axes = tuple(i for i in range(x.ndim) if dim == -1 or i != dim % x.ndim)
+    norm = np.sqrt((x * x).sum(axis=axes, keepdims=True))
+    return narrow(x * (wide(g) / norm), v)
+
+
+def glu(self: Array, dim: int) -> Array:
+    if self.ndim == 0 or self.shape[dim] % 2:
+        raise Unsuited(f"it halves axis {dim} of {list(self.shape)}")
+    first, second = np.split(wide(self), 2, axis=dim)
+    return narrow(first / (1 + np.exp(-second)), self)
+
+
 def relu(self: Array) -> Array:
     if self.dtype == np.bool_:
         raise Unsuited("its input is bool")
@@ -82,5 +185,34 @@ TABLE: tuple[Row, ...] = (
         "float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
         group_norm,
     ),
+    ("glu(Tensor self, int dim=-1) -> Tensor", glu),
+    (
+        "instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
+        "Tensor? running_var, bool use_input_stats, float momentum, float eps, "
+        "bool cudnn_enabled) -> Tensor",
+        instance_norm,
+    ),
+    (
+        "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, "
+        "Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor",
+        layer_norm,
+    ),
+    (
+        "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
+        "Tensor? running_var, bool training, float momentum, float eps)"
+        " -> (Tensor, Tensor, Tensor)",
+        native_batch_norm,
+    ),
+    (
+        "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, "
+        "Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
+        native_layer_norm,
+    ),
     ("relu(Tensor self) -> Tensor", relu),
+    (
+        "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, "
+        "float? eps=None) -> Tensor",
+        rms_norm,
+    ),
+    ("_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor", weight_norm),
 )

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators import windows as _pools
 from surgeon.reference.operators.precision import Array, Row, is_float, narrow, wide
 
 
@@ -117,4 +118,5 @@ TABLE: tuple[Row, ...] = (
         "adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor out, Tensor indices)",
         adaptive_max_pool3d,
     ),
+    *_pools.TABLE,
 )

@@ -1,9 +1,8 @@
-"""PyTorch operators: vision."""
-
-# ruff: noqa: D103 - each function means what PyTorch documents for its schema, in TABLE
+"""PyTorch operators that move between sizes, grids and spectra."""
 
 from __future__ import annotations
 
+from surgeon.reference.operators import grids, resampling, spectra
 from surgeon.reference.operators.precision import Row
 
-TABLE: tuple[Row, ...] = ()
+TABLE: tuple[Row, ...] = (*grids.TABLE, *resampling.TABLE, *spectra.TABLE)

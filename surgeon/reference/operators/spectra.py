@@ -1,0 +1,187 @@
+"""Fourier transforms: torch.fft, torch.stft and torch.istft, complex values as numpy has them."""
+
+# ruff: noqa: D103 - each function means what PyTorch documents for its schema, in TABLE
+
+from __future__ import annotations
+
+import numpy as np
+
+from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators.precision import Array, Row
+
+_COMPLEX = {"float32": np.complex64, "float64": np.complex128}
+
+
+def _like(values: Array, source: Array) -> Array:
+    """In the precision of the source, real or complex as the values are."""
+    double = source.dtype in (np.float64, np.complex128)
+    if np.iscomplexobj(values):
+        return values.astype(np.complex128 if double else np.complex64)
+    return values.astype(np.float64 if double else np.float32)
+
+
+def view_as_real(self: Array) -> Array:
+    if not np.iscomplexobj(self):
+        raise Unsuited(f"its input is {self.dtype.name}")
+    return np.stack([self.real, self.imag], axis=-1)
+
+
+def view_as_complex(self: Array) -> Array:
+    if self.dtype.name not in _COMPLEX or self.shape[-1:] != (2,):
+        raise Unsuited(f"its input is {self.dtype.name} of shape {list(self.shape)}")
+    found: Array = (self[..., 0] + 1j * self[..., 1]).astype(_COMPLEX[self.dtype.name])
+    return found
+
+
+def fft_fft(self: Array, n: int | None, dim: int, norm: str | None) -> Array:
+    return _like(np.fft.fft(self, n, dim, norm), self)  # type: ignore[arg-type]
+
+
+def fft_ifft(self: Array, n: int | None, dim: int, norm: str | None) -> Array:
+    return _like(np.fft.ifft(self, n, dim, norm), self)  # type: ignore[arg-type]
+
+
+def fft_rfft(self: Array, n: int | None, dim: int, norm: str | None) -> Array:
+    if np.iscomplexobj(self):
+        raise Unsuited("its input is complex")
+    return _like(np.fft.rfft(self, n, dim, norm), self)  # type: ignore[arg-type]
+
+
+def fft_irfft(self: Array, n: int | None, dim: int, norm: str | None) -> Array:
+    return _like(np.fft.irfft(self, n, dim, norm), self)  # type: ignore[arg-type]
+
+
+def real(self: Array) -> Array:
+    return self.real
+
+
+def imag(self: Array) -> Array:
+    if not np.iscomplexobj(self):
+        raise Unsuited(f"its input is {self.dtype.name}")
+    return self.imag
+
+
+def rfft(self: Array, signal_ndim: int, normalized: bool, onesided: bool) -> Array:
+    if signal_ndim != 1:
+        raise Unsuited(f"it transforms {signal_ndim} axes")
+    function = np.fft.rfft if onesided else np.fft.fft
+    return view_as_real(_like(function(self, norm="ortho" if normalized else None), self))
+
+
+def _window(window: Array | None, width: int | None, size: int) -> Array:
+    values = np.ones(width or size) if window is None else window.astype(np.float64)
+    if values.shape != (width or size,):
+        raise Unsuited(f"a window of shape {list(values.shape)}")
+    before = (size - len(values)) // 2
+    return np.pad(values, (before, size - len(values) - before))
+
+
+def stft(
+    self: Array,
+    n_fft: int,
+    hop_length: int | None,
+    win_length: int | None,
+    window: Array | None,
+    normalized: bool,
+    onesided: bool | None,
+    return_complex: bool | None,
+    align_to_window: bool | None = None,
+) -> Array:
+    if self.ndim not in (1, 2):
+        raise Unsuited(f"its input has rank {self.ndim}")
+    hop = hop_length or n_fft // 4
+    weights = _window(window, win_length, n_fft)
+    starts = range(0, self.shape[-1] - n_fft + 1, hop)
+    frames = np.stack([self[..., at : at + n_fft] * weights for at in starts], axis=-1)
+    whole = onesided is not None and not onesided
+    function = np.fft.fft if whole else np.fft.rfft
+    found = _like(function(frames, axis=-2, norm="ortho" if normalized else None), self)
+    return found if return_complex else view_as_real(found)
+
+
+def stft_center(
+    self: Array,
+    n_fft: int,
+    hop_length: int | None,
+    win_length: int | None,
+    window: Array | None,
+    center: bool,
+    pad_mode: str,
+    normalized: bool,
+    onesided: bool | None,
+    return_complex: bool | None,
+    align_to_window: bool | None = None,
+) -> Array:
+    if center:
+        mode = {"constant": "constant", "reflect": "reflect", "replicate": "edge"}[pad_mode]
+        edges = [(0, 0)] * (self.ndim - 1) + [(n_fft // 2, n_fft // 2)]
+        self = np.pad(self, edges, mode=mode)  # type: ignore[call-overload]
+    return stft(self, n_fft, hop_length, win_length, window, normalized, onesided, return_complex)
+
+
+def istft(
+    self: Array,
+    n_fft: int,
+    hop_length: int | None,
+    win_length: int | None,
+    window: Array | None,
+    center: bool,
+    normalized: bool,
+    onesided: bool | None,
+    length: int | None,
+    return_complex: bool,
+) -> Array:
+    if not np.iscomplexobj(self) or return_complex:
+        raise Unsuited(f"its input is {self.dtype.name}")
+    hop = hop_length or n_fft // 4
+    weights = _window(window, win_length, n_fft)
+    half = self.shape[-2] != n_fft if onesided is None else onesided
+    norm = "ortho" if normalized else None
+    if half:
+        frames = np.fft.irfft(self, n_fft, axis=-2, norm=norm)  # type: ignore[arg-type]
+    else:
+        frames = np.fft.ifft(self, n_fft, axis=-2, norm=norm).real  # type: ignore[arg-type]
+    count = self.shape[-1]
+    total = n_fft + hop * (count - 1)
+    y, envelope = np.zeros((*self.shape[:-2], total)), np.zeros(total)
+    for index in range(count):
+        at = slice(index * hop, index * hop + n_fft)
+        y[..., at] += frames[..., index] * weights
+        envelope[at] += weights**2
+    start = n_fft // 2 if center else 0
+    end = start + length if length is not None else total - start
+    y, envelope = y[..., start:end], envelope[start:end]
+    if (envelope < 1e-11).any() or (length is not None and y.shape[-1] < length):
+        raise Unsuited("the windows leave a gap")
+    return _like(y / envelope, self)
+
+
+_N = "int? n=None, int dim=-1, str? norm=None"
+_FRAME = "int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None"
+_FORM = "bool normalized=False, bool? onesided=None, bool? return_complex=None"
+
+TABLE: tuple[Row, ...] = (
+    ("view_as_real(Tensor self) -> Tensor", view_as_real),
+    ("view_as_complex(Tensor self) -> Tensor", view_as_complex),
+    ("real(Tensor self) -> Tensor", real),
+    ("imag(Tensor self) -> Tensor", imag),
+    (f"fft_fft(Tensor self, {_N}) -> Tensor", fft_fft),
+    (f"fft_ifft(Tensor self, {_N}) -> Tensor", fft_ifft),
+    (f"fft_rfft(Tensor self, {_N}) -> Tensor", fft_rfft),
+    (f"fft_irfft(Tensor self, {_N}) -> Tensor", fft_irfft),
+    (
+        "rfft(Tensor self, int signal_ndim, bool normalized=False, bool onesided=True) -> Tensor",
+        rfft,
+    ),
+    (f"stft(Tensor self, {_FRAME}, {_FORM}, bool? align_to_window=None) -> Tensor", stft),
+    (
+        f"stft.center(Tensor self, {_FRAME}, bool center=True, str pad_mode='reflect', {_FORM}, "
+        "bool? align_to_window=None) -> Tensor",
+        stft_center,
+    ),
+    (
+        f"istft(Tensor self, {_FRAME}, bool center=True, bool normalized=False, "
+        "bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor",
+        istft,
+    ),
+)

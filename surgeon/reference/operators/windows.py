@@ -1,0 +1,140 @@
+"""Pooling windows: torch.nn.functional.avg_pool and max_pool, of one, two and three axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators.precision import Array, Row, narrow, wide
+
+
+def _count(length: int, reach: int, stride: int, padding: int, ceil_mode: bool) -> int:
+    room = length + 2 * padding - reach
+    count = (-(-room // stride) if ceil_mode else room // stride) + 1
+    if ceil_mode and (count - 1) * stride >= length + padding:
+        count -= 1  # a window must begin inside the input or the padding before it
+    if count < 1 or padding * 2 > reach:
+        raise Unsuited(f"windows of {reach} padded by {padding} over {length}")
+    return count
+
+
+def _plane(self: Array, axes: int) -> tuple[int, ...]:
+    if self.ndim not in (axes + 1, axes + 2):
+        raise Unsuited(f"its input has rank {self.ndim}")
+    return self.shape[-axes:]
+
+
+def _average(
+    self: Array,
+    axes: int,
+    kernel_size: list[int],
+    stride: list[int],
+    padding: list[int],
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> Array:
+    plane, x, stride = _plane(self, axes), wide(self), stride or kernel_size
+    counts = [
+        _count(n, k, s, p, ceil_mode)
+        for n, k, s, p in zip(plane, kernel_size, stride, padding, strict=True)
+    ]
+    y = np.empty((*self.shape[:-axes], *counts))
+    for at in np.ndindex(*counts):
+        whole = 1
+        box: list[Any] = [...]
+        for i, n, k, s, p in zip(at, plane, kernel_size, stride, padding, strict=True):
+            start, end = i * s - p, min(i * s - p + k, n + p)
+            whole *= end - start
+            box.append(slice(max(start, 0), min(end, n)))
+        values = x[tuple(box)]
+        inside = int(np.prod([b.stop - b.start for b in box[1:]]))
+        divisor = divisor_override or (whole if count_include_pad else inside)
+        y[(..., *at)] = values.sum(axis=tuple(range(-axes, 0))) / divisor
+    return narrow(y, self)
+
+
+def _maximum(
+    self: Array,
+    axes: int,
+    kernel_size: list[int],
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    ceil_mode: bool,
+) -> tuple[Array, Array]:
+    plane, stride = _plane(self, axes), stride or kernel_size
+    rows = list(zip(plane, kernel_size, stride, padding, dilation, strict=True))
+    counts = [_count(n, d * (k - 1) + 1, s, p, ceil_mode) for n, k, s, p, d in rows]
+    values = np.empty((*self.shape[:-axes], *counts), self.dtype)
+    indices = np.empty(values.shape, np.int64)
+    places = np.arange(int(np.prod(plane)), dtype=np.int64).reshape(plane)
+    for at in np.ndindex(*counts):
+        taps = [
+            [t for t in range(i * s - p, i * s - p + d * (k - 1) + 1, d) if 0 <= t < n]
+            for i, (n, k, s, p, d) in zip(at, rows, strict=True)
+        ]
+        box = np.ix_(*taps)
+        trailing: tuple[Any, ...] = (..., *box)
+        window = self[trailing].reshape(*self.shape[:-axes], -1)
+        best = np.argmax(window, axis=-1)
+        values[(..., *at)] = np.take_along_axis(window, best[..., None], -1)[..., 0]
+        indices[(..., *at)] = places[box].reshape(-1)[best]
+    return values, indices
+
+
+def _averages(axes: int) -> Callable[..., Array]:
+    def function(
+        self: Array,
+        kernel_size: list[int],
+        stride: list[int],
+        padding: list[int],
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: int | None = None,
+    ) -> Array:
+        return _average(
+            self, axes, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+        )
+
+    return function
+
+
+def _maxima(axes: int, *, indices: bool) -> Callable[..., Array | tuple[Array, Array]]:
+    def function(
+        self: Array,
+        kernel_size: list[int],
+        stride: list[int],
+        padding: list[int],
+        dilation: list[int],
+        ceil_mode: bool,
+    ) -> Array | tuple[Array, Array]:
+        found = _maximum(self, axes, kernel_size, stride, padding, dilation, ceil_mode)
+        return found if indices else found[0]
+
+    return function
+
+
+def _sizes(axes: int) -> str:
+    return f"Tensor self, int[{axes}] kernel_size, int[{axes}] stride=[], int[{axes}] padding=0"
+
+
+def _rows(axes: int) -> list[Row]:
+    average = f"{_sizes(axes)}, bool ceil_mode=False, bool count_include_pad=True"
+    if axes > 1:
+        average += ", int? divisor_override=None"
+    maximum = f"{_sizes(axes)}, int[{axes}] dilation=1, bool ceil_mode=False"
+    return [
+        (f"avg_pool{axes}d({average}) -> Tensor", _averages(axes)),
+        (f"max_pool{axes}d({maximum}) -> Tensor", _maxima(axes, indices=False)),
+        (
+            f"max_pool{axes}d_with_indices({maximum}) -> (Tensor, Tensor)",
+            _maxima(axes, indices=True),
+        ),
+    ]
+
+
+TABLE: tuple[Row, ...] = (*_rows(1), *_rows(2), *_rows(3))
