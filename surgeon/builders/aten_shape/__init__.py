@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from surgeon.builders.aten_shape import creation, slices, views
+from surgeon.builders.aten_shape import creation, indices, order, pads, products, slices, views
 from surgeon.builders.aten_shape.call import Call
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
@@ -12,6 +12,10 @@ LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     **views.LOWERINGS,
     **slices.LOWERINGS,
     **creation.LOWERINGS,
+    **indices.LOWERINGS,
+    **order.LOWERINGS,
+    **products.LOWERINGS,
+    **pads.LOWERINGS,
 }
 
 

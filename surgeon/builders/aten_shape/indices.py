@@ -1,0 +1,565 @@
+"""Indexing: index, index_put, gather, scatter and their kin, by linear places where need be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon import dims
+from surgeon.builders.aten_shape.call import FLOATS, LARGEST, TYPE, Call, Size
+from surgeon.builders.aten_shape.slices import bound, from_front
+from surgeon.rewrite import Refused
+
+_MASKS = (TYPE.BOOL, TYPE.UINT8)
+_LARGEST_TABLE = 1 << 24  # elements of a comparison of every place with every index
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the indices of `x[...]` point.
+
+    Attributes:
+        axes: The indexed axes, in order.
+        indices: An int64 tensor for each, that broadcast together.
+        rank: Of what they broadcast to.
+        joined: Whether the axes stand side by side.
+    """
+
+    axes: tuple[int, ...]
+    indices: tuple[gs.Tensor, ...]
+    rank: int
+    joined: bool
+
+
+def _masks_of(c: Call, given: Sequence[gs.Tensor]) -> list[gs.Tensor | None]:
+    found = [None if t.is_empty() else t for t in given]
+    for tensor in found:
+        if tensor is not None:
+            c.dtype(tensor)
+    return found
+
+
+def _place(c: Call, x: gs.Tensor, given: Sequence[gs.Tensor | None]) -> Place:
+    axes: list[int] = []
+    indices: list[gs.Tensor] = []
+    axis = 0
+    for tensor in given:
+        if tensor is None:
+            axis += 1
+            continue
+        if c.dtype(tensor) in _MASKS:
+            depth = c.rank(tensor)
+            if depth == 0:
+                raise Refused("a mask of rank 0 adds an axis")
+            places = c.op("NonZero", c.cast(tensor, TYPE.BOOL))
+            for row in range(depth):
+                index = c.op("Gather", places, c.number(row, TYPE.INT64), axis=0)
+                axes.append(axis)
+                indices.append(index)
+                axis += 1
+            continue
+        axes.append(axis)
+        index = from_front(c, c.cast(tensor, TYPE.INT64), c.size(x, axis))
+        indices.append(index)
+        axis += 1
+    if axis > c.rank(x):
+        raise Refused(f"{axis} indices for an input of rank {c.rank(x)}")
+    if not axes:
+        raise Refused("every index is None")
+    rank = max(c.rank(i) for i in indices)
+    return Place(tuple(axes), tuple(indices), rank, axes[-1] - axes[0] == len(axes) - 1)
+
+
+def _linear(c: Call, x: gs.Tensor, place: Place) -> gs.Tensor:
+    """One index into the indexed axes, flattened."""
+    total: gs.Tensor | None = None
+    stride: Size | int = 1
+    for axis, index in reversed(list(zip(place.axes, place.indices, strict=True))):
+        step = index if stride == 1 else c.op("Mul", index, _number(c, stride))
+        total = step if total is None else c.op("Add", total, step)
+        stride = c.mul(stride, c.size(x, axis))
+    assert total is not None
+    return total
+
+
+def _number(c: Call, size: Size | int) -> gs.Tensor:
+    if isinstance(size, int):
+        return c.number(size, TYPE.INT64)
+    return c.op("Reshape", size.tensor, c.ints([], "scalar"))  # type: ignore[no-any-return]
+
+
+def _index(c: Call) -> gs.Tensor:
+    x = c.tensor()
+    given = _masks_of(c, c.args.tensors("indices"))
+    while given and given[-1] is None:
+        given.pop()
+    if not given:
+        return x
+    said = [t for t in given if t is not None]
+    if len(said) == 1 and c.dtype(said[0]) in _MASKS:
+        return _masked(c, x, said[0], given.index(said[0]))
+    if len(said) == 1:
+        axis = next(i for i, t in enumerate(given) if t is not None)
+        index = c.cast(said[0], TYPE.INT64)
+        if c.opset < 11:
+            index = from_front(c, index, c.size(x, axis))
+        return c.op("Gather", x, index, axis=axis)  # type: ignore[no-any-return]
+    place = _place(c, x, given)
+    rank = c.rank(x)
+    lengths = c.sizes(x)
+    axes = place.axes
+    if not place.joined:
+        rest = [i for i in range(rank) if i not in axes]
+        linear = _linear(c, x, place)
+        x = c.permute(x, [*axes, *rest])
+        first, behind, before = 0, [lengths[i] for i in rest], []
+    else:
+        linear = _linear(c, x, place)
+        first = axes[0]
+        before, behind = lengths[:first], lengths[axes[-1] + 1 :]
+    flat = c.reshape(x, [*before, c.product([lengths[a] for a in axes]), *behind])
+    return c.op("Gather", flat, linear, axis=first)  # type: ignore[no-any-return]
+
+
+def _masked(c: Call, x: gs.Tensor, mask: gs.Tensor, axis: int) -> gs.Tensor:
+    depth = c.rank(mask)
+    if depth == 0:
+        raise Refused("a mask of rank 0 adds an axis")
+    lengths = c.sizes(x)
+    if depth > 1:
+        middle = c.product(lengths[axis : axis + depth])
+        x = c.reshape(x, [*lengths[:axis], middle, *lengths[axis + depth :]])
+    return c.op("Compress", x, c.flat(c.cast(mask, TYPE.BOOL)), axis=axis)  # type: ignore[no-any-return]
+
+
+def _masked_select(c: Call) -> gs.Tensor:
+    x, mask = c.tensor(), c.cast(c.tensor("mask"), TYPE.BOOL)
+    same = c.shape(x) is not None and c.shape(x) == c.shape(mask)
+    if not same:
+        rank = max(c.rank(x), c.rank(mask))
+        sizes = [c.op("Shape", c.unsqueeze(t, range(rank - c.rank(t)))) for t in (x, mask)]
+        ones = c.op("Equal", sizes[0], c.ints([1], "one"))
+        target = c.op("Where", ones, sizes[1], sizes[0])
+        x = c.op("Expand", x, target)
+        as_number = c.op("Expand", c.cast(mask, TYPE.INT32), target)
+        mask = c.cast(as_number, TYPE.BOOL)
+    return c.op("Compress", c.flat(x), c.flat(mask), axis=0)  # type: ignore[no-any-return]
+
+
+def _nonzero(c: Call) -> gs.Tensor:
+    x = c.tensor()
+    if c.rank(x) == 0:
+        raise Refused("its input has rank 0, of which onnxruntime makes rank 1")
+    return c.op("Transpose", c.op("NonZero", c.cast(x, TYPE.BOOL)), perm=[1, 0])  # type: ignore[no-any-return]
+
+
+# ------------------------------------------------------------------ writing
+
+
+def _index_put(c: Call) -> gs.Tensor:
+    x, values = c.tensor(), c.cast(c.tensor("values"), c.dtype(c.tensor()))
+    accumulate = bool(c.value("accumulate"))
+    given = _masks_of(c, c.args.tensors("indices"))
+    while given and given[-1] is None:
+        given.pop()
+    said = [t for t in given if t is not None]
+    if len(said) == 1 and c.dtype(said[0]) in _MASKS:
+        found = _where_masked(c, x, said[0], given.index(said[0]), values, accumulate=accumulate)
+        if found is not None:
+            return found
+    place = _place(c, x, given)
+    rank, lengths = c.rank(x), c.sizes(x)
+    axes, rest = place.axes, [i for i in range(rank) if i not in place.axes]
+    linear = _linear(c, x, place)
+    front = c.permute(x, [*axes, *rest])
+    whole = c.product([lengths[a] for a in axes])
+    behind = [lengths[i] for i in rest]
+    flat = c.reshape(front, [whole, *behind])
+    begin = axes[0] if place.joined else 0
+    values = _as_indexed(c, values, linear, [lengths[i] for i in rest], begin)
+    order = [begin + i for i in range(place.rank)]
+    others = [i for i in range(place.rank + len(rest)) if i not in order]
+    values = c.permute(values, [*order, *others])
+    count = c.op("Reshape", linear, c.ints([-1], "target"))
+    lines = values
+    if place.rank != 1:
+        many = c.product(c.sizes(linear))
+        lines = c.reshape(values, [many, *behind])
+    result = _scatter_lines(c, flat, count, lines, accumulate=accumulate)
+    result = c.reshape(result, [*[lengths[a] for a in axes], *behind])
+    back = [*axes, *rest]
+    return c.permute(result, [back.index(i) for i in range(rank)])
+
+
+def _as_indexed(
+    c: Call, values: gs.Tensor, linear: gs.Tensor, rest: Sequence[Size | int], begin: int
+) -> gs.Tensor:
+    """The values in the shape of what the indices take."""
+    inside = [c.size(linear, i) for i in range(c.rank(linear))]
+    wanted = [*rest[:begin], *inside, *rest[begin:]]
+    shape = c.shape(values)
+    plain = [s if isinstance(s, int) else s.dim for s in wanted]
+    if (
+        shape is not None
+        and len(shape) == len(plain)
+        and all(
+            b is not None and dims.equal(a, b) is True for a, b in zip(shape, plain, strict=True)
+        )
+    ):
+        return values
+    if shape is not None and len(shape) > len(wanted):  # ones in front
+        extra = len(shape) - len(wanted)
+        values = c.squeeze(values, list(range(extra)))
+    return c.op("Expand", values, c.vector(wanted, "sizes"))  # type: ignore[no-any-return]
+
+
+def _where_masked(
+    c: Call, x: gs.Tensor, mask: gs.Tensor, axis: int, values: gs.Tensor, *, accumulate: bool
+) -> gs.Tensor | None:
+    """A write through a mask of values that do not differ from place to place; None elsewhere."""
+    rank, depth, shape = c.rank(x), c.rank(mask), c.shape(values)
+    if shape is None or depth == 0:
+        return None
+    behind = rank - axis - depth
+    at = len(shape) - behind - 1  # the axis of the values that runs over the mask's places
+    if at >= 0 and shape[at] != 1:
+        return None
+    if any(d != 1 for d in shape[:at] if at > 0) and at != axis:
+        return None
+    if at >= 0:  # one axis for the places becomes one for each of the mask
+        values = c.unsqueeze(values, [at + 1 + i for i in range(depth - 1)])
+    mask = c.cast(mask, TYPE.BOOL)
+    wide = c.unsqueeze(mask, [depth + i for i in range(behind)])
+    if accumulate:
+        values = c.op("Add", x, values)
+    if c.dtype(x) == TYPE.BOOL and c.opset < 9:
+        return None
+    return c.op("Where", wide, values, x)  # type: ignore[no-any-return]
+
+
+def _scatter_lines(
+    c: Call, x: gs.Tensor, index: gs.Tensor, lines: gs.Tensor, *, accumulate: bool
+) -> gs.Tensor:
+    """Rows of `x` (its first axis) replaced by, or increased by, rows of `lines`."""
+    if accumulate:
+        if c.opset >= 16:
+            where = c.unsqueeze(index, [1])
+            return c.op("ScatterND", x, where, lines, reduction="add")  # type: ignore[no-any-return]
+        return _added_by_table(c, x, index, lines)
+    if c.opset >= 11:
+        return c.op("ScatterND", x, c.unsqueeze(index, [1]), lines)  # type: ignore[no-any-return]
+    rank = c.rank(lines)
+    wide = c.op("Expand", c.unsqueeze(index, list(range(1, rank))), c.op("Shape", lines))
+    return c.op("Scatter", x, wide, lines, axis=0)  # type: ignore[no-any-return]
+
+
+def _added_by_table(c: Call, x: gs.Tensor, index: gs.Tensor, lines: gs.Tensor) -> gs.Tensor:
+    """Sums by comparing every place with every index: right for repeated ones, in any opset."""
+    dtype, rank = c.dtype(x), c.rank(lines)
+    room = dims.product([*(c.shape(x) or ()), *(c.shape(index) or ())])
+    if isinstance(room, int) and room > _LARGEST_TABLE:
+        raise Refused("adding at indices that may repeat needs opset 16 (ScatterND with reduction)")
+    if not isinstance(room, int):
+        raise Refused(
+            "adding at indices that may repeat, where sizes are dynamic, needs opset 16 "
+            "(ScatterND with reduction)"
+        )
+    places = c.unsqueeze(c.count(c.size(x, 0)), [1])
+    hit = c.op("Equal", places, c.unsqueeze(index, [0]))
+    hit = c.unsqueeze(hit, [i for i in range(2, rank + 1)])
+    found = c.op("Where", hit, c.unsqueeze(lines, [0]), c.number(0, dtype))
+    total = c.op("ReduceSum", found, c.ints([1], "axes"), keepdims=0)
+    return c.op("Add", x, total)  # type: ignore[no-any-return]
+
+
+def _line_index(c: Call, x: gs.Tensor, axis: int, index: gs.Tensor) -> gs.Tensor:
+    index = c.cast(index, TYPE.INT64)
+    if c.facts.of(index).rank != 1:
+        index = c.op("Reshape", index, c.ints([-1], "target"))
+    return from_front(c, index, c.size(x, axis))
+
+
+def _index_select(c: Call) -> gs.Tensor:
+    x, index = c.tensor(), c.cast(c.tensor("index"), TYPE.INT64)
+    rank = c.rank(x)
+    if rank == 0:
+        return x
+    axis = c.axis(c.integer("dim"), rank)
+    if c.facts.of(index).rank != 1:
+        index = c.op("Reshape", index, c.ints([-1], "target"))
+    return c.op("Gather", x, index, axis=axis)  # type: ignore[no-any-return]
+
+
+def _embedding(c: Call) -> gs.Tensor:
+    index = c.cast(c.tensor("indices"), TYPE.INT64)
+    return c.op("Gather", c.tensor("weight"), index, axis=0)  # type: ignore[no-any-return]
+
+
+def _lines(c: Call, change: Callable[[gs.Tensor, gs.Tensor, gs.Tensor], gs.Tensor]) -> gs.Tensor:
+    """With `change(x, index, source)` made along the first axis instead of `dim`."""
+    x, source = c.tensor(), c.cast(c.tensor("source"), c.dtype(c.tensor()))
+    rank = c.rank(x)
+    if rank == 0:
+        raise Refused("its input has rank 0")
+    axis = c.axis(c.integer("dim"), rank)
+    index = _line_index(c, x, axis, c.tensor("index"))
+    if c.rank(source) == 0:
+        source = c.op("Reshape", source, c.ints([1], "target"))
+    there = [axis, *[i for i in range(rank) if i != axis]]
+    result = change(c.permute(x, there), index, c.permute(source, there))
+    return c.permute(result, [there.index(i) for i in range(rank)])
+
+
+def _index_copy(c: Call) -> gs.Tensor:
+    return _lines(c, lambda x, i, s: _scatter_lines(c, x, i, s, accumulate=False))
+
+
+def _index_add(c: Call) -> gs.Tensor:
+    alpha = c.value("alpha")
+
+    def change(x: gs.Tensor, index: gs.Tensor, source: gs.Tensor) -> gs.Tensor:
+        if alpha not in (None, 1):
+            source = c.op("Mul", source, c.number(alpha, c.dtype(x)))
+        return _scatter_lines(c, x, index, source, accumulate=True)
+
+    return _lines(c, change)
+
+
+def _index_fill(c: Call) -> gs.Tensor:
+    x = c.tensor()
+    rank, dtype = c.rank(x), c.dtype(x)
+    if rank == 0:
+        raise Refused("its input has rank 0")
+    axis = c.axis(c.integer("dim"), rank)
+    index = _line_index(c, x, axis, c.tensor("index"))
+    places = c.unsqueeze(c.count(c.size(x, axis)), [1])
+    hit = c.cast(c.op("Equal", places, c.unsqueeze(index, [0])), TYPE.FLOAT)
+    none = c.ints([0], "none")  # a column of zeros, so that no index at all is no maximum of none
+    hit = c.concat([hit, c.op("Mul", c.cast(places, TYPE.FLOAT), c.cast(none, TYPE.FLOAT))], 1)
+    some = c.cast(c.op("ReduceMax", hit, c.ints([1], "axes"), keepdims=0), TYPE.BOOL)
+    some = c.unsqueeze(some, list(range(1, rank - axis)))
+    given = c.tensor("value")
+    value = c.cast(given, dtype)
+    array = c.facts.array(given)
+    if array is not None:
+        value = c.number(array.reshape(-1)[0], dtype)
+    return c.op("Where", some, value, x)  # type: ignore[no-any-return]
+
+
+def _at_places(c: Call, x: gs.Tensor, index: gs.Tensor, axis: int) -> gs.Tensor:
+    """Linear places of `gather` and `scatter` in the flattened `x`."""
+    rank = c.rank(x)
+    total: gs.Tensor | None = None
+    stride: Size | int = 1
+    for at in reversed(range(rank)):
+        step = index
+        if at != axis:
+            step = c.unsqueeze(c.count(c.size(index, at)), range(1, rank - at))
+        if stride != 1:
+            step = c.op("Mul", step, _number(c, stride))
+        total = step if total is None else c.op("Add", total, step)
+        stride = c.mul(stride, c.size(x, at))
+    assert total is not None
+    return total
+
+
+def _gather(c: Call) -> gs.Tensor:
+    x, index = c.tensor(), c.cast(c.tensor("index"), TYPE.INT64)
+    rank = c.rank(x)
+    if rank == 0:
+        return x
+    return gather(c, x, index, c.axis(c.integer("dim"), rank))
+
+
+def gather(c: Call, x: gs.Tensor, index: gs.Tensor, axis: int) -> gs.Tensor:
+    """One element of an axis for each index, as GatherElements; by linear places before it."""
+    if c.rank(index) == 0:
+        index = c.op("Reshape", index, c.ints([1] * c.rank(x), "target"))
+    if c.opset >= 11:
+        return c.op("GatherElements", x, index, axis=axis)  # type: ignore[no-any-return]
+    return c.op("Gather", c.flat(x), _at_places(c, x, index, axis), axis=0)  # type: ignore[no-any-return]
+
+
+def _scatter(c: Call) -> gs.Tensor:
+    x, index = c.tensor(), c.cast(c.tensor("index"), TYPE.INT64)
+    dtype, rank = c.dtype(x), c.rank(x)
+    reduce = {"add": "add", "multiply": "mul"}.get(
+        str(c.value("reduce")) if c.args.schema.position("reduce") is not None else "", "none"
+    )
+    if c.node.op == "scatter_add":
+        reduce = "add"
+    given = c.tensor("src" if c.args.schema.position("src") is not None else "value")
+    source = c.cast(given, dtype)
+    array = c.facts.array(given)
+    if array is not None and array.ndim == 0 and c.args.schema.position("src") is None:
+        source = c.number(array, dtype)
+    axis = c.axis(c.integer("dim"), rank)
+    if rank == 0:
+        if reduce != "none":
+            raise Refused("its input has rank 0")
+        return c.op("Reshape", source, c.ints([], "scalar"))  # type: ignore[no-any-return]
+    source = _of_index(c, source, index, spread=c.args.schema.position("src") is None)
+    return scatter(c, x, index, source, axis, reduce)
+
+
+def _of_index(c: Call, source: gs.Tensor, index: gs.Tensor, *, spread: bool) -> gs.Tensor:
+    """The source in the shape of the index: a value repeated, or the first elements."""
+    if spread or c.facts.of(source).rank == 0:
+        return c.op("Expand", source, c.op("Shape", index))  # type: ignore[no-any-return]
+    mine, its = c.shape(source), c.shape(index)
+    if mine is None or its is None:
+        return source
+    for axis, (a, b) in enumerate(zip(mine, its, strict=False)):
+        if dims.equal(a, b) is not True:
+            source = c.slice(source, axis, 0, c.size(index, axis))
+    return source
+
+
+def scatter(
+    c: Call, x: gs.Tensor, index: gs.Tensor, source: gs.Tensor, axis: int, reduce: str
+) -> gs.Tensor:
+    """Elements written at indices along an axis."""
+    if reduce == "none":
+        if c.opset < 11:
+            return c.op("Scatter", x, index, source, axis=axis)  # type: ignore[no-any-return]
+        return c.op("ScatterElements", x, index, source, axis=axis)  # type: ignore[no-any-return]
+    if c.opset >= (18 if reduce in ("max", "min") else 16):
+        return c.op("ScatterElements", x, index, source, axis=axis, reduction=reduce)  # type: ignore[no-any-return]
+    if reduce != "add":
+        needed = 18 if reduce in ("max", "min") else 16
+        raise Refused(f"`ScatterElements` with reduction `{reduce}` needs opset {needed}")
+    lengths = c.sizes(x)
+    flat = _added_by_table(c, c.flat(x), c.flat(_at_places(c, x, index, axis)), c.flat(source))
+    return c.reshape(flat, lengths)
+
+
+def _scatter_reduce(c: Call) -> gs.Tensor:
+    x, index = c.tensor(), c.cast(c.tensor("index"), TYPE.INT64)
+    dtype, rank = c.dtype(x), c.rank(x)
+    kind = str(c.value("reduce"))
+    include = bool(c.value("include_self"))
+    reduction = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "mean": "add"}[kind]
+    if rank == 0:
+        raise Refused("its input has rank 0")
+    axis = c.axis(c.integer("dim"), rank)
+    source = _of_index(c, c.cast(c.tensor("src"), dtype), index, spread=False)
+    begin = x
+    if not include:
+        neutral: Any = {"add": 0, "mul": 1}.get(reduction)
+        if neutral is None:
+            if dtype not in FLOATS:
+                raise Refused("the least and the greatest integer are not written yet")
+            neutral = -np.inf if reduction == "max" else np.inf
+        fill = c.op("Expand", c.number(neutral, dtype), c.op("Shape", index))
+        begin = scatter(c, x, index, fill, axis, "none")
+    result = scatter(c, begin, index, source, axis, reduction)
+    if kind != "mean":
+        return result
+    if dtype not in FLOATS:
+        raise Refused("its mean of integers rounds down")
+    one = c.op("Expand", c.number(1, dtype), c.op("Shape", index))
+    start = c.op("Expand", c.number(1 if include else 0, dtype), c.op("Shape", x))
+    count = scatter(c, start, index, one, axis, "add")
+    return c.op("Div", result, c.op("Max", count, c.number(1, dtype)))  # type: ignore[no-any-return]
+
+
+def _take(c: Call) -> gs.Tensor:
+    x = c.tensor()
+    index = c.cast(c.tensor("index"), TYPE.INT64)
+    if c.opset < 11:
+        index = from_front(c, index, c.product(c.sizes(x)))
+    return c.op("Gather", c.flat(x), index, axis=0)  # type: ignore[no-any-return]
+
+
+def _take_along_dim(c: Call) -> gs.Tensor:
+    x, index = c.tensor(), c.cast(c.tensor("indices"), TYPE.INT64)
+    if not c.has("dim"):
+        x, index = c.flat(x), c.flat(index)
+        return gather(c, x, from_front(c, index, c.size(x, 0)), 0)
+    rank = c.rank(x)
+    axis = c.axis(c.integer("dim"), rank)
+    for at in range(rank):
+        mine, its = c.size(x, at), c.size(index, at)
+        if at == axis or (mine == 1 and its == 1):
+            continue
+        plain = [s if isinstance(s, int) else s.dim for s in (mine, its)]
+        if None not in plain and dims.equal(plain[0], plain[1]) is True:  # type: ignore[arg-type]
+            continue
+        if mine == 1:
+            x = c.op("Expand", x, c.vector([1] * at + [its] + [1] * (rank - at - 1)))
+        elif its == 1:
+            index = c.op("Expand", index, c.vector([1] * at + [mine] + [1] * (rank - at - 1)))
+        elif not (isinstance(mine, int) and isinstance(its, int)):
+            x = c.op("Expand", x, c.vector([1] * at + [its] + [1] * (rank - at - 1)))
+            index = c.op("Expand", index, c.vector([1] * at + [mine] + [1] * (rank - at - 1)))
+    return gather(c, x, from_front(c, index, c.size(x, axis)), axis)
+
+
+def _put(c: Call) -> gs.Tensor:
+    x = c.tensor()
+    lengths = c.sizes(x)
+    source = c.flat(c.cast(c.tensor("source"), c.dtype(x)))
+    index = c.flat(c.cast(c.tensor("index"), TYPE.INT64))
+    flat = c.flat(x)
+    index = from_front(c, index, c.product(lengths))
+    accumulate = bool(c.value("accumulate"))
+    return c.reshape(_scatter_lines(c, flat, index, source, accumulate=accumulate), lengths)
+
+
+def _part_scatter(c: Call) -> gs.Tensor:
+    """`select_scatter` and `slice_scatter`: part of an axis replaced."""
+    x, source = c.tensor(), c.cast(c.tensor("src"), c.dtype(c.tensor()))
+    rank = c.rank(x)
+    axis = c.axis(c.integer("dim"), rank)
+    length = c.size(x, axis)
+    if c.node.op == "select_scatter":
+        index = bound(c, "index", 0)
+        if not isinstance(index, int):
+            raise Refused("its index is known at run time only")
+        source = c.unsqueeze(source, [axis])
+        start: Size | int = index
+        end: Size | int = index + 1 if index != -1 else LARGEST
+        step = 1
+    else:
+        start, end, step = bound(c, "start", 0), bound(c, "end", LARGEST), c.integer("step")
+    if isinstance(length, int) and isinstance(start, int) and isinstance(end, int):
+        order = np.arange(length, dtype=np.int64)
+        taken = order[slice(start, end, step)]
+        order[taken] = length + np.arange(len(taken))
+        both = c.op("Concat", x, source, axis=axis)
+        return c.op("Gather", both, c.draft.constant(order, "order"), axis=axis)  # type: ignore[no-any-return]
+    if step != 1:
+        raise Refused(f"its step is {step} on an axis of a size known at run time")
+    parts = [source]
+    if start != 0:
+        parts.insert(0, c.slice(x, axis, 0, start))
+    if not (isinstance(end, int) and end >= 2**31 - 1):
+        if isinstance(end, int) and isinstance(start, int) and (end < 0) == (start < 0):
+            parts.append(c.slice(x, axis, end, LARGEST))
+        else:
+            raise Refused("where its slice ends is known at run time only")
+    return c.concat(parts, axis)
+
+
+LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
+    "index": _index,
+    **dict.fromkeys(("index_put", "_unsafe_index_put", "_index_put_impl"), _index_put),
+    "index_select": _index_select,
+    "index_copy": _index_copy,
+    "index_add": _index_add,
+    "index_fill": _index_fill,
+    "embedding": _embedding,
+    "gather": _gather,
+    **dict.fromkeys(("scatter", "scatter_add"), _scatter),
+    "scatter_reduce": _scatter_reduce,
+    "take": _take,
+    "take_along_dim": _take_along_dim,
+    "put": _put,
+    "masked_select": _masked_select,
+    **dict.fromkeys(("nonzero", "argwhere"), _nonzero),
+    **dict.fromkeys(("select_scatter", "slice_scatter"), _part_scatter),
+}

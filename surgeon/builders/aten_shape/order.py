@@ -1,0 +1,157 @@
+"""Sorting, and what is found by comparing neighbours: TopK, Unique, Compress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call, Size
+from surgeon.rewrite import Refused
+
+_TOPK = frozenset({TYPE.FLOAT, TYPE.DOUBLE, TYPE.INT64, TYPE.INT32})
+
+
+def topk(
+    c: Call, x: gs.Tensor, axis: int, count: Size | int, *, largest: bool
+) -> tuple[gs.Tensor, gs.Tensor]:
+    """The greatest or least elements of an axis and where they stand, in order."""
+    dtype, rank = c.dtype(x), c.rank(x)
+    if rank == 0:
+        x = c.op("Reshape", x, c.ints([1], "target"))
+    work = x
+    if dtype not in _TOPK:
+        work = c.cast(x, TYPE.FLOAT if dtype in FLOATS else TYPE.INT32)
+    if c.opset < 11 and c.dtype(work) not in (TYPE.FLOAT, TYPE.DOUBLE):
+        raise Refused("`TopK` of integers needs opset 11")
+    k = c.vector([count], "k")
+    if c.opset >= 11:
+        values, indices = c.op(
+            "TopK", work, k, axis=axis, largest=int(largest), sorted=1, outputs=2
+        )
+    else:  # of floats alone, and the greatest alone
+        turned = work if largest else c.op("Neg", work)
+        values, indices = c.op("TopK", turned, k, axis=axis, outputs=2)
+        if not largest:
+            values = c.op("Neg", values)
+    values = c.cast(values, dtype)
+    if rank == 0:
+        scalar = c.ints([], "scalar")
+        values, indices = c.op("Reshape", values, scalar), c.op("Reshape", indices, scalar)
+    return values, indices
+
+
+def _sorted(c: Call) -> tuple[gs.Tensor, gs.Tensor]:
+    x = c.tensor()
+    rank = c.rank(x)
+    if c.node.op == "msort":
+        return topk(c, x, 0, c.size(x, 0), largest=False)
+    axis = c.axis(c.integer("dim"), rank)
+    descending = bool(c.value("descending"))
+    return topk(c, x, axis, c.size(x, axis) if rank else 1, largest=descending)
+
+
+def _argsort(c: Call) -> gs.Tensor:
+    return _sorted(c)[1]
+
+
+def _msort(c: Call) -> gs.Tensor:
+    return _sorted(c)[0]
+
+
+def _topk(c: Call) -> tuple[gs.Tensor, gs.Tensor]:
+    x = c.tensor()
+    axis = c.axis(c.integer("dim"), c.rank(x))
+    count = c.scalar(c.tensor("k"))
+    return topk(c, x, axis, count, largest=bool(c.value("largest")))
+
+
+def _unique(c: Call) -> tuple[gs.Tensor, ...]:
+    x = c.tensor()
+    dtype = c.dtype(x)
+    work = x
+    if dtype not in (TYPE.FLOAT, TYPE.DOUBLE, TYPE.INT64):
+        work = c.cast(x, TYPE.FLOAT if dtype in FLOATS else TYPE.INT64)
+    axis = {}
+    if c.node.op == "unique_dim":
+        axis = {"axis": c.axis(c.integer("dim"), c.rank(x))}
+    values, _, inverse, counts = c.op("Unique", work, sorted=1, outputs=4, **axis)
+    if not axis:
+        inverse = c.reshape(inverse, c.sizes(x))
+    return c.cast(values, dtype), inverse, counts
+
+
+def _unique_consecutive(c: Call) -> tuple[gs.Tensor, ...]:
+    if c.has("dim") and c.rank(c.tensor()) != 1:
+        raise Refused("whole slices along a dim are compared, for which ONNX has no operator")
+    x = c.tensor()
+    flat = c.flat(x)
+    length = c.size(flat, 0)
+    behind, before = c.slice(flat, 0, 1, 2**62), c.slice(flat, 0, 0, -1)
+    changes = c.op("Not", c.op("Equal", behind, before))
+    first = c.slice(c.filled([length], 1, TYPE.BOOL), 0, 0, 1)
+    begins = c.concat([first, changes], 0)
+    values = c.op("Compress", flat, begins, axis=0)
+    places = c.flat(c.op("NonZero", begins))
+    ends = c.concat([c.slice(places, 0, 1, 2**62), c.slice(c.vector([length]), 0, 0, 1)], 0)
+    if isinstance(length, int) and length == 0:
+        ends = places
+    counts = c.op("Sub", ends, places)
+    if not bool(c.value("return_inverse")):
+        inverse = c.ints([], "unread")
+    else:
+        so_far = c.op("CumSum", c.cast(begins, TYPE.INT64), c.number(0, TYPE.INT64))
+        inverse = c.reshape(c.op("Sub", so_far, c.ints([1], "one")), c.sizes(x))
+    if not bool(c.value("return_counts")):
+        counts = c.ints([], "unread")
+    return values, inverse, counts
+
+
+def _repeat_interleave(c: Call) -> gs.Tensor:
+    if c.args.schema.overload == "Tensor":
+        repeats = c.cast(c.tensor("repeats"), TYPE.INT64)
+        return _places(c, repeats)
+    x = c.tensor()
+    if not c.has("dim"):
+        x, axis = c.flat(x), 0
+    else:
+        axis = c.axis(c.integer("dim"), c.rank(x))
+    if c.rank(x) == 0:
+        x = c.op("Reshape", x, c.ints([1], "target"))
+    given = c.tensor("repeats")
+    lengths = c.sizes(x)
+    array = c.facts.array(given)
+    single = (array is not None and array.size == 1) or c.facts.of(given).rank == 0
+    if single:
+        times = c.scalar(given)
+        wide = c.unsqueeze(x, [axis + 1])
+        repeats_ = [1] * (len(lengths) + 1)
+        tiled = c.op("Tile", wide, c.vector([*repeats_[: axis + 1], times, *repeats_[axis + 2 :]]))
+        return c.reshape(
+            tiled, [*lengths[:axis], c.mul(lengths[axis], times), *lengths[axis + 1 :]]
+        )
+    repeats = c.cast(given, TYPE.INT64)
+    if c.shape(repeats) == (1,):
+        repeats = c.op("Expand", repeats, c.vector([lengths[axis]]))
+    return c.op("Gather", x, _places(c, repeats), axis=axis)  # type: ignore[no-any-return]
+
+
+def _places(c: Call, repeats: gs.Tensor) -> gs.Tensor:
+    """0 as often as the first number says, 1 as the second, ..."""
+    ends = c.op("CumSum", repeats, c.number(0, TYPE.INT64))
+    total = c.op("ReduceSum", repeats, c.ints([0], "axes"), keepdims=1)
+    place = c.unsqueeze(c.count(Size(None, lambda: total)), [1])
+    past = c.op("Not", c.op("Less", place, c.unsqueeze(ends, [0])))
+    return c.op("ReduceSum", c.cast(past, TYPE.INT64), c.ints([1], "axes"), keepdims=0)  # type: ignore[no-any-return]
+
+
+LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
+    "sort": _sorted,
+    "argsort": _argsort,
+    "msort": _msort,
+    "topk": _topk,
+    **dict.fromkeys(("_unique2", "unique_dim"), _unique),
+    "unique_consecutive": _unique_consecutive,
+    "repeat_interleave": _repeat_interleave,
+}

@@ -1,0 +1,141 @@
+"""Padding: constant, reflected, repeated at the edge, and around; negative amounts cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.aten_shape.call import FLOATS, LARGEST, TYPE, Call
+from surgeon.facts.fact import INTEGERS
+from surgeon.rewrite import Refused
+
+_MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
+def _pad(c: Call) -> gs.Tensor:
+    kind = c.node.op
+    mode, value = "constant", 0
+    if kind.startswith("reflection"):
+        mode = "reflect"
+    elif kind.startswith("replication"):
+        mode = "edge"
+    elif kind == "_pad_circular":
+        mode = "wrap"
+    elif kind == "pad":
+        mode = _MODES[str(c.value("mode"))]
+        value = c.value("value") or 0
+    elif c.has("value"):
+        value = c.value("value")
+    x = c.tensor()
+    rank = c.rank(x)
+    name = "pad" if c.args.schema.position("pad") is not None else "padding"
+    amounts = c.listed(name)
+    if not all(isinstance(a, int) for a in amounts):
+        return _computed(c, x, name, len(amounts), mode, value)
+    numbers = [a for a in amounts if isinstance(a, int)]
+    if kind[-2:] in ("1d", "2d", "3d") and len(numbers) == 1:
+        numbers *= 2 * int(kind[-2])
+    axes = [rank - 1 - i for i in range(len(numbers) // 2)]
+    sides = {axis: (numbers[2 * i], numbers[2 * i + 1]) for i, axis in enumerate(axes) if axis >= 0}
+    if len(sides) < len(axes):
+        raise Refused(f"{len(numbers)} amounts for an input of rank {rank}")
+    grown = {a: (max(b, 0), max(e, 0)) for a, (b, e) in sides.items()}
+    cut = {a: (min(b, 0), min(e, 0)) for a, (b, e) in sides.items()}
+    if mode in ("constant", "wrap"):  # cut first, so that less is made; wrapping sees what is left
+        return _grown(c, _cut(c, x, cut), grown, mode, value)
+    return _cut(c, _grown(c, x, grown, mode, value), cut)
+
+
+def _cut(c: Call, x: gs.Tensor, sides: Mapping[int, tuple[int, int]]) -> gs.Tensor:
+    some = {a: s for a, s in sorted(sides.items()) if s != (0, 0)}
+    if not some:
+        return x
+    starts = [-b for b, _ in some.values()]
+    ends = [e if e else LARGEST for _, e in some.values()]
+    return c.op("Slice", x, c.ints(starts), c.ints(ends), c.ints(list(some)))  # type: ignore[no-any-return]
+
+
+def _grown(
+    c: Call, x: gs.Tensor, sides: Mapping[int, tuple[int, int]], mode: str, value: Any
+) -> gs.Tensor:
+    some = {a: s for a, s in sorted(sides.items()) if s != (0, 0)}
+    if not some:
+        return x
+    if mode == "wrap":
+        for axis, (before, after) in some.items():
+            x = _wrapped(c, x, axis, before, after)
+        return x
+    rank, dtype = c.rank(x), c.dtype(x)
+    easy = dtype in (TYPE.FLOAT, TYPE.DOUBLE) or (
+        c.opset >= 13 and dtype in (TYPE.INT32, TYPE.INT64)
+    )
+    if easy:
+        begins = [some.get(a, (0, 0))[0] for a in range(rank)]
+        ends = [some.get(a, (0, 0))[1] for a in range(rank)]
+        extra = [c.number(value, dtype)] if mode == "constant" and value != 0 else []
+        return c.op("Pad", x, c.ints([*begins, *ends], "pads"), *extra, mode=mode)  # type: ignore[no-any-return]
+    for axis, (before, after) in some.items():
+        x = (
+            _bordered(c, x, axis, before, after, value)
+            if mode == "constant"
+            else _gathered(c, x, axis, before, after, mode)
+        )
+    return x
+
+
+def _bordered(c: Call, x: gs.Tensor, axis: int, before: int, after: int, value: Any) -> gs.Tensor:
+    parts = [x]
+    for amount, at in ((before, 0), (after, len(parts) + 1)):
+        if amount:
+            lengths = c.sizes(x)
+            lengths[axis] = amount
+            parts.insert(at, c.filled(lengths, value, c.dtype(x)))
+    return c.concat(parts, axis)
+
+
+def _gathered(c: Call, x: gs.Tensor, axis: int, before: int, after: int, mode: str) -> gs.Tensor:
+    length = c.size(x, axis)
+    if not isinstance(length, int):
+        raise Refused(
+            f"`Pad` in mode {mode} takes no such dtype, and axis {axis} has no fixed size"
+        )
+    order = np.pad(np.arange(length), (before, after), mode=mode)  # type: ignore[call-overload]
+    return c.op("Gather", x, c.draft.constant(order.astype(np.int64), "order"), axis=axis)  # type: ignore[no-any-return]
+
+
+def _wrapped(c: Call, x: gs.Tensor, axis: int, before: int, after: int) -> gs.Tensor:
+    parts = [x]
+    if before:
+        parts.insert(0, c.slice(x, axis, -before, LARGEST))
+    if after:
+        parts.append(c.slice(x, axis, 0, after))
+    return c.concat(parts, axis)
+
+
+def _computed(c: Call, x: gs.Tensor, name: str, count: int, mode: str, value: Any) -> gs.Tensor:
+    """Amounts known at run time: put in ONNX's order there."""
+    if mode == "wrap":
+        raise Refused("its amounts are known at run time only")
+    dtype, rank = c.dtype(x), c.rank(x)
+    if dtype not in FLOATS and (c.opset < 13 or dtype not in INTEGERS):
+        raise Refused(
+            "its amounts are known at run time only, for a dtype that `Pad` does not take"
+        )
+    given = c.vector(c.listed(name), "amounts")
+    padded = c.concat([given, c.ints([0] * (2 * rank - count), "rest")], 0)
+    order = [2 * (rank - 1 - a) for a in range(rank)]
+    pads = c.op("Gather", padded, c.ints([*order, *[o + 1 for o in order]], "order"), axis=0)
+    extra = [c.number(value, dtype)] if mode == "constant" and value != 0 else []
+    return c.op("Pad", x, pads, *extra, mode=mode)  # type: ignore[no-any-return]
+
+
+def _names(stem: str) -> Sequence[str]:
+    return [f"{stem}_pad{n}d" for n in (1, 2, 3)]
+
+
+LOWERINGS: Mapping[str, Callable[[Call], Any]] = dict.fromkeys(
+    ("constant_pad_nd", "pad", "_pad_circular", *_names("reflection"), *_names("replication")), _pad
+)

@@ -1,0 +1,363 @@
+"""Matrix products and contractions: MatMul, Gemm, and Einsum with what it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.aten_shape.call import NARROW, TYPE, Call, Size
+from surgeon.builders.aten_shape.slices import diagonal, mesh
+from surgeon.rewrite import Refused
+
+_DOTS = "."  # stands for the axes of an ellipsis, numbered from behind
+
+
+def product(c: Call, a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
+    """The matrix product; narrow integers through int32, which wraps as they do."""
+    dtype = c.facts.of(a).dtype
+    if dtype in NARROW:
+        if dtype == TYPE.BOOL:
+            raise Refused("PyTorch has no product of booleans")
+        wide = c.op("MatMul", c.cast(a, TYPE.INT32), c.cast(b, TYPE.INT32))
+        return c.cast(wide, dtype)
+    return c.op("MatMul", a, b)  # type: ignore[no-any-return]
+
+
+def _matmul(c: Call) -> gs.Tensor:
+    names = [p.name for p in c.args.schema.parameters][:2]
+    first, second = c.tensor(names[0]), c.tensor(names[1])
+    return product(c, first, second)
+
+
+def _outer(c: Call) -> gs.Tensor:
+    names = [p.name for p in c.args.schema.parameters][:2]
+    first, second = c.tensor(names[0]), c.tensor(names[1])
+    first, second = c.promoted([first, second])
+    return c.op("Mul", c.unsqueeze(first, [1]), c.unsqueeze(second, [0]))  # type: ignore[no-any-return]
+
+
+def _scaled(c: Call, x: gs.Tensor, factor: Any) -> gs.Tensor:
+    if factor in (None, 1):
+        return x
+    return c.op("Mul", x, c.number(factor, c.dtype(x)))  # type: ignore[no-any-return]
+
+
+def _add_product(c: Call) -> gs.Tensor:
+    """`beta * self + alpha * (a @ b)`, of every form."""
+    kind = c.node.op
+    names = [p.name for p in c.args.schema.parameters if p.type == "Tensor"]
+    bias, first, second = (c.tensor(n) for n in names[:3])
+    alpha, beta = c.value("alpha"), c.value("beta")
+    if kind == "addmm" and alpha in (None, 1) and beta in (None, 1):
+        rank = c.facts.of(bias).rank
+        if c.dtype(first) == TYPE.FLOAT and rank is not None and rank <= 2:
+            return _gemm(c, first, second, bias)
+    if kind == "addr":
+        total = c.op("Mul", c.unsqueeze(first, [1]), c.unsqueeze(second, [0]))
+    else:
+        total = product(c, first, second)
+    if kind == "addbmm":
+        total = c.op("ReduceSum", total, c.ints([0], "axes"), keepdims=0)
+    total = _scaled(c, total, alpha)
+    if beta == 0:  # what it is multiplied with is not looked at, NaN included
+        return total
+    return c.op("Add", _scaled(c, bias, beta), total)  # type: ignore[no-any-return]
+
+
+def _gemm(c: Call, first: gs.Tensor, second: gs.Tensor, bias: gs.Tensor) -> gs.Tensor:
+    extra = {}
+    producer = second.inputs[0] if second.inputs else None
+    if (
+        producer is not None
+        and producer.op == "Transpose"
+        and (producer.domain or "") == ""
+        and list(producer.attrs.get("perm", (1, 0))) == [1, 0]
+    ):
+        second, extra = producer.inputs[0], {"transB": 1}
+    return c.op("Gemm", first, second, bias, **extra)  # type: ignore[no-any-return]
+
+
+def _linear(c: Call) -> gs.Tensor:
+    x, weight = c.tensor("input"), c.tensor("weight")
+    bias = c.args.optional("bias")
+    if c.rank(weight) == 1:
+        y = product(c, x, weight)
+        return y if bias is None else c.op("Add", y, bias)  # type: ignore[no-any-return]
+    if bias is not None and c.facts.of(x).rank == 2 and c.dtype(x) == TYPE.FLOAT:
+        return c.op("Gemm", x, weight, bias, transB=1)  # type: ignore[no-any-return]
+    y = product(c, x, c.permute(weight, [1, 0]))
+    return y if bias is None else c.op("Add", y, bias)  # type: ignore[no-any-return]
+
+
+def _chain(c: Call) -> gs.Tensor:
+    name = c.args.schema.parameters[0].name
+    tensors = c.args.tensors(name)
+    if not tensors:
+        raise Refused("it has no operands")
+    if len(tensors) > 2 and (best := _order_of(c, tensors)) is not None:
+        return best
+    result = tensors[0]
+    for other in tensors[1:]:
+        result = product(c, result, other)
+    return result
+
+
+def _order_of(c: Call, tensors: Sequence[gs.Tensor]) -> gs.Tensor | None:
+    """Three matrices in the cheaper order, where their sizes are known."""
+    if len(tensors) != 3 or any(c.rank(t) != 2 for t in tensors):
+        return None
+    a, b = c.sizes(tensors[0])
+    d, e = c.sizes(tensors[2])
+    if isinstance(a, int) and isinstance(b, int) and isinstance(d, int) and isinstance(e, int):
+        if a * b * d + a * d * e <= b * d * e + a * b * e:
+            return None
+        return product(c, tensors[0], product(c, tensors[1], tensors[2]))
+    return None
+
+
+# ------------------------------------------------------------------ contractions
+
+
+def _einsum(c: Call) -> gs.Tensor:
+    if c.args.schema.overload == "sublist":
+        raise Refused("its operands are given as sublists")
+    equation = str(c.value("equation")).replace(" ", "")
+    tensors = c.args.tensors("tensors")
+    dtype = c.dtype(tensors[0])
+    if c.opset >= 12 and dtype in (TYPE.FLOAT, TYPE.DOUBLE, TYPE.INT64, TYPE.INT32):
+        return c.op("Einsum", *tensors, equation=equation)  # type: ignore[no-any-return]
+    left, arrow, right = equation.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(tensors):
+        raise Refused(f"`{equation}` has {len(terms)} operands, {len(tensors)} are given")
+    labels = [_labels(term, c.rank(t)) for term, t in zip(terms, tensors, strict=True)]
+    if arrow:
+        dots = max((sum(len(l) > 1 for l in term) for term in labels), default=0)
+        wanted = _labels(right, len(right.replace("...", "")) + (dots if "..." in right else 0))
+    else:
+        flat = [label for term in labels for label in term]
+        dotted = sorted({l for l in flat if len(l) > 1}, key=lambda l: -int(l[1:]))
+        once = sorted(l for l in set(flat) if len(l) == 1 and flat.count(l) == 1)
+        wanted = [*dotted, *once]
+    return contract(c, tensors, labels, wanted)
+
+
+def _labels(term: str, rank: int) -> list[str]:
+    """The label of each axis; those of the ellipsis counted from behind."""
+    before, dots, after = term.partition("...")
+    count = rank - len(before) - len(after)
+    if count < 0 or (count and not dots):
+        raise Refused(f"`{term}` does not fit an operand of rank {rank}")
+    return [*before, *(f"{_DOTS}{i}" for i in reversed(range(count))), *after]
+
+
+def contract(
+    c: Call, tensors: Sequence[gs.Tensor], labels: Sequence[Sequence[str]], wanted: Sequence[str]
+) -> gs.Tensor:
+    """Any contraction with Transpose, Reshape, ReduceSum and MatMul, two operands at a time."""
+    if len(set(wanted)) != len(wanted):
+        raise Refused("an output label stands twice")
+    work = [_without_repeats(c, t, list(ls)) for t, ls in zip(tensors, labels, strict=True)]
+    while len(work) > 1:
+        first, second = work[0], work[1]
+        later = {l for _, ls in work[2:] for l in ls} | set(wanted)
+        work[:2] = [_pair(c, first, second, later)]
+    x, has = work[0]
+    gone = [i for i, l in enumerate(has) if l not in wanted]
+    x, has = _summed(c, x, has, gone)
+    missing = [l for l in wanted if l not in has]
+    if missing:
+        raise Refused(f"the output label {missing[0]} is no operand's")
+    return c.permute(x, [has.index(l) for l in wanted])
+
+
+def _summed(c: Call, x: gs.Tensor, has: list[str], gone: list[int]) -> tuple[gs.Tensor, list[str]]:
+    if not gone:
+        return x, has
+    x = c.op("ReduceSum", x, c.ints(gone, "axes"), keepdims=0)
+    return x, [l for i, l in enumerate(has) if i not in gone]
+
+
+def _without_repeats(c: Call, x: gs.Tensor, has: list[str]) -> tuple[gs.Tensor, list[str]]:
+    """A label that one operand has twice is its diagonal."""
+    while (twice := next((l for l in has if has.count(l) > 1), None)) is not None:
+        first = has.index(twice)
+        second = has.index(twice, first + 1)
+        x = diagonal(c, x, 0, first, second)
+        has = [l for i, l in enumerate(has) if i not in (first, second)] + [twice]
+    return x, has
+
+
+def _pair(
+    c: Call,
+    first: tuple[gs.Tensor, list[str]],
+    second: tuple[gs.Tensor, list[str]],
+    later: set[str],
+) -> tuple[gs.Tensor, list[str]]:
+    a, left = first
+    b, right = second
+    a, left = _summed(c, a, left, [i for i, l in enumerate(left) if l not in later | set(right)])
+    b, right = _summed(c, b, right, [i for i, l in enumerate(right) if l not in later | set(left)])
+    size_a, size_b = (
+        dict(zip(left, c.sizes(a), strict=True)),
+        dict(zip(right, c.sizes(b), strict=True)),
+    )
+    shared = [l for l in left if l in right]
+    for label in shared:  # a size of 1 is repeated, as PyTorch broadcasts labels
+        mine, its = size_a[label], size_b[label]
+        if (mine == 1) != (its == 1):
+            which, has, length = (a, left, its) if mine == 1 else (b, right, mine)
+            target: list[Size | int] = [length if l == label else 1 for l in has]
+            wide = c.op("Expand", which, c.vector(target, "sizes"))
+            if mine == 1:
+                a, size_a[label] = wide, its
+            else:
+                b, size_b[label] = wide, mine
+    batch = [l for l in shared if l in later]
+    inner = [l for l in shared if l not in later]
+    rows = [l for l in left if l not in shared]
+    columns = [l for l in right if l not in shared]
+    a = c.permute(a, [left.index(l) for l in [*batch, *rows, *inner]])
+    b = c.permute(b, [right.index(l) for l in [*batch, *inner, *columns]])
+    if not inner:
+        a = c.unsqueeze(a, range(len(left), len(left) + len(columns)))
+        b = c.unsqueeze(b, range(len(batch), len(batch) + len(rows)))
+        return c.op("Mul", a, b), [*batch, *rows, *columns]
+    lots = [size_a[l] for l in batch]
+    depth = c.product([size_a[l] for l in inner])
+    high = c.product([size_a[l] for l in rows])
+    wide_ = c.product([size_b[l] for l in columns])
+    y = product(c, c.reshape(a, [*lots, high, depth]), c.reshape(b, [*lots, depth, wide_]))
+    sizes = [*lots, *[size_a[l] for l in rows], *[size_b[l] for l in columns]]
+    return c.reshape(y, sizes), [*batch, *rows, *columns]
+
+
+def _tensordot(c: Call) -> gs.Tensor:
+    a, b = c.tensor(), c.tensor("other")
+    ranks = c.rank(a), c.rank(b)
+    mine = [c.axis(int(d), ranks[0]) for d in c.args.dims("dims_self")]
+    its = [c.axis(int(d), ranks[1]) for d in c.args.dims("dims_other")]
+    left = [f"a{i}" for i in range(ranks[0])]
+    right = [f"b{i}" for i in range(ranks[1])]
+    for i, j in zip(mine, its, strict=True):
+        right[j] = left[i]
+    wanted = [l for l in left if l not in right] + [l for l in right if l not in left]
+    return contract(c, [a, b], [left, right], wanted)
+
+
+def _bilinear(c: Call) -> gs.Tensor:
+    a, b, weight = c.tensor("input1"), c.tensor("input2"), c.tensor("weight")
+    lots = [f"n{i}" for i in range(c.rank(a) - 1)]
+    y = contract(c, [a, weight, b], [[*lots, "i"], ["o", "i", "j"], [*lots, "j"]], [*lots, "o"])
+    bias = c.args.optional("bias")
+    return y if bias is None else c.op("Add", y, bias)  # type: ignore[no-any-return]
+
+
+def _dot(c: Call) -> gs.Tensor:
+    names = [p.name for p in c.args.schema.parameters][:2]
+    a, b = c.tensor(names[0]), c.tensor(names[1])
+    if c.node.op == "inner":
+        if c.rank(a) == 0 or c.rank(b) == 0:
+            return c.op("Mul", a, b)  # type: ignore[no-any-return]
+        left = [f"a{i}" for i in range(c.rank(a) - 1)]
+        right = [f"b{i}" for i in range(c.rank(b) - 1)]
+        return contract(c, [a, b], [[*left, "k"], [*right, "k"]], [*left, *right])
+    return product(c, a, b)
+
+
+def _cross(c: Call) -> gs.Tensor:
+    a, b = c.promoted([c.tensor(), c.tensor("other")])
+    rank = max(c.rank(a), c.rank(b))
+    if c.node.op == "linalg_cross" or c.has("dim"):
+        axis = c.axis(c.integer("dim"), rank)
+    else:
+        lengths = c.sizes(a)
+        if any(
+            not isinstance(n, int) for n in lengths[: lengths.index(3) if 3 in lengths else None]
+        ):
+            raise Refused("which of its dims has 3 elements first is known at run time only")
+        axis = lengths.index(3)
+    a, b = (c.unsqueeze(t, list(range(rank - c.rank(t)))) for t in (a, b))
+    after, behind = c.ints([1, 2, 0], "after"), c.ints([2, 0, 1], "behind")
+    return c.op(  # type: ignore[no-any-return]
+        "Sub",
+        c.op("Mul", c.op("Gather", a, after, axis=axis), c.op("Gather", b, behind, axis=axis)),
+        c.op("Mul", c.op("Gather", a, behind, axis=axis), c.op("Gather", b, after, axis=axis)),
+    )
+
+
+def _cdist(c: Call) -> gs.Tensor:
+    a, b, p = c.tensor("x1"), c.tensor("x2"), float(c.value("p"))
+    rank = c.rank(a)
+    wide = c.op("Sub", c.unsqueeze(a, [rank - 1]), c.unsqueeze(b, [c.rank(b) - 2]))
+    return norm_of(c, wide, p)
+
+
+def norm_of(c: Call, x: gs.Tensor, p: float) -> gs.Tensor:
+    """The p-norm over the last axis."""
+    axes = c.ints([-1], "axes")
+    if p == 2:
+        return c.op("ReduceL2", x, axes, keepdims=0)  # type: ignore[no-any-return]
+    if p == 1:
+        return c.op("ReduceL1", x, axes, keepdims=0)  # type: ignore[no-any-return]
+    size = c.op("Abs", x)
+    if np.isinf(p):
+        return c.op("ReduceMax", size, axes, keepdims=0)  # type: ignore[no-any-return]
+    dtype = c.dtype(x)
+    if p == 0:
+        some = c.cast(c.cast(size, TYPE.BOOL), dtype)
+        return c.op("ReduceSum", some, axes, keepdims=0)  # type: ignore[no-any-return]
+    total = c.op("ReduceSum", c.op("Pow", size, c.number(p, dtype)), axes, keepdims=0)
+    return c.op("Pow", total, c.number(1 / p, dtype))  # type: ignore[no-any-return]
+
+
+def _cartesian_prod(c: Call) -> gs.Tensor:
+    tensors = c.args.tensors("tensors")
+    if len(tensors) == 1:
+        return tensors[0]
+    columns = [c.op("Reshape", t, c.ints([-1, 1], "target")) for t in mesh(c, tensors)]
+    return c.concat(columns, 1)
+
+
+def _matrix_power(c: Call) -> gs.Tensor:
+    x, n = c.tensor(), c.integer("n")
+    if n < 0:
+        raise Refused("a negative power is of the inverse, for which ONNX has no operator")
+    if n == 0:
+        size = c.size(x, c.rank(x) - 1)
+        if not isinstance(size, int):
+            raise Refused("its size is known at run time only")
+        numpy = onnx.helper.tensor_dtype_to_np_dtype(c.dtype(x))
+        eye = c.draft.constant(np.eye(size).astype(numpy), "eye")
+        return c.op("Expand", eye, c.op("Shape", x))  # type: ignore[no-any-return]
+    result: gs.Tensor | None = None
+    square = x
+    while n:
+        if n & 1:
+            result = square if result is None else product(c, result, square)
+        n >>= 1
+        if n:
+            square = product(c, square, square)
+    assert result is not None
+    return result
+
+
+LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
+    **dict.fromkeys(("matmul", "mm", "bmm", "mv", "linalg_matmul"), _matmul),
+    **dict.fromkeys(("dot", "vdot", "inner"), _dot),
+    **dict.fromkeys(("outer", "ger"), _outer),
+    **dict.fromkeys(("addmm", "addmv", "baddbmm", "addbmm", "addr"), _add_product),
+    "linear": _linear,
+    **dict.fromkeys(("chain_matmul", "linalg_multi_dot"), _chain),
+    "einsum": _einsum,
+    "tensordot": _tensordot,
+    "bilinear": _bilinear,
+    **dict.fromkeys(("cross", "linalg_cross"), _cross),
+    **dict.fromkeys(("cdist", "_cdist_forward"), _cdist),
+    "cartesian_prod": _cartesian_prod,
+    **dict.fromkeys(("matrix_power", "linalg_matrix_power"), _matrix_power),
+}

@@ -1,0 +1,163 @@
+"""PyTorch operators: matrix products, contractions, distances."""
+
+# ruff: noqa: D103 - each function means what PyTorch documents for its schema, in TABLE
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators.precision import Array, Row, is_float, narrow
+from surgeon.reference.operators.shapes import axis_of
+
+
+def _wide(x: Array) -> Array:
+    return x.astype(np.float64) if is_float(x) else x
+
+
+def _product(a: Array, b: Array) -> Array:
+    if a.dtype == np.bool_:
+        raise Unsuited("its operands are booleans")
+    return narrow(np.matmul(_wide(a), _wide(b)), a)
+
+
+def matmul(self: Array, other: Array) -> Array:
+    return _product(self, other)
+
+
+def mm(self: Array, mat2: Array) -> Array:
+    return _product(self, mat2)
+
+
+def mv(self: Array, vec: Array) -> Array:
+    return _product(self, vec)
+
+
+def dot(self: Array, tensor: Array) -> Array:
+    return np.asarray(_product(self, tensor))
+
+
+def vdot(self: Array, other: Array) -> Array:
+    return np.asarray(_product(self, other))
+
+
+def inner(self: Array, other: Array) -> Array:
+    return narrow(np.inner(_wide(self), _wide(other)), self)
+
+
+def outer(self: Array, vec2: Array) -> Array:
+    return np.outer(self, vec2)
+
+
+def _scaled_sum(self: Array, total: Array, beta: Any, alpha: Any) -> Array:
+    whole = _wide(total) * alpha
+    return narrow(whole if beta == 0 else _wide(self) * beta + whole, self)
+
+
+def addmm(self: Array, mat1: Array, mat2: Array, beta: Any, alpha: Any) -> Array:
+    return _scaled_sum(self, np.matmul(_wide(mat1), _wide(mat2)), beta, alpha)
+
+
+def addmv(self: Array, mat: Array, vec: Array, beta: Any, alpha: Any) -> Array:
+    return addmm(self, mat, vec, beta, alpha)
+
+
+def baddbmm(self: Array, batch1: Array, batch2: Array, beta: Any, alpha: Any) -> Array:
+    return addmm(self, batch1, batch2, beta, alpha)
+
+
+def addbmm(self: Array, batch1: Array, batch2: Array, beta: Any, alpha: Any) -> Array:
+    return _scaled_sum(self, np.matmul(_wide(batch1), _wide(batch2)).sum(0), beta, alpha)
+
+
+def addr(self: Array, vec1: Array, vec2: Array, beta: Any, alpha: Any) -> Array:
+    return _scaled_sum(self, np.outer(_wide(vec1), _wide(vec2)), beta, alpha)
+
+
+def linear(input: Array, weight: Array, bias: Array | None) -> Array:
+    y = np.matmul(_wide(input), _wide(weight).T)
+    return narrow(y if bias is None else y + _wide(bias), input)
+
+
+def chain_matmul(matrices: list[Array]) -> Array:
+    return narrow(functools.reduce(np.matmul, map(_wide, matrices)), matrices[0])
+
+
+def multi_dot(tensors: list[Array]) -> Array:
+    return chain_matmul(tensors)
+
+
+def einsum(equation: str, tensors: list[Array], path: Any = None) -> Array:
+    return narrow(np.einsum(equation, *map(_wide, tensors)), tensors[0])
+
+
+def tensordot(self: Array, other: Array, dims_self: list[int], dims_other: list[int]) -> Array:
+    return narrow(np.tensordot(_wide(self), _wide(other), (dims_self, dims_other)), self)
+
+
+def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None) -> Array:
+    y = np.einsum("...i,oij,...j->...o", _wide(input1), _wide(weight), _wide(input2))
+    return narrow(y if bias is None else y + bias, input1)
+
+
+def cross(self: Array, other: Array, dim: int | None) -> Array:
+    a, b = np.broadcast_arrays(self, other)
+    axis = a.shape.index(3) if dim is None else axis_of(dim, a.ndim)
+    return np.cross(a, b, axis=axis)
+
+
+def linalg_cross(self: Array, other: Array, dim: int) -> Array:
+    return cross(self, other, dim)
+
+
+def cdist(x1: Array, x2: Array, p: float, compute_mode: int | None) -> Array:
+    difference = np.abs(_wide(x1)[..., :, None, :] - _wide(x2)[..., None, :, :])
+    if p == 0:
+        return narrow((difference != 0).sum(-1), x1)
+    if np.isinf(p):
+        return narrow(difference.max(-1), x1)
+    return narrow((difference**p).sum(-1) ** (1 / p), x1)
+
+
+def matrix_power(self: Array, n: int) -> Array:
+    return narrow(np.linalg.matrix_power(_wide(self), n), self)
+
+
+_SCALES = "*, Scalar beta=1, Scalar alpha=1) -> Tensor"
+TABLE: tuple[Row, ...] = (
+    ("matmul(Tensor self, Tensor other) -> Tensor", matmul),
+    ("linalg_matmul(Tensor self, Tensor other) -> Tensor", matmul),
+    ("mm(Tensor self, Tensor mat2) -> Tensor", mm),
+    ("bmm(Tensor self, Tensor mat2) -> Tensor", mm),
+    ("mv(Tensor self, Tensor vec) -> Tensor", mv),
+    ("dot(Tensor self, Tensor tensor) -> Tensor", dot),
+    ("vdot(Tensor self, Tensor other) -> Tensor", vdot),
+    ("inner(Tensor self, Tensor other) -> Tensor", inner),
+    ("outer(Tensor self, Tensor vec2) -> Tensor", outer),
+    ("ger(Tensor self, Tensor vec2) -> Tensor", outer),
+    (f"addmm(Tensor self, Tensor mat1, Tensor mat2, {_SCALES}", addmm),
+    (f"addmv(Tensor self, Tensor mat, Tensor vec, {_SCALES}", addmv),
+    (f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}", baddbmm),
+    (f"addbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}", addbmm),
+    (f"addr(Tensor self, Tensor vec1, Tensor vec2, {_SCALES}", addr),
+    ("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", linear),
+    ("chain_matmul(Tensor[] matrices) -> Tensor", chain_matmul),
+    ("linalg_multi_dot(Tensor[] tensors) -> Tensor", multi_dot),
+    ("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", einsum),
+    (
+        "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
+        tensordot,
+    ),
+    (
+        "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
+        bilinear,
+    ),
+    ("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", cross),
+    ("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", linalg_cross),
+    ("cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor", cdist),
+    ("matrix_power(Tensor self, int n) -> Tensor", matrix_power),
+    ("linalg_matrix_power(Tensor self, int n) -> Tensor", matrix_power),
+)
