@@ -59,6 +59,7 @@ class Housekeeper:
         if value is None:
             return False
         self.surgery.to_constant(out, value, graph)
+        out.fact = None  # a call may have asked onnx, which says less
         self.done["Constant nodes made initializers"] += 1
         return True
 

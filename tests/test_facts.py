@@ -348,8 +348,9 @@ CASES: dict[str, Case] = {
     "signs": Case(
         X1,
         "a = Relu (x) e = Sigmoid (x) f = Transpose (a) g1 = Concat <axis = 0> (a, e) "
-        "i = Sqrt (e) j = MaxPool <kernel_shape = [2], pads = [1, 1]> (a) k = Abs (x) y = Add "
-        "(x, k)",
+        "i = Sqrt (e) j = MaxPool <kernel_shape = [2], pads = [1, 1]> (a) k = Abs (x) "
+        "l = Add (k, x) m = Mul (e, x) n = Sub (e, k) o = Concat <axis = 1> (e, x) p = Max (e, x) "
+        "q = Min (e, x) r = ReduceSum (x) s = HardSigmoid (x) y = Add (x, k)",
     ),
     "softmax-last": Case(
         X1, "a = Softmax (x) y = Transpose <perm = [2, 0, 1]> (a)", "[t, b, c]", None, (13, 17)
@@ -1018,6 +1019,28 @@ def test_new_dimensions_of_two_calls_are_not_equal(first: str) -> None:
     assert y[1] != q[1]
     feeds = {"x": np.array([1, 0, 2], F32), "z": np.array([1, 3, 1, 1, 0], F32)}
     assert hold(proto, [feeds]).wrong == []
+
+
+def test_calls_of_which_nothing_is_known_have_dimensions_of_their_own() -> None:
+    proto = parse(
+        """
+        g (float[b] x) => (y, q) {
+          u = other.Op (x)
+          w = other.Op (u)
+          y = my.f (u)
+          q = my.f (w)
+        }
+        <domain: "my", opset_import: ["": 17]>
+        f (v) => (o) { k = Constant <value = int64[2] {-1, 2}> () o = Reshape (v, k) }
+        """,
+        domains=', "my": 1, "other": 1',
+    )
+    facts, tensors = infer(proto)
+    y, q = (facts.of(tensors[n]).shape for n in "yq")
+    assert y is not None
+    assert q is not None
+    assert y[1] == q[1] == 2
+    assert y[0] != q[0]
 
 
 def test_a_call_without_facts_knows_nothing_of_the_one_before() -> None:

@@ -354,6 +354,23 @@ def test_what_holds_for_one_call_is_not_taken_for_all() -> None:
     assert (found["y"].shape, found["q"].shape) == ((6,), (20,))
 
 
+def test_a_function_that_others_call_is_not_taken_for_what_the_main_graph_gives_it() -> None:
+    """`inner` stands first in the file; what `outer` gives it has another shape."""
+    proto = parse(
+        """
+        g (float[2,3] x) => (float[a] y, float[b] q) { y = my.inner (x) q = my.outer (x) }
+        <domain: "my", opset_import: ["": 17, "my": 1]>
+        inner (v) => (o) { s = Shape (v) t = ReduceProd (s) o = Reshape (v, t) }
+        <domain: "my", opset_import: ["": 17, "my": 1]>
+        outer (v) => (o) { c = Concat <axis = 0> (v, v) o = my.inner (c) }
+        """,
+        domains=', "my": 1',
+    )
+    result = surgeon.apply(proto, "shape-chains", FOLD, verify=False)
+    found = Session(result.model.to_proto()).run({"x": np.ones((2, 3), F32)})
+    assert (found["y"].shape, found["q"].shape) == ((6,), (12,))
+
+
 def test_functions_with_optional_inputs() -> None:
     proto = parse(
         """
@@ -428,6 +445,16 @@ def test_constants_of_other_dtypes_or_shapes_are_not_equal() -> None:
     assert result.report.after["Add"] == 4
 
 
+def test_constants_of_equal_bytes_and_other_dtypes_are_not_equal() -> None:
+    proto = model_of(
+        "float[n] x",
+        "a = CastLike (x, k) b = CastLike (x, l) c = Cast <to = 1> (b) y = Add (a, c)",
+        "y",
+        constants={"k": F32(0), "l": np.int32(0)},
+    )
+    assert surgeon.apply(proto, FOLD).report.after["CastLike"] == 2
+
+
 def test_nodes_of_foreign_domains_are_not_merged() -> None:
     proto = parse(
         "g (float[n] x) => (float[n] y) { a = my.Draw (x) b = my.Draw (x) y = Add (a, b) }",
@@ -492,6 +519,26 @@ def test_constants_are_folded_by_onnxruntime_where_numpy_has_no_such_operator() 
     feeds = {"x": np.ones((2, 2), F32)}
     found = Session(result.model.to_proto()).run(feeds)["y"]
     np.testing.assert_array_equal(found, Session(proto).run(feeds)["y"])
+
+
+def test_an_output_that_is_constant_is_computed_still() -> None:
+    proto = model_of("float[n] x", "y = Neg (k) q = Relu (x)", "y q", constants={"k": F32(2)})
+    assert surgeon.apply(proto, FOLD, verify=False).report.after == {"Neg": 1, "Relu": 1}
+
+
+def test_constants_inside_functions_have_their_values() -> None:
+    proto = parse(
+        """
+        g (float[2,3] x) => (float[6] y) { y = my.f (x) }
+        <domain: "my", opset_import: ["": 17]>
+        f (v) => (o) {
+          k = Constant <value = int64[1] {-1}> () s = Neg (k) t = Neg (s) o = Reshape (v, t)
+        }
+        """,
+        domains=', "my": 1',
+    )
+    result = surgeon.apply(proto, FOLD)
+    assert result.report.after == {"my.f": 1, "Reshape": 1}
 
 
 def test_what_cannot_be_computed_stays() -> None:
