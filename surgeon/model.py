@@ -32,6 +32,7 @@ from onnx_graphsurgeon.logger import G_LOGGER
 
 from surgeon.errors import ModelError
 from surgeon.files import carry_external_data, write_whole
+from surgeon.ordering import in_order
 
 Array = npt.NDArray[Any]
 
@@ -72,15 +73,16 @@ class Model:
         """
         if self._graph is None:
             try:
-                graph = gs.import_onnx(self.proto)
+                source = in_order(self.proto)
+                graph = gs.import_onnx(source)
             except Exception as error:  # graphsurgeon has no exceptions of its own
                 raise ModelError(
                     f"graphsurgeon cannot carry this graph: {error}",
                     where=str(self.path or "model"),
                     mend="Check it with `onnx.checker`; open an issue with it if it is valid.",
                 ) from error
-            _remember(graph, self.proto.graph)
-            for function, origin in zip(graph.functions, self.proto.functions, strict=True):
+            _remember(graph, source.graph)
+            for function, origin in zip(graph.functions, source.functions, strict=True):
                 _remember(function, origin)
             self._graph = graph
         return self._graph

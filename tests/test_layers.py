@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parent.parent / "surgeon"
 
 FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of its own row
     {"errors"},
-    {"files", "worker"},
+    {"files", "ordering", "worker"},
     {"model", "dims", "document", "schemas"},
     {"notation", "opsets", "assumptions"},
     {"facts"},

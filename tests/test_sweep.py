@@ -128,6 +128,34 @@ def test_unsorted_nodes_are_sorted_and_the_order_of_sorted_ones_kept() -> None:
     assert ops(out.graph) == ["Abs", "Relu", "Sin", "Add", "Add"]
 
 
+def test_bodies_before_what_they_read() -> None:
+    """onnxruntime takes nodes in any order, bodies included."""
+    inner = (
+        "d = If (k) <then_branch = p1 () => (float[n] r1) { r1 = Relu (f) }, "
+        "else_branch = q1 () => (float[n] s1) { s1 = Neg (f) }>"
+    )
+    proto = parse(
+        f"""
+        g (bool k, float[n] x) => (float[n] y) {{
+          y = If (k) <
+            then_branch = p () => (float[n] r) {{ f = Exp (a) {inner} r = Add (d, a) }},
+            else_branch = q () => (float[n] s) {{ s = Abs (a) }}>
+          a = Neg (b)
+          b = Neg (c)
+          c = Sin (x)
+        }}
+        """
+    )
+    result = surgeon.apply(proto, SIGNS)
+    assert result.report.fired.total() == 1
+    out = result.model.to_proto()
+    onnx.checker.check_model(out)
+    for k in (True, False):
+        feeds = {"k": np.array(k), "x": np.array([1, -2], F32)}
+        wanted, found = Session(proto).run(feeds), Session(out).run(feeds)
+        np.testing.assert_array_equal(found["y"], wanted["y"])
+
+
 def test_a_long_chain_in_the_wrong_order_needs_no_deep_stack() -> None:
     count = 20_000
     names = ["x", *(f"v{i}" for i in range(count - 1)), "y"]
