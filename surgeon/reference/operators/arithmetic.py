@@ -1,9 +1,491 @@
-"""PyTorch operators: arithmetic."""
+"""PyTorch operators: arithmetic, comparisons, choices, elementary functions, conversions."""
 
 # ruff: noqa: D103 - each function means what PyTorch documents for its schema, in TABLE
 
 from __future__ import annotations
 
-from surgeon.reference.operators.precision import Row
+import math
+from collections.abc import Callable
+from typing import Any
 
-TABLE: tuple[Row, ...] = ()
+import numpy as np
+
+from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators import math_activations, math_losses, math_reductions
+from surgeon.reference.operators.math_types import common, cut, real, result_type, tensor
+from surgeon.reference.operators.precision import Array, Row, is_float
+
+
+def _binary(
+    function: Callable[[Any, Any], Any], *, floating: bool = False
+) -> Callable[[Any, Any], Array]:
+    """A function of two operands in their common dtype; floats are computed in float64."""
+
+    def run(self: Any, other: Any) -> Array:
+        a, b, dtype = common(self, other, floating=floating)
+        return cut(function(a, b), dtype)
+
+    return run
+
+
+def _compared(function: Callable[[Any, Any], Any]) -> Any:
+    def run(self: Any, other: Any) -> Array:
+        dtype = result_type(self, other)
+        a, b = tensor(self).astype(dtype), tensor(other).astype(dtype)
+        return np.asarray(function(a, b))
+
+    return run
+
+
+def _unary(function: Callable[[Any], Any]) -> Any:
+    """A function of one real; integers become float32 first."""
+
+    def run(self: Array) -> Array:
+        x, dtype = real(self)
+        return cut(function(x), dtype)
+
+    return run
+
+
+def _kept(function: Callable[[Any], Any]) -> Any:
+    """A function of floats that leaves integers alone."""
+
+    def run(self: Array) -> Array:
+        return cut(function(self.astype(np.float64)), self.dtype) if is_float(self) else self
+
+    return run
+
+
+def add(self: Any, other: Any, alpha: float) -> Array:
+    a, b, dtype = common(self, other)
+    if dtype == np.bool_:
+        return a | (b & bool(alpha))
+    return cut(a + b * (alpha if dtype.kind == "f" else int(alpha)), dtype)
+
+
+def sub(self: Any, other: Any, alpha: float) -> Array:
+    if result_type(self, other) == np.bool_:
+        raise Unsuited("booleans are not subtracted")
+    a, b, dtype = common(self, other)
+    return cut(a - b * (alpha if dtype.kind == "f" else int(alpha)), dtype)
+
+
+def rsub(self: Any, other: Any, alpha: float) -> Array:
+    return sub(other, self, alpha)
+
+
+def _floored(a: Any, b: Any) -> Any:
+    if a.dtype.kind != "f":
+        return a // b
+    rest = np.fmod(a, b)
+    quotient = (a - rest) / b
+    quotient = quotient - ((rest != 0) & ((b < 0) != (rest < 0)))
+    low = np.floor(quotient)
+    low = low + (quotient - low > 0.5)
+    return np.where(b == 0, a / b, low)
+
+
+def _truncated(a: Any, b: Any) -> Any:
+    if a.dtype.kind == "f":
+        return np.trunc(a / b)
+    return (np.abs(a) // np.abs(b)) * np.sign(a) * np.sign(b)
+
+
+def _modulo(a: Any, b: Any) -> Any:
+    if a.dtype.kind != "f":
+        return np.mod(a, b)
+    rest = np.fmod(a, b)
+    return np.where((rest != 0) & ((b < 0) != (rest < 0)), rest + b, rest)
+
+
+def div(self: Any, other: Any, rounding_mode: str | None = None) -> Array:
+    if rounding_mode is None:
+        return _binary(np.divide, floating=True)(self, other)
+    _no_zero(self, other)
+    return _binary({"floor": _floored, "trunc": _truncated}[rounding_mode])(self, other)
+
+
+def _no_zero(a: Any, b: Any) -> None:
+    if result_type(a, b).kind != "f" and (tensor(b) == 0).any():
+        raise Unsuited("an integer is divided by zero")
+
+
+def floor_divide(self: Any, other: Any) -> Array:
+    return div(self, other, "floor")
+
+
+def remainder(self: Any, other: Any) -> Array:
+    _no_zero(self, other)
+    return _binary(_modulo)(self, other)
+
+
+def fmod(self: Any, other: Any) -> Array:
+    _no_zero(self, other)
+    return _binary(np.fmod)(self, other)
+
+
+def power(self: Any, exponent: Any) -> Array:
+    dtype = result_type(self, exponent)
+    if dtype.kind in "iu" and (tensor(exponent) < 0).any():
+        raise Unsuited("a negative power of integers")
+    return _binary(np.power)(self, exponent)
+
+
+def float_power(self: Any, exponent: Any) -> Array:
+    return np.power(tensor(self).astype(np.float64), tensor(exponent).astype(np.float64))
+
+
+def addcmul(self: Array, tensor1: Array, tensor2: Array, value: float) -> Array:
+    product = mul(tensor1, tensor2)
+    return add(self, product, value)
+
+
+def mul(self: Any, other: Any) -> Array:
+    a, b, dtype = common(self, other)
+    return a & b if dtype == np.bool_ else cut(a * b, dtype)
+
+
+def addcdiv(self: Array, tensor1: Array, tensor2: Array, value: float) -> Array:
+    a, b, dtype = common(tensor1, tensor2)
+    return cut(self.astype(np.float64) + value * (a / b), result_type(self, np.zeros(1, dtype)))
+
+
+def lerp(self: Array, end: Array, weight: Any) -> Array:
+    a, b, dtype = common(self, end)
+    return cut(a + tensor(weight).astype(np.float64) * (b - a), dtype)
+
+
+def negative(self: Array) -> Array:
+    if self.dtype == np.bool_:
+        raise Unsuited("its input is bool")
+    return -self
+
+
+def absolute(self: Array) -> Array:
+    return np.asarray(np.abs(self))
+
+
+def square(self: Array) -> Array:
+    return np.square(self.astype(np.int64) if self.dtype == np.bool_ else self)
+
+
+def _logical(function: Any) -> Any:
+    return lambda self, other: function(tensor(self).astype(bool), tensor(other).astype(bool))
+
+
+def _bits(function: Any) -> Any:
+    def run(self: Any, other: Any) -> Array:
+        a, b, dtype = common(self, other)
+        if dtype.kind == "f":
+            raise Unsuited("floats have no bits")
+        return cut(function(a, b), dtype)
+
+    return run
+
+
+def _nan_wins(function: Any) -> Any:
+    return _binary(function)
+
+
+def clamp(self: Array, min: Any, max: Any) -> Array:
+    given = [v for v in (min, max) if v is not None]
+    dtype = result_type(self, *given)
+    x = self.astype(dtype)
+    if min is not None:
+        x = np.maximum(x, tensor(min).astype(dtype))
+    return x if max is None else np.minimum(x, tensor(max).astype(dtype))
+
+
+def clamp_min(self: Array, min: Any) -> Array:
+    return clamp(self, min, None)
+
+
+def clamp_max(self: Array, max: Any) -> Array:
+    return clamp(self, None, max)
+
+
+def where(condition: Array, self: Any, other: Any) -> Array:
+    dtype = result_type(self, other)
+    return np.where(condition.astype(bool), tensor(self).astype(dtype), tensor(other).astype(dtype))
+
+
+def masked_fill(self: Array, mask: Array, value: Any) -> Array:
+    return np.where(mask.astype(bool), tensor(value).astype(self.dtype), self)
+
+
+def isclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -> Array:
+    dtype = result_type(self, other)
+    a, b = tensor(self).astype(dtype), tensor(other).astype(dtype)
+    equal: Array = a == b
+    if dtype.kind == "f" and equal_nan:
+        equal |= np.isnan(a) & np.isnan(b)
+    wide, other_wide = a.astype(np.float64), b.astype(np.float64)
+    room = np.abs(wide - other_wide)
+    return equal | (np.isfinite(room) & (room <= atol + rtol * np.abs(other_wide)))
+
+
+def nan_to_num(self: Array, nan: float | None, posinf: float | None, neginf: float | None) -> Array:
+    if not is_float(self):
+        return self
+    limits = np.finfo(self.dtype)
+    high = limits.max if posinf is None else posinf
+    low = limits.min if neginf is None else neginf
+    return np.nan_to_num(self, nan=nan or 0.0, posinf=high, neginf=low)
+
+
+def heaviside(self: Array, values: Array) -> Array:
+    return np.where(self == 0, values, (self > 0).astype(self.dtype))
+
+
+def sign(self: Array) -> Array:
+    return (
+        np.where(self != self, 0, np.sign(self)).astype(self.dtype)
+        if is_float(self)
+        else (self if self.dtype == np.bool_ else np.sign(self))
+    )
+
+
+def rounded(self: Array, decimals: int) -> Array:
+    if not is_float(self):
+        return self
+    x, scale = self.astype(np.float64), 10.0 ** abs(decimals)
+    y = np.rint(x * scale) / scale if decimals >= 0 else np.rint(x / scale) * scale
+    return cut(y, self.dtype)
+
+
+def logit(self: Array, eps: float | None) -> Array:
+    x, dtype = real(self)
+    x = x if eps is None else np.clip(x, eps, 1 - eps)
+    return cut(np.log(x / (1 - x)), dtype)
+
+
+def _xlogy(x: Any, y: Any) -> Any:
+    return np.where(np.isnan(y), np.nan, np.where(x == 0, 0.0, x * np.log(y)))
+
+
+def to_dtype(self: Array, dtype: Any) -> Array:
+    return self if dtype is None else convert(self, dtype)
+
+
+def convert(self: Array, dtype: Any) -> Array:
+    with np.errstate(all="ignore"):
+        return self.astype(dtype)
+
+
+def to_other(self: Array, other: Array) -> Array:
+    return convert(self, other.dtype)
+
+
+def _to(*unused: str) -> Any:
+    """`to` in one of its overloads: whatever else it takes does not change the values."""
+
+    def run(self: Array, dtype: Any = None, **rest: Any) -> Array:
+        return to_dtype(self, dtype)
+
+    return run
+
+
+def _to_other(self: Array, other: Array, **rest: Any) -> Array:
+    return to_other(self, other)
+
+
+def copy(self: Array, **rest: Any) -> Array:
+    return self
+
+
+def dropout(input: Array, p: float, train: bool) -> Array:
+    if train and p:
+        raise Unsuited("it drops at random")
+    return input
+
+
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+_erfc = np.vectorize(math.erfc, otypes=[np.float64])
+
+
+def _of_one(function: Callable[[Any], Any]) -> Any:
+    return lambda self: np.asarray(function(self))
+
+
+def _of_two(function: Callable[[Any, Any], Any]) -> Any:
+    return lambda self, other: np.asarray(function(self, other))
+
+
+def _both(name: str, parameter: str = "other") -> str:
+    return f"{name}.Tensor(Tensor self, Tensor {parameter}) -> Tensor"
+
+
+_UNARY: dict[str, Callable[[Any], Any]] = {
+    **{
+        name: getattr(np, numpy_name)
+        for name, numpy_name in (
+            *((n, n) for n in "exp log sqrt sin cos tan sinh cosh tanh expm1 log1p".split()),
+            *((n, n) for n in "log2 log10 exp2 reciprocal deg2rad rad2deg sinc".split()),
+            *((f"a{n}", f"arc{n}") for n in "sin cos tan sinh cosh tanh".split()),
+            *((f"arc{n}", f"arc{n}") for n in "sin cos tan sinh cosh tanh".split()),
+            *((f"special_{n}", n) for n in "expm1 log1p exp2 sinc".split()),
+        )
+    },
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "erf": _erf,
+    "erfc": _erfc,
+    "special_erf": _erf,
+    "special_erfc": _erfc,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "special_expit": lambda x: 1 / (1 + np.exp(-x)),
+}
+_KEPT: dict[str, Callable[[Any], Any]] = {
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "fix": np.trunc,
+    "frac": lambda x: x - np.trunc(x),
+}
+_KINDS: dict[str, Callable[[Any], Any]] = {
+    "isnan": np.isnan,
+    "isinf": np.isinf,
+    "isfinite": np.isfinite,
+    "isposinf": np.isposinf,
+    "isneginf": np.isneginf,
+    "signbit": lambda x: np.signbit(x) if x.dtype.kind == "f" else x.astype(np.int64) < 0,
+    "logical_not": lambda x: ~x.astype(bool),
+    "bitwise_not": np.invert,
+}
+_COMPARED: dict[str, Callable[[Any, Any], Any]] = {
+    **dict.fromkeys(("eq",), np.equal),
+    **dict.fromkeys(("ne", "not_equal"), np.not_equal),
+    **dict.fromkeys(("lt", "less"), np.less),
+    **dict.fromkeys(("le", "less_equal"), np.less_equal),
+    **dict.fromkeys(("gt", "greater"), np.greater),
+    **dict.fromkeys(("ge", "greater_equal"), np.greater_equal),
+}
+_PAIRS: dict[str, Any] = {
+    **dict.fromkeys(("mul", "multiply"), mul),
+    "floor_divide": floor_divide,
+    "true_divide": _binary(np.divide, floating=True),
+    "remainder": remainder,
+    "fmod": fmod,
+    **{name: _compared(f) for name, f in _COMPARED.items()},
+    "logical_and": _logical(np.logical_and),
+    "logical_or": _logical(np.logical_or),
+    "logical_xor": _logical(np.logical_xor),
+    **{n: _bits(np.bitwise_and) for n in ("bitwise_and", "__and__")},
+    **{n: _bits(np.bitwise_or) for n in ("bitwise_or", "__or__")},
+    **{n: _bits(np.bitwise_xor) for n in ("bitwise_xor", "__xor__")},
+    **{n: _bits(np.left_shift) for n in ("__lshift__", "bitwise_left_shift")},
+    **{n: _bits(np.right_shift) for n in ("__rshift__", "bitwise_right_shift")},
+    "maximum": _nan_wins(np.maximum),
+    "minimum": _nan_wins(np.minimum),
+    "fmax": _binary(np.fmax),
+    "fmin": _binary(np.fmin),
+    **dict.fromkeys(("atan2", "arctan2"), _binary(np.arctan2, floating=True)),
+    "hypot": _binary(np.hypot, floating=True),
+    "copysign": _binary(np.copysign, floating=True),
+    "logaddexp": _binary(np.logaddexp, floating=True),
+    "logaddexp2": _binary(np.logaddexp2, floating=True),
+    "xlogy": _binary(_xlogy, floating=True),
+    "special_xlogy": _binary(_xlogy, floating=True),
+    "special_xlog1py": _binary(lambda x, y: _xlogy(x, y + 1), floating=True),
+}
+_ALPHA = "(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+_REST = "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None"
+_PLACE = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+_CASTS = {
+    "Float": np.float32,
+    "Double": np.float64,
+    "Half": np.float16,
+    "Int": np.int32,
+    "Long": np.int64,
+    "Short": np.int16,
+    "Char": np.int8,
+    "Byte": np.uint8,
+}
+
+
+def _cast(dtype: Any) -> Any:
+    return lambda self, **rest: convert(self, dtype)
+
+
+TABLE: tuple[Row, ...] = (
+    *((f"{name}(Tensor self) -> Tensor", _unary(f)) for name, f in _UNARY.items()),
+    *((f"{name}(Tensor self) -> Tensor", _kept(f)) for name, f in _KEPT.items()),
+    *((f"{name}(Tensor self) -> Tensor", _of_one(f)) for name, f in _KINDS.items()),
+    *((_both(name), _of_two(f)) for name, f in _PAIRS.items()),
+    *((f"{name}{_ALPHA}", add) for name in ("add.Tensor",)),
+    *((f"{name}.Tensor{_ALPHA}", sub) for name in ("sub", "subtract")),
+    (f"rsub.Tensor{_ALPHA}", rsub),
+    *(
+        (
+            f"{name}.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode=None) -> Tensor",
+            div,
+        )
+        for name in ("div", "divide")
+    ),
+    ("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", power),
+    ("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", float_power),
+    ("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", addcmul),
+    ("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", addcdiv),
+    ("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", lerp),
+    *((f"{name}(Tensor self) -> Tensor", negative) for name in ("neg", "negative")),
+    *((f"{name}(Tensor self) -> Tensor", absolute) for name in ("abs", "absolute")),
+    ("square(Tensor self) -> Tensor", square),
+    *(
+        (f"{name}.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", clamp)
+        for name in ("clamp", "clip")
+    ),
+    ("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", clamp_min),
+    ("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", clamp_max),
+    ("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", where),
+    ("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", masked_fill),
+    (
+        "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, "
+        "bool equal_nan=False) -> Tensor",
+        isclose,
+    ),
+    (
+        "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None)"
+        " -> Tensor",
+        nan_to_num,
+    ),
+    ("heaviside(Tensor self, Tensor values) -> Tensor", heaviside),
+    *((f"{name}(Tensor self) -> Tensor", sign) for name in ("sign", "sgn")),
+    ("round.decimals(Tensor self, *, int decimals=0) -> Tensor", rounded),
+    *(
+        (f"{name}(Tensor self, float? eps=None) -> Tensor", logit)
+        for name in ("logit", "special_logit")
+    ),
+    (f"to.dtype(Tensor self, ScalarType dtype, {_REST}) -> Tensor", _to()),
+    (f"to.device(Tensor self, Device device, ScalarType dtype, {_REST}) -> Tensor", _to()),
+    (f"to.dtype_layout(Tensor self, *, {_PLACE}, {_REST}) -> Tensor", _to()),
+    (f"to.other(Tensor self, Tensor other, {_REST}) -> Tensor", _to_other),
+    (
+        "to.prim_Device(Tensor self, Device? device, ScalarType? dtype=None, "
+        "bool non_blocking=False, bool copy=False) -> Tensor",
+        _to(),
+    ),
+    (
+        f"_to_copy(Tensor self, *, {_PLACE}, bool non_blocking=False, "
+        "MemoryFormat? memory_format=None) -> Tensor",
+        _to(),
+    ),
+    ("type_as(Tensor self, Tensor other) -> Tensor", to_other),
+    *(
+        (f"_cast_{name}(Tensor self, bool non_blocking=False) -> Tensor", _cast(dtype))
+        for name, dtype in _CASTS.items()
+    ),
+    *(
+        (f"{name}(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", copy)
+        for name in ("clone", "contiguous")
+    ),
+    *(
+        (f"{name}(Tensor self) -> Tensor", copy)
+        for name in ("detach", "alias", "lift_fresh", "positive")
+    ),
+    *(
+        (f"{name}(Tensor input, float p, bool train) -> Tensor", dropout)
+        for name in ("dropout", "feature_dropout", "alpha_dropout")
+    ),
+    *math_activations.TABLE,
+    *math_reductions.TABLE,
+    *math_losses.TABLE,
+)

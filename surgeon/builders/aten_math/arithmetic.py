@@ -1,0 +1,245 @@
+"""Arithmetic of tensors and numbers: sums, products, quotients, remainders, powers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOATS, INT64, Work
+from surgeon.rewrite import Refused
+
+
+def _pair(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
+    names = [p.name for p in work.args.schema.parameters]
+    return work.args.tensor(names[0]), work.args.tensor(names[1])
+
+
+def add_or_subtract(work: Work) -> gs.Tensor:
+    """`add`, `sub` and `rsub` with alpha."""
+    a, b = _pair(work)
+    alpha = work.constant_of("alpha", 1)
+    dtype, (a, b) = work.together(a, b)
+    if work.name == "rsub":
+        a, b = b, a
+    if dtype == BOOL:
+        if work.name != "add":
+            raise Refused("PyTorch does not subtract booleans")
+        return work.op("Or", a, b) if alpha else a
+    if alpha != 1:
+        if dtype not in FLOATS and alpha != int(alpha):
+            raise Refused(f"PyTorch does not multiply integers by alpha = {alpha}")
+        b = work.widely("Mul", b, work.number(alpha, dtype))
+    return work.widely("Add" if work.name == "add" else "Sub", a, b)
+
+
+def multiply(work: Work) -> gs.Tensor:
+    """`mul`; booleans are combined with And."""
+    dtype, (a, b) = work.together(*_pair(work))
+    return work.op("And", a, b) if dtype == BOOL else work.widely("Mul", a, b)
+
+
+def divide(work: Work) -> gs.Tensor:
+    """`div`, `true_divide` and `divide`, with rounding where the mode says so."""
+    schema = work.args.schema
+    mode = work.args.value("rounding_mode") if schema.position("rounding_mode") else None
+    a, b = _pair(work)
+    if mode == "floor":
+        return floor_quotient(work, a, b)
+    if mode == "trunc":
+        return truncated_quotient(work, a, b)
+    if mode is not None:
+        raise Refused(f"rounding_mode {mode!r}")
+    _, (a, b) = work.together(a, b, floating=True)
+    return work.op("Div", a, b)
+
+
+def floor_divide(work: Work) -> gs.Tensor:
+    """`floor_divide`, as PyTorch has it since 1.13: it rounds down."""
+    return floor_quotient(work, *_pair(work))
+
+
+def floor_quotient(work: Work, a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
+    """The quotient rounded down."""
+    dtype, (a, b) = work.together(a, b)
+    if dtype == BOOL:
+        raise Refused("PyTorch does not divide booleans so")
+    if dtype in FLOATS:
+        # As PyTorch computes it (c10::div_floor_floating): by the remainder.
+        rest, zero = float_fmod(work, a, b), work.number(0, dtype)
+        quotient = work.op("Div", work.op("Sub", a, rest), b)
+        apart = work.op("Xor", work.op("Less", rest, zero), work.op("Less", b, zero))
+        lower = work.cast(work.op("And", apart, _nonzero(work, rest)), dtype)
+        rounded = nearest(work, work.op("Sub", quotient, lower))
+        return work.where(_nonzero(work, b), rounded, work.op("Div", a, b))
+    quotient = work.widely("Div", a, b)
+    rest = work.widely("Sub", a, work.widely("Mul", quotient, b))
+    zero = work.number(0, dtype)
+    apart = work.op("Xor", work.less(rest, zero), work.less(b, zero))
+    lower = work.op("And", apart, work.invert(work.equal(rest, zero)))
+    return work.widely("Sub", quotient, work.cast(lower, dtype))
+
+
+def _nonzero(work: Work, b: gs.Tensor) -> gs.Tensor:
+    return work.invert(work.equal(b, work.number(0, work.dtype(b))))
+
+
+def nearest(work: Work, x: gs.Tensor) -> gs.Tensor:
+    """A value that is an integer but for rounding errors, as that integer."""
+    made: gs.Tensor = work.op("Floor", work.op("Add", x, 0.5))
+    return made
+
+
+def truncated_quotient(work: Work, a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
+    """The quotient rounded to zero; ONNX's Div of integers is so."""
+    dtype, (a, b) = work.together(a, b)
+    if dtype == BOOL:
+        raise Refused("PyTorch does not divide booleans so")
+    return truncate(work, work.widely("Div", a, b))
+
+
+def truncate(work: Work, x: gs.Tensor) -> gs.Tensor:
+    """A value rounded to zero."""
+    if work.dtype(x) not in FLOATS:
+        return x
+    positive = work.op("Less", work.number(0, work.dtype(x)), x)
+    return work.where(positive, work.op("Floor", x), work.op("Ceil", x))
+
+
+def float_remainder(work: Work, a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
+    """The remainder with the divisor's sign."""
+    rest = float_fmod(work, a, b)
+    zero = work.number(0, work.dtype(a))
+    apart = work.op("Xor", work.op("Less", rest, zero), work.op("Less", b, zero))
+    other = work.op("And", apart, _nonzero(work, rest))
+    return work.where(other, work.op("Add", rest, b), rest)
+
+
+def float_fmod(work: Work, a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
+    """The remainder with the dividend's sign, exact from opset 10."""
+    if work.opset >= 10:
+        made: gs.Tensor = work.op("Mod", a, b, fmod=1)
+        return made
+    quotient = truncate(work, work.op("Div", a, b))
+    rest = work.op("Sub", a, work.op("Mul", quotient, b))
+    finite = work.op("Less", work.op("Abs", a), np.inf)
+    endless = work.op("And", work.is_infinite(b), finite)
+    return work.where(endless, a, rest)
+
+
+def remainder(work: Work) -> gs.Tensor:
+    """`remainder` (the divisor's sign) and `fmod` (the dividend's)."""
+    dtype, (a, b) = work.together(*_pair(work))
+    if dtype == BOOL:
+        raise Refused("PyTorch has no remainder of booleans")
+    if dtype in FLOATS:
+        build = float_remainder if work.name == "remainder" else float_fmod
+        return build(work, a, b)
+    if work.opset >= 10:
+        return work.widely("Mod", a, b, **({"fmod": 1} if work.name == "fmod" else {}))
+    rest = work.widely("Sub", a, work.widely("Mul", work.widely("Div", a, b), b))
+    if work.name == "fmod":
+        return rest
+    zero = work.number(0, dtype)
+    apart = work.op("Xor", work.less(rest, zero), work.less(b, zero))
+    other = work.op("And", apart, work.invert(work.equal(rest, zero)))
+    return work.widely("Add", rest, work.where(other, b, work.number(0, dtype)))
+
+
+def power(work: Work) -> gs.Tensor:
+    """`pow` of tensors and numbers; integers need opset 12, and small constants none."""
+    base, exponent = _pair(work)
+    dtype = work.result_type(base, exponent)
+    if dtype == BOOL:
+        raise Refused("PyTorch has no power of booleans")
+    base = work.cast(base, dtype)
+    array = work.facts.array(exponent)
+    number = array.reshape(()).item() if array is not None and array.size == 1 else None
+    same_rank = work.facts.of(exponent).rank == 0
+    if number is not None and same_rank:
+        if number == 2:
+            return work.widely("Mul", base, base)
+        if number == 1:
+            return base
+        if number == 0.5 and dtype in FLOATS:
+            return work.op("Sqrt", base)
+        if dtype not in FLOATS and number < 0:
+            raise Refused("PyTorch has no negative powers of integers")
+        if number == 3:
+            return work.widely("Mul", work.widely("Mul", base, base), base)
+    if dtype in FLOATS:
+        return work.op("Pow", base, work.cast(exponent, dtype))
+    # Runtimes compute powers of integers in double precision, exact up to 2**53 alone.
+    raise Refused("a power of integers is exact for constant exponents up to 3 alone")
+
+
+def float_power(work: Work) -> gs.Tensor:
+    """`float_power`: in double precision, whatever comes in."""
+    base, exponent = _pair(work)
+    return work.op("Pow", work.cast(base, DOUBLE), work.cast(exponent, DOUBLE))
+
+
+def add_scaled(work: Work) -> gs.Tensor:
+    """`addcmul` and `addcdiv`: self + value * a (* or /) b."""
+    names = ("self", "tensor1", "tensor2")
+    operands = [work.args.tensor(n) for n in names]
+    dtype, (x, a, b) = work.together(*operands)
+    value = work.constant_of("value", 1)
+    if dtype not in FLOATS and (work.name == "addcdiv" or dtype == BOOL):
+        raise Refused("PyTorch has no such quotient of integers")
+    term = work.widely("Div" if work.name == "addcdiv" else "Mul", a, b)
+    if value != 1:
+        term = work.widely("Mul", term, work.number(value, dtype))
+    return work.widely("Add", x, term)
+
+
+def interpolate(work: Work) -> gs.Tensor:
+    """`lerp`: start + weight * (end - start)."""
+    start, end = work.args.tensor("self"), work.args.tensor("end")
+    dtype = work.result_type(start, end)
+    weight = work.cast(work.args.tensor("weight"), dtype)
+    distance = work.op("Sub", end, start)
+    made: gs.Tensor = work.op("Add", start, work.op("Mul", weight, distance))
+    return made
+
+
+def negate(work: Work) -> gs.Tensor:
+    """`neg`; integers of 8 bits wrap."""
+    x = work.args.tensor("self")
+    if work.dtype(x) == BOOL:
+        raise Refused("PyTorch does not negate booleans so")
+    return work.widely("Neg", x)
+
+
+def magnitude(work: Work) -> gs.Tensor:
+    """`abs`."""
+    x = work.args.tensor("self")
+    return x if work.dtype(x) == BOOL else work.op("Abs", x)
+
+
+def square(work: Work) -> gs.Tensor:
+    """`square`; a bool becomes an integer."""
+    x = work.args.tensor("self")
+    x = work.cast(x, INT64) if work.dtype(x) == BOOL else x
+    return work.widely("Mul", x, x)
+
+
+FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
+    **dict.fromkeys(("add", "sub", "rsub", "subtract"), add_or_subtract),
+    **dict.fromkeys(("mul", "multiply"), multiply),
+    **dict.fromkeys(("div", "divide", "true_divide"), divide),
+    "floor_divide": floor_divide,
+    "remainder": remainder,
+    "fmod": remainder,
+    "pow": power,
+    "float_power": float_power,
+    "addcmul": add_scaled,
+    "addcdiv": add_scaled,
+    "lerp": interpolate,
+    "neg": negate,
+    "negative": negate,
+    "abs": magnitude,
+    "absolute": magnitude,
+    "square": square,
+}

@@ -1,0 +1,377 @@
+"""Comparisons, logic, bits, and the choice between values: nothing here rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, FLOATS, INT32, INT64, NARROW, Work
+from surgeon.facts.fact import INTEGERS
+from surgeon.rewrite import Refused
+
+
+def _pair(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
+    names = [p.name for p in work.args.schema.parameters]
+    return work.args.tensor(names[0]), work.args.tensor(names[1])
+
+
+def compare(work: Work) -> gs.Tensor:
+    """`eq ne lt le gt ge` in the operands' common dtype."""
+    _, (a, b) = work.together(*_pair(work))
+    kind = work.name
+    if kind in ("eq", "equal"):
+        return work.equal(a, b)
+    if kind in ("ne", "not_equal"):
+        return work.invert(work.equal(a, b))
+    if kind in ("gt", "greater"):
+        return work.less(b, a)
+    if kind in ("ge", "greater_equal"):
+        return work.less(b, a, or_equal=True)
+    return work.less(a, b, or_equal=kind in ("le", "less_equal"))
+
+
+def truth(work: Work, x: gs.Tensor) -> gs.Tensor:
+    """Whether a value is not zero; NaN is not."""
+    return work.cast(x, BOOL)
+
+
+def logical(work: Work) -> gs.Tensor:
+    """`logical_and`, `logical_or`, `logical_xor`."""
+    operator = {"logical_and": "And", "logical_or": "Or", "logical_xor": "Xor"}[work.name]
+    a, b = _pair(work)
+    return work.op(operator, truth(work, a), truth(work, b))
+
+
+def logical_not(work: Work) -> gs.Tensor:
+    """`logical_not`."""
+    return work.invert(truth(work, work.args.tensor("self")))
+
+
+_BITS = {"and": ("And", "BitwiseAnd"), "or": ("Or", "BitwiseOr"), "xor": ("Xor", "BitwiseXor")}
+
+
+def bitwise(work: Work) -> gs.Tensor:
+    """`bitwise_and`, `__and__` and kin: logic on booleans, bits on integers from opset 18."""
+    kind = work.name.strip("_").removeprefix("bitwise_")
+    on_bool, on_int = _BITS[kind]
+    dtype, (a, b) = work.together(*_pair(work))
+    if dtype in FLOATS:
+        raise Refused("PyTorch has no bits of floats")
+    if dtype == BOOL:
+        return work.op(on_bool, a, b)
+    if work.opset < 18:
+        found = _masked(work, kind, a, b)
+        if found is not None:
+            return found
+    return work.op(on_int, a, b)
+
+
+def _masked(work: Work, kind: str, a: gs.Tensor, b: gs.Tensor) -> gs.Tensor | None:
+    """`a & (2**n - 1)` and `a ^ -1` before opset 18: a remainder, a complement."""
+    array = work.facts.array(b)
+    if array is None or array.size != 1:
+        return None
+    mask = int(array.reshape(()).item())
+    dtype = work.dtype(a)
+    if kind == "xor" and mask == -1:
+        return complement(work, a)
+    if kind == "or" and mask == 0:
+        return a
+    if kind == "and" and mask == -1:
+        return a
+    if kind == "and" and mask >= 0 and (mask + 1) & mask == 0 and work.opset >= 10:
+        made: gs.Tensor = work.op("Mod", a, work.number(mask + 1, dtype)) if mask < 127 else None
+        return made
+    return None
+
+
+def complement(work: Work, x: gs.Tensor) -> gs.Tensor:
+    """`~x`, which in two's complement is -1 - x."""
+    minus_one = work.number(-1, INT32 if work.dtype(x) in NARROW else work.dtype(x))
+    if work.dtype(x) in NARROW:
+        wide = work.op("Sub", minus_one, work.cast(x, INT32))
+        return work.cast(wide, work.dtype(x))
+    made: gs.Tensor = work.op("Sub", minus_one, x)
+    return made
+
+
+def bitwise_not(work: Work) -> gs.Tensor:
+    """`bitwise_not`: Not on booleans; integers need no newer opset."""
+    x = work.args.tensor("self")
+    dtype = work.dtype(x)
+    if dtype in FLOATS:
+        raise Refused("PyTorch has no bits of floats")
+    if dtype == BOOL:
+        return work.invert(x)
+    return work.op("BitwiseNot", x) if work.opset >= 18 else complement(work, x)
+
+
+def shift(work: Work) -> gs.Tensor:
+    """`<<` and `>>` by constants: a product, or a quotient rounded down."""
+    from surgeon.builders.aten_math.arithmetic import floor_quotient
+
+    left = "l" in work.name.replace("bitwise_", "").strip("_")[:1]
+    a, b = _pair(work)
+    dtype, (a, b) = work.together(a, b)
+    array = work.facts.array(b)
+    if dtype not in INTEGERS:
+        raise Refused("PyTorch shifts integers alone")
+    if array is None:
+        raise Refused("how far it shifts is known at run time only")
+    bits = np.iinfo(_numpy(work, dtype)).bits
+    if array.size and (array.min() < 0 or array.max() >= bits - 1):
+        raise Refused(f"it shifts by {array.min()} to {array.max()} of {bits} bits")
+    factor = work.draft.constant((1 << array.astype(np.int64)).astype(_numpy(work, dtype)))
+    return work.widely("Mul", a, factor) if left else floor_quotient(work, a, factor)
+
+
+def _numpy(work: Work, dtype: int) -> Any:
+    from surgeon.builders.aten_math.work import numpy_dtype
+
+    return numpy_dtype(dtype)
+
+
+def extreme_of_two(work: Work, operator: str, *operands: gs.Tensor) -> gs.Tensor:
+    """`maximum`, `minimum`: NaN wins."""
+    _, (a, b) = work.together(*operands)
+    return work.extreme(operator, a, b)
+
+
+def maximum(work: Work) -> gs.Tensor:
+    """`maximum` and `minimum`."""
+    return extreme_of_two(work, "Max" if work.name == "maximum" else "Min", *_pair(work))
+
+
+def fmax(work: Work) -> gs.Tensor:
+    """`fmax` and `fmin`: a number wins over NaN."""
+    operator = "Max" if work.name == "fmax" else "Min"
+    dtype, (a, b) = work.together(*_pair(work))
+    chosen = work.extreme(operator, a, b)
+    if dtype not in FLOATS:
+        return chosen
+    chosen = work.where(work.is_nan(b), a, chosen)
+    return work.where(work.is_nan(a), b, chosen)
+
+
+def clamp(work: Work) -> gs.Tensor:
+    """`clamp`, `clip`, `clamp_min`, `clamp_max`; where the limits cross, the upper one holds."""
+    x = work.args.tensor("self")
+    limits = [
+        work.args.optional(n) if work.args.schema.position(n) else None for n in ("min", "max")
+    ]
+    given = [t for t in limits if t is not None]
+    if not given:
+        raise Refused("neither limit is given")
+    dtype = work.result_type(x, *given)
+    if dtype == BOOL:
+        raise Refused("PyTorch does not clamp booleans")
+    x = work.cast(x, dtype)
+    if _clips(work, dtype, given):
+        made = [None if t is None else _scalar(work, t, dtype) for t in limits]
+        while made and made[-1] is None:
+            made.pop()
+        clipped: gs.Tensor = work.draft.op("Clip", x, *made)
+        return clipped
+    if limits[0] is not None:
+        x = work.extreme("Max", x, work.cast(limits[0], dtype))
+    return x if limits[1] is None else work.extreme("Min", x, work.cast(limits[1], dtype))
+
+
+def _clips(work: Work, dtype: int, limits: list[gs.Tensor]) -> bool:
+    """Whether Clip does: its limits are scalars, and constant floats before opset 11."""
+    arrays = [work.facts.array(t) for t in limits]
+    if any(a is None or a.ndim or np.isnan(a) for a in arrays):
+        return False
+    # With one limit alone, Clip's other one is the largest finite number: infinities would go.
+    if len(arrays) != 2 or not arrays[0] <= arrays[1]:  # type: ignore[operator]
+        return False
+    if dtype in FLOATS:
+        return work.opset >= 12 or dtype == FLOAT
+    return work.opset >= 12
+
+
+def _scalar(work: Work, limit: gs.Tensor, dtype: int) -> gs.Tensor:
+    return work.cast(limit, dtype)
+
+
+def choose(work: Work) -> gs.Tensor:
+    """`where` with three arguments."""
+    condition = work.args.tensor("condition")
+    if not work.args.has("self"):
+        raise Refused("`where` of one argument gives indices: it is no arithmetic")
+    _, (a, b) = work.together(work.args.tensor("self"), work.args.tensor("other"))
+    return work.where(truth(work, condition), a, b)
+
+
+def masked_fill(work: Work) -> gs.Tensor:
+    """`masked_fill`, in the dtype of what is filled."""
+    x = work.args.tensor("self")
+    value = work.cast(work.args.tensor("value"), work.dtype(x))
+    return work.where(truth(work, work.args.tensor("mask")), value, x)
+
+
+def is_kind(work: Work) -> gs.Tensor:
+    """`isnan`, `isinf`, `isfinite`, `isposinf`, `isneginf`; integers are finite."""
+    x = work.args.tensor("self")
+    dtype = work.dtype(x)
+    if dtype not in FLOATS:
+        same = work.equal(x, x)
+        return same if work.name == "isfinite" else work.invert(same)
+    if work.name == "isnan":
+        return work.is_nan(x)
+    if work.name in ("isposinf", "isneginf"):
+        sign = 1 if work.name == "isposinf" else -1
+        return work.equal(x, work.number(sign * np.inf, dtype))
+    if work.name == "isinf":
+        return work.is_infinite(x)
+    return work.op("Less", work.op("Abs", x), np.inf)
+
+
+def is_close(work: Work) -> gs.Tensor:
+    """`isclose`: |a - b| <= atol + rtol * |b|, or equal, or both NaN where asked."""
+    a, b = _pair(work)
+    dtype, (a, b) = work.together(a, b)
+    same = work.equal(a, b)
+    rtol, atol = work.constant_of("rtol", 1e-5), work.constant_of("atol", 1e-8)
+    wide = dtype
+    nan_too = bool(work.constant_of("equal_nan", False)) and dtype in FLOATS
+    both = work.op("And", work.is_nan(a), work.is_nan(b)) if nan_too else None
+    if dtype not in FLOATS:
+        a, b, wide = work.cast(a, DOUBLE), work.cast(b, DOUBLE), DOUBLE
+    room = work.op("Add", work.op("Mul", work.op("Abs", b), rtol), atol)
+    apart = work.op("Abs", work.op("Sub", a, b))
+    finite = work.op("Less", apart, work.number(np.inf, wide))
+    near = work.op("And", work.less(apart, room, or_equal=True), finite)
+    found = work.op("Or", same, near)
+    return found if both is None else work.op("Or", found, both)
+
+
+def nan_to_num(work: Work) -> gs.Tensor:
+    """`nan_to_num`: NaN and infinities by numbers, those of the dtype where none are given."""
+    x = work.args.tensor("self")
+    dtype = work.dtype(x)
+    if dtype not in FLOATS:
+        return x
+    most = float(np.finfo(_numpy(work, dtype)).max)
+    nan, high, low = (
+        work.constant_of(name, default)
+        for name, default in (("nan", 0.0), ("posinf", most), ("neginf", -most))
+    )
+    y = work.where(work.is_nan(x), float(nan), x)
+    y = work.where(work.equal(x, work.number(np.inf, dtype)), float(high), y)
+    return work.where(work.equal(x, work.number(-np.inf, dtype)), float(low), y)
+
+
+def copy_sign(work: Work) -> gs.Tensor:
+    """`copysign`: the magnitude of one and the sign of the other, -0.0 included."""
+    _, (a, b) = work.together(*_pair(work), floating=True)
+    size = work.op("Abs", a)
+    return work.where(sign_bit(work, b), work.op("Neg", size), size)
+
+
+def sign_bit(work: Work, x: gs.Tensor) -> gs.Tensor:
+    """Whether the sign bit is set; 1 / -0.0 is less than zero, and NaN counts as positive."""
+    dtype = work.dtype(x)
+    if dtype not in FLOATS:
+        return work.less(x, work.number(0, dtype))
+    zero = work.number(0, dtype)
+    below = work.op("Less", x, zero)
+    inverse_below = work.op("Less", work.op("Reciprocal", x), zero)
+    made: gs.Tensor = work.op("Or", below, inverse_below)
+    return made
+
+
+def signbit(work: Work) -> gs.Tensor:
+    """`signbit`."""
+    x = work.args.tensor("self")
+    if work.dtype(x) == BOOL:
+        return work.op("And", x, work.invert(x))
+    return sign_bit(work, x)
+
+
+def heaviside(work: Work) -> gs.Tensor:
+    """`heaviside`: 0 below zero, `values` at zero, 1 above; NaN is not above."""
+    x, values = _pair(work)
+    dtype = work.dtype(x)
+    if work.dtype(values) != dtype:
+        raise Refused("PyTorch wants both of one dtype")
+    zero = work.number(0, dtype)
+    step = work.cast(work.less(zero, x), dtype)
+    return work.where(work.equal(x, zero), values, step)
+
+
+def sign(work: Work) -> gs.Tensor:
+    """`sign` and `sgn`."""
+    x = work.args.tensor("self")
+    return x if work.dtype(x) == BOOL else work.op("Sign", x)
+
+
+_TO = {
+    "_cast_Float": FLOAT,
+    "_cast_Double": DOUBLE,
+    "_cast_Half": 10,
+    "_cast_Int": INT32,
+    "_cast_Long": INT64,
+    "_cast_Short": 5,
+    "_cast_Char": 3,
+    "_cast_Byte": 2,
+}
+
+
+def convert(work: Work) -> gs.Tensor:
+    """`to` in every overload, `type_as`, `_to_copy`, `float` and kin."""
+    if work.name in _TO:
+        return work.cast(work.node.inputs[0], _TO[work.name])
+    x = work.args.tensor("self")
+    if work.name == "type_as" or work.args.schema.overload == "other":
+        return work.cast(x, work.dtype(work.args.tensor("other")))
+    if work.args.schema.position("dtype") is None:
+        return x
+    dtype = work.dtype_argument()
+    return x if dtype is None else work.cast(x, dtype)
+
+
+def same(work: Work) -> gs.Tensor:
+    """Copies and aliases."""
+    return work.node.inputs[0]
+
+
+def dropout(work: Work) -> gs.Tensor:
+    """Dropout outside training changes nothing."""
+    p = work.args.value("p")
+    if work.args.value("train") and p != 0:
+        raise Refused("it drops at random: the model was exported for training")
+    return work.args.tensor("input")
+
+
+FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
+    **dict.fromkeys(
+        "eq ne lt le gt ge greater greater_equal less less_equal not_equal".split(), compare
+    ),
+    **dict.fromkeys(("logical_and", "logical_or", "logical_xor"), logical),
+    "logical_not": logical_not,
+    **dict.fromkeys("bitwise_and bitwise_or bitwise_xor __and__ __or__ __xor__".split(), bitwise),
+    "bitwise_not": bitwise_not,
+    **dict.fromkeys("__lshift__ __rshift__ bitwise_left_shift bitwise_right_shift".split(), shift),
+    "maximum": maximum,
+    "minimum": maximum,
+    "fmax": fmax,
+    "fmin": fmax,
+    **dict.fromkeys(("clamp", "clip", "clamp_min", "clamp_max"), clamp),
+    "where": choose,
+    "masked_fill": masked_fill,
+    **dict.fromkeys(("isnan", "isinf", "isfinite", "isposinf", "isneginf"), is_kind),
+    "isclose": is_close,
+    "nan_to_num": nan_to_num,
+    "copysign": copy_sign,
+    "signbit": signbit,
+    "heaviside": heaviside,
+    "sign": sign,
+    "sgn": sign,
+    **dict.fromkeys((*_TO, "to", "type_as", "_to_copy"), convert),
+    **dict.fromkeys("clone contiguous detach alias lift_fresh positive".split(), same),
+    **dict.fromkeys(("dropout", "feature_dropout", "alpha_dropout"), dropout),
+}

@@ -1,0 +1,165 @@
+"""Losses: an error of every element, then its mean, its sum, or as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.aten_math.reductions import p_norm, reduce
+from surgeon.builders.aten_math.work import FLOATS, INT64, Work
+from surgeon.rewrite import Refused
+
+NONE, MEAN, SUM = 0, 1, 2  # PyTorch's Reduction (aten/src/ATen/core/Reduction.h)
+
+
+def reduced(work: Work, errors: gs.Tensor) -> gs.Tensor:
+    """The errors, their mean or their sum, as `reduction` says."""
+    kind = work.constant_of("reduction", MEAN)
+    if kind == NONE:
+        return errors
+    operator = "ReduceMean" if kind == MEAN else "ReduceSum"
+    return reduce(work, operator, errors, None, keepdim=False)
+
+
+def _pair(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
+    dtype, (x, y) = work.together(work.args.tensor("self"), work.args.tensor("target"))
+    if dtype not in FLOATS:
+        raise Refused("PyTorch has no such loss of integers")
+    return x, y
+
+
+def mse(work: Work) -> gs.Tensor:
+    """`mse_loss`."""
+    apart = work.op("Sub", *_pair(work))
+    return reduced(work, work.op("Mul", apart, apart))
+
+
+def l1(work: Work) -> gs.Tensor:
+    """`l1_loss`."""
+    return reduced(work, work.op("Abs", work.op("Sub", *_pair(work))))
+
+
+def smooth_l1(work: Work) -> gs.Tensor:
+    """`smooth_l1_loss` (d^2 / 2 beta, then d - beta / 2) and `huber_loss` (delta times that)."""
+    apart = work.op("Abs", work.op("Sub", *_pair(work)))
+    name = "delta" if work.name == "huber_loss" else "beta"
+    bend = float(work.constant_of(name, 1.0)) if work.args.schema.position(name) else 1.0
+    if bend == 0:
+        return reduced(work, apart)
+    scale = 1.0 if name == "delta" else 1 / bend
+    square = work.op("Mul", work.op("Mul", apart, apart), 0.5 * scale)
+    line = work.op("Sub", apart, 0.5 * bend)
+    line = work.op("Mul", line, bend) if name == "delta" else line
+    near = work.op("Less", apart, bend)
+    return reduced(work, work.where(near, square, line))
+
+
+def kl_div(work: Work) -> gs.Tensor:
+    """`kl_div`: target (log target - input); nothing where the target is 0."""
+    x, y = _pair(work)
+    if work.args.schema.position("log_target") is not None and work.args.value("log_target"):
+        return reduced(work, work.op("Mul", work.op("Exp", y), work.op("Sub", y, x)))
+    entropy = work.op("Mul", y, work.op("Log", y))
+    entropy = work.where(work.equal(y, work.number(0, work.dtype(y))), 0.0, entropy)
+    return reduced(work, work.op("Sub", entropy, work.op("Mul", y, x)))
+
+
+def _weighted(work: Work, errors: gs.Tensor) -> gs.Tensor:
+    weight = work.args.optional("weight")
+    return errors if weight is None else work.op("Mul", errors, weight)
+
+
+def binary_cross_entropy(work: Work) -> gs.Tensor:
+    """`binary_cross_entropy`: logarithms at least -100."""
+    x, y = _pair(work)
+    dtype = work.dtype(x)
+    low = work.number(-100, dtype)
+    one = work.number(1, dtype)
+    first = work.extreme("Max", work.op("Log", x), low)
+    second = work.extreme("Max", work.op("Log", work.op("Sub", one, x)), low)
+    left = work.op("Mul", y, first)
+    right = work.op("Mul", work.op("Sub", one, y), second)
+    return reduced(work, _weighted(work, work.op("Neg", work.op("Add", left, right))))
+
+
+def binary_cross_entropy_with_logits(work: Work) -> gs.Tensor:
+    """`binary_cross_entropy_with_logits`: (1 - y) x + (1 + (w - 1) y) log(1 + e^-x)."""
+    from surgeon.builders.aten_math.activations import log_one_plus_exp
+
+    x, y = _pair(work)
+    one = work.number(1, work.dtype(x))
+    log = log_one_plus_exp(work, work.op("Neg", x))
+    positive = work.args.optional("pos_weight")
+    if positive is not None:
+        factor = work.op("Add", work.op("Mul", work.op("Sub", positive, one), y), one)
+        log = work.op("Mul", factor, log)
+    errors = work.op("Add", work.op("Mul", work.op("Sub", one, y), x), log)
+    return reduced(work, _weighted(work, errors))
+
+
+def negative_log_likelihood(work: Work) -> gs.Tensor:
+    """`nll_loss`, `nll_loss2d`, `nll_loss_nd`: minus the entry that the target names (axis 1)."""
+    x, target = work.args.tensor("self"), work.args.tensor("target")
+    rank = work.rank(x)
+    if rank < 2:
+        raise Refused("its input has no batch")
+    shape = work.facts.of(x).shape
+    classes = shape[1] if shape else None
+    if not isinstance(classes, int):
+        raise Refused("the number of classes is known at run time only")
+    dtype = work.dtype(x)
+    column = work.draft.op("Unsqueeze", work.cast(target, INT64), work.axes([1]))
+    places = work.draft.constant(np.arange(classes).reshape(-1, *[1] * (rank - 2)), "classes")
+    ignored = int(work.constant_of("ignore_index", -100))
+    chosen = work.op("Equal", column, places)
+    if 0 <= ignored < classes:
+        kept = work.invert(work.op("Equal", column, work.number(ignored, INT64)))
+        chosen = work.op("And", chosen, kept)
+    weight = work.args.optional("weight")
+    weights = work.cast(chosen, dtype)
+    if weight is not None:
+        if rank > 2:
+            weight = work.draft.op("Unsqueeze", weight, work.axes(range(1, rank - 1)))
+        weights = work.op("Mul", weights, weight)
+    terms = work.where(chosen, work.op("Mul", x, weights), 0.0)
+    kind = work.constant_of("reduction", MEAN)
+    if kind == NONE:
+        return work.op("Neg", reduce(work, "ReduceSum", terms, [1], keepdim=False))
+    total = work.op("Neg", reduce(work, "ReduceSum", terms, None, keepdim=False))
+    if kind == SUM:
+        return total
+    return work.op("Div", total, reduce(work, "ReduceSum", weights, None, keepdim=False))
+
+
+def triplet_margin(work: Work) -> gs.Tensor:
+    """`triplet_margin_loss`."""
+    names = ("anchor", "positive", "negative")
+    _, (anchor, positive, negative) = work.together(*(work.args.tensor(n) for n in names))
+    p, eps = float(work.constant_of("p", 2)), float(work.constant_of("eps", 1e-6))
+
+    def between(a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
+        apart = work.op("Add", work.op("Sub", a, b), eps)
+        return p_norm(work, apart, p, [work.rank(apart) - 1], keepdim=False)
+
+    far = between(anchor, negative)
+    if work.args.value("swap"):
+        far = work.extreme("Min", far, between(positive, negative))
+    margin = float(work.constant_of("margin", 1.0))
+    errors = work.op("Add", work.op("Sub", between(anchor, positive), far), margin)
+    zero = work.number(0, work.dtype(errors))
+    return reduced(work, work.extreme("Max", errors, zero))
+
+
+FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
+    "mse_loss": mse,
+    "l1_loss": l1,
+    "smooth_l1_loss": smooth_l1,
+    "huber_loss": smooth_l1,
+    "kl_div": kl_div,
+    "binary_cross_entropy": binary_cross_entropy,
+    "binary_cross_entropy_with_logits": binary_cross_entropy_with_logits,
+    **dict.fromkeys(("nll_loss2d", "nll_loss_nd"), negative_log_likelihood),
+    "triplet_margin_loss": triplet_margin,
+}

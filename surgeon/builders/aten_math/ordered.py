@@ -1,0 +1,260 @@
+"""Operators by the order of elements: extremes with indices, median, k-th value; and scans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.aten_math.activations import axis_of
+from surgeon.builders.aten_math.comparison import extreme_of_two
+from surgeon.builders.aten_math.functions import log_add
+from surgeon.builders.aten_math.reductions import (
+    carry_nan,
+    extreme,
+    flattened,
+    index_of_extreme,
+    keeps,
+    reduce,
+)
+from surgeon.builders.aten_math.work import BOOL, FLOATS, INT32, INT64, NARROW, Work
+from surgeon.rewrite import Refused
+
+_LONGEST_MATRIX = 2048  # the side of a triangular matrix
+_LONGEST_SCAN = 1 << 16
+
+
+def _has_second(work: Work) -> bool:
+    return len(work.node.outputs) > 1 and bool(work.node.outputs[1].name)
+
+
+def largest(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
+    """`max` and `min`: of everything, of two tensors, or over a dim with indices."""
+    x = work.args.tensor("self")
+    kind = "Max" if work.name == "max" else "Min"
+    if work.args.schema.position("other") is not None:
+        y = extreme_of_two(work, kind, x, work.args.tensor("other"))
+        return y, y
+    if work.args.schema.position("dim") is None:
+        y = extreme(work, x, f"Reduce{kind}", None, keepdim=False)
+        return y, y
+    axis, keepdim = axis_of(work, x), keeps(work)
+    values = extreme(work, x, f"Reduce{kind}", [axis], keepdim)
+    if not _has_second(work):
+        return values, values
+    return values, index_of_extreme(work, x, f"Arg{kind}", axis, keepdim=keepdim)
+
+
+def _at_rank(
+    work: Work, x: gs.Tensor, k: int, axis: int, length: int
+) -> tuple[gs.Tensor, gs.Tensor]:
+    """The k-th smallest (from 1) along an axis of known length, and its index; the axis stays."""
+    dtype = work.dtype(x)
+    by_way = INT32 if dtype in NARROW or dtype == BOOL else dtype
+    x = work.cast(x, by_way)
+    if work.opset < 11:
+        if dtype not in FLOATS:
+            raise Refused("`TopK` of integers needs opset 11")
+        k = length - k + 1
+        values, indices = work.draft.op("TopK", x, work.axes([k]), outputs=2, axis=axis)
+    else:
+        values, indices = work.draft.op(
+            "TopK", x, work.axes([k]), outputs=2, axis=axis, largest=0, sorted=1
+        )
+    last = work.axes([k - 1])
+    value = work.draft.op("Gather", values, last, axis=axis)
+    return work.cast(value, dtype), work.draft.op("Gather", indices, last, axis=axis)
+
+
+def _without(work: Work, x: gs.Tensor, axis: int) -> gs.Tensor:
+    return work.draft.op("Squeeze", x, work.axes([axis]))
+
+
+def _length(work: Work, x: gs.Tensor, axis: int) -> int:
+    shape = work.facts.of(x).shape
+    length = None if shape is None else shape[axis]
+    if not isinstance(length, int):
+        raise Refused(f"the length of axis {axis} is known at run time only")
+    return length
+
+
+def median(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
+    """`median`: the lower of the two in the middle; NaN where there is one."""
+    x = work.args.tensor("self")
+    whole = work.args.schema.position("dim") is None
+    if work.facts.of(x).rank == 0:
+        return x, work.draft.constant(np.asarray(0, np.int64))
+    rank = work.facts.of(x).rank
+    x = flattened(work, x) if whole else x
+    if whole and rank is None:
+        raise Refused("the rank of its input is not known")
+    axis = 0 if whole else axis_of(work, x)
+    length = _length(work, x, axis)
+    if not length:
+        raise Refused("a median of no elements")
+    value, index = _at_rank(work, x, (length + 1) // 2, axis, length)
+    value = carry_nan(work, value, x, [axis], keepdim=True)
+    if work.dtype(x) in FLOATS and _has_second(work):
+        strange = work.cast(work.is_nan(x), INT32)
+        first = work.op("ArgMax", strange, axis=axis, keepdims=1)
+        index = work.where(work.is_nan(value), first, index)
+    if whole or not keeps(work):
+        value, index = _without(work, value, axis), _without(work, index, axis)
+    return value, index
+
+
+def kth_value(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
+    """`kthvalue`: NaN counts as the largest."""
+    x = work.args.tensor("self")
+    axis, k = axis_of(work, x), int(work.args.value("k"))
+    if work.rank(x) == 0:
+        return x, work.draft.constant(np.asarray(0, np.int64))
+    length = _length(work, x, axis)
+    if not 1 <= k <= length:
+        raise Refused(f"the {k}-th of {length} elements")
+    ordered = x
+    if work.dtype(x) in FLOATS:
+        ordered = work.where(work.is_nan(x), np.inf, x)
+    value, index = _at_rank(work, ordered, k, axis, length)
+    if ordered is not x:
+        ones = work.cast(work.invert(work.is_nan(x)), INT32)
+        numbers = reduce(work, "ReduceSum", ones, [axis], keepdim=True)
+        value = work.where(work.op("Less", numbers, k), np.nan, value)
+    if not keeps(work):
+        value, index = _without(work, value, axis), _without(work, index, axis)
+    return value, index
+
+
+def _part(work: Work, x: gs.Tensor, axis: int, start: int, end: int) -> gs.Tensor:
+    return work.draft.op("Slice", x, work.axes([start]), work.axes([end]), work.axes([axis]))
+
+
+def scan(
+    work: Work,
+    parts: Sequence[gs.Tensor],
+    axis: int,
+    combine: Callable[[Sequence[gs.Tensor], Sequence[gs.Tensor]], Sequence[gs.Tensor]],
+) -> list[gs.Tensor]:
+    """Running results along an axis in log2(length) steps.
+
+    Args:
+        work: The node.
+        parts: What is carried along.
+        axis: Of known length.
+        combine: Earlier and later into their result; associative.
+    """
+    length = _length(work, parts[0], axis)
+    if length > _LONGEST_SCAN:
+        raise Refused(f"axis {axis} has {length} elements")
+    step = 1
+    found = list(parts)
+    while step < length:
+        earlier = [_part(work, x, axis, 0, length - step) for x in found]
+        later = [_part(work, x, axis, step, length) for x in found]
+        heads = [_part(work, x, axis, 0, step) for x in found]
+        made = combine(earlier, later)
+        found = [
+            work.draft.op("Concat", head, rest, axis=axis)
+            for head, rest in zip(heads, made, strict=True)
+        ]
+        step *= 2
+    return found
+
+
+def _accumulated(work: Work) -> tuple[gs.Tensor, int]:
+    x = work.args.tensor("self")
+    dtype = work.dtype_argument()
+    if dtype is None:
+        dtype = work.dtype(x) if work.dtype(x) in FLOATS else INT64
+    if dtype in NARROW or dtype == BOOL:
+        raise Refused("its dtype is one that no runtime accumulates in")
+    return work.cast(x, dtype), axis_of(work, x)
+
+
+def cumsum(work: Work) -> gs.Tensor:
+    """`cumsum`: CumSum, or before opset 11 a product with a triangular matrix."""
+    x, axis = _accumulated(work)
+    if work.rank(x) == 0:
+        return x
+    if work.opset >= 11:
+        return work.draft.op("CumSum", x, work.draft.constant(np.asarray(axis, np.int64)))
+    length, rank = _length(work, x, axis), work.rank(x)
+    if length > _LONGEST_MATRIX:
+        raise Refused(f"axis {axis} has {length} elements; `CumSum` needs opset 11")
+    from surgeon.builders.aten_math.work import numpy_dtype
+
+    matrix = np.triu(np.ones((length, length), numpy_dtype(work.dtype(x))))
+    if axis == rank - 1:
+        return _times(work, x, matrix)
+    swap = list(range(rank))
+    swap[axis], swap[-1] = swap[-1], swap[axis]
+    moved = work.draft.op("Transpose", x, perm=swap)
+    return work.draft.op("Transpose", _times(work, moved, matrix), perm=swap)
+
+
+def _times(work: Work, x: gs.Tensor, matrix: Any) -> gs.Tensor:
+    return work.draft.op("MatMul", x, work.draft.constant(matrix, "triangle"))
+
+
+def cumprod(work: Work) -> gs.Tensor:
+    """`cumprod`."""
+    x, axis = _accumulated(work)
+    if work.rank(x) == 0:
+        return x
+    return scan(work, [x], axis, lambda a, b: [work.op("Mul", a[0], b[0])])[0]
+
+
+def log_cumsum_exp(work: Work) -> gs.Tensor:
+    """`logcumsumexp`."""
+    x, axis = work.args.tensor("self"), axis_of(work, work.args.tensor("self"))
+    if work.dtype(x) not in FLOATS:
+        raise Refused("PyTorch has no logcumsumexp of integers")
+    if work.rank(x) == 0:
+        return x
+    return scan(work, [x], axis, lambda a, b: [log_add(work, a[0], b[0])])[0]
+
+
+def running_extreme(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
+    """`cummax` and `cummin`: of equals the last counts; NaN stays once met."""
+    x = work.args.tensor("self")
+    axis = axis_of(work, x)
+    if work.rank(x) == 0:
+        return x, work.draft.constant(np.asarray(0, np.int64))
+    dtype = work.dtype(x)
+    length, rank = _length(work, x, axis), work.rank(x)
+
+    def later_counts(a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
+        first, second = (a, b) if work.name == "cummax" else (b, a)
+        chosen = work.less(first, second, or_equal=True)
+        return work.op("Or", chosen, work.is_nan(b)) if dtype in FLOATS else chosen
+
+    def combine(a: Sequence[gs.Tensor], b: Sequence[gs.Tensor]) -> list[gs.Tensor]:
+        chosen = later_counts(a[0], b[0])
+        return [work.where(chosen, q, p) for p, q in zip(a, b, strict=True)]
+
+    if not _has_second(work):
+        values = scan(work, [x], axis, combine)[0]
+        return values, values
+    places = np.arange(length, dtype=np.int64).reshape([-1] + [1] * (rank - axis - 1))
+    zeros = work.op("Mul", work.cast(work.cast(x, BOOL), INT64), 0)
+    index = work.op("Add", zeros, work.draft.constant(places, "places"))
+    values, indices = scan(work, [x, index], axis, combine)
+    return values, indices
+
+
+SINGLE: Mapping[str, Callable[[Work], gs.Tensor]] = {
+    "cumsum": cumsum,
+    "cumprod": cumprod,
+    "logcumsumexp": log_cumsum_exp,
+}
+DOUBLES: Mapping[str, Callable[[Work], tuple[gs.Tensor, gs.Tensor]]] = {
+    "max": largest,
+    "min": largest,
+    "median": median,
+    "kthvalue": kth_value,
+    "cummax": running_extreme,
+    "cummin": running_extreme,
+}
+FUNCTIONS: Mapping[str, Callable[[Work], Any]] = {**SINGLE, **DOUBLES}

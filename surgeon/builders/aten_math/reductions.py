@@ -1,0 +1,333 @@
+"""Sums, means, extremes, norms and moments over some axes or all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.aten_math.activations import axis_of
+from surgeon.builders.aten_math.work import (
+    BOOL,
+    FLOATS,
+    INT32,
+    INT64,
+    NARROW,
+    Work,
+)
+from surgeon.rewrite import Refused
+
+UINT8 = 2
+
+
+def dims_of(work: Work, x: gs.Tensor, name: str = "dim") -> list[int] | None:
+    """The axes counted from the front; None for all of them."""
+    if work.args.schema.position(name) is None:
+        return None
+    given = work.args.value(name)
+    if given is None:
+        return None
+    dims = [int(d) for d in (given if isinstance(given, (list, tuple)) else [given])]
+    if not dims:
+        return None
+    rank = work.facts.of(x).rank
+    if rank is None:
+        if min(dims) < 0 and work.opset < 11:
+            raise Refused("the rank of its input is not known")
+        return dims
+    if any(not -max(rank, 1) <= d < max(rank, 1) for d in dims):
+        raise Refused(f"dims {dims} are outside the rank {rank}")
+    return sorted({d % max(rank, 1) for d in dims}) if rank else None
+
+
+def keeps(work: Work) -> bool:
+    """Whether reduced axes stay with length 1."""
+    return work.args.schema.position("keepdim") is not None and bool(work.args.value("keepdim"))
+
+
+def reduce(
+    work: Work, operator: str, x: gs.Tensor, dims: Sequence[int] | None, *, keepdim: bool
+) -> gs.Tensor:
+    """A `Reduce*` node; integers of 8 and 16 bits go by way of int32."""
+    dtype = work.dtype(x)
+    wide = work.cast(x, INT32) if dtype in NARROW or dtype == BOOL else x
+    if work.facts.of(x).rank == 0:
+        operator = {"ReduceL1": "Abs", "ReduceL2": "Abs"}.get(operator, "")
+        return work.op(operator, x) if operator else x
+    inputs = [wide] if dims is None else [wide, work.axes(dims)]
+    return work.cast(work.draft.op(operator, *inputs, keepdims=int(keepdim)), dtype)
+
+
+def summed(work: Work) -> gs.Tensor:
+    """`sum`, `nansum` and `prod`: booleans and integers into int64."""
+    x = work.args.tensor("self")
+    dtype = work.dtype_argument()
+    if dtype is None:
+        dtype = work.dtype(x) if work.dtype(x) in FLOATS else INT64
+    x = work.cast(x, dtype)
+    if work.name == "nansum" and dtype in FLOATS:
+        x = work.where(work.is_nan(x), 0.0, x)
+    operator = "ReduceProd" if work.name == "prod" else "ReduceSum"
+    if dtype == BOOL:
+        raise Refused("a sum of booleans that is a boolean")
+    return reduce(work, operator, x, dims_of(work, x), keepdim=keeps(work))
+
+
+def mean(work: Work) -> gs.Tensor:
+    """`mean`; of integers only with a dtype."""
+    x = work.args.tensor("self")
+    dtype = work.dtype_argument()
+    x = x if dtype is None else work.cast(x, dtype)
+    if work.dtype(x) not in FLOATS:
+        raise Refused("PyTorch takes no mean of integers")
+    shape, dims = work.facts.of(x).shape, dims_of(work, x)
+    if shape is not None and any(shape[d] == 0 for d in (dims or range(len(shape)))):
+        raise Refused("a mean of no elements")
+    return reduce(work, "ReduceMean", x, dims, keepdim=keeps(work))
+
+
+def carry_nan(
+    work: Work, y: gs.Tensor, x: gs.Tensor, dims: Sequence[int] | None, *, keepdim: bool
+) -> gs.Tensor:
+    """`y`, or NaN where the part of `x` behind it holds one, which runtimes skip."""
+    if work.dtype(x) not in FLOATS:
+        return y
+    only = work.where(work.is_nan(x), x, 0.0)
+    return work.op("Add", y, reduce(work, "ReduceSum", only, dims, keepdim=keepdim))
+
+
+def extreme(
+    work: Work, x: gs.Tensor, operator: str, dims: Sequence[int] | None, keepdim: bool
+) -> gs.Tensor:
+    """The largest or smallest elements; NaN wins."""
+    if work.facts.of(x).rank == 0:
+        return x
+    y = reduce(work, operator, x, dims, keepdim=keepdim)
+    return carry_nan(work, y, x, dims, keepdim=keepdim)
+
+
+def amax(work: Work) -> gs.Tensor:
+    """`amax` and `amin`."""
+    x = work.args.tensor("self")
+    operator = "ReduceMax" if work.name == "amax" else "ReduceMin"
+    return extreme(work, x, operator, dims_of(work, x), keeps(work))
+
+
+def aminmax(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
+    """`aminmax`."""
+    x = work.args.tensor("self")
+    dims = dims_of(work, x)
+    least = extreme(work, x, "ReduceMin", dims, keeps(work))
+    return least, extreme(work, x, "ReduceMax", dims, keeps(work))
+
+
+def index_of_extreme(
+    work: Work, x: gs.Tensor, operator: str, axis: int, *, keepdim: bool
+) -> gs.Tensor:
+    """`ArgMax` or `ArgMin`, the first of equals; NaN counts as the extreme."""
+    dtype = work.dtype(x)
+    if work.rank(x) == 0:
+        return work.draft.constant(np.asarray(0, np.int64))
+    if dtype in FLOATS:
+        x = work.where(work.is_nan(x), np.inf if operator == "ArgMax" else -np.inf, x)
+    elif dtype in NARROW or dtype == BOOL:
+        x = work.cast(x, INT32)
+    return work.op(operator, x, axis=axis, keepdims=int(keepdim))
+
+
+def argmax(work: Work) -> gs.Tensor:
+    """`argmax` and `argmin`; without a dim over the flattened input."""
+    x = work.args.tensor("self")
+    operator = "ArgMax" if work.name == "argmax" else "ArgMin"
+    if work.args.value("dim") is not None:
+        return index_of_extreme(work, x, operator, axis_of(work, x), keepdim=keeps(work))
+    flat = flattened(work, x)
+    if not keeps(work):
+        return index_of_extreme(work, flat, operator, 0, keepdim=False)
+    found = index_of_extreme(work, flat, operator, 0, keepdim=True)
+    return work.draft.op("Reshape", found, work.axes([1] * work.rank(x)))
+
+
+def flattened(work: Work, x: gs.Tensor) -> gs.Tensor:
+    """All elements in one row."""
+    if work.facts.of(x).rank == 1:
+        return x
+    return work.draft.op("Reshape", x, work.axes([-1]))
+
+
+def quantified(work: Work) -> gs.Tensor:
+    """`any` and `all`: of bytes a byte, else a bool."""
+    x = work.args.tensor("self")
+    result = UINT8 if work.dtype(x) == UINT8 else BOOL
+    dims = dims_of(work, x)
+    truth = work.cast(x, BOOL)
+    if work.name == "all":
+        truth = work.invert(truth)
+    count = reduce(work, "ReduceSum", work.cast(truth, INT32), dims, keepdim=keeps(work))
+    found = work.cast(count, BOOL)
+    return work.cast(work.invert(found) if work.name == "all" else found, result)
+
+
+def count_nonzero(work: Work) -> gs.Tensor:
+    """`count_nonzero`."""
+    x = work.args.tensor("self")
+    ones = work.cast(work.cast(x, BOOL), INT64)
+    return reduce(work, "ReduceSum", ones, dims_of(work, x), keepdim=False)
+
+
+def element_count(
+    work: Work, x: gs.Tensor, dims: Sequence[int] | None, dtype: int
+) -> gs.Tensor | int:
+    """How many elements are reduced: a number where it is known, else computed."""
+    shape = work.facts.of(x).shape
+    if shape is not None:
+        reduced = [shape[d] for d in (range(len(shape)) if dims is None else dims)]
+        if all(isinstance(d, int) for d in reduced):
+            return math.prod(d for d in reduced if isinstance(d, int))
+    if dims is None:
+        return work.cast(work.draft.op("Size", x), dtype)
+    lengths = work.draft.op("Gather", work.draft.op("Shape", x), work.axes(dims), axis=0)
+    return work.cast(work.draft.op("ReduceProd", lengths, keepdims=0), dtype)
+
+
+def moments(work: Work, x: gs.Tensor) -> tuple[gs.Tensor, gs.Tensor]:
+    """The variance and the mean."""
+    schema = work.args.schema
+    dims, keepdim = dims_of(work, x), keeps(work)
+    if work.dtype(x) not in FLOATS:
+        raise Refused("PyTorch takes no deviation of integers")
+    if schema.position("correction") is not None:
+        correction = float(work.constant_of("correction", 1))
+    else:
+        correction = 1.0 if work.constant_of("unbiased", True) else 0.0
+    if work.facts.of(x).rank == 0:
+        raise Refused("the deviation of a single number")
+    center = reduce(work, "ReduceMean", x, dims, keepdim=True)
+    apart = work.op("Sub", x, center)
+    squares = work.op("Mul", apart, apart)
+    middle = center if keepdim else reduce(work, "ReduceMean", x, dims, keepdim=False)
+    if correction == 0:
+        return reduce(work, "ReduceMean", squares, dims, keepdim=keepdim), middle
+    total = reduce(work, "ReduceSum", squares, dims, keepdim=keepdim)
+    count = element_count(work, x, dims, work.dtype(x))
+    if isinstance(count, int):
+        return work.op("Div", total, float(max(count - correction, 0))), middle
+    rest = work.extreme("Max", work.op("Sub", count, correction), work.number(0, work.dtype(x)))
+    return work.op("Div", total, rest), middle
+
+
+def variance(work: Work) -> gs.Tensor:
+    """`var` and `std`."""
+    found, _ = moments(work, work.args.tensor("self"))
+    return work.op("Sqrt", found) if work.name == "std" else found
+
+
+def variance_and_mean(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
+    """`var_mean` and `std_mean`."""
+    found, middle = moments(work, work.args.tensor("self"))
+    return (work.op("Sqrt", found) if work.name == "std_mean" else found), middle
+
+
+def p_norm(
+    work: Work, x: gs.Tensor, p: float, dims: Sequence[int] | None, *, keepdim: bool
+) -> gs.Tensor:
+    """The vector norm of any order."""
+    if p == 2:
+        return reduce(work, "ReduceL2", x, dims, keepdim=keepdim)
+    if p == 1:
+        return reduce(work, "ReduceL1", x, dims, keepdim=keepdim)
+    size = work.op("Abs", x)
+    if p == math.inf:
+        return extreme(work, size, "ReduceMax", dims, keepdim)
+    if p == -math.inf:
+        return extreme(work, size, "ReduceMin", dims, keepdim)
+    if p == 0:
+        apart = work.invert(work.equal(x, work.number(0, work.dtype(x))))
+        return reduce(work, "ReduceSum", work.cast(apart, work.dtype(x)), dims, keepdim=keepdim)
+    total = reduce(work, "ReduceSum", work.op("Pow", size, float(p)), dims, keepdim=keepdim)
+    return work.op("Pow", total, 1 / float(p))
+
+
+def norm(work: Work) -> gs.Tensor:
+    """`norm`, `frobenius_norm`, `linalg_vector_norm`, and the vector kinds of `linalg_norm`."""
+    x = work.args.tensor("self")
+    schema = work.args.schema
+    dtype = work.dtype_argument()
+    x = x if dtype is None else work.cast(x, dtype)
+    if work.dtype(x) not in FLOATS:
+        raise Refused("PyTorch takes no norm of integers")
+    name = next((n for n in ("p", "ord") if schema.position(n) is not None), None)
+    p: Any = 2 if name is None else work.constant_of(name, 2)
+    if isinstance(p, str):
+        raise Refused(f"a norm of kind {p!r}")
+    dims = dims_of(work, x)
+    ordered = work.name == "linalg_norm" and work.args.has("ord")
+    if ordered and len(dims or range(work.rank(x))) != 1:
+        raise Refused("a norm of matrices")
+    return p_norm(work, x, float(p), dims, keepdim=keeps(work))
+
+
+def logsumexp(work: Work) -> gs.Tensor:
+    """`logsumexp`; integers become float32."""
+    x = work.floating(work.args.tensor("self"))
+    return reduce(work, "ReduceLogSumExp", x, dims_of(work, x), keepdim=keeps(work))
+
+
+def distance(work: Work) -> gs.Tensor:
+    """`dist`: the norm of the difference."""
+    _, (a, b) = work.together(work.args.tensor("self"), work.args.tensor("other"), floating=True)
+    p = float(work.constant_of("p", 2))
+    return p_norm(work, work.op("Sub", a, b), p, None, keepdim=False)
+
+
+def pairwise_distance(work: Work) -> gs.Tensor:
+    """`pairwise_distance`: the norm of the difference over the last axis, eps added to it."""
+    _, (a, b) = work.together(work.args.tensor("x1"), work.args.tensor("x2"), floating=True)
+    apart = work.op("Add", work.op("Sub", a, b), float(work.constant_of("eps", 1e-6)))
+    rank = work.rank(apart)
+    p = float(work.constant_of("p", 2))
+    return p_norm(work, apart, p, [rank - 1], keepdim=keeps(work))
+
+
+def cosine_similarity(work: Work) -> gs.Tensor:
+    """`cosine_similarity`: each norm is at least eps, as PyTorch has it since 1.12."""
+    _, (a, b) = work.together(work.args.tensor("x1"), work.args.tensor("x2"), floating=True)
+    rank = max(work.rank(a), work.rank(b))
+    dim = int(work.constant_of("dim", 1))
+    if not -rank <= dim < rank:
+        raise Refused(f"dim {dim} is outside the rank {rank}")
+    axis = dim % rank - rank  # counted from the end: the ranks may differ
+    axes = [axis + work.rank(x) for x in (a, b)]
+    if min(axes) < 0:
+        raise Refused("its inputs differ in rank, and dim is an axis of one alone")
+    eps = work.number(float(work.constant_of("eps", 1e-8)), work.dtype(a))
+    product = reduce(work, "ReduceSum", work.op("Mul", a, b), [dim % rank], keepdim=False)
+    sizes = [
+        work.extreme("Max", reduce(work, "ReduceL2", x, [i], keepdim=False), eps)
+        for x, i in zip((a, b), axes, strict=True)
+    ]
+    return work.op("Div", product, work.op("Mul", *sizes))
+
+
+SINGLE: Mapping[str, Callable[[Work], gs.Tensor]] = {
+    **dict.fromkeys(("sum", "nansum", "prod"), summed),
+    "mean": mean,
+    **dict.fromkeys(("amax", "amin"), amax),
+    **dict.fromkeys(("argmax", "argmin"), argmax),
+    **dict.fromkeys(("any", "all"), quantified),
+    "count_nonzero": count_nonzero,
+    **dict.fromkeys(("var", "std"), variance),
+    **dict.fromkeys(("norm", "frobenius_norm", "linalg_vector_norm", "linalg_norm"), norm),
+    **dict.fromkeys(("logsumexp", "special_logsumexp"), logsumexp),
+    "dist": distance,
+    "pairwise_distance": pairwise_distance,
+    "cosine_similarity": cosine_similarity,
+}
+DOUBLES: Mapping[str, Callable[[Work], tuple[gs.Tensor, gs.Tensor]]] = {
+    "aminmax": aminmax,
+    **dict.fromkeys(("var_mean", "std_mean"), variance_and_mean),
+}
+FUNCTIONS: Mapping[str, Callable[[Work], Any]] = {**SINGLE, **DOUBLES}

@@ -1,0 +1,135 @@
+"""PyTorch operators: losses (torch.nn.functional)."""
+
+# ruff: noqa: D103 - each function means what PyTorch documents for its schema, in TABLE
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators.math_types import common, cut
+from surgeon.reference.operators.precision import Array, Row, narrow, wide
+
+
+def _reduced(errors: Any, reduction: int, dtype: np.dtype[Any]) -> Array:
+    if reduction == 0:
+        return cut(errors, dtype)
+    return cut(errors.mean() if reduction == 1 else errors.sum(), dtype)
+
+
+def mse_loss(self: Array, target: Array, reduction: int) -> Array:
+    a, b, dtype = common(self, target)
+    return _reduced((a - b) ** 2, reduction, dtype)
+
+
+def l1_loss(self: Array, target: Array, reduction: int) -> Array:
+    a, b, dtype = common(self, target)
+    return _reduced(np.abs(a - b), reduction, dtype)
+
+
+def smooth_l1_loss(self: Array, target: Array, reduction: int, beta: float) -> Array:
+    a, b, dtype = common(self, target)
+    apart = np.abs(a - b)
+    if beta == 0:
+        return _reduced(apart, reduction, dtype)
+    errors = np.where(apart < beta, 0.5 * apart**2 / beta, apart - 0.5 * beta)
+    return _reduced(errors, reduction, dtype)
+
+
+def huber_loss(self: Array, target: Array, reduction: int, delta: float) -> Array:
+    a, b, dtype = common(self, target)
+    apart = np.abs(a - b)
+    errors = np.where(apart <= delta, 0.5 * apart**2, delta * (apart - 0.5 * delta))
+    return _reduced(errors, reduction, dtype)
+
+
+def kl_div(self: Array, target: Array, reduction: int, log_target: bool) -> Array:
+    x, y, dtype = common(self, target)
+    if log_target:
+        return _reduced(np.exp(y) * (y - x), reduction, dtype)
+    return _reduced(np.where(y == 0, 0.0, y * np.log(y)) - y * x, reduction, dtype)
+
+
+def binary_cross_entropy(self: Array, target: Array, weight: Array | None, reduction: int) -> Array:
+    x, y, dtype = common(self, target)
+    errors = -(y * np.maximum(np.log(x), -100) + (1 - y) * np.maximum(np.log(1 - x), -100))
+    return _reduced(errors if weight is None else errors * weight, reduction, dtype)
+
+
+def binary_cross_entropy_with_logits(
+    self: Array, target: Array, weight: Array | None, pos_weight: Array | None, reduction: int
+) -> Array:
+    x, y, dtype = common(self, target)
+    positive = 1.0 if pos_weight is None else pos_weight.astype(np.float64)
+    errors = positive * y * np.logaddexp(0, -x) + (1 - y) * np.logaddexp(0, x)
+    return _reduced(errors if weight is None else errors * weight, reduction, dtype)
+
+
+def nll_loss(
+    self: Array, target: Array, weight: Array | None, reduction: int, ignore_index: int
+) -> Array:
+    if self.ndim < 2 or target.ndim != self.ndim - 1:
+        raise Unsuited(f"ranks {self.ndim} and {target.ndim}")
+    kept = target != ignore_index
+    if ((target < 0) | (target >= self.shape[1]))[kept].any():
+        raise Unsuited("a target is no class")
+    index = np.where(kept, target, 0)[:, None]
+    weights = np.ones(self.shape[1]) if weight is None else wide(weight)
+    of_target = np.where(kept, weights[index[:, 0]], 0.0)
+    chosen = np.take_along_axis(wide(self), index, 1)[:, 0]
+    errors = np.where(kept, -chosen * of_target, 0.0)
+    if reduction == 1:
+        return narrow(np.asarray(errors.sum() / of_target.sum()), self)
+    return _reduced(errors, reduction, self.dtype)
+
+
+def triplet_margin_loss(
+    anchor: Array,
+    positive: Array,
+    negative: Array,
+    margin: float,
+    p: float,
+    eps: float,
+    swap: bool,
+    reduction: int,
+) -> Array:
+    def between(x: Array, y: Array) -> Any:
+        apart = np.abs(wide(x) - wide(y) + eps)
+        return (apart**p).sum(axis=-1) ** (1 / p)
+
+    far = between(anchor, negative)
+    far = np.minimum(far, between(positive, negative)) if swap else far
+    errors = np.maximum(between(anchor, positive) - far + margin, 0)
+    return _reduced(errors, reduction, anchor.dtype)
+
+
+_PAIR = "(Tensor self, Tensor target, int reduction=Mean"
+_NLL = (
+    "(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, "
+    "int ignore_index=-100) -> Tensor"
+)
+TABLE: tuple[Row, ...] = (
+    (f"mse_loss{_PAIR}) -> Tensor", mse_loss),
+    (f"l1_loss{_PAIR}) -> Tensor", l1_loss),
+    (f"smooth_l1_loss{_PAIR}, float beta=1.0) -> Tensor", smooth_l1_loss),
+    (f"huber_loss{_PAIR}, float delta=1.0) -> Tensor", huber_loss),
+    (f"kl_div{_PAIR}, *, bool log_target=False) -> Tensor", kl_div),
+    (
+        "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, "
+        "int reduction=Mean) -> Tensor",
+        binary_cross_entropy,
+    ),
+    (
+        "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, "
+        "Tensor? pos_weight=None, int reduction=Mean) -> Tensor",
+        binary_cross_entropy_with_logits,
+    ),
+    *((f"{name}{_NLL}", nll_loss) for name in ("nll_loss", "nll_loss2d", "nll_loss_nd")),
+    (
+        "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, "
+        "float p=2, float eps=1e-06, bool swap=False, int reduction=Mean) -> Tensor",
+        triplet_margin_loss,
+    ),
+)

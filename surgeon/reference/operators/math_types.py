@@ -1,0 +1,84 @@
+"""PyTorch's promotion of dtypes, as torch.result_type documents it, for the witness."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators.precision import Array, is_float
+
+
+def tensor(value: Any) -> Array:
+    """A tensor or a Python number as an array."""
+    return np.asarray(value)
+
+
+def _kind(dtype: np.dtype[Any]) -> int:
+    if dtype == np.bool_:
+        return 0
+    return 1 if dtype.kind in "iu" else 2
+
+
+def _joined(dtypes: list[np.dtype[Any]]) -> np.dtype[Any] | None:
+    """The smallest dtype of the highest category that holds them; floats ignore integers."""
+    if not dtypes:
+        return None
+    top = max(map(_kind, dtypes))
+    alike = [d for d in dtypes if _kind(d) == top]
+    found = alike[0]
+    for dtype in alike[1:]:
+        found = np.promote_types(found, dtype)
+    return found
+
+
+def result_type(*operands: Any) -> np.dtype[Any]:
+    """The common dtype: tensors with dimensions, then those without, then Python's numbers.
+
+    A number without dimensions in 64 bits is taken for one of Python's: so exporters write them.
+    """
+    dimensioned, bare, numbers = [], [], []
+    for operand in operands:
+        array = tensor(operand)
+        if array.dtype.kind not in "biuf" and not is_float(array):
+            raise Unsuited(f"an operand is {array.dtype.name}")
+        if array.ndim:
+            dimensioned.append(array.dtype)
+        elif array.dtype == np.float64:
+            numbers.append(np.dtype(np.float32))
+        elif array.dtype in (np.int64, np.bool_):
+            numbers.append(array.dtype)
+        else:
+            bare.append(array.dtype)
+    found: np.dtype[Any] | None = None
+    for level in (dimensioned, bare, numbers):
+        joined = _joined(level)
+        if joined is not None and (found is None or _kind(joined) > _kind(found)):
+            found = joined
+    if found is None:
+        raise Unsuited("there are no operands")
+    return found
+
+
+def common(self: Any, other: Any, *, floating: bool = False) -> tuple[Array, Array, np.dtype[Any]]:
+    """Both operands rounded to their common dtype, floats then in float64, and that dtype."""
+    dtype = result_type(self, other)
+    if floating and dtype.kind in "biu":
+        dtype = np.dtype(np.float32)
+    a, b = tensor(self).astype(dtype), tensor(other).astype(dtype)
+    if dtype.kind not in "biu":
+        a, b = a.astype(np.float64), b.astype(np.float64)
+    return a, b, dtype
+
+
+def real(x: Array) -> tuple[Array, np.dtype[Any]]:
+    """The values in float64 and the dtype of the result: integers count as float32."""
+    dtype = x.dtype if is_float(x) else np.dtype(np.float32)
+    return x.astype(dtype).astype(np.float64), dtype
+
+
+def cut(x: Any, dtype: np.dtype[Any]) -> Array:
+    """Rounded to a dtype; integers wrap."""
+    with np.errstate(all="ignore"):
+        return np.asarray(x).astype(dtype)
