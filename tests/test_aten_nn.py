@@ -1,0 +1,428 @@
+"""Layers that fell back: the lowering in onnxruntime, the witness and PyTorch say the same."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+import surgeon
+from surgeon.reference import Reference
+from surgeon.runtime import Session
+
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+GENERATOR = np.random.default_rng(7)
+SPELLINGS = ("A+", "A", "N")
+
+
+def normal(*shape: int, dtype: Any = np.float32) -> Any:
+    return GENERATOR.normal(size=shape).astype(dtype)
+
+
+@dataclass
+class Call:
+    """A node: arrays are inputs of the model, everything else is a Constant."""
+
+    operator: str
+    operands: list[Any]
+    overload: str = ""
+    outputs: int = 1
+    opset: int = 17
+    dynamic: bool = False
+    spelling: str = "A+"
+    before: list[tuple[str, list[Any]]] = field(default_factory=list)
+    after: str = ""
+
+    def model(self) -> onnx.ModelProto:
+        """The model."""
+        inputs, nodes = [], []
+
+        def name(operand: Any, label: str) -> str:
+            if operand is None:
+                return ""
+            if isinstance(operand, np.ndarray):
+                kind = helper.np_dtype_to_tensor_dtype(operand.dtype)
+                dims: list[Any] = list(operand.shape)
+                if self.dynamic and operand.ndim > 1:
+                    dims = [f"{label}_{i}" for i in range(operand.ndim)]
+                    dims[1] = operand.shape[1]
+                inputs.append(helper.make_tensor_value_info(label, kind, dims))
+                return label
+            if isinstance(operand, str):
+                nodes.append(helper.make_node("Constant", [], [label], value=operand))
+                return label
+            tensor = onnx.numpy_helper.from_array(np.asarray(operand))
+            nodes.append(helper.make_node("Constant", [], [label], value=tensor))
+            return label
+
+        def aten(operator: str, names: list[str], outputs: list[str], overload: str) -> None:
+            attributes = {
+                "A+": {"operator": operator, "overload_name": overload},
+                "A": {"operator": operator},
+                "N": {},
+            }[self.spelling]
+            kind = operator if self.spelling == "N" else "ATen"
+            nodes.append(
+                helper.make_node(kind, names, outputs, domain="org.pytorch.aten", **attributes)
+            )
+
+        made = [f"y{i}" for i in range(self.outputs)]
+        names = [name(operand, f"v{i}") for i, operand in enumerate(self.operands)]
+        chain = [*((op, rest) for op, rest in self.before), (self.operator, self.operands[1:])]
+        current = names[0]
+        for step, (operator, rest) in enumerate(chain):
+            last = step == len(chain) - 1
+            more = names[1:] if last else [name(o, f"w{step}_{i}") for i, o in enumerate(rest)]
+            outputs = made if last and not self.after else [f"t{step}"]
+            aten(operator, [current, *more], outputs, self.overload if last else "")
+            current = outputs[0]
+        if self.after:
+            aten(self.after, [current], made, "")
+        values = [onnx.ValueInfoProto(name=n) for n in made]
+        graph = helper.make_graph(nodes, "g", inputs, values)
+        opsets = [helper.make_opsetid("", self.opset), helper.make_opsetid("org.pytorch.aten", 1)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+    @property
+    def feeds(self) -> dict[str, Any]:
+        """The model's inputs."""
+        return {f"v{i}": v for i, v in enumerate(self.operands) if isinstance(v, np.ndarray)}
+
+    def __str__(self) -> str:
+        shown = [
+            f"{o.dtype}{list(o.shape)}" if isinstance(o, np.ndarray) else repr(o)
+            for o in self.operands
+        ]
+        rest = f"opset {self.opset}, dynamic {self.dynamic}, {self.spelling}"
+        return f"{self.before} {self.operator}.{self.overload}({', '.join(shown)}) {self.after}; {rest}"
+
+
+def holds(call: Call, *, tolerance: float | None = None, witness: bool = True) -> None:
+    """The three agree, or the failure prints the arguments."""
+    model = call.model()
+    result = surgeon.apply(model, "adaptive-pool", "aten-nn", verify=False)
+    saved = result.model.to_proto()
+    left = [n.op_type for n in saved.graph.node if n.domain not in ("", "ai.onnx")]
+    assert not left, f"{call}: {left} left: {reasons(result)}"
+    found = list(Session(saved).run(call.feeds).values())
+    tellers = []
+    if witness:
+        tellers.append(("witness", list(Reference(model).run(call.feeds).values())))
+    if HAS_TORCH and call.operator not in ("thnn_col2im", "thnn_im2col", "rfft"):
+        from surgeon.reference.torch_witness import TorchWitness
+
+        tellers.append(
+            ("torch", list(Reference(model, witness=TorchWitness()).run(call.feeds).values()))
+        )
+    for teller, values in tellers:
+        for got, want in zip(found, values, strict=True):
+            assert got.dtype == want.dtype, f"{call}: {got.dtype}, {teller} {want.dtype}"
+            assert got.shape == want.shape, f"{call}: {got.shape}, {teller} {want.shape}"
+            if not got.size:
+                continue
+            limit = tolerance or (3e-3 if got.dtype == np.float16 else 2e-5)
+            scale = max(1.0, float(np.abs(want.astype(np.float64)).max()))
+            error = float(np.abs(got.astype(np.float64) - want.astype(np.float64)).max())
+            assert error <= limit * scale, f"{call}: off by {error} from {teller}"
+
+
+def reasons(result: Any) -> list[str]:
+    return [str(miss.reason) for miss in result.report.misses]
+
+
+def refuses(call: Call, because: str) -> None:
+    """The node stays, for a reason that says this."""
+    result = surgeon.apply(call.model(), "adaptive-pool", "aten-nn", verify=False, every_miss=True)
+    assert any(because in reason for reason in reasons(result)), f"{call}: {reasons(result)}"
+
+
+def opset_for(index: int, *choices: int) -> int:
+    """One of the opsets, in turn: the grid is too large for every one."""
+    return choices[index % len(choices)]
+
+
+# ------------------------------------------------------------------------------------ upsampling
+
+_SHAPES = {1: (2, 3, 7), 2: (2, 3, 5, 4), 3: (1, 2, 3, 4, 2)}
+_TARGETS = {1: [(7,), (1,), (15,), (4,)], 2: [(5, 4), (1, 1), (9, 11), (2, 3)], 3: [(5, 3, 4)]}
+_FACTORS = {1: [2.0, 1.3], 2: [2.0, 0.6], 3: [1.5]}
+_WEIGHTED = {
+    "upsample_linear1d": 1,
+    "upsample_bilinear2d": 2,
+    "upsample_bicubic2d": 2,
+    "upsample_trilinear3d": 3,
+    "_upsample_bilinear2d_aa": 2,
+    "_upsample_bicubic2d_aa": 2,
+}
+_NEAREST = {
+    f"{name}{n}d": n for name in ("upsample_nearest", "_upsample_nearest_exact") for n in (1, 2, 3)
+}
+
+
+@pytest.mark.parametrize("operator", [*_WEIGHTED, *_NEAREST])
+@pytest.mark.parametrize("opset", [9, 11, 18])
+def test_upsampling_to_a_size(operator: str, opset: int) -> None:
+    spatial = {**_WEIGHTED, **_NEAREST}[operator]
+    x = normal(*_SHAPES[spatial])
+    flags: list[list[Any]] = [[]] if operator in _NEAREST else [[False], [True]]
+    for index, (size, flag) in enumerate(itertools.product(_TARGETS[spatial], flags)):
+        spelling = SPELLINGS[index % 3]
+        for dynamic in (False, True):
+            if dynamic and operator.endswith("aa"):
+                continue  # where onnxruntime has its own antialiasing
+            operands = [x, list(size), *flag]
+            holds(Call(operator, operands, opset=opset, dynamic=dynamic, spelling=spelling))
+
+
+@pytest.mark.parametrize("operator", [*_WEIGHTED, *_NEAREST])
+@pytest.mark.parametrize("opset", [9, 13])
+def test_upsampling_by_factors(operator: str, opset: int) -> None:
+    spatial = {**_WEIGHTED, **_NEAREST}[operator]
+    x = normal(*_SHAPES[spatial])
+    flags: list[list[Any]] = [[]] if operator in _NEAREST else [[False], [True]]
+    for factor, flag in itertools.product(_FACTORS[spatial], flags):
+        for dynamic in (False, True):
+            if dynamic and operator.endswith("aa"):
+                continue
+            factors = np.array([factor] * spatial, np.float32).tolist()
+            operands = [x, None, *flag, factors]
+            holds(Call(operator, operands, overload="vec", opset=opset, dynamic=dynamic))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float16, np.uint8])
+def test_upsampling_other_dtypes(dtype: Any) -> None:
+    x = np.abs(normal(1, 2, 4, 5) * 40).astype(dtype)
+    holds(Call("upsample_nearest2d", [x, [7, 3], None, None]))
+    if dtype != np.uint8:
+        holds(Call("upsample_bilinear2d", [x, [7, 3], False, None, None]))
+
+
+def test_a_scale_that_was_given_moves_the_source() -> None:
+    x = normal(1, 2, 5, 5)
+    for operator, flag in (("upsample_nearest2d", []), ("upsample_bilinear2d", [False])):
+        holds(Call(operator, [x, [7, 7], *flag, 1.5, 1.5]))
+
+
+# -------------------------------------------------------------------------------- fold and unfold
+
+_GRIDS = [
+    ([2, 2], [1, 1], [0, 0], [2, 2]),
+    ([3, 2], [1, 2], [1, 0], [2, 1]),
+    ([3, 3], [1, 1], [1, 1], [1, 1]),
+    ([2, 3], [2, 1], [1, 1], [3, 2]),
+]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_unfold_and_fold(dtype: Any) -> None:
+    for index, (kernel, dilation, padding, stride) in enumerate(_GRIDS):
+        for dynamic, unbatched in ((False, False), (True, True), (True, False)):
+            x = normal(2, 3, 8, 7, dtype=dtype)
+            windows = [kernel, dilation, padding, stride]
+            opset = opset_for(index, 9, 13, 18) if dtype == np.float32 else 13
+            held = Call("im2col", [x[0] if unbatched else x, *windows], opset=opset, dynamic=dynamic)
+            holds(held)
+            counts = [
+                (n + 2 * p - d * (k - 1) - 1) // s + 1
+                for n, k, d, p, s in zip((8, 7), kernel, dilation, padding, stride, strict=True)
+            ]
+            columns = normal(2, 3 * kernel[0] * kernel[1], counts[0] * counts[1], dtype=dtype)
+            columns = columns[0] if unbatched else columns
+            held = Call("col2im", [columns, [8, 7], *windows], opset=opset)
+            holds(held)
+            held.operator, held.spelling = "thnn_col2im", "A"
+            holds(held)
+
+
+# ------------------------------------------------------------------------------- normalisation
+
+
+@pytest.mark.parametrize(
+    ("opset", "dtype"), [(9, np.float32), (13, np.float64), (17, np.float32)]
+)
+def test_normalisation(opset: int, dtype: Any) -> None:
+    for rank, dynamic, affine in [
+        (2, False, True),
+        (2, True, False),
+        (3, False, False),
+        (4, True, True),
+    ]:
+        x = normal(3, 6, *(4, 5)[: rank - 2], dtype=dtype)
+        weight, bias = (normal(6, dtype=dtype), normal(6, dtype=dtype)) if affine else (None, None)
+        mean, variance = normal(6, dtype=dtype), np.abs(normal(6, dtype=dtype)) + dtype(0.5)
+        shared = {"opset": opset, "dynamic": dynamic}
+        for groups in (1, 3):
+            holds(Call("group_norm", [x, groups, weight, bias, 1e-5, True], **shared))
+        batch = [x, weight, bias, mean, variance, False, 0.1, 1e-5, True]
+        holds(Call("batch_norm", batch, **shared))
+        holds(Call("instance_norm", batch, **shared))
+        if rank > 2:
+            own = [x, weight, bias, None, None, True, 0.1, 1e-5, True]
+            holds(Call("instance_norm", own, **shared))
+        for count in (1, 2):
+            shape = list(x.shape[-count:])
+            if dynamic and not affine:
+                shape = shape[-1:]
+            gain, shift = (normal(*shape, dtype=dtype), normal(*shape, dtype=dtype))
+            pair = [gain, shift] if affine else [None, None]
+            holds(Call("layer_norm", [x, shape, *pair, 1e-5, True], **shared))
+            holds(Call("native_layer_norm", [x, shape, *pair, 1e-5], outputs=3, **shared))
+            holds(Call("rms_norm", [x, shape, pair[0], 1e-6], **shared))
+            holds(Call("rms_norm", [x, shape, pair[0], None], **shared))
+    v = normal(4, 3, 2, dtype=dtype)
+    for dim in (0, 1, -1):
+        axes = tuple(i for i in range(3) if dim == -1 or i != dim)
+        g = np.abs(normal(*(1 if i in axes else v.shape[i] for i in range(3)), dtype=dtype))
+        if dim != -1:
+            holds(Call("_weight_norm", [v, g, dim], opset=opset))
+
+
+def test_training_is_refused() -> None:
+    x, one = normal(2, 3, 4), normal(3)
+    refuses(Call("batch_norm", [x, one, one, one, one, True, 0.1, 1e-5, True]), "training mode")
+    refuses(Call("batch_norm", [x, one, one, None, None, False, 0.1, 1e-5, True]), "statistics")
+
+
+# -------------------------------------------------------------------------------------- pooling
+
+
+@pytest.mark.parametrize("spatial", [1, 2, 3])
+def test_average_pooling(spatial: int) -> None:
+    shape = (2, 2, *(7, 6, 5)[:spatial])
+    grid = itertools.product([(3, 2, 1), (2, 2, 0), (2, 3, 1)], (False, True), (False, True))
+    for index, ((kernel, stride, padding), ceil, whole) in enumerate(grid):
+        for divisor in (None, 5) if spatial > 1 else (None,):
+            rest = [divisor] if spatial > 1 else []
+            sizes = [[n] * spatial for n in (kernel, stride, padding)]
+            for dynamic in (False, True):
+                if dynamic and ceil and padding + stride > kernel:
+                    continue
+                operands = [normal(*shape), *sizes, ceil, whole, *rest]
+                opset = opset_for(index, 11, 17) if dynamic else opset_for(index, 9, 17)
+                holds(Call(f"avg_pool{spatial}d", operands, dynamic=dynamic, opset=opset))
+            if ceil and divisor is None:
+                operands = [normal(*shape, dtype=np.float64)[0], *sizes, ceil, whole, *rest]
+                holds(Call(f"avg_pool{spatial}d", operands, spelling="N"))
+
+
+@pytest.mark.parametrize("spatial", [1, 2, 3])
+def test_maximum_pooling(spatial: int) -> None:
+    shape = (2, 2, *(9, 8, 7)[:spatial])
+    grid = itertools.product([(3, 2, 1, 1), (2, 2, 0, 1), (3, 1, 1, 2)], (False, True))
+    for (kernel, stride, padding, dilation), ceil in grid:
+        sizes = [[n] * spatial for n in (kernel, stride, padding, dilation)]
+        for opset, dynamic in ((9, False), (12, False), (17, True)):
+            operands = [normal(*shape), *sizes, ceil]
+            holds(Call(f"max_pool{spatial}d", operands, opset=opset, dynamic=dynamic))
+            if spatial > 1 and (opset > 9 or dilation == 1):
+                name = f"max_pool{spatial}d_with_indices"
+                holds(Call(name, operands, outputs=2, opset=opset, dynamic=dynamic))
+
+
+def test_an_empty_stride_is_the_kernel() -> None:
+    holds(Call("max_pool2d", [normal(1, 2, 6, 6), [2, 3], np.zeros(0, np.int64).tolist()]))
+
+
+@pytest.mark.parametrize("kind", ["avg", "max"])
+@pytest.mark.parametrize("opset", [9, 13])
+def test_adaptive_pooling_of_lengths_known_at_run_time(kind: str, opset: int) -> None:
+    for spatial in (1, 2, 3):
+        for out in ([1, 3, 2], [7, 2, 3], [4, 1, 9]):
+            x = normal(2, 3, *(7, 5, 6)[:spatial])
+            name = f"adaptive_{kind}_pool{spatial}d"
+            holds(Call(name, [x, out[:spatial]], opset=opset, dynamic=True))
+
+
+@pytest.mark.parametrize("spatial", [1, 2, 3])
+def test_indices_of_adaptive_maxima(spatial: int) -> None:
+    for opset in (9, 13):
+        x = normal(2, 3, *(7, 5, 4)[:spatial])
+        name = f"adaptive_max_pool{spatial}d"
+        holds(Call(name, [x, [3, 2, 4][:spatial]], outputs=2, opset=opset))
+
+
+# ---------------------------------------------------------------------------------------- grids
+
+
+@pytest.mark.parametrize("opset", [11, 16, 20])
+def test_grid_sampling(opset: int) -> None:
+    for mode, padding, corners in itertools.product((0, 1, 2), (0, 1, 2), (False, True)):
+        for dynamic in (corners, not corners)[: 1 if padding else 2]:
+            plane, volume = normal(2, 3, 5, 4), normal(2, 3, 3, 4, 5)
+            grid = GENERATOR.uniform(-1.6, 1.6, (2, 6, 3, 2)).astype(np.float32)
+            space = GENERATOR.uniform(-1.6, 1.6, (2, 2, 3, 4, 3)).astype(np.float32)
+            operands = [plane, grid, mode, padding, corners]
+            call = Call("grid_sampler", operands, opset=opset, dynamic=dynamic)
+            if mode == 2 and opset < 16:
+                refuses(call, "needs opset 16")
+            else:
+                holds(call, tolerance=2e-4)
+            if mode < 2:
+                operands = [volume, space, mode, padding, corners]
+                holds(Call("grid_sampler", operands, opset=opset, dynamic=dynamic), tolerance=2e-4)
+
+
+@pytest.mark.parametrize("opset", [9, 17])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_affine_grids(opset: int, dtype: Any) -> None:
+    for corners, size in itertools.product(
+        (False, True), ([2, 3, 4, 5], [2, 1, 1, 3], [2, 3, 2, 3, 4])
+    ):
+        theta = normal(2, len(size) - 2, len(size) - 1, dtype=dtype)
+        holds(Call("affine_grid_generator", [theta, size, corners], opset=opset))
+
+
+# -------------------------------------------------------------------------------------- spectra
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_transforms(dtype: Any) -> None:
+    x = normal(3, 8, 5, dtype=dtype)
+    for operator, dim, n, norm in itertools.product(
+        ("fft_fft", "fft_ifft", "fft_rfft"), (-1, 1), (None, 4, 9), (None, "ortho", "forward")
+    ):
+        for after in ("view_as_real", "abs", "imag"):
+            holds(Call(operator, [x, n, dim, norm], after=after, opset=9), witness=after != "abs")
+        if n is None and norm is None:
+            holds(Call(operator, [x, n, dim, norm], after="view_as_real", dynamic=True, opset=11))
+
+
+def test_inverse_of_a_half_spectrum() -> None:
+    x = normal(2, 7, 5, 2)
+    for n, norm in itertools.product((None, 8, 7, 11), (None, "ortho")):
+        before: list[tuple[str, list[Any]]] = [("view_as_complex", [])]
+        holds(Call("fft_irfft", [x, n, 1, norm], before=before), tolerance=5e-5)
+    before = [("fft_rfft", [None, -1, None]), ("mul", [0.5])]
+    call = Call("fft_irfft", [normal(2, 16), None, -1, None], before=before)
+    holds(call, witness=False)  # the witness of `mul` is that of real numbers
+
+
+def test_short_time_transforms() -> None:
+    window = np.hanning(17)[:16].astype(np.float32).tolist()
+    x = normal(2, 70)
+    for hop, normalized, onesided in itertools.product((4, 8), (False, True), (True, False)):
+        operands = [x, 16, hop, 16, None, normalized, onesided, True, None]
+        for dynamic in (False, True):
+            holds(Call("stft", operands, after="view_as_real", dynamic=dynamic), tolerance=5e-5)
+        operands = [x, 16, hop, 16, np.float32(window), True, "reflect", normalized, onesided, True]
+        operands[4] = [float(v) for v in window]
+    spectrum = normal(2, 9, 6, 2)
+    for normalized, length in itertools.product((False, True), (None, 36)):
+        operands = [spectrum, 16, 8, 16, None, True, normalized, None, length, False]
+        before: list[tuple[str, list[Any]]] = [("view_as_complex", [])]
+        holds(Call("istft", operands, before=before), tolerance=5e-5)
+
+
+def test_the_old_rfft() -> None:
+    for normalized, onesided in itertools.product((False, True), (False, True)):
+        holds(Call("rfft", [normal(3, 10), 1, normalized, onesided], spelling="A", opset=9))
+
+
+def test_complex_values_that_leave_are_refused() -> None:
+    refuses(Call("fft_irfft", [normal(2, 9), None, -1, None]), "complex")
