@@ -6,7 +6,7 @@ is. A list of tensors comes as one input (a sequence) or flattened into several.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.facts import Facts
-from surgeon.facts.fact import INTEGERS, Array
+from surgeon.facts.fact import BOOL, INTEGERS, Array
 from surgeon.rewrite import Refused
 from surgeon.schemas import Parameter, Schema, overloads
 
@@ -126,10 +126,7 @@ def bind(node: gs.Node, facts: Facts) -> Arguments:
     schemas = overloads(node.op)
     inputs = [_elements(t) for t in node.inputs]
     best: tuple[int, Arguments] | None = None
-    for schema in schemas:
-        found = _fit(schema, inputs)
-        if found is None:
-            continue
+    for schema, found in ((s, f) for s in schemas for f in _fits(s, inputs)):
         score = _score(schema, found, facts)
         if score is None:
             continue
@@ -153,37 +150,40 @@ def _elements(tensor: gs.Tensor) -> gs.Tensor | list[gs.Tensor] | None:
     return tensor
 
 
+def _fits(
+    schema: Schema, inputs: Sequence[gs.Tensor | list[gs.Tensor] | None]
+) -> Iterator[dict[str, gs.Tensor | list[gs.Tensor] | None]]:
+    """The inputs by parameter, in every way that fits; flattened lists of tensors gathered.
+
+    What stands behind a flattened list may be left out as far as it has defaults.
+    """
+    parameters = schema.parameters
+    first = next((i for i, p in enumerate(parameters) if p.is_tensors), None)
+    if first is None or any(isinstance(v, list) for v in inputs):
+        if (found := _fit(schema, inputs)) is not None:
+            yield found
+        return
+    after = parameters[first + 1 :]
+    for behind in range(len(after), sum(p.required for p in after) - 1, -1):
+        count = len(inputs) - first - behind
+        if count < 0:
+            continue
+        taken = inputs[first : first + count]
+        flat = [t if isinstance(t, gs.Tensor) else gs.Variable.empty() for t in taken]
+        gathered = [*inputs[:first], flat, *inputs[first + count :]]
+        if (found := _fit(schema, gathered)) is not None:
+            yield found
+
+
 def _fit(
     schema: Schema, inputs: Sequence[gs.Tensor | list[gs.Tensor] | None]
 ) -> dict[str, gs.Tensor | list[gs.Tensor] | None] | None:
-    """The inputs by parameter; flattened lists of tensors gathered; None where they do not fit."""
-    parameters = schema.parameters
-    lists = [i for i, p in enumerate(parameters) if p.is_tensors]
-    surplus = len(inputs) - len(parameters)
-    rest = list(inputs)
-    if lists and not any(isinstance(v, list) for v in inputs):
-        first = lists[0]
-        after = parameters[first + 1 :]
-        # the flattened list takes what the parameters behind it leave; those may be left out
-        trailing = 0
-        for parameter in after:
-            if parameter.required:
-                trailing += 1
-        count = len(inputs) - first - len(after)
-        if count < 0 or surplus < 0:
-            count = len(inputs) - first - trailing
-        if count < 0:
-            return None
-        taken = rest[first : first + count]
-        if any(isinstance(t, list) for t in taken):
-            return None
-        flat = [gs.Variable.empty() if t is None else t for t in taken]
-        rest[first : first + count] = [flat]
-    if len(rest) > len(parameters):
+    """The inputs by parameter; None where they do not fit."""
+    if len(inputs) > len(schema.parameters):
         return None
     found: dict[str, gs.Tensor | list[gs.Tensor] | None] = {}
-    for index, parameter in enumerate(parameters):
-        value = rest[index] if index < len(rest) else None
+    for index, parameter in enumerate(schema.parameters):
+        value = inputs[index] if index < len(inputs) else None
         if value is None and parameter.required and not parameter.optional:
             return None
         found[parameter.name] = value
@@ -203,6 +203,9 @@ def _score(
         if agrees is False:
             return None
         score += 2 if agrees else 0
+        if parameter.type == "int" and isinstance(value, gs.Tensor):
+            dtype = facts.of(value).dtype
+            score -= bool(dtype) and dtype not in INTEGERS
     return score
 
 
@@ -222,6 +225,8 @@ def _agrees(parameter: Parameter, value: gs.Tensor | list[gs.Tensor], facts: Fac
             return False
         if not parameter.is_list and fact.rank != 0 and fact.shape != (1,):
             return False
+    if parameter.type == "bool" and fact.dtype and fact.dtype not in (BOOL, *INTEGERS):
+        return False
     if fact.dtype and parameter.type == "int" and fact.dtype not in INTEGERS:
         # sizes that were computed from scale factors are traced as floats, empty lists as well
         return None if parameter.is_list else False

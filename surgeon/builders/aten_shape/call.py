@@ -286,6 +286,19 @@ class Call:
             array = np.asarray([value]).astype(kind)
         return self.op("ConstantOfShape", self.vector(sizes), value=array)  # type: ignore[no-any-return]
 
+    def where(self, condition: gs.Tensor, yes: gs.Tensor, no: gs.Tensor) -> gs.Tensor:
+        """One or the other, of dtypes for which onnxruntime has a `Where`."""
+        dtype = self.dtype(yes)
+        if dtype == TYPE.BOOL:
+            first = self.op("And", condition, yes)
+            second = self.op("And", self.op("Not", condition), no)
+            return self.op("Or", first, second)  # type: ignore[no-any-return]
+        if dtype in (TYPE.FLOAT16, TYPE.BFLOAT16) or dtype in NARROW:
+            wide = TYPE.FLOAT if dtype in FLOATS else TYPE.INT32
+            chosen = self.op("Where", condition, self.cast(yes, wide), self.cast(no, wide))
+            return self.cast(chosen, dtype)
+        return self.op("Where", condition, yes, no)  # type: ignore[no-any-return]
+
     def count(self, length: Size | int) -> gs.Tensor:
         """0, 1, ... length - 1 in int64."""
         if isinstance(length, int):

@@ -184,7 +184,7 @@ def _triangle(c: Call) -> gs.Tensor:
             keep = c.op("Not", c.op("Less", limit, place))
     if dtype == TYPE.BOOL:
         return c.op("And", keep, x)  # type: ignore[no-any-return]
-    return c.op("Where", keep, x, c.number(0, dtype))  # type: ignore[no-any-return]
+    return c.where(keep, x, c.number(0, dtype))
 
 
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {

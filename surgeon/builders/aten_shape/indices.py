@@ -43,6 +43,11 @@ def _masks_of(c: Call, given: Sequence[gs.Tensor]) -> list[gs.Tensor | None]:
     return found
 
 
+def _at(given: Sequence[gs.Tensor | None]) -> int:
+    """Where the first index stands."""
+    return next(i for i, t in enumerate(given) if t is not None)
+
+
 def _place(c: Call, x: gs.Tensor, given: Sequence[gs.Tensor | None]) -> Place:
     axes: list[int] = []
     indices: list[gs.Tensor] = []
@@ -101,9 +106,9 @@ def _index(c: Call) -> gs.Tensor:
         return x
     said = [t for t in given if t is not None]
     if len(said) == 1 and c.dtype(said[0]) in _MASKS:
-        return _masked(c, x, said[0], given.index(said[0]))
+        return _masked(c, x, said[0], _at(given))
     if len(said) == 1:
-        axis = next(i for i, t in enumerate(given) if t is not None)
+        axis = _at(given)
         index = c.cast(said[0], TYPE.INT64)
         if c.opset < 11:
             index = from_front(c, index, c.size(x, axis))
@@ -168,7 +173,7 @@ def _index_put(c: Call) -> gs.Tensor:
         given.pop()
     said = [t for t in given if t is not None]
     if len(said) == 1 and c.dtype(said[0]) in _MASKS:
-        found = _where_masked(c, x, said[0], given.index(said[0]), values, accumulate=accumulate)
+        found = _where_masked(c, x, said[0], _at(given), values, accumulate=accumulate)
         if found is not None:
             return found
     place = _place(c, x, given)
@@ -236,9 +241,7 @@ def _where_masked(
     wide = c.unsqueeze(mask, [depth + i for i in range(behind)])
     if accumulate:
         values = c.op("Add", x, values)
-    if c.dtype(x) == TYPE.BOOL and c.opset < 9:
-        return None
-    return c.op("Where", wide, values, x)  # type: ignore[no-any-return]
+    return c.where(wide, values, x)
 
 
 def _scatter_lines(
@@ -271,7 +274,7 @@ def _added_by_table(c: Call, x: gs.Tensor, index: gs.Tensor, lines: gs.Tensor) -
     places = c.unsqueeze(c.count(c.size(x, 0)), [1])
     hit = c.op("Equal", places, c.unsqueeze(index, [0]))
     hit = c.unsqueeze(hit, [i for i in range(2, rank + 1)])
-    found = c.op("Where", hit, c.unsqueeze(lines, [0]), c.number(0, dtype))
+    found = c.where(hit, c.unsqueeze(lines, [0]), c.number(0, dtype))
     total = c.op("ReduceSum", found, c.ints([1], "axes"), keepdims=0)
     return c.op("Add", x, total)  # type: ignore[no-any-return]
 
@@ -347,7 +350,7 @@ def _index_fill(c: Call) -> gs.Tensor:
     array = c.facts.array(given)
     if array is not None:
         value = c.number(array.reshape(-1)[0], dtype)
-    return c.op("Where", some, value, x)  # type: ignore[no-any-return]
+    return c.where(some, value, x)
 
 
 def _at_places(c: Call, x: gs.Tensor, index: gs.Tensor, axis: int) -> gs.Tensor:

@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
+from surgeon import dims
 from surgeon.builders.aten_shape.call import NARROW, TYPE, Call, Size
 from surgeon.builders.aten_shape.slices import diagonal, mesh
 from surgeon.rewrite import Refused
@@ -128,7 +129,8 @@ def _einsum(c: Call) -> gs.Tensor:
     equation = str(c.value("equation")).replace(" ", "")
     tensors = c.args.tensors("tensors")
     dtype = c.dtype(tensors[0])
-    if c.opset >= 12 and dtype in (TYPE.FLOAT, TYPE.DOUBLE, TYPE.INT64, TYPE.INT32):
+    kinds = (TYPE.FLOAT, TYPE.DOUBLE, TYPE.INT64, TYPE.INT32)
+    if c.opset >= 12 and dtype in kinds and _dots_agree(c, equation, tensors):
         return c.op("Einsum", *tensors, equation=equation)  # type: ignore[no-any-return]
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
@@ -144,6 +146,20 @@ def _einsum(c: Call) -> gs.Tensor:
         once = sorted(l for l in set(flat) if len(l) == 1 and flat.count(l) == 1)
         wanted = [*dotted, *once]
     return contract(c, tensors, labels, wanted)
+
+
+def _dots_agree(c: Call, equation: str, tensors: Sequence[gs.Tensor]) -> bool:
+    """Whether the ellipsis stands for the same axes everywhere: onnx broadcasts no others."""
+    found = set()
+    for term, tensor in zip(equation.partition("->")[0].split(","), tensors, strict=False):
+        before, dots, after = term.partition("...")
+        if not dots:
+            continue
+        shape = c.shape(tensor)
+        if shape is None:
+            return False
+        found.add(tuple(shape[len(before) : len(shape) - len(after)]))
+    return len(found) <= 1
 
 
 def _labels(term: str, rank: int) -> list[str]:
@@ -209,6 +225,11 @@ def _pair(
     shared = [l for l in left if l in right]
     for label in shared:  # a size of 1 is repeated, as PyTorch broadcasts labels
         mine, its = size_a[label], size_b[label]
+        if label.startswith(_DOTS) and not _settled(mine, its):
+            raise Refused(
+                "whether an axis of its ellipsis is 1 and repeated is known at run time only; "
+                "fix it with `--shape`"
+            )
         if (mine == 1) != (its == 1):
             which, has, length = (a, left, its) if mine == 1 else (b, right, mine)
             target: list[Size | int] = [length if l == label else 1 for l in has]
@@ -234,6 +255,14 @@ def _pair(
     y = product(c, c.reshape(a, [*lots, high, depth]), c.reshape(b, [*lots, depth, wide_]))
     sizes = [*lots, *[size_a[l] for l in rows], *[size_b[l] for l in columns]]
     return c.reshape(y, sizes), [*batch, *rows, *columns]
+
+
+def _settled(mine: Size | int, its: Size | int) -> bool:
+    """Whether two sizes are proven equal, or one of them 1."""
+    first, second = (s if isinstance(s, int) else s.dim for s in (mine, its))
+    if first == 1 or second == 1:
+        return True
+    return first is not None and second is not None and dims.equal(first, second) is True
 
 
 def _tensordot(c: Call) -> gs.Tensor:

@@ -280,7 +280,7 @@ def embed_diagonal(c: Call, x: gs.Tensor, offset: int) -> gs.Tensor:
     rows = c.op("Add", c.unsqueeze(place, [1]), c.ints([offset], "offset"))
     on = c.op("Equal", rows, c.unsqueeze(place, [0]))
     zero = c.number(0, dtype)
-    return c.op("Where", on, c.unsqueeze(x, [rank - 1]), zero)  # type: ignore[no-any-return]
+    return c.where(on, c.unsqueeze(x, [rank - 1]), zero)
 
 
 def _trace(c: Call) -> gs.Tensor:
