@@ -138,7 +138,7 @@ class Call:
         """The tensor in this dtype; itself where it has it."""
         if self.facts.of(x).dtype == dtype:
             return x
-        return self.op("Cast", x, to=dtype)  # type: ignore[no-any-return]
+        return self.op("Cast", x, to=dtype)
 
     def unsqueeze(self, x: gs.Tensor, axes: Sequence[int]) -> gs.Tensor:
         """With axes of 1 put in."""
@@ -152,7 +152,7 @@ class Call:
         """Transposed; itself where nothing moves."""
         if list(perm) == list(range(len(perm))):
             return x
-        return self.op("Transpose", x, perm=[int(p) for p in perm])  # type: ignore[no-any-return]
+        return self.op("Transpose", x, perm=[int(p) for p in perm])
 
     def flat(self, x: gs.Tensor) -> gs.Tensor:
         """Of rank 1."""
@@ -169,8 +169,8 @@ class Call:
         bounds = [self.vector([start], "starts"), self.vector([end], "ends")]
         axes, steps = self.ints([axis], "axes"), self.ints([step], "steps")
         if step == 1:
-            return self.op("Slice", x, *bounds, axes)  # type: ignore[no-any-return]
-        return self.op("Slice", x, *bounds, axes, steps)  # type: ignore[no-any-return]
+            return self.op("Slice", x, *bounds, axes)
+        return self.op("Slice", x, *bounds, axes, steps)
 
     # ------------------------------------------------------------------ sizes
 
@@ -200,7 +200,7 @@ class Call:
             cast = self.cast(tensor, TYPE.INT64)
             if fact.shape == (1,):
                 return cast
-            return self.op("Reshape", cast, self.ints([1], "one"))  # type: ignore[no-any-return]
+            return self.op("Reshape", cast, self.ints([1], "one"))
 
         return Size(dim, make)
 
@@ -235,7 +235,7 @@ class Call:
         cast = self.cast(vector, TYPE.INT64)
         if self.facts.of(vector).rank == 0:
             return self.unsqueeze(cast, [0])
-        return self.op("Gather", cast, self.ints([index], "index"), axis=0)  # type: ignore[no-any-return]
+        return self.op("Gather", cast, self.ints([index], "index"), axis=0)
 
     def vector(self, sizes: Sequence[Size | int], ending: str = "sizes") -> gs.Tensor:
         """An int64 tensor of rank 1."""
@@ -269,22 +269,22 @@ class Call:
                 return x
             target = dims.constant_target(shape, known)
             if target is not None:
-                return self.op("Reshape", x, self.ints(target, "target"))  # type: ignore[no-any-return]
+                return self.op("Reshape", x, self.ints(target, "target"))
         if 0 in plain:  # no elements; before opset 14 a 0 would copy the dimension in its place
             return self.filled(wanted, 0, self.dtype(x))
         if shape is not None:
             target = _inferred(shape, plain)
             if target is not None:
-                return self.op("Reshape", x, self.ints(target, "target"))  # type: ignore[no-any-return]
+                return self.op("Reshape", x, self.ints(target, "target"))
         extra = {"allowzero": 1} if self.opset >= 14 else {}
-        return self.op("Reshape", x, self.vector(wanted, "target"), **extra)  # type: ignore[no-any-return]
+        return self.op("Reshape", x, self.vector(wanted, "target"), **extra)
 
     def filled(self, sizes: Sequence[Size | int], value: Any, dtype: int) -> gs.Tensor:
         """A tensor of one value everywhere."""
         kind = onnx.helper.tensor_dtype_to_np_dtype(dtype)
         with np.errstate(over="ignore"):
             array = np.asarray([value]).astype(kind)
-        return self.op("ConstantOfShape", self.vector(sizes), value=array)  # type: ignore[no-any-return]
+        return self.op("ConstantOfShape", self.vector(sizes), value=array)
 
     def where(self, condition: gs.Tensor, yes: gs.Tensor, no: gs.Tensor) -> gs.Tensor:
         """One or the other, of dtypes for which onnxruntime has a `Where`."""
@@ -292,12 +292,12 @@ class Call:
         if dtype == TYPE.BOOL:
             first = self.op("And", condition, yes)
             second = self.op("And", self.op("Not", condition), no)
-            return self.op("Or", first, second)  # type: ignore[no-any-return]
+            return self.op("Or", first, second)
         if dtype in (TYPE.FLOAT16, TYPE.BFLOAT16) or dtype in NARROW:
             wide = TYPE.FLOAT if dtype in FLOATS else TYPE.INT32
             chosen = self.op("Where", condition, self.cast(yes, wide), self.cast(no, wide))
             return self.cast(chosen, dtype)
-        return self.op("Where", condition, yes, no)  # type: ignore[no-any-return]
+        return self.op("Where", condition, yes, no)
 
     def count(self, length: Size | int) -> gs.Tensor:
         """0, 1, ... length - 1 in int64."""
@@ -305,7 +305,7 @@ class Call:
             return self.draft.constant(np.arange(max(length, 0), dtype=np.int64), "count")
         if self.opset >= 11:
             end = self.op("Reshape", length.tensor, self.ints([], "scalar"))
-            return self.op("Range", self.number(0, TYPE.INT64), end, self.number(1, TYPE.INT64))  # type: ignore[no-any-return]
+            return self.op("Range", self.number(0, TYPE.INT64), end, self.number(1, TYPE.INT64))
         ones = self.op("ConstantOfShape", length.tensor, value=np.asarray([1], np.int64))
         return self.flat(self.op("NonZero", ones))
 

@@ -39,9 +39,9 @@ def _fill(c: Call) -> gs.Tensor:
     sizes = c.op("Shape", like) if kind.endswith("_like") else _sizes(c)
     if fill is not None:
         scalar = c.op("Reshape", c.cast(fill, dtype), c.ints([], "scalar"))
-        return c.op("Expand", scalar, sizes)  # type: ignore[no-any-return]
+        return c.op("Expand", scalar, sizes)
     numpy = onnx.helper.tensor_dtype_to_np_dtype(dtype)
-    return c.op("ConstantOfShape", sizes, value=np.asarray([value]).astype(numpy))  # type: ignore[no-any-return]
+    return c.op("ConstantOfShape", sizes, value=np.asarray([value]).astype(numpy))
 
 
 def _sizes(c: Call) -> gs.Tensor:
@@ -169,7 +169,7 @@ def _triangle(c: Call) -> gs.Tensor:
                 if isinstance(offset, int)
                 else c.op("Reshape", k, c.ints([], "scalar"))
             ]
-        return c.op("Trilu", x, *extra, upper=int(upper))  # type: ignore[no-any-return]
+        return c.op("Trilu", x, *extra, upper=int(upper))
     rank = c.rank(x)
     rows, columns = c.size(x, rank - 2), c.size(x, rank - 1)
     if isinstance(rows, int) and isinstance(columns, int) and isinstance(offset, int):
@@ -183,7 +183,7 @@ def _triangle(c: Call) -> gs.Tensor:
         if not upper:
             keep = c.op("Not", c.op("Less", limit, place))
     if dtype == TYPE.BOOL:
-        return c.op("And", keep, x)  # type: ignore[no-any-return]
+        return c.op("And", keep, x)
     return c.where(keep, x, c.number(0, dtype))
 
 

@@ -94,7 +94,7 @@ def _linear(c: Call, x: gs.Tensor, place: Place) -> gs.Tensor:
 def _number(c: Call, size: Size | int) -> gs.Tensor:
     if isinstance(size, int):
         return c.number(size, TYPE.INT64)
-    return c.op("Reshape", size.tensor, c.ints([], "scalar"))  # type: ignore[no-any-return]
+    return c.op("Reshape", size.tensor, c.ints([], "scalar"))
 
 
 def _index(c: Call) -> gs.Tensor:
@@ -112,7 +112,7 @@ def _index(c: Call) -> gs.Tensor:
         index = c.cast(said[0], TYPE.INT64)
         if c.opset < 11:
             index = from_front(c, index, c.size(x, axis))
-        return c.op("Gather", x, index, axis=axis)  # type: ignore[no-any-return]
+        return c.op("Gather", x, index, axis=axis)
     place = _place(c, x, given)
     rank = c.rank(x)
     lengths = c.sizes(x)
@@ -127,7 +127,7 @@ def _index(c: Call) -> gs.Tensor:
         first = axes[0]
         before, behind = lengths[:first], lengths[axes[-1] + 1 :]
     flat = c.reshape(x, [*before, c.product([lengths[a] for a in axes]), *behind])
-    return c.op("Gather", flat, linear, axis=first)  # type: ignore[no-any-return]
+    return c.op("Gather", flat, linear, axis=first)
 
 
 def _masked(c: Call, x: gs.Tensor, mask: gs.Tensor, axis: int) -> gs.Tensor:
@@ -138,7 +138,7 @@ def _masked(c: Call, x: gs.Tensor, mask: gs.Tensor, axis: int) -> gs.Tensor:
     if depth > 1:
         middle = c.product(lengths[axis : axis + depth])
         x = c.reshape(x, [*lengths[:axis], middle, *lengths[axis + depth :]])
-    return c.op("Compress", x, c.flat(c.cast(mask, TYPE.BOOL)), axis=axis)  # type: ignore[no-any-return]
+    return c.op("Compress", x, c.flat(c.cast(mask, TYPE.BOOL)), axis=axis)
 
 
 def _masked_select(c: Call) -> gs.Tensor:
@@ -152,14 +152,14 @@ def _masked_select(c: Call) -> gs.Tensor:
         x = c.op("Expand", x, target)
         as_number = c.op("Expand", c.cast(mask, TYPE.INT32), target)
         mask = c.cast(as_number, TYPE.BOOL)
-    return c.op("Compress", c.flat(x), c.flat(mask), axis=0)  # type: ignore[no-any-return]
+    return c.op("Compress", c.flat(x), c.flat(mask), axis=0)
 
 
 def _nonzero(c: Call) -> gs.Tensor:
     x = c.tensor()
     if c.rank(x) == 0:
         raise Refused("its input has rank 0, of which onnxruntime makes rank 1")
-    return c.op("Transpose", c.op("NonZero", c.cast(x, TYPE.BOOL)), perm=[1, 0])  # type: ignore[no-any-return]
+    return c.op("Transpose", c.op("NonZero", c.cast(x, TYPE.BOOL)), perm=[1, 0])
 
 
 # ------------------------------------------------------------------ writing
@@ -219,7 +219,7 @@ def _as_indexed(
     if shape is not None and len(shape) > len(wanted):  # ones in front
         extra = len(shape) - len(wanted)
         values = c.squeeze(values, list(range(extra)))
-    return c.op("Expand", values, c.vector(wanted, "sizes"))  # type: ignore[no-any-return]
+    return c.op("Expand", values, c.vector(wanted, "sizes"))
 
 
 def _where_masked(
@@ -251,13 +251,13 @@ def _scatter_lines(
     if accumulate:
         if c.opset >= 16:
             where = c.unsqueeze(index, [1])
-            return c.op("ScatterND", x, where, lines, reduction="add")  # type: ignore[no-any-return]
+            return c.op("ScatterND", x, where, lines, reduction="add")
         return _added_by_table(c, x, index, lines)
     if c.opset >= 11:
-        return c.op("ScatterND", x, c.unsqueeze(index, [1]), lines)  # type: ignore[no-any-return]
+        return c.op("ScatterND", x, c.unsqueeze(index, [1]), lines)
     rank = c.rank(lines)
     wide = c.op("Expand", c.unsqueeze(index, list(range(1, rank))), c.op("Shape", lines))
-    return c.op("Scatter", x, wide, lines, axis=0)  # type: ignore[no-any-return]
+    return c.op("Scatter", x, wide, lines, axis=0)
 
 
 def _added_by_table(c: Call, x: gs.Tensor, index: gs.Tensor, lines: gs.Tensor) -> gs.Tensor:
@@ -276,7 +276,7 @@ def _added_by_table(c: Call, x: gs.Tensor, index: gs.Tensor, lines: gs.Tensor) -
     hit = c.unsqueeze(hit, [i for i in range(2, rank + 1)])
     found = c.where(hit, c.unsqueeze(lines, [0]), c.number(0, dtype))
     total = c.op("ReduceSum", found, c.ints([1], "axes"), keepdims=0)
-    return c.op("Add", x, total)  # type: ignore[no-any-return]
+    return c.op("Add", x, total)
 
 
 def _line_index(c: Call, x: gs.Tensor, axis: int, index: gs.Tensor) -> gs.Tensor:
@@ -294,12 +294,12 @@ def _index_select(c: Call) -> gs.Tensor:
     axis = c.axis(c.integer("dim"), rank)
     if c.facts.of(index).rank != 1:
         index = c.op("Reshape", index, c.ints([-1], "target"))
-    return c.op("Gather", x, index, axis=axis)  # type: ignore[no-any-return]
+    return c.op("Gather", x, index, axis=axis)
 
 
 def _embedding(c: Call) -> gs.Tensor:
     index = c.cast(c.tensor("indices"), TYPE.INT64)
-    return c.op("Gather", c.tensor("weight"), index, axis=0)  # type: ignore[no-any-return]
+    return c.op("Gather", c.tensor("weight"), index, axis=0)
 
 
 def _lines(c: Call, change: Callable[[gs.Tensor, gs.Tensor, gs.Tensor], gs.Tensor]) -> gs.Tensor:
@@ -383,8 +383,8 @@ def gather(c: Call, x: gs.Tensor, index: gs.Tensor, axis: int) -> gs.Tensor:
     if c.rank(index) == 0:
         index = c.op("Reshape", index, c.ints([1] * c.rank(x), "target"))
     if c.opset >= 11:
-        return c.op("GatherElements", x, index, axis=axis)  # type: ignore[no-any-return]
-    return c.op("Gather", c.flat(x), _at_places(c, x, index, axis), axis=0)  # type: ignore[no-any-return]
+        return c.op("GatherElements", x, index, axis=axis)
+    return c.op("Gather", c.flat(x), _at_places(c, x, index, axis), axis=0)
 
 
 def _scatter(c: Call) -> gs.Tensor:
@@ -404,7 +404,7 @@ def _scatter(c: Call) -> gs.Tensor:
     if rank == 0:
         if reduce != "none":
             raise Refused("its input has rank 0")
-        return c.op("Reshape", source, c.ints([], "scalar"))  # type: ignore[no-any-return]
+        return c.op("Reshape", source, c.ints([], "scalar"))
     source = _of_index(c, source, index, spread=c.args.schema.position("src") is None)
     return scatter(c, x, index, source, axis, reduce)
 
@@ -412,7 +412,7 @@ def _scatter(c: Call) -> gs.Tensor:
 def _of_index(c: Call, source: gs.Tensor, index: gs.Tensor, *, spread: bool) -> gs.Tensor:
     """The source in the shape of the index: a value repeated, or the first elements."""
     if spread or c.facts.of(source).rank == 0:
-        return c.op("Expand", source, c.op("Shape", index))  # type: ignore[no-any-return]
+        return c.op("Expand", source, c.op("Shape", index))
     mine, its = c.shape(source), c.shape(index)
     if mine is None or its is None:
         return source
@@ -428,10 +428,10 @@ def scatter(
     """Elements written at indices along an axis."""
     if reduce == "none":
         if c.opset < 11:
-            return c.op("Scatter", x, index, source, axis=axis)  # type: ignore[no-any-return]
-        return c.op("ScatterElements", x, index, source, axis=axis)  # type: ignore[no-any-return]
+            return c.op("Scatter", x, index, source, axis=axis)
+        return c.op("ScatterElements", x, index, source, axis=axis)
     if c.opset >= (18 if reduce in ("max", "min") else 16):
-        return c.op("ScatterElements", x, index, source, axis=axis, reduction=reduce)  # type: ignore[no-any-return]
+        return c.op("ScatterElements", x, index, source, axis=axis, reduction=reduce)
     if reduce != "add":
         needed = 18 if reduce in ("max", "min") else 16
         raise Refused(f"`ScatterElements` with reduction `{reduce}` needs opset {needed}")
@@ -467,7 +467,7 @@ def _scatter_reduce(c: Call) -> gs.Tensor:
     one = c.op("Expand", c.number(1, dtype), c.op("Shape", index))
     start = c.op("Expand", c.number(1 if include else 0, dtype), c.op("Shape", x))
     count = scatter(c, start, index, one, axis, "add")
-    return c.op("Div", result, c.op("Max", count, c.number(1, dtype)))  # type: ignore[no-any-return]
+    return c.op("Div", result, c.op("Max", count, c.number(1, dtype)))
 
 
 def _take(c: Call) -> gs.Tensor:
@@ -475,7 +475,7 @@ def _take(c: Call) -> gs.Tensor:
     index = c.cast(c.tensor("index"), TYPE.INT64)
     if c.opset < 11:
         index = from_front(c, index, c.product(c.sizes(x)))
-    return c.op("Gather", c.flat(x), index, axis=0)  # type: ignore[no-any-return]
+    return c.op("Gather", c.flat(x), index, axis=0)
 
 
 def _take_along_dim(c: Call) -> gs.Tensor:
@@ -534,7 +534,7 @@ def _part_scatter(c: Call) -> gs.Tensor:
         taken = order[slice(start, end, step)]
         order[taken] = length + np.arange(len(taken))
         both = c.op("Concat", x, source, axis=axis)
-        return c.op("Gather", both, c.draft.constant(order, "order"), axis=axis)  # type: ignore[no-any-return]
+        return c.op("Gather", both, c.draft.constant(order, "order"), axis=axis)
     if step != 1:
         raise Refused(f"its step is {step} on an axis of a size known at run time")
     parts = [source]

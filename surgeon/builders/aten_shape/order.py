@@ -134,7 +134,7 @@ def _repeat_interleave(c: Call) -> gs.Tensor:
     repeats = c.cast(given, TYPE.INT64)
     if c.shape(repeats) == (1,):
         repeats = c.op("Expand", repeats, c.vector([lengths[axis]]))
-    return c.op("Gather", x, _places(c, repeats), axis=axis)  # type: ignore[no-any-return]
+    return c.op("Gather", x, _places(c, repeats), axis=axis)
 
 
 def _places(c: Call, repeats: gs.Tensor) -> gs.Tensor:
@@ -143,7 +143,7 @@ def _places(c: Call, repeats: gs.Tensor) -> gs.Tensor:
     total = c.op("ReduceSum", repeats, c.ints([0], "axes"), keepdims=1)
     place = c.unsqueeze(c.count(Size(None, lambda: total)), [1])
     past = c.op("Not", c.op("Less", place, c.unsqueeze(ends, [0])))
-    return c.op("ReduceSum", c.cast(past, TYPE.INT64), c.ints([1], "axes"), keepdims=0)  # type: ignore[no-any-return]
+    return c.op("ReduceSum", c.cast(past, TYPE.INT64), c.ints([1], "axes"), keepdims=0)
 
 
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {

@@ -55,7 +55,7 @@ def _cut(c: Call, x: gs.Tensor, sides: Mapping[int, tuple[int, int]]) -> gs.Tens
         return x
     starts = [-b for b, _ in some.values()]
     ends = [e if e else LARGEST for _, e in some.values()]
-    return c.op("Slice", x, c.ints(starts), c.ints(ends), c.ints(list(some)))  # type: ignore[no-any-return]
+    return c.op("Slice", x, c.ints(starts), c.ints(ends), c.ints(list(some)))
 
 
 def _grown(
@@ -76,7 +76,7 @@ def _grown(
         begins = [some.get(a, (0, 0))[0] for a in range(rank)]
         ends = [some.get(a, (0, 0))[1] for a in range(rank)]
         extra = [c.number(value, dtype)] if mode == "constant" and value != 0 else []
-        return c.op("Pad", x, c.ints([*begins, *ends], "pads"), *extra, mode=mode)  # type: ignore[no-any-return]
+        return c.op("Pad", x, c.ints([*begins, *ends], "pads"), *extra, mode=mode)
     for axis, (before, after) in some.items():
         x = (
             _bordered(c, x, axis, before, after, value)
@@ -103,7 +103,7 @@ def _gathered(c: Call, x: gs.Tensor, axis: int, before: int, after: int, mode: s
             f"`Pad` in mode {mode} takes no such dtype, and axis {axis} has no fixed size"
         )
     order = np.pad(np.arange(length), (before, after), mode=mode)  # type: ignore[call-overload]
-    return c.op("Gather", x, c.draft.constant(order.astype(np.int64), "order"), axis=axis)  # type: ignore[no-any-return]
+    return c.op("Gather", x, c.draft.constant(order.astype(np.int64), "order"), axis=axis)
 
 
 def _wrapped(c: Call, x: gs.Tensor, axis: int, before: int, after: int) -> gs.Tensor:
@@ -129,7 +129,7 @@ def _computed(c: Call, x: gs.Tensor, name: str, count: int, mode: str, value: An
     order = [2 * (rank - 1 - a) for a in range(rank)]
     pads = c.op("Gather", padded, c.ints([*order, *[o + 1 for o in order]], "order"), axis=0)
     extra = [c.number(value, dtype)] if mode == "constant" and value != 0 else []
-    return c.op("Pad", x, pads, *extra, mode=mode)  # type: ignore[no-any-return]
+    return c.op("Pad", x, pads, *extra, mode=mode)
 
 
 def _names(stem: str) -> Sequence[str]:

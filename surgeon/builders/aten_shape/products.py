@@ -25,7 +25,7 @@ def product(c: Call, a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
             raise Refused("PyTorch has no product of booleans")
         wide = c.op("MatMul", c.cast(a, TYPE.INT32), c.cast(b, TYPE.INT32))
         return c.cast(wide, dtype)
-    return c.op("MatMul", a, b)  # type: ignore[no-any-return]
+    return c.op("MatMul", a, b)
 
 
 def _matmul(c: Call) -> gs.Tensor:
@@ -38,13 +38,13 @@ def _outer(c: Call) -> gs.Tensor:
     names = [p.name for p in c.args.schema.parameters][:2]
     first, second = c.tensor(names[0]), c.tensor(names[1])
     first, second = c.promoted([first, second])
-    return c.op("Mul", c.unsqueeze(first, [1]), c.unsqueeze(second, [0]))  # type: ignore[no-any-return]
+    return c.op("Mul", c.unsqueeze(first, [1]), c.unsqueeze(second, [0]))
 
 
 def _scaled(c: Call, x: gs.Tensor, factor: Any) -> gs.Tensor:
     if factor in (None, 1):
         return x
-    return c.op("Mul", x, c.number(factor, c.dtype(x)))  # type: ignore[no-any-return]
+    return c.op("Mul", x, c.number(factor, c.dtype(x)))
 
 
 def _add_product(c: Call) -> gs.Tensor:
@@ -66,7 +66,7 @@ def _add_product(c: Call) -> gs.Tensor:
     total = _scaled(c, total, alpha)
     if beta == 0:  # what it is multiplied with is not looked at, NaN included
         return total
-    return c.op("Add", _scaled(c, bias, beta), total)  # type: ignore[no-any-return]
+    return c.op("Add", _scaled(c, bias, beta), total)
 
 
 def _gemm(c: Call, first: gs.Tensor, second: gs.Tensor, bias: gs.Tensor) -> gs.Tensor:
@@ -79,7 +79,7 @@ def _gemm(c: Call, first: gs.Tensor, second: gs.Tensor, bias: gs.Tensor) -> gs.T
         and list(producer.attrs.get("perm", (1, 0))) == [1, 0]
     ):
         second, extra = producer.inputs[0], {"transB": 1}
-    return c.op("Gemm", first, second, bias, **extra)  # type: ignore[no-any-return]
+    return c.op("Gemm", first, second, bias, **extra)
 
 
 def _linear(c: Call) -> gs.Tensor:
@@ -87,11 +87,11 @@ def _linear(c: Call) -> gs.Tensor:
     bias = c.args.optional("bias")
     if c.rank(weight) == 1:
         y = product(c, x, weight)
-        return y if bias is None else c.op("Add", y, bias)  # type: ignore[no-any-return]
+        return y if bias is None else c.op("Add", y, bias)
     if bias is not None and c.facts.of(x).rank == 2 and c.dtype(x) == TYPE.FLOAT:
-        return c.op("Gemm", x, weight, bias, transB=1)  # type: ignore[no-any-return]
+        return c.op("Gemm", x, weight, bias, transB=1)
     y = product(c, x, c.permute(weight, [1, 0]))
-    return y if bias is None else c.op("Add", y, bias)  # type: ignore[no-any-return]
+    return y if bias is None else c.op("Add", y, bias)
 
 
 def _chain(c: Call) -> gs.Tensor:
@@ -131,19 +131,19 @@ def _einsum(c: Call) -> gs.Tensor:
     dtype = c.dtype(tensors[0])
     kinds = (TYPE.FLOAT, TYPE.DOUBLE, TYPE.INT64, TYPE.INT32)
     if c.opset >= 12 and dtype in kinds and _dots_agree(c, equation, tensors):
-        return c.op("Einsum", *tensors, equation=equation)  # type: ignore[no-any-return]
+        return c.op("Einsum", *tensors, equation=equation)
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
     if len(terms) != len(tensors):
         raise Refused(f"`{equation}` has {len(terms)} operands, {len(tensors)} are given")
     labels = [_labels(term, c.rank(t)) for term, t in zip(terms, tensors, strict=True)]
     if arrow:
-        dots = max((sum(len(l) > 1 for l in term) for term in labels), default=0)
+        dots = max((sum(len(one) > 1 for one in term) for term in labels), default=0)
         wanted = _labels(right, len(right.replace("...", "")) + (dots if "..." in right else 0))
     else:
         flat = [label for term in labels for label in term]
-        dotted = sorted({l for l in flat if len(l) > 1}, key=lambda l: -int(l[1:]))
-        once = sorted(l for l in set(flat) if len(l) == 1 and flat.count(l) == 1)
+        dotted = sorted({one for one in flat if len(one) > 1}, key=lambda one: -int(one[1:]))
+        once = sorted(one for one in set(flat) if len(one) == 1 and flat.count(one) == 1)
         wanted = [*dotted, *once]
     return contract(c, tensors, labels, wanted)
 
@@ -177,34 +177,36 @@ def contract(
     """Any contraction with Transpose, Reshape, ReduceSum and MatMul, two operands at a time."""
     if len(set(wanted)) != len(wanted):
         raise Refused("an output label stands twice")
-    work = [_without_repeats(c, t, list(ls)) for t, ls in zip(tensors, labels, strict=True)]
+    work = [
+        _without_repeats(c, t, list(labels_)) for t, labels_ in zip(tensors, labels, strict=True)
+    ]
     while len(work) > 1:
         first, second = work[0], work[1]
-        later = {l for _, ls in work[2:] for l in ls} | set(wanted)
+        later = {one for _, labels_ in work[2:] for one in labels_} | set(wanted)
         work[:2] = [_pair(c, first, second, later)]
     x, has = work[0]
-    gone = [i for i, l in enumerate(has) if l not in wanted]
+    gone = [i for i, one in enumerate(has) if one not in wanted]
     x, has = _summed(c, x, has, gone)
-    missing = [l for l in wanted if l not in has]
+    missing = [one for one in wanted if one not in has]
     if missing:
         raise Refused(f"the output label {missing[0]} is no operand's")
-    return c.permute(x, [has.index(l) for l in wanted])
+    return c.permute(x, [has.index(one) for one in wanted])
 
 
 def _summed(c: Call, x: gs.Tensor, has: list[str], gone: list[int]) -> tuple[gs.Tensor, list[str]]:
     if not gone:
         return x, has
     x = c.op("ReduceSum", x, c.ints(gone, "axes"), keepdims=0)
-    return x, [l for i, l in enumerate(has) if i not in gone]
+    return x, [one for i, one in enumerate(has) if i not in gone]
 
 
 def _without_repeats(c: Call, x: gs.Tensor, has: list[str]) -> tuple[gs.Tensor, list[str]]:
     """A label that one operand has twice is its diagonal."""
-    while (twice := next((l for l in has if has.count(l) > 1), None)) is not None:
+    while (twice := next((one for one in has if has.count(one) > 1), None)) is not None:
         first = has.index(twice)
         second = has.index(twice, first + 1)
         x = diagonal(c, x, 0, first, second)
-        has = [l for i, l in enumerate(has) if i not in (first, second)] + [twice]
+        has = [one for i, one in enumerate(has) if i not in (first, second)] + [twice]
     return x, has
 
 
@@ -216,13 +218,17 @@ def _pair(
 ) -> tuple[gs.Tensor, list[str]]:
     a, left = first
     b, right = second
-    a, left = _summed(c, a, left, [i for i, l in enumerate(left) if l not in later | set(right)])
-    b, right = _summed(c, b, right, [i for i, l in enumerate(right) if l not in later | set(left)])
+    a, left = _summed(
+        c, a, left, [i for i, one in enumerate(left) if one not in later | set(right)]
+    )
+    b, right = _summed(
+        c, b, right, [i for i, one in enumerate(right) if one not in later | set(left)]
+    )
     size_a, size_b = (
         dict(zip(left, c.sizes(a), strict=True)),
         dict(zip(right, c.sizes(b), strict=True)),
     )
-    shared = [l for l in left if l in right]
+    shared = [one for one in left if one in right]
     for label in shared:  # a size of 1 is repeated, as PyTorch broadcasts labels
         mine, its = size_a[label], size_b[label]
         if label.startswith(_DOTS) and not _settled(mine, its):
@@ -232,28 +238,28 @@ def _pair(
             )
         if (mine == 1) != (its == 1):
             which, has, length = (a, left, its) if mine == 1 else (b, right, mine)
-            target: list[Size | int] = [length if l == label else 1 for l in has]
+            target: list[Size | int] = [length if one == label else 1 for one in has]
             wide = c.op("Expand", which, c.vector(target, "sizes"))
             if mine == 1:
                 a, size_a[label] = wide, its
             else:
                 b, size_b[label] = wide, mine
-    batch = [l for l in shared if l in later]
-    inner = [l for l in shared if l not in later]
-    rows = [l for l in left if l not in shared]
-    columns = [l for l in right if l not in shared]
-    a = c.permute(a, [left.index(l) for l in [*batch, *rows, *inner]])
-    b = c.permute(b, [right.index(l) for l in [*batch, *inner, *columns]])
+    batch = [one for one in shared if one in later]
+    inner = [one for one in shared if one not in later]
+    rows = [one for one in left if one not in shared]
+    columns = [one for one in right if one not in shared]
+    a = c.permute(a, [left.index(one) for one in [*batch, *rows, *inner]])
+    b = c.permute(b, [right.index(one) for one in [*batch, *inner, *columns]])
     if not inner:
         a = c.unsqueeze(a, range(len(left), len(left) + len(columns)))
         b = c.unsqueeze(b, range(len(batch), len(batch) + len(rows)))
         return c.op("Mul", a, b), [*batch, *rows, *columns]
-    lots = [size_a[l] for l in batch]
-    depth = c.product([size_a[l] for l in inner])
-    high = c.product([size_a[l] for l in rows])
-    wide_ = c.product([size_b[l] for l in columns])
+    lots = [size_a[one] for one in batch]
+    depth = c.product([size_a[one] for one in inner])
+    high = c.product([size_a[one] for one in rows])
+    wide_ = c.product([size_b[one] for one in columns])
     y = product(c, c.reshape(a, [*lots, high, depth]), c.reshape(b, [*lots, depth, wide_]))
-    sizes = [*lots, *[size_a[l] for l in rows], *[size_b[l] for l in columns]]
+    sizes = [*lots, *[size_a[one] for one in rows], *[size_b[one] for one in columns]]
     return c.reshape(y, sizes), [*batch, *rows, *columns]
 
 
@@ -274,7 +280,7 @@ def _tensordot(c: Call) -> gs.Tensor:
     right = [f"b{i}" for i in range(ranks[1])]
     for i, j in zip(mine, its, strict=True):
         right[j] = left[i]
-    wanted = [l for l in left if l not in right] + [l for l in right if l not in left]
+    wanted = [one for one in left if one not in right] + [one for one in right if one not in left]
     return contract(c, [a, b], [left, right], wanted)
 
 
@@ -283,7 +289,7 @@ def _bilinear(c: Call) -> gs.Tensor:
     lots = [f"n{i}" for i in range(c.rank(a) - 1)]
     y = contract(c, [a, weight, b], [[*lots, "i"], ["o", "i", "j"], [*lots, "j"]], [*lots, "o"])
     bias = c.args.optional("bias")
-    return y if bias is None else c.op("Add", y, bias)  # type: ignore[no-any-return]
+    return y if bias is None else c.op("Add", y, bias)
 
 
 def _dot(c: Call) -> gs.Tensor:
@@ -291,7 +297,7 @@ def _dot(c: Call) -> gs.Tensor:
     a, b = c.tensor(names[0]), c.tensor(names[1])
     if c.node.op == "inner":
         if c.rank(a) == 0 or c.rank(b) == 0:
-            return c.op("Mul", a, b)  # type: ignore[no-any-return]
+            return c.op("Mul", a, b)
         left = [f"a{i}" for i in range(c.rank(a) - 1)]
         right = [f"b{i}" for i in range(c.rank(b) - 1)]
         return contract(c, [a, b], [[*left, "k"], [*right, "k"]], [*left, *right])
@@ -312,7 +318,7 @@ def _cross(c: Call) -> gs.Tensor:
         axis = lengths.index(3)
     a, b = (c.unsqueeze(t, list(range(rank - c.rank(t)))) for t in (a, b))
     after, behind = c.ints([1, 2, 0], "after"), c.ints([2, 0, 1], "behind")
-    return c.op(  # type: ignore[no-any-return]
+    return c.op(
         "Sub",
         c.op("Mul", c.op("Gather", a, after, axis=axis), c.op("Gather", b, behind, axis=axis)),
         c.op("Mul", c.op("Gather", a, behind, axis=axis), c.op("Gather", b, after, axis=axis)),
@@ -330,18 +336,18 @@ def norm_of(c: Call, x: gs.Tensor, p: float) -> gs.Tensor:
     """The p-norm over the last axis."""
     axes = c.ints([-1], "axes")
     if p == 2:
-        return c.op("ReduceL2", x, axes, keepdims=0)  # type: ignore[no-any-return]
+        return c.op("ReduceL2", x, axes, keepdims=0)
     if p == 1:
-        return c.op("ReduceL1", x, axes, keepdims=0)  # type: ignore[no-any-return]
+        return c.op("ReduceL1", x, axes, keepdims=0)
     size = c.op("Abs", x)
     if np.isinf(p):
-        return c.op("ReduceMax", size, axes, keepdims=0)  # type: ignore[no-any-return]
+        return c.op("ReduceMax", size, axes, keepdims=0)
     dtype = c.dtype(x)
     if p == 0:
         some = c.cast(c.cast(size, TYPE.BOOL), dtype)
-        return c.op("ReduceSum", some, axes, keepdims=0)  # type: ignore[no-any-return]
+        return c.op("ReduceSum", some, axes, keepdims=0)
     total = c.op("ReduceSum", c.op("Pow", size, c.number(p, dtype)), axes, keepdims=0)
-    return c.op("Pow", total, c.number(1 / p, dtype))  # type: ignore[no-any-return]
+    return c.op("Pow", total, c.number(1 / p, dtype))
 
 
 def _cartesian_prod(c: Call) -> gs.Tensor:
@@ -362,7 +368,7 @@ def _matrix_power(c: Call) -> gs.Tensor:
             raise Refused("its size is known at run time only")
         numpy = onnx.helper.tensor_dtype_to_np_dtype(c.dtype(x))
         eye = c.draft.constant(np.eye(size).astype(numpy), "eye")
-        return c.op("Expand", eye, c.op("Shape", x))  # type: ignore[no-any-return]
+        return c.op("Expand", eye, c.op("Shape", x))
     result: gs.Tensor | None = None
     square = x
     while n:

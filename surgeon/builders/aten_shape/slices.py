@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -62,13 +63,13 @@ def select(c: Call, x: gs.Tensor, axis: int, index: Size | int) -> gs.Tensor:
         if index < 0 and isinstance(length, int):
             index += length
         if index >= 0:
-            return c.op("Gather", x, c.number(index, TYPE.INT64), axis=axis)  # type: ignore[no-any-return]
+            return c.op("Gather", x, c.number(index, TYPE.INT64), axis=axis)
         return c.squeeze(c.slice(x, axis, index, index + 1 if index < -1 else LARGEST), [axis])
     where = index.tensor
     if index.dim is None or not dims.not_negative(index.dim):
         where = from_front(c, where, c.size(x, axis))
     scalar = c.op("Reshape", where, c.ints([], "scalar"))
-    return c.op("Gather", x, scalar, axis=axis)  # type: ignore[no-any-return]
+    return c.op("Gather", x, scalar, axis=axis)
 
 
 def from_front(c: Call, indices: gs.Tensor, length: Size | int) -> gs.Tensor:
@@ -112,7 +113,7 @@ def reverse(c: Call, x: gs.Tensor, axes: Sequence[int]) -> gs.Tensor:
             x = c.op("Gather", x, order, axis=axis)
         return x
     count = len(axes)
-    return c.op(  # type: ignore[no-any-return]
+    return c.op(
         "Slice",
         x,
         c.ints([-1] * count, "starts"),
@@ -184,17 +185,17 @@ def _modulo(c: Call, a: gs.Tensor, n: gs.Tensor) -> gs.Tensor:
     empty = c.op("Equal", n, c.ints([0], "zero"))
     divisor = c.op("Where", empty, c.ints([1], "one"), n)
     if c.opset >= 10:
-        return c.op("Mod", a, divisor)  # type: ignore[no-any-return]
+        return c.op("Mod", a, divisor)
     rest = c.op("Sub", a, c.op("Mul", c.op("Div", a, divisor), divisor))
     below = c.op("Less", rest, c.ints([0], "zero"))
-    return c.op("Where", below, c.op("Add", rest, divisor), rest)  # type: ignore[no-any-return]
+    return c.op("Where", below, c.op("Add", rest, divisor), rest)
 
 
 def _unfold(c: Call) -> gs.Tensor:
     x = c.tensor()
     size, step, rank = c.integer("size"), c.integer("step"), c.rank(x)
     if rank == 0:
-        return c.op("Reshape", x, c.ints([1], "target"))  # type: ignore[no-any-return]
+        return c.op("Reshape", x, c.ints([1], "target"))
     axis = c.axis(c.integer("dimension"), rank)
     length = c.size(x, axis)
     count = c.add(c.div(c.sub(length, size), step), 1)
@@ -240,7 +241,7 @@ def diagonal(c: Call, x: gs.Tensor, offset: int, first: int, second: int) -> gs.
     begin = c.add(c.mul(columns, down), right)
     index = c.op("Add", steps, c.vector([begin], "begin"))
     flat = c.reshape(x, [*batch, c.mul(rows, columns)])
-    return c.op("Gather", flat, index, axis=rank - 2)  # type: ignore[no-any-return]
+    return c.op("Gather", flat, index, axis=rank - 2)
 
 
 def _diag(c: Call) -> gs.Tensor:
@@ -287,7 +288,7 @@ def _trace(c: Call) -> gs.Tensor:
     line = diagonal(c, c.tensor(), 0, 0, 1)
     if c.dtype(line) not in (TYPE.FLOAT, TYPE.DOUBLE, TYPE.FLOAT16, TYPE.BFLOAT16):
         line = c.cast(line, TYPE.INT64)
-    return c.op("ReduceSum", line, c.ints([0], "axes"), keepdims=0)  # type: ignore[no-any-return]
+    return c.op("ReduceSum", line, c.ints([0], "axes"), keepdims=0)
 
 
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
@@ -375,7 +376,7 @@ def _tensor_split(c: Call, x: gs.Tensor, axis: int, length: Size | int) -> list[
         if c.args.schema.position(name) is None:
             name = "tensor_indices_or_sections"
         bounds = [0, *c.listed(name), LARGEST]
-    return [c.slice(x, axis, a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [c.slice(x, axis, a, b) for a, b in pairwise(bounds)]
 
 
 def _pieces(c: Call, x: gs.Tensor, axis: int, sizes: Sequence[Size | int]) -> list[gs.Tensor]:

@@ -21,15 +21,15 @@ def _size(c: Call) -> gs.Tensor:
     x = c.tensor()
     shape = c.op("Shape", x)
     if not c.has("dim"):
-        return shape  # type: ignore[no-any-return]
+        return shape
     dim = c.integer("dim")
     if dim < 0:
         dim = c.axis(dim, c.rank(x))
-    return c.op("Gather", shape, c.number(dim, TYPE.INT64), axis=0)  # type: ignore[no-any-return]
+    return c.op("Gather", shape, c.number(dim, TYPE.INT64), axis=0)
 
 
 def _numel(c: Call) -> gs.Tensor:
-    return c.op("Size", c.tensor())  # type: ignore[no-any-return]
+    return c.op("Size", c.tensor())
 
 
 def _dim(c: Call) -> gs.Tensor:
@@ -52,7 +52,7 @@ def _viewed(c: Call, x: gs.Tensor, name: str) -> gs.Tensor:
         if not isinstance(given, gs.Tensor):
             raise
         extra = {"allowzero": 1} if c.opset >= 14 else {}
-        return c.op("Reshape", x, c.cast(given, TYPE.INT64), **extra)  # type: ignore[no-any-return]
+        return c.op("Reshape", x, c.cast(given, TYPE.INT64), **extra)
     plain = [s if isinstance(s, int) else s.dim for s in wanted]
     if plain.count(-1) == 1 and None not in plain:
         whole = _whole(c, x, plain)
@@ -81,7 +81,7 @@ def _flatten(c: Call) -> gs.Tensor:
     x = c.tensor()
     rank = c.rank(x)
     if rank == 0:
-        return c.op("Reshape", x, c.ints([1], "target"))  # type: ignore[no-any-return]
+        return c.op("Reshape", x, c.ints([1], "target"))
     start, end = (c.axis(c.integer(n), rank) for n in ("start_dim", "end_dim"))
     if start >= end:
         return x
@@ -151,7 +151,7 @@ def _squeeze(c: Call) -> gs.Tensor:
     if not c.has("dim"):
         if shape is not None and all(dims.equal(d, 1) is not None for d in shape):
             return c.squeeze(x, [i for i, d in enumerate(shape) if d == 1])
-        return c.op("Squeeze", x)  # type: ignore[no-any-return]
+        return c.op("Squeeze", x)
     rank = c.rank(x)
     assert shape is not None
     if rank == 0:
@@ -180,7 +180,7 @@ def _expand(c: Call) -> gs.Tensor:
         given = c.args.given.get("size")
         if not isinstance(given, gs.Tensor):
             raise
-        return c.op("Expand", x, _without_minus(c, c.cast(given, TYPE.INT64)))  # type: ignore[no-any-return]
+        return c.op("Expand", x, _without_minus(c, c.cast(given, TYPE.INT64)))
     shape = c.shape(x)
     lengths: list[Size | int] = []
     for index, size in enumerate(wanted):
@@ -201,17 +201,17 @@ def _expand(c: Call) -> gs.Tensor:
             lengths.append(1 if same else size)
     if shape is not None and len(wanted) == len(shape) and all(n == 1 for n in lengths):
         return x
-    return c.op("Expand", x, c.vector(lengths, "target"))  # type: ignore[no-any-return]
+    return c.op("Expand", x, c.vector(lengths, "target"))
 
 
 def _without_minus(c: Call, sizes: gs.Tensor) -> gs.Tensor:
     """-1 keeps a dimension in PyTorch; in ONNX that is 1."""
     keep = c.op("Equal", sizes, c.ints([-1], "keep"))
-    return c.op("Where", keep, c.ints([1], "one"), sizes)  # type: ignore[no-any-return]
+    return c.op("Where", keep, c.ints([1], "one"), sizes)
 
 
 def _expand_as(c: Call) -> gs.Tensor:
-    return c.op("Expand", c.tensor(), c.op("Shape", c.tensor("other")))  # type: ignore[no-any-return]
+    return c.op("Expand", c.tensor(), c.op("Shape", c.tensor("other")))
 
 
 def _repeat(c: Call) -> gs.Tensor:
@@ -225,7 +225,7 @@ def _repeat(c: Call) -> gs.Tensor:
     x = c.unsqueeze(x, list(range(len(times) - rank)))
     if all(n == 1 for n in times):
         return x
-    return c.op("Tile", x, c.vector(times, "repeats"))  # type: ignore[no-any-return]
+    return c.op("Tile", x, c.vector(times, "repeats"))
 
 
 def _at_least(c: Call, x: gs.Tensor, rank: int) -> gs.Tensor:
@@ -277,7 +277,7 @@ def _pixel_shuffle(c: Call) -> gs.Tensor:
     x, r = c.tensor(), c.integer("upscale_factor")
     rank = c.rank(x)
     if rank == 4 and c.opset >= 11 and c.dtype(x) == TYPE.FLOAT:
-        return c.op("DepthToSpace", x, blocksize=r, mode="CRD")  # type: ignore[no-any-return]
+        return c.op("DepthToSpace", x, blocksize=r, mode="CRD")
     *batch, channels, height, width = c.sizes(x)
     deep = c.div(channels, r * r)
     n = len(batch)
@@ -311,7 +311,7 @@ def _kron(c: Call) -> gs.Tensor:
     second = c.unsqueeze(second, list(range(rank - c.rank(second))))
     total = [c.mul(a, b) for a, b in zip(c.sizes(first), c.sizes(second), strict=True)]
     if rank == 0:
-        return c.op("Mul", first, second)  # type: ignore[no-any-return]
+        return c.op("Mul", first, second)
     left = c.unsqueeze(first, [2 * i + 1 for i in range(rank)])
     right = c.unsqueeze(second, [2 * i for i in range(rank)])
     return c.reshape(c.op("Mul", left, right), total)
@@ -348,7 +348,7 @@ def _one_hot(c: Call) -> gs.Tensor:
     else:
         classes = c.ints([depth], "depth")
     values = c.draft.constant(np.asarray([0, 1], np.int64), "values")
-    return c.op("OneHot", x, classes, values, axis=-1)  # type: ignore[no-any-return]
+    return c.op("OneHot", x, classes, values, axis=-1)
 
 
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {

@@ -1,9 +1,10 @@
 """PyTorch operators: indexing."""
 
-# ruff: noqa: D103 - each function means what PyTorch documents for its schema, in TABLE
+# ruff: noqa: D103, E501 - each function means what PyTorch documents for its schema, in TABLE
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -125,7 +126,7 @@ def tensor_split(self: Array, sections: int, dim: int) -> list[Array]:
 def tensor_split_at(self: Array, indices: list[int], dim: int) -> list[Array]:
     axis = axis_of(dim, self.ndim)
     bounds = [None, *indices, None]
-    return [self[_along(self, axis, slice(a, b))] for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [self[_along(self, axis, slice(a, b))] for a, b in pairwise(bounds)]
 
 
 def nonzero(self: Array) -> Array:

@@ -1,6 +1,6 @@
 """Data movement: views, sizes, permutations, concatenation."""
 
-# ruff: noqa: D103 - each function means what PyTorch documents for its schema, in TABLE
+# ruff: noqa: D103, E501 - each function means what PyTorch documents for its schema, in TABLE
 
 from __future__ import annotations
 
