@@ -8,6 +8,7 @@ from typing import Any
 from surgeon.builders.aten_math import (
     activations,
     arithmetic,
+    bits,
     comparison,
     functions,
     losses,
@@ -21,6 +22,7 @@ from surgeon.rewrite import Draft
 FUNCTIONS: Mapping[str, Callable[[Work], Any]] = {
     **activations.FUNCTIONS,
     **arithmetic.FUNCTIONS,
+    **bits.FUNCTIONS,
     **comparison.FUNCTIONS,
     **functions.FUNCTIONS,
     **losses.FUNCTIONS,

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, FLOATS, INT32, INT64, NARROW, Work
-from surgeon.facts.fact import INTEGERS
+from surgeon.builders.aten_math.work import (
+    BOOL,
+    DOUBLE,
+    FLOAT,
+    FLOATS,
+    INT32,
+    INT64,
+    Work,
+    numpy_dtype,
+)
 from surgeon.rewrite import Refused
 
 
@@ -48,90 +55,6 @@ def logical(work: Work) -> gs.Tensor:
 def logical_not(work: Work) -> gs.Tensor:
     """`logical_not`."""
     return work.invert(truth(work, work.args.tensor("self")))
-
-
-_BITS = {"and": ("And", "BitwiseAnd"), "or": ("Or", "BitwiseOr"), "xor": ("Xor", "BitwiseXor")}
-
-
-def bitwise(work: Work) -> gs.Tensor:
-    """`bitwise_and`, `__and__` and kin: logic on booleans, bits on integers from opset 18."""
-    kind = work.name.strip("_").removeprefix("bitwise_")
-    on_bool, on_int = _BITS[kind]
-    dtype, (a, b) = work.together(*_pair(work))
-    if dtype in FLOATS:
-        raise Refused("PyTorch has no bits of floats")
-    if dtype == BOOL:
-        return work.op(on_bool, a, b)
-    if work.opset < 18:
-        found = _masked(work, kind, a, b)
-        if found is not None:
-            return found
-    return work.op(on_int, a, b)
-
-
-def _masked(work: Work, kind: str, a: gs.Tensor, b: gs.Tensor) -> gs.Tensor | None:
-    """`a & (2**n - 1)` and `a ^ -1` before opset 18: a remainder, a complement."""
-    array = work.facts.array(b)
-    if array is None or array.size != 1:
-        return None
-    mask = int(array.reshape(()).item())
-    dtype = work.dtype(a)
-    if kind == "xor" and mask == -1:
-        return complement(work, a)
-    if kind == "or" and mask == 0:
-        return a
-    if kind == "and" and mask == -1:
-        return a
-    if kind == "and" and mask >= 0 and (mask + 1) & mask == 0 and work.opset >= 10:
-        made: gs.Tensor = work.op("Mod", a, work.number(mask + 1, dtype)) if mask < 127 else None
-        return made
-    return None
-
-
-def complement(work: Work, x: gs.Tensor) -> gs.Tensor:
-    """`~x`, which in two's complement is -1 - x."""
-    minus_one = work.number(-1, INT32 if work.dtype(x) in NARROW else work.dtype(x))
-    if work.dtype(x) in NARROW:
-        wide = work.op("Sub", minus_one, work.cast(x, INT32))
-        return work.cast(wide, work.dtype(x))
-    made: gs.Tensor = work.op("Sub", minus_one, x)
-    return made
-
-
-def bitwise_not(work: Work) -> gs.Tensor:
-    """`bitwise_not`: Not on booleans; integers need no newer opset."""
-    x = work.args.tensor("self")
-    dtype = work.dtype(x)
-    if dtype in FLOATS:
-        raise Refused("PyTorch has no bits of floats")
-    if dtype == BOOL:
-        return work.invert(x)
-    return work.op("BitwiseNot", x) if work.opset >= 18 else complement(work, x)
-
-
-def shift(work: Work) -> gs.Tensor:
-    """`<<` and `>>` by constants: a product, or a quotient rounded down."""
-    from surgeon.builders.aten_math.arithmetic import floor_quotient
-
-    left = "l" in work.name.replace("bitwise_", "").strip("_")[:1]
-    a, b = _pair(work)
-    dtype, (a, b) = work.together(a, b)
-    array = work.facts.array(b)
-    if dtype not in INTEGERS:
-        raise Refused("PyTorch shifts integers alone")
-    if array is None:
-        raise Refused("how far it shifts is known at run time only")
-    bits = np.iinfo(_numpy(work, dtype)).bits
-    if array.size and (array.min() < 0 or array.max() >= bits - 1):
-        raise Refused(f"it shifts by {array.min()} to {array.max()} of {bits} bits")
-    factor = work.draft.constant((1 << array.astype(np.int64)).astype(_numpy(work, dtype)))
-    return work.widely("Mul", a, factor) if left else floor_quotient(work, a, factor)
-
-
-def _numpy(work: Work, dtype: int) -> Any:
-    from surgeon.builders.aten_math.work import numpy_dtype
-
-    return numpy_dtype(dtype)
 
 
 def extreme_of_two(work: Work, operator: str, *operands: gs.Tensor) -> gs.Tensor:
@@ -255,7 +178,7 @@ def nan_to_num(work: Work) -> gs.Tensor:
     dtype = work.dtype(x)
     if dtype not in FLOATS:
         return x
-    most = float(np.finfo(_numpy(work, dtype)).max)
+    most = float(np.finfo(numpy_dtype(dtype)).max)
     nan, high, low = (
         work.constant_of(name, default)
         for name, default in (("nan", 0.0), ("posinf", most), ("neginf", -most))
@@ -353,9 +276,6 @@ FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
     ),
     **dict.fromkeys(("logical_and", "logical_or", "logical_xor"), logical),
     "logical_not": logical_not,
-    **dict.fromkeys("bitwise_and bitwise_or bitwise_xor __and__ __or__ __xor__".split(), bitwise),
-    "bitwise_not": bitwise_not,
-    **dict.fromkeys("__lshift__ __rshift__ bitwise_left_shift bitwise_right_shift".split(), shift),
     "maximum": maximum,
     "minimum": maximum,
     "fmax": fmax,

@@ -473,14 +473,7 @@ TABLE: tuple[Row, ...] = (
         (f"_cast_{name}(Tensor self, bool non_blocking=False) -> Tensor", _cast(dtype))
         for name, dtype in _CASTS.items()
     ),
-    *(
-        (f"{name}(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", copy)
-        for name in ("clone", "contiguous")
-    ),
-    *(
-        (f"{name}(Tensor self) -> Tensor", copy)
-        for name in ("detach", "alias", "lift_fresh", "positive")
-    ),
+    *((f"{name}(Tensor self) -> Tensor", copy) for name in ("lift_fresh", "positive")),
     *(
         (f"{name}(Tensor input, float p, bool train) -> Tensor", dropout)
         for name in ("dropout", "feature_dropout", "alpha_dropout")

@@ -125,15 +125,6 @@ def log_softmax_as_is(self: Array, dim: int, half_to_float: bool) -> Array:
     return log_softmax(self, dim, np.float32 if half_to_float else None)
 
 
-def glu(self: Array, dim: int) -> Array:
-    x = wide(self)
-    axis = axis_of(dim, x.ndim)
-    if x.ndim == 0 or x.shape[axis] % 2:
-        raise Unsuited(f"an input of shape {list(x.shape)} has no halves along dim {dim}")
-    first, second = np.split(x, 2, axis=axis)
-    return narrow(first / (1 + np.exp(-second)), self)
-
-
 _PLAIN: dict[str, Callable[[Any], Any]] = {
     "silu": lambda x: x / (1 + np.exp(-x)),
     "mish": lambda x: x * np.tanh(_softplus(x)),
@@ -170,5 +161,4 @@ TABLE: tuple[Row, ...] = (
     ),
     ("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", softmax_as_is),
     ("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", log_softmax_as_is),
-    ("glu(Tensor self, int dim=-1) -> Tensor", glu),
 )
