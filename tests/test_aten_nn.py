@@ -100,7 +100,8 @@ class Call:
             for o in self.operands
         ]
         rest = f"opset {self.opset}, dynamic {self.dynamic}, {self.spelling}"
-        return f"{self.before} {self.operator}.{self.overload}({', '.join(shown)}) {self.after}; {rest}"
+        operator = f"{self.before} {self.operator}.{self.overload}({', '.join(shown)})"
+        return f"{operator} {self.after}; {rest}"
 
 
 def holds(call: Call, *, tolerance: float | None = None, witness: bool = True) -> None:
@@ -149,10 +150,14 @@ def opset_for(index: int, *choices: int) -> int:
 
 # ------------------------------------------------------------------------------------ upsampling
 
-_SHAPES = {1: (2, 3, 7), 2: (2, 3, 5, 4), 3: (1, 2, 3, 4, 2)}
-_TARGETS = {1: [(7,), (1,), (15,), (4,)], 2: [(5, 4), (1, 1), (9, 11), (2, 3)], 3: [(5, 3, 4)]}
-_FACTORS = {1: [2.0, 1.3], 2: [2.0, 0.6], 3: [1.5]}
-_WEIGHTED = {
+_SHAPES: dict[int, tuple[int, ...]] = {1: (2, 3, 7), 2: (2, 3, 5, 4), 3: (1, 2, 3, 4, 2)}
+_TARGETS: dict[int, list[tuple[int, ...]]] = {
+    1: [(7,), (1,), (15,), (4,)],
+    2: [(5, 4), (1, 1), (9, 11), (2, 3)],
+    3: [(5, 3, 4)],
+}
+_FACTORS: dict[int, list[float]] = {1: [2.0, 1.3], 2: [2.0, 0.6], 3: [1.5]}
+_WEIGHTED: dict[str, int] = {
     "upsample_linear1d": 1,
     "upsample_bilinear2d": 2,
     "upsample_bicubic2d": 2,
@@ -160,7 +165,7 @@ _WEIGHTED = {
     "_upsample_bilinear2d_aa": 2,
     "_upsample_bicubic2d_aa": 2,
 }
-_NEAREST = {
+_NEAREST: dict[str, int] = {
     f"{name}{n}d": n for name in ("upsample_nearest", "_upsample_nearest_exact") for n in (1, 2, 3)
 }
 
@@ -226,7 +231,9 @@ def test_unfold_and_fold(dtype: Any) -> None:
             x = normal(2, 3, 8, 7, dtype=dtype)
             windows = [kernel, dilation, padding, stride]
             opset = opset_for(index, 9, 13, 18) if dtype == np.float32 else 13
-            held = Call("im2col", [x[0] if unbatched else x, *windows], opset=opset, dynamic=dynamic)
+            held = Call(
+                "im2col", [x[0] if unbatched else x, *windows], opset=opset, dynamic=dynamic
+            )
             holds(held)
             counts = [
                 (n + 2 * p - d * (k - 1) - 1) // s + 1
@@ -243,9 +250,7 @@ def test_unfold_and_fold(dtype: Any) -> None:
 # ------------------------------------------------------------------------------- normalisation
 
 
-@pytest.mark.parametrize(
-    ("opset", "dtype"), [(9, np.float32), (13, np.float64), (17, np.float32)]
-)
+@pytest.mark.parametrize(("opset", "dtype"), [(9, np.float32), (13, np.float64), (17, np.float32)])
 def test_normalisation(opset: int, dtype: Any) -> None:
     for rank, dynamic, affine in [
         (2, False, True),
@@ -256,7 +261,7 @@ def test_normalisation(opset: int, dtype: Any) -> None:
         x = normal(3, 6, *(4, 5)[: rank - 2], dtype=dtype)
         weight, bias = (normal(6, dtype=dtype), normal(6, dtype=dtype)) if affine else (None, None)
         mean, variance = normal(6, dtype=dtype), np.abs(normal(6, dtype=dtype)) + dtype(0.5)
-        shared = {"opset": opset, "dynamic": dynamic}
+        shared: dict[str, Any] = {"opset": opset, "dynamic": dynamic}
         for groups in (1, 3):
             holds(Call("group_norm", [x, groups, weight, bias, 1e-5, True], **shared))
         batch = [x, weight, bias, mean, variance, False, 0.1, 1e-5, True]

@@ -3,6 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from surgeon.builders.aten_nn.adaptive import (
+    adaptive_avg_pool_computed,
+    adaptive_max_pool_computed,
+    adaptive_max_pool_indices,
+)
 from surgeon.builders.aten_nn.fold import col2im, im2col
 from surgeon.builders.aten_nn.grids import affine_grid_generator, grid_sampler
 from surgeon.builders.aten_nn.norms import (
@@ -14,13 +19,7 @@ from surgeon.builders.aten_nn.norms import (
     rms_norm,
     weight_norm,
 )
-from surgeon.builders.aten_nn.pools import (
-    adaptive_avg_pool_computed,
-    adaptive_max_pool_computed,
-    adaptive_max_pool_indices,
-    avg_pool,
-    max_pool,
-)
+from surgeon.builders.aten_nn.pools import avg_pool, max_pool
 from surgeon.builders.aten_nn.resample import upsample
 from surgeon.builders.aten_nn.spectra import (
     fft_irfft,

@@ -42,10 +42,10 @@ def real_of_complex(draft: Draft, match: Match) -> Any:
     if operator == "abs":
         squares = [draft.op("Mul", part, part) for part in (value.real, value.imaginary)]
         return draft.op("Sqrt", draft.op("Add", *squares))
-    return _paired(draft, value)
+    return paired(draft, value)
 
 
-def _paired(draft: Draft, value: _Complex) -> gs.Tensor:
+def paired(draft: Draft, value: _Complex) -> gs.Tensor:
     """Both parts on a new last axis."""
     rank = parts.rank_of(draft, value.real)
     assert value.imaginary is not None
@@ -289,7 +289,7 @@ def stft_as_real(draft: Draft, match: Match) -> Any:
     args = bind(match.root, draft.facts)
     if args.schema.position("return_complex") is not None and args.value("return_complex"):
         raise Refused("its complex result is read as it is")
-    return _paired(draft, _stft(draft, args))
+    return paired(draft, _stft(draft, args))
 
 
 def _stft(draft: Draft, args: Arguments) -> _Complex:
@@ -346,7 +346,7 @@ def old_rfft(draft: Draft, match: Match) -> Any:
     half = bool(args.value("onesided"))
     matrices = _matrices(draft, length, length, dtype, norm, inverse=False, half=half)
     both = [parts.multiply_axis(draft, x, rank - 1, rank, matrix) for matrix in matrices]
-    return _paired(draft, _Complex(*both))
+    return paired(draft, _Complex(*both))
 
 
 def istft(draft: Draft, match: Match) -> Any:

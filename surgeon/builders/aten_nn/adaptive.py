@@ -1,0 +1,159 @@
+"""PyTorch's adaptive pooling beyond windows of one size: computed lengths, and indices.
+
+Bin o of O over I elements is [o * I // O, ((o + 1) * I + O - 1) // O) (ATen AdaptivePooling.h).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon import dims
+from surgeon.arguments import bind
+from surgeon.builders.aten_nn import parts
+from surgeon.builders.aten_nn.parts import Array, Length
+from surgeon.builders.aten_nn.pools import digit_of, is_same, with_batch
+from surgeon.match import Match
+from surgeon.rewrite import Draft, Refused
+
+
+def adaptive_avg_pool_computed(draft: Draft, match: Match) -> Any:
+    """`aten.adaptive_avg_pool{1,2,3}d` over lengths that are known at run time.
+
+    A product with a matrix that the graph computes: bin o of O over I elements is
+    [o * I // O, ((o + 1) * I + O - 1) // O).
+    """
+    args = bind(match.root, draft.facts)
+    spatial = digit_of(match.root.op)
+    x, batched = with_batch(draft, match.root.inputs[0], spatial)
+    dtype = parts.numpy_dtype(draft, x)
+    lengths = parts.lengths_of(draft, x, spatial + 2)[2:]
+    outs = parts.lengths_given(draft, args, "output_size", spatial)
+    for index, (length, out) in enumerate(zip(lengths, outs, strict=True)):
+        if is_same(length, out):
+            continue
+        if length.static is not None and out.static is not None:
+            make = parts.constant_matrix(draft, _bins(length.static, out.static), dtype)
+        elif out.static == 1:
+            x = draft.op("ReduceMean", x, draft.constant([index + 2], "axes"), keepdims=1)
+            continue
+        else:
+            number = draft.facts.of(x).dtype
+
+            def make(
+                turned: bool, length: Length = length, out: Length = out, number: int = number
+            ) -> gs.Tensor:
+                return _computed_bins(draft, length, out, number, turned=turned)
+
+        x = parts.multiply_axis(draft, x, index + 2, spatial + 2, make)
+    return x if batched else parts.squeeze(draft, x, 0)
+
+
+def _edges(length: int, out: int) -> list[tuple[int, int]]:
+    return [(i * length // out, -(-(i + 1) * length // out)) for i in range(out)]
+
+
+def _bins(length: int, out: int) -> Array:
+    matrix = np.zeros((out, length))
+    for row, (start, end) in enumerate(_edges(length, out)):
+        matrix[row, start:end] = 1.0 / (end - start)
+    return matrix
+
+
+def adaptive_max_pool_computed(draft: Draft, match: Match) -> Any:
+    """`aten.adaptive_max_pool{1,2,3}d` over lengths that are known at run time, indices unread.
+
+    Bins are gathered axis by axis, short ones filled up with their last element.
+    """
+    args = bind(match.root, draft.facts)
+    spatial = digit_of(match.root.op)
+    x, batched = with_batch(draft, match.root.inputs[0], spatial)
+    lengths = parts.lengths_of(draft, x, spatial + 2)[2:]
+    outs = parts.lengths_given(draft, args, "output_size", spatial)
+    for axis, (length, out) in enumerate(zip(lengths, outs, strict=True), 2):
+        if is_same(length, out):
+            continue
+        if out.static == 1:
+            x = draft.op("ReduceMax", x, draft.constant([axis], "axes"), keepdims=1)
+            continue
+        start, end = _computed_edges(draft, length, out)
+        widest = draft.op(
+            "ReduceMax", parts.cast(draft, draft.op("Sub", end, start), parts.FLOAT), keepdims=1
+        )
+        width = Length(None, lambda widest=widest: parts.as_int64(draft, widest))  # type: ignore[misc]
+        steps = parts.unsqueeze(draft, parts.counting(draft, width), 0)
+        at = draft.op("Add", parts.unsqueeze(draft, start, 1), steps)
+        last = parts.unsqueeze(draft, draft.op("Sub", end, draft.constant([1], "one")), 1)
+        at = draft.op("Where", draft.op("Less", at, last), at, last)
+        x = draft.op("Gather", x, at, axis=axis)
+        x = draft.op("ReduceMax", x, draft.constant([axis + 1], "axes"), keepdims=0)
+    return x if batched else parts.squeeze(draft, x, 0)
+
+
+def _computed_edges(draft: Draft, length: Length, out: Length) -> tuple[gs.Tensor, gs.Tensor]:
+    """First and last-plus-one place of every bin, int64[O]."""
+    one = draft.constant([1], "one")
+    row = parts.counting(draft, out)
+    size, bins = length.make(), out.make()
+    if out.dim is None or dims.at_most(1, out.dim) is not True:
+        # no bins at all is an empty result, and onnxruntime divides by nothing all the same
+        none = draft.op("Equal", bins, draft.constant([0], "zero"))
+        bins = draft.op("Add", bins, draft.op("Cast", none, to=parts.INT64))
+    start = draft.op("Div", draft.op("Mul", row, size), bins)
+    next_row = draft.op("Mul", draft.op("Add", row, one), size)
+    end = draft.op("Div", draft.op("Sub", draft.op("Add", next_row, bins), one), bins)
+    return start, end
+
+
+def _computed_bins(
+    draft: Draft, length: Length, out: Length, number: int, *, turned: bool
+) -> gs.Tensor:
+    start, end = _computed_edges(draft, length, out)
+    at = parts.unsqueeze(draft, parts.counting(draft, length), 1 if turned else 0)
+    across = 0 if turned else 1
+    first, last = parts.unsqueeze(draft, start, across), parts.unsqueeze(draft, end, across)
+    inside = draft.op(
+        "And", draft.op("Not", draft.op("Less", at, first)), draft.op("Less", at, last)
+    )
+    count = draft.op("Cast", draft.op("Sub", last, first), to=number)
+    return draft.op("Div", draft.op("Cast", inside, to=number), count)
+
+
+def adaptive_max_pool_indices(draft: Draft, match: Match) -> Any:
+    """`aten.adaptive_max_pool{1,2,3}d` whose indices are read: every bin is gathered."""
+    args = bind(match.root, draft.facts)
+    spatial = digit_of(match.root.op)
+    x, batched = with_batch(draft, match.root.inputs[0], spatial)
+    lengths = parts.lengths_of(draft, x, spatial + 2)[2:]
+    outs = parts.lengths_given(draft, args, "output_size", spatial)
+    fixed = [n.static for n in (*lengths, *outs)]
+    if any(n is None for n in fixed):
+        raise Refused(
+            "its indices are read and a length is known at run time; fix it with `--shape`"
+        )
+    plane = [n for n in fixed[:spatial] if n is not None]
+    bins = [n for n in fixed[spatial:] if n is not None]
+    table = _bin_places(plane, bins)
+    flat = parts.reshape(draft, x, [0, 0, int(np.prod(plane))])
+    windows = draft.op("Gather", flat, draft.constant(table, "bins"), axis=2)  # [N, C, bins, width]
+    values = draft.op("ReduceMax", windows, draft.constant([3], "axes"), keepdims=0)
+    best = draft.op("ArgMax", windows, axis=3, keepdims=0)
+    starts = np.arange(table.shape[0], dtype=np.int64) * table.shape[1]
+    at = draft.op("Add", best, draft.constant(starts, "starts"))
+    places = draft.op("Gather", draft.constant(table.reshape(-1), "places"), at, axis=0)
+    shape = [0, 0, *bins] if batched else [-1, *bins]
+    return parts.reshape(draft, values, shape), parts.reshape(draft, places, shape)
+
+
+def _bin_places(plane: list[int], bins: list[int]) -> Array:
+    """The places in the plane [bins, width] of every bin; short bins repeat their first place."""
+    places = np.arange(int(np.prod(plane)), dtype=np.int64).reshape(plane)
+    edges = [_edges(n, count) for n, count in zip(plane, bins, strict=True)]
+    rows = []
+    for at in np.ndindex(*bins):
+        box = tuple(slice(*edges[axis][i]) for axis, i in enumerate(at))
+        rows.append(places[box].reshape(-1))
+    width = max(len(row) for row in rows)
+    return np.stack([np.concatenate([r, np.repeat(r[:1], width - len(r))]) for r in rows])
