@@ -23,7 +23,7 @@ _HALF = 1 << 32
 
 def _pair(work: Work) -> tuple[int, gs.Tensor, gs.Tensor]:
     names = [p.name for p in work.args.schema.parameters]
-    dtype, (a, b) = work.together(*(work.args.tensor(n) for n in names[:2]))
+    dtype, (a, b) = work.together(work.args.tensor(names[0]), work.args.tensor(names[1]))
     if dtype in FLOATS:
         raise Refused("PyTorch has no bits of floats")
     return dtype, a, b
@@ -53,8 +53,10 @@ def _bit_by_bit(work: Work, on_bool: str, a: gs.Tensor, b: gs.Tensor, dtype: int
     high = [
         work.op("Div", work.op("Sub", x, rest), _HALF) for x, rest in zip((a, b), low, strict=True)
     ]
-    upper = work.op("Mul", _combined(work, on_bool, *high, 32, signed=True), _HALF)
-    made: gs.Tensor = work.op("Add", upper, _combined(work, on_bool, *low, 32, signed=False))
+    upper = work.op("Mul", _combined(work, on_bool, high[0], high[1], 32, signed=True), _HALF)
+    made: gs.Tensor = work.op(
+        "Add", upper, _combined(work, on_bool, low[0], low[1], 32, signed=False)
+    )
     return made
 
 

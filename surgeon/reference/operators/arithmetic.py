@@ -166,7 +166,8 @@ def absolute(self: Array) -> Array:
 
 
 def square(self: Array) -> Array:
-    return np.square(self.astype(np.int64) if self.dtype == np.bool_ else self)
+    made: Array = np.square(self.astype(np.int64) if self.dtype == np.bool_ else self)
+    return made
 
 
 def _logical(function: Any) -> Any:
