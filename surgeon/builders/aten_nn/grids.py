@@ -21,6 +21,7 @@ from surgeon.rewrite import Draft, Refused
 
 _MODES = {0: "bilinear", 1: "nearest", 2: "bicubic"}
 _NEWER_MODES = {"bilinear": "linear", "nearest": "nearest", "bicubic": "cubic"}  # from opset 20
+_CUBIC = -0.75  # the coefficient of PyTorch's kernel
 _PADDINGS = {0: "zeros", 1: "border", 2: "reflection"}
 
 
@@ -40,8 +41,8 @@ def grid_sampler(draft: Draft, match: Match) -> Any:
         return draft.op(
             "GridSample", x, grid, mode=name, padding_mode=padding, align_corners=int(corners)
         )
-    if mode == "bicubic":
-        raise Refused("bicubic sampling needs opset 16")
+    if mode == "bicubic" and rank == 5:
+        raise Refused("volumes are not sampled bicubically")
     return _Sampling(draft, x, grid, rank, mode, padding, corners=corners).result()
 
 
@@ -88,6 +89,8 @@ class _Sampling:
             places.append((self._place(flat, size), size))
         if self.mode == "nearest":
             draws = [[(draft.op("Round", place), None)] for place, _ in places]
+        elif self.mode == "bicubic":
+            draws = [self._cubic(place, size) for place, size in places]
         else:
             draws = [self._linear(place) for place, _ in places]
         table = self._table()
@@ -108,6 +111,8 @@ class _Sampling:
             place = draft.op("Mul", draft.op("Mul", raised, half), last)
         else:
             place = draft.op("Mul", draft.op("Sub", draft.op("Mul", raised, size), one), half)
+        if self.mode == "bicubic":
+            return place  # its taps are brought inside one by one
         if self.padding == "reflection":
             place = self._reflected(place, size, last)
         if self.padding != "zeros":
@@ -135,6 +140,34 @@ class _Sampling:
         low = draft.op("Floor", place)
         part = draft.op("Sub", place, low)
         return [(low, draft.op("Sub", one, part)), (draft.op("Add", low, one), part)]
+
+    def _cubic(self, place: gs.Tensor, size: gs.Tensor) -> list[tuple[gs.Tensor, gs.Tensor | None]]:
+        draft, one = self.draft, self.constant(1)
+        low = draft.op("Floor", place)
+        part = draft.op("Sub", place, low)
+        rest = draft.op("Sub", one, part)
+        a = _CUBIC
+        near, far = [a + 2, -(a + 3), 0.0, 1.0], [a, -5 * a, 8 * a, -4 * a]
+        shares = [
+            self._polynomial(draft.op("Add", part, one), far),
+            self._polynomial(part, near),
+            self._polynomial(rest, near),
+            self._polynomial(draft.op("Add", rest, one), far),
+        ]
+        found: list[tuple[gs.Tensor, gs.Tensor | None]] = []
+        for tap, share in zip(range(-1, 3), shares, strict=True):
+            at = draft.op("Add", low, self.constant(tap))
+            if self.padding == "reflection":
+                at = self._reflected(at, size, draft.op("Sub", size, one))
+            found.append((at, share))
+        return found
+
+    def _polynomial(self, x: gs.Tensor, coefficients: list[float]) -> gs.Tensor:
+        value = self.constant(coefficients[0])
+        for coefficient in coefficients[1:]:
+            value = self.draft.op("Mul", value, x)
+            value = self.draft.op("Add", value, self.constant(coefficient))
+        return value
 
     def _table(self) -> gs.Tensor:
         """The input as rows of channels [N * elements, C]."""
