@@ -29,5 +29,6 @@ def aten_shape(draft: Draft, match: Match) -> Any:
 
 TABLE: Mapping[str, Callable[..., Any]] = {
     "aten_shape": aten_shape,
+    "list_element": slices.list_element,
     "unpack_list": slices.unpack_list,
 }

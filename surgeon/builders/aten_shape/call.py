@@ -87,6 +87,15 @@ class Call:
         """Whether the argument is given."""
         return self.args.has(name)
 
+    def is_empty_list(self, name: str) -> bool:
+        """Whether it is a Constant without elements, which old exporters write as no tensor."""
+        given = self.args.given.get(name)
+        producer = given.inputs[0] if isinstance(given, gs.Tensor) and given.inputs else None
+        if producer is None or producer.op != "Constant":
+            return isinstance(given, list) and not given
+        value = producer.attrs.get("value", producer.attrs.get("value_ints"))
+        return isinstance(value, (list, tuple)) and not value
+
     def integer(self, name: str) -> int:
         """An integer that must be known."""
         return int(self.value(name))
@@ -370,7 +379,7 @@ def promote(kinds: set[int]) -> int:
         if TYPE.DOUBLE in floats:
             return int(TYPE.DOUBLE)
         return int(floats[0] if len(set(floats)) == 1 else TYPE.FLOAT)
-    order = [TYPE.BOOL, TYPE.UINT8, TYPE.INT8, TYPE.INT16, TYPE.INT32, TYPE.INT64]
+    order: list[int] = [TYPE.BOOL, TYPE.UINT8, TYPE.INT8, TYPE.INT16, TYPE.INT32, TYPE.INT64]
     if any(k not in order for k in kinds):
         raise Refused("its operands have dtypes that PyTorch does not mix")
     top = max(kinds, key=order.index)

@@ -273,7 +273,7 @@ def _added_by_table(c: Call, x: gs.Tensor, index: gs.Tensor, lines: gs.Tensor) -
         )
     places = c.unsqueeze(c.count(c.size(x, 0)), [1])
     hit = c.op("Equal", places, c.unsqueeze(index, [0]))
-    hit = c.unsqueeze(hit, [i for i in range(2, rank + 1)])
+    hit = c.unsqueeze(hit, list(range(2, rank + 1)))
     found = c.where(hit, c.unsqueeze(lines, [0]), c.number(0, dtype))
     total = c.op("ReduceSum", found, c.ints([1], "axes"), keepdims=0)
     return c.op("Add", x, total)

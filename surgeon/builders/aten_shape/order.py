@@ -139,7 +139,13 @@ def _repeat_interleave(c: Call) -> gs.Tensor:
 
 def _places(c: Call, repeats: gs.Tensor) -> gs.Tensor:
     """0 as often as the first number says, 1 as the second, ..."""
-    ends = c.op("CumSum", repeats, c.number(0, TYPE.INT64))
+    if c.opset >= 11:
+        ends = c.op("CumSum", repeats, c.number(0, TYPE.INT64))
+    else:
+        at = c.count(c.size(repeats, 0))
+        later = c.op("Less", c.unsqueeze(at, [1]), c.unsqueeze(at, [0]))
+        so_far = c.where(later, c.number(0, TYPE.INT64), c.unsqueeze(repeats, [0]))
+        ends = c.op("ReduceSum", so_far, c.ints([1], "axes"), keepdims=0)
     total = c.op("ReduceSum", repeats, c.ints([0], "axes"), keepdims=1)
     place = c.unsqueeze(c.count(Size(None, lambda: total)), [1])
     past = c.op("Not", c.op("Less", place, c.unsqueeze(ends, [0])))

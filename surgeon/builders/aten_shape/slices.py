@@ -150,7 +150,8 @@ def _rot90(c: Call) -> gs.Tensor:
 
 def _roll(c: Call) -> gs.Tensor:
     x = c.tensor()
-    shifts, axes = c.listed("shifts"), c.args.dims("dims") if c.has("dims") else []
+    shifts = c.listed("shifts")
+    axes = [] if not c.has("dims") or c.is_empty_list("dims") else c.args.dims("dims")
     rank = c.rank(x)
     if rank == 0:
         return x
@@ -449,6 +450,35 @@ LISTS: Mapping[str, Callable[[Call, int], list[gs.Tensor]]] = {
     "broadcast_tensors": _broadcast_tensors,
     "nonzero_numpy": _nonzero_lists,
 }
+
+
+_BY_THEMSELVES = frozenset(
+    "unbind tensor_split split_with_sizes meshgrid broadcast_tensors nonzero_numpy".split()
+)
+
+
+def list_element(draft: Draft, match: Match) -> gs.Tensor:
+    """`SequenceAt` on the list that an ATen operator makes."""
+    source, position = match.values["list"], match.values["position"]
+    assert source is not None
+    assert position is not None
+    producer = source.inputs[0] if source.inputs else None
+    array = draft.facts.array(position)
+    if producer is None or producer.domain != "aten" or producer.op not in LISTS:
+        raise Refused("no ATen operator makes its list")
+    if array is None or array.item() < 0:
+        raise Refused("its position is not known, or counts from the end")
+    index = int(array.item())
+    call = Call(draft, producer)
+    if producer.op not in _BY_THEMSELVES:
+        x = call.tensor()
+        length = call.size(x, call.axis(call.integer("dim"), call.rank(x)))
+        if not isinstance(length, int):
+            raise Refused(f"how many parts {length.dim} elements have is known at run time only")
+    parts = LISTS[producer.op](call, index + 1)
+    if index >= len(parts):
+        raise Refused(f"its list has {len(parts)} elements")
+    return parts[index]
 
 
 def unpack_list(draft: Draft, match: Match) -> Any:

@@ -221,7 +221,7 @@ def _repeat(c: Call) -> gs.Tensor:
     if len(times) < rank:
         if c.node.op == "repeat":
             raise Refused(f"{len(times)} numbers for an input of rank {rank}")
-        times = [1] * (rank - len(times)) + times
+        times = [*[1] * (rank - len(times)), *times]
     x = c.unsqueeze(x, list(range(len(times) - rank)))
     if all(n == 1 for n in times):
         return x
