@@ -391,6 +391,7 @@ def test_reductions(operator: str) -> None:
 def test_sums_over_dynamic_axes_and_of_nothing() -> None:
     for opset in OPSETS:
         check("sum", X, [0, -1], False, None, opset=opset, dynamic=True)
+        check("cumsum", X, 1, None, opset=opset, dynamic=True)
         check("std", X, [1], True, False, opset=opset, dynamic=True, overload="dim")
         check("max", X, -1, True, outputs=2, opset=opset, dynamic=True, overload="dim")
     empty = np.zeros((2, 0, 3), np.float32)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from surgeon.builders.aten_math import (
     activations,
     arithmetic,
@@ -15,7 +17,7 @@ from surgeon.builders.aten_math import (
     ordered,
     reductions,
 )
-from surgeon.builders.aten_math.work import Work
+from surgeon.builders.aten_math.work import BOOL, UINT8, Work
 from surgeon.match import Match
 from surgeon.rewrite import Draft
 
@@ -33,7 +35,13 @@ FUNCTIONS: Mapping[str, Callable[[Work], Any]] = {
 
 def aten_math(draft: Draft, match: Match) -> Any:
     """Any operator of `FUNCTIONS`; a tuple where the operator has several outputs."""
-    return FUNCTIONS[match.root.op](Work(draft, match))
+    work = Work(draft, match)
+    made = FUNCTIONS[match.root.op](work)
+    first = match.root.outputs[0]
+    is_truth = not isinstance(made, tuple) and draft.facts.of(made).dtype == BOOL
+    if is_truth and first.dtype == np.uint8:
+        return work.cast(made, UINT8)  # torch 1.1 had no booleans, and the model promises bytes
+    return made
 
 
 TABLE: Mapping[str, Callable[..., Any]] = {"aten_math": aten_math}

@@ -19,7 +19,7 @@ from surgeon.builders.aten_math.reductions import (
     keeps,
     reduce,
 )
-from surgeon.builders.aten_math.work import BOOL, FLOATS, INT32, INT64, NARROW, Work
+from surgeon.builders.aten_math.work import BOOL, FLOATS, INT32, INT64, NARROW, Work, numpy_dtype
 from surgeon.rewrite import Refused
 
 _LONGEST_MATRIX = 2048  # the side of a triangular matrix
@@ -180,22 +180,29 @@ def cumsum(work: Work) -> gs.Tensor:
         return x
     if work.opset >= 11:
         return work.draft.op("CumSum", x, work.draft.constant(np.asarray(axis, np.int64)))
-    length, rank = _length(work, x, axis), work.rank(x)
-    if length > _LONGEST_MATRIX:
-        raise Refused(f"axis {axis} has {length} elements; `CumSum` needs opset 11")
-    from surgeon.builders.aten_math.work import numpy_dtype
-
-    matrix = np.triu(np.ones((length, length), numpy_dtype(work.dtype(x))))
+    matrix, rank = _triangle(work, x, axis), work.rank(x)
     if axis == rank - 1:
-        return _times(work, x, matrix)
+        return work.draft.op("MatMul", x, matrix)
     swap = list(range(rank))
     swap[axis], swap[-1] = swap[-1], swap[axis]
-    moved = work.draft.op("Transpose", x, perm=swap)
-    return work.draft.op("Transpose", _times(work, moved, matrix), perm=swap)
+    moved = work.draft.op("MatMul", work.draft.op("Transpose", x, perm=swap), matrix)
+    return work.draft.op("Transpose", moved, perm=swap)
 
 
-def _times(work: Work, x: gs.Tensor, matrix: Any) -> gs.Tensor:
-    return work.draft.op("MatMul", x, work.draft.constant(matrix, "triangle"))
+def _triangle(work: Work, x: gs.Tensor, axis: int) -> gs.Tensor:
+    """Ones on and above the diagonal, as many as the axis is long, also at run time."""
+    shape, dtype = work.facts.of(x).shape, work.dtype(x)
+    length = None if shape is None else shape[axis]
+    if isinstance(length, int):
+        if length > _LONGEST_MATRIX:
+            raise Refused(f"axis {axis} has {length} elements; `CumSum` needs opset 11")
+        ones = np.ones((length, length), numpy_dtype(dtype))
+        return work.draft.constant(np.triu(ones), "triangle")
+    size = work.draft.op("Gather", work.draft.op("Shape", x), work.axes([axis]), axis=0)
+    ones = work.draft.op("ConstantOfShape", size, value=np.ones(1, np.int64))
+    columns = work.draft.op("NonZero", ones)
+    rows = work.draft.op("Transpose", columns, perm=[1, 0])
+    return work.cast(work.invert(work.op("Less", columns, rows)), dtype)
 
 
 def cumprod(work: Work) -> gs.Tensor:

@@ -16,11 +16,10 @@ from surgeon.builders.aten_math.work import (
     INT32,
     INT64,
     NARROW,
+    UINT8,
     Work,
 )
 from surgeon.rewrite import Refused
-
-UINT8 = 2
 
 
 def dims_of(work: Work, x: gs.Tensor, name: str = "dim") -> list[int] | None:

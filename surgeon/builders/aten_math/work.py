@@ -28,6 +28,7 @@ BOOL, INT32, INT64, FLOAT, DOUBLE, HALF = (
     int(_T.DOUBLE),
     int(_T.FLOAT16),
 )
+UINT8 = int(_T.UINT8)
 FLOATS = frozenset({HALF, FLOAT, DOUBLE, int(_T.BFLOAT16)})
 NARROW = frozenset({int(_T.INT8), int(_T.INT16), int(_T.UINT8), int(_T.UINT16)})
 # PyTorch's ScalarType numbers (c10/core/ScalarType.h) as ONNX's.
