@@ -93,8 +93,10 @@ class Call:
         producer = given.inputs[0] if isinstance(given, gs.Tensor) and given.inputs else None
         if producer is None or producer.op != "Constant":
             return isinstance(given, list) and not given
-        value = producer.attrs.get("value", producer.attrs.get("value_ints"))
-        return isinstance(value, (list, tuple)) and not value
+        origin = getattr(producer, "origin", None)
+        return origin is not None and all(
+            a.type in (a.TENSORS, a.INTS) and not a.tensors and not a.ints for a in origin.attribute
+        )
 
     def integer(self, name: str) -> int:
         """An integer that must be known."""

@@ -20,7 +20,7 @@ def _along(array: Array, axis: int, index: Any) -> Any:
 
 
 def slice_(self: Array, dim: int, start: int | None, end: int | None, step: int) -> Array:
-    return self[_along(self, dim, slice(start, end, step))]
+    return np.asarray(self[_along(self, dim, slice(start, end, step))])
 
 
 def select(self: Array, dim: int, index: int) -> Array:
@@ -35,7 +35,7 @@ def narrow(self: Array, dim: int, start: int, length: int) -> Array:
     begin = start + size if start < 0 else start
     if begin < 0 or begin + length > size:
         raise Unsuited(f"elements {begin} to {begin + length} of {size}")
-    return self[_along(self, dim, slice(begin, begin + length))]
+    return np.asarray(self[_along(self, dim, slice(begin, begin + length))])
 
 
 def flip(self: Array, dims: list[int]) -> Array:
@@ -138,7 +138,7 @@ def nonzero_numpy(self: Array) -> list[Array]:
 
 
 def index(self: Array, indices: list[Array | None]) -> Array:
-    return self[_keys(indices)]
+    return np.asarray(self[_keys(indices)])
 
 
 def _keys(indices: list[Array | None]) -> tuple[Any, ...]:
@@ -190,11 +190,11 @@ def gather(self: Array, dim: int, index: Array, sparse_grad: bool) -> Array:
     axis = axis_of(dim, self.ndim)
     if index.size and (index.min() < 0 or index.max() >= self.shape[axis]):
         raise Unsuited(f"an index outside {self.shape[axis]} elements")
-    return self[_places(index, axis)]
+    return np.asarray(self[_places(index, axis)])
 
 
 def _places(index: Array, axis: int) -> tuple[Any, ...]:
-    where = list(np.indices(index.shape))
+    where: list[Any] = list(np.indices(index.shape))
     where[axis] = index
     return tuple(where)
 
@@ -213,7 +213,7 @@ def scatter_value(self: Array, dim: int, index: Array, value: Any) -> Array:
 
 def scatter_with(self: Array, dim: int, index: Array, src: Array, reduce: str) -> Array:
     out = self.copy()
-    function = {"add": np.add, "multiply": np.multiply}[reduce]
+    function: Any = {"add": np.add, "multiply": np.multiply}[reduce]
     function.at(out, _places(index, axis_of(dim, self.ndim)), src[tuple(map(slice, index.shape))])
     return out
 
@@ -238,7 +238,7 @@ def scatter_reduce(
             total = group.sum()
             out[at] = total / len(group) if self.dtype.kind == "f" else total // len(group)
         else:
-            kinds = {"sum": np.sum, "prod": np.prod, "amax": np.max, "amin": np.min}
+            kinds: dict[str, Any] = {"sum": np.sum, "prod": np.prod, "amax": np.max, "amin": np.min}
             out[at] = kinds[reduce](group)
     return out.astype(self.dtype)
 

@@ -257,7 +257,7 @@ def one_hot(self: Array, num_classes: int) -> Array:
     depth = int(self.max()) + 1 if num_classes < 0 else num_classes
     if self.size and (self.min() < 0 or self.max() >= depth):
         raise Unsuited(f"a class outside {depth}")
-    return np.eye(depth, dtype=np.int64)[self]
+    return np.asarray(np.eye(depth, dtype=np.int64)[self])
 
 
 def _fill(size: Any, value: Any, dtype: Any) -> Array:
@@ -311,7 +311,7 @@ def arange_step(start: Any, end: Any, step: Any, dtype: Any, **_: Any) -> Array:
     count = max(math.ceil((end - start) / step), 0)
     if kind.kind in "iu":
         return (int(start) + np.arange(count) * int(step)).astype(kind)
-    return (start + np.arange(count) * step).astype(kind)
+    return np.asarray(start + np.arange(count) * step).astype(kind)
 
 
 def arange_start(start: Any, end: Any, dtype: Any, **_: Any) -> Array:
