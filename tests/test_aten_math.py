@@ -271,6 +271,15 @@ def test_arguments_as_attributes() -> None:
         assert_same(lowered(model, {"x": X})[0], np.cumsum(X, 1), f"cumsum at opset {opset}")
 
 
+def test_div_of_integers_before_torch_1_5_is_an_integer() -> None:
+    a, b = np.array([-7, 7, 8]), np.array([2, 2, -3])
+    model, feeds = model_of("div", [a, b])
+    model.producer_name, model.producer_version = "pytorch", "1.3"
+    assert_same(lowered(model, feeds)[0], np.array([-3, 3, -2]), "div of torch 1.4")
+    model.producer_version = "1.12.1"
+    assert_same(lowered(model, feeds)[0], (a / b).astype(np.float32), "div of torch 1.12")
+
+
 _PAIRS = (
     "add sub mul div maximum minimum eq ne lt le gt ge remainder fmod floor_divide fmax fmin hypot"
 ).split()

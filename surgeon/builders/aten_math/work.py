@@ -99,6 +99,17 @@ class Work:
         """The operator, without namespace."""
         return str(self.node.op)
 
+    def is_before(self, *version: int) -> bool:
+        """Whether a PyTorch older than this wrote the file: a few operators meant other things.
+
+        1.4.0 calls itself 1.3; a file of another producer counts as new.
+        """
+        proto = self.facts.model.proto
+        parts = proto.producer_version.split("+")[0].split(".")
+        if proto.producer_name != "pytorch" or not all(p.isdigit() for p in parts[:2]):
+            return False
+        return tuple(int(p) for p in parts[:2]) < version
+
     def dtype(self, x: gs.Tensor) -> int:
         """The dtype of a value.
 
