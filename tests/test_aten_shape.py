@@ -206,3 +206,40 @@ def test_lowered_as_the_witness(
         assert mine.dtype == its.dtype
         assert mine.shape == its.shape
         close(mine, its)
+
+
+NAMED = (  # the spelling of old releases: tensors as inputs, the rest as attributes
+    (
+        "unfold",
+        [np.arange(14.0, dtype=np.float32).reshape(2, 7)],
+        {"dimension": 1, "size": 3, "step": 2},
+    ),
+    ("index_fill", [np.zeros((3, 4), np.float32), np.asarray([2]), np.float32(5)], {"dim": 0}),
+    (
+        "index_copy",
+        [np.zeros((3, 4), np.float32), np.asarray([2, 0]), np.ones((2, 4), np.float32)],
+        {"dim": 0},
+    ),
+    ("index", [np.eye(3, dtype=np.float32), np.asarray([2, 0]), np.asarray([2, 1])], {}),
+)
+
+
+@pytest.mark.parametrize(("operator", "tensors", "attributes"), NAMED, ids=[c[0] for c in NAMED])
+@pytest.mark.parametrize("opset", OPSETS)
+def test_arguments_as_attributes(
+    operator: str, tensors: list[Any], attributes: dict[str, int], opset: int
+) -> None:
+    x, *others = tensors
+    arguments: dict[str, list[Any]] = {
+        "unfold": [x, 1, 3, 2],
+        "index_fill": [x, 0, *others],
+        "index_copy": [x, 0, *others],
+        "index": [x, others],
+    }
+    wanted = expected(operator, arguments[operator])
+    written = Written(operator, [np.asarray(t) for t in tensors], "N", opset, dynamic=False)
+    names = list(written.main.input)
+    written.main = onnx.helper.make_node("ATen", names, [], operator=operator, **attributes)
+    for mine, its in zip(lowered(written, wanted, listed=False), wanted, strict=True):
+        assert mine.dtype == its.dtype
+        close(mine, its)
