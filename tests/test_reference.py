@@ -121,9 +121,9 @@ def test_every_schema_of_the_table_fits_its_function() -> None:
             if code.co_flags & inspect.CO_VARKEYWORDS:  # it takes the rest and looks at none
                 assert set(code.co_varnames[: code.co_argcount]) <= set(names), text
                 continue
-            assert names == list(code.co_varnames[: code.co_argcount])[: len(names)] or set(
-                names
-            ) == set(code.co_varnames[: code.co_argcount]), text
+            taken = code.co_varnames[: code.co_argcount]
+            required = taken[: len(taken) - len(function.__defaults__ or ())]
+            assert set(required) <= set(names) <= set(taken), text
 
 
 def node(op_type: str, domain: str, **attributes: Any) -> onnx.NodeProto:

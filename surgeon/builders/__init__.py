@@ -4,51 +4,85 @@ A builder gets the draft to add nodes to, the match, and the arguments the recip
 the tensors that take the places of the root's outputs, or raises `Refused` with the reason.
 """
 
-from collections.abc import Callable, Mapping
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from typing import Any
 
-from surgeon.builders import aten_math, aten_nn, aten_shape
-from surgeon.builders.affine import affine_chain, scale_into_gemm
-from surgeon.builders.batch_norm import (
-    batch_norm_into_conv,
-    batch_norm_into_matmul,
-    batch_norm_into_stacked,
-)
-from surgeon.builders.convolution import aten_convolution
-from surgeon.builders.dynamic import computed_1x1_as_matmul, stacked_convolution
-from surgeon.builders.padding import pad_to_concat
-from surgeon.builders.pooling import adaptive_pool
-from surgeon.builders.siblings import merge_gemms, slices_as_split
-from surgeon.builders.sums import cast_updates, cumsum_as_matmul
-from surgeon.builders.views import (
-    constant_slice,
-    sink_view,
-    squeeze_where_defined,
-    view,
-    view_transpose,
-)
-
-BUILDERS: Mapping[str, Callable[..., Any]] = {
-    "adaptive_pool": adaptive_pool,
-    "affine_chain": affine_chain,
-    "aten_convolution": aten_convolution,
-    "batch_norm_into_conv": batch_norm_into_conv,
-    "batch_norm_into_matmul": batch_norm_into_matmul,
-    "batch_norm_into_stacked": batch_norm_into_stacked,
-    "constant_slice": constant_slice,
-    "cast_updates": cast_updates,
-    "cumsum_as_matmul": cumsum_as_matmul,
-    "pad_to_concat": pad_to_concat,
-    "computed_1x1_as_matmul": computed_1x1_as_matmul,
-    "merge_gemms": merge_gemms,
-    "scale_into_gemm": scale_into_gemm,
-    "sink_view": sink_view,
-    "slices_as_split": slices_as_split,
-    "squeeze_where_defined": squeeze_where_defined,
-    "stacked_convolution": stacked_convolution,
-    "view": view,
-    "view_transpose": view_transpose,
-    **aten_math.TABLE,
-    **aten_nn.TABLE,
-    **aten_shape.TABLE,
+# Which room of this package has a builder; it is imported when one of its builders is asked for.
+_ROOMS: Mapping[str, str] = {
+    "adaptive_pool": "pooling",
+    "affine_chain": "affine",
+    "aten_convolution": "convolution",
+    "batch_norm_into_conv": "batch_norm",
+    "batch_norm_into_matmul": "batch_norm",
+    "batch_norm_into_stacked": "batch_norm",
+    "cast_updates": "sums",
+    "computed_1x1_as_matmul": "dynamic",
+    "constant_slice": "views",
+    "cumsum_as_matmul": "sums",
+    "merge_gemms": "siblings",
+    "pad_to_concat": "padding",
+    "scale_into_gemm": "affine",
+    "sink_view": "views",
+    "slices_as_split": "siblings",
+    "squeeze_where_defined": "views",
+    "stacked_convolution": "dynamic",
+    "view": "views",
+    "view_transpose": "views",
 }
+# Rooms of the ATen families, each with a table of its own.
+_FAMILIES: Mapping[str, tuple[str, ...]] = {
+    "aten_math": ("aten_math",),
+    "aten_shape": ("aten_shape", "list_element", "unpack_list"),
+    "aten_nn": (
+        "adaptive_avg_pool_computed",
+        "adaptive_max_pool_computed",
+        "adaptive_max_pool_indices",
+        "affine_grid_generator",
+        "avg_pool",
+        "batch_norm",
+        "col2im",
+        "fft_irfft",
+        "grid_sampler",
+        "group_norm",
+        "im2col",
+        "instance_norm",
+        "istft",
+        "layer_norm",
+        "max_pool",
+        "native_layer_norm",
+        "old_rfft",
+        "real_of_complex",
+        "rms_norm",
+        "stft_as_real",
+        "upsample",
+        "weight_norm",
+    ),
+}
+
+
+class _Builders(Mapping[str, Callable[..., Any]]):
+    """Builders by name."""
+
+    def __init__(self) -> None:
+        families = {name: family for family, names in _FAMILIES.items() for name in names}
+        self._rooms = {**_ROOMS, **families}
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        room = self._rooms[name]
+        module = import_module(f"surgeon.builders.{room}")
+        found: Callable[..., Any] = (
+            module.TABLE[name] if room in _FAMILIES else getattr(module, name)
+        )
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rooms)
+
+    def __len__(self) -> int:
+        return len(self._rooms)
+
+
+BUILDERS: Mapping[str, Callable[..., Any]] = _Builders()

@@ -19,6 +19,8 @@ from surgeon.facts.fact import BOOL, INT64, INTEGERS, UNKNOWN, Array, Fact, of_v
 from surgeon.facts.question import Question
 from surgeon.model import Model
 
+_AttributeRef = gs.Node.AttributeRef
+_DOMAINS = frozenset({*opsets.STANDARD, opsets.LEGACY})
 LARGEST_VALUE = 1024  # elements; a longer value is no shape arithmetic and is kept as a constant
 
 # Operators whose first output keeps "every element is at least 0".
@@ -92,8 +94,8 @@ class Facts:
     def infer(self, node: gs.Node) -> None:
         """Fill the facts of a node's outputs, unless its inputs' are the same as last time."""
         domain = node.domain or ""
-        refers = any(isinstance(v, gs.Node.AttributeRef) for v in node.attrs.values())
-        if refers or domain not in (*opsets.STANDARD, opsets.LEGACY):
+        refers = node.attrs and any(isinstance(v, _AttributeRef) for v in node.attrs.values())
+        if refers or domain not in _DOMAINS:
             for tensor in node.outputs:
                 tensor.fact = UNKNOWN  # not what an earlier call of its function made it
             return

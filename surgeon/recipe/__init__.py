@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import ChainMap
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -178,7 +179,7 @@ class _Loader:
     def _known_builders(self) -> Mapping[str, Any]:
         from surgeon.builders import BUILDERS
 
-        return {**BUILDERS, **dict.fromkeys(self.builders or ())}
+        return ChainMap(dict.fromkeys(self.builders or ()), BUILDERS)  # type: ignore[arg-type]
 
     def _steps(
         self, model: RecipeModel, root: Value, known: Known, file: str, used: list[Recipe]
