@@ -115,7 +115,7 @@ def apply(
             original, plans, axioms, frozenset(allow), keep_overridable, verify, progress
         )
         work.run(clock)
-    report = work.report(clock, every_miss=every_miss)
+        report = work.report(clock, every_miss=every_miss)
     if any(recipe.ensure == "no-aten" for recipe in plans) and "leftover" not in allow:
         _refuse_leftovers(report)
     if not work.changed or not verify:
