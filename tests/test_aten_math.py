@@ -19,6 +19,8 @@ from surgeon.errors import SurgeonError
 from surgeon.reference.executor import Reference
 from surgeon.reference.operators import OPERATORS
 
+pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
+
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 NAN, INF = math.nan, math.inf
 _SCALAR_TYPES = {

@@ -16,6 +16,8 @@ import surgeon
 from surgeon.reference import Reference
 from surgeon.runtime import Session
 
+pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
+
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 GENERATOR = np.random.default_rng(7)
 SPELLINGS = ("A+", "A", "N")

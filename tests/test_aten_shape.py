@@ -18,6 +18,8 @@ from surgeon.reference.arguments import Call
 from surgeon.reference.torch_witness import TorchWitness
 from surgeon.reference.witness import NumpyWitness
 
+pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
+
 OPSETS = (9, 11, 13, 18)
 TEXTS = onnx.AttributeProto.STRING
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import Annotated
 
@@ -65,3 +66,7 @@ def main() -> None:
         app(prog_name="surgeon")
     except KeyboardInterrupt:  # before or after a command's own care
         sys.exit(INTERRUPTED)
+    finally:
+        # The process ends: what it holds goes with it, and need not be searched for cycles first
+        # (0.2 s for a graph of 5,000 nodes).
+        gc.freeze()
