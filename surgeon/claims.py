@@ -13,7 +13,8 @@ import onnx
 from surgeon import dims
 from surgeon.dims import Dim, Expr
 from surgeon.facts import Facts
-from surgeon.model import Model, bodies
+from surgeon.links import bodies
+from surgeon.model import Model
 
 
 def correct_claims(model: Model, facts: Facts) -> list[str]:

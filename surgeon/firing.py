@@ -10,10 +10,11 @@ import onnx_graphsurgeon as gs
 
 from surgeon import opsets
 from surgeon.builders import BUILDERS
+from surgeon.captured import CapturedValue
 from surgeon.errors import Location
 from surgeon.expressions import truth
 from surgeon.facts import Facts
-from surgeon.match import CapturedValue, Match, Matcher, Miss
+from surgeon.match import Match, Matcher, Miss
 from surgeon.model import describe
 from surgeon.notation import Pattern
 from surgeon.recipe import BuilderCall, Rule

@@ -13,7 +13,7 @@ from surgeon.dialect import RANDOM
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
 from surgeon.facts.values import MOVES, evaluate
-from surgeon.model import current
+from surgeon.links import current
 from surgeon.runtime import NotRunnable, RunFailed, Session
 
 DEFAULT_LIMIT = 1 << 20  # bytes: a larger result stays computed, unless its operands are larger

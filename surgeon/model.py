@@ -32,15 +32,14 @@ from onnx_graphsurgeon.logger import G_LOGGER
 
 from surgeon.errors import ModelError
 from surgeon.files import carry_external_data, write_whole
+from surgeon.links import bodies
 from surgeon.ordering import in_order
+from surgeon.writer import Writer, imports, set_property
 
 Array = npt.NDArray[Any]
 
 G_LOGGER.severity = G_LOGGER.CRITICAL  # surgeon reports for itself
 logging.getLogger("onnx_graphsurgeon").setLevel(logging.CRITICAL)
-
-FIRST_IR_WITH_FREE_INITIALIZERS = 4  # before, every initializer had to be a graph input too
-FIRST_IR_WITH_NODE_METADATA = 10
 
 
 class Model:
@@ -160,14 +159,14 @@ class Model:
             else:
                 setattr(envelope, field.name, value)
         out.CopyFrom(envelope)
-        writer = _Writer(self)
+        writer = Writer(self.graph, self.overridable, self.proto.ir_version)
         out.graph.CopyFrom(writer.graph(self.graph))
         for function in self.graph.functions:
             out.functions.append(writer.function(function))
         functions = {(f.domain, f.name) for f in out.functions}
-        out.opset_import.extend(_imports(self.proto.opset_import, out, functions))
+        out.opset_import.extend(imports(self.proto.opset_import, out, functions))
         for key, text in self.stamps.items():
-            _set_property(out.metadata_props, key, text)
+            set_property(out.metadata_props, key, text)
         return out
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -260,17 +259,6 @@ def external_tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
                 stack.extend(attribute.graphs)
 
 
-def bodies(graph: gs.Graph) -> Iterator[gs.Graph]:
-    """The graphs that hang on the nodes of a graph, outer before inner."""
-    stack = [graph]
-    while stack:
-        for node in stack.pop().nodes:
-            for value in node.attrs.values():
-                if isinstance(value, gs.Graph):
-                    yield value
-                    stack.append(value)
-
-
 def describe(node: gs.Node) -> str:
     """How reports and errors call a node: its name, or its first output's, and its operator."""
     name = node.name or next((t.name for t in node.outputs if t.name), "")
@@ -302,162 +290,3 @@ def _remember(graph: gs.Graph, origin: Any) -> None:
                 body = node.attrs.get(attribute.name)
                 if isinstance(body, gs.Graph):
                     stack.append((body, attribute.g))
-
-
-def _imports(
-    original: Any, out: onnx.ModelProto, functions: set[tuple[str, str]]
-) -> list[onnx.OperatorSetIdProto]:
-    """The operator sets of the original that are still used, or that it imported unused."""
-    used, was_used = {""}, {""}
-    stack: list[Any] = [out.graph, *out.functions]
-    while stack:
-        for node in stack.pop().node:
-            used.add(node.domain)
-            stack.extend(a.g for a in node.attribute if a.HasField("g"))
-    fallback = {"org.pytorch.aten", "org.pytorch.prim", "aten", "prim"}
-    kept = [e for e in original if e.domain not in fallback or e.domain in used]
-    missing = used - {"ai.onnx" if e.domain == "" else e.domain for e in kept} - was_used
-    missing -= {e.domain for e in kept}
-    return [*kept, *(onnx.helper.make_opsetid(domain, 1) for domain in sorted(missing))]
-
-
-def _set_property(properties: Any, key: str, text: str) -> None:
-    for entry in properties:
-        if entry.key == key:
-            entry.value = text
-            return
-    properties.add(key=key, value=text)
-
-
-class _Writer:
-    """Graphsurgeon's graph back to protobuf, with what it could not carry put back."""
-
-    def __init__(self, model: Model) -> None:
-        self.model = model
-        self.version = model.proto.ir_version
-
-    def graph(self, graph: gs.Graph) -> onnx.GraphProto:
-        origin: onnx.GraphProto | None = getattr(graph, "origin", None)
-        out = onnx.GraphProto()
-        out.name = graph.name
-        constants = self._constants(graph)
-        as_nodes = self.version < FIRST_IR_WITH_FREE_INITIALIZERS
-        for constant in constants:
-            values = constant._values
-            if isinstance(values, SparseValues):
-                out.sparse_initializer.append(values.tensor)
-            elif as_nodes and constant.name not in self.model.overridable:
-                out.node.append(_constant_node(constant))
-            else:
-                out.initializer.append(_tensor(constant))
-        names = {constant.name for constant in constants}
-        for node in graph.nodes:
-            out.node.append(self.node(node))
-            names.update(tensor.name for tensor in node.outputs)
-        if origin is None:
-            exported = gs.export_onnx(graph, do_type_check=False).graph
-            out.input.extend(exported.input)
-            out.output.extend(exported.output)
-            return out
-        keep = {tensor.name for tensor in graph.inputs} | self.model.overridable
-        declared = getattr(graph, "declared", {})
-        out.input.extend(declared.get(v.name, v) for v in origin.input if v.name in keep)
-        _add_unread(out, origin, names, self.model.overridable)
-        out.output.extend(declared.get(v.name, v) for v in origin.output)
-        claims = getattr(graph, "corrected", {})
-        for value in origin.value_info:
-            if value.name in names:
-                out.value_info.append(claims.get(value.name, value))
-        if origin.HasField("doc_string"):
-            out.doc_string = origin.doc_string
-        out.metadata_props.extend(origin.metadata_props)
-        for note in origin.quantization_annotation:
-            if note.tensor_name in names or note.tensor_name in keep:
-                out.quantization_annotation.append(note)
-        return out
-
-    def function(self, function: gs.Function) -> onnx.FunctionProto:
-        out = onnx.FunctionProto()
-        out.CopyFrom(function.origin)
-        del out.node[:]
-        for constant in self._constants(function):
-            out.node.append(_constant_node(constant))
-        for node in function.nodes:
-            out.node.append(self.node(node))
-        return out
-
-    def node(self, node: gs.Node) -> onnx.NodeProto:
-        """A node as it was read, or as `emit` made it; with its bodies as they are now."""
-        out = onnx.NodeProto()
-        out.CopyFrom(node.origin)
-        inputs = node.inputs if node.origin_inputs is None else node.origin_inputs
-        names = [current(tensor).name for tensor in inputs]
-        if list(out.input) != names:
-            del out.input[:]
-            out.input.extend(names)
-        for attribute in out.attribute:
-            body = node.attrs.get(attribute.name)
-            if isinstance(body, gs.Graph):
-                attribute.g.CopyFrom(self.graph(body))
-        if node.made and self.version >= FIRST_IR_WITH_NODE_METADATA:
-            for key, text in node.made.items():
-                _set_property(out.metadata_props, key, text)
-        return out
-
-    def _constants(self, graph: gs.Graph) -> list[gs.Constant]:
-        """The constants that live in this graph and are read in it or in its bodies, in order."""
-        found: dict[int, gs.Constant] = {}
-        for inner in (graph, *bodies(graph)):
-            tensors = [t for node in inner.nodes for t in (node.origin_inputs or node.inputs)]
-            for tensor in (*tensors, *inner.outputs):
-                tensor = current(tensor)
-                if isinstance(tensor, gs.Constant) and getattr(tensor, "home", inner) is graph:
-                    found.setdefault(id(tensor), tensor)
-        order: dict[str, int] = {}
-        if isinstance(getattr(graph, "origin", None), onnx.GraphProto):
-            order = {t.name: i for i, t in enumerate(graph.origin.initializer)}
-        return sorted(found.values(), key=lambda c: order.get(c.name, len(order)))
-
-
-def _add_unread(
-    out: onnx.GraphProto, origin: onnx.GraphProto, names: set[str], overridable: set[str]
-) -> None:
-    """Put the initializers back that nobody read from the beginning, each in its place."""
-    unread = [t for t in origin.initializer if t.name not in names]
-    spare = [t for t in origin.sparse_initializer if t.values.name not in names]
-    if unread or spare:
-        read: set[str] = set()
-        stack = [origin]
-        while stack:
-            graph = stack.pop()
-            read.update(value.name for value in graph.output)
-            for node in graph.node:
-                read.update(node.input)
-                stack.extend(a.g for a in node.attribute if a.HasField("g"))
-        out.initializer.extend(t for t in unread if t.name not in read or t.name in overridable)
-        out.sparse_initializer.extend(t for t in spare if t.values.name not in read)
-        order = {t.name: i for i, t in enumerate(origin.initializer)}
-        out.initializer.sort(key=lambda t: order.get(t.name, len(order)))
-
-
-def current(tensor: gs.Tensor) -> gs.Tensor:
-    """The tensor that stands for this one now: itself, or the one that took its place."""
-    while (became := getattr(tensor, "became", None)) is not None:
-        tensor = became
-    return tensor
-
-
-def _tensor(constant: gs.Constant) -> onnx.TensorProto:
-    values = constant._values
-    if isinstance(values, LazyValues):
-        out: onnx.TensorProto = values.tensor
-        if out.name != constant.name:
-            out = onnx.TensorProto()
-            out.CopyFrom(values.tensor)
-            out.name = constant.name
-        return out
-    return onnx.numpy_helper.from_array(np.asarray(values), constant.name)
-
-
-def _constant_node(constant: gs.Constant) -> onnx.NodeProto:
-    return onnx.helper.make_node("Constant", [], [constant.name], value=_tensor(constant))

@@ -15,7 +15,8 @@ import onnx_graphsurgeon as gs
 from surgeon import opsets
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
-from surgeon.model import Model, bodies, current
+from surgeon.links import bodies, current
+from surgeon.model import Model
 
 
 class Refused(Exception):

@@ -20,8 +20,9 @@ from surgeon import dims
 from surgeon.facts import Fact, Facts
 from surgeon.facts.fact import BOOL, INTEGERS, Array
 from surgeon.firing import Pairs
+from surgeon.links import current
 from surgeon.match import Match
-from surgeon.model import Model, current
+from surgeon.model import Model
 from surgeon.recipe import Rule
 from surgeon.reference import NoWitness, Undefined
 from surgeon.rewrite import Draft

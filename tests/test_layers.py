@@ -15,13 +15,14 @@ PACKAGE = Path(__file__).parent.parent / "surgeon"
 
 FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of its own row
     {"errors"},
-    {"files", "ordering", "worker"},
+    {"files", "ordering", "worker", "links"},
+    {"writer"},
     {"model", "dims", "document", "schemas"},
     {"notation", "opsets", "assumptions"},
     {"facts"},
     {"dialect", "functions"},
     {"expressions", "runtime"},
-    {"match", "fold"},
+    {"match", "fold", "captured"},
     {"rewrite", "reference", "inputs"},
     {"template", "housekeeping", "claims", "arguments"},
     {"builders"},
@@ -43,7 +44,8 @@ DOORS: dict[str, set[str]] = {  # other people's code: the only rooms that may i
     "onnxsim": {"simplify", "worker"},
     "onnx_graphsurgeon": {  # the graph itself; the recipe's side never sees it
         "model", "facts", "dialect", "functions", "opsets", "match", "fold", "rewrite", "template",
-        "builders", "housekeeping", "firing", "sweep", "trial", "surgery", "arguments",
+        "builders", "housekeeping", "firing", "sweep", "trial", "surgery", "arguments", "captured",
+        "writer", "links",
     },
     "torch": {"export", "reference", "schemas"},
     "ruamel": {"document"},

@@ -10,10 +10,11 @@ import onnx
 import pytest
 from truth import infer, model_of, parse
 
+from surgeon.captured import CapturedValue
 from surgeon.errors import Location
 from surgeon.expressions import Unknown
 from surgeon.facts import Facts
-from surgeon.match import CapturedValue, Match, Matcher, Miss, attribute_of, look_through
+from surgeon.match import Match, Matcher, Miss, attribute_of, look_through
 from surgeon.notation import parse_pattern
 
 F32 = np.float32

@@ -11,7 +11,8 @@ import onnx_graphsurgeon as gs
 from surgeon import opsets
 from surgeon.dims import Dim
 from surgeon.facts.fact import Fact
-from surgeon.model import Model, current
+from surgeon.links import current
+from surgeon.model import Model
 
 _LARGEST_HINT = 1024  # elements of an operand that inference may want to see
 

@@ -42,8 +42,13 @@ class NumpyWitness:
             index, arguments = fit([schema for schema, _ in rows], call, values)
         except Mismatch as error:
             raise NoWitness(call.operator, where=where, why=str(error)) from None
-        with np.errstate(all="ignore"):
-            return rows[index][1](**arguments)
+        try:
+            with np.errstate(all="ignore"):
+                return rows[index][1](**arguments)
+        except (IndexError, ValueError) as error:  # an index out of range, shapes that do not fit
+            raise Unsuited(str(error)) from None
+        except (TypeError, KeyError, AttributeError) as error:
+            raise NoWitness(call.operator, where=where, why=str(error)) from None
 
 
 def execute(node: onnx.NodeProto, values: Sequence[Any], witness: Witness) -> list[Any]:

@@ -1,0 +1,175 @@
+"""graphsurgeon's graph back to protobuf: what no rule touched is written from its `origin`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+from onnx_graphsurgeon.ir.tensor import LazyValues, SparseValues
+
+from surgeon.links import bodies, current
+
+FIRST_IR_WITH_FREE_INITIALIZERS = 4  # before, every initializer had to be a graph input too
+FIRST_IR_WITH_NODE_METADATA = 10
+
+
+class Writer:
+    """Graphsurgeon's graph back to protobuf, with what it could not carry put back.
+
+    Args:
+        main: The main graph.
+        overridable: Names of initializers that stay inputs.
+        version: The model's IR version.
+    """
+
+    def __init__(self, main: gs.Graph, overridable: set[str], version: int) -> None:
+        self.main, self.overridable, self.version = main, overridable, version
+
+    def graph(self, graph: gs.Graph) -> onnx.GraphProto:
+        """A main graph or a body, with the initializers that live in it."""
+        origin: onnx.GraphProto | None = getattr(graph, "origin", None)
+        out = onnx.GraphProto()
+        out.name = graph.name
+        constants = self._constants(graph)
+        as_nodes = self.version < FIRST_IR_WITH_FREE_INITIALIZERS
+        for constant in constants:
+            values = constant._values
+            if isinstance(values, SparseValues):
+                out.sparse_initializer.append(values.tensor)
+            elif as_nodes and constant.name not in self.overridable:
+                out.node.append(_constant_node(constant))
+            else:
+                out.initializer.append(_tensor(constant))
+        names = {constant.name for constant in constants}
+        for node in graph.nodes:
+            out.node.append(self.node(node))
+            names.update(tensor.name for tensor in node.outputs)
+        if origin is None:
+            exported = gs.export_onnx(graph, do_type_check=False).graph
+            out.input.extend(exported.input)
+            out.output.extend(exported.output)
+            return out
+        keep = {tensor.name for tensor in graph.inputs} | self.overridable
+        declared = getattr(graph, "declared", {})
+        out.input.extend(declared.get(v.name, v) for v in origin.input if v.name in keep)
+        _add_unread(out, origin, names, self.overridable)
+        out.output.extend(declared.get(v.name, v) for v in origin.output)
+        claims = getattr(graph, "corrected", {})
+        for value in origin.value_info:
+            if value.name in names:
+                out.value_info.append(claims.get(value.name, value))
+        if origin.HasField("doc_string"):
+            out.doc_string = origin.doc_string
+        out.metadata_props.extend(origin.metadata_props)
+        for note in origin.quantization_annotation:
+            if note.tensor_name in names or note.tensor_name in keep:
+                out.quantization_annotation.append(note)
+        return out
+
+    def function(self, function: gs.Function) -> onnx.FunctionProto:
+        """A function; its constants become Constant nodes."""
+        out = onnx.FunctionProto()
+        out.CopyFrom(function.origin)
+        del out.node[:]
+        for constant in self._constants(function):
+            out.node.append(_constant_node(constant))
+        for node in function.nodes:
+            out.node.append(self.node(node))
+        return out
+
+    def node(self, node: gs.Node) -> onnx.NodeProto:
+        """A node as it was read, or as `emit` made it; with its bodies as they are now."""
+        out = onnx.NodeProto()
+        out.CopyFrom(node.origin)
+        inputs = node.inputs if node.origin_inputs is None else node.origin_inputs
+        names = [current(tensor).name for tensor in inputs]
+        if list(out.input) != names:
+            del out.input[:]
+            out.input.extend(names)
+        for attribute in out.attribute:
+            body = node.attrs.get(attribute.name)
+            if isinstance(body, gs.Graph):
+                attribute.g.CopyFrom(self.graph(body))
+        if node.made and self.version >= FIRST_IR_WITH_NODE_METADATA:
+            for key, text in node.made.items():
+                set_property(out.metadata_props, key, text)
+        return out
+
+    def _constants(self, graph: gs.Graph) -> list[gs.Constant]:
+        """The constants that live in this graph and are read in it or in its bodies, in order."""
+        found: dict[int, gs.Constant] = {}
+        for inner in (graph, *bodies(graph)):
+            tensors = [t for node in inner.nodes for t in (node.origin_inputs or node.inputs)]
+            for tensor in (*tensors, *inner.outputs):
+                tensor = current(tensor)
+                if isinstance(tensor, gs.Constant) and getattr(tensor, "home", inner) is graph:
+                    found.setdefault(id(tensor), tensor)
+        order: dict[str, int] = {}
+        if isinstance(getattr(graph, "origin", None), onnx.GraphProto):
+            order = {t.name: i for i, t in enumerate(graph.origin.initializer)}
+        return sorted(found.values(), key=lambda c: order.get(c.name, len(order)))
+
+
+def _add_unread(
+    out: onnx.GraphProto, origin: onnx.GraphProto, names: set[str], overridable: set[str]
+) -> None:
+    """Put the initializers back that nobody read from the beginning, each in its place."""
+    unread = [t for t in origin.initializer if t.name not in names]
+    spare = [t for t in origin.sparse_initializer if t.values.name not in names]
+    if unread or spare:
+        read: set[str] = set()
+        stack = [origin]
+        while stack:
+            graph = stack.pop()
+            read.update(value.name for value in graph.output)
+            for node in graph.node:
+                read.update(node.input)
+                stack.extend(a.g for a in node.attribute if a.HasField("g"))
+        out.initializer.extend(t for t in unread if t.name not in read or t.name in overridable)
+        out.sparse_initializer.extend(t for t in spare if t.values.name not in read)
+        order = {t.name: i for i, t in enumerate(origin.initializer)}
+        out.initializer.sort(key=lambda t: order.get(t.name, len(order)))
+
+
+def imports(
+    original: Any, out: onnx.ModelProto, functions: set[tuple[str, str]]
+) -> list[onnx.OperatorSetIdProto]:
+    """The operator sets of the original that are still used, or that it imported unused."""
+    used, was_used = {""}, {""}
+    stack: list[Any] = [out.graph, *out.functions]
+    while stack:
+        for node in stack.pop().node:
+            used.add(node.domain)
+            stack.extend(a.g for a in node.attribute if a.HasField("g"))
+    fallback = {"org.pytorch.aten", "org.pytorch.prim", "aten", "prim"}
+    kept = [e for e in original if e.domain not in fallback or e.domain in used]
+    missing = used - {"ai.onnx" if e.domain == "" else e.domain for e in kept} - was_used
+    missing -= {e.domain for e in kept}
+    return [*kept, *(onnx.helper.make_opsetid(domain, 1) for domain in sorted(missing))]
+
+
+def set_property(properties: Any, key: str, text: str) -> None:
+    """Set one of the metadata_props of a model or node."""
+    for entry in properties:
+        if entry.key == key:
+            entry.value = text
+            return
+    properties.add(key=key, value=text)
+
+
+def _tensor(constant: gs.Constant) -> onnx.TensorProto:
+    values = constant._values
+    if isinstance(values, LazyValues):
+        out: onnx.TensorProto = values.tensor
+        if out.name != constant.name:
+            out = onnx.TensorProto()
+            out.CopyFrom(values.tensor)
+            out.name = constant.name
+        return out
+    return onnx.numpy_helper.from_array(np.asarray(values), constant.name)
+
+
+def _constant_node(constant: gs.Constant) -> onnx.NodeProto:
+    return onnx.helper.make_node("Constant", [], [constant.name], value=_tensor(constant))
