@@ -262,6 +262,8 @@ class _Piece:
             graph.input.append(onnx.helper.make_tensor_value_info(name, dtype, array.shape))
         version = max(self.model.proto.ir_version, 4)
         model = onnx.helper.make_model(graph, ir_version=version)
+        model.producer_name = self.model.proto.producer_name  # some operators' meanings hang on it
+        model.producer_version = self.model.proto.producer_version
         del model.opset_import[:]
         model.opset_import.extend(self.model.proto.opset_import)
         return model

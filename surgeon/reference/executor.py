@@ -14,7 +14,7 @@ from surgeon.errors import ModelError
 from surgeon.reference import control
 from surgeon.reference.errors import NoWitness
 from surgeon.reference.plan import CONTROL, Constants, Step, captures, make_plan, operator_sets
-from surgeon.reference.witness import NumpyWitness, Witness, execute
+from surgeon.reference.witness import NumpyWitness, OldMeanings, Witness, execute, release_of
 from surgeon.runtime import Feeds, NotRunnable, RunFailed, Runner, Session
 
 OpenSession = Callable[..., Runner]
@@ -48,6 +48,9 @@ class Reference:
         self._model = model
         self._folder = folder
         self._witness: Witness = witness or NumpyWitness()
+        release = release_of(model)
+        if release is not None and release < (1, 13):
+            self._witness = OldMeanings(self._witness, release)
         self._open = open_session
         self._programs: dict[tuple[frozenset[str], tuple[str, ...]], Program] = {}
 

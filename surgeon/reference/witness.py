@@ -51,6 +51,43 @@ class NumpyWitness:
             raise NoWitness(call.operator, where=where, why=str(error)) from None
 
 
+class OldMeanings:
+    """A witness for files of a PyTorch in which some operators meant something else.
+
+    Args:
+        witness: Executes all others.
+        release: The file's release, as (major, minor); 1.4.0 calls itself 1.3.
+    """
+
+    def __init__(self, witness: Witness, release: tuple[int, int]) -> None:
+        self.witness, self.release = witness, release
+
+    def __call__(self, call: Call, values: Sequence[Any], *, where: str) -> Any:
+        """As `Witness`."""
+        whole = len(values) >= 2 and all(
+            isinstance(v, np.ndarray) and v.dtype.kind in "iu" for v in values[:2]
+        )
+        # torch.div of integers was an integer before 1.5 (release notes of 1.5.0), and
+        # floor_divide rounded to zero before 1.13 (release notes of 1.13.0)
+        cuts = (call.operator == "div" and self.release < (1, 5)) or (
+            call.operator == "floor_divide" and self.release < (1, 13)
+        )
+        if whole and cuts and values[1].all():
+            first, second = np.broadcast_arrays(values[0], values[1])
+            quotient = np.abs(first) // np.abs(second)
+            dtype = values[0].dtype if values[0].ndim >= values[1].ndim else values[1].dtype
+            return np.asarray(np.where((first < 0) == (second < 0), quotient, -quotient), dtype)
+        return self.witness(call, values, where=where)
+
+
+def release_of(model: onnx.ModelProto) -> tuple[int, int] | None:
+    """The release of PyTorch that wrote the file, as it says; None for other producers."""
+    parts = model.producer_version.split("+")[0].split(".")
+    if model.producer_name != "pytorch" or not all(p.isdigit() for p in parts[:2]):
+        return None
+    return int(parts[0]), int(parts[1]) if len(parts) > 1 else 0
+
+
 def execute(node: onnx.NodeProto, values: Sequence[Any], witness: Witness) -> list[Any]:
     """The outputs of a foreign node, one for each of its output names.
 
