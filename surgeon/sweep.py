@@ -127,15 +127,15 @@ class Sweep:
                 where=str(self.model.path or "model"),
                 mend="Export the model again.",
             ) from None
+        # From the end, and before anything is merged: of two twins the one that only unread nodes
+        # need must not become the one that stays.
+        for node in reversed(order):
+            self._drop_unread(node)
         pending = list(reversed(order))
         done: list[gs.Node] = []
         while pending:
             node = pending.pop()
-            if getattr(node, "gone", False):
-                continue
-            if self.surgery.is_dead(node):
-                self.surgery.release(node)
-                self.notes.housekeeping["unread nodes dropped"] += 1
+            if self._drop_unread(node) or getattr(node, "gone", False):
                 continue
             new = self._visit(node, graph, known)
             if new is None:
@@ -143,6 +143,13 @@ class Sweep:
             else:
                 pending.extend(reversed(new))
         graph.nodes = [node for node in done if not getattr(node, "gone", False)]
+
+    def _drop_unread(self, node: gs.Node) -> bool:
+        if getattr(node, "gone", False) or not self.surgery.is_dead(node):
+            return False
+        self.surgery.release(node)
+        self.notes.housekeeping["unread nodes dropped"] += 1
+        return True
 
     def _visit(self, node: gs.Node, graph: gs.Graph, known: Known) -> list[gs.Node] | None:
         """The nodes that took this one's place; None where it stays."""

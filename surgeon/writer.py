@@ -127,10 +127,12 @@ def _add_unread(
             for node in graph.node:
                 read.update(node.input)
                 stack.extend(a.g for a in node.attribute if a.HasField("g"))
-        out.initializer.extend(t for t in unread if t.name not in read or t.name in overridable)
         out.sparse_initializer.extend(t for t in spare if t.values.name not in read)
-        order = {t.name: i for i, t in enumerate(origin.initializer)}
-        out.initializer.sort(key=lambda t: order.get(t.name, len(order)))
+        kept = [t for t in unread if t.name not in read or t.name in overridable]
+        if kept:  # sorting moves every weight's bytes, so only where there is something to place
+            out.initializer.extend(kept)
+            order = {t.name: i for i, t in enumerate(origin.initializer)}
+            out.initializer.sort(key=lambda t: order.get(t.name, len(order)))
 
 
 def imports(

@@ -31,6 +31,8 @@ POINTS = tuple(
     for sizes in ((5, 2, 3), (2, 4, 8), (3, 3, 7), (1, 6, 4), (4, 8, 16))
 )
 TOLERANCE = 1e-3
+# Of numbers of size 1: an output may be what is left where two of them cancel.
+CANCELLED = 2e-6
 
 
 def runs(proto: onnx.ModelProto) -> list[tuple[dict[str, np.ndarray], dict[str, np.ndarray]]]:
@@ -69,7 +71,8 @@ def check(proto: onnx.ModelProto) -> None:
     for feeds, outputs in wanted:
         for name, found in session.run(feeds).items():
             compared = compare_arrays(name, outputs[name], found, tolerance=TOLERANCE)
-            assert compared.agrees, str(compared)
+            rounding = compared.fault is None and compared.max_absolute <= CANCELLED
+            assert compared.agrees or rounding, str(compared)
     again = surgeon.apply(out, RECIPE, verify=False)
     assert again.report.changes == ()
     assert not again.model.changed
