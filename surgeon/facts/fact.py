@@ -39,7 +39,7 @@ class Fact:
         value: The elements where known: a plain numpy array, or an object array of `Dim` where
             some are symbolic. Small arrays only; `Facts.array` has those of constants.
         unit_axis: The axis (from 0) along which the elements sum to 1, as behind a Softmax.
-        not_negative: Whether every element is proven to be at least 0 (and no NaN).
+        not_negative: Whether every element is proven to be at least 0, or NaN, which Relu keeps.
     """
 
     dtype: int = 0
