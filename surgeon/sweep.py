@@ -130,12 +130,13 @@ class Sweep:
         # From the end, and before anything is merged: of two twins the one that only unread nodes
         # need must not become the one that stays.
         for node in reversed(order):
-            self._drop_unread(node)
+            if not getattr(node, "gone", False):
+                self._drop_unread(node)
         pending = list(reversed(order))
         done: list[gs.Node] = []
         while pending:
             node = pending.pop()
-            if self._drop_unread(node) or getattr(node, "gone", False):
+            if getattr(node, "gone", False) or self._drop_unread(node):
                 continue
             new = self._visit(node, graph, known)
             if new is None:
@@ -145,7 +146,7 @@ class Sweep:
         graph.nodes = [node for node in done if not getattr(node, "gone", False)]
 
     def _drop_unread(self, node: gs.Node) -> bool:
-        if getattr(node, "gone", False) or not self.surgery.is_dead(node):
+        if not self.surgery.is_dead(node):
             return False
         self.surgery.release(node)
         self.notes.housekeeping["unread nodes dropped"] += 1

@@ -91,6 +91,12 @@ def test_the_files_stay_small(name: str) -> None:
     assert sum(path.stat().st_size for path in (SAMPLES / name).parent.iterdir()) < 420_000
 
 
+def _weights(model: onnx.ModelProto) -> list[onnx.TensorProto]:
+    """The floating-point numbers of a model: initializers and constants."""
+    constants = [a.t for n in model.graph.node if n.op_type == "Constant" for a in n.attribute]
+    return [t for t in [*model.graph.initializer, *constants] if t.data_type == t.FLOAT]
+
+
 @pytest.mark.parametrize("folder", ["dymn_tiny", "flatten_pool"])
 def test_the_script_makes_the_sample(folder: str, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -102,7 +108,18 @@ def test_the_script_makes_the_sample(folder: str, tmp_path: Path) -> None:
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     for path in script.make(tmp_path):
-        assert path.read_bytes() == (SAMPLES / folder / path.name).read_bytes()
+        model, sample = onnx.load(path), onnx.load(SAMPLES / folder / path.name)
+        # PyTorch's random weights differ in the last bit from one processor to the next.
+        for ours, theirs in zip(_weights(model), _weights(sample), strict=True):
+            np.testing.assert_allclose(
+                onnx.numpy_helper.to_array(ours),
+                onnx.numpy_helper.to_array(theirs),
+                rtol=1e-5,
+                atol=1e-7,
+            )
+            ours.ClearField("raw_data")
+            theirs.ClearField("raw_data")
+        assert model == sample
     for path in sorted(tmp_path.glob("*.npz")):
         made, kept = np.load(path), np.load(SAMPLES / folder / path.name)
         assert set(made) == set(kept)

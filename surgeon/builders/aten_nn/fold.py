@@ -7,7 +7,6 @@ two products with matrices of zeros and ones where onnxruntime has no such convo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,44 +15,20 @@ import onnx_graphsurgeon as gs
 from surgeon.arguments import Arguments, bind
 from surgeon.builders.aten_nn import parts
 from surgeon.builders.aten_nn.parts import Array, Length
+from surgeon.builders.aten_nn.windows import Window, with_batch
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
 
-@dataclass(frozen=True, slots=True)
-class _Window:
-    """One axis of a sliding window."""
-
-    kernel: int
-    dilation: int
-    padding: int
-    stride: int
-
-    @property
-    def reach(self) -> int:
-        return self.dilation * (self.kernel - 1) + 1
-
-    def count(self, length: int) -> int:
-        """How many windows there are over a length."""
-        found = (length + 2 * self.padding - self.reach) // self.stride + 1
-        if found < 1:
-            raise Refused(f"no window of {self.reach} fits into {length}")
-        return found
-
-    def covered(self, length: int) -> int:
-        """How far the last window reaches, padding taken off."""
-        return (self.count(length) - 1) * self.stride + self.reach - 2 * self.padding
-
-
-def _windows(args: Arguments) -> list[_Window]:
+def _windows(args: Arguments) -> list[Window]:
     rows = [
         parts.per_axis(args.value(f), 2, f)
-        for f in ("kernel_size", "dilation", "padding", "stride")
+        for f in ("kernel_size", "stride", "padding", "dilation")
     ]
-    return [_Window(*(row[i] for row in rows)) for i in range(2)]
+    return [Window(*row) for row in zip(*rows, strict=True)]
 
 
-def _counts(draft: Draft, length: Length, window: _Window) -> Length:
+def _counts(draft: Draft, length: Length, window: Window) -> Length:
     """How many windows there are over a length that may be computed."""
     if length.static is not None:
         return parts.constant_length(draft, window.count(length.static))
@@ -77,10 +52,8 @@ def _counts(draft: Draft, length: Length, window: _Window) -> Length:
 def im2col(draft: Draft, match: Match) -> Any:
     """`aten.im2col (x, kernel_size, dilation, padding, stride)`, x [N, C, H, W] or [C, H, W]."""
     args = bind(match.root, draft.facts)
-    x, windows = match.root.inputs[0], _windows(args)
-    batched = _batched(draft, x, 4)
-    if not batched:
-        x = parts.unsqueeze(draft, x, 0)
+    windows = _windows(args)
+    x, batched = with_batch(draft, match.root.inputs[0], 2)
     lengths = parts.lengths_of(draft, x, 4)
     counts = [_counts(draft, n, w) for n, w in zip(lengths[2:], windows, strict=True)]
     indices = [
@@ -107,7 +80,7 @@ def im2col(draft: Draft, match: Match) -> Any:
     return y if batched else parts.squeeze(draft, y, 0)
 
 
-def _places(draft: Draft, length: Length, count: Length, window: _Window) -> gs.Tensor:
+def _places(draft: Draft, length: Length, count: Length, window: Window) -> gs.Tensor:
     """The padded positions [kernel, count] that the windows read."""
     taps = np.arange(window.kernel, dtype=np.int64)[:, None] * window.dilation
     if count.static is not None:
@@ -117,13 +90,6 @@ def _places(draft: Draft, length: Length, count: Length, window: _Window) -> gs.
     if window.stride != 1:
         steps = draft.op("Mul", steps, draft.constant([window.stride], "stride"))
     return draft.op("Add", parts.unsqueeze(draft, steps, 0), draft.constant(taps, "taps"))
-
-
-def _batched(draft: Draft, x: gs.Tensor, rank: int) -> bool:
-    found = parts.rank_of(draft, x)
-    if found not in (rank, rank - 1):
-        raise Refused(f"its input has rank {found}, not {rank - 1} or {rank}")
-    return found == rank
 
 
 # --------------------------------------------------------------------------------------- col2im
@@ -154,12 +120,12 @@ def col2im(draft: Draft, match: Match) -> Any:
     return parts.squeeze(draft, y, 0) if rank == 2 else y
 
 
-def _zip(outs: list[Length], windows: list[_Window]) -> list[tuple[Length, _Window]]:
+def _zip(outs: list[Length], windows: list[Window]) -> list[tuple[Length, Window]]:
     return list(zip(outs, windows, strict=True))
 
 
 def _blocks(
-    draft: Draft, x: gs.Tensor, windows: list[_Window], counts: list[Length], outs: list[Length]
+    draft: Draft, x: gs.Tensor, windows: list[Window], counts: list[Length], outs: list[Length]
 ) -> gs.Tensor:
     """Blocks side by side: nothing is added."""
     high, wide = windows
@@ -172,7 +138,7 @@ def _transposed(
     draft: Draft,
     x: gs.Tensor,
     columns: int,
-    windows: list[_Window],
+    windows: list[Window],
     counts: list[Length],
     outs: list[Length],
 ) -> gs.Tensor:
@@ -215,7 +181,7 @@ def _transposed(
     return draft.op("Pad", y, parts.shape_from(draft, [0, 0, 0, 0, 0, 0, *missing]))
 
 
-def _missing(draft: Draft, out: Length, count: Length, window: _Window) -> Length:
+def _missing(draft: Draft, out: Length, count: Length, window: Window) -> Length:
     """What no window reaches at the end of an axis of computed length."""
 
     def make() -> gs.Tensor:
@@ -233,7 +199,7 @@ def _missing(draft: Draft, out: Length, count: Length, window: _Window) -> Lengt
 def _products(
     draft: Draft,
     x: gs.Tensor,
-    windows: list[_Window],
+    windows: list[Window],
     counts: list[Length],
     outs: list[Length],
     dtype: np.dtype[Any],
@@ -254,7 +220,7 @@ def _products(
     return x
 
 
-def _adding(length: int, window: _Window) -> Array:
+def _adding(length: int, window: Window) -> Array:
     """[length, kernel * count]: where each column's elements are added."""
     count = window.count(length)
     matrix = np.zeros((length, window.kernel * count))

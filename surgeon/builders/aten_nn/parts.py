@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -79,21 +80,22 @@ def constant_length(draft: Draft, value: int) -> Length:
 def lengths_of(draft: Draft, x: gs.Tensor, rank: int) -> list[Length]:
     """The dimensions of a value of this rank."""
     shape = draft.facts.of(x).shape
-    made: list[gs.Tensor] = []
+    numbers = cache(lambda: draft.op("Shape", x))
+    return [
+        _element(draft, numbers, axis, None if shape is None else shape[axis])
+        for axis in range(rank)
+    ]
 
-    def gather(axis: int) -> gs.Tensor:
-        if not made:
-            made.append(draft.op("Shape", x))
-        return draft.op("Gather", made[0], draft.constant([axis], "axis"), axis=0)
 
-    found = []
-    for axis in range(rank):
-        dim = None if shape is None else shape[axis]
-        if isinstance(dim, int):
-            found.append(constant_length(draft, dim))
-        else:
-            found.append(Length(dim, lambda axis=axis: gather(axis)))  # type: ignore[misc]
-    return found
+def _element(draft: Draft, numbers: Callable[[], gs.Tensor], index: int, dim: Dim | None) -> Length:
+    """One of some computed numbers, which are made only when one is asked for."""
+    if isinstance(dim, int):
+        return constant_length(draft, dim)
+
+    def gather() -> Any:
+        return draft.op("Gather", numbers(), draft.constant([index], "axis"), axis=0)
+
+    return Length(dim, gather)
 
 
 def lengths_given(draft: Draft, args: Arguments, name: str, count: int) -> list[Length]:
@@ -124,21 +126,11 @@ def lengths_given(draft: Draft, args: Arguments, name: str, count: int) -> list[
     single = draft.facts.of(tensor).shape == (1,) and count > 1
     if draft.facts.of(tensor).rank == 0:
         return [_one(draft, tensor)] * count
-    made: list[gs.Tensor] = []
-
-    def gather(index: int) -> gs.Tensor:
-        if not made:
-            made.append(as_int64(draft, tensor))
-        return draft.op("Gather", made[0], draft.constant([index], "axis"), axis=0)
-
-    parts = []
-    for index in range(total):
-        dim = None if known is None else known[index]
-        if isinstance(dim, int):
-            parts.append(constant_length(draft, dim))
-        else:
-            at = 0 if single else index
-            parts.append(Length(dim, lambda at=at: gather(at)))  # type: ignore[misc]
+    numbers = cache(lambda: as_int64(draft, tensor))
+    parts = [
+        _element(draft, numbers, 0 if single else index, None if known is None else known[index])
+        for index in range(total)
+    ]
     return _spread(parts, count, name)
 
 

@@ -7,7 +7,6 @@ of it is inside the input, or by a number that was given.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,51 +16,12 @@ from surgeon import dims
 from surgeon.arguments import Arguments, bind
 from surgeon.builders.aten_nn import parts
 from surgeon.builders.aten_nn.parts import Array, Length
+from surgeon.builders.aten_nn.windows import Window, digit_of, with_batch
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
 
-@dataclass(frozen=True, slots=True)
-class _Window:
-    """One axis of a pooling; `ceil` keeps a last window that is not full."""
-
-    kernel: int
-    stride: int
-    padding: int
-    dilation: int
-    ceil: bool
-
-    @property
-    def reach(self) -> int:
-        return self.dilation * (self.kernel - 1) + 1
-
-    def count(self, length: int) -> int:
-        room = length + 2 * self.padding - self.reach
-        found = room // self.stride + 1
-        if self.ceil:
-            found = -(-room // self.stride) + 1
-            if (found - 1) * self.stride >= length + self.padding:
-                found -= 1
-        if found < 1:
-            raise Refused(f"no window of {self.reach} fits into {length}")
-        return found
-
-    def floors(self, length: Length) -> bool:
-        """Whether the last window is full, so that `ceil_mode` says nothing."""
-        if not self.ceil or self.stride == 1:
-            return True
-        if length.static is None:
-            return False
-        room = length.static + 2 * self.padding - self.reach
-        return room // self.stride + 1 == self.count(length.static)
-
-    @property
-    def never_drops(self) -> bool:
-        """Whether no window can begin behind the input, however long it is."""
-        return self.padding + self.stride <= self.reach
-
-
-def _windows(args: Arguments, spatial: int) -> list[_Window]:
+def _windows(args: Arguments, spatial: int) -> list[Window]:
     kernel = parts.per_axis(parts.numbers(args, "kernel_size"), spatial, "kernel_size")
     given = parts.numbers(args, "stride")
     stride = kernel if given in (None, []) else parts.per_axis(given, spatial, "stride")
@@ -71,22 +31,7 @@ def _windows(args: Arguments, spatial: int) -> list[_Window]:
         dilation = parts.per_axis(args.value("dilation"), spatial, "dilation")
     ceil = bool(args.value("ceil_mode"))
     rows = zip(kernel, stride, padding, dilation, strict=True)
-    return [_Window(*row, ceil) for row in rows]
-
-
-def digit_of(operator: str) -> int:
-    """How many axes the operator's name says."""
-    return int(next(letter for letter in operator if letter.isdigit()))
-
-
-def with_batch(draft: Draft, x: gs.Tensor, spatial: int) -> tuple[gs.Tensor, bool]:
-    """The input with a batch, and whether it had one."""
-    rank = parts.rank_of(draft, x)
-    if rank not in (spatial + 1, spatial + 2):
-        raise Refused(f"its input has rank {rank}, not {spatial + 1} or {spatial + 2}")
-    if rank == spatial + 2:
-        return x, True
-    return parts.unsqueeze(draft, x, 0), False
+    return [Window(*row, ceil) for row in rows]
 
 
 # -------------------------------------------------------------------------------------- average
@@ -143,7 +88,7 @@ def _is_global(draft: Draft, args: Arguments, x: gs.Tensor, spatial: int) -> boo
     return True
 
 
-def _average(draft: Draft, x: gs.Tensor, windows: list[_Window], *, whole: bool) -> gs.Tensor:
+def _average(draft: Draft, x: gs.Tensor, windows: list[Window], *, whole: bool) -> gs.Tensor:
     padding = [w.padding for w in windows]
     attributes: dict[str, Any] = {"count_include_pad": 1} if whole and any(padding) else {}
     return draft.op(
@@ -159,7 +104,7 @@ def _average(draft: Draft, x: gs.Tensor, windows: list[_Window], *, whole: bool)
 def _by_matrices(
     draft: Draft,
     x: gs.Tensor,
-    pairs: list[tuple[Length, _Window]],
+    pairs: list[tuple[Length, Window]],
     dtype: np.dtype[Any],
     *,
     whole: bool,
@@ -178,7 +123,7 @@ def _by_matrices(
     return x
 
 
-def _weights(length: int, window: _Window, *, whole: bool, plain: bool) -> Array:
+def _weights(length: int, window: Window, *, whole: bool, plain: bool) -> Array:
     count = window.count(length)
     matrix = np.zeros((count, length))
     for row in range(count):
@@ -193,7 +138,7 @@ def _weights(length: int, window: _Window, *, whole: bool, plain: bool) -> Array
 def _counted(
     draft: Draft,
     x: gs.Tensor,
-    windows: list[_Window],
+    windows: list[Window],
     dtype: np.dtype[Any],
     *,
     whole: bool,
@@ -272,7 +217,7 @@ def max_pool(draft: Draft, match: Match, *, indices: int) -> Any:
 
 
 def _gathered(
-    draft: Draft, x: gs.Tensor, windows: list[_Window], lengths: list[Length]
+    draft: Draft, x: gs.Tensor, windows: list[Window], lengths: list[Length]
 ) -> gs.Tensor:
     """Windows gathered axis by axis; what would lie outside repeats an element that does not."""
     for axis, (window, length) in enumerate(zip(windows, lengths, strict=True)):
