@@ -336,12 +336,12 @@ class _Builder:
             raise self._error(
                 where, f"the elements are no `{kind}`", "Change the type or the elements."
             )
-        try:
-            array = np.array(items, dtype=numpy_kind).reshape([int(dim) for dim in shape])
-        except OverflowError:
-            raise self._error(
-                where, f"an element does not fit `{kind}`", "Use a wider type."
-            ) from None
+        if numpy_kind.kind in "iu":
+            limits = np.iinfo(numpy_kind)
+            if any(not limits.min <= int(item) <= limits.max for item in items):
+                what = f"an element does not fit `{kind}`"
+                raise self._error(where, what, "Use a wider type.")
+        array = np.array(items, dtype=numpy_kind).reshape([int(dim) for dim in shape])
         array.flags.writeable = False
         return array
 
