@@ -272,7 +272,7 @@ class Call:
         """In these sizes, which multiply to what `x` has; a constant target where provable."""
         shape = self.shape(x)
         plain = [s if isinstance(s, int) else s.dim for s in wanted]
-        if shape is not None and all(d is not None for d in plain):
+        if shape is not None and None not in plain and -1 not in plain:
             known: list[Dim] = [d for d in plain if d is not None]
             if len(known) == len(shape) and all(
                 dims.equal(a, b) is True for a, b in zip(shape, known, strict=True)
@@ -393,13 +393,15 @@ def promote(kinds: set[int]) -> int:
 def _inferred(shape: Sequence[Dim], wanted: Sequence[Dim | None]) -> list[int] | None:
     """A constant target with at most one length left to the runtime, and copies where provable."""
     target: list[int] = []
+    left = -1 not in wanted
     for axis, dim in enumerate(wanted):
         if isinstance(dim, int) and dim != 0:
             target.append(dim)
         elif dim is not None and axis < len(shape) and dims.equal(shape[axis], dim) is True:
             target.append(0)
-        elif -1 not in target:
+        elif left:
             target.append(-1)
+            left = False
         else:
             return None
     return target
