@@ -96,7 +96,8 @@ class Surgery:
         list.__setitem__(producer.outputs, index, old)
         list.append(old.inputs, producer)
         producer.origin.output[index] = old.name
-        producer.seen = None  # its new output has no fact yet
+        producer.seen = None  # to be inferred once more, under the new name
+        old.fact = self.facts.of(new)  # but readers may come first: a producer can lie behind
         list.clear(new.inputs)
         self.replace_value(new, old)
         self.names.discard(new.name)

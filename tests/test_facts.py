@@ -1043,6 +1043,28 @@ def test_calls_of_which_nothing_is_known_have_dimensions_of_their_own() -> None:
     assert y[0] != q[0]
 
 
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        ("y = Cast <to = 7> (u)", "INT64"),
+        ("y = Less (u, u)", "BOOL"),
+        ("y = Not (u)", "BOOL"),
+        ("y = MatMul (u, x)", "FLOAT"),
+        ("y = Where (u, u, x)", "FLOAT"),
+        ("v, y = TopK (u, n)", "INT64"),
+        ("y = NonZero (u)", "INT64"),
+        ("y = Concat <axis = 0> (u, x)", "FLOAT"),
+        ("y = Gather (u, n)", "UNDEFINED"),
+        ("y = Relu (u)", "UNDEFINED"),
+    ],
+)
+def test_an_element_type_follows_although_an_operand_has_none(body: str, name: str) -> None:
+    text = f"g (float[b,3] x, int64[1] n) => (y) {{ u = my.own (x) {body} }}"
+    found = fact_of(parse(text, domains=', "my": 1'), "y")
+    assert onnx.TensorProto.DataType.Name(found.dtype) == name
+    assert found.shape is None
+
+
 def test_a_call_without_facts_knows_nothing_of_the_one_before() -> None:
     proto = parse(
         """

@@ -7,7 +7,7 @@ import onnx_graphsurgeon as gs
 import pytest
 from truth import model_of, parse
 
-from surgeon.facts import Facts
+from surgeon.facts import UNKNOWN, Facts
 from surgeon.model import Model
 from surgeon.rewrite import Surgery, toposort
 
@@ -58,6 +58,17 @@ def test_a_value_that_is_there_already_takes_the_readers() -> None:
     assert [i.name for i in t["y"].inputs[0].inputs] == ["x", "x"]
     assert t["c"].became is t["x"]
     assert t["a"].inputs[0].gone, "nobody reads it any more"
+
+
+def test_the_facts_of_a_value_go_with_it_when_an_earlier_replacement_takes_over() -> None:
+    surgery, t = open_up("a = Neg (x) c = Neg (a) y = Relu (c)")
+    draft = surgery.draft(surgery.model.graph, "a")
+    surgery.hand_over(t["a"].inputs[0], [(t["a"], draft.op("Abs", t["x"]))])
+    t["c"].fact = UNKNOWN
+    surgery.facts.infer(draft.nodes[0])
+    surgery.hand_over(t["c"].inputs[0], [(t["c"], t["a"])])
+    assert t["c"].inputs == [draft.nodes[0]], "a drafted node takes over a second name"
+    assert surgery.facts.of(t["c"]).rank == 2
 
 
 def test_inner_nodes_with_other_readers_stay() -> None:

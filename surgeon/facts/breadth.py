@@ -49,7 +49,7 @@ class Breadth:
                 continue
             fact = fact_of(current(tensor))
             if not fact.dtype:
-                return {}
+                return self._dtypes_alone(schema, proto, [fact_of(current(t)) for t in tensors])
             types[name] = self._type(fact)
             if fact.concrete is not None and fact.concrete.size <= _LARGEST_HINT:
                 data[name] = onnx.numpy_helper.from_array(fact.concrete, name)
@@ -65,6 +65,32 @@ class Breadth:
             for name, type_ in found.items()
             if name in outputs and type_.HasField("tensor_type")
         }
+
+    def _dtypes_alone(
+        self, schema: onnx.defs.OpSchema, proto: onnx.NodeProto, inputs: list[Fact]
+    ) -> dict[str, Fact]:
+        """Element types that the schema gives although one of the operands has none.
+
+        An output has the type of the operands that share its type parameter, the only type its
+        parameter may have, or what Cast says.
+        """
+        known: dict[str, int] = {}
+        for constraint in schema.type_constraints:
+            if len(constraint.allowed_type_strs) == 1:
+                known[constraint.type_param_str] = _element_type(constraint.allowed_type_strs[0])
+        for index, fact in enumerate(inputs):
+            formal = schema.inputs[min(index, len(schema.inputs) - 1)]
+            if formal.is_homogeneous and fact.dtype:
+                known[formal.type_str] = fact.dtype
+        found = {}
+        for index, name in enumerate(proto.output):
+            formal = schema.outputs[min(index, len(schema.outputs) - 1)]
+            dtype = known.get(formal.type_str) or _element_type(formal.type_str)
+            if proto.op_type == "Cast":
+                dtype = next((a.i for a in proto.attribute if a.name == "to"), 0)
+            if name and dtype and formal.is_homogeneous:
+                found[name] = Fact(dtype)
+        return found
 
     def _type(self, fact: Fact) -> onnx.TypeProto:
         type_ = onnx.TypeProto()
@@ -98,3 +124,11 @@ class Breadth:
                 known = self._dims.get(dim.dim_param)
                 shape.append(self.new_dim(name, axis) if known is None else known)
         return Fact(tensor.elem_type, tuple(shape))
+
+
+def _element_type(text: str) -> int:
+    """The element type of `tensor(NAME)`; 0 for anything else."""
+    name = text.removeprefix("tensor(").removesuffix(")")
+    if f"tensor({name})" != text:
+        return 0
+    return int(dict(onnx.TensorProto.DataType.items()).get(name.upper(), 0))
