@@ -11,7 +11,7 @@ Calls = list[tuple[str, list[Any], int, bool]]
 CALLS: Calls = []
 LISTS = {
     "split", "split_with_sizes", "chunk", "unbind", "tensor_split", "meshgrid",
-    "broadcast_tensors", "nonzero_numpy",
+    "broadcast_tensors", "nonzero_numpy", "where",
 }  # fmt: skip
 
 
@@ -175,6 +175,8 @@ add("meshgrid", [f(2), f(3), f()])
 add("meshgrid.indexing", [f(2), f(3)], "xy")
 add("broadcast_tensors", [f(2, 1), f(3), f()])
 add("nonzero_numpy", f(3, 4))
+add("where", f(3, 4, 2, dtype=np.bool_))
+add("where", f(5))
 # fills
 for dtype in (None, 4, 6, 11):
     add("zeros", [2, 3], dtype, None, None, None)
@@ -292,6 +294,9 @@ add("topk", f(3, 4), 2, -1, True, True)
 add("topk", f(3, 4), 2, 0, False, True)
 add("_unique2", ix([3, 1, 3, 2]), True, True, True, least=11)
 add("_unique2", f(2, 3), True, True, True, least=11)
+add("_unique2", f(2, 3), True, True, False, least=11)
+add("_unique2", ix([3, 1, 3, 2]), True, False, True, least=11)
+add("_unique2", ix([[3, 1], [3, 2]]), True, False, False, least=11)
 add("unique_consecutive", ix([3, 3, 1, 3, 2, 2]), True, True, None, least=11)
 add("unique_consecutive", ix([[3, 3], [1, 1]]), False, True, None)
 add("unique_consecutive", np.zeros(0, np.float32), False, True, None, least=11)

@@ -283,6 +283,20 @@ def test_div_of_integers_before_torch_1_5_is_an_integer() -> None:
     assert_same(lowered(model, feeds)[0], (a / b).astype(np.float32), "div of torch 1.12")
 
 
+def test_truth_before_torch_1_2_is_bytes() -> None:
+    model, feeds = model_of("isclose", [X, X + 1e-7])
+    model.graph.output[0].type.CopyFrom(
+        helper.make_tensor_type_proto(TensorProto.UINT8, list(X.shape))
+    )
+    model.producer_name, model.producer_version = "pytorch", "1.1"
+    assert Reference(model).run(feeds)["y0"].dtype == np.uint8
+    verdict = surgeon.apply(model, "aten-math").report.verdict
+    assert verdict is not None
+    assert verdict.status == "equivalent"
+    model.producer_version = "1.2"
+    assert Reference(model).run(feeds)["y0"].dtype == np.bool_
+
+
 _PAIRS = (
     "add sub mul div maximum minimum eq ne lt le gt ge remainder fmod floor_divide fmax fmin hypot"
 ).split()

@@ -77,7 +77,11 @@ class OldMeanings:
             quotient = np.abs(first) // np.abs(second)
             dtype = values[0].dtype if values[0].ndim >= values[1].ndim else values[1].dtype
             return np.asarray(np.where((first < 0) == (second < 0), quotient, -quotient), dtype)
-        return self.witness(call, values, where=where)
+        result = self.witness(call, values, where=where)
+        # comparisons gave bytes before 1.2 (release notes of 1.2.0)
+        if self.release < (1, 2) and isinstance(result, np.ndarray) and result.dtype == np.bool_:
+            return result.astype(np.uint8)
+        return result
 
 
 def release_of(model: onnx.ModelProto) -> tuple[int, int] | None:

@@ -78,7 +78,9 @@ def _unique(c: Call) -> tuple[gs.Tensor, ...]:
         axis = {"axis": c.axis(c.integer("dim"), c.rank(x))}
     values, _, inverse, counts = c.op("Unique", work, sorted=1, outputs=4, **axis)
     if not axis:
-        inverse = c.reshape(inverse, c.sizes(x))
+        asked = [bool(c.value(name)) for name in ("return_inverse", "return_counts")]
+        inverse = c.reshape(inverse, c.sizes(x)) if asked[0] else c.ints([], "unread")
+        counts = counts if asked[1] else c.ints([], "unread")
     return c.cast(values, dtype), inverse, counts
 
 

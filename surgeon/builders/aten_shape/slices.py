@@ -435,7 +435,9 @@ def _broadcast_tensors(c: Call, count: int) -> list[gs.Tensor]:
 
 
 def _nonzero_lists(c: Call, count: int) -> list[gs.Tensor]:
-    x = c.tensor()
+    x = c.tensor("condition" if c.node.op == "where" else "self")
+    if c.node.op == "where" and c.has("self"):
+        raise Refused("it chooses between two tensors: it gives no list")
     if c.rank(x) == 0:
         raise Refused("its input has rank 0")
     places = c.op("NonZero", c.cast(x, TYPE.BOOL))
@@ -448,12 +450,12 @@ LISTS: Mapping[str, Callable[[Call, int], list[gs.Tensor]]] = {
     ),
     "meshgrid": _meshgrid,
     "broadcast_tensors": _broadcast_tensors,
-    "nonzero_numpy": _nonzero_lists,
+    **dict.fromkeys(("nonzero_numpy", "where"), _nonzero_lists),
 }
 
 
 _BY_THEMSELVES = frozenset(
-    "unbind tensor_split split_with_sizes meshgrid broadcast_tensors nonzero_numpy".split()
+    "unbind tensor_split split_with_sizes meshgrid broadcast_tensors nonzero_numpy where".split()
 )
 
 

@@ -133,6 +133,11 @@ def nonzero(self: Array) -> Array:
     return np.argwhere(self)
 
 
+def where_true(condition: Array) -> list[Array]:
+    flat = np.flatnonzero(condition)
+    return [np.asarray(a) for a in np.unravel_index(flat, condition.shape)]
+
+
 def nonzero_numpy(self: Array) -> list[Array]:
     return [np.asarray(a) for a in np.nonzero(self)]
 
@@ -336,7 +341,7 @@ def unique2(
 ) -> tuple[Array, ...]:
     values, inverse, counts = np.unique(self, return_inverse=True, return_counts=True)
     nothing = np.zeros(0, np.int64)
-    inverse = inverse.reshape(self.shape) if return_inverse or return_counts else nothing
+    inverse = inverse.reshape(self.shape) if return_inverse else nothing
     return values, inverse, counts if return_counts else nothing
 
 
@@ -403,6 +408,7 @@ TABLE: tuple[Row, ...] = (
     ("nonzero(Tensor self) -> Tensor", nonzero),
     ("argwhere(Tensor self) -> Tensor", nonzero),
     ("nonzero_numpy(Tensor self) -> Tensor[]", nonzero_numpy),
+    ("where(Tensor condition) -> Tensor[]", where_true),
     ("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", index),
     (
         "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
