@@ -146,9 +146,9 @@ def emit(
     inputs = list(inputs)
     if domain not in STANDARD:
         return _proto(op, domain, attributes, inputs, outputs, name)
-    newest = _schema(op, onnx.defs.onnx_opset_version())
-    schema = _schema(op, opset)
-    if schema is None or newest is None:
+    newest = schema(op, onnx.defs.onnx_opset_version())
+    own = schema(op, opset)
+    if own is None or newest is None:
         first = first_opset(op)
         raise Unavailable(
             f"`{op}` needs opset {first}" if first else f"`{op}` is no standard operator"
@@ -172,7 +172,7 @@ def emit(
         attributes[move.attribute] = (
             array.reshape(-1).tolist()[0] if move.scalar or op == "TopK" else array.tolist()
         )
-    known = schema.attributes
+    known = own.attributes
     for key in list(attributes):
         if key in known:
             continue
@@ -182,9 +182,9 @@ def emit(
         del attributes[key]
     while inputs and inputs[-1].is_empty():
         inputs.pop()
-    if len(inputs) > schema.max_input:
+    if len(inputs) > own.max_input:
         raise Unavailable(f"`{op}` with {len(inputs)} inputs needs a newer opset than {opset}")
-    _check_dtypes(op, schema, inputs, dtype_of, opset)
+    _check_dtypes(op, own, inputs, dtype_of, opset)
     return _proto(op, domain, attributes, inputs, outputs, name)
 
 
@@ -195,12 +195,12 @@ def first_opset(op: str) -> int | None:
 
 def _check_dtypes(
     op: str,
-    schema: onnx.defs.OpSchema,
+    own: onnx.defs.OpSchema,
     inputs: Sequence[gs.Tensor],
     dtype_of: Callable[[gs.Tensor], int],
     opset: int,
 ) -> None:
-    formal = schema.inputs
+    formal = own.inputs
     for index, tensor in enumerate(inputs):
         if tensor.is_empty() or not formal:
             continue
@@ -215,19 +215,26 @@ def _check_dtypes(
 
 @cache
 def _allowed(op: str, opset: int, index: int) -> frozenset[str]:
-    schema = _schema(op, opset)
-    return frozenset(schema.inputs[index].types) if schema else frozenset()
+    own = schema(op, opset)
+    return frozenset(own.inputs[index].types) if own else frozenset()
 
 
 @cache
-def _schema(op: str, opset: int) -> onnx.defs.OpSchema | None:
+def schema(op: str, opset: int) -> onnx.defs.OpSchema | None:
+    """A standard operator as an opset has it; None where it has none of the name."""
     try:
         return onnx.defs.get_schema(op, opset, "")
     except onnx.defs.SchemaError:
         return None
 
 
-schema = _schema
+@cache
+def element_type(text: str) -> int:
+    """The number of the element type in `tensor(NAME)`, as schemas write it; 0 in other texts."""
+    name = text.removeprefix("tensor(").removesuffix(")")
+    if f"tensor({name})" != text:
+        return 0
+    return int(dict(onnx.TensorProto.DataType.items()).get(name.upper(), 0))
 
 
 @cache

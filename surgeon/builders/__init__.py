@@ -23,6 +23,7 @@ _ROOMS: Mapping[str, str] = {
     "constant_slice": "views",
     "cumsum_as_matmul": "sums",
     "merge_gemms": "siblings",
+    "operand_types": "operands",
     "pad_to_concat": "padding",
     "scale_into_gemm": "affine",
     "sink_view": "views",

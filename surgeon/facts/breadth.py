@@ -76,8 +76,9 @@ class Breadth:
         """
         known: dict[str, int] = {}
         for constraint in schema.type_constraints:
-            if len(constraint.allowed_type_strs) == 1:
-                known[constraint.type_param_str] = _element_type(constraint.allowed_type_strs[0])
+            allowed = constraint.allowed_type_strs
+            if len(allowed) == 1:
+                known[constraint.type_param_str] = opsets.element_type(allowed[0])
         for index, fact in enumerate(inputs):
             formal = schema.inputs[min(index, len(schema.inputs) - 1)]
             if formal.is_homogeneous and fact.dtype:
@@ -85,7 +86,7 @@ class Breadth:
         found = {}
         for index, name in enumerate(proto.output):
             formal = schema.outputs[min(index, len(schema.outputs) - 1)]
-            dtype = known.get(formal.type_str) or _element_type(formal.type_str)
+            dtype = known.get(formal.type_str) or opsets.element_type(formal.type_str)
             if proto.op_type == "Cast":
                 dtype = next((a.i for a in proto.attribute if a.name == "to"), 0)
             if name and dtype and formal.is_homogeneous:
@@ -124,11 +125,3 @@ class Breadth:
                 known = self._dims.get(dim.dim_param)
                 shape.append(self.new_dim(name, axis) if known is None else known)
         return Fact(tensor.elem_type, tuple(shape))
-
-
-def _element_type(text: str) -> int:
-    """The element type of `tensor(NAME)`; 0 for anything else."""
-    name = text.removeprefix("tensor(").removesuffix(")")
-    if f"tensor({name})" != text:
-        return 0
-    return int(dict(onnx.TensorProto.DataType.items()).get(name.upper(), 0))

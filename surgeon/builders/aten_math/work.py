@@ -7,6 +7,7 @@ Python numbers; a lower priority only counts where its category (bool, integer, 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import ml_dtypes  # noqa: F401 - teaches numpy bfloat16
@@ -14,7 +15,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon.arguments import bind
+from surgeon.arguments import Arguments, bind
 from surgeon.facts.fact import INTEGERS
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
@@ -79,20 +80,25 @@ def _combine(higher: int, lower: int) -> int:
 
 
 class Work:
-    """One ATen node under replacement: its arguments, and nodes in the dtype they need.
+    """One node under replacement: an ATen node's arguments, and nodes in the dtype they need.
 
     Args:
         draft: Where the nodes go.
-        match: Its root is the ATen node.
-
-    Raises:
-        Refused: No schema of the operator fits the node.
+        match: Its root is the node.
     """
 
     def __init__(self, draft: Draft, match: Match) -> None:
         self.draft, self.facts, self.node = draft, draft.facts, match.root
-        self.args = bind(match.root, draft.facts)
         self.opset = draft.facts.opset
+
+    @cached_property
+    def args(self) -> Arguments:
+        """An ATen node's arguments by name.
+
+        Raises:
+            Refused: No schema of the operator fits the node.
+        """
+        return bind(self.node, self.facts)
 
     @property
     def name(self) -> str:

@@ -1,0 +1,83 @@
+"""Operands in the types that their operator takes, where an exporter wrote others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import onnx
+import onnx_graphsurgeon as gs
+
+from surgeon import opsets
+from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, FLOATS, Work
+from surgeon.match import Match
+from surgeon.rewrite import Draft, Refused
+
+# PyTorch gives integers and booleans back as they are.
+_ROUNDING = frozenset({"Floor", "Ceil", "Round"})
+# PyTorch computes these of integers in float32 and keeps that.
+_REAL = frozenset(
+    """Acos Acosh Asin Asinh Atan Atanh Cos Cosh Erf Exp Log Reciprocal Sigmoid Sin Sinh Softmax
+    Sqrt Tan Tanh""".split()
+)
+
+
+def operand_types(draft: Draft, match: Match) -> Any:
+    """A standard operator whose operands have types that ONNX does not let it take.
+
+    Operands of one type parameter go to PyTorch's common type, and from there to one that the
+    operator has in the model's opset, and its outputs back.
+    """
+    node, work = match.root, Work(draft, match)
+    schema = opsets.schema(node.op, draft.facts.opset)
+    if schema is None:
+        raise Refused(f"the model's opset has no `{node.op}`")
+    allowed = {
+        constraint.type_param_str: {opsets.element_type(t) for t in constraint.allowed_type_strs}
+        for constraint in schema.type_constraints
+    }
+    operands, computed = list(node.inputs), {}
+    for parameter, places in _places(schema, operands).items():
+        tensors = [operands[i] for i in places]
+        common = work.result_type(*tensors)
+        kind = _kind(node.op, common, allowed.get(parameter) or {opsets.element_type(parameter)})
+        computed[parameter] = common, kind
+        for place, tensor in zip(places, tensors, strict=True):
+            operands[place] = work.cast(tensor, kind)
+    if all(a is b for a, b in zip(operands, node.inputs, strict=True)):
+        raise Refused("its operands have types that it takes")
+    if node.op in _ROUNDING and work.dtype(node.inputs[0]) not in FLOATS:
+        return node.inputs[0]
+    given = [None if t.is_empty() else t for t in operands]
+    made = draft.op(node.op, *given, **node.attrs)
+    common, kind = computed.get(schema.outputs[0].type_str, (0, 0))
+    return made if common == kind or node.op in _REAL else work.cast(made, common)
+
+
+def _places(schema: onnx.defs.OpSchema, operands: Sequence[gs.Tensor]) -> dict[str, list[int]]:
+    """Which operands share a type parameter."""
+    found: dict[str, list[int]] = {}
+    for index, tensor in enumerate(operands):
+        formal = schema.inputs[min(index, len(schema.inputs) - 1)]
+        if not tensor.is_empty() and formal.is_homogeneous:
+            found.setdefault(formal.type_str, []).append(index)
+    return found
+
+
+def _kind(operator: str, common: int, allowed: set[int]) -> int:
+    """The type to compute in."""
+    if common in allowed:
+        return common
+    if allowed == {BOOL}:
+        return BOOL
+    if operator in _REAL and FLOAT in allowed:
+        return FLOAT
+    for kind in (onnx.TensorProto.INT32, onnx.TensorProto.INT64, DOUBLE, FLOAT):
+        narrower = common not in FLOATS and _width(common) <= _width(kind)
+        if kind in allowed and (narrower or kind in (DOUBLE, FLOAT)):
+            return int(kind)
+    raise Refused(f"it takes nothing that holds {onnx.TensorProto.DataType.Name(common).lower()}")
+
+
+def _width(dtype: int) -> int:
+    return int(onnx.helper.tensor_dtype_to_np_dtype(dtype).itemsize)
