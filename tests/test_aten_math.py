@@ -521,6 +521,7 @@ def test_activations_with_arguments() -> None:
                 ("glu", X, 0),
                 ("rrelu", X, 0.1, 0.3, False, None),
                 ("logit", UNIT, 0.1),
+                ("logit", np.array([0, 1e-9, 0.5, 0.9999999, 1], np.float32), 1e-6),
                 ("logit", UNIT, None),
             )
         ]

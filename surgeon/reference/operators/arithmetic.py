@@ -256,7 +256,9 @@ def rounded(self: Array, decimals: int) -> Array:
 
 def logit(self: Array, eps: float | None) -> Array:
     x, dtype = real(self)
-    x = x if eps is None else np.clip(x, eps, 1 - eps)
+    if eps is not None:  # both limits are rounded to the input's dtype: near 1 that is seen
+        low = np.asarray(eps).astype(dtype)
+        x = np.clip(x, low.astype(x.dtype), (np.asarray(1, dtype) - low).astype(x.dtype))
     return cut(np.log(x / (1 - x)), dtype)
 
 
