@@ -2,181 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 import pytest
+from aten_node import Written, close, expected, lowered, show
 from aten_shape_calls import CALLS, LISTS
-
-import surgeon
-from surgeon.reference import NoWitness
-from surgeon.reference.arguments import Call
-from surgeon.reference.torch_witness import TorchWitness
-from surgeon.reference.witness import NumpyWitness
 
 pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
 
 OPSETS = (9, 11, 13, 18)
-TEXTS = onnx.AttributeProto.STRING
-
-
-@functools.cache
-def torch_witness() -> TorchWitness | None:
-    try:
-        return TorchWitness()
-    except surgeon.SurgeonError:
-        return None
-
-
-class Written:
-    """A model of one ATen node."""
-
-    def __init__(
-        self, operator: str, arguments: list[Any], spelling: str, opset: int, *, dynamic: bool
-    ) -> None:
-        self.nodes: list[onnx.NodeProto] = []
-        self.initializers: list[onnx.TensorProto] = []
-        self.inputs: list[onnx.ValueInfoProto] = []
-        self.feeds: dict[str, np.ndarray[Any, Any]] = {}
-        self.values: list[Any] = []
-        self.dynamic, self.opset = dynamic, opset
-        names = []
-        for argument in arguments:
-            if isinstance(argument, list) and any(
-                isinstance(a, np.ndarray) or a is None for a in argument
-            ):
-                members = [self.tensor(a) for a in argument]
-                listed = "l" + str(len(self.nodes))
-                domain, kind = (
-                    ("", "SequenceConstruct") if opset >= 11 else ("prim", "ListConstruct")
-                )
-                if None in [a if a is None else 0 for a in argument] or spelling == "flat":
-                    names.extend(members)
-                else:
-                    self.nodes.append(onnx.helper.make_node(kind, members, [listed], domain=domain))
-                    names.append(listed)
-                self.values.append(list(argument))
-            else:
-                names.append(self.tensor(argument))
-                self.values.append(argument)
-        self.operator = operator
-        domain = "org.pytorch.aten"
-        name, _, overload = operator.partition(".")
-        if spelling == "N":
-            self.main = onnx.helper.make_node(name, names, [], domain=domain)
-        else:
-            self.main = onnx.helper.make_node(
-                "ATen", names, [], domain=domain, operator=name, overload_name=overload
-            )
-
-    def tensor(self, value: Any) -> str:
-        if value is None:
-            return ""
-        name = f"v{len(self.inputs) + len(self.initializers) + len(self.nodes)}"
-        if isinstance(value, str):
-            node = onnx.NodeProto(op_type="Constant", output=[name])
-            node.attribute.append(onnx.AttributeProto(name="value", type=TEXTS, s=value.encode()))
-            self.nodes.append(node)
-            return name
-        if isinstance(value, np.ndarray):
-            shape = [f"{name}_{i}" if self.dynamic else n for i, n in enumerate(value.shape)]
-            kind = onnx.helper.np_dtype_to_tensor_dtype(value.dtype)
-            self.inputs.append(onnx.helper.make_tensor_value_info(name, kind, shape))
-            self.feeds[name] = value
-            return name
-        dtype: Any = {bool: np.bool_, float: np.float64}.get(type(value), np.int64)
-        self.initializers.append(onnx.numpy_helper.from_array(np.asarray(value, dtype), name))
-        return name
-
-    def model(self, outputs: list[np.ndarray[Any, Any]], *, listed: bool) -> onnx.ModelProto:
-        names = [f"y{i}" for i in range(len(outputs))]
-        if listed:
-            self.main.output.append("list")
-            unpack = onnx.helper.make_node("ListUnpack", ["list"], names, domain="prim")
-            nodes = [*self.nodes, self.main, unpack]
-        else:
-            self.main.output.extend(names)
-            nodes = [*self.nodes, self.main]
-        values = [
-            onnx.helper.make_tensor_value_info(
-                name,
-                onnx.helper.np_dtype_to_tensor_dtype(a.dtype),
-                [f"{name}_{i}" for i in range(a.ndim)] if self.dynamic else list(a.shape),
-            )
-            for name, a in zip(names, outputs, strict=True)
-        ]
-        graph = onnx.helper.make_graph(nodes, "g", self.inputs, values, self.initializers)
-        domains = {"": self.opset, "org.pytorch.aten": 1, "prim": 1}
-        opsets = [onnx.helper.make_opsetid(k, v) for k, v in domains.items()]
-        return onnx.helper.make_model(graph, ir_version=8, opset_imports=opsets)
-
-
-def expected(operator: str, values: list[Any]) -> list[np.ndarray[Any, Any]]:
-    """By the witness, which agrees with torch."""
-    name, _, overload = operator.partition(".")
-    call = Call(name, overload, {})
-    arrays = [v if not isinstance(v, bool | int | float) else np.asarray(v) for v in values]
-    arrays = [
-        np.asarray(v, np.int64) if isinstance(v, list) and not _is_tensors(v) else v for v in arrays
-    ]
-    found = NumpyWitness()(call, arrays, where="test")
-    results = list(found) if isinstance(found, (list, tuple)) else [found]
-    other = torch_witness()
-    if other is not None:
-        try:
-            theirs = other(call, arrays, where="test")
-        except NoWitness:  # a signature of older releases
-            return results
-        theirs = list(theirs) if isinstance(theirs, (list, tuple)) else [theirs]
-        for mine, its in zip(results, theirs, strict=False):
-            assert mine.dtype == its.dtype, f"witness {mine.dtype}, torch {its.dtype}"
-            assert mine.shape == its.shape, f"witness {mine.shape}, torch {its.shape}"
-            close(mine, its)
-    return results
-
-
-def _is_tensors(value: list[Any]) -> bool:
-    return any(isinstance(v, np.ndarray) or v is None for v in value)
-
-
-def close(mine: Any, its: Any) -> None:
-    if mine.dtype.kind == "f":
-        np.testing.assert_allclose(mine, its, rtol=2e-5, atol=2e-5)
-    else:
-        np.testing.assert_array_equal(mine, its)
-
-
-def lowered(written: Written, outputs: list[np.ndarray[Any, Any]], *, listed: bool) -> list[Any]:
-    model = written.model(outputs, listed=listed)
-    result = surgeon.apply(model, "aten-shape", verify=False)
-    proto = result.model.to_proto() if hasattr(result.model, "to_proto") else result.model.proto
-    left = [n for n in proto.graph.node if n.domain not in ("", "ai.onnx")]
-    if left:
-        reasons = {
-            str(m.reason() if callable(m.reason) else m.reason) for m in result.report.misses
-        }
-        pytest.fail(f"{left[0].op_type} is left: {sorted(reasons)}")
-    settings = ort.SessionOptions()
-    settings.log_severity_level = 4
-    settings.intra_op_num_threads = 1
-    session = ort.InferenceSession(proto.SerializeToString(), settings)
-    wanted = {i.name for i in session.get_inputs()}
-    return list(session.run(None, {k: v for k, v in written.feeds.items() if k in wanted}))
-
-
-def show(values: list[Any]) -> str:
-    return ", ".join(
-        f"{v.dtype}{list(v.shape)}"
-        if isinstance(v, np.ndarray)
-        else f"[{show(v)}]"
-        if isinstance(v, list)
-        else repr(v)
-        for v in values
-    )
 
 
 def _each() -> list[Any]:
