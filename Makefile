@@ -4,6 +4,7 @@
 #   make test          the environment and every test
 #   make test-targets  the mended samples in the runtimes they are mended for (OpenVINO, TensorRT)
 #   make test-oldest   every test with the oldest dependencies that pyproject.toml admits
+#   make docs          the pages that are made of the recipes
 #   make samples       export samples/ anew (needs PyTorch)
 
 TORCH ?= torch==2.13.0
@@ -21,7 +22,7 @@ endif
 SUITED := import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else 'surgeon needs Python 3.11 to 3.13, and this is ' + sys.version.split()[0] + '; say: make PYTHON=python3.12')
 STAMP := import pathlib, sys; pathlib.Path(sys.argv[1]).touch()
 
-.PHONY: demo check test lint cases test-targets test-oldest torch samples
+.PHONY: demo check test lint cases docs test-targets test-oldest torch samples
 .DEFAULT_GOAL := check
 
 demo: .venv/installed
@@ -41,6 +42,9 @@ lint: .venv/installed-dev
 
 cases: .venv/installed-dev
 	$(BIN)/surgeon test recipes/
+
+docs: .venv/installed
+	$(BIN)/surgeon recipes pages docs/
 
 test-targets: .venv/installed-dev
 	$(BIN)/python -m pip install -q -e ".[targets]"

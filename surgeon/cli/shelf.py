@@ -75,6 +75,19 @@ def print_schema() -> None:
     _print_schema()
 
 
+@recipes.command("pages")
+def write_pages(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the pages go.")],
+) -> None:
+    """Write what the bundled recipes and their rules do as pages of Markdown."""
+    with desk() as place:
+        from surgeon import files, handbook
+
+        for name, text in handbook.pages().items():
+            files.write_whole(folder / name, text.encode("utf-8"))
+            place.data(str(folder / name))
+
+
 def _print_schema() -> None:
     with desk() as place:
         from surgeon.recipe import schema

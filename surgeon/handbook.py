@@ -1,0 +1,108 @@
+"""Pages for readers, made of the recipes themselves: every recipe, and every ATen operator.
+
+`surgeon recipes pages docs/` writes them; a test holds what is kept in docs/ against them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from surgeon import schemas
+from surgeon.cases.reading import Case, read_cases
+from surgeon.recipe import Recipe, bundled
+from surgeon.recipe.rules import BuilderCall
+
+_MADE = "<!-- Made from recipes/ by `surgeon recipes pages docs/`; change those. -->"
+_EXACT = {
+    "bit": "moves data, or computes the same to the last bit",
+    "rounding": "equal in real arithmetic; the two differ by rounding",
+    "approximate": "neither; needs `--allow approximate`",
+}
+
+
+def pages() -> dict[str, str]:
+    """The text of each page by the name of its file."""
+    found = {name: Recipe.load(path) for name, path in sorted(bundled().items())}
+    return {"recipes.md": _recipes(found), "operators.md": _operators(found["aten"])}
+
+
+def _cases_of(recipe: Recipe) -> tuple[Case, ...]:
+    path = Path(recipe.source)
+    beside = path.with_name(f"{path.stem}.cases.yaml")
+    return read_cases(beside, [rule.id for rule in recipe.rules]) if beside.is_file() else ()
+
+
+def _refusals(recipe: Recipe) -> Mapping[str, list[str]]:
+    """What the cases show a rule to refuse, by rule."""
+    found: dict[str, list[str]] = {}
+    for case in _cases_of(recipe):
+        if case.refuses is not None:
+            reasons = found.setdefault(case.refuses.rule, [])
+            if case.refuses.because not in reasons:
+                reasons.append(case.refuses.because)
+    return found
+
+
+def _recipes(found: Mapping[str, Recipe]) -> str:
+    lines = [_MADE, "", "# Recipes", ""]
+    lines += ["`surgeon apply NAME in.onnx out.onnx`. How exact a rule is:", ""]
+    lines += [f"- **{name}**: {meaning}." for name, meaning in _EXACT.items()]
+    lines += ["", "| recipe | what it is for |", "|---|---|"]
+    lines += [f"| [`{name}`](#{name}) | {_line(recipe.about)} |" for name, recipe in found.items()]
+    for name, recipe in found.items():
+        file = f"[recipes/{name}.yaml](../recipes/{name}.yaml)"
+        lines += ["", f"## {name}", "", f"{_line(recipe.about)} {file}"]
+        if recipe.allow:
+            lines += ["", f"Allows: {', '.join(sorted(recipe.allow))}."]
+        if used := sorted({rule.recipe for rule in recipe.rules} - {name}):
+            lines += ["", f"Uses {', '.join(f'[`{other}`](#{other})' for other in used)}."]
+        lines += list(_rules(recipe))
+    return "\n".join(lines) + "\n"
+
+
+def _rules(recipe: Recipe) -> Iterator[str]:
+    refusals = _refusals(recipe)
+    for rule in recipe.rules:
+        if rule.recipe != recipe.name:
+            continue
+        yield from ("", f"### {rule.id}", "", f"{_line(rule.why)} ({rule.exact})")
+        if isinstance(rule.replace, BuilderCall):
+            yield from ("", f"What it puts is computed (`{rule.replace.name}`).")
+        if rule.since_opset:
+            yield from ("", f"From opset {rule.since_opset}.")
+        if rule.contract:
+            yield from ("", f"Contract: {_line(rule.contract)}")
+        if reasons := refusals.get(rule.id):
+            yield from ("", "Refuses, among others:", "", *(f"- {_line(r)}" for r in reasons))
+
+
+def _operators(aten: Recipe) -> str:
+    rows: dict[str, list[str]] = {}
+    for rule in aten.rules:
+        root = rule.match.nodes[-1]
+        if root.domain != "aten":
+            continue
+        for operator in root.operators:
+            place = f"[`{rule.id}`](recipes.md#{rule.id})"
+            opset = f", from opset {rule.since_opset}" if rule.since_opset else ""
+            rows.setdefault(operator, []).append(f"{place} ({rule.exact}{opset})")
+    lines = [_MADE, "", "# ATen operators", ""]
+    lines += [
+        f"What `surgeon apply aten` has a rule for: {len(rows)} operators of PyTorch, at opset 9",
+        "and newer, in every spelling that exporters gave them. A rule that cannot replace a node",
+        "says why, and names the opset that would do where the model's has no way. What a rule",
+        "refuses stands with the rule. Rules are tried in the order given.",
+        "",
+        "| operator | overloads | rules |",
+        "|---|---|---|",
+    ]
+    for operator, rules in sorted(rows.items()):
+        overloads = [f"`{s.overload or 'default'}`" for s in schemas.overloads(operator)]
+        shown = ", ".join(dict.fromkeys(overloads)) or "of older releases"
+        lines.append(f"| `{operator}` | {shown} | {', '.join(rules)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

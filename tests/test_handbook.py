@@ -1,0 +1,24 @@
+"""The pages in docs/ are what the recipes say today."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from surgeon import handbook
+from surgeon.cli import app
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+@pytest.mark.parametrize("name", ["recipes.md", "operators.md"])
+def test_the_page_is_not_stale(name: str) -> None:
+    made = handbook.pages()[name]
+    assert (DOCS / name).read_text(encoding="utf-8") == made, "say: surgeon recipes pages docs/"
+
+
+def test_pages_are_written_into_a_folder(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["recipes", "pages", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert "| `relu` |" in (tmp_path / "operators.md").read_text(encoding="utf-8")
+    assert "## shape-chains" in (tmp_path / "recipes.md").read_text(encoding="utf-8")
