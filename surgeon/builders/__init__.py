@@ -19,6 +19,7 @@ _ROOMS: Mapping[str, str] = {
     "batch_norm_into_matmul": "batch_norm",
     "batch_norm_into_stacked": "batch_norm",
     "cast_updates": "sums",
+    "col2im_as_conv_transpose": "col2im",
     "computed_1x1_as_matmul": "dynamic",
     "constant_slice": "views",
     "cumsum_as_matmul": "sums",

@@ -12,10 +12,10 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.arguments import bind
-from surgeon.builders.aten_nn import parts
-from surgeon.builders.aten_nn.parts import Array, Length
+from surgeon.builders import parts
 from surgeon.builders.aten_nn.pools import is_same
-from surgeon.builders.aten_nn.windows import digit_of, with_batch
+from surgeon.builders.parts import Array, Length
+from surgeon.builders.windows import digit_of, with_batch
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 

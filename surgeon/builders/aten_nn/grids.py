@@ -14,8 +14,8 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.arguments import bind
-from surgeon.builders.aten_nn import parts
-from surgeon.builders.aten_nn.parts import Length
+from surgeon.builders import parts
+from surgeon.builders.parts import Length
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.arguments import Arguments, bind
-from surgeon.builders.aten_nn import parts
+from surgeon.builders import parts
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 

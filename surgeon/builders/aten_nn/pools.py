@@ -14,9 +14,9 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.arguments import Arguments, bind
-from surgeon.builders.aten_nn import parts
-from surgeon.builders.aten_nn.parts import Array, Length
-from surgeon.builders.aten_nn.windows import Window, digit_of, with_batch
+from surgeon.builders import parts
+from surgeon.builders.parts import Array, Length
+from surgeon.builders.windows import Window, digit_of, with_batch
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 

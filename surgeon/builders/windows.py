@@ -6,20 +6,35 @@ from dataclasses import dataclass
 
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_nn import parts
-from surgeon.builders.aten_nn.parts import Length
+from surgeon.builders import parts
+from surgeon.builders.parts import Length
 from surgeon.rewrite import Draft, Refused
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One axis of a sliding window; `ceil` keeps a last window that is not full."""
+    """One axis of a sliding window.
+
+    Attributes:
+        kernel: How many elements it takes.
+        stride: How far it moves.
+        padding: What stands in front of the input, and behind it where `behind` is None.
+        dilation: How far its elements are apart.
+        ceil: Whether a last window that is not full is kept.
+        behind: The padding behind, where it is another than in front.
+    """
 
     kernel: int
     stride: int
     padding: int
     dilation: int
     ceil: bool = False
+    behind: int | None = None
+
+    @property
+    def pads(self) -> int:
+        """The padding of both ends together."""
+        return self.padding + (self.padding if self.behind is None else self.behind)
 
     @property
     def reach(self) -> int:
@@ -28,7 +43,7 @@ class Window:
 
     def count(self, length: int) -> int:
         """How many windows there are over a length."""
-        room = length + 2 * self.padding - self.reach
+        room = length + self.pads - self.reach
         found = room // self.stride + 1
         if self.ceil:
             found = -(-room // self.stride) + 1
@@ -40,7 +55,7 @@ class Window:
 
     def covered(self, length: int) -> int:
         """How far the last window reaches, padding taken off."""
-        return (self.count(length) - 1) * self.stride + self.reach - 2 * self.padding
+        return (self.count(length) - 1) * self.stride + self.reach - self.pads
 
     def floors(self, length: Length) -> bool:
         """Whether the last window is full, so that `ceil_mode` says nothing."""
@@ -48,7 +63,7 @@ class Window:
             return True
         if length.static is None:
             return False
-        room = length.static + 2 * self.padding - self.reach
+        room = length.static + self.pads - self.reach
         return room // self.stride + 1 == self.count(length.static)
 
     @property

@@ -1,4 +1,4 @@
-"""What the lowerings of `aten-nn` share: lengths known or computed, and products along an axis."""
+"""What builders share: lengths known or computed, and products along an axis."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ def lengths_of(draft: Draft, x: gs.Tensor, rank: int) -> list[Length]:
     shape = draft.facts.of(x).shape
     numbers = cache(lambda: draft.op("Shape", x))
     return [
-        _element(draft, numbers, axis, None if shape is None else shape[axis])
+        element(draft, numbers, axis, None if shape is None else shape[axis])
         for axis in range(rank)
     ]
 
 
-def _element(draft: Draft, numbers: Callable[[], gs.Tensor], index: int, dim: Dim | None) -> Length:
+def element(draft: Draft, numbers: Callable[[], gs.Tensor], index: int, dim: Dim | None) -> Length:
     """One of some computed numbers, which are made only when one is asked for."""
     if isinstance(dim, int):
         return constant_length(draft, dim)
@@ -128,7 +128,7 @@ def lengths_given(draft: Draft, args: Arguments, name: str, count: int) -> list[
         return [_one(draft, tensor)] * count
     numbers = cache(lambda: as_int64(draft, tensor))
     parts = [
-        _element(draft, numbers, 0 if single else index, None if known is None else known[index])
+        element(draft, numbers, 0 if single else index, None if known is None else known[index])
         for index in range(total)
     ]
     return _spread(parts, count, name)
