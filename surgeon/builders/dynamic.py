@@ -1,4 +1,4 @@
-"""Convolutions whose weight is computed: as a MatMul, or as static kernels and a weighted sum.
+"""Convolutions whose weight is a weighted sum of kernels: static kernels, and the sum behind.
 
 conv(x, sum_k a_k W_k) = sum_k a_k conv(x, W_k), because a convolution is linear in its weight. The
 usual trick (x as [1, b*C, h, w], groups = g*b) makes one convolution of b; undone here, so that the
@@ -14,109 +14,13 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
-from surgeon.builders.views import KEEP_ORDER, as_shape, source_of
+from surgeon.builders.computed_conv import as_one, frame_of
+from surgeon.builders.views import KEEP_ORDER, as_shape
 from surgeon.dims import Dim, constant_target
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
 from surgeon.match import VIEWS, Match, attribute_of
 from surgeon.rewrite import Draft, Refused
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """A Conv with a computed weight, taken apart.
-
-    Attributes:
-        x: The input, [1, groups*Cin, h, w] or [N, Cin, h, w].
-        weight: The weight, [groups*Cout, Cin, kh, kw].
-        bias: The bias, or None.
-        groups: How many groups there are *for the weight at hand*: channels of x over Cin.
-        cin: Input channels of a group.
-        cout: Output channels of a group.
-        spatial: The dims of x behind the channels.
-        out: The dims of the output behind the channels.
-    """
-
-    x: gs.Tensor
-    weight: gs.Tensor
-    bias: gs.Tensor | None
-    groups: Dim
-    cin: int
-    cout: int
-    spatial: tuple[Dim, ...]
-    out: tuple[Dim, ...]
-
-
-def frame_of(draft: Draft, match: Match) -> Frame:
-    """Take the root Conv apart.
-
-    Raises:
-        Refused: A shape is not known, or x has a batch of its own beside the groups.
-    """
-    node, facts = match.root, draft.facts
-    x, weight = node.inputs[0], node.inputs[1]
-    bias = node.inputs[2] if len(node.inputs) > 2 and not node.inputs[2].is_empty() else None
-    shape, kernel, out = (facts.of(t).shape for t in (x, weight, node.outputs[0]))
-    if shape is None or kernel is None or out is None or len(shape) != len(kernel):
-        raise Refused("the shape of its input or weight is not known")
-    if facts.array(weight) is not None:
-        raise Refused("its weight is constant")
-    if shape[0] != 1:
-        raise Refused(f"its input has a batch of {shape[0]} that shares one weight")
-    groups = dims.exact_quotient(shape[1], kernel[1])
-    if groups is None or not isinstance(kernel[1], int):
-        raise Refused(f"the channels {shape[1]} are no multiple of the weight's {kernel[1]}")
-    cout = dims.exact_quotient(kernel[0], groups)
-    if not isinstance(cout, int):
-        raise Refused(f"the weight's {kernel[0]} output channels do not split into {groups} groups")
-    return Frame(x, weight, bias, groups, kernel[1], cout, shape[2:], out[2:])
-
-
-def computed_1x1_as_matmul(draft: Draft, match: Match) -> gs.Tensor:
-    """A 1x1 Conv with any computed weight is one product a group: [g, Co, Ci] @ [g, Ci, h*w]."""
-    node = match.root
-    frame = frame_of(draft, match)
-    kernel = draft.facts.of(frame.weight).shape
-    assert kernel is not None
-    plain = (
-        all(k == 1 for k in kernel[2:])
-        and all(s == 1 for s in attribute_of(node, "strides") or [1])
-        and not any(attribute_of(node, "pads") or [0])
-        and attribute_of(node, "auto_pad") in (None, "NOTSET", "VALID")
-    )
-    if not plain:
-        raise Refused("its kernel is not 1x1 with stride 1 and no padding")
-    weight = as_shape(draft, frame.weight, (frame.groups, frame.cout, frame.cin))
-    area = dims.product(frame.spatial)
-    result = (frame.groups, frame.cout, *frame.spatial)
-    x = source_of(frame.x, draft.facts, (frame.groups, frame.cin, area))
-    back = constant_target((frame.groups, frame.cout, area), result)
-    if x is None or back is None:
-        y = _channels_last(draft, frame, weight)
-    else:
-        flat = as_shape(draft, frame.x, (frame.groups, frame.cin, area))
-        y = draft.op("MatMul", weight, flat)
-        if frame.bias is not None:
-            bias = as_shape(draft, frame.bias, (frame.groups, frame.cout, 1))
-            y = draft.op("Add", y, bias)
-        y = draft.op("Reshape", y, draft.constant(back, "shape"), allowzero=0)
-    return _as_one(draft, y, len(frame.spatial))
-
-
-def _channels_last(draft: Draft, frame: Frame, weight: gs.Tensor) -> gs.Tensor:
-    """The product with channels last: needs no Reshape, so every spatial dim may be dynamic."""
-    rank = len(frame.spatial)
-    x = as_shape(draft, frame.x, (frame.groups, frame.cin, *frame.spatial))
-    last = [0, *range(2, rank + 2), 1]
-    first = [0, rank + 1, *range(1, rank + 1)]
-    moved = draft.op("Transpose", x, perm=last)
-    turned = draft.op("Transpose", weight, perm=[0, 2, 1])
-    between = (frame.groups, *[1] * (rank - 1), frame.cin, frame.cout)
-    y = draft.op("MatMul", moved, as_shape(draft, turned, between))
-    if frame.bias is not None:
-        wide = (frame.groups, *[1] * rank, frame.cout)
-        y = draft.op("Add", y, as_shape(draft, frame.bias, wide))
-    return draft.op("Transpose", y, perm=first)
 
 
 def stacked_convolution(draft: Draft, match: Match) -> gs.Tensor:
@@ -127,6 +31,8 @@ def stacked_convolution(draft: Draft, match: Match) -> gs.Tensor:
     """
     node, facts = match.root, draft.facts
     frame = frame_of(draft, match)
+    if frame.images != 1:
+        raise Refused(f"its input has a batch of {frame.images} that shares one weight")
     mix = mixture(frame.weight, facts)
     samples = mix.samples
     per = dims.exact_quotient(frame.groups, samples)
@@ -164,7 +70,7 @@ def stacked_convolution(draft: Draft, match: Match) -> gs.Tensor:
     if frame.bias is not None and biases is None:
         ones = [1] * len(frame.out)
         y = draft.op("Add", y, as_shape(draft, frame.bias, (samples, channels, *ones)))
-    return _as_one(draft, y, len(frame.out))
+    return as_one(draft, y, len(frame.out))
 
 
 def _bank_of_biases(bias: gs.Tensor, mix: Mixture, facts: Facts, channels: int) -> Array | None:
@@ -202,12 +108,6 @@ def _sum_by_ones(
     ones = draft.constant(np.ones((channels, count, *[1] * rank), dtype), "ones")
     scaled = draft.op("Mul", wide, factor)
     return draft.op("Conv", scaled, ones, group=channels, kernel_shape=[1] * rank)
-
-
-def _as_one(draft: Draft, y: gs.Tensor, rank: int) -> gs.Tensor:
-    """[b, C, ...] as the convolution gave it: [1, b*C, ...]."""
-    target = draft.constant([1, -1, *[0] * rank], "as_one")
-    return draft.op("Reshape", y, target, allowzero=0)
 
 
 @dataclass(frozen=True, slots=True)
