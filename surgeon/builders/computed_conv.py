@@ -47,7 +47,7 @@ class Frame:
     images: Dim
     groups: Dim
     cin: int
-    cout: int
+    cout: Dim
     kernel: tuple[Dim, ...]
     spatial: tuple[Dim, ...]
     out: tuple[Dim, ...]
@@ -85,7 +85,7 @@ def frame_of(draft: Draft, match: Match) -> Frame:
     if shape[0] != 1 and groups != (attribute_of(node, "group") or 1):
         raise Refused(f"its input has a batch of {shape[0]}, and {groups} groups")
     cout = dims.exact_quotient(kernel[0], groups)
-    if not isinstance(cout, int):
+    if cout is None:
         raise Refused(f"the weight's {kernel[0]} output channels do not split into {groups} groups")
     return Frame(x, weight, bias, shape[0], groups, kernel[1], cout, kernel[2:], shape[2:], out[2:])
 
@@ -168,16 +168,12 @@ def _product(
             y = draft.op("Add", y, bias)
         if back is None:
             lengths = parts.lengths_of(draft, x, len(out) + 2)
-            target = parts.shape_from(draft, [0, _number(frame.channels), *lengths[2:]])
+            channels = frame.channels if isinstance(frame.channels, int) else -1
+            target = parts.shape_from(draft, [0, channels, *lengths[2:]])
             y = draft.op("Reshape", y, target, allowzero=0)
         elif not same_dims(draft.facts.of(y).shape, result):
             y = draft.op("Reshape", y, draft.constant(back, "shape"), allowzero=0)
     return y if frame.images != 1 else as_one(draft, y, len(out))
-
-
-def _number(dim: Dim) -> int:
-    assert isinstance(dim, int), "groups beside a batch are the attribute's"
-    return dim
 
 
 def _channels_last(

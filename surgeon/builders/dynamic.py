@@ -33,6 +33,8 @@ def stacked_convolution(draft: Draft, match: Match) -> gs.Tensor:
     frame = frame_of(draft, match)
     if frame.images != 1:
         raise Refused(f"its input has a batch of {frame.images} that shares one weight")
+    if not isinstance(frame.cout, int):
+        raise Refused(f"the weight's {frame.cout} output channels are known at run time only")
     mix = mixture(frame.weight, facts)
     samples = mix.samples
     per = dims.exact_quotient(frame.groups, samples)
