@@ -259,12 +259,28 @@ def test_fickle(tmp_path: Path) -> None:
     assert any(problem.startswith("Fickle: renamed and in another order, ") for problem in found)
 
 
-def test_broken_where_the_result_does_not_load(tmp_path: Path) -> None:
+def test_broken_where_no_runtime_knows_the_result(tmp_path: Path) -> None:
+    recipe = with_replacement("y = aten.positive (x)")
+    assert check(tmp_path, recipe, FIRES + REFUSES) == [
+        "Broken: the result holds operators that no runtime knows"
+    ]
+
+
+@pytest.mark.parametrize("declared", ["my.own.Thing", "my.own"])
+def test_operators_of_ones_own_are_held_against_after(tmp_path: Path, declared: str) -> None:
     recipe = with_replacement("y = my.own.Thing (x)").replace(
-        "name: small", "name: small\ncustom: [my.own.Thing]"
+        "name: small", f"name: small\ncustom: ['{declared}']"
     )
-    text = "\n".join(check(tmp_path, recipe, FIRES + REFUSES))
-    assert "Broken: " in text
+    assert check(tmp_path, recipe, FIRES + REFUSES) == [
+        "Unchecked: nothing here runs `my.own.Thing`; say with `after` what must come out"
+    ]
+    imports = '<ir_version: 8, opset_import: ["": 13, "my.own": 1]>'
+    body = "r = Relu (x) b = my.own.Thing (r) y = Abs (b)"
+    right = f"{imports} g (float[N,3] x) => (float[N,3] y) {{ {body} }}"
+    wrong = right.replace("Thing (r)", "Thing <a = 1> (r)")
+    for after, problems in ((right, 0), (wrong, 1)):
+        fires = FIRES + f"    after: '{after}'\n"
+        assert len(check(tmp_path, recipe, fires + REFUSES)) == problems
 
 
 def test_weak_where_no_input_moves_the_output(tmp_path: Path) -> None:

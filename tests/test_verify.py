@@ -248,6 +248,8 @@ def test_custom_operators_are_those_of_the_input_and_those_declared() -> None:
     assert verify(plain, custom).status == "broken"
     assert verify(plain, custom, custom={"my.Thing"}).status == "runs"
     assert verify(plain, custom, custom={"my.*"}).status == "runs"
+    assert verify(plain, custom, custom={"my"}).status == "runs"
+    assert verify(plain, custom, custom={"my.Think", "m", "my.Thing.x"}).status == "broken"
     assert verify(custom, plain).status == "runs"
     assert verify(custom, plain).detail.startswith("it loads, and was not compared: `my.Thing`")
 

@@ -79,8 +79,8 @@ def open_result(
 ) -> tuple[Side, tuple[str, ...]]:
     """The result in onnxruntime; and the operators it lacks, where it may lack them.
 
-    Custom operators are those the original has too, and those declared (`my.domain.*` too). A
-    result that holds them is run by the witness.
+    Custom operators are those the original has too, and those declared. A result that holds them is
+    run by the witness.
 
     Raises:
         NotRunnable: It does not load, for another reason than a custom operator.
@@ -90,13 +90,16 @@ def open_result(
     except NotRunnable as error:
         known = {*unknown_operators(original), *_operators(original)}
         lacking = error.operators
-        allowed = [
-            name in known or any(fnmatchcase(name, pattern) for pattern in custom)
-            for name in lacking
-        ]
+        allowed = [name in known or is_declared(name, custom) for name in lacking]
         if not lacking or not all(allowed):
             raise
     return Side("witness", Reference(model, folder, open_session=open_session)), lacking
+
+
+def is_declared(operator: str, custom: Collection[str]) -> bool:
+    """Whether a recipe declares `domain.Op`: by its name, as `domain.*`, or as `domain`."""
+    domain = operator.rpartition(".")[0]
+    return any(domain == entry or fnmatchcase(operator, entry) for entry in custom)
 
 
 def _operators(model: onnx.ModelProto) -> Iterator[str]:
