@@ -5,112 +5,221 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
-from surgeon.dims import Dim
+from surgeon.builders import parts
+from surgeon.builders.parts import Array, Length
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
-_INDEXED = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}  # ONNX's mode: numpy's
+_MODES = ("constant", "reflect", "edge", "wrap")
+_END = int(np.iinfo(np.int64).max)
+_LARGEST_BLOCK = 1 << 22  # elements of a constant block
 
 
 def pad_to_concat(draft: Draft, match: Match) -> gs.Tensor:
-    """Pad with constant pads: constant blocks joined on, or elements gathered by a constant index.
+    """Pad as blocks of one value joined on, or as elements gathered by a constant index.
 
-    Negative pads are sliced off first. A crop that reaches into the opposite padding is refused:
-    runtimes do not agree on it.
+    Negative pads are sliced off: before the joining where the axis is surely long enough, else
+    behind it, so that a crop may reach into the other end's padding, as onnxruntime has it. Pads
+    may be computed in mode `constant`.
     """
     node, facts = match.root, draft.facts
-    x = node.inputs[0]
+    x: gs.Tensor = node.inputs[0]
     shape = facts.of(x).shape
     if shape is None:
         raise Refused("the rank of its input is not known")
-    pads = _numbers(draft, node, 1)
-    if pads is None:
-        raise Refused("its pads are computed at run time")
-    axes = _numbers(draft, node, 3) or list(range(len(shape)))
-    if len(pads) != 2 * len(axes):
-        raise Refused(f"it has {len(pads)} pads for {len(axes)} axes")
+    rank = len(shape)
+    axes = _axes(draft, node, rank)
+    pads = _pads(draft, node, len(axes))
     mode = attribute_of(node, "mode") or "constant"
-    value = _fill(draft, node)
-    y: gs.Tensor = x
+    if mode not in _MODES:
+        raise Refused(f"its mode `{mode}` is none of {', '.join(_MODES)}")
+    fill = _fill(draft, node) if mode == "constant" else None
     for index, axis in enumerate(axes):
-        before, after = pads[index], pads[index + len(axes)]
-        if before or after:
-            y = _one_axis(draft, y, axis % len(shape), before, after, mode, value)
-    if y is x:
-        return x
-    return y
+        ends = pads[index], pads[index + len(axes)]
+        known = [n.static for n in ends]
+        if known == [0, 0]:
+            continue
+        if fill is None or all(n is not None and n <= 0 for n in known):
+            x = _by_numbers(draft, x, axis, known, mode)
+        elif None in known:
+            x = _by_lengths(draft, x, axis, ends, fill)
+        else:
+            x = _filled(draft, x, axis, [n or 0 for n in known], fill)
+    return x
 
 
-def _one_axis(
-    draft: Draft, x: gs.Tensor, axis: int, before: int, after: int, mode: str, value: Any
+def _axes(draft: Draft, node: gs.Node, rank: int) -> list[int]:
+    if len(node.inputs) < 4 or node.inputs[3].is_empty():
+        return list(range(rank))
+    array = draft.facts.array(node.inputs[3])
+    if array is None:
+        raise Refused("its axes are computed at run time")
+    return [int(n) % rank for n in array.reshape(-1)]
+
+
+def _pads(draft: Draft, node: gs.Node, count: int) -> list[Length]:
+    tensor = node.inputs[1]
+    value = draft.facts.of(tensor).value
+    if value is None:
+        raise Refused("its pads are computed at run time, and nothing is known of them")
+    known = value.reshape(-1).tolist()
+    if len(known) != 2 * count:
+        raise Refused(f"it has {len(known)} pads for {count} axes")
+    return [parts.element(draft, lambda: tensor, i, dim) for i, dim in enumerate(known)]
+
+
+def _fill(draft: Draft, node: gs.Node) -> Array | gs.Tensor:
+    """The value that a constant Pad fills with: in the input's dtype, or computed."""
+    if len(node.inputs) > 2 and not node.inputs[2].is_empty():
+        array = draft.facts.array(node.inputs[2])
+        return node.inputs[2] if array is None else array.reshape(())
+    return np.zeros((), parts.numpy_dtype(draft, node.inputs[0]))
+
+
+def _by_numbers(
+    draft: Draft, x: gs.Tensor, axis: int, known: list[int | None], mode: str
 ) -> gs.Tensor:
-    shape = draft.facts.of(x).shape
-    assert shape is not None
-    size = shape[axis]
-    if mode != "constant":
-        if not isinstance(size, int):
-            raise Refused(f"axis {axis} is {size}: mode `{mode}` needs its size")
-        if min(before, after) < 0 or (mode == "reflect" and max(before, after) >= size):
-            raise Refused(f"pads of {before} and {after} on {size} elements in mode `{mode}`")
-        index = np.pad(np.arange(size), (before, after), mode=_INDEXED[mode])  # type: ignore[call-overload]
-        return draft.op("Gather", x, draft.constant(index.astype(np.int64), "index"), axis=axis)
-    crop = min(before, 0) + min(after, 0)
-    if crop:
-        left = size + crop
-        if not dims.not_negative(left):
-            raise Refused(f"it crops {-crop} of the {size} elements of axis {axis}")
-        start, end = -min(before, 0), min(after, 0) or int(np.iinfo(np.int64).max)
-        bounds = [draft.constant([n], w) for n, w in ((start, "starts"), (end, "ends"))]
-        x = draft.op("Slice", x, *bounds, draft.constant([axis], "axes"))
-        shape = draft.facts.of(x).shape
-        assert shape is not None
-    blocks = [
-        _block(draft, x, shape, axis, length, value) for length in (max(before, 0), max(after, 0))
+    """Elements of x alone: cropped, reflected, repeated, wrapped."""
+    before, after = known
+    size = _size(draft, x, axis)
+    if before is None or after is None:
+        raise Refused(f"the pads of axis {axis} in mode `{mode}` are computed at run time")
+    if before <= 0 and after <= 0:
+        if isinstance(size, int) and size + before + after < 0:
+            raise Refused(f"it crops {-before - after} of the {size} elements of axis {axis}")
+        return _slice(draft, x, axis, -before, after or _END)
+    if min(before, after) < 0:
+        raise Refused(f"pads of {before} and {after} on axis {axis} in mode `{mode}`")
+    if isinstance(size, int):
+        if mode == "reflect" and max(before, after) >= size:
+            raise Refused(f"pads of {before} and {after} on {size} elements in mode `reflect`")
+        index = np.pad(np.arange(size), (before, after), mode=mode)  # type: ignore[call-overload]
+        return _gather(draft, x, axis, index)
+    if mode == "wrap" and not dims.at_most(max(before, after), size):
+        raise Refused(f"axis {axis} is {size}: mode `wrap` needs its size, or a bound")
+    blocks = (
+        _ahead(draft, x, axis, before, mode) if before else None,
+        x,
+        _behind(draft, x, axis, after, mode) if after else None,
+    )
+    return draft.op("Concat", *(t for t in blocks if t is not None), axis=axis)
+
+
+def _ahead(draft: Draft, x: gs.Tensor, axis: int, count: int, mode: str) -> gs.Tensor:
+    """What stands in front of an axis whose size is known at run time."""
+    if mode == "wrap":
+        return _slice(draft, x, axis, -count, _END)
+    index = np.arange(count, 0, -1) if mode == "reflect" else np.zeros(count)
+    return _gather(draft, x, axis, index)
+
+
+def _behind(draft: Draft, x: gs.Tensor, axis: int, count: int, mode: str) -> gs.Tensor:
+    """What stands behind it; negative indices of Gather are younger than those of Slice."""
+    if mode == "wrap":
+        return _slice(draft, x, axis, 0, count)
+    if mode == "reflect":
+        tail = _slice(draft, x, axis, -count - 1, -1)
+        return _gather(draft, tail, axis, np.arange(count - 1, -1, -1))
+    return _gather(draft, _slice(draft, x, axis, -1, _END), axis, np.zeros(count))
+
+
+def _filled(
+    draft: Draft, x: gs.Tensor, axis: int, pads: list[int], fill: Array | gs.Tensor
+) -> gs.Tensor:
+    """Blocks of one value, of lengths that are numbers."""
+    starts, ends = max(-pads[0], 0), min(pads[1], 0) or _END
+    crops, size = min(pads[0], 0) + min(pads[1], 0), _size(draft, x, axis)
+    first = bool(crops) and dims.not_negative(size + crops)
+    if isinstance(size, int) and size + crops < 0:
+        raise Refused(f"it crops {-crops} of the {size} elements of axis {axis}")
+    if first:
+        x = _slice(draft, x, axis, starts, ends)
+    lengths = [parts.constant_length(draft, max(n, 0)) for n in pads]
+    y = _joined(draft, x, axis, (lengths[0], lengths[1]), fill)
+    return _slice(draft, y, axis, starts, ends) if crops and not first else y
+
+
+def _by_lengths(
+    draft: Draft,
+    x: gs.Tensor,
+    axis: int,
+    pads: tuple[Length, Length],
+    fill: Array | gs.Tensor,
+) -> gs.Tensor:
+    """Blocks of one value, of lengths known at run time, which may turn out to be crops."""
+    blocks, crops = zip(*(_signs(draft, n) for n in pads), strict=True)
+    y = _joined(draft, x, axis, blocks, fill)
+    if all(crop is None for crop in crops):
+        return y
+    zero = draft.constant([0], "zero")
+    starts = zero if crops[0] is None else draft.op("Sub", zero, crops[0])
+    if crops[1] is None:
+        ends: gs.Tensor = draft.constant([_END], "ends")
+    else:
+        ends = draft.op("Add", parts.lengths_of(draft, y, axis + 1)[axis].make(), crops[1])
+    return draft.op("Slice", y, starts, ends, draft.constant([axis], "axes"))
+
+
+def _signs(draft: Draft, pad: Length) -> tuple[Length, gs.Tensor | None]:
+    """A pad as the block that it adds and the crop, not positive, that it is; None for none."""
+    if pad.dim is not None and dims.not_negative(pad.dim):
+        return pad, None
+    zero = draft.constant([0], "zero")
+    if pad.dim is not None and dims.not_negative(-pad.dim):
+        return parts.constant_length(draft, 0), pad.make()
+    number = pad.make()
+    if draft.facts.opset >= 12:
+        added, taken = draft.op("Max", number, zero), draft.op("Min", number, zero)
+    else:  # Max and Min of integers are younger: (n + |n|) / 2 and (n - |n|) / 2
+        size, two = draft.op("Abs", number), draft.constant([2], "two")
+        added = draft.op("Div", draft.op("Add", number, size), two)
+        taken = draft.op("Div", draft.op("Sub", number, size), two)
+    return Length(None, lambda: added), taken
+
+
+def _joined(
+    draft: Draft,
+    x: gs.Tensor,
+    axis: int,
+    lengths: tuple[Length, ...],
+    fill: Array | gs.Tensor,
+) -> gs.Tensor:
+    ends = [
+        None if n.static == 0 else _block(draft, x, axis, n, fill) for n in (lengths[0], lengths[1])
     ]
-    parts = [t for t in (blocks[0], x, blocks[1]) if t is not None]
-    return draft.op("Concat", *parts, axis=axis) if len(parts) > 1 else x
+    joined = [t for t in (ends[0], x, ends[1]) if t is not None]
+    return draft.op("Concat", *joined, axis=axis) if len(joined) > 1 else x
 
 
 def _block(
-    draft: Draft, x: gs.Tensor, shape: tuple[Dim, ...], axis: int, length: int, value: Any
-) -> gs.Tensor | None:
-    if not length:
-        return None
-    wanted = [length if i == axis else d for i, d in enumerate(shape)]
-    static = [d for d in wanted if isinstance(d, int)]
-    if len(static) == len(wanted):
-        if int(np.prod(static, dtype=object)) > 1 << 22:
-            raise Refused(f"a block of {static} would be a large constant")
-        return draft.constant(np.full(static, value), "block")
-    sizes = draft.op("Shape", x)
-    ends = [
-        draft.constant([d], "size")
-        if isinstance(d, int)
-        else draft.op("Gather", sizes, draft.constant([i], "axis"), axis=0)
-        for i, d in enumerate(wanted)
-    ]
-    return draft.op("Expand", draft.constant(value, "value"), draft.op("Concat", *ends, axis=0))
+    draft: Draft, x: gs.Tensor, axis: int, length: Length, fill: Array | gs.Tensor
+) -> gs.Tensor:
+    lengths = parts.lengths_of(draft, x, draft.facts.of(x).rank or 0)
+    lengths[axis] = length
+    static = [n.static for n in lengths if n.static is not None]
+    if isinstance(fill, gs.Tensor):
+        return draft.op("Expand", fill, parts.shape_from(draft, lengths))
+    if len(static) < len(lengths):
+        value = draft.constant(fill, "value")
+        return draft.op("Expand", value, parts.shape_from(draft, lengths))
+    if int(np.prod(static, dtype=object)) > _LARGEST_BLOCK:
+        raise Refused(f"a block of {static} would be a large constant")
+    return draft.constant(np.full(static, fill), "block")
 
 
-def _fill(draft: Draft, node: gs.Node) -> Any:
-    """The value that a constant Pad fills with, in the input's dtype."""
-    dtype = draft.facts.of(node.inputs[0]).dtype
-    if not dtype:
-        raise Refused("the dtype of its input is not known")
-    if len(node.inputs) > 2 and not node.inputs[2].is_empty():
-        array = draft.facts.array(node.inputs[2])
-        if array is None:
-            raise Refused("the value it fills with is computed at run time")
-        return array.reshape(())
-    return np.zeros((), onnx.helper.tensor_dtype_to_np_dtype(dtype))
+def _size(draft: Draft, x: gs.Tensor, axis: int) -> Any:
+    shape = draft.facts.of(x).shape
+    assert shape is not None, "Slice, Gather and Concat keep the rank"
+    return shape[axis]
 
 
-def _numbers(draft: Draft, node: gs.Node, index: int) -> list[int] | None:
-    if index >= len(node.inputs) or node.inputs[index].is_empty():
-        return None
-    array = draft.facts.array(node.inputs[index])
-    return None if array is None else [int(n) for n in array.reshape(-1)]
+def _slice(draft: Draft, x: gs.Tensor, axis: int, start: int, end: int) -> gs.Tensor:
+    bounds = (draft.constant([n], w) for n, w in ((start, "starts"), (end, "ends")))
+    return draft.op("Slice", x, *bounds, draft.constant([axis], "axes"))
+
+
+def _gather(draft: Draft, x: gs.Tensor, axis: int, index: Array) -> gs.Tensor:
+    return draft.op("Gather", x, draft.constant(index.astype(np.int64), "index"), axis=axis)
