@@ -24,7 +24,7 @@ ValueOf = Callable[[gs.Tensor], Array | None]
 
 STANDARD = ("", "ai.onnx")
 # In memory: an old meaning under a name that now means something else, or one a function's
-# caller decides by an attribute. No pattern speaks of it.
+# caller decides by an attribute. A pattern names the old meaning by this domain; none is written.
 LEGACY = "ai.onnx.legacy"
 
 

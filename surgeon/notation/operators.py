@@ -13,7 +13,7 @@ from surgeon.document import suggest
 from surgeon.errors import RecipeError
 from surgeon.notation.pattern import AttributeValue, NodePattern, Pattern
 
-FREE_DOMAINS = frozenset({"aten", "prim", "com.microsoft", "com.microsoft.nchwc"})
+FREE_DOMAINS = frozenset({"aten", "prim", "com.microsoft", "com.microsoft.nchwc", "ai.onnx.legacy"})
 """Domains in the normal form, or known to onnxruntime, that ONNX has no schemas for."""
 
 OLDEST_OPSET = 9

@@ -9,43 +9,17 @@ import onnx_graphsurgeon as gs
 
 from surgeon.arguments import Arguments, bind
 from surgeon.builders import parts
+from surgeon.builders.standardising import column_of, shaped_like, standardised, vector_of
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
-
-
-def _vector(draft: Draft, value: float, size: int, dtype: np.dtype[Any]) -> gs.Tensor:
-    return draft.constant(np.full(size, value, dtype), "weight" if value else "bias")
-
-
-def _column(draft: Draft, vector: gs.Tensor, rank: int) -> gs.Tensor:
-    """A vector over the channels, as it broadcasts over [N, C, ...]."""
-    if rank == 2:
-        return vector
-    array = draft.facts.array(vector)
-    if array is not None and array.dtype != object and array.size < 1 << 20:
-        return draft.constant(array.reshape(-1, *[1] * (rank - 2)), "weight")
-    return draft.op("Reshape", vector, draft.constant([-1, *[1] * (rank - 2)], "column"))
 
 
 def _affine(draft: Draft, y: gs.Tensor, args: Arguments, rank: int) -> gs.Tensor:
     for name, operator in (("weight", "Mul"), ("bias", "Add")):
         vector = args.optional(name)
         if vector is not None:
-            y = draft.op(operator, y, _column(draft, vector, rank))
+            y = draft.op(operator, y, column_of(draft, vector, rank))
     return y
-
-
-def _standardised(
-    draft: Draft, x: gs.Tensor, axes: list[int], eps: float, dtype: np.dtype[Any]
-) -> tuple[gs.Tensor, gs.Tensor, gs.Tensor]:
-    """(x - mean) / sqrt(variance + eps), the mean, and the reciprocal of the deviation."""
-    over = draft.constant(axes, "axes")
-    mean = draft.op("ReduceMean", x, over, keepdims=1)
-    gap = draft.op("Sub", x, mean)
-    variance = draft.op("ReduceMean", draft.op("Mul", gap, gap), over, keepdims=1)
-    safe = draft.op("Add", variance, draft.constant(np.array(eps, dtype), "eps"))
-    inverse = draft.op("Reciprocal", draft.op("Sqrt", safe))
-    return draft.op("Mul", gap, inverse), mean, inverse
 
 
 def group_norm(draft: Draft, match: Match) -> Any:
@@ -60,20 +34,11 @@ def group_norm(draft: Draft, match: Match) -> Any:
     dtype = parts.numpy_dtype(draft, x)
     grouped = parts.reshape(draft, x, [0, groups, -1])
     if dtype.name in ("float32", "float16"):
-        ones, zeros = (_vector(draft, v, groups, dtype) for v in (1, 0))
+        ones, zeros = (vector_of(draft, v, groups, dtype) for v in (1, 0))
         y = draft.op("InstanceNormalization", grouped, ones, zeros, epsilon=eps)
     else:
-        y = _standardised(draft, grouped, [2], eps, dtype)[0]
-    return _affine(draft, _shaped_like(draft, y, x), args, rank or 0)
-
-
-def _shaped_like(draft: Draft, y: gs.Tensor, x: gs.Tensor) -> gs.Tensor:
-    """Reshape `y` to the shape of `x`, of which it has the batch."""
-    shape = draft.facts.of(x).shape
-    if shape is not None and sum(not isinstance(d, int) for d in shape[1:]) <= 1:
-        target = [0, *(d if isinstance(d, int) else -1 for d in shape[1:])]
-        return draft.op("Reshape", y, draft.constant(target, "shape"))
-    return draft.op("Reshape", y, draft.op("Shape", x))
+        y = standardised(draft, grouped, [2], eps, dtype)[0]
+    return _affine(draft, shaped_like(draft, y, x), args, rank or 0)
 
 
 def _count_normalised(draft: Draft, args: Arguments) -> int:
@@ -122,7 +87,7 @@ def _layer_norm(
     eps: float,
     dtype: np.dtype[Any],
 ) -> tuple[gs.Tensor, gs.Tensor, gs.Tensor]:
-    y, mean, inverse = _standardised(draft, x, list(range(-count, 0)), eps, dtype)
+    y, mean, inverse = standardised(draft, x, list(range(-count, 0)), eps, dtype)
     if weight is not None:
         y = draft.op("Mul", y, weight)
     if bias is not None:
@@ -147,8 +112,8 @@ def _batch_norm(draft: Draft, args: Arguments) -> gs.Tensor:
     weight, bias = args.optional("weight"), args.optional("bias")
     if weight is None or bias is None:
         channels = _channels(draft, x, mean)
-        weight = _vector(draft, 1, channels, dtype) if weight is None else weight
-        bias = _vector(draft, 0, channels, dtype) if bias is None else bias
+        weight = vector_of(draft, 1, channels, dtype) if weight is None else weight
+        bias = vector_of(draft, 0, channels, dtype) if bias is None else bias
     eps = float(args.value("eps"))
     return draft.op("BatchNormalization", x, weight, bias, mean, variance, epsilon=eps)
 
@@ -176,12 +141,12 @@ def instance_norm(draft: Draft, match: Match) -> Any:
         raise Refused(f"its input has rank {rank}")
     weight, bias = args.optional("weight"), args.optional("bias")
     if dtype.name not in ("float32", "float16"):
-        y = _standardised(draft, x, list(range(2, rank)), eps, dtype)[0]
+        y = standardised(draft, x, list(range(2, rank)), eps, dtype)[0]
         return _affine(draft, y, args, rank)
     if weight is None or bias is None:
         channels = _channels(draft, x, weight, bias)
-        weight = _vector(draft, 1, channels, dtype) if weight is None else weight
-        bias = _vector(draft, 0, channels, dtype) if bias is None else bias
+        weight = vector_of(draft, 1, channels, dtype) if weight is None else weight
+        bias = vector_of(draft, 0, channels, dtype) if bias is None else bias
     return draft.op("InstanceNormalization", x, weight, bias, epsilon=eps)
 
 

@@ -1,0 +1,215 @@
+"""Group and layer normalisation: the operators spelled out, and spelled-out ones as operators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+
+from surgeon import dims, opsets
+from surgeon.builders import parts
+from surgeon.builders.parts import Array
+from surgeon.builders.standardising import column_of, shaped_like, standardised, vector_of
+from surgeon.facts.fact import same_dims
+from surgeon.match import Match, attribute_of
+from surgeon.rewrite import Draft, Refused
+
+_INSTANCES = frozenset({"float32", "float16"})  # what InstanceNormalization is had for everywhere
+_HALVES = frozenset({onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16})
+
+
+# ---------------------------------------------------------------------------------------- groups
+
+
+def group_norm_as_instances(draft: Draft, match: Match) -> gs.Tensor:
+    """GroupNormalization as InstanceNormalization of [N, groups, rest].
+
+    Up to opset 20 scale and bias are one number a group, and go with the instances; from 21 on they
+    are one a channel, and follow, and the normalisation itself is in float32 by default.
+    """
+    node = match.root
+    x, scale, bias = node.inputs
+    groups, eps = node.attrs.get("num_groups"), node.attrs.get("epsilon", 1e-5)
+    if not isinstance(groups, int) or not isinstance(eps, float):
+        raise Refused("its attributes are decided where the function is called")
+    rank, dtype = parts.rank_of(draft, x), parts.numpy_dtype(draft, x)
+    by_group = (node.domain or "") == opsets.LEGACY
+    number = draft.facts.of(x).dtype
+    grouped = parts.reshape(draft, x, [0, groups, -1])
+    if not by_group and attribute_of(node, "stash_type") == onnx.TensorProto.FLOAT:
+        if dtype == np.float64:
+            raise Refused(
+                "it normalises double precision in float32, which has no exact other form"
+            )
+        grouped, dtype = parts.cast(draft, grouped, onnx.TensorProto.FLOAT), np.dtype(np.float32)
+    if dtype.name in _INSTANCES:
+        ones, zeros = (vector_of(draft, v, groups, dtype) for v in (1, 0))
+        factors = (scale, bias) if by_group else (ones, zeros)
+        y = draft.op("InstanceNormalization", grouped, *factors, epsilon=eps)
+    else:
+        y = standardised(draft, grouped, [2], eps, dtype)[0]
+        if by_group:
+            y = _scaled(draft, y, scale, bias, 3)
+    y = parts.cast(draft, shaped_like(draft, y, x), number)
+    return y if by_group else _scaled(draft, y, scale, bias, rank)
+
+
+def _scaled(draft: Draft, y: gs.Tensor, scale: gs.Tensor, bias: gs.Tensor, rank: int) -> gs.Tensor:
+    y = draft.op("Mul", y, column_of(draft, scale, rank))
+    return draft.op("Add", y, column_of(draft, bias, rank))
+
+
+def groups_as_group_norm(draft: Draft, match: Match) -> gs.Tensor:
+    """Reshape, InstanceNormalization, Reshape back: one GroupNormalization."""
+    facts = draft.facts
+    instances = match.root.inputs[0].inputs[0]
+    grouped = instances.inputs[0]
+    x = grouped.inputs[0].inputs[0]
+    shape, inside, out = (facts.of(t).shape for t in (x, grouped, match.root.outputs[0]))
+    if shape is None or inside is None or out is None or len(shape) < 3 or len(inside) < 3:
+        raise Refused("a shape is not known")
+    channels, groups = shape[1], inside[1]
+    if not isinstance(channels, int) or not isinstance(groups, int) or channels % groups:
+        raise Refused(f"{groups} groups of {channels} channels")
+    if dims.equal(shape[0], inside[0]) is not True or not same_dims(shape, out):
+        raise Refused("it does not keep the batch, or does not give the shape back")
+    if groups == 1:
+        raise Refused(
+            "one group is left as it is: TensorRT 10 computes GroupNormalization of it wrongly"
+        )
+    factors = [facts.array(t) for t in instances.inputs[1:3]]
+    eps = attribute_of(instances, "epsilon")
+    if facts.opset < opsets.CHANGED_MEANING["GroupNormalization"]:
+        raise Refused("`GroupNormalization` needs opset 21; the older one is deprecated")
+    made = []
+    for array, name in zip(factors, ("scale", "bias"), strict=True):
+        if array is None:
+            raise Refused("its scale or bias is computed at run time")
+        made.append(draft.constant(np.repeat(array, channels // groups), name))
+    return draft.op("GroupNormalization", x, *made, epsilon=eps, num_groups=groups)
+
+
+# ---------------------------------------------------------------------------------------- layers
+
+
+def layer_norm_as_means(draft: Draft, match: Match) -> gs.Tensor:
+    """LayerNormalization as means, a difference and a root; half precision is widened meanwhile."""
+    node = match.root
+    if len([t for t in node.outputs if not t.is_empty()]) > 1:
+        raise Refused("its mean or deviation is read as well")
+    x, scale = node.inputs[:2]
+    bias = node.inputs[2] if len(node.inputs) > 2 and not node.inputs[2].is_empty() else None
+    axis, eps = attribute_of(node, "axis"), attribute_of(node, "epsilon")
+    axes = list(range(axis - parts.rank_of(draft, x) if axis >= 0 else axis, 0))
+    dtype, number = parts.numpy_dtype(draft, x), draft.facts.of(x).dtype
+    widened = number in _HALVES and attribute_of(node, "stash_type") == onnx.TensorProto.FLOAT
+    if widened:
+        x, dtype = parts.cast(draft, x, onnx.TensorProto.FLOAT), np.dtype(np.float32)
+    y = standardised(draft, x, axes, eps, dtype)[0]
+    y = draft.op("Mul", parts.cast(draft, y, number), scale)
+    return y if bias is None else draft.op("Add", y, bias)
+
+
+def means_as_layer_norm(draft: Draft, match: Match) -> gs.Tensor:
+    """(x - mean) / sqrt(mean of squares + epsilon) over the last axes, as LayerNormalization."""
+    facts, values = draft.facts, match.values
+    x = values["x"]
+    assert x is not None
+    shape = facts.of(x).shape
+    if shape is None:
+        raise Refused("the shape of its input is not known")
+    eps, axes = _number(draft, values["eps"]), _axes(draft, values["a1"])
+    places, others = (
+        sorted(axis % len(shape) for axis in found) for found in (axes, _axes(draft, values["a2"]))
+    )
+    if places != others:
+        raise Refused("its mean and its variance are over different axes")
+    count = len(places)
+    if places != list(range(len(shape) - count, len(shape))):
+        raise Refused(f"its axes {axes} are not the last ones")
+    if "two" in values and _number(draft, values["two"]) != 2:
+        raise Refused("its differences are not squared")
+    last = [d for d in shape[-count:] if isinstance(d, int)]
+    if len(last) != count:
+        raise Refused("a size that it normalises over is known at run time only")
+    dtype = parts.numpy_dtype(draft, x)
+    ones = draft.constant(np.ones(last, dtype), "scale")
+    return draft.op("LayerNormalization", x, ones, axis=-count, epsilon=eps)
+
+
+def _number(draft: Draft, tensor: gs.Tensor | None) -> float:
+    array = None if tensor is None else draft.facts.array(tensor)
+    if array is None or array.size != 1:
+        raise Refused("a number of it is computed at run time")
+    return float(array.reshape(-1)[0])
+
+
+def _axes(draft: Draft, tensor: gs.Tensor | None) -> list[int]:
+    array = None if tensor is None else draft.facts.array(tensor)
+    if array is None:
+        raise Refused("its axes are computed at run time")
+    return [int(n) for n in array.reshape(-1)]
+
+
+# -------------------------------------------------------------------------- scale and bias behind
+
+
+def scale_into_norm(draft: Draft, match: Match) -> gs.Tensor:
+    """A factor behind a normalisation goes into its scale and bias."""
+    norm, factor = _behind(draft, match)
+    scale, bias = (_parameter(draft, norm, i) for i in (1, 2))
+    assert scale is not None
+    made = [scale * factor] if bias is None else [scale * factor, bias * factor]
+    return _again(draft, norm, made)
+
+
+def shift_into_norm(draft: Draft, match: Match) -> gs.Tensor:
+    """A summand behind a normalisation goes into its bias."""
+    norm, summand = _behind(draft, match)
+    scale, bias = (_parameter(draft, norm, i) for i in (1, 2))
+    assert scale is not None
+    return _again(draft, norm, [scale, summand if bias is None else bias + summand])
+
+
+def _again(draft: Draft, norm: gs.Node, parameters: Sequence[Array]) -> gs.Tensor:
+    names = ("scale", "bias")
+    made = [draft.constant(p, n) for p, n in zip(parameters, names, strict=False)]
+    return draft.op(norm.op, norm.inputs[0], *made, **norm.attrs)
+
+
+def _parameter(draft: Draft, norm: gs.Node, index: int) -> Array | None:
+    if len(norm.inputs) <= index or norm.inputs[index].is_empty():
+        return None
+    array = draft.facts.array(norm.inputs[index])
+    if array is None:
+        raise Refused("its scale or bias is computed at run time")
+    return array
+
+
+def _behind(draft: Draft, match: Match) -> tuple[gs.Node, Array]:
+    """The normalisation, and the constant behind it in the form of its scale."""
+    facts, root = draft.facts, match.root
+    normed, other = match.values["n"], match.values["c"]
+    assert normed is not None
+    assert other is not None
+    array, shape = facts.array(other), facts.of(normed).shape
+    if array is None or shape is None:
+        raise Refused("what is behind it is computed at run time, or its shape is not known")
+    if not same_dims(shape, facts.of(root.outputs[0]).shape):
+        raise Refused("what is behind it makes it larger")
+    norm = normed.inputs[0]
+    wide = array.reshape([1] * (len(shape) - array.ndim) + list(array.shape))
+    if norm.op == "LayerNormalization":
+        scale = _parameter(draft, norm, 1)
+        assert scale is not None
+        lead = wide.ndim - scale.ndim
+        if any(n != 1 for n in wide.shape[:lead]):
+            raise Refused("what is behind it differs along axes that it does not normalise over")
+        return norm, np.broadcast_to(wide.reshape(wide.shape[lead:]), scale.shape)
+    if any(n != 1 for axis, n in enumerate(wide.shape) if axis != 1):
+        raise Refused("what is behind it is more than one number a channel")
+    channels = shape[1]
+    assert isinstance(channels, int)
+    return norm, np.broadcast_to(wide.reshape(-1), channels)

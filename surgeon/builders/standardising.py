@@ -1,0 +1,47 @@
+"""What normalisations are made of: mean and variance taken out, one number for each channel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon.rewrite import Draft
+
+
+def vector_of(draft: Draft, value: float, size: int, dtype: np.dtype[Any]) -> gs.Tensor:
+    """One number for each of `size` channels."""
+    return draft.constant(np.full(size, value, dtype), "weight" if value else "bias")
+
+
+def column_of(draft: Draft, vector: gs.Tensor, rank: int) -> gs.Tensor:
+    """A vector over the channels, as it broadcasts over [N, C, ...]."""
+    if rank == 2:
+        return vector
+    array = draft.facts.array(vector)
+    if array is not None and array.dtype != object and array.size < 1 << 20:
+        return draft.constant(array.reshape(-1, *[1] * (rank - 2)), "weight")
+    return draft.op("Reshape", vector, draft.constant([-1, *[1] * (rank - 2)], "column"))
+
+
+def standardised(
+    draft: Draft, x: gs.Tensor, axes: list[int], eps: float, dtype: np.dtype[Any]
+) -> tuple[gs.Tensor, gs.Tensor, gs.Tensor]:
+    """(x - mean) / sqrt(variance + eps), the mean, and the reciprocal of the deviation."""
+    over = draft.constant(axes, "axes")
+    mean = draft.op("ReduceMean", x, over, keepdims=1)
+    gap = draft.op("Sub", x, mean)
+    variance = draft.op("ReduceMean", draft.op("Mul", gap, gap), over, keepdims=1)
+    safe = draft.op("Add", variance, draft.constant(np.array(eps, dtype), "eps"))
+    inverse = draft.op("Reciprocal", draft.op("Sqrt", safe))
+    return draft.op("Mul", gap, inverse), mean, inverse
+
+
+def shaped_like(draft: Draft, y: gs.Tensor, x: gs.Tensor) -> gs.Tensor:
+    """Reshape `y` to the shape of `x`, of which it has the batch."""
+    shape = draft.facts.of(x).shape
+    if shape is not None and sum(not isinstance(d, int) for d in shape[1:]) <= 1:
+        target = [0, *(d if isinstance(d, int) else -1 for d in shape[1:])]
+        return draft.op("Reshape", y, draft.constant(target, "shape"))
+    return draft.op("Reshape", y, draft.op("Shape", x))
