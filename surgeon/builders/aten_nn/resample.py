@@ -18,6 +18,7 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.arguments import Arguments, bind
 from surgeon.builders import parts
+from surgeon.builders.cubic import cubic_weight
 from surgeon.builders.parts import Array, Length
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
@@ -298,17 +299,9 @@ def interpolation(axis: _Axis, manner: _Manner) -> Array:
         return matrix
     low = np.floor(place).astype(np.int64)
     for tap in range(-1, 3):
-        weight = _cubic(np.abs(place - low - tap), _CUBIC)
+        weight = cubic_weight(np.abs(place - low - tap), _CUBIC)
         np.add.at(matrix, (rows, np.clip(low + tap, 0, length - 1)), weight)
     return matrix
-
-
-def _cubic(distance: Array, a: float) -> Array:
-    """Keys' kernel."""
-    d = distance
-    near = ((a + 2) * d - (a + 3)) * d * d + 1
-    far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
-    return np.where(d <= 1, near, np.where(d < 2, far, 0.0))
 
 
 def _antialiased(length: int, out: int, ratio: float, kind: str) -> Array:
@@ -324,7 +317,7 @@ def _antialiased(length: int, out: int, ratio: float, kind: str) -> Array:
         if kind == "linear":
             weight = np.maximum(0.0, 1.0 - distance)
         else:
-            weight = _cubic(distance, _CUBIC_ANTIALIAS)
+            weight = cubic_weight(distance, _CUBIC_ANTIALIAS)
         matrix[row, first:last] = weight / weight.sum()
     return matrix
 
