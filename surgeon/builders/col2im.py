@@ -59,8 +59,10 @@ def _windows(node: gs.Node, kernels: list[int]) -> list[Window]:
 
 def _lengths(draft: Draft, image: gs.Tensor, axes: int) -> list[Length]:
     """The lengths of the spatial axes, computed ones included."""
-    known = draft.facts.of(image).value
-    if known is not None and known.size != axes:
-        raise Refused(f"its image_shape has {known.size} numbers for {axes} axes")
-    dims = [None] * axes if known is None else known.reshape(-1).tolist()
-    return [parts.element(draft, lambda: image, index, dim) for index, dim in enumerate(dims)]
+    known = parts.dims_in(draft, image)
+    if known is not None and len(known) != axes:
+        raise Refused(f"its image_shape has {len(known)} numbers for {axes} axes")
+    return [
+        parts.element(draft, lambda: image, index, dim)
+        for index, dim in enumerate(known or [None] * axes)
+    ]

@@ -62,10 +62,9 @@ def _axes(draft: Draft, node: gs.Node, rank: int) -> list[int]:
 
 def _pads(draft: Draft, node: gs.Node, count: int) -> list[Length]:
     tensor = node.inputs[1]
-    value = draft.facts.of(tensor).value
-    if value is None:
+    known = parts.dims_in(draft, tensor)
+    if known is None:
         raise Refused("its pads are computed at run time, and nothing is known of them")
-    known = value.reshape(-1).tolist()
     if len(known) != 2 * count:
         raise Refused(f"it has {len(known)} pads for {count} axes")
     return [parts.element(draft, lambda: tensor, i, dim) for i, dim in enumerate(known)]

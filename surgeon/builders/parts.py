@@ -98,6 +98,14 @@ def element(draft: Draft, numbers: Callable[[], gs.Tensor], index: int, dim: Dim
     return Length(dim, gather)
 
 
+def dims_in(draft: Draft, tensor: gs.Tensor) -> list[Dim] | None:
+    """The sizes that a list of integers holds, symbolic ones too; None where one is unknown."""
+    array = draft.facts.array(tensor)
+    if array is None:
+        array = draft.facts.of(tensor).value
+    return None if array is None else array.reshape(-1).tolist()
+
+
 def lengths_given(draft: Draft, args: Arguments, name: str, count: int) -> list[Length]:
     """A list of sizes that the node was given, computed ones included.
 

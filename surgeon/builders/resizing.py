@@ -100,12 +100,16 @@ def _axes(draft: Draft, node: gs.Node) -> list[_Axis]:
     given: Sequence[Any] | None = scales if scales is not None else _sizes(draft, node)
     if given is None or len(given) != len(axes):
         raise Refused("neither its scales nor its sizes are known")
+    if node.op == "Upsample" and min(given) < 1:
+        raise Refused("a scale is below 1, which Upsample does not mean")
     found = []
     for axis, value in zip(axes, given, strict=True):
         source = shape[axis]
         made = _by_size(axis, source, value) if scales is None else _by_scale(axis, source, value)
-        if not (made.scale == 1 or dims.equal(made.source, made.target) is True):
+        if made.scale != 1:  # lengths may be equal where the scale is 1.1
             found.append(made)
+    if found and all(dims.equal(axis.source, axis.target) is True for axis in found):
+        raise Refused("its scales change no length: onnxruntime copies, the specification moves")
     return found
 
 
@@ -144,10 +148,10 @@ def _scales(draft: Draft, node: gs.Node) -> list[float] | None:
 def _sizes(draft: Draft, node: gs.Node) -> list[Dim] | None:
     if len(node.inputs) < 4 or node.inputs[3].is_empty():
         return None
-    value = draft.facts.of(node.inputs[3]).value
-    if value is None:
+    known = parts.dims_in(draft, node.inputs[3])
+    if known is None:
         raise Refused("its sizes are computed at run time, and nothing is known of them")
-    return list(value.reshape(-1).tolist())
+    return known
 
 
 # ------------------------------------------------------------------------------------- nearest
@@ -302,19 +306,17 @@ def sizes_as_scales(draft: Draft, match: Match) -> gs.Tensor:
     node, facts = match.root, draft.facts
     if facts.opset < 11:
         raise Refused("`sizes` are an input from opset 11 on")
-    tensor = node.inputs[3]
-    value = facts.of(tensor).value
-    shape = facts.of(node.inputs[0]).shape
-    if value is None or shape is None:
+    sizes, shape = parts.dims_in(draft, node.inputs[3]), facts.of(node.inputs[0]).shape
+    if sizes is None or shape is None:
         raise Refused("its sizes are computed at run time, and nothing is known of them")
-    if all(isinstance(n, int) for n in value.reshape(-1).tolist()):
+    if all(isinstance(n, int) for n in sizes):
         raise Refused("its sizes are constant")
     if (attribute_of(node, "keep_aspect_ratio_policy") or "stretch") != "stretch":
         raise Refused("it keeps the aspect ratio")
     named = attribute_of(node, "axes")
     axes = [axis % len(shape) for axis in named] if named else list(range(len(shape)))
     factors = []
-    for axis, size in zip(axes, value.reshape(-1).tolist(), strict=True):
+    for axis, size in zip(axes, sizes, strict=True):
         times = dims.exact_quotient(size, shape[axis])
         if not isinstance(times, int) or times < 1:
             raise Refused(f"axis {axis} of {shape[axis]} becomes {size}, no whole multiple of it")
