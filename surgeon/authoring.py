@@ -27,6 +27,7 @@ def rule(
     contract: str | None = None,
     id: str | None = None,
     custom: Sequence[str] = (),
+    bound: float | None = None,
 ) -> Callable[[Builder], Rule]:
     """Make a rule of a function that builds the replacement.
 
@@ -42,6 +43,7 @@ def rule(
         contract: What it changes in what the model promises, or None.
         id: The rule's id; default the function's name with hyphens.
         custom: Operators or domains of the pattern that no schema knows.
+        bound: For `approximate`: the error it may make, relative to the spread of what it replaces.
 
     Raises:
         RecipeError: The pattern or a condition is wrong; names the place in the source file.
@@ -70,6 +72,7 @@ def rule(
             replace=function,
             recipe=function.__module__,
             location=location,
+            bound=bound,
         )
 
     return decorate

@@ -407,8 +407,17 @@ def _verdict(
         folder_original=original.folder,
         folder_result=original.folder,
         custom=custom,
+        allow_approximate=_granted(work),
         progress=progress,
     )
+
+
+def _granted(work: Operation) -> float | None:
+    """The error that the approximate rules that fired may make together."""
+    rules = (rule for recipe in work.recipes for rule in recipe.rules)
+    bounds = {(rule.recipe, rule.id): rule.bound or 0.0 for rule in rules}
+    changes = work.notes.changes
+    return sum(bounds.get((c.recipe, c.rule), 0.0) for c in changes) or None
 
 
 @contextmanager

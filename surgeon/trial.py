@@ -63,7 +63,7 @@ class Trial:
 
     def __call__(self, rule: Rule, match: Match, draft: Draft, pairs: Pairs) -> str | None:
         """The reason to refuse the rewrite, or None."""
-        if rule.exact == "approximate":
+        if rule.exact == "approximate" and rule.bound is None:
             self.counts["not compared: it is approximate"] += 1
             return None
         pairs = [*pairs, *(pair for _, others in draft.also for pair in others)]
@@ -94,6 +94,7 @@ class Trial:
                     after,
                     feeds_list=[feeds],
                     exact="bit" if rule.exact == "bit" else "rounding",
+                    tolerance=rule.bound,
                     folder=self.model.folder,
                 )
             except (Undefined, RunFailed) as error:

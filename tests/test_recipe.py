@@ -115,6 +115,16 @@ def test_a_recipe_in_full() -> None:
     assert found.replace.root.rest == "others"
 
 
+def test_a_bound_is_for_approximate_rules() -> None:
+    text = rule(bound="0.25")
+    assert error_of(text) == (
+        "r.yaml:9:5: `bound` is for approximate rules, and this one is `bit`\n"
+        "  mend: Leave `bound` out, or say `exact: approximate`."
+    )
+    rough = Recipe.parse(text.replace("exact: bit", "exact: approximate"), file="r.yaml")
+    assert rough.rules[0].bound == 0.25
+
+
 def test_a_replacement_may_be_a_builder() -> None:
     text = rule(replace="{build: grow, by: x.rank + k, how: \"'far'\"}", let="{k: 2}")
     recipe = Recipe.parse(text, file="r.yaml", builders=["grow"])

@@ -253,6 +253,33 @@ def test_a_result_that_differs_is_not_given_away() -> None:
     assert "the result is not saved" in caught.value.what
 
 
+ROUGHLY = (
+    "exact: approximate\n{bound}match: y = Neg (x)\nreplace: |\n  n = Mul (x, @almost)\n"
+    "  y = Sub (@zero, n)\nlet:\n  almost: const(1.01, like=x)\n  zero: const(0, like=x)"
+)
+
+
+def test_a_bound_allows_the_whole_model_what_its_rules_may_make() -> None:
+    model = model_of("float[b,t] x", "a = Neg (x) b = Relu (a) c = Neg (b) y = Sigmoid (c)", "y")
+    with pytest.raises(VerifyError):
+        surgeon.apply(model, recipe(ROUGHLY.format(bound="")), allow=["approximate"])
+    rough = recipe(ROUGHLY.format(bound="bound: 0.02\n"))
+    result = surgeon.apply(model, rough, allow=["approximate"])
+    assert result.report.fired.total() == 2
+    assert result.report.verdict is not None
+    (check,) = result.report.verdict.comparisons[0].outputs
+    assert check.tolerance == pytest.approx(0.04), "what two rewrites may make"
+    assert 1e-4 < check.max_relative < 0.04
+
+
+def test_a_rewrite_beyond_its_bound_is_refused() -> None:
+    rough = recipe(ROUGHLY.format(bound="bound: 0.001\n"))
+    result = surgeon.apply(MODEL, rough, allow=["approximate"])
+    assert result.report.changes == ()
+    (miss,) = result.report.misses
+    assert "of spread" in miss.reason
+
+
 def test_a_rule_that_needs_a_newer_opset_says_which() -> None:
     gelu = recipe("exact: bit\nmatch: y = Neg (x)\nreplace: y = Gelu (x)")
     (miss,) = surgeon.apply(MODEL, gelu).report.misses

@@ -205,7 +205,9 @@ def _runner(model: onnx.ModelProto) -> Runner | str:
 def _promise(case: Case, recipe: Recipe, applied: _Applied) -> Promise:
     rules = [_rule(recipe, name) for name in applied.fired]
     exact = "bit" if all(rule.exact == "bit" for rule in rules) else "rounding"
-    return Promise(exact, case.tolerance, extends=any(rule.contract for rule in rules))
+    bounds = [rule.bound * applied.fired[rule.id] for rule in rules if rule.bound is not None]
+    tolerance = case.tolerance or sum(bounds) or None
+    return Promise(exact, tolerance, extends=any(rule.contract for rule in rules))
 
 
 def _apply(case: Case, recipe: Recipe, model: onnx.ModelProto) -> _Applied:

@@ -51,6 +51,8 @@ class Rule:
         recipe: The name of the recipe that defines it.
         relative_to: What the tolerance of `exact: rounding` is relative to, where terms cancel.
         since_opset: The oldest opset the rule is for, or None.
+        bound: The error that an approximate rule may make, relative to the spread of what it
+            replaces; each rewrite is held to it, and a model to the sum of them.
     """
 
     id: str
@@ -65,6 +67,7 @@ class Rule:
     location: Location
     relative_to: str | None = None
     since_opset: int | None = None
+    bound: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +154,18 @@ def read_rule(model: RuleModel, value: Value, recipe: str, known: Known) -> Rule
         location=value.location,
         relative_to=model.relative_to,
         since_opset=model.since_opset,
+        bound=_bound_of(model, value),
     )
+
+
+def _bound_of(model: RuleModel, value: Value) -> float | None:
+    if model.bound is not None and model.exact != "approximate":
+        raise RecipeError(
+            f"`bound` is for approximate rules, and this one is `{model.exact}`",
+            where=value.key_location("bound"),
+            mend="Leave `bound` out, or say `exact: approximate`.",
+        )
+    return model.bound
 
 
 def _text(value: Value, key: str) -> tuple[str, Location]:

@@ -34,6 +34,9 @@ class RuleModel(_Model):
     why: str = Field(description="Why the rewrite is right, in one sentence.")
     exact: Literal["bit", "rounding", "approximate"] = Field(description="What it promises.")
     relative_to: str | None = Field(None, description="What the tolerance is relative to.")
+    bound: float | None = Field(
+        None, gt=0, description="The error that `approximate` may make, relative to the spread."
+    )
     contract: str | None = Field(None, description="What it changes in what the model promises.")
     match: str = Field(description="Nodes to find, in ONNX's text syntax; the last is the root.")
     where: list[Words] = Field([], description="Conditions; all must be provably true.")
