@@ -91,7 +91,10 @@ def _by_numbers(
             raise Refused(f"it crops {-before - after} of the {size} elements of axis {axis}")
         return _slice(draft, x, axis, -before, after or _END)
     if min(before, after) < 0:
-        raise Refused(f"pads of {before} and {after} on axis {axis} in mode `{mode}`")
+        raise Refused(
+            f"pads of {before} and {after} on axis {axis}: mode `{mode}` beside a crop has no one "
+            "meaning"
+        )
     if isinstance(size, int):
         if mode == "reflect" and max(before, after) >= size:
             raise Refused(f"pads of {before} and {after} on {size} elements in mode `reflect`")

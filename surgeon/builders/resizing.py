@@ -251,6 +251,10 @@ def _places(axis: _Axis, manner: _Manner) -> Array:
         return (at + _HALF) / scale - _HALF
     if manner.places == "pytorch_half_pixel":
         return at * 0
+    if manner.places == "half_pixel_symmetric":  # centred where the length was rounded down
+        adjusted = np.float32(out) / (scale * np.float32(length))
+        offset = np.float32(length) / np.float32(2) * (np.float32(1) - adjusted)
+        return offset + (at + _HALF) / scale - _HALF
     raise Refused(f"its coordinates are `{manner.places}`")
 
 
