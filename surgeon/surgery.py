@@ -237,7 +237,12 @@ class Operation:
                 f"{len(gone)} initializers that the exporter lists as inputs are constants, and "
                 "leave the inputs (`--keep-overridable` keeps them)"
             )
-        self.facts = Facts(self.model, fixed=self.axioms.shapes, assumptions=self.axioms.symbols)
+        self.facts = Facts(
+            self.model,
+            fixed=self.axioms.shapes,
+            assumptions=self.axioms.symbols,
+            same_shape=frozenset().union(*(recipe.same_shape for recipe in self.recipes)),
+        )
         self.surgery = Surgery(self.model, self.facts)
         self.trial = self._trial() if self.check else None
 

@@ -152,7 +152,7 @@ def added_up(
 
 
 def test_windows_added_up() -> None:
-    """Held against the definition: onnxruntime 1.31 is wrong on dilated windows of one or three axes."""
+    """Held against the definition: onnxruntime 1.31 is wrong on dilated windows of three axes."""
     for seed in SEEDS:
         draw = random.Random(seed)
         for _ in range(DRAWS):

@@ -115,6 +115,16 @@ def test_a_recipe_in_full() -> None:
     assert found.replace.root.rest == "others"
 
 
+def test_operators_of_the_same_shape_are_declared() -> None:
+    head = "surgeon: 1\nname: r\ncustom: [my.Op]\nsame_shape: [my.Op, my.Other]\n"
+    steps = "steps:\n  - fold: {}\n"
+    assert error_of(head + steps) == (
+        "r.yaml:4:21: `my.Other` is not declared\n  mend: Declare it: `custom: [my.Other]`."
+    )
+    recipe = Recipe.parse(head.replace(", my.Other", "") + steps, file="r.yaml")
+    assert recipe.same_shape == {"my.Op"}
+
+
 def test_a_bound_is_for_approximate_rules() -> None:
     text = rule(bound="0.25")
     assert error_of(text) == (
@@ -507,7 +517,18 @@ def test_bundled_recipes_are_found_by_name() -> None:
 def test_the_schema_speaks_of_every_key() -> None:
     found = schema()
     assert set(found["properties"]) == {
-        *("surgeon", "name", "about", "rules", "steps", "allow", "custom", "ensure", "tidy")
+        *(
+            "surgeon",
+            "name",
+            "about",
+            "rules",
+            "steps",
+            "allow",
+            "custom",
+            "ensure",
+            "tidy",
+            "same_shape",
+        )
     }
     assert set(found["$defs"]["RuleModel"]["properties"]) == set(RuleModel.model_fields)
     assert "raise-opset" in found["$defs"]["StepModel"]["properties"]

@@ -253,6 +253,25 @@ def test_a_result_that_differs_is_not_given_away() -> None:
     assert "the result is not saved" in caught.value.what
 
 
+def test_the_shape_behind_an_operator_of_ones_own_is_what_the_recipe_promises() -> None:
+    model = model_of("float[b,3] x, float[5] z", "h = my.Op (x, z) y = Neg (h)", "y")
+    model.opset_import.append(onnx.helper.make_opsetid("my", 1))
+    rule = (
+        'exact: bit\nmatch: y = Neg (x)\nwhere: ["x.shape[1] == 3 and x.rank == 2"]\n'
+        "replace: y = Sub (@zero, x)\nlet:\n  zero: const(0, like=x)"
+    )
+    assert fired(model, recipe(rule, head="custom: [my.Op]\n")) == 0
+    promised = recipe(rule, head="custom: [my.Op]\nsame_shape: [my.Op]\n")
+    assert fired(model, promised) == 1
+    assert (
+        fired(
+            model,
+            recipe(rule.replace("== 3", "== 5"), head="same_shape: [my.Op]\ncustom: [my.Op]\n"),
+        )
+        == 0
+    )
+
+
 ROUGHLY = (
     "exact: approximate\n{bound}match: y = Neg (x)\nreplace: |\n  n = Mul (x, @almost)\n"
     "  y = Sub (@zero, n)\nlet:\n  almost: const(1.01, like=x)\n  zero: const(0, like=x)"

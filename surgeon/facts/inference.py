@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from operator import is_
 from typing import Any
 
@@ -42,6 +42,8 @@ class Facts:
         model: Its graph's inputs and initializers are the axioms.
         fixed: Shapes the user gives for inputs, by name: numbers or names of dimensions.
         assumptions: Symbols the user's `--assume` replaces, by name.
+        same_shape: Operators (`my.domain.Op`) of which the recipe promises that their first output
+            has the dtype and shape of their first input.
     """
 
     def __init__(
@@ -50,11 +52,13 @@ class Facts:
         *,
         fixed: Mapping[str, tuple[int | str, ...]] | None = None,
         assumptions: Mapping[str, Dim] | None = None,
+        same_shape: Collection[str] = (),
     ) -> None:
         self.model = model
         self.opset = model.opset
         self.fixed = dict(fixed or {})
         self.assumptions = dict(assumptions or {})
+        self.same_shape = frozenset(same_shape)
         self.defined_at: dict[str, int] = {}
         self.inferred = 0
         self.asked_onnx = 0
@@ -98,6 +102,9 @@ class Facts:
         if refers or domain not in _DOMAINS:
             for tensor in node.outputs:
                 tensor.fact = UNKNOWN  # not what an earlier call of its function made it
+            if f"{domain}.{node.op}" in self.same_shape and node.inputs and node.outputs:
+                first = self.of(node.inputs[0])
+                node.outputs[0].fact = Fact(first.dtype, first.shape)
             return
         if domain == opsets.LEGACY:
             self._ask_onnx(node)

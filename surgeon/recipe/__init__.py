@@ -51,6 +51,8 @@ class Recipe:
             recipe itself; recipes it uses do not decide it.
         custom: Operators (`my.domain.Op`) and domains that runtimes bring; those of used recipes
             included.
+        same_shape: Those of `custom` whose first output has the dtype and shape of their first
+            input, which the recipe promises; those of used recipes included.
         ensure: `no-aten` where a result with ATen nodes left is refused; that of the recipe itself.
         source: The file as it was named, or `<text>`.
         digest: The sha256 of every text it was read from.
@@ -61,6 +63,7 @@ class Recipe:
     steps: tuple[Step, ...] = ()
     allow: frozenset[str] = frozenset()
     custom: frozenset[str] = frozenset()
+    same_shape: frozenset[str] = frozenset()
     ensure: str | None = None
     source: str = "<text>"
     digest: str = ""
@@ -156,6 +159,7 @@ class _Loader:
         root = parse(text, file=file)
         model = validate(root)
         custom = frozenset(model.custom)
+        _check_same_shape(model, root)
         known = Known(custom, frozenset(self.functions), self._known_builders())
         used: list[Recipe] = []
         steps = self._steps(model, root, known, file, used)
@@ -171,6 +175,7 @@ class _Loader:
             steps=tuple(steps),
             allow=frozenset(model.allow),
             custom=custom.union(*(recipe.custom for recipe in used)),
+            same_shape=frozenset(model.same_shape).union(*(recipe.same_shape for recipe in used)),
             ensure=model.ensure,
             source=file,
             digest=self.digest.hexdigest(),
@@ -286,6 +291,16 @@ def _rules(
         assert item is not None, "the models hold what the document holds"
         found.append(read_rule(model, item, recipe, known))
     return tuple(found)
+
+
+def _check_same_shape(model: RecipeModel, root: Value) -> None:
+    for index, name in enumerate(model.same_shape):
+        if name not in model.custom:
+            raise RecipeError(
+                f"`{name}` is not declared",
+                where=(root.find("same_shape", index) or root).location,
+                mend=f"Declare it: `custom: [{name}]`.",
+            )
 
 
 def _check_ids(rules: list[Rule]) -> None:

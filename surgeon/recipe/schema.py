@@ -81,6 +81,9 @@ class RecipeModel(_Model):
         None, description="What must hold at the end: no node of PyTorch's own is left."
     )
     custom: list[str] = Field([], description="Operators (`my.domain.Op`) that runtimes bring.")
+    same_shape: list[str] = Field(
+        [], description="Operators of `custom` whose output has its first input's dtype and shape."
+    )
 
 
 _KINDS = {
