@@ -24,6 +24,7 @@ from surgeon.errors import LeftoverError, RecipeError, SurgeonError, VerifyError
 from surgeon.facts import Facts
 from surgeon.fold import DEFAULT_LIMIT
 from surgeon.model import Model, describe
+from surgeon.raising import raise_opset
 from surgeon.recipe import FoldStep, RaiseOpsetStep, Recipe, Rule, RulesStep, SimplifyStep
 from surgeon.report import Missed, MissRecord, Notes, Report
 from surgeon.rewrite import Surgery
@@ -373,24 +374,6 @@ def nearest(records: Sequence[MissRecord], *, every: bool) -> list[Missed]:
         )
         for r in latest.values()
     ]
-
-
-def raise_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
-    """The model at a newer opset, by onnx's version converter.
-
-    Raises:
-        SurgeonError: The converter has no adapter for an operator.
-    """
-    import onnx.version_converter
-
-    try:
-        return onnx.version_converter.convert_version(proto, opset)
-    except Exception as error:  # the converter raises RuntimeError and its own kinds
-        raise SurgeonError(
-            f"onnx's version converter fails: {error}",
-            where=f"raise-opset: {opset}",
-            mend="Export the model at the opset you need.",
-        ) from None
 
 
 def _verdict(

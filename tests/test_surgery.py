@@ -272,6 +272,34 @@ def test_the_shape_behind_an_operator_of_ones_own_is_what_the_recipe_promises() 
     )
 
 
+def test_a_raised_upsample_keeps_its_coordinates() -> None:
+    raise_to_11 = Recipe.parse("surgeon: 1\nname: r\nsteps:\n  - raise-opset: 11\n")
+    scales = {"s": np.array([1, 1, 1.5], F32)}
+    for mode in ("nearest", "linear"):
+        body = f'y = Upsample <mode = "{mode}"> (x, s)'
+        model = model_of("float[1,2,5] x", body, "y", opset=9, constants=scales)
+        result = surgeon.apply(model, raise_to_11)
+        assert result.model.opset == 11
+        assert result.report.verdict is not None
+        assert result.report.verdict.status == "equivalent"
+    body = 'y = Upsample <mode = "linear"> (x, s)'
+    smaller = model_of("float[1,2,5] x", body, "y", opset=9, constants={"s": scales["s"] / 2})
+    result = surgeon.apply(smaller, raise_to_11, verify=False)
+    assert not result.model.changed
+    (remark,) = result.report.remarks
+    assert remark == (
+        "step `raise-opset` was skipped: an Upsample has the scale 0.5, and below 1 it means "
+        "nothing"
+    )
+
+
+def test_an_opset_is_not_lowered() -> None:
+    lower = Recipe.parse("surgeon: 1\nname: r\nsteps:\n  - raise-opset: 13\n")
+    result = surgeon.apply(MODEL, lower, verify=False)
+    assert not result.model.changed
+    assert result.report.remarks == ("step `raise-opset` was skipped: the model is at opset 17",)
+
+
 ROUGHLY = (
     "exact: approximate\n{bound}match: y = Neg (x)\nreplace: |\n  n = Mul (x, @almost)\n"
     "  y = Sub (@zero, n)\nlet:\n  almost: const(1.01, like=x)\n  zero: const(0, like=x)"

@@ -87,8 +87,8 @@ def _at(case: Case, recipe: Recipe, opset: int | None) -> Iterator[str]:
 
 
 def _tidies(recipe: Recipe) -> bool:
-    """Whether folded constants alone are a change."""
-    return any(isinstance(step, RulesStep) and step.tidy for step in recipe.steps)
+    """Whether the recipe changes models without a rule."""
+    return any(not isinstance(step, RulesStep) or step.tidy for step in recipe.steps)
 
 
 def _refusal(

@@ -1,0 +1,89 @@
+"""Raises a model's opset by onnx's version converter, and mends what that gets wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx
+
+from surgeon.errors import SurgeonError
+
+_COORDINATES = 11  # the opset from which Resize says which coordinates it means
+
+
+def raise_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
+    """The model at a newer opset.
+
+    The converter gives a Resize of before opset 11, and an Upsample, the coordinates that are the
+    default of later ones; they meant others.
+
+    Raises:
+        SurgeonError: The model is there already, an Upsample shrinks, which means nothing, or the
+            converter has no adapter for an operator.
+    """
+    import onnx.version_converter
+
+    before = max((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), default=1)
+    if before >= opset:
+        raise SurgeonError(
+            f"the model is at opset {before}",
+            where=f"raise-opset: {opset}",
+            mend="Leave the step out.",
+        )
+    if before < _COORDINATES <= opset:
+        _check_upsamples(proto, opset)
+    try:
+        raised = onnx.version_converter.convert_version(proto, opset)
+    except Exception as error:  # the converter raises RuntimeError and its own kinds
+        raise SurgeonError(
+            f"onnx's version converter fails: {error}",
+            where=f"raise-opset: {opset}",
+            mend="Export the model at the opset you need.",
+        ) from None
+    if before < _COORDINATES <= opset:
+        for node in _nodes(raised.graph):
+            if node.op_type == "Resize" and node.domain in ("", "ai.onnx"):
+                _as_before(node)
+    return raised
+
+
+def _check_upsamples(proto: onnx.ModelProto, opset: int) -> None:
+    constants = {tensor.name: tensor for tensor in proto.graph.initializer}
+    for node in _nodes(proto.graph):
+        for attribute in node.attribute if node.op_type == "Constant" else ():
+            if attribute.name == "value":
+                constants[node.output[0]] = attribute.t
+        if node.op_type != "Upsample":
+            continue
+        scales = [s for a in node.attribute if a.name == "scales" for s in a.floats]
+        if len(node.input) > 1 and node.input[1] in constants:
+            scales = onnx.numpy_helper.to_array(constants[node.input[1]]).tolist()
+        if any(scale < 1 for scale in scales):
+            raise SurgeonError(
+                f"an Upsample has the scale {min(scales):.3g}, and below 1 it means nothing",
+                where=f"raise-opset: {opset}, output `{node.output[0]}`",
+                mend="Export the model at opset 11 or newer.",
+            )
+
+
+def _as_before(node: onnx.NodeProto) -> None:
+    """Give a converted Resize the coordinates of opset 10, and nearest the element before.
+
+    An axis that shrinks had the element behind; a model's check shows where that matters.
+    """
+    kept = [a for a in node.attribute if a.name in ("mode", "cubic_coeff_a")]
+    old = {"coordinate_transformation_mode": "asymmetric"}
+    if not any(a.name == "mode" and a.s != b"nearest" for a in kept):
+        old["nearest_mode"] = "floor"
+    made = [onnx.helper.make_attribute(name, value) for name, value in old.items()]
+    attributes = [*kept, *made]
+    del node.attribute[:]
+    node.attribute.extend(attributes)
+
+
+def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from _nodes(attribute.g)
