@@ -108,9 +108,7 @@ def _transposed(
 ) -> gs.Tensor:
     """A transposed convolution whose kernel puts every column where it belongs."""
     kernels = [w.kernel for w in windows]
-    size = math.prod(kernels)
-    identity = np.eye(size, dtype=np.float32).reshape(size, 1, *kernels)
-    kernel = np.tile(identity, (columns // size, 1, *[1] * len(kernels)))
+    groups = columns // math.prod(kernels)
     extra: list[int | None] = []
     for out, window in zip(outs, windows, strict=True):
         if out.static is not None:
@@ -124,9 +122,9 @@ def _transposed(
     y = draft.op(
         "ConvTranspose",
         x,
-        draft.constant(kernel, "identity"),
+        draft.constant(_identity(kernels, groups), "identity"),
         dilations=[w.dilation for w in windows],
-        group=columns // size,
+        group=groups,
         kernel_shape=kernels,
         pads=[*(w.padding for w in windows), *(w.pads - w.padding for w in windows)],
         strides=[w.stride for w in windows],
@@ -140,6 +138,13 @@ def _transposed(
     ]
     ahead = [0] * (len(windows) + 4)
     return draft.op("Pad", y, parts.shape_from(draft, [*ahead, *missing]))
+
+
+def _identity(kernels: Sequence[int], groups: int) -> Array:
+    """[groups * elements of a window, 1, *kernels]: each element where it lies in the window."""
+    size = math.prod(kernels)
+    identity = np.eye(size, dtype=np.float32).reshape(size, 1, *kernels)
+    return np.tile(identity, (groups, 1, *[1] * len(kernels)))
 
 
 def _missing(draft: Draft, out: Length, count: Length, window: Window) -> Length:
