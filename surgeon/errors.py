@@ -37,9 +37,13 @@ class SurgeonError(Exception):
         what: One sentence, no period, naming the offending thing in backticks.
         where: A `Location`, a file's path, or the `node 'name' (domain.op)` it concerns.
         mend: One imperative sentence. Never empty: an error nobody can act on is a bug.
+
+    Attributes:
+        report: The `Report` of the run that ended here, where one was under way.
     """
 
     exit_code: ClassVar[int] = 1
+    report: object | None = None
 
     def __init__(self, what: str, *, where: Location | str, mend: str) -> None:
         self.what, self.where, self.mend = what, where, mend

@@ -133,7 +133,7 @@ def apply(
             mend="Read the report (`--report out.json`) for the rewrites that were made; leave out "
             "the recipe at fault, or give recorded outputs with `--reference FILE.npz`.",
         )
-        error.report = report  # type: ignore[attr-defined]
+        error.report = report
         raise error
     return Result(work.model, report)
 
@@ -159,7 +159,7 @@ def _refuse_leftovers(report: Report) -> None:
         mend="See `surgeon explain` for each node, add a recipe that knows the operator, or keep "
         "the rest of the repair with `--allow leftover`.",
     )
-    error.report = report  # type: ignore[attr-defined]
+    error.report = report
     raise error
 
 

@@ -157,14 +157,14 @@ def _run(
 
     with place.working("load") as progress:
         from surgeon import surgery
+        from surgeon.report import Report
 
         try:
             return surgery.apply(source, *recipes, progress=progress, **arguments)
         except VerifyError as error:
-            found: Report | None = getattr(error, "report", None)
-            if found is not None:
-                _write_report(found, report_to)
-                _show(place, found, as_json=as_json)
+            if isinstance(error.report, Report):
+                _write_report(error.report, report_to)
+                _show(place, error.report, as_json=as_json)
             raise
 
 
