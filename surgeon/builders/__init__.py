@@ -29,6 +29,7 @@ _ROOMS: Mapping[str, str] = {
     "interpolation_as_products": "resizing",
     "layer_norm_as_means": "norms",
     "means_as_layer_norm": "norms",
+    "einsum_as_matmul": "einsum",
     "merge_gemms": "siblings",
     "nearest_as_copies": "resizing",
     "operand_types": "operands",

@@ -9,23 +9,10 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import dims
-from surgeon.builders.aten_shape.call import NARROW, TYPE, Call, Size
-from surgeon.builders.aten_shape.slices import diagonal, mesh
+from surgeon.builders.aten_shape.call import TYPE, Call
+from surgeon.builders.aten_shape.slices import mesh
+from surgeon.builders.contraction import contract, parse, product
 from surgeon.rewrite import Refused
-
-_DOTS = "."  # stands for the axes of an ellipsis, numbered from behind
-
-
-def product(c: Call, a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
-    """The matrix product; narrow integers through int32, which wraps as they do."""
-    dtype = c.facts.of(a).dtype
-    if dtype in NARROW:
-        if dtype == TYPE.BOOL:
-            raise Refused("PyTorch has no product of booleans")
-        wide = c.op("MatMul", c.cast(a, TYPE.INT32), c.cast(b, TYPE.INT32))
-        return c.cast(wide, dtype)
-    return c.op("MatMul", a, b)
 
 
 def _matmul(c: Call) -> gs.Tensor:
@@ -132,20 +119,7 @@ def _einsum(c: Call) -> gs.Tensor:
     kinds = (TYPE.FLOAT, TYPE.DOUBLE, TYPE.INT64, TYPE.INT32)
     if c.opset >= 12 and dtype in kinds and _dots_agree(c, equation, tensors):
         return c.op("Einsum", *tensors, equation=equation)
-    left, arrow, right = equation.partition("->")
-    terms = left.split(",")
-    if len(terms) != len(tensors):
-        raise Refused(f"`{equation}` has {len(terms)} operands, {len(tensors)} are given")
-    labels = [_labels(term, c.rank(t)) for term, t in zip(terms, tensors, strict=True)]
-    if arrow:
-        dots = max((sum(len(one) > 1 for one in term) for term in labels), default=0)
-        wanted = _labels(right, len(right.replace("...", "")) + (dots if "..." in right else 0))
-    else:
-        flat = [label for term in labels for label in term]
-        dotted = sorted({one for one in flat if len(one) > 1}, key=lambda one: -int(one[1:]))
-        once = sorted(one for one in set(flat) if len(one) == 1 and flat.count(one) == 1)
-        wanted = [*dotted, *once]
-    return contract(c, tensors, labels, wanted)
+    return contract(c, tensors, *parse(equation, [c.rank(t) for t in tensors]))
 
 
 def _dots_agree(c: Call, equation: str, tensors: Sequence[gs.Tensor]) -> bool:
@@ -160,115 +134,6 @@ def _dots_agree(c: Call, equation: str, tensors: Sequence[gs.Tensor]) -> bool:
             return False
         found.add(tuple(shape[len(before) : len(shape) - len(after)]))
     return len(found) <= 1
-
-
-def _labels(term: str, rank: int) -> list[str]:
-    """The label of each axis; those of the ellipsis counted from behind."""
-    before, dots, after = term.partition("...")
-    count = rank - len(before) - len(after)
-    if count < 0 or (count and not dots):
-        raise Refused(f"`{term}` does not fit an operand of rank {rank}")
-    return [*before, *(f"{_DOTS}{i}" for i in reversed(range(count))), *after]
-
-
-def contract(
-    c: Call, tensors: Sequence[gs.Tensor], labels: Sequence[Sequence[str]], wanted: Sequence[str]
-) -> gs.Tensor:
-    """Any contraction with Transpose, Reshape, ReduceSum and MatMul, two operands at a time."""
-    if len(set(wanted)) != len(wanted):
-        raise Refused("an output label stands twice")
-    work = [
-        _without_repeats(c, t, list(labels_)) for t, labels_ in zip(tensors, labels, strict=True)
-    ]
-    while len(work) > 1:
-        first, second = work[0], work[1]
-        later = {one for _, labels_ in work[2:] for one in labels_} | set(wanted)
-        work[:2] = [_pair(c, first, second, later)]
-    x, has = work[0]
-    gone = [i for i, one in enumerate(has) if one not in wanted]
-    x, has = _summed(c, x, has, gone)
-    missing = [one for one in wanted if one not in has]
-    if missing:
-        raise Refused(f"the output label {missing[0]} is no operand's")
-    return c.permute(x, [has.index(one) for one in wanted])
-
-
-def _summed(c: Call, x: gs.Tensor, has: list[str], gone: list[int]) -> tuple[gs.Tensor, list[str]]:
-    if not gone:
-        return x, has
-    x = c.op("ReduceSum", x, c.ints(gone, "axes"), keepdims=0)
-    return x, [one for i, one in enumerate(has) if i not in gone]
-
-
-def _without_repeats(c: Call, x: gs.Tensor, has: list[str]) -> tuple[gs.Tensor, list[str]]:
-    """A label that one operand has twice is its diagonal."""
-    while (twice := next((one for one in has if has.count(one) > 1), None)) is not None:
-        first = has.index(twice)
-        second = has.index(twice, first + 1)
-        x = diagonal(c, x, 0, first, second)
-        has = [one for i, one in enumerate(has) if i not in (first, second)] + [twice]
-    return x, has
-
-
-def _pair(
-    c: Call,
-    first: tuple[gs.Tensor, list[str]],
-    second: tuple[gs.Tensor, list[str]],
-    later: set[str],
-) -> tuple[gs.Tensor, list[str]]:
-    a, left = first
-    b, right = second
-    a, left = _summed(
-        c, a, left, [i for i, one in enumerate(left) if one not in later | set(right)]
-    )
-    b, right = _summed(
-        c, b, right, [i for i, one in enumerate(right) if one not in later | set(left)]
-    )
-    size_a, size_b = (
-        dict(zip(left, c.sizes(a), strict=True)),
-        dict(zip(right, c.sizes(b), strict=True)),
-    )
-    shared = [one for one in left if one in right]
-    for label in shared:  # a size of 1 is repeated, as PyTorch broadcasts labels
-        mine, its = size_a[label], size_b[label]
-        if label.startswith(_DOTS) and not _settled(mine, its):
-            raise Refused(
-                "whether an axis of its ellipsis is 1 and repeated is known at run time only; "
-                "fix it with `--shape`"
-            )
-        if (mine == 1) != (its == 1):
-            which, has, length = (a, left, its) if mine == 1 else (b, right, mine)
-            target: list[Size | int] = [length if one == label else 1 for one in has]
-            wide = c.op("Expand", which, c.vector(target, "sizes"))
-            if mine == 1:
-                a, size_a[label] = wide, its
-            else:
-                b, size_b[label] = wide, mine
-    batch = [one for one in shared if one in later]
-    inner = [one for one in shared if one not in later]
-    rows = [one for one in left if one not in shared]
-    columns = [one for one in right if one not in shared]
-    a = c.permute(a, [left.index(one) for one in [*batch, *rows, *inner]])
-    b = c.permute(b, [right.index(one) for one in [*batch, *inner, *columns]])
-    if not inner:
-        a = c.unsqueeze(a, range(len(left), len(left) + len(columns)))
-        b = c.unsqueeze(b, range(len(batch), len(batch) + len(rows)))
-        return c.op("Mul", a, b), [*batch, *rows, *columns]
-    lots = [size_a[one] for one in batch]
-    depth = c.product([size_a[one] for one in inner])
-    high = c.product([size_a[one] for one in rows])
-    wide_ = c.product([size_b[one] for one in columns])
-    y = product(c, c.reshape(a, [*lots, high, depth]), c.reshape(b, [*lots, depth, wide_]))
-    sizes = [*lots, *[size_a[one] for one in rows], *[size_b[one] for one in columns]]
-    return c.reshape(y, sizes), [*batch, *rows, *columns]
-
-
-def _settled(mine: Size | int, its: Size | int) -> bool:
-    """Whether two sizes are proven equal, or one of them 1."""
-    first, second = (s if isinstance(s, int) else s.dim for s in (mine, its))
-    if first == 1 or second == 1:
-        return True
-    return first is not None and second is not None and dims.equal(first, second) is True
 
 
 def _tensordot(c: Call) -> gs.Tensor:
@@ -287,7 +152,8 @@ def _tensordot(c: Call) -> gs.Tensor:
 def _bilinear(c: Call) -> gs.Tensor:
     a, b, weight = c.tensor("input1"), c.tensor("input2"), c.tensor("weight")
     lots = [f"n{i}" for i in range(c.rank(a) - 1)]
-    y = contract(c, [a, weight, b], [[*lots, "i"], ["o", "i", "j"], [*lots, "j"]], [*lots, "o"])
+    labels = [[*lots, "i"], ["o", "i", "j"], [*lots, "j"]]
+    y = contract(c, [a, weight, b], labels, [*lots, "o"], repeats=False)
     bias = c.args.optional("bias")
     return y if bias is None else c.op("Add", y, bias)
 
@@ -300,7 +166,8 @@ def _dot(c: Call) -> gs.Tensor:
             return c.op("Mul", a, b)
         left = [f"a{i}" for i in range(c.rank(a) - 1)]
         right = [f"b{i}" for i in range(c.rank(b) - 1)]
-        return contract(c, [a, b], [[*left, "k"], [*right, "k"]], [*left, *right])
+        labels = [[*left, "k"], [*right, "k"]]
+        return contract(c, [a, b], labels, [*left, *right], repeats=False)
     return product(c, a, b)
 
 

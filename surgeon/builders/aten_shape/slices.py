@@ -11,6 +11,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call, Size
+from surgeon.builders.contraction import diagonal
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -221,28 +222,6 @@ def _diagonal(c: Call) -> gs.Tensor:
         c.axis(c.integer("dim1"), rank),
         c.axis(c.integer("dim2"), rank),
     )
-
-
-def diagonal(c: Call, x: gs.Tensor, offset: int, first: int, second: int) -> gs.Tensor:
-    """The diagonal of two axes, as a last axis."""
-    rank = c.rank(x)
-    if first == second:
-        raise Refused(f"dim1 and dim2 are both {first}")
-    x = c.permute(x, [i for i in range(rank) if i not in (first, second)] + [first, second])
-    *batch, rows, columns = c.sizes(x)
-    down, right = max(-offset, 0), max(offset, 0)
-    row_room, column_room = c.sub(rows, down), c.sub(columns, right)
-    if isinstance(row_room, int) and isinstance(column_room, int):
-        length: Size | int = max(min(row_room, column_room), 0)
-    else:
-        least = c.op("Min", c.vector([row_room]), c.vector([column_room]))
-        some = c.op("Max", least, c.ints([0], "zero"))
-        length = Size(None, lambda: some)
-    steps = c.op("Mul", c.count(length), c.vector([c.add(columns, 1)], "stride"))
-    begin = c.add(c.mul(columns, down), right)
-    index = c.op("Add", steps, c.vector([begin], "begin"))
-    flat = c.reshape(x, [*batch, c.mul(rows, columns)])
-    return c.op("Gather", flat, index, axis=rank - 2)
 
 
 def _diag(c: Call) -> gs.Tensor:

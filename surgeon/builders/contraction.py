@@ -1,0 +1,282 @@
+"""Contractions, as einsum has them, in Transpose, Reshape, ReduceSum, Mul and MatMul.
+
+An axis has a label. Two operands at a time: a label that only one of them has and nobody needs
+later is summed at once, what both have and somebody needs is a batch of the MatMul, what both have
+and nobody needs is what it sums over, and the rest are rows and columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product as combinations
+
+import onnx_graphsurgeon as gs
+
+from surgeon import dims
+from surgeon.builders.bench import NARROW, TYPE, Bench, Size
+from surgeon.dims import Dim
+from surgeon.rewrite import Refused
+
+DOTS = "."  # begins the label of an axis under an ellipsis, numbered from behind
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A tensor and the label of each of its axes."""
+
+    tensor: gs.Tensor
+    labels: tuple[str, ...]
+
+
+# ------------------------------------------------------------------ equations
+
+
+def parse(equation: str, ranks: Sequence[int]) -> tuple[list[list[str]], list[str]]:
+    """The labels of each operand's axes, and of the result's.
+
+    Without an arrow the result has the axes of the ellipsis, and then in alphabetical order every
+    letter that stands once.
+
+    Raises:
+        Refused: The equation does not fit the operands.
+    """
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != len(ranks):
+        raise Refused(f"`{equation}` has {len(terms)} operands, {len(ranks)} are given")
+    labels = [_labels(term, rank) for term, rank in zip(terms, ranks, strict=True)]
+    flat = [label for term in labels for label in term]
+    dotted = sorted({one for one in flat if one[0] == DOTS}, key=lambda one: -int(one[1:]))
+    if not arrow:
+        return labels, [*dotted, *sorted(o for o in flat if o[0] != DOTS and flat.count(o) == 1)]
+    before, dots, after = right.partition("...")
+    return labels, [*before, *(dotted if dots else ()), *after]
+
+
+def _labels(term: str, rank: int) -> list[str]:
+    before, dots, after = term.partition("...")
+    count = rank - len(before) - len(after)
+    if count < 0 or (count and not dots):
+        raise Refused(f"`{term}` does not fit an operand of rank {rank}")
+    letters = [*before, *after]
+    if not all(letter.isascii() and letter.isalpha() for letter in letters):
+        raise Refused(f"`{term}` holds more than letters and one ellipsis")
+    return [*before, *(f"{DOTS}{i}" for i in reversed(range(count))), *after]
+
+
+# ------------------------------------------------------------------ contraction
+
+
+def contract(
+    c: Bench,
+    tensors: Sequence[gs.Tensor],
+    labels: Sequence[Sequence[str]],
+    wanted: Sequence[str],
+    *,
+    repeats: bool = True,
+) -> gs.Tensor:
+    """The contraction of the operands.
+
+    Args:
+        c: Where the nodes are made.
+        tensors: The operands, of one dtype.
+        labels: The label of each of their axes.
+        wanted: Those of the result, each once.
+        repeats: Whether a size of 1 stands for any size under the same label.
+    """
+    if len(set(wanted)) != len(wanted):
+        raise Refused("an output label stands twice")
+    work = [_without_repeats(c, t, list(has)) for t, has in zip(tensors, labels, strict=True)]
+    missing = [one for one in wanted if not any(one in o.labels for o in work)]
+    if missing:
+        raise Refused(f"the output label {missing[0]} is no operand's")
+    while len(work) > 1:
+        first = work.pop(0)
+        partner = next((o for o in work if set(o.labels) & set(first.labels)), work[0])
+        work = [o for o in work if o is not partner]
+        later = {one for o in work for one in o.labels} | set(wanted)
+        work.insert(0, _pair(c, first, partner, later, wanted, repeats))
+    result = _summed(c, work[0], set(wanted))
+    return c.permute(result.tensor, [result.labels.index(one) for one in wanted])
+
+
+def product(c: Bench, a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
+    """The matrix product; narrow integers through int32, which wraps as they do."""
+    dtype = c.facts.of(a).dtype
+    if dtype in NARROW:
+        if dtype == TYPE.BOOL:
+            raise Refused("PyTorch has no product of booleans")
+        wide = c.op("MatMul", c.cast(a, TYPE.INT32), c.cast(b, TYPE.INT32))
+        return c.cast(wide, dtype)
+    return c.op("MatMul", a, b)
+
+
+def diagonal(c: Bench, x: gs.Tensor, offset: int, first: int, second: int) -> gs.Tensor:
+    """The diagonal of two axes, as a last axis."""
+    rank = c.rank(x)
+    if first == second:
+        raise Refused(f"dim1 and dim2 are both {first}")
+    x = c.permute(x, [i for i in range(rank) if i not in (first, second)] + [first, second])
+    *batch, rows, columns = c.sizes(x)
+    down, right = max(-offset, 0), max(offset, 0)
+    row_room, column_room = c.sub(rows, down), c.sub(columns, right)
+    if isinstance(row_room, int) and isinstance(column_room, int):
+        length: Size | int = max(min(row_room, column_room), 0)
+    else:
+        least = c.op("Min", c.vector([row_room]), c.vector([column_room]))
+        some = c.op("Max", least, c.ints([0], "zero"))
+        length = Size(None, lambda: some)
+    steps = c.op("Mul", c.count(length), c.vector([c.add(columns, 1)], "stride"))
+    begin = c.add(c.mul(columns, down), right)
+    index = c.op("Add", steps, c.vector([begin], "begin"))
+    flat = c.reshape(x, [*batch, c.mul(rows, columns)])
+    return c.op("Gather", flat, index, axis=rank - 2)
+
+
+def _without_repeats(c: Bench, x: gs.Tensor, has: list[str]) -> Operand:
+    """A label that one operand has twice is its diagonal."""
+    while (twice := next((one for one in has if has.count(one) > 1), None)) is not None:
+        first = has.index(twice)
+        second = has.index(twice, first + 1)
+        x = diagonal(c, x, 0, first, second)
+        has = [one for i, one in enumerate(has) if i not in (first, second)] + [twice]
+    return Operand(x, tuple(has))
+
+
+def _summed(c: Bench, x: Operand, needed: set[str]) -> Operand:
+    """With the labels that nobody needs summed away."""
+    gone = [i for i, one in enumerate(x.labels) if one not in needed]
+    if not gone:
+        return x
+    total = c.op("ReduceSum", x.tensor, c.ints(gone, "axes"), keepdims=0)
+    return Operand(total, tuple(one for one in x.labels if one in needed))
+
+
+# ------------------------------------------------------------------ two operands
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How a pair becomes one MatMul: the operands in its order, and their labels sorted."""
+
+    first: Operand
+    second: Operand
+    batch: tuple[str, ...]
+    rows: tuple[str, ...]
+    inner: tuple[str, ...]
+    columns: tuple[str, ...]
+
+    def moved(self, wanted: Sequence[str]) -> int:
+        """How many Transposes it takes; that of the result counts where it is the last."""
+        result = (*self.batch, *self.rows, *self.columns)
+        return (
+            ((*self.batch, *self.rows, *self.inner) != self.first.labels)
+            + ((*self.batch, *self.inner, *self.columns) != self.second.labels)
+            + (set(result) == set(wanted) and result != tuple(wanted))
+        )
+
+
+def _pair(
+    c: Bench, a: Operand, b: Operand, later: set[str], wanted: Sequence[str], repeats: bool
+) -> Operand:
+    a = _summed(c, a, later | set(b.labels))
+    b = _summed(c, b, later | set(a.labels))
+    if repeats:
+        a, b = _of_one_depth(c, a, b, later)
+    shared = [one for one in a.labels if one in b.labels]
+    if all(one in later for one in shared):
+        return _elementwise(c, a, b)
+    plan = min(_plans(a, b, later), key=lambda one: one.moved(wanted))
+    return _multiplied(c, plan)
+
+
+def _plans(a: Operand, b: Operand, later: set[str]) -> Iterator[_Plan]:
+    for (one, other), by_batch, by_inner in combinations(((a, b), (b, a)), (a, b), (a, b)):
+        shared = set(a.labels) & set(b.labels)
+        yield _Plan(
+            one,
+            other,
+            tuple(x for x in by_batch.labels if x in shared and x in later),
+            tuple(x for x in one.labels if x not in shared),
+            tuple(x for x in by_inner.labels if x in shared and x not in later),
+            tuple(x for x in other.labels if x not in shared),
+        )
+
+
+def _elementwise(c: Bench, a: Operand, b: Operand) -> Operand:
+    """Nothing is summed over: a Mul that broadcasts."""
+    batch = [one for one in a.labels if one in b.labels]
+    rows = [one for one in a.labels if one not in batch]
+    columns = [one for one in b.labels if one not in batch]
+    x = c.permute(a.tensor, [a.labels.index(one) for one in [*batch, *rows]])
+    y = c.permute(b.tensor, [b.labels.index(one) for one in [*batch, *columns]])
+    x = c.unsqueeze(x, range(len(a.labels), len(a.labels) + len(columns)))
+    y = c.unsqueeze(y, range(len(batch), len(batch) + len(rows)))
+    return Operand(c.op("Mul", x, y), (*batch, *rows, *columns))
+
+
+def _multiplied(c: Bench, plan: _Plan) -> Operand:
+    """One MatMul; its batches broadcast, so a batch of 1 needs nothing."""
+    batch, rows, inner, columns = plan.batch, plan.rows, plan.inner, plan.columns
+    a = _ordered(c, plan.first, (*batch, *rows, *inner))
+    b = _ordered(c, plan.second, (*batch, *inner, *columns))
+    result = (*batch, *rows, *columns)
+    plain = len(inner) == 1 and len(columns) == 1
+    if plain and (len(rows) == 1 or (rows and not batch)):
+        return Operand(product(c, a, b), result)
+    lots, its_lots = c.sizes(a)[: len(batch)], c.sizes(b)[: len(batch)]
+    high = c.sizes(a)[len(batch) : len(batch) + len(rows)]
+    depth = c.product(c.sizes(a)[len(batch) + len(rows) :])
+    wide = c.sizes(b)[len(batch) + len(inner) :]
+    a = c.reshape(a, [*lots, c.product(high), depth])
+    b = c.reshape(b, [*its_lots, depth, c.product(wide)])
+    y = product(c, a, b)
+    return Operand(c.reshape(y, [*c.sizes(y)[: len(batch)], *high, *wide]), result)
+
+
+def _ordered(c: Bench, x: Operand, labels: Sequence[str]) -> gs.Tensor:
+    return c.permute(x.tensor, [x.labels.index(one) for one in labels])
+
+
+def _of_one_depth(c: Bench, a: Operand, b: Operand, later: set[str]) -> tuple[Operand, Operand]:
+    """What is summed over is made as long in both: 1 stands for any size, which MatMul has not."""
+    for label in [one for one in a.labels if one in b.labels and one not in later]:
+        mine, its = c.size(a.tensor, a.labels.index(label)), c.size(b.tensor, b.labels.index(label))
+        if mine == 1 or its == 1:  # the factor of 1 comes out of the sum
+            if mine == 1:
+                a = _dropped(c, a, label)
+            if its == 1:
+                b = _dropped(c, b, label)
+            a, b = (_summed(c, x, set(x.labels) - {label}) for x in (a, b))
+        elif not _same_length(mine, its):
+            if _may_be_one(mine):
+                a = _repeated(c, a, label, its)
+            if _may_be_one(its):
+                b = _repeated(c, b, label, mine)
+    return a, b
+
+
+def _dropped(c: Bench, x: Operand, label: str) -> Operand:
+    axis = x.labels.index(label)
+    return Operand(c.squeeze(x.tensor, [axis]), tuple(one for one in x.labels if one != label))
+
+
+def _repeated(c: Bench, x: Operand, label: str, length: Size | int) -> Operand:
+    """Repeated along the label to this length where it is 1 there."""
+    target: list[Size | int] = [length if one == label else 1 for one in x.labels]
+    return Operand(c.op("Expand", x.tensor, c.vector(target, "sizes")), x.labels)
+
+
+def _dim(size: Size | int) -> Dim | None:
+    return size if isinstance(size, int) else size.dim
+
+
+def _same_length(mine: Size | int, its: Size | int) -> bool:
+    first, second = _dim(mine), _dim(its)
+    return first is not None and second is not None and dims.equal(first, second) is True
+
+
+def _may_be_one(size: Size | int) -> bool:
+    dim = _dim(size)
+    return dim is None or dims.equal(dim, 1) is not False
