@@ -15,7 +15,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.dims import Dim
-from surgeon.facts.fact import INTEGERS
+from surgeon.facts.fact import INTEGERS, Array
 from surgeon.rewrite import Draft, Refused
 
 TYPE = onnx.TensorProto
@@ -95,6 +95,10 @@ class Bench:
     def ints(self, values: Sequence[int], ending: str = "constant") -> gs.Tensor:
         """An int64 constant of rank 1."""
         return self.draft.constant(np.asarray(list(values), np.int64), ending)
+
+    def ints_of(self, values: Array, ending: str = "indices") -> gs.Tensor:
+        """An int64 constant of any shape."""
+        return self.draft.constant(np.asarray(values).astype(np.int64), ending)
 
     def number(self, value: Any, dtype: int) -> gs.Tensor:
         """A scalar constant of an ONNX dtype."""

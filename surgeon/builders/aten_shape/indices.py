@@ -12,6 +12,7 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.builders.aten_shape.call import FLOATS, LARGEST, TYPE, Call, Size
 from surgeon.builders.aten_shape.slices import bound, from_front
+from surgeon.facts.fact import same_dims
 from surgeon.rewrite import Refused
 
 _MASKS = (TYPE.BOOL, TYPE.UINT8)
@@ -176,6 +177,8 @@ def _index_put(c: Call) -> gs.Tensor:
         found = _where_masked(c, x, said[0], _at(given), values, accumulate=accumulate)
         if found is not None:
             return found
+        if len(given) == 1 and not accumulate and c.opset >= 11 and c.shape(values):
+            return _put_in_order(c, x, said[0], values)
     place = _place(c, x, given)
     rank, lengths = c.rank(x), c.sizes(x)
     axes, rest = place.axes, [i for i in range(rank) if i not in place.axes]
@@ -220,6 +223,20 @@ def _as_indexed(
         extra = len(shape) - len(wanted)
         values = c.squeeze(values, list(range(extra)))
     return c.op("Expand", values, c.vector(wanted, "sizes"))
+
+
+def _put_in_order(c: Call, x: gs.Tensor, mask: gs.Tensor, values: gs.Tensor) -> gs.Tensor:
+    """A write through a mask of the first axes, of one line of values for each of its places."""
+    found = c.op("NonZero", c.cast(mask, TYPE.BOOL))
+    places = c.op("Transpose", found, perm=[1, 0])
+    behind, shape = c.sizes(x)[c.rank(mask) :], c.shape(values)
+    assert shape is not None
+    many = isinstance(shape[0], int) and shape[0] > 1  # else one may stand for all
+    if not many or not same_dims(shape[1:], (c.shape(x) or ())[c.rank(mask) :]):
+        extra = len(shape) - 1 - len(behind)
+        values = c.squeeze(values, list(range(extra)) if extra > 0 else [])
+        values = c.op("Expand", values, c.vector([c.size(places, 0), *behind], "sizes"))
+    return c.op("ScatterND", x, places, values)
 
 
 def _where_masked(

@@ -1,0 +1,260 @@
+"""NonZero and what reads it: masked values as Where, masked reductions, and known places.
+
+What is computed from a selection, and then reduced or written back where it came from, is computed
+on the whole tensor and masked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+
+from surgeon import dims
+from surgeon.builders.bench import FLOATS, TYPE, Bench, Size
+from surgeon.builders.selections import Reader, Selection, mask_of_places, producer_of, stripped
+from surgeon.facts.fact import same_dims
+from surgeon.match import Match, attribute_of
+from surgeon.rewrite import Draft, Refused
+
+_SUMS = frozenset("ReduceSum ReduceMean ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSum".split())
+
+
+def _beside(c: Bench, mask: gs.Tensor, after: int) -> gs.Tensor:
+    """The mask as booleans, with axes of 1 for those behind it."""
+    rank = c.rank(mask)
+    return c.unsqueeze(c.cast(mask, TYPE.BOOL), range(rank, rank + after))
+
+
+# ------------------------------------------------------------------ reductions
+
+
+def masked_reduce(draft: Draft, match: Match) -> gs.Tensor:
+    """A reduction of what a mask selects: of the whole tensor, neutral where the mask is not."""
+    c, node = Bench(draft), match.root
+    reader, t = Reader(c), node.inputs[0]
+    found = reader.selection(t)
+    if found is None:
+        raise Refused("what it reduces is not provably what a mask selects")
+    rank, dtype = c.rank(t), c.dtype(t)
+    axes = _axes(c, node, rank)
+    if found.axis not in axes:
+        raise Refused("it does not reduce over the places that the mask selects")
+    if dtype == TYPE.BOOL or (node.op == "ReduceMean" and dtype not in FLOATS):
+        raise Refused("it reduces booleans" if dtype == TYPE.BOOL else "a mean of integers")
+    extra = c.rank(found.mask) - 1
+    inside = [a + (extra if a > found.axis else 0) for a in axes if a != found.axis]
+    inside += range(found.axis, found.axis + extra + 1)
+    whole = reader.whole(t)
+    neutral = c.number(_neutral(node.op, dtype), dtype)
+    x = c.where(_beside(c, found.mask, rank - 1 - found.axis), whole, neutral)
+    if node.op == "ReduceMean":
+        y = _mean(c, x, found, inside, dtype)
+    else:
+        y = c.op(node.op, x, c.ints(sorted(inside), "axes"), keepdims=0)
+    return c.unsqueeze(y, sorted(axes)) if attribute_of(node, "keepdims") else y
+
+
+def _mean(c: Bench, x: gs.Tensor, found: Selection, inside: list[int], dtype: int) -> gs.Tensor:
+    """Sum by count, in single precision at least: half precision counts to 2048.
+
+    The mean of nothing is 0: the standard leaves it open, and onnxruntime has it so.
+    """
+    wide = int(TYPE.DOUBLE if dtype == TYPE.DOUBLE else TYPE.FLOAT)
+    total = c.op("ReduceSum", c.cast(x, wide), c.ints(sorted(inside), "axes"), keepdims=0)
+    held = c.op("ReduceSum", c.cast(c.cast(found.mask, TYPE.BOOL), wide), keepdims=0)
+    count = c.op("Max", held, c.number(1, wide))
+    taken = range(found.axis, found.axis + c.rank(found.mask))
+    others = c.product([c.size(x, axis) for axis in inside if axis not in taken])
+    if isinstance(others, Size):
+        length = c.op("Reshape", others.tensor, c.ints([], "scalar"))
+        count = c.op("Mul", count, c.cast(length, wide))
+    elif others != 1:
+        count = c.op("Mul", count, c.number(others, wide))
+    return c.cast(c.op("Div", total, count), dtype)
+
+
+def _axes(c: Bench, node: gs.Node, rank: int) -> list[int]:
+    if len(node.inputs) < 2 or node.inputs[1].is_empty():
+        if attribute_of(node, "noop_with_empty_axes"):
+            raise Refused("it reduces over no axis")
+        return list(range(rank))
+    array = c.facts.array(node.inputs[1])
+    if array is None:
+        raise Refused("its axes are known at run time only")
+    return [int(a) % rank for a in array.reshape(-1)] or list(range(rank))
+
+
+def _neutral(op: str, dtype: int) -> Any:
+    if op in _SUMS:
+        return 0
+    if op == "ReduceProd":
+        return 1
+    kind = onnx.helper.tensor_dtype_to_np_dtype(dtype)
+    least = op == "ReduceMin"  # of a minimum the greatest value is neutral
+    if dtype in FLOATS:
+        return np.inf if least else -np.inf
+    return np.iinfo(kind).max if least else np.iinfo(kind).min
+
+
+# ------------------------------------------------------------------ writing back
+
+
+def masked_put(draft: Draft, match: Match) -> gs.Tensor:
+    """ScatterND at the places of a mask: the new values where it holds, and the data elsewhere."""
+    c, node = Bench(draft), match.root
+    data, indices, updates = node.inputs
+    mask = mask_of_places(c, indices)
+    if mask is None:
+        raise Refused("its indices are not provably the places of a mask")
+    shape, covered = c.shape(data), c.shape(mask)
+    if shape is None or covered is None or not same_dims(shape[: len(covered)], covered):
+        raise Refused(
+            f"that the mask `{mask.name}` is as large as the data is not provable; say so with "
+            "`--assume` or `--shape`"
+        )
+    after = len(shape) - len(covered)
+    new = _new_values(c, updates, mask, indices, after)
+    reduction = str(attribute_of(node, "reduction") or "none")
+    if reduction != "none":
+        new = c.op({"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}[reduction], data, new)
+    return c.where(_beside(c, mask, after), new, data)
+
+
+def _new_values(
+    c: Bench, updates: gs.Tensor, mask: gs.Tensor, indices: gs.Tensor, after: int
+) -> gs.Tensor:
+    """What is written, for every place, whether the mask holds there or not."""
+    reader = Reader(c)
+    cut = _cut_to(c, updates, indices)
+    sliced, updates = cut is not None, updates if cut is None else cut
+    found, node = reader.selection(updates), producer_of(updates)
+    if found is None and node is not None and node.op == "Expand":
+        lines = node.inputs[0]  # a line for each place already: repeated along other axes only
+        found = reader.selection(lines) if c.facts.of(lines).rank == after + 1 else None
+    else:
+        lines = updates
+    if found is not None and found.axis == 0 and found.mask is mask:
+        return reader.whole(lines)
+    if sliced and after == 0 and c.rank(updates) == 1:
+        return _in_order(c, updates, mask)
+    if node is not None and node.op == "Expand" and not sliced:
+        value = node.inputs[0]
+        dims_ = c.shape(value)
+        if dims_ is not None and len(dims_) <= after:
+            return value
+        if dims_ is not None and len(dims_) == after + 1 and dims_[0] == 1:
+            return c.squeeze(value, [0])
+    if node is not None and node.op == "ConstantOfShape" and not sliced:
+        given = node.attrs.get("value")
+        kind = onnx.helper.tensor_dtype_to_np_dtype(c.dtype(updates))
+        fill = np.zeros(1, kind) if given is None else np.asarray(getattr(given, "values", given))
+        return c.draft.constant(fill.reshape(()), "value")
+    raise Refused("its updates are neither one value nor made of what the same mask selects")
+
+
+def _cut_to(c: Bench, updates: gs.Tensor, indices: gs.Tensor) -> gs.Tensor | None:
+    """What is sliced to as many elements as the mask has places, from the first on."""
+    node, rows = producer_of(updates), c.shape(indices)
+    if node is None or node.op != "Slice" or rows is None:
+        return None
+    bounds: list[Any] = [0, None, 0, 1]  # start, end, axis, step
+    for place, tensor in enumerate(node.inputs[1:]):
+        if not tensor.is_empty():
+            value = c.facts.of(tensor).value
+            if value is None or value.size != 1:
+                return None
+            bounds[place] = value.reshape(-1).tolist()[0]
+    start, end, axis, step = bounds
+    whole = (start, axis, step) == (0, 0, 1) and dims.equal(end, rows[0]) is True
+    return node.inputs[0] if whole else None
+
+
+def _in_order(c: Bench, source: gs.Tensor, mask: gs.Tensor) -> gs.Tensor:
+    """The source's elements one after the other at the places of the mask, as masked_scatter."""
+    flat = c.op("Reshape", c.cast(mask, TYPE.BOOL), c.ints([-1], "target"))
+    number = c.op("CumSum", c.cast(flat, TYPE.INT64), c.draft.constant(np.asarray(0), "axis"))
+    first = c.draft.constant(
+        np.zeros(1, onnx.helper.tensor_dtype_to_np_dtype(c.dtype(source))), "first"
+    )
+    picked = c.op("Gather", c.concat([first, source], 0), number, axis=0)
+    return c.reshape(picked, c.sizes(mask))
+
+
+# ------------------------------------------------------------------ counts and places
+
+
+def masked_count(draft: Draft, match: Match) -> gs.Tensor:
+    """The shape of a selection, or of the places of a mask: the count is a sum of the mask."""
+    c, node = Bench(draft), match.root
+    t = node.inputs[0]
+    found = Reader(c).selection(t)
+    producer = producer_of(t)
+    if found is not None:
+        mask, axis = found.mask, found.axis
+    elif producer is not None and producer.op == "NonZero":
+        mask, axis = stripped(c, producer.inputs[0]), 1
+    elif (behind := mask_of_places(c, t)) is not None:
+        mask, axis = behind, 0
+    else:
+        raise Refused("it is not provably the shape of what a mask selects")
+    total = c.op("ReduceSum", c.cast(c.cast(mask, TYPE.BOOL), TYPE.INT64), keepdims=0)
+    count = c.op("Reshape", total, c.ints([1], "one"))
+    lengths = [Size(None, lambda: count) if i == axis else d for i, d in enumerate(_plain(c, t))]
+    if node.op == "Size":
+        sizes = c.product(lengths)
+        return c.op("Reshape", c.vector([sizes]), c.ints([], "scalar"))
+    start, end = int(attribute_of(node, "start") or 0), node.attrs.get("end")
+    return c.vector(lengths[start : None if end is None else int(end)])
+
+
+def _plain(c: Bench, t: gs.Tensor) -> list[Size | int]:
+    """The lengths, of which all but that of the packed axis must be numbers."""
+    sizes = c.sizes(t)
+    if sum(isinstance(size, Size) for size in sizes) > 1:
+        raise Refused("another of its lengths is known at run time only")
+    return sizes
+
+
+def known_places(draft: Draft, match: Match) -> gs.Tensor:
+    """NonZero of a constant, or of a vector of ones, which counts from 0."""
+    c, node = Bench(draft), match.root
+    x = node.inputs[0]
+    array, producer = c.facts.array(x), producer_of(x)
+    if array is not None and array.dtype != object:
+        return draft.constant(np.stack(np.nonzero(np.atleast_1d(array))).astype(np.int64), "places")
+    if producer is not None and producer.op == "ConstantOfShape" and c.facts.of(x).rank == 1:
+        given = producer.attrs.get("value")
+        if given is not None and np.all(np.asarray(getattr(given, "values", given))):
+            if c.opset < 11:
+                raise Refused("counting to a length of run time is Range, which needs opset 11")
+            return c.unsqueeze(c.count(c.size(x, 0)), [0])
+    raise Refused(
+        "how many elements of its input are not zero, and so the shape of what reads it, is known "
+        "at run time only; a fixed capacity would change what the model gives out"
+    )
+
+
+def gather_constant_places(draft: Draft, match: Match) -> gs.Tensor:
+    """GatherND with constant indices as Gather: one axis, or the first few joined to one."""
+    c, node = Bench(draft), match.root
+    data, indices = node.inputs[0], c.facts.array(node.inputs[1])
+    if indices is None or indices.dtype == object:
+        raise Refused("its indices are known at run time only")
+    if attribute_of(node, "batch_dims"):
+        raise Refused("it has batch dimensions")
+    depth = int(indices.shape[-1])
+    shape = c.shape(data)
+    if shape is None:
+        raise Refused(f"the rank of `{data.name}` is not known")
+    if depth == 1:
+        return c.op("Gather", data, c.ints_of(indices[..., 0]), axis=0)
+    lengths = [d for d in shape[:depth] if isinstance(d, int)]
+    if len(lengths) < depth:
+        raise Refused("a dimension that it indexes is known at run time only; see `--shape`")
+    places = np.where(indices < 0, indices + np.asarray(lengths), indices)
+    line = np.ravel_multi_index(tuple(np.moveaxis(places, -1, 0)), lengths)
+    flat = c.reshape(data, [int(np.prod(lengths)), *c.sizes(data)[depth:]])
+    return c.op("Gather", flat, c.ints_of(line), axis=0)
