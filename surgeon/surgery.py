@@ -256,7 +256,6 @@ class Operation:
     def _sweep(
         self, rules: Sequence[Rule], fold: int, allow: frozenset[str], *, always: bool
     ) -> None:
-        housekept = self.notes.housekeeping.total()
         sweep = Sweep(
             self.model,
             self.facts,
@@ -270,7 +269,8 @@ class Operation:
         )
         fired = sweep.run()
         self.misses = self.misses + list(self.notes.misses)
-        if fired or (always and self.notes.housekeeping.total() > housekept):
+        # what an earlier recipe folded on its way counts, where this one says that it does
+        if fired or (always and self.notes.housekeeping.total()):
             self.model.changed = True
 
     def _replace_proto(
