@@ -20,6 +20,8 @@ _FORMS = (
     (re.compile(rf"^{_NAME}\s*==\s*{_NAME}$"), "same"),
     (re.compile(rf"^{_NAME}\s*>=\s*(\d+)$"), "least"),
     (re.compile(rf"^{_NAME}\s*>\s*(\d+)$"), "more"),
+    (re.compile(rf"^{_NAME}\s*<=\s*(\d+)$"), "most"),
+    (re.compile(rf"^{_NAME}\s*<\s*(\d+)$"), "less"),
 )
 
 
@@ -109,7 +111,7 @@ def _assumed(
             raise RecipeError(
                 f"surgeon cannot use the assumption `{text}`",
                 where="--assume",
-                mend="Write it as `t % 32 == 0`, `t == 64`, `h == w` or `t >= 16`.",
+                mend="Write it as `t % 32 == 0`, `t == 64`, `h == w`, `t >= 16` or `t <= 512`.",
             )
         name, other = match.group(1), match.group(2)
         for used in [name, other] if form == "same" else [name]:
@@ -119,7 +121,7 @@ def _assumed(
                     where="--assume",
                     mend=suggest(used, known) or f"The dimensions are {', '.join(sorted(known))}.",
                 )
-        kind = {"remainder": "multiple", "more": "least"}.get(form, form)
+        kind = {"remainder": "multiple", "more": "least", "less": "most"}.get(form, form)
         about = said.setdefault(name, {})
         if kind in about or (about and {"number", "same"} & {kind, *about}):
             raise RecipeError(
@@ -127,9 +129,16 @@ def _assumed(
                 where="--assume",
                 mend="Give one that says both.",
             )
-        about[kind] = match.groups()[1:] if form != "more" else (str(int(other) + 1),)
+        off = {"more": 1, "less": -1}.get(form)
+        about[kind] = match.groups()[1:] if off is None else (str(int(other) + off),)
     for name, about in said.items():
         symbols[name], sizes[name] = _said(name, about)
+        if not sizes[name]:
+            raise RecipeError(
+                f"no size of `{name}` meets what is assumed of it",
+                where="--assume",
+                mend="Give bounds that leave one.",
+            )
     whole = {name: dims.substitute(value, symbols) for name, value in symbols.items()}
     return whole, sizes
 
@@ -142,13 +151,27 @@ def _said(name: str, about: Mapping[str, Sequence[str]]) -> tuple[Dim, tuple[int
         number = int(about["number"][0])
         return number, (number,)
     least = int(about["least"][0]) if "least" in about else 0
-    if "multiple" not in about:
-        return dims.symbol(f"{name}-{least}") + least, (max(least, 1), least + 1, least + 7)
-    step, rest = (
-        int(about["multiple"][0]),
-        int(about["multiple"][1]) if about["multiple"][1:] else 0,
-    )
+    most = int(about["most"][0]) if "most" in about else None
+    step, rest = 1, 0
+    if "multiple" in about:
+        step, *more = (int(n) for n in about["multiple"])
+        rest = more[0] if more else 0
     first = max(0, -((rest - least) // step))  # the least n with step * n + rest >= least
-    sizes = tuple(step * n + rest for n in range(max(first, 1), max(first, 1) + 3))
-    symbol = dims.symbol(f"{name}/{step}-{first}" if first else f"{name}/{step}")
+    begin = max(first, 1)
+    tries: tuple[int, ...] = tuple(step * n + rest for n in range(begin, begin + 3))
+    if "multiple" not in about:
+        tries = (max(least, 1), least + 1, least + 7)
+    high = None if most is None else (most - rest) // step - first
+    symbol = dims.symbol(_named(name, about, first, most), 0, high)
+    sizes = tuple(n for n in tries if most is None or n <= most)
+    if high is not None and high >= 0 and len(set(sizes)) < len(tries):
+        sizes = tuple(dict.fromkeys([*sizes, step * (first + high) + rest]))
     return (symbol + first) * step + rest, sizes
+
+
+def _named(name: str, about: Mapping[str, Sequence[str]], first: int, most: int | None) -> str:
+    """The symbol for what is over the least value, in steps: another for each thing assumed."""
+    text = f"{name}/{about['multiple'][0]}" if "multiple" in about else name
+    if first or ("multiple" not in about and "least" in about):
+        text += f"-{first}"
+    return text if most is None else f"{text}<={most}"

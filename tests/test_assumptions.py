@@ -25,6 +25,8 @@ MODEL = Model(model_of("float[b,3,h,w] x, float[n] z", "y = Relu (x)", "y"))
         ("h >= 16", "h", "h-16 + 16", (16, 17, 23)),
         ("h > 16", "h", "h-17 + 17", (17, 18, 24)),
         ("h >= 0", "h", "h-0", (1, 1, 7)),
+        ("h <= 512", "h", "h<=512", (1, 7, 512)),
+        ("h < 6", "h", "h<=5", (1, 5)),
     ],
 )
 def test_assumptions_as_symbols_and_sizes(
@@ -42,6 +44,8 @@ def test_assumptions_as_symbols_and_sizes(
         (["h % 32 == 0", "h >= 64"], "32*h/32-2 + 64", (64, 96, 128)),
         (["h > 64", "h % 32 == 0"], "32*h/32-3 + 96", (96, 128, 160)),
         (["h % 8 == 3", "h >= 2"], "8*h/8 + 3", (11, 19, 27)),
+        (["h >= 16", "h <= 20"], "h-16<=20 + 16", (16, 17, 20)),
+        (["h % 32 == 0", "h < 65"], "32*h/32<=64", (32, 64)),
     ],
 )
 def test_two_assumptions_about_one_dimension(
@@ -50,6 +54,17 @@ def test_two_assumptions_about_one_dimension(
     axioms = parse_assumptions(MODEL, {}, texts)
     assert str(axioms.symbols["h"]) == prints
     assert axioms.sizes["h"] == sizes
+
+
+def test_an_upper_bound_is_known_to_the_facts() -> None:
+    assert dims.bounds(parse_assumptions(MODEL, {}, ["h <= 512"]).symbols["h"]) == (0, 512)
+    both = parse_assumptions(MODEL, {}, ["h % 4 == 1", "h >= 3", "h <= 12"]).symbols["h"]
+    assert dims.bounds(both) == (5, 9)
+
+
+def test_bounds_that_leave_no_size() -> None:
+    with pytest.raises(RecipeError, match="no size of `h` meets what is assumed of it"):
+        parse_assumptions(MODEL, {}, ["h >= 16", "h <= 12"])
 
 
 @pytest.mark.parametrize(
@@ -105,7 +120,8 @@ def test_a_shape() -> None:
             {},
             ["h is large"],
             "--assume: surgeon cannot use the assumption `h is large`\n"
-            "  mend: Write it as `t % 32 == 0`, `t == 64`, `h == w` or `t >= 16`.",
+            "  mend: Write it as `t % 32 == 0`, `t == 64`, `h == w`, `t >= 16` or "
+            "`t <= 512`.",
         ),
         (
             {},

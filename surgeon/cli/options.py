@@ -53,7 +53,7 @@ Assume = Annotated[
     typer.Option(
         "--assume",
         metavar="FACT",
-        help="What else holds, such as `t % 32 == 0`, `t >= 64` or `h == w`.",
+        help="What else holds, such as `t % 32 == 0`, `t >= 64`, `t <= 512` or `h == w`.",
         rich_help_panel="What is known",
     ),
 ]

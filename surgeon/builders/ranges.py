@@ -1,0 +1,293 @@
+"""Range as part of a constant table, and parts of a shape without Gather."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+
+from surgeon import dims
+from surgeon.builders.bench import FLOATS, LARGEST, TYPE, Bench
+from surgeon.builders.selections import producer_of
+from surgeon.dims import Dim
+from surgeon.facts.fact import INTEGERS
+from surgeon.match import Match, attribute_of
+from surgeon.rewrite import Draft, Refused
+
+_LARGEST_TABLE = 1 << 18  # elements
+_DEPTH = 32  # nodes that are looked through for the bounds of a number
+Bounds = tuple[int | None, int | None]
+_VIEWS = frozenset("Unsqueeze Squeeze Reshape Expand Identity Flatten".split())
+_SAME_VALUES = frozenset(
+    "Identity Reshape Squeeze Unsqueeze Flatten Transpose Expand Gather GatherND GatherElements "
+    "Slice Tile ReduceMax ReduceMin".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """A Range of whole numbers.
+
+    Attributes:
+        start: An integer tensor, or a number.
+        limit: An integer tensor.
+        step: Not 0.
+        dtype: Of the result, which may be a float.
+    """
+
+    start: gs.Tensor | int
+    limit: gs.Tensor
+    step: int
+    dtype: int
+
+
+def range_as_slice(draft: Draft, match: Match) -> gs.Tensor:
+    """Range of a length that is known to have a bound: so many elements of a constant table."""
+    c = Bench(draft)
+    count = _count(c, match.root)
+    low, high = _span(c, count)
+    if high is None:
+        raise Refused(_unbounded(c, count))
+    return _counted(c, count, high, negative=low is None or low < 0)
+
+
+def range_within_table(draft: Draft, match: Match) -> gs.Tensor:
+    """Range from 0 that indexes a table of known size: beyond it the model has no value."""
+    c, node = Bench(draft), match.root
+    count = _count(c, node)
+    low, high = _span(c, count)
+    if high is not None:
+        raise Refused("the bound of its length needs no table")
+    if count.start != 0 or count.step != 1:
+        raise Refused("it does not count from 0 in ones")
+    sizes = list(_indexed(c, node.outputs[0]))
+    if not sizes:
+        raise Refused("it indexes nothing of known size")
+    return _counted(c, count, min(sizes), negative=low is None or low < 0)
+
+
+def _count(c: Bench, node: gs.Node) -> _Count:
+    dtype = c.dtype(node.inputs[0])
+    begin, delta = (_number(c, t) for t in (node.inputs[0], node.inputs[2]))
+    if delta is None or delta == 0:
+        raise Refused("its step is known at run time only")
+    limit = node.inputs[1]
+    if dtype in FLOATS:
+        producer = producer_of(limit)
+        whole = begin is not None and begin == int(begin) and delta == int(delta)
+        if producer is not None and producer.op == "Cast":
+            limit = producer.inputs[0]
+        if not whole or c.facts.of(limit).dtype not in INTEGERS:
+            raise Refused("it counts in fractions, or to one, whose sums round as they may")
+    return _Count(node.inputs[0] if begin is None else int(begin), limit, int(delta), dtype)
+
+
+def _number(c: Bench, t: gs.Tensor) -> float | None:
+    array = c.facts.array(t)
+    return None if array is None or array.dtype == object else array.reshape(-1)[0].item()
+
+
+def _counted(c: Bench, count: _Count, high: int, *, negative: bool) -> gs.Tensor:
+    """As many elements of a table of `high` as there are from start to limit."""
+    step, start = count.step, count.start
+    many = max(-(-high // abs(step)), 0)
+    if many > _LARGEST_TABLE:
+        raise Refused(f"a table of {many} elements would be a large constant")
+    a, b = (start if isinstance(start, int) else c.scalar(start)), c.scalar(count.limit)
+    room = b if (a, step > 0) == (0, True) else c.sub(b, a) if step > 0 else c.sub(a, b)
+    lines = room if abs(step) == 1 else c.div(c.add(room, abs(step) - 1), abs(step))
+    length = c.vector([lines], "length")
+    if negative:  # a negative end would count from behind
+        length = c.op("Max", length, c.ints([0], "zero"))
+    kind = onnx.helper.tensor_dtype_to_np_dtype(count.dtype)
+    first = start if isinstance(start, int) else 0
+    table = c.draft.constant((np.arange(many) * step + first).astype(kind), "table")
+    y = c.op("Slice", table, c.ints([0], "starts"), length, c.ints([0], "axes"))
+    if isinstance(start, int):
+        return y
+    return c.op("Add", y, c.op("Reshape", start, c.ints([], "scalar")))
+
+
+def _indexed(c: Bench, t: gs.Tensor) -> Iterator[int]:
+    """The sizes of what is indexed with the tensor's elements, however they are viewed."""
+    for reader in t.outputs:
+        if (reader.domain or "") not in ("", "ai.onnx"):
+            continue
+        if reader.op == "Gather" and len(reader.inputs) > 1 and reader.inputs[1] is t:
+            shape = c.shape(reader.inputs[0])
+            size = None if shape is None else shape[int(attribute_of(reader, "axis") or 0)]
+            if isinstance(size, int):
+                yield size
+        elif reader.op in _VIEWS and reader.inputs[0] is t:
+            yield from _indexed(c, reader.outputs[0])
+
+
+def _span(c: Bench, count: _Count) -> Bounds:
+    """The least and the greatest distance from start to limit, in the direction of the step."""
+    a, b = _value(c, count.start), _value(c, count.limit)
+    if a is not None and b is not None:
+        room = b - a if count.step > 0 else a - b
+        low, high = dims.bounds(room)
+        return (0 if dims.not_negative(room) else low), high
+    ends = _bounds(c, count.start), _bounds(c, count.limit)
+    (least, most), (low, high) = ends if count.step > 0 else ends[::-1]
+    return (
+        None if low is None or most is None else low - most,
+        None if high is None or least is None else high - least,
+    )
+
+
+def _value(c: Bench, t: gs.Tensor | int) -> Dim | None:
+    if isinstance(t, int):
+        return t
+    value = c.facts.of(t).value
+    if value is None or value.size != 1 or value.dtype.kind == "f":
+        return None
+    found: Dim = value.reshape(-1).tolist()[0]
+    return found
+
+
+def _unbounded(c: Bench, count: _Count) -> str:
+    ends = [_value(c, t) or 0 for t in (count.start, count.limit)]
+    names = sorted({name for end in ends for name in dims.symbols(end)})
+    if names:
+        bounds = ", ".join(f"`--assume '{name} <= 512'`" for name in names)
+        return f"no upper bound of its length is known; give one, as with {bounds}"
+    return (
+        f"its length is computed from data (`{count.limit.name}`) of no known bound; to count "
+        "to a fixed length instead would change the shape of what reads it"
+    )
+
+
+def _bounds(c: Bench, t: gs.Tensor | int, depth: int = _DEPTH) -> Bounds:
+    """Bounds of every element of an integer tensor, from what computes it."""
+    if isinstance(t, int):
+        return t, t
+    value, node = c.facts.of(t).value, producer_of(t)
+    array = c.facts.array(t)
+    if value is not None and value.size:
+        ends = [dims.bounds(v) for v in value.reshape(-1).tolist() if not isinstance(v, float)]
+        lows, highs = [e[0] for e in ends], [e[1] for e in ends]
+        if len(ends) == value.size:
+            return _least(lows), _greatest(highs)
+    if array is not None and array.size and array.dtype.kind in "iu":
+        return int(array.min()), int(array.max())
+    if node is None or depth == 0:
+        return None, None
+    if node.op in ("ArgMax", "ArgMin"):
+        shape = c.shape(node.inputs[0])
+        axis = int(attribute_of(node, "axis") or 0)
+        most = None if shape is None else dims.bounds(shape[axis])[1]
+        return 0, None if most is None else most - 1
+    inner = [_bounds(c, x, depth - 1) for x in node.inputs if not x.is_empty()]
+    if node.op in _SAME_VALUES:
+        return inner[0]
+    if node.op == "Cast":
+        kind = c.facts.of(node.inputs[0]).dtype
+        return (0, 1) if kind == TYPE.BOOL else _cut_to(inner[0], int(node.attrs["to"]))
+    if node.op in ("Concat", "Where"):
+        taken = inner[1:] if node.op == "Where" else inner
+        return _least([b[0] for b in taken]), _greatest([b[1] for b in taken])
+    if node.op in ("Add", "Sub"):
+        (a, b), (x, y) = inner
+        other = (x, y) if node.op == "Add" else (_negated(y), _negated(x))
+        return _sum(a, other[0]), _sum(b, other[1])
+    if node.op in ("Min", "Max"):
+        lows = [low for low, _ in inner]
+        highs = [high for _, high in inner]
+        if node.op == "Min":  # one operand's upper bound is enough
+            return _least(lows), _least([h for h in highs if h is not None] or [None])
+        return _greatest([low for low in lows if low is not None] or [None]), _greatest(highs)
+    return None, None
+
+
+def _cut_to(inner: Bounds, dtype: int) -> Bounds:
+    """What is left of bounds in a dtype that may be too narrow for them."""
+    if dtype not in INTEGERS or dtype == TYPE.INT64:
+        return inner
+    limits = np.iinfo(onnx.helper.tensor_dtype_to_np_dtype(dtype))
+    low, high = inner
+    fits = low is not None and high is not None and limits.min <= low and high <= limits.max
+    return inner if fits else (None, None)
+
+
+def _least(values: Sequence[int | None]) -> int | None:
+    known = [v for v in values if v is not None]
+    return min(known) if len(known) == len(values) else None
+
+
+def _greatest(values: Sequence[int | None]) -> int | None:
+    known = [v for v in values if v is not None]
+    return max(known) if len(known) == len(values) else None
+
+
+def _negated(value: int | None) -> int | None:
+    return None if value is None else -value
+
+
+def _sum(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else a + b
+
+
+# ------------------------------------------------------------------ parts of a shape
+
+
+def part_of_shape(draft: Draft, match: Match) -> gs.Tensor:
+    """Gather or Slice of a shape at constant places: Shape of those axes, or a Slice before 15."""
+    c, node = Bench(draft), match.root
+    source = producer_of(node.inputs[0])
+    if source is None or source.op != "Shape":
+        raise Refused("what it takes from is no Shape")
+    x = source.inputs[0]
+    rank = c.rank(x)
+    begin, end, _ = slice(attribute_of(source, "start") or 0, source.attrs.get("end")).indices(rank)
+    axes = list(range(begin, max(begin, end)))
+    picked, scalar = _picked(c, node, len(axes))
+    runs: list[list[int]] = []
+    for axis in (axes[i] for i in picked):
+        if runs and axis == runs[-1][-1] + 1:
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    if not runs:
+        raise Refused("it takes nothing")
+    if len(runs) > 1 and c.opset < 15:
+        raise Refused("it takes several parts, which needs Shape with start and end, of opset 15")
+    parts = [_part(c, x, node.inputs[0], run, axes, rank) for run in runs]
+    y = c.concat(parts, 0)
+    return c.squeeze(y, [0]) if scalar else y
+
+
+def _part(
+    c: Bench, x: gs.Tensor, shape: gs.Tensor, run: list[int], axes: list[int], rank: int
+) -> gs.Tensor:
+    if c.opset >= 15:
+        bounds = {"end": run[-1] + 1} if run[-1] + 1 < rank else {}
+        return c.op("Shape", x, **({"start": run[0]} if run[0] else {}), **bounds)
+    place = axes.index(run[0])
+    return c.slice(shape, 0, place, place + len(run))
+
+
+def _picked(c: Bench, node: gs.Node, count: int) -> tuple[list[int], bool]:
+    """The places taken, from the front, and whether it is one that becomes a scalar."""
+    given = [c.facts.array(t) for t in node.inputs[1:] if not t.is_empty()]
+    if any(a is None or a.dtype == object for a in given):
+        raise Refused("what it takes is known at run time only")
+    arrays = [a for a in given if a is not None]
+    if node.op == "Gather":
+        if arrays[0].ndim > 1:
+            raise Refused("it gives more than a line of sizes")
+        places = [int(i) for i in arrays[0].reshape(-1)]
+        if any(not -count <= i < count for i in places):
+            raise Refused("it takes what is not there")
+        return [i % count for i in places], arrays[0].ndim == 0
+    if c.opset < 15:
+        raise Refused("it is a Slice already")
+    start, end = (int(a.reshape(-1)[0]) for a in arrays[:2])
+    step = int(arrays[3].reshape(-1)[0]) if len(arrays) > 3 else 1
+    if step != 1:
+        raise Refused("it takes sizes in steps")
+    return list(range(count))[slice(start, min(end, LARGEST))], False
