@@ -169,6 +169,12 @@ def mask_of_places(c: Bench, indices: gs.Tensor) -> gs.Tensor | None:
         elif node.op in ("Reshape", "Squeeze", "Unsqueeze", "Flatten"):
             same = shape and before and len(shape) == len(before) == 2 and shape[1] == before[1]
             moved = moved or not same or not isinstance(shape[1] if shape else None, int)
+        elif node.op == "Gather":  # the only row, taken out
+            rows = c.facts.array(node.inputs[1])
+            row = rows is not None and rows.size == 1 and not int(attribute_of(node, "axis") or 0)
+            if not row or not before or before[0] != 1:
+                return None
+            moved = True
         elif node.op not in ("Cast", "Identity", "Split") or len(node.outputs) > 1:
             return None
         x = node.inputs[0]
