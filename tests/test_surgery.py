@@ -227,6 +227,15 @@ def test_no_recipe_changes_nothing(tmp_path: Path) -> None:
     assert not surgeon.apply(tidy, NEG).model.changed, "tidying alone is no change"
 
 
+def test_what_an_earlier_recipe_tidied_counts_where_a_later_one_says_so() -> None:
+    untidy = model_of("float[b] x", "a = Identity (x) y = Relu (a)", "y")
+    rule = "exact: bit\nmatch: y = Abs (x)\nreplace: y = Relu (x)"
+    for recipes in ((recipe(rule, "tidy: true\n"),), (NEG, recipe(rule, "tidy: true\n"))):
+        result = surgeon.apply(untidy, *recipes)
+        assert result.model.changed
+        assert result.report.after == {"Relu": 1}
+
+
 def test_models_and_recipes_in_every_form(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     onnx.save(MODEL, path)

@@ -158,23 +158,50 @@ def _summed(c: Bench, x: Operand, needed: set[str]) -> Operand:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """How a pair becomes one MatMul: the operands in its order, and their labels sorted."""
+    """How a pair becomes one MatMul: the operands in its order, and their labels sorted.
+
+    Attributes:
+        first: The left operand: batch, rows, inner.
+        second: The right one: batch, lone, inner, columns.
+        batch: What both have and somebody needs.
+        lone: Batches that the right operand has alone, for which the left one is the same.
+    """
 
     first: Operand
     second: Operand
     batch: tuple[str, ...]
+    lone: tuple[str, ...]
     rows: tuple[str, ...]
     inner: tuple[str, ...]
     columns: tuple[str, ...]
 
+    @property
+    def left(self) -> tuple[str, ...]:
+        return (*self.batch, *self.rows, *self.inner)
+
+    @property
+    def right(self) -> tuple[str, ...]:
+        return (*self.batch, *self.lone, *self.inner, *self.columns)
+
+    @property
+    def result(self) -> tuple[str, ...]:
+        return (*self.batch, *self.lone, *self.rows, *self.columns)
+
     def moved(self, wanted: Sequence[str]) -> int:
-        """How many Transposes it takes; that of the result counts where it is the last."""
-        result = (*self.batch, *self.rows, *self.columns)
+        """How many Transposes of computed values it takes; the result's if it is the last."""
+        last = set(self.result) == set(wanted) and self.result != tuple(wanted)
         return (
-            ((*self.batch, *self.rows, *self.inner) != self.first.labels)
-            + ((*self.batch, *self.inner, *self.columns) != self.second.labels)
-            + (set(result) == set(wanted) and result != tuple(wanted))
+            _is_moved(self.first, self.left)
+            + _is_moved(self.second, self.right)
+            + (2 if last else 0)
         )
+
+
+def _is_moved(operand: Operand, labels: tuple[str, ...]) -> int:
+    """1 for a Transpose of a constant, which folds, and 2 for one of a computed value."""
+    if operand.labels == labels:
+        return 0
+    return 1 if isinstance(operand.tensor, gs.Constant) else 2
 
 
 def _pair(
@@ -192,16 +219,18 @@ def _pair(
 
 
 def _plans(a: Operand, b: Operand, later: set[str]) -> Iterator[_Plan]:
-    for (one, other), by_batch, by_inner in combinations(((a, b), (b, a)), (a, b), (a, b)):
-        shared = set(a.labels) & set(b.labels)
-        yield _Plan(
-            one,
-            other,
-            tuple(x for x in by_batch.labels if x in shared and x in later),
-            tuple(x for x in one.labels if x not in shared),
-            tuple(x for x in by_inner.labels if x in shared and x not in later),
-            tuple(x for x in other.labels if x not in shared),
-        )
+    shared = set(a.labels) & set(b.labels)
+    orders = combinations(((a, b), (b, a)), (a, b), (a, b), (False, True))
+    for (one, other), by_batch, by_inner, alone in orders:
+        batch = tuple(x for x in by_batch.labels if x in shared and x in later)
+        inner = tuple(x for x in by_inner.labels if x in shared and x not in later)
+        rows = tuple(x for x in one.labels if x not in shared)
+        columns = tuple(x for x in other.labels if x not in shared)
+        first = min(other.labels.index(x) for x in inner)
+        lone = tuple(x for x in columns if other.labels.index(x) < first) if alone else ()
+        if not alone or (lone and not batch):
+            columns = tuple(x for x in columns if x not in lone)
+            yield _Plan(one, other, batch, lone, rows, inner, columns)
 
 
 def _elementwise(c: Bench, a: Operand, b: Operand) -> Operand:
@@ -218,21 +247,18 @@ def _elementwise(c: Bench, a: Operand, b: Operand) -> Operand:
 
 def _multiplied(c: Bench, plan: _Plan) -> Operand:
     """One MatMul; its batches broadcast, so a batch of 1 needs nothing."""
-    batch, rows, inner, columns = plan.batch, plan.rows, plan.inner, plan.columns
-    a = _ordered(c, plan.first, (*batch, *rows, *inner))
-    b = _ordered(c, plan.second, (*batch, *inner, *columns))
-    result = (*batch, *rows, *columns)
-    plain = len(inner) == 1 and len(columns) == 1
-    if plain and (len(rows) == 1 or (rows and not batch)):
-        return Operand(product(c, a, b), result)
-    lots, its_lots = c.sizes(a)[: len(batch)], c.sizes(b)[: len(batch)]
-    high = c.sizes(a)[len(batch) : len(batch) + len(rows)]
-    depth = c.product(c.sizes(a)[len(batch) + len(rows) :])
-    wide = c.sizes(b)[len(batch) + len(inner) :]
-    a = c.reshape(a, [*lots, c.product(high), depth])
-    b = c.reshape(b, [*its_lots, depth, c.product(wide)])
+    lots, alone, high = len(plan.batch), len(plan.batch) + len(plan.lone), len(plan.rows)
+    a, b = _ordered(c, plan.first, plan.left), _ordered(c, plan.second, plan.right)
+    one_each = len(plan.inner) == len(plan.columns) == 1
+    if one_each and (high == 1 or (high and not alone)):
+        return Operand(product(c, a, b), plan.result)
+    sizes, its = c.sizes(a), c.sizes(b)
+    rows, depth = sizes[lots : lots + high], c.product(sizes[lots + high :])
+    columns = its[alone + len(plan.inner) :]
+    a = c.reshape(a, [*sizes[:lots], c.product(rows), depth])
+    b = c.reshape(b, [*its[:alone], depth, c.product(columns)])
     y = product(c, a, b)
-    return Operand(c.reshape(y, [*c.sizes(y)[: len(batch)], *high, *wide]), result)
+    return Operand(c.reshape(y, [*c.sizes(y)[:alone], *rows, *columns]), plan.result)
 
 
 def _ordered(c: Bench, x: Operand, labels: Sequence[str]) -> gs.Tensor:

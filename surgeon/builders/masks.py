@@ -14,7 +14,14 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.bench import FLOATS, TYPE, Bench, Size
-from surgeon.builders.selections import Reader, Selection, mask_of_places, producer_of, stripped
+from surgeon.builders.selections import (
+    Reader,
+    Selection,
+    mask_of_places,
+    producer_of,
+    stripped,
+    unequal,
+)
 from surgeon.facts.fact import same_dims
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
@@ -37,7 +44,7 @@ def masked_reduce(draft: Draft, match: Match) -> gs.Tensor:
     reader, t = Reader(c), node.inputs[0]
     found = reader.selection(t)
     if found is None:
-        raise Refused("what it reduces is not provably what a mask selects")
+        raise Refused(reader.why or "what it reduces is not provably what a mask selects")
     rank, dtype = c.rank(t), c.dtype(t)
     axes = _axes(c, node, rank)
     if found.axis not in axes:
@@ -111,10 +118,7 @@ def masked_put(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("its indices are not provably the places of a mask")
     shape, covered = c.shape(data), c.shape(mask)
     if shape is None or covered is None or not same_dims(shape[: len(covered)], covered):
-        raise Refused(
-            f"that the mask `{mask.name}` is as large as the data is not provable; say so with "
-            "`--assume` or `--shape`"
-        )
+        raise Refused(unequal(mask))
     after = len(shape) - len(covered)
     new = _new_values(c, updates, mask, indices, after)
     reduction = str(attribute_of(node, "reduction") or "none")
@@ -152,7 +156,9 @@ def _new_values(
         kind = onnx.helper.tensor_dtype_to_np_dtype(c.dtype(updates))
         fill = np.zeros(1, kind) if given is None else np.asarray(getattr(given, "values", given))
         return c.draft.constant(fill.reshape(()), "value")
-    raise Refused("its updates are neither one value nor made of what the same mask selects")
+    raise Refused(
+        reader.why or "its updates are neither one value nor made of what the same mask selects"
+    )
 
 
 def _cut_to(c: Bench, updates: gs.Tensor, indices: gs.Tensor) -> gs.Tensor | None:

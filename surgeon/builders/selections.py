@@ -42,6 +42,7 @@ class Reader:
 
     def __init__(self, c: Bench) -> None:
         self.c = c
+        self.why = ""  # the nearest reason why something is no selection
         self._found: dict[int, Selection | None] = {}
         self._made: dict[int, gs.Tensor] = {}
 
@@ -117,7 +118,10 @@ class Reader:
         out = c.facts.of(t).rank
         found = [(x, self.selection(x)) for x in node.inputs if not x.is_empty()]
         behind = {(c.rank(x) - 1 - s.axis, id(s.mask)) for x, s in found if s is not None}
-        if out is None or len(behind) != 1 or _may_fail(c, node):
+        if out is None or len(behind) != 1:
+            return None
+        if _may_fail(c, node):
+            self.why = f"`{node.op}` of integers may fail where the mask does not hold"
             return None
         (after, _), mask = next(iter(behind)), next(s.mask for _, s in found if s is not None)
         for x, s in found:
@@ -153,6 +157,14 @@ def _may_fail(c: Bench, node: gs.Node) -> bool:
     return divisor is None or not bool(np.all(divisor))
 
 
+def unequal(mask: gs.Tensor) -> str:
+    """Why a mask is not used that may have another size than what it masks."""
+    return (
+        f"that the mask `{mask.name}` is as large as the data is not provable; say so with "
+        "`--assume` or `--shape`"
+    )
+
+
 def producer_of(t: gs.Tensor) -> gs.Node | None:
     """The standard operator that makes the tensor."""
     node = t.inputs[0] if t.inputs else None
@@ -165,7 +177,7 @@ def mask_of_places(c: Bench, indices: gs.Tensor) -> gs.Tensor | None:
     while (node := producer_of(x)) is not None and node.op != "NonZero":
         shape, before = c.shape(x), c.shape(node.inputs[0])
         if node.op == "Transpose":
-            turned = not turned
+            turned ^= list(node.attrs.get("perm") or (1, 0)) == [1, 0]
         elif node.op in ("Reshape", "Squeeze", "Unsqueeze", "Flatten"):
             same = shape and before and len(shape) == len(before) == 2 and shape[1] == before[1]
             moved = moved or not same or not isinstance(shape[1] if shape else None, int)
