@@ -30,6 +30,8 @@ def einsum_as_matmul(draft: Draft, match: Match) -> gs.Tensor:
             "it is summed"
         )
     dtype = c.dtype(node.inputs[0])
+    if any(c.dtype(t) != dtype for t in node.inputs):
+        raise Refused("its operands have several dtypes, which no runtime takes")
     through = int(_THROUGH.get(dtype, dtype))
     y = contract(c, [c.cast(t, through) for t in node.inputs], labels, wanted)
     return c.cast(y, dtype)

@@ -14,6 +14,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.bench import FLOATS, TYPE, Bench, Size
+from surgeon.builders.scatter import one_dtype
 from surgeon.builders.selections import (
     Reader,
     Selection,
@@ -113,6 +114,7 @@ def masked_put(draft: Draft, match: Match) -> gs.Tensor:
     """ScatterND at the places of a mask: the new values where it holds, and the data elsewhere."""
     c, node = Bench(draft), match.root
     data, indices, updates = node.inputs
+    one_dtype(c, node)
     mask = mask_of_places(c, indices)
     if mask is None:
         raise Refused("its indices are not provably the places of a mask")
@@ -229,8 +231,8 @@ def known_places(draft: Draft, match: Match) -> gs.Tensor:
     c, node = Bench(draft), match.root
     x = node.inputs[0]
     array, producer = c.facts.array(x), producer_of(x)
-    if array is not None and array.dtype != object:
-        return draft.constant(np.stack(np.nonzero(np.atleast_1d(array))).astype(np.int64), "places")
+    if array is not None and array.dtype != object and array.ndim:
+        return draft.constant(np.stack(np.nonzero(array)).astype(np.int64), "places")
     if producer is not None and producer.op == "ConstantOfShape" and c.facts.of(x).rank == 1:
         given = producer.attrs.get("value")
         if given is not None and np.all(np.asarray(getattr(given, "values", given))):

@@ -132,6 +132,7 @@ def _lines(c: Bench, node: gs.Node) -> _Lines:
     Raises:
         Refused: They are not known, one stands twice, or elements of a plane go to several.
     """
+    one_dtype(c, node)
     array, shape = c.facts.array(node.inputs[1]), c.shape(node.inputs[0])
     if array is None or array.dtype == object:
         raise Refused("its indices are known at run time only")
@@ -142,6 +143,16 @@ def _lines(c: Bench, node: gs.Node) -> _Lines:
     if len(np.unique(lines.places, axis=0)) < len(lines.places):
         raise Refused("an index stands twice, for which the standard gives no result")
     return lines
+
+
+def one_dtype(c: Bench, node: gs.Node) -> None:
+    """Refuse a scatter that no runtime loads: its updates are to be cast first.
+
+    Raises:
+        Refused: The data and the updates have, or may have, two dtypes.
+    """
+    if c.dtype(node.inputs[0]) != c.dtype(node.inputs[2]):
+        raise Refused("its data and updates have two dtypes; `scatter-cast` mends that")
 
 
 def _of_nd(c: Bench, node: gs.Node, array: Array, shape: Sequence[Dim]) -> _Lines:
@@ -201,6 +212,7 @@ def scatter_range(draft: Draft, match: Match) -> gs.Tensor:
     """ScatterND at a slice of 0, 1, ... along the first axis: `data[a:b] = updates`."""
     c, node = Bench(draft), match.root
     data, indices, updates = node.inputs
+    one_dtype(c, node)
     if _combine(node):
         raise Refused("it combines what is there with the update")
     start, end = _slice_of_count(c, indices, c.size(data, 0))
