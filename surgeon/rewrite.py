@@ -164,6 +164,8 @@ class Draft:
         nodes: What was drafted, in order.
         results: What the names of a template stand for.
         also: Further nodes that the draft replaces, each with (its output, the new tensor).
+        premises: Values whose making the replacement rests on although it reads none of it; the
+            check of the rewrite has to hold it.
     """
 
     def __init__(
@@ -174,6 +176,7 @@ class Draft:
         self.nodes: list[gs.Node] = []
         self.results: dict[str, gs.Tensor] = {}
         self.also: list[tuple[gs.Node, list[tuple[gs.Tensor, gs.Tensor]]]] = []
+        self.premises: list[gs.Tensor] = []
 
     def op(
         self,

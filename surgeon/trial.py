@@ -116,6 +116,16 @@ class Trial:
         self.counts["compared" if ran else f"not compared: {why}"] += 1
         return None
 
+    def _makers(self, tensor: gs.Tensor) -> Iterator[gs.Node]:
+        """The nodes that make a value, back to what the facts know the value of."""
+        stack, seen = [current(tensor)], set()
+        while stack:
+            tensor = stack.pop()
+            if tensor.inputs and self.facts.of(tensor).value is None and id(tensor) not in seen:
+                seen.add(id(tensor))
+                yield tensor.inputs[0]
+                stack.extend(_operands(tensor.inputs[0]))
+
     def _cut(self, match: Match, draft: Draft, pairs: Pairs) -> _Piece | str:
         """The two pieces, or why they cannot be cut out."""
         inside = {id(t) for node in draft.nodes for t in node.outputs}
@@ -129,6 +139,7 @@ class Trial:
                 operands[id(new)] = new
         roots = [old.inputs[0] for old, _ in pairs if old.inputs]
         keep = {id(n) for n in match.nodes} | {id(n) for v in match.views.values() for n in v}
+        keep |= {id(n) for t in draft.premises for n in self._makers(t)}
         nodes = _behind(roots, keep, set(operands))
         if nodes is None:
             return "it reaches too far back"

@@ -47,7 +47,7 @@ _ROOMS: Mapping[str, str] = {
     "range_within_table": "ranges",
     "scatter_box": "scatter",
     "scatter_grid": "scatter",
-    "scatter_range": "scatter",
+    "scatter_mesh": "scatter",
     "sink_view": "views",
     "sizes_as_scales": "resizing",
     "slices_as_split": "siblings",

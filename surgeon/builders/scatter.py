@@ -11,15 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon import dims
-from surgeon.builders.bench import LARGEST, Bench, Size
-from surgeon.builders.selections import producer_of
+from surgeon.builders.bench import LARGEST, Bench
+from surgeon.builders.meshes import LARGEST_MASK, Line, lengths_of, lines_of, write
 from surgeon.dims import Dim
 from surgeon.facts.fact import Array
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
-_LARGEST_MASK = 1 << 20  # elements of the constant mask; beyond, the node costs less
 _COMBINED = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
 
 
@@ -63,38 +61,13 @@ def scatter_box(draft: Draft, match: Match) -> gs.Tensor:
         new = lines.updates
     if not lines.planes:
         new = c.reshape(new, [*sizes, *c.sizes(lines.data)[len(sizes) :]])
-    box = [(int(a), int(b)) for a, b in zip(low, high, strict=True)]
-    return _between(c, lines, lines.data, new, box)
-
-
-def _between(
-    c: Bench,
-    lines: _Lines,
-    data: gs.Tensor,
-    new: gs.Tensor,
-    box: Sequence[tuple[int, int]],
-    depth: int = 0,
-) -> gs.Tensor:
-    """`data` with the box of its axes from `depth` on written: before it, the box, behind it."""
-    shape, axis = c.shape(lines.data), lines.axis + depth
+    shape = c.shape(lines.data)
     assert shape is not None
-    open_axes = [i for i in range(depth, len(box)) if not _is_whole(shape[lines.axis + i], *box[i])]
-    if not open_axes:
-        return c.op(lines.combine, data, new) if lines.combine else new
-    low, high = box[depth]
-    if depth not in open_axes:
-        return _between(c, lines, data, new, box, depth + 1)
-    end = LARGEST if low < 0 and high == 0 else high
-    if len(open_axes) > 1 or lines.combine:
-        new = _between(c, lines, c.slice(data, axis, low, end), new, box, depth + 1)
-    parts = [new] if low == 0 else [c.slice(data, axis, 0, low), new]
-    if end != LARGEST and not dims.equal(shape[axis], end):
-        parts.append(c.slice(data, axis, end, LARGEST))
-    return c.concat(parts, axis)
-
-
-def _is_whole(length: Dim, low: int, high: int) -> bool:
-    return low == 0 and dims.equal(length, high) is True
+    box = [
+        Line(int(a), LARGEST if a < 0 and b == 0 else int(b))
+        for a, b in zip(low, high, strict=True)
+    ]
+    return write(c, lines.data, new, box, lines.axis, lines.combine, shape)
 
 
 def scatter_grid(draft: Draft, match: Match) -> gs.Tensor:
@@ -110,7 +83,7 @@ def scatter_grid(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused(
             f"it writes along a dimension of {unknown}, known at run time only; see `--shape`"
         )
-    if int(np.prod(lengths, dtype=object)) > _LARGEST_MASK:
+    if int(np.prod(lengths, dtype=object)) > LARGEST_MASK:
         raise Refused(f"a mask of {lengths} would be a large constant")
     number, held = np.zeros(lengths, np.int64), np.zeros(lengths, bool)
     at = tuple(lines.places.T)
@@ -205,55 +178,20 @@ def _counted(places: Array, shape: Sequence[Dim]) -> Array:
     return np.stack(columns, 1)
 
 
-# ------------------------------------------------------------------ slices of run-time length
+# ------------------------------------------------------------------ meshes
 
 
-def scatter_range(draft: Draft, match: Match) -> gs.Tensor:
-    """ScatterND at a slice of 0, 1, ... along the first axis: `data[a:b] = updates`."""
+def scatter_mesh(draft: Draft, match: Match) -> gs.Tensor:
+    """ScatterND at a mesh of slices and constant places: `data[:, 1:3] = updates`."""
     c, node = Bench(draft), match.root
     data, indices, updates = node.inputs
     one_dtype(c, node)
-    if _combine(node):
-        raise Refused("it combines what is there with the update")
-    start, end = _slice_of_count(c, indices, c.size(data, 0))
-    parts = [] if start == 0 else [c.slice(data, 0, 0, start)]
-    parts.append(updates)
-    if end != LARGEST:
-        parts.append(c.slice(data, 0, end, LARGEST))
-    return c.concat(parts, 0)
-
-
-def _slice_of_count(c: Bench, indices: gs.Tensor, length: Size | int) -> tuple[int, int]:
-    """The bounds of the slice of 0 .. length - 1 that the indices are, one a row."""
-    shape, x = c.shape(indices), indices
-    if shape is None or len(shape) != 2 or shape[1] != 1:
-        raise Refused("it does not write at indices of the first axis alone")
-    start, end = 0, LARGEST
-    while (node := producer_of(x)) is not None and node.op != "Range":
-        if node.op == "Slice" and (start, end) == (0, LARGEST):
-            start, end = _bounds(c, node)
-        elif node.op not in ("Unsqueeze", "Squeeze", "Reshape", "Cast", "Identity"):
-            node = None
-            break
-        x = node.inputs[0]
-    counts = None if node is None else [c.facts.of(t).value for t in node.inputs]
-    if counts is None or any(v is None for v in counts):
-        raise Refused("its indices are not provably a slice of 0, 1, ... to the end of the axis")
-    first, limit, step = (v.reshape(-1).tolist()[0] for v in counts if v is not None)
-    dim = length if isinstance(length, int) else length.dim
-    if first != 0 or step != 1 or dim is None or dims.equal(limit, dim) is not True:
-        raise Refused("its indices are not provably a slice of 0, 1, ... to the end of the axis")
-    if end != LARGEST and ((start < 0) != (end < 0) or start > end):
-        raise Refused(f"whether {start} stands before {end} is known at run time only")
-    return start, end
-
-
-def _bounds(c: Bench, node: gs.Node) -> tuple[int, int]:
-    values = [c.facts.array(t) for t in node.inputs[1:] if not t.is_empty()]
-    if any(v is None or v.size != 1 or v.dtype == object for v in values):
-        raise Refused("the bounds of its slice are known at run time only")
-    numbers = [int(v.reshape(-1)[0]) for v in values if v is not None]
-    start, end, axis, step = [*numbers, *(0, 1)[len(numbers) - 2 :]]
-    if axis != 0 or step != 1:
-        raise Refused("the bounds of its slice are not of step 1")
-    return start, end
+    shape = c.shape(data)
+    if shape is None:
+        raise Refused(f"the rank of `{data.name}` is not known")
+    lines = lines_of(c, indices, shape)
+    draft.premises.append(indices)
+    if len(lines) > 1 or c.rank(indices) > 2:
+        sizes = [*lengths_of(c, indices, lines), *c.sizes(data)[len(lines) :]]
+        updates = c.reshape(updates, sizes)
+    return write(c, data, updates, lines, 0, _combine(node), shape)
