@@ -71,3 +71,34 @@ def test_what_is_written_at_constant_places_is_what_numpy_writes() -> None:
         got = Session(result.model.to_proto()).run({"x": x, "u": u})["y"]
         assert np.array_equal(got, expected), f"{declared} {places.tolist()} {reduction}"
     assert fired.keys() == {"scatter-box", "scatter-grid"}
+
+
+MESH = """
+<ir_version: 8, opset_import: ["": 13]>
+g (float[n,4] x, float[n,2] u) => (float[n,4] y)
+  <int64 zero = {0}, int64 unit = {1}, int64[2] column = {-1, 1}, int64[1,2] places = {1, 2},
+   int64[1] behind = {-1}> {
+  s = Shape (x)
+  l = Gather <axis = 0> (s, zero)
+  r = Range (zero, l, unit)
+  rows = Reshape (r, column)
+  a = Add (rows, places)
+  t = Shape (a)
+  b = Expand (rows, t)
+  c = Unsqueeze (b, behind)
+  d = Expand (places, t)
+  e = Unsqueeze (d, behind)
+  i = Concat <axis = -1> (c, e)
+  z = Exp (x)
+  y = ScatterND (z, i, u)
+}
+"""
+
+
+def test_the_check_of_a_mesh_holds_how_its_indices_are_made() -> None:
+    """The replacement reads neither the indices nor what they are made of."""
+    result = surgeon.apply(onnx.parser.parse_model(MESH), "scatter-forms")
+    assert [change.rule for change in result.report.changes] == ["scatter-mesh"]
+    assert result.report.pieces == {"compared": 1}
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent"
