@@ -46,6 +46,7 @@ _ROOMS: Mapping[str, str] = {
     "range_as_slice": "ranges",
     "range_within_table": "ranges",
     "scatter_box": "scatter",
+    "scatter_elements": "scatter",
     "scatter_grid": "scatter",
     "scatter_mesh": "scatter",
     "sink_view": "views",

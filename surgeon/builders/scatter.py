@@ -12,9 +12,9 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.bench import LARGEST, Bench
-from surgeon.builders.meshes import LARGEST_MASK, Line, lengths_of, lines_of, write
+from surgeon.builders.meshes import LARGEST_MASK, Line, lengths_of, line_of, lines_of, write
 from surgeon.dims import Dim
-from surgeon.facts.fact import Array
+from surgeon.facts.fact import Array, same_dims
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -23,29 +23,24 @@ _COMBINED = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """What a scatter writes: a line of the updates at each place of some axes of the data.
+    """What a ScatterND writes: a line of the updates at each place of the first axes of the data.
 
     Attributes:
         data: What is written into.
-        axis: The first of the axes that the places speak of.
         places: [lines, axes], no two alike; counted from the front, but on an axis of run-time
             length maybe all from behind.
-        updates: As the node has them.
-        planes: Whether they lie along `axis`, one line after the other; a ScatterND's may lie along
-            several axes in front.
+        updates: As the node has them; the lines may lie along several axes in front.
         combine: The operator of `reduction`; None where the update replaces the element.
     """
 
     data: gs.Tensor
-    axis: int
     places: Array
     updates: gs.Tensor
-    planes: bool
     combine: str | None
 
 
 def scatter_box(draft: Draft, match: Match) -> gs.Tensor:
-    """A scatter at every place of a box, in any order: the box between slices of the data."""
+    """ScatterND at every place of a box, in any order: the box between slices of the data."""
     c = Bench(draft)
     lines = _lines(c, match.root)
     places = lines.places
@@ -56,30 +51,28 @@ def scatter_box(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("its indices do not fill a box")
     order, sizes = np.lexsort(places.T[::-1]), [int(n) for n in high - low]
     if (order != np.arange(len(order))).any():
-        new = c.op("Gather", _flat(c, lines), c.ints_of(order, "order"), axis=lines.axis)
+        new = c.op("Gather", _flat(c, lines), c.ints_of(order, "order"), axis=0)
     else:
         new = lines.updates
-    if not lines.planes:
-        new = c.reshape(new, [*sizes, *c.sizes(lines.data)[len(sizes) :]])
+    new = c.reshape(new, [*sizes, *c.sizes(lines.data)[len(sizes) :]])
     shape = c.shape(lines.data)
     assert shape is not None
     box = [
         Line(int(a), LARGEST if a < 0 and b == 0 else int(b))
         for a, b in zip(low, high, strict=True)
     ]
-    return write(c, lines.data, new, box, lines.axis, lines.combine, shape)
+    return write(c, lines.data, new, box, 0, lines.combine, shape)
 
 
 def scatter_grid(draft: Draft, match: Match) -> gs.Tensor:
-    """A scatter at constant places: the line for each place is gathered, and chosen by a mask."""
+    """ScatterND at constant places: the line for each place is gathered, and chosen by a mask."""
     c = Bench(draft)
     lines = _lines(c, match.root)
     shape, depth = c.shape(lines.data), lines.places.shape[1]
     assert shape is not None
-    inside = shape[lines.axis : lines.axis + depth]
-    lengths = [d for d in inside if isinstance(d, int)]
+    lengths = [d for d in shape[:depth] if isinstance(d, int)]
     if len(lengths) < depth:
-        unknown = next(d for d in inside if not isinstance(d, int))
+        unknown = next(d for d in shape[:depth] if not isinstance(d, int))
         raise Refused(
             f"it writes along a dimension of {unknown}, known at run time only; see `--shape`"
         )
@@ -88,10 +81,10 @@ def scatter_grid(draft: Draft, match: Match) -> gs.Tensor:
     number, held = np.zeros(lengths, np.int64), np.zeros(lengths, bool)
     at = tuple(lines.places.T)
     number[at], held[at] = np.arange(len(lines.places)), True
-    new = c.op("Gather", _flat(c, lines), c.ints_of(number, "lines"), axis=lines.axis)
+    new = c.op("Gather", _flat(c, lines), c.ints_of(number, "lines"), axis=0)
     if lines.combine:
         new = c.op(lines.combine, lines.data, new)
-    after = len(shape) - depth - lines.axis
+    after = len(shape) - depth
     mask = c.draft.constant(held.reshape([*lengths, *[1] * after]), "mask")
     return c.where(mask, new, lines.data)
 
@@ -103,7 +96,7 @@ def _lines(c: Bench, node: gs.Node) -> _Lines:
     """The places and the lines that go there.
 
     Raises:
-        Refused: They are not known, one stands twice, or elements of a plane go to several.
+        Refused: They are not known, or one stands twice.
     """
     one_dtype(c, node)
     array, shape = c.facts.array(node.inputs[1]), c.shape(node.inputs[0])
@@ -111,11 +104,14 @@ def _lines(c: Bench, node: gs.Node) -> _Lines:
         raise Refused("its indices are known at run time only")
     if shape is None:
         raise Refused(f"the rank of `{node.inputs[0].name}` is not known")
-    read = _of_nd if node.op == "ScatterND" else _of_elements
-    lines = read(c, node, array.astype(np.int64), shape)
-    if len(np.unique(lines.places, axis=0)) < len(lines.places):
+    data, _, updates = node.inputs
+    depth = int(array.shape[-1])
+    if depth == 0:
+        raise Refused("its indices have no axis")
+    places = _counted(array.astype(np.int64).reshape(-1, depth), shape[:depth])
+    if len(np.unique(places, axis=0)) < len(places):
         raise Refused("an index stands twice, for which the standard gives no result")
-    return lines
+    return _Lines(data, places, updates, _combine(node))
 
 
 def one_dtype(c: Bench, node: gs.Node) -> None:
@@ -128,34 +124,10 @@ def one_dtype(c: Bench, node: gs.Node) -> None:
         raise Refused("its data and updates have two dtypes; `scatter-cast` mends that")
 
 
-def _of_nd(c: Bench, node: gs.Node, array: Array, shape: Sequence[Dim]) -> _Lines:
-    data, _, updates = node.inputs
-    depth = int(array.shape[-1])
-    if depth == 0:
-        raise Refused("its indices have no axis")
-    places = _counted(array.reshape(-1, depth), shape[:depth])
-    return _Lines(data, 0, places, updates, False, _combine(node))
-
-
 def _flat(c: Bench, lines: _Lines) -> gs.Tensor:
     """The updates with their lines along one axis."""
-    if lines.planes:
-        return lines.updates
     count, depth = lines.places.shape
     return c.reshape(lines.updates, [int(count), *c.sizes(lines.data)[int(depth) :]])
-
-
-def _of_elements(c: Bench, node: gs.Node, array: Array, shape: Sequence[Dim]) -> _Lines:
-    data, _, updates = node.inputs
-    axis = int(attribute_of(node, "axis") or 0) % len(shape)
-    if any(array.shape[i] != d for i, d in enumerate(shape) if i != axis):
-        raise Refused("it writes a part of the planes across its axis")
-    planes = np.moveaxis(array, axis, 0).reshape(array.shape[axis], -1)
-    if (planes != planes[:, :1]).any():
-        raise Refused("elements of one plane across its axis go to several places")
-    places = planes[:, :1] if planes.size else np.zeros((0, 1), np.int64)
-    counted = _counted(places, shape[axis : axis + 1])
-    return _Lines(data, axis, counted, updates, True, _combine(node))
 
 
 def _combine(node: gs.Node) -> str | None:
@@ -194,4 +166,30 @@ def scatter_mesh(draft: Draft, match: Match) -> gs.Tensor:
     if len(lines) > 1 or c.rank(indices) > 2:
         sizes = [*lengths_of(c, indices, lines), *c.sizes(data)[len(lines) :]]
         updates = c.reshape(updates, sizes)
+    return write(c, data, updates, lines, 0, _combine(node), shape)
+
+
+# ------------------------------------------------------------------ elements
+
+
+def scatter_elements(draft: Draft, match: Match) -> gs.Tensor:
+    """ScatterElements whose constant indices vary along its axis only: a box, or planes of one."""
+    c, node = Bench(draft), match.root
+    data, indices, updates = node.inputs
+    one_dtype(c, node)
+    array, shape = c.facts.array(indices), c.shape(data)
+    if array is None or array.dtype == object:
+        raise Refused("its indices are known at run time only")
+    if shape is None:
+        raise Refused(f"the rank of `{data.name}` is not known")
+    if not same_dims(c.shape(updates), tuple(int(n) for n in array.shape)):
+        raise Refused("its updates are not provably of the shape of its indices")
+    if not array.size:
+        return data
+    axis = int(attribute_of(node, "axis") or 0) % len(shape)
+    planes = np.moveaxis(array.astype(np.int64), axis, 0).reshape(array.shape[axis], -1)
+    if (planes != planes[:, :1]).any():
+        raise Refused("elements of one plane across its axis go to several places")
+    places = _counted(planes[:, :1], shape[axis : axis + 1])[:, 0]
+    lines = [line_of(places) if i == axis else Line(0, n) for i, n in enumerate(array.shape)]
     return write(c, data, updates, lines, 0, _combine(node), shape)
