@@ -103,16 +103,7 @@ def _assumed(
     sizes: dict[str, tuple[int, ...] | str] = {}
     said: dict[str, dict[str, tuple[str, ...]]] = {}
     for text in assume:
-        form, match = next(
-            ((kind, m) for pattern, kind in _FORMS if (m := pattern.match(text.strip()))),
-            (None, None),
-        )
-        if form is None or match is None:
-            raise RecipeError(
-                f"surgeon cannot use the assumption `{text}`",
-                where="--assume",
-                mend="Write it as `t % 32 == 0`, `t == 64`, `h == w`, `t >= 16` or `t <= 512`.",
-            )
+        form, match = _read(text)
         name, other = match.group(1), match.group(2)
         for used in [name, other] if form == "same" else [name]:
             if used not in known:
@@ -141,6 +132,18 @@ def _assumed(
             )
     whole = {name: dims.substitute(value, symbols) for name, value in symbols.items()}
     return whole, sizes
+
+
+def _read(text: str) -> tuple[str, re.Match[str]]:
+    """The form of an assumption, and its parts."""
+    for pattern, form in _FORMS:
+        if match := pattern.match(text.strip()):
+            return form, match
+    raise RecipeError(
+        f"surgeon cannot use the assumption `{text}`",
+        where="--assume",
+        mend="Write it as `t % 32 == 0`, `t == 64`, `h == w`, `t >= 16` or `t <= 512`.",
+    )
 
 
 def _said(name: str, about: Mapping[str, Sequence[str]]) -> tuple[Dim, tuple[int, ...] | str]:

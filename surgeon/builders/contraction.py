@@ -214,8 +214,22 @@ def _pair(
     shared = [one for one in a.labels if one in b.labels]
     if all(one in later for one in shared):
         return _elementwise(c, a, b)
+    if _is_by_vector(c, a, b):
+        return _summed(c, _elementwise(c, a, b), later)
     plan = min(_plans(a, b, later), key=lambda one: one.moved(wanted))
     return _multiplied(c, plan)
+
+
+def _is_by_vector(c: Bench, a: Operand, b: Operand) -> bool:
+    """Whether one has no axis of its own, and the other several of run-time length.
+
+    A MatMul would take a Reshape to computed lengths; a Mul and a ReduceSum cost no more.
+    """
+    for one, other in ((a, b), (b, a)):
+        if set(one.labels) <= set(other.labels):
+            own = [i for i, label in enumerate(other.labels) if label not in one.labels]
+            return sum(not isinstance(c.size(other.tensor, i), int) for i in own) > 1
+    return False
 
 
 def _plans(a: Operand, b: Operand, later: set[str]) -> Iterator[_Plan]:
