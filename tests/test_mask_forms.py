@@ -1,0 +1,75 @@
+"""What `mask-forms` makes of selections, at masks that hold nowhere, everywhere and in between."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+import surgeon
+from surgeon.runtime import Session
+
+SELECTED = """
+<ir_version: 8, opset_import: ["": 13]>
+g (float[n,4] x, bool[n,4] m) => (float y) {{
+  p = NonZero (m)
+  i = Transpose <perm = [1, 0]> (p)
+  s = GatherND (x, i)
+  e = Exp (s)
+  y = {operator} <keepdims = 0> (e)
+}}
+"""
+PUT = """
+<ir_version: 8, opset_import: ["": 13]>
+g (float[n,4] x, bool[n,4] m, float[n,4] source) => (float[n,4] y)
+  <int64[1] flat = {-1}, int64[1] first = {0}, int64[1] one = {1}> {
+  q = NonZero (m)
+  j = Transpose <perm = [1, 0]> (q)
+  r = Reshape (source, flat)
+  t = Shape (j)
+  l = Slice (t, first, one)
+  u = Slice (r, first, l, first)
+  y = ScatterND (x, j, u)
+}
+"""
+X = np.random.default_rng(2).normal(size=(5, 4)).astype(np.float32)
+MASKS = {
+    "nowhere": np.zeros((5, 4), bool),
+    "everywhere": np.ones((5, 4), bool),
+    "somewhere": X > 0.3,
+    "once": np.arange(20).reshape(5, 4) == 7,
+}
+by_mask = pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+
+
+def both(text: str, **feeds: Any) -> tuple[Any, Any]:
+    """The output of a model, and of what is made of it, without NonZero."""
+    model = onnx.parser.parse_model(text)
+    result = surgeon.apply(model, "mask-forms", verify=False)
+    assert "NonZero" not in result.report.after
+    return Session(model).run(feeds)["y"], Session(result.model.to_proto()).run(feeds)["y"]
+
+
+@by_mask
+@pytest.mark.parametrize(
+    "operator",
+    [
+        *("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"),
+        *("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum"),
+    ],
+)
+def test_a_reduction_is_that_of_the_selection(operator: str, mask: Any) -> None:
+    expected, got = both(SELECTED.format(operator=operator), x=X, m=mask)
+    assert got.shape == expected.shape
+    assert np.allclose(got, expected, rtol=1e-5)
+
+
+@by_mask
+def test_a_source_goes_in_order_to_where_the_mask_holds(mask: Any) -> None:
+    source = np.arange(20, dtype=np.float32).reshape(5, 4)
+    expected = X.copy()
+    expected[mask] = source.reshape(-1)[: mask.sum()]
+    for found in both(PUT, x=X, m=mask, source=source):
+        assert np.array_equal(found, expected)
