@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import surgeon
@@ -71,6 +72,25 @@ def test_what_is_written_at_constant_places_is_what_numpy_writes() -> None:
         got = Session(result.model.to_proto()).run({"x": x, "u": u})["y"]
         assert np.array_equal(got, expected), f"{declared} {places.tolist()} {reduction}"
     assert fired.keys() == {"scatter-box", "scatter-grid"}
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_elements_go_where_numpy_puts_them(axis: int, count: int) -> None:
+    draw = np.random.default_rng(count)
+    x = draw.normal(size=(3, 4, 5)).astype(np.float32)
+    places = draw.random(x.shape).argsort(axis).take(range(count), axis)
+    u = draw.normal(size=places.shape).astype(np.float32)
+    model = scatter_nd([*x.shape], places, u, "none")
+    node = model.graph.node[0]
+    node.op_type = "ScatterElements"
+    node.attribute.append(helper.make_attribute("axis", axis))
+    result = surgeon.apply(model, "scatter-forms")
+    assert [change.rule for change in result.report.changes] == ["scatter-elements"]
+    expected = x.copy()
+    np.put_along_axis(expected, places, u, axis)
+    got = Session(result.model.to_proto()).run({"x": x, "u": u})["y"]
+    assert np.array_equal(got, expected)
 
 
 MESH = """

@@ -173,7 +173,7 @@ def scatter_mesh(draft: Draft, match: Match) -> gs.Tensor:
 
 
 def scatter_elements(draft: Draft, match: Match) -> gs.Tensor:
-    """ScatterElements whose constant indices vary along its axis only: a box, or planes of one."""
+    """ScatterElements at constant indices: whole planes of a box, or element by element."""
     c, node = Bench(draft), match.root
     data, indices, updates = node.inputs
     one_dtype(c, node)
@@ -189,7 +189,33 @@ def scatter_elements(draft: Draft, match: Match) -> gs.Tensor:
     axis = int(attribute_of(node, "axis") or 0) % len(shape)
     planes = np.moveaxis(array.astype(np.int64), axis, 0).reshape(array.shape[axis], -1)
     if (planes != planes[:, :1]).any():
-        raise Refused("elements of one plane across its axis go to several places")
+        return _each_element(c, node, array.astype(np.int64), axis, shape)
     places = _counted(planes[:, :1], shape[axis : axis + 1])[:, 0]
     lines = [line_of(places) if i == axis else Line(0, n) for i, n in enumerate(array.shape)]
     return write(c, data, updates, lines, 0, _combine(node), shape)
+
+
+def _each_element(
+    c: Bench, node: gs.Node, array: Array, axis: int, shape: Sequence[Dim]
+) -> gs.Tensor:
+    """Every element of its own place: a constant table of the data's shape says from where."""
+    data, _, updates = node.inputs
+    lengths = [d for d in shape if isinstance(d, int)]
+    if len(lengths) < len(shape):
+        raise Refused(
+            "elements of one plane across its axis go to several places, and a dimension is known "
+            "at run time only; see `--shape`"
+        )
+    if int(np.prod(lengths, dtype=object)) > LARGEST_MASK:
+        raise Refused(f"a mask of {lengths} would be a large constant")
+    at = np.indices(array.shape)
+    at[axis] = _counted(array.reshape(-1, 1), shape[axis : axis + 1]).reshape(array.shape)
+    places = np.ravel_multi_index(tuple(at), lengths).reshape(-1)
+    if len(np.unique(places)) < len(places):
+        raise Refused("an index stands twice, for which the standard gives no result")
+    number, held = np.zeros(int(np.prod(lengths)), np.int64), np.zeros(int(np.prod(lengths)), bool)
+    number[places], held[places] = np.arange(len(places)), True
+    new = c.op("Gather", c.flat(updates), c.ints_of(number.reshape(lengths), "elements"), axis=0)
+    combine = _combine(node)
+    new = c.op(combine, data, new) if combine else new
+    return c.where(c.draft.constant(held.reshape(lengths), "mask"), new, data)
