@@ -30,8 +30,15 @@ def normal(*shape: int, dtype: Any = np.float32) -> Any:
 
 
 @dataclass
+class Held:
+    """An array that is a Constant of the model."""
+
+    array: Any
+
+
+@dataclass
 class Call:
-    """A node: arrays are inputs of the model, everything else is a Constant."""
+    """A node: arrays, also those in lists, are inputs of the model; all else is a Constant."""
 
     operator: str
     operands: list[Any]
@@ -50,6 +57,13 @@ class Call:
         def name(operand: Any, label: str) -> str:
             if operand is None:
                 return ""
+            if is_tensors(operand):
+                members = [name(member, f"{label}_{i}") for i, member in enumerate(operand)]
+                kind, domain = (
+                    ("SequenceConstruct", "") if self.opset >= 11 else ("ListConstruct", "prim")
+                )
+                nodes.append(helper.make_node(kind, members, [label], domain=domain))
+                return label
             if isinstance(operand, np.ndarray):
                 kind = helper.np_dtype_to_tensor_dtype(operand.dtype)
                 dims: list[Any] = list(operand.shape)
@@ -61,7 +75,8 @@ class Call:
             if isinstance(operand, str):
                 nodes.append(helper.make_node("Constant", [], [label], value=operand))
                 return label
-            tensor = onnx.numpy_helper.from_array(np.asarray(operand))
+            array = operand.array if isinstance(operand, Held) else operand
+            tensor = onnx.numpy_helper.from_array(np.asarray(array))
             nodes.append(helper.make_node("Constant", [], [label], value=tensor))
             return label
 
@@ -91,21 +106,34 @@ class Call:
         values = [onnx.ValueInfoProto(name=n) for n in made]
         graph = helper.make_graph(nodes, "g", inputs, values)
         opsets = [helper.make_opsetid("", self.opset), helper.make_opsetid("org.pytorch.aten", 1)]
+        opsets.append(helper.make_opsetid("prim", 1))
         return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
     @property
     def feeds(self) -> dict[str, Any]:
         """The model's inputs."""
-        return {f"v{i}": v for i, v in enumerate(self.operands) if isinstance(v, np.ndarray)}
+        given = {f"v{i}": v for i, v in enumerate(self.operands)}
+        for label, operand in list(given.items()):
+            if is_tensors(operand):
+                given |= {f"{label}_{i}": member for i, member in enumerate(operand)}
+        return {label: v for label, v in given.items() if isinstance(v, np.ndarray)}
 
     def __str__(self) -> str:
-        shown = [
-            f"{o.dtype}{list(o.shape)}" if isinstance(o, np.ndarray) else repr(o)
-            for o in self.operands
-        ]
+        def show(o: Any) -> str:
+            if is_tensors(o):
+                return f"[{', '.join(map(show, o))}]"
+            array = o.array if isinstance(o, Held) else o
+            return f"{array.dtype}{list(array.shape)}" if isinstance(array, np.ndarray) else repr(o)
+
+        shown = [show(o) for o in self.operands]
         rest = f"opset {self.opset}, dynamic {self.dynamic}, {self.spelling}"
         operator = f"{self.before} {self.operator}.{self.overload}({', '.join(shown)})"
         return f"{operator} {self.after}; {rest}"
+
+
+def is_tensors(operand: Any) -> bool:
+    """Whether it is a list of tensors."""
+    return isinstance(operand, list) and any(isinstance(o, (np.ndarray, Held)) for o in operand)
 
 
 def holds(call: Call, *, tolerance: float | None = None, witness: bool = True) -> None:

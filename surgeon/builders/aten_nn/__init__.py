@@ -8,6 +8,7 @@ from surgeon.builders.aten_nn.adaptive import (
     adaptive_max_pool_computed,
     adaptive_max_pool_indices,
 )
+from surgeon.builders.aten_nn.cells import gru_cell, lstm_cell, rnn_cell
 from surgeon.builders.aten_nn.fold import col2im, im2col
 from surgeon.builders.aten_nn.grids import affine_grid_generator, grid_sampler
 from surgeon.builders.aten_nn.norms import (
@@ -20,6 +21,7 @@ from surgeon.builders.aten_nn.norms import (
     weight_norm,
 )
 from surgeon.builders.aten_nn.pools import avg_pool, max_pool
+from surgeon.builders.aten_nn.recurrent import recurrent
 from surgeon.builders.aten_nn.resample import upsample
 from surgeon.builders.aten_nn.spectra import (
     fft_irfft,
@@ -40,15 +42,19 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "fft_irfft": fft_irfft,
     "grid_sampler": grid_sampler,
     "group_norm": group_norm,
+    "gru_cell": gru_cell,
     "im2col": im2col,
     "instance_norm": instance_norm,
     "istft": istft,
     "layer_norm": layer_norm,
+    "lstm_cell": lstm_cell,
     "max_pool": max_pool,
     "native_layer_norm": native_layer_norm,
     "old_rfft": old_rfft,
     "real_of_complex": real_of_complex,
+    "recurrent": recurrent,
     "rms_norm": rms_norm,
+    "rnn_cell": rnn_cell,
     "stft_as_real": stft_as_real,
     "upsample": upsample,
     "weight_norm": weight_norm,

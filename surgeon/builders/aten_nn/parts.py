@@ -219,6 +219,12 @@ def squeeze(draft: Draft, x: gs.Tensor, *axes: int) -> gs.Tensor:
     return draft.op("Squeeze", x, draft.constant(list(axes), "axes"))
 
 
+def linear(draft: Draft, x: gs.Tensor, weight: gs.Tensor, bias: gs.Tensor | None) -> gs.Tensor:
+    """The product with a transposed weight [out, in], and a bias."""
+    y = draft.op("MatMul", x, draft.op("Transpose", weight, perm=[1, 0]))
+    return y if bias is None else draft.op("Add", y, bias)
+
+
 def multiply_axis(
     draft: Draft, x: gs.Tensor, axis: int, rank: int, matrix: Callable[[bool], gs.Tensor]
 ) -> gs.Tensor:

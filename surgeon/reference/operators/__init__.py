@@ -15,6 +15,7 @@ from surgeon.reference.operators import (
     indexing,
     normalisation,
     pooling,
+    recurrent,
     shapes,
     vision,
 )
@@ -27,6 +28,7 @@ _TABLES = (
     indexing.TABLE,
     normalisation.TABLE,
     pooling.TABLE,
+    recurrent.TABLE,
     shapes.TABLE,
     vision.TABLE,
 )
