@@ -8,6 +8,11 @@ from surgeon.builders.aten_nn.adaptive import (
     adaptive_max_pool_computed,
     adaptive_max_pool_indices,
 )
+from surgeon.builders.aten_nn.attention import (
+    native_multi_head_attention,
+    scaled_dot_product_attention,
+    transformer_encoder_layer,
+)
 from surgeon.builders.aten_nn.cells import gru_cell, lstm_cell, rnn_cell
 from surgeon.builders.aten_nn.fold import col2im, im2col
 from surgeon.builders.aten_nn.grids import affine_grid_generator, grid_sampler
@@ -50,12 +55,15 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "lstm_cell": lstm_cell,
     "max_pool": max_pool,
     "native_layer_norm": native_layer_norm,
+    "native_multi_head_attention": native_multi_head_attention,
     "old_rfft": old_rfft,
     "real_of_complex": real_of_complex,
     "recurrent": recurrent,
     "rms_norm": rms_norm,
     "rnn_cell": rnn_cell,
+    "scaled_dot_product_attention": scaled_dot_product_attention,
     "stft_as_real": stft_as_real,
+    "transformer_encoder_layer": transformer_encoder_layer,
     "upsample": upsample,
     "weight_norm": weight_norm,
 }

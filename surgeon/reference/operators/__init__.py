@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from surgeon.reference.operators import (
     arithmetic,
+    attention,
     convolution,
     indexing,
     normalisation,
@@ -24,6 +25,7 @@ from surgeon.reference.schema import parse_schema
 
 _TABLES = (
     arithmetic.TABLE,
+    attention.TABLE,
     convolution.TABLE,
     indexing.TABLE,
     normalisation.TABLE,
