@@ -13,6 +13,7 @@ from surgeon.builders.aten_nn.attention import (
     scaled_dot_product_attention,
     transformer_encoder_layer,
 )
+from surgeon.builders.aten_nn.bags import embedding_bag
 from surgeon.builders.aten_nn.cells import gru_cell, lstm_cell, rnn_cell
 from surgeon.builders.aten_nn.fold import col2im, im2col
 from surgeon.builders.aten_nn.grids import affine_grid_generator, grid_sampler
@@ -35,6 +36,7 @@ from surgeon.builders.aten_nn.spectra import (
     real_of_complex,
     stft_as_real,
 )
+from surgeon.builders.aten_nn.unpool import max_unpool
 
 TABLE: Mapping[str, Callable[..., Any]] = {
     "adaptive_avg_pool_computed": adaptive_avg_pool_computed,
@@ -44,6 +46,7 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "avg_pool": avg_pool,
     "batch_norm": batch_norm,
     "col2im": col2im,
+    "embedding_bag": embedding_bag,
     "fft_irfft": fft_irfft,
     "grid_sampler": grid_sampler,
     "group_norm": group_norm,
@@ -54,6 +57,7 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "layer_norm": layer_norm,
     "lstm_cell": lstm_cell,
     "max_pool": max_pool,
+    "max_unpool": max_unpool,
     "native_layer_norm": native_layer_norm,
     "native_multi_head_attention": native_multi_head_attention,
     "old_rfft": old_rfft,

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from surgeon.reference.operators import (
     arithmetic,
     attention,
+    bags,
     convolution,
     indexing,
     normalisation,
@@ -26,6 +27,7 @@ from surgeon.reference.schema import parse_schema
 _TABLES = (
     arithmetic.TABLE,
     attention.TABLE,
+    bags.TABLE,
     convolution.TABLE,
     indexing.TABLE,
     normalisation.TABLE,
