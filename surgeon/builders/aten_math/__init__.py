@@ -16,6 +16,7 @@ from surgeon.builders.aten_math import (
     losses,
     ordered,
     reductions,
+    special,
 )
 from surgeon.builders.aten_math.work import BOOL, UINT8, Work
 from surgeon.match import Match
@@ -30,6 +31,7 @@ FUNCTIONS: Mapping[str, Callable[[Work], Any]] = {
     **losses.FUNCTIONS,
     **ordered.FUNCTIONS,
     **reductions.FUNCTIONS,
+    **special.FUNCTIONS,
 }
 
 

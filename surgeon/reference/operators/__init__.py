@@ -19,6 +19,7 @@ from surgeon.reference.operators import (
     pooling,
     recurrent,
     shapes,
+    special,
     vision,
 )
 from surgeon.reference.operators.precision import Row
@@ -34,6 +35,7 @@ _TABLES = (
     pooling.TABLE,
     recurrent.TABLE,
     shapes.TABLE,
+    special.TABLE,
     vision.TABLE,
 )
 
