@@ -558,6 +558,7 @@ def test_losses(reduction: int) -> None:
                 tolerance=1e-4,
             ),
             call("nll_loss_nd", floats("f4", 2, 3), target, None, reduction, -100),
+            call("nll_loss", floats("f4", 2, 3), ignored, weight, reduction, -100),
             call("nll_loss_nd", floats("f4", 2, 3), ignored, weight, reduction, -100),
             call("nll_loss_nd", X, integers("i8", 2, 4, low=0, high=2), weight, reduction, 1),
             call("triplet_margin_loss", X, Y, UNIT, 1.0, 2.0, 1e-6, True, reduction),

@@ -160,6 +160,6 @@ FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
     "kl_div": kl_div,
     "binary_cross_entropy": binary_cross_entropy,
     "binary_cross_entropy_with_logits": binary_cross_entropy_with_logits,
-    **dict.fromkeys(("nll_loss2d", "nll_loss_nd"), negative_log_likelihood),
+    **dict.fromkeys(("nll_loss", "nll_loss2d", "nll_loss_nd"), negative_log_likelihood),
     "triplet_margin_loss": triplet_margin,
 }

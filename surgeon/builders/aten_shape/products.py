@@ -325,31 +325,6 @@ def _cross(c: Call) -> gs.Tensor:
     )
 
 
-def _cdist(c: Call) -> gs.Tensor:
-    a, b, p = c.tensor("x1"), c.tensor("x2"), float(c.value("p"))
-    rank = c.rank(a)
-    wide = c.op("Sub", c.unsqueeze(a, [rank - 1]), c.unsqueeze(b, [c.rank(b) - 2]))
-    return norm_of(c, wide, p)
-
-
-def norm_of(c: Call, x: gs.Tensor, p: float) -> gs.Tensor:
-    """The p-norm over the last axis."""
-    axes = c.ints([-1], "axes")
-    if p == 2:
-        return c.op("ReduceL2", x, axes, keepdims=0)
-    if p == 1:
-        return c.op("ReduceL1", x, axes, keepdims=0)
-    size = c.op("Abs", x)
-    if np.isinf(p):
-        return c.op("ReduceMax", size, axes, keepdims=0)
-    dtype = c.dtype(x)
-    if p == 0:
-        some = c.cast(c.cast(size, TYPE.BOOL), dtype)
-        return c.op("ReduceSum", some, axes, keepdims=0)
-    total = c.op("ReduceSum", c.op("Pow", size, c.number(p, dtype)), axes, keepdims=0)
-    return c.op("Pow", total, c.number(1 / p, dtype))
-
-
 def _cartesian_prod(c: Call) -> gs.Tensor:
     tensors = c.args.tensors("tensors")
     if len(tensors) == 1:
@@ -392,7 +367,6 @@ LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     "tensordot": _tensordot,
     "bilinear": _bilinear,
     **dict.fromkeys(("cross", "linalg_cross"), _cross),
-    **dict.fromkeys(("cdist", "_cdist_forward"), _cdist),
     "cartesian_prod": _cartesian_prod,
     **dict.fromkeys(("matrix_power", "linalg_matrix_power"), _matrix_power),
 }

@@ -158,6 +158,7 @@ TABLE: tuple[Row, ...] = (
     ("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", cross),
     ("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", linalg_cross),
     ("cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor", cdist),
+    ("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor", cdist),
     ("matrix_power(Tensor self, int n) -> Tensor", matrix_power),
     ("linalg_matrix_power(Tensor self, int n) -> Tensor", matrix_power),
 )
