@@ -389,8 +389,6 @@ add("bucketize.Scalar", 2.0, steps.astype(np.float64), False, False)
 for kind in KINDS:
     add("diff", f(2, 4, dtype=kind), 1, -1, None, None)
     add("diff", f(4, 3, dtype=kind), 2, 0, f(1, 3, dtype=kind), f(2, 3, dtype=kind))
-add("matrix_power", f(3, 3), 5)
-add("matrix_power", f(2, 3, 3), 0, still=True)
 add("cartesian_prod", [f(2), f(3)])
 add("cartesian_prod", [f(2)])
 # pads

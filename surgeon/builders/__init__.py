@@ -35,6 +35,7 @@ _ROOMS: Mapping[str, str] = {
 }
 # Rooms of the ATen families, each with a table of its own.
 _FAMILIES: Mapping[str, tuple[str, ...]] = {
+    "aten_linalg": ("aten_linalg",),
     "aten_math": ("aten_math",),
     "aten_shape": ("aten_shape", "list_element", "unpack_list"),
     "aten_nn": (

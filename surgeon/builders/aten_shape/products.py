@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
@@ -333,29 +331,6 @@ def _cartesian_prod(c: Call) -> gs.Tensor:
     return c.concat(columns, 1)
 
 
-def _matrix_power(c: Call) -> gs.Tensor:
-    x, n = c.tensor(), c.integer("n")
-    if n < 0:
-        raise Refused("a negative power is of the inverse, for which ONNX has no operator")
-    if n == 0:
-        size = c.size(x, c.rank(x) - 1)
-        if not isinstance(size, int):
-            raise Refused("its size is known at run time only")
-        numpy = onnx.helper.tensor_dtype_to_np_dtype(c.dtype(x))
-        eye = c.draft.constant(np.eye(size).astype(numpy), "eye")
-        return c.op("Expand", eye, c.op("Shape", x))
-    result: gs.Tensor | None = None
-    square = x
-    while n:
-        if n & 1:
-            result = square if result is None else product(c, result, square)
-        n >>= 1
-        if n:
-            square = product(c, square, square)
-    assert result is not None
-    return result
-
-
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     **dict.fromkeys(("matmul", "mm", "bmm", "mv", "linalg_matmul"), _matmul),
     **dict.fromkeys(("dot", "vdot", "inner"), _dot),
@@ -368,5 +343,4 @@ LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     "bilinear": _bilinear,
     **dict.fromkeys(("cross", "linalg_cross"), _cross),
     "cartesian_prod": _cartesian_prod,
-    **dict.fromkeys(("matrix_power", "linalg_matrix_power"), _matrix_power),
 }

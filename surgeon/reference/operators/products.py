@@ -123,7 +123,10 @@ def cdist(x1: Array, x2: Array, p: float, compute_mode: int | None) -> Array:
 
 
 def matrix_power(self: Array, n: int) -> Array:
-    return narrow(np.linalg.matrix_power(_wide(self), n), self)
+    try:
+        return narrow(np.linalg.matrix_power(_wide(self), n), self)
+    except np.linalg.LinAlgError as error:
+        raise Unsuited(str(error)) from None
 
 
 _SCALES = "*, Scalar beta=1, Scalar alpha=1) -> Tensor"
