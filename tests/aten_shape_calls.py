@@ -11,7 +11,7 @@ Calls = list[tuple[str, list[Any], int, bool]]
 CALLS: Calls = []
 LISTS = {
     "split", "split_with_sizes", "chunk", "unbind", "tensor_split", "meshgrid",
-    "broadcast_tensors", "nonzero_numpy", "where",
+    "broadcast_tensors", "nonzero_numpy", "where", "hsplit", "vsplit", "dsplit",
 }  # fmt: skip
 
 
@@ -389,6 +389,11 @@ add("bucketize.Scalar", 2.0, steps.astype(np.float64), False, False)
 for kind in KINDS:
     add("diff", f(2, 4, dtype=kind), 1, -1, None, None)
     add("diff", f(4, 3, dtype=kind), 2, 0, f(1, 3, dtype=kind), f(2, 3, dtype=kind))
+add("hsplit.int", f(6), 3)
+add("hsplit.int", f(2, 6), 2)
+add("hsplit.array", f(2, 7), [1, 4])
+add("vsplit.int", f(6, 2), 3)
+add("dsplit.array", f(2, 3, 5), [2])
 add("cartesian_prod", [f(2), f(3)])
 add("cartesian_prod", [f(2)])
 # pads

@@ -441,6 +441,24 @@ def test_inverse_of_a_half_spectrum() -> None:
     holds(call, witness=False)  # the witness of `mul` is that of real numbers
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_transforms_of_several_axes(dtype: Any) -> None:
+    x = normal(3, 8, 5, dtype=dtype)
+    for kind, norm in itertools.product(("fft", "ifft", "rfft"), (None, "ortho", "forward")):
+        for sizes, axes in ((None, [-2, -1]), ([4, 6], [0, 2]), (None, [1])):
+            operands = [x, sizes, axes, norm]
+            holds(Call(f"fft_{kind}2", operands, after="view_as_real"))
+            holds(Call(f"fft_{kind}n", operands, after="imag", opset=9))
+        holds(Call(f"fft_{kind}n", [x, None, None, norm], after="view_as_real"))
+        holds(Call(f"fft_{kind}n", [x, [6, 4], None, norm], after="view_as_real"))
+        holds(Call(f"fft_{kind}2", [x, [-1, 4], [0, 1], norm], after="real"), witness=False)
+    before: list[tuple[str, list[Any]]] = [("view_as_complex", [])]
+    for norm, sizes in itertools.product((None, "ortho"), (None, [6, 9])):
+        for operator in ("fft_irfft2", "fft_irfftn"):
+            operands = [normal(3, 8, 5, 2, dtype=dtype), sizes, [-2, -1], norm]
+            holds(Call(operator, operands, before=before), tolerance=5e-5)
+
+
 def test_short_time_transforms() -> None:
     window = np.hanning(17)[:16].astype(np.float32).tolist()
     x = normal(2, 70)
