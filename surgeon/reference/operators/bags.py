@@ -74,6 +74,7 @@ def _unpool(self: Array, indices: Array, output_size: list[int]) -> Array:
     y = np.zeros((*lead, int(np.prod(output_size))), self.dtype)
     if ((indices < 0) | (indices >= y.shape[-1])).any():
         raise Unsuited("an index is outside its plane")
+    # PyTorch leaves open which of two in one place wins; here it is the later, as in a scatter
     for plane in np.ndindex(*lead):
         for place, value in zip(indices[plane].flat, self[plane].flat, strict=True):
             y[plane][place] = value
