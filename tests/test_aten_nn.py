@@ -438,7 +438,42 @@ def test_inverse_of_a_half_spectrum() -> None:
         holds(Call("fft_irfft", [x, n, 1, norm], before=before), tolerance=5e-5)
     before = [("fft_rfft", [None, -1, None]), ("mul", [0.5])]
     call = Call("fft_irfft", [normal(2, 16), None, -1, None], before=before)
-    holds(call, witness=False)  # the witness of `mul` is that of real numbers
+    holds(call)
+
+
+def test_arithmetic_of_complex_values() -> None:
+    x = normal(3, 8)
+    spectrum: tuple[str, list[Any]] = ("fft_fft", [None, -1, None])
+    for after in ("view_as_real", "real", "imag"):
+        for operator, rest in (("add", [0.5, 1]), ("sub", [2, 1]), ("mul", [0.5]), ("div", [3.0])):
+            holds(Call(operator, [x, *rest], before=[spectrum], after=after))
+        for operator in ("neg", "_conj"):
+            holds(Call(operator, [x], before=[spectrum], after=after))
+    refuses(Call("add", [x, normal(8), 1], before=[spectrum], after="imag"), "a real tensor")
+    refuses(Call("add", [x, 0.5, 2], before=[spectrum], after="imag"), "a multiple")
+
+
+def test_a_filter_of_spectra() -> None:
+    def node(kind: str, names: list[str], made: str) -> Any:
+        attributes = {"operator": kind, "overload_name": ""}
+        return helper.make_node("ATen", names, [made], domain="org.pytorch.aten", **attributes)
+
+    nodes = [
+        node("fft_rfft2", ["x"], "c"),
+        node("view_as_complex", ["w"], "f"),
+        node("mul", ["c", "f"], "p"),
+        node("sub", ["p", "c"], "d"),
+        node("fft_irfft2", ["d"], "y"),
+    ]
+    inputs = [
+        helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n", 8, 6]),
+        helper.make_tensor_value_info("w", onnx.TensorProto.FLOAT, [8, 4, 2]),
+    ]
+    graph = helper.make_graph(nodes, "g", inputs, [onnx.ValueInfoProto(name="y")])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("org.pytorch.aten", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    result = surgeon.apply(model, "aten-nn")
+    assert result.report.verdict.status == "equivalent"
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

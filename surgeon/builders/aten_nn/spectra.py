@@ -26,6 +26,8 @@ from surgeon.builders.aten_nn.transforms import (
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
+_CONJUGATES = ("conj", "_conj", "conj_physical")
+_SUMS = ("add", "sub", "Add", "Sub")
 _SAME = frozenset({"resolve_conj", "clone", "contiguous", "Identity"})
 
 
@@ -77,12 +79,24 @@ def _complex(draft: Draft, tensor: gs.Tensor) -> Complex:
         return _stft(draft, bind(node, draft.facts))
     if node.op in _SAME:
         return _complex(draft, node.inputs[0])
-    if node.op in ("conj", "_conj", "conj_physical"):
+    if node.op in _CONJUGATES:
         value = _complex(draft, node.inputs[0])
         assert value.imaginary is not None
         return Complex(value.real, draft.op("Neg", value.imaginary))
     if node.op in ("mul", "Mul"):
         return _product(draft, *(_factor(draft, t) for t in node.inputs[:2]))
+    if node.op in _SUMS:
+        return _sum(draft, node)
+    if node.op in ("div", "Div") and len(node.inputs) == 2 and not _is_complex(node.inputs[1]):
+        value = _complex(draft, node.inputs[0])
+        assert value.imaginary is not None
+        factor = _like(draft, node.inputs[1], value.real)
+        both = (value.real, value.imaginary)
+        return Complex(*(draft.op("Div", part, factor) for part in both))
+    if node.op in ("neg", "Neg"):
+        value = _complex(draft, node.inputs[0])
+        assert value.imaginary is not None
+        return Complex(draft.op("Neg", value.real), draft.op("Neg", value.imaginary))
     raise Refused(f"complex values of `{node.op}` have no standard form here")
 
 
@@ -92,8 +106,36 @@ def _is_complex(tensor: gs.Tensor) -> bool:
         return False
     if node.op in ("view_as_complex", "stft", *_SINGLE, *_SEVERAL):
         return True
-    follows = (*_SAME, "conj", "_conj", "conj_physical", "mul", "Mul")
+    follows = (*_SAME, *_CONJUGATES, *_SUMS, "mul", "Mul", "div", "Div", "neg", "Neg")
     return node.op in follows and any(_is_complex(t) for t in node.inputs[:2])
+
+
+def _sum(draft: Draft, node: gs.Node) -> Complex:
+    """A sum or a difference, of which a real side is one number."""
+    if node.domain == "aten":
+        args = bind(node, draft.facts)
+        if args.schema.position("alpha") is not None and args.value("alpha") != 1:
+            raise Refused("it adds a multiple of a complex value")
+    operator = "Add" if node.op in ("add", "Add") else "Sub"
+    a, b = (_factor(draft, t) for t in node.inputs[:2])
+    if isinstance(a, Complex) and isinstance(b, Complex):
+        assert a.imaginary is not None
+        assert b.imaginary is not None
+        return Complex(
+            draft.op(operator, a.real, b.real), draft.op(operator, a.imaginary, b.imaginary)
+        )
+    value = a if isinstance(a, Complex) else b
+    other = node.inputs[0 if value is b else 1]
+    array = draft.facts.array(other)
+    if array is None or array.size != 1:
+        raise Refused("a complex value and a real tensor are added")
+    assert isinstance(value, Complex)
+    assert value.imaginary is not None
+    number = _like(draft, other, value.real)
+    if value is a:
+        return Complex(draft.op(operator, value.real, number), value.imaginary)
+    turned = value.imaginary if operator == "Add" else draft.op("Neg", value.imaginary)
+    return Complex(draft.op(operator, number, value.real), turned)
 
 
 def _factor(draft: Draft, tensor: gs.Tensor) -> Complex | gs.Tensor:

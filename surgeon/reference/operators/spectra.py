@@ -78,6 +78,10 @@ def imag(self: Array) -> Array:
     return self.imag
 
 
+def conjugate(self: Array) -> Array:
+    return np.conjugate(self)
+
+
 def rfft(self: Array, signal_ndim: int, normalized: bool, onesided: bool) -> Array:
     if signal_ndim != 1:
         raise Unsuited(f"it transforms {signal_ndim} axes")
@@ -182,6 +186,7 @@ TABLE: tuple[Row, ...] = (
     ("view_as_complex(Tensor self) -> Tensor", view_as_complex),
     ("real(Tensor self) -> Tensor", real),
     ("imag(Tensor self) -> Tensor", imag),
+    *((f"{name}(Tensor self) -> Tensor", conjugate) for name in ("conj", "_conj", "conj_physical")),
     (f"fft_fft(Tensor self, {_N}) -> Tensor", fft_fft),
     (f"fft_ifft(Tensor self, {_N}) -> Tensor", fft_ifft),
     (f"fft_rfft(Tensor self, {_N}) -> Tensor", fft_rfft),
