@@ -140,6 +140,18 @@ def bind(node: gs.Node, facts: Facts) -> Arguments:
     return best[1]
 
 
+def is_before(facts: Facts, *version: int) -> bool:
+    """Whether a PyTorch older than this wrote the file: a few operators meant other things.
+
+    1.4.0 calls itself 1.3; a file of another producer counts as new.
+    """
+    proto = facts.model.proto
+    parts = proto.producer_version.split("+")[0].split(".")
+    if proto.producer_name != "pytorch" or not all(p.isdigit() for p in parts[:2]):
+        return False
+    return tuple(int(p) for p in parts[:2]) < version
+
+
 def _elements(tensor: gs.Tensor) -> gs.Tensor | list[gs.Tensor] | None:
     """A list of tensors where a node makes one; None for an omitted input."""
     if tensor.is_empty():
@@ -151,19 +163,28 @@ def _elements(tensor: gs.Tensor) -> gs.Tensor | list[gs.Tensor] | None:
 
 
 def _fits(
-    schema: Schema, inputs: Sequence[gs.Tensor | list[gs.Tensor] | None]
+    schema: Schema, inputs: Sequence[gs.Tensor | list[gs.Tensor] | None], done: int = 0
 ) -> Iterator[dict[str, gs.Tensor | list[gs.Tensor] | None]]:
     """The inputs by parameter, in every way that fits; flattened lists of tensors gathered.
 
-    What stands behind a flattened list may be left out as far as it has defaults.
+    What stands behind a flattened list may be left out as far as it has defaults. `done` counts the
+    parameters in front whose lists are gathered already.
     """
     parameters = schema.parameters
-    first = next((i for i, p in enumerate(parameters) if p.is_tensors), None)
-    if first is None or any(isinstance(v, list) for v in inputs):
+    lists = (i for i, p in enumerate(parameters) if p.is_tensors and i >= done)
+    first = next(lists, None)
+    if first is None or any(isinstance(v, list) for v in inputs[done:]):
         if (found := _fit(schema, inputs)) is not None:
             yield found
         return
     after = parameters[first + 1 :]
+    if any(p.is_tensors for p in after):  # an LSTM's states, which are two, and its weights
+        pair = [
+            t if isinstance(t, gs.Tensor) else gs.Variable.empty()
+            for t in inputs[first : first + 2]
+        ]
+        yield from _fits(schema, [*inputs[:first], pair, *inputs[first + 2 :]], done=first + 1)
+        return
     for behind in range(len(after), sum(p.required for p in after) - 1, -1):
         count = len(inputs) - first - behind
         if count < 0:

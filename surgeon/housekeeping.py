@@ -90,7 +90,10 @@ class Housekeeper:
                 twin = twin or found
         if twin is None:
             return False
-        self.surgery.hand_over(node, list(zip(list(node.outputs), twin.outputs, strict=True)))
+        pairs = list(zip(list(node.outputs), twin.outputs, strict=True))
+        # The twin's values stay the objects they are: what reads them is known by them, and would
+        # not be found again by what reads this node's.
+        self.surgery.hand_over(node, pairs, adopt=False)
         self.done["equal nodes merged"] += 1
         return True
 

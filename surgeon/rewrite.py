@@ -71,12 +71,15 @@ class Surgery:
         list.clear(old.outputs)
         old.became = new
 
-    def hand_over(self, root: gs.Node, pairs: Sequence[tuple[gs.Tensor, gs.Tensor]]) -> None:
+    def hand_over(
+        self, root: gs.Node, pairs: Sequence[tuple[gs.Tensor, gs.Tensor]], *, adopt: bool = True
+    ) -> None:
         """Give the outputs of `root` to other producers; `root` and what only it read go.
 
         Args:
             root: The node that is replaced.
             pairs: (output of root, tensor of the replacement that holds the same values).
+            adopt: Whether a drafted producer makes the output of `root` itself, name and all.
         """
         list.clear(root.outputs)
         for old, new in pairs:
@@ -84,7 +87,7 @@ class Surgery:
             new = current(new)
             producer = new.inputs[0] if new.inputs else None
             drafted = producer is not None and getattr(producer, "drafted", False)
-            if drafted and not self.is_output(new):
+            if adopt and drafted and not self.is_output(new):
                 self._adopt(producer, new, old)
             else:
                 self.replace_value(old, new)

@@ -11,7 +11,7 @@ Calls = list[tuple[str, list[Any], int, bool]]
 CALLS: Calls = []
 LISTS = {
     "split", "split_with_sizes", "chunk", "unbind", "tensor_split", "meshgrid",
-    "broadcast_tensors", "nonzero_numpy", "where",
+    "broadcast_tensors", "nonzero_numpy", "where", "hsplit", "vsplit", "dsplit",
 }  # fmt: skip
 
 
@@ -347,8 +347,53 @@ add("cross", f(3, 2), f(3, 2), 0)
 add("linalg_cross", f(2, 3), f(1, 3), -1)
 for p in (0.0, 1.0, 2.0, 3.0, float("inf")):
     add("cdist", f(2, 4, 3), f(2, 5, 3), p, None)
-add("matrix_power", f(3, 3), 5)
-add("matrix_power", f(2, 3, 3), 0, still=True)
+    for operator in ("pdist", "_pdist_forward"):
+        add(operator, f(4, 3), p)
+    add("_cdist_forward", f(2, 4, 3), f(2, 5, 3), p, None)
+add("pdist", f(1, 3), 2.0, still=True)
+add("_euclidean_dist", f(2, 4, 3), f(2, 5, 3))
+for correction in (0, 1, 2):
+    add("cov", f(3, 7), correction, None, None)
+    add("cov", f(3, 7), correction, np.arange(1, 8), np.linspace(0.2, 1, 7, dtype=np.float32))
+add("cov", f(7), 1, None, None)
+add("cov", f(3, 4, dtype=np.float64), 1, None, np.asarray([0.5, 1, 2, 0.25]))
+add("corrcoef", f(3, 7))
+add("corrcoef", f(7))
+# counting
+for kind in (np.int64, np.int32, np.uint8):
+    add("bincount", ix([3, 1, 1, 5], dtype=kind), None, 0)
+    add("bincount", ix([3, 1, 1, 5], dtype=kind), f(4), 2)
+add("bincount", ix([3, 1, 1]), None, 9)
+add("bincount", ix([3, 1, 1]), f(3, dtype=np.float64), 0)
+add("bincount", ix([3, 1, 1]), ix([3, 1, 1]), 0)
+for kind in (np.float32, np.float64):
+    line = np.asarray([-1.3, 0.2, 0.21, 2.6, 1.9, 0.7, -0.1, 3.0], kind)
+    add("histc", line.reshape(2, 4), 5, 0, 0)
+    add("histc", line, 4, -1, 3)
+    add("histc", line, 7, -0.5, 0.75)
+    add("histc", np.ones(3, kind), 3, 0, 0)
+steps = np.asarray([-2, 0, 0, 1.5, 4], np.float32)
+asked = np.asarray([[-3, -2, 0, 1], [1.5, 3, 4, 5]], np.float32)
+for right in (False, True):
+    for small in (False, True):
+        add("searchsorted.Tensor", steps, asked, small, right, None, None)
+        add("bucketize.Tensor", asked, steps, small, right)
+    add("searchsorted.Tensor", np.stack([steps, steps * 2]), asked, False, right, None, None)
+    add("searchsorted.Tensor", steps[::-1].copy(), asked, False, right, None, ix([4, 3, 2, 1, 0]),
+        least=11)  # fmt: skip
+    add("bucketize.Tensor", ix([0, 3, 9]), ix([1, 3, 3, 7]), False, right)
+    nothing = np.asarray([np.nan, 1], np.float32)
+    add("searchsorted.Tensor", steps, nothing, False, right, None, None)
+add("searchsorted.Tensor", steps, asked, False, False, "right", None)
+add("bucketize.Scalar", 2.0, steps.astype(np.float64), False, False)
+for kind in KINDS:
+    add("diff", f(2, 4, dtype=kind), 1, -1, None, None)
+    add("diff", f(4, 3, dtype=kind), 2, 0, f(1, 3, dtype=kind), f(2, 3, dtype=kind))
+add("hsplit.int", f(6), 3)
+add("hsplit.int", f(2, 6), 2)
+add("hsplit.array", f(2, 7), [1, 4])
+add("vsplit.int", f(6, 2), 3)
+add("dsplit.array", f(2, 3, 5), [2])
 add("cartesian_prod", [f(2), f(3)])
 add("cartesian_prod", [f(2)])
 # pads

@@ -558,8 +558,20 @@ def test_losses(reduction: int) -> None:
                 tolerance=1e-4,
             ),
             call("nll_loss_nd", floats("f4", 2, 3), target, None, reduction, -100),
+            call("nll_loss", floats("f4", 2, 3), ignored, weight, reduction, -100),
             call("nll_loss_nd", floats("f4", 2, 3), ignored, weight, reduction, -100),
             call("nll_loss_nd", X, integers("i8", 2, 4, low=0, high=2), weight, reduction, 1),
+            *(
+                call("cross_entropy_loss", X, named, scale, reduction, ignore, smooth)
+                for smooth in (0.0, 0.2)
+                for scale in (None, weight)
+                for named, ignore in (
+                    (integers("i8", 2, 4, low=0, high=2), -100),
+                    (integers("i8", 2, 4, low=0, high=2), 1),
+                    (share, -100),
+                )
+            ),
+            call("cross_entropy_loss", floats("f4", 2, 3), ignored, weight, reduction, -100, 0.1),
             call("triplet_margin_loss", X, Y, UNIT, 1.0, 2.0, 1e-6, True, reduction),
         ]
     )

@@ -579,3 +579,19 @@ def test_what_cannot_be_computed_stays() -> None:
     proto.opset_import.append(onnx.helper.make_opsetid("my", 1))
     result = surgeon.apply(proto, FOLD, verify=False)
     assert result.report.after == {"Add": 1, "my.Secret": 1, "Reshape": 1}
+
+
+def test_equal_chains_that_rules_made_are_merged_in_one_walk() -> None:
+    nodes = (
+        'a = org.pytorch.aten.ATen <operator = "inverse"> (x) '
+        'b = org.pytorch.aten.ATen <operator = "linalg_inv"> (x) y = Add (a, b)'
+    )
+    proto = model_of("float[n,9,9] x", nodes, "y")
+    proto.opset_import.append(onnx.helper.make_opsetid("org.pytorch.aten", 1))
+    whole = surgeon.apply(proto, "aten-linalg", verify=False).report.after
+    single = surgeon.apply(
+        model_of("float[n,9,9] x", nodes.partition(" b = ")[0].replace("a =", "y ="), "y"),
+        "aten-linalg",
+        verify=False,
+    ).report.after
+    assert whole == {**single, "Add": single.get("Add", 0) + 1}

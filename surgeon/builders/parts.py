@@ -227,6 +227,21 @@ def squeeze(draft: Draft, x: gs.Tensor, *axes: int) -> gs.Tensor:
     return draft.op("Squeeze", x, draft.constant(list(axes), "axes"))
 
 
+def linear(draft: Draft, x: gs.Tensor, weight: gs.Tensor, bias: gs.Tensor | None) -> gs.Tensor:
+    """The product with a transposed weight [out, in], and a bias."""
+    y = draft.op("MatMul", x, draft.op("Transpose", weight, perm=[1, 0]))
+    return y if bias is None else draft.op("Add", y, bias)
+
+
+def choose(draft: Draft, condition: gs.Tensor, yes: gs.Tensor, no: gs.Tensor) -> gs.Tensor:
+    """`Where`; of half precision by way of single, as onnxruntime has it."""
+    dtype = draft.facts.of(no).dtype
+    if dtype in (FLOAT, DOUBLE):
+        return draft.op("Where", condition, yes, no)
+    wide = [cast(draft, t, FLOAT) for t in (yes, no)]
+    return draft.op("Cast", draft.op("Where", condition, *wide), to=dtype)
+
+
 def multiply_axis(
     draft: Draft, x: gs.Tensor, axis: int, rank: int, matrix: Callable[[bool], gs.Tensor]
 ) -> gs.Tensor:

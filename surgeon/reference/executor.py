@@ -49,7 +49,7 @@ class Reference:
         self._folder = folder
         self._witness: Witness = witness or NumpyWitness()
         release = release_of(model)
-        if release is not None and release < (1, 13):
+        if release is not None:
             self._witness = OldMeanings(self._witness, release)
         self._open = open_session
         self._programs: dict[tuple[frozenset[str], tuple[str, ...]], Program] = {}

@@ -168,7 +168,11 @@ def _pairings(parameters: Sequence[Parameter], values: list[Any]) -> Iterator[di
     """
     names = [parameter.name for parameter in parameters]
     lists = [i for i, p in enumerate(parameters) if p.is_list and p.type == "Tensor"]
-    at = lists[0] if len(lists) == 1 else len(values)
+    if len(lists) == 2 and not isinstance(values[lists[0]], list):
+        # an LSTM has two states, and then its weights (torch.nn.LSTM)
+        end = lists[0] + 2
+        values = [*values[: lists[0]], values[lists[0] : end], *values[end:]]
+    at = lists[-1] if lists else len(values)
     if at >= len(values) or isinstance(values[at], list):
         if len(values) > len(names):
             raise Mismatch(f"{len(values)} arguments are given, it takes {len(names)}")

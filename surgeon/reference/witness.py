@@ -81,7 +81,20 @@ class OldMeanings:
         # comparisons gave bytes before 1.2 (release notes of 1.2.0)
         if self.release < (1, 2) and isinstance(result, np.ndarray) and result.dtype == np.bool_:
             return result.astype(np.uint8)
+        if call.operator == "scaled_dot_product_attention" and self.release < (2, 5):
+            return _without_keys(result, values[3] if len(values) > 3 else None)
         return result
+
+
+def _without_keys(result: Any, mask: Any) -> Any:
+    """Attention as before 2.5: NaN for a query of which every key is masked."""
+    if mask is None:
+        return result
+    kept = mask if mask.dtype == np.bool_ else mask > -np.inf
+    empty = ~kept.any(-1)
+    found = np.array(result)
+    found[np.broadcast_to(empty, found.shape[:-1])] = np.nan
+    return found
 
 
 def release_of(model: onnx.ModelProto) -> tuple[int, int] | None:

@@ -34,6 +34,7 @@ OTHERS = (
     "int stride_h, int stride_w, int pad_h, int pad_w, int dilation_h, int dilation_w, "
     "int groups, int offset_groups, bool use_mask)",
     "rfft(Tensor self, int signal_ndim, bool normalized=False, bool onesided=True)",
+    "solve(Tensor self, Tensor A)",
     "thnn_col2im(Tensor self, int[] output_size, int[] kernel_size, int[] dilation, "
     "int[] padding, int[] stride)",
     "thnn_im2col(Tensor self, int[] kernel_size, int[] dilation, int[] padding, int[] stride)",

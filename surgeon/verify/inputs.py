@@ -35,6 +35,7 @@ _INDICES: Mapping[tuple[str, int], tuple[int, int | None]] = {
     ("index", 1): (0, None),
     ("take", 1): (0, None),
 }
+_OFFSETS = frozenset({("embedding_bag", 2)})  # 0 is in order, whatever the bags hold
 _LENGTHS = frozenset({("LSTM", 4), ("GRU", 4), ("RNN", 4), ("ReverseSequence", 1)})
 
 Dim = int | str
@@ -183,6 +184,8 @@ def _limits(
                 yield Bound(0, scalars.get(node.input[1], 2))
             elif (operator, place) in _LENGTHS:
                 yield Bound(1, 2)
+            elif (operator, place) in _OFFSETS:
+                yield Bound(0, 1)
             elif operator in _SAME_VALUES and (place == 0 or operator == "Concat"):
                 for output in node.output:
                     if output not in seen:

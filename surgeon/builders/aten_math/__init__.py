@@ -12,10 +12,12 @@ from surgeon.builders.aten_math import (
     arithmetic,
     bits,
     comparison,
+    entropy,
     functions,
     losses,
     ordered,
     reductions,
+    special,
 )
 from surgeon.builders.aten_math.work import BOOL, UINT8, Work
 from surgeon.match import Match
@@ -26,10 +28,12 @@ FUNCTIONS: Mapping[str, Callable[[Work], Any]] = {
     **arithmetic.FUNCTIONS,
     **bits.FUNCTIONS,
     **comparison.FUNCTIONS,
+    **entropy.FUNCTIONS,
     **functions.FUNCTIONS,
     **losses.FUNCTIONS,
     **ordered.FUNCTIONS,
     **reductions.FUNCTIONS,
+    **special.FUNCTIONS,
 }
 
 

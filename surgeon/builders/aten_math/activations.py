@@ -236,6 +236,12 @@ def softmax(work: Work) -> gs.Tensor:
     if rank == 0:
         raise Refused("its input has rank 0")
     operator = "LogSoftmax" if work.name.endswith("log_softmax") else "Softmax"
+    return normalised_exponential(work, operator, x, axis)
+
+
+def normalised_exponential(work: Work, operator: str, x: gs.Tensor, axis: int) -> gs.Tensor:
+    """`Softmax` or `LogSoftmax` over an axis counted from the front."""
+    rank = work.rank(x)
     if work.opset >= 13 or axis == rank - 1:
         return work.op(operator, x, axis=axis)
     swap = list(range(rank))

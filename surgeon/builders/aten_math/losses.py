@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.reductions import p_norm, reduce
-from surgeon.builders.aten_math.work import FLOATS, INT64, Work
+from surgeon.builders.aten_math.work import FLOATS, Work
 from surgeon.rewrite import Refused
 
 NONE, MEAN, SUM = 0, 1, 2  # PyTorch's Reduction (aten/src/ATen/core/Reduction.h)
@@ -99,40 +98,6 @@ def binary_cross_entropy_with_logits(work: Work) -> gs.Tensor:
     return reduced(work, _weighted(work, errors))
 
 
-def negative_log_likelihood(work: Work) -> gs.Tensor:
-    """`nll_loss`, `nll_loss2d`, `nll_loss_nd`: minus the entry that the target names (axis 1)."""
-    x, target = work.args.tensor("self"), work.args.tensor("target")
-    rank = work.rank(x)
-    if rank < 2:
-        raise Refused("its input has no batch")
-    shape = work.facts.of(x).shape
-    classes = shape[1] if shape else None
-    if not isinstance(classes, int):
-        raise Refused("the number of classes is known at run time only")
-    dtype = work.dtype(x)
-    column = work.draft.op("Unsqueeze", work.cast(target, INT64), work.axes([1]))
-    places = work.draft.constant(np.arange(classes).reshape(-1, *[1] * (rank - 2)), "classes")
-    ignored = int(work.constant_of("ignore_index", -100))
-    chosen = work.op("Equal", column, places)
-    if 0 <= ignored < classes:
-        kept = work.invert(work.op("Equal", column, work.number(ignored, INT64)))
-        chosen = work.op("And", chosen, kept)
-    weight = work.args.optional("weight")
-    weights = work.cast(chosen, dtype)
-    if weight is not None:
-        if rank > 2:
-            weight = work.draft.op("Unsqueeze", weight, work.axes(range(1, rank - 1)))
-        weights = work.op("Mul", weights, weight)
-    terms = work.where(chosen, work.op("Mul", x, weights), 0.0)
-    kind = work.constant_of("reduction", MEAN)
-    if kind == NONE:
-        return work.op("Neg", reduce(work, "ReduceSum", terms, [1], keepdim=False))
-    total = work.op("Neg", reduce(work, "ReduceSum", terms, None, keepdim=False))
-    if kind == SUM:
-        return total
-    return work.op("Div", total, reduce(work, "ReduceSum", weights, None, keepdim=False))
-
-
 def triplet_margin(work: Work) -> gs.Tensor:
     """`triplet_margin_loss`."""
     names = ("anchor", "positive", "negative")
@@ -160,6 +125,5 @@ FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
     "kl_div": kl_div,
     "binary_cross_entropy": binary_cross_entropy,
     "binary_cross_entropy_with_logits": binary_cross_entropy_with_logits,
-    **dict.fromkeys(("nll_loss2d", "nll_loss_nd"), negative_log_likelihood),
     "triplet_margin_loss": triplet_margin,
 }

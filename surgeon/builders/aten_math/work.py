@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon.arguments import Arguments, bind
+from surgeon.arguments import Arguments, bind, is_before
 from surgeon.facts.fact import INTEGERS
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
@@ -106,15 +106,8 @@ class Work:
         return str(self.node.op)
 
     def is_before(self, *version: int) -> bool:
-        """Whether a PyTorch older than this wrote the file: a few operators meant other things.
-
-        1.4.0 calls itself 1.3; a file of another producer counts as new.
-        """
-        proto = self.facts.model.proto
-        parts = proto.producer_version.split("+")[0].split(".")
-        if proto.producer_name != "pytorch" or not all(p.isdigit() for p in parts[:2]):
-            return False
-        return tuple(int(p) for p in parts[:2]) < version
+        """Whether a PyTorch older than this wrote the file."""
+        return is_before(self.facts, *version)
 
     def dtype(self, x: gs.Tensor) -> int:
         """The dtype of a value.

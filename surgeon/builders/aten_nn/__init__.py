@@ -8,6 +8,13 @@ from surgeon.builders.aten_nn.adaptive import (
     adaptive_max_pool_computed,
     adaptive_max_pool_indices,
 )
+from surgeon.builders.aten_nn.attention import (
+    native_multi_head_attention,
+    scaled_dot_product_attention,
+    transformer_encoder_layer,
+)
+from surgeon.builders.aten_nn.bags import embedding_bag
+from surgeon.builders.aten_nn.cells import gru_cell, lstm_cell, rnn_cell
 from surgeon.builders.aten_nn.fold import col2im, im2col
 from surgeon.builders.aten_nn.grids import affine_grid_generator, grid_sampler
 from surgeon.builders.aten_nn.norms import (
@@ -20,6 +27,7 @@ from surgeon.builders.aten_nn.norms import (
     weight_norm,
 )
 from surgeon.builders.aten_nn.pools import avg_pool, max_pool
+from surgeon.builders.aten_nn.recurrent import recurrent
 from surgeon.builders.aten_nn.resample import upsample
 from surgeon.builders.aten_nn.spectra import (
     fft_irfft,
@@ -28,6 +36,7 @@ from surgeon.builders.aten_nn.spectra import (
     real_of_complex,
     stft_as_real,
 )
+from surgeon.builders.aten_nn.unpool import max_unpool
 
 TABLE: Mapping[str, Callable[..., Any]] = {
     "adaptive_avg_pool_computed": adaptive_avg_pool_computed,
@@ -37,19 +46,28 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "avg_pool": avg_pool,
     "batch_norm": batch_norm,
     "col2im": col2im,
+    "embedding_bag": embedding_bag,
     "fft_irfft": fft_irfft,
     "grid_sampler": grid_sampler,
     "group_norm": group_norm,
+    "gru_cell": gru_cell,
     "im2col": im2col,
     "instance_norm": instance_norm,
     "istft": istft,
     "layer_norm": layer_norm,
+    "lstm_cell": lstm_cell,
     "max_pool": max_pool,
+    "max_unpool": max_unpool,
     "native_layer_norm": native_layer_norm,
+    "native_multi_head_attention": native_multi_head_attention,
     "old_rfft": old_rfft,
     "real_of_complex": real_of_complex,
+    "recurrent": recurrent,
     "rms_norm": rms_norm,
+    "rnn_cell": rnn_cell,
+    "scaled_dot_product_attention": scaled_dot_product_attention,
     "stft_as_real": stft_as_real,
+    "transformer_encoder_layer": transformer_encoder_layer,
     "upsample": upsample,
     "weight_norm": weight_norm,
 }

@@ -57,8 +57,20 @@ def layer_norm(draft: Draft, match: Match) -> Any:
     """`aten.layer_norm (x, normalized_shape, weight, bias, eps)`."""
     args = bind(match.root, draft.facts)
     x, count = args.tensor("input"), _count_normalised(draft, args)
-    dtype, eps = parts.numpy_dtype(draft, x), float(args.value("eps"))
     weight, bias = args.optional("weight"), args.optional("bias")
+    return layer_normalised(draft, x, count, weight, bias, float(args.value("eps")))
+
+
+def layer_normalised(
+    draft: Draft,
+    x: gs.Tensor,
+    count: int,
+    weight: gs.Tensor | None,
+    bias: gs.Tensor | None,
+    eps: float,
+) -> gs.Tensor:
+    """Layer normalisation over the last `count` axes."""
+    dtype = parts.numpy_dtype(draft, x)
     if draft.facts.opset >= 17:
         if weight is None:
             shape = draft.facts.of(x).shape

@@ -7,26 +7,28 @@ where real values are read from it.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.arguments import Arguments, bind
 from surgeon.builders import parts
-from surgeon.builders.parts import Array, Length
+from surgeon.builders.aten_nn.transforms import (
+    Complex,
+    angles_of,
+    half_inverse,
+    matrices_of,
+    real_inverse,
+    transform,
+)
+from surgeon.builders.parts import Array
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
+_CONJUGATES = ("conj", "_conj", "conj_physical")
+_SUMS = ("add", "sub", "Add", "Sub")
 _SAME = frozenset({"resolve_conj", "clone", "contiguous", "Identity"})
-
-
-class _Complex(NamedTuple):
-    """A value in two parts; the imaginary one is None for a real value."""
-
-    real: gs.Tensor
-    imaginary: gs.Tensor | None
 
 
 def real_of_complex(draft: Draft, match: Match) -> Any:
@@ -45,7 +47,7 @@ def real_of_complex(draft: Draft, match: Match) -> Any:
     return paired(draft, value)
 
 
-def paired(draft: Draft, value: _Complex) -> gs.Tensor:
+def paired(draft: Draft, value: Complex) -> gs.Tensor:
     """Both parts on a new last axis."""
     rank = parts.rank_of(draft, value.real)
     assert value.imaginary is not None
@@ -53,7 +55,7 @@ def paired(draft: Draft, value: _Complex) -> gs.Tensor:
     return draft.op("Concat", *both, axis=rank)
 
 
-def _complex(draft: Draft, tensor: gs.Tensor) -> _Complex:
+def _complex(draft: Draft, tensor: gs.Tensor) -> Complex:
     """Both parts of a value, from the node that makes it.
 
     Raises:
@@ -65,24 +67,36 @@ def _complex(draft: Draft, tensor: gs.Tensor) -> _Complex:
     if node.op == "view_as_complex":
         pairs = node.inputs[0]
         last = parts.rank_of(draft, pairs) - 1
-        return _Complex(
+        return Complex(
             *(
                 draft.op("Gather", pairs, draft.constant(np.array(i), "part"), axis=last)
                 for i in (0, 1)
             )
         )
-    if node.op in ("fft_fft", "fft_ifft", "fft_rfft"):
+    if node.op in (*_SINGLE, *_SEVERAL):
         return _transform(draft, node)
     if node.op == "stft":
         return _stft(draft, bind(node, draft.facts))
     if node.op in _SAME:
         return _complex(draft, node.inputs[0])
-    if node.op in ("conj", "_conj", "conj_physical"):
+    if node.op in _CONJUGATES:
         value = _complex(draft, node.inputs[0])
         assert value.imaginary is not None
-        return _Complex(value.real, draft.op("Neg", value.imaginary))
+        return Complex(value.real, draft.op("Neg", value.imaginary))
     if node.op in ("mul", "Mul"):
         return _product(draft, *(_factor(draft, t) for t in node.inputs[:2]))
+    if node.op in _SUMS:
+        return _sum(draft, node)
+    if node.op in ("div", "Div") and len(node.inputs) == 2 and not _is_complex(node.inputs[1]):
+        value = _complex(draft, node.inputs[0])
+        assert value.imaginary is not None
+        factor = _like(draft, node.inputs[1], value.real)
+        both = (value.real, value.imaginary)
+        return Complex(*(draft.op("Div", part, factor) for part in both))
+    if node.op in ("neg", "Neg"):
+        value = _complex(draft, node.inputs[0])
+        assert value.imaginary is not None
+        return Complex(draft.op("Neg", value.real), draft.op("Neg", value.imaginary))
     raise Refused(f"complex values of `{node.op}` have no standard form here")
 
 
@@ -90,24 +104,52 @@ def _is_complex(tensor: gs.Tensor) -> bool:
     node = tensor.inputs[0] if tensor.inputs else None
     if node is None:
         return False
-    if node.op in ("view_as_complex", "fft_fft", "fft_ifft", "fft_rfft", "stft"):
+    if node.op in ("view_as_complex", "stft", *_SINGLE, *_SEVERAL):
         return True
-    follows = (*_SAME, "conj", "_conj", "conj_physical", "mul", "Mul")
+    follows = (*_SAME, *_CONJUGATES, *_SUMS, "mul", "Mul", "div", "Div", "neg", "Neg")
     return node.op in follows and any(_is_complex(t) for t in node.inputs[:2])
 
 
-def _factor(draft: Draft, tensor: gs.Tensor) -> _Complex | gs.Tensor:
+def _sum(draft: Draft, node: gs.Node) -> Complex:
+    """A sum or a difference, of which a real side is one number."""
+    if node.domain == "aten":
+        args = bind(node, draft.facts)
+        if args.schema.position("alpha") is not None and args.value("alpha") != 1:
+            raise Refused("it adds a multiple of a complex value")
+    operator = "Add" if node.op in ("add", "Add") else "Sub"
+    a, b = (_factor(draft, t) for t in node.inputs[:2])
+    if isinstance(a, Complex) and isinstance(b, Complex):
+        assert a.imaginary is not None
+        assert b.imaginary is not None
+        return Complex(
+            draft.op(operator, a.real, b.real), draft.op(operator, a.imaginary, b.imaginary)
+        )
+    value = a if isinstance(a, Complex) else b
+    other = node.inputs[0 if value is b else 1]
+    array = draft.facts.array(other)
+    if array is None or array.size != 1:
+        raise Refused("a complex value and a real tensor are added")
+    assert isinstance(value, Complex)
+    assert value.imaginary is not None
+    number = _like(draft, other, value.real)
+    if value is a:
+        return Complex(draft.op(operator, value.real, number), value.imaginary)
+    turned = value.imaginary if operator == "Add" else draft.op("Neg", value.imaginary)
+    return Complex(draft.op(operator, number, value.real), turned)
+
+
+def _factor(draft: Draft, tensor: gs.Tensor) -> Complex | gs.Tensor:
     return _complex(draft, tensor) if _is_complex(tensor) else tensor
 
 
-def _product(draft: Draft, a: _Complex | gs.Tensor, b: _Complex | gs.Tensor) -> _Complex:
-    if not isinstance(a, _Complex):
+def _product(draft: Draft, a: Complex | gs.Tensor, b: Complex | gs.Tensor) -> Complex:
+    if not isinstance(a, Complex):
         a, b = b, a
-    assert isinstance(a, _Complex)
+    assert isinstance(a, Complex)
     assert a.imaginary is not None
-    if not isinstance(b, _Complex):
+    if not isinstance(b, Complex):
         factor = _like(draft, b, a.real)
-        return _Complex(*(draft.op("Mul", part, factor) for part in (a.real, a.imaginary)))
+        return Complex(*(draft.op("Mul", part, factor) for part in (a.real, a.imaginary)))
     assert b.imaginary is not None
     real = draft.op(
         "Sub", draft.op("Mul", a.real, b.real), draft.op("Mul", a.imaginary, b.imaginary)
@@ -115,7 +157,7 @@ def _product(draft: Draft, a: _Complex | gs.Tensor, b: _Complex | gs.Tensor) -> 
     imaginary = draft.op(
         "Add", draft.op("Mul", a.real, b.imaginary), draft.op("Mul", a.imaginary, b.real)
     )
-    return _Complex(real, imaginary)
+    return Complex(real, imaginary)
 
 
 def _like(draft: Draft, value: gs.Tensor, like: gs.Tensor) -> gs.Tensor:
@@ -129,138 +171,53 @@ def _like(draft: Draft, value: gs.Tensor, like: gs.Tensor) -> gs.Tensor:
 
 # ----------------------------------------------------------------------------------- transforms
 
-
-def _scale(norm: Any, size: int, *, inverse: bool) -> float:
-    """What the sum is multiplied by; `backward` when it is not said."""
-    if norm == "ortho":
-        return 1.0 / math.sqrt(size)
-    divides = inverse if norm in (None, "backward") else not inverse
-    return 1.0 / size if divides else 1.0
+_SINGLE = ("fft_fft", "fft_ifft", "fft_rfft")
+_SEVERAL = ("fft_fft2", "fft_ifft2", "fft_rfft2", "fft_fftn", "fft_ifftn", "fft_rfftn")
 
 
-def _angles(rows: int, columns: int, size: int) -> Array:
-    """2 pi k t / n, the product reduced first so that it stays exact."""
-    return np.outer(np.arange(rows), np.arange(columns)) % size * (2 * math.pi / size)
-
-
-def _transform(draft: Draft, node: gs.Node) -> _Complex:
-    """`fft_fft`, `fft_ifft` and `fft_rfft` (x, n, dim, norm)."""
+def _transform(draft: Draft, node: gs.Node) -> Complex:
+    """`fft_fft`, `fft_ifft` and `fft_rfft` (x, n, dim, norm), and those of several axes."""
     args = bind(node, draft.facts)
     x = args.tensor("self")
-    value = _complex(draft, x) if _is_complex(x) else _Complex(x, None)
+    value = _complex(draft, x) if _is_complex(x) else Complex(x, None)
+    inverse = node.op.startswith("fft_i")
+    half = node.op.startswith("fft_r")
+    norm = args.value("norm")
+    axes = _axes(draft, args, value)
+    for axis, size in reversed(axes):  # the half is of the last, and of real values
+        value = transform(draft, value, axis, size, norm, inverse=inverse, half=half)
+        half = False
+    return value
+
+
+def _axes(draft: Draft, args: Arguments, value: Complex) -> list[tuple[int, int | None]]:
+    """The axes from 0, each with the number of elements that is asked for."""
     rank = parts.rank_of(draft, value.real)
-    axis = int(args.value("dim")) % rank
-    inverse, half = node.op == "fft_ifft", node.op == "fft_rfft"
-    dtype = parts.numpy_dtype(draft, value.real)
-    if not parts.is_float(dtype):
-        raise Refused(f"no standard form transforms {dtype.name}")
-    length = parts.lengths_of(draft, value.real, rank)[axis]
-    if length.static is None:
-        if args.has("n") or args.has("norm"):
-            raise Refused(f"axis {axis} has {length.dim} elements; fix it with `--shape`")
-        matrices = _computed_matrices(draft, length, dtype, inverse=inverse, half=half)
+    if args.schema.position("n") is not None:
+        size = args.value("n")
+        return [(int(args.value("dim")) % rank, None if size is None else int(size))]
+    given, asked = args.value("s"), args.value("dim")
+    sizes = None if given is None else parts.per_axis(given, len(np.ravel(given)), "s")
+    if asked is None:
+        axes = list(range(rank - (rank if sizes is None else len(sizes)), rank))
     else:
-        size = int(args.value("n") or length.static)
-        matrices = _matrices(
-            draft, length.static, size, dtype, args.value("norm"), inverse=inverse, half=half
-        )
-    cosine, sine = matrices
-
-    def along(part: gs.Tensor, matrix: Any) -> gs.Tensor:
-        return parts.multiply_axis(draft, part, axis, rank, matrix)
-
-    # (a + ib)(c + is) summed over the axis, s with its sign
-    if value.imaginary is None:
-        return _Complex(along(value.real, cosine), along(value.real, sine))
-    real = draft.op("Sub", along(value.real, cosine), along(value.imaginary, sine))
-    imaginary = draft.op("Add", along(value.real, sine), along(value.imaginary, cosine))
-    return _Complex(real, imaginary)
-
-
-def _matrices(
-    draft: Draft,
-    length: int,
-    size: int,
-    dtype: np.dtype[Any],
-    norm: Any,
-    *,
-    inverse: bool,
-    half: bool,
-) -> tuple[Any, Any]:
-    """The cosines and signed sines [frequencies, length] of a transform over `size` elements."""
-    rows = size // 2 + 1 if half else size
-    angles = _angles(rows, length, size)
-    scale = _scale(norm, size, inverse=inverse)
-    kept = (np.arange(length) < size) * scale
-    cosine = np.cos(angles) * kept
-    sine = np.sin(angles) * kept * (1 if inverse else -1)
-    return parts.constant_matrix(draft, cosine, dtype), parts.constant_matrix(draft, sine, dtype)
-
-
-def _computed_matrices(
-    draft: Draft, length: Length, dtype: np.dtype[Any], *, inverse: bool, half: bool
-) -> tuple[Any, Any]:
-    """The same over a length that is known at run time."""
-    number = int(onnx.helper.np_dtype_to_tensor_dtype(dtype))
-
-    def make(function: str, sign: int, turned: bool) -> gs.Tensor:
-        size = length.make()
-        rows = length
-        if half:
-            two, one = draft.constant([2], "two"), draft.constant([1], "one")
-            rows = Length(None, lambda: draft.op("Add", draft.op("Div", size, two), one))
-        k = parts.unsqueeze(draft, parts.counting(draft, rows), 0 if turned else 1)
-        t = parts.unsqueeze(draft, parts.counting(draft, length), 1 if turned else 0)
-        product = draft.op("Mul", k, t)
-        turns = draft.op("Mul", draft.op("Div", product, size), size)
-        rest = draft.op("Cast", draft.op("Sub", product, turns), to=number)
-        wide = draft.op("Cast", size, to=number)
-        step = draft.op("Div", draft.constant(np.array([2 * math.pi], dtype), "turn"), wide)
-        matrix = draft.op(function, draft.op("Mul", rest, step))
-        if inverse:
-            matrix = draft.op("Div", matrix, wide)
-        return draft.op("Neg", matrix) if sign < 0 else matrix
-
-    return (
-        lambda turned: make("Cos", 1, turned),
-        lambda turned: make("Sin", 1 if inverse else -1, turned),
-    )
+        axes = [int(axis) % rank for axis in np.ravel(asked)]
+    if sizes is None:
+        return [(axis, None) for axis in axes]
+    if len(sizes) != len(axes):
+        raise Refused(f"`s` has {len(sizes)} numbers for {len(axes)} axes")
+    return [(a, None if n == -1 else n) for a, n in zip(axes, sizes, strict=True)]
 
 
 def fft_irfft(draft: Draft, match: Match) -> Any:
-    """`aten.fft_irfft (x, n, dim, norm)`: the half that is left out is the other's conjugate."""
+    """`aten.fft_irfft` and those of several axes: what is left out is the other's conjugate."""
     args = bind(match.root, draft.facts)
-    x = args.tensor("self")
-    value = _complex(draft, x)
-    rank = parts.rank_of(draft, value.real)
-    axis = int(args.value("dim")) % rank
-    length = parts.lengths_of(draft, value.real, rank)[axis].static
-    if length is None:
-        raise Refused(f"axis {axis} has a length known at run time; fix it with `--shape`")
-    size = int(args.value("n") or 2 * (length - 1))
-    dtype = parts.numpy_dtype(draft, value.real)
-    cosine, sine = _half_inverse(length, size, _scale(args.value("norm"), size, inverse=True))
-    y = parts.multiply_axis(
-        draft, value.real, axis, rank, parts.constant_matrix(draft, cosine.T, dtype)
-    )
-    if value.imaginary is None:
-        return y
-    minus = parts.multiply_axis(
-        draft, value.imaginary, axis, rank, parts.constant_matrix(draft, sine.T, dtype)
-    )
-    return draft.op("Sub", y, minus)
-
-
-def _half_inverse(length: int, size: int, scale: float) -> tuple[Array, Array]:
-    """[length, size]: cosines and sines of the half spectrum, twice where there is a conjugate."""
-    counts = np.full(length, 2.0)
-    counts[0] = 1
-    if size % 2 == 0 and size // 2 < length:
-        counts[size // 2] = 1
-    counts[size // 2 + 1 :] = 0
-    angles = _angles(length, size, size)
-    weight = (counts * scale)[:, None]
-    return np.cos(angles) * weight, np.sin(angles) * weight
+    value = _complex(draft, args.tensor("self"))
+    norm = args.value("norm")
+    *others, (last, size) = _axes(draft, args, value)
+    for axis, count in others:
+        value = transform(draft, value, axis, count, norm, inverse=True)
+    return real_inverse(draft, value, last, size, norm)
 
 
 # --------------------------------------------------------------------------------- short frames
@@ -292,7 +249,7 @@ def stft_as_real(draft: Draft, match: Match) -> Any:
     return paired(draft, _stft(draft, args))
 
 
-def _stft(draft: Draft, args: Arguments) -> _Complex:
+def _stft(draft: Draft, args: Arguments) -> Complex:
     """Frames times windowed cosines and sines: one convolution. [B, F, T] or [F, T]."""
     x = args.tensor("self")
     rank = parts.rank_of(draft, x)
@@ -307,7 +264,7 @@ def _stft(draft: Draft, args: Arguments) -> _Complex:
     rows = size if onesided is not None and not onesided else size // 2 + 1
     scale = 1.0 / math.sqrt(size) if args.value("normalized") else 1.0
     weighted = _window(draft, args, size) * scale
-    angles = _angles(rows, size, size)
+    angles = angles_of(rows, size, size)
     kernel = np.concatenate([np.cos(angles) * weighted, -np.sin(angles) * weighted])[:, None]
     x = parts.unsqueeze(draft, x, *([0, 1] if rank == 1 else [1]))
     if args.schema.position("center") is not None and args.value("center"):
@@ -328,7 +285,7 @@ def _stft(draft: Draft, args: Arguments) -> _Complex:
         )
         for first in (0, rows)
     ]
-    return _Complex(*(parts.squeeze(draft, part, 0) if rank == 1 else part for part in both))
+    return Complex(*(parts.squeeze(draft, part, 0) if rank == 1 else part for part in both))
 
 
 def old_rfft(draft: Draft, match: Match) -> Any:
@@ -344,9 +301,9 @@ def old_rfft(draft: Draft, match: Match) -> Any:
     norm = "ortho" if args.value("normalized") else None
     dtype = parts.numpy_dtype(draft, x)
     half = bool(args.value("onesided"))
-    matrices = _matrices(draft, length, length, dtype, norm, inverse=False, half=half)
+    matrices = matrices_of(draft, length, length, dtype, norm, inverse=False, half=half)
     both = [parts.multiply_axis(draft, x, rank - 1, rank, matrix) for matrix in matrices]
-    return paired(draft, _Complex(*both))
+    return paired(draft, Complex(*both))
 
 
 def istft(draft: Draft, match: Match) -> Any:
@@ -370,9 +327,9 @@ def istft(draft: Draft, match: Match) -> Any:
     if onesided is None:
         onesided = frequencies != size
     if onesided:
-        cosine, sine = _half_inverse(frequencies, size, scale)
+        cosine, sine = half_inverse(frequencies, size, scale)
     else:
-        angles = _angles(frequencies, size, size)
+        angles = angles_of(frequencies, size, size)
         cosine, sine = np.cos(angles) * scale, np.sin(angles) * scale
     kernel = (np.concatenate([cosine, -sine]) * window)[:, None].astype(dtype)
     both = draft.op("Concat", value.real, value.imaginary, axis=rank - 2)

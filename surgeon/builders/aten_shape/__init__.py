@@ -3,7 +3,17 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from surgeon.builders.aten_shape import creation, indices, order, pads, products, slices, views
+from surgeon.builders.aten_shape import (
+    counts,
+    creation,
+    distances,
+    indices,
+    order,
+    pads,
+    products,
+    slices,
+    views,
+)
 from surgeon.builders.aten_shape.call import Call
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
@@ -16,6 +26,8 @@ LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     **order.LOWERINGS,
     **products.LOWERINGS,
     **pads.LOWERINGS,
+    **counts.LOWERINGS,
+    **distances.LOWERINGS,
 }
 
 

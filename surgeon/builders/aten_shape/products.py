@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_shape.call import TYPE, Call
@@ -192,60 +190,12 @@ def _cross(c: Call) -> gs.Tensor:
     )
 
 
-def _cdist(c: Call) -> gs.Tensor:
-    a, b, p = c.tensor("x1"), c.tensor("x2"), float(c.value("p"))
-    rank = c.rank(a)
-    wide = c.op("Sub", c.unsqueeze(a, [rank - 1]), c.unsqueeze(b, [c.rank(b) - 2]))
-    return norm_of(c, wide, p)
-
-
-def norm_of(c: Call, x: gs.Tensor, p: float) -> gs.Tensor:
-    """The p-norm over the last axis."""
-    axes = c.ints([-1], "axes")
-    if p == 2:
-        return c.op("ReduceL2", x, axes, keepdims=0)
-    if p == 1:
-        return c.op("ReduceL1", x, axes, keepdims=0)
-    size = c.op("Abs", x)
-    if np.isinf(p):
-        return c.op("ReduceMax", size, axes, keepdims=0)
-    dtype = c.dtype(x)
-    if p == 0:
-        some = c.cast(c.cast(size, TYPE.BOOL), dtype)
-        return c.op("ReduceSum", some, axes, keepdims=0)
-    total = c.op("ReduceSum", c.op("Pow", size, c.number(p, dtype)), axes, keepdims=0)
-    return c.op("Pow", total, c.number(1 / p, dtype))
-
-
 def _cartesian_prod(c: Call) -> gs.Tensor:
     tensors = c.args.tensors("tensors")
     if len(tensors) == 1:
         return tensors[0]
     columns = [c.op("Reshape", t, c.ints([-1, 1], "target")) for t in mesh(c, tensors)]
     return c.concat(columns, 1)
-
-
-def _matrix_power(c: Call) -> gs.Tensor:
-    x, n = c.tensor(), c.integer("n")
-    if n < 0:
-        raise Refused("a negative power is of the inverse, for which ONNX has no operator")
-    if n == 0:
-        size = c.size(x, c.rank(x) - 1)
-        if not isinstance(size, int):
-            raise Refused("its size is known at run time only")
-        numpy = onnx.helper.tensor_dtype_to_np_dtype(c.dtype(x))
-        eye = c.draft.constant(np.eye(size).astype(numpy), "eye")
-        return c.op("Expand", eye, c.op("Shape", x))
-    result: gs.Tensor | None = None
-    square = x
-    while n:
-        if n & 1:
-            result = square if result is None else product(c, result, square)
-        n >>= 1
-        if n:
-            square = product(c, square, square)
-    assert result is not None
-    return result
 
 
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
@@ -259,7 +209,5 @@ LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     "tensordot": _tensordot,
     "bilinear": _bilinear,
     **dict.fromkeys(("cross", "linalg_cross"), _cross),
-    **dict.fromkeys(("cdist", "_cdist_forward"), _cdist),
     "cartesian_prod": _cartesian_prod,
-    **dict.fromkeys(("matrix_power", "linalg_matrix_power"), _matrix_power),
 }

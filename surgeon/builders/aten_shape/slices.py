@@ -301,14 +301,21 @@ def _even(length: Size | int, parts: int) -> list[int]:
     return [parts] * (length // parts) + ([length % parts] if length % parts else [])
 
 
+# The least rank, and the axis; a row is split along its only axis (torch.hsplit).
+_SPLIT_ALONG = {"hsplit": (1, 1), "vsplit": (2, 0), "dsplit": (3, 2)}
+
+
 def _parts(c: Call, count: int) -> list[gs.Tensor]:
     """The tensors of the list that a splitting operator makes."""
     x, kind = c.tensor(), c.node.op
     rank = c.rank(x)
-    dim = c.integer("dim")
-    if kind in ("hsplit", "vsplit", "dsplit"):
-        raise Refused(f"`{kind}` is not lowered")
-    axis = c.axis(dim, rank)
+    if kind in _SPLIT_ALONG:
+        least, axis = _SPLIT_ALONG[kind]
+        if rank < least:
+            raise Refused(f"its input has rank {rank}, not {least}")
+        axis = 0 if rank == 1 else axis
+        return _tensor_split(c, x, axis, c.size(x, axis))
+    axis = c.axis(c.integer("dim"), rank)
     length = c.size(x, axis)
     if kind in ("unbind", "unbind_copy"):
         return [select(c, x, axis, i) for i in range(count)]
@@ -339,7 +346,7 @@ def _parts(c: Call, count: int) -> list[gs.Tensor]:
 
 
 def _tensor_split(c: Call, x: gs.Tensor, axis: int, length: Size | int) -> list[gs.Tensor]:
-    if c.args.schema.overload == "sections":
+    if c.args.schema.position("sections") is not None:
         sections = c.integer("sections")
         short = c.div(length, sections)
         if isinstance(length, int) and isinstance(short, int):
@@ -427,6 +434,7 @@ LISTS: Mapping[str, Callable[[Call, int], list[gs.Tensor]]] = {
     **dict.fromkeys(
         ("split", "split_with_sizes", "chunk", "unbind", "tensor_split", "split_copy"), _parts
     ),
+    **dict.fromkeys(_SPLIT_ALONG, _parts),
     "meshgrid": _meshgrid,
     "broadcast_tensors": _broadcast_tensors,
     **dict.fromkeys(("nonzero_numpy", "where"), _nonzero_lists),
@@ -434,7 +442,8 @@ LISTS: Mapping[str, Callable[[Call, int], list[gs.Tensor]]] = {
 
 
 _BY_THEMSELVES = frozenset(
-    "unbind tensor_split split_with_sizes meshgrid broadcast_tensors nonzero_numpy where".split()
+    "unbind tensor_split split_with_sizes meshgrid broadcast_tensors nonzero_numpy where hsplit "
+    "vsplit dsplit".split()
 )
 
 

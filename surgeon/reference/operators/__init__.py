@@ -11,11 +11,17 @@ from collections.abc import Mapping
 
 from surgeon.reference.operators import (
     arithmetic,
+    attention,
+    bags,
     convolution,
+    counting,
     indexing,
+    linear_algebra,
     normalisation,
     pooling,
+    recurrent,
     shapes,
+    special,
     vision,
 )
 from surgeon.reference.operators.precision import Row
@@ -23,11 +29,17 @@ from surgeon.reference.schema import parse_schema
 
 _TABLES = (
     arithmetic.TABLE,
+    attention.TABLE,
+    bags.TABLE,
     convolution.TABLE,
+    counting.TABLE,
     indexing.TABLE,
+    linear_algebra.TABLE,
     normalisation.TABLE,
     pooling.TABLE,
+    recurrent.TABLE,
     shapes.TABLE,
+    special.TABLE,
     vision.TABLE,
 )
 

@@ -60,14 +60,14 @@ def add(self: Any, other: Any, alpha: float) -> Array:
     a, b, dtype = common(self, other)
     if dtype == np.bool_:
         return a | (b & bool(alpha))
-    return cut(a + b * (alpha if dtype.kind == "f" else int(alpha)), dtype)
+    return cut(a + b * (alpha if dtype.kind in "fc" else int(alpha)), dtype)
 
 
 def sub(self: Any, other: Any, alpha: float) -> Array:
     if result_type(self, other) == np.bool_:
         raise Unsuited("booleans are not subtracted")
     a, b, dtype = common(self, other)
-    return cut(a - b * (alpha if dtype.kind == "f" else int(alpha)), dtype)
+    return cut(a - b * (alpha if dtype.kind in "fc" else int(alpha)), dtype)
 
 
 def rsub(self: Any, other: Any, alpha: float) -> Array:

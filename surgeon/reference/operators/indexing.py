@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -127,6 +128,22 @@ def tensor_split_at(self: Array, indices: list[int], dim: int) -> list[Array]:
     axis = axis_of(dim, self.ndim)
     bounds = [None, *indices, None]
     return [self[_along(self, axis, slice(a, b))] for a, b in pairwise(bounds)]
+
+
+def hsplit(self: Array, sections: int | list[int]) -> list[Array]:
+    return np.hsplit(self, sections)
+
+
+def vsplit(self: Array, sections: int | list[int]) -> list[Array]:
+    return np.vsplit(self, sections)
+
+
+def dsplit(self: Array, sections: int | list[int]) -> list[Array]:
+    return np.dsplit(self, sections)
+
+
+def _at(function: Callable[[Array, Any], list[Array]]) -> Callable[..., list[Array]]:
+    return lambda self, indices: function(self, indices)
 
 
 def nonzero(self: Array) -> Array:
@@ -403,6 +420,14 @@ TABLE: tuple[Row, ...] = (
     ("split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]", split_with_sizes),
     ("chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", chunk),
     ("unbind.int(Tensor self, int dim=0) -> Tensor[]", unbind),
+    *(
+        row
+        for split in (hsplit, vsplit, dsplit)
+        for row in (
+            (f"{split.__name__}.int(Tensor self, int sections) -> Tensor[]", split),
+            (f"{split.__name__}.array(Tensor self, int[] indices) -> Tensor[]", _at(split)),
+        )
+    ),
     ("tensor_split.sections(Tensor self, int sections, int dim=0) -> Tensor[]", tensor_split),
     ("tensor_split.indices(Tensor self, int[] indices, int dim=0) -> Tensor[]", tensor_split_at),
     ("nonzero(Tensor self) -> Tensor", nonzero),

@@ -85,6 +85,36 @@ def nll_loss(
     return _reduced(errors, reduction, self.dtype)
 
 
+def cross_entropy_loss(
+    self: Array,
+    target: Array,
+    weight: Array | None,
+    reduction: int,
+    ignore_index: int,
+    label_smoothing: float,
+) -> Array:
+    """Between shares of the classes; a class is a share of 1."""
+    if self.ndim < 2:
+        raise Unsuited(f"an input of rank {self.ndim}")
+    x, classes = np.moveaxis(wide(self), 1, -1), self.shape[1]
+    logs = x - np.logaddexp.reduce(x, -1)[..., None]
+    each = np.ones(classes) if weight is None else wide(weight)
+    whole = target.dtype.kind != "f"
+    if whole:
+        kept = target != ignore_index
+        if ((target < 0) | (target >= classes))[kept].any():
+            raise Unsuited("a target is no class")
+        shares = np.eye(classes)[np.where(kept, target, 0)] * kept[..., None]
+    else:
+        kept, shares = np.ones(x.shape[:-1], bool), np.moveaxis(wide(target), 1, -1)
+    total = (shares * each).sum(-1).sum() if whole else float(kept.sum())
+    shares = shares * (1 - label_smoothing) + label_smoothing / classes * kept[..., None]
+    terms = np.where(shares == 0, 0.0, -shares * logs * each)
+    if reduction == 1:
+        return narrow(np.asarray(terms.sum() / total), self)
+    return _reduced(terms.sum(-1), reduction, self.dtype)
+
+
 def triplet_margin_loss(
     anchor: Array,
     positive: Array,
@@ -127,6 +157,11 @@ TABLE: tuple[Row, ...] = (
         binary_cross_entropy_with_logits,
     ),
     *((f"{name}{_NLL}", nll_loss) for name in ("nll_loss", "nll_loss2d", "nll_loss_nd")),
+    (
+        "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, "
+        "int ignore_index=-100, float label_smoothing=0.0) -> Tensor",
+        cross_entropy_loss,
+    ),
     (
         "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, "
         "float p=2, float eps=1e-06, bool swap=False, int reduction=Mean) -> Tensor",

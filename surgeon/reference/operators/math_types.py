@@ -18,7 +18,7 @@ def tensor(value: Any) -> Array:
 def _kind(dtype: np.dtype[Any]) -> int:
     if dtype == np.bool_:
         return 0
-    return 1 if dtype.kind in "iu" else 2
+    return 1 if dtype.kind in "iu" else 3 if dtype.kind == "c" else 2
 
 
 def _joined(dtypes: list[np.dtype[Any]]) -> np.dtype[Any] | None:
@@ -26,7 +26,7 @@ def _joined(dtypes: list[np.dtype[Any]]) -> np.dtype[Any] | None:
     if not dtypes:
         return None
     top = max(map(_kind, dtypes))
-    alike = [d for d in dtypes if _kind(d) == top]
+    alike = [d for d in dtypes if _kind(d) == top or (top == 3 and _kind(d) == 2)]
     found = alike[0]
     for dtype in alike[1:]:
         found = np.promote_types(found, dtype)
@@ -41,7 +41,7 @@ def result_type(*operands: Any) -> np.dtype[Any]:
     dimensioned, bare, numbers = [], [], []
     for operand in operands:
         array = tensor(operand)
-        if array.dtype.kind not in "biuf" and not is_float(array):
+        if array.dtype.kind not in "biufc" and not is_float(array):
             raise Unsuited(f"an operand is {array.dtype.name}")
         if array.ndim:
             dimensioned.append(array.dtype)
@@ -68,12 +68,15 @@ def common(self: Any, other: Any, *, floating: bool = False) -> tuple[Array, Arr
         dtype = np.dtype(np.float32)
     a, b = tensor(self).astype(dtype), tensor(other).astype(dtype)
     if dtype.kind not in "biu":
-        a, b = a.astype(np.float64), b.astype(np.float64)
+        wide = np.complex128 if dtype.kind == "c" else np.float64
+        a, b = a.astype(wide), b.astype(wide)
     return a, b, dtype
 
 
 def real(x: Array) -> tuple[Array, np.dtype[Any]]:
     """The values in float64 and the dtype of the result: integers count as float32."""
+    if x.dtype.kind == "c":
+        raise Unsuited(f"its input is {x.dtype.name}")
     dtype = x.dtype if is_float(x) else np.dtype(np.float32)
     return x.astype(dtype).astype(np.float64), dtype
 

@@ -123,7 +123,10 @@ def cdist(x1: Array, x2: Array, p: float, compute_mode: int | None) -> Array:
 
 
 def matrix_power(self: Array, n: int) -> Array:
-    return narrow(np.linalg.matrix_power(_wide(self), n), self)
+    try:
+        return narrow(np.linalg.matrix_power(_wide(self), n), self)
+    except np.linalg.LinAlgError as error:
+        raise Unsuited(str(error)) from None
 
 
 _SCALES = "*, Scalar beta=1, Scalar alpha=1) -> Tensor"
@@ -158,6 +161,7 @@ TABLE: tuple[Row, ...] = (
     ("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", cross),
     ("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", linalg_cross),
     ("cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor", cdist),
+    ("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor", cdist),
     ("matrix_power(Tensor self, int n) -> Tensor", matrix_power),
     ("linalg_matrix_power(Tensor self, int n) -> Tensor", matrix_power),
 )

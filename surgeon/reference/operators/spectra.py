@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from surgeon.reference.errors import Unsuited
@@ -51,6 +53,21 @@ def fft_irfft(self: Array, n: int | None, dim: int, norm: str | None) -> Array:
     return _like(np.fft.irfft(self, n, dim, norm), self)  # type: ignore[arg-type]
 
 
+def _several(name: str, *, is_real: bool = False) -> Callable[..., Array]:
+    function = getattr(np.fft, name)
+
+    def run(self: Array, s: list[int] | None, dim: list[int] | None, norm: str | None) -> Array:
+        if is_real and np.iscomplexobj(self):
+            raise Unsuited("its input is complex")
+        if s is not None and -1 in s:
+            raise Unsuited("it leaves a size as it is")
+        if s is not None and dim is None:
+            dim = list(range(-len(s), 0))
+        return _like(function(self, s, dim, norm), self)
+
+    return run
+
+
 def real(self: Array) -> Array:
     return self.real
 
@@ -59,6 +76,10 @@ def imag(self: Array) -> Array:
     if not np.iscomplexobj(self):
         raise Unsuited(f"its input is {self.dtype.name}")
     return self.imag
+
+
+def conjugate(self: Array) -> Array:
+    return np.conjugate(self)
 
 
 def rfft(self: Array, signal_ndim: int, normalized: bool, onesided: bool) -> Array:
@@ -165,10 +186,19 @@ TABLE: tuple[Row, ...] = (
     ("view_as_complex(Tensor self) -> Tensor", view_as_complex),
     ("real(Tensor self) -> Tensor", real),
     ("imag(Tensor self) -> Tensor", imag),
+    *((f"{name}(Tensor self) -> Tensor", conjugate) for name in ("conj", "_conj", "conj_physical")),
     (f"fft_fft(Tensor self, {_N}) -> Tensor", fft_fft),
     (f"fft_ifft(Tensor self, {_N}) -> Tensor", fft_ifft),
     (f"fft_rfft(Tensor self, {_N}) -> Tensor", fft_rfft),
     (f"fft_irfft(Tensor self, {_N}) -> Tensor", fft_irfft),
+    *(
+        (
+            f"fft_{name}(Tensor self, int[]? s=None, int[]{default}, str? norm=None) -> Tensor",
+            _several(f"{name[:-1]}n", is_real=name.startswith("r")),
+        )
+        for kind in ("fft", "ifft", "rfft", "irfft")
+        for name, default in ((f"{kind}2", " dim=[-2,-1]"), (f"{kind}n", "? dim=None"))
+    ),
     (
         "rfft(Tensor self, int signal_ndim, bool normalized=False, bool onesided=True) -> Tensor",
         rfft,

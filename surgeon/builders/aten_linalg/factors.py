@@ -1,0 +1,173 @@
+"""Cholesky and QR factors, column by column, and the pseudo-inverse of full rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.aten_linalg import matrices as m
+from surgeon.builders.aten_linalg.solving import inverse, substitute, triangular
+from surgeon.builders.aten_shape.call import Call
+from surgeon.rewrite import Refused
+
+
+def cholesky(c: Call, a: gs.Tensor) -> gs.Tensor:
+    """L of A = L L^T; the upper triangle of A is not looked at."""
+    size = m.square(c, a)
+    found = []
+    for step in range(size):
+        column = m.columns(c, a, 0, 1)
+        column = c.op("Div", column, c.op("Sqrt", m.rows(c, column, 0, 1)))
+        found.append(m.padded(c, column, above=step))
+        if step + 1 < size:
+            below = m.rows(c, column, 1)
+            rest = m.columns(c, m.rows(c, a, 1), 1)
+            a = c.op("Sub", rest, c.op("MatMul", below, m.turned(c, below)))
+    return c.concat(found, c.rank(a) - 1)
+
+
+def _cholesky(c: Call) -> gs.Tensor:
+    a = c.tensor()
+    if not c.value("upper"):
+        return cholesky(c, a)
+    return m.turned(c, cholesky(c, m.turned(c, a)))
+
+
+def _cholesky_solve(c: Call) -> gs.Tensor:
+    return _by_factor(c, c.tensor("input2"), c.tensor())
+
+
+def _cholesky_inverse(c: Call) -> gs.Tensor:
+    factor = c.tensor()
+    size = m.square(c, factor)
+    return _by_factor(c, factor, m.identity(c, factor, size, size))
+
+
+def _by_factor(c: Call, factor: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
+    """X of L L^T X = B, or of U^T U X = B."""
+    upper = bool(c.value("upper"))
+    lower, above = (m.turned(c, factor), factor) if upper else (factor, m.turned(c, factor))
+    return triangular(c, above, triangular(c, lower, b, upper=False), upper=True)
+
+
+_ROUNDING = 1e-4  # a cut below it is there for rounding alone
+
+
+class _Reflection(NamedTuple):
+    """H = 1 - tau v v^T."""
+
+    vector: gs.Tensor  # [..., rows, 1]
+    tau: gs.Tensor  # [..., 1, 1]
+
+
+def _reflected(c: Call, one: _Reflection, x: gs.Tensor) -> gs.Tensor:
+    share = c.op("MatMul", m.turned(c, one.vector), x)
+    return c.op("Sub", x, c.op("Mul", c.op("Mul", one.tau, one.vector), share))
+
+
+def _reflection(c: Call, column: gs.Tensor) -> tuple[_Reflection, gs.Tensor]:
+    """What turns a column into a multiple of the first axis, and that multiple.
+
+    As LAPACK's larfg: the multiple has the sign that the first element has not, and a column that
+    is one already stays.
+    """
+    dtype = c.dtype(column)
+    one, zero = c.number(1, dtype), c.number(0, dtype)
+    head, tail = m.rows(c, column, 0, 1), m.rows(c, column, 1)
+    axes = c.ints([c.rank(column) - 2], "axes")
+    still = c.op("Equal", c.op("ReduceMax", c.op("Abs", tail), axes, keepdims=1), zero)
+    length = c.op("ReduceL2", column, axes, keepdims=1)
+    negative = c.op("Less", head, zero)
+    multiple = c.op("Where", negative, length, c.op("Neg", length))
+    multiple = c.op("Where", still, head, multiple)
+    # where it stays, both differences are 0: 1 is divided by instead
+    gap = c.op("Where", still, one, c.op("Sub", head, multiple))
+    base = c.op("Where", still, one, multiple)
+    tau = c.op("Div", c.op("Sub", multiple, head), base)
+    vector = m.stacked(c, [c.op("Add", c.op("Mul", head, zero), one), c.op("Div", tail, gap)])
+    return _Reflection(vector, tau), multiple
+
+
+def householder(c: Call, a: gs.Tensor, high: int, wide: int) -> tuple[list[_Reflection], gs.Tensor]:
+    """The reflections of A = Q R, and R [min(high, wide), wide]."""
+    reflections: list[_Reflection] = []
+    found = []
+    for step in range(min(high, wide)):
+        if step == high - 1:  # one row is left, and stays
+            found.append(m.padded(c, a, left=step))
+            break
+        one, corner = _reflection(c, m.columns(c, a, 0, 1))
+        reflections.append(one)
+        row = [corner]
+        if step + 1 < wide:
+            rest = _reflected(c, one, m.columns(c, a, 1))
+            row.append(m.rows(c, rest, 0, 1))
+            a = m.rows(c, rest, 1)
+        found.append(m.padded(c, c.concat(row, c.rank(a) - 1), left=step))
+    return reflections, m.stacked(c, found)
+
+
+def orthogonal(
+    c: Call, a: gs.Tensor, reflections: list[_Reflection], high: int, wide: int
+) -> gs.Tensor:
+    """The first columns of Q."""
+    q = m.identity(c, a, high, wide)
+    for step in reversed(range(len(reflections))):
+        below = _reflected(c, reflections[step], m.rows(c, q, step))
+        q = m.stacked(c, [m.rows(c, q, 0, step), below]) if step else below
+    return q
+
+
+def _qr(c: Call) -> tuple[gs.Tensor, gs.Tensor]:
+    if c.opset < 11:
+        raise Refused("`Equal` of floats needs opset 11")
+    a = c.tensor(c.args.schema.parameters[0].name)
+    high, wide = m.side(c, a, -2), m.side(c, a, -1)
+    if c.args.schema.position("mode") is not None:
+        mode = c.value("mode")
+    else:
+        mode = "reduced" if c.value("some") else "complete"
+    reflections, r = householder(c, a, high, wide)
+    if mode == "complete":
+        missing = max(high - wide, 0)
+        return orthogonal(c, a, reflections, high, high), m.padded(c, r, below=missing)
+    first = c.node.outputs[0]
+    if mode == "r":
+        if first.outputs or c.draft.surgery.is_output(first):
+            raise Refused("its mode is `r`, and the other factor is read")
+        return r, r
+    return orthogonal(c, a, reflections, high, min(high, wide)), r
+
+
+def _pseudo_inverse(c: Call) -> gs.Tensor:
+    """The inverse, or R^-1 Q^T: full rank is what the recipe's contract assumes."""
+    a = c.tensor()
+    for name in ("rcond", "rtol", "atol"):
+        if c.args.schema.position(name) is not None and (c.value(name) or 0) > _ROUNDING:
+            raise Refused(f"its `{name}` of {c.value(name)} means singular values to be cut off")
+    high, wide = m.side(c, a, -2), m.side(c, a, -1)
+    if high == wide:
+        return inverse(c, a)
+    if c.opset < 11:
+        raise Refused("`Equal` of floats needs opset 11")
+    flat = high < wide
+    a = m.turned(c, a) if flat else a
+    high, wide = max(high, wide), min(high, wide)
+    reflections, r = householder(c, a, high, wide)
+    q = orthogonal(c, a, reflections, high, wide)
+    over, right = m.turned(c, q), []
+    for row in range(wide):
+        right.append(m.rows(c, over, row, row + 1))
+    y = substitute(c, [m.rows(c, r, row, row + 1) for row in range(wide)], right)
+    return m.turned(c, y) if flat else y
+
+
+LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
+    **dict.fromkeys(("cholesky", "linalg_cholesky", "linalg_cholesky_ex"), _cholesky),
+    "cholesky_solve": _cholesky_solve,
+    "cholesky_inverse": _cholesky_inverse,
+    **dict.fromkeys(("qr", "linalg_qr"), _qr),
+    **dict.fromkeys(("pinverse", "linalg_pinv"), _pseudo_inverse),
+}

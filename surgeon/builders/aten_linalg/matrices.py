@@ -1,0 +1,108 @@
+"""Matrices on the last two axes, batches of any shape before them, taken apart by rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+
+from surgeon import dims
+from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call
+from surgeon.rewrite import Refused
+
+LARGEST_SIDE = 32  # rows that are eliminated one by one; a step is some fifteen nodes
+
+
+def side(c: Call, x: gs.Tensor, axis: int, largest: int = LARGEST_SIDE) -> int:
+    """The length of an axis counted from behind, as a number that is small enough.
+
+    Raises:
+        Refused: It is known at run time only, or too large to be unrolled.
+    """
+    rank = c.rank(x)
+    if rank < 2:
+        raise Refused(f"its input has rank {rank}, and is no matrix")
+    if c.dtype(x) not in (TYPE.FLOAT, TYPE.DOUBLE):
+        raise Refused("PyTorch has it in single and double precision alone")
+    size = c.size(x, rank + axis)
+    if not isinstance(size, int):
+        raise Refused("the size of its matrices is known at run time only; fix it with `--shape`")
+    if not 0 < size <= LARGEST_SIDE:
+        raise Refused(
+            f"its matrices have {size} rows or columns; up to {LARGEST_SIDE} are unrolled"
+        )
+    return size
+
+
+def square(c: Call, x: gs.Tensor, largest: int = LARGEST_SIDE) -> int:
+    """The side of square matrices."""
+    rows, columns = side(c, x, -2, largest), side(c, x, -1, largest)
+    if rows != columns:
+        raise Refused(f"its matrices are {rows} x {columns} and not square")
+    return rows
+
+
+def rows(c: Call, x: gs.Tensor, start: int, end: int = LARGEST) -> gs.Tensor:
+    """Some rows."""
+    return c.slice(x, c.rank(x) - 2, start, end)
+
+
+def columns(c: Call, x: gs.Tensor, start: int, end: int = LARGEST) -> gs.Tensor:
+    """Some columns."""
+    return c.slice(x, c.rank(x) - 1, start, end)
+
+
+def block(c: Call, x: gs.Tensor, row: int, column: int) -> gs.Tensor:
+    """One element of each matrix, as a matrix of 1 x 1."""
+    return columns(c, rows(c, x, row, row + 1), column, column + 1)
+
+
+def stacked(c: Call, parts: list[gs.Tensor]) -> gs.Tensor:
+    """Rows one below the other."""
+    return c.concat(parts, c.rank(parts[0]) - 2)
+
+
+def turned(c: Call, x: gs.Tensor) -> gs.Tensor:
+    """Transposed matrices."""
+    rank = c.rank(x)
+    return c.permute(x, [*range(rank - 2), rank - 1, rank - 2])
+
+
+def padded(c: Call, x: gs.Tensor, above: int = 0, left: int = 0, below: int = 0) -> gs.Tensor:
+    """With zeros around."""
+    if not (above or left or below):
+        return x
+    front = [0] * (c.rank(x) - 2)
+    return c.op("Pad", x, c.ints([*front, above, left, *front, below, 0], "pads"))
+
+
+def identity(c: Call, like: gs.Tensor, high: int, wide: int) -> gs.Tensor:
+    """Ones on the diagonal, for every matrix of a batch."""
+    numpy = onnx.helper.tensor_dtype_to_np_dtype(c.dtype(like))
+    eye = c.draft.constant(np.eye(high, wide).astype(numpy), "eye")
+    return _as_batch_of(c, eye, like)
+
+
+def _as_batch_of(c: Call, x: gs.Tensor, other: gs.Tensor) -> gs.Tensor:
+    lots = c.sizes(other)[:-2]
+    return c.op("Expand", x, c.vector([*lots, 1, 1], "lots")) if lots else x
+
+
+def together(c: Call, a: gs.Tensor, b: gs.Tensor) -> tuple[gs.Tensor, gs.Tensor]:
+    """Both with the batch that they broadcast to."""
+    mine, its = c.shape(a), c.shape(b)
+    if (
+        mine is not None
+        and its is not None
+        and len(mine) == len(its)
+        and all(dims.equal(p, q) is True for p, q in zip(mine[:-2], its[:-2], strict=True))
+    ):
+        return a, b
+    wide = _as_batch_of(c, a, b)
+    return wide, _as_batch_of(c, b, a)
+
+
+def scalars(c: Call, x: gs.Tensor) -> gs.Tensor:
+    """Matrices of 1 x 1 as what they hold."""
+    rank = c.rank(x)
+    return c.squeeze(x, [rank - 2, rank - 1])

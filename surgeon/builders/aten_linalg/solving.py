@@ -1,0 +1,217 @@
+"""Elimination with pivots, substitution, and what is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon import dims
+from surgeon.builders.aten_linalg import matrices as m
+from surgeon.builders.aten_shape.call import TYPE, Call
+from surgeon.rewrite import Refused
+
+
+class Eliminated(NamedTuple):
+    """What elimination leaves of [A | B].
+
+    Attributes:
+        rows: The rows of the upper triangle with what B became, each [..., 1, columns].
+        pivots: Their diagonal elements, each [..., 1, 1].
+        swaps: Where two rows changed places, each [..., 1, 1], true or false.
+    """
+
+    rows: list[gs.Tensor]
+    pivots: list[gs.Tensor]
+    swaps: list[gs.Tensor]
+
+
+def eliminate(c: Call, x: gs.Tensor, size: int) -> Eliminated:
+    """Gaussian elimination; the pivot is the largest element of its column, as in LAPACK."""
+    if c.dtype(x) == TYPE.DOUBLE and c.opset < 11:
+        raise Refused("`ArgMax` in double precision needs opset 11")
+    rank = c.rank(x)
+    zero = c.number(0, c.dtype(x))
+    found = Eliminated([], [], [])
+    for step in range(size):
+        left = size - step
+        if left > 1:
+            sizes = c.op("Abs", m.columns(c, x, step, step + 1))
+            place = c.op("ArgMax", sizes, axis=rank - 2, keepdims=1)  # [..., 1, 1]
+            here = c.op("Equal", place, c.draft.constant(np.arange(left)[:, None], "rows"))
+            chosen = c.op("Where", here, x, zero)
+            pivot = c.op("ReduceSum", chosen, c.ints([rank - 2], "axes"), keepdims=1)
+            rest = m.rows(c, c.op("Where", here, m.rows(c, x, 0, 1), x), 1)
+            found.swaps.append(c.op("Less", c.number(0, TYPE.INT64), place))
+        else:
+            pivot, rest = x, None
+        corner = m.columns(c, pivot, step, step + 1)
+        found.rows.append(pivot)
+        found.pivots.append(corner)
+        if rest is not None:
+            # a column without a pivot is left as it is: the matrix is singular
+            none = c.cast(c.op("Not", c.cast(corner, TYPE.BOOL)), c.dtype(x))
+            factors = c.op("Div", m.columns(c, rest, step, step + 1), c.op("Add", corner, none))
+            x = c.op("Sub", rest, c.op("Mul", factors, pivot))
+    return found
+
+
+def substitute(
+    c: Call, upper: list[gs.Tensor], right: list[gs.Tensor], *, unit: bool = False
+) -> gs.Tensor:
+    """X of U X = B, from the last row upwards.
+
+    Args:
+        c: The node.
+        upper: The rows of U; what stands left of the diagonal is not looked at.
+        right: The rows of B.
+        unit: Whether the diagonal counts as 1.
+    """
+    size = len(upper)
+    solved: gs.Tensor | None = None
+    for row in reversed(range(size)):
+        part = right[row]
+        if solved is not None:
+            known = m.columns(c, upper[row], row + 1, size)
+            part = c.op("Sub", part, c.op("MatMul", known, solved))
+        if not unit:
+            part = c.op("Div", part, m.columns(c, upper[row], row, row + 1))
+        solved = part if solved is None else m.stacked(c, [part, solved])
+    assert solved is not None
+    return solved
+
+
+def solve(c: Call, a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
+    """X of A X = B, for matrices of one batch."""
+    size = m.square(c, a)
+    done = eliminate(c, c.concat([a, b], c.rank(a) - 1), size)
+    return substitute(c, done.rows, [m.columns(c, row, size) for row in done.rows])
+
+
+def inverse(c: Call, a: gs.Tensor) -> gs.Tensor:
+    """The inverse of square matrices."""
+    size = m.square(c, a)
+    return solve(c, a, m.identity(c, a, size, size))
+
+
+def _inverse(c: Call) -> gs.Tensor:
+    return inverse(c, c.tensor(c.args.schema.parameters[0].name))
+
+
+def _is_vector(c: Call, a: gs.Tensor, b: gs.Tensor) -> bool:
+    """Whether B is a batch of vectors (torch.linalg.solve: one rank less, and of A's shape)."""
+    rank = c.rank(b)
+    if rank == 1:
+        return True
+    if rank != c.rank(a) - 1:
+        return False
+    mine, its = c.shape(a), c.shape(b)
+    if mine is not None and its is not None:
+        same = [dims.equal(p, q) for p, q in zip(mine[:-1], its, strict=True)]
+        if False in same:
+            return False
+        if all(one is True for one in same):
+            return True
+    raise Refused("whether its right side holds vectors or matrices is known at run time only")
+
+
+def _solve(c: Call) -> gs.Tensor:
+    a, b = c.tensor("A"), c.tensor("B")
+    m.square(c, a)
+    vector = _is_vector(c, a, b)
+    left = c.args.schema.position("left") is None or bool(c.value("left"))
+    if vector:
+        b = c.unsqueeze(b, [c.rank(b)])
+        if not left:
+            raise Refused("vectors on the left are given to it as matrices of one row")
+    if not left:
+        a, b = m.turned(c, a), m.turned(c, b)
+    x = solve(c, *m.together(c, a, b))
+    x = x if left else m.turned(c, x)
+    return c.squeeze(x, [c.rank(x) - 1]) if vector else x
+
+
+def _old_solve(c: Call) -> gs.Tensor:
+    a = c.tensor("A")
+    m.square(c, a)
+    return solve(c, *m.together(c, a, c.tensor()))
+
+
+def triangular(
+    c: Call, a: gs.Tensor, b: gs.Tensor, *, upper: bool, unit: bool = False
+) -> gs.Tensor:
+    """X of A X = B, of which A's other triangle is not looked at."""
+    size = m.square(c, a)
+    a, b = m.together(c, a, b)
+    order = range(size) if upper else range(size - 1, -1, -1)
+    if not upper:  # from behind, a lower triangle is an upper one
+        a = c.op("Gather", a, c.ints(list(order), "order"), axis=c.rank(a) - 1)
+    over = [m.rows(c, a, row, row + 1) for row in order]
+    x = substitute(c, over, [m.rows(c, b, row, row + 1) for row in order], unit=unit)
+    return x if upper else c.op("Gather", x, c.ints(list(order), "order"), axis=c.rank(x) - 2)
+
+
+def _triangular_solve(c: Call) -> tuple[gs.Tensor, gs.Tensor]:
+    a = c.tensor("A")
+    upper, flip = bool(c.value("upper")), bool(c.value("transpose"))
+    unit = bool(c.value("unitriangular"))
+    used = m.turned(c, a) if flip else a
+    return triangular(c, used, c.tensor("self"), upper=upper != flip, unit=unit), a
+
+
+def _solve_triangular(c: Call) -> gs.Tensor:
+    a, b = c.tensor("self"), c.tensor("B")
+    upper, unit = bool(c.value("upper")), bool(c.value("unitriangular"))
+    if c.value("left"):
+        return triangular(c, a, b, upper=upper, unit=unit)
+    x = triangular(c, m.turned(c, a), m.turned(c, b), upper=not upper, unit=unit)
+    return m.turned(c, x)
+
+
+def _pivots(c: Call) -> Eliminated:
+    a = c.tensor(c.args.schema.parameters[0].name)
+    return eliminate(c, a, m.square(c, a))
+
+
+def _sign(c: Call, done: Eliminated, start: list[gs.Tensor]) -> gs.Tensor:
+    """The product of some factors, turned once for each swap."""
+    dtype = c.dtype(done.pivots[0])
+    one, less = c.number(1, dtype), c.number(-1, dtype)
+    signs = [c.op("Where", swap, less, one) for swap in done.swaps]
+    return m.scalars(c, reduce(lambda p, q: c.op("Mul", p, q), [*start, *signs]))
+
+
+def _det(c: Call) -> gs.Tensor:
+    done = _pivots(c)
+    return _sign(c, done, done.pivots)
+
+
+def _log_magnitude(c: Call, done: Eliminated) -> gs.Tensor:
+    logs = [c.op("Log", c.op("Abs", pivot)) for pivot in done.pivots]
+    return m.scalars(c, reduce(lambda p, q: c.op("Add", p, q), logs))
+
+
+def _slogdet(c: Call) -> tuple[gs.Tensor, gs.Tensor]:
+    done = _pivots(c)
+    return _sign(c, done, [c.op("Sign", p) for p in done.pivots]), _log_magnitude(c, done)
+
+
+def _logdet(c: Call) -> gs.Tensor:
+    sign, size = _slogdet(c)
+    dtype = c.dtype(size)
+    return c.op("Where", c.op("Less", sign, c.number(0, dtype)), c.number(np.nan, dtype), size)
+
+
+LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
+    **dict.fromkeys(("inverse", "linalg_inv", "linalg_inv_ex"), _inverse),
+    **dict.fromkeys(("linalg_solve", "linalg_solve_ex"), _solve),
+    "solve": _old_solve,
+    "triangular_solve": _triangular_solve,
+    "linalg_solve_triangular": _solve_triangular,
+    **dict.fromkeys(("det", "linalg_det"), _det),
+    **dict.fromkeys(("slogdet", "linalg_slogdet"), _slogdet),
+    "logdet": _logdet,
+}

@@ -1,0 +1,107 @@
+"""Losses of classes: the entry that a target names, or what it shares out among all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.aten_math.activations import normalised_exponential
+from surgeon.builders.aten_math.losses import MEAN, NONE, SUM, reduced
+from surgeon.builders.aten_math.reductions import reduce
+from surgeon.builders.aten_math.work import FLOATS, INT64, Work
+from surgeon.rewrite import Refused
+
+
+class _Named(NamedTuple):
+    """Which class counts at each place, [N, C, ...]: true or false, and with its weight."""
+
+    chosen: gs.Tensor
+    weights: gs.Tensor
+
+
+def _classes(work: Work, x: gs.Tensor) -> int:
+    if work.rank(x) < 2:
+        raise Refused("its input has no batch")
+    shape = work.facts.of(x).shape
+    classes = shape[1] if shape else None
+    if not isinstance(classes, int):
+        raise Refused("the number of classes is known at run time only")
+    return classes
+
+
+def _column(work: Work, rank: int) -> gs.Tensor | None:
+    """The weights of the classes, as they broadcast over [N, C, ...]."""
+    weight = work.args.optional("weight")
+    if weight is None or rank == 2:
+        return weight
+    return work.draft.op("Unsqueeze", weight, work.axes(range(1, rank - 1)))
+
+
+def _named(work: Work, x: gs.Tensor, target: gs.Tensor) -> _Named:
+    classes, rank, dtype = _classes(work, x), work.rank(x), work.dtype(x)
+    column = work.draft.op("Unsqueeze", work.cast(target, INT64), work.axes([1]))
+    places = work.draft.constant(np.arange(classes).reshape(-1, *[1] * (rank - 2)), "classes")
+    ignored = int(work.constant_of("ignore_index", -100))
+    chosen = work.op("Equal", column, places)
+    if 0 <= ignored < classes:
+        kept = work.invert(work.op("Equal", column, work.number(ignored, INT64)))
+        chosen = work.op("And", chosen, kept)
+    weights, weight = work.cast(chosen, dtype), _column(work, rank)
+    return _Named(chosen, weights if weight is None else work.op("Mul", weights, weight))
+
+
+def _over(work: Work, per_place: gs.Tensor, weights: gs.Tensor) -> gs.Tensor:
+    """What each place costs, reduced; a mean is by the weights of what was named."""
+    kind = work.constant_of("reduction", MEAN)
+    if kind == NONE:
+        return per_place
+    total = reduce(work, "ReduceSum", per_place, None, keepdim=False)
+    if kind == SUM:
+        return total
+    return work.op("Div", total, reduce(work, "ReduceSum", weights, None, keepdim=False))
+
+
+def _likelihood(work: Work, x: gs.Tensor, named: _Named) -> gs.Tensor:
+    terms = work.where(named.chosen, work.op("Mul", x, named.weights), 0.0)
+    return work.op("Neg", reduce(work, "ReduceSum", terms, [1], keepdim=False))
+
+
+def negative_log_likelihood(work: Work) -> gs.Tensor:
+    """`nll_loss`, `nll_loss2d`, `nll_loss_nd`: minus the entry that the target names (axis 1)."""
+    x = work.args.tensor("self")
+    named = _named(work, x, work.args.tensor("target"))
+    return _over(work, _likelihood(work, x, named), named.weights)
+
+
+def cross_entropy(work: Work) -> gs.Tensor:
+    """`cross_entropy_loss`, of classes or of shares, with what `label_smoothing` gives to all."""
+    x, target = work.args.tensor("self"), work.args.tensor("target")
+    classes = _classes(work, x)
+    smooth = float(work.constant_of("label_smoothing", 0.0))
+    logs = normalised_exponential(work, "LogSoftmax", x, 1)
+    weight = _column(work, work.rank(x))
+    of_all = logs if weight is None else work.op("Mul", logs, weight)
+    if work.dtype(target) in FLOATS:
+        target = work.cast(target, work.dtype(x))
+        if smooth:
+            target = work.op("Add", work.op("Mul", target, 1 - smooth), smooth / classes)
+        shares = reduce(work, "ReduceSum", work.op("Mul", of_all, target), [1], keepdim=False)
+        return reduced(work, work.op("Neg", shares))
+    named = _named(work, logs, target)
+    costs = _likelihood(work, logs, named)
+    if smooth:
+        kept = work.cast(named.chosen, work.dtype(x))
+        kept = reduce(work, "ReduceMax", kept, [1], keepdim=False)
+        rest = reduce(work, "ReduceSum", of_all, [1], keepdim=False)
+        rest = work.op("Mul", work.op("Mul", rest, kept), -smooth / classes)
+        costs = work.op("Add", work.op("Mul", costs, 1 - smooth), rest)
+    return _over(work, costs, named.weights)
+
+
+FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
+    **dict.fromkeys(("nll_loss", "nll_loss2d", "nll_loss_nd"), negative_log_likelihood),
+    "cross_entropy_loss": cross_entropy,
+}

@@ -1,0 +1,193 @@
+"""PyTorch's attention: the product of heads, and the fused layers of `torch.nn.modules`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+
+from surgeon.arguments import Arguments, bind, is_before
+from surgeon.builders import parts
+from surgeon.builders.aten_nn.norms import layer_normalised
+from surgeon.match import Match
+from surgeon.rewrite import Draft, Refused
+
+_BOOL = onnx.TensorProto.BOOL
+_SRC, _PADDING, _WHOLE = 0, 1, 2  # MultiheadAttention.merge_masks: [L, S], [B, S], [B, H, L, S]
+
+
+def native_multi_head_attention(draft: Draft, match: Match) -> Any:
+    """`aten._native_multi_head_attention`: the result, and the weights where they are wanted."""
+    args = bind(match.root, draft.facts)
+    inputs = [args.tensor(name) for name in ("query", "key", "value")]
+    wanted = bool(args.value("need_weights"))
+    y, weights = _heads_together(draft, args, inputs, int(args.value("num_head")))
+    if wanted and args.value("average_attn_weights"):
+        weights = draft.op("ReduceMean", weights, draft.constant([1], "axes"), keepdims=0)
+    second = match.root.outputs[1] if len(match.root.outputs) > 1 else None
+    if not wanted and second is not None and (second.outputs or draft.surgery.is_output(second)):
+        raise Refused("its weights are read, which it does not give")
+    return y, weights
+
+
+def transformer_encoder_layer(draft: Draft, match: Match) -> Any:
+    """`aten._transformer_encoder_layer_fwd`: attention, then products, with their inputs added."""
+    args = bind(match.root, draft.facts)
+    x = args.tensor("src")
+    eps, first = float(args.value("eps")), bool(args.value("norm_first"))
+
+    def normal(t: gs.Tensor, which: int) -> gs.Tensor:
+        weight, bias = args.tensor(f"norm_weight_{which}"), args.tensor(f"norm_bias_{which}")
+        return layer_normalised(draft, t, 1, weight, bias, eps)
+
+    def attended(t: gs.Tensor) -> gs.Tensor:
+        return _heads_together(draft, args, [t, t, t], int(args.value("num_heads")))[0]
+
+    def forward(t: gs.Tensor) -> gs.Tensor:
+        inner = parts.linear(draft, t, args.tensor("ffn_weight_1"), args.tensor("ffn_bias_1"))
+        inner = _gelu(draft, inner) if args.value("use_gelu") else draft.op("Relu", inner)
+        return parts.linear(draft, inner, args.tensor("ffn_weight_2"), args.tensor("ffn_bias_2"))
+
+    for which, sublayer in ((1, attended), (2, forward)):
+        if first:
+            x = draft.op("Add", x, sublayer(normal(x, which)))
+        else:
+            x = normal(draft.op("Add", x, sublayer(x)), which)
+    return x
+
+
+def _gelu(draft: Draft, x: gs.Tensor) -> gs.Tensor:
+    dtype = parts.numpy_dtype(draft, x)
+    if dtype == np.float64:
+        raise Refused("onnxruntime has no `Erf` in double precision")
+    root, one, half = (
+        draft.constant(np.array(v, dtype), "number") for v in (math.sqrt(0.5), 1.0, 0.5)
+    )
+    inner = draft.op("Add", draft.op("Erf", draft.op("Mul", x, root)), one)
+    return draft.op("Mul", draft.op("Mul", x, half), inner)
+
+
+def _heads_together(
+    draft: Draft, args: Arguments, inputs: list[gs.Tensor], heads: int
+) -> tuple[gs.Tensor, gs.Tensor]:
+    """Multi-head attention with one weight for queries, keys and values; and its probabilities."""
+    if any(parts.rank_of(draft, t) != 3 for t in inputs):
+        raise Refused("its input has no batch")
+    width, rest = divmod(int(args.value("embed_dim")), heads)
+    if rest:
+        raise Refused(f"{heads} heads do not share {args.value('embed_dim')} channels")
+    sides = []
+    for index, t in enumerate(_projected(draft, args, inputs, width * heads)):
+        split = draft.op("Reshape", t, draft.constant([0, 0, heads, width], "heads"))
+        # keys are turned, as the product wants them
+        order = [0, 2, 3, 1] if index == 1 else [0, 2, 1, 3]
+        sides.append(draft.op("Transpose", split, perm=order))
+    query, key, value = sides
+    scale = draft.constant(np.array(1 / math.sqrt(width), parts.numpy_dtype(draft, query)), "scale")
+    scores = _masked(draft, args, draft.op("MatMul", draft.op("Mul", query, scale), key))
+    probabilities = draft.op("Softmax", scores, axis=3)
+    y = draft.op("Transpose", draft.op("MatMul", probabilities, value), perm=[0, 2, 1, 3])
+    y = draft.op("Reshape", y, draft.constant([0, 0, heads * width], "channels"))
+    y = parts.linear(draft, y, args.tensor("proj_weight"), args.tensor("proj_bias"))
+    return y, probabilities
+
+
+def _projected(
+    draft: Draft, args: Arguments, inputs: list[gs.Tensor], channels: int
+) -> list[gs.Tensor]:
+    weight, bias = args.tensor("qkv_weight"), args.tensor("qkv_bias")
+    sizes = draft.constant([channels] * 3, "sizes")
+    if all(t is inputs[0] for t in inputs):
+        whole = parts.linear(draft, inputs[0], weight, bias)
+        return list(draft.op("Split", whole, sizes, outputs=3, axis=2))
+    weights, biases = (draft.op("Split", t, sizes, outputs=3, axis=0) for t in (weight, bias))
+    return [parts.linear(draft, t, w, b) for t, w, b in zip(inputs, weights, biases, strict=True)]
+
+
+def _masked(draft: Draft, args: Arguments, scores: gs.Tensor) -> gs.Tensor:
+    """Scores with minus infinity where the mask is set, whatever the mask's dtype."""
+    mask = args.optional("mask")
+    if mask is None:
+        return scores
+    has_kind = args.schema.position("mask_type") is not None
+    kind = args.value("mask_type") if has_kind else None
+    rank = parts.rank_of(draft, mask)
+    if {None: 4, _SRC: 2, _PADDING: 2, _WHOLE: 4}.get(kind) != rank:
+        raise Refused(f"what a mask of rank {rank} stands for is not said")
+    mask = parts.cast(draft, mask, _BOOL)
+    if kind == _PADDING:
+        mask = parts.unsqueeze(draft, mask, 1, 2)
+    endless = draft.constant(np.array(-np.inf, parts.numpy_dtype(draft, scores)), "masked")
+    return parts.choose(draft, mask, endless, scores)
+
+
+def scaled_dot_product_attention(draft: Draft, match: Match) -> Any:
+    """`aten.scaled_dot_product_attention`: softmax(Q K^T scale + mask) V."""
+    args = bind(match.root, draft.facts)
+    query, key, value = (args.tensor(name) for name in ("query", "key", "value"))
+    if float(args.value("dropout_p")) > 0:
+        raise Refused("it drops out at random: it was exported in training mode")
+    rank = parts.rank_of(draft, query)
+    dtype = parts.numpy_dtype(draft, query)
+    if args.schema.position("enable_gqa") is not None and args.value("enable_gqa"):
+        key, value = (_repeated_heads(draft, query, t, rank) for t in (key, value))
+    turned = [*range(parts.rank_of(draft, key))]
+    turned[-2:] = turned[:-3:-1]
+    scaled = draft.op("Mul", query, _scale(draft, args, query, rank))
+    scores = draft.op("MatMul", scaled, draft.op("Transpose", key, perm=turned))
+    mask = args.optional("attn_mask")
+    if args.value("is_causal"):
+        if mask is not None:
+            raise Refused("it has a mask and is causal as well, which PyTorch refuses")
+        earlier = _causal(draft, query, key)
+        scores = parts.choose(draft, earlier, _number(draft, -np.inf, dtype), scores)
+    elif mask is not None and draft.facts.of(mask).dtype == _BOOL:
+        hidden = draft.op("Not", mask)
+        scores = parts.choose(draft, hidden, _number(draft, -np.inf, dtype), scores)
+    elif mask is not None:
+        scores = draft.op("Add", scores, parts.cast(draft, mask, draft.facts.of(query).dtype))
+    probabilities = draft.op("Softmax", scores, axis=-1)
+    if mask is not None and not is_before(draft.facts, 2, 5):
+        # rows of which everything is masked became 0 in 2.5; before, they were NaN
+        most = draft.op("ReduceMax", scores, draft.constant([-1], "axes"), keepdims=1)
+        empty = draft.op("Less", most, _number(draft, np.finfo(dtype).min, dtype))
+        probabilities = parts.choose(draft, empty, _number(draft, 0, dtype), probabilities)
+    return draft.op("MatMul", probabilities, value)
+
+
+def _number(draft: Draft, value: float, dtype: np.dtype[Any]) -> gs.Tensor:
+    return draft.constant(np.array(value, dtype), "number")
+
+
+def _scale(draft: Draft, args: Arguments, query: gs.Tensor, rank: int) -> gs.Tensor:
+    given = args.value("scale") if args.schema.position("scale") is not None else None
+    dtype = parts.numpy_dtype(draft, query)
+    if given is not None:
+        return _number(draft, float(given), dtype)
+    width = parts.lengths_of(draft, query, rank)[-1]
+    if width.static is not None:
+        return _number(draft, 1 / math.sqrt(width.static), dtype)
+    wide = parts.cast(draft, width.make(), draft.facts.of(query).dtype)
+    return draft.op("Reciprocal", draft.op("Sqrt", wide))
+
+
+def _repeated_heads(draft: Draft, query: gs.Tensor, t: gs.Tensor, rank: int) -> gs.Tensor:
+    """Grouped queries: each head of keys stands for as many heads of queries."""
+    axis = rank - 3
+    mine, its = (parts.lengths_of(draft, x, rank)[axis].static for x in (query, t))
+    if mine is None or its is None or mine % its:
+        raise Refused("how many heads share one head of keys is not known")
+    if mine == its:
+        return t
+    heads = np.repeat(np.arange(its), mine // its)
+    return draft.op("Gather", t, draft.constant(heads, "heads"), axis=axis)
+
+
+def _causal(draft: Draft, query: gs.Tensor, key: gs.Tensor) -> gs.Tensor:
+    """[L, S], true where a key comes behind its query."""
+    lengths = [parts.lengths_of(draft, t, parts.rank_of(draft, t))[-2] for t in (query, key)]
+    rows, columns = (parts.counting(draft, length) for length in lengths)
+    return draft.op("Less", parts.unsqueeze(draft, rows, 1), parts.unsqueeze(draft, columns, 0))

@@ -1,0 +1,124 @@
+"""Distances between rows, and how rows vary together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call
+from surgeon.builders.contraction import diagonal
+from surgeon.rewrite import Refused
+
+
+def _cdist(c: Call) -> gs.Tensor:
+    a, b, p = c.tensor("x1"), c.tensor("x2"), float(c.value("p"))
+    rank = c.rank(a)
+    wide = c.op("Sub", c.unsqueeze(a, [rank - 1]), c.unsqueeze(b, [c.rank(b) - 2]))
+    return norm_of(c, wide, p)
+
+
+def norm_of(c: Call, x: gs.Tensor, p: float) -> gs.Tensor:
+    """The p-norm over the last axis."""
+    axes = c.ints([-1], "axes")
+    if p == 2:
+        return c.op("ReduceL2", x, axes, keepdims=0)
+    if p == 1:
+        return c.op("ReduceL1", x, axes, keepdims=0)
+    size = c.op("Abs", x)
+    if np.isinf(p):
+        return c.op("ReduceMax", size, axes, keepdims=0)
+    dtype = c.dtype(x)
+    if p == 0:
+        some = c.cast(c.cast(size, TYPE.BOOL), dtype)
+        return c.op("ReduceSum", some, axes, keepdims=0)
+    total = c.op("ReduceSum", c.op("Pow", size, c.number(p, dtype)), axes, keepdims=0)
+    return c.op("Pow", total, c.number(1 / p, dtype))
+
+
+def _euclidean(c: Call) -> gs.Tensor:
+    a, b = c.tensor("x1"), c.tensor("x2")
+    wide = c.op("Sub", c.unsqueeze(a, [c.rank(a) - 1]), c.unsqueeze(b, [c.rank(b) - 2]))
+    return norm_of(c, wide, 2.0)
+
+
+def _pdist(c: Call) -> gs.Tensor:
+    """The distances of every row from each that follows."""
+    x = c.tensor()
+    if c.rank(x) != 2:
+        raise Refused(f"its input has rank {c.rank(x)}")
+    rows = c.size(x, 0)
+    if isinstance(rows, int) and rows < 2:
+        return c.filled([0], 0, c.dtype(x))
+    p = float(c.value("p"))
+    if not isinstance(rows, int):  # runtimes reduce the distances of no pairs amiss
+        whole = norm_of(c, c.op("Sub", c.unsqueeze(x, [1]), c.unsqueeze(x, [0])), p)
+        places = c.count(rows)
+        later = c.op("Less", c.unsqueeze(places, [1]), c.unsqueeze(places, [0]))
+        return c.op("Compress", c.flat(whole), c.flat(later), axis=0)
+    first, second = (
+        c.op("Gather", x, c.ints(side.tolist(), "rows"), axis=0)
+        for side in np.triu_indices(rows, 1)
+    )
+    return norm_of(c, c.op("Sub", first, second), p)
+
+
+def _sum(c: Call, x: gs.Tensor, axis: int, *, keep: bool = False) -> gs.Tensor:
+    return c.op("ReduceSum", x, c.ints([axis], "axes"), keepdims=int(keep))
+
+
+def _covariance(c: Call) -> gs.Tensor:
+    """Variables in rows and observations in columns; a row of them is one variable."""
+    x = c.tensor()
+    dtype, rank = c.dtype(x), c.rank(x)
+    if rank > 2 or rank == 0 or dtype not in FLOATS:
+        raise Refused(f"its input has rank {rank} or is no float")
+    x = c.unsqueeze(x, [0]) if rank == 1 else x
+    correction = 1 if c.args.schema.position("correction") is None else c.integer("correction")
+    given = [c.args.optional(n) if c.args.schema.position(n) is not None else None for n in _SHARES]
+    shares = [c.cast(t, dtype) for t in given if t is not None]
+    weight = None if not shares else shares[0] if len(shares) == 1 else c.op("Mul", *shares)
+    if weight is None:
+        total = c.cast(c.vector([c.size(x, 1)]), dtype)
+        mean = c.op("Div", _sum(c, x, 1, keep=True), total)
+    else:
+        total = _sum(c, weight, 0, keep=True)
+        mean = c.op("Div", _sum(c, c.op("Mul", x, weight), 1, keep=True), total)
+    gap = c.op("Sub", x, mean)
+    lost = c.number(correction, dtype)
+    if weight is not None and given[1] is not None:
+        squares = _sum(c, c.op("Mul", weight, c.cast(given[1], dtype)), 0, keep=True)
+        lost = c.op("Mul", c.op("Div", squares, total), lost)
+    degrees = c.op("Max", c.op("Sub", total, lost), c.number(0, dtype))
+    other = gap if weight is None else c.op("Mul", gap, weight)
+    products = c.op("MatMul", gap, c.permute(other, [1, 0]))
+    return c.op("Div", c.squeeze(products, [0, 1]) if rank == 1 else products, degrees)
+
+
+_SHARES = ("fweights", "aweights")
+
+
+def _cov(c: Call) -> gs.Tensor:
+    y = _covariance(c)
+    return c.op("Reshape", y, c.ints([], "scalar")) if c.rank(c.tensor()) == 1 else y
+
+
+def _corrcoef(c: Call) -> gs.Tensor:
+    y = _covariance(c)
+    if c.rank(c.tensor()) == 1:
+        return c.op("Reshape", c.op("Div", y, y), c.ints([], "scalar"))
+    root = c.op("Sqrt", diagonal(c, y, 0, 0, 1))
+    y = c.op("Div", c.op("Div", y, c.unsqueeze(root, [1])), c.unsqueeze(root, [0]))
+    dtype = c.dtype(y)
+    return c.op("Min", c.op("Max", y, c.number(-1, dtype)), c.number(1, dtype))
+
+
+LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
+    **dict.fromkeys(("cdist", "_cdist_forward"), _cdist),
+    "_euclidean_dist": _euclidean,
+    **dict.fromkeys(("pdist", "_pdist_forward"), _pdist),
+    "cov": _cov,
+    "corrcoef": _corrcoef,
+}

@@ -1,0 +1,132 @@
+"""Counting and distances (torch.bincount, histc, searchsorted, diff, pdist, cov)."""
+
+# ruff: noqa: D103 - each function means what PyTorch documents for its schema, in TABLE
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators.precision import Array, Row, is_float, narrow, wide
+
+
+def bincount(self: Array, weights: Array | None, minlength: int) -> Array:
+    if self.ndim != 1 or self.dtype.kind not in "iu" or (self < 0).any():
+        raise Unsuited("its input is no row of integers from 0")
+    if weights is None:
+        return np.bincount(self, minlength=minlength).astype(np.int64)
+    found = np.bincount(self, wide(weights) if is_float(weights) else weights, minlength)
+    return found.astype(np.float32 if weights.dtype == np.float32 else np.float64)
+
+
+def histc(self: Array, bins: int, min: float, max: float) -> Array:
+    x = wide(self).reshape(-1)
+    if min == max:
+        if not x.size or not np.isfinite(x).all():
+            raise Unsuited("it has no finite range")
+        min, max = float(x.min()), float(x.max())
+        if min == max:
+            min, max = min - 1, max + 1
+    inside = x[(x >= min) & (x <= max)]
+    places = np.minimum((inside - min) * bins // (max - min), bins - 1).astype(int)
+    return narrow(np.bincount(places, minlength=bins), self)
+
+
+def searchsorted(
+    sorted_sequence: Array,
+    self: Any,
+    out_int32: bool,
+    right: bool,
+    side: str | None = None,
+    sorter: Array | None = None,
+) -> Array:
+    values, line = np.asarray(self), sorted_sequence
+    if sorter is not None:
+        line = np.take_along_axis(line, sorter, -1)
+    if not (line[..., 1:] >= line[..., :-1]).all() or (line != line).any():
+        raise Unsuited("its sequence is not in order")
+    if line.ndim > 1 and line.shape[:-1] != values.shape[:-1]:
+        raise Unsuited(f"shapes {list(line.shape)} and {list(values.shape)}")
+    where = "right" if right or side == "right" else "left"
+    dtype = np.int32 if out_int32 else np.int64
+    found = np.empty(values.shape, dtype)
+    for place in np.ndindex(*values.shape):
+        row = line if line.ndim == 1 else line[place[:-1]]
+        found[place] = np.searchsorted(row, values[place], where)  # type: ignore[call-overload]
+    return found
+
+
+def bucketize(self: Any, boundaries: Array, out_int32: bool, right: bool) -> Array:
+    if boundaries.ndim != 1:
+        raise Unsuited(f"boundaries of rank {boundaries.ndim}")
+    return searchsorted(boundaries, self, out_int32, right)
+
+
+def diff(self: Array, n: int, dim: int, prepend: Array | None, append: Array | None) -> Array:
+    parts = [t for t in (prepend, self, append) if t is not None]
+    return np.diff(np.concatenate(parts, dim), n, dim)
+
+
+def _norm(x: Array, p: float) -> Any:
+    if p == 0:
+        return (x != 0).sum(-1)
+    return np.linalg.norm(x, p, -1)
+
+
+def pdist(self: Array, p: float) -> Array:
+    if self.ndim != 2:
+        raise Unsuited(f"its input has rank {self.ndim}")
+    rows = wide(self)
+    found = [_norm(rows[i] - rows[j], p) for i, j in combinations(range(len(rows)), 2)]
+    return narrow(np.asarray(found, np.float64).reshape(-1), self)
+
+
+def euclidean_dist(x1: Array, x2: Array) -> Array:
+    return narrow(_norm(wide(x1)[..., :, None, :] - wide(x2)[..., None, :, :], 2), x1)
+
+
+def cov(
+    self: Array, correction: int, fweights: Array | None = None, aweights: Array | None = None
+) -> Array:
+    if self.ndim not in (1, 2) or (aweights is not None and (aweights < 0).any()):
+        raise Unsuited(f"its input has rank {self.ndim}, or a weight below 0")
+    if fweights is not None and (fweights < 0).any():
+        raise Unsuited("a weight is below 0")
+    again = None if fweights is None else fweights.astype(np.int64)
+    shares = None if aweights is None else wide(aweights)
+    return narrow(np.cov(wide(self), ddof=correction, fweights=again, aweights=shares), self)
+
+
+def corrcoef(self: Array) -> Array:
+    return narrow(np.clip(np.corrcoef(wide(self)), -1, 1), self)
+
+
+_SEARCH = (
+    "*, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor"
+)
+_OLDER = "*, bool out_int32=False, bool right=False) -> Tensor"
+TABLE: tuple[Row, ...] = (
+    ("bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", bincount),
+    ("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", histc),
+    (f"searchsorted.Tensor(Tensor sorted_sequence, Tensor self, {_SEARCH}", searchsorted),
+    (f"searchsorted.Scalar(Tensor sorted_sequence, Scalar self, {_SEARCH}", searchsorted),
+    (f"bucketize.Tensor(Tensor self, Tensor boundaries, {_OLDER}", bucketize),
+    (f"bucketize.Scalar(Scalar self, Tensor boundaries, {_OLDER}", bucketize),
+    (
+        "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) "
+        "-> Tensor",
+        diff,
+    ),
+    ("pdist(Tensor self, float p=2) -> Tensor", pdist),
+    ("_pdist_forward(Tensor self, float p=2) -> Tensor", pdist),
+    ("_euclidean_dist(Tensor x1, Tensor x2) -> Tensor", euclidean_dist),
+    (
+        "cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) "
+        "-> Tensor",
+        cov,
+    ),
+    ("corrcoef(Tensor self) -> Tensor", corrcoef),
+)

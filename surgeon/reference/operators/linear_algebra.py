@@ -1,0 +1,215 @@
+"""Linear algebra (torch.linalg), by LAPACK in float64."""
+
+# ruff: noqa: D103, N803 - each function means what PyTorch documents for its schema, in TABLE
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators.precision import Array, Row, narrow, wide
+
+
+def _defined(function: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return function(*arguments)
+    except np.linalg.LinAlgError as error:
+        raise Unsuited(str(error)) from None
+
+
+def inverse(A: Array) -> Array:
+    return narrow(_defined(np.linalg.inv, wide(A)), A)
+
+
+def inverse_of_self(self: Array) -> Array:
+    return inverse(self)
+
+
+def inverse_ex(A: Array, check_errors: bool) -> Any:
+    return inverse(A), None
+
+
+def solve(A: Array, B: Array, left: bool = True) -> Array:
+    a, b = wide(A), wide(B)
+    vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
+    if vector:
+        b = b[..., None]
+    if not left:
+        a, b = a.swapaxes(-1, -2), b.swapaxes(-1, -2)
+    x = _defined(np.linalg.solve, a, b)
+    x = x if left else x.swapaxes(-1, -2)
+    return narrow(x[..., 0] if vector else x, A)
+
+
+def old_solve(self: Array, A: Array) -> Any:
+    return narrow(_defined(np.linalg.solve, wide(A), wide(self)), self), None
+
+
+def solve_ex(A: Array, B: Array, left: bool, check_errors: bool) -> Any:
+    return solve(A, B, left), None
+
+
+def _triangle(a: Any, upper: bool, unit: bool) -> Any:
+    a = np.triu(a) if upper else np.tril(a)
+    if unit:
+        a = a - a * np.eye(a.shape[-1]) + np.eye(a.shape[-1])
+    return a
+
+
+def triangular_solve(
+    self: Array, A: Array, upper: bool, transpose: bool, unitriangular: bool
+) -> Any:
+    a = _triangle(wide(A), upper, unitriangular)
+    a = a.swapaxes(-1, -2) if transpose else a
+    b = wide(self)
+    a, b = (np.broadcast_to(t, (*_lots(a, b), *t.shape[-2:])) for t in (a, b))
+    return narrow(_defined(np.linalg.solve, a, b), self), A
+
+
+def _lots(a: Any, b: Any) -> tuple[int, ...]:
+    return np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+
+
+def solve_triangular(self: Array, B: Array, upper: bool, left: bool, unitriangular: bool) -> Array:
+    a, b = _triangle(wide(self), upper, unitriangular), wide(B)
+    if not left:
+        a, b = a.swapaxes(-1, -2), b.swapaxes(-1, -2)
+    a, b = (np.broadcast_to(t, (*_lots(a, b), *t.shape[-2:])) for t in (a, b))
+    x = _defined(np.linalg.solve, a, b)
+    return narrow(x if left else x.swapaxes(-1, -2), self)
+
+
+def det(A: Array) -> Array:
+    return narrow(np.asarray(np.linalg.det(wide(A))), A)
+
+
+def det_of_self(self: Array) -> Array:
+    return det(self)
+
+
+def slogdet(A: Array) -> Any:
+    sign, size = np.linalg.slogdet(wide(A))
+    return narrow(np.asarray(sign), A), narrow(np.asarray(size), A)
+
+
+def slogdet_of_self(self: Array) -> Any:
+    return slogdet(self)
+
+
+def logdet(self: Array) -> Array:
+    sign, size = np.linalg.slogdet(wide(self))
+    return narrow(np.where(sign < 0, np.nan, size), self)
+
+
+def cholesky(self: Array, upper: bool) -> Array:
+    a = wide(self).swapaxes(-1, -2) if upper else wide(self)
+    factor = _defined(np.linalg.cholesky, a)
+    return narrow(factor.swapaxes(-1, -2) if upper else factor, self)
+
+
+def cholesky_ex(self: Array, upper: bool, check_errors: bool) -> Any:
+    return cholesky(self, upper), None
+
+
+def _product(factor: Array, upper: bool) -> Any:
+    lower = np.tril(wide(factor).swapaxes(-1, -2) if upper else wide(factor))
+    return lower @ lower.swapaxes(-1, -2)
+
+
+def cholesky_solve(self: Array, input2: Array, upper: bool) -> Array:
+    a, b = _product(input2, upper), wide(self)
+    a, b = (np.broadcast_to(t, (*_lots(a, b), *t.shape[-2:])) for t in (a, b))
+    return narrow(_defined(np.linalg.solve, a, b), self)
+
+
+def cholesky_inverse(self: Array, upper: bool) -> Array:
+    return narrow(_defined(np.linalg.inv, _product(self, upper)), self)
+
+
+def qr(self: Array, some: bool) -> Any:
+    return linalg_qr(self, "reduced" if some else "complete")
+
+
+def linalg_qr(A: Array, mode: str) -> Any:
+    if mode == "r":
+        return None, narrow(np.asarray(np.linalg.qr(wide(A), "r")), A)
+    q, r = np.linalg.qr(wide(A), "reduced" if mode == "reduced" else "complete")
+    return narrow(q, A), narrow(r, A)
+
+
+def pinverse(self: Array, rcond: float) -> Array:
+    # what is below the dtype's own rounding is no singular value that anything could cut off
+    return narrow(np.linalg.pinv(wide(self), max(rcond, 1e-15)), self)
+
+
+def linalg_pinv(self: Array, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Array:
+    return pinverse(self, 1e-15 if rtol is None else float(rtol))
+
+
+def matrix_exp(self: Array) -> Array:
+    """By Pade's quotient of degree 8, of A halved until its norm is below 1/2."""
+    a = wide(self)
+    if a.shape[-1] != a.shape[-2]:
+        raise Unsuited("its matrices are not square")
+    norm = float(np.abs(a).sum(-2).max(initial=0.0))
+    halvings = max(0, math.frexp(norm)[1] + 1) if math.isfinite(norm) else 0
+    a = a / 2.0**halvings
+    power = above = below = np.broadcast_to(np.eye(a.shape[-1]), a.shape)
+    factor, degree = 1.0, 8
+    for k in range(1, degree + 1):
+        factor *= (degree - k + 1) / (k * (2 * degree - k + 1))
+        power = power @ a
+        above, below = above + factor * power, below + (-1) ** k * factor * power
+    y = np.linalg.solve(below, above) if math.isfinite(norm) else a * np.nan
+    for _ in range(halvings):
+        y = y @ y
+    return narrow(y, self)
+
+
+_OTHERS = "bool check_errors=False"
+_UPPER = "bool upper=False"
+TABLE: tuple[Row, ...] = (
+    ("inverse(Tensor self) -> Tensor", inverse_of_self),
+    ("linalg_inv(Tensor A) -> Tensor", inverse),
+    (f"linalg_inv_ex(Tensor A, *, {_OTHERS}) -> (Tensor, Tensor)", inverse_ex),
+    ("solve(Tensor self, Tensor A) -> (Tensor, Tensor)", old_solve),
+    ("linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", solve),
+    (
+        f"linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, {_OTHERS}) -> (Tensor, Tensor)",
+        solve_ex,
+    ),
+    (
+        "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, "
+        "bool unitriangular=False) -> (Tensor, Tensor)",
+        triangular_solve,
+    ),
+    (
+        "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, "
+        "bool unitriangular=False) -> Tensor",
+        solve_triangular,
+    ),
+    ("det(Tensor self) -> Tensor", det_of_self),
+    ("linalg_det(Tensor A) -> Tensor", det),
+    ("slogdet(Tensor self) -> (Tensor, Tensor)", slogdet_of_self),
+    ("linalg_slogdet(Tensor A) -> (Tensor, Tensor)", slogdet),
+    ("logdet(Tensor self) -> Tensor", logdet),
+    (f"cholesky(Tensor self, {_UPPER}) -> Tensor", cholesky),
+    (f"linalg_cholesky(Tensor self, *, {_UPPER}) -> Tensor", cholesky),
+    (f"linalg_cholesky_ex(Tensor self, *, {_UPPER}, {_OTHERS}) -> (Tensor, Tensor)", cholesky_ex),
+    (f"cholesky_solve(Tensor self, Tensor input2, {_UPPER}) -> Tensor", cholesky_solve),
+    (f"cholesky_inverse(Tensor self, {_UPPER}) -> Tensor", cholesky_inverse),
+    ("qr(Tensor self, bool some=True) -> (Tensor, Tensor)", qr),
+    ("linalg_qr(Tensor A, str mode='reduced') -> (Tensor, Tensor)", linalg_qr),
+    ("pinverse(Tensor self, float rcond=1e-15) -> Tensor", pinverse),
+    (
+        "linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, "
+        "bool hermitian=False) -> Tensor",
+        linalg_pinv,
+    ),
+    ("matrix_exp(Tensor self) -> Tensor", matrix_exp),
+    ("linalg_matrix_exp(Tensor self) -> Tensor", matrix_exp),
+)

@@ -1,0 +1,211 @@
+"""Linear algebra: the lowering in onnxruntime, the witness and PyTorch say the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from test_aten_math import HAS_TORCH, by_torch, model_of
+
+import surgeon
+from surgeon.reference import Reference
+from surgeon.runtime import Session
+
+pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
+
+R = np.random.default_rng(8)
+OPSETS = (11, 13, 18)
+BATCHES: tuple[tuple[int, ...], ...] = ((), (3,), (2, 3))
+
+
+def matrices(*shape: int, dtype: Any = np.float32) -> Any:
+    return R.normal(size=shape).astype(dtype)
+
+
+def positive(*shape: int, dtype: Any = np.float32) -> Any:
+    a = matrices(*shape, dtype=dtype)
+    return (a @ a.swapaxes(-1, -2) + np.eye(shape[-1])).astype(dtype)
+
+
+def lowered(model: Any, feeds: dict[str, Any]) -> list[Any]:
+    result = surgeon.apply(model, "aten-linalg", verify=False, allow=["contract"])
+    saved = result.model.to_proto()
+    left = [n.op_type for n in saved.graph.node if n.domain]
+    assert not left, f"{left}: {[m.reason for m in result.report.misses]}"
+    return list(Session(saved).run(feeds).values())
+
+
+def holds(
+    operator: str,
+    *arguments: Any,
+    outputs: int = 1,
+    overload: str = "",
+    opset: int = 13,
+    dynamic: bool = False,
+    tolerance: float = 1.0,
+    compared: tuple[int, ...] | None = None,
+) -> None:
+    """All agree within some roundings; the condition of random matrices costs digits."""
+    model, feeds = model_of(operator, arguments, outputs=outputs, overload=overload, opset=opset)
+    if dynamic:
+        for value in model.graph.input:
+            for axis in range(len(value.type.tensor_type.shape.dim) - 2):
+                value.type.tensor_type.shape.dim[axis].dim_param = f"{value.name}_{axis}"
+    found = lowered(model, feeds)
+    tellers = [("witness", list(Reference(model).run(feeds).values()))]
+    if HAS_TORCH and operator not in ("solve",):
+        tellers.append(("torch", by_torch(operator, arguments, overload)))
+    for teller, wanted in tellers:
+        for index in compared or range(outputs):
+            got, want = found[index], wanted[index]
+            said = f"{operator} {[getattr(a, 'shape', a) for a in arguments]} opset {opset}"
+            assert got.dtype == want.dtype, f"{said}: {got.dtype}, {teller} {want.dtype}"
+            assert got.shape == want.shape, f"{said}: {got.shape}, {teller} {want.shape}"
+            limit = tolerance * {4: 2e-4, 8: 1e-10}[got.dtype.itemsize]
+            largest = np.abs(want[np.isfinite(want)]).max(initial=1e-3)
+            np.testing.assert_allclose(
+                got, want, limit, limit * largest, err_msg=f"{said} {teller}"
+            )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("batch", BATCHES, ids=str)
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_elimination(dtype: Any, batch: tuple[int, ...], size: int) -> None:
+    a = matrices(*batch, size, size, dtype=dtype)
+    if size > 1:
+        a[..., 0, 0] = 0  # wants a pivot
+    b = matrices(*batch, size, 3, dtype=dtype)
+    for opset in OPSETS:
+        for dynamic in (False, True):
+            shared: dict[str, Any] = {"opset": opset, "dynamic": dynamic, "tolerance": 20.0}
+            for operator in ("inverse", "linalg_inv"):
+                holds(operator, a, **shared)
+            for operator in ("det", "linalg_det"):
+                holds(operator, a, **shared)
+            for operator in ("slogdet", "linalg_slogdet"):
+                holds(operator, a, outputs=2, **shared)
+            holds("logdet", a, **shared)
+            if not (dynamic and batch):
+                holds("linalg_solve", a, b, True, **shared)
+                holds("linalg_solve", a, b.swapaxes(-1, -2).copy(), False, **shared)
+    holds("solve", b, a, tolerance=20.0, compared=(0,))
+    holds("linalg_solve", a, b[..., 0].copy(), True, tolerance=20.0)
+
+
+def test_single_precision_before_opset_11() -> None:
+    holds("linalg_inv", positive(2, 4, 4), opset=9)
+    holds("slogdet", positive(2, 4, 4), outputs=2, opset=9)
+    holds("linalg_cholesky", positive(2, 4, 4), False, opset=9)
+    holds("matrix_exp", matrices(2, 4, 4), opset=9)
+    holds("triangular_solve", matrices(4, 2), positive(4, 4), opset=9, outputs=2)
+
+
+def test_batches_that_broadcast() -> None:
+    a, b = positive(3, 4, 4), matrices(2, 1, 4, 5)
+    holds("linalg_solve", a, b, True)
+    holds("linalg_solve_triangular", a, b, True, True, False)
+    holds("triangular_solve", b, a, True, False, False, outputs=2, compared=(0,))
+
+
+def test_singular_matrices_have_no_determinant() -> None:
+    a = matrices(5, 4, 4)
+    a[0] = 0
+    a[1, :, 2] = 0
+    a[2, 1] = a[2, 3]
+    a[3, :, 0] = 0
+    holds("det", a, tolerance=20.0)
+    model, feeds = model_of("slogdet", [a], outputs=2)
+    sign, size = lowered(model, feeds)
+    assert sign[[0, 1, 3]].tolist() == [0, 0, 0]
+    assert np.isneginf(size[[0, 1, 3]]).all()
+    assert np.isnan(lowered(*model_of("logdet", [-np.eye(3, dtype=np.float32)]))[0])
+
+
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_triangles(upper: bool, dtype: Any) -> None:
+    for batch in BATCHES:
+        a, b = positive(*batch, 5, 5, dtype=dtype), matrices(*batch, 5, 2, dtype=dtype)
+        for unit in (False, True):
+            for flip in (False, True):
+                flags = [upper, flip, unit]
+                holds("triangular_solve", b, a, *flags, outputs=2, tolerance=50.0)
+            wide = b.swapaxes(-1, -2).copy()
+            holds("linalg_solve_triangular", a, b, upper, True, unit, tolerance=50.0)
+            holds("linalg_solve_triangular", a, wide, upper, False, unit, tolerance=50.0)
+        for operator in ("cholesky", "linalg_cholesky"):
+            holds(operator, a, upper)
+            holds(operator, a, upper, dynamic=True)
+        factor = np.linalg.cholesky(a.astype(np.float64)).astype(dtype)
+        factor = factor.swapaxes(-1, -2).copy() if upper else factor
+        holds("cholesky_solve", b, factor, upper, tolerance=20.0)
+        holds("cholesky_inverse", factor, upper, tolerance=20.0)
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (6, 3), (3, 6), (1, 4), (4, 1), (2, 5, 3)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_reflections(shape: tuple[int, ...], dtype: Any) -> None:
+    for index in range(12):
+        a = matrices(*shape, dtype=dtype)
+        opset = OPSETS[index % 3]
+        shared: dict[str, Any] = {"outputs": 2, "opset": opset, "tolerance": 20.0}
+        holds("qr", a, True, dynamic=index % 2 == 0, **shared)
+        holds("qr", a, False, **shared)
+        holds("linalg_qr", a, "reduced", **shared)
+        holds("linalg_qr", a, "complete", **shared)
+        holds("pinverse", a, 1e-15, tolerance=50.0)
+    still = np.zeros(shape, dtype)
+    still[..., 0, 0] = -2
+    for a in (still, still * 0, np.triu(matrices(*shape, dtype=dtype))):
+        holds("qr", a, True, outputs=2)
+
+
+def test_factors_of_dependent_columns_are_factors() -> None:
+    a = matrices(6, 4)
+    a[:, 2] = a[:, 0] - a[:, 1]
+    q, r = lowered(*model_of("qr", [a, True], outputs=2))
+    np.testing.assert_allclose(q @ r, a, atol=1e-5)
+    np.testing.assert_allclose(q.T @ q, np.eye(4), atol=1e-5)
+    assert (np.tril(r, -1) == 0).all()
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-3, 0.3, 3.0, 12.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_exponentials(scale: float, dtype: Any) -> None:
+    for batch in BATCHES:
+        a = (matrices(*batch, 4, 4) * scale).astype(dtype)
+        for operator in ("matrix_exp", "linalg_matrix_exp"):
+            holds(operator, a, tolerance=5.0 if scale < 5 else 50.0)
+        holds("matrix_exp", a, dynamic=True, opset=18, tolerance=5.0 if scale < 5 else 50.0)
+    both = np.stack([np.eye(3) * 1e-4, np.eye(3) * -40, np.diag([1.0, 20, -70])]).astype(dtype)
+    holds("matrix_exp", both, tolerance=10.0)
+    turning = np.array([[0, 50.0], [-50.0, 0]], dtype)
+    holds("matrix_exp", turning, tolerance=10.0)
+
+
+def test_powers() -> None:
+    for n in (-3, -1, 0, 1, 2, 5):
+        for dtype in (np.float32, np.float64):
+            holds("linalg_matrix_power", positive(2, 3, 3, dtype=dtype) / 3, n, tolerance=20.0)
+    holds("matrix_power", matrices(3, 3), 4)
+
+
+def refuses(operator: str, *arguments: Any, because: str, outputs: int = 1) -> None:
+    model, _ = model_of(operator, arguments, outputs=outputs)
+    result = surgeon.apply(model, "aten-linalg", verify=False, every_miss=True, allow=["contract"])
+    reasons = [str(miss.reason) for miss in result.report.misses]
+    assert any(because in reason for reason in reasons), reasons
+
+
+def test_what_is_refused() -> None:
+    refuses("linalg_inv", matrices(33, 33), because="33 rows or columns; up to 32 are unrolled")
+    refuses("linalg_inv", matrices(2, 3), because="2 x 3 and not square")
+    refuses("svd", matrices(3, 3), True, True, because="singular values take", outputs=3)
+    refuses("linalg_eigh", matrices(3, 3), "L", because="eigenvalues take", outputs=2)
+    refuses("linalg_qr", matrices(3, 3), "r", because="the other factor is read", outputs=2)
+    refuses("pinverse", matrices(3, 2), 0.1, because="means singular values to be cut off")
+    model, _ = model_of("pinverse", [matrices(3, 3), 1e-15])
+    result = surgeon.apply(model, "aten-linalg", verify=False, every_miss=True)
+    assert any("--allow contract" in str(miss.reason) for miss in result.report.misses)

@@ -1,0 +1,119 @@
+"""Recurrent layers: the lowering in onnxruntime, the witness and PyTorch say the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from test_aten_nn import Call, Held, holds, normal, refuses
+
+pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
+
+GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+
+
+def weights(
+    kind: str, into: int, hidden: int, layers: int, ways: int, *, biased: bool, projected: int = 0
+) -> list[Any]:
+    """The parameters in PyTorch's order."""
+    found = []
+    rows, seen = GATES[kind] * hidden, projected or hidden
+    for layer in range(layers):
+        for _ in range(ways):
+            found += [normal(rows, into if layer == 0 else seen * ways), normal(rows, seen)]
+            found += [normal(rows), normal(rows)] if biased else []
+            found += [normal(projected, hidden)] if projected else []
+    return [Held(w) for w in found]
+
+
+def states(kind: str, count: int, batch: int, hidden: int, seen: int, *, zero: bool) -> Any:
+    """The first states: inputs of the model, or zeros that it holds."""
+    sizes = [seen, hidden] if kind == "lstm" else [hidden]
+    made = [
+        Held(np.zeros((count, batch, n), np.float32)) if zero else normal(count, batch, n)
+        for n in sizes
+    ]
+    return made if kind == "lstm" else made[0]
+
+
+@pytest.mark.parametrize("kind", GATES)
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("ways", [1, 2])
+def test_a_batch(kind: str, layers: int, ways: int) -> None:
+    grid = [(9, False, True), (13, True, False), (17, True, True)]
+    for index, (opset, first, zero) in enumerate(grid):
+        for biased in (False, True):
+            x = normal(*((3, 7, 4) if first else (7, 3, 4)))
+            params = weights(kind, 4, 5, layers, ways, biased=biased)
+            hx = states(kind, layers * ways, 3, 5, 5, zero=zero)
+            rest = [biased, layers, 0.4, False, ways == 2, first]
+            outputs = 3 if kind == "lstm" else 2
+            for dynamic in (False, index > 0):
+                dynamic = dynamic and not first
+                call = Call(kind, [x, hx, params, *rest], opset=opset, dynamic=dynamic)
+                call.outputs, call.overload = outputs, "input"
+                holds(call)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("ways", [1, 2])
+@pytest.mark.parametrize("zero", [False, True])
+def test_a_projection(layers: int, ways: int, zero: bool) -> None:
+    for opset, dynamic in ((11, False), (17, True)):
+        params = weights("lstm", 4, 6, layers, ways, biased=opset == 17, projected=3)
+        hx = states("lstm", layers * ways, 2, 6, 3, zero=zero)
+        rest = [opset == 17, layers, 0.0, False, ways == 2, False]
+        call = Call("lstm", [normal(5, 2, 4), hx, params, *rest], opset=opset, dynamic=dynamic)
+        call.outputs = 3
+        holds(call)
+
+
+@pytest.mark.parametrize("kind", GATES)
+@pytest.mark.parametrize("ways", [1, 2])
+def test_a_packed_sequence_of_known_sizes(kind: str, ways: int) -> None:
+    for zero in (False, True):
+        params = weights(kind, 4, 5, 2, ways, biased=True)
+        hx = states(kind, 2 * ways, 3, 5, 5, zero=zero)
+        sizes = Held(np.array([3, 3, 2, 1, 1]))
+        call = Call(kind, [normal(10, 4), sizes, hx, params, True, 2, 0.0, False, ways == 2])
+        call.outputs, call.overload = 3 if kind == "lstm" else 2, "data"
+        holds(call)
+
+
+@pytest.mark.parametrize("kind", GATES)
+@pytest.mark.parametrize("biased", [False, True])
+def test_a_cell(kind: str, biased: bool) -> None:
+    for opset, dynamic in ((9, False), (17, True)):
+        given = [normal(GATES[kind] * 5, n) for n in (4, 5)]
+        given += [normal(GATES[kind] * 5) for _ in range(2)] if biased else [None, None]
+        hx = [normal(3, 5), normal(3, 5)] if kind == "lstm" else normal(3, 5)
+        held = [Held(w) if w is not None else None for w in given]
+        call = Call(f"{kind}_cell", [normal(3, 4), hx, *held], opset=opset, dynamic=dynamic)
+        call.outputs = 2 if kind == "lstm" else 1
+        holds(call)
+
+
+def test_half_precision_is_computed_in_single() -> None:
+    params = [Held(w.array.astype(np.float16)) for w in weights("gru", 4, 5, 1, 1, biased=True)]
+    x, state = normal(7, 3, 4, dtype=np.float16), normal(1, 3, 5, dtype=np.float16)
+    call = Call("gru", [x, state, params, True, 1, 0.0, False, False, False], outputs=2)
+    holds(call)
+
+
+def test_what_is_refused() -> None:
+    params = weights("gru", 4, 5, 1, 1, biased=True)
+    x, state = normal(7, 3, 4), normal(1, 3, 5)
+    dropped = Call("gru", [x, state, params, True, 1, 0.5, True, False, False], outputs=2)
+    refuses(dropped, "training mode")
+    wide = [Held(w.array.astype(np.float64)) for w in params]
+    double = [x.astype(np.float64), state.astype(np.float64), wide]
+    refuses(
+        Call("gru", [*double, True, 1, 0.0, False, False, False], outputs=2),
+        "onnxruntime has no `GRU` of float64",
+    )
+    packed = [normal(10, 4), np.array([3, 3, 2, 1, 1]), state, params]
+    refuses(
+        Call("gru", [*packed, True, 1, 0.0, False, False], outputs=2, overload="data"),
+        "the batch sizes of its packed sequence are computed at run time",
+    )
