@@ -111,7 +111,7 @@ def _softmax(self: Array, dim: int, dtype: Any, *, log: bool) -> Array:
     x = wide(cast)
     axis = axis_of(dim, x.ndim)
     if x.ndim == 0:
-        return narrow(np.asarray(0.0 if log else 1.0), cast)
+        return narrow(np.asarray(x - x if log else np.exp(x - x)), cast)  # NaN of an infinity too
     shifted = x - x.max(axis=axis, keepdims=True)
     total = np.exp(shifted).sum(axis=axis, keepdims=True)
     return narrow(shifted - np.log(total) if log else np.exp(shifted) / total, cast)
