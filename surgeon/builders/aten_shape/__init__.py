@@ -8,11 +8,13 @@ from surgeon.builders.aten_shape import (
     creation,
     distances,
     indices,
+    lists,
     order,
     pads,
     products,
     slices,
     views,
+    writes,
 )
 from surgeon.builders.aten_shape.call import Call
 from surgeon.match import Match
@@ -23,6 +25,7 @@ LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     **slices.LOWERINGS,
     **creation.LOWERINGS,
     **indices.LOWERINGS,
+    **writes.LOWERINGS,
     **order.LOWERINGS,
     **products.LOWERINGS,
     **pads.LOWERINGS,
@@ -41,6 +44,6 @@ def aten_shape(draft: Draft, match: Match) -> Any:
 
 TABLE: Mapping[str, Callable[..., Any]] = {
     "aten_shape": aten_shape,
-    "list_element": slices.list_element,
-    "unpack_list": slices.unpack_list,
+    "list_element": lists.list_element,
+    "unpack_list": lists.unpack_list,
 }

@@ -8,7 +8,7 @@ from typing import Any
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_shape.call import TYPE, Call
-from surgeon.builders.aten_shape.slices import mesh
+from surgeon.builders.aten_shape.lists import mesh
 from surgeon.builders.contraction import contract, parse, product
 from surgeon.rewrite import Refused
 

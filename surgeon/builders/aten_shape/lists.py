@@ -1,0 +1,229 @@
+"""Lists of tensors: what splits a tensor into one, and what takes its elements out again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call, Size
+from surgeon.builders.aten_shape.slices import select
+from surgeon.match import Match
+from surgeon.rewrite import Draft, Refused
+
+MOST_PARTS = 32  # as many outputs as the recipe's pattern names
+
+
+def _even(length: Size | int, parts: int) -> list[int]:
+    if not isinstance(length, int):
+        raise Refused(
+            f"its axis has {length.dim} elements, so the parts' sizes are known at run time only; "
+            "fix it with `--shape`"
+        )
+    if parts < 1:
+        raise Refused(f"it asks for parts of {parts} elements")
+    return [parts] * (length // parts) + ([length % parts] if length % parts else [])
+
+
+# The least rank, and the axis; a row is split along its only axis (torch.hsplit).
+_SPLIT_ALONG = {"hsplit": (1, 1), "vsplit": (2, 0), "dsplit": (3, 2)}
+
+
+def _parts(c: Call, count: int) -> list[gs.Tensor]:
+    """The tensors of the list that a splitting operator makes."""
+    x, kind = c.tensor(), c.node.op
+    rank = c.rank(x)
+    if kind in _SPLIT_ALONG:
+        least, axis = _SPLIT_ALONG[kind]
+        if rank < least:
+            raise Refused(f"its input has rank {rank}, not {least}")
+        axis = 0 if rank == 1 else axis
+        return _tensor_split(c, x, axis, c.size(x, axis))
+    axis = c.axis(c.integer("dim"), rank)
+    length = c.size(x, axis)
+    if kind in ("unbind", "unbind_copy"):
+        return [select(c, x, axis, i) for i in range(count)]
+    if kind in ("split", "split_with_sizes", "split_copy"):
+        name = "split_sizes" if c.args.schema.position("split_sizes") is not None else "split_size"
+        wanted = c.listed(name)
+        is_list = next(p.is_list for p in c.args.schema.parameters if p.name == name)
+        given = c.args.given.get(name)
+        if is_list and isinstance(given, gs.Tensor) and c.facts.of(given).rank == 0:
+            is_list = False
+        if is_list:
+            return _pieces(c, x, axis, wanted)
+        size = wanted[0]
+        if isinstance(size, int) and isinstance(length, int):
+            return _pieces(c, x, axis, _even(length, size) or [0])
+        last = c.sub(length, c.mul(size, count - 1))
+        return _pieces(c, x, axis, [size] * (count - 1) + [last])
+    if kind == "chunk":
+        chunks = c.integer("chunks")
+        if isinstance(length, int):
+            each = max(-(-length // chunks), 1)
+            return _pieces(c, x, axis, _even(length, each) if length else [0] * chunks)
+        if count != chunks:
+            _even(length, chunks)
+        size = c.div(c.add(length, chunks - 1), chunks)
+        return _pieces(c, x, axis, [size] * (count - 1) + [c.sub(length, c.mul(size, count - 1))])
+    return _tensor_split(c, x, axis, length)
+
+
+def _tensor_split(c: Call, x: gs.Tensor, axis: int, length: Size | int) -> list[gs.Tensor]:
+    if c.args.schema.position("sections") is not None:
+        sections = c.integer("sections")
+        short = c.div(length, sections)
+        if isinstance(length, int) and isinstance(short, int):
+            long = length % sections
+            return _pieces(c, x, axis, [short + (i < long) for i in range(sections)])
+        long_ = c.sub(length, c.mul(short, sections))
+        ends: list[Size | int] = []
+        for i in range(1, sections):
+            least = c.op("Min", c.vector([i]), c.vector([long_]))
+            ends.append(c.add(c.mul(short, i), Size(None, lambda t=least: t)))  # type: ignore[misc]
+        bounds: list[Size | int] = [0, *ends, LARGEST]
+    else:
+        name = "indices"
+        if c.args.schema.position(name) is None:
+            name = "tensor_indices_or_sections"
+        bounds = [0, *c.listed(name), LARGEST]
+    return [c.slice(x, axis, a, b) for a, b in pairwise(bounds)]
+
+
+def _pieces(c: Call, x: gs.Tensor, axis: int, sizes: Sequence[Size | int]) -> list[gs.Tensor]:
+    if len(sizes) == 1:
+        return [x]
+    known = all(isinstance(s, int) for s in sizes)
+    if known or c.opset >= 13:
+        parts = c.op("Split", x, c.vector(sizes, "split"), outputs=len(sizes), axis=axis)
+        return list(parts)
+    pieces: list[gs.Tensor] = []
+    at: Size | int = 0
+    for index, size in enumerate(sizes):
+        end = c.add(at, size)
+        pieces.append(c.slice(x, axis, at, LARGEST if index == len(sizes) - 1 else end))
+        at = end
+    return pieces
+
+
+def _meshgrid(c: Call, count: int) -> list[gs.Tensor]:
+    tensors = [c.flat(t) for t in c.args.tensors("tensors")]
+    swapped = False
+    if c.args.schema.position("indexing") is not None:
+        swapped = c.value("indexing") == "xy" and len(tensors) > 1
+    return mesh(c, tensors, swapped=swapped)
+
+
+def mesh(c: Call, tensors: Sequence[gs.Tensor], *, swapped: bool = False) -> list[gs.Tensor]:
+    """Each vector along an axis of its own, repeated along those of the others."""
+    order = list(range(len(tensors)))
+    if swapped:
+        order[0], order[1] = 1, 0
+    lengths: list[Size | int] = [0] * len(tensors)
+    for tensor, axis in zip(tensors, order, strict=True):
+        lengths[axis] = c.size(tensor, 0)
+    found = []
+    for tensor, axis in zip(tensors, order, strict=True):
+        line = c.unsqueeze(tensor, [i for i in range(len(tensors)) if i != axis])
+        found.append(c.op("Expand", line, c.vector(lengths, "sizes")))
+    return found
+
+
+def _broadcast_tensors(c: Call, count: int) -> list[gs.Tensor]:
+    tensors = c.args.tensors("tensors")
+    target: gs.Tensor | None = None
+    rank = max(c.rank(t) for t in tensors)
+    for tensor in tensors:  # the common shape, by broadcasting ones
+        shape = c.op("Shape", c.unsqueeze(tensor, list(range(rank - c.rank(tensor)))))
+        if target is None:
+            target = shape
+            continue
+        ones = c.op("Equal", target, c.ints([1], "one"))
+        target = c.op("Where", ones, shape, target)
+    assert target is not None
+    return [c.op("Expand", t, target) for t in tensors]
+
+
+def _nonzero_lists(c: Call, count: int) -> list[gs.Tensor]:
+    x = c.tensor("condition" if c.node.op == "where" else "self")
+    if c.node.op == "where" and c.has("self"):
+        raise Refused("it chooses between two tensors: it gives no list")
+    if c.rank(x) == 0:
+        raise Refused("its input has rank 0")
+    places = c.op("NonZero", c.cast(x, TYPE.BOOL))
+    return [c.op("Gather", places, c.number(i, TYPE.INT64), axis=0) for i in range(count)]
+
+
+LISTS: Mapping[str, Callable[[Call, int], list[gs.Tensor]]] = {
+    **dict.fromkeys(
+        ("split", "split_with_sizes", "chunk", "unbind", "tensor_split", "split_copy"), _parts
+    ),
+    **dict.fromkeys(_SPLIT_ALONG, _parts),
+    "meshgrid": _meshgrid,
+    "broadcast_tensors": _broadcast_tensors,
+    **dict.fromkeys(("nonzero_numpy", "where"), _nonzero_lists),
+}
+
+
+_BY_THEMSELVES = frozenset(
+    "unbind tensor_split split_with_sizes meshgrid broadcast_tensors nonzero_numpy where hsplit "
+    "vsplit dsplit".split()
+)
+
+
+def list_element(draft: Draft, match: Match) -> gs.Tensor:
+    """`SequenceAt` on the list that an ATen operator makes."""
+    source, position = match.values["list"], match.values["position"]
+    assert source is not None
+    assert position is not None
+    producer = source.inputs[0] if source.inputs else None
+    array = draft.facts.array(position)
+    if producer is None or producer.domain != "aten" or producer.op not in LISTS:
+        raise Refused("no ATen operator makes its list")
+    if array is None or array.item() < 0:
+        raise Refused("its position is not known, or counts from the end")
+    index = int(array.item())
+    call = Call(draft, producer)
+    if producer.op not in _BY_THEMSELVES:
+        x = call.tensor()
+        length = call.size(x, call.axis(call.integer("dim"), call.rank(x)))
+        if not isinstance(length, int):
+            raise Refused(f"how many parts {length.dim} elements have is known at run time only")
+    parts = LISTS[producer.op](call, index + 1)
+    if index >= len(parts):
+        raise Refused(f"its list has {len(parts)} elements")
+    return parts[index]
+
+
+def unpack_list(draft: Draft, match: Match) -> Any:
+    """The tensors of a list, each in its place: `prim.ListUnpack` and what made the list."""
+    unpack = match.root
+    count = len(unpack.outputs)
+    source = unpack.inputs[0]
+    producer = source.inputs[0] if source.inputs else None
+    found: list[gs.Tensor]
+    if producer is not None and producer.op in (
+        "ListConstruct",
+        "TupleConstruct",
+        "SequenceConstruct",
+    ):
+        found = list(producer.inputs)
+    elif producer is not None and producer.domain == "aten":
+        lower = LISTS.get(producer.op)
+        if lower is None:
+            raise Refused(f"its list is made by `aten.{producer.op}`, which is no list of tensors")
+        found = lower(Call(draft, producer), count)
+    else:
+        fact = draft.facts.of(source)
+        if fact.rank is None:
+            raise Refused("what its list is made of is not known")
+        found = [
+            draft.op("Gather", source, draft.constant(np.asarray(i, np.int64), "index"), axis=0)
+            for i in range(count)
+        ]
+    if len(found) != count:
+        raise Refused(f"its list has {len(found)} elements for {count} outputs")
+    return tuple(found + [found[0]] * (MOST_PARTS - count))

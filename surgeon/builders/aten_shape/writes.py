@@ -1,0 +1,354 @@
+"""Writing at indices and masks, by linear places where need be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon import dims
+from surgeon.builders.aten_shape.call import FLOATS, LARGEST, TYPE, Call, Size
+from surgeon.builders.aten_shape.indices import (
+    MASKS,
+    at_places,
+    first_axis,
+    linear_places,
+    masks_of,
+    place_of,
+)
+from surgeon.builders.aten_shape.slices import bound, from_front
+from surgeon.facts.fact import same_dims
+from surgeon.rewrite import Refused
+
+_LARGEST_TABLE = 1 << 24  # elements of a comparison of every place with every index
+
+
+def _index_put(c: Call) -> gs.Tensor:
+    x, values = c.tensor(), c.cast(c.tensor("values"), c.dtype(c.tensor()))
+    accumulate = bool(c.value("accumulate"))
+    given = masks_of(c, c.args.tensors("indices"))
+    while given and given[-1] is None:
+        given.pop()
+    said = [t for t in given if t is not None]
+    if len(said) == 1 and c.dtype(said[0]) in MASKS:
+        found = _where_masked(c, x, said[0], first_axis(given), values, accumulate=accumulate)
+        if found is not None:
+            return found
+        if len(given) == 1 and not accumulate and c.opset >= 11 and c.shape(values):
+            return _put_in_order(c, x, said[0], values)
+    place = place_of(c, x, given)
+    rank, lengths = c.rank(x), c.sizes(x)
+    axes, rest = place.axes, [i for i in range(rank) if i not in place.axes]
+    linear = linear_places(c, x, place)
+    front = c.permute(x, [*axes, *rest])
+    whole = c.product([lengths[a] for a in axes])
+    behind = [lengths[i] for i in rest]
+    flat = c.reshape(front, [whole, *behind])
+    begin = axes[0] if place.joined else 0
+    values = _as_indexed(c, values, linear, [lengths[i] for i in rest], begin)
+    order = [begin + i for i in range(place.rank)]
+    others = [i for i in range(place.rank + len(rest)) if i not in order]
+    values = c.permute(values, [*order, *others])
+    count = c.op("Reshape", linear, c.ints([-1], "target"))
+    lines = values
+    if place.rank != 1:
+        many = c.product(c.sizes(linear))
+        lines = c.reshape(values, [many, *behind])
+    result = _scatter_lines(c, flat, count, lines, accumulate=accumulate)
+    result = c.reshape(result, [*[lengths[a] for a in axes], *behind])
+    back = [*axes, *rest]
+    return c.permute(result, [back.index(i) for i in range(rank)])
+
+
+def _as_indexed(
+    c: Call, values: gs.Tensor, linear: gs.Tensor, rest: Sequence[Size | int], begin: int
+) -> gs.Tensor:
+    """The values in the shape of what the indices take."""
+    inside = [c.size(linear, i) for i in range(c.rank(linear))]
+    wanted = [*rest[:begin], *inside, *rest[begin:]]
+    shape = c.shape(values)
+    plain = [s if isinstance(s, int) else s.dim for s in wanted]
+    if (
+        shape is not None
+        and len(shape) == len(plain)
+        and all(
+            b is not None and dims.equal(a, b) is True for a, b in zip(shape, plain, strict=True)
+        )
+    ):
+        return values
+    if shape is not None and len(shape) > len(wanted):  # ones in front
+        extra = len(shape) - len(wanted)
+        values = c.squeeze(values, list(range(extra)))
+    return c.op("Expand", values, c.vector(wanted, "sizes"))
+
+
+def _put_in_order(c: Call, x: gs.Tensor, mask: gs.Tensor, values: gs.Tensor) -> gs.Tensor:
+    """A write through a mask of the first axes, of one line of values for each of its places."""
+    found = c.op("NonZero", c.cast(mask, TYPE.BOOL))
+    places = c.op("Transpose", found, perm=[1, 0])
+    behind, shape = c.sizes(x)[c.rank(mask) :], c.shape(values)
+    assert shape is not None
+    many = isinstance(shape[0], int) and shape[0] > 1  # else one may stand for all
+    if not many or not same_dims(shape[1:], (c.shape(x) or ())[c.rank(mask) :]):
+        extra = len(shape) - 1 - len(behind)
+        values = c.squeeze(values, list(range(extra)) if extra > 0 else [])
+        values = c.op("Expand", values, c.vector([c.size(places, 0), *behind], "sizes"))
+    return c.op("ScatterND", x, places, values)
+
+
+def _where_masked(
+    c: Call, x: gs.Tensor, mask: gs.Tensor, axis: int, values: gs.Tensor, *, accumulate: bool
+) -> gs.Tensor | None:
+    """A write through a mask of values that do not differ from place to place; None elsewhere."""
+    rank, depth, shape = c.rank(x), c.rank(mask), c.shape(values)
+    if shape is None or depth == 0:
+        return None
+    behind = rank - axis - depth
+    at = len(shape) - behind - 1  # the axis of the values that runs over the mask's places
+    if at >= 0 and shape[at] != 1:
+        return None
+    if any(d != 1 for d in shape[:at] if at > 0) and at != axis:
+        return None
+    if at >= 0:  # one axis for the places becomes one for each of the mask
+        values = c.unsqueeze(values, [at + 1 + i for i in range(depth - 1)])
+    mask = c.cast(mask, TYPE.BOOL)
+    wide = c.unsqueeze(mask, [depth + i for i in range(behind)])
+    if accumulate:
+        values = c.op("Add", x, values)
+    return c.where(wide, values, x)
+
+
+def _scatter_lines(
+    c: Call, x: gs.Tensor, index: gs.Tensor, lines: gs.Tensor, *, accumulate: bool
+) -> gs.Tensor:
+    """Rows of `x` (its first axis) replaced by, or increased by, rows of `lines`."""
+    if accumulate:
+        if c.opset >= 16:
+            where = c.unsqueeze(index, [1])
+            return c.op("ScatterND", x, where, lines, reduction="add")
+        return _added_by_table(c, x, index, lines)
+    if c.opset >= 11:
+        return c.op("ScatterND", x, c.unsqueeze(index, [1]), lines)
+    rank = c.rank(lines)
+    wide = c.op("Expand", c.unsqueeze(index, list(range(1, rank))), c.op("Shape", lines))
+    return c.op("Scatter", x, wide, lines, axis=0)
+
+
+def _added_by_table(c: Call, x: gs.Tensor, index: gs.Tensor, lines: gs.Tensor) -> gs.Tensor:
+    """Sums by comparing every place with every index: right for repeated ones, in any opset."""
+    dtype, rank = c.dtype(x), c.rank(lines)
+    room = dims.product([*(c.shape(x) or ()), *(c.shape(index) or ())])
+    if isinstance(room, int) and room > _LARGEST_TABLE:
+        raise Refused("adding at indices that may repeat needs opset 16 (ScatterND with reduction)")
+    if not isinstance(room, int):
+        raise Refused(
+            "adding at indices that may repeat, where sizes are dynamic, needs opset 16 "
+            "(ScatterND with reduction)"
+        )
+    places = c.unsqueeze(c.count(c.size(x, 0)), [1])
+    hit = c.op("Equal", places, c.unsqueeze(index, [0]))
+    hit = c.unsqueeze(hit, list(range(2, rank + 1)))
+    found = c.where(hit, c.unsqueeze(lines, [0]), c.number(0, dtype))
+    total = c.op("ReduceSum", found, c.ints([1], "axes"), keepdims=0)
+    return c.op("Add", x, total)
+
+
+def _line_index(c: Call, x: gs.Tensor, axis: int, index: gs.Tensor) -> gs.Tensor:
+    index = c.cast(index, TYPE.INT64)
+    if c.facts.of(index).rank != 1:
+        index = c.op("Reshape", index, c.ints([-1], "target"))
+    return from_front(c, index, c.size(x, axis))
+
+
+def _lines(c: Call, change: Callable[[gs.Tensor, gs.Tensor, gs.Tensor], gs.Tensor]) -> gs.Tensor:
+    """With `change(x, index, source)` made along the first axis instead of `dim`."""
+    x, source = c.tensor(), c.cast(c.tensor("source"), c.dtype(c.tensor()))
+    rank = c.rank(x)
+    if rank == 0:
+        raise Refused("its input has rank 0")
+    axis = c.axis(c.integer("dim"), rank)
+    index = _line_index(c, x, axis, c.tensor("index"))
+    if c.rank(source) == 0:
+        source = c.op("Reshape", source, c.ints([1], "target"))
+    there = [axis, *[i for i in range(rank) if i != axis]]
+    result = change(c.permute(x, there), index, c.permute(source, there))
+    return c.permute(result, [there.index(i) for i in range(rank)])
+
+
+def _index_copy(c: Call) -> gs.Tensor:
+    return _lines(c, lambda x, i, s: _scatter_lines(c, x, i, s, accumulate=False))
+
+
+def _index_add(c: Call) -> gs.Tensor:
+    alpha = c.value("alpha")
+
+    def change(x: gs.Tensor, index: gs.Tensor, source: gs.Tensor) -> gs.Tensor:
+        if alpha not in (None, 1):
+            source = c.op("Mul", source, c.number(alpha, c.dtype(x)))
+        return _scatter_lines(c, x, index, source, accumulate=True)
+
+    return _lines(c, change)
+
+
+def _index_fill(c: Call) -> gs.Tensor:
+    x = c.tensor()
+    rank, dtype = c.rank(x), c.dtype(x)
+    if rank == 0:
+        raise Refused("its input has rank 0")
+    axis = c.axis(c.integer("dim"), rank)
+    index = _line_index(c, x, axis, c.tensor("index"))
+    places = c.unsqueeze(c.count(c.size(x, axis)), [1])
+    hit = c.cast(c.op("Equal", places, c.unsqueeze(index, [0])), TYPE.FLOAT)
+    none = c.ints([0], "none")  # a column of zeros, so that no index at all is no maximum of none
+    hit = c.concat([hit, c.op("Mul", c.cast(places, TYPE.FLOAT), c.cast(none, TYPE.FLOAT))], 1)
+    some = c.cast(c.op("ReduceMax", hit, c.ints([1], "axes"), keepdims=0), TYPE.BOOL)
+    some = c.unsqueeze(some, list(range(1, rank - axis)))
+    given = c.tensor("value")
+    value = c.cast(given, dtype)
+    array = c.facts.array(given)
+    if array is not None:
+        value = c.number(array.reshape(-1)[0], dtype)
+    return c.where(some, value, x)
+
+
+def _scatter(c: Call) -> gs.Tensor:
+    x, index = c.tensor(), c.cast(c.tensor("index"), TYPE.INT64)
+    dtype, rank = c.dtype(x), c.rank(x)
+    reduce = {"add": "add", "multiply": "mul"}.get(
+        str(c.value("reduce")) if c.args.schema.position("reduce") is not None else "", "none"
+    )
+    if c.node.op == "scatter_add":
+        reduce = "add"
+    given = c.tensor("src" if c.args.schema.position("src") is not None else "value")
+    source = c.cast(given, dtype)
+    array = c.facts.array(given)
+    if array is not None and array.ndim == 0 and c.args.schema.position("src") is None:
+        source = c.number(array, dtype)
+    axis = c.axis(c.integer("dim"), rank)
+    if rank == 0:
+        if reduce != "none":
+            raise Refused("its input has rank 0")
+        return c.op("Reshape", source, c.ints([], "scalar"))
+    source = _of_index(c, source, index, spread=c.args.schema.position("src") is None)
+    return scatter(c, x, index, source, axis, reduce)
+
+
+def _of_index(c: Call, source: gs.Tensor, index: gs.Tensor, *, spread: bool) -> gs.Tensor:
+    """The source in the shape of the index: a value repeated, or the first elements."""
+    if spread or c.facts.of(source).rank == 0:
+        return c.op("Expand", source, c.op("Shape", index))
+    mine, its = c.shape(source), c.shape(index)
+    if mine is None or its is None:
+        return source
+    for axis, (a, b) in enumerate(zip(mine, its, strict=False)):
+        if dims.equal(a, b) is not True:
+            source = c.slice(source, axis, 0, c.size(index, axis))
+    return source
+
+
+def scatter(
+    c: Call, x: gs.Tensor, index: gs.Tensor, source: gs.Tensor, axis: int, reduce: str
+) -> gs.Tensor:
+    """Elements written at indices along an axis."""
+    if reduce == "none":
+        if c.opset < 11:
+            return c.op("Scatter", x, index, source, axis=axis)
+        return c.op("ScatterElements", x, index, source, axis=axis)
+    if c.opset >= (18 if reduce in ("max", "min") else 16):
+        return c.op("ScatterElements", x, index, source, axis=axis, reduction=reduce)
+    if reduce != "add":
+        needed = 18 if reduce in ("max", "min") else 16
+        raise Refused(f"`ScatterElements` with reduction `{reduce}` needs opset {needed}")
+    lengths = c.sizes(x)
+    flat = _added_by_table(c, c.flat(x), c.flat(at_places(c, x, index, axis)), c.flat(source))
+    return c.reshape(flat, lengths)
+
+
+def _scatter_reduce(c: Call) -> gs.Tensor:
+    x, index = c.tensor(), c.cast(c.tensor("index"), TYPE.INT64)
+    dtype, rank = c.dtype(x), c.rank(x)
+    kind = str(c.value("reduce"))
+    include = bool(c.value("include_self"))
+    reduction = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "mean": "add"}[kind]
+    if rank == 0:
+        raise Refused("its input has rank 0")
+    axis = c.axis(c.integer("dim"), rank)
+    source = _of_index(c, c.cast(c.tensor("src"), dtype), index, spread=False)
+    begin = x
+    if not include:
+        neutral: Any = {"add": 0, "mul": 1}.get(reduction)
+        if neutral is None:
+            if dtype not in FLOATS:
+                raise Refused("the least and the greatest integer are not written yet")
+            neutral = -np.inf if reduction == "max" else np.inf
+        fill = c.op("Expand", c.number(neutral, dtype), c.op("Shape", index))
+        begin = scatter(c, x, index, fill, axis, "none")
+    result = scatter(c, begin, index, source, axis, reduction)
+    if kind != "mean":
+        return result
+    if dtype not in FLOATS:
+        raise Refused("its mean of integers rounds down")
+    one = c.op("Expand", c.number(1, dtype), c.op("Shape", index))
+    start = c.op("Expand", c.number(1 if include else 0, dtype), c.op("Shape", x))
+    count = scatter(c, start, index, one, axis, "add")
+    return c.op("Div", result, c.op("Max", count, c.number(1, dtype)))
+
+
+def _put(c: Call) -> gs.Tensor:
+    x = c.tensor()
+    lengths = c.sizes(x)
+    source = c.flat(c.cast(c.tensor("source"), c.dtype(x)))
+    index = c.flat(c.cast(c.tensor("index"), TYPE.INT64))
+    flat = c.flat(x)
+    index = from_front(c, index, c.product(lengths))
+    accumulate = bool(c.value("accumulate"))
+    return c.reshape(_scatter_lines(c, flat, index, source, accumulate=accumulate), lengths)
+
+
+def _part_scatter(c: Call) -> gs.Tensor:
+    """`select_scatter` and `slice_scatter`: part of an axis replaced."""
+    x, source = c.tensor(), c.cast(c.tensor("src"), c.dtype(c.tensor()))
+    rank = c.rank(x)
+    axis = c.axis(c.integer("dim"), rank)
+    length = c.size(x, axis)
+    if c.node.op == "select_scatter":
+        index = bound(c, "index", 0)
+        if not isinstance(index, int):
+            raise Refused("its index is known at run time only")
+        source = c.unsqueeze(source, [axis])
+        start: Size | int = index
+        end: Size | int = index + 1 if index != -1 else LARGEST
+        step = 1
+    else:
+        start, end, step = bound(c, "start", 0), bound(c, "end", LARGEST), c.integer("step")
+    if isinstance(length, int) and isinstance(start, int) and isinstance(end, int):
+        order = np.arange(length, dtype=np.int64)
+        taken = order[slice(start, end, step)]
+        order[taken] = length + np.arange(len(taken))
+        both = c.op("Concat", x, source, axis=axis)
+        return c.op("Gather", both, c.draft.constant(order, "order"), axis=axis)
+    if step != 1:
+        raise Refused(f"its step is {step} on an axis of a size known at run time")
+    parts = [source]
+    if start != 0:
+        parts.insert(0, c.slice(x, axis, 0, start))
+    if not (isinstance(end, int) and end >= 2**31 - 1):
+        if isinstance(end, int) and isinstance(start, int) and (end < 0) == (start < 0):
+            parts.append(c.slice(x, axis, end, LARGEST))
+        else:
+            raise Refused("where its slice ends is known at run time only")
+    return c.concat(parts, axis)
+
+
+LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
+    **dict.fromkeys(("index_put", "_unsafe_index_put", "_index_put_impl"), _index_put),
+    "index_copy": _index_copy,
+    "index_add": _index_add,
+    "index_fill": _index_fill,
+    **dict.fromkeys(("scatter", "scatter_add"), _scatter),
+    "scatter_reduce": _scatter_reduce,
+    "put": _put,
+    **dict.fromkeys(("select_scatter", "slice_scatter"), _part_scatter),
+}
