@@ -9,7 +9,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import opsets
-from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, FLOATS, Work
+from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, FLOATS, INT64, Work
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -20,6 +20,8 @@ _REAL = frozenset(
     """Acos Acosh Asin Asinh Atan Atanh Cos Cosh Erf Exp Log Reciprocal Sigmoid Sin Sinh Softmax
     Sqrt Tan Tanh""".split()
 )
+# It sums integers and booleans in int64 and keeps that.
+_COUNTING = frozenset({"CumSum"})
 
 
 def operand_types(draft: Draft, match: Match) -> Any:
@@ -36,6 +38,8 @@ def operand_types(draft: Draft, match: Match) -> Any:
         constraint.type_param_str: {opsets.element_type(t) for t in constraint.allowed_type_strs}
         for constraint in schema.type_constraints
     }
+    if node.op == "Equal" and draft.facts.opset < 11 and work.result_type(*node.inputs) in FLOATS:
+        return work.equal(*work.together(*node.inputs)[1])
     operands, computed = list(node.inputs), {}
     for parameter, places in _places(schema, operands).items():
         tensors = [operands[i] for i in places]
@@ -51,14 +55,23 @@ def operand_types(draft: Draft, match: Match) -> Any:
     given = [None if t.is_empty() else t for t in operands]
     made = draft.op(node.op, *given, **node.attrs)
     common, kind = computed.get(schema.outputs[0].type_str, (0, 0))
-    return made if common == kind or node.op in _REAL else work.cast(made, common)
+    return made if common == kind or node.op in _REAL | _COUNTING else work.cast(made, common)
 
 
 def _places(schema: onnx.defs.OpSchema, operands: Sequence[gs.Tensor]) -> dict[str, list[int]]:
-    """Which operands share a type parameter."""
+    """Which operands share a type parameter; one that is an attribute in the opset goes along."""
+    newest = opsets.schema(schema.name, onnx.defs.onnx_opset_version()) or schema
+    last = schema.inputs[-1]
     found: dict[str, list[int]] = {}
     for index, tensor in enumerate(operands):
-        formal = schema.inputs[min(index, len(schema.inputs) - 1)]
+        if index < len(schema.inputs):
+            formal = schema.inputs[index]
+        elif last.option == onnx.defs.OpSchema.FormalParameterOption.Variadic:
+            formal = last
+        elif newest.inputs[index].type_str == newest.inputs[0].type_str:
+            formal = schema.inputs[0]
+        else:
+            continue
         if not tensor.is_empty() and formal.is_homogeneous:
             found.setdefault(formal.type_str, []).append(index)
     return found
@@ -72,6 +85,8 @@ def _kind(operator: str, common: int, allowed: set[int]) -> int:
         return BOOL
     if operator in _REAL and FLOAT in allowed:
         return FLOAT
+    if operator in _COUNTING and common not in FLOATS:
+        return INT64
     for kind in (onnx.TensorProto.INT32, onnx.TensorProto.INT64, DOUBLE, FLOAT):
         narrower = common not in FLOATS and _width(common) <= _width(kind)
         if kind in allowed and (narrower or kind in (DOUBLE, FLOAT)):
