@@ -14,7 +14,14 @@ from surgeon.errors import ModelError
 from surgeon.reference import control
 from surgeon.reference.errors import NoWitness
 from surgeon.reference.plan import CONTROL, Constants, Step, captures, make_plan, operator_sets
-from surgeon.reference.witness import NumpyWitness, OldMeanings, Witness, execute, release_of
+from surgeon.reference.witness import (
+    NumpyWitness,
+    OldMeanings,
+    Trembling,
+    Witness,
+    execute,
+    release_of,
+)
 from surgeon.runtime import Feeds, NotRunnable, RunFailed, Runner, Session
 
 OpenSession = Callable[..., Runner]
@@ -51,6 +58,7 @@ class Reference:
         release = release_of(model)
         if release is not None:
             self._witness = OldMeanings(self._witness, release)
+        self._trembling = self._witness = Trembling(self._witness)
         self._open = open_session
         self._programs: dict[tuple[frozenset[str], tuple[str, ...]], Program] = {}
 
@@ -77,6 +85,14 @@ class Reference:
                 graph, self._session, self._witness, constants, fed, names
             )
         return self._programs[key].run(feeds)
+
+    def run_trembling(self, feeds: Feeds, outputs: Sequence[str], seed: int) -> dict[str, Any]:
+        """As `run`, every float that a foreign node makes moved by one rounding or none."""
+        self._trembling.generator = np.random.default_rng(seed)
+        try:
+            return self.run(feeds, outputs)
+        finally:
+            self._trembling.generator = None
 
     def _session(self, model: onnx.ModelProto) -> Runner:
         model.ir_version = max(4, self._model.ir_version)  # below 4, initializers must be inputs

@@ -97,6 +97,37 @@ def _without_keys(result: Any, mask: Any) -> Any:
     return found
 
 
+class Trembling:
+    """A witness whose results can be told to move by their own rounding.
+
+    A value computed in the middle may decide on more than the inputs do: asin(tanh(x)) near 1 moves
+    by what a rounding of tanh moves it, and a rounding of x is not seen there.
+
+    Attributes:
+        generator: Draws the movements; None for none.
+    """
+
+    def __init__(self, witness: Witness) -> None:
+        self.witness = witness
+        self.generator: np.random.Generator | None = None
+
+    def __call__(self, call: Call, values: Sequence[Any], *, where: str) -> Any:
+        """As `Witness`."""
+        result = self.witness(call, values, where=where)
+        return result if self.generator is None else self._moved(result)
+
+    def _moved(self, result: Any) -> Any:
+        if isinstance(result, (list, tuple)):
+            return type(result)(self._moved(item) for item in result)
+        if not isinstance(result, np.ndarray) or result.dtype.kind != "f":
+            return result
+        assert self.generator is not None
+        # towards zero alone: a tanh beyond 1 would have no asin
+        step = self.generator.integers(-1, 1, result.shape) * np.finfo(result.dtype).eps
+        with np.errstate(all="ignore"):
+            return np.asarray(result * (1 + step)).astype(result.dtype)
+
+
 def release_of(model: onnx.ModelProto) -> tuple[int, int] | None:
     """The release of PyTorch that wrote the file, as it says; None for other producers."""
     parts = model.producer_version.split("+")[0].split(".")

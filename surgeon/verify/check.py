@@ -325,7 +325,7 @@ class Check:
         actual: Any,
         sizes: Mapping[str, int],
     ) -> OutputCheck:
-        """A difference the original itself shows when its inputs move by rounding is none."""
+        """A difference the original itself shows when values move by rounding is none."""
         name = check.name
         if check.tolerance and not check.fault:
             error = check.max_relative / check.tolerance
@@ -333,11 +333,16 @@ class Check:
             error = share(expected, actual)
         else:
             return check
-        moved = 0.0
-        for turn, steps in enumerate((1.0, 4.0, 16.0)):
-            other = self._run_original(perturbed(feeds, turn, steps=steps), sizes)
-            if other is not None:
-                moved = max(moved, self._moved(name, expected, other[name]))
+        assert self.original is not None
+        others = [
+            self._run_original(perturbed(feeds, turn, steps=steps), sizes)
+            for turn, steps in enumerate((1.0, 4.0, 16.0))
+        ]
+        others += [self.original.run_trembling(feeds, self.names, seed) for seed in range(3)]
+        moved = max(
+            (self._moved(name, expected, other[name]) for other in others if other is not None),
+            default=0.0,
+        )
         if error > FORGIVEN * moved or not np.isfinite(moved):
             return check
         amount = moved * (check.tolerance or 1.0)

@@ -12,7 +12,7 @@ from surgeon.verify.summary import agreement
 from surgeon.verify.verdict import Comparison, NotCompared, Verdict
 
 # The beginning of the reason why a difference counts for nothing.
-DOUBTED = "rounding of the inputs alone moves the original's by"
+DOUBTED = "rounding alone moves the original's by"
 
 Digests = Mapping[str, Mapping[tuple[Any, ...], Sequence[bytes]]]
 

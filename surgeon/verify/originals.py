@@ -31,6 +31,14 @@ class Side:
         """The named outputs."""
         return self.runner.run(feeds, names)
 
+    def run_trembling(
+        self, feeds: Mapping[str, Any], names: Sequence[str], seed: int
+    ) -> dict[str, Any] | None:
+        """The same with values moved by rounding on the way; None where the runner cannot."""
+        if not isinstance(self.runner, Reference):
+            return None
+        return self.runner.run_trembling(feeds, names, seed)
+
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
