@@ -23,6 +23,7 @@ from surgeon.claims import correct_claims, declare
 from surgeon.errors import LeftoverError, RecipeError, SurgeonError, VerifyError
 from surgeon.facts import Facts
 from surgeon.fold import DEFAULT_LIMIT
+from surgeon.lost import unread_inputs
 from surgeon.model import Model, describe
 from surgeon.raising import raise_opset
 from surgeon.recipe import FoldStep, RaiseOpsetStep, Recipe, Rule, RulesStep, SimplifyStep
@@ -86,7 +87,8 @@ def apply(
         shape: Shapes to fix, by input name: numbers, or names for dimensions that stay dynamic.
         assume: What else holds, as `t % 32 == 0`, `t >= 64` or `h == w`; goes into the report.
         allow: `approximate` and `contract`, beside what the recipes themselves allow; `leftover`
-            keeps a result with ATen nodes left, although a recipe promises none.
+            keeps a result with ATen nodes left, although a recipe promises none; `unread` repairs a
+            file of PyTorch before 1.5 although nothing reads one of its inputs.
         verify: Whether to compare the whole model. A model that nothing changed is not compared.
         reference: `onnxruntime`, `witness`, `torch`, or recorded outputs: an .npz file, a folder or
             pattern of them, or several.
@@ -104,7 +106,8 @@ def apply(
         RecipeError: A recipe, a shape or an assumption is wrong.
         SettleError: A rule keeps firing.
         LeftoverError: A recipe promises that no ATen node is left, and one is; carries `report`.
-        VerifyError: The result does not run, or differs; it carries `report`.
+        VerifyError: The result does not run, or differs, or PyTorch lost an assignment when it
+            wrote the file; it carries `report`.
     """
     clock = _Clock()
     original = as_model(model)
@@ -119,6 +122,8 @@ def apply(
         report = work.report(clock, every_miss=every_miss)
     if any(recipe.ensure == "no-aten" for recipe in plans) and "leftover" not in allow:
         _refuse_leftovers(report)
+        if work.changed and "unread" not in allow:
+            _refuse_unread(original, report, reference)
     if not work.changed or not verify:
         return Result(work.model, report)
     if progress:
@@ -136,6 +141,26 @@ def apply(
         error.report = report
         raise error
     return Result(work.model, report)
+
+
+def _refuse_unread(original: Model, report: Report, reference: Reference) -> None:
+    """Refuse to repair a file of which an assignment was lost, unless outputs are recorded."""
+    names = unread_inputs(original)
+    if not names:
+        return
+    from surgeon.verify.originals import recorded_files
+
+    if recorded_files(reference):
+        return
+    error = VerifyError(
+        f"nothing reads the input `{'`, `'.join(names)}`: PyTorch before 1.5 loses assignments "
+        "to a slice (`x[:, 1:3] = v`), and then the file does not compute what the module did",
+        where=report.source,
+        mend="Export with a newer PyTorch, compare with recorded outputs (`--reference FILE.npz`), "
+        "or say `--allow unread` if the module reads it no more than the file.",
+    )
+    error.report = report
+    raise error
 
 
 def _refuse_leftovers(report: Report) -> None:

@@ -349,3 +349,25 @@ def test_a_body_and_its_outer_names_run_after_all() -> None:
     np.testing.assert_array_equal(
         Session(result.model.to_proto()).run({"x": x})["y"], Session(MODEL).run({"x": x})["y"]
     )
+
+
+def test_an_assignment_that_an_old_exporter_lost_is_asked_about(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 4, opset_import: ["": 9, "org.pytorch.aten": 0],
+            producer_name: "pytorch", producer_version: "1.3">
+        g (float[5,4] x, float[5,2] v) => (float[5,4] y) { y = org.pytorch.aten.clone (x) }"""
+    )
+    with pytest.raises(VerifyError) as caught:
+        surgeon.apply(model, "aten")
+    assert caught.value.what.startswith("nothing reads the input `v`: PyTorch before 1.5 loses")
+    allowed = surgeon.apply(model, "aten", allow=["unread"]).report.verdict
+    assert allowed is not None
+    assert allowed.status == "equivalent"
+    x, v = np.ones((5, 4), np.float32), np.zeros((5, 2), np.float32)
+    np.savez(tmp_path / "wrong.npz", **{"in.x": x, "in.v": v, "out.y": np.zeros_like(x)})
+    with pytest.raises(VerifyError, match="is not saved"):
+        surgeon.apply(model, "aten", reference=tmp_path / "wrong.npz")
+    np.savez(tmp_path / "right.npz", **{"in.x": x, "in.v": v, "out.y": x})
+    surgeon.apply(model, "aten", reference=tmp_path / "right.npz")
+    model.producer_version = "1.12.1"
+    surgeon.apply(model, "aten")

@@ -17,11 +17,12 @@ WAYS = ("onnxruntime", "witness", "torch")
 
 
 class Allowed(StrEnum):
-    """What happens only when it is allowed: two kinds of rules, and ATen nodes left."""
+    """What happens only when it is allowed: two kinds of rules, ATen nodes left, unread inputs."""
 
     APPROXIMATE = "approximate"
     CONTRACT = "contract"
     LEFTOVER = "leftover"
+    UNREAD = "unread"
 
 
 class Required(StrEnum):
