@@ -336,7 +336,12 @@ WHOLE = frozenset(
 def test_drawn_arguments(operator: str) -> None:
     made, left = [], []
 
-    @settings(max_examples=30, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+    @settings(
+        max_examples=30,
+        derandomize=True,  # the same every time; more: raise the number, take this line out
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate],
+    )
     @given(st.data())
     def agrees(data: st.DataObject) -> None:
         arguments = CALLS[operator](data.draw)
