@@ -49,7 +49,7 @@ class Window:
             found = -(-room // self.stride) + 1
             if (found - 1) * self.stride >= length + self.padding:
                 found -= 1
-        if found < 1:
+        if found < 1 or room < 0:  # PyTorch has a window that is not full there, and ONNX none
             raise Refused(f"no window of {self.reach} fits into {length}")
         return found
 
