@@ -361,6 +361,27 @@ def test_what_was_repaired_once_and_is_broken_now_leaves_nothing_behind(
     assert sorted(tree(dest)) == ["deep/er/two.onnx", "well.onnx"]
 
 
+def test_what_a_killed_run_wrote_last_is_known_as_its_own(
+    zoo: Path, double: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from surgeon.batch.state import State
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    dest = zoo.parent / "out"
+    with monkeypatch.context() as patch:
+        patch.setattr(State, "wrote", killed)
+        with pytest.raises(KeyboardInterrupt):
+            list(surgeon.batch(zoo, dest, double, jobs=1))
+    assert list(tree(dest)) == ["deep/er/two.onnx"]
+    (zoo / "deep" / "er" / "two.onnx").write_bytes(b"broken")
+    (dest / "one.onnx").write_bytes(b"somebody else's")
+    (zoo / "one.onnx").write_bytes(b"broken")
+    list(surgeon.batch(zoo, dest, double))
+    assert sorted(tree(dest)) == ["one.onnx", "well.onnx"]
+
+
 def test_two_runs_do_not_share_a_state(zoo: Path, double: Path) -> None:
     first = surgeon.batch(zoo, zoo.parent / "out", double)
     next(first)
@@ -401,6 +422,31 @@ def test_a_killed_run_goes_on_where_it_was(zoo: Path, double: Path, log: Path) -
     assert sum(not row.fresh for row in rows) >= 5
     again = log.read_text().split()
     assert len(again) <= 15 + 2 * 3  # what was in hand when a run was killed, and no more
+
+
+def test_ctrl_c_ends_the_run_and_its_workers_at_once(zoo: Path, double: Path, log: Path) -> None:
+    (zoo / "hang.onnx").write_bytes(net(20))
+    dest = zoo.parent / "out"
+    code = (
+        "from surgeon.batch import attempt; attempt.TASK = 'hostile_task:repair'\n"
+        "from surgeon.cli import main; main()"
+    )
+    command = [sys.executable, "-c", code, "batch", str(double), str(zoo), str(dest), "-j", "1"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        for _ in range(300):
+            if "hang.onnx" in log.read_text():
+                break
+            time.sleep(0.1)
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=20)
+    assert process.returncode == 130, said
+    assert "Traceback" not in said
+    assert list(tree(dest)) == ["deep/er/two.onnx"]
+    assert not list(dest.glob(".surgeon-*"))
+    (zoo / "hang.onnx").unlink()
+    rows = list(surgeon.batch(zoo, dest, double))
+    assert [row.name for row in rows if not row.fresh] == ["deep/er/two.onnx"]
 
 
 # -------------------------------------------------------------------------------------- Python

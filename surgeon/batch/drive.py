@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, replace
@@ -225,6 +226,9 @@ class Drive:
         return needed <= capacity.memory() * 0.8
 
     def _submit(self, executor: Executor, job: Job) -> None:
+        mine = self.settings.dest / job.name
+        if not os.path.lexists(mine) or self.state.is_ours(job.name, mine):
+            self.state.intend(job.name, job.key)
         self._flying[executor.submit(attempt.attempt, job)] = job
 
     def _landed(self) -> Iterator[Row]:

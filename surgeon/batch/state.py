@@ -22,6 +22,7 @@ CREATE TABLE IF NOT EXISTS written (
 );
 CREATE INDEX IF NOT EXISTS by_key ON written (key);
 """
+_SOON = -1  # the size of a file that is about to be written
 _FORM = 1  # of the tables; another number is a file of another surgeon
 
 
@@ -83,8 +84,16 @@ class State:
         values = (_text(name), key, there.st_size, there.st_mtime_ns)
         self._write("INSERT OR REPLACE INTO written VALUES (?, ?, ?, ?)", values)
 
+    def intend(self, name: str, key: str) -> None:
+        """Remember that a file of DEST is about to be written where none of others' is."""
+        values = (_text(name), key, _SOON, 0)
+        self._write("INSERT OR REPLACE INTO written VALUES (?, ?, ?, ?)", values)
+
     def is_ours(self, name: str, path: Path, key: str | None = None) -> bool:
-        """Whether a file of DEST is still as a run left it (and the result of this key)."""
+        """Whether a file of DEST is still as a run left it (and the result of this key).
+
+        Without a key, also what a run that was killed may have written just before.
+        """
         found = self._db.execute(
             "SELECT key, size, mtime FROM written WHERE name=?", (_text(name),)
         ).fetchone()
@@ -94,7 +103,9 @@ class State:
             there = path.lstat()
         except OSError:
             return False
-        return (there.st_size, there.st_mtime_ns) == (found[1], found[2])
+        if found[1] == _SOON:
+            return key is None
+        return bool((there.st_size, there.st_mtime_ns) == (found[1], found[2]))
 
     def with_key(self, key: str) -> list[str]:
         """The names in DEST that were written as results of a key."""
