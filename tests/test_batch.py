@@ -185,6 +185,21 @@ def test_one_file_never_harms_another(zoo: Path, double: Path, log: Path) -> Non
     assert sorted(tree(dest)) == ["deep/er/two.onnx", "one.onnx", "well.onnx"]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the address space is limited on Linux alone")
+@pytest.mark.parametrize("memory", [600 << 20, 800 << 20, 1 << 30])
+def test_a_model_that_does_not_fit_is_not_called_broken(
+    tmp_path: Path, double: Path, memory: int
+) -> None:
+    model = onnx.load_from_string(net())
+    weights = onnx.numpy_helper.from_array(np.ones((1 << 24, 4), np.float32), "s")
+    model.graph.initializer[0].CopyFrom(weights)
+    model.graph.output[0].type.tensor_type.shape.dim[0].dim_param = "m"
+    (tmp_path / "large.onnx").write_bytes(model.SerializeToString())
+    (row,) = surgeon.batch(tmp_path / "large.onnx", tmp_path / "out", double, memory=memory)
+    assert row.outcome == "memory", row.reason
+    assert not tree(tmp_path / "out")
+
+
 def test_a_wrong_rule_changes_nothing(zoo: Path) -> None:
     wrong = zoo.parent / "wrong.yaml"
     wrong.write_text(DOUBLE.replace("Identity (x)", "Abs (x)"))

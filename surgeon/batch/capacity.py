@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 FLOOR = 4 << 30  # bytes of address space: onnxruntime and its threads map 1 GiB before any model
-_COPIES = 6  # of a model at once: file, protobuf, clone, result, and a session for each
+_COPIES = 7  # of a model at once, measured at 200 MB: file, protobufs, a session for each side
 _WORKER = 300 << 20  # bytes of an idle worker with what it imported
 
 

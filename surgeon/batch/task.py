@@ -15,6 +15,7 @@ from surgeon.recipe import Recipe
 from surgeon.report import Report
 from surgeon.surgery import apply
 
+_PARSED = 3  # times its size: the bytes, the protobuf, and one copy
 _ALLOCATION = ("bad_alloc", "failed to allocate memory", "cannot allocate memory")
 
 
@@ -50,6 +51,7 @@ def repair(
     """
     began = time.perf_counter()
     try:
+        _see_room(Path(path).stat().st_size)
         plans = _recipes(tuple(recipes), tuple(digests))
         result = apply(path, *plans, **options)
         if result.model.changed:
@@ -62,6 +64,8 @@ def repair(
     except MemoryError:  # the worker answers this one, and is started anew
         raise
     except Exception as error:  # one file's bad luck is not the batch's
+        if type(error).__name__ == "EncodeError":  # all that protobuf says of either
+            raise MemoryError from None
         found = {
             "outcome": "failed",
             "reason": f"surgeon has a bug: {type(error).__name__}: {error}",
@@ -69,6 +73,23 @@ def repair(
         }
     found["seconds"] = time.perf_counter() - began
     return found
+
+
+def _see_room(size: int) -> None:
+    """Say beforehand that a file does not fit: protobuf calls it damaged when memory runs out.
+
+    Raises:
+        MemoryError: The address space that is left is less than a parsed model takes.
+    """
+    try:
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    except (ImportError, OSError, ValueError):  # not on Linux
+        return
+    if limit != resource.RLIM_INFINITY and limit - used < _PARSED * size:
+        raise MemoryError
 
 
 @lru_cache(maxsize=1)
