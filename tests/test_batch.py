@@ -155,6 +155,7 @@ def test_only_changed_copies_nothing(zoo: Path, double: Path) -> None:
     assert sorted(tree(dest)) == ["deep/er/two.onnx", "one.onnx"]
 
 
+@pytest.mark.slow
 def test_one_file_never_harms_another(zoo: Path, double: Path, log: Path) -> None:
     bad = {
         "abort.onnx": "crashed",
@@ -168,7 +169,7 @@ def test_one_file_never_harms_another(zoo: Path, double: Path, log: Path) -> Non
     (zoo / "empty.onnx").write_bytes(b"")
     (zoo / "page.onnx").write_bytes(b"<!DOCTYPE html><p>404")
     dest = zoo.parent / "out"
-    rows = {row.name: row for row in surgeon.batch(zoo, dest, double, jobs=2, timeout=8.0)}
+    rows = {row.name: row for row in surgeon.batch(zoo, dest, double, jobs=2, timeout=20.0)}
     assert outcomes(rows.values()) == {
         **bad,
         "cut.onnx": "broken",
@@ -180,7 +181,7 @@ def test_one_file_never_harms_another(zoo: Path, double: Path, log: Path) -> Non
     }
     assert "SIGABRT" in rows["abort.onnx"].reason
     assert "SIGSEGV" in rows["segfault.onnx"].reason
-    assert rows["hang.onnx"].reason == "not done within 8 seconds"
+    assert rows["hang.onnx"].reason == "not done within 20 seconds"
     assert "an HTML page" in rows["page.onnx"].reason
     assert sorted(tree(dest)) == ["deep/er/two.onnx", "one.onnx", "well.onnx"]
 
@@ -348,6 +349,7 @@ def test_a_second_run_does_what_is_new_or_changed(zoo: Path, double: Path, log: 
     assert len(done(assume=["n >= 2"], force=True)) == 4
 
 
+@pytest.mark.slow
 def test_failed_files_are_done_again_when_that_is_asked_for(
     zoo: Path, double: Path, log: Path
 ) -> None:
@@ -360,10 +362,10 @@ def test_failed_files_are_done_again_when_that_is_asked_for(
         list(surgeon.batch(zoo, dest, double, jobs=1, **options))
         return set(log.read_text().split())
 
-    done(timeout=4.0)
-    assert done(timeout=4.0) == set()
-    assert done(timeout=4.0, retry="failed") == {"abort.onnx", "hang.onnx"}
-    assert done(timeout=5.0) == {"hang.onnx"}
+    done(timeout=10.0)
+    assert done(timeout=10.0) == set()
+    assert done(timeout=10.0, retry="failed") == {"abort.onnx", "hang.onnx"}
+    assert done(timeout=11.0) == {"hang.onnx"}
 
 
 def test_what_was_repaired_once_and_is_broken_now_leaves_nothing_behind(
@@ -406,6 +408,7 @@ def test_two_runs_do_not_share_a_state(zoo: Path, double: Path) -> None:
     assert len(list(surgeon.batch(zoo, zoo.parent / "out", double))) == 3
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_where_it_was(zoo: Path, double: Path, log: Path) -> None:
     for index in range(12):
         (zoo / f"slow{index:02}.onnx").write_bytes(net(20 + index))
@@ -454,7 +457,7 @@ def test_ctrl_c_ends_the_run_and_its_workers_at_once(zoo: Path, double: Path, lo
             time.sleep(0.1)
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=20)
+        _, said = process.communicate(timeout=60)
     assert process.returncode == 130, said
     assert "Traceback" not in said
     assert list(tree(dest)) == ["deep/er/two.onnx"]
