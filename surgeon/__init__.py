@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from surgeon.authoring import rule as rule
+    from surgeon.batch import batch as batch
     from surgeon.errors import SurgeonError as SurgeonError
     from surgeon.export import export as export
     from surgeon.model import Model as Model
@@ -40,6 +41,7 @@ _HOMES = {
     "SurgeonError": "surgeon.errors",
     "Verdict": "surgeon.verify",
     "apply": "surgeon.surgery",
+    "batch": "surgeon.batch",
     "export": "surgeon.export",
     "rule": "surgeon.authoring",
     "verify": "surgeon.verify",
@@ -54,6 +56,7 @@ __all__ = [
     "SurgeonError",
     "Verdict",
     "apply",
+    "batch",
     "export",
     "rule",
     "verify",

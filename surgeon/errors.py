@@ -86,6 +86,14 @@ class ForeignError(SurgeonError):
     exit_code = 7
 
 
+class TimeUp(ForeignError):
+    """The worker did not end within the time it was given, and was killed."""
+
+
+class MemoryUp(ForeignError):
+    """The worker needed more memory than it was given."""
+
+
 class LeftoverError(SurgeonError):
     """Operators of PyTorch's own are left, which no runtime knows; nothing was saved."""
 

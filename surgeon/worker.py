@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
-from surgeon.errors import ForeignError
+from surgeon.errors import ForeignError, MemoryUp, TimeUp
 
 LENGTH = struct.Struct("<Q")
 
@@ -135,7 +135,7 @@ class Worker:
         if kind == "error":
             raise _unpack(value)
         self.close()  # memory: what is left in the process is in no known state
-        raise ForeignError(
+        raise MemoryUp(
             f"`{task}` ran out of memory", where="the worker", mend="Give it more memory."
         )
 
@@ -151,7 +151,7 @@ class Worker:
         self.close()
         last = f": {noise.splitlines()[-1]}" if noise else ""
         if timeout is not None:
-            return ForeignError(
+            return TimeUp(
                 f"`{task}` did not end within {timeout:g} seconds",
                 where="the worker",
                 mend="Give it more time, or leave the step out.",

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from surgeon.cli import examine, repair, shelf
+from surgeon.cli import batch, examine, repair, shelf
 from surgeon.cli.console import INTERRUPTED, version
 
 EXIT_CODES = (
@@ -34,6 +34,7 @@ app = typer.Typer(
 )
 
 app.command(rich_help_panel="Models")(repair.apply)
+app.command(rich_help_panel="Models")(batch.batch)
 app.command(rich_help_panel="Models")(examine.verify)
 app.command(rich_help_panel="Models")(repair.explain)
 app.command(rich_help_panel="Models")(examine.inspect)

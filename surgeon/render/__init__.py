@@ -1,5 +1,7 @@
 """Turns what surgeon found into text and pages. It prints nothing."""
 
+from surgeon.render.batch import batch, batch_line
+from surgeon.render.batch_page import batch_page
 from surgeon.render.checks import verdict
 from surgeon.render.errors import error
 from surgeon.render.inspection import inspection
@@ -9,6 +11,9 @@ from surgeon.render.report import explanation, explanation_data, report
 from surgeon.render.words import clean, name, seconds, size
 
 __all__ = [
+    "batch",
+    "batch_line",
+    "batch_page",
     "clean",
     "error",
     "examination",

@@ -1,0 +1,38 @@
+"""What the machine has, and what a model will need of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+FLOOR = 4 << 30  # bytes of address space: onnxruntime and its threads map 1 GiB before any model
+_COPIES = 7  # of a model at once, measured at 200 MB: file, protobufs, a session for each side
+_WORKER = 300 << 20  # bytes of an idle worker with what it imported
+
+
+def cores() -> int:
+    """Processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return max(1, len(os.sched_getaffinity(0)))
+    return os.cpu_count() or 1
+
+
+def memory() -> int:
+    """Bytes of memory this process may use: the machine's, or its container's if that is less."""
+    total = 8 << 30  # where the system does not say
+    with contextlib.suppress(ValueError, OSError, AttributeError):
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with contextlib.suppress(OSError, ValueError):
+        total = min(total, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return total
+
+
+def need(model: int) -> int:
+    """Bytes of memory that a model of so many bytes, its data included, is expected to need."""
+    return _WORKER + _COPIES * model
+
+
+def limit(model: int, jobs: int) -> int:
+    """The address space that a worker is given where nobody says: a share, or what it needs."""
+    return max(FLOOR, memory() // jobs, min(memory(), need(model)))

@@ -1,0 +1,90 @@
+"""What became of one file: plain data, for the state, the reports and the caller."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+OUTCOMES = {
+    "repaired": "rules fired, and the result was checked",
+    "unchanged": "no rule fired: it needs none of these recipes",
+    "refused": "read, and not repaired: the reason says why",
+    "broken": "no model that can be read",
+    "timeout": "not done within the time limit",
+    "memory": "not done within the memory limit",
+    "crashed": "native code crashed on it",
+    "failed": "not written, or a bug of surgeon",
+}
+GOOD = ("repaired", "unchanged")
+FAILED = tuple(outcome for outcome in OUTCOMES if outcome not in GOOD)
+
+_QUOTED = re.compile(r"'[^']*'")
+_NUMBER = re.compile(r"(?<![\w`])\d[\d.,]*(?:e[+-]?\d+)?(?![\w`])")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One file of a batch.
+
+    Attributes:
+        name: Its path below SOURCE, with `/` on every system.
+        outcome: A key of `OUTCOMES`.
+        reason: Why it failed; empty where it did not.
+        mend: What would help.
+        nodes: How many nodes the input has, and the result; None where it was not read.
+        rules: How often each rule fired, by `recipe/rule`.
+        verdict: The status of the check and its detail; None where nothing was compared.
+        seconds: Wall-clock time; of an earlier run, where that one did the work.
+        size: Bytes of the model file.
+        sha256: Of the model file; empty where it was not read.
+        same_as: The identical file that was repaired in its stead.
+        fresh: Whether this run did the work.
+    """
+
+    name: str
+    outcome: str
+    reason: str = ""
+    mend: str = ""
+    nodes: tuple[int, int] | None = None
+    rules: Mapping[str, int] = field(default_factory=dict)
+    verdict: tuple[str, str] | None = None
+    seconds: float = 0.0
+    size: int = 0
+    sha256: str = ""
+    same_as: str | None = None
+    fresh: bool = True
+
+    @property
+    def good(self) -> bool:
+        """Whether the file is repaired or needed nothing."""
+        return self.outcome in GOOD
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Row:
+        """The row that `to_dict` wrote."""
+        pairs = {key: tuple(plain[key]) if plain[key] else None for key in ("nodes", "verdict")}
+        return cls(**{**plain, **pairs})
+
+
+def grouped(rows: Iterable[Row]) -> list[tuple[str, str, list[Row]]]:
+    """Failed rows by outcome and reason, the largest groups first.
+
+    Reasons that differ only in the names of nodes and in numbers are one; its words are then
+    those without them.
+    """
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        if not row.good:
+            form = _NUMBER.sub("N", _QUOTED.sub("'...'", row.reason))
+            groups.setdefault((row.outcome, form), []).append(row)
+    ranked = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+    return [
+        (outcome, same[0].reason if len({r.reason for r in same}) == 1 else form, same)
+        for (outcome, form), same in ranked
+    ]

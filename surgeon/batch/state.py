@@ -1,0 +1,145 @@
+"""What earlier runs did: a SQLite file of results by key, and of the files that were written.
+
+Every row is committed by itself, after its file is in place: a run that is killed loses at most
+what it had in hand. The file is locked as long as a run lasts.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from surgeon.batch.row import Row
+from surgeon.errors import OutputError, SurgeonError
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS results (key TEXT PRIMARY KEY, row TEXT NOT NULL, limits TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS written (
+    name TEXT PRIMARY KEY, key TEXT NOT NULL, size INTEGER NOT NULL, mtime INTEGER NOT NULL
+);
+CREATE INDEX IF NOT EXISTS by_key ON written (key);
+"""
+_SOON = -1  # the size of a file that is about to be written
+_FORM = 1  # of the tables; another number is a file of another surgeon
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The result of an earlier run, and the limits it had: seconds and bytes, None for none."""
+
+    row: Row
+    timeout: float | None
+    memory: int | None
+
+
+class State:
+    """Results and written files of a batch.
+
+    Args:
+        path: The SQLite file; made where there is none.
+
+    Raises:
+        OutputError: It cannot be written, is no such file, or another run uses it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._db = sqlite3.connect(
+                path, timeout=0, isolation_level=None, check_same_thread=False
+            )
+            self._db.execute("PRAGMA locking_mode=EXCLUSIVE")
+            # A write-ahead log need not reach the disk for each row: a killed process loses none.
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=NORMAL")
+            self._db.execute("BEGIN EXCLUSIVE")
+            (form,) = self._db.execute("PRAGMA user_version").fetchone()
+            if form not in (0, _FORM):
+                raise sqlite3.DatabaseError(f"its form is {form}, not {_FORM}")
+            self._db.execute("COMMIT")
+            self._db.executescript(_TABLES)
+            self._db.execute(f"PRAGMA user_version={_FORM}")
+        except sqlite3.Error as error:
+            raise self._refusal(error) from None
+
+    def known(self, key: str) -> Known | None:
+        """The result of this key, if an earlier run has one."""
+        found = self._db.execute("SELECT row, limits FROM results WHERE key=?", (key,)).fetchone()
+        if found is None:
+            return None
+        timeout, memory = json.loads(found[1])
+        return Known(Row.from_dict(json.loads(found[0])), timeout, memory)
+
+    def keep(self, key: str, row: Row, timeout: float | None, memory: int | None) -> None:
+        """Remember a result."""
+        values = (key, json.dumps(row.to_dict()), json.dumps([timeout, memory]))
+        self._write("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", values)
+
+    def wrote(self, name: str, key: str, path: Path) -> None:
+        """Remember that a file of DEST is the result of a key."""
+        there = path.stat()
+        values = (_text(name), key, there.st_size, there.st_mtime_ns)
+        self._write("INSERT OR REPLACE INTO written VALUES (?, ?, ?, ?)", values)
+
+    def intend(self, name: str, key: str) -> None:
+        """Remember that a file of DEST is about to be written where none of others' is."""
+        values = (_text(name), key, _SOON, 0)
+        self._write("INSERT OR REPLACE INTO written VALUES (?, ?, ?, ?)", values)
+
+    def is_ours(self, name: str, path: Path, key: str | None = None) -> bool:
+        """Whether a file of DEST is still as a run left it (and the result of this key).
+
+        Without a key, also what a run that was killed may have written just before.
+        """
+        found = self._db.execute(
+            "SELECT key, size, mtime FROM written WHERE name=?", (_text(name),)
+        ).fetchone()
+        if found is None or (key is not None and found[0] != key):
+            return False
+        try:
+            there = path.lstat()
+        except OSError:
+            return False
+        if found[1] == _SOON:
+            return key is None
+        return bool((there.st_size, there.st_mtime_ns) == (found[1], found[2]))
+
+    def with_key(self, key: str) -> list[str]:
+        """The names in DEST that were written as results of a key."""
+        found = self._db.execute("SELECT name FROM written WHERE key=? ORDER BY name", (key,))
+        return [json.loads(name) for (name,) in found.fetchall()]
+
+    def forget(self, name: str) -> None:
+        """A file of DEST is there no more."""
+        self._write("DELETE FROM written WHERE name=?", (_text(name),))
+
+    def close(self) -> None:
+        """Give the file free for others."""
+        self._db.close()
+
+    def _write(self, statement: str, values: tuple[Any, ...]) -> None:
+        try:
+            self._db.execute(statement, values)
+        except sqlite3.Error as error:
+            raise self._refusal(error) from None
+
+    def _refusal(self, error: sqlite3.Error) -> SurgeonError:
+        if "locked" in str(error):
+            return OutputError(
+                "another run of `surgeon batch` uses this state",
+                where=str(self.path),
+                mend="Wait until it ends, or name another file with `--state`.",
+            )
+        return OutputError(
+            f"the state cannot be kept here: {error}",
+            where=str(self.path),
+            mend="Name another file with `--state`, or remove this one to begin anew.",
+        )
+
+
+def _text(name: str) -> str:
+    """A file's name as SQLite can hold it: names of files need not be Unicode."""
+    return json.dumps(name)

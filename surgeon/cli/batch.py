@@ -1,0 +1,271 @@
+"""`surgeon batch`: recipes on folders of models."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from surgeon.cli import options
+from surgeon.cli.console import Desk, UsageError, desk
+from surgeon.cli.targets import RECIPES
+
+if TYPE_CHECKING:
+    from surgeon.batch import Row
+    from surgeon.batch.run import Run
+
+SHORT = 1  # exit code where too many files failed
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+Places = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RECIPE... SOURCE DEST",
+        help="One or more recipes (bundled names or YAML files); a folder, a pattern in quotes or "
+        "a text file that lists models; and the folder for the results.",
+        autocompletion=options.recipe_names,
+        show_default=False,
+    ),
+]
+
+
+class Again(StrEnum):
+    """What is done again although an earlier run did it."""
+
+    FAILED = "failed"
+
+
+class Way(StrEnum):
+    """What stands for each original."""
+
+    ONNXRUNTIME = "onnxruntime"
+    WITNESS = "witness"
+    TORCH = "torch"
+
+
+def _option(*names: str, panel: str = "Running", **rest: Any) -> Any:
+    return typer.Option(*names, rich_help_panel=panel, **rest)
+
+
+Jobs = Annotated[
+    int | None,
+    _option("-j", "--jobs", min=1, help="Files at once; by default one for each processor."),
+]
+Timeout = Annotated[float, _option("--timeout", min=0.1, metavar="SECONDS", help="For one file.")]
+Memory = Annotated[
+    str | None,
+    _option(
+        "--memory",
+        metavar="SIZE",
+        help="Address space for one file, as `8G`; by default its share of the machine's memory.",
+    ),
+]
+StateFile = Annotated[
+    Path | None,
+    _option(
+        "--state", metavar="FILE", help="What remembers results; by default a file beside DEST."
+    ),
+]
+Force = Annotated[bool, _option("--force", help="Do every file again.")]
+Retry = Annotated[
+    Again | None, _option("--retry", help="`failed`: do again what failed in an earlier run.")
+]
+OnlyChanged = Annotated[
+    bool,
+    _option("--only-changed", panel="Output", help="Do not copy models that need no repair."),
+]
+FailUnder = Annotated[
+    str,
+    _option(
+        "--fail-under",
+        panel="Output",
+        metavar="PERCENT",
+        help="Exit with 0 when so many files, as `95%`, are repaired or needed nothing.",
+    ),
+]
+NoVerify = Annotated[
+    bool, _option("--no-verify", panel="Checking", help="Save without comparing the models.")
+]
+Require = Annotated[
+    options.Required,
+    _option(
+        "--require",
+        panel="Checking",
+        help="`equivalent` refuses results that could not be compared.",
+    ),
+]
+Reference = Annotated[
+    Way | None,
+    _option("--reference", panel="Checking", help="What stands for each original."),
+]
+
+
+def batch(
+    places: Places,
+    jobs: Jobs = None,
+    timeout: Timeout = 600.0,
+    memory: Memory = None,
+    state: StateFile = None,
+    force: Force = False,
+    retry: Retry = None,
+    only_changed: OnlyChanged = False,
+    fail_under: FailUnder = "100%",
+    shape: options.Shape = None,
+    assume: options.Assume = None,
+    keep_overridable: options.KeepOverridable = False,
+    allow: options.Allow = None,
+    reference: Reference = None,
+    require: Require = options.Required.RUNS,
+    no_verify: NoVerify = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    log_file: options.LogFile = None,
+) -> None:
+    """Mend many models, each in a process of its own, and report on all of them in DEST.
+
+    surgeon batch aten zoo/ mended/
+    """
+    with desk(quiet=quiet, verbose=verbose, log_file=log_file) as place:
+        recipes, source, dest = _split(places)
+        wanted = _percent(fail_under)
+        if no_verify and (reference or require is options.Required.EQUIVALENT):
+            raise UsageError(
+                "`--no-verify` leaves out what another option asks for",
+                where="--no-verify",
+                mend="Leave out `--no-verify`, or `--reference` and `--require`.",
+            )
+        arguments: dict[str, Any] = {
+            "jobs": jobs,
+            "timeout": timeout,
+            "memory": _bytes(memory),
+            "state": state,
+            "force": force,
+            "retry": retry.value if retry is not None else None,
+            "only_changed": only_changed,
+            "shape": options.read_shapes(shape),
+            "assume": assume or (),
+            "allow": [kind.value for kind in allow or ()],
+            "verify": not no_verify,
+            "reference": reference.value if reference is not None else None,
+            "require": require.value,
+            "keep_overridable": keep_overridable,
+        }
+        rows = _run(place, recipes, source, dest, arguments)
+        _report(place, rows, dest, f"{', '.join(recipes)} on {source}")
+        good = sum(row.good for row in rows)
+        raise typer.Exit(0 if 100 * good >= wanted * len(rows) else SHORT)
+
+
+def _split(places: list[str]) -> tuple[list[str], str, Path]:
+    usage = "Write `surgeon batch RECIPE... SOURCE DEST`, as in `surgeon batch aten zoo/ mended/`."
+    if len(places) < 3:
+        raise UsageError(
+            "recipe, source and destination are wanted", where="surgeon batch", mend=usage
+        )
+    *recipes, source, dest = places
+    for name, role in ((source, "source"), (dest, "destination")):
+        if name.lower().endswith(RECIPES):
+            raise UsageError(
+                f"the {role} `{name}` looks like a recipe", where="surgeon batch", mend=usage
+            )
+    return recipes, source, Path(dest)
+
+
+def _percent(text: str) -> float:
+    """`95%` as 95.0."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)%", text.strip())
+    if found is None or float(found[1]) > 100:
+        raise UsageError(
+            f"`{text}` is no share of the files", where="--fail-under", mend="Write it as `95%`."
+        )
+    return float(found[1])
+
+
+def _bytes(text: str | None) -> int | None:
+    """`8G` as bytes."""
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", text.strip().lower())
+    if found is None or float(found[1]) == 0:
+        raise UsageError(
+            f"`{text}` is no amount of memory", where="--memory", mend="Write it as `8G`."
+        )
+    return int(float(found[1]) * _UNITS[found[2]])
+
+
+def _run(
+    place: Desk, recipes: list[str], source: str, dest: Path, arguments: dict[str, Any]
+) -> list[Row]:
+    from surgeon import render
+    from surgeon.batch import batch as repair_all
+
+    run = repair_all(source, dest, *recipes, **arguments)
+    rows: list[Row] = []
+    with contextlib.closing(run), _told(place, run) as tell:
+        for row in run:
+            rows.append(row)
+            place.note(render.batch_line(row, len(rows), run.total))
+            tell(row)
+    return rows
+
+
+@contextlib.contextmanager
+def _told(place: Desk, run: Run) -> Iterator[Callable[[Row], None]]:
+    """What each row is given to: a live bar on a terminal, else a line on stderr."""
+    from rich.console import Console
+
+    from surgeon import render
+
+    console = Console(stderr=True, markup=False, emoji=False)
+    counts: Counter[str] = Counter()
+
+    def line(row: Row) -> None:
+        counts[row.outcome] += 1
+        if not place.quiet:
+            sys.stderr.write(f"{render.batch_line(row, counts.total(), run.total)}\n")
+
+    if place.quiet or not console.is_terminal:
+        yield line
+        return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    said = TextColumn("{task.fields[said]}", markup=False)
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), said)
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=run.total, said="")
+
+        def step(row: Row) -> None:
+            counts[row.outcome] += 1
+            rate = bar.tasks[0].speed
+            parts = [f"{rate:.1f}/s"] if rate else []
+            parts += [f"{number} {outcome}" for outcome, number in counts.most_common()]
+            parts += [render.name(name) for name in run.in_hand[:1]]
+            bar.update(task, advance=1, said="  ".join(parts))
+
+        yield step
+
+
+def _report(place: Desk, rows: list[Row], dest: Path, title: str) -> None:
+    from rich.text import Text
+
+    from surgeon import render
+    from surgeon.batch.reports import PAGE
+    from surgeon.files import write_whole
+
+    page = render.batch_page(rows, title=title)
+    write_whole(dest / PAGE, page.encode("utf-8", "backslashreplace"))
+    place.show(render.batch(rows))
+    place.show(Text(f"\nThe whole report: {render.clean(dest / PAGE)}", style="bold"))

@@ -1,0 +1,69 @@
+"""What became of many files: a table of outcomes, and reasons grouped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from surgeon.batch import OUTCOMES, Row, grouped
+from surgeon.render import words
+
+STYLES = {"repaired": "green", "unchanged": "dim"}
+MOST_GROUPS = 20
+MOST_FILES = 3  # of a group, as examples
+
+
+def batch(rows: Sequence[Row]) -> RenderableType:
+    """The end of a batch: how many files of each outcome, then why files failed."""
+    parts: list[RenderableType] = [_outcomes(rows)]
+    groups = grouped(rows)
+    if groups:
+        parts.extend([Text("\nReasons", style="bold"), _reasons(groups[:MOST_GROUPS])])
+    if len(groups) > MOST_GROUPS:
+        parts.append(Text(f"and {len(groups) - MOST_GROUPS:,} more", style="dim"))
+    return Group(*parts)
+
+
+def batch_line(row: Row, done: int, total: int) -> str:
+    """One file as a plain line."""
+    line = f"[{done}/{total}] {row.outcome:9}  {words.name(row.name)}"
+    if row.same_as is not None:
+        line += f"  (the same as {words.name(row.same_as)})"
+    elif not row.fresh:
+        line += "  (from an earlier run)"
+    else:
+        line += f"  {words.seconds(row.seconds)}"
+    return f"{line}: {words.clean(row.reason)}" if row.reason else line
+
+
+def _outcomes(rows: Sequence[Row]) -> Table:
+    counts = Counter(row.outcome for row in rows)
+    table = Table.grid(padding=(0, 2))
+    table.add_column(justify="right")
+    table.add_column()
+    table.add_column(overflow="fold")
+    for outcome, meaning in OUTCOMES.items():
+        if counts[outcome]:
+            style = STYLES.get(outcome, "yellow")
+            table.add_row(
+                f"{counts[outcome]:,}", Text(outcome, style=style), Text(meaning, style="dim")
+            )
+    return table
+
+
+def _reasons(groups: Sequence[tuple[str, str, Sequence[Row]]]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(justify="right")
+    table.add_column(overflow="fold")
+    for outcome, reason, same in groups:
+        text = Text(f"{outcome}: ", style="yellow")
+        text.append(words.clean(reason), style="default")
+        if same[0].mend:
+            text.append(f"\n{words.clean(same[0].mend)}", style="cyan")
+        text.append(f"\n{words.listed([row.name for row in same], MOST_FILES)}", style="dim")
+        table.add_row(words.count(len(same), "file"), text)
+    return table
