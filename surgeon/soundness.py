@@ -392,9 +392,7 @@ def _expect(
         )
 
 
-def _check_external(
-    tensor: onnx.TensorProto, name: str, size: int, folder: Path | None
-) -> None:
+def _check_external(tensor: onnx.TensorProto, name: str, size: int, folder: Path | None) -> None:
     """The values lie in a file of the model's own folder, inside that file, and are as many."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     numbers = {}

@@ -253,6 +253,7 @@ class _Piece:
         for node in nodes:
             proto = onnx.NodeProto()
             proto.CopyFrom(node.origin)
+            proto.ClearField("doc_string")
             names = [t.name for t in _operands(node)]
             del proto.input[:]
             proto.input.extend(names)
