@@ -41,6 +41,7 @@ def check(proto: onnx.ModelProto, folder: Path | None, *, where: str) -> None:
         ModelError: It is broken; says where.
     """
     try:
+        _check_texts(proto)
         _check_functions(proto)
         opset = max((e.version for e in proto.opset_import if e.domain in _STANDARD), default=1)
         for top in (proto.graph, *proto.functions):
@@ -142,6 +143,38 @@ def _quoted(name: str) -> str:
 def _called(node: onnx.NodeProto) -> str:
     name = node.name or next((name for name in node.output if name), "")
     return f"node {_quoted(name)} ({_quoted(node.op_type)[1:-1]})"
+
+
+def _check_texts(proto: onnx.ModelProto) -> None:
+    """Every text is UTF-8: protobuf's reader lets others through, and fails when asked for them."""
+    stack: list[Any] = [proto]
+    while stack:
+        message = stack.pop()
+        texts, lists, messages, groups = _fields(message.DESCRIPTOR)
+        try:
+            found = [getattr(message, name) for name in texts]
+            for name in lists:
+                found += getattr(message, name)
+        except UnicodeDecodeError:
+            found = [b""]
+        if any(isinstance(text, bytes) for text in found):
+            raise _Broken(f"a text in its {message.DESCRIPTOR.name} is not UTF-8")
+        stack += [getattr(message, name) for name in messages if message.HasField(name)]
+        for name in groups:
+            stack += getattr(message, name)
+
+
+@cache
+def _fields(descriptor: Any) -> tuple[list[str], list[str], list[str], list[str]]:
+    """The names of a message's fields: texts, lists of texts, messages, lists of messages."""
+    found: tuple[list[str], ...] = ([], [], [], [])
+    for field in descriptor.fields:
+        many = field.is_repeated if hasattr(field, "is_repeated") else field.label == 3
+        if field.type == field.TYPE_STRING:
+            found[many].append(field.name)
+        elif field.type == field.TYPE_MESSAGE:
+            found[2 + many].append(field.name)
+    return found[0], found[1], found[2], found[3]
 
 
 # ------------------------------------------------------------------------------------- names
@@ -318,7 +351,8 @@ def _kinds(op: str, opset: int) -> dict[str, int]:
         schema = onnx.defs.get_schema(op, min(max(opset, 1), 2**31 - 1), "")
     except Exception:  # not in this opset, or in none: not for us to say
         return {}
-    return {name: int(a.type.value) for name, a in schema.attributes.items()}
+    kinds: dict[str, Any] = {name: a.type for name, a in schema.attributes.items()}
+    return {name: int(kind.value) for name, kind in kinds.items()}
 
 
 def _kind_name(kind: int) -> str:

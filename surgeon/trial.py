@@ -11,6 +11,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import onnx
@@ -27,7 +28,8 @@ from surgeon.recipe import Rule
 from surgeon.reference import NoWitness, Undefined
 from surgeon.rewrite import Draft
 from surgeon.runtime import NotRunnable, RunFailed
-from surgeon.verify import check_pair
+from surgeon.verify import OutputCheck, check_pair
+from surgeon.verify.compare import TOLERANCES
 
 WANTED = 2  # sets of inputs that both pieces must take
 _DEPTH = 12  # how far behind the match the replacement's operands may lie
@@ -45,6 +47,43 @@ _SIZES: tuple[tuple[int, ...], ...] = (
     (16,),
     (32,),
     (37, 64, 45),
+)
+_FURTHER: tuple[tuple[int, ...], ...] = ((5, 7, 9, 8, 11, 6), (12, 17, 10))
+_EDGES = 2  # sets of each kind of edge values
+NORMAL, EDGES, NOT_NUMBERS, LARGE = "normal", "edges", "not numbers", "large"
+_WORDS = {
+    EDGES: "of edge values",
+    NOT_NUMBERS: "with NaN and infinities among the values",
+    LARGE: "of large numbers",
+}
+# Zeros, ties of every rounding, the knees of activations, and what is nearly one of them.
+_EDGE_VALUES = np.array(
+    [0, 1, -1, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 2, -2, 3, -3, 6, -6, 1e-3, 20, -20]
+)
+_NO_NUMBERS = np.array([np.nan, np.inf, -np.inf, 0.0])
+_LARGE_VALUES = (
+    *(0, 1, -1, 127, -128, 255, 2**15 - 1, 2**24 + 1, -(2**24) - 1, 2**24 + 3, 2**31 - 1),
+    *(2**31 + 5, 2**33 + 1, -(2**33) - 1, 2**53 + 1),
+)
+_OF_NOT_NUMBERS = frozenset({"IsNaN", "IsInf", "isnan", "isinf", "nan_to_num"})
+# Operators that say the same of NaN and infinities in every runtime.
+_PLAIN_OF_NOT_NUMBERS = _OF_NOT_NUMBERS | frozenset(
+    "Identity Neg Abs Add Sub Mul Div Where Transpose Reshape Concat Slice Gather Split Squeeze "
+    "Unsqueeze Flatten Expand Tile Pad Equal Not And Or Relu Sqrt Exp Floor Ceil Round Constant "
+    "Shape Cast Max Min Clip Less LessOrEqual Greater GreaterOrEqual".split()
+)
+# Operators that a zero or two equal numbers make undecided, or that the piece knows too little of.
+_UNSTEADY = frozenset(
+    "qr linalg_qr svd linalg_svd _linalg_svd symeig linalg_eigh _linalg_eigh inverse linalg_inv "
+    "linalg_inv_ex linalg_solve cholesky linalg_cholesky lu linalg_det det Det logdet slogdet "
+    "pinverse linalg_pinv NonZero nonzero".split()
+)
+# Operators whose outputs are no larger for larger numbers.
+_ELEMENTWISE = frozenset(
+    "Add Sub Mul Div Mod Neg Abs Sign Min Max Cast Where Equal Less LessOrEqual Greater "
+    "GreaterOrEqual Not And Or Xor Identity Clip Relu Sum Mean ReduceSum ReduceMax ReduceMin "
+    "ReduceProd Transpose Concat Squeeze Unsqueeze Flatten BitwiseAnd BitwiseOr BitwiseNot "
+    "BitwiseXor Constant ArgMax ArgMin Sqrt Floor Ceil Round".split()
 )
 
 
@@ -81,39 +120,77 @@ class Trial:
     def _compare(self, rule: Rule, piece: _Piece) -> str | None:
         ran = 0
         why = "no sizes at which it is defined"
+        at: Mapping[str, int] = {}
         for sizes in _SIZES:
             point = dict(zip(piece.symbols, _cycle(sizes), strict=False))
             try:
-                before, after, feeds = piece.at(point, seed=ran)
+                bad = self._differs(rule, piece, point, ((NORMAL, ran),))
             except (KeyError, ValueError) as error:
                 why = f"its sizes are not decided by `{error}`"
                 continue
-            try:
-                checks = check_pair(
-                    before,
-                    after,
-                    feeds_list=[feeds],
-                    exact="bit" if rule.exact == "bit" else "rounding",
-                    tolerance=rule.bound,
-                    folder=self.model.folder,
-                )
             except (Undefined, RunFailed) as error:
                 why = f"it does not run: {error.what[:120]}"
                 continue
             except (NotRunnable, NoWitness) as error:
                 self.counts[f"not compared: {error.what[:120]}"] += 1
                 return None
-            bad = next((c for c in checks if not c.agrees), None)
             if bad is not None:
-                at = ", ".join(f"{k}={v}" for k, v in point.items()) or "its fixed sizes"
-                what = (
-                    bad.fault or f"error {bad.max_absolute:.3g}, {bad.max_relative:.3g} of spread"
-                )
-                return f"the replacement differs from what it replaces: {what} at {at}"
+                return bad
             ran += 1
+            at = point
             if ran == WANTED or not piece.symbols:
                 break
         self.counts["compared" if ran else f"not compared: {why}"] += 1
+        return self._further(rule, piece, at) if ran else None
+
+    def _further(self, rule: Rule, piece: _Piece, at: Mapping[str, int]) -> str | None:
+        """Values and sizes that few models see, and at which rewrites are wrong; where both run."""
+        styles = piece.styles(exact=rule.exact == "bit")
+        if not styles:
+            return None
+        points = [at, *(dict(zip(piece.symbols, _cycle(s), strict=False)) for s in _FURTHER)]
+        # a symbol that stands for a part of another (`n<=6`) is no larger than it says
+        bounded = any("<" in name or "-" in name for name in piece.symbols)
+        for point in points[: 1 if bounded or not piece.symbols else None]:
+            wanted = [(style, seed) for style in styles for seed in range(_EDGES)]
+            if point is not at:
+                wanted = [(NORMAL, 0), *((style, _EDGES) for style in styles[:1])]
+            for each in wanted:
+                try:
+                    bad = self._differs(rule, piece, point, (each,))
+                except (KeyError, ValueError, Undefined, RunFailed, NotRunnable, NoWitness):
+                    continue
+                if bad is not None:
+                    return bad
+        return None
+
+    def _differs(
+        self, rule: Rule, piece: _Piece, point: Mapping[str, int], drawn: Sequence[tuple[str, int]]
+    ) -> str | None:
+        """How the two pieces differ at these sizes, or None.
+
+        Raises:
+            KeyError, ValueError: The sizes make no piece.
+            NotRunnable, RunFailed, Undefined, NoWitness: One of the two does not run.
+        """
+        for style, seed in drawn:
+            before, after, feeds = piece.at(point, seed=seed, style=style)
+            checks = check_pair(
+                before,
+                after,
+                feeds_list=[feeds],
+                exact="bit" if rule.exact == "bit" else "rounding",
+                tolerance=rule.bound,
+                folder=self.model.folder,
+            )
+            exact = rule.exact == "bit" or style == NORMAL
+            bad = next((c for c in checks if not c.agrees and (exact or not _saturated(c))), None)
+            if bad is None:
+                continue
+            at = ", ".join(f"{k}={v}" for k, v in point.items()) or "its fixed sizes"
+            what = bad.fault or f"error {bad.max_absolute:.3g}, {bad.max_relative:.3g} of spread"
+            drawn_of = "" if style == NORMAL else f", {_WORDS[style]}"
+            return f"the replacement differs from what it replaces: {what} at {at}{drawn_of}"
         return None
 
     def _makers(self, tensor: gs.Tensor) -> Iterator[gs.Node]:
@@ -213,8 +290,23 @@ class _Piece:
             digest.update(array.tobytes())
         return digest.hexdigest()
 
+    def styles(self, *, exact: bool) -> list[str]:
+        """The ways of drawing edge values that this piece can be held to."""
+        operators = {
+            node.op if node.op == "ATen" or node.domain == "aten" else node.origin.op_type
+            for node in (*self.nodes, *self.draft)
+        }
+        if operators & _UNSTEADY:
+            return []
+        found = [EDGES]
+        if operators <= _PLAIN_OF_NOT_NUMBERS and (exact or operators & _OF_NOT_NUMBERS):
+            found.append(NOT_NUMBERS)
+        if operators <= _ELEMENTWISE and any(f.dtype in INTEGERS for _, f in self.inputs):
+            found.append(LARGE)
+        return found
+
     def at(
-        self, point: Mapping[str, int], *, seed: int
+        self, point: Mapping[str, int], *, seed: int, style: str = NORMAL
     ) -> tuple[onnx.ModelProto, onnx.ModelProto, dict[str, Array]]:
         """Both models and their inputs where every symbol has a size.
 
@@ -236,7 +328,7 @@ class _Piece:
                 dtype = onnx.helper.tensor_dtype_to_np_dtype(fact.dtype)
                 fixed[tensor.name] = np.array(numbers, dtype).reshape(shape)
             else:
-                feeds[tensor.name] = _draw(rng, fact, shape)
+                feeds[tensor.name] = _draw(rng, fact, shape, style)
         before = self._model(self.nodes, [old for old, _ in self.pairs], feeds, fixed)
         after = self._model(self.draft, [new for _, new in self.pairs], feeds, fixed)
         return before, after, feeds
@@ -318,20 +410,46 @@ def _behind(roots: Sequence[gs.Node], keep: set[int], stop: set[int]) -> list[gs
     return order
 
 
-def _draw(rng: np.random.Generator, fact: Fact, shape: tuple[int, ...]) -> Array:
+def _draw(
+    rng: np.random.Generator, fact: Fact, shape: tuple[int, ...], style: str = NORMAL
+) -> Array:
     """Seeded values that agree with the fact."""
     dtype = onnx.helper.tensor_dtype_to_np_dtype(fact.dtype)
     if fact.dtype == BOOL:
         return rng.random(shape) < 0.5
     if fact.dtype in INTEGERS:
-        return np.asarray(rng.integers(0, 3, shape)).astype(dtype)
+        return _integers(rng, dtype, shape, style)
     values = rng.standard_normal(shape)
     if fact.unit_axis is not None and values.size:
         exponential = np.exp(values * 2)
         values = exponential / exponential.sum(fact.unit_axis, keepdims=True)
-    elif fact.not_negative:
+        return np.asarray(values).astype(dtype)
+    if style == EDGES:
+        values = np.where(rng.random(shape) < 0.7, rng.choice(_EDGE_VALUES, shape), values)
+    elif style == NOT_NUMBERS:
+        values = np.where(rng.random(shape) < 0.5, rng.choice(_NO_NUMBERS, shape), values)
+    if fact.not_negative:
         values = np.abs(values)
     return np.asarray(values).astype(dtype)
+
+
+def _integers(
+    rng: np.random.Generator, dtype: np.dtype[Any], shape: tuple[int, ...], style: str
+) -> Array:
+    """Small, so that they may be places; signed at the edges; and beyond what a float can hold."""
+    limits = np.iinfo(dtype)
+    if style == EDGES:
+        return np.asarray(rng.integers(max(-4, limits.min), 5, shape)).astype(dtype)
+    if style == LARGE:
+        known = [v for v in _LARGE_VALUES if limits.min <= v <= limits.max]
+        return np.asarray(rng.choice(np.array(known, dtype), shape), dtype)
+    return np.asarray(rng.integers(0, 3, shape)).astype(dtype)
+
+
+def _saturated(check: OutputCheck) -> bool:
+    """Whether an error is large only beside a spread that edge values made very small."""
+    known = TOLERANCES.get(check.dtype)
+    return not check.fault and known is not None and check.max_absolute <= 5 * known[1]
 
 
 def _cycle(sizes: Sequence[int]) -> Iterator[int]:
