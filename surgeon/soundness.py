@@ -50,6 +50,7 @@ def check(proto: onnx.ModelProto, folder: Path | None, *, where: str) -> None:
                 _check_order(graph)
                 for node in graph.node:
                     _check_attributes(node, opset)
+                    _check_branches(node)
         for tensor in tensors(proto):
             _check_tensor(tensor, folder)
     except _Broken as broken:
@@ -343,6 +344,14 @@ def _check_attributes(node: onnx.NodeProto, opset: int) -> None:
                 f"attribute {_quoted(attribute.name)} of {_called(node)} is of kind "
                 f"{_kind_name(found)}, and the operator's is {_kind_name(kind)}"
             )
+
+
+def _check_branches(node: onnx.NodeProto) -> None:
+    """The branches of an If give what it gives."""
+    if node.op_type == "If" and node.domain in _STANDARD:
+        for body in _bodies(node):
+            if len(body.output) < len(node.output):
+                raise _Broken(f"a branch of {_called(node)} gives fewer values than the node")
 
 
 @cache

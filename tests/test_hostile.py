@@ -394,6 +394,16 @@ BROKEN: dict[str, tuple[Callable[[], onnx.ModelProto], tuple[int, ...], str]] = 
         "`w`",
     ),
     "value of a body with a name from outside": (shadowed, (0, 3, 4), ""),
+    "branch without outputs": (
+        lambda: edited(lambda m: m.graph.node[4].attribute[0].g.ClearField("output")),
+        (4,),
+        "a branch of node `d` (If) gives fewer values than the node",
+    ),
+    "text that is not UTF-8": (
+        lambda: _Bytes(network().SerializeToString().replace(b"twice", b"tw\xffce")),  # type: ignore[return-value]
+        (4,),
+        "is not UTF-8",
+    ),
     "nodes without inputs": (
         lambda: edited(lambda m: m.graph.node[3].ClearField("input")),
         (0, 3, 4),
@@ -677,6 +687,7 @@ BOMBS: dict[str, Callable[[], onnx.ModelProto]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BOMBS)
 def test_a_bomb(kind: str, surgeon: Runner, rules: Path, tmp_path: Path) -> None:
     path = save(tmp_path, BOMBS[kind]())
@@ -691,6 +702,7 @@ def test_a_loop_without_end_is_not_unrolled(surgeon: Runner, rules: Path, tmp_pa
     attempt(surgeon, rules, path, (0,), options=("--no-verify",))
 
 
+@pytest.mark.slow
 def test_what_is_folded_has_a_limit(surgeon: Runner, tmp_path: Path) -> None:
     """400 MB of ones stay a node, where the recipe does not ask for more."""
     for op, tensors in (
@@ -740,6 +752,7 @@ def renamed(name: str) -> onnx.ModelProto:
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", NAMES)
 def test_names(kind: str, surgeon: Runner, rules: Path, tmp_path: Path) -> None:
     path = save(tmp_path, renamed(NAMES[kind]))
@@ -749,6 +762,7 @@ def test_names(kind: str, surgeon: Runner, rules: Path, tmp_path: Path) -> None:
     assert set(contents(tmp_path)) == {"in.onnx", "double.yaml"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", NAMES)
 def test_names_of_operators(kind: str, surgeon: Runner, rules: Path, tmp_path: Path) -> None:
     model = network()
@@ -761,6 +775,7 @@ def test_names_of_operators(kind: str, surgeon: Runner, rules: Path, tmp_path: P
         sane(surgeon(*arguments), f"{arguments[0]} {kind}")
 
 
+@pytest.mark.slow
 def test_strings_of_16_mb(surgeon: Runner, rules: Path, tmp_path: Path) -> None:
     model = network()
     model.doc_string = model.graph.node[0].doc_string = "d" * (1 << 24)
@@ -860,6 +875,7 @@ EXPRESSIONS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", EXPRESSIONS, ids=range(len(EXPRESSIONS)))
 def test_an_expression(text: str, surgeon: Runner, tmp_path: Path) -> None:
     path = save(tmp_path, network())
@@ -880,6 +896,7 @@ PATTERNS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", PATTERNS, ids=range(len(PATTERNS)))
 def test_a_pattern(text: str, surgeon: Runner, tmp_path: Path) -> None:
     path = save(tmp_path, network())
