@@ -11,15 +11,15 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import dims
+from surgeon import dims, edges
+from surgeon.edges import NORMAL
 from surgeon.facts import Fact, Facts
-from surgeon.facts.fact import BOOL, INTEGERS, Array
+from surgeon.facts.fact import INTEGERS, Array
 from surgeon.firing import Pairs
 from surgeon.links import current
 from surgeon.match import Match
@@ -50,41 +50,6 @@ _SIZES: tuple[tuple[int, ...], ...] = (
 )
 _FURTHER: tuple[tuple[int, ...], ...] = ((5, 7, 9, 8, 11, 6), (12, 17, 10))
 _EDGES = 2  # sets of each kind of edge values
-NORMAL, EDGES, NOT_NUMBERS, LARGE = "normal", "edges", "not numbers", "large"
-_WORDS = {
-    EDGES: "of edge values",
-    NOT_NUMBERS: "with NaN and infinities among the values",
-    LARGE: "of large numbers",
-}
-# Zeros, ties of every rounding, the knees of activations, and what is nearly one of them.
-_EDGE_VALUES = np.array(
-    [0, 1, -1, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 2, -2, 3, -3, 6, -6, 1e-3, 20, -20]
-)
-_NO_NUMBERS = np.array([np.nan, np.inf, -np.inf, 0.0])
-_LARGE_VALUES = (
-    *(0, 1, -1, 127, -128, 255, 2**15 - 1, 2**24 + 1, -(2**24) - 1, 2**24 + 3, 2**31 - 1),
-    *(2**31 + 5, 2**33 + 1, -(2**33) - 1, 2**53 + 1),
-)
-_OF_NOT_NUMBERS = frozenset({"IsNaN", "IsInf", "isnan", "isinf", "nan_to_num"})
-# Operators that say the same of NaN and infinities in every runtime.
-_PLAIN_OF_NOT_NUMBERS = _OF_NOT_NUMBERS | frozenset(
-    "Identity Neg Abs Add Sub Mul Div Where Transpose Reshape Concat Slice Gather Split Squeeze "
-    "Unsqueeze Flatten Expand Tile Pad Equal Not And Or Relu Sqrt Exp Floor Ceil Round Constant "
-    "Shape Cast Max Min Clip Less LessOrEqual Greater GreaterOrEqual".split()
-)
-# Operators that a zero or two equal numbers make undecided, or that the piece knows too little of.
-_UNSTEADY = frozenset(
-    "qr linalg_qr svd linalg_svd _linalg_svd symeig linalg_eigh _linalg_eigh inverse linalg_inv "
-    "linalg_inv_ex linalg_solve cholesky linalg_cholesky lu linalg_det det Det logdet slogdet "
-    "pinverse linalg_pinv NonZero nonzero".split()
-)
-# Operators whose outputs are no larger for larger numbers.
-_ELEMENTWISE = frozenset(
-    "Add Sub Mul Div Mod Neg Abs Sign Min Max Cast Where Equal Less LessOrEqual Greater "
-    "GreaterOrEqual Not And Or Xor Identity Clip Relu Sum Mean ReduceSum ReduceMax ReduceMin "
-    "ReduceProd Transpose Concat Squeeze Unsqueeze Flatten BitwiseAnd BitwiseOr BitwiseNot "
-    "BitwiseXor Constant ArgMax ArgMin Sqrt Floor Ceil Round".split()
-)
 
 
 @dataclass(slots=True)
@@ -145,7 +110,14 @@ class Trial:
 
     def _further(self, rule: Rule, piece: _Piece, at: Mapping[str, int]) -> str | None:
         """Values and sizes that few models see, and at which rewrites are wrong; where both run."""
-        styles = piece.styles(exact=rule.exact == "bit")
+        styles = edges.styles(
+            {
+                node.op if node.op == "ATen" or node.domain == "aten" else node.origin.op_type
+                for node in (*piece.nodes, *piece.draft)
+            },
+            integers=any(fact.dtype in INTEGERS for _, fact in piece.inputs),
+            exact=rule.exact == "bit",
+        )
         if not styles:
             return None
         points = [at, *(dict(zip(piece.symbols, _cycle(s), strict=False)) for s in _FURTHER)]
@@ -189,7 +161,7 @@ class Trial:
                 continue
             at = ", ".join(f"{k}={v}" for k, v in point.items()) or "its fixed sizes"
             what = bad.fault or f"error {bad.max_absolute:.3g}, {bad.max_relative:.3g} of spread"
-            drawn_of = "" if style == NORMAL else f", {_WORDS[style]}"
+            drawn_of = "" if style == NORMAL else f", {edges.WORDS[style]}"
             return f"the replacement differs from what it replaces: {what} at {at}{drawn_of}"
         return None
 
@@ -290,21 +262,6 @@ class _Piece:
             digest.update(array.tobytes())
         return digest.hexdigest()
 
-    def styles(self, *, exact: bool) -> list[str]:
-        """The ways of drawing edge values that this piece can be held to."""
-        operators = {
-            node.op if node.op == "ATen" or node.domain == "aten" else node.origin.op_type
-            for node in (*self.nodes, *self.draft)
-        }
-        if operators & _UNSTEADY:
-            return []
-        found = [EDGES]
-        if operators <= _PLAIN_OF_NOT_NUMBERS and (exact or operators & _OF_NOT_NUMBERS):
-            found.append(NOT_NUMBERS)
-        if operators <= _ELEMENTWISE and any(f.dtype in INTEGERS for _, f in self.inputs):
-            found.append(LARGE)
-        return found
-
     def at(
         self, point: Mapping[str, int], *, seed: int, style: str = NORMAL
     ) -> tuple[onnx.ModelProto, onnx.ModelProto, dict[str, Array]]:
@@ -328,7 +285,7 @@ class _Piece:
                 dtype = onnx.helper.tensor_dtype_to_np_dtype(fact.dtype)
                 fixed[tensor.name] = np.array(numbers, dtype).reshape(shape)
             else:
-                feeds[tensor.name] = _draw(rng, fact, shape, style)
+                feeds[tensor.name] = edges.draw(rng, fact, shape, style)
         before = self._model(self.nodes, [old for old, _ in self.pairs], feeds, fixed)
         after = self._model(self.draft, [new for _, new in self.pairs], feeds, fixed)
         return before, after, feeds
@@ -408,42 +365,6 @@ def _behind(roots: Sequence[gs.Node], keep: set[int], stop: set[int]) -> list[gs
         if not visit(root, 0):
             return None
     return order
-
-
-def _draw(
-    rng: np.random.Generator, fact: Fact, shape: tuple[int, ...], style: str = NORMAL
-) -> Array:
-    """Seeded values that agree with the fact."""
-    dtype = onnx.helper.tensor_dtype_to_np_dtype(fact.dtype)
-    if fact.dtype == BOOL:
-        return rng.random(shape) < 0.5
-    if fact.dtype in INTEGERS:
-        return _integers(rng, dtype, shape, style)
-    values = rng.standard_normal(shape)
-    if fact.unit_axis is not None and values.size:
-        exponential = np.exp(values * 2)
-        values = exponential / exponential.sum(fact.unit_axis, keepdims=True)
-        return np.asarray(values).astype(dtype)
-    if style == EDGES:
-        values = np.where(rng.random(shape) < 0.7, rng.choice(_EDGE_VALUES, shape), values)
-    elif style == NOT_NUMBERS:
-        values = np.where(rng.random(shape) < 0.5, rng.choice(_NO_NUMBERS, shape), values)
-    if fact.not_negative:
-        values = np.abs(values)
-    return np.asarray(values).astype(dtype)
-
-
-def _integers(
-    rng: np.random.Generator, dtype: np.dtype[Any], shape: tuple[int, ...], style: str
-) -> Array:
-    """Small, so that they may be places; signed at the edges; and beyond what a float can hold."""
-    limits = np.iinfo(dtype)
-    if style == EDGES:
-        return np.asarray(rng.integers(max(-4, limits.min), 5, shape)).astype(dtype)
-    if style == LARGE:
-        known = [v for v in _LARGE_VALUES if limits.min <= v <= limits.max]
-        return np.asarray(rng.choice(np.array(known, dtype), shape), dtype)
-    return np.asarray(rng.integers(0, 3, shape)).astype(dtype)
 
 
 def _saturated(check: OutputCheck) -> bool:

@@ -20,7 +20,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"model", "dims", "document", "schemas"},
     {"notation", "opsets", "assumptions"},
     {"facts"},
-    {"dialect", "functions"},
+    {"dialect", "functions", "edges"},
     {"expressions", "runtime"},
     {"match", "fold", "captured"},
     {"rewrite", "reference", "inputs"},
