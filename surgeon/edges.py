@@ -1,7 +1,7 @@
 """What the two sides of a rewrite are given: values that agree with the facts, and edge values.
 
-A rewrite that is right for normal values may be wrong at zeros, ties, negative or large integers, or
-NaN. Which of these a piece can be held to hangs on its operators.
+A rewrite that is right for normal values may be wrong at zeros, ties, negative or large integers,
+or NaN. Which of these a piece can be held to hangs on its operators.
 """
 
 from __future__ import annotations
