@@ -257,8 +257,12 @@ def _check_order(graph: Any) -> None:
             if not waits[j]:
                 free.append(j)
     if done < len(waits):
-        node = graph.node[next(i for i, before in enumerate(waits) if before)]
-        raise _Broken(f"the graph has a cycle through or before {_called(node)}")
+        at = next(i for i, before in enumerate(waits) if before)
+        seen: set[int] = set()
+        while at not in seen:  # what waits, waits for one that does
+            seen.add(at)
+            at = min(waits[at])
+        raise _Broken(f"the graph has a cycle through {_called(graph.node[at])}")
 
 
 def _reads(node: onnx.NodeProto) -> Iterator[str]:
