@@ -2,6 +2,8 @@
 #   make demo          see surgeon mend a small DyMN-like model
 #   make check         what to run before a commit: format, lint, types, fast tests, recipe cases
 #   make test          the environment and every test
+#   make hostile       broken and malicious files, each in a process with limits
+#   make mutations     wrong rewrites that the check has to catch; prints how many it did
 #   make test-targets  the mended samples in the runtimes they are mended for (OpenVINO, TensorRT)
 #   make test-oldest   every test with the oldest dependencies that pyproject.toml admits
 #   make docs          the pages that are made of the recipes
@@ -22,7 +24,7 @@ endif
 SUITED := import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else 'surgeon needs Python 3.11 to 3.13, and this is ' + sys.version.split()[0] + '; say: make PYTHON=python3.12')
 STAMP := import pathlib, sys; pathlib.Path(sys.argv[1]).touch()
 
-.PHONY: demo check test lint cases docs test-targets test-oldest torch samples
+.PHONY: demo check test lint cases docs hostile mutations test-targets test-oldest torch samples
 .DEFAULT_GOAL := check
 
 demo: .venv/installed
@@ -45,6 +47,12 @@ cases: .venv/installed-dev
 
 docs: .venv/installed
 	$(BIN)/surgeon recipes pages docs/
+
+hostile: .venv/installed-dev
+	$(BIN)/python -m pytest tests/test_hostile.py -rs
+
+mutations: .venv/installed-dev
+	$(BIN)/python -m pytest tests/test_mutations.py
 
 test-targets: .venv/installed-dev
 	$(BIN)/python -m pip install -q -e ".[targets]"

@@ -105,7 +105,11 @@ def external_path(location: str, folder: Path) -> Path:
             mend=mend,
         )
     path = folder / location
-    if not path.is_file():
+    try:
+        regular = path.is_file()
+    except (OSError, ValueError):  # a name that no file can have
+        regular = False
+    if not regular:
         raise ModelError(
             f"external data file `{location[:200]}` is missing", where=str(folder), mend=mend
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,9 +15,11 @@ from surgeon.facts import Facts
 from surgeon.facts.fact import Array
 from surgeon.facts.values import MOVES, evaluate
 from surgeon.links import current
+from surgeon.model import external_tensors
 from surgeon.runtime import NotRunnable, RunFailed, Session
 
 DEFAULT_LIMIT = 1 << 20  # bytes: a larger result stays computed, unless its operands are larger
+_GROWTH = 4  # how much larger than the whole file one of these may be
 
 
 class Folder:
@@ -29,6 +32,7 @@ class Folder:
 
     def __init__(self, facts: Facts, limit: int | None) -> None:
         self.facts, self.limit = facts, limit
+        self._size: int | None = None
 
     def fold(self, node: gs.Node) -> Sequence[Array] | None:
         """The outputs of a node that depends on constants alone; None for any other."""
@@ -71,13 +75,26 @@ class Folder:
             if not isinstance(size, int) or not fact.dtype:
                 return False
             out += size * _itemsize(fact.dtype)
-        operands = [self.facts.of(t) for t in node.inputs if not t.is_empty()]
+        if out <= self.limit:
+            return True
+        # as large as its operands, but not by operands that were themselves made large
+        operands = {id(t): self.facts.of(t) for t in node.inputs if not t.is_empty()}.values()
         into = 0
         for fact in operands:
             size = None if fact.shape is None else dims.product(fact.shape)
             if isinstance(size, int):
                 into += size * _itemsize(fact.dtype)
-        return out <= max(self.limit, into)
+        return out <= min(into, _GROWTH * self._model_size())
+
+    def _model_size(self) -> int:
+        """Bytes of the model as it came, with its external data."""
+        if self._size is None:
+            proto = self.facts.model.proto
+            outside = external_tensors(proto)
+            self._size = proto.ByteSize() + sum(
+                math.prod(t.dims) * _itemsize(t.data_type) for t in outside
+            )
+        return self._size
 
     def _run(self, node: gs.Node, arrays: Sequence[Array | None]) -> Sequence[Array] | None:
         """onnxruntime's own kernel, on a model of this node alone."""

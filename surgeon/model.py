@@ -31,15 +31,19 @@ from onnx_graphsurgeon.ir.tensor import LazyValues, SparseValues
 from onnx_graphsurgeon.logger import G_LOGGER
 
 from surgeon.errors import ModelError
-from surgeon.files import carry_external_data, write_whole
+from surgeon.files import carry_external_data, external_path, write_whole
 from surgeon.links import bodies
 from surgeon.ordering import in_order
+from surgeon.soundness import check
 from surgeon.writer import Writer, imports, set_property
 
 Array = npt.NDArray[Any]
 
 G_LOGGER.severity = G_LOGGER.CRITICAL  # surgeon reports for itself
 logging.getLogger("onnx_graphsurgeon").setLevel(logging.CRITICAL)
+
+
+LARGEST = 1 << 31  # bytes of a protobuf
 
 
 class Model:
@@ -68,9 +72,10 @@ class Model:
         """The graphsurgeon graph: the main graph; bodies hang on its nodes. Imported when asked.
 
         Raises:
-            ModelError: graphsurgeon cannot carry it.
+            ModelError: It is no model, or graphsurgeon cannot carry it.
         """
         if self._graph is None:
+            check(self.proto, self.folder, where=str(self.path or "model"))
             try:
                 source = in_order(self.proto)
                 graph = gs.import_onnx(source)
@@ -95,6 +100,17 @@ class Model:
         """
         path = Path(path)
         try:
+            if path.exists() and not path.is_dir() and not path.is_file():
+                raise ModelError(
+                    "it is no regular file", where=str(path), mend="Name the .onnx file."
+                )
+            if path.is_file() and path.stat().st_size > LARGEST:
+                raise ModelError(
+                    "it is larger than the 2 GiB that protobuf can read",
+                    where=str(path),
+                    mend="Convert it to external data: `onnx.save(..., "
+                    "save_as_external_data=True)`.",
+                )
             data = path.read_bytes()
         except FileNotFoundError:
             raise ModelError("no such file", where=str(path), mend="Check the path.") from None
@@ -234,10 +250,14 @@ def array_of(tensor: onnx.TensorProto, folder: Path | None) -> Array:
         ModelError: The data is missing, outside the folder, or too short.
     """
     try:
+        if tensor.data_location == tensor.EXTERNAL and folder is not None:
+            places = [e.value for e in tensor.external_data if e.key == "location"]
+            external_path(places[-1] if places else "", folder)
         return onnx.numpy_helper.to_array(tensor, base_dir=str(folder or ""))
     except Exception as error:  # onnx raises anything from KeyError to its own ValidationError
+        why = error.what if isinstance(error, ModelError) else error
         raise ModelError(
-            f"the values of initializer `{tensor.name}` cannot be read: {error}",
+            f"the values of initializer `{tensor.name}` cannot be read: {why}",
             where=str(folder or "model"),
             mend="Put the external data file beside the model, or export the model again.",
         ) from None

@@ -29,6 +29,7 @@ from surgeon.raising import raise_opset
 from surgeon.recipe import FoldStep, RaiseOpsetStep, Recipe, Rule, RulesStep, SimplifyStep
 from surgeon.report import Missed, MissRecord, Notes, Report
 from surgeon.rewrite import Surgery
+from surgeon.soundness import with_names_of_their_own
 from surgeon.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -115,9 +116,13 @@ def apply(
     axioms = parse_assumptions(original, shape or {}, assume)
     clock.lap("load")
     with _collector_paused():
+        original, shared = _named_apart(original)
         work = Operation(
             original, plans, axioms, frozenset(allow), keep_overridable, verify, progress
         )
+        if shared:
+            work.notes.remarks.append(_shared_names(shared))
+            work.model.changed = True
         work.run(clock)
         report = work.report(clock, every_miss=every_miss)
     if any(recipe.ensure == "no-aten" for recipe in plans) and "leftover" not in allow:
@@ -331,6 +336,18 @@ class Operation:
         )
         if self.axioms.texts:
             self.model.stamps["surgeon.assumptions"] = "; ".join(self.axioms.texts)
+
+
+def _named_apart(model: Model) -> tuple[Model, list[str]]:
+    """The model with nodes of different names, and the names that several nodes had."""
+    proto, shared = with_names_of_their_own(model.proto)
+    return (Model(proto, path=model.path) if shared else model), shared
+
+
+def _shared_names(names: Sequence[str]) -> str:
+    named = ", ".join(f"`{name[:80]}`" for name in names[:3])
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"several nodes had one name, and got names of their own: {named}{more}"
 
 
 def as_model(model: ModelLike) -> Model:

@@ -29,7 +29,8 @@ def recipe(rule: str, head: str = "", name: str = "r") -> Recipe:
 
 
 NEG = recipe(
-    "exact: bit\nmatch: y = Neg (x)\nreplace: y = Sub (@zero, x)\nlet:\n  zero: const(0, like=x)"
+    "exact: rounding\nmatch: y = Neg (x)\nreplace: y = Sub (@zero, x)\n"
+    "let:\n  zero: const(0, like=x)"
 )
 MODEL = model_of("float[b,t] x", "a = Neg (x) y = Relu (a)", "y")
 GUARDED = recipe(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from operator import is_
 from typing import Any
 
@@ -21,6 +21,15 @@ from surgeon.model import Model
 
 _AttributeRef = gs.Node.AttributeRef
 _DOMAINS = frozenset({*opsets.STANDARD, opsets.LEGACY})
+_MALFORMED = (  # what a node that is not as its operator wants it may bring about
+    AttributeError,
+    IndexError,
+    KeyError,
+    OverflowError,
+    TypeError,
+    ValueError,
+    ZeroDivisionError,
+)
 LARGEST_VALUE = 1024  # elements; a longer value is no shape arithmetic and is kept as a constant
 
 # Operators whose first output keeps "every element is at least 0".
@@ -119,6 +128,13 @@ class Facts:
             return
         node.seen = self.scope, inputs
         self.inferred += 1
+        try:
+            self._infer(node, inputs)
+        except _MALFORMED:
+            self._ask_onnx(node)  # the node is malformed; onnx's own inference may say more
+
+    def _infer(self, node: gs.Node, inputs: list[Fact | None]) -> None:
+        """The facts of a standard operator's outputs; raises anything where it is malformed."""
         if node.op == "Conv":
             self._constrain(node, inputs)
         known = self._values(node, inputs)
@@ -134,9 +150,9 @@ class Facts:
             )
             try:
                 found = function(question)
-            except (IndexError, KeyError, TypeError, ValueError, ZeroDivisionError):
-                found = None  # the node is malformed; onnx's own inference may say more
-        if found is None or found[0] is None:
+            except _MALFORMED:
+                found = None
+        if found is None or found[0] is None or not _whole(found):
             self._ask_onnx(node)
             return
         for index, (tensor, shape) in enumerate(zip(node.outputs, found, strict=False)):
@@ -339,6 +355,11 @@ class Facts:
         found = self._breadth.infer(node, self.of)
         for tensor in node.outputs:
             tensor.fact = found.get(tensor.name, UNKNOWN)
+
+
+def _whole(shapes: Sequence[tuple[Dim, ...] | None]) -> bool:
+    """Whether sizes are whole numbers: those computed from floats are none."""
+    return not any(isinstance(dim, float) for shape in shapes if shape for dim in shape)
 
 
 def _follow_axis(before: tuple[Dim, ...], axis: int, after: tuple[Dim, ...]) -> int | None:
