@@ -4,6 +4,7 @@
 #   make test          the environment and every test
 #   make test-targets  the mended samples in the runtimes they are mended for (OpenVINO, TensorRT)
 #   make test-oldest   every test with the oldest dependencies that pyproject.toml admits
+#   make bench         surgeon beside other simplifiers: docs/benchmarks.md
 #   make docs          the pages that are made of the recipes
 #   make samples       export samples/ anew (needs PyTorch)
 
@@ -13,16 +14,18 @@ ifeq ($(OS),Windows_NT)
   PYTHON ?= python
   BIN := .venv/Scripts
   OLDEST := .venv-oldest/Scripts
+  PEERS := .venv-bench/Scripts
 else
   PYTHON ?= python3
   BIN := .venv/bin
   OLDEST := .venv-oldest/bin
+  PEERS := .venv-bench/bin
 endif
 
 SUITED := import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else 'surgeon needs Python 3.11 to 3.13, and this is ' + sys.version.split()[0] + '; say: make PYTHON=python3.12')
 STAMP := import pathlib, sys; pathlib.Path(sys.argv[1]).touch()
 
-.PHONY: demo check test lint cases docs test-targets test-oldest torch samples
+.PHONY: demo check test lint cases docs test-targets test-oldest torch samples bench
 .DEFAULT_GOAL := check
 
 demo: .venv/installed
@@ -45,6 +48,9 @@ cases: .venv/installed-dev
 
 docs: .venv/installed
 	$(BIN)/surgeon recipes pages docs/
+
+bench: .venv/installed .venv-bench/installed
+	$(BIN)/python tests/benchmarks/peers.py --python $(PEERS)/python --write docs/benchmarks.md
 
 test-targets: .venv/installed-dev
 	$(BIN)/python -m pip install -q -e ".[targets]"
@@ -81,3 +87,9 @@ samples: torch
 	$(OLDEST)/python -m pip install -q --upgrade "pip>=25.1"
 	$(OLDEST)/python -m pip install -q -e . --group dev -c tests/oldest.txt
 	@$(OLDEST)/python -c "$(STAMP)" $@
+
+.venv-bench/installed: tests/benchmarks/peers.txt
+	@$(PYTHON) -c "$(SUITED)"
+	$(PYTHON) -m venv .venv-bench
+	$(PEERS)/python -m pip install -q -r tests/benchmarks/peers.txt
+	@$(PEERS)/python -c "$(STAMP)" $@

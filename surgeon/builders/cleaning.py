@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
@@ -170,14 +171,60 @@ def _bounds(draft: Draft, node: gs.Node, rank: int | None) -> list[tuple[int, in
 
 
 def drop_dropout(draft: Draft, match: Match) -> gs.Tensor:
-    """Dropout in inference is its input; one that trains, or may, stays."""
+    """Dropout in inference, or of a share of 0, is its input; one that may drop anything stays."""
     node = match.root
-    if len(node.inputs) > 2 and not node.inputs[2].is_empty():
-        training = draft.facts.array(node.inputs[2])
-        if training is None or bool(training.reshape(-1)[0]):
-            raise Refused("it trains, or whether it does is known at run time only")
     x: gs.Tensor = node.inputs[0]
+    if len(node.inputs) < 3 or node.inputs[2].is_empty():
+        return x
+    training, ratio = draft.facts.array(node.inputs[2]), None
+    if not node.inputs[1].is_empty():
+        ratio = draft.facts.array(node.inputs[1])
+    if training is not None and not training.any():
+        return x
+    if ratio is not None and not ratio.any():
+        return x
+    raise Refused("it trains, or whether it does is known at run time only")
+
+
+def neutral(draft: Draft, match: Match) -> gs.Tensor:
+    """x * 1, x / 1, x - 0 and x + -0.0 are x to the bit; x + 0.0 is not, where x is -0.0."""
+    facts, node = draft.facts, match.root
+    x, c = node.inputs
+    array = facts.array(c)
+    if array is None and node.op in ("Mul", "Add"):
+        x, c = c, x
+        array = facts.array(c)
+    if array is None:
+        raise Refused("its constant is computed at run time")
+    if not same_dims(facts.of(x).shape, facts.of(node.outputs[0]).shape):
+        raise Refused("its constant may make the result larger")
+    if (array != (1 if node.op in ("Mul", "Div") else 0)).any():
+        raise Refused("its constant changes the value")
+    if array.dtype.kind not in "iu":
+        if array.dtype.kind != "f":
+            raise Refused(f"its dtype is {array.dtype.name}")
+        if node.op in ("Add", "Sub") and (np.signbit(array) != (node.op == "Add")).any():
+            raise Refused("its zero changes the sign of a zero")
     return x
+
+
+def transposes_around(draft: Draft, match: Match) -> gs.Tensor:
+    """An operation of each element between two Transposes, with one or none.
+
+    A Softmax is along another axis then; one over several axes, as older opsets have it, is another
+    operator in the normal form and does not come here.
+    """
+    outer, work, inner = match.nodes[:3]
+    rank = draft.facts.of(inner.inputs[0]).rank
+    if rank is None:
+        raise Refused("its rank is not known")
+    first, second = (_order(node, rank) for node in (inner, outer))
+    attributes = dict(work.attrs)
+    if work.op in ("Softmax", "LogSoftmax"):
+        attributes["axis"] = first[int(attribute_of(work, "axis")) % rank]
+    y: gs.Tensor = draft.op(work.op, inner.inputs[0], **attributes)
+    order = [first[axis] for axis in second]
+    return y if order == sorted(order) else draft.op("Transpose", y, perm=order)
 
 
 def drop_empty_operand(draft: Draft, match: Match) -> gs.Tensor:
