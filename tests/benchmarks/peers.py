@@ -246,7 +246,10 @@ def rows(arguments: argparse.Namespace, folder: Path) -> list[list[str]]:
 
 def page(table: list[list[str]], arguments: argparse.Namespace) -> str:
     """docs/benchmarks.md."""
-    ask = "import importlib.metadata as m, sys; print([m.version(n) for n in sys.argv[1:]])"
+    ask = (
+        "import importlib.metadata as m, sys; "
+        "print(', '.join(f'{n} {m.version(n)}' for n in sys.argv[1:]))"
+    )
     versions = subprocess.run(
         [arguments.python, "-c", ask, *PEERS], capture_output=True, text=True, check=True
     ).stdout.strip()
@@ -254,12 +257,13 @@ def page(table: list[list[str]], arguments: argparse.Namespace) -> str:
     lines = [
         "# Benchmarks",
         "",
-        "Written by `make bench`. `surgeon` is `surgeon apply clean --no-verify`, as no other tool",
+        "Written by `make bench`; some models are of the folder that `SURGEON_CORPUS` names, and only",
+        "there where it is set. `surgeon` is `surgeon apply clean --no-verify`, as no other tool",
         "compares its result; `surgeon checked` compares every rewrite and the whole result. CPU",
         "seconds in process are from before the tool's import to the saved file. `equal`: in",
         f"onnxruntime {own} without its optimisations, on three input sets of different sizes.",
         "",
-        f"- Versions: {', '.join(PEERS)}: {versions}; Python {platform.python_version()}.",
+        f"- Versions: {versions}; Python {platform.python_version()}.",
         f"- Machine: {platform.platform()}, {os.cpu_count()} cores; {arguments.note}",
         f"- A tool gets {arguments.seconds:.0f} seconds a model.",
         "",
