@@ -257,8 +257,8 @@ def page(table: list[list[str]], arguments: argparse.Namespace) -> str:
     lines = [
         "# Benchmarks",
         "",
-        "Written by `make bench`; some models are of the folder that `SURGEON_CORPUS` names, and only",
-        "there where it is set. `surgeon` is `surgeon apply clean --no-verify`, as no other tool",
+        "Written by `make bench`; some models are of the folder that `SURGEON_CORPUS` names, and",
+        "only there where it is set. `surgeon` is `surgeon apply clean --no-verify`, as no other tool",
         "compares its result; `surgeon checked` compares every rewrite and the whole result. CPU",
         "seconds in process are from before the tool's import to the saved file. `equal`: in",
         f"onnxruntime {own} without its optimisations, on three input sets of different sizes.",
