@@ -6,6 +6,7 @@
 #   make mutations     wrong rewrites that the check has to catch; prints how many it did
 #   make test-targets  the mended samples in the runtimes they are mended for (OpenVINO, TensorRT)
 #   make test-oldest   every test with the oldest dependencies that pyproject.toml admits
+#   make bench         surgeon beside other simplifiers: docs/benchmarks.md
 #   make docs          the pages that are made of the recipes
 #   make samples       export samples/ anew (needs PyTorch)
 
@@ -15,16 +16,18 @@ ifeq ($(OS),Windows_NT)
   PYTHON ?= python
   BIN := .venv/Scripts
   OLDEST := .venv-oldest/Scripts
+  PEERS := .venv-bench/Scripts
 else
   PYTHON ?= python3
   BIN := .venv/bin
   OLDEST := .venv-oldest/bin
+  PEERS := .venv-bench/bin
 endif
 
 SUITED := import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else 'surgeon needs Python 3.11 to 3.13, and this is ' + sys.version.split()[0] + '; say: make PYTHON=python3.12')
 STAMP := import pathlib, sys; pathlib.Path(sys.argv[1]).touch()
 
-.PHONY: demo check test lint cases docs hostile mutations test-targets test-oldest torch samples
+.PHONY: demo check test lint cases docs hostile mutations bench test-targets test-oldest torch samples
 .DEFAULT_GOAL := check
 
 demo: .venv/installed
@@ -53,6 +56,9 @@ hostile: .venv/installed-dev
 
 mutations: .venv/installed-dev
 	$(BIN)/python -m pytest tests/test_mutations.py
+
+bench: .venv/installed .venv-bench/installed
+	$(BIN)/python tests/benchmarks/peers.py --python $(PEERS)/python --write docs/benchmarks.md
 
 test-targets: .venv/installed-dev
 	$(BIN)/python -m pip install -q -e ".[targets]"
@@ -89,3 +95,9 @@ samples: torch
 	$(OLDEST)/python -m pip install -q --upgrade "pip>=25.1"
 	$(OLDEST)/python -m pip install -q -e . --group dev -c tests/oldest.txt
 	@$(OLDEST)/python -c "$(STAMP)" $@
+
+.venv-bench/installed: tests/benchmarks/peers.txt
+	@$(PYTHON) -c "$(SUITED)"
+	$(PYTHON) -m venv .venv-bench
+	$(PEERS)/python -m pip install -q -r tests/benchmarks/peers.txt
+	@$(PEERS)/python -c "$(STAMP)" $@

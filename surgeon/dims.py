@@ -218,6 +218,8 @@ def equal(first: Dim, second: Dim) -> bool | None:
     """
     if first == second:
         return True
+    if isinstance(first, int) and isinstance(second, int):
+        return False
     difference = first - second
     if isinstance(difference, int):
         return difference == 0

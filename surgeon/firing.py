@@ -199,14 +199,20 @@ class _Scope(dict[str, Any]):
         self, rule: Rule, match: Match, facts: Facts, is_output: Callable[[gs.Tensor], bool]
     ) -> None:
         super().__init__(match.attributes)
-        for name, tensor in match.values.items():
-            views = tuple(match.views.get(name, ()))
-            self[name] = None if tensor is None else CapturedValue(tensor, facts, is_output, views)
-        for name, tensors in match.rests.items():
-            self[name] = [CapturedValue(t, facts, is_output) for t in tensors]
+        self._match, self._facts, self._is_output = match, facts, is_output
         self._lets: Mapping[str, Any] = dict(rule.let)
 
     def __missing__(self, name: str) -> Any:
-        value = self._lets[name].evaluate(self)
+        match = self._match
+        value: Any
+        if name in match.values:
+            tensor, views = match.values[name], tuple(match.views.get(name, ()))
+            value = None
+            if tensor is not None:
+                value = CapturedValue(tensor, self._facts, self._is_output, views)
+        elif name in match.rests:
+            value = [CapturedValue(t, self._facts, self._is_output) for t in match.rests[name]]
+        else:
+            value = self._lets[name].evaluate(self)
         self[name] = value
         return value

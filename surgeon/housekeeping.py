@@ -75,6 +75,25 @@ class Housekeeper:
         self.done["constants folded"] += 1
         return True
 
+    def inline(self, node: gs.Node, graph: gs.Graph) -> list[gs.Node] | None:
+        """The nodes of the branch that an If takes, where that is proven; None where it stays."""
+        if node.op != "If" or (node.domain or "") not in opsets.STANDARD:
+            return None
+        if any(self.surgery.is_output(t) for t in node.outputs):
+            return None
+        condition = self.facts.array(node.inputs[0])
+        if condition is None or condition.size != 1:
+            return None
+        taken = node.attrs.get("then_branch" if condition.any() else "else_branch")
+        if not isinstance(taken, gs.Graph) or len(taken.outputs) != len(node.outputs):
+            return None
+        try:
+            moved = self.surgery.inline(node, taken, graph)
+        except ValueError:
+            return None  # a cycle, which the sweep of the body names
+        self.done["If nodes with a proven condition inlined"] += 1
+        return moved
+
     def merge(self, node: gs.Node, known: Known) -> bool:
         """Let the readers of a node read an equal one that came before; True where it went."""
         if any(self.surgery.is_output(t) for t in node.outputs):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -89,6 +89,13 @@ class Matcher:
             name: node for node in pattern.nodes for name in node.outputs if name not in ("", "_")
         }
         self.root = pattern.root
+        # (place, operators) of the root's inputs that are other nodes' outputs and nothing between.
+        self.needs = [
+            (index, self.producers[argument.name])
+            for index, argument in enumerate(self.root.inputs)
+            if argument.name in self.producers and not argument.through
+        ]
+        self.plain = not (self.root.attributes or self.root.captures or self.root.overload)
 
     @property
     def roots(self) -> tuple[tuple[str, str], ...]:
@@ -99,12 +106,29 @@ class Matcher:
         self, root: gs.Node, facts: Facts, is_output: Callable[[gs.Tensor], bool]
     ) -> Match | Miss:
         """Match with `root` as the pattern's last node."""
+        if self.plain and (why := self._hopeless(root)) is not None:
+            return Miss(root, 1, self.total, why)
         search = _Search(self, facts, is_output, root)
         for state in search.node(self.root, root, _State()):
             return Match(
                 root, state.nodes, state.values, state.attributes, state.rests, state.views
             )
         return Miss(root, search.deepest, self.total, search.why)
+
+    def _hopeless(self, root: gs.Node) -> Callable[[], str] | None:
+        """Why no search is needed: no input comes from a node that the pattern wants there."""
+        inputs = root.inputs
+        either = root.op in COMMUTATIVE and len(self.root.inputs) == len(inputs) == 2
+        for index, want in self.needs:
+            if index >= len(inputs):
+                return None  # the search says it better
+            places = (index, 1 - index) if either else (index,)
+            makers = [inputs[i].inputs[0] if inputs[i].inputs else None for i in places]
+            if not any(maker is not None and maker.op in want.operators for maker in makers):
+                return partial(
+                    _not_made, inputs[places[-1]], makers[-1], self.root.inputs[index].name, want
+                )
+        return None
 
 
 class _Search:
@@ -328,6 +352,12 @@ def _differs(node: gs.Node, key: str, found: Any, value: Any) -> Callable[[], st
     return lambda: (
         f"attribute `{key}` of {describe(node)} is {_plain(found)!r}, not {_plain(value)!r}"
     )
+
+
+def _not_made(tensor: gs.Tensor, maker: gs.Node | None, name: str, want: NodePattern) -> str:
+    if maker is None:
+        return f"`{name}` ({tensor.name!r}) is not computed by a node"
+    return f"{describe(maker)} is not {want.domain or 'ai.onnx'}.{' | '.join(want.operators)}"
 
 
 class _Unbound:

@@ -126,6 +126,48 @@ class Surgery:
         if not any(t.name for t in producer.outputs):
             self.release(producer)
 
+    def inline(self, node: gs.Node, body: gs.Graph, graph: gs.Graph) -> list[gs.Node]:
+        """Put the nodes of a body without inputs in the place of the node that it hangs on.
+
+        Args:
+            node: What runs this body and no other; none of its outputs is a graph's.
+            body: One of its bodies. Its values get fresh names: siblings may use the same ones.
+            graph: Where the node is.
+
+        Returns:
+            The nodes, producers first.
+
+        Raises:
+            ValueError: The body has a cycle; nothing is changed then.
+        """
+        moved = toposort(body)
+        for key in [key for key, value in node.attrs.items() if value is body]:
+            del node.attrs[key]
+        own = {id(tensor) for member in moved for tensor in member.outputs}
+        for inner in (body, *bodies(body)):
+            for tensor in (t for n in inner.nodes for t in (*n.inputs, *(n.origin_inputs or ()))):
+                self._move_constant(current(tensor), body, graph)
+        for tensor in body.outputs:
+            if id(tensor) in own or getattr(tensor, "home", None) is body:
+                self.outputs.pop(id(tensor), None)
+            self._move_constant(current(tensor), body, graph)
+        for member in moved:
+            origin = type(member.origin)()
+            origin.CopyFrom(member.origin)
+            for index, tensor in enumerate(member.outputs):
+                if tensor.name:
+                    tensor.name = origin.output[index] = self.fresh(tensor.name)
+            if origin.name:
+                member.name = origin.name = self.fresh(origin.name)
+            member.origin, member.home, member.seen = origin, graph, None
+        pairs = zip(list(node.outputs), [current(t) for t in body.outputs], strict=True)
+        self.hand_over(node, [(old, new) for old, new in pairs if old.name], adopt=False)
+        return moved
+
+    def _move_constant(self, tensor: gs.Tensor, body: gs.Graph, graph: gs.Graph) -> None:
+        if isinstance(tensor, gs.Constant) and getattr(tensor, "home", None) is body:
+            tensor.name, tensor.home = self.fresh(tensor.name), graph
+
     def constant(self, graph: gs.Graph, stem: str, array: Array) -> gs.Constant:
         """A new initializer of `graph`."""
         tensor = gs.Constant(self.fresh(stem), np.asarray(array))

@@ -159,6 +159,8 @@ class Sweep:
             return []
         self.facts.infer(node)
         inner = {k: v for k, v in node.attrs.items() if isinstance(v, gs.Graph)}
+        if inner and (moved := self.keeper.inline(node, graph)) is not None:
+            return moved
         if inner:
             self._bodies(node, inner, known)
         elif (function := self.functions.get((node.domain or "", node.op))) is not None:

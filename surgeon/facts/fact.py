@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
-from surgeon import dims
 from surgeon.dims import Dim
 
 Array = npt.NDArray[Any]
@@ -85,10 +84,8 @@ def has_symbols(value: Array) -> bool:
 
 
 def same_dims(first: tuple[Dim, ...] | None, second: tuple[Dim, ...] | None) -> bool:
-    """Whether both shapes are known and provably equal."""
-    return (
-        first is not None
-        and second is not None
-        and len(first) == len(second)
-        and all(dims.equal(a, b) is True for a, b in zip(first, second, strict=True))
-    )
+    """Whether both shapes are known and provably equal.
+
+    Dimensions are in normal form, so those that are equal for every value of their symbols are one.
+    """
+    return first is not None and first == second

@@ -367,7 +367,7 @@ def _follow_axis(before: tuple[Dim, ...], axis: int, after: tuple[Dim, ...]) -> 
     front = dims.product(before[:axis])
     running: Dim = 1
     for index, dim in enumerate(after):
-        if dims.equal(running, front) is True and dims.equal(dim, before[axis]) is True:
+        if dim == before[axis] and running == front:  # dimensions are in normal form
             return index
         running = running * dim
     return None

@@ -1,0 +1,248 @@
+"""Nodes that do nothing, and chains of moves that one move says as well."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+
+from surgeon.facts.fact import same_dims
+from surgeon.match import Match, attribute_of
+from surgeon.rewrite import Draft, Refused
+
+_T = onnx.TensorProto
+_BOOL = frozenset({_T.BOOL})
+_SIGNED = (_T.INT8, _T.INT16, _T.INT32, _T.INT64)
+_UNSIGNED = (_T.UINT8, _T.UINT16, _T.UINT32, _T.UINT64)
+_WHOLE = frozenset({*_SIGNED, *_UNSIGNED})
+_FLOATS = frozenset({_T.FLOAT16, _T.BFLOAT16, _T.FLOAT, _T.DOUBLE})
+# Bits of each type: those of an integer without its sign, and those of a float's significand.
+_BITS: dict[int, int] = {
+    **{kind: 7 + 8 * ((1 << i) - 1) for i, kind in enumerate(_SIGNED)},
+    **{kind: 8 << i for i, kind in enumerate(_UNSIGNED)},
+    **{_T.FLOAT16: 11, _T.BFLOAT16: 8, _T.FLOAT: 24, _T.DOUBLE: 53},
+}
+_WIDER_FLOATS = frozenset(
+    {
+        (_T.FLOAT16, _T.FLOAT),
+        (_T.FLOAT16, _T.DOUBLE),
+        (_T.BFLOAT16, _T.FLOAT),
+        (_T.BFLOAT16, _T.DOUBLE),
+        (_T.FLOAT, _T.DOUBLE),
+    }
+)
+
+
+def holds_all(source: int, target: int) -> bool:
+    """Whether every value of one dtype is a value of the other."""
+    if source == target or (source in _BOOL and target in _WHOLE | _FLOATS):
+        return True
+    if source in _FLOATS:
+        return (source, target) in _WIDER_FLOATS
+    if source not in _WHOLE or target not in _WHOLE | _FLOATS:
+        return False
+    if source in _SIGNED and target in _UNSIGNED:
+        return False
+    return _BITS[source] <= _BITS[target]
+
+
+def cast_chain(draft: Draft, match: Match) -> gs.Tensor:
+    """A Cast of a Cast that lost nothing, as one; of a float that would become an integer, none.
+
+    What a float outside an integer's range becomes is defined nowhere, and differs by the float's
+    own type.
+    """
+    facts, node = draft.facts, match.root
+    x = match.values["x"]
+    assert x is not None
+    source, between = facts.of(x).dtype, facts.of(node.inputs[0]).dtype
+    target = facts.of(node.outputs[0]).dtype
+    if not (source and between and target):
+        raise Refused("a dtype is not known")
+    if not holds_all(source, between):
+        raise Refused("the first Cast may lose something")
+    if target not in _BOOL | _WHOLE | _FLOATS:
+        raise Refused("its target is no number")
+    if between in _FLOATS and target in _WHOLE and not holds_all(source, target):
+        raise Refused("what a float outside an integer's range becomes is not defined")
+    return x if source == target else draft.op("Cast", x, to=target)
+
+
+def transpose_chain(draft: Draft, match: Match) -> gs.Tensor:
+    """A Transpose of a Transpose as one, or as none."""
+    outer, inner = match.root, match.nodes[1]
+    rank = draft.facts.of(inner.inputs[0]).rank
+    first, second = (_order(node, rank) for node in (inner, outer))
+    order = [first[axis] for axis in second]
+    if order == sorted(order):
+        return inner.inputs[0]
+    return draft.op("Transpose", inner.inputs[0], perm=order)
+
+
+def _order(node: gs.Node, rank: int | None) -> list[int]:
+    order = attribute_of(node, "perm")
+    if order:
+        return [int(axis) for axis in order]
+    if rank is None:
+        raise Refused("its rank is not known")
+    return list(range(rank))[::-1]
+
+
+def same_as_input(draft: Draft, match: Match) -> gs.Tensor:
+    """The input itself, where the result has provably its shape.
+
+    For operators that have one way to give the shape of their input: an Expand to it, a Slice with
+    steps of 1, a Tile.
+    """
+    node, facts = match.root, draft.facts
+    x: gs.Tensor = node.inputs[0]
+    if not same_dims(facts.of(x).shape, facts.of(node.outputs[0]).shape):
+        raise Refused("its result may have another shape than its input")
+    if node.op == "Slice" and len(node.inputs) > 4 and not node.inputs[4].is_empty():
+        steps = facts.array(node.inputs[4])
+        if steps is None or any(step != 1 for step in steps.reshape(-1).tolist()):
+            raise Refused("its steps are not all 1")
+    return x
+
+
+def concat_chain(draft: Draft, match: Match) -> gs.Tensor:
+    """Concats inside a Concat along the same axis, as one."""
+    root, surgery = match.root, draft.surgery
+    rank = draft.facts.of(root.outputs[0]).rank
+
+    def axis_of(node: gs.Node) -> int:
+        axis = int(node.attrs["axis"])
+        if axis >= 0:
+            return axis
+        if rank is None:
+            raise Refused("its rank is not known")
+        return axis + rank
+
+    parts: list[gs.Tensor] = []
+    for tensor in root.inputs:
+        inner = tensor.inputs[0] if tensor.inputs else None
+        lone = len(tensor.outputs) == 1 and not surgery.is_output(tensor)
+        if inner is not None and inner.op == "Concat" and not inner.domain and lone:
+            parts.extend(inner.inputs if axis_of(inner) == axis_of(root) else [tensor])
+        else:
+            parts.append(tensor)
+    if len(parts) == len(root.inputs):
+        raise Refused("no operand is a Concat along the same axis that it alone reads")
+    return draft.op("Concat", *parts, axis=axis_of(root))
+
+
+def slice_chain(draft: Draft, match: Match) -> gs.Tensor:
+    """A Slice of a Slice along other axes, as one."""
+    outer, inner = match.root, match.nodes[1]
+    rank = draft.facts.of(inner.inputs[0]).rank
+    columns = [_bounds(draft, node, rank) for node in (inner, outer)]
+    if {axis for *_, axis, _ in columns[0]} & {axis for *_, axis, _ in columns[1]}:
+        raise Refused("both cut the same axis")
+    rows = zip(*columns[0], *columns[1], strict=True)
+    names = ("starts", "ends", "axes", "steps")
+    lists = [draft.constant(list(row), name) for row, name in zip(rows, names, strict=True)]
+    return draft.op("Slice", inner.inputs[0], *lists)
+
+
+def _bounds(draft: Draft, node: gs.Node, rank: int | None) -> list[tuple[int, int, int, int]]:
+    """(start, end, axis, step) of each axis that a Slice names."""
+    lists: list[Sequence[int] | None] = []
+    for index in range(1, 5):
+        tensor = node.inputs[index] if len(node.inputs) > index else None
+        if tensor is None or tensor.is_empty():
+            lists.append(None)
+            continue
+        array = draft.facts.array(tensor)
+        if array is None:
+            raise Refused("its bounds are computed at run time")
+        lists.append([int(n) for n in array.reshape(-1).tolist()])
+    starts, ends, axes, steps = lists
+    assert starts is not None
+    assert ends is not None
+    axes = axes if axes is not None else list(range(len(starts)))
+    if any(axis < 0 for axis in axes):
+        if rank is None:
+            raise Refused("its rank is not known")
+        axes = [axis % rank for axis in axes]
+    steps = steps if steps is not None else [1] * len(starts)
+    return list(zip(starts, ends, axes, steps, strict=True))
+
+
+def drop_dropout(draft: Draft, match: Match) -> gs.Tensor:
+    """Dropout in inference, or of a share of 0, is its input; one that may drop anything stays."""
+    node = match.root
+    x: gs.Tensor = node.inputs[0]
+    if len(node.inputs) < 3 or node.inputs[2].is_empty():
+        return x
+    training, ratio = draft.facts.array(node.inputs[2]), None
+    if not node.inputs[1].is_empty():
+        ratio = draft.facts.array(node.inputs[1])
+    if training is not None and not training.any():
+        return x
+    if ratio is not None and not ratio.any():
+        return x
+    raise Refused("it trains, or whether it does is known at run time only")
+
+
+def neutral(draft: Draft, match: Match) -> gs.Tensor:
+    """x * 1, x / 1, x - 0 and x + -0.0 are x to the bit; x + 0.0 is not, where x is -0.0."""
+    facts, node = draft.facts, match.root
+    x, c = node.inputs
+    array = facts.array(c)
+    if array is None and node.op in ("Mul", "Add"):
+        x, c = c, x
+        array = facts.array(c)
+    if array is None:
+        raise Refused("its constant is computed at run time")
+    if not same_dims(facts.of(x).shape, facts.of(node.outputs[0]).shape):
+        raise Refused("its constant may make the result larger")
+    if (array != (1 if node.op in ("Mul", "Div") else 0)).any():
+        raise Refused("its constant changes the value")
+    if array.dtype.kind not in "iu":
+        if array.dtype.kind != "f":
+            raise Refused(f"its dtype is {array.dtype.name}")
+        if node.op in ("Add", "Sub") and (np.signbit(array) != (node.op == "Add")).any():
+            raise Refused("its zero changes the sign of a zero")
+    return x
+
+
+def transposes_around(draft: Draft, match: Match) -> gs.Tensor:
+    """An operation of each element between two Transposes, with one or none.
+
+    A Softmax is along another axis then; one over several axes, as older opsets have it, is another
+    operator in the normal form and does not come here.
+    """
+    outer, work, inner = match.nodes[:3]
+    rank = draft.facts.of(inner.inputs[0]).rank
+    if rank is None:
+        raise Refused("its rank is not known")
+    first, second = (_order(node, rank) for node in (inner, outer))
+    attributes = dict(work.attrs)
+    if work.op in ("Softmax", "LogSoftmax"):
+        attributes["axis"] = first[int(attribute_of(work, "axis")) % rank]
+    y: gs.Tensor = draft.op(work.op, inner.inputs[0], **attributes)
+    order = [first[axis] for axis in second]
+    return y if order == sorted(order) else draft.op("Transpose", y, perm=order)
+
+
+def drop_empty_operand(draft: Draft, match: Match) -> gs.Tensor:
+    """A Concat without its operands of provably no elements."""
+    root, facts = match.root, draft.facts
+    axis, kept = int(root.attrs["axis"]), []
+    for tensor in root.inputs:
+        shape = facts.of(tensor).shape
+        if shape is None or not -len(shape) <= axis < len(shape) or shape[axis] != 0:
+            kept.append(tensor)
+    if len(kept) == len(root.inputs) or not kept:
+        raise Refused("no operand is provably empty along its axis")
+    return draft.op("Concat", *kept, axis=axis) if len(kept) > 1 else kept[0]
+
+
+def whole_split(draft: Draft, match: Match) -> gs.Tensor:
+    """A Split of one part is its input."""
+    if len(match.root.outputs) != 1:
+        raise Refused("it has several parts")
+    x: gs.Tensor = match.root.inputs[0]
+    return x

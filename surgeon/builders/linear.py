@@ -1,0 +1,220 @@
+"""What stands beside Conv, ConvTranspose, Gemm, MatMul and AveragePool, put into them.
+
+Each of the linear operators is y = W x + b for each output channel (axis 1): a factor of the
+channel goes into W and b, a summand into b, and zeros around x into the operator's own pads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+
+from surgeon.facts.fact import Array, same_dims
+from surgeon.match import Match, attribute_of
+from surgeon.rewrite import Draft, Refused
+
+_FLOATS = frozenset({onnx.TensorProto.FLOAT16, onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE})
+
+
+def scale_into_linear(draft: Draft, match: Match) -> gs.Tensor:
+    """y = c * Conv (x, w, b), or Conv (x, w, b) / c, with one number a channel."""
+    node, number = _parts(draft, match)
+    weight, bias = _array(draft, node, 1), _bias(draft, node)
+    if weight is None:
+        raise Refused("its weight is computed at run time")
+    if match.root.op == "Div":
+        with np.errstate(all="ignore"):
+            number = 1.0 / number
+    wide = weight.astype(np.float64)
+    channels = _channels(node, weight)
+    factor = np.broadcast_to(number, channels)
+    if node.op == "Gemm":
+        scaled = wide * (factor[:, None] if attribute_of(node, "transB") else factor)
+    elif node.op == "Conv":
+        scaled = wide * factor.reshape(-1, *[1] * (weight.ndim - 1))
+    else:  # ConvTranspose: [Cin, Cout / group, ...], output channels by group
+        group = int(attribute_of(node, "group") or 1)
+        split = wide.reshape(group, -1, *weight.shape[1:])
+        scaled = split * factor.reshape(group, 1, weight.shape[1], *[1] * (weight.ndim - 2))
+        scaled = scaled.reshape(weight.shape)
+    operands = [draft.constant(_narrow(scaled, weight), "weight")]
+    if bias is not None:
+        operands.append(draft.constant(_narrow(bias.astype(np.float64) * number, weight), "bias"))
+    return draft.op(node.op, node.inputs[0], *operands, **node.attrs)
+
+
+def shift_into_linear(draft: Draft, match: Match) -> gs.Tensor:
+    """y = Conv (x, w, b) + c, or Conv (x, w, b) - c, with one number a channel."""
+    node, number = _parts(draft, match)
+    weight, bias = _array(draft, node, 1), _bias(draft, node)
+    if weight is None:
+        raise Refused("its weight is computed at run time")
+    if match.root.op == "Sub":
+        number = -number
+    old = 0.0 if bias is None else bias.astype(np.float64)
+    attributes = dict(node.attrs)
+    if node.op == "Gemm":
+        old = old * float(attribute_of(node, "beta"))
+        attributes["beta"] = 1.0
+    total = np.broadcast_to(old + number, _channels(node, weight))
+    made = draft.constant(_narrow(total, weight), "bias")
+    return draft.op(node.op, node.inputs[0], node.inputs[1], made, **attributes)
+
+
+def _parts(draft: Draft, match: Match) -> tuple[gs.Node, Array]:
+    """The linear node, and the constant as [1] or [channels] in float64.
+
+    Raises:
+        Refused: The constant is more than one number a channel, or makes the result larger.
+    """
+    facts, root = draft.facts, match.root
+    made, other = match.values["p"], match.values["c"]
+    assert made is not None
+    assert other is not None
+    array, shape = facts.array(other), facts.of(made).shape
+    if array is None or shape is None:
+        raise Refused("its constant is computed at run time, or its shape is not known")
+    if facts.of(made).dtype not in _FLOATS:
+        raise Refused("it is no float")
+    if not same_dims(shape, facts.of(root.outputs[0]).shape):
+        raise Refused("its constant makes the result larger")
+    wide = array.reshape([1] * (len(shape) - array.ndim) + list(array.shape))
+    if any(n != 1 for axis, n in enumerate(wide.shape) if axis != 1):
+        raise Refused("its constant is more than one number a channel")
+    return made.inputs[0], wide.reshape(-1).astype(np.float64)
+
+
+def _channels(node: gs.Node, weight: Array) -> int:
+    if node.op == "Gemm":
+        return int(weight.shape[0 if attribute_of(node, "transB") else 1])
+    if node.op == "Conv":
+        return int(weight.shape[0])
+    return int(weight.shape[1]) * int(attribute_of(node, "group") or 1)
+
+
+def _array(draft: Draft, node: gs.Node, index: int) -> Array | None:
+    if len(node.inputs) <= index or node.inputs[index].is_empty():
+        return None
+    return draft.facts.array(node.inputs[index])
+
+
+def _bias(draft: Draft, node: gs.Node) -> Array | None:
+    """The bias as [1] or [channels]; None where there is none.
+
+    Raises:
+        Refused: It is computed at run time, or is more than one number a channel.
+    """
+    if len(node.inputs) <= 2 or node.inputs[2].is_empty():
+        return None
+    bias = _array(draft, node, 2)
+    if bias is None:
+        raise Refused("its bias is computed at run time")
+    if any(n != 1 for n in bias.shape[:-1]):
+        raise Refused("its bias is more than one number a channel")
+    return bias.reshape(-1)
+
+
+def _narrow(array: Any, weight: Array) -> Array:
+    """The numbers in the weight's dtype.
+
+    Raises:
+        Refused: They are not finite in it, or too small for it.
+    """
+    with np.errstate(all="ignore"):
+        narrow = np.asarray(array).astype(weight.dtype)
+    if not np.isfinite(narrow).all():
+        raise Refused(f"its constants are not finite in {weight.dtype.name}")
+    if ((np.abs(array) < np.finfo(weight.dtype).tiny) & (np.asarray(array) != 0)).any():
+        raise Refused(f"its constants are too small for {weight.dtype.name}")
+    return narrow
+
+
+# ------------------------------------------------------------------------------------ MatMul, Add
+
+
+def matmul_as_gemm(draft: Draft, match: Match) -> gs.Tensor:
+    """y = MatMul (x, w) + b of two matrices, with a b that does not make the result larger."""
+    facts, root = draft.facts, match.root
+    product, b = match.values["m"], match.values["b"]
+    assert product is not None
+    assert b is not None
+    left, right = product.inputs[0].inputs
+    if facts.of(left).rank != 2 or facts.of(right).rank != 2:
+        raise Refused("its operands are not provably matrices")
+    if facts.of(product).dtype not in _FLOATS:
+        raise Refused("it is no float")
+    if not same_dims(facts.of(product).shape, facts.of(root.outputs[0]).shape):
+        raise Refused("what is added may make the result larger")
+    if facts.of(b).rank not in (1, 2):
+        raise Refused("what is added is no vector or matrix")
+    return draft.op("Gemm", left, right, b)
+
+
+# -------------------------------------------------------------------------------------------- Pad
+
+
+def pad_into_window(draft: Draft, match: Match) -> gs.Tensor:
+    """y = Conv or AveragePool of zeros around x: into the operator's own pads.
+
+    An AveragePool counts the zeros of a Pad, so it must count its own: where it counts them
+    already, or has none of its own.
+    """
+    facts, node = draft.facts, match.root
+    pad: gs.Node = node.inputs[0].inputs[0]
+    rank = facts.of(pad.inputs[0]).rank
+    if rank is None:
+        raise Refused("its rank is not known")
+    sides = _zeros(draft, pad, rank)
+    if any(sides[axis] or sides[axis + rank] for axis in (0, 1)):
+        raise Refused("the Pad adds samples or channels")
+    if min(sides) < 0:
+        raise Refused("the Pad takes elements away")
+    if (attribute_of(node, "auto_pad") or "NOTSET") not in ("NOTSET", "VALID", b"NOTSET", b"VALID"):
+        raise Refused("its own pads depend on the size of its input")
+    own = [int(n) for n in attribute_of(node, "pads") or [0] * (2 * (rank - 2))]
+    added = [*sides[2:rank], *sides[rank + 2 :]]
+    attributes = {k: v for k, v in node.attrs.items() if k != "auto_pad"}
+    attributes["pads"] = [a + b for a, b in zip(own, added, strict=True)]
+    if node.op == "AveragePool":
+        if attribute_of(node, "ceil_mode"):
+            raise Refused("with `ceil_mode` its last window depends on where the input ends")
+        if any(n != 1 for n in attribute_of(node, "dilations") or ()):
+            raise Refused("with `dilations` runtimes do not agree on what is counted")
+        if any(own) and not attribute_of(node, "count_include_pad"):
+            raise Refused("it leaves its own pads out of the mean, and would have to count the Pad")
+        reach = [int(n) for n in attribute_of(node, "kernel_shape")] * 2
+        if any(n >= size for n, size in zip(attributes["pads"], reach, strict=True)):
+            raise Refused("runtimes want pads that are smaller than the window")
+        attributes["count_include_pad"] = 1
+    return draft.op(node.op, pad.inputs[0], *node.inputs[1:], **attributes)
+
+
+def _zeros(draft: Draft, pad: gs.Node, rank: int) -> list[int]:
+    """The pads of a Pad with zeros, of all axes: starts, then ends.
+
+    Raises:
+        Refused: It adds other values, or how many is known at run time only.
+    """
+    if (attribute_of(pad, "mode") or "constant") not in ("constant", b"constant"):
+        raise Refused("the Pad adds no zeros")
+    pads = _array(draft, pad, 1)
+    if pads is None:
+        raise Refused("the pads are computed at run time")
+    if len(pad.inputs) > 2 and not pad.inputs[2].is_empty():
+        value = _array(draft, pad, 2)
+        if value is None or (value != 0).any():
+            raise Refused("the Pad adds no zeros")
+    axes: list[int] = list(range(rank))
+    if len(pad.inputs) > 3 and not pad.inputs[3].is_empty():
+        given = _array(draft, pad, 3)
+        if given is None:
+            raise Refused("the axes of the Pad are computed at run time")
+        axes = [int(n) % rank for n in given.reshape(-1)]
+    sides = [0] * (2 * rank)
+    for index, axis in enumerate(axes):
+        sides[axis] = int(pads.reshape(-1)[index])
+        sides[axis + rank] = int(pads.reshape(-1)[index + len(axes)])
+    return sides

@@ -1,0 +1,297 @@
+"""surgeon's `clean` beside other simplifiers, in one run, as a table for docs/benchmarks.md.
+
+Run: make bench, or
+    python tests/benchmarks/peers.py --python .venv-bench/bin/python --write docs/benchmarks.md
+
+Each tool gets each model in a process of its own: nodes without Constant, CPU seconds from load to
+saved inside the process and of the whole process, the peak of its memory, and whether the result
+equals the original in onnxruntime on three input sets of other sizes. The samples hold ATen nodes,
+which onnxruntime does not load: there is nothing to compare with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+PEERS = ("onnxsim", "onnxslim", "onnxscript", "onnxoptimizer", "onnx-graphsurgeon", "onnxruntime")
+TOOLS = ("surgeon", "surgeon checked", *PEERS)
+LARGE = 50_000  # nodes from which on surgeon is measured alone
+HEADS = ("model", "tool", "nodes", "equal", "CPU in process", "CPU whole", "peak MB")
+
+
+# ------------------------------------------------------------------------------- in the child
+
+
+def simplify(tool: str, source: str, target: str) -> None:
+    """One tool's work, from file to file."""
+    if tool.startswith("surgeon"):
+        import surgeon
+
+        surgeon.apply(source, "clean", verify=tool == "surgeon checked").model.save(target)
+        return
+    import onnx
+
+    model: Any
+    if tool == "onnxruntime":
+        import onnxruntime as ort
+
+        options = ort.SessionOptions()
+        options.log_severity_level = 4
+        options.optimized_model_filepath = target
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+        ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+        return
+    model = onnx.load(source)
+    if tool == "onnxsim":
+        import onnxsim
+
+        model = onnxsim.simplify(model)[0]
+    elif tool == "onnxslim":
+        import onnxslim
+
+        model = onnxslim.slim(model)
+    elif tool == "onnxscript":
+        from onnxscript import optimizer
+
+        model = optimizer.optimize(model)
+    elif tool == "onnxoptimizer":
+        import onnxoptimizer
+
+        passes = onnxoptimizer.get_fuse_and_elimination_passes()
+        model = onnxoptimizer.optimize(model, passes)
+    else:
+        import onnx_graphsurgeon as gs
+
+        graph = gs.import_onnx(model)
+        model = gs.export_onnx(graph.fold_constants().cleanup().toposort())
+    onnx.save(model, target)
+
+
+def child(tool: str, source: str, target: str) -> None:
+    """Says the CPU seconds of the work, with its imports, and the peak of the memory."""
+    before = time.process_time()
+    simplify(tool, source, target)
+    found: dict[str, float] = {"cpu": time.process_time() - before}
+    status = Path("/proc/self/status")  # the kernel's other figure counts what the parent held
+    if status.exists():
+        line = next(row for row in status.read_text().splitlines() if row.startswith("VmHWM"))
+        found["peak"] = int(line.split()[1]) / 1000
+    print(json.dumps(found))
+
+
+# ------------------------------------------------------------------------------- in the parent
+
+
+def measure(python: str, tool: str, source: Path, target: Path, seconds: float) -> dict[str, Any]:
+    """A process of its own: its CPU seconds, its peak memory, and what it says itself."""
+    command = [python, str(Path(__file__)), "--child", tool, str(source), str(target)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(command, stdout=out, stderr=errors, env=environment)
+        timer = threading.Timer(seconds, process.kill)
+        timer.start()
+        _, status, usage = os.wait4(process.pid, 0)
+        timer.cancel()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        errors.seek(0)
+        lines = out.read().strip().splitlines()
+        if status or not lines:
+            last = (errors.read().strip().splitlines() or ["no message"])[-1]
+            killed = f"no end in {seconds:.0f} s" if process.returncode == -9 else last[:60]
+            return {"failed": killed}
+    unit = 1 if sys.platform == "darwin" else 1024
+    return {
+        "peak": usage.ru_maxrss * unit / 1e6,
+        **json.loads(lines[-1]),
+        "whole": usage.ru_utime + usage.ru_stime,
+    }
+
+
+def nodes(path: Path) -> int:
+    """Nodes without Constant, bodies included."""
+    import onnx
+
+    def count(graph: onnx.GraphProto) -> int:
+        inner = [a.g for n in graph.node for a in n.attribute if a.HasField("g")]
+        own = sum(node.op_type != "Constant" for node in graph.node)
+        return own + sum(count(body) for body in inner)
+
+    return count(onnx.load(path, load_external_data=False).graph)
+
+
+def session(path: Path) -> Any:
+    """The model in onnxruntime as it stands, on one thread; None where it does not load."""
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    try:
+        return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception:  # onnxruntime's exceptions have no common base
+        return None
+
+
+def feeds(found: Any, seed: int) -> dict[str, Any]:
+    """Inputs of one size for each name of a dimension, another for each seed."""
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    sizes: dict[str, int] = {}
+    made = {}
+    for value in found.get_inputs():
+        names = [d if isinstance(d, int) else str(d) for d in value.shape]
+        shape = [
+            d if isinstance(d, int) else sizes.setdefault(d, 2 + seed + 5 * len(sizes))
+            for d in names
+        ]
+        array = rng.normal(size=shape)
+        kind = value.type[7:-1]
+        names_of = {"float": "float32", "double": "float64"}
+        made[value.name] = array.astype(names_of.get(kind, kind))
+    return made
+
+
+def equal(original: Any, path: Path) -> str:
+    """Whether the result equals the original on three input sets, within float32's rounding."""
+    import numpy as np
+
+    if original is None:
+        return "-"
+    result = session(path)
+    if result is None:
+        return "does not load"
+    compared = 0
+    for seed in range(3):
+        try:
+            inputs = feeds(original, seed)
+            expected = original.run(None, inputs)
+        except Exception:  # a size that the original does not take
+            continue
+        try:
+            found = result.run(None, inputs)
+        except Exception:
+            return "does not run"
+        for a, b in zip(expected, found, strict=True):
+            scale = float(np.abs(a.astype(np.float64)).max(initial=0)) or 1.0
+            if a.shape != b.shape or a.dtype != b.dtype:
+                return "other shape"
+            if not np.allclose(a, b, rtol=1e-3, atol=1e-4 * scale, equal_nan=True):
+                return "WRONG"
+        compared += 1
+    return "yes" if compared == 3 else f"yes, on {compared}" if compared else "-"
+
+
+def models(folder: Path, largest: int) -> list[tuple[str, Path]]:
+    """The samples, some of the corpus where it is, and what is made for the purpose."""
+    import onnx
+
+    sys.path.insert(0, str(Path(__file__).parent))
+    from graphs import blocks, transformer
+
+    found = [(p.stem, p) for p in sorted((ROOT / "samples").glob("*/*.onnx"))]
+    corpus = os.environ.get("SURGEON_CORPUS")
+    if corpus:
+        rows = [json.loads(line) for line in (Path(corpus) / "index.jsonl").open()]
+        rows = [row for row in rows if row.get("file") and not row["nonstandard"]]
+        rows.sort(key=lambda row: -sum(row.get("nodes", {}).values()))
+        kinds: dict[str, dict[str, Any]] = {}
+        for row in rows:  # the largest of each of the first few problems
+            kinds.setdefault(row["problem"], row)
+        found += [(row["name"], Path(corpus) / row["file"]) for row in list(kinds.values())[:5]]
+    sizes = [n for n in (1000, 5000, 20000, 100000) if n <= largest]
+    made = [("transformer of 2k", transformer(2000))]
+    made += [(f"blocks of {size // 1000}k", blocks(size)) for size in sizes]
+    for name, model in made:
+        path = folder / f"{name.replace(' ', '_')}.onnx"
+        onnx.save(model, path)
+        found.append((name, path))
+    return found
+
+
+def rows(arguments: argparse.Namespace, folder: Path) -> list[list[str]]:
+    """The table, line by line; each is printed when it is known."""
+    table = []
+    for name, path in models(folder, arguments.largest):
+        before, original = nodes(path), session(path)
+        table.append([name, "as it came", str(before), "", "", "", ""])
+        for tool in TOOLS if before < LARGE else TOOLS[:1]:
+            python = sys.executable if tool.startswith("surgeon") else arguments.python
+            target = folder / "out.onnx"
+            target.unlink(missing_ok=True)
+            got = measure(python, tool, path, target, arguments.seconds)
+            if "failed" in got:
+                row = [name, tool, "", got["failed"], "", "", ""]
+            else:
+                numbers = [f"{got['cpu']:.2f}", f"{got['whole']:.2f}", f"{got['peak']:.0f}"]
+                row = [name, tool, str(nodes(target)), equal(original, target), *numbers]
+            print(" | ".join(row), flush=True)
+            table.append(row)
+    return table
+
+
+def page(table: list[list[str]], arguments: argparse.Namespace) -> str:
+    """docs/benchmarks.md."""
+    ask = (
+        "import importlib.metadata as m, sys; "
+        "print(', '.join(f'{n} {m.version(n)}' for n in sys.argv[1:]))"
+    )
+    versions = subprocess.run(
+        [arguments.python, "-c", ask, *PEERS], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    own = importlib.metadata.version("onnxruntime")
+    lines = [
+        "# Benchmarks",
+        "",
+        "Written by `make bench`; some models are of the folder that `SURGEON_CORPUS` names.",
+        "`surgeon` is `surgeon apply clean --no-verify`, as no other tool compares its result;",
+        "`surgeon checked` compares every rewrite and the whole result. CPU seconds in process are",
+        "from before the tool's import to the saved file. `equal`: in",
+        f"onnxruntime {own} without its optimisations, on three input sets of different sizes.",
+        "",
+        f"- Versions: {versions}; Python {platform.python_version()}.",
+        f"- Machine: {platform.platform()}, {os.cpu_count()} cores; {arguments.note}",
+        f"- A tool gets {arguments.seconds:.0f} seconds a model.",
+        "",
+        "| " + " | ".join(HEADS) + " |",
+        "|---|---|--:|---|--:|--:|--:|",
+        *("| " + " | ".join(cell.replace("|", "/") for cell in row) + " |" for row in table),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure, print, write."""
+    if sys.argv[1:2] == ["--child"]:
+        child(*sys.argv[2:5])
+        return
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--python", required=True, help="an interpreter that has the peers")
+    parser.add_argument("--largest", type=int, default=100_000, help="nodes of the largest graph")
+    parser.add_argument("--seconds", type=float, default=120, help="for one tool and model")
+    parser.add_argument("--note", default="ratios say more than seconds.", help="on the machine")
+    parser.add_argument("--write", type=Path, help="the page to write")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        table = rows(arguments, Path(folder))
+    if arguments.write:
+        arguments.write.write_text(page(table, arguments), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""The recipe `clean` on whole graphs: what it leaves, what it costs, inlined bodies."""
+
+import cProfile
+import pstats
+import random
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import parser
+
+import surgeon
+
+sys.path.insert(0, str(Path(__file__).parent / "benchmarks"))
+
+from graphs import blocks, transformer
+
+
+def run(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = ort.InferenceSession(model.SerializeToString(), options)
+    return session.run(None, feeds)
+
+
+def calls(model: onnx.ModelProto) -> float:
+    """How many functions Python calls for each node: a measure of time that no machine changes."""
+    profile = cProfile.Profile()
+    profile.enable()
+    surgeon.apply(model, "clean", verify=False).model.to_proto()
+    profile.disable()
+    return pstats.Stats(profile).total_calls / len(model.graph.node)
+
+
+def test_a_transformer_keeps_no_shape_chain_and_computes_the_same():
+    before = transformer(300)
+    result = surgeon.apply(before, "clean")
+    assert result.report.verdict is not None
+    after = result.model.to_proto()
+    found = result.report.after
+    assert not {"Shape", "Gather", "Unsqueeze", "Concat", "ReduceMean"} & set(found)
+    assert found["LayerNormalization"] == result.report.before["Sqrt"]
+    for shape in ((1, 1, 64), (3, 7, 64)):
+        feeds = {"x": np.random.default_rng(0).normal(size=shape).astype(np.float32)}
+        for a, b in zip(run(before, feeds), run(after, feeds), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
+    assert [d.dim_param for d in after.graph.output[0].type.tensor_type.shape.dim[:2]] == ["N", "T"]
+
+
+def test_a_block_keeps_the_nodes_that_compute():
+    result = surgeon.apply(blocks(100), "clean", verify=False)
+    of_a_block = {"MatMul", "Add", "Reshape", "Softmax", "Relu"}
+    assert set(result.report.after) == of_a_block
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_the_cost_of_a_node_does_not_grow_with_the_graph(shuffled):
+    small, large = blocks(800), blocks(6400)
+    for model in (small, large):
+        nodes = list(model.graph.node)
+        if shuffled:
+            random.Random(0).shuffle(nodes)
+        del model.graph.node[:]
+        model.graph.node.extend(nodes)
+    surgeon.apply(small, "clean", verify=False)  # what is read and cached once
+    assert calls(large) < 1.05 * calls(small)
+
+
+NESTED = """<ir_version: 8, opset_import: ["": 13]>
+g (float[N,3] x, bool c) => (float[N,3] y, float[N,3] w, float[N,3] q)
+  <bool yes = {1}, bool no = {0}> {
+  a = If (yes) <
+    then_branch = t () => (float[N,3] out) {
+      v = If (c) <
+        then_branch = n () => (float[N,3] o) { u = Neg (x) o = Exp (u) },
+        else_branch = m () => (float[N,3] o) <float k = {5.0}> { o = Mul (x, k) }
+      >
+      out = Relu (v)
+    },
+    else_branch = e () => (float[N,3] out) { out = Neg (x) }
+  >
+  b = If (no) <
+    then_branch = t2 () => (float[N,3] out) { out = Neg (x) },
+    else_branch = e2 () => (float[N,3] out) { v = Add (a, x) out = Identity (v) }
+  >
+  d = If (c) <
+    then_branch = t3 () => (float[N,3] o) {
+      i = If (yes) <
+        then_branch = t4 () => (float[N,3] out) <float k = {7.0}> { v = Mul (b, k) out = Abs (v) },
+        else_branch = e4 () => (float[N,3] out) { out = Neg (b) }
+      >
+      o = Tanh (i)
+    },
+    else_branch = e3 () => (float[N,3] o) { o = Sigmoid (b) }
+  >
+  y = Exp (d)
+  w = If (yes) <
+    then_branch = t5 () => (float[N,3] out) { out = Neg (a) },
+    else_branch = e5 () => (float[N,3] out) { out = Neg (x) }
+  >
+  q = Sub (b, d)
+}"""
+
+
+def test_branches_that_share_names_are_inlined_one_beside_the_other():
+    before = parser.parse_model(NESTED)
+    result = surgeon.apply(before, "clean")
+    after = result.model.to_proto()
+    onnx.checker.check_model(after, full_check=True)
+    # left: two whose condition is an input, and one whose output is the model's
+    assert result.report.housekeeping["If nodes with a proven condition inlined"] == 3
+    for c in (True, False):
+        for batch in (1, 4):
+            x = np.random.default_rng(0).normal(size=(batch, 3)).astype(np.float32)
+            feeds = {"x": x, "c": np.array(c)}
+            for a, b in zip(run(before, feeds), run(after, feeds), strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-6)
