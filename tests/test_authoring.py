@@ -23,7 +23,7 @@ MODEL = model_of(
 )
 
 
-@rule("y = Neg (x)", exact="bit", where=["x.rank == 2"])
+@rule("y = Neg (x)", exact="rounding", where=["x.rank == 2"])
 def neg_by_sub(draft: Draft, match: Match) -> Any:
     """Negation as a difference.
 
