@@ -13,7 +13,7 @@ from surgeon.cli.console import INTERRUPTED, version
 
 EXIT_CODES = (
     (0, "done"),
-    (1, "another failure, or a bug of surgeon"),
+    (1, "another failure, a batch below its threshold, or a bug of surgeon"),
     (2, "the command line or a recipe is wrong"),
     (3, "the result differs, does not run, or had to be compared and could not"),
     (4, "the model cannot be read"),
