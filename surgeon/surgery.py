@@ -158,7 +158,7 @@ def _refuse_unread(original: Model, report: Report, reference: Reference) -> Non
     if recorded_files(reference):
         return
     error = VerifyError(
-        f"nothing reads the input `{'`, `'.join(names)}`: PyTorch before 1.5 loses assignments "
+        f"nothing reads `{'`, `'.join(names)}` among the inputs: PyTorch before 1.5 loses assignments "
         "to a slice (`x[:, 1:3] = v`), and then the file does not compute what the module did",
         where=report.source,
         mend="Export with a newer PyTorch, compare with recorded outputs (`--reference FILE.npz`), "

@@ -360,7 +360,9 @@ def test_an_assignment_that_an_old_exporter_lost_is_asked_about(tmp_path: Path) 
     )
     with pytest.raises(VerifyError) as caught:
         surgeon.apply(model, "aten")
-    assert caught.value.what.startswith("nothing reads the input `v`: PyTorch before 1.5 loses")
+    assert caught.value.what.startswith(
+        "nothing reads `v` among the inputs: PyTorch before 1.5 loses"
+    )
     allowed = surgeon.apply(model, "aten", allow=["unread"]).report.verdict
     assert allowed is not None
     assert allowed.status == "equivalent"
