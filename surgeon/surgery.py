@@ -158,8 +158,9 @@ def _refuse_unread(original: Model, report: Report, reference: Reference) -> Non
     if recorded_files(reference):
         return
     error = VerifyError(
-        f"nothing reads `{'`, `'.join(names)}` among the inputs: PyTorch before 1.5 loses assignments "
-        "to a slice (`x[:, 1:3] = v`), and then the file does not compute what the module did",
+        f"nothing reads `{'`, `'.join(names)}` among the inputs: PyTorch before 1.5 loses "
+        "assignments to a slice (`x[:, 1:3] = v`), and then the file does not compute what the "
+        "module did",
         where=report.source,
         mend="Export with a newer PyTorch, compare with recorded outputs (`--reference FILE.npz`), "
         "or say `--allow unread` if the module reads it no more than the file.",

@@ -185,17 +185,20 @@ def index_put(self: Array, indices: list[Array | None], values: Array, accumulat
 def index_select(self: Array, dim: int, index: Array) -> Array:
     if self.ndim == 0:
         return self
-    return np.take(self, index.reshape(-1), axis_of(dim, self.ndim))
+    axis = axis_of(dim, self.ndim)
+    return np.take(self, _inside(index.reshape(-1), self.shape[axis]), axis)
 
 
 def index_copy(self: Array, dim: int, index: Array, source: Array) -> Array:
     out = self.copy()
+    _inside(index, out.shape[axis_of(dim, out.ndim)] if out.ndim else 1)
     out[_along(out, dim, index.reshape(-1))] = source
     return out
 
 
 def index_add(self: Array, dim: int, index: Array, source: Array, alpha: Any) -> Array:
     out = self.copy()
+    _inside(index, out.shape[axis_of(dim, out.ndim)] if out.ndim else 1)
     np.add.at(out, _along(out, dim, index), (source * alpha).astype(self.dtype))
     return out
 
@@ -209,34 +212,40 @@ def index_fill(self: Array, dim: int, index: Array, value: Any) -> Array:
 def gather(self: Array, dim: int, index: Array, sparse_grad: bool) -> Array:
     if self.ndim == 0:
         return self
-    axis = axis_of(dim, self.ndim)
-    if index.size and (index.min() < 0 or index.max() >= self.shape[axis]):
-        raise Unsuited(f"an index outside {self.shape[axis]} elements")
-    return np.asarray(self[_places(index, axis)])
+    return np.asarray(self[_places(self, index, axis_of(dim, self.ndim))])
 
 
-def _places(index: Array, axis: int) -> tuple[Any, ...]:
+def _places(x: Array, index: Array, axis: int) -> tuple[Any, ...]:
     where: list[Any] = list(np.indices(index.shape))
-    where[axis] = index
+    where[axis] = _inside(index, x.shape[axis] if x.ndim else 1)
     return tuple(where)
+
+
+def _inside(index: Array, length: int) -> Array:
+    """The index, which may not count from the end: PyTorch refuses that in most operators."""
+    if index.size and (index.min() < 0 or index.max() >= length):
+        raise Unsuited(f"an index outside {length} elements")
+    return index
 
 
 def scatter(self: Array, dim: int, index: Array, src: Array) -> Array:
     out = self.copy()
-    out[_places(index, axis_of(dim, self.ndim))] = src[tuple(map(slice, index.shape))]
+    out[_places(self, index, axis_of(dim, self.ndim))] = src[tuple(map(slice, index.shape))]
     return out
 
 
 def scatter_value(self: Array, dim: int, index: Array, value: Any) -> Array:
     out = self.copy()
-    out[_places(index, axis_of(dim, self.ndim))] = value
+    out[_places(self, index, axis_of(dim, self.ndim))] = value
     return out
 
 
 def scatter_with(self: Array, dim: int, index: Array, src: Array, reduce: str) -> Array:
     out = self.copy()
     function: Any = {"add": np.add, "multiply": np.multiply}[reduce]
-    function.at(out, _places(index, axis_of(dim, self.ndim)), src[tuple(map(slice, index.shape))])
+    function.at(
+        out, _places(self, index, axis_of(dim, self.ndim)), src[tuple(map(slice, index.shape))]
+    )
     return out
 
 
@@ -248,6 +257,7 @@ def scatter_reduce(
     self: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool
 ) -> Array:
     axis = axis_of(dim, self.ndim)
+    _inside(index, self.shape[axis] if self.ndim else 1)
     out = self.astype(np.float64) if self.dtype.kind == "f" else self.copy()
     groups: dict[tuple[int, ...], list[Any]] = {}
     for place in np.ndindex(index.shape):
@@ -292,7 +302,7 @@ def put(self: Array, index: Array, source: Array, accumulate: bool) -> Array:
 def embedding(
     weight: Array, indices: Array, padding_idx: int, scale_grad_by_freq: bool, sparse: bool
 ) -> Array:
-    return weight[indices]
+    return np.asarray(weight[_inside(indices, weight.shape[0])])
 
 
 def masked_select(self: Array, mask: Array) -> Array:
