@@ -9,7 +9,6 @@ Nothing is read but the protobuf and the sizes of data files, and nothing recurs
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -17,16 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-from onnx import AttributeProto, TensorProto
+from onnx import AttributeProto
 
 from surgeon.errors import ModelError
-from surgeon.files import external_path
+from surgeon.soundness.tensors import Broken, check_tensor, quoted
 
 LARGEST_CALLS = 1_000_000  # nodes after every call of a function is written out
 _MEND = "Export or download the model again; `onnx.checker` may say more."
-_SHOWN = 120  # characters of a stranger's name in an error
 _STANDARD = ("", "ai.onnx")
-_BITS = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
 
 
 def check(proto: onnx.ModelProto, folder: Path | None, *, where: str) -> None:
@@ -52,8 +49,8 @@ def check(proto: onnx.ModelProto, folder: Path | None, *, where: str) -> None:
                     _check_attributes(node, opset)
                     _check_branches(node)
         for tensor in tensors(proto):
-            _check_tensor(tensor, folder)
-    except _Broken as broken:
+            check_tensor(tensor, folder)
+    except Broken as broken:
         raise ModelError(str(broken), where=where, mend=_MEND) from None
 
 
@@ -104,10 +101,6 @@ def with_names_of_their_own(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, li
     return out, list(names)
 
 
-class _Broken(Exception):
-    """What is wrong with the model."""
-
-
 def _every_graph(proto: onnx.ModelProto) -> Iterator[Any]:
     for top in (proto.graph, *proto.functions):
         yield from _with_bodies(top)
@@ -137,13 +130,9 @@ def _bodies(node: onnx.NodeProto) -> list[onnx.GraphProto]:
     return found
 
 
-def _quoted(name: str) -> str:
-    return f"`{name[:_SHOWN]}{'...' if len(name) > _SHOWN else ''}`"
-
-
 def _called(node: onnx.NodeProto) -> str:
     name = node.name or next((name for name in node.output if name), "")
-    return f"node {_quoted(name)} ({_quoted(node.op_type)[1:-1]})"
+    return f"node {quoted(name)} ({quoted(node.op_type)[1:-1]})"
 
 
 def _check_texts(proto: onnx.ModelProto) -> None:
@@ -159,7 +148,7 @@ def _check_texts(proto: onnx.ModelProto) -> None:
         except UnicodeDecodeError:
             found = [b""]
         if any(isinstance(text, bytes) for text in found):
-            raise _Broken(f"a text in its {message.DESCRIPTOR.name} is not UTF-8")
+            raise Broken(f"a text in its {message.DESCRIPTOR.name} is not UTF-8")
         stack += [getattr(message, name) for name in messages if message.HasField(name)]
         for name in groups:
             stack += getattr(message, name)
@@ -191,37 +180,37 @@ def _check_names(top: Any) -> None:
         for node in graph.node:
             for name in node.input:
                 if name and name not in seen:
-                    raise _Broken(f"{_called(node)} reads {_quoted(name)}, which nothing gives")
+                    raise Broken(f"{_called(node)} reads {quoted(name)}, which nothing gives")
             stack.extend((body, seen) for body in _bodies(node))
         for name in _names(graph.output):
             if name not in seen:
-                raise _Broken(f"the output {_quoted(name)} is given by nothing")
+                raise Broken(f"the output {quoted(name)} is given by nothing")
 
 
 def _given(graph: Any) -> set[str]:
     """The names a graph gives.
 
     Raises:
-        _Broken: Two of its values have the same.
+        Broken: Two of its values have the same.
     """
     given = set()
     for name in _names(graph.input):
         if name in given:
-            raise _Broken(f"two inputs are called {_quoted(name)}")
+            raise Broken(f"two inputs are called {quoted(name)}")
         given.add(name)
     if isinstance(graph, onnx.GraphProto):
         initializers = set()
         sparse = (s.values.name for s in graph.sparse_initializer)
         for name in (*(t.name for t in graph.initializer), *sparse):
             if name in initializers:
-                raise _Broken(f"two initializers are called {_quoted(name)}")
+                raise Broken(f"two initializers are called {quoted(name)}")
             initializers.add(name)
         given |= initializers
     for node in graph.node:
         for name in node.output:
             if name and name in given:
-                raise _Broken(
-                    f"{_called(node)} gives {_quoted(name)}, which is there already: every value "
+                raise Broken(
+                    f"{_called(node)} gives {quoted(name)}, which is there already: every value "
                     "needs a name of its own"
                 )
             given.add(name)
@@ -262,7 +251,7 @@ def _check_order(graph: Any) -> None:
         while at not in seen:  # what waits, waits for one that does
             seen.add(at)
             at = min(waits[at])
-        raise _Broken(f"the graph has a cycle through {_called(graph.node[at])}")
+        raise Broken(f"the graph has a cycle through {_called(graph.node[at])}")
 
 
 def _reads(node: onnx.NodeProto) -> Iterator[str]:
@@ -294,7 +283,7 @@ def _check_functions(proto: onnx.ModelProto) -> None:
     for function in proto.functions:
         key = (function.domain, function.name, getattr(function, "overload", ""))
         if key in functions:
-            raise _Broken(f"the function {_quoted(function.name)} is there twice")
+            raise Broken(f"the function {quoted(function.name)} is there twice")
         functions[key] = function
     calls = {key: _calls(function, functions) for key, function in functions.items()}
     sizes: dict[Any, int] = {}
@@ -305,7 +294,7 @@ def _check_functions(proto: onnx.ModelProto) -> None:
             waiting = [key for key in calls[path[-1]] if key not in sizes]
             if waiting:
                 if waiting[0] in on_path:
-                    raise _Broken(f"the function {_quoted(waiting[0][1])} calls itself")
+                    raise Broken(f"the function {quoted(waiting[0][1])} calls itself")
                 path.append(waiting[0])
                 on_path.add(waiting[0])
                 continue
@@ -315,7 +304,7 @@ def _check_functions(proto: onnx.ModelProto) -> None:
             sizes[key] = len(functions[key].node) + inner
     total = sum(sizes[key] * n for key, n in _calls(proto.graph, functions).items())
     if total > LARGEST_CALLS:
-        raise _Broken(f"its functions call one another {total:.2g} times: no runtime can hold that")
+        raise Broken(f"its functions call one another {total:.2g} times: no runtime can hold that")
 
 
 def _calls(top: Any, functions: Any) -> Counter[Any]:
@@ -344,8 +333,8 @@ def _check_attributes(node: onnx.NodeProto, opset: int) -> None:
             continue
         found = attribute.type or _kind_by_content(attribute)
         if found != kind:
-            raise _Broken(
-                f"attribute {_quoted(attribute.name)} of {_called(node)} is of kind "
+            raise Broken(
+                f"attribute {quoted(attribute.name)} of {_called(node)} is of kind "
                 f"{_kind_name(found)}, and the operator's is {_kind_name(kind)}"
             )
 
@@ -355,7 +344,7 @@ def _check_branches(node: onnx.NodeProto) -> None:
     if node.op_type == "If" and node.domain in _STANDARD:
         for body in _bodies(node):
             if len(body.output) < len(node.output):
-                raise _Broken(f"a branch of {_called(node)} gives fewer values than the node")
+                raise Broken(f"a branch of {_called(node)} gives fewer values than the node")
 
 
 @cache
@@ -392,77 +381,3 @@ def _kind_by_content(attribute: onnx.AttributeProto) -> int:
         if len(getattr(attribute, field)):
             return int(kind)
     return 0
-
-
-def _check_tensor(tensor: onnx.TensorProto, folder: Path | None) -> None:
-    """A tensor has a known dtype and as many values as its dims say."""
-    name = f"tensor {_quoted(tensor.name)}"
-    known = TensorProto.DataType.values()
-    if tensor.data_type not in known or tensor.data_type == TensorProto.UNDEFINED:
-        raise _Broken(f"{name} is of dtype {tensor.data_type}, which ONNX has not")
-    if tensor.HasField("segment"):
-        raise _Broken(f"{name} is a segment of another, which nothing reads")
-    if any(dim < 0 for dim in tensor.dims):
-        raise _Broken(f"{name} has a negative size: {list(tensor.dims)[:8]}")
-    count = math.prod(tensor.dims)
-    kind = TensorProto.DataType.Name(tensor.data_type)
-    size = (count * _width(kind, tensor.data_type) + 7) // 8
-    if tensor.data_location == TensorProto.EXTERNAL:
-        _check_external(tensor, name, size, folder)
-    elif kind == "STRING":
-        _expect(name, tensor, len(tensor.string_data), (count,), "values")
-    elif tensor.HasField("raw_data"):
-        _expect(name, tensor, len(tensor.raw_data), (size,), "bytes")
-    else:
-        field = onnx.helper.tensor_dtype_to_field(tensor.data_type)
-        if kind.startswith("COMPLEX"):
-            count *= 2
-        allowed = (count, -(-count * _BITS[kind] // 8)) if kind in _BITS else (count,)
-        _expect(name, tensor, len(getattr(tensor, field)), allowed, "values")
-
-
-def _width(kind: str, dtype: int) -> int:
-    """Bits of one value."""
-    if kind == "STRING":
-        return 0
-    if kind in _BITS:
-        return _BITS[kind]
-    return int(onnx.helper.tensor_dtype_to_np_dtype(dtype).itemsize) * 8
-
-
-def _expect(
-    name: str, tensor: onnx.TensorProto, found: int, allowed: tuple[int, ...], unit: str
-) -> None:
-    if found not in allowed:
-        raise _Broken(
-            f"{name} holds {found} {unit}, and its shape {list(tensor.dims)[:8]} wants {allowed[0]}"
-        )
-
-
-def _check_external(tensor: onnx.TensorProto, name: str, size: int, folder: Path | None) -> None:
-    """The values lie in a file of the model's own folder, inside that file, and are as many."""
-    entries = {entry.key: entry.value for entry in tensor.external_data}
-    numbers = {}
-    for key in ("offset", "length"):
-        text = entries.get(key) or "0"
-        if not (text.isascii() and text.isdigit() and len(text) < 20):
-            raise _Broken(f"the external data of {name} has the {key} {_quoted(text)}")
-        numbers[key] = int(text)
-    if "length" in entries and numbers["length"] != size:
-        raise _Broken(
-            f"{name} holds {numbers['length']} bytes, and its shape {list(tensor.dims)[:8]} wants "
-            f"{size}"
-        )
-    if folder is None:
-        return
-    try:
-        path = external_path(entries.get("location", ""), folder)
-    except ModelError as error:
-        if "is missing" in error.what:  # whoever needs the values says so
-            return
-        raise
-    if numbers["offset"] + size > path.stat().st_size:
-        raise _Broken(
-            f"{name} lies beyond the end of `{path.name[:_SHOWN]}`: {size} bytes from "
-            f"{numbers['offset']} on"
-        )

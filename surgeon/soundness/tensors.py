@@ -1,0 +1,98 @@
+"""Whether a tensor of a file has as many values as its dims say, and lies where it may."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import onnx
+from onnx import TensorProto
+
+from surgeon.errors import ModelError
+from surgeon.files import external_path
+
+_SHOWN = 120  # characters of a stranger's name in an error
+_BITS = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
+
+
+class Broken(Exception):
+    """What is wrong with the model."""
+
+
+def quoted(name: str) -> str:
+    """A stranger's name for an error, cut where it is long."""
+    return f"`{name[:_SHOWN]}{'...' if len(name) > _SHOWN else ''}`"
+
+
+def check_tensor(tensor: onnx.TensorProto, folder: Path | None) -> None:
+    """A tensor has a known dtype and as many values as its dims say."""
+    name = f"tensor {quoted(tensor.name)}"
+    known = TensorProto.DataType.values()
+    if tensor.data_type not in known or tensor.data_type == TensorProto.UNDEFINED:
+        raise Broken(f"{name} is of dtype {tensor.data_type}, which ONNX has not")
+    if tensor.HasField("segment"):
+        raise Broken(f"{name} is a segment of another, which nothing reads")
+    if any(dim < 0 for dim in tensor.dims):
+        raise Broken(f"{name} has a negative size: {list(tensor.dims)[:8]}")
+    count = math.prod(tensor.dims)
+    kind = TensorProto.DataType.Name(tensor.data_type)
+    size = (count * _width(kind, tensor.data_type) + 7) // 8
+    if tensor.data_location == TensorProto.EXTERNAL:
+        _check_external(tensor, name, size, folder)
+    elif kind == "STRING":
+        _expect(name, tensor, len(tensor.string_data), (count,), "values")
+    elif tensor.HasField("raw_data"):
+        _expect(name, tensor, len(tensor.raw_data), (size,), "bytes")
+    else:
+        field = onnx.helper.tensor_dtype_to_field(tensor.data_type)
+        if kind.startswith("COMPLEX"):
+            count *= 2
+        allowed = (count, -(-count * _BITS[kind] // 8)) if kind in _BITS else (count,)
+        _expect(name, tensor, len(getattr(tensor, field)), allowed, "values")
+
+
+def _width(kind: str, dtype: int) -> int:
+    """Bits of one value."""
+    if kind == "STRING":
+        return 0
+    if kind in _BITS:
+        return _BITS[kind]
+    return int(onnx.helper.tensor_dtype_to_np_dtype(dtype).itemsize) * 8
+
+
+def _expect(
+    name: str, tensor: onnx.TensorProto, found: int, allowed: tuple[int, ...], unit: str
+) -> None:
+    if found not in allowed:
+        raise Broken(
+            f"{name} holds {found} {unit}, and its shape {list(tensor.dims)[:8]} wants {allowed[0]}"
+        )
+
+
+def _check_external(tensor: onnx.TensorProto, name: str, size: int, folder: Path | None) -> None:
+    """The values lie in a file of the model's own folder, inside that file, and are as many."""
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    numbers = {}
+    for key in ("offset", "length"):
+        text = entries.get(key) or "0"
+        if not (text.isascii() and text.isdigit() and len(text) < 20):
+            raise Broken(f"the external data of {name} has the {key} {quoted(text)}")
+        numbers[key] = int(text)
+    if "length" in entries and numbers["length"] != size:
+        raise Broken(
+            f"{name} holds {numbers['length']} bytes, and its shape {list(tensor.dims)[:8]} wants "
+            f"{size}"
+        )
+    if folder is None:
+        return
+    try:
+        path = external_path(entries.get("location", ""), folder)
+    except ModelError as error:
+        if "is missing" in error.what:  # whoever needs the values says so
+            return
+        raise
+    if numbers["offset"] + size > path.stat().st_size:
+        raise Broken(
+            f"{name} lies beyond the end of `{path.name[:_SHOWN]}`: {size} bytes from "
+            f"{numbers['offset']} on"
+        )
