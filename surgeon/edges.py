@@ -41,7 +41,7 @@ _PLAIN_OF_NOT_NUMBERS = _OF_NOT_NUMBERS | frozenset(
 _UNSTEADY = frozenset(
     "qr linalg_qr svd linalg_svd _linalg_svd symeig linalg_eigh _linalg_eigh inverse linalg_inv "
     "linalg_inv_ex linalg_solve cholesky linalg_cholesky lu linalg_det det Det logdet slogdet "
-    "pinverse linalg_pinv NonZero nonzero".split()
+    "pinverse linalg_pinv NonZero nonzero kthvalue median".split()
 )
 # Operators whose outputs are no larger for larger numbers.
 _ELEMENTWISE = frozenset(

@@ -179,6 +179,8 @@ def _bits(function: Any) -> Any:
         a, b, dtype = common(self, other)
         if dtype.kind == "f":
             raise Unsuited("floats have no bits")
+        if function in (np.left_shift, np.right_shift) and (b < 0).any():
+            raise Unsuited("it shifts by less than no bit, of which releases make different things")
         return cut(function(a, b), dtype)
 
     return run
