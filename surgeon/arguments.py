@@ -140,18 +140,6 @@ def bind(node: gs.Node, facts: Facts) -> Arguments:
     return best[1]
 
 
-def is_before(facts: Facts, *version: int) -> bool:
-    """Whether a PyTorch older than this wrote the file: a few operators meant other things.
-
-    1.4.0 calls itself 1.3; a file of another producer counts as new.
-    """
-    proto = facts.model.proto
-    parts = proto.producer_version.split("+")[0].split(".")
-    if proto.producer_name != "pytorch" or not all(p.isdigit() for p in parts[:2]):
-        return False
-    return tuple(int(p) for p in parts[:2]) < version
-
-
 def _elements(tensor: gs.Tensor) -> gs.Tensor | list[gs.Tensor] | None:
     """A list of tensors where a node makes one; None for an omitted input."""
     if tensor.is_empty():

@@ -16,12 +16,9 @@ from surgeon.model import Model
 
 def unread_inputs(model: Model) -> list[str]:
     """Inputs that nothing reads, of a file that PyTorch before 1.5 wrote; none of other files."""
+    if not model.is_before(1, 5):
+        return []
     proto = model.proto
-    parts = proto.producer_version.split(".")[:2]
-    if proto.producer_name != "pytorch" or not all(part.isdigit() for part in parts):
-        return []
-    if tuple(int(part) for part in parts) >= (1, 5):
-        return []
     read = {*_read(proto.graph), *(output.name for output in proto.graph.output)}
     constants = {tensor.name for tensor in proto.graph.initializer}
     return [i.name for i in proto.graph.input if i.name not in read | constants]

@@ -137,6 +137,16 @@ class Model:
                 return int(entry.version)
         return 1
 
+    def is_before(self, *version: int) -> bool:
+        """Whether a PyTorch older than this wrote the file: a few operators meant other things.
+
+        1.4.0 calls itself 1.3; a file of another producer counts as new.
+        """
+        parts = self.proto.producer_version.split("+")[0].split(".")
+        if self.proto.producer_name != "pytorch" or not all(p.isdigit() for p in parts[:2]):
+            return False
+        return tuple(int(p) for p in parts[:2]) < version
+
     def clone(self) -> Model:
         """The model as it was read, ready to be rewritten anew."""
         return Model(self.proto, path=self.path)

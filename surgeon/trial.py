@@ -89,7 +89,7 @@ class Trial:
         for sizes in _SIZES:
             point = dict(zip(piece.symbols, _cycle(sizes), strict=False))
             try:
-                bad = self._differs(rule, piece, point, ((NORMAL, ran),))
+                bad = self._differs(rule, piece, point, NORMAL, ran)
             except (KeyError, ValueError) as error:
                 why = f"its sizes are not decided by `{error}`"
                 continue
@@ -127,9 +127,9 @@ class Trial:
             wanted = [(style, seed) for style in styles for seed in range(_EDGES)]
             if point is not at:
                 wanted = [(NORMAL, 0), *((style, _EDGES) for style in styles[:1])]
-            for each in wanted:
+            for style, seed in wanted:
                 try:
-                    bad = self._differs(rule, piece, point, (each,))
+                    bad = self._differs(rule, piece, point, style, seed)
                 except (KeyError, ValueError, Undefined, RunFailed, NotRunnable, NoWitness):
                     continue
                 if bad is not None:
@@ -137,7 +137,7 @@ class Trial:
         return None
 
     def _differs(
-        self, rule: Rule, piece: _Piece, point: Mapping[str, int], drawn: Sequence[tuple[str, int]]
+        self, rule: Rule, piece: _Piece, point: Mapping[str, int], style: str, seed: int
     ) -> str | None:
         """How the two pieces differ at these sizes, or None.
 
@@ -145,25 +145,23 @@ class Trial:
             KeyError, ValueError: The sizes make no piece.
             NotRunnable, RunFailed, Undefined, NoWitness: One of the two does not run.
         """
-        for style, seed in drawn:
-            before, after, feeds = piece.at(point, seed=seed, style=style)
-            checks = check_pair(
-                before,
-                after,
-                feeds_list=[feeds],
-                exact="bit" if rule.exact == "bit" else "rounding",
-                tolerance=rule.bound,
-                folder=self.model.folder,
-            )
-            exact = rule.exact == "bit" or style == NORMAL
-            bad = next((c for c in checks if not c.agrees and (exact or not _saturated(c))), None)
-            if bad is None:
-                continue
-            at = ", ".join(f"{k}={v}" for k, v in point.items()) or "its fixed sizes"
-            what = bad.fault or f"error {bad.max_absolute:.3g}, {bad.max_relative:.3g} of spread"
-            drawn_of = "" if style == NORMAL else f", {edges.WORDS[style]}"
-            return f"the replacement differs from what it replaces: {what} at {at}{drawn_of}"
-        return None
+        before, after, feeds = piece.at(point, seed=seed, style=style)
+        checks = check_pair(
+            before,
+            after,
+            feeds_list=[feeds],
+            exact="bit" if rule.exact == "bit" else "rounding",
+            tolerance=rule.bound,
+            folder=self.model.folder,
+        )
+        exact = rule.exact == "bit" or style == NORMAL
+        bad = next((c for c in checks if not c.agrees and (exact or not _saturated(c))), None)
+        if bad is None:
+            return None
+        at = ", ".join(f"{k}={v}" for k, v in point.items()) or "its fixed sizes"
+        what = bad.fault or f"error {bad.max_absolute:.3g}, {bad.max_relative:.3g} of spread"
+        drawn_of = "" if style == NORMAL else f", {edges.WORDS[style]}"
+        return f"the replacement differs from what it replaces: {what} at {at}{drawn_of}"
 
     def _makers(self, tensor: gs.Tensor) -> Iterator[gs.Node]:
         """The nodes that make a value, back to what the facts know the value of."""

@@ -51,7 +51,7 @@ def divide(work: Work) -> gs.Tensor:
         return truncated_quotient(work, a, b)
     if mode is not None:
         raise Refused(f"rounding_mode {mode!r}")
-    if work.is_before(1, 5) and work.result_type(a, b) not in FLOATS:
+    if work.facts.model.is_before(1, 5) and work.result_type(a, b) not in FLOATS:
         return truncated_quotient(work, a, b)  # before 1.5, `div` of integers was an integer
     _, (a, b) = work.together(a, b, floating=True)
     return work.op("Div", a, b)
@@ -59,7 +59,7 @@ def divide(work: Work) -> gs.Tensor:
 
 def floor_divide(work: Work) -> gs.Tensor:
     """`floor_divide`: it rounds down, and before PyTorch 1.13 to zero."""
-    if work.is_before(1, 13):
+    if work.facts.model.is_before(1, 13):
         return truncated_quotient(work, *_pair(work))
     return floor_quotient(work, *_pair(work))
 

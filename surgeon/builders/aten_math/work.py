@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon.arguments import Arguments, bind, is_before
+from surgeon.arguments import Arguments, bind
 from surgeon.facts.fact import INTEGERS
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
@@ -104,10 +104,6 @@ class Work:
     def name(self) -> str:
         """The operator, without namespace."""
         return str(self.node.op)
-
-    def is_before(self, *version: int) -> bool:
-        """Whether a PyTorch older than this wrote the file."""
-        return is_before(self.facts, *version)
 
     def dtype(self, x: gs.Tensor) -> int:
         """The dtype of a value.

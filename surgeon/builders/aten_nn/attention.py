@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon.arguments import Arguments, bind, is_before
+from surgeon.arguments import Arguments, bind
 from surgeon.builders import parts
 from surgeon.builders.aten_nn.norms import layer_normalised
 from surgeon.match import Match
@@ -150,7 +150,7 @@ def scaled_dot_product_attention(draft: Draft, match: Match) -> Any:
     elif mask is not None:
         scores = draft.op("Add", scores, parts.cast(draft, mask, draft.facts.of(query).dtype))
     probabilities = draft.op("Softmax", scores, axis=-1)
-    if mask is not None and not is_before(draft.facts, 2, 5):
+    if mask is not None and not draft.facts.model.is_before(2, 5):
         # rows of which everything is masked became 0 in 2.5; before, they were NaN
         most = draft.op("ReduceMax", scores, draft.constant([-1], "axes"), keepdims=1)
         empty = draft.op("Less", most, _number(draft, np.finfo(dtype).min, dtype))

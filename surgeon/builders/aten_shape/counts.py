@@ -7,7 +7,6 @@ from typing import Any
 
 import onnx_graphsurgeon as gs
 
-from surgeon.arguments import is_before
 from surgeon.builders.aten_shape.call import FLOATS, LARGEST, NARROW, TYPE, Call, Size
 from surgeon.rewrite import Refused
 
@@ -45,7 +44,7 @@ def _histc(c: Call) -> gs.Tensor:
     low, high = _borders(c, x, dtype)
     width, above = c.op("Sub", high, low), c.op("Sub", x, low)
     count = c.number(bins, dtype)
-    if is_before(c.facts, 1, 11):  # the quotient came first
+    if c.facts.model.is_before(1, 11):  # the quotient came first
         ratio = c.op("Mul", c.op("Div", above, width), count)
     else:
         ratio = c.op("Div", c.op("Mul", above, count), width)
