@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,9 +70,7 @@ class Firing:
             if not verdict:
                 self._miss(rule, node, (total, total), _says(reason), condition.location)
                 return None
-        origins = [n.name or n.outputs[0].name for n in outcome.nodes if n.outputs]
-        made = {"surgeon.rule": f"{rule.recipe}/{rule.id}", "surgeon.from": ", ".join(origins)}
-        draft = self.surgery.draft(graph, node.outputs[0].name, made)
+        draft = self.surgery.draft(graph, node.outputs[0].name)
         refusal: str | None
         try:
             pairs = self._draft(rule, outcome, scope, draft)
@@ -105,6 +103,10 @@ class Firing:
             )
         )
         new = draft.nodes
+        origins = [n.name or n.outputs[0].name for n in outcome.nodes if n.outputs]
+        made = {"surgeon.rule": f"{rule.recipe}/{rule.id}", "surgeon.from": ", ".join(origins)}
+        for drafted in new:
+            drafted.made = made
         self.surgery.hand_over(node, pairs)
         for other, others in draft.also:
             self.surgery.hand_over(other, others)
@@ -200,7 +202,7 @@ class _Scope(dict[str, Any]):
     ) -> None:
         super().__init__(match.attributes)
         self._match, self._facts, self._is_output = match, facts, is_output
-        self._lets: Mapping[str, Any] = dict(rule.let)
+        self._lets = rule.let
 
     def __missing__(self, name: str) -> Any:
         match = self._match
@@ -213,6 +215,6 @@ class _Scope(dict[str, Any]):
         elif name in match.rests:
             value = [CapturedValue(t, self._facts, self._is_output) for t in match.rests[name]]
         else:
-            value = self._lets[name].evaluate(self)
+            value = dict(self._lets)[name].evaluate(self)
         self[name] = value
         return value

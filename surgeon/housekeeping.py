@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -140,7 +141,7 @@ class Housekeeper:
             else:
                 return None
         inputs = tuple(self._identity(t) for t in node.inputs)
-        named = tuple(sorted(attributes, key=str))
+        named = tuple(sorted(attributes, key=_name_of))
         return (node.domain or "", node.op, len(node.outputs), inputs, named)
 
     def _identity(self, tensor: gs.Tensor) -> Any:
@@ -150,6 +151,9 @@ class Housekeeper:
         if value is not None and value.dtype.kind in "iubf":
             return (value.dtype.str, value.shape, value.tobytes())
         return id(tensor)
+
+
+_name_of = itemgetter(0)
 
 
 def _constant_value(node: gs.Node) -> Any:

@@ -61,7 +61,7 @@ class Miss:
 
 @dataclass(slots=True)
 class _State:
-    """What is bound so far; copied at a choice."""
+    """What is bound so far; copied at a choice (the order of operands), and nowhere else."""
 
     values: dict[str, gs.Tensor | None] = field(default_factory=dict)
     attributes: dict[str, Any] = field(default_factory=dict)
@@ -158,7 +158,6 @@ class _Search:
         if any(node is other for other in state.nodes):
             self.fail(state, lambda: f"{describe(node)} would be matched twice")
             return
-        state = state.copy()
         state.nodes = (*state.nodes, node)
         if want.overload and node.attrs.get("overload", "") != want.overload:
             self.fail(
@@ -172,11 +171,11 @@ class _Search:
         if moved:
             arguments = _with_moved(want, moved)
         commutes = node.op in COMMUTATIVE and len(arguments) == len(node.inputs) == 2
-        orders = [list(node.inputs)]
+        operands = list(node.inputs)
         if commutes:
-            orders.append(list(reversed(node.inputs)))
-        for order in orders:
-            yield from self._inputs(arguments, 0, order, node, state)
+            yield from self._inputs(arguments, 0, operands, node, state.copy())
+            operands.reverse()
+        yield from self._inputs(arguments, 0, operands, node, state)
 
     def _attributes(self, want: NodePattern, node: gs.Node, state: _State) -> dict[int, Any] | None:
         """Check and capture attributes; those that are inputs now are returned by input index."""
@@ -256,7 +255,6 @@ class _Search:
                 yield from self._inputs(arguments, index + 1, operands, node, state)
             return
         if argument.rest:
-            state = state.copy()
             state.rests[argument.name] = tuple(operands[index:])
             yield state
             return
@@ -295,7 +293,6 @@ class _Search:
         name = argument.name
         if tensor is None:
             if name == "" or argument.optional:
-                state = state.copy()
                 if name:
                     state.values[name] = None
                 yield state
@@ -330,11 +327,9 @@ class _Search:
             if position >= len(made_by.outputs) or made_by.outputs[position] is not tensor:
                 self.fail(state, lambda: f"`{name}` is another output of {describe(made_by)}")
                 return
-            state = state.copy()
             state.views[name] = tuple(views)
             yield from self.node(producer, made_by, state)
             return
-        state = state.copy()
         state.values[name] = tensor
         state.views[name] = tuple(views)
         yield state

@@ -186,7 +186,7 @@ class Model:
                 setattr(envelope, field.name, value)
         out.CopyFrom(envelope)
         writer = Writer(self.graph, self.overridable, self.proto.ir_version)
-        out.graph.CopyFrom(writer.graph(self.graph))
+        writer.graph(self.graph, out.graph)
         for function in self.graph.functions:
             out.functions.append(writer.function(function))
         functions = {(f.domain, f.name) for f in out.functions}
@@ -312,7 +312,7 @@ def _remember(graph: gs.Graph, origin: Any) -> None:
         graph, origin = stack.pop()
         graph.origin = origin
         for node, proto in zip(graph.nodes, origin.node, strict=True):
-            node.origin, node.origin_inputs, node.made = proto, None, None
+            node.__dict__.update(origin=proto, origin_inputs=None, made=None)
             for tensor in (*node.inputs, *node.outputs):
                 if isinstance(tensor, gs.Constant) and not hasattr(tensor, "home"):
                     tensor.home = graph

@@ -6,7 +6,7 @@ under their own names, so matches found earlier stay true.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,9 +57,9 @@ class Surgery:
         self.names.add(name)
         return name
 
-    def draft(self, graph: gs.Graph, stem: str, made: Mapping[str, str] | None = None) -> Draft:
+    def draft(self, graph: gs.Graph, stem: str) -> Draft:
         """Begin a replacement in `graph` whose names come from the value `stem`."""
-        return Draft(self, graph, stem, made)
+        return Draft(self, graph, stem)
 
     def replace_value(self, old: gs.Tensor, new: gs.Tensor) -> None:
         """Let every reader of `old` read `new`, which must hold the same values."""
@@ -181,7 +181,7 @@ class Surgery:
             node = stack.pop()
             if getattr(node, "gone", False):
                 continue
-            node.gone = True
+            node.__dict__["gone"] = True
             self.removed.append(node)
             for body in [v for v in node.attrs.values() if isinstance(v, gs.Graph)]:
                 for inner in (body, *bodies(body)):
@@ -213,10 +213,8 @@ class Draft:
             check of the rewrite has to hold it.
     """
 
-    def __init__(
-        self, surgery: Surgery, graph: gs.Graph, stem: str, made: Mapping[str, str] | None
-    ) -> None:
-        self.surgery, self.graph, self.stem, self.made = surgery, graph, stem, made
+    def __init__(self, surgery: Surgery, graph: gs.Graph, stem: str) -> None:
+        self.surgery, self.graph, self.stem = surgery, graph, stem
         self.facts = surgery.facts
         self.nodes: list[gs.Node] = []
         self.results: dict[str, gs.Tensor] = {}
@@ -268,8 +266,14 @@ class Draft:
             dtype_of=lambda t: self.facts.of(t).dtype,
         )
         node = gs.Node(op_type, label, dict(attributes), tensors, made, domain or None)
-        node.origin, node.made, node.drafted, node.normal = proto, self.made, True, True
-        node.origin_inputs, node.home = named, self.graph
+        node.__dict__.update(
+            origin=proto,
+            origin_inputs=named,
+            made=None,
+            drafted=True,
+            normal=True,
+            home=self.graph,
+        )
         self.nodes.append(node)
         self.facts.infer(node)
         return made[0] if len(made) == 1 else tuple(made)
@@ -289,7 +293,7 @@ class Draft:
         """Unlink everything that was drafted."""
         for node in reversed(self.nodes):
             _unlink(node, node.inputs)
-            node.gone = True
+            node.__dict__["gone"] = True
         self.nodes.clear()
 
 

@@ -176,14 +176,14 @@ class Sweep:
                     what = f"rule `{rule}` keeps firing on what it made of {describe(node)}"
                     raise self._unsettled(what)
                 for made in new:
-                    made.generation = generation
+                    made.__dict__["generation"] = generation
                 return new
         return None
 
     def _normalise(self, node: gs.Node) -> None:
         if not getattr(node, "normal", False):
             dialect.normalise(node, self.model.opset, self.facts)
-            node.normal = True
+            node.__dict__["normal"] = True
 
     def _bodies(self, node: gs.Node, inner: Mapping[str, gs.Graph], known: Known) -> None:
         """Sweep the bodies of a node; then say what is known of its outputs."""

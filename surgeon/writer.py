@@ -27,10 +27,9 @@ class Writer:
     def __init__(self, main: gs.Graph, overridable: set[str], version: int) -> None:
         self.main, self.overridable, self.version = main, overridable, version
 
-    def graph(self, graph: gs.Graph) -> onnx.GraphProto:
-        """A main graph or a body, with the initializers that live in it."""
+    def graph(self, graph: gs.Graph, out: onnx.GraphProto) -> None:
+        """A main graph or a body, with the initializers that live in it, into an empty `out`."""
         origin: onnx.GraphProto | None = getattr(graph, "origin", None)
-        out = onnx.GraphProto()
         out.name = graph.name
         constants = self._constants(graph)
         as_nodes = self.version < FIRST_IR_WITH_FREE_INITIALIZERS
@@ -44,13 +43,13 @@ class Writer:
                 out.initializer.append(_tensor(constant))
         names = {constant.name for constant in constants}
         for node in graph.nodes:
-            out.node.append(self.node(node))
-            names.update(tensor.name for tensor in node.outputs)
+            self.node(node, out.node.add())
+            names.update([tensor.name for tensor in node.outputs])
         if origin is None:
             exported = gs.export_onnx(graph, do_type_check=False).graph
             out.input.extend(exported.input)
             out.output.extend(exported.output)
-            return out
+            return
         keep = {tensor.name for tensor in graph.inputs} | self.overridable
         declared = getattr(graph, "declared", {})
         out.input.extend(declared.get(v.name, v) for v in origin.input if v.name in keep)
@@ -66,7 +65,6 @@ class Writer:
         for note in origin.quantization_annotation:
             if note.tensor_name in names or note.tensor_name in keep:
                 out.quantization_annotation.append(note)
-        return out
 
     def function(self, function: gs.Function) -> onnx.FunctionProto:
         """A function; its constants become Constant nodes."""
@@ -76,12 +74,11 @@ class Writer:
         for constant in self._constants(function):
             out.node.append(_constant_node(constant))
         for node in function.nodes:
-            out.node.append(self.node(node))
+            self.node(node, out.node.add())
         return out
 
-    def node(self, node: gs.Node) -> onnx.NodeProto:
+    def node(self, node: gs.Node, out: onnx.NodeProto) -> None:
         """A node as it was read, or as `emit` made it; with its bodies as they are now."""
-        out = onnx.NodeProto()
         out.CopyFrom(node.origin)
         inputs = node.inputs if node.origin_inputs is None else node.origin_inputs
         names = [current(tensor).name for tensor in inputs]
@@ -91,11 +88,11 @@ class Writer:
         for attribute in out.attribute:
             body = node.attrs.get(attribute.name)
             if isinstance(body, gs.Graph):
-                attribute.g.CopyFrom(self.graph(body))
+                attribute.ClearField("g")
+                self.graph(body, attribute.g)
         if node.made and self.version >= FIRST_IR_WITH_NODE_METADATA:
             for key, text in node.made.items():
                 set_property(out.metadata_props, key, text)
-        return out
 
     def _constants(self, graph: gs.Graph) -> list[gs.Constant]:
         """The constants that live in this graph and are read in it or in its bodies, in order."""

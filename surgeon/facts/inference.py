@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from operator import is_
 from typing import Any
@@ -91,7 +92,7 @@ class Facts:
         if fact is not None:
             return fact  # type: ignore[no-any-return]
         if isinstance(tensor, gs.Constant):
-            tensor.fact = fact = self._constant(tensor)
+            tensor.__dict__["fact"] = fact = self._constant(tensor)
             return fact
         return UNKNOWN
 
@@ -126,7 +127,8 @@ class Facts:
             and all(map(is_, seen, inputs))
         ):
             return
-        node.seen = self.scope, inputs
+        # graphsurgeon's `__setattr__` costs more than what is set; its lists are not meant here
+        node.__dict__["seen"] = self.scope, inputs
         self.inferred += 1
         try:
             self._infer(node, inputs)
@@ -140,7 +142,7 @@ class Facts:
         known = self._values(node, inputs)
         if known is not None:
             for tensor, fact in zip(node.outputs, known, strict=False):
-                tensor.fact = fact
+                tensor.__dict__["fact"] = fact
             return
         function = shapes.FUNCTIONS.get(node.op)
         found = None
@@ -156,7 +158,7 @@ class Facts:
             self._ask_onnx(node)
             return
         for index, (tensor, shape) in enumerate(zip(node.outputs, found, strict=False)):
-            tensor.fact = Fact(
+            tensor.__dict__["fact"] = Fact(
                 self._dtype(node, inputs, index),
                 shape,
                 None,
@@ -219,8 +221,7 @@ class Facts:
             dtype, shape = proto.data_type, tuple(proto.dims)
         else:
             dtype, shape = onnx.helper.np_dtype_to_tensor_dtype(raw.dtype), tuple(raw.shape)
-        small = int(np.prod(shape, dtype=object)) <= LARGEST_VALUE
-        if not small or tensor.name in self.model.overridable:
+        if math.prod(shape) > LARGEST_VALUE or tensor.name in self.model.overridable:
             return Fact(dtype, shape)
         try:
             return Fact(dtype, shape, self.model.array(tensor))
@@ -359,7 +360,11 @@ class Facts:
 
 def _whole(shapes: Sequence[tuple[Dim, ...] | None]) -> bool:
     """Whether sizes are whole numbers: those computed from floats are none."""
-    return not any(isinstance(dim, float) for shape in shapes if shape for dim in shape)
+    for shape in shapes:
+        for dim in shape or ():
+            if isinstance(dim, float):
+                return False
+    return True
 
 
 def _follow_axis(before: tuple[Dim, ...], axis: int, after: tuple[Dim, ...]) -> int | None:

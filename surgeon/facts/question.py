@@ -14,7 +14,7 @@ Shape = tuple[Dim, ...]
 Function = Callable[["Question"], "Sequence[Shape | None] | None"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Question:
     """A node whose output shapes are asked for.
 

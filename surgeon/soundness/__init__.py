@@ -10,7 +10,7 @@ Nothing is read but the protobuf and the sizes of data files, and nothing recurs
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,9 @@ import onnx
 from onnx import AttributeProto
 
 from surgeon.errors import ModelError
+from surgeon.soundness.scopes import Node, Scope
 from surgeon.soundness.tensors import Broken, check_tensor, quoted
+from surgeon.soundness.texts import check_texts
 
 LARGEST_CALLS = 1_000_000  # nodes after every call of a function is written out
 _MEND = "Export or download the model again; `onnx.checker` may say more."
@@ -38,40 +40,22 @@ def check(proto: onnx.ModelProto, folder: Path | None, *, where: str) -> None:
         ModelError: It is broken; says where.
     """
     try:
-        _check_texts(proto)
-        _check_functions(proto)
+        check_texts(proto)
+        main, *functions = (Scope(top) for top in (proto.graph, *proto.functions))
+        _check_functions(main, functions)
         opset = max((e.version for e in proto.opset_import if e.domain in _STANDARD), default=1)
-        for top in (proto.graph, *proto.functions):
+        for top in (main, *functions):
             _check_names(top)
-            for graph in _with_bodies(top):
-                _check_order(graph)
-                for node in graph.node:
-                    _check_attributes(node, opset)
-                    _check_branches(node)
-        for tensor in tensors(proto):
-            check_tensor(tensor, folder)
+            for scope in top.with_bodies():
+                _check_order(scope)
+                for node in scope.nodes:
+                    if node.attributes:
+                        _check_attributes(node, opset)
+                        _check_branches(node)
+                for tensor in scope.tensors():
+                    check_tensor(tensor, folder)
     except Broken as broken:
         raise ModelError(str(broken), where=where, mend=_MEND) from None
-
-
-def tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
-    """Every tensor of the model: initializers, attributes, and the values of sparse ones."""
-    for top in (proto.graph, *proto.functions):
-        for graph in _with_bodies(top):
-            if isinstance(graph, onnx.GraphProto):
-                yield from graph.initializer
-                for sparse in graph.sparse_initializer:
-                    yield from (sparse.values, sparse.indices)
-            for node in graph.node:
-                for attribute in node.attribute:
-                    if attribute.HasField("t"):
-                        yield attribute.t
-                    yield from attribute.tensors
-                    sparses = list(attribute.sparse_tensors)
-                    if attribute.HasField("sparse_tensor"):
-                        sparses.append(attribute.sparse_tensor)
-                    for sparse in sparses:
-                        yield from (sparse.values, sparse.indices)
 
 
 def with_names_of_their_own(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, list[str]]:
@@ -102,97 +86,54 @@ def with_names_of_their_own(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, li
 
 
 def _every_graph(proto: onnx.ModelProto) -> Iterator[Any]:
-    for top in (proto.graph, *proto.functions):
-        yield from _with_bodies(top)
-
-
-def _repeated(graph: Any) -> set[str]:
-    counts = Counter(node.name for node in graph.node if node.name)
-    return {name for name, count in counts.items() if count > 1}
-
-
-def _with_bodies(graph: Any) -> Iterator[Any]:
-    """A graph or function, and every body in it, outer before inner."""
-    stack = [graph]
+    """The graph, the functions, and every body in them."""
+    stack: list[Any] = [proto.graph, *proto.functions]
     while stack:
         graph = stack.pop()
         yield graph
         for node in graph.node:
-            stack.extend(_bodies(node))
+            for attribute in node.attribute:
+                if attribute.HasField("g"):
+                    stack.append(attribute.g)
+                if attribute.type == attribute.GRAPHS:
+                    stack.extend(attribute.graphs)
 
 
-def _bodies(node: onnx.NodeProto) -> list[onnx.GraphProto]:
-    found = []
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            found.append(attribute.g)
-        found.extend(attribute.graphs)
-    return found
-
-
-def _called(node: onnx.NodeProto) -> str:
-    name = node.name or next((name for name in node.output if name), "")
-    return f"node {quoted(name)} ({quoted(node.op_type)[1:-1]})"
-
-
-def _check_texts(proto: onnx.ModelProto) -> None:
-    """Every text is UTF-8: protobuf's reader lets others through, and fails when asked for them."""
-    stack: list[Any] = [proto]
-    while stack:
-        message = stack.pop()
-        texts, lists, messages, groups = _fields(message.DESCRIPTOR)
-        try:
-            found = [getattr(message, name) for name in texts]
-            for name in lists:
-                found += getattr(message, name)
-        except UnicodeDecodeError:
-            found = [b""]
-        if any(isinstance(text, bytes) for text in found):
-            raise Broken(f"a text in its {message.DESCRIPTOR.name} is not UTF-8")
-        stack += [getattr(message, name) for name in messages if message.HasField(name)]
-        for name in groups:
-            stack += getattr(message, name)
-
-
-@cache
-def _fields(descriptor: Any) -> tuple[list[str], list[str], list[str], list[str]]:
-    """The names of a message's fields: texts, lists of texts, messages, lists of messages."""
-    found: tuple[list[str], ...] = ([], [], [], [])
-    for field in descriptor.fields:
-        many = field.is_repeated if hasattr(field, "is_repeated") else field.label == 3
-        if field.type == field.TYPE_STRING:
-            found[many].append(field.name)
-        elif field.type == field.TYPE_MESSAGE:
-            found[2 + many].append(field.name)
-    return found[0], found[1], found[2], found[3]
+def _repeated(graph: Any) -> set[str]:
+    names = [node.name for node in graph.node if node.name]
+    if len(set(names)) == len(names):
+        return set()
+    return {name for name, count in Counter(names).items() if count > 1}
 
 
 # ------------------------------------------------------------------------------------- names
 
 
-def _check_names(top: Any) -> None:
+def _check_names(top: Scope) -> None:
     """Every name that is read is given, once, where the reader can see it."""
-    stack: list[tuple[Any, frozenset[str] | set[str]]] = [(top, frozenset())]
+    stack: list[tuple[Scope, frozenset[str] | set[str]]] = [(top, frozenset())]
     while stack:
-        graph, outside = stack.pop()
-        given = _given(graph)
+        scope, outside = stack.pop()
+        given = _given(scope)
         seen = outside | given if outside else given
-        for node in graph.node:
-            for name in node.input:
+        for node in scope.nodes:
+            for name in node.inputs:
                 if name and name not in seen:
-                    raise Broken(f"{_called(node)} reads {quoted(name)}, which nothing gives")
-            stack.extend((body, seen) for body in _bodies(node))
-        for name in _names(graph.output):
+                    raise Broken(f"{node} reads {quoted(name)}, which nothing gives")
+            if node.bodies:
+                stack.extend((body, seen) for body in node.bodies)
+        for name in _names(scope.proto.output):
             if name not in seen:
                 raise Broken(f"the output {quoted(name)} is given by nothing")
 
 
-def _given(graph: Any) -> set[str]:
+def _given(scope: Scope) -> set[str]:
     """The names a graph gives.
 
     Raises:
         Broken: Two of its values have the same.
     """
+    graph = scope.proto
     given = set()
     for name in _names(graph.input):
         if name in given:
@@ -206,11 +147,11 @@ def _given(graph: Any) -> set[str]:
                 raise Broken(f"two initializers are called {quoted(name)}")
             initializers.add(name)
         given |= initializers
-    for node in graph.node:
-        for name in node.output:
+    for node in scope.nodes:
+        for name in node.outputs:
             if name and name in given:
                 raise Broken(
-                    f"{_called(node)} gives {quoted(name)}, which is there already: every value "
+                    f"{node} gives {quoted(name)}, which is there already: every value "
                     "needs a name of its own"
                 )
             given.add(name)
@@ -223,15 +164,13 @@ def _names(values: Iterable[Any]) -> Iterator[str]:
         yield value if isinstance(value, str) else value.name
 
 
-def _check_order(graph: Any) -> None:
+def _check_order(scope: Scope) -> None:
     """Refuse a circle: a node that reads what it gives itself, directly or by others."""
-    made = {name: i for i, node in enumerate(graph.node) for name in node.output if name}
-    ahead = any(
-        made.get(name, -1) >= i for i, node in enumerate(graph.node) for name in _reads(node)
-    )
-    if not ahead:  # the file's order is an order
-        return
-    waits = [{made[name] for name in _reads(node) if name in made} for node in graph.node]
+    made = {name: i for i, node in enumerate(scope.nodes) for name in node.outputs if name}
+    reads = [_reads(node) if node.bodies else node.inputs for node in scope.nodes]
+    if not any(made.get(name, -1) >= i for i, names in enumerate(reads) for name in names):
+        return  # the file's order is an order
+    waits = [{made[name] for name in names if name in made} for names in reads]
     readers: dict[int, list[int]] = {}
     for i, before in enumerate(waits):
         for j in before:
@@ -251,43 +190,39 @@ def _check_order(graph: Any) -> None:
         while at not in seen:  # what waits, waits for one that does
             seen.add(at)
             at = min(waits[at])
-        raise Broken(f"the graph has a cycle through {_called(graph.node[at])}")
+        raise Broken(f"the graph has a cycle through {scope.nodes[at]}")
 
 
-def _reads(node: onnx.NodeProto) -> Iterator[str]:
+def _reads(node: Node) -> list[str]:
     """The names that a node and its bodies read, of those around it."""
-    if not any(a.HasField("g") or a.graphs for a in node.attribute):
-        yield from node.input
-        return
-    stack: list[Any] = [node]
-    yield from node.input
     own: set[str] = set()
     read: set[str] = set()
-    while stack:
-        for body in _bodies(stack.pop()):
-            own.update(value.name for value in body.input)
-            read.update(value.name for value in body.output)
-            for inner in body.node:
-                own.update(inner.output)
-                read.update(inner.input)
-                stack.append(inner)
-    yield from read - own
+    for body in (inner for top in node.bodies for inner in top.with_bodies()):
+        own.update(value.name for value in body.proto.input)
+        read.update(value.name for value in body.proto.output)
+        for inner_node in body.nodes:
+            own.update(inner_node.outputs)
+            read.update(inner_node.inputs)
+    return [*node.inputs, *(read - own)]
 
 
 # --------------------------------------------------------------------------------- functions
 
 
-def _check_functions(proto: onnx.ModelProto) -> None:
+def _check_functions(main: Scope, functions: Sequence[Scope]) -> None:
     """No function is there twice, calls itself, or grows beyond bounds when it is written out."""
-    functions = {}
-    for function in proto.functions:
+    known: dict[tuple[str, str, str], Scope] = {}
+    for scope in functions:
+        function = scope.proto
         key = (function.domain, function.name, getattr(function, "overload", ""))
-        if key in functions:
+        if key in known:
             raise Broken(f"the function {quoted(function.name)} is there twice")
-        functions[key] = function
-    calls = {key: _calls(function, functions) for key, function in functions.items()}
+        known[key] = scope
+    if not known:
+        return
+    calls = {key: _calls(function, known) for key, function in known.items()}
     sizes: dict[Any, int] = {}
-    for start in functions:
+    for start in known:
         path = [start]
         on_path = {start}
         while path:
@@ -301,50 +236,47 @@ def _check_functions(proto: onnx.ModelProto) -> None:
             key = path.pop()
             on_path.discard(key)
             inner = sum(sizes[called] * count for called, count in calls[key].items())
-            sizes[key] = len(functions[key].node) + inner
-    total = sum(sizes[key] * n for key, n in _calls(proto.graph, functions).items())
+            sizes[key] = len(known[key].nodes) + inner
+    total = sum(sizes[key] * n for key, n in _calls(main, known).items())
     if total > LARGEST_CALLS:
         raise Broken(f"its functions call one another {total:.2g} times: no runtime can hold that")
 
 
-def _calls(top: Any, functions: Any) -> Counter[Any]:
+def _calls(top: Scope, functions: Any) -> Counter[Any]:
     """How often a graph calls each function."""
     return Counter(
-        key
-        for graph in _with_bodies(top)
-        for node in graph.node
-        if (key := (node.domain, node.op_type, getattr(node, "overload", ""))) in functions
+        node.key for scope in top.with_bodies() for node in scope.nodes if node.key in functions
     )
 
 
-# ------------------------------------------------------------------------ attributes, tensors
+# ------------------------------------------------------------------------ attributes, branches
 
 
-def _check_attributes(node: onnx.NodeProto, opset: int) -> None:
+def _check_attributes(node: Node, opset: int) -> None:
     """A standard operator's attributes are of the kinds that it has."""
-    if node.domain not in _STANDARD or not node.attribute:
+    operator = node.proto.op_type
+    # torch 1.4 says Constant in kinds of its own, and they are read
+    if operator == "Constant" or node.proto.domain not in _STANDARD:
         return
-    if node.op_type == "Constant":  # torch 1.4 says it in kinds of its own, and they are read
-        return
-    kinds = _kinds(node.op_type, opset)
-    for attribute in node.attribute:
+    kinds = _kinds(operator, opset)
+    for attribute in node.attributes:
         kind = kinds.get(attribute.name)
-        if kind is None or attribute.ref_attr_name:
+        if kind is None or attribute.type == kind or attribute.ref_attr_name:
             continue
         found = attribute.type or _kind_by_content(attribute)
         if found != kind:
             raise Broken(
-                f"attribute {quoted(attribute.name)} of {_called(node)} is of kind "
+                f"attribute {quoted(attribute.name)} of {node} is of kind "
                 f"{_kind_name(found)}, and the operator's is {_kind_name(kind)}"
             )
 
 
-def _check_branches(node: onnx.NodeProto) -> None:
+def _check_branches(node: Node) -> None:
     """The branches of an If give what it gives."""
-    if node.op_type == "If" and node.domain in _STANDARD:
-        for body in _bodies(node):
-            if len(body.output) < len(node.output):
-                raise Broken(f"a branch of {_called(node)} gives fewer values than the node")
+    if node.bodies and node.proto.op_type == "If" and node.proto.domain in _STANDARD:
+        for body in node.bodies:
+            if len(body.proto.output) < len(node.outputs):
+                raise Broken(f"a branch of {node} gives fewer values than the node")
 
 
 @cache

@@ -1,0 +1,89 @@
+"""A graph of a file read once, for checks that each look at every node.
+
+Asking a protobuf costs more than what most checks do with the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import onnx
+
+from surgeon.soundness.tensors import quoted
+
+
+class Node:
+    """A node: what it reads, gives and holds."""
+
+    __slots__ = ("attributes", "bodies", "inputs", "outputs", "proto")
+
+    def __init__(self, proto: onnx.NodeProto) -> None:
+        self.proto = proto
+        self.inputs: list[str] = list(proto.input)
+        self.outputs: list[str] = list(proto.output)
+        self.attributes: list[onnx.AttributeProto] = list(proto.attribute)
+        self.bodies: list[Scope] = []
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Domain, name and overload, as a function has them."""
+        return self.proto.domain, self.proto.op_type, getattr(self.proto, "overload", "")
+
+    def __str__(self) -> str:
+        name = self.proto.name or next((name for name in self.outputs if name), "")
+        return f"node {quoted(name)} ({quoted(self.proto.op_type)[1:-1]})"
+
+
+class Scope:
+    """A graph, a body or a function: its nodes, and the scopes of their bodies.
+
+    Args:
+        top: A graph or function. Bodies are read with it, however deep they are nested.
+    """
+
+    __slots__ = ("nodes", "proto")
+
+    def __init__(self, top: Any) -> None:
+        self._read(top)
+        stack = [self]
+        while stack:
+            for node in stack.pop().nodes:
+                for attribute in node.attributes:
+                    held = [attribute.g] if attribute.HasField("g") else []
+                    for graph in (*held, *attribute.graphs):
+                        body = Scope.__new__(Scope)
+                        body._read(graph)
+                        node.bodies.append(body)
+                if node.bodies:
+                    stack.extend(node.bodies)
+
+    def _read(self, proto: Any) -> None:
+        self.proto = proto
+        self.nodes = [Node(node) for node in proto.node]
+
+    def with_bodies(self) -> Iterator[Scope]:
+        """Itself and every body in it, outer before inner."""
+        stack = [self]
+        while stack:
+            scope = stack.pop()
+            yield scope
+            for node in scope.nodes:
+                stack.extend(node.bodies)
+
+    def tensors(self) -> Iterator[onnx.TensorProto]:
+        """Its tensors: initializers, attributes, and the values of sparse ones."""
+        if isinstance(self.proto, onnx.GraphProto):
+            yield from self.proto.initializer
+            for sparse in self.proto.sparse_initializer:
+                yield from (sparse.values, sparse.indices)
+        for node in self.nodes:
+            for attribute in node.attributes:
+                if attribute.HasField("t"):
+                    yield attribute.t
+                yield from attribute.tensors
+                sparses = list(attribute.sparse_tensors)
+                if attribute.HasField("sparse_tensor"):
+                    sparses.append(attribute.sparse_tensor)
+                for sparse in sparses:
+                    yield from (sparse.values, sparse.indices)
