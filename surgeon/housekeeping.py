@@ -51,7 +51,10 @@ class Housekeeper:
             return False
         out = node.outputs[0]
         if self.surgery.is_output(out):
-            return False
+            if node.op != "Identity" or not self.surgery.make_directly(node, graph):
+                return False
+            self.done["Identity nodes dropped"] += 1
+            return True
         if node.op == "Identity":
             self.surgery.hand_over(node, [(out, node.inputs[0])])
             self.done["Identity nodes dropped"] += 1
@@ -75,6 +78,19 @@ class Housekeeper:
             self.surgery.to_constant(tensor, array, graph)
         self.done["constants folded"] += 1
         return True
+
+    def constant_output(self, node: gs.Node, graph: gs.Graph) -> list[gs.Node] | None:
+        """A Constant for an output that depends on constants alone; None where it stays."""
+        if node.op in ("Constant", "Identity") or len(node.outputs) != 1:
+            return None
+        out = node.outputs[0]
+        arrays = self.folder.fold(node) if self.surgery.is_output(out) else None
+        if arrays is None:
+            return None
+        draft = self.surgery.draft(graph, out.name)
+        self.surgery.hand_over(node, [(out, draft.op("Constant", value=arrays[0]))])
+        self.done["constants folded"] += 1
+        return draft.nodes
 
     def inline(self, node: gs.Node, graph: gs.Graph) -> list[gs.Node] | None:
         """The nodes of the branch that an If takes, where that is proven; None where it stays."""

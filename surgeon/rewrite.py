@@ -36,6 +36,7 @@ class Surgery:
         self.names: set[str] = set()
         self.outputs: dict[int, gs.Tensor] = {}
         self.removed: list[gs.Node] = []
+        self.findings: dict[str, Any] = {}  # what builders found out that is costly to find again
         for graph in model.graphs():
             for tensor in graph.outputs:
                 self.outputs[id(tensor)] = tensor
@@ -104,6 +105,31 @@ class Surgery:
         list.clear(new.inputs)
         self.replace_value(new, old)
         self.names.discard(new.name)
+
+    def make_directly(self, node: gs.Node, graph: gs.Graph) -> bool:
+        """Let an Identity go that gives an output: who makes its input makes the output.
+
+        False where its input is made elsewhere, or is an output too.
+        """
+        source, out = node.inputs[0], node.outputs[0]
+        producer = source.inputs[0] if source.inputs else None
+        origin = getattr(graph, "origin", None)
+        if producer is None or self.is_output(source) or not self.holds(graph, producer):
+            return False
+        if getattr(origin, "quantization_annotation", ()):  # it may speak of the name that goes
+            return False
+        list.clear(node.outputs)
+        list.clear(out.inputs)
+        proto = type(producer.origin)()  # what was read stays as it was
+        proto.CopyFrom(producer.origin)
+        producer.origin = proto
+        self._adopt(producer, source, out)
+        self.release(node)
+        return True
+
+    def holds(self, graph: gs.Graph, node: gs.Node) -> bool:
+        """Whether a node is in this graph, and not in a body or around it."""
+        return getattr(node, "home", None) is graph or any(n is node for n in graph.nodes)
 
     def to_constant(self, tensor: gs.Tensor, array: Any, graph: gs.Graph) -> None:
         """Make a computed value a constant; its producer is let go when all its outputs are.
@@ -287,7 +313,7 @@ class Draft:
 
     def holds(self, node: gs.Node) -> bool:
         """Whether a node is in this draft's graph, and not in a body or around it."""
-        return getattr(node, "home", None) is self.graph or any(n is node for n in self.graph.nodes)
+        return self.surgery.holds(self.graph, node)
 
     def discard(self) -> None:
         """Unlink everything that was drafted."""

@@ -167,6 +167,8 @@ class Sweep:
             self._call(node, function)
         if not inner and (self.keeper.fold(node, graph) or self.keeper.merge(node, known)):
             return []
+        if not inner and (made := self.keeper.constant_output(node, graph)) is not None:
+            return made
         for prepared in self.rules.get(operator_of(node), ()):
             new = self.firing.at(prepared, node, graph)
             if new is not None:
@@ -175,8 +177,8 @@ class Sweep:
                     rule = prepared.rule.id
                     what = f"rule `{rule}` keeps firing on what it made of {describe(node)}"
                     raise self._unsettled(what)
-                for made in new:
-                    made.__dict__["generation"] = generation
+                for drafted in new:
+                    drafted.__dict__["generation"] = generation
                 return new
         return None
 

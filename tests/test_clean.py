@@ -118,3 +118,42 @@ def test_branches_that_share_names_are_inlined_one_beside_the_other():
             feeds = {"x": x, "c": np.array(c)}
             for a, b in zip(run(before, feeds), run(after, feeds), strict=True):
                 np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+ENDS = """<ir_version: 8, opset_import: ["": 13]>
+g (float[N,3] x, bool c)
+  => (float[N,3] y, float[N,3] again, float[N,3] same, float[N,3] z, int64[2] k)
+  <int64[2] a = {3, 4}, int64[2] b = {1, 1}> {
+  r = Relu (x)
+  s = Neg (r)
+  y = Identity (r)
+  again = Identity (r)
+  same = Identity (x)
+  z = If (c) <
+    then_branch = t () => (float[N,3] o) { v = Exp (s) o = Identity (v) },
+    else_branch = e () => (float[N,3] p) { p = Identity (s) }
+  >
+  k = Add (a, b)
+}"""
+
+
+def test_outputs_come_from_what_computes_them():
+    before = parser.parse_model(ENDS)
+    bytes_before = before.SerializeToString()
+    after = surgeon.apply(before, "clean").model.to_proto()
+    assert before.SerializeToString() == bytes_before
+    onnx.checker.check_model(after, full_check=True)
+    made = {node.output[0]: node for node in after.graph.node}
+    # a value has one name: the second output that it is, and an input that is one, keep their nodes
+    assert made["y"].op_type == "Relu"
+    assert (made["again"].op_type, made["again"].input[0]) == ("Identity", "y")
+    assert (made["same"].op_type, made["same"].input[0]) == ("Identity", "x")
+    assert made["k"].op_type == "Constant"
+    branches = {a.name: a.g for a in made["z"].attribute}
+    assert [n.op_type for n in branches["then_branch"].node] == ["Exp"]
+    assert [n.op_type for n in branches["else_branch"].node] == ["Identity"]
+    assert [v.name for v in after.graph.output] == [v.name for v in before.graph.output]
+    for c in (True, False):
+        feeds = {"x": np.array([[1, -2, 3]], np.float32), "c": np.array(c)}
+        for a, b in zip(run(before, feeds), run(after, feeds), strict=True):
+            np.testing.assert_array_equal(a, b)

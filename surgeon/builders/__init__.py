@@ -47,6 +47,7 @@ _ROOMS: Mapping[str, str] = {
     "pad_into_window": "linear",
     "pad_to_concat": "padding",
     "part_of_shape": "ranges",
+    "plus_zero": "zeros",
     "range_as_slice": "ranges",
     "range_within_table": "ranges",
     "same_as_input": "cleaning",

@@ -243,6 +243,11 @@ class Facts:
             size = np.empty((), object)
             size[()] = dims.product(source.shape)
             return [of_value(size, INT64)]
+        if op == "Constant":
+            value = node.attrs.get("value")
+            if isinstance(value, np.ndarray):
+                return [of_value(value, int(onnx.helper.np_dtype_to_tensor_dtype(value.dtype)))]
+            return [self._constant(value)] if isinstance(value, gs.Constant) else None
         operands: list[Array | None] = []
         for fact in inputs:
             if fact is not None and fact.value is None:

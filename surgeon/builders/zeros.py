@@ -1,0 +1,110 @@
+"""A summand of zero: it changes no value but the sign of a zero, which little depends on."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+
+from surgeon import opsets
+from surgeon.facts import Facts
+from surgeon.facts.fact import INTEGERS, same_dims
+from surgeon.match import Match
+from surgeon.rewrite import Draft, Refused
+
+# Operators that give the same for 0.0 and -0.0, of which there are others: see `_forgets`.
+_FORGET = frozenset(
+    "Abs And ArgMax ArgMin Cos Cosh Equal Exp Greater GreaterOrEqual HardSigmoid IsInf IsNaN Less "
+    "LessOrEqual Log LogSoftmax NonZero Not Or ReduceL1 ReduceL2 ReduceLogSumExp ReduceSumSquare "
+    "Shape Sigmoid Sign Size Softmax Softplus Xor".split()
+)
+_WHOLE = frozenset({*INTEGERS, onnx.TensorProto.BOOL})
+
+
+def plus_zero(draft: Draft, match: Match) -> gs.Tensor:
+    """x + 0.0 is x, but where x is -0.0; and nothing behind it may tell the two apart."""
+    facts, node = draft.facts, match.root
+    x, c = node.inputs
+    array = facts.array(c)
+    if array is None and node.op == "Add":
+        x, c = c, x
+        array = facts.array(c)
+    if array is None:
+        raise Refused("its constant is computed at run time")
+    if array.dtype.kind != "f" or array.any():
+        raise Refused("its constant is no zero of floating point")
+    if not same_dims(facts.of(x).shape, facts.of(node.outputs[0]).shape):
+        raise Refused("its constant may make the result larger")
+    teller = _tells_zeros_apart(draft, node.outputs[0])
+    if teller:
+        raise Refused(f"it may matter whether it is 0.0 or -0.0: {teller}")
+    return x
+
+
+def _tells_zeros_apart(draft: Draft, start: gs.Tensor) -> str:
+    """What reads the value, at any distance, and could differ by more than the sign of a zero.
+
+    Every value behind it is looked at once for all summands of a model: a node that stands there
+    is replaced by one that divides by no more than it did.
+    """
+    known: dict[int, tuple[gs.Tensor, str]] = draft.surgery.findings.setdefault("zeros", {})
+    own = {id(tensor) for tensor in draft.surgery.model.graph.outputs}
+    stack = [start]
+    while stack:
+        tensor = stack[-1]
+        if id(tensor) in known:
+            stack.pop()
+            continue
+        teller, behind = _readers(draft, tensor, own)
+        waiting = [] if teller else [t for t in behind if id(t) not in known]
+        if waiting:
+            stack += waiting
+            continue
+        found = teller or next((known[id(t)][1] for t in behind if known[id(t)][1]), "")
+        known[id(tensor)] = tensor, found
+        stack.pop()
+    return known[id(start)][1]
+
+
+def _readers(draft: Draft, tensor: gs.Tensor, own: set[int]) -> tuple[str, list[gs.Tensor]]:
+    """Who tells zeros apart among those that read the value; what the others make of it."""
+    behind: list[gs.Tensor] = []
+    if draft.surgery.is_output(tensor) and id(tensor) not in own:
+        return "it leaves a body", behind
+    for node in tensor.outputs:
+        if (node.domain or "") not in opsets.STANDARD or _holds_graphs(node):
+            return f"`{node.op}` reads it", behind
+        if _divides_by(draft.facts, node, tensor):
+            return f"`{node.op}` divides by it", behind
+        if not _forgets(draft.facts, node, tensor):
+            behind += node.outputs
+    return "", behind
+
+
+def _holds_graphs(node: gs.Node) -> bool:
+    return any(isinstance(value, gs.Graph) for value in node.attrs.values())
+
+
+def _divides_by(facts: Facts, node: gs.Node, tensor: gs.Tensor) -> bool:
+    """Whether an infinity's sign hangs on the sign of this zero."""
+    if node.op == "Reciprocal":
+        return True
+    if node.op == "Div":
+        return len(node.inputs) > 1 and node.inputs[1] is tensor
+    if node.op == "Pow" and node.inputs[0] is tensor:
+        exponent = facts.array(node.inputs[1])
+        return exponent is None or bool((exponent < 0).any())
+    return False
+
+
+def _forgets(facts: Facts, node: gs.Node, tensor: gs.Tensor) -> bool:
+    """Whether the node gives the same to the bit whichever zero it reads."""
+    if node.op in _FORGET:
+        return True
+    if node.op in ("Cast", "CastLike"):
+        return facts.of(node.outputs[0]).dtype in _WHOLE
+    if node.op in ("Add", "Sub"):
+        other = node.inputs[1] if node.inputs[0] is tensor else node.inputs[0]
+        array = facts.array(other)
+        return array is not None and bool(np.all(array != 0))
+    return False
