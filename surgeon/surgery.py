@@ -460,4 +460,8 @@ def _collector_paused() -> Iterator[None]:
         yield
     finally:
         if was:
+            if not gc.get_freeze_count():
+                # What was made is old at once; else the next look at young objects finds all of it.
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
