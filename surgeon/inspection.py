@@ -127,10 +127,10 @@ def inspect(path: str | os.PathLike[str]) -> Inspection:
     model = Model.load(path)
     proto = model.proto
     nodes = list(_nodes(proto))
-    operators = Counter(_operator(node) for node in nodes if not _is_constant(node))
+    operators = Counter(operator_name(node) for node in nodes if not _is_constant(node))
     rules = _bundled_rules()
     initialised = {tensor.name for tensor in proto.graph.initializer}
-    inputs = tuple(_value(v) for v in proto.graph.input if v.name not in initialised)
+    inputs = tuple(value_of(v) for v in proto.graph.input if v.name not in initialised)
     return Inspection(
         source=str(path),
         size=path.stat().st_size,
@@ -138,7 +138,7 @@ def inspect(path: str | os.PathLike[str]) -> Inspection:
         producer=" ".join(filter(None, (proto.producer_name, proto.producer_version))),
         opsets={entry.domain or "ai.onnx": entry.version for entry in proto.opset_import},
         inputs=inputs,
-        outputs=tuple(_value(v) for v in proto.graph.output),
+        outputs=tuple(value_of(v) for v in proto.graph.output),
         overridable=len(model.overridable),
         dynamic=_dynamic(inputs),
         operators=dict(sorted(operators.items(), key=lambda item: (-item[1], item[0]))),
@@ -170,8 +170,8 @@ def labels(model: Model, name: str) -> frozenset[str]:
             known.setdefault(text, set()).add(describe(node))
     for proto in _nodes(model.proto):
         label = proto.name or next(filter(None, proto.output), "")
-        text = f"node {label!r} ({_spelling(proto)})"
-        also = f"node {label!r} ({_operator(proto)})"  # as rules see it, when it was rewritten
+        text = f"node {label!r} ({spelling(proto)})"
+        also = f"node {label!r} ({operator_name(proto)})"  # as rules see it, when it was rewritten
         for each in (text, proto.name, *proto.output):
             known.setdefault(each, set()).update((text, also))
     known.pop("", None)
@@ -199,7 +199,7 @@ def _is_constant(node: onnx.NodeProto) -> bool:
     return node.op_type == "Constant" and node.domain in STANDARD
 
 
-def _operator(node: onnx.NodeProto) -> str:
+def operator_name(node: onnx.NodeProto) -> str:
     """The operator's name as recipes write it, whichever way the exporter spelled it."""
     domain = node.domain
     if node.op_type == "ATen" and domain in _FALLBACK_DOMAINS:
@@ -213,7 +213,8 @@ def _operator(node: onnx.NodeProto) -> str:
     return node.op_type if domain in ("", "ai.onnx") else f"{domain}.{node.op_type}"
 
 
-def _spelling(node: onnx.NodeProto) -> str:
+def spelling(node: onnx.NodeProto) -> str:
+    """Domain and operator as the file has them."""
     return f"{node.domain or 'ai.onnx'}.{node.op_type}"
 
 
@@ -228,7 +229,7 @@ def _foreign(
     spelled: dict[str, dict[str, None]] = {}
     for node in nodes:
         if (node.domain, node.op_type) not in functions and not _is_standard(node, versions):
-            spelled.setdefault(_operator(node), {})[_spelling(node)] = None
+            spelled.setdefault(operator_name(node), {})[spelling(node)] = None
     if not spelled:
         return
     from surgeon.runtime import unknown_operators
@@ -284,7 +285,8 @@ def _helpful(
     return {name: number for name, number in found.items() if number}
 
 
-def _value(value: onnx.ValueInfoProto) -> Value:
+def value_of(value: onnx.ValueInfoProto) -> Value:
+    """A graph's input or output as it is declared."""
     kind = value.type.WhichOneof("value") or "unknown"
     if kind not in ("tensor_type", "sparse_tensor_type"):
         return Value(value.name, kind.removesuffix("_type"), None)

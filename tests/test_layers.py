@@ -32,7 +32,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"firing"},
     {"sweep", "simplify", "trial", "authoring", "raising"},
     {"surgery", "export", "doctor", "inspection"},
-    {"cases", "batch", "bisect"},
+    {"cases", "batch", "bisect", "difference"},
     {"render", "handbook"},
     {"cli"},
     {"surgeon", "__main__"},  # the face: surgeon/__init__.py

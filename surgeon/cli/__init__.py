@@ -36,6 +36,7 @@ app = typer.Typer(
 app.command(rich_help_panel="Models")(repair.apply)
 app.command(rich_help_panel="Models")(batch.batch)
 app.command(rich_help_panel="Models")(examine.verify)
+app.command(rich_help_panel="Models")(examine.diff)
 app.command(rich_help_panel="Models")(repair.explain)
 app.command(rich_help_panel="Models")(examine.inspect)
 app.add_typer(shelf.recipes, name="recipes", rich_help_panel="Recipes")

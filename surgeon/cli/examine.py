@@ -1,4 +1,4 @@
-"""`surgeon verify`, `surgeon inspect` and `surgeon doctor`: they look, and change nothing."""
+"""`surgeon verify`, `diff`, `inspect` and `doctor`: they look, and change nothing."""
 
 from __future__ import annotations
 
@@ -62,6 +62,29 @@ def verify(
             place.show(render.verdict(verdict))
         enough = GOOD if require is options.Required.RUNS else GOOD[:1]
         raise typer.Exit(0 if verdict.status in enough else DIFFERS)
+
+
+def diff(
+    before: Annotated[Path, typer.Argument(metavar="A", show_default=False)],
+    after: Annotated[Path, typer.Argument(metavar="B", show_default=False)],
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit with 3 when there is a difference.")
+    ] = False,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+    log_file: options.LogFile = None,
+) -> None:
+    """Show what changed between two models, by structure and names; runs nothing."""
+    with desk(verbose=verbose, log_file=log_file) as place:
+        from surgeon import render
+        from surgeon.difference import difference
+
+        found = difference(before, after)
+        if as_json:
+            place.data(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        else:
+            place.show(render.difference(found, verbose=verbose))
+        raise typer.Exit(DIFFERS if exit_code and not found.same else 0)
 
 
 def inspect(

@@ -3,6 +3,7 @@
 from surgeon.render.batch import batch, batch_line
 from surgeon.render.batch_page import batch_page
 from surgeon.render.checks import verdict
+from surgeon.render.difference import difference
 from surgeon.render.errors import error
 from surgeon.render.inspection import inspection
 from surgeon.render.lists import examination, outcomes, recipe, recipes
@@ -15,6 +16,7 @@ __all__ = [
     "batch_line",
     "batch_page",
     "clean",
+    "difference",
     "error",
     "examination",
     "explanation",

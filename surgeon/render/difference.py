@@ -1,0 +1,74 @@
+"""What changed between two models, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from surgeon.render import words
+
+if TYPE_CHECKING:
+    from surgeon.difference import Change, Difference
+
+MOST = 20  # lines of one kind before the rest is counted only
+
+
+def difference(found: Difference, *, verbose: bool = False) -> RenderableType:
+    """Header, interface, operators, nodes and constants, as far as they changed."""
+    title = f"{words.name(found.before)} -> {words.name(found.after)}"
+    parts: list[RenderableType] = [Text(title, style="bold")]
+    if found.same:
+        return Group(*parts, Text(f"No difference: {words.count(found.kept, 'node')} the same."))
+    for head, changes in (
+        ("Header", found.header),
+        ("Inputs and outputs", found.interface),
+        ("Values given by another operator", found.replaced),
+        ("Nodes with other attributes or operands", found.changed),
+        ("Nodes whose outputs have other names", found.renamed),
+        ("Nodes that went", found.gone),
+        ("Nodes that came", found.new),
+        ("Constants", found.initializers),
+    ):
+        parts += _section(head, changes, verbose)
+        if head == "Inputs and outputs" and found.operators:
+            parts += [Text("\nOperators", style="bold"), Padding(_operators(found), (0, 0, 0, 2))]
+    parts.append(Text(f"\n{words.count(found.kept, 'node')} the same."))
+    return Group(*parts)
+
+
+def _section(head: str, changes: Sequence[Change], verbose: bool) -> Iterator[RenderableType]:
+    if not changes:
+        return
+    yield Text(f"\n{head}: {len(changes):,}", style="bold")
+    table = Table.grid(padding=(0, 2))
+    table.add_column(overflow="fold")
+    table.add_column(overflow="fold")
+    most = len(changes) if verbose else MOST
+    for change in changes[:most]:
+        table.add_row(Text(words.name(change.name)), _change(change))
+    yield Padding(table, (0, 0, 0, 2))
+    if len(changes) > most:
+        yield Text(f"  and {len(changes) - most:,} more (`--verbose` shows all)", style="dim")
+
+
+def _change(change: Change) -> Text:
+    if not change.before:
+        return Text(f"+ {words.clean(change.after)}", style="green")
+    if not change.after:
+        return Text(f"- {words.clean(change.before)}", style="red")
+    return Text(f"{words.clean(change.before)} -> {words.clean(change.after)}")
+
+
+def _operators(found: Difference) -> Table:
+    table = Table.grid(padding=(0, 3))
+    table.add_column(overflow="fold")
+    table.add_column(justify="right")
+    table.add_column(justify="right")
+    for operator, (before, after) in found.operators.items():
+        table.add_row(Text(words.name(operator)), f"{before or '-'}", f"{after or '-'}")
+    return table
