@@ -1,0 +1,87 @@
+"""`clean` over onnx's own node tests: every operator, type and form that the standard describes."""
+
+import warnings
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+
+import surgeon
+
+PARTS = 8
+
+
+@cache
+def cases() -> list[Any]:
+    """onnx's node tests, which it makes anew each time they are asked for."""
+    with warnings.catch_warnings():  # numpy's, about overflows that are meant
+        warnings.simplefilter("ignore")
+        from onnx.backend.test.case.node import collect_testcases
+
+        found = collect_testcases(None)
+    return sorted((case for case in found if case.model is not None), key=lambda case: case.name)
+
+
+def run(model: onnx.ModelProto, inputs: list[Any]) -> list[Any]:
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    session = ort.InferenceSession(model.SerializeToString(), options)
+    names = [value.name for value in model.graph.input]
+    return session.run(None, dict(zip(names, inputs, strict=True)))
+
+
+def same(one: Any, other: Any) -> bool:
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    if not isinstance(one, np.ndarray) or one.dtype.kind not in "fc":
+        return bool(np.array_equal(one, other))
+    # onnxruntime computes some float16 operators in float32, and rounds between those it finds
+    loose = 2e-3 if one.dtype == np.float16 else 1e-5
+    close = np.allclose(one, other, rtol=loose, atol=loose, equal_nan=True)
+    return one.dtype == other.dtype and one.shape == other.shape and close
+
+
+def fault(case: Any) -> str | None:
+    """What is wrong with what `clean` makes of a case; None where nothing is."""
+    before = case.model
+    data = before.SerializeToString()
+    after = surgeon.apply(before, "clean", verify=False).model.to_proto()
+    if before.SerializeToString() != data:
+        return "the argument was changed"
+    for kind in ("input", "output"):
+        if list(getattr(before.graph, kind)) != list(getattr(after.graph, kind)):
+            return f"the {kind}s are declared otherwise"
+    if after.SerializeToString() == data:
+        return None
+    inputs = list(case.data_sets[0][0])
+    try:
+        wanted = run(before, inputs)
+    except Exception:  # an operator, type or input that onnxruntime has not
+        return None
+    try:
+        found = run(after, inputs)
+    except Exception:
+        return refusal(before)
+    return None if same(wanted, found) else "it computes something else"
+
+
+def refusal(model: onnx.ModelProto) -> str | None:
+    """onnxruntime's own inference may find a fault once the branch that hid it is inlined."""
+    try:
+        surgeon.apply(model, "clean")
+    except surgeon.SurgeonError as error:
+        return None if "does not load" in error.what else error.what
+    return "the result does not run, and was not refused"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_node_test_of_onnx_computes_what_it_did(part):
+    mine = cases()[part::PARTS]
+    assert len(mine) > 100
+    faults = {case.name: found for case in mine if (found := fault(case)) is not None}
+    assert faults == {}
