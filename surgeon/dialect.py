@@ -120,12 +120,3 @@ def _positional(node: gs.Node, operator: str, attributes: dict[str, Any]) -> lis
                 inputs.pop()
             return inputs
     return None
-
-
-# Operators whose outputs differ from run to run: never merged, never folded.
-RANDOM = frozenset(
-    "RandomNormal RandomNormalLike RandomUniform RandomUniformLike Multinomial Bernoulli Dropout "
-    "rand rand_like randn randn_like randint randint_like randperm bernoulli dropout "
-    "feature_dropout alpha_dropout multinomial normal uniform rrelu rrelu_with_noise poisson "
-    "exponential".split()
-)

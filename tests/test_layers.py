@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parent.parent / "surgeon"
 
 FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of its own row
     {"errors"},
-    {"files", "ordering", "worker", "links"},
+    {"files", "ordering", "worker", "links", "chance"},
     {"writer", "soundness"},
     {"model", "dims", "document", "schemas"},
     {"notation", "opsets", "assumptions"},
