@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 
 import onnx
 
+from surgeon.schemas.aliases import plain_name
+
 # These draw only while training; where the word for it stands among the inputs, from 0.
 _SWITCHED: Mapping[str, int] = {
     **dict.fromkeys(
@@ -88,8 +90,8 @@ def operator_of(node: onnx.NodeProto) -> str:
         for attribute in node.attribute:
             if attribute.name == "operator":
                 name: str = attribute.s.decode(errors="replace")
-                return name.rpartition("::")[2].partition(".")[0]
-    return str(node.op_type)
+                return plain_name(name.rpartition("::")[2].partition(".")[0])
+    return plain_name(node.op_type)
 
 
 def _reads(node: onnx.NodeProto) -> Iterator[str]:

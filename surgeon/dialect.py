@@ -17,6 +17,7 @@ from surgeon import opsets
 from surgeon.facts import Facts
 from surgeon.model import Model
 from surgeon.schemas import overloads
+from surgeon.schemas.aliases import out_of_place, plain_name
 
 ATEN = "aten"
 PRIM = "prim"
@@ -75,6 +76,7 @@ def normalise(node: gs.Node, opset: int, facts: Facts) -> None:
 def _to_aten(node: gs.Node, operator: str, overload: str) -> None:
     if node.origin_inputs is None:
         node.origin_inputs = tuple(node.inputs)
+    operator = _written(node, operator)
     rest = {k: v for k, v in node.attrs.items() if k not in ("operator", "overload_name")}
     node.op, node.domain = operator, ATEN
     inputs = _positional(node, operator, rest) if rest else None
@@ -82,6 +84,19 @@ def _to_aten(node: gs.Node, operator: str, overload: str) -> None:
         node.inputs = inputs
         rest = {}
     node.attrs = {"overload": overload, **rest}
+
+
+def _written(node: gs.Node, operator: str) -> str:
+    """The operator by its plain name, and without its writing into the input.
+
+    Where something else reads that input too, the file does not say whether before or after.
+    """
+    plain = plain_name(operator)
+    if out_of_place(operator) is None:
+        return plain
+    first = node.inputs[0] if node.inputs else None
+    alone = first is not None and len(first.outputs) == 1
+    return plain if alone and overloads(plain) else operator
 
 
 def _positional(node: gs.Node, operator: str, attributes: dict[str, Any]) -> list[gs.Tensor] | None:

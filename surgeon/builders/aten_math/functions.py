@@ -272,7 +272,25 @@ def x_log_y(work: Work) -> gs.Tensor:
     return work.where(work.is_nan(y), np.nan, product)
 
 
+def angle(work: Work) -> gs.Tensor:
+    """`angle` of reals: pi on the left, 0 elsewhere, NaN as it is."""
+    x = work.floating(work.args.tensor("self"))
+    dtype = work.dtype(x)
+    left = work.op("Less", x, work.number(0, dtype))
+    made = work.where(left, work.number(math.pi, dtype), work.number(0, dtype))
+    return work.where(work.is_nan(x), x, made)
+
+
+def scale_by_power(work: Work) -> gs.Tensor:
+    """`ldexp`: x 2^y."""
+    x, y = _pair(work)
+    made: gs.Tensor = work.op("Mul", x, _exp2(work, y))
+    return made
+
+
 FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
+    "angle": angle,
+    "ldexp": scale_by_power,
     **dict.fromkeys(_SAME, own_operator),
     **dict.fromkeys((*_ROUNDING, "trunc", "fix"), rounding),
     **dict.fromkeys(_COMPOSED, composed),

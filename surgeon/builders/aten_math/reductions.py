@@ -76,12 +76,17 @@ def summed(work: Work) -> gs.Tensor:
 
 
 def mean(work: Work) -> gs.Tensor:
-    """`mean`; of integers only with a dtype."""
+    """`mean`; of integers only with a dtype; `nanmean` of what is a number."""
     x = work.args.tensor("self")
     dtype = work.dtype_argument()
     x = x if dtype is None else work.cast(x, dtype)
     if work.dtype(x) not in FLOATS:
         raise Refused("PyTorch takes no mean of integers")
+    if work.name == "nanmean":
+        strange, dims, keepdim = work.is_nan(x), dims_of(work, x), keeps(work)
+        numbers = work.cast(work.invert(strange), work.dtype(x))
+        total = reduce(work, "ReduceSum", work.where(strange, 0.0, x), dims, keepdim=keepdim)
+        return work.op("Div", total, reduce(work, "ReduceSum", numbers, dims, keepdim=keepdim))
     shape, dims = work.facts.of(x).shape, dims_of(work, x)
     if shape is not None and any(shape[d] == 0 for d in (dims or range(len(shape)))):
         raise Refused("a mean of no elements")
@@ -291,6 +296,18 @@ def pairwise_distance(work: Work) -> gs.Tensor:
     return p_norm(work, apart, p, [rank - 1], keepdim=keeps(work))
 
 
+def product_along(work: Work) -> gs.Tensor:
+    """`linalg_vecdot`: the products of two, added up along a dim."""
+    dtype, (a, b) = work.together(work.args.tensor("x"), work.args.tensor("y"))
+    if dtype not in FLOATS:
+        raise Refused("PyTorch has no such product of integers")
+    terms = work.op("Mul", a, b)
+    dim, rank = int(work.constant_of("dim", -1)), max(work.rank(a), work.rank(b))
+    if not -rank <= dim < rank:
+        raise Refused(f"dim {dim} is outside the rank {rank}")
+    return reduce(work, "ReduceSum", terms, [dim % rank], keepdim=False)
+
+
 def cosine_similarity(work: Work) -> gs.Tensor:
     """`cosine_similarity`: each norm is at least eps, as PyTorch has it since 1.12."""
     _, (a, b) = work.together(work.args.tensor("x1"), work.args.tensor("x2"), floating=True)
@@ -313,7 +330,8 @@ def cosine_similarity(work: Work) -> gs.Tensor:
 
 SINGLE: Mapping[str, Callable[[Work], gs.Tensor]] = {
     **dict.fromkeys(("sum", "nansum", "prod"), summed),
-    "mean": mean,
+    **dict.fromkeys(("mean", "nanmean"), mean),
+    "linalg_vecdot": product_along,
     **dict.fromkeys(("amax", "amin"), amax),
     **dict.fromkeys(("argmax", "argmin"), argmax),
     **dict.fromkeys(("any", "all"), quantified),

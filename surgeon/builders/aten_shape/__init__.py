@@ -8,10 +8,13 @@ from surgeon.builders.aten_shape import (
     creation,
     distances,
     indices,
+    layout,
     lists,
     order,
     pads,
     products,
+    ranks,
+    series,
     slices,
     views,
     writes,
@@ -31,6 +34,9 @@ LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     **pads.LOWERINGS,
     **counts.LOWERINGS,
     **distances.LOWERINGS,
+    **layout.LOWERINGS,
+    **ranks.LOWERINGS,
+    **series.LOWERINGS,
 }
 
 

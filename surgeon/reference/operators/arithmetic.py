@@ -405,6 +405,20 @@ def _cast(dtype: Any) -> Any:
     return lambda self, **rest: convert(self, dtype)
 
 
+def angle(self: Array) -> Array:
+    x, dtype = real(self)
+    return cut(np.angle(np.asarray(x, np.complex128)) if x.size else x, dtype)
+
+
+def ldexp(self: Array, other: Array) -> Array:
+    a, b, dtype = common(self, other, floating=True)
+    return cut(a * np.exp2(b), dtype)
+
+
+def isreal(self: Array) -> Array:
+    return np.asarray(np.isreal(self))
+
+
 TABLE: tuple[Row, ...] = (
     *((f"{name}(Tensor self) -> Tensor", _unary(f)) for name, f in _UNARY.items()),
     *((f"{name}(Tensor self) -> Tensor", _kept(f)) for name, f in _KEPT.items()),
@@ -476,4 +490,7 @@ TABLE: tuple[Row, ...] = (
     *math_activations.TABLE,
     *math_reductions.TABLE,
     *math_losses.TABLE,
+    ("angle(Tensor self) -> Tensor", angle),
+    ("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", ldexp),
+    ("isreal(Tensor self) -> Tensor", isreal),
 )

@@ -1,0 +1,143 @@
+"""Operators that few models leave behind: lowered, witnessed, and PyTorch's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from aten_node import Left, Written, close, expected, lowered, show
+
+pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
+
+R = np.random.default_rng(0)
+F = np.float32
+X = R.normal(size=(3, 4, 5)).astype(F)
+GAPS = X.copy()
+GAPS[0, 1, 2] = GAPS[2, :3, 0] = np.nan
+INTS = R.integers(0, 4, (3, 7))
+Q = np.array([0.1, 0.5, 1.0], F)
+Calls = list[tuple[str, list[Any], dict[str, Any]]]
+CALLS: Calls = []
+
+
+def add(operator: str, *arguments: Any, least: int = 9, still: bool = False, **rest: Any) -> None:
+    """`still`: its sizes must be known. `outputs`: how many are compared."""
+    CALLS.append((operator, list(arguments), {"least": least, "still": still, **rest}))
+
+
+# memory, diagonals, masks
+add("as_strided", X, [3, 2], [4, 1], 2)
+add("as_strided", X, [2, 3, 2], [1, 0, 7], None)
+add("as_strided_scatter", X, np.ones((3, 2), F), [3, 2], [4, 1], 2, still=True)
+add("linalg_diagonal", X, 1, 0, 2)
+add("diagonal_scatter", X, np.ones((5, 3), F), 1, 0, 1)
+add("diagonal_scatter", X, np.ones((3, 3), F), -1, 1, 2)
+add("diagonal_scatter", X[0], np.arange(4, dtype=F), 0, 0, 1)
+add("masked_scatter", X, X > 0, R.normal(size=70).astype(F), least=11)
+add("masked_scatter", X, X[0, 0] > 0, R.normal(size=70).astype(F), least=11)
+add("masked_scatter", X, X > 9, np.zeros(0, F), least=11, still=True)
+add("fill.Scalar", X, 2.5)
+add("fill.Tensor", INTS, np.asarray(3, F))
+add("copy", X, R.integers(0, 9, (4, 1)))
+for name in ("fft_fftshift", "fft_ifftshift"):
+    add(name, X, None)
+    add(name, X, [2, 0])
+for name in ("mH", "adjoint", "resolve_conj", "conj"):
+    add(name, X)
+add("matrix_H", X[0])
+# tables and lines
+add("tril_indices", 3, 4, 1)
+add("triu_indices", 3, 4, -1)
+add("combinations", X[0, 0], 2, True, still=True)
+add("combinations", X[0, 0], 3, False, still=True)
+for name in ("hann", "hamming", "blackman", "bartlett", "kaiser"):
+    add(f"{name}_window", 9)
+    add(f"{name}_window.periodic", 8, False)
+add("hamming_window.periodic_alpha_beta", 7, True, 0.6, 0.3)
+add("kaiser_window.beta", 7, False, 5.0)
+add("fft_fftfreq", 7, 0.5)
+add("fft_fftfreq", 8, 2.0)
+add("fft_rfftfreq", 8, 2.0)
+add("logspace", 0.0, 3.0, 5, 2.0)
+# places in an order
+for name in ("quantile", "nanquantile"):
+    for way in ("linear", "lower", "higher", "midpoint", "nearest"):
+        least = 11 if way == "nearest" else 9
+        add(f"{name}.scalar", GAPS, 0.35, 1, False, way, least=least)
+        add(name, GAPS, Q, -1, True, way, least=least)
+    add(f"{name}.scalar", X, 0.35, None, True, "linear")
+    add(name, X.astype("d"), Q.astype("d"), None, False, "linear")
+add("nanmedian", GAPS)
+add("nanmedian.dim", GAPS, 1, False)
+add("nanmedian.dim", GAPS, -1, True)
+add("mode", INTS, -1, False, least=11)
+add("mode", INTS, 0, True, least=11)
+add("mode", np.round(X), 1, False, least=11)
+# sums and norms
+add("trapezoid.dx", X, 0.5, 1)
+add("trapezoid.x", X, X, 1)
+add("trapezoid.x", X, R.normal(size=4).astype(F), 1)
+add("cumulative_trapezoid.dx", INTS, 2, -1)
+add("cumulative_trapezoid.x", X, R.normal(size=5).astype(F), -1)
+add("vander", X[0, 0], None, False, still=True)
+add("vander", INTS[0], 4, True)
+add("linalg_vander", X[0], 3)
+for p in (1.0, 2.0, 3.0, float("inf")):
+    add("renorm", X, p, 1, 1.5)
+add("nanmean", GAPS, [1], True, None)
+add("nanmean", GAPS, None, False, None)
+add("linalg_vecdot", X, X[0], -1)
+add("linalg_vecdot", X, X, 0)
+# elements
+add("isin.Tensor_Tensor", INTS, INTS[0, :2], False, False)
+add("isin.Tensor_Tensor", X, X[0], False, True)
+add("isin.Tensor_Scalar", INTS, 2, False, False)
+add("isin.Scalar_Tensor", 2, INTS, False, False)
+add("isreal", X)
+add("angle", GAPS)
+add("ldexp.Tensor", X, R.integers(-3, 4, (4, 5)))
+add("conv_tbc", X, R.normal(size=(2, 5, 3)).astype(F), np.ones(3, F), 1)
+
+
+def _each() -> list[Any]:
+    cases = []
+    for index, (operator, arguments, options) in enumerate(CALLS):
+        allowed = [o for o in (9, 11, 13, 18) if o >= options["least"]]
+        for opset in sorted({allowed[0], allowed[index % len(allowed)], allowed[-1]}):
+            for dynamic in (False, True):
+                if dynamic and (options["still"] or opset != allowed[-1]):
+                    continue
+                label = f"{operator}({show(arguments)})-{opset}" + "-dynamic" * dynamic
+                cases.append(pytest.param(operator, arguments, options, opset, dynamic, id=label))
+    return cases
+
+
+@pytest.mark.parametrize(("operator", "arguments", "options", "opset", "dynamic"), _each())
+def test_lowered_as_the_witness(
+    operator: str, arguments: list[Any], options: dict[str, Any], opset: int, dynamic: bool
+) -> None:
+    wanted = expected(operator, arguments)[: options.get("outputs")]
+    written = Written(operator, arguments, "A+", opset, dynamic=dynamic)
+    for mine, its in zip(lowered(written, wanted, recipe="aten"), wanted, strict=True):
+        assert mine.dtype == its.dtype
+        assert mine.shape == its.shape
+        close(mine, its)
+
+
+REFUSED: Calls = [
+    ("as_strided_scatter", [X, np.ones((2, 2), F), [2, 2], [0, 1], 0], {"because": "overlap"}),
+    ("quantile.scalar", [X.astype(np.float16), 0.5, 0, False, "linear"], {"because": "single"}),
+    ("trapezoid.dx", [X > 0, 1, 0], {"because": "no integral of booleans"}),
+    ("linalg_vecdot", [INTS, INTS, 0], {"because": "no such product of integers"}),
+    ("renorm", [X[0, 0], 2.0, 0, 1.0], {"because": "of an input of rank 1"}),
+]
+
+
+@pytest.mark.parametrize(("operator", "arguments", "options"), REFUSED, ids=[r[0] for r in REFUSED])
+def test_refused_with_the_reason(
+    operator: str, arguments: list[Any], options: dict[str, Any]
+) -> None:
+    written = Written(operator, arguments, "A+", 13, dynamic=False)
+    with pytest.raises(Left, match=options["because"]):
+        lowered(written, [X], recipe="aten")
