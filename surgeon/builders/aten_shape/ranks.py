@@ -1,4 +1,4 @@
-"""What stands at a place in the order: quantiles, medians without NaN, and what is most frequent."""
+"""What stands at a place in the order: quantiles, medians without NaN, and the most frequent."""
 
 from __future__ import annotations
 

@@ -161,6 +161,7 @@ def _roll(c: Call) -> gs.Tensor:
 
 
 def rolled(c: Call, x: gs.Tensor, axis: int, shift: Size | int) -> gs.Tensor:
+    """Moved along an axis; what leaves at its end comes in at its begin."""
     length = c.size(x, axis)
     if isinstance(length, int) and isinstance(shift, int):
         at: Size | int = -shift % length if length else 0
