@@ -9,6 +9,7 @@ import numpy as np
 
 from surgeon.builders.aten_math import (
     activations,
+    alignment,
     arithmetic,
     bits,
     comparison,
@@ -16,9 +17,11 @@ from surgeon.builders.aten_math import (
     functions,
     integrals,
     losses,
+    margins,
     ordered,
     reductions,
     special,
+    tails,
 )
 from surgeon.builders.aten_math.work import BOOL, UINT8, Work
 from surgeon.match import Match
@@ -26,6 +29,7 @@ from surgeon.rewrite import Draft
 
 FUNCTIONS: Mapping[str, Callable[[Work], Any]] = {
     **activations.FUNCTIONS,
+    **alignment.FUNCTIONS,
     **arithmetic.FUNCTIONS,
     **bits.FUNCTIONS,
     **comparison.FUNCTIONS,
@@ -33,9 +37,11 @@ FUNCTIONS: Mapping[str, Callable[[Work], Any]] = {
     **functions.FUNCTIONS,
     **integrals.FUNCTIONS,
     **losses.FUNCTIONS,
+    **margins.FUNCTIONS,
     **ordered.FUNCTIONS,
     **reductions.FUNCTIONS,
     **special.FUNCTIONS,
+    **tails.FUNCTIONS,
 }
 
 
