@@ -22,7 +22,7 @@ from surgeon.schemas.aliases import out_of_place, plain_name
 ATEN = "aten"
 PRIM = "prim"
 _FALLBACK_DOMAINS = frozenset({"org.pytorch.aten", "aten", "com.microsoft", "", "caffe2"})
-_ATEN_DOMAINS = frozenset({"org.pytorch.aten", "aten"})
+_ATEN_DOMAINS = frozenset({"org.pytorch.aten", "aten", "torchvision", "org.pytorch.torchvision"})
 _PRIM_DOMAINS = frozenset({"org.pytorch.prim", "prim"})
 _DTYPES = {"int": np.int64, "bool": np.bool_, "float": np.float64, "number": np.float64}
 _CUT = {  # exporters drop an underscore

@@ -103,6 +103,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
         "old_rfft",
         "real_of_complex",
         "recurrent",
+        "regions",
         "rms_norm",
         "rnn_cell",
         "scaled_dot_product_attention",
