@@ -103,7 +103,6 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
         "old_rfft",
         "real_of_complex",
         "recurrent",
-        "regions",
         "rms_norm",
         "rnn_cell",
         "scaled_dot_product_attention",

@@ -28,7 +28,6 @@ from surgeon.builders.aten_nn.norms import (
 )
 from surgeon.builders.aten_nn.pools import avg_pool, max_pool
 from surgeon.builders.aten_nn.recurrent import recurrent
-from surgeon.builders.aten_nn.regions import regions
 from surgeon.builders.aten_nn.resample import upsample
 from surgeon.builders.aten_nn.spectra import (
     fft_irfft,
@@ -64,7 +63,6 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "old_rfft": old_rfft,
     "real_of_complex": real_of_complex,
     "recurrent": recurrent,
-    "regions": regions,
     "rms_norm": rms_norm,
     "rnn_cell": rnn_cell,
     "scaled_dot_product_attention": scaled_dot_product_attention,

@@ -14,6 +14,7 @@ from surgeon.builders.aten_shape import (
     pads,
     products,
     ranks,
+    regions,
     series,
     slices,
     views,
@@ -36,6 +37,7 @@ LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     **distances.LOWERINGS,
     **layout.LOWERINGS,
     **ranks.LOWERINGS,
+    **regions.LOWERINGS,
     **series.LOWERINGS,
 }
 

@@ -9,8 +9,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_shape.call import TYPE, Call
-from surgeon.match import Match
-from surgeon.rewrite import Draft, Refused
+from surgeon.rewrite import Refused
 
 _MOST = (1 << 31) - 1  # boxes
 
@@ -83,14 +82,9 @@ def _without_operator(c: Call) -> gs.Tensor:
     )
 
 
-_LOWERINGS: Mapping[str, Callable[[Call], gs.Tensor]] = {
+LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     "nms": _nms,
     "roi_align": _roi_align,
     "deform_conv2d": _deform_conv,
     **dict.fromkeys(("roi_pool", "ps_roi_align", "ps_roi_pool"), _without_operator),
 }
-
-
-def regions(draft: Draft, match: Match) -> Any:
-    """One of torchvision's operators."""
-    return _LOWERINGS[match.root.op](Call(draft, match.root))
