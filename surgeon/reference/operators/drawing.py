@@ -48,16 +48,17 @@ def _normal(size: Any) -> Any:
     return _generator().standard_normal(size)
 
 
-def randint(size: Sequence[int], high: int, dtype: Any, low: int = 0, **rest: Any) -> Array:
-    return cut(_generator().integers(low, high, tuple(size)), np.dtype(dtype or np.int64))
+def randint(size: Sequence[int], high: int, dtype: Any, **rest: Any) -> Array:
+    whole = _generator().integers(rest.get("low", 0), high, tuple(size))
+    return cut(whole, np.dtype(dtype or np.int64))
 
 
-def randint_like(self: Array, high: int, dtype: Any, low: int = 0, **rest: Any) -> Array:
-    return randint(self.shape, high, dtype or self.dtype, low)
+def randint_like(self: Array, high: int, dtype: Any, **rest: Any) -> Array:
+    return randint(self.shape, high, dtype or self.dtype, **rest)
 
 
-def random(self: Array, to: int | None = None, generator: Any = None, **bounds: Any) -> Array:
-    low = int(bounds.get("from", 0))
+def random(self: Array, generator: Any, **bounds: Any) -> Array:
+    low, to = int(bounds.get("from", 0)), bounds.get("to")
     if to is None:
         info = np.finfo(self.dtype) if is_float(self) else np.iinfo(self.dtype)
         to = 2 ** (info.nmant + 1) + 1 if is_float(self) else min(int(info.max), 2**62)  # type: ignore[union-attr]
@@ -71,9 +72,11 @@ def bernoulli(self: Array, p: Any = None, generator: Any = None) -> Array:
     return cut(_generator().binomial(1, chance, self.shape), self.dtype)
 
 
-def normal(mean: Any, std: Any, size: Any = None, dtype: Any = None, **rest: Any) -> Array:
-    if size is not None:
-        return cut(_generator().normal(mean, std, tuple(size)), np.dtype(dtype or np.float32))
+def normal_of_numbers(mean: float, std: float, size: Any, dtype: Any, **rest: Any) -> Array:
+    return cut(_generator().normal(mean, std, tuple(size)), np.dtype(dtype or np.float32))
+
+
+def normal(mean: Any, std: Any, generator: Any) -> Array:
     both = [x for x in (mean, std) if isinstance(x, np.ndarray)]
     kind = both[0].dtype if len(both) == 1 else np.result_type(*both)
     m, s = np.broadcast_arrays(np.asarray(mean, np.float64), np.asarray(std, np.float64))
@@ -170,7 +173,10 @@ TABLE: tuple[Row, ...] = (
     (f"bernoulli(Tensor self, *, {_SEED} -> Tensor", bernoulli),
     (f"bernoulli.p(Tensor self, float p, *, {_SEED} -> Tensor", bernoulli),
     (f"bernoulli.Tensor(Tensor self, Tensor p, *, {_SEED} -> Tensor", bernoulli),
-    (f"normal.float_float(float mean, float std, int[] size, *, {_DRAWN} -> Tensor", normal),
+    (
+        f"normal.float_float(float mean, float std, int[] size, *, {_DRAWN} -> Tensor",
+        normal_of_numbers,
+    ),
     (f"normal.Tensor_float(Tensor mean, float std=1, *, {_SEED} -> Tensor", normal),
     (f"normal.float_Tensor(float mean, Tensor std, *, {_SEED} -> Tensor", normal),
     (f"normal.Tensor_Tensor(Tensor mean, Tensor std, *, {_SEED} -> Tensor", normal),

@@ -102,9 +102,9 @@ def _cosines(*factors: float) -> Callable[..., Any]:
 
 
 def _window(line: Callable[..., Any]) -> Callable[..., Array]:
-    def run(window_length: int, periodic: bool = True, dtype: Any = None, **named: Any) -> Array:
+    def run(window_length: int, dtype: Any, **named: Any) -> Array:
         shape = {k: v for k, v in named.items() if k in ("alpha", "beta")}
-        n = window_length + periodic
+        n = window_length + named.get("periodic", True)
         made = line(n, **shape)[:window_length] if window_length > 1 else np.ones(window_length)
         return np.asarray(made).astype(dtype or np.float32)
 
