@@ -130,6 +130,19 @@ for kind in (0, 1, 2):
 add("multi_margin_loss", TWO[0, 0], np.asarray(2), 1, 1, None, 1, still=True)
 add("multilabel_margin_loss", TWO[0, 0], NAMES[0], 1, still=True)
 add("cosine_embedding_loss", TWO[0, 0], TWO[1, 0], np.asarray(1), 0.1, 1)
+# matrices
+for order in (1, -1, float("inf"), float("-inf")):
+    add("linalg_matrix_norm", X, order, [-2, -1], False, None)
+    add("linalg_matrix_norm", X, order, [2, 0], True, None)
+    add("linalg_norm", X[0], order, None, False, None)
+add("linalg_matrix_norm.str_ord", X, "fro", [0, 1], False, None)
+add("linalg_norm.ord_str", X[0], "fro", None, False, None)
+FACTORS = R.normal(size=(2, 4, 4)).astype(F) + 3 * np.eye(4, dtype=F)
+PIVOTS = np.array([[3, 2, 4, 4], [1, 4, 3, 4]], np.int32)
+SIDE = R.normal(size=(2, 4, 3)).astype(F)
+add("linalg_lu_solve", FACTORS, PIVOTS, SIDE, True, False, still=True)
+add("linalg_lu_solve", FACTORS, PIVOTS, SIDE, True, True, still=True)
+add("lu_solve", SIDE[0], FACTORS[0], PIVOTS[0], still=True)
 # special functions
 FAR = np.concatenate([R.uniform(-60, 60, 40), [0, 1e-9, -3.0, 19.99, 20.01]]).astype(F)
 PLACES = np.concatenate([R.uniform(-6, 6, 40), [0, 1, -0.5, 1e-3]]).astype(F)
@@ -177,6 +190,10 @@ def test_lowered_as_the_witness(
 
 
 REFUSED: Calls = [
+    ("linalg_matrix_norm", [X, 2, [-2, -1], False, None], {"because": "made of singular values"}),
+    ("linalg_matrix_norm.str_ord", [X, "nuc", [0, 1], False, None], {"because": "singular values"}),
+    ("nuclear_norm", [X[0]], {"because": "singular values"}),
+    ("linalg_lu_factor", [FACTORS, True], {"because": "LAPACK's own packing"}),
     ("polygamma", [5, X], {"because": "the derivative 5 of digamma"}),
     ("special_zeta", [X, X], {"because": "`self` is known at run time only"}),
     ("special_zeta.self_scalar", [1.5, X], {"because": "its first argument is 1.5"}),

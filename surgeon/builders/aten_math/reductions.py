@@ -265,13 +265,46 @@ def norm(work: Work) -> gs.Tensor:
         raise Refused("PyTorch takes no norm of integers")
     name = next((n for n in ("p", "ord") if schema.position(n) is not None), None)
     p: Any = 2 if name is None else work.constant_of(name, 2)
-    if isinstance(p, str):
-        raise Refused(f"a norm of kind {p!r}")
     dims = dims_of(work, x)
     ordered = work.name == "linalg_norm" and work.args.has("ord")
-    if ordered and len(dims or range(work.rank(x))) != 1:
-        raise Refused("a norm of matrices")
+    if (ordered and len(dims or range(work.rank(x))) != 1) or isinstance(p, str):
+        given = None if schema.position("dim") is None else work.args.value("dim")
+        rank = work.rank(x)
+        return matrix_norm(work, x, p, given or list(range(rank)))
     return p_norm(work, x, float(p), dims, keepdim=keeps(work))
+
+
+def matrix_norm(work: Work, x: gs.Tensor, order: Any, dims: Sequence[int]) -> gs.Tensor:
+    """`linalg_matrix_norm`: of all elements, or the greatest or least sum of rows or columns."""
+    rank = work.rank(x)
+    if len(dims) != 2 or any(not -rank <= d < rank for d in dims):
+        raise Refused(f"a matrix norm over dims {list(dims)} of an input of rank {rank}")
+    rows, columns = (int(d) % rank for d in dims)
+    if order == "fro":
+        return p_norm(work, x, 2.0, sorted((rows, columns)), keepdim=keeps(work))
+    if order not in (1, -1, math.inf, -math.inf):
+        raise Refused(
+            f"the matrix norm {order!r} is made of singular values, which take an iteration that "
+            "ends when the data say so; the norm 'fro' bounds it"
+        )
+    along, across = (rows, columns) if abs(order) == 1 else (columns, rows)
+    sums = reduce(work, "ReduceL1", x, [along], keepdim=True)
+    y = extreme(work, sums, "ReduceMax" if order > 0 else "ReduceMin", [across], True)
+    if keeps(work):
+        return y
+    made: gs.Tensor = work.draft.op("Squeeze", y, work.axes(sorted((rows, columns))))
+    return made
+
+
+def norm_of_matrices(work: Work) -> gs.Tensor:
+    """`linalg_matrix_norm`."""
+    x = work.args.tensor("self")
+    dtype = work.dtype_argument()
+    x = x if dtype is None else work.cast(x, dtype)
+    if work.dtype(x) not in FLOATS:
+        raise Refused("PyTorch takes no norm of integers")
+    order = work.constant_of("ord", "fro")
+    return matrix_norm(work, x, order, work.constant_of("dim", [-2, -1]))
 
 
 def logsumexp(work: Work) -> gs.Tensor:
@@ -338,6 +371,7 @@ SINGLE: Mapping[str, Callable[[Work], gs.Tensor]] = {
     "count_nonzero": count_nonzero,
     **dict.fromkeys(("var", "std"), variance),
     **dict.fromkeys(("norm", "frobenius_norm", "linalg_vector_norm", "linalg_norm"), norm),
+    "linalg_matrix_norm": norm_of_matrices,
     **dict.fromkeys(("logsumexp", "special_logsumexp"), logsumexp),
     "dist": distance,
     "pairwise_distance": pairwise_distance,

@@ -174,10 +174,20 @@ def vector_norm(self: Array, ord: float, dim: Dims, keepdim: bool, dtype: Any) -
     return norm(self, ord, dim, keepdim, dtype)
 
 
-def linalg_norm(self: Array, ord: float | None, dim: Dims, keepdim: bool, dtype: Any) -> Array:
-    if ord is not None and len(_axes(self, dim) or range(self.ndim)) != 1:
-        raise Unsuited("a norm of matrices")
+def linalg_norm(self: Array, ord: Any, dim: Dims, keepdim: bool, dtype: Any) -> Array:
+    axes = _axes(self, dim) or tuple(range(self.ndim))
+    if isinstance(ord, str) or (ord is not None and len(axes) != 1):
+        given = list(range(self.ndim)) if dim is None else dim
+        return matrix_norm(self, ord, given, keepdim, dtype)
     return norm(self, ord, dim, keepdim, dtype)
+
+
+def matrix_norm(self: Array, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Array:
+    x = self if dtype is None else self.astype(dtype)
+    if len(dim) != 2:
+        raise Unsuited(f"a matrix norm over dims {dim}")
+    axes = tuple(axis_of(d, x.ndim) for d in dim)
+    return narrow(np.asarray(np.linalg.norm(wide(x), ord, axis=axes, keepdims=keepdim)), x)
 
 
 def logsumexp(self: Array, dim: Dims, keepdim: bool) -> Array:
@@ -399,6 +409,19 @@ TABLE: tuple[Row, ...] = (
         "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, "
         "ScalarType? dtype=None) -> Tensor",
         linalg_norm,
+    ),
+    (
+        "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, "
+        "ScalarType? dtype=None) -> Tensor",
+        linalg_norm,
+    ),
+    *(
+        (
+            f"linalg_matrix_norm{kind} ord{default}, int[] dim=[-2,-1], bool keepdim=False, *, "
+            "ScalarType? dtype=None) -> Tensor",
+            matrix_norm,
+        )
+        for kind, default in (("(Tensor self, Scalar", ""), (".str_ord(Tensor self, str", "='fro'"))
     ),
     *(
         (f"{name}(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp)
