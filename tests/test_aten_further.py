@@ -130,6 +130,12 @@ for kind in (0, 1, 2):
 add("multi_margin_loss", TWO[0, 0], np.asarray(2), 1, 1, None, 1, still=True)
 add("multilabel_margin_loss", TWO[0, 0], NAMES[0], 1, still=True)
 add("cosine_embedding_loss", TWO[0, 0], TWO[1, 0], np.asarray(1), 0.1, 1)
+# steps of a quantised number; halves of steps are among them
+EVEN = np.round(X * 8) / 8
+add("fake_quantize_per_tensor_affine", EVEN, 0.25, 3, -8, 7)
+add("fake_quantize_per_tensor_affine", X, 0.013, -2, -128, 127)
+CHANNELS = [np.array([0.25, 0.5, 0.125, 1], F), np.array([0, 1, -1, 2], np.int32)]
+add("fake_quantize_per_channel_affine", EVEN, *CHANNELS, 1, -4, 11)
 # matrices
 for order in (1, -1, float("inf"), float("-inf")):
     add("linalg_matrix_norm", X, order, [-2, -1], False, None)
