@@ -43,11 +43,7 @@ _KEEPS_SIZES = RANDOM | frozenset(
 
 def drawn_outputs(model: onnx.ModelProto) -> dict[str, bool]:
     """The outputs that hang on what is drawn at random, and whether their sizes do too."""
-    calls = {
-        (function.domain, function.name)
-        for function in model.functions
-        if any(_draws(node, {}) for node in function.node)
-    }
+    calls = _drawing_functions(model)
     values: set[str] = set()
     sizes: set[str] = set()
     constants = _constants(model.graph)
@@ -58,6 +54,21 @@ def drawn_outputs(model: onnx.ModelProto) -> dict[str, bool]:
             _follow(node, constants, calls, values, sizes)
         more = len(values) + len(sizes) > before
     return {v.name: v.name in sizes for v in model.graph.output if v.name in values}
+
+
+def _drawing_functions(model: onnx.ModelProto) -> set[tuple[str, str]]:
+    """The model's functions that draw, or call one that does."""
+    found: set[tuple[str, str]] = set()
+    for _ in model.functions:  # as deep as they can call one another
+        found |= {
+            (function.domain, function.name)
+            for function in model.functions
+            if any(
+                (node.domain, node.op_type) in found or _draws(node, _constants(function))
+                for node in function.node
+            )
+        }
+    return found
 
 
 def _follow(
@@ -128,10 +139,12 @@ def _is_on(node: onnx.NodeProto, place: int, constants: Mapping[str, onnx.Tensor
     return constant is None or bool(onnx.numpy_helper.to_array(constant).any())
 
 
-def _constants(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
+def _constants(scope: onnx.GraphProto | onnx.FunctionProto) -> dict[str, onnx.TensorProto]:
     """Small constants by name; what lies outside the file is none."""
-    found = {t.name: t for t in graph.initializer if not t.external_data}
-    for node in graph.node:
+    found: dict[str, onnx.TensorProto] = {}
+    if isinstance(scope, onnx.GraphProto):
+        found = {t.name: t for t in scope.initializer if not t.external_data}
+    for node in scope.node:
         if node.op_type == "Constant":
             for attribute in node.attribute:
                 if attribute.type == onnx.AttributeProto.TENSOR and attribute.name == "value":

@@ -176,3 +176,23 @@ def test_sizes_that_are_drawn_are_not_compared() -> None:
     }"""
     assert drawn_outputs(parse(text)) == {"y": True}
     assert surgeon.verify(parse(text), parse(text)).status == "runs"
+
+
+def test_a_draw_in_a_function_or_a_body_is_seen() -> None:
+    model = parse(
+        """g (float[n] x, bool c) => (float[n] y, float[n] z, float[n] w) {
+          y = local.outer (x)
+          z = If (c) <
+            then_branch = t () => (float[n] a) { a = RandomNormalLike (x) },
+            else_branch = e () => (float[n] b) { b = Neg (x) }
+          >
+          w = Neg (x)
+        }
+        <domain: "local", opset_import: ["": 17, "local": 1]>
+        outer (a) => (b) { b = local.inner (a) }
+        <domain: "local", opset_import: ["": 17]>
+        inner (a) => (b) { r = RandomUniformLike (a)  b = Add (a, r) }
+        """,
+        domains=', "local": 1',
+    )
+    assert set(drawn_outputs(model)) == {"y", "z"}
