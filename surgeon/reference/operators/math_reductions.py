@@ -17,7 +17,7 @@ from surgeon.reference.operators.shapes import axis_of
 Dims = int | Sequence[int] | None
 
 
-def _axes(x: Array, dim: Dims) -> tuple[int, ...] | None:
+def axes_of(x: Array, dim: Dims) -> tuple[int, ...] | None:
     """Axes for numpy; None or an empty list is all of them."""
     given = [dim] if isinstance(dim, int) else list(dim or ())
     axes = {axis_of(d, x.ndim) for d in given}
@@ -33,7 +33,7 @@ def _accumulated(x: Array, dtype: Any) -> tuple[Array, np.dtype[Any]]:
 
 def sum_(self: Array, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Array:
     x, result = _accumulated(self, dtype)
-    return cut(x.sum(axis=_axes(x, dim), keepdims=keepdim), result)
+    return cut(x.sum(axis=axes_of(x, dim), keepdims=keepdim), result)
 
 
 def nansum(self: Array, dim: Dims, keepdim: bool, dtype: Any) -> Array:
@@ -43,20 +43,20 @@ def nansum(self: Array, dim: Dims, keepdim: bool, dtype: Any) -> Array:
 
 def prod(self: Array, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Array:
     x, result = _accumulated(self, dtype)
-    return cut(x.prod(axis=_axes(x, dim), keepdims=keepdim), result)
+    return cut(x.prod(axis=axes_of(x, dim), keepdims=keepdim), result)
 
 
 def mean(self: Array, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Array:
     x = self if dtype is None else self.astype(dtype)
-    return narrow(wide(x).mean(axis=_axes(x, dim), keepdims=keepdim), x)
+    return narrow(wide(x).mean(axis=axes_of(x, dim), keepdims=keepdim), x)
 
 
 def amax(self: Array, dim: Dims = None, keepdim: bool = False) -> Array:
-    return np.asarray(self.max(axis=_axes(self, dim), keepdims=keepdim))
+    return np.asarray(self.max(axis=axes_of(self, dim), keepdims=keepdim))
 
 
 def amin(self: Array, dim: Dims = None, keepdim: bool = False) -> Array:
-    return np.asarray(self.min(axis=_axes(self, dim), keepdims=keepdim))
+    return np.asarray(self.min(axis=axes_of(self, dim), keepdims=keepdim))
 
 
 def aminmax(self: Array, dim: Dims, keepdim: bool) -> tuple[Array, Array]:
@@ -97,21 +97,21 @@ def min_other(self: Array, other: Array) -> Array:
 
 
 def any_(self: Array, dim: Dims = None, keepdim: bool = False) -> Array:
-    found = self.astype(bool).any(axis=_axes(self, dim), keepdims=keepdim)
+    found = self.astype(bool).any(axis=axes_of(self, dim), keepdims=keepdim)
     return np.asarray(found).astype(np.uint8 if self.dtype == np.uint8 else np.bool_)
 
 
 def all_(self: Array, dim: Dims = None, keepdim: bool = False) -> Array:
-    found = self.astype(bool).all(axis=_axes(self, dim), keepdims=keepdim)
+    found = self.astype(bool).all(axis=axes_of(self, dim), keepdims=keepdim)
     return np.asarray(found).astype(np.uint8 if self.dtype == np.uint8 else np.bool_)
 
 
 def count_nonzero(self: Array, dim: Dims = None) -> Array:
-    return np.asarray((self != 0).sum(axis=_axes(self, dim), dtype=np.int64))
+    return np.asarray((self != 0).sum(axis=axes_of(self, dim), dtype=np.int64))
 
 
 def _variance(x: Array, dim: Dims, correction: float, *, keepdim: bool) -> tuple[Any, Any]:
-    values, axes = wide(x), _axes(x, dim)
+    values, axes = wide(x), axes_of(x, dim)
     center = values.mean(axis=axes, keepdims=True)
     squares = ((values - center) ** 2).sum(axis=axes, keepdims=keepdim)
     count = values.size // max(1, center.size)
@@ -163,7 +163,7 @@ def norm(
 ) -> Array:
     x = self if dtype is None else self.astype(dtype)
     order = 2.0 if p is None else float(p)
-    return narrow(np.asarray(_p_norm(wide(x), order, _axes(x, dim), keepdim=keepdim)), x)
+    return narrow(np.asarray(_p_norm(wide(x), order, axes_of(x, dim), keepdim=keepdim)), x)
 
 
 def frobenius_norm(self: Array, dim: Dims, keepdim: bool) -> Array:
@@ -175,7 +175,7 @@ def vector_norm(self: Array, ord: float, dim: Dims, keepdim: bool, dtype: Any) -
 
 
 def linalg_norm(self: Array, ord: Any, dim: Dims, keepdim: bool, dtype: Any) -> Array:
-    axes = _axes(self, dim) or tuple(range(self.ndim))
+    axes = axes_of(self, dim) or tuple(range(self.ndim))
     if isinstance(ord, str) or (ord is not None and len(axes) != 1):
         given = list(range(self.ndim)) if dim is None else dim
         return matrix_norm(self, ord, given, keepdim, dtype)
@@ -192,7 +192,7 @@ def matrix_norm(self: Array, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> A
 
 def logsumexp(self: Array, dim: Dims, keepdim: bool) -> Array:
     x, dtype = real(self)
-    axes = _axes(x, dim)
+    axes = axes_of(x, dim)
     for axis in range(x.ndim) if axes is None else axes:
         x = np.logaddexp.reduce(x, axis=axis, keepdims=True)
     return cut(x if keepdim else x.squeeze(axes), dtype)
@@ -287,63 +287,6 @@ _MANY = "(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor"
 _ONE = "(Tensor self, int dim, bool keepdim=False)"
 _SCAN = "(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"
 _ANY = "(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"
-
-
-def nanmean(self: Array, dim: Dims, keepdim: bool, dtype: Any) -> Array:
-    x = self if dtype is None else self.astype(dtype)
-    values, axes = wide(x), _axes(x, dim)
-    count = (values == values).sum(axis=axes, keepdims=keepdim)
-    return narrow(np.nansum(values, axis=axes, keepdims=keepdim) / count, x)
-
-
-def linalg_vecdot(x: Array, y: Array, dim: int) -> Array:
-    a, b, dtype = common(x, y)
-    a, b = np.broadcast_arrays(a, b)
-    axis = axis_of(dim, a.ndim)
-    return cut(
-        np.einsum("...i,...i->...", np.moveaxis(a, axis, -1), np.moveaxis(b, axis, -1)), dtype
-    )
-
-
-def renorm(self: Array, p: float, dim: int, maxnorm: float) -> Array:
-    rows = np.moveaxis(wide(self), axis_of(dim, self.ndim), 0)
-    scaled = [
-        r * min(1.0, maxnorm / (n + 1e-7)) if n > maxnorm else r
-        for r, n in ((r, np.linalg.norm(r.reshape(-1), p)) for r in rows)
-    ]
-    return narrow(
-        np.moveaxis(np.asarray(scaled).reshape(rows.shape), 0, axis_of(dim, self.ndim)), self
-    )
-
-
-def _areas(y: Array, dim: int, points: Any) -> tuple[Any, int, Any]:
-    values, dtype = real(y)
-    axis = axis_of(dim, y.ndim)
-    values = np.moveaxis(values, axis, -1)
-    if isinstance(points, np.ndarray) and points.ndim:
-        own, kind = real(points)
-        line = own if points.ndim == 1 else np.moveaxis(own, axis, -1)
-        dtype, widths = np.promote_types(dtype, kind), np.diff(line, axis=-1)
-    else:
-        widths = points
-    return widths * (values[..., :-1] + np.diff(values, axis=-1) / 2), axis, dtype
-
-
-def trapezoid(y: Array, dim: int, dx: Any = 1, x: Any = None) -> Array:
-    areas, _, dtype = _areas(y, dim, dx if x is None else x)
-    return cut(areas.sum(-1), dtype)
-
-
-def cumulative_trapezoid(y: Array, dim: int, dx: Any = 1, x: Any = None) -> Array:
-    areas, axis, dtype = _areas(y, dim, dx if x is None else x)
-    return cut(np.moveaxis(np.cumsum(areas, -1), -1, axis), dtype)
-
-
-def vander(x: Array, N: int | None, increasing: bool = True) -> Array:  # noqa: N803
-    kind = x.dtype if is_float(x) else np.dtype(np.int64)
-    powers = np.arange(x.shape[-1] if N is None else N)
-    made = x[..., None].astype(np.float64 if is_float(x) else kind) ** powers
-    return cut(made if increasing else made[..., ::-1], kind)
 
 
 TABLE: tuple[Row, ...] = (
@@ -448,21 +391,4 @@ TABLE: tuple[Row, ...] = (
     ("logcumsumexp(Tensor self, int dim) -> Tensor", logcumsumexp),
     ("cummax(Tensor self, int dim) -> (Tensor, Tensor)", _running(np.greater_equal)),
     ("cummin(Tensor self, int dim) -> (Tensor, Tensor)", _running(np.less_equal)),
-    (
-        "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
-        "-> Tensor",
-        nanmean,
-    ),
-    ("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", linalg_vecdot),
-    ("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", renorm),
-    *(
-        (f"{name}.{kind}, *, {more}int dim=-1) -> Tensor", function)
-        for name, function in (
-            ("trapezoid", trapezoid),
-            ("cumulative_trapezoid", cumulative_trapezoid),
-        )
-        for kind, more in (("dx(Tensor y", "Scalar dx=1, "), ("x(Tensor y, Tensor x", ""))
-    ),
-    ("vander(Tensor x, int? N=None, bool increasing=False) -> Tensor", vander),
-    ("linalg_vander(Tensor x, *, int? N=None) -> Tensor", vander),
 )
