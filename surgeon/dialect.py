@@ -17,11 +17,12 @@ from surgeon import opsets
 from surgeon.facts import Facts
 from surgeon.model import Model
 from surgeon.schemas import overloads
+from surgeon.schemas.aliases import out_of_place, plain_name
 
 ATEN = "aten"
 PRIM = "prim"
 _FALLBACK_DOMAINS = frozenset({"org.pytorch.aten", "aten", "com.microsoft", "", "caffe2"})
-_ATEN_DOMAINS = frozenset({"org.pytorch.aten", "aten"})
+_ATEN_DOMAINS = frozenset({"org.pytorch.aten", "aten", "torchvision", "org.pytorch.torchvision"})
 _PRIM_DOMAINS = frozenset({"org.pytorch.prim", "prim"})
 _DTYPES = {"int": np.int64, "bool": np.bool_, "float": np.float64, "number": np.float64}
 _CUT = {  # exporters drop an underscore
@@ -75,6 +76,7 @@ def normalise(node: gs.Node, opset: int, facts: Facts) -> None:
 def _to_aten(node: gs.Node, operator: str, overload: str) -> None:
     if node.origin_inputs is None:
         node.origin_inputs = tuple(node.inputs)
+    operator = _written(node, operator)
     rest = {k: v for k, v in node.attrs.items() if k not in ("operator", "overload_name")}
     node.op, node.domain = operator, ATEN
     inputs = _positional(node, operator, rest) if rest else None
@@ -82,6 +84,19 @@ def _to_aten(node: gs.Node, operator: str, overload: str) -> None:
         node.inputs = inputs
         rest = {}
     node.attrs = {"overload": overload, **rest}
+
+
+def _written(node: gs.Node, operator: str) -> str:
+    """The operator by its plain name, and without its writing into the input.
+
+    Where something else reads that input too, the file does not say whether before or after.
+    """
+    plain = plain_name(operator)
+    if out_of_place(operator) is None:
+        return plain
+    first = node.inputs[0] if node.inputs else None
+    alone = first is not None and len(first.outputs) == 1
+    return plain if alone and overloads(plain) else operator
 
 
 def _positional(node: gs.Node, operator: str, attributes: dict[str, Any]) -> list[gs.Tensor] | None:
@@ -120,12 +135,3 @@ def _positional(node: gs.Node, operator: str, attributes: dict[str, Any]) -> lis
                 inputs.pop()
             return inputs
     return None
-
-
-# Operators whose outputs differ from run to run: never merged, never folded.
-RANDOM = frozenset(
-    "RandomNormal RandomNormalLike RandomUniform RandomUniformLike Multinomial Bernoulli Dropout "
-    "rand rand_like randn randn_like randint randint_like randperm bernoulli dropout "
-    "feature_dropout alpha_dropout multinomial normal uniform rrelu rrelu_with_noise poisson "
-    "exponential".split()
-)

@@ -10,7 +10,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims, opsets
-from surgeon.dialect import RANDOM
+from surgeon.chance import RANDOM
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
 from surgeon.facts.values import MOVES, evaluate

@@ -12,8 +12,11 @@ from surgeon import schemas
 from surgeon.cases.reading import Case, read_cases
 from surgeon.recipe import Recipe, bundled
 from surgeon.recipe.rules import BuilderCall
+from surgeon.schemas.aliases import ALIASES
 
 _MADE = "<!-- Made from recipes/ by `surgeon recipes pages docs/`; change those. -->"
+# Their lists are opened by `prim-list` and `list-element`.
+_LISTS = frozenset({"split", "split_with_sizes", "chunk", "unbind"})
 _EXACT = {
     "bit": "moves data, or computes the same to the last bit",
     "rounding": "equal in real arithmetic; the two differ by rounding",
@@ -87,12 +90,16 @@ def _operators(aten: Recipe) -> str:
             place = f"[`{rule.id}`](recipes.md#{rule.id})"
             opset = f", from opset {rule.since_opset}" if rule.since_opset else ""
             rows.setdefault(operator, []).append(f"{place} ({rule.exact}{opset})")
+    for name, other in ALIASES.items():
+        if other in rows or other in _LISTS:
+            rows.setdefault(name, [f"as `{other}`"])
     lines = [_MADE, "", "# ATen operators", ""]
     lines += [
         f"What `surgeon apply aten` has a rule for: {len(rows)} operators of PyTorch, at opset 9",
         "and newer, in every spelling that exporters gave them. A rule that cannot replace a node",
         "says why, and names the opset that would do where the model's has no way. What a rule",
-        "refuses stands with the rule. Rules are tried in the order given.",
+        "refuses stands with the rule. Rules are tried in the order given. What writes into",
+        "its input (`add_`) is taken for what does not, where nothing else reads that input.",
         "",
         "| operator | overloads | rules |",
         "|---|---|---|",

@@ -10,6 +10,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import dialect, opsets
+from surgeon.chance import RANDOM
 from surgeon.facts import Facts
 from surgeon.fold import Folder
 from surgeon.rewrite import Surgery
@@ -144,7 +145,7 @@ class Housekeeper:
 
     def _spelling(self, node: gs.Node) -> tuple[Any, ...] | None:
         """What makes two nodes equal; None for those that are never merged."""
-        if node.op in dialect.RANDOM or node.domain not in (None, "", "ai.onnx", dialect.ATEN):
+        if node.op in RANDOM or node.domain not in (None, "", "ai.onnx", dialect.ATEN):
             return None
         attributes: list[tuple[str, Any, Any]] = []
         for key, value in node.attrs.items():

@@ -19,7 +19,7 @@ from surgeon.model import Model, describe, external_tensors
 from surgeon.recipe import Recipe, bundled
 
 STANDARD = frozenset({"", "ai.onnx", "ai.onnx.ml"})
-_ATEN_DOMAINS = frozenset({"org.pytorch.aten", "aten"})
+_ATEN_DOMAINS = frozenset({"org.pytorch.aten", "aten", "torchvision", "org.pytorch.torchvision"})
 _FALLBACK_DOMAINS = _ATEN_DOMAINS | {"", "com.microsoft", "caffe2"}
 _PRIM_DOMAINS = frozenset({"org.pytorch.prim", "prim"})
 _CUT = {"__and_": "__and__", "__or_": "__or__", "__xor_": "__xor__"}

@@ -386,7 +386,7 @@ def operators(model: Model) -> dict[str, int]:
             name = node.op if domain in ("", "ai.onnx", "ai.onnx.legacy") else f"{domain}.{node.op}"
             if node.op == "ATen":  # in any domain
                 name = f"aten.{node.attrs.get('operator', '?')}"
-            elif domain == "org.pytorch.aten":
+            elif domain in ("org.pytorch.aten", "torchvision", "org.pytorch.torchvision"):
                 name = f"aten.{node.op}"
             if name != "Constant":
                 counts[name] += 1

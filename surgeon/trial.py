@@ -17,6 +17,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims, edges
+from surgeon.chance import drawn_outputs
 from surgeon.edges import NORMAL
 from surgeon.facts import Fact, Facts
 from surgeon.facts.fact import INTEGERS, Array
@@ -105,6 +106,9 @@ class Trial:
             at = point
             if ran == WANTED or not piece.symbols:
                 break
+        if ran and drawn_outputs(piece.at(at, seed=0)[0]):
+            self.counts["compared by dtype and shape: it draws at random"] += 1
+            return None
         self.counts["compared" if ran else f"not compared: {why}"] += 1
         return self._further(rule, piece, at) if ran else None
 

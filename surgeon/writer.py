@@ -143,6 +143,7 @@ def imports(
             used.add(node.domain)
             stack.extend(a.g for a in node.attribute if a.HasField("g"))
     fallback = {"org.pytorch.aten", "org.pytorch.prim", "aten", "prim"}
+    fallback |= {"torchvision", "org.pytorch.torchvision"}
     kept = [e for e in original if e.domain not in fallback or e.domain in used]
     missing = used - {"ai.onnx" if e.domain == "" else e.domain for e in kept} - was_used
     missing -= {e.domain for e in kept}

@@ -221,7 +221,68 @@ def grouped(draw: Draw) -> list[Any]:
     return [x, groups, *given, 1e-3, False]
 
 
+def ranked(*, scalar: bool) -> Arguments:
+    """Rows without infinities, shares of them, an axis and a way between neighbours."""
+
+    def draw_all(draw: Draw) -> list[Any]:
+        x = array(draw, shape(draw, 1, smallest=1), FLOATS)
+        x = np.where(np.isinf(x), np.asarray(2, x.dtype), x)
+        q = draw(st.sampled_from([0.0, 0.25, 0.3, 0.5, 1.0]))
+        share = q if scalar else np.asarray([q, 1 - q, 0.4], x.dtype)
+        dim = draw(st.one_of(st.none(), st.just(axis(draw, x.ndim))))
+        ways = ["linear", "lower", "higher", "midpoint", "nearest"]
+        return [x, share, dim, truth(draw, 0), draw(st.sampled_from(ways))]
+
+    return draw_all
+
+
+def masked(draw: Draw) -> list[Any]:
+    x = array(draw, shape(draw, 1), ALL)
+    mask = array(draw, x.shape[draw(st.integers(0, x.ndim - 1)) :], ("bool",))
+    return [x, mask, array(draw, (x.size,), (x.dtype.name,))]
+
+
+def diagonal(draw: Draw) -> list[Any]:
+    x = array(draw, shape(draw, 2, smallest=1), ALL)
+    first, second = draw(st.permutations(range(x.ndim)))[:2]
+    offset = draw(st.integers(-2, 2))
+    line = np.diagonal(x, offset, first, second)
+    return [x, array(draw, line.shape, (x.dtype.name,)), offset, first, second - x.ndim]
+
+
+def sought(draw: Draw) -> list[Any]:
+    kind = (draw(st.sampled_from(NUMBERS)),)
+    x = array(draw, shape(draw), kind)
+    return [x, array(draw, shape(draw, 0, 2), kind), truth(draw, 0), truth(draw, 0)]
+
+
 CALLS: dict[str, Arguments] = {
+    "quantile": ranked(scalar=False),
+    "quantile.scalar": ranked(scalar=True),
+    "nanquantile.scalar": ranked(scalar=True),
+    "masked_scatter": masked,
+    "diagonal_scatter": diagonal,
+    "isin.Tensor_Tensor": sought,
+    "mode": lambda draw: [
+        x := array(draw, shape(draw, 1, smallest=1), NUMBERS, edges=False),
+        axis(draw, x.ndim),
+        truth(draw, 0),
+    ],
+    "trapezoid.dx": lambda draw: [
+        x := array(draw, shape(draw, 1, smallest=1), NUMBERS, edges=False),
+        draw(st.sampled_from([1, 2, 0.5])),
+        axis(draw, x.ndim),
+    ],
+    "renorm": lambda draw: [
+        x := array(draw, shape(draw, 2, smallest=1), FLOATS, edges=False),
+        draw(st.sampled_from([1.0, 2.0, 3.0])),
+        axis(draw, x.ndim),
+        1.5,
+    ],
+    "fft_fftshift": lambda draw: [
+        x := array(draw, shape(draw, 1, smallest=1), ALL),
+        draw(st.one_of(st.none(), st.just(axes(draw, x.ndim, 1)))),
+    ],
     "add.Tensor": lambda draw: [*pair()(draw), draw(st.sampled_from([1, 2, -1]))],
     "sub.Tensor": lambda draw: [*pair()(draw), draw(st.sampled_from([1, 2, -1]))],
     "mul.Tensor": pair(ALL),

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from truth import Array, model_of
 
-from surgeon.dialect import RANDOM, normalise
+from surgeon.chance import RANDOM
+from surgeon.dialect import normalise
 from surgeon.facts import Facts
 from surgeon.fold import Folder
 from surgeon.model import Model

@@ -18,7 +18,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"files", "ordering", "worker", "links"},
     {"writer", "soundness"},
     {"model", "dims", "document", "schemas"},
-    {"notation", "opsets", "assumptions"},
+    {"notation", "opsets", "assumptions", "chance"},
     {"facts"},
     {"dialect", "functions", "edges"},
     {"expressions", "runtime"},

@@ -76,6 +76,7 @@ _ROOMS: Mapping[str, str] = {
 _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "aten_linalg": ("aten_linalg",),
     "aten_math": ("aten_math",),
+    "aten_random": ("aten_random",),
     "aten_shape": ("aten_shape", "list_element", "unpack_list"),
     "aten_nn": (
         "adaptive_avg_pool_computed",

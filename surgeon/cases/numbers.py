@@ -10,10 +10,11 @@ import numpy as np
 import onnx
 
 from surgeon.cases.reading import Case
+from surgeon.chance import drawn_outputs
 from surgeon.errors import SurgeonError
 from surgeon.reference import NoWitness, Reference
 from surgeon.runtime import NotRunnable, Runner, Session
-from surgeon.verify.compare import compare_arrays, is_plain
+from surgeon.verify.compare import compare_arrays, compare_drawn, is_plain
 from surgeon.verify.inputs import Input, bounds, draw, required_inputs
 from surgeon.verify.originals import Side, by_samples
 from surgeon.verify.sizes import dynamic_dims
@@ -68,7 +69,8 @@ def disagreements(
     """
     tied = {dim: other for dim, other in hints.items() if isinstance(other, str)}
     inputs = required_inputs(before, case.shape or None, tied)
-    work = _Numbers(inputs, [v.name for v in before.graph.output], result, promise)
+    drawn = drawn_outputs(before)
+    work = _Numbers(inputs, [v.name for v in before.graph.output], result, promise, drawn)
     allowed = bounds(before, inputs)
     plan = choose_sizes(inputs, {d: s for d, s in hints.items() if not isinstance(s, str)})
     references = {"`before`": before, **({"`means`": means} if means is not None else {})}
@@ -100,9 +102,15 @@ class _Numbers:
     """The comparisons of one case, and what they found."""
 
     def __init__(
-        self, inputs: Sequence[Input], names: list[str], result: Runner, promise: Promise
+        self,
+        inputs: Sequence[Input],
+        names: list[str],
+        result: Runner,
+        promise: Promise,
+        drawn: Mapping[str, bool],
     ) -> None:
         self.inputs, self.names, self.result, self.promise = inputs, names, result, promise
+        self.drawn = drawn
         self.problems: list[str] = []
         self.seen: dict[str, list[Any]] = {name: [] for name in names}
         self.weak: dict[str, list[str | None]] = {name: [] for name in names}
@@ -170,6 +178,11 @@ class _Numbers:
             self.problems.append(f"Broken: the result does not run{place}: {error.what}")
             return
         for name in self.names:
+            if name in self.drawn:
+                check = compare_drawn(name, expected[name], actual[name], sized=self.drawn[name])
+                if not check.agrees:
+                    self.problems.append(f"Wrong: {check}{place}, against {what}")
+                continue
             check = compare_arrays(
                 name,
                 expected[name],
@@ -190,7 +203,7 @@ class _Numbers:
         for name, weak in self.weak.items():
             if weak and all(weak):
                 found.append(f"Weak: `{name}` agrees, but {weak[0]}")
-            elif _unmoved(self.seen[name]):
+            elif self.seen[name] and _unmoved(self.seen[name]):
                 found.append(f"Weak: `{name}` agrees, but no input moves it")
         return found
 

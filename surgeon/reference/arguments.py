@@ -17,7 +17,7 @@ from onnx import AttributeProto
 
 from surgeon.reference.schema import Mismatch, bind, parse_schema
 
-ATEN_DOMAINS = frozenset({"org.pytorch.aten", "aten"})
+ATEN_DOMAINS = frozenset({"org.pytorch.aten", "aten", "torchvision", "org.pytorch.torchvision"})
 PRIM_DOMAINS = frozenset({"org.pytorch.prim", "prim"})
 _NOT_ARGUMENTS = frozenset({"operator", "overload_name"})
 

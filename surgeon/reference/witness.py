@@ -11,6 +11,7 @@ import onnx
 from surgeon.reference.arguments import Call, constant_value, decode, fit, is_prim
 from surgeon.reference.errors import NoWitness, Undefined, Unsuited
 from surgeon.reference.schema import Mismatch
+from surgeon.schemas.aliases import plain_name
 
 
 class Witness(Protocol):
@@ -35,7 +36,7 @@ class NumpyWitness:
         """
         from surgeon.reference.operators import OPERATORS
 
-        rows = OPERATORS.get(call.operator)
+        rows = OPERATORS.get(call.operator) or OPERATORS.get(plain_name(call.operator))
         if rows is None:
             raise NoWitness(call.operator, where=where)
         try:

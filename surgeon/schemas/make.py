@@ -30,6 +30,9 @@ OTHERS = (
     "int pooled_width, int sampling_ratio, bool aligned)",
     "ps_roi_align(Tensor input, Tensor rois, float spatial_scale, int pooled_height, "
     "int pooled_width, int sampling_ratio)",
+    "roi_pool(Tensor input, Tensor rois, float spatial_scale, int pooled_height, int pooled_width)",
+    "ps_roi_pool(Tensor input, Tensor rois, float spatial_scale, int pooled_height, "
+    "int pooled_width)",
     "deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, "
     "int stride_h, int stride_w, int pad_h, int pad_w, int dilation_h, int dilation_w, "
     "int groups, int offset_groups, bool use_mask)",

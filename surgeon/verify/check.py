@@ -12,7 +12,7 @@ import onnx
 
 from surgeon.errors import SurgeonError
 from surgeon.reference import NoWitness
-from surgeon.verify.compare import TOLERANCES, compare_arrays
+from surgeon.verify.compare import TOLERANCES, compare_arrays, compare_drawn
 from surgeon.verify.conclusion import DOUBTED, conclude
 from surgeon.verify.inputs import DRAWN, STRATEGIES, Bound, Drawing, Input
 from surgeon.verify.noise import CALM, FORGIVEN, movement, perturbed, share
@@ -44,6 +44,7 @@ class Check:
         seeds: What inputs are drawn from.
         progress: Told what is being compared.
         original: What stands for the original, unless it is recorded.
+        random: The outputs drawn at random, and whether their sizes are too (`drawn_outputs`).
     """
 
     result: Side
@@ -57,8 +58,13 @@ class Check:
     fault: str | None = None  # why the result is broken
     digests: dict[str, dict[tuple[Any, ...], list[bytes]]] = field(default_factory=dict)
     reasons: dict[tuple[int, ...], str] = field(default_factory=dict)
-    random: set[str] = field(default_factory=set)
+    random: Mapping[str, bool] = field(default_factory=dict)
     kept: dict[tuple[Any, ...], dict[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in self.names:
+            if name in self.random:
+                self.skip(f"output `{name}`", "the original draws it at random")
 
     # ------------------------------------------------------------------ inputs of a file
 
@@ -88,15 +94,13 @@ class Check:
         inputs: Sequence[Input],
         allowed: Mapping[str, Bound],
         hints: Mapping[str, list[int]],
-        *,
-        random: bool,
     ) -> None:
         """Compare on drawn inputs, at several sizes."""
         dims = dynamic_dims(inputs)
         lists = candidates(dims, inputs, hints)
         drawing = Drawing(inputs, allowed, STRATEGIES[0])
         first = [sizes for sizes in first_choices(lists) if fits(sizes, inputs)]
-        found = self._first_that_runs(drawing, first, search(dims, hints), random=random)
+        found = self._first_that_runs(drawing, first, search(dims, hints))
         if found is None:
             why = next(reversed(self.reasons.values()), "no sizes are small enough")
             self.skip("any input", f"no input was found on which the original runs: {why}")
@@ -114,8 +118,6 @@ class Check:
         drawing: Drawing,
         first: Sequence[Mapping[str, int]],
         further: Iterator[Mapping[str, int]],
-        *,
-        random: bool,
     ) -> tuple[Mapping[str, int], Drawing] | None:
         """Sizes and a way of drawing on which the original runs, calmly if it can."""
         calmest: tuple[float, Mapping[str, int], Drawing] | None = None
@@ -123,7 +125,7 @@ class Check:
             if strategy not in DRAWN and calmest and calmest[0] < NO_NUMBERS:
                 break
             drawing = replace(drawing, strategy=strategy)
-            base, noise = self._judge(drawing, first, random=random)
+            base, noise = self._judge(drawing, first)
             if base is not None and noise <= CALM:
                 return base, drawing
             if base is not None and (calmest is None or noise < calmest[0]):
@@ -134,13 +136,13 @@ class Check:
             if fits(sizes, drawing.inputs):
                 for strategy in (STRATEGIES[0], "zeros"):
                     drawing = replace(drawing, strategy=strategy)
-                    base, _ = self._judge(drawing, [sizes], random=random)
+                    base, _ = self._judge(drawing, [sizes])
                     if base is not None:
                         return sizes, drawing
         return None
 
     def _judge(
-        self, drawing: Drawing, first: Sequence[Mapping[str, int]], *, random: bool
+        self, drawing: Drawing, first: Sequence[Mapping[str, int]]
     ) -> tuple[Mapping[str, int] | None, float]:
         """The first sizes that run, and how far rounding of the inputs moves the original."""
         self.kept.clear()
@@ -154,8 +156,6 @@ class Check:
             self.kept[drawing.strategy, tuple(sizes.values()), seed] = outputs
             if base is None:
                 base = sizes
-                if random and not self.random:
-                    self._find_random(feeds, outputs, sizes)
             moved = self._run_original(perturbed(feeds, seed), sizes)
             if not all(map(has_numbers, outputs.values())):
                 return base, NO_NUMBERS
@@ -179,15 +179,6 @@ class Check:
         except SurgeonError as error:
             self.reasons[tuple(sizes.values())] = error.what
             return None
-
-    def _find_random(
-        self, feeds: Mapping[str, Any], outputs: Mapping[str, Any], sizes: Mapping[str, int]
-    ) -> None:
-        again = self._run_original(feeds, sizes) or {}
-        for name, value in again.items():
-            if not compare_arrays(name, outputs[name], value, exact="bit").agrees:
-                self.random.add(name)
-                self.skip(f"output `{name}`", "the original draws it at random")
 
     def _at(self, sizes: Mapping[str, int], drawing: Drawing) -> bool:
         """Compare at these sizes; whether the original runs there."""
@@ -295,7 +286,7 @@ class Check:
         *,
         doubt: bool = False,
     ) -> None:
-        names = [name for name in self.names if name in expected and name not in self.random]
+        names = [name for name in self.names if name in expected]
         try:
             actual = self.result.run(feeds, names)
         except NoWitness:
@@ -306,6 +297,10 @@ class Check:
             return
         checks = []
         for name in names:
+            if name in self.random:
+                check = compare_drawn(name, expected[name], actual[name], sized=self.random[name])
+                checks += [] if check.agrees else [check]
+                continue
             check = compare_arrays(
                 name, expected[name], actual[name], tolerance=self._allowed(expected[name])
             )

@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 
+from surgeon.chance import drawn_outputs
 from surgeon.reference import Reference
 from surgeon.reference.arguments import is_foreign
 from surgeon.reference.plan import holds_foreign
@@ -69,6 +70,29 @@ def compare_arrays(
         fault = None if same or check.max_absolute or check.fault else "zeros of another sign"
         return replace(check, tolerance=0.0, agrees=same, fault=check.fault or fault)
     return check
+
+
+def compare_drawn(name: str, expected: Any, actual: Any, *, sized: bool) -> OutputCheck:
+    """Whether what is drawn at random is of one kind: dtype and shape; its numbers are no matter.
+
+    Args:
+        name: The output's name.
+        expected: An array, or a list of arrays.
+        actual: The same.
+        sized: Whether its sizes are drawn at random too: then its rank is compared.
+    """
+    if isinstance(expected, list) or isinstance(actual, list):
+        fault = None if type(expected) is type(actual) else "one is a list, the other is not"
+    else:
+        want, have = np.asarray(expected), np.asarray(actual)
+        if sized and want.ndim == have.ndim:
+            have = np.broadcast_to(np.zeros((), have.dtype), want.shape)
+        fault = _different_kind(want, have)
+    if fault:
+        return _faulty(name, np.asarray(expected), fault)
+    kind = "list" if isinstance(expected, list) else np.asarray(expected).dtype.name
+    weak = "it is drawn at random"
+    return OutputCheck(name, kind, 0.0, 0.0, 0.0, 0.0, agrees=True, weak=weak)
 
 
 def _different_kind(want: Any, have: Any) -> str | None:
@@ -216,6 +240,8 @@ def check_pair(
 ) -> tuple[OutputCheck, ...]:
     """Compare two small models on given inputs: for each output, the worst of all inputs.
 
+    Of what is drawn at random dtype and shape are compared.
+
     Args:
         before: May hold ATen nodes: the witness runs it then.
         after: The same inputs and outputs, by name.
@@ -235,10 +261,15 @@ def check_pair(
         for model in (before, after)
     ]
     names = [value.name for value in before.graph.output]
+    drawn = {**drawn_outputs(before), **drawn_outputs(after)}
     checks: dict[str, list[OutputCheck]] = {name: [] for name in names}
     for feeds in feeds_list:
         expected, actual = (runner.run(feeds, names) for runner in runners)
         for name in names:
+            if name in drawn:
+                found = compare_drawn(name, expected[name], actual[name], sized=drawn[name])
+                checks[name].append(found)
+                continue
             options: dict[str, Any] = {"exact": exact, "tolerance": tolerance}
             checks[name].append(compare_arrays(name, expected[name], actual[name], **options))
-    return tuple(worst(found) for found in checks.values() if found)
+    return tuple(worst(each) for each in checks.values() if each)

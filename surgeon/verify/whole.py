@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 import onnx
 
+from surgeon.chance import drawn_outputs
 from surgeon.errors import ForeignError, SurgeonError
 from surgeon.reference import NoWitness
 from surgeon.runtime import IsolatedSession, NotRunnable, Session
@@ -22,12 +23,6 @@ from surgeon.verify.verdict import Verdict
 from surgeon.worker import Worker
 
 TIMEOUT = 600.0  # seconds of one run in the worker
-
-# Operators that draw numbers: their outputs differ from run to run.
-RANDOM = frozenset(
-    {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial"}
-    | {"Bernoulli"}
-)
 
 Reference: TypeAlias = str | Path | Sequence[str | Path] | None
 
@@ -85,6 +80,7 @@ def verify(
             tolerance=max(allow_approximate or 0.0, _coarsest(before)),
             seeds=tuple(seeds),
             progress=progress or (lambda _: None),
+            random={**drawn_outputs(before), **drawn_outputs(after)},
         )
         try:
             inputs = required_inputs(before, shapes, tied)
@@ -95,7 +91,7 @@ def verify(
                 way = None if reference is None else str(reference)
                 check.original = open_original(before, folder_original, way, open_session)
                 hints = {d: list(s) for d, s in given.items() if not isinstance(s, str)}
-                check.drawn(inputs, bounds(before, inputs), hints, random=_draws(before))
+                check.drawn(inputs, bounds(before, inputs), hints)
         except (NoWitness, NotRunnable, ForeignError, ValueError) as error:
             check.skip("any input", error.what if isinstance(error, SurgeonError) else str(error))
         return check.verdict(lacking)
@@ -136,7 +132,3 @@ def _coarsest(model: onnx.ModelProto) -> float:
     kinds |= inner & {int(onnx.TensorProto.FLOAT)}
     names = [onnx.helper.tensor_dtype_to_np_dtype(kind).name for kind in kinds if kind]
     return max((TOLERANCES[name][0] for name in names if name in TOLERANCES), default=0.0)
-
-
-def _draws(model: onnx.ModelProto) -> bool:
-    return any(node.op_type in RANDOM for node in model.graph.node)

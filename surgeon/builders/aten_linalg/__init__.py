@@ -16,18 +16,23 @@ LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
 # Why there is nothing to put in the place of an operator, and what helps.
 HOPELESS: Mapping[str, str] = {
     **dict.fromkeys(
-        ("svd", "linalg_svd", "linalg_svdvals"),
+        ("svd", "linalg_svd", "linalg_svdvals", "_linalg_svd", "nuclear_norm", "linalg_cond"),
         "singular values take an iteration that ends when the data say so, and the signs of the "
         "vectors are the implementation's",
     ),
     **dict.fromkeys(
-        ("linalg_eigh", "linalg_eigvalsh", "linalg_eig", "linalg_eigvals"),
+        ("linalg_eigh", "linalg_eigvalsh", "linalg_eig", "linalg_eigvals", "_linalg_eigh"),
         "eigenvalues take an iteration that ends when the data say so, and the signs of the "
         "vectors are the implementation's",
     ),
     **dict.fromkeys(
         ("linalg_lstsq", "linalg_matrix_rank"),
         "the rank decides on the result, and is known at run time only",
+    ),
+    **dict.fromkeys(
+        "linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_ldl_factor linalg_ldl_factor_ex "
+        "geqrf".split(),
+        "its factors come in LAPACK's own packing; `linalg_solve` and `linalg_qr` need no factors",
     ),
 }
 

@@ -171,6 +171,40 @@ def _solve_triangular(c: Call) -> gs.Tensor:
     return m.turned(c, x)
 
 
+def _exchanged(c: Call, b: gs.Tensor, pivots: gs.Tensor, size: int, *, back: bool) -> gs.Tensor:
+    """Rows exchanged one after the other, each with the row (from 1) that its pivot names."""
+    pivots = c.unsqueeze(c.cast(pivots, TYPE.INT64), [c.rank(pivots)])
+    places = c.unsqueeze(c.count(size), [1])
+    for row in reversed(range(size)) if back else range(size):
+        other = c.op("Sub", m.rows(c, pivots, row, row + 1), c.ints([1], "one"))
+        there = c.op("Equal", places, other)
+        here = c.op("Equal", places, c.ints([row], "row"))
+        mine = m.rows(c, b, row, row + 1)
+        zero = c.number(0, c.dtype(b))
+        picked = c.op("Where", there, b, zero)
+        picked = c.op("ReduceSum", picked, c.ints([c.rank(picked) - 2], "axes"), keepdims=1)
+        b = c.op("Where", here, picked, c.op("Where", there, mine, b))
+    return b
+
+
+def _lu_solve(c: Call) -> gs.Tensor:
+    """Rows exchanged, then a lower triangle with ones on its diagonal, then an upper one."""
+    old = c.node.op == "lu_solve"
+    names = ("LU_data", "LU_pivots", "self") if old else ("LU", "pivots", "B")
+    factors, pivots, b = (c.tensor(n) for n in names)
+    size = m.square(c, factors)
+    if not old and not bool(c.value("left")):
+        raise Refused("its unknown stands on the left; solve the transposed equation instead")
+    factors, b = m.together(c, factors, b)
+    if old or not bool(c.value("adjoint")):
+        b = _exchanged(c, b, pivots, size, back=False)
+        y = triangular(c, factors, b, upper=False, unit=True)
+        return triangular(c, factors, y, upper=True)
+    turned = m.turned(c, factors)
+    y = triangular(c, turned, b, upper=False)
+    return _exchanged(c, triangular(c, turned, y, upper=True, unit=True), pivots, size, back=True)
+
+
 def _pivots(c: Call) -> Eliminated:
     a = c.tensor(c.args.schema.parameters[0].name)
     return eliminate(c, a, m.square(c, a))
@@ -214,4 +248,5 @@ LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     **dict.fromkeys(("det", "linalg_det"), _det),
     **dict.fromkeys(("slogdet", "linalg_slogdet"), _slogdet),
     "logdet": _logdet,
+    **dict.fromkeys(("lu_solve", "linalg_lu_solve"), _lu_solve),
 }

@@ -9,15 +9,19 @@ import numpy as np
 
 from surgeon.builders.aten_math import (
     activations,
+    alignment,
     arithmetic,
     bits,
     comparison,
     entropy,
     functions,
+    integrals,
     losses,
+    margins,
     ordered,
     reductions,
     special,
+    tails,
 )
 from surgeon.builders.aten_math.work import BOOL, UINT8, Work
 from surgeon.match import Match
@@ -25,15 +29,19 @@ from surgeon.rewrite import Draft
 
 FUNCTIONS: Mapping[str, Callable[[Work], Any]] = {
     **activations.FUNCTIONS,
+    **alignment.FUNCTIONS,
     **arithmetic.FUNCTIONS,
     **bits.FUNCTIONS,
     **comparison.FUNCTIONS,
     **entropy.FUNCTIONS,
     **functions.FUNCTIONS,
+    **integrals.FUNCTIONS,
     **losses.FUNCTIONS,
+    **margins.FUNCTIONS,
     **ordered.FUNCTIONS,
     **reductions.FUNCTIONS,
     **special.FUNCTIONS,
+    **tails.FUNCTIONS,
 }
 
 

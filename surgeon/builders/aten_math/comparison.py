@@ -270,6 +270,30 @@ def dropout(work: Work) -> gs.Tensor:
     return work.args.tensor("input")
 
 
+def is_in(work: Work) -> gs.Tensor:
+    """`isin`: whether any of the others is equal."""
+    names = [p.name for p in work.args.schema.parameters]
+    first, second = work.args.tensor(names[0]), work.args.tensor(names[1])
+    rank = work.rank(first)
+    dtype, (x, others) = work.together(first, second)
+    if dtype == BOOL:
+        raise Refused("PyTorch does not look for booleans")
+    row = work.draft.op("Reshape", others, work.axes([-1]))
+    wide = work.draft.op("Unsqueeze", x, work.axes([rank]))
+    hits = work.cast(work.equal(wide, row), INT32)
+    found = work.cast(work.draft.op("ReduceSum", hits, work.axes([rank]), keepdims=0), BOOL)
+    return work.invert(found) if work.args.value("invert") else found
+
+
+def is_real(work: Work) -> gs.Tensor:
+    """`isreal`: what is not complex is."""
+    x = work.args.tensor("self")
+    work.dtype(x)
+    true = work.draft.constant(np.asarray(True))
+    made: gs.Tensor = work.draft.op("Expand", true, work.draft.op("Shape", x))
+    return made
+
+
 FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
     **dict.fromkeys(
         "eq ne lt le gt ge greater greater_equal less less_equal not_equal".split(), compare
@@ -294,4 +318,6 @@ FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
     **dict.fromkeys((*_TO, "to", "type_as", "_to_copy"), convert),
     **dict.fromkeys("clone contiguous detach alias lift_fresh positive".split(), same),
     **dict.fromkeys(("dropout", "feature_dropout", "alpha_dropout"), dropout),
+    "isin": is_in,
+    "isreal": is_real,
 }

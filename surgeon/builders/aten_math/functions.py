@@ -10,7 +10,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.arithmetic import truncate
 from surgeon.builders.aten_math.comparison import sign_bit
-from surgeon.builders.aten_math.work import DOUBLE, FLOATS, Work
+from surgeon.builders.aten_math.work import DOUBLE, FLOAT, FLOATS, Work
 from surgeon.rewrite import Refused
 
 _SAME = {
@@ -272,7 +272,54 @@ def x_log_y(work: Work) -> gs.Tensor:
     return work.where(work.is_nan(y), np.nan, product)
 
 
+def angle(work: Work) -> gs.Tensor:
+    """`angle` of reals: pi on the left, 0 elsewhere, NaN as it is."""
+    x = work.floating(work.args.tensor("self"))
+    dtype = work.dtype(x)
+    left = work.op("Less", x, work.number(0, dtype))
+    made = work.where(left, work.number(math.pi, dtype), work.number(0, dtype))
+    return work.where(work.is_nan(x), x, made)
+
+
+def scale_by_power(work: Work) -> gs.Tensor:
+    """`ldexp`: x 2^y."""
+    x, y = _pair(work)
+    made: gs.Tensor = work.op("Mul", x, _exp2(work, y))
+    return made
+
+
+def fake_quantize(work: Work) -> gs.Tensor:
+    """`fake_quantize_per_tensor_affine` and `_per_channel_affine`: rounded to steps, still floats.
+
+    PyTorch multiplies by the reciprocal of the scale, in single precision.
+    """
+    x = work.args.tensor("self")
+    if work.dtype(x) != FLOAT:
+        raise Refused("only single precision is rounded to steps here")
+    scale, zero = (_of_channel(work, x, n) for n in ("scale", "zero_point"))
+    low, high = (work.number(float(work.args.value(n)), FLOAT) for n in ("quant_min", "quant_max"))
+    steps = round_half_even(work, work.op("Mul", x, work.op("Reciprocal", scale)))
+    steps = work.op("Add", steps, zero)
+    steps = work.extreme("Min", work.extreme("Max", steps, low), high)
+    made: gs.Tensor = work.op("Mul", work.op("Sub", steps, zero), scale)
+    return made
+
+
+def _of_channel(work: Work, x: gs.Tensor, name: str) -> gs.Tensor:
+    value = work.cast(work.args.tensor(name), FLOAT)
+    if work.args.schema.position("axis") is None:
+        return work.draft.op("Reshape", value, work.axes([]))
+    rank, axis = work.rank(x), int(work.args.value("axis"))
+    behind = rank - axis % rank - 1
+    return work.draft.op("Unsqueeze", value, work.axes(range(1, behind + 1))) if behind else value
+
+
 FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
+    **dict.fromkeys(
+        ("fake_quantize_per_tensor_affine", "fake_quantize_per_channel_affine"), fake_quantize
+    ),
+    "angle": angle,
+    "ldexp": scale_by_power,
     **dict.fromkeys(_SAME, own_operator),
     **dict.fromkeys((*_ROUNDING, "trunc", "fix"), rounding),
     **dict.fromkeys(_COMPOSED, composed),

@@ -127,7 +127,8 @@ def kth_value(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
     return value, index
 
 
-def _part(work: Work, x: gs.Tensor, axis: int, start: int, end: int) -> gs.Tensor:
+def part(work: Work, x: gs.Tensor, axis: int, start: int, end: int) -> gs.Tensor:
+    """A slice of one axis."""
     return work.draft.op("Slice", x, work.axes([start]), work.axes([end]), work.axes([axis]))
 
 
@@ -151,9 +152,9 @@ def scan(
     step = 1
     found = list(parts)
     while step < length:
-        earlier = [_part(work, x, axis, 0, length - step) for x in found]
-        later = [_part(work, x, axis, step, length) for x in found]
-        heads = [_part(work, x, axis, 0, step) for x in found]
+        earlier = [part(work, x, axis, 0, length - step) for x in found]
+        later = [part(work, x, axis, step, length) for x in found]
+        heads = [part(work, x, axis, 0, step) for x in found]
         made = combine(earlier, later)
         found = [
             work.draft.op("Concat", head, rest, axis=axis)
@@ -176,8 +177,11 @@ def _accumulated(work: Work) -> tuple[gs.Tensor, int]:
 def cumsum(work: Work) -> gs.Tensor:
     """`cumsum`: CumSum, or before opset 11 a product with a triangular matrix."""
     x, axis = _accumulated(work)
-    if work.rank(x) == 0:
-        return x
+    return x if work.rank(x) == 0 else running_sum(work, x, axis)
+
+
+def running_sum(work: Work, x: gs.Tensor, axis: int) -> gs.Tensor:
+    """Sums up to each place of an axis."""
     if work.opset >= 11:
         return work.draft.op("CumSum", x, work.draft.constant(np.asarray(axis, np.int64)))
     matrix, rank = _triangle(work, x, axis), work.rank(x)

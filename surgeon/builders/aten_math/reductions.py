@@ -76,12 +76,17 @@ def summed(work: Work) -> gs.Tensor:
 
 
 def mean(work: Work) -> gs.Tensor:
-    """`mean`; of integers only with a dtype."""
+    """`mean`; of integers only with a dtype; `nanmean` of what is a number."""
     x = work.args.tensor("self")
     dtype = work.dtype_argument()
     x = x if dtype is None else work.cast(x, dtype)
     if work.dtype(x) not in FLOATS:
         raise Refused("PyTorch takes no mean of integers")
+    if work.name == "nanmean":
+        strange, dims, keepdim = work.is_nan(x), dims_of(work, x), keeps(work)
+        numbers = work.cast(work.invert(strange), work.dtype(x))
+        total = reduce(work, "ReduceSum", work.where(strange, 0.0, x), dims, keepdim=keepdim)
+        return work.op("Div", total, reduce(work, "ReduceSum", numbers, dims, keepdim=keepdim))
     shape, dims = work.facts.of(x).shape, dims_of(work, x)
     if shape is not None and any(shape[d] == 0 for d in (dims or range(len(shape)))):
         raise Refused("a mean of no elements")
@@ -260,13 +265,46 @@ def norm(work: Work) -> gs.Tensor:
         raise Refused("PyTorch takes no norm of integers")
     name = next((n for n in ("p", "ord") if schema.position(n) is not None), None)
     p: Any = 2 if name is None else work.constant_of(name, 2)
-    if isinstance(p, str):
-        raise Refused(f"a norm of kind {p!r}")
     dims = dims_of(work, x)
     ordered = work.name == "linalg_norm" and work.args.has("ord")
-    if ordered and len(dims or range(work.rank(x))) != 1:
-        raise Refused("a norm of matrices")
+    if (ordered and len(dims or range(work.rank(x))) != 1) or isinstance(p, str):
+        given = None if schema.position("dim") is None else work.args.value("dim")
+        rank = work.rank(x)
+        return matrix_norm(work, x, p, given or list(range(rank)))
     return p_norm(work, x, float(p), dims, keepdim=keeps(work))
+
+
+def matrix_norm(work: Work, x: gs.Tensor, order: Any, dims: Sequence[int]) -> gs.Tensor:
+    """`linalg_matrix_norm`: of all elements, or the greatest or least sum of rows or columns."""
+    rank = work.rank(x)
+    if len(dims) != 2 or any(not -rank <= d < rank for d in dims):
+        raise Refused(f"a matrix norm over dims {list(dims)} of an input of rank {rank}")
+    rows, columns = (int(d) % rank for d in dims)
+    if order == "fro":
+        return p_norm(work, x, 2.0, sorted((rows, columns)), keepdim=keeps(work))
+    if order not in (1, -1, math.inf, -math.inf):
+        raise Refused(
+            f"the matrix norm {order!r} is made of singular values, which take an iteration that "
+            "ends when the data say so; the norm 'fro' bounds it"
+        )
+    along, across = (rows, columns) if abs(order) == 1 else (columns, rows)
+    sums = reduce(work, "ReduceL1", x, [along], keepdim=True)
+    y = extreme(work, sums, "ReduceMax" if order > 0 else "ReduceMin", [across], True)
+    if keeps(work):
+        return y
+    made: gs.Tensor = work.draft.op("Squeeze", y, work.axes(sorted((rows, columns))))
+    return made
+
+
+def norm_of_matrices(work: Work) -> gs.Tensor:
+    """`linalg_matrix_norm`."""
+    x = work.args.tensor("self")
+    dtype = work.dtype_argument()
+    x = x if dtype is None else work.cast(x, dtype)
+    if work.dtype(x) not in FLOATS:
+        raise Refused("PyTorch takes no norm of integers")
+    order = work.constant_of("ord", "fro")
+    return matrix_norm(work, x, order, work.constant_of("dim", [-2, -1]))
 
 
 def logsumexp(work: Work) -> gs.Tensor:
@@ -291,6 +329,18 @@ def pairwise_distance(work: Work) -> gs.Tensor:
     return p_norm(work, apart, p, [rank - 1], keepdim=keeps(work))
 
 
+def product_along(work: Work) -> gs.Tensor:
+    """`linalg_vecdot`: the products of two, added up along a dim."""
+    dtype, (a, b) = work.together(work.args.tensor("x"), work.args.tensor("y"))
+    if dtype not in FLOATS:
+        raise Refused("PyTorch has no such product of integers")
+    terms = work.op("Mul", a, b)
+    dim, rank = int(work.constant_of("dim", -1)), max(work.rank(a), work.rank(b))
+    if not -rank <= dim < rank:
+        raise Refused(f"dim {dim} is outside the rank {rank}")
+    return reduce(work, "ReduceSum", terms, [dim % rank], keepdim=False)
+
+
 def cosine_similarity(work: Work) -> gs.Tensor:
     """`cosine_similarity`: each norm is at least eps, as PyTorch has it since 1.12."""
     _, (a, b) = work.together(work.args.tensor("x1"), work.args.tensor("x2"), floating=True)
@@ -313,13 +363,15 @@ def cosine_similarity(work: Work) -> gs.Tensor:
 
 SINGLE: Mapping[str, Callable[[Work], gs.Tensor]] = {
     **dict.fromkeys(("sum", "nansum", "prod"), summed),
-    "mean": mean,
+    **dict.fromkeys(("mean", "nanmean"), mean),
+    "linalg_vecdot": product_along,
     **dict.fromkeys(("amax", "amin"), amax),
     **dict.fromkeys(("argmax", "argmin"), argmax),
     **dict.fromkeys(("any", "all"), quantified),
     "count_nonzero": count_nonzero,
     **dict.fromkeys(("var", "std"), variance),
     **dict.fromkeys(("norm", "frobenius_norm", "linalg_vector_norm", "linalg_norm"), norm),
+    "linalg_matrix_norm": norm_of_matrices,
     **dict.fromkeys(("logsumexp", "special_logsumexp"), logsumexp),
     "dist": distance,
     "pairwise_distance": pairwise_distance,

@@ -72,7 +72,8 @@ _STEPS = {FLOAT: (4, 3), DOUBLE: (10, 8)}
 _BESSEL = {FLOAT: (15.0, 30, 8), DOUBLE: (30.0, 66, 24)}
 
 
-def _polynomial(work: Work, x: gs.Tensor, highest_first: Sequence[float]) -> gs.Tensor:
+def polynomial(work: Work, x: gs.Tensor, highest_first: Sequence[float]) -> gs.Tensor:
+    """A polynomial by Horner's scheme."""
     y = work.number(highest_first[0], work.dtype(x))
     for coefficient in highest_first[1:]:
         y = work.op("Add", work.op("Mul", x, y), float(coefficient))
@@ -91,12 +92,13 @@ def _total(work: Work, operator: str, terms: Sequence[gs.Tensor]) -> gs.Tensor:
     return y
 
 
-def _from_nearest(work: Work, x: gs.Tensor) -> gs.Tensor:
+def from_nearest(work: Work, x: gs.Tensor) -> gs.Tensor:
     """x less the nearest integer: what a function of period 1 sees of x, exactly."""
     return work.op("Sub", x, work.op("Floor", work.op("Add", x, 0.5)))
 
 
-def _digamma(work: Work, x: gs.Tensor) -> gs.Tensor:
+def digamma(work: Work, x: gs.Tensor) -> gs.Tensor:
+    """The derivative of `lgamma`."""
     dtype = work.dtype(x)
     zero = work.number(0, dtype)
     left = work.op("Less", x, zero)
@@ -105,10 +107,10 @@ def _digamma(work: Work, x: gs.Tensor) -> gs.Tensor:
     *passed, far = _shifted(work, y, _STEPS[dtype][0])
     poles = _total(work, "Add", [work.op("Reciprocal", t) for t in passed])
     squared = work.op("Reciprocal", work.op("Mul", far, far))
-    series = work.op("Mul", squared, _polynomial(work, squared, _DIGAMMA[::-1]))
+    series = work.op("Mul", squared, polynomial(work, squared, _DIGAMMA[::-1]))
     y = work.op("Sub", work.op("Log", far), work.op("Div", work.number(0.5, dtype), far))
     y = work.op("Sub", work.op("Sub", y, series), poles)
-    angle = work.op("Mul", _from_nearest(work, x), math.pi)
+    angle = work.op("Mul", from_nearest(work, x), math.pi)
     turned = work.op("Div", work.op("Mul", work.op("Cos", angle), math.pi), work.op("Sin", angle))
     y = work.where(left, work.op("Sub", y, turned), y)
     whole = work.op("And", left, work.equal(x, work.op("Floor", x)))
@@ -117,7 +119,8 @@ def _digamma(work: Work, x: gs.Tensor) -> gs.Tensor:
     return work.where(work.equal(x, zero), work.op("Neg", work.op("Reciprocal", x)), y)
 
 
-def _lgamma(work: Work, x: gs.Tensor) -> gs.Tensor:
+def lgamma(work: Work, x: gs.Tensor) -> gs.Tensor:
+    """The logarithm of the gamma function's magnitude."""
     dtype = work.dtype(x)
     half, zero = work.number(0.5, dtype), work.number(0, dtype)
     left = work.op("Less", x, half)
@@ -129,12 +132,12 @@ def _lgamma(work: Work, x: gs.Tensor) -> gs.Tensor:
     passed = _total(work, "Mul", _shifted(work, near, steps)[:-1])
     far = work.where(small, work.op("Add", y, float(steps)), y)
     inverse = work.op("Reciprocal", far)
-    series = _polynomial(work, work.op("Mul", inverse, inverse), _STIRLING[::-1])
+    series = polynomial(work, work.op("Mul", inverse, inverse), _STIRLING[::-1])
     rest = work.op("Add", work.op("Mul", series, inverse), 0.5 * math.log(2 * math.pi))
     log = work.op("Mul", work.op("Sub", far, half), work.op("Sub", work.op("Log", far), 1.0))
     y = work.op("Add", log, work.op("Sub", rest, half))
     y = work.where(small, work.op("Sub", y, work.op("Log", passed)), y)
-    sine = work.op("Abs", work.op("Sin", work.op("Mul", _from_nearest(work, x), math.pi)))
+    sine = work.op("Abs", work.op("Sin", work.op("Mul", from_nearest(work, x), math.pi)))
     turned = work.op("Log", work.op("Div", work.number(math.pi, dtype), sine))
     y = work.where(left, work.op("Sub", turned, y), y)
     whole = work.op("And", work.equal(x, work.op("Floor", x)), work.less(x, zero, or_equal=True))
@@ -143,19 +146,23 @@ def _lgamma(work: Work, x: gs.Tensor) -> gs.Tensor:
 
 
 def _erfinv(work: Work, x: gs.Tensor) -> gs.Tensor:
+    one = work.number(1, work.dtype(x))
+    return erfinv(work, x, work.op("Mul", work.op("Sub", one, x), work.op("Add", one, x)))
+
+
+def erfinv(work: Work, x: gs.Tensor, rest: gs.Tensor) -> gs.Tensor:
+    """The inverse of erf, of which 1 - x^2 is known as well as x."""
     dtype = work.dtype(x)
-    one = work.number(1, dtype)
-    rest = work.op("Mul", work.op("Sub", one, x), work.op("Add", one, x))
     w = work.op("Neg", work.op("Log", rest))
     root = work.op("Sqrt", work.extreme("Max", w, work.number(0, dtype)))
     (_, less, near), *farther = _ERFINV[dtype]
-    ratio = _polynomial(work, work.op("Sub", w, less), near)
+    ratio = polynomial(work, work.op("Sub", w, less), near)
     for border, less, coefficients in farther:
-        far = _polynomial(work, work.op("Sub", root, less), coefficients)
+        far = polynomial(work, work.op("Sub", root, less), coefficients)
         ratio = work.where(work.op("Less", w, border), ratio, far)
     y = work.op("Mul", x, ratio)
     endless = work.op("Mul", x, np.inf)
-    return work.where(work.equal(work.op("Abs", x), one), endless, y)
+    return work.where(work.equal(rest, work.number(0, dtype)), endless, y)
 
 
 def _bessel(order: int, *, scaled: bool) -> Callable[[Work, gs.Tensor], gs.Tensor]:
@@ -169,13 +176,13 @@ def _bessel(order: int, *, scaled: bool) -> Callable[[Work, gs.Tensor], gs.Tenso
         low, high = work.extreme("Min", size, edge), work.extreme("Max", size, edge)
         series = [1 / (math.factorial(k) * math.factorial(k + order)) for k in range(powers)]
         quarter = work.op("Mul", work.op("Mul", low, low), 0.25)
-        near = _polynomial(work, quarter, series[::-1])
+        near = polynomial(work, quarter, series[::-1])
         if order:
             near = work.op("Mul", near, work.op("Mul", low, 0.5))
         falling = [1.0]
         for k in range(1, terms):
             falling.append(falling[-1] * ((2 * k - 1) ** 2 - 4 * order**2) / (8 * k))
-        far = _polynomial(work, work.op("Reciprocal", high), falling[::-1])
+        far = polynomial(work, work.op("Reciprocal", high), falling[::-1])
         far = work.op("Div", far, work.op("Sqrt", work.op("Mul", high, 2 * math.pi)))
         if scaled:
             near = work.op("Mul", near, work.op("Exp", work.op("Neg", low)))
@@ -191,8 +198,8 @@ def _bessel(order: int, *, scaled: bool) -> Callable[[Work, gs.Tensor], gs.Tenso
 
 
 _MADE: Mapping[str, Callable[[Work, gs.Tensor], gs.Tensor]] = {
-    **dict.fromkeys(("digamma", "special_digamma", "special_psi"), _digamma),
-    **dict.fromkeys(("lgamma", "special_gammaln"), _lgamma),
+    **dict.fromkeys(("digamma", "special_digamma", "special_psi"), digamma),
+    **dict.fromkeys(("lgamma", "special_gammaln"), lgamma),
     **dict.fromkeys(("erfinv", "special_erfinv"), _erfinv),
     **dict.fromkeys(("i0", "special_i0"), _bessel(0, scaled=False)),
     "special_i0e": _bessel(0, scaled=True),

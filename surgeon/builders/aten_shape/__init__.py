@@ -8,10 +8,14 @@ from surgeon.builders.aten_shape import (
     creation,
     distances,
     indices,
+    layout,
     lists,
     order,
     pads,
     products,
+    ranks,
+    regions,
+    series,
     slices,
     views,
     writes,
@@ -31,6 +35,10 @@ LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     **pads.LOWERINGS,
     **counts.LOWERINGS,
     **distances.LOWERINGS,
+    **layout.LOWERINGS,
+    **ranks.LOWERINGS,
+    **regions.LOWERINGS,
+    **series.LOWERINGS,
 }
 
 

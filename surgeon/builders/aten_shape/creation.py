@@ -20,6 +20,7 @@ _LARGEST_CONSTANT = 1 << 16  # elements of a constant made here
 def _fill(c: Call) -> gs.Tensor:
     kind = c.node.op
     stem = kind.removeprefix("new_").removesuffix("_like")
+    stem = stem.removesuffix("_strided").removesuffix("_permuted")  # memory has no order in ONNX
     like = c.tensor() if kind.endswith("_like") or kind.startswith("new_") else None
     dtype = c.facts.of(like).dtype if like is not None else TYPE.FLOAT
     value: Any = {"zeros": 0, "ones": 1, "empty": 0}.get(stem)
@@ -193,6 +194,7 @@ LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
             *("zeros", "ones", "full", "empty"),
             *("zeros_like", "ones_like", "full_like", "empty_like"),
             *("new_zeros", "new_ones", "new_full", "new_empty"),
+            *("empty_strided", "empty_permuted", "new_empty_strided"),
         ),
         _fill,
     ),

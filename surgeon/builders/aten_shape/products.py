@@ -198,6 +198,19 @@ def _cartesian_prod(c: Call) -> gs.Tensor:
     return c.concat(columns, 1)
 
 
+def _conv_tbc(c: Call) -> gs.Tensor:
+    """A convolution of [time, batch, channels] with [kernel, in, out]."""
+    x, weight, pad = c.tensor(), c.tensor("weight"), c.integer("pad")
+    made = c.op(
+        "Conv",
+        c.permute(x, [1, 2, 0]),
+        c.permute(weight, [2, 1, 0]),
+        c.tensor("bias"),
+        pads=[pad, pad],
+    )
+    return c.permute(made, [2, 0, 1])
+
+
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     **dict.fromkeys(("matmul", "mm", "bmm", "mv", "linalg_matmul"), _matmul),
     **dict.fromkeys(("dot", "vdot", "inner"), _dot),
@@ -210,4 +223,5 @@ LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     "bilinear": _bilinear,
     **dict.fromkeys(("cross", "linalg_cross"), _cross),
     "cartesian_prod": _cartesian_prod,
+    "conv_tbc": _conv_tbc,
 }

@@ -154,13 +154,14 @@ def _roll(c: Call) -> gs.Tensor:
         return x
     if not axes:
         lengths = c.sizes(x)
-        return c.reshape(_rolled(c, c.flat(x), 0, shifts[0]), lengths)
+        return c.reshape(rolled(c, c.flat(x), 0, shifts[0]), lengths)
     for shift, axis in zip(shifts, axes, strict=True):
-        x = _rolled(c, x, c.axis(int(axis), rank), shift)
+        x = rolled(c, x, c.axis(int(axis), rank), shift)
     return x
 
 
-def _rolled(c: Call, x: gs.Tensor, axis: int, shift: Size | int) -> gs.Tensor:
+def rolled(c: Call, x: gs.Tensor, axis: int, shift: Size | int) -> gs.Tensor:
+    """Moved along an axis; what leaves at its end comes in at its begin."""
     length = c.size(x, axis)
     if isinstance(length, int) and isinstance(shift, int):
         at: Size | int = -shift % length if length else 0

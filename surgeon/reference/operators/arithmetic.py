@@ -298,12 +298,6 @@ def copy(self: Array, **rest: Any) -> Array:
     return self
 
 
-def dropout(input: Array, p: float, train: bool) -> Array:
-    if train and p:
-        raise Unsuited("it drops at random")
-    return input
-
-
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 _erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
@@ -479,10 +473,6 @@ TABLE: tuple[Row, ...] = (
         for name, dtype in _CASTS.items()
     ),
     *((f"{name}(Tensor self) -> Tensor", copy) for name in ("lift_fresh", "positive")),
-    *(
-        (f"{name}(Tensor input, float p, bool train) -> Tensor", dropout)
-        for name in ("dropout", "feature_dropout", "alpha_dropout")
-    ),
     *math_activations.TABLE,
     *math_reductions.TABLE,
     *math_losses.TABLE,

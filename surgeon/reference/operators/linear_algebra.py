@@ -172,6 +172,34 @@ def matrix_exp(self: Array) -> Array:
 
 _OTHERS = "bool check_errors=False"
 _UPPER = "bool upper=False"
+
+
+def _unpacked(factors: Any, pivots: Array) -> Any:
+    """The matrix that LAPACK's factors and exchanges of rows stand for."""
+    size = factors.shape[-1]
+    whole = (np.tril(factors, -1) + np.eye(size)) @ np.triu(factors)
+    for place in np.ndindex(whole.shape[:-2]):
+        for row in reversed(range(size)):
+            other = int(pivots[place][row]) - 1
+            if not 0 <= other < size:
+                raise Unsuited("a pivot is no row")
+            whole[place][[row, other]] = whole[place][[other, row]]
+    return whole
+
+
+def lu_solve(LU: Array, pivots: Array, B: Array, left: bool = True, adjoint: bool = False) -> Array:
+    a, b = _unpacked(wide(LU), pivots), wide(B)
+    a = a.swapaxes(-1, -2) if adjoint else a
+    if not left:
+        x = _defined(np.linalg.solve, a.swapaxes(-1, -2), b.swapaxes(-1, -2))
+        return narrow(x.swapaxes(-1, -2), LU)
+    return narrow(_defined(np.linalg.solve, a, b), LU)
+
+
+def old_lu_solve(self: Array, LU_data: Array, LU_pivots: Array) -> Array:
+    return lu_solve(LU_data, LU_pivots, self)
+
+
 TABLE: tuple[Row, ...] = (
     ("inverse(Tensor self) -> Tensor", inverse_of_self),
     ("linalg_inv(Tensor A) -> Tensor", inverse),
@@ -212,4 +240,10 @@ TABLE: tuple[Row, ...] = (
     ),
     ("matrix_exp(Tensor self) -> Tensor", matrix_exp),
     ("linalg_matrix_exp(Tensor self) -> Tensor", matrix_exp),
+    (
+        "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, "
+        "bool adjoint=False) -> Tensor",
+        lu_solve,
+    ),
+    ("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", old_lu_solve),
 )

@@ -39,12 +39,6 @@ def leaky_relu(self: Array, negative_slope: float) -> Array:
     return narrow(np.where(x > 0, x, x * negative_slope), self)
 
 
-def rrelu(self: Array, lower: float, upper: float, training: bool, generator: Any) -> Array:
-    if training:
-        raise Unsuited("it draws its slopes at random")
-    return leaky_relu(self, (lower + upper) / 2)
-
-
 def elu(self: Array, alpha: float, scale: float, input_scale: float) -> Array:
     x = wide(self)
     return narrow(np.where(x > 0, x * scale, scale * alpha * np.expm1(x * input_scale)), self)
@@ -137,11 +131,6 @@ TABLE: tuple[Row, ...] = (
     ("relu6(Tensor self) -> Tensor", relu6),
     ("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", hardtanh),
     ("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", leaky_relu),
-    (
-        "rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, "
-        "bool training=False, Generator? generator=None) -> Tensor",
-        rrelu,
-    ),
     ("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", elu),
     ("selu(Tensor self) -> Tensor", selu),
     ("celu(Tensor self, Scalar alpha=1.0) -> Tensor", celu),

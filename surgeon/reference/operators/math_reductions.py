@@ -17,7 +17,7 @@ from surgeon.reference.operators.shapes import axis_of
 Dims = int | Sequence[int] | None
 
 
-def _axes(x: Array, dim: Dims) -> tuple[int, ...] | None:
+def axes_of(x: Array, dim: Dims) -> tuple[int, ...] | None:
     """Axes for numpy; None or an empty list is all of them."""
     given = [dim] if isinstance(dim, int) else list(dim or ())
     axes = {axis_of(d, x.ndim) for d in given}
@@ -33,7 +33,7 @@ def _accumulated(x: Array, dtype: Any) -> tuple[Array, np.dtype[Any]]:
 
 def sum_(self: Array, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Array:
     x, result = _accumulated(self, dtype)
-    return cut(x.sum(axis=_axes(x, dim), keepdims=keepdim), result)
+    return cut(x.sum(axis=axes_of(x, dim), keepdims=keepdim), result)
 
 
 def nansum(self: Array, dim: Dims, keepdim: bool, dtype: Any) -> Array:
@@ -43,20 +43,20 @@ def nansum(self: Array, dim: Dims, keepdim: bool, dtype: Any) -> Array:
 
 def prod(self: Array, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Array:
     x, result = _accumulated(self, dtype)
-    return cut(x.prod(axis=_axes(x, dim), keepdims=keepdim), result)
+    return cut(x.prod(axis=axes_of(x, dim), keepdims=keepdim), result)
 
 
 def mean(self: Array, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Array:
     x = self if dtype is None else self.astype(dtype)
-    return narrow(wide(x).mean(axis=_axes(x, dim), keepdims=keepdim), x)
+    return narrow(wide(x).mean(axis=axes_of(x, dim), keepdims=keepdim), x)
 
 
 def amax(self: Array, dim: Dims = None, keepdim: bool = False) -> Array:
-    return np.asarray(self.max(axis=_axes(self, dim), keepdims=keepdim))
+    return np.asarray(self.max(axis=axes_of(self, dim), keepdims=keepdim))
 
 
 def amin(self: Array, dim: Dims = None, keepdim: bool = False) -> Array:
-    return np.asarray(self.min(axis=_axes(self, dim), keepdims=keepdim))
+    return np.asarray(self.min(axis=axes_of(self, dim), keepdims=keepdim))
 
 
 def aminmax(self: Array, dim: Dims, keepdim: bool) -> tuple[Array, Array]:
@@ -97,21 +97,21 @@ def min_other(self: Array, other: Array) -> Array:
 
 
 def any_(self: Array, dim: Dims = None, keepdim: bool = False) -> Array:
-    found = self.astype(bool).any(axis=_axes(self, dim), keepdims=keepdim)
+    found = self.astype(bool).any(axis=axes_of(self, dim), keepdims=keepdim)
     return np.asarray(found).astype(np.uint8 if self.dtype == np.uint8 else np.bool_)
 
 
 def all_(self: Array, dim: Dims = None, keepdim: bool = False) -> Array:
-    found = self.astype(bool).all(axis=_axes(self, dim), keepdims=keepdim)
+    found = self.astype(bool).all(axis=axes_of(self, dim), keepdims=keepdim)
     return np.asarray(found).astype(np.uint8 if self.dtype == np.uint8 else np.bool_)
 
 
 def count_nonzero(self: Array, dim: Dims = None) -> Array:
-    return np.asarray((self != 0).sum(axis=_axes(self, dim), dtype=np.int64))
+    return np.asarray((self != 0).sum(axis=axes_of(self, dim), dtype=np.int64))
 
 
 def _variance(x: Array, dim: Dims, correction: float, *, keepdim: bool) -> tuple[Any, Any]:
-    values, axes = wide(x), _axes(x, dim)
+    values, axes = wide(x), axes_of(x, dim)
     center = values.mean(axis=axes, keepdims=True)
     squares = ((values - center) ** 2).sum(axis=axes, keepdims=keepdim)
     count = values.size // max(1, center.size)
@@ -163,7 +163,7 @@ def norm(
 ) -> Array:
     x = self if dtype is None else self.astype(dtype)
     order = 2.0 if p is None else float(p)
-    return narrow(np.asarray(_p_norm(wide(x), order, _axes(x, dim), keepdim=keepdim)), x)
+    return narrow(np.asarray(_p_norm(wide(x), order, axes_of(x, dim), keepdim=keepdim)), x)
 
 
 def frobenius_norm(self: Array, dim: Dims, keepdim: bool) -> Array:
@@ -174,15 +174,25 @@ def vector_norm(self: Array, ord: float, dim: Dims, keepdim: bool, dtype: Any) -
     return norm(self, ord, dim, keepdim, dtype)
 
 
-def linalg_norm(self: Array, ord: float | None, dim: Dims, keepdim: bool, dtype: Any) -> Array:
-    if ord is not None and len(_axes(self, dim) or range(self.ndim)) != 1:
-        raise Unsuited("a norm of matrices")
+def linalg_norm(self: Array, ord: Any, dim: Dims, keepdim: bool, dtype: Any) -> Array:
+    axes = axes_of(self, dim) or tuple(range(self.ndim))
+    if isinstance(ord, str) or (ord is not None and len(axes) != 1):
+        given = list(range(self.ndim)) if dim is None else dim
+        return matrix_norm(self, ord, given, keepdim, dtype)
     return norm(self, ord, dim, keepdim, dtype)
+
+
+def matrix_norm(self: Array, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Array:
+    x = self if dtype is None else self.astype(dtype)
+    if len(dim) != 2:
+        raise Unsuited(f"a matrix norm over dims {dim}")
+    axes = tuple(axis_of(d, x.ndim) for d in dim)
+    return narrow(np.asarray(np.linalg.norm(wide(x), ord, axis=axes, keepdims=keepdim)), x)
 
 
 def logsumexp(self: Array, dim: Dims, keepdim: bool) -> Array:
     x, dtype = real(self)
-    axes = _axes(x, dim)
+    axes = axes_of(x, dim)
     for axis in range(x.ndim) if axes is None else axes:
         x = np.logaddexp.reduce(x, axis=axis, keepdims=True)
     return cut(x if keepdim else x.squeeze(axes), dtype)
@@ -277,6 +287,8 @@ _MANY = "(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor"
 _ONE = "(Tensor self, int dim, bool keepdim=False)"
 _SCAN = "(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"
 _ANY = "(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"
+
+
 TABLE: tuple[Row, ...] = (
     (f"sum{_WHOLE}", sum_),
     (f"sum.dim_IntList{_DIMS.format('')}", sum_),
@@ -340,6 +352,19 @@ TABLE: tuple[Row, ...] = (
         "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, "
         "ScalarType? dtype=None) -> Tensor",
         linalg_norm,
+    ),
+    (
+        "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, "
+        "ScalarType? dtype=None) -> Tensor",
+        linalg_norm,
+    ),
+    *(
+        (
+            f"linalg_matrix_norm{kind} ord{default}, int[] dim=[-2,-1], bool keepdim=False, *, "
+            "ScalarType? dtype=None) -> Tensor",
+            matrix_norm,
+        )
+        for kind, default in (("(Tensor self, Scalar", ""), (".str_ord(Tensor self, str", "='fro'"))
     ),
     *(
         (f"{name}(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp)

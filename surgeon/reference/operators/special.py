@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.math_types import cut, real
 from surgeon.reference.operators.precision import Array, Row
 
@@ -66,6 +67,105 @@ def _bessel(order: int, scaled: bool) -> Callable[[float], float]:
     return run
 
 
+def _bessel_j(order: int) -> Callable[[float], float]:
+    """Miller's recurrence from far above downwards; J0 + 2 J2 + 2 J4 + ... is 1."""
+
+    def run(x: float) -> float:
+        if not math.isfinite(x):
+            return math.nan
+        size = abs(x)
+        if size < 1e-8:
+            return 1.0 if order == 0 else x / 2
+        if size > 50_000:
+            raise Unsuited(f"it is asked for at {x}")
+        start = 2 * (int(size + 15 * size ** (1 / 3)) // 2 + 20)
+        above, here, total, found = 0.0, 1e-280, 0.0, [0.0, 0.0]
+        for k in range(start, -1, -1):
+            if k < 2:
+                found[k] = here
+            total += here * (k % 2 == 0) * (1 if k == 0 else 2)
+            above, here = here, 2 * k / size * here - above
+            if abs(here) > 1e250:
+                above, here, total = above * 1e-250, here * 1e-250, total * 1e-250
+                found = [v * 1e-250 for v in found]
+        value = found[order] / total
+        return -value if order and x < 0 else value
+
+    return run
+
+
+def _erfcx(x: float) -> float:
+    if x > 25:
+        return (1 - 1 / (2 * x * x) + 3 / (4 * x**4) - 15 / (8 * x**6)) / (x * math.sqrt(math.pi))
+    try:
+        return math.exp(x * x) * math.erfc(x)
+    except OverflowError:
+        return math.inf
+
+
+def _log_ndtr(x: float) -> float:
+    if x > -20:
+        below = math.erfc(-x / math.sqrt(2)) / 2
+        return math.log1p(-math.erfc(x / math.sqrt(2)) / 2) if x > 0 else math.log(below)
+    if math.isinf(x):
+        return x
+    return -x * x / 2 + math.log(_erfcx(-x / math.sqrt(2)) / 2)
+
+
+def _ndtri(p: float) -> float:
+    if 0 < p < 1:
+        return NormalDist().inv_cdf(p)
+    return -math.inf if p == 0 else math.inf if p == 1 else math.nan
+
+
+def _entr(x: float) -> float:
+    return -math.inf if x < 0 else 0.0 if x == 0 else -x * math.log(x)
+
+
+def _zeta(s: int, q: float) -> float:
+    """The sum of (q + k)^-s itself; its tail is an integral."""
+    if math.isinf(q):
+        return 0.0 if q > 0 else math.inf
+    if q <= 0 and q == math.floor(q):
+        return math.inf
+    terms = _TERMS + (int(-q) if q < 0 else 0)
+    if terms > 10 * _TERMS:
+        raise Unsuited(f"it is asked for at {q}")
+    far = q + terms
+    whole = float(np.sum((q + np.arange(terms)) ** float(-s)))
+    return whole + far ** (1 - s) / (s - 1) + far**-s / 2 + s * far ** (-s - 1) / 12
+
+
+def _polygamma_at(n: int, x: float) -> float:
+    if n == 0:
+        return _digamma(x)
+    if n == 1 and x == -math.inf:
+        return math.nan
+    return (-1.0) ** (n + 1) * math.factorial(n) * _zeta(n + 1, x)
+
+
+def polygamma(n: int, self: Array) -> Array:
+    """The n-th derivative of digamma, as a sum."""
+    return _each(lambda x: x if math.isnan(x) else _polygamma_at(n, x))(self)
+
+
+def zeta(self: Any, other: Array) -> Array:
+    """Hurwitz's zeta function of a whole number."""
+    s = float(np.asarray(self).reshape(()))
+    if s != int(s) or s < 2:
+        raise Unsuited(f"its first argument is {s}")
+    return _each(lambda q: q if math.isnan(q) else _zeta(int(s), q))(other)
+
+
+def mvlgamma(self: Array, p: int) -> Array:
+    """The logarithm of pi^(p (p - 1) / 4) times a product of gamma functions."""
+    x, dtype = real(self)
+    if not (x > (p - 1) / 2).all():
+        raise Unsuited(f"a value is not above {(p - 1) / 2}")
+    each = [sum(math.lgamma(v + (1 - j) / 2) for j in range(1, p + 1)) for v in x.reshape(-1)]
+    return cut(np.reshape(each, x.shape) + p * (p - 1) / 4 * math.log(math.pi), dtype)
+
+
 _FUNCTIONS: dict[str, Any] = {
     **dict.fromkeys(("digamma", "special_digamma", "special_psi"), _digamma),
     **dict.fromkeys(("lgamma", "special_gammaln"), _lgamma),
@@ -74,7 +174,18 @@ _FUNCTIONS: dict[str, Any] = {
     "special_i0e": _bessel(0, True),
     "special_i1": _bessel(1, False),
     "special_i1e": _bessel(1, True),
+    "special_bessel_j0": _bessel_j(0),
+    "special_bessel_j1": _bessel_j(1),
+    "special_erfcx": _erfcx,
+    "special_ndtr": lambda x: math.erfc(-x / math.sqrt(2)) / 2,
+    "special_log_ndtr": _log_ndtr,
+    "special_ndtri": _ndtri,
+    "special_entr": lambda x: x if math.isnan(x) else _entr(x) if x < math.inf else -math.inf,
 }
-TABLE: tuple[Row, ...] = tuple(
-    (f"{name}(Tensor self) -> Tensor", _each(function)) for name, function in _FUNCTIONS.items()
+TABLE: tuple[Row, ...] = (
+    *((f"{name}(Tensor self) -> Tensor", _each(f)) for name, f in _FUNCTIONS.items()),
+    ("polygamma(int n, Tensor self) -> Tensor", polygamma),
+    ("special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor", zeta),
+    ("special_zeta(Tensor self, Tensor other) -> Tensor", zeta),
+    ("mvlgamma(Tensor self, int p) -> Tensor", mvlgamma),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from surgeon.reference.operators import grids, resampling, spectra
+from surgeon.reference.operators import grids, regions, resampling, spectra
 from surgeon.reference.operators.precision import Row
 
-TABLE: tuple[Row, ...] = (*grids.TABLE, *resampling.TABLE, *spectra.TABLE)
+TABLE: tuple[Row, ...] = (*grids.TABLE, *regions.TABLE, *resampling.TABLE, *spectra.TABLE)

@@ -1,0 +1,163 @@
+"""Losses of margins and of counts: what is on the wrong side, and by how much."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.aten_math.activations import log_one_plus_exp
+from surgeon.builders.aten_math.losses import reduced
+from surgeon.builders.aten_math.ordered import running_sum
+from surgeon.builders.aten_math.reductions import reduce
+from surgeon.builders.aten_math.work import BOOL, FLOATS, INT64, Work
+from surgeon.rewrite import Refused
+
+_TINY = 1e-12  # what PyTorch adds to a squared length (ATen/native/Loss.cpp)
+
+
+def _positive(work: Work, x: gs.Tensor) -> gs.Tensor:
+    return work.extreme("Max", x, work.number(0, work.dtype(x)))
+
+
+def _float(work: Work, name: str) -> gs.Tensor:
+    x = work.args.tensor(name)
+    if work.dtype(x) not in FLOATS:
+        raise Refused("PyTorch has no such loss of integers")
+    return x
+
+
+def _is(work: Work, target: gs.Tensor, number: int) -> gs.Tensor:
+    return work.equal(target, work.number(number, work.dtype(target)))
+
+
+def cosine_embedding(work: Work) -> gs.Tensor:
+    """`cosine_embedding_loss`: 1 less the cosine of like ones, above the margin of unlike ones."""
+    a, b, target = _float(work, "input1"), _float(work, "input2"), work.args.tensor("target")
+    _, (a, b) = work.together(a, b)
+    axis = work.rank(target)
+    if work.rank(a) != axis + 1 or axis > 1:
+        raise Refused(f"its inputs have rank {work.rank(a)}, its target {axis}")
+    product = reduce(work, "ReduceSum", work.op("Mul", a, b), [axis], keepdim=False)
+    sizes = [
+        work.op(
+            "Add", reduce(work, "ReduceSum", work.op("Mul", x, x), [axis], keepdim=False), _TINY
+        )
+        for x in (a, b)
+    ]
+    cosine = work.op("Div", product, work.op("Sqrt", work.op("Mul", *sizes)))
+    like = work.op("Sub", work.number(1, work.dtype(cosine)), cosine)
+    margin = float(work.constant_of("margin", 0.0))
+    unlike = _positive(work, work.op("Sub", cosine, margin))
+    unlike = work.where(_is(work, target, -1), unlike, 0.0)
+    return reduced(work, work.where(_is(work, target, 1), like, unlike))
+
+
+def margin_ranking(work: Work) -> gs.Tensor:
+    """`margin_ranking_loss`: how far the first is not above the second by the margin."""
+    _, (a, b) = work.together(_float(work, "input1"), _float(work, "input2"))
+    _, (order, apart) = work.together(work.args.tensor("target"), work.op("Sub", b, a))
+    wrong = work.op("Mul", order, apart)
+    return reduced(
+        work, _positive(work, work.op("Add", wrong, float(work.constant_of("margin", 0))))
+    )
+
+
+def hinge_embedding(work: Work) -> gs.Tensor:
+    """`hinge_embedding_loss`: x itself where the target is 1, what x lacks of the margin at -1."""
+    x, target = _float(work, "self"), work.args.tensor("target")
+    margin = work.number(float(work.constant_of("margin", 1.0)), work.dtype(x))
+    lack = _positive(work, work.op("Sub", margin, x))
+    near, far = (work.invert(_is(work, target, n)) for n in (1, -1))
+    errors = work.op("Add", work.where(near, lack, 0.0), work.where(far, x, 0.0))
+    return reduced(work, errors)
+
+
+def soft_margin(work: Work) -> gs.Tensor:
+    """`soft_margin_loss`: log(1 + e^-xy)."""
+    _, (x, y) = work.together(_float(work, "self"), work.args.tensor("target"))
+    return reduced(work, log_one_plus_exp(work, work.op("Neg", work.op("Mul", x, y))))
+
+
+def _classes(work: Work, x: gs.Tensor) -> int:
+    shape = work.facts.of(x).shape
+    classes = shape[-1] if shape else None
+    if not isinstance(classes, int) or work.rank(x) not in (1, 2):
+        raise Refused("the number of classes is known at run time only, or there is no such axis")
+    return classes
+
+
+def multi_margin(work: Work) -> gs.Tensor:
+    """`multi_margin_loss`: what every other class has too much, to the power of 1 or 2."""
+    x, target = _float(work, "self"), work.cast(work.args.tensor("target"), INT64)
+    classes, axis = _classes(work, x), work.rank(x) - 1
+    if work.rank(target) != axis:
+        raise Refused(f"its target has rank {work.rank(target)}")
+    column = work.draft.op("Unsqueeze", target, work.axes([axis]))
+    own = work.op("Equal", column, work.draft.constant(np.arange(classes), "classes"))
+    score = reduce(work, "ReduceSum", work.where(own, x, 0.0), [axis], keepdim=True)
+    errors = work.op("Add", work.op("Sub", x, score), float(work.constant_of("margin", 1)))
+    errors = _positive(work, errors)
+    p = int(work.constant_of("p", 1))
+    if p not in (1, 2):
+        raise Refused(f"PyTorch has no margin to the power of {p}")
+    errors = work.op("Mul", errors, errors) if p == 2 else errors
+    weight = work.args.optional("weight")
+    if weight is not None:
+        errors = work.op("Mul", errors, work.draft.op("Gather", weight, column, axis=0))
+    errors = work.where(own, 0.0, errors)
+    return reduced(work, reduce(work, "ReduceMean", errors, [axis], keepdim=False))
+
+
+def multilabel_margin(work: Work) -> gs.Tensor:
+    """`multilabel_margin_loss`: each named class against the others; names end at -1."""
+    x, target = _float(work, "self"), work.cast(work.args.tensor("target"), INT64)
+    classes, axis = _classes(work, x), work.rank(x) - 1
+    ends = running_sum(work, work.cast(_is(work, target, -1), INT64), axis)
+    named = work.equal(ends, work.number(0, INT64))
+    index = work.where(named, target, 0)
+    wide = work.draft.op("Unsqueeze", index, work.axes([axis + 1]))
+    here = work.op("Equal", wide, work.draft.constant(np.arange(classes), "classes"))
+    here = work.op("And", here, work.draft.op("Unsqueeze", named, work.axes([axis + 1])))
+    dtype = work.dtype(x)
+    row = work.draft.op("Unsqueeze", x, work.axes([axis]))
+    chosen = reduce(work, "ReduceSum", work.where(here, row, 0.0), [axis + 1], keepdim=True)
+    other = work.invert(
+        work.cast(reduce(work, "ReduceMax", work.cast(here, dtype), [axis], keepdim=True), BOOL)
+    )
+    errors = _positive(work, work.op("Add", work.op("Sub", row, chosen), 1.0))
+    kept = work.op("And", work.draft.op("Unsqueeze", named, work.axes([axis + 1])), other)
+    errors = work.where(kept, errors, 0.0)
+    total = reduce(work, "ReduceSum", errors, [axis, axis + 1], keepdim=False)
+    return reduced(work, work.op("Div", total, float(classes)))
+
+
+def poisson_nll(work: Work) -> gs.Tensor:
+    """`poisson_nll_loss`, with Stirling's formula for the factorial where asked."""
+    _, (x, target) = work.together(_float(work, "input"), work.args.tensor("target"))
+    if work.args.value("log_input"):
+        errors = work.op("Sub", work.op("Exp", x), work.op("Mul", target, x))
+    else:
+        log = work.op("Log", work.op("Add", x, float(work.args.value("eps"))))
+        errors = work.op("Sub", x, work.op("Mul", target, log))
+    if work.args.value("full"):
+        one = work.number(1, work.dtype(target))
+        large = work.extreme("Max", target, one)
+        half = work.op("Mul", work.op("Log", work.op("Mul", large, 2 * math.pi)), 0.5)
+        rest = work.op("Sub", work.op("Mul", large, work.op("Log", large)), large)
+        more = work.op("Add", rest, half)
+        errors = work.op("Add", errors, work.where(work.op("Less", one, target), more, 0.0))
+    return reduced(work, errors)
+
+
+FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
+    "cosine_embedding_loss": cosine_embedding,
+    "margin_ranking_loss": margin_ranking,
+    "hinge_embedding_loss": hinge_embedding,
+    "soft_margin_loss": soft_margin,
+    "multi_margin_loss": multi_margin,
+    "multilabel_margin_loss": multilabel_margin,
+    "poisson_nll_loss": poisson_nll,
+}

@@ -1,0 +1,319 @@
+"""Tails of the normal distribution, derivatives of digamma, Bessel functions of the first kind.
+
+As in `special`: what the series leave out is below the rounding of the dtype.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.aten_math.reductions import reduce
+from surgeon.builders.aten_math.special import digamma, erfinv, from_nearest, lgamma, polynomial
+from surgeon.builders.aten_math.work import DOUBLE, FLOAT, Work, numpy_dtype
+from surgeon.rewrite import Refused
+
+# log(erfcx(x) / t) in Chebyshev polynomials of 4t - 2, where t = 2 / (2 + x) (W. Press et al.,
+# Numerical Recipes, 3rd edition, 2007, section 6.2.2).
+_ERFC = (
+    -1.3026537197817094, 6.4196979235649026e-1, 1.9476473204185836e-2, -9.561514786808631e-3,
+    -9.46595344482036e-4, 3.66839497852761e-4, 4.2523324806907e-5, -2.0278578112534e-5,
+    -1.624290004647e-6, 1.303655835580e-6, 1.5626441722e-8, -8.5238095915e-8, 6.529054439e-9,
+    5.059343495e-9, -9.91364156e-10, -2.27365122e-10, 9.6467911e-11, 2.394038e-12, -6.886027e-12,
+    8.94487e-13, 3.13092e-13, -1.12708e-13, 3.81e-16, 7.106e-15, -1.523e-15, -9.4e-17, 1.21e-16,
+    -2.8e-17,
+)  # fmt: skip
+_TERMS = {FLOAT: 12, DOUBLE: 28}
+# Where the integral gives way to the asymptotic series, its points, and the terms of the series.
+_BESSEL = {FLOAT: (20.0, 12, 8), DOUBLE: (32.0, 20, 24)}
+# B(2k): polygamma's asymptotic series (DLMF 5.15.8) begins behind this many steps to the right.
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+_STEPS = {FLOAT: 6, DOUBLE: 14}
+_FAR = 1e-4  # below it, 2p - 1 is too near to -1
+_NEWTON = {FLOAT: 2, DOUBLE: 4}
+_HIGHEST = 4  # derivative of digamma: of higher ones little is left between the poles
+_ROOT = math.sqrt(2)
+
+
+def _erfcx_right(work: Work, x: gs.Tensor) -> gs.Tensor:
+    """e^(x^2) erfc(x) of what is not negative, by Clenshaw's recurrence."""
+    dtype = work.dtype(x)
+    two = work.number(2, dtype)
+    t = work.op("Div", two, work.op("Add", x, 2.0))
+    y = work.op("Sub", work.op("Mul", t, 4.0), two)
+    last, before = work.number(0, dtype), work.number(0, dtype)
+    for k in range(_TERMS[dtype] - 1, 0, -1):
+        grown = work.op("Add", work.op("Sub", work.op("Mul", y, last), before), _ERFC[k])
+        last, before = grown, last
+    series = work.op("Mul", work.op("Add", work.op("Mul", y, last), _ERFC[0]), 0.5)
+    return work.op("Mul", t, work.op("Exp", work.op("Sub", series, before)))
+
+
+def erfcx(work: Work, x: gs.Tensor) -> gs.Tensor:
+    """`special_erfcx`: on the left 2 e^(x^2) less the value on the right."""
+    dtype = work.dtype(x)
+    right = _erfcx_right(work, work.op("Abs", x))
+    twice = work.op("Mul", work.op("Exp", work.op("Mul", x, x)), 2.0)
+    left = work.op("Less", x, work.number(0, dtype))
+    return work.where(left, work.op("Sub", twice, right), right)
+
+
+def normal_below(work: Work, x: gs.Tensor) -> gs.Tensor:
+    """`special_ndtr`: the share of a normal distribution below x, to the last digit of its tail."""
+    dtype = work.dtype(x)
+    size = work.op("Abs", x)
+    half = work.op("Exp", work.op("Mul", work.op("Mul", x, x), -0.5))
+    tail = work.op("Mul", _erfcx_right(work, work.op("Div", size, _ROOT)), half)
+    tail = work.op("Mul", tail, 0.5)
+    left = work.op("Less", x, work.number(0, dtype))
+    y = work.where(left, tail, work.op("Sub", work.number(1, dtype), tail))
+    y = work.where(work.is_infinite(x), work.where(left, 0.0, work.number(1, dtype)), y)
+    return work.where(work.is_nan(x), x, y)
+
+
+def log_normal_below(work: Work, x: gs.Tensor) -> gs.Tensor:
+    """`special_log_ndtr`: on the left by the tail without its exponential."""
+    dtype = work.dtype(x)
+    size = work.op("Abs", x)
+    scaled = _erfcx_right(work, work.op("Div", size, _ROOT))
+    square = work.op("Mul", work.op("Mul", x, x), 0.5)
+    left = work.op("Sub", work.op("Log", work.op("Mul", scaled, 0.5)), square)
+    tail = work.op("Mul", work.op("Mul", scaled, work.op("Exp", work.op("Neg", square))), 0.5)
+    y = work.where(work.op("Less", x, work.number(0, dtype)), left, _log_of_rest(work, tail))
+    ends = work.where(work.op("Less", x, work.number(0, dtype)), -np.inf, work.number(0, dtype))
+    y = work.where(work.is_infinite(x), ends, y)
+    return work.where(work.is_nan(x), x, y)
+
+
+def _log_of_rest(work: Work, x: gs.Tensor) -> gs.Tensor:
+    """log(1 - x), which keeps the digits of small x."""
+    dtype = work.dtype(x)
+    rest = work.op("Sub", work.number(1, dtype), x)
+    lost = work.op("Sub", rest, 1.0)  # what was taken away, as it was rounded
+    exact = work.equal(lost, work.number(0, dtype))
+    ratio = work.op("Div", work.op("Neg", x), work.where(exact, 1.0, lost))
+    return work.where(exact, work.op("Neg", x), work.op("Mul", work.op("Log", rest), ratio))
+
+
+def normal_quantile(work: Work, p: gs.Tensor) -> gs.Tensor:
+    """`special_ndtri`: sqrt(2) erfinv(2p - 1), and by Newton's method where p is small."""
+    dtype = work.dtype(p)
+    rest = work.op("Mul", p, work.op("Sub", work.number(1, dtype), p))
+    x = work.op("Sub", work.op("Mul", p, 2.0), 1.0)
+    y = work.op("Mul", erfinv(work, x, work.op("Mul", rest, 4.0)), _ROOT)
+    low = work.op("Less", p, work.number(_FAR, dtype))
+    inside = work.op("And", low, work.op("Less", work.number(0, dtype), p))
+    return work.where(inside, _far_left(work, p), y)
+
+
+def _far_left(work: Work, p: gs.Tensor) -> gs.Tensor:
+    dtype = work.dtype(p)
+    least = float(np.finfo(numpy_dtype(dtype)).tiny)
+    p = work.extreme(
+        "Min", work.extreme("Max", p, work.number(least, dtype)), work.number(_FAR, dtype)
+    )
+    log = work.op("Log", p)
+    twice = work.op("Mul", log, -2.0)
+    z = work.op("Sqrt", work.op("Sub", twice, work.op("Log", work.op("Mul", twice, 2 * math.pi))))
+    for _ in range(_NEWTON[dtype]):  # on z > 0, of the tail above it
+        scaled = _erfcx_right(work, work.op("Div", z, _ROOT))
+        square = work.op("Mul", work.op("Mul", z, z), 0.5)
+        error = work.op(
+            "Sub", work.op("Log", work.op("Mul", scaled, 0.5)), work.op("Add", square, log)
+        )
+        step = work.op("Mul", work.op("Mul", error, scaled), math.sqrt(math.pi / 2))
+        z = work.op("Add", z, step)
+    return work.op("Neg", z)
+
+
+def entropy(work: Work, x: gs.Tensor) -> gs.Tensor:
+    """`special_entr`: -x log x; 0 at 0, and minus infinity below."""
+    zero = work.number(0, work.dtype(x))
+    y = work.op("Neg", work.op("Mul", x, work.op("Log", x)))
+    y = work.where(work.equal(x, zero), 0.0, y)
+    return work.where(work.op("Less", x, zero), -np.inf, y)
+
+
+def _bessel(order: int) -> Callable[[Work, gs.Tensor], gs.Tensor]:
+    """J0 and J1: the mean of a wave over a quarter turn, and far out DLMF 10.17.3."""
+
+    def make(work: Work, x: gs.Tensor) -> gs.Tensor:
+        dtype = work.dtype(x)
+        border, points, terms = _BESSEL[dtype]
+        edge, rank = work.number(border, dtype), work.rank(x)
+        size = work.op("Abs", x)
+        low, high = work.extreme("Min", size, edge), work.extreme("Max", size, edge)
+        sines = np.sin((np.arange(points) + 0.5) * np.pi / (2 * points)).astype(numpy_dtype(dtype))
+        wide = work.draft.op("Unsqueeze", low, work.axes([rank]))
+        angles = work.op("Mul", wide, work.draft.constant(sines, "sines"))
+        waves = work.op("Sin" if order else "Cos", angles)
+        if order:
+            waves = work.op("Mul", waves, work.draft.constant(sines, "sines"))
+        near = reduce(work, "ReduceMean", waves, [rank], keepdim=False)
+        falling = [1.0]
+        for k in range(1, terms):
+            falling.append(falling[-1] * (4 * order**2 - (2 * k - 1) ** 2) / (8 * k))
+        even = [a * (-1) ** k for k, a in enumerate(falling[0::2])]
+        odd = [a * (-1) ** k for k, a in enumerate(falling[1::2])]
+        inverse = work.op("Reciprocal", high)
+        square = work.op("Mul", inverse, inverse)
+        first = polynomial(work, square, even[::-1])
+        second = work.op("Mul", inverse, polynomial(work, square, odd[::-1]))
+        turn = work.op("Sub", high, (order / 2 + 0.25) * math.pi)
+        far = work.op(
+            "Sub",
+            work.op("Mul", first, work.op("Cos", turn)),
+            work.op("Mul", second, work.op("Sin", turn)),
+        )
+        far = work.op("Mul", far, work.op("Sqrt", work.op("Mul", inverse, 2 / math.pi)))
+        y = work.where(work.op("Less", size, edge), near, far)
+        if order:
+            y = work.where(work.op("Less", x, work.number(0, dtype)), work.op("Neg", y), y)
+        return work.where(work.is_nan(x), x, y)
+
+    return make
+
+
+def polygamma(work: Work) -> gs.Tensor:
+    """`polygamma`: the n-th derivative of digamma, on the left by those of a cotangent."""
+    n = int(work.args.value("n"))
+    x = work.floating(work.args.tensor("self"))
+    if not 0 <= n <= _HIGHEST:
+        raise Refused(f"the derivative {n} of digamma; up to {_HIGHEST} are series here")
+    return _in_single(work, x, digamma if n == 0 else lambda w, t: _derivative(w, t, n))
+
+
+def _derivative(work: Work, x: gs.Tensor, n: int) -> gs.Tensor:
+    dtype = work.dtype(x)
+    zero, one = work.number(0, dtype), work.number(1, dtype)
+    left = work.op("Less", x, zero)
+    y = work.where(left, work.op("Sub", one, x), x)
+    steps = _STEPS[dtype]
+    total = _power(work, y, -n - 1)
+    for k in range(1, steps):
+        total = work.op("Add", total, _power(work, work.op("Add", y, float(k)), -n - 1))
+    far = work.op("Add", y, float(steps))
+    inverse = work.op("Reciprocal", far)
+    # the tail of the sum: 1/n z^n + 1/2 z^(n+1) + sum B(2k) (2k+n-1)! / (2k)! n! z^(2k+n)
+    series = [
+        b * math.factorial(2 * k + n - 1) / (math.factorial(2 * k) * math.factorial(n))
+        for k, b in enumerate(_BERNOULLI, 1)
+    ]
+    square = work.op("Mul", inverse, inverse)
+    rest = work.op("Mul", square, polynomial(work, square, series[::-1]))
+    rest = work.op("Add", work.op("Add", rest, work.op("Mul", inverse, 0.5)), 1 / n)
+    total = work.op("Add", total, work.op("Mul", rest, _power(work, inverse, n)))
+    sign = 1.0 if n % 2 else -1.0
+    y = work.op("Mul", total, sign * math.factorial(n))
+    angle = work.op("Mul", from_nearest(work, x), math.pi)
+    cotangent = work.op("Div", work.op("Cos", angle), work.op("Sin", angle))
+    turned = polynomial(work, cotangent, _cotangent(n)[::-1])
+    other = work.op("Sub", work.op("Mul", y, -sign), work.op("Mul", turned, math.pi ** (n + 1)))
+    y = work.where(left, other, y)
+    pole = work.op("And", work.equal(x, work.op("Floor", x)), work.less(x, zero, or_equal=True))
+    y = work.where(pole, sign * np.inf, y)
+    strange = work.is_nan(x)
+    if n == 1:  # PyTorch has no number there
+        strange = work.op("Or", strange, work.equal(x, work.number(-np.inf, dtype)))
+    return work.where(strange, np.nan, y)
+
+
+def _power(work: Work, x: gs.Tensor, exponent: int) -> gs.Tensor:
+    """A whole power by products."""
+    y = work.op("Reciprocal", x) if exponent < 0 else x
+    result, square, rest = None, y, abs(exponent)
+    while rest:
+        if rest & 1:
+            result = square if result is None else work.op("Mul", result, square)
+        rest >>= 1
+        square = work.op("Mul", square, square) if rest else square
+    assert result is not None
+    return result
+
+
+def _cotangent(n: int) -> list[float]:
+    """The n-th derivative of cot as a polynomial of it: of p(c) it is -(1 + c^2) p'(c)."""
+    p = np.polynomial.Polynomial([0, 1])
+    for _ in range(n):
+        p = -np.polynomial.Polynomial([1, 0, 1]) * p.deriv()
+    return [float(v) for v in p.coef]
+
+
+def log_multigamma(work: Work) -> gs.Tensor:
+    """`mvlgamma`: a sum of `lgamma` at p places half a step apart."""
+    x, p = work.floating(work.args.tensor("self")), int(work.args.value("p"))
+    if not 1 <= p <= 64:
+        raise Refused(f"p = {p}")
+
+    def total(w: Work, t: gs.Tensor) -> gs.Tensor:
+        y = lgamma(w, t)
+        for j in range(1, p):
+            y = w.op("Add", y, lgamma(w, w.op("Sub", t, j / 2)))
+        return w.op("Add", y, p * (p - 1) / 4 * math.log(math.pi)) if p > 1 else y
+
+    return _in_single(work, x, total)
+
+
+def zeta(work: Work) -> gs.Tensor:
+    """`special_zeta` of a constant whole number: a derivative of digamma."""
+    s = work.args.value("self")
+    if not isinstance(s, (int, float)) or s != int(s) or not 2 <= s <= _HIGHEST + 1:
+        raise Refused(
+            f"its first argument is {s}; whole numbers from 2 to {_HIGHEST + 1} are series"
+        )
+    n, q = int(s) - 1, work.args.tensor("other")
+    _, (q,) = work.together(q, floating=True)
+    scale = (1.0 if n % 2 else -1.0) / math.factorial(n)
+    y = _in_single(work, q, lambda w, t: w.op("Mul", _derivative(w, t, n), scale))
+    pole = work.op(
+        "And",
+        work.equal(q, work.op("Floor", q)),
+        work.less(q, work.number(0, work.dtype(q)), or_equal=True),
+    )
+    return work.where(pole, np.inf, y)
+
+
+def _in_single(
+    work: Work, x: gs.Tensor, function: Callable[[Work, gs.Tensor], gs.Tensor]
+) -> gs.Tensor:
+    """Half precision by way of single."""
+    dtype = work.dtype(x)
+    wide = x if dtype in (FLOAT, DOUBLE) else work.cast(x, FLOAT)
+    return work.cast(function(work, wide), dtype)
+
+
+_OF_ONE: Mapping[str, Callable[[Work, gs.Tensor], gs.Tensor]] = {
+    "special_erfcx": erfcx,
+    "special_ndtr": normal_below,
+    "special_log_ndtr": log_normal_below,
+    "special_ndtri": normal_quantile,
+    "special_entr": entropy,
+    "special_bessel_j0": _bessel(0),
+    "special_bessel_j1": _bessel(1),
+}
+# Why there is nothing to put in the place of an operator.
+HOPELESS: Mapping[str, str] = {
+    **dict.fromkeys(("igamma", "igammac"), "takes a series as long as its values say"),
+}
+
+
+def of_one(work: Work) -> gs.Tensor:
+    """A function of one real."""
+    return _in_single(work, work.floating(work.args.tensor("self")), _OF_ONE[work.name])
+
+
+def hopeless(work: Work) -> gs.Tensor:
+    """What is refused by name."""
+    raise Refused(f"it {HOPELESS[work.name]}; compute it outside the model")
+
+
+FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
+    **dict.fromkeys(_OF_ONE, of_one),
+    **dict.fromkeys(HOPELESS, hopeless),
+    "polygamma": polygamma,
+    "mvlgamma": log_multigamma,
+    "special_zeta": zeta,
+}

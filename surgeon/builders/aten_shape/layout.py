@@ -1,0 +1,177 @@
+"""Places in memory, diagonals and masks that are read or written; tables of indices."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.aten_shape.call import TYPE, Call, Size
+from surgeon.builders.aten_shape.slices import rolled
+from surgeon.builders.contraction import diagonal
+from surgeon.facts.fact import Array
+from surgeon.rewrite import Refused
+
+_LARGEST = 1 << 20  # elements of a table of places
+_COMPLEX = (TYPE.COMPLEX64, TYPE.COMPLEX128)
+
+
+def _places(c: Call) -> Array:
+    """Where in memory each element of a strided view stands."""
+    size, stride = ([int(n) for n in c.value(name)] for name in ("size", "stride"))
+    start = c.integer("storage_offset") if c.has("storage_offset") else 0
+    if int(np.prod(size, dtype=object)) > _LARGEST:
+        raise Refused(f"its view has more than {_LARGEST} elements")
+    places = np.full(size, start, np.int64)
+    for axis, (length, step) in enumerate(zip(size, stride, strict=True)):
+        line = np.arange(length, dtype=np.int64) * step
+        places = places + line.reshape([-1] + [1] * (len(size) - axis - 1))
+    return places
+
+
+def _as_strided(c: Call) -> gs.Tensor:
+    return c.op("Gather", c.flat(c.tensor()), c.ints_of(_places(c)), axis=0)
+
+
+def _as_strided_scatter(c: Call) -> gs.Tensor:
+    x, places = c.tensor(), _places(c).reshape(-1)
+    whole = c.product(c.sizes(x))
+    if not isinstance(whole, int):
+        raise Refused("how many elements its input has is known at run time only")
+    if len(np.unique(places)) < len(places):
+        raise Refused("places of its view overlap, and which write is the last is not said")
+    order = np.arange(whole, dtype=np.int64)
+    order[places] = whole + np.arange(len(places))
+    both = c.concat([c.flat(x), c.flat(c.cast(c.tensor("src"), c.dtype(x)))], 0)
+    return c.reshape(c.op("Gather", both, c.ints_of(order), axis=0), c.sizes(x))
+
+
+def _linalg_diagonal(c: Call) -> gs.Tensor:
+    x = c.tensor("A")
+    first, second = (c.axis(c.integer(n), c.rank(x)) for n in ("dim1", "dim2"))
+    return diagonal(c, x, c.integer("offset"), first, second)
+
+
+def _diagonal_scatter(c: Call) -> gs.Tensor:
+    """The source along rows or columns of a matrix, where the diagonal passes."""
+    x, rank, offset = c.tensor(), c.rank(c.tensor()), c.integer("offset")
+    first, second = (c.axis(c.integer(n), rank) for n in ("dim1", "dim2"))
+    if first == second:
+        raise Refused(f"dim1 and dim2 are both {first}")
+    there = [i for i in range(rank) if i not in (first, second)] + [first, second]
+    y = c.permute(x, there)
+    rows, columns = c.size(y, rank - 2), c.size(y, rank - 1)
+    source = c.cast(c.tensor("src"), c.dtype(x))
+    last = c.sub(c.size(source, rank - 2), 1)
+    if last == -1:
+        return x
+    line = c.count(rows if offset >= 0 else columns)
+    index = c.extreme("Min", line, c.vector([last], "last"))  # beyond the diagonal nothing is taken
+    wide = c.op("Gather", source, index, axis=rank - 2)
+    wide = c.unsqueeze(wide, [rank - 1 if offset >= 0 else rank - 2])
+    down, across = c.unsqueeze(c.count(rows), [1]), c.unsqueeze(c.count(columns), [0])
+    here = c.op("Equal", across, c.op("Add", down, c.ints([offset], "offset")))
+    made = c.where(here, wide, y)
+    return c.permute(made, [there.index(i) for i in range(rank)])
+
+
+def _masked_scatter(c: Call) -> gs.Tensor:
+    """Where the mask holds for the n-th time, the n-th element of the source."""
+    x = c.tensor()
+    mask = c.cast(c.tensor("mask"), TYPE.BOOL)
+    if c.rank(mask) > c.rank(x):
+        raise Refused("its mask has more axes than its input")
+    mask = c.op("Expand", mask, c.op("Shape", x))
+    count = c.cast(c.flat(mask), TYPE.INT64)
+    so_far = c.op("CumSum", count, c.number(0, TYPE.INT64))
+    index = c.extreme("Max", c.op("Sub", so_far, c.ints([1], "one")), c.ints([0], "zero"))
+    source = c.flat(c.cast(c.tensor("source"), c.dtype(x)))
+    source = c.concat([source, c.filled([1], 0, c.dtype(x))], 0)  # there may be none
+    taken = c.reshape(c.op("Gather", source, index, axis=0), c.sizes(x))
+    return c.where(mask, taken, x)
+
+
+def _fill(c: Call) -> gs.Tensor:
+    """`fill` and `copy`: another tensor in the shape and the dtype of the first."""
+    x = c.tensor()
+    value = c.cast(c.tensor("src" if c.node.op == "copy" else "value"), c.dtype(x))
+    return c.op("Expand", value, c.op("Shape", x))
+
+
+def _shifted(c: Call) -> gs.Tensor:
+    """`fft_fftshift` brings what stands first to the middle, `fft_ifftshift` back."""
+    x = c.tensor()
+    rank = c.rank(x)
+    axes = range(rank) if not c.has("dim") else [c.axis(int(d), rank) for d in c.args.dims("dim")]
+    for axis in axes:
+        half: Size | int = c.div(c.size(x, axis), 2)
+        x = rolled(c, x, axis, half if c.node.op == "fft_fftshift" else c.sub(0, half))
+    return x
+
+
+def _triangle_indices(c: Call) -> gs.Tensor:
+    rows, columns, offset = (c.integer(n) for n in ("row", "col", "offset"))
+    if rows * columns > _LARGEST:
+        raise Refused(f"a matrix of {rows} x {columns}")
+    ones = np.ones((rows, columns), np.bool_)
+    found = np.nonzero(
+        np.tril(ones, offset) if c.node.op == "tril_indices" else np.triu(ones, offset)
+    )
+    kind = onnx.helper.tensor_dtype_to_np_dtype(c.wanted_dtype(TYPE.INT64))
+    return c.draft.constant(np.stack(found).astype(kind), "indices")
+
+
+def _combinations(c: Call) -> gs.Tensor:
+    x, count = c.tensor(), c.integer("r")
+    length = c.size(x, 0)
+    if not isinstance(length, int):
+        raise Refused("how many elements its input has is known at run time only")
+    choose = itertools.combinations_with_replacement
+    if not bool(c.value("with_replacement")):
+        choose = itertools.combinations  # type: ignore[assignment]
+    found = list(itertools.islice(choose(range(length), count), _LARGEST + 1))
+    if len(found) > _LARGEST:
+        raise Refused(f"there are more than {_LARGEST} combinations")
+    table = np.asarray(found, np.int64).reshape(-1, count)
+    return c.op("Gather", x, c.ints_of(table), axis=0)
+
+
+def _same_of_real(c: Call) -> gs.Tensor:
+    """What only turns or copies complex numbers leaves real ones as they are."""
+    x = c.tensor()
+    if c.dtype(x) in _COMPLEX:
+        raise Refused(f"`{x.name}` is complex")
+    return x
+
+
+def _adjoint(c: Call) -> gs.Tensor:
+    x = _same_of_real(c)
+    rank = c.rank(x)
+    if rank == 0 and c.node.op == "mH":
+        return x
+    if rank < 2 or (c.node.op == "matrix_H" and rank != 2):
+        raise Refused(f"its input has rank {rank}")
+    return c.permute(x, [*range(rank - 2), rank - 1, rank - 2])
+
+
+LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
+    "as_strided": _as_strided,
+    "as_strided_scatter": _as_strided_scatter,
+    "linalg_diagonal": _linalg_diagonal,
+    "diagonal_scatter": _diagonal_scatter,
+    "masked_scatter": _masked_scatter,
+    **dict.fromkeys(("fill", "copy"), _fill),
+    **dict.fromkeys(("fft_fftshift", "fft_ifftshift"), _shifted),
+    **dict.fromkeys(("tril_indices", "triu_indices"), _triangle_indices),
+    "combinations": _combinations,
+    **dict.fromkeys(
+        "lift cpu cuda data pin_memory conj conj_physical _conj _conj_physical resolve_conj "
+        "resolve_neg".split(),
+        _same_of_real,
+    ),
+    **dict.fromkeys(("mH", "matrix_H", "adjoint"), _adjoint),
+}

@@ -1,0 +1,78 @@
+"""Lines of numbers that hang on constants alone: powers, windows, frequencies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call
+from surgeon.facts.fact import Array
+from surgeon.rewrite import Refused
+
+_LARGEST = 1 << 20
+
+
+def _constant(c: Call, values: Array) -> gs.Tensor:
+    dtype = c.wanted_dtype(TYPE.FLOAT)
+    if dtype not in FLOATS:
+        raise Refused("in integers its rounding is the device's own")
+    return c.draft.constant(
+        np.asarray(values, np.float64).astype(onnx.helper.tensor_dtype_to_np_dtype(dtype)), "line"
+    )
+
+
+def _logspace(c: Call) -> gs.Tensor:
+    start, end, base = (float(c.value(n)) for n in ("start", "end", "base"))
+    steps = c.integer("steps")
+    line = np.asarray([start]) if steps == 1 else np.linspace(start, end, steps)
+    return _constant(c, base**line)
+
+
+def _number(c: Call, name: str, default: float) -> float:
+    return float(c.value(name)) if c.args.schema.position(name) is not None else default
+
+
+def _window(c: Call) -> gs.Tensor:
+    """Of one period where periodic: as of one more, and without the last."""
+    length = c.integer("window_length")
+    if length > _LARGEST:
+        raise Refused(f"a window of {length} numbers")
+    periodic = c.args.schema.position("periodic") is None or bool(c.value("periodic"))
+    if length < 2:
+        return _constant(c, np.ones(length))
+    whole = length + 1 if periodic else length
+    angle = 2 * np.pi * np.arange(whole) / (whole - 1)
+    kind = c.node.op.removesuffix("_window")
+    if kind in ("hann", "hamming"):
+        usual = (0.5, 0.5) if kind == "hann" else (0.54, 0.46)
+        alpha, beta = _number(c, "alpha", usual[0]), _number(c, "beta", usual[1])
+        line = alpha - beta * np.cos(angle)
+    elif kind == "blackman":
+        line = 0.42 - 0.5 * np.cos(angle) + 0.08 * np.cos(2 * angle)
+    elif kind == "bartlett":
+        line = 1 - np.abs(angle / np.pi - 1)
+    else:
+        line = np.kaiser(whole, _number(c, "beta", 12.0))
+    return _constant(c, line[:length])
+
+
+def _frequencies(c: Call) -> gs.Tensor:
+    count, step = c.integer("n"), float(c.value("d"))
+    if count > _LARGEST:
+        raise Refused(f"{count} frequencies")
+    line = np.arange(count // 2 + 1)
+    if c.node.op == "fft_fftfreq":
+        line = (np.arange(count) + count // 2) % count - count // 2
+    return _constant(c, line / (count * step))
+
+
+_WINDOWS = ("hann", "hamming", "blackman", "bartlett", "kaiser")
+LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
+    "logspace": _logspace,
+    **dict.fromkeys((f"{name}_window" for name in _WINDOWS), _window),
+    **dict.fromkeys(("fft_fftfreq", "fft_rfftfreq"), _frequencies),
+}

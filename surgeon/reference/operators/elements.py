@@ -1,0 +1,70 @@
+"""PyTorch operators on single elements: angles, powers of two, steps of quantised numbers."""
+
+# ruff: noqa: D103 - each function means what PyTorch documents for its schema, in TABLE
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators.math_types import common, cut, real
+from surgeon.reference.operators.precision import Array, Row
+
+
+def angle(self: Array) -> Array:
+    x, dtype = real(self)
+    return cut(np.angle(np.asarray(x, np.complex128)) if x.size else x, dtype)
+
+
+def ldexp(self: Array, other: Array) -> Array:
+    a, b, dtype = common(self, other, floating=True)
+    return cut(a * np.exp2(b), dtype)
+
+
+def isreal(self: Array) -> Array:
+    return np.asarray(np.isreal(self))
+
+
+def fake_quantize(
+    self: Array, scale: Any, zero_point: Any, quant_min: int, quant_max: int
+) -> Array:
+    if self.dtype != np.float32:
+        raise Unsuited(f"its input is {self.dtype.name}")
+    step, zero = np.asarray(scale, np.float32), np.asarray(zero_point, np.float64)
+    # the product with the reciprocal is rounded to single precision before it is rounded to steps
+    ratio = np.asarray(self * (np.float32(1) / step), np.float64)
+    levels = np.clip(np.rint(ratio) + zero, quant_min, quant_max)
+    return cut((levels - zero) * step.astype(np.float64), self.dtype)
+
+
+def fake_quantize_channels(
+    self: Array, scale: Array, zero_point: Array, axis: int, quant_min: int, quant_max: int
+) -> Array:
+    shape = [1] * self.ndim
+    shape[axis] = -1
+    step, zero = scale.reshape(shape), zero_point.reshape(shape)
+    return fake_quantize(self, step, zero, quant_min, quant_max)
+
+
+TABLE: tuple[Row, ...] = (
+    ("angle(Tensor self) -> Tensor", angle),
+    ("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", ldexp),
+    ("isreal(Tensor self) -> Tensor", isreal),
+    *(
+        (
+            f"fake_quantize_per_tensor_affine{kinds}, int quant_min, int quant_max) -> Tensor",
+            fake_quantize,
+        )
+        for kinds in (
+            "(Tensor self, float scale, int zero_point",
+            ".tensor_qparams(Tensor self, Tensor scale, Tensor zero_point",
+        )
+    ),
+    (
+        "fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, "
+        "int quant_min, int quant_max) -> Tensor",
+        fake_quantize_channels,
+    ),
+)

@@ -1,0 +1,92 @@
+"""PyTorch operators: integrals by trapezoids, powers in columns, means and norms of parts."""
+
+# ruff: noqa: D103 - each function means what PyTorch documents for its schema, in TABLE
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from surgeon.reference.operators.math_reductions import Dims, axes_of
+from surgeon.reference.operators.math_types import common, cut, real
+from surgeon.reference.operators.precision import Array, Row, is_float, narrow, wide
+from surgeon.reference.operators.shapes import axis_of
+
+
+def nanmean(self: Array, dim: Dims, keepdim: bool, dtype: Any) -> Array:
+    x = self if dtype is None else self.astype(dtype)
+    values, axes = wide(x), axes_of(x, dim)
+    count = (values == values).sum(axis=axes, keepdims=keepdim)
+    return narrow(np.nansum(values, axis=axes, keepdims=keepdim) / count, x)
+
+
+def linalg_vecdot(x: Array, y: Array, dim: int) -> Array:
+    a, b, dtype = common(x, y)
+    a, b = np.broadcast_arrays(a, b)
+    axis = axis_of(dim, a.ndim)
+    return cut(
+        np.einsum("...i,...i->...", np.moveaxis(a, axis, -1), np.moveaxis(b, axis, -1)), dtype
+    )
+
+
+def renorm(self: Array, p: float, dim: int, maxnorm: float) -> Array:
+    rows = np.moveaxis(wide(self), axis_of(dim, self.ndim), 0)
+    scaled = [
+        r * min(1.0, maxnorm / (n + 1e-7)) if n > maxnorm else r
+        for r, n in ((r, np.linalg.norm(r.reshape(-1), p)) for r in rows)
+    ]
+    return narrow(
+        np.moveaxis(np.asarray(scaled).reshape(rows.shape), 0, axis_of(dim, self.ndim)), self
+    )
+
+
+def _areas(y: Array, dim: int, points: Any) -> tuple[Any, int, Any]:
+    values, dtype = real(y)
+    axis = axis_of(dim, y.ndim)
+    values = np.moveaxis(values, axis, -1)
+    if isinstance(points, np.ndarray) and points.ndim:
+        own, kind = real(points)
+        line = own if points.ndim == 1 else np.moveaxis(own, axis, -1)
+        dtype, widths = np.promote_types(dtype, kind), np.diff(line, axis=-1)
+    else:
+        widths = points
+    return widths * (values[..., :-1] + np.diff(values, axis=-1) / 2), axis, dtype
+
+
+def trapezoid(y: Array, dim: int, dx: Any = 1, x: Any = None) -> Array:
+    areas, _, dtype = _areas(y, dim, dx if x is None else x)
+    return cut(areas.sum(-1), dtype)
+
+
+def cumulative_trapezoid(y: Array, dim: int, dx: Any = 1, x: Any = None) -> Array:
+    areas, axis, dtype = _areas(y, dim, dx if x is None else x)
+    return cut(np.moveaxis(np.cumsum(areas, -1), -1, axis), dtype)
+
+
+def vander(x: Array, N: int | None, increasing: bool = True) -> Array:  # noqa: N803
+    kind = x.dtype if is_float(x) else np.dtype(np.int64)
+    powers = np.arange(x.shape[-1] if N is None else N)
+    made = x[..., None].astype(np.float64 if is_float(x) else kind) ** powers
+    return cut(made if increasing else made[..., ::-1], kind)
+
+
+TABLE: tuple[Row, ...] = (
+    (
+        "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
+        "-> Tensor",
+        nanmean,
+    ),
+    ("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", linalg_vecdot),
+    ("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", renorm),
+    *(
+        (f"{name}.{kind}, *, {more}int dim=-1) -> Tensor", function)
+        for name, function in (
+            ("trapezoid", trapezoid),
+            ("cumulative_trapezoid", cumulative_trapezoid),
+        )
+        for kind, more in (("dx(Tensor y", "Scalar dx=1, "), ("x(Tensor y, Tensor x", ""))
+    ),
+    ("vander(Tensor x, int? N=None, bool increasing=False) -> Tensor", vander),
+    ("linalg_vander(Tensor x, *, int? N=None) -> Tensor", vander),
+)

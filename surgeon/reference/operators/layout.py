@@ -1,0 +1,304 @@
+"""PyTorch operators: views of memory, masks, tables of indices, windows, and places in an order."""
+
+# ruff: noqa: D103 - each function means what PyTorch documents for its schema, in TABLE
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators.math_types import common, cut
+from surgeon.reference.operators.precision import Array, Row, is_float, wide
+from surgeon.reference.operators.shapes import axis_of
+
+
+def _strided(x: Array, size: Sequence[int], stride: Sequence[int], offset: int | None) -> Array:
+    flat = np.ascontiguousarray(x).reshape(-1)[offset or 0 :]
+    reach = sum((n - 1) * s for n, s in zip(size, stride, strict=True))
+    if 0 not in size and reach >= flat.size:
+        raise Unsuited("its view reaches beyond its memory")
+    steps = [s * flat.itemsize for s in stride]
+    return np.lib.stride_tricks.as_strided(flat, tuple(size), steps)
+
+
+def as_strided(self: Array, size: Any, stride: Any, storage_offset: int | None) -> Array:
+    return _strided(self, size, stride, storage_offset).copy()
+
+
+def as_strided_scatter(
+    self: Array, src: Array, size: Any, stride: Any, storage_offset: int | None
+) -> Array:
+    y = np.array(self, order="C")
+    _strided(y.reshape(-1), size, stride, storage_offset)[...] = src
+    return y
+
+
+def linalg_diagonal(A: Array, offset: int, dim1: int, dim2: int) -> Array:  # noqa: N803
+    return np.diagonal(A, offset, dim1, dim2).copy()
+
+
+def diagonal_scatter(self: Array, src: Array, offset: int, dim1: int, dim2: int) -> Array:
+    y = self.copy()
+    line = np.diagonal(y, offset, dim1, dim2)
+    if line.shape != src.shape:
+        raise Unsuited(f"a diagonal of shape {list(line.shape)}")
+    line.flags.writeable = True
+    line[...] = src
+    return y
+
+
+def masked_scatter(self: Array, mask: Array, source: Array) -> Array:
+    y, holds = self.copy(), np.broadcast_to(mask.astype(bool), self.shape)
+    count = int(holds.sum())
+    if count > source.size:
+        raise Unsuited(f"{count} places for {source.size} elements")
+    y[holds] = source.reshape(-1)[:count]
+    return y
+
+
+def fill(self: Array, value: Any) -> Array:
+    return np.full(self.shape, value).astype(self.dtype)
+
+
+def copy(self: Array, src: Array, non_blocking: bool = False) -> Array:
+    return np.broadcast_to(src, self.shape).astype(self.dtype)
+
+
+def same(self: Array, **rest: Any) -> Array:
+    return self
+
+
+def adjoint(self: Array) -> Array:
+    return self if self.ndim == 0 else np.conj(np.swapaxes(self, -1, -2))
+
+
+def _shift(function: Callable[..., Array]) -> Callable[..., Array]:
+    return lambda self, dim: function(self, None if dim is None else tuple(dim))
+
+
+def _indices(function: Callable[..., Any]) -> Callable[..., Array]:
+    def run(row: int, col: int, offset: int, dtype: Any = None, **rest: Any) -> Array:
+        return np.stack(function(row, offset, col)).astype(dtype or np.int64)
+
+    return run
+
+
+def combinations(self: Array, r: int, with_replacement: bool) -> Array:
+    way: Any = (
+        itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    )
+    return np.asarray(list(way(self, r)), self.dtype).reshape(-1, r)
+
+
+def _cosines(*factors: float) -> Callable[..., Any]:
+    return lambda n: sum(
+        a * np.cos(2 * np.pi * k * np.arange(n) / (n - 1)) for k, a in enumerate(factors)
+    )
+
+
+def _window(line: Callable[..., Any]) -> Callable[..., Array]:
+    def run(window_length: int, dtype: Any, **named: Any) -> Array:
+        shape = {k: v for k, v in named.items() if k in ("alpha", "beta")}
+        n = window_length + named.get("periodic", True)
+        made = line(n, **shape)[:window_length] if window_length > 1 else np.ones(window_length)
+        return np.asarray(made).astype(dtype or np.float32)
+
+    return run
+
+
+def _hamming(n: int, alpha: float = 0.54, beta: float = 0.46) -> Any:
+    return _cosines(alpha, -beta)(n)
+
+
+def _kaiser(n: int, beta: float = 12.0) -> Any:
+    ratio = np.linspace(-1, 1, n)
+    return np.i0(beta * np.sqrt(np.maximum(1 - ratio**2, 0))) / np.i0(beta)
+
+
+def fftfreq(n: int, d: float, dtype: Any = None, **rest: Any) -> Array:
+    return np.fft.fftfreq(n, d).astype(dtype or np.float32)
+
+
+def rfftfreq(n: int, d: float, dtype: Any = None, **rest: Any) -> Array:
+    return np.fft.rfftfreq(n, d).astype(dtype or np.float32)
+
+
+def logspace(
+    start: float, end: float, steps: int, base: float, dtype: Any = None, **rest: Any
+) -> Array:
+    return np.logspace(start, end, steps, base=base).astype(dtype or np.float32)
+
+
+def _quantile(function: Callable[..., Any]) -> Callable[..., Array]:
+    def run(self: Array, q: Any, dim: int | None, keepdim: bool, interpolation: str) -> Array:
+        shares = np.asarray(q, np.float64).astype(self.dtype).astype(np.float64)
+        if shares.ndim > 1 or not is_float(self):
+            raise Unsuited("its shares have more than one axis, or its input is no float")
+        axis = None if dim is None else axis_of(dim, self.ndim)
+        x = np.atleast_1d(self) if axis is not None else self
+        with warnings.catch_warnings():  # numpy's, of rows of NaN alone
+            warnings.simplefilter("ignore", RuntimeWarning)
+            found = function(wide(x), shares, axis=axis, keepdims=keepdim, method=interpolation)
+        shape = np.shape(found)[1:] if self.ndim == 0 and not shares.ndim else None
+        return cut(np.reshape(found, shape) if shape is not None else found, self.dtype)
+
+    return run
+
+
+def nanmedian(self: Array) -> Array:
+    return cut(_nanmedian_of(self.reshape(-1))[0], self.dtype)
+
+
+def _nanmedian_of(row: Array) -> tuple[Any, int]:
+    kept = [(v, i) for i, v in enumerate(row.tolist()) if v == v]
+    return sorted(kept)[(len(kept) - 1) // 2] if kept else (np.nan, 0)
+
+
+def _mode_of(row: Array) -> tuple[Any, int]:
+    values, counts = np.unique(row, return_counts=True)
+    found = values[np.argmax(counts)]
+    return found, int(np.flatnonzero(row == found)[-1])
+
+
+def _by_rows(function: Callable[[Array], tuple[Any, int]]) -> Callable[..., tuple[Array, Array]]:
+    def run(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
+        if self.ndim == 0:
+            return self, np.asarray(0, np.int64)
+        axis = axis_of(dim, self.ndim)
+        rows = np.moveaxis(self, axis, -1)
+        pairs = [function(row) for row in rows.reshape(-1, rows.shape[-1])]
+        shape = rows.shape[:-1]
+        values = np.asarray([p[0] for p in pairs]).reshape(shape).astype(self.dtype)
+        places = np.asarray([p[1] for p in pairs], np.int64).reshape(shape)
+        if keepdim:
+            return np.expand_dims(values, axis), np.expand_dims(places, axis)
+        return values, places
+
+    return run
+
+
+def isin(elements: Any, test_elements: Any, assume_unique: bool, invert: bool) -> Array:
+    a, b, _ = common(elements, test_elements)
+    return np.isin(a, b, invert=invert)
+
+
+def isin_scalar(elements: Array, test_element: Any, assume_unique: bool, invert: bool) -> Array:
+    return isin(elements, np.asarray(test_element), assume_unique, invert)
+
+
+def isin_of_scalar(element: Any, test_elements: Array, assume_unique: bool, invert: bool) -> Array:
+    return isin(np.asarray(element), test_elements, assume_unique, invert)
+
+
+def conv_tbc(self: Array, weight: Array, bias: Array, pad: int) -> Array:
+    x = np.pad(wide(self), ((pad, pad), (0, 0), (0, 0)))
+    kernel = weight.shape[0]
+    length = x.shape[0] - kernel + 1
+    y = sum(x[k : k + length] @ wide(weight)[k] for k in range(kernel))
+    return cut(y + wide(bias), self.dtype)
+
+
+def empty(size: Any, dtype: Any = None, **rest: Any) -> Array:
+    return np.zeros(tuple(size), dtype or np.float32)
+
+
+def new_empty(self: Array, size: Any, dtype: Any = None, **rest: Any) -> Array:
+    return np.zeros(tuple(size), dtype or self.dtype)
+
+
+_TAIL = (
+    "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None)"
+)
+_RANKED = "int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor"
+_ISIN = "*, bool assume_unique=False, bool invert=False) -> Tensor"
+_WINDOWS: dict[str, Callable[..., Any]] = {
+    "hann": _cosines(0.5, -0.5),
+    "hamming": _hamming,
+    "blackman": _cosines(0.42, -0.5, 0.08),
+    "bartlett": np.bartlett,
+    "kaiser": _kaiser,
+}
+TABLE: tuple[Row, ...] = (
+    (
+        "as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
+        as_strided,
+    ),
+    (
+        "as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, "
+        "int? storage_offset=None) -> Tensor",
+        as_strided_scatter,
+    ),
+    (
+        "linalg_diagonal(Tensor A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
+        linalg_diagonal,
+    ),
+    (
+        "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
+        diagonal_scatter,
+    ),
+    ("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", masked_scatter),
+    ("fill.Scalar(Tensor self, Scalar value) -> Tensor", fill),
+    ("fill.Tensor(Tensor self, Tensor value) -> Tensor", fill),
+    ("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", copy),
+    *(
+        (f"{name}(Tensor self) -> Tensor", same)
+        for name in (
+            "lift cpu cuda data conj conj_physical _conj _conj_physical resolve_conj resolve_neg"
+        ).split()
+    ),
+    ("pin_memory(Tensor self, Device? device=None) -> Tensor", same),
+    *((f"{name}(Tensor self) -> Tensor", adjoint) for name in ("mH", "matrix_H", "adjoint")),
+    ("fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", _shift(np.fft.fftshift)),
+    ("fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", _shift(np.fft.ifftshift)),
+    (f"tril_indices(int row, int col, int offset=0, {_TAIL} -> Tensor", _indices(np.tril_indices)),
+    (f"triu_indices(int row, int col, int offset=0, {_TAIL} -> Tensor", _indices(np.triu_indices)),
+    ("combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", combinations),
+    *(
+        (f"{name}_window{overload}(int window_length{more}, {_TAIL} -> Tensor", _window(line))
+        for name, line in _WINDOWS.items()
+        for overload, more in (("", ""), (".periodic", ", bool periodic"))
+    ),
+    (
+        f"hamming_window.periodic_alpha(int window_length, bool periodic, float alpha, {_TAIL} "
+        "-> Tensor",
+        _window(_hamming),
+    ),
+    (
+        "hamming_window.periodic_alpha_beta(int window_length, bool periodic, float alpha, "
+        f"float beta, {_TAIL} -> Tensor",
+        _window(_hamming),
+    ),
+    (
+        f"kaiser_window.beta(int window_length, bool periodic, float beta, {_TAIL} -> Tensor",
+        _window(_kaiser),
+    ),
+    (f"fft_fftfreq(int n, float d=1.0, {_TAIL} -> Tensor", fftfreq),
+    (f"fft_rfftfreq(int n, float d=1.0, {_TAIL} -> Tensor", rfftfreq),
+    (
+        f"logspace(Scalar start, Scalar end, int steps, float base=10.0, {_TAIL} -> Tensor",
+        logspace,
+    ),
+    *(
+        (f"{name}{overload} q, {_RANKED}", _quantile(function))
+        for name, function in (("quantile", np.quantile), ("nanquantile", np.nanquantile))
+        for overload in ("(Tensor self, Tensor", ".scalar(Tensor self, float")
+    ),
+    ("nanmedian(Tensor self) -> Tensor", nanmedian),
+    (
+        "nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)",
+        _by_rows(_nanmedian_of),
+    ),
+    ("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor, Tensor)", _by_rows(_mode_of)),
+    (f"isin.Tensor_Tensor(Tensor elements, Tensor test_elements, {_ISIN}", isin),
+    (f"isin.Tensor_Scalar(Tensor elements, Scalar test_element, {_ISIN}", isin_scalar),
+    (f"isin.Scalar_Tensor(Scalar element, Tensor test_elements, {_ISIN}", isin_of_scalar),
+    ("conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor", conv_tbc),
+    (f"empty_strided(int[] size, int[] stride, {_TAIL} -> Tensor", empty),
+    (f"empty_permuted(int[] size, int[] physical_layout, {_TAIL} -> Tensor", empty),
+    (f"new_empty_strided(Tensor self, int[] size, int[] stride, {_TAIL} -> Tensor", new_empty),
+)

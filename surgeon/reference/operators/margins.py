@@ -1,0 +1,174 @@
+"""PyTorch operators: losses of margins, counts and alignments (torch.nn.functional)."""
+
+# ruff: noqa: D103 - each function means what PyTorch documents for its schema, in TABLE
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators.math_types import common, cut
+from surgeon.reference.operators.precision import Array, Row, wide
+
+
+def _reduced(errors: Any, reduction: int, dtype: np.dtype[Any]) -> Array:
+    if reduction == 0:
+        return cut(errors, dtype)
+    return cut(errors.mean() if reduction == 1 else errors.sum(), dtype)
+
+
+def cosine_embedding_loss(
+    input1: Array, input2: Array, target: Array, margin: float, reduction: int
+) -> Array:
+    a, b, dtype = common(input1, input2)
+    if target.ndim > 1 or a.ndim != target.ndim + 1:
+        raise Unsuited(f"ranks {a.ndim} and {target.ndim}")
+    lengths = np.sqrt(((a * a).sum(-1) + 1e-12) * ((b * b).sum(-1) + 1e-12))
+    cosine = np.einsum("...i,...i->...", a, b) / lengths
+    choices = [1 - cosine, np.clip(cosine - margin, 0, None)]
+    return _reduced(np.select([target == 1, target == -1], choices, 0.0), reduction, dtype)
+
+
+def margin_ranking_loss(
+    input1: Array, input2: Array, target: Array, margin: float, reduction: int
+) -> Array:
+    a, b, _ = common(input1, input2)
+    dtype = np.result_type(input1, input2, target)
+    return _reduced(np.clip(margin - target * (a - b), 0, None), reduction, dtype)
+
+
+def hinge_embedding_loss(self: Array, target: Array, margin: float, reduction: int) -> Array:
+    x = wide(self)
+    near = np.where(target == 1, x, 0.0)
+    far = np.where(target == -1, np.clip(margin - x, 0, None), 0.0)
+    other = np.where((target != 1) & (target != -1), x + np.clip(margin - x, 0, None), 0.0)
+    return _reduced(near + far + other, reduction, self.dtype)
+
+
+def soft_margin_loss(self: Array, target: Array, reduction: int) -> Array:
+    x, y, dtype = common(self, target)
+    return _reduced(np.logaddexp(0, -x * y), reduction, dtype)
+
+
+def multi_margin_loss(
+    self: Array, target: Array, p: float, margin: float, weight: Array | None, reduction: int
+) -> Array:
+    rows, classes = np.atleast_2d(wide(self)), self.shape[-1]
+    found = []
+    for row, y in zip(rows, np.atleast_1d(target), strict=True):
+        if not 0 <= y < classes:
+            raise Unsuited("a target is no class")
+        terms = [max(0.0, margin - row[y] + row[i]) ** p for i in range(classes) if i != y]
+        found.append(sum(terms) * (1.0 if weight is None else float(weight[y])) / classes)
+    errors = np.asarray(found) if self.ndim == 2 else np.asarray(found[0])
+    return _reduced(errors, reduction, self.dtype)
+
+
+def multilabel_margin_loss(self: Array, target: Array, reduction: int) -> Array:
+    rows, classes = np.atleast_2d(wide(self)), self.shape[-1]
+    found = []
+    for row, line in zip(rows, np.atleast_2d(target), strict=True):
+        named = line[: list(line).index(-1)] if -1 in line else line
+        others = [i for i in range(classes) if i not in named]
+        found.append(sum(max(0.0, 1 - (row[j] - row[i])) for j in named for i in others) / classes)
+    errors = np.asarray(found) if self.ndim == 2 else np.asarray(found[0])
+    return _reduced(errors, reduction, self.dtype)
+
+
+def poisson_nll_loss(
+    input: Array, target: Array, log_input: bool, full: bool, eps: float, reduction: int
+) -> Array:
+    x, y, dtype = common(input, target)
+    errors = np.exp(x) - y * x if log_input else x - y * np.log(x + eps)
+    if full:
+        large = np.where(y > 1, y, 1)
+        more = large * np.log(large) - large + 0.5 * np.log(2 * math.pi * large)
+        errors = errors + np.where(y > 1, more, 0)
+    return _reduced(errors, reduction, dtype)
+
+
+def _chance(probabilities: Any, labels: list[int], blank: int) -> float:
+    """Of a text, by what is still to come at each step (Graves et al., 2006, beta)."""
+    text = [blank, *(v for label in labels for v in (label, blank))]
+    count = len(text)
+    after = np.zeros(count)
+    after[-2:] = 1
+    for row in probabilities[:0:-1]:
+        ahead = np.zeros(count)
+        for s in range(count):
+            ways = {s, min(s + 1, count - 1)}
+            if s + 2 < count and text[s + 2] not in (blank, text[s]):
+                ways.add(s + 2)
+            ahead[s] = sum(after[w] * row[text[w]] for w in ways)
+        after = ahead
+    return float(sum(after[s] * probabilities[0][text[s]] for s in range(min(2, count))))
+
+
+def ctc_loss(
+    log_probs: Array,
+    targets: Array,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int,
+    reduction: int,
+    zero_infinity: bool,
+) -> Array:
+    single = log_probs.ndim == 2
+    x = np.exp(wide(log_probs[:, None] if single else log_probs))
+    steps = np.atleast_1d(np.asarray(input_lengths)).tolist()
+    lengths = np.atleast_1d(np.asarray(target_lengths)).tolist()
+    if len(steps) != x.shape[1] or len(lengths) != x.shape[1]:
+        raise Unsuited("the lengths are not as many as the texts")
+    if targets.ndim == 1 and not single:
+        ends = np.cumsum(lengths)
+        texts = [targets[end - n : end] for end, n in zip(ends, lengths, strict=True)]
+    else:
+        rows = targets.reshape(x.shape[1], -1)
+        texts = [row[:n] for row, n in zip(rows, lengths, strict=True)]
+    if any(t < 1 or t > x.shape[0] for t in steps) or min(map(len, texts), default=0) < min(
+        lengths
+    ):
+        raise Unsuited("a length is longer than what it measures")
+    if any(not 0 <= v < x.shape[2] for text in texts for v in text):
+        raise Unsuited("a label is no class")
+    found = [
+        -math.log(c) if (c := _chance(x[:t, i], list(text), blank)) else math.inf
+        for i, (t, text) in enumerate(zip(steps, texts, strict=True))
+    ]
+    losses = np.asarray([0.0 if zero_infinity and v == math.inf else v for v in found])
+    if reduction == 1:
+        losses = losses / np.maximum(lengths, 1)
+    elif single:
+        losses = losses[0]
+    return _reduced(losses, reduction, log_probs.dtype)
+
+
+_THREE = "(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean)"
+_TWO = "(Tensor self, Tensor target"
+_CTC = "(Tensor log_probs, Tensor targets, "
+_REST = "int blank=0, int reduction=Mean, bool zero_infinity=False) -> Tensor"
+TABLE: tuple[Row, ...] = (
+    (f"cosine_embedding_loss{_THREE} -> Tensor", cosine_embedding_loss),
+    (f"margin_ranking_loss{_THREE} -> Tensor", margin_ranking_loss),
+    (
+        f"hinge_embedding_loss{_TWO}, float margin=1.0, int reduction=Mean) -> Tensor",
+        hinge_embedding_loss,
+    ),
+    (f"soft_margin_loss{_TWO}, int reduction=Mean) -> Tensor", soft_margin_loss),
+    (
+        f"multi_margin_loss{_TWO}, Scalar p=1, Scalar margin=1, Tensor? weight=None, "
+        "int reduction=Mean) -> Tensor",
+        multi_margin_loss,
+    ),
+    (f"multilabel_margin_loss{_TWO}, int reduction=Mean) -> Tensor", multilabel_margin_loss),
+    (
+        "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, "
+        "int reduction) -> Tensor",
+        poisson_nll_loss,
+    ),
+    (f"ctc_loss.IntList{_CTC}int[] input_lengths, int[] target_lengths, {_REST}", ctc_loss),
+    (f"ctc_loss.Tensor{_CTC}Tensor input_lengths, Tensor target_lengths, {_REST}", ctc_loss),
+)

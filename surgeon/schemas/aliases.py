@@ -1,0 +1,58 @@
+"""Operators that PyTorch has under several names, with the same arguments and the same result.
+
+Those that only fill a view with a copy (`view_copy`), private or unchecked twins, which exporters
+meet after decomposition (`_unsafe_index`), and those that write into their input (`add_`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_COPIES = (
+    "alias as_strided detach diagonal expand narrow permute select slice split split_with_sizes "
+    "squeeze t transpose unbind unfold unsqueeze view view_as_real lift_fresh"
+)
+# What the left name does, the right one does (native_functions.yaml dispatches one to the other).
+ALIASES: Mapping[str, str] = {
+    **{f"{name}_copy": name for name in _COPIES.split()},
+    **{f"unsafe_{name}": name for name in ("chunk", "split", "split_with_sizes")},
+    **{f"__i{name}__": f"__{name}__" for name in ("and", "or", "xor", "lshift", "rshift")},
+    "_adaptive_avg_pool2d": "adaptive_avg_pool2d",
+    "_adaptive_avg_pool3d": "adaptive_avg_pool3d",
+    "_is_all_true": "all",
+    "_is_any_true": "any",
+    "_logcumsumexp": "logcumsumexp",
+    "_reshape_copy": "view",
+    "_reshape_from_tensor": "reshape",
+    "_stack": "stack",
+    "_unsafe_index": "index",
+    "_unsafe_index_put": "index_put",
+    "linalg_matmul": "matmul",
+    "native_channel_shuffle": "channel_shuffle",
+    "normal_": "normal_functional",
+    "ravel": "flatten",
+    "special_gammainc": "igamma",
+    "special_gammaincc": "igammac",
+    "special_modified_bessel_i0": "i0",
+    "special_modified_bessel_i1": "special_i1",
+    "special_multigammaln": "mvlgamma",
+    "special_polygamma": "polygamma",
+    "special_round": "round",
+    "trapz": "trapezoid",
+    "zero": "zeros_like",
+}
+
+
+def plain_name(operator: str) -> str:
+    """The name under which an operator is known here, written into its input or not."""
+    if operator in ALIASES:
+        return ALIASES[operator]
+    plain = out_of_place(operator) or operator
+    return ALIASES.get(plain, plain)
+
+
+def out_of_place(operator: str) -> str | None:
+    """`add` of `add_`; None for what writes into nothing."""
+    if operator.endswith("_") and not operator.endswith("__"):
+        return operator.removesuffix("_")
+    return None

@@ -1,0 +1,226 @@
+"""Operators that few models leave behind: lowered, witnessed, and PyTorch's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from aten_node import Left, Written, close, expected, lowered, show
+
+pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
+
+R = np.random.default_rng(0)
+F = np.float32
+X = R.normal(size=(3, 4, 5)).astype(F)
+GAPS = X.copy()
+GAPS[0, 1, 2] = GAPS[2, :3, 0] = np.nan
+INTS = R.integers(0, 4, (3, 7))
+Q = np.array([0.1, 0.5, 1.0], F)
+Calls = list[tuple[str, list[Any], dict[str, Any]]]
+CALLS: Calls = []
+
+
+def add(operator: str, *arguments: Any, least: int = 9, still: bool = False, **rest: Any) -> None:
+    """`still`: its sizes must be known. `outputs`: how many are compared. `loose`: near poles."""
+    CALLS.append((operator, list(arguments), {"least": least, "still": still, **rest}))
+
+
+# memory, diagonals, masks
+add("as_strided", X, [3, 2], [4, 1], 2)
+add("as_strided", X, [2, 3, 2], [1, 0, 7], None)
+add("as_strided_scatter", X, np.ones((3, 2), F), [3, 2], [4, 1], 2, still=True)
+add("linalg_diagonal", X, 1, 0, 2)
+add("diagonal_scatter", X, np.ones((5, 3), F), 1, 0, 1)
+add("diagonal_scatter", X, np.ones((3, 3), F), -1, 1, 2)
+add("diagonal_scatter", X[0], np.arange(4, dtype=F), 0, 0, 1)
+add("masked_scatter", X, X > 0, R.normal(size=70).astype(F), least=11)
+add("masked_scatter", X, X[0, 0] > 0, R.normal(size=70).astype(F), least=11)
+add("masked_scatter", X, X > 9, np.zeros(0, F), least=11, still=True)
+add("fill.Scalar", X, 2.5)
+add("fill.Tensor", INTS, np.asarray(3, F))
+add("copy", X, R.integers(0, 9, (4, 1)))
+for name in ("fft_fftshift", "fft_ifftshift"):
+    add(name, X, None)
+    add(name, X, [2, 0])
+for name in ("mH", "adjoint", "resolve_conj", "conj"):
+    add(name, X)
+add("matrix_H", X[0])
+# tables and lines
+add("tril_indices", 3, 4, 1)
+add("triu_indices", 3, 4, -1)
+add("combinations", X[0, 0], 2, True, still=True)
+add("combinations", X[0, 0], 3, False, still=True)
+for name in ("hann", "hamming", "blackman", "bartlett", "kaiser"):
+    add(f"{name}_window", 9)
+    add(f"{name}_window.periodic", 8, False)
+add("hamming_window.periodic_alpha_beta", 7, True, 0.6, 0.3)
+add("kaiser_window.beta", 7, False, 5.0)
+add("fft_fftfreq", 7, 0.5)
+add("fft_fftfreq", 8, 2.0)
+add("fft_rfftfreq", 8, 2.0)
+add("logspace", 0.0, 3.0, 5, 2.0)
+# places in an order
+for name in ("quantile", "nanquantile"):
+    for way in ("linear", "lower", "higher", "midpoint", "nearest"):
+        least = 11 if way == "nearest" else 9
+        add(f"{name}.scalar", GAPS, 0.35, 1, False, way, least=least)
+        add(name, GAPS, Q, -1, True, way, least=least)
+    add(f"{name}.scalar", X, 0.35, None, True, "linear")
+    add(name, X.astype("d"), Q.astype("d"), None, False, "linear")
+add("nanmedian", GAPS)
+add("nanmedian.dim", GAPS, 1, False)
+add("nanmedian.dim", GAPS, -1, True)
+add("mode", INTS, -1, False, least=11)
+add("mode", INTS, 0, True, least=11)
+add("mode", np.round(X), 1, False, least=11)
+# sums and norms
+add("trapezoid.dx", X, 0.5, 1)
+add("trapezoid.x", X, X, 1)
+add("trapezoid.x", X, R.normal(size=4).astype(F), 1)
+add("cumulative_trapezoid.dx", INTS, 2, -1)
+add("cumulative_trapezoid.x", X, R.normal(size=5).astype(F), -1)
+add("vander", X[0, 0], None, False, still=True)
+add("vander", INTS[0], 4, True)
+add("linalg_vander", X[0], 3)
+for p in (1.0, 2.0, 3.0, float("inf")):
+    add("renorm", X, p, 1, 1.5)
+add("nanmean", GAPS, [1], True, None)
+add("nanmean", GAPS, None, False, None)
+add("linalg_vecdot", X, X[0], -1)
+add("linalg_vecdot", X, X, 0)
+# elements
+add("isin.Tensor_Tensor", INTS, INTS[0, :2], False, False)
+add("isin.Tensor_Tensor", X, X[0], False, True)
+add("isin.Tensor_Scalar", INTS, 2, False, False)
+add("isin.Scalar_Tensor", 2, INTS, False, False)
+add("isreal", X)
+add("angle", GAPS)
+add("ldexp.Tensor", X, R.integers(-3, 4, (4, 5)))
+add("conv_tbc", X, R.normal(size=(2, 5, 3)).astype(F), np.ones(3, F), 1)
+# losses
+TWO, SIDES = R.normal(size=(2, 5, 4)).astype(F), np.sign(R.normal(size=(5, 4))).astype(F)
+NAMES = np.array([[1, 2, -1, 0], [3, -1, 0, 0], [-1, 0, 0, 0], [0, 1, 2, 3], [2, 2, -1, 3]])
+LOGS = R.normal(size=(9, 3, 5))
+LOGS = (LOGS - np.logaddexp.reduce(LOGS, -1)[..., None]).astype(F)
+BARRED = LOGS.copy()
+BARRED[2:4, :, 3] = -np.inf
+LABELS, STEPS = R.integers(1, 5, (3, 4)), np.array([9, 8, 7])
+for kind in (0, 1, 2):
+    add("cosine_embedding_loss", *TWO, np.array([1, -1, 1, -1, 0]), 0.1, kind)
+    add("margin_ranking_loss", *TWO, SIDES, 0.3, kind)
+    add("hinge_embedding_loss", TWO[0], SIDES, 1.0, kind)
+    add("soft_margin_loss", TWO[0], SIDES, kind)
+    add("poisson_nll_loss", TWO[0], np.abs(TWO[1]) * 4, True, True, 1e-8, kind)
+    add("poisson_nll_loss", np.abs(TWO[0]), np.abs(TWO[1]) * 4, False, False, 1e-8, kind)
+    for p in (1, 2):
+        rest = [p, 0.7, np.arange(4, dtype=F), kind]
+        add("multi_margin_loss", TWO[0], np.array([0, 3, 1, 1, 2]), *rest, still=True)
+    add("multilabel_margin_loss", TWO[0], NAMES, kind, still=True)
+    rest = [STEPS, np.array([4, 2, 0]), 0, kind, False]
+    add("ctc_loss.Tensor", LOGS, LABELS, *rest, least=11, still=True)
+    add("ctc_loss.Tensor", BARRED, LABELS, *rest, least=11, still=True)
+    rest = [[9, 8, 2], [3, 2, 1], 0, kind, False]
+    add("ctc_loss.IntList", LOGS, LABELS.reshape(-1)[:6], *rest, least=11, still=True)
+    short = [np.array([[1, 1, 1, 2]] * 3), np.array([3, 3, 3]), np.array([4, 2, 3])]
+    add("ctc_loss.Tensor", LOGS[:3], *short, 0, kind, True, least=11, still=True)
+    add("ctc_loss.Tensor", LOGS[:3], *short, 0, kind, False, least=11, still=True)
+    rest = [np.array([1, 0, 0]), np.array(9), np.array(3), 4, kind, False]
+    add("ctc_loss.Tensor", LOGS[:, 0], *rest, least=11, still=True)
+add("multi_margin_loss", TWO[0, 0], np.asarray(2), 1, 1, None, 1, still=True)
+add("multilabel_margin_loss", TWO[0, 0], NAMES[0], 1, still=True)
+add("cosine_embedding_loss", TWO[0, 0], TWO[1, 0], np.asarray(1), 0.1, 1)
+# steps of a quantised number; halves of steps are among them
+EVEN = np.round(X * 8) / 8
+add("fake_quantize_per_tensor_affine", EVEN, 0.25, 3, -8, 7)
+add("fake_quantize_per_tensor_affine", X, 0.013, -2, -128, 127)
+CHANNELS = [np.array([0.25, 0.5, 0.125, 1], F), np.array([0, 1, -1, 2], np.int32)]
+add("fake_quantize_per_channel_affine", EVEN, *CHANNELS, 1, -4, 11)
+# matrices
+for order in (1, -1, float("inf"), float("-inf")):
+    add("linalg_matrix_norm", X, order, [-2, -1], False, None)
+    add("linalg_matrix_norm", X, order, [2, 0], True, None)
+    add("linalg_norm", X[0], order, None, False, None)
+add("linalg_matrix_norm.str_ord", X, "fro", [0, 1], False, None)
+add("linalg_norm.ord_str", X[0], "fro", None, False, None)
+FACTORS = R.normal(size=(2, 4, 4)).astype(F) + 3 * np.eye(4, dtype=F)
+PIVOTS = np.array([[3, 2, 4, 4], [1, 4, 3, 4]], np.int32)
+SIDE = R.normal(size=(2, 4, 3)).astype(F)
+add("linalg_lu_solve", FACTORS, PIVOTS, SIDE, True, False, still=True)
+add("linalg_lu_solve", FACTORS, PIVOTS, SIDE, True, True, still=True)
+add("lu_solve", SIDE[0], FACTORS[0], PIVOTS[0], still=True)
+# special functions
+FAR = np.concatenate([R.uniform(-60, 60, 40), [0, 1e-9, -3.0, 19.99, 20.01]]).astype(F)
+PLACES = np.concatenate([R.uniform(-6, 6, 40), [0, 1, -0.5, 1e-3]]).astype(F)
+PLACES = np.where(np.abs(PLACES - np.round(PLACES)) < 0.05, 0.5, PLACES).astype(F)
+for name in ("special_bessel_j0", "special_bessel_j1"):
+    add(name, FAR)
+    add(name, FAR.astype(np.float16), loose=True)
+for n in (0, 1, 3):
+    add("polygamma", n, np.abs(PLACES))
+    add("polygamma", n, PLACES, loose=True)
+add("polygamma", 2, np.abs(PLACES).astype("d"))
+add("polygamma", 1, np.array([[1, 2], [3, 4]]))
+add("mvlgamma", np.abs(PLACES) + 2, 3)
+add("mvlgamma", np.abs(PLACES).astype("d") + 2, 1)
+add("special_zeta.self_scalar", 2.0, np.abs(PLACES))
+add("special_zeta.self_scalar", 4.0, np.abs(PLACES).astype("d"))
+
+
+def _each() -> list[Any]:
+    cases = []
+    for index, (operator, arguments, options) in enumerate(CALLS):
+        allowed = [o for o in (9, 11, 13, 18) if o >= options["least"]]
+        for opset in sorted({allowed[0], allowed[index % len(allowed)], allowed[-1]}):
+            for dynamic in (False, True):
+                if dynamic and (options["still"] or opset != allowed[-1]):
+                    continue
+                label = f"{operator}({show(arguments)})-{opset}" + "-dynamic" * dynamic
+                cases.append(pytest.param(operator, arguments, options, opset, dynamic, id=label))
+    return cases
+
+
+@pytest.mark.parametrize(("operator", "arguments", "options", "opset", "dynamic"), _each())
+def test_lowered_as_the_witness(
+    operator: str, arguments: list[Any], options: dict[str, Any], opset: int, dynamic: bool
+) -> None:
+    wanted = expected(operator, arguments)[: options.get("outputs")]
+    written = Written(operator, arguments, "A+", opset, dynamic=dynamic)
+    for mine, its in zip(lowered(written, wanted, recipe="aten"), wanted, strict=True):
+        assert mine.dtype == its.dtype
+        assert mine.shape == its.shape
+        if options.get("loose"):
+            np.testing.assert_allclose(mine, its, rtol=5e-3, atol=5e-3)
+        else:
+            close(mine, its)
+
+
+REFUSED: Calls = [
+    ("linalg_matrix_norm", [X, 2, [-2, -1], False, None], {"because": "made of singular values"}),
+    ("linalg_matrix_norm.str_ord", [X, "nuc", [0, 1], False, None], {"because": "singular values"}),
+    ("nuclear_norm", [X[0]], {"because": "singular values"}),
+    ("linalg_lu_factor", [FACTORS, True], {"because": "LAPACK's own packing"}),
+    ("polygamma", [5, X], {"because": "the derivative 5 of digamma"}),
+    ("special_zeta", [X, X], {"because": "`self` is known at run time only"}),
+    ("special_zeta.self_scalar", [1.5, X], {"because": "its first argument is 1.5"}),
+    ("igamma", [X, X], {"because": "a series as long as its values say"}),
+    ("special_gammaincc", [X, X], {"because": "a series as long as its values say"}),
+    ("as_strided_scatter", [X, np.ones((2, 2), F), [2, 2], [0, 1], 0], {"because": "overlap"}),
+    ("quantile.scalar", [X.astype(np.float16), 0.5, 0, False, "linear"], {"because": "single"}),
+    ("trapezoid.dx", [X > 0, 1, 0], {"because": "no integral of booleans"}),
+    ("linalg_vecdot", [INTS, INTS, 0], {"because": "no such product of integers"}),
+    ("renorm", [X[0, 0], 2.0, 0, 1.0], {"because": "of an input of rank 1"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("operator", "arguments", "options"),
+    REFUSED,
+    ids=[f"{i}-{r[0]}" for i, r in enumerate(REFUSED)],
+)
+def test_refused_with_the_reason(
+    operator: str, arguments: list[Any], options: dict[str, Any]
+) -> None:
+    written = Written(operator, arguments, "A+", 13, dynamic=False)
+    with pytest.raises(Left, match=options["because"]):
+        lowered(written, [X], recipe="aten")
