@@ -64,6 +64,7 @@ _ROOMS: Mapping[str, str] = {
     "sizes_as_scales": "resizing",
     "slice_chain": "cleaning",
     "slices_as_split": "siblings",
+    "squares_as_rms_norm": "norms",
     "squeeze_where_defined": "views",
     "stacked_convolution": "dynamic",
     "transpose_chain": "cleaning",

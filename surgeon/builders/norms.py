@@ -114,29 +114,56 @@ def layer_norm_as_means(draft: Draft, match: Match) -> gs.Tensor:
 
 def means_as_layer_norm(draft: Draft, match: Match) -> gs.Tensor:
     """(x - mean) / sqrt(mean of squares + epsilon) over the last axes, as LayerNormalization."""
-    facts, values = draft.facts, match.values
+    values = match.values
     x = values["x"]
     assert x is not None
-    shape = facts.of(x).shape
-    if shape is None:
-        raise Refused("the shape of its input is not known")
-    eps, axes = _number(draft, values["eps"]), _axes(draft, values["a1"])
-    places, others = (
-        sorted(axis % len(shape) for axis in found) for found in (axes, _axes(draft, values["a2"]))
-    )
-    if places != others:
+    eps, count = _number(draft, values["eps"]), _last(draft, x, _axes(draft, values["a1"]))
+    if _last(draft, x, _axes(draft, values["a2"])) != count:
         raise Refused("its mean and its variance are over different axes")
-    count = len(places)
-    if places != list(range(len(shape) - count, len(shape))):
-        raise Refused(f"its axes {axes} are not the last ones")
     if "two" in values and _number(draft, values["two"]) != 2:
         raise Refused("its differences are not squared")
-    last = [d for d in shape[-count:] if isinstance(d, int)]
-    if len(last) != count:
+    return draft.op("LayerNormalization", x, _ones(draft, x, count), axis=-count, epsilon=eps)
+
+
+def squares_as_rms_norm(draft: Draft, match: Match) -> gs.Tensor:
+    """x / sqrt(mean of squares + epsilon) over the last axes, as RMSNormalization."""
+    values = match.values
+    x, squares = values["x"], values["q"]
+    assert x is not None
+    assert squares is not None
+    if not _is_square(draft, squares, x):
+        raise Refused("what it takes the mean of is not the square of what it divides")
+    eps, count = _number(draft, values["eps"]), _last(draft, x, _axes(draft, values["axes"]))
+    return draft.op("RMSNormalization", x, _ones(draft, x, count), axis=-count, epsilon=eps)
+
+
+def _ones(draft: Draft, x: gs.Tensor, count: int) -> gs.Tensor:
+    """A scale that changes nothing, for the last axes."""
+    shape = draft.facts.of(x).shape or ()
+    sizes = [d for d in shape[-count:] if isinstance(d, int)]
+    return draft.constant(np.ones(sizes, parts.numpy_dtype(draft, x)), "scale")
+
+
+def _is_square(draft: Draft, square: gs.Tensor, x: gs.Tensor) -> bool:
+    node = square.inputs[0] if square.inputs else None
+    if node is None or (node.domain or "") not in opsets.STANDARD or node.inputs[0] is not x:
+        return False
+    if node.op == "Mul":
+        return node.inputs[1] is x
+    return node.op == "Pow" and _number(draft, node.inputs[1]) == 2
+
+
+def _last(draft: Draft, x: gs.Tensor, axes: Sequence[int]) -> int:
+    """How many axes there are, which must be the last ones and of known sizes."""
+    shape = draft.facts.of(x).shape
+    if shape is None:
+        raise Refused("the shape of its input is not known")
+    places, count = sorted(axis % len(shape) for axis in axes), len(axes)
+    if places != list(range(len(shape) - count, len(shape))) or not places:
+        raise Refused(f"its axes {list(axes)} are not the last ones")
+    if not all(isinstance(d, int) for d in shape[-count:]):
         raise Refused("a size that it normalises over is known at run time only")
-    dtype = parts.numpy_dtype(draft, x)
-    ones = draft.constant(np.ones(last, dtype), "scale")
-    return draft.op("LayerNormalization", x, ones, axis=-count, epsilon=eps)
+    return count
 
 
 def _number(draft: Draft, tensor: gs.Tensor | None) -> float:
@@ -201,7 +228,7 @@ def _behind(draft: Draft, match: Match) -> tuple[gs.Node, Array]:
         raise Refused("what is behind it makes it larger")
     norm = normed.inputs[0]
     wide = array.reshape([1] * (len(shape) - array.ndim) + list(array.shape))
-    if norm.op == "LayerNormalization":
+    if norm.op in ("LayerNormalization", "RMSNormalization"):
         scale = _parameter(draft, norm, 1)
         assert scale is not None
         lead = wide.ndim - scale.ndim
