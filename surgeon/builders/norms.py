@@ -122,7 +122,7 @@ def means_as_layer_norm(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("its mean and its variance are over different axes")
     if "two" in values and _number(draft, values["two"]) != 2:
         raise Refused("its differences are not squared")
-    return draft.op("LayerNormalization", x, _ones(draft, x, count), axis=-count, epsilon=eps)
+    return _norm(draft, match, "LayerNormalization", count, eps)
 
 
 def squares_as_rms_norm(draft: Draft, match: Match) -> gs.Tensor:
@@ -134,14 +134,20 @@ def squares_as_rms_norm(draft: Draft, match: Match) -> gs.Tensor:
     if not _is_square(draft, squares, x):
         raise Refused("what it takes the mean of is not the square of what it divides")
     eps, count = _number(draft, values["eps"]), _last(draft, x, _axes(draft, values["axes"]))
-    return draft.op("RMSNormalization", x, _ones(draft, x, count), axis=-count, epsilon=eps)
+    return _norm(draft, match, "RMSNormalization", count, eps)
 
 
-def _ones(draft: Draft, x: gs.Tensor, count: int) -> gs.Tensor:
-    """A scale that changes nothing, for the last axes."""
-    shape = draft.facts.of(x).shape or ()
+def _norm(draft: Draft, match: Match, operator: str, count: int, eps: float) -> gs.Tensor:
+    """The operator over the last axes, with a scale that changes nothing."""
+    facts, x = draft.facts, match.values["x"]
+    assert x is not None
+    shape = facts.of(x).shape
+    if shape is None or not same_dims(shape, facts.of(match.root.outputs[0]).shape):
+        raise Refused("a number of it has a shape that makes the result larger")
     sizes = [d for d in shape[-count:] if isinstance(d, int)]
-    return draft.constant(np.ones(sizes, parts.numpy_dtype(draft, x)), "scale")
+    scale = draft.constant(np.ones(sizes, parts.numpy_dtype(draft, x)), "scale")
+    result: gs.Tensor = draft.op(operator, x, scale, axis=-count, epsilon=eps)
+    return result
 
 
 def _is_square(draft: Draft, square: gs.Tensor, x: gs.Tensor) -> bool:
