@@ -7,23 +7,18 @@ to 1 do. The original piece may hold ATen nodes: the witness runs it then. This 
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-import onnx
-import onnx_graphsurgeon as gs
-
-from surgeon import dims, edges
+from surgeon import edges
 from surgeon.edges import NORMAL
-from surgeon.facts import Fact, Facts
-from surgeon.facts.fact import INTEGERS, Array
+from surgeon.facts import Facts
+from surgeon.facts.fact import INTEGERS
 from surgeon.firing import Pairs
-from surgeon.links import current
 from surgeon.match import Match
 from surgeon.model import Model
+from surgeon.piece import Piece, cut
 from surgeon.recipe import Rule
 from surgeon.reference import NoWitness, Undefined
 from surgeon.rewrite import Draft
@@ -71,7 +66,7 @@ class Trial:
             self.counts["not compared: it is approximate"] += 1
             return None
         pairs = [*pairs, *(pair for _, others in draft.also for pair in others)]
-        piece = self._cut(match, draft, pairs)
+        piece = cut(self.model, self.facts, match, draft, pairs)
         if isinstance(piece, str):
             self.counts[f"not compared: {piece}"] += 1
             return None
@@ -82,7 +77,7 @@ class Trial:
         verdict = self._known[key] = self._compare(rule, piece)
         return verdict
 
-    def _compare(self, rule: Rule, piece: _Piece) -> str | None:
+    def _compare(self, rule: Rule, piece: Piece) -> str | None:
         ran = 0
         why = "no sizes at which it is defined"
         at: Mapping[str, int] = {}
@@ -108,7 +103,7 @@ class Trial:
         self.counts["compared" if ran else f"not compared: {why}"] += 1
         return self._further(rule, piece, at) if ran else None
 
-    def _further(self, rule: Rule, piece: _Piece, at: Mapping[str, int]) -> str | None:
+    def _further(self, rule: Rule, piece: Piece, at: Mapping[str, int]) -> str | None:
         """Values and sizes that few models see, and at which rewrites are wrong; where both run."""
         styles = edges.styles(
             {
@@ -137,7 +132,7 @@ class Trial:
         return None
 
     def _differs(
-        self, rule: Rule, piece: _Piece, point: Mapping[str, int], style: str, seed: int
+        self, rule: Rule, piece: Piece, point: Mapping[str, int], style: str, seed: int
     ) -> str | None:
         """How the two pieces differ at these sizes, or None.
 
@@ -162,207 +157,6 @@ class Trial:
         what = bad.fault or f"error {bad.max_absolute:.3g}, {bad.max_relative:.3g} of spread"
         drawn_of = "" if style == NORMAL else f", {edges.WORDS[style]}"
         return f"the replacement differs from what it replaces: {what} at {at}{drawn_of}"
-
-    def _makers(self, tensor: gs.Tensor) -> Iterator[gs.Node]:
-        """The nodes that make a value, back to what the facts know the value of."""
-        stack, seen = [current(tensor)], set()
-        while stack:
-            tensor = stack.pop()
-            if tensor.inputs and self.facts.of(tensor).value is None and id(tensor) not in seen:
-                seen.add(id(tensor))
-                yield tensor.inputs[0]
-                stack.extend(_operands(tensor.inputs[0]))
-
-    def _cut(self, match: Match, draft: Draft, pairs: Pairs) -> _Piece | str:
-        """The two pieces, or why they cannot be cut out."""
-        inside = {id(t) for node in draft.nodes for t in node.outputs}
-        operands: dict[int, gs.Tensor] = {}
-        for node in draft.nodes:
-            for tensor in _operands(node):
-                if not tensor.is_empty() and id(tensor) not in inside:
-                    operands[id(tensor)] = tensor
-        for _, new in pairs:
-            if id(new) not in inside:
-                operands[id(new)] = new
-        roots = [old.inputs[0] for old, _ in pairs if old.inputs]
-        keep = {id(n) for n in match.nodes} | {id(n) for v in match.views.values() for n in v}
-        keep |= {id(n) for t in draft.premises for n in self._makers(t)}
-        nodes = _behind(roots, keep, set(operands))
-        if nodes is None:
-            return "it reaches too far back"
-        made = {id(t) for node in nodes for t in node.outputs}
-        for node in nodes:
-            for tensor in _operands(node):
-                if not tensor.is_empty() and id(tensor) not in made:
-                    operands[id(tensor)] = tensor
-        outside = [t for t in operands.values() if id(t) not in made]
-        if any(isinstance(v, gs.Graph) for node in nodes for v in node.attrs.values()):
-            return "it holds a body"
-        constants: dict[str, Array] = {}
-        inputs: list[tuple[gs.Tensor, Fact]] = []
-        symbols: dict[str, None] = {}
-        size = 0
-        for tensor in outside:
-            fact = self.facts.of(tensor)
-            array = self.facts.array(tensor)
-            if array is not None:
-                size += array.nbytes
-                if size > _LARGEST:
-                    return "its constants are large"
-                constants[tensor.name] = array
-                continue
-            if fact.shape is None or not fact.dtype:
-                return "an operand's shape is not known"
-            inputs.append((tensor, fact))
-            parts = list(fact.shape) + (fact.value.reshape(-1).tolist() if fact.symbolic else [])  # type: ignore[union-attr]
-            for part in parts:
-                symbols.update(dict.fromkeys(sorted(dims.symbols(part))))
-        return _Piece(self.model, nodes, draft.nodes, pairs, constants, inputs, tuple(symbols))
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """A match and its replacement, cut out."""
-
-    model: Model
-    nodes: Sequence[gs.Node]
-    draft: Sequence[gs.Node]
-    pairs: Pairs
-    constants: Mapping[str, Array]
-    inputs: Sequence[tuple[gs.Tensor, Fact]]
-    symbols: tuple[str, ...]
-
-    def key(self, rule: Rule) -> str:
-        """What makes two pieces the same: rule, operators, attributes, shapes and constants."""
-        digest = hashlib.sha256(f"{rule.location}".encode())
-        names: dict[str, str] = {}
-
-        def number(name: str) -> str:
-            return names.setdefault(name, f"v{len(names)}") if name else ""
-
-        for node in (*self.nodes, None, *self.draft):
-            if node is None:
-                digest.update(b"|")
-                continue
-            origin = node.origin
-            reads = ",".join(number(t.name) for t in _operands(node))
-            gives = ",".join(number(t.name) for t in node.outputs)
-            digest.update(f"{origin.domain}.{origin.op_type}({reads})->{gives};".encode())
-            for attribute in origin.attribute:
-                digest.update(attribute.SerializeToString(deterministic=True))
-        for tensor, fact in self.inputs:
-            value = fact.value.reshape(-1).tolist() if fact.value is not None else None
-            known = (fact.dtype, fact.shape, value, fact.unit_axis, fact.not_negative)
-            text = f"{number(tensor.name)}:{known}"
-            digest.update(text.encode())
-        for name, array in self.constants.items():
-            digest.update(f"{number(name)}:{array.dtype}{array.shape}".encode())
-            digest.update(array.tobytes())
-        return digest.hexdigest()
-
-    def at(
-        self, point: Mapping[str, int], *, seed: int, style: str = NORMAL
-    ) -> tuple[onnx.ModelProto, onnx.ModelProto, dict[str, Array]]:
-        """Both models and their inputs where every symbol has a size.
-
-        Raises:
-            KeyError: A symbol has none.
-            ValueError: A dimension comes out negative, or an input too large.
-        """
-        rng = np.random.default_rng(seed)
-        feeds: dict[str, Array] = {}
-        fixed = dict(self.constants)
-        for tensor, fact in self.inputs:
-            shape = tuple(dims.evaluate(d, point) for d in fact.shape or ())
-            if any(d < 0 for d in shape):
-                raise ValueError("a negative dimension")
-            if int(np.prod(shape, dtype=object)) > _LARGEST_INPUT:
-                raise ValueError("a large dimension")
-            if fact.value is not None:
-                numbers = [dims.evaluate(d, point) for d in fact.value.reshape(-1).tolist()]
-                dtype = onnx.helper.tensor_dtype_to_np_dtype(fact.dtype)
-                fixed[tensor.name] = np.array(numbers, dtype).reshape(shape)
-            else:
-                feeds[tensor.name] = edges.draw(rng, fact, shape, style)
-        before = self._model(self.nodes, [old for old, _ in self.pairs], feeds, fixed)
-        after = self._model(self.draft, [new for _, new in self.pairs], feeds, fixed)
-        return before, after, feeds
-
-    def _model(
-        self,
-        nodes: Sequence[gs.Node],
-        outputs: Sequence[gs.Tensor],
-        feeds: Mapping[str, Array],
-        fixed: Mapping[str, Array],
-    ) -> onnx.ModelProto:
-        graph = onnx.GraphProto(name="piece")
-        read: set[str] = set()
-        for node in nodes:
-            proto = onnx.NodeProto()
-            proto.CopyFrom(node.origin)
-            proto.ClearField("doc_string")
-            names = [t.name for t in _operands(node)]
-            del proto.input[:]
-            proto.input.extend(names)
-            del proto.output[:]
-            proto.output.extend(t.name for t in node.outputs)
-            read.update(names)
-            graph.node.append(proto)
-        for index, tensor in enumerate(outputs):
-            graph.node.append(
-                onnx.helper.make_node("Identity", [tensor.name], [f"surgeon.output.{index}"])
-            )
-            graph.output.append(onnx.ValueInfoProto(name=f"surgeon.output.{index}"))
-            read.add(tensor.name)
-        for name, array in fixed.items():
-            if name in read:
-                graph.initializer.append(onnx.numpy_helper.from_array(array, name))
-        for name, array in feeds.items():
-            dtype = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
-            graph.input.append(onnx.helper.make_tensor_value_info(name, dtype, array.shape))
-        version = max(self.model.proto.ir_version, 4)
-        model = onnx.helper.make_model(graph, ir_version=version)
-        model.producer_name = self.model.proto.producer_name  # some operators' meanings hang on it
-        model.producer_version = self.model.proto.producer_version
-        del model.opset_import[:]
-        model.opset_import.extend(self.model.proto.opset_import)
-        return model
-
-
-def _operands(node: gs.Node) -> list[gs.Tensor]:
-    """What the node's protobuf reads: in the model's own form, as things stand now."""
-    tensors = node.inputs if node.origin_inputs is None else node.origin_inputs
-    return [current(t) for t in tensors]
-
-
-def _behind(roots: Sequence[gs.Node], keep: set[int], stop: set[int]) -> list[gs.Node] | None:
-    """The nodes that lead from the tensors in `stop` to the roots, producers first.
-
-    Matched nodes always belong; nodes behind them only where the replacement reads behind them too.
-    """
-    reached: dict[int, bool] = {}
-    order: list[gs.Node] = []
-
-    def visit(node: gs.Node, depth: int) -> bool:
-        if id(node) in reached:
-            return reached[id(node)]
-        reached[id(node)] = False
-        found = False
-        for tensor in _operands(node):
-            if id(tensor) in stop:
-                found = True
-            elif tensor.inputs and (depth < _DEPTH or id(tensor.inputs[0]) in keep):
-                found = visit(tensor.inputs[0], depth + 1) or found
-        belongs = found or id(node) in keep
-        reached[id(node)] = belongs
-        if belongs:
-            order.append(node)
-        return belongs
-
-    for root in roots:
-        if not visit(root, 0):
-            return None
-    return order
 
 
 def _saturated(check: OutputCheck) -> bool:

@@ -30,6 +30,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"report"},
     {"recipe"},
     {"firing"},
+    {"piece"},
     {"sweep", "simplify", "trial", "authoring", "raising"},
     {"surgery", "export", "doctor", "inspection"},
     {"cases", "batch", "bisect", "difference"},
@@ -44,8 +45,8 @@ DOORS: dict[str, set[str]] = {  # other people's code: the only rooms that may i
     "onnxsim": {"simplify", "worker"},
     "onnx_graphsurgeon": {  # the graph itself; the recipe's side never sees it
         "model", "facts", "dialect", "functions", "opsets", "match", "fold", "rewrite", "template",
-        "builders", "housekeeping", "firing", "sweep", "trial", "surgery", "arguments", "captured",
-        "writer", "links",
+        "builders", "housekeeping", "firing", "sweep", "piece", "trial", "surgery", "arguments",
+        "captured", "writer", "links",
     },
     "torch": {"export", "reference", "schemas"},
     "ruamel": {"document"},

@@ -12,10 +12,10 @@ import ml_dtypes
 import numpy as np
 import onnx
 
-from surgeon.reference import Reference
+from surgeon.reference import Reference, Undefined
 from surgeon.reference.arguments import is_foreign
 from surgeon.reference.plan import holds_foreign
-from surgeon.runtime import Feeds, Runner, Session
+from surgeon.runtime import Feeds, NotRunnable, RunFailed, Runner, Session
 from surgeon.verify.verdict import OutputCheck
 
 # Allowed error of a whole model and of one rewrite, relative to the output's own spread. Measured
@@ -216,6 +216,8 @@ def check_pair(
 ) -> tuple[OutputCheck, ...]:
     """Compare two small models on given inputs: for each output, the worst of all inputs.
 
+    Where the second does not run and the first does, every output differs.
+
     Args:
         before: May hold ATen nodes: the witness runs it then.
         after: The same inputs and outputs, by name.
@@ -226,19 +228,38 @@ def check_pair(
         open_session: Called as `Session` is.
 
     Raises:
-        NotRunnable, RunFailed, Undefined, NoWitness: One of the two does not run on these inputs.
+        NotRunnable, RunFailed, Undefined, NoWitness: The first does not run on these inputs; or the
+            second does not for lack of a kernel or a witness.
     """
-    runners = [
-        open_session(model, folder=folder)
-        if is_plain(model)
-        else Reference(model, folder, open_session=open_session)
-        for model in (before, after)
-    ]
     names = [value.name for value in before.graph.output]
+    first, second = open_runner(before, folder, open_session), None
     checks: dict[str, list[OutputCheck]] = {name: [] for name in names}
     for feeds in feeds_list:
-        expected, actual = (runner.run(feeds, names) for runner in runners)
+        expected = first.run(feeds, names)
+        try:
+            second = second or open_runner(after, folder, open_session)
+            actual = second.run(feeds, names)
+        except (NotRunnable, RunFailed, Undefined) as error:
+            if not isinstance(error, Undefined) and error.lacking:
+                raise
+            fault = f"it does not run: {error.what[:200]}"
+            return tuple(_faulty(name, expected[name], fault) for name in names)
         for name in names:
             options: dict[str, Any] = {"exact": exact, "tolerance": tolerance}
             checks[name].append(compare_arrays(name, expected[name], actual[name], **options))
     return tuple(worst(found) for found in checks.values() if found)
+
+
+def open_runner(
+    model: onnx.ModelProto,
+    folder: Path | None = None,
+    open_session: Callable[..., Runner] = Session,
+) -> Runner:
+    """onnxruntime for a model of standard operators, the witness for one with PyTorch's own.
+
+    Raises:
+        NotRunnable: onnxruntime does not load it.
+    """
+    if is_plain(model):
+        return open_session(model, folder=folder)
+    return Reference(model, folder, open_session=open_session)
