@@ -11,7 +11,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims, edges
-from surgeon.edges import NORMAL
+from surgeon.edges import EDGES, NORMAL
 from surgeon.facts import Fact, Facts
 from surgeon.facts.fact import Array
 from surgeon.firing import Pairs
@@ -24,11 +24,22 @@ from surgeon.rewrite import Draft
 _DEPTH = 12  # how far behind the match the replacement's operands may lie
 _LARGEST = 1 << 26  # bytes of constants in a piece
 _LARGEST_INPUT = 1 << 22  # elements of one drawn input
+_LARGEST_SIZE = 600  # a number in a replacement that may be a size
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A match and its replacement, cut out."""
+    """A match and its replacement, cut out.
+
+    Attributes:
+        model: The model they are cut out of.
+        nodes: The match, and what the replacement reads behind it.
+        draft: The replacement.
+        pairs: Which value takes the place of which.
+        constants: By name, what needs no drawing.
+        inputs: What is drawn, and what is known of it.
+        symbols: The symbols in its shapes, each with the largest number it may be.
+    """
 
     model: Model
     nodes: Sequence[gs.Node]
@@ -36,7 +47,7 @@ class Piece:
     pairs: Pairs
     constants: Mapping[str, Array]
     inputs: Sequence[tuple[gs.Tensor, Fact]]
-    symbols: tuple[str, ...]
+    symbols: Mapping[str, int | None]
 
     def key(self, rule: Rule) -> str:
         """What makes two pieces the same: rule, operators, attributes, shapes and constants."""
@@ -66,39 +77,70 @@ class Piece:
             digest.update(array.tobytes())
         return digest.hexdigest()
 
-    def at(
+    @property
+    def numbers(self) -> list[float]:
+        """The few numbers that either side holds: bounds, thresholds, slopes."""
+        found: list[float] = []
+        for array in self.constants.values():
+            if array.size <= 8 and array.dtype.kind in "fiu":
+                found.extend(array.reshape(-1).tolist())
+        for node in (*self.nodes, *self.draft):
+            found.extend(a.f for a in node.origin.attribute if a.type == a.FLOAT)
+        return found
+
+    @property
+    def sizes(self) -> list[int]:
+        """The numbers that the replacement alone holds, and that may be sizes it was made for."""
+        read = {t.name for node in self.nodes for t in _operands(node)}
+        found: dict[int, None] = {}
+        for name, array in self.constants.items():
+            if name not in read and array.size <= 8 and array.dtype.kind in "iu":
+                found.update(dict.fromkeys(array.reshape(-1).tolist()))
+        return [number for number in found if 7 < number < _LARGEST_SIZE]
+
+    def feeds(
         self, point: Mapping[str, int], *, seed: int, style: str = NORMAL
-    ) -> tuple[onnx.ModelProto, onnx.ModelProto, dict[str, Array]]:
-        """Both models and their inputs where every symbol has a size.
+    ) -> dict[str, Array]:
+        """Both models' inputs where every symbol has a size.
 
         Raises:
             KeyError: A symbol has none.
             ValueError: A dimension comes out negative, or an input too large.
         """
         rng = np.random.default_rng(seed)
-        feeds: dict[str, Array] = {}
+        beside = edges.near(self.numbers) if style == EDGES else ()
+        return {
+            tensor.name: edges.draw(rng, fact, _shape(fact, point), style, seed, beside)
+            for tensor, fact in self.inputs
+            if fact.value is None
+        }
+
+    def at(self, point: Mapping[str, int]) -> tuple[onnx.ModelProto, onnx.ModelProto]:
+        """Both models where every symbol has a size.
+
+        Raises:
+            KeyError: A symbol has none.
+            ValueError: A dimension comes out negative, or an input too large.
+        """
         fixed = dict(self.constants)
+        drawn: dict[str, tuple[int, tuple[int, ...]]] = {}
         for tensor, fact in self.inputs:
-            shape = tuple(dims.evaluate(d, point) for d in fact.shape or ())
-            if any(d < 0 for d in shape):
-                raise ValueError("a negative dimension")
-            if int(np.prod(shape, dtype=object)) > _LARGEST_INPUT:
-                raise ValueError("a large dimension")
-            if fact.value is not None:
-                numbers = [dims.evaluate(d, point) for d in fact.value.reshape(-1).tolist()]
-                dtype = onnx.helper.tensor_dtype_to_np_dtype(fact.dtype)
-                fixed[tensor.name] = np.array(numbers, dtype).reshape(shape)
-            else:
-                feeds[tensor.name] = edges.draw(rng, fact, shape, style)
-        before = self._model(self.nodes, [old for old, _ in self.pairs], feeds, fixed)
-        after = self._model(self.draft, [new for _, new in self.pairs], feeds, fixed)
-        return before, after, feeds
+            shape = _shape(fact, point)
+            if fact.value is None:
+                drawn[tensor.name] = fact.dtype, shape
+                continue
+            numbers = [dims.evaluate(d, point) for d in fact.value.reshape(-1).tolist()]
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(fact.dtype)
+            fixed[tensor.name] = np.array(numbers, dtype).reshape(shape)
+        before = self._model(self.nodes, [old for old, _ in self.pairs], drawn, fixed)
+        after = self._model(self.draft, [new for _, new in self.pairs], drawn, fixed)
+        return before, after
 
     def _model(
         self,
         nodes: Sequence[gs.Node],
         outputs: Sequence[gs.Tensor],
-        feeds: Mapping[str, Array],
+        drawn: Mapping[str, tuple[int, tuple[int, ...]]],
         fixed: Mapping[str, Array],
     ) -> onnx.ModelProto:
         graph = onnx.GraphProto(name="piece")
@@ -123,9 +165,8 @@ class Piece:
         for name, array in fixed.items():
             if name in read:
                 graph.initializer.append(onnx.numpy_helper.from_array(array, name))
-        for name, array in feeds.items():
-            dtype = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
-            graph.input.append(onnx.helper.make_tensor_value_info(name, dtype, array.shape))
+        for name, (dtype, shape) in drawn.items():
+            graph.input.append(onnx.helper.make_tensor_value_info(name, dtype, shape))
         version = max(self.model.proto.ir_version, 4)
         model = onnx.helper.make_model(graph, ir_version=version)
         model.producer_name = self.model.proto.producer_name  # some operators' meanings hang on it
@@ -162,7 +203,7 @@ def cut(model: Model, facts: Facts, match: Match, draft: Draft, pairs: Pairs) ->
         return "it holds a body"
     constants: dict[str, Array] = {}
     inputs: list[tuple[gs.Tensor, Fact]] = []
-    symbols: dict[str, None] = {}
+    symbols: dict[str, int | None] = {}
     size = 0
     for tensor in outside:
         fact = facts.of(tensor)
@@ -178,8 +219,8 @@ def cut(model: Model, facts: Facts, match: Match, draft: Draft, pairs: Pairs) ->
         inputs.append((tensor, fact))
         parts = list(fact.shape) + (fact.value.reshape(-1).tolist() if fact.symbolic else [])  # type: ignore[union-attr]
         for part in parts:
-            symbols.update(dict.fromkeys(sorted(dims.symbols(part))))
-    return Piece(model, nodes, draft.nodes, pairs, constants, inputs, tuple(symbols))
+            symbols.update(sorted(dims.limits(part).items()))
+    return Piece(model, nodes, draft.nodes, pairs, constants, inputs, symbols)
 
 
 def _makers(facts: Facts, tensor: gs.Tensor) -> Iterator[gs.Node]:
@@ -191,6 +232,15 @@ def _makers(facts: Facts, tensor: gs.Tensor) -> Iterator[gs.Node]:
             seen.add(id(tensor))
             yield tensor.inputs[0]
             stack.extend(_operands(tensor.inputs[0]))
+
+
+def _shape(fact: Fact, point: Mapping[str, int]) -> tuple[int, ...]:
+    shape = tuple(dims.evaluate(d, point) for d in fact.shape or ())
+    if any(d < 0 for d in shape):
+        raise ValueError("a negative dimension")
+    if int(np.prod(shape, dtype=object)) > _LARGEST_INPUT:
+        raise ValueError("a large dimension")
+    return shape
 
 
 def _operands(node: gs.Node) -> list[gs.Tensor]:

@@ -11,10 +11,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import onnx_graphsurgeon as gs
+
 from surgeon import edges
-from surgeon.edges import NORMAL
+from surgeon.edges import DEFINITE, EDGES, NORMAL, ORDERED
 from surgeon.facts import Facts
-from surgeon.facts.fact import INTEGERS
+from surgeon.facts.fact import BOOL, INTEGERS
 from surgeon.firing import Pairs
 from surgeon.match import Match
 from surgeon.model import Model
@@ -23,13 +25,10 @@ from surgeon.recipe import Rule
 from surgeon.reference import NoWitness, Undefined
 from surgeon.rewrite import Draft
 from surgeon.runtime import NotRunnable, RunFailed
-from surgeon.verify import OutputCheck, check_pair
+from surgeon.verify import OutputCheck, Pair
 from surgeon.verify.compare import TOLERANCES
 
-WANTED = 2  # sets of inputs that both pieces must take
-_DEPTH = 12  # how far behind the match the replacement's operands may lie
-_LARGEST = 1 << 26  # bytes of constants in a piece
-_LARGEST_INPUT = 1 << 22  # elements of one drawn input
+WANTED = 2  # sets of normal inputs that both pieces must take
 # What every symbol is, one set at a time, until both pieces ran on enough of them.
 _SIZES: tuple[tuple[int, ...], ...] = (
     (2, 3, 5, 4, 7, 6),
@@ -43,8 +42,18 @@ _SIZES: tuple[tuple[int, ...], ...] = (
     (32,),
     (37, 64, 45),
 )
-_FURTHER: tuple[tuple[int, ...], ...] = ((5, 7, 9, 8, 11, 6), (12, 17, 10))
-_EDGES = 2  # sets of each kind of edge values
+# Then longer ones, sizes of 1, equal sizes, and no size at all: where both run.
+_FURTHER: tuple[tuple[int, ...], ...] = (
+    (5, 7, 9, 8, 11, 6),
+    (12, 17, 10),
+    (1, 3, 2, 5),
+    (4, 1, 3, 1, 2),
+    (4,),
+    (0, 3, 2),
+    (3, 0, 2, 0),
+)
+_MOST_SIZES = 4  # points beyond numbers in the replacement
+Point = Mapping[str, int]
 
 
 @dataclass(slots=True)
@@ -78,93 +87,136 @@ class Trial:
         return verdict
 
     def _compare(self, rule: Rule, piece: Piece) -> str | None:
-        ran = 0
+        """How the two differ on normal values at the first sizes that do, then on others."""
         why = "no sizes at which it is defined"
-        at: Mapping[str, int] = {}
-        for sizes in _SIZES:
-            point = dict(zip(piece.symbols, _cycle(sizes), strict=False))
-            try:
-                bad = self._differs(rule, piece, point, NORMAL, ran)
-            except (KeyError, ValueError) as error:
-                why = f"its sizes are not decided by `{error}`"
-                continue
-            except (Undefined, RunFailed) as error:
-                why = f"it does not run: {error.what[:120]}"
-                continue
-            except (NotRunnable, NoWitness) as error:
-                self.counts[f"not compared: {error.what[:120]}"] += 1
-                return None
-            if bad is not None:
-                return bad
-            ran += 1
-            at = point
-            if ran == WANTED or not piece.symbols:
-                break
-        self.counts["compared" if ran else f"not compared: {why}"] += 1
-        return self._further(rule, piece, at) if ran else None
-
-    def _further(self, rule: Rule, piece: Piece, at: Mapping[str, int]) -> str | None:
-        """Values and sizes that few models see, and at which rewrites are wrong; where both run."""
-        styles = edges.styles(
-            {
-                node.op if node.op == "ATen" or node.domain == "aten" else node.origin.op_type
-                for node in (*piece.nodes, *piece.draft)
-            },
-            integers=any(fact.dtype in INTEGERS for _, fact in piece.inputs),
-            exact=rule.exact == "bit",
-        )
-        if not styles:
-            return None
-        points = [at, *(dict(zip(piece.symbols, _cycle(s), strict=False)) for s in _FURTHER)]
-        # a symbol that stands for a part of another (`n<=6`) is no larger than it says
-        bounded = any("<" in name or "-" in name for name in piece.symbols)
-        for point in points[: 1 if bounded or not piece.symbols else None]:
-            wanted = [(style, seed) for style in styles for seed in range(_EDGES)]
-            if point is not at:
-                wanted = [(NORMAL, 0), *((style, _EDGES) for style in styles[:1])]
-            for style, seed in wanted:
+        for style in (NORMAL, ORDERED, DEFINITE):
+            ran: list[_Bench] = []
+            undefined = False
+            for point in _points(piece, _SIZES):
+                bench = _Bench(rule, piece, point, self.model)
                 try:
-                    bad = self._differs(rule, piece, point, style, seed)
-                except (KeyError, ValueError, Undefined, RunFailed, NotRunnable, NoWitness):
+                    bad = bench.differs(style, len(ran))
+                except (KeyError, ValueError) as error:
+                    why = f"its sizes are not decided by `{error}`"
                     continue
+                except (Undefined, RunFailed) as error:
+                    why = f"it does not run: {error.what[:120]}"
+                    undefined = isinstance(error, Undefined)
+                    continue
+                except (NotRunnable, NoWitness) as error:
+                    self.counts[f"not compared: {error.what[:120]}"] += 1
+                    return None
                 if bad is not None:
                     return bad
+                ran.append(bench)
+                if len(ran) == WANTED:
+                    break
+            if ran:
+                self.counts["compared"] += 1
+                return self._further(rule, piece, ran[-1], style)
+            if not undefined:
+                break
+        self.counts[f"not compared: {why}"] += 1
         return None
 
-    def _differs(
-        self, rule: Rule, piece: Piece, point: Mapping[str, int], style: str, seed: int
-    ) -> str | None:
-        """How the two pieces differ at these sizes, or None.
+    def _further(self, rule: Rule, piece: Piece, bench: _Bench, style: str) -> str | None:
+        """Values and sizes that few models see, and at which rewrites are wrong; where both run."""
+        styles = _styles(rule, piece) if style == NORMAL else []
+        wanted = [(bench, *each) for each in styles]
+        for place, point in enumerate((*_points(piece, _FURTHER), *_beyond(piece, bench.point))):
+            other = _Bench(rule, piece, point, self.model)
+            wanted.append((other, style, 0))
+            if styles and place < 2:
+                wanted.append((other, EDGES, 2))
+        for bench, each, seed in wanted:
+            try:
+                bad = bench.differs(each, seed)
+            except (KeyError, ValueError, Undefined, RunFailed, NotRunnable, NoWitness):
+                continue
+            if bad is not None:
+                return bad
+        return None
+
+
+@dataclass(slots=True)
+class _Bench:
+    """Both pieces where every symbol has a size."""
+
+    rule: Rule
+    piece: Piece
+    point: Point
+    model: Model
+    _pair: Pair | None = None
+
+    def differs(self, style: str, seed: int) -> str | None:
+        """How the two pieces differ on values drawn so, or None.
 
         Raises:
             KeyError, ValueError: The sizes make no piece.
             NotRunnable, RunFailed, Undefined, NoWitness: One of the two does not run.
         """
-        before, after, feeds = piece.at(point, seed=seed, style=style)
-        checks = check_pair(
-            before,
-            after,
-            feeds_list=[feeds],
-            exact="bit" if rule.exact == "bit" else "rounding",
-            tolerance=rule.bound,
-            folder=self.model.folder,
-        )
+        rule = self.rule
+        feeds = self.piece.feeds(self.point, seed=seed, style=style)
+        if self._pair is None:
+            before, after = self.piece.at(self.point)
+            self._pair = Pair(
+                before,
+                after,
+                exact="bit" if rule.exact == "bit" else "rounding",
+                tolerance=rule.bound,
+                folder=self.model.folder,
+            )
+        checks = self._pair.check(feeds)
         exact = rule.exact == "bit" or style == NORMAL
         bad = next((c for c in checks if not c.agrees and (exact or not _saturated(c))), None)
         if bad is None:
             return None
-        at = ", ".join(f"{k}={v}" for k, v in point.items()) or "its fixed sizes"
+        at = ", ".join(f"{k}={v}" for k, v in self.point.items()) or "its fixed sizes"
         what = bad.fault or f"error {bad.max_absolute:.3g}, {bad.max_relative:.3g} of spread"
         drawn_of = "" if style == NORMAL else f", {edges.WORDS[style]}"
         return f"the replacement differs from what it replaces: {what} at {at}{drawn_of}"
+
+
+def _styles(rule: Rule, piece: Piece) -> list[tuple[str, int]]:
+    nodes = (*piece.nodes, *piece.draft)
+    dtypes = {fact.dtype for _, fact in piece.inputs if fact.value is None}
+    return edges.styles(
+        {_operator(node) for node in nodes},
+        integers=bool(dtypes & INTEGERS),
+        floats=bool(dtypes - INTEGERS - {BOOL}),
+        exact=rule.exact == "bit",
+    )
+
+
+def _operator(node: gs.Node) -> str:
+    return str(node.op if node.op == "ATen" or node.domain == "aten" else node.origin.op_type)
+
+
+def _points(piece: Piece, choices: Sequence[Sequence[int]]) -> Iterator[Point]:
+    """Sizes for the symbols, each choice once; a symbol is no larger than it may be."""
+    seen = set()
+    for sizes in choices:
+        point = {
+            name: sizes[place % len(sizes)]
+            if high is None
+            else min(sizes[place % len(sizes)], high)
+            for place, (name, high) in enumerate(piece.symbols.items())
+        }
+        key = tuple(point.values())
+        if key not in seen:
+            seen.add(key)
+            yield point
+
+
+def _beyond(piece: Piece, at: Point) -> Iterator[Point]:
+    """One symbol after the other a little larger than a number that the replacement holds."""
+    free = [name for name, high in piece.symbols.items() if high is None]
+    wanted = [(name, size) for size in piece.sizes for name in free]
+    for name, size in wanted[:_MOST_SIZES]:
+        yield {**at, name: size + 1}
 
 
 def _saturated(check: OutputCheck) -> bool:
     """Whether an error is large only beside a spread that edge values made very small."""
     known = TOLERANCES.get(check.dtype)
     return not check.fault and known is not None and check.max_absolute <= 5 * known[1]
-
-
-def _cycle(sizes: Sequence[int]) -> Iterator[int]:
-    while True:
-        yield from sizes

@@ -1,6 +1,7 @@
 """Shows that a rewrite broke nothing: original against result, on inputs. No proof, a check."""
 
-from surgeon.verify.compare import check_pair, compare_arrays
+from surgeon.verify.compare import compare_arrays
+from surgeon.verify.pair import Pair
 from surgeon.verify.verdict import Comparison, NotCompared, OutputCheck, Verdict
 from surgeon.verify.whole import Reference, verify
 
@@ -8,9 +9,9 @@ __all__ = [
     "Comparison",
     "NotCompared",
     "OutputCheck",
+    "Pair",
     "Reference",
     "Verdict",
-    "check_pair",
     "compare_arrays",
     "verify",
 ]

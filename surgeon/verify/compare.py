@@ -5,17 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Literal
 
 import ml_dtypes
 import numpy as np
-import onnx
 
-from surgeon.reference import Reference, Undefined
-from surgeon.reference.arguments import is_foreign
-from surgeon.reference.plan import holds_foreign
-from surgeon.runtime import Feeds, NotRunnable, RunFailed, Runner, Session
 from surgeon.verify.verdict import OutputCheck
 
 # Allowed error of a whole model and of one rewrite, relative to the output's own spread. Measured
@@ -59,7 +53,7 @@ def compare_arrays(
         return _compare_lists(name, expected, actual, exact=exact, tolerance=tolerance)
     want, have = np.asarray(expected), np.asarray(actual)
     if fault := _different_kind(want, have):
-        return _faulty(name, want, fault)
+        return faulty(name, want, fault)
     if want.dtype.name not in TOLERANCES:
         return _compare_exactly(name, want, have)
     allowed = TOLERANCES[want.dtype.name][1 if exact else 0] if tolerance is None else tolerance
@@ -80,16 +74,16 @@ def _different_kind(want: Any, have: Any) -> str | None:
     return None
 
 
-def _faulty(name: str, want: Any, fault: str) -> OutputCheck:
+def faulty(name: str, want: Any, fault: str) -> OutputCheck:
     kind = getattr(getattr(want, "dtype", None), "name", "list")
     return OutputCheck(name, kind, math.inf, math.inf, math.inf, 0.0, agrees=False, fault=fault)
 
 
 def _compare_lists(name: str, expected: Any, actual: Any, **options: Any) -> OutputCheck:
     if not isinstance(expected, list) or not isinstance(actual, list):
-        return _faulty(name, expected, "one is a list, the other is not")
+        return faulty(name, expected, "one is a list, the other is not")
     if len(expected) != len(actual):
-        return _faulty(name, expected, f"a list of {len(actual)}, not of {len(expected)}")
+        return faulty(name, expected, f"a list of {len(actual)}, not of {len(expected)}")
     pairs = zip(expected, actual, strict=True)
     checks = [compare_arrays(name, want, have, **options) for want, have in pairs]
     if not checks:
@@ -120,7 +114,7 @@ def _compare_floats(name: str, want: Any, have: Any, allowed: float) -> OutputCh
     elif not finite.any():
         weak = "it holds no finite number"
     if fault := _elsewhere(e, a):
-        return replace(_faulty(name, want, fault), tolerance=allowed, weak=weak)
+        return replace(faulty(name, want, fault), tolerance=allowed, weak=weak)
     e, a = e[finite], a[finite]
     error = np.abs(e - a)
     largest = float(error.max(initial=0.0))
@@ -196,70 +190,3 @@ def worst(checks: Sequence[OutputCheck]) -> OutputCheck:
     """The check that agrees least; weak only where all are."""
     chosen = max(checks, key=lambda c: (not c.agrees, c.fault is not None, c.max_relative))
     return chosen if all(c.weak for c in checks) else replace(chosen, weak=None)
-
-
-def is_plain(model: onnx.ModelProto) -> bool:
-    """Whether no node, however deep, is PyTorch's own."""
-    nodes = [*model.graph.node, *(node for function in model.functions for node in function.node)]
-    return not any(is_foreign(node) or holds_foreign(node) for node in nodes)
-
-
-def check_pair(
-    before: onnx.ModelProto,
-    after: onnx.ModelProto,
-    *,
-    feeds_list: Sequence[Feeds],
-    exact: Exact,
-    tolerance: float | None = None,
-    folder: Path | None = None,
-    open_session: Callable[..., Runner] = Session,
-) -> tuple[OutputCheck, ...]:
-    """Compare two small models on given inputs: for each output, the worst of all inputs.
-
-    Where the second does not run and the first does, every output differs.
-
-    Args:
-        before: May hold ATen nodes: the witness runs it then.
-        after: The same inputs and outputs, by name.
-        feeds_list: One set of inputs for each run.
-        exact: What the rule promises.
-        tolerance: Relative to the spread, where the rule states its own.
-        folder: Where external data lie.
-        open_session: Called as `Session` is.
-
-    Raises:
-        NotRunnable, RunFailed, Undefined, NoWitness: The first does not run on these inputs; or the
-            second does not for lack of a kernel or a witness.
-    """
-    names = [value.name for value in before.graph.output]
-    first, second = open_runner(before, folder, open_session), None
-    checks: dict[str, list[OutputCheck]] = {name: [] for name in names}
-    for feeds in feeds_list:
-        expected = first.run(feeds, names)
-        try:
-            second = second or open_runner(after, folder, open_session)
-            actual = second.run(feeds, names)
-        except (NotRunnable, RunFailed, Undefined) as error:
-            if not isinstance(error, Undefined) and error.lacking:
-                raise
-            fault = f"it does not run: {error.what[:200]}"
-            return tuple(_faulty(name, expected[name], fault) for name in names)
-        for name in names:
-            options: dict[str, Any] = {"exact": exact, "tolerance": tolerance}
-            checks[name].append(compare_arrays(name, expected[name], actual[name], **options))
-    return tuple(worst(found) for found in checks.values() if found)
-
-
-def open_runner(
-    model: onnx.ModelProto,
-    folder: Path | None = None,
-    open_session: Callable[..., Runner] = Session,
-) -> Runner:
-    """onnxruntime for a model of standard operators, the witness for one with PyTorch's own.
-
-    Raises:
-        NotRunnable: onnxruntime does not load it.
-    """
-    if is_plain(model):
-        return open_session(model, folder=folder)
-    return Reference(model, folder, open_session=open_session)
