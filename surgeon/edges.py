@@ -152,7 +152,7 @@ def _among(dtype: np.dtype[Any], style: str, beside: Sequence[float]) -> tuple[A
         return _NO_NUMBERS, 0.5
     if style == HUGE:
         return _HUGE_VALUES, 0.3
-    info = finfo(dtype)
+    info: Any = finfo(dtype)  # type: ignore[no-untyped-call]
     least, normal = float(info.smallest_subnormal), float(info.tiny)
     tiny = [least, normal / 2, normal, float(np.sqrt(normal)), float(info.eps)]
     return np.array([*tiny, *(-v for v in tiny), 0.0]), 0.7
@@ -188,7 +188,6 @@ def _integers(
         if style == EDGES:
             whole = [int(v) for v in beside if v == int(v)]
             known = [*range(-4, 5), *range(-4, 5), *whole]
-        return rng.choice(
-            np.array([v for v in known if limits.min <= v <= limits.max], dtype), shape
-        )
+        held = np.array([v for v in known if limits.min <= v <= limits.max], dtype)
+        return np.asarray(rng.choice(held, shape))
     return np.asarray(rng.integers(0, 3, shape)).astype(dtype)

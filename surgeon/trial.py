@@ -7,6 +7,7 @@ to 1 do. The original piece may hold ATen nodes: the witness runs it then. This 
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -196,11 +197,10 @@ def _points(piece: Piece, choices: Sequence[Sequence[int]]) -> Iterator[Point]:
     """Sizes for the symbols, each choice once; a symbol is no larger than it may be."""
     seen = set()
     for sizes in choices:
+        turns = itertools.cycle(sizes)
         point = {
-            name: sizes[place % len(sizes)]
-            if high is None
-            else min(sizes[place % len(sizes)], high)
-            for place, (name, high) in enumerate(piece.symbols.items())
+            name: min(size, size if high is None else high)
+            for (name, high), size in zip(piece.symbols.items(), turns, strict=False)
         }
         key = tuple(point.values())
         if key not in seen:

@@ -126,7 +126,7 @@ def test_what_does_not_run_where_the_other_does_differs() -> None:
         (check,) = Pair(before, after, exact="rounding").check(feeds)
         assert not check.agrees
         assert (check.fault or "").startswith("it does not run: ")
-    with pytest.raises(NotRunnable, match="onnxruntime has no `my.Own`"):
+    with pytest.raises(NotRunnable, match=r"onnxruntime has no `my\.Own`"):
         Pair(before, unknown, exact="rounding").check(feeds)
     with pytest.raises(RunFailed):
         Pair(breaks, before, exact="rounding").check(feeds)

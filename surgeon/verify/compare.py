@@ -75,6 +75,7 @@ def _different_kind(want: Any, have: Any) -> str | None:
 
 
 def faulty(name: str, want: Any, fault: str) -> OutputCheck:
+    """The check of an output that differs in more than numbers."""
     kind = getattr(getattr(want, "dtype", None), "name", "list")
     return OutputCheck(name, kind, math.inf, math.inf, math.inf, 0.0, agrees=False, fault=fault)
 

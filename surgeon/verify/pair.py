@@ -1,4 +1,4 @@
-"""Two small models side by side on given inputs: what a rewrite matched, and what takes its place."""
+"""Two small models side by side on given inputs: a match, and what takes its place."""
 
 from __future__ import annotations
 
