@@ -6,6 +6,7 @@ or NaN. Which of these a piece can be held to hangs on its operators.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence, Set
 from typing import Any
 
@@ -17,7 +18,7 @@ from surgeon.facts import Fact
 from surgeon.facts.fact import BOOL, INTEGERS, Array
 
 NORMAL, EDGES, NOT_NUMBERS, LARGE = "normal", "edges", "not numbers", "large"
-FLAT, TINY, HUGE, NEGATIVE = "flat", "tiny", "huge", "negative"
+FLAT, TINY, HUGE, NEGATIVE, ZEROS = "flat", "tiny", "huge", "negative", "zeros"
 ORDERED, DEFINITE = "ordered", "definite"
 WORDS = {
     EDGES: "of edge values",
@@ -27,12 +28,13 @@ WORDS = {
     TINY: "with tiny numbers among the values",
     HUGE: "with large magnitudes among the values",
     NEGATIVE: "with places from the end",
+    ZEROS: "with zeros of both signs",
     ORDERED: "in order",
     DEFINITE: "of positive definite matrices",
 }
 # Zeros, ties of every rounding, the knees of activations, and what is nearly one of them.
 _EDGE_VALUES = (
-    *(0, 1, -1, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 2, -2, 3, -3, 6, -6, 1e-3, 20, -20, -0.0),
+    *(0, 1, -1, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 2, -2, 3, -3, 6, -6, 1e-3, 20, -20),
     *(0.49999997, -0.49999997, 0.99999994, -0.99999994),
 )
 _HUGE_VALUES = np.array([30, -30, 100, -100, 300, -300, 1000, -1000, 3e4, -3e4])
@@ -41,6 +43,7 @@ _LARGE_VALUES = (
     *(0, 1, -1, 127, -128, 255, 2**15 - 1, 2**24 + 1, -(2**24) - 1, 2**24 + 3, 2**31 - 1),
     *(2**31 + 5, 2**33 + 1, -(2**33) - 1, 2**53 + 1),
 )
+_ENDS = (np.float32(-np.inf), np.float32(np.inf))
 _MOST_NEAR = 16  # numbers of the piece itself around which values are drawn
 _OF_NOT_NUMBERS = frozenset({"IsNaN", "IsInf", "isnan", "isinf", "nan_to_num"})
 # Operators that say the same of NaN and infinities in every runtime.
@@ -55,6 +58,8 @@ _UNSTEADY = frozenset(
     "linalg_inv_ex linalg_solve cholesky linalg_cholesky lu linalg_det det Det logdet slogdet "
     "pinverse linalg_pinv NonZero nonzero kthvalue median".split()
 )
+# Operators that leave it open which of two zeros they give.
+_LEAVES_SIGNS = re.compile(r"(?i)max|min|clip|clamp|relu|sum|mean|pool|mul|gemm|conv|sort|topk")
 # Operators whose outputs grow with an operand's value.
 _GROWING = frozenset(
     "Expand Tile Range ConstantOfShape OneHot Pad Resize Upsample Reshape RandomNormal "
@@ -84,6 +89,8 @@ def styles(
         found += [(NOT_NUMBERS, 0), (NOT_NUMBERS, 1)]
     if floats:
         found += [(TINY, 0), (HUGE, 0)]
+    if floats and exact and not any(_LEAVES_SIGNS.search(name) for name in operators):
+        found.append((ZEROS, 0))
     if integers:
         found.append((NEGATIVE, 0))
     if integers and not operators & _GROWING:
@@ -92,14 +99,20 @@ def styles(
 
 
 def near(numbers: Sequence[float]) -> tuple[float, ...]:
-    """Values at, beside and beyond the numbers that a piece itself holds: its thresholds say."""
+    """Values at, beside and beyond the numbers that a piece itself holds: its thresholds say.
+
+    Not at one that a float32 rounds: which side of it a value lies on is a matter of rounding.
+    """
     found: dict[float, None] = {}
-    for number in dict.fromkeys(numbers):
-        if np.isfinite(number) and abs(number) < 1e6 and len(found) < 6 * _MOST_NEAR:
-            single = np.float32(number)
-            beside = [float(np.nextafter(single, np.float32(to))) for to in (-np.inf, np.inf)]
-            more = (number, *beside, number + 1, number - 1, -number)
-            found.update(dict.fromkeys(more))
+    small = [number for number in dict.fromkeys(numbers) if abs(number) < 1e6]
+    rounded = [number for number in small if float(np.float32(number)) != number]
+    for number in small[:_MOST_NEAR]:
+        single = np.float32(number)
+        if any(np.isclose(number, other, rtol=1e-6, atol=0) for other in rounded):
+            beside = [number * 0.999, number * 1.001]
+        else:
+            beside = [number, *(float(np.nextafter(single, to)) for to in _ENDS)]
+        found.update(dict.fromkeys((*beside, number + 1, number - 1, -number)))
     return tuple(found)
 
 
@@ -150,6 +163,8 @@ def _among(dtype: np.dtype[Any], style: str, beside: Sequence[float]) -> tuple[A
         return np.array([*_EDGE_VALUES, *beside]), 0.7
     if style == NOT_NUMBERS:
         return _NO_NUMBERS, 0.5
+    if style == ZEROS:
+        return np.array([0.0, -0.0]), 0.5
     if style == HUGE:
         return _HUGE_VALUES, 0.3
     info: Any = finfo(dtype)  # type: ignore[no-untyped-call]

@@ -14,6 +14,7 @@ from surgeon.runtime import Feeds, NotRunnable, RunFailed, Runner, Session
 from surgeon.verify.compare import Exact, compare_arrays, faulty
 from surgeon.verify.verdict import OutputCheck
 
+NOT_RUN = "it does not run"  # how the fault of a second model that fails begins
 OpenSession = Callable[..., Runner]
 
 
@@ -58,7 +59,7 @@ class Pair:
         except (NotRunnable, RunFailed, Undefined) as error:
             if not isinstance(error, Undefined) and error.lacking:
                 raise
-            fault = f"it does not run: {error.what[:200]}"
+            fault = f"{NOT_RUN}: {error.what[:200]}"
             return tuple(faulty(name, expected[name], fault) for name in names)
         return tuple(
             compare_arrays(
