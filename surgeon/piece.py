@@ -80,10 +80,8 @@ class Piece:
     @property
     def numbers(self) -> list[float]:
         """The few numbers that either side holds: bounds, thresholds, slopes."""
-        found: list[float] = []
-        for array in self.constants.values():
-            if array.size <= 8 and array.dtype.kind in "fiu":
-                found.extend(array.reshape(-1).tolist())
+        arrays = [*self.constants.values(), *_constants((*self.nodes, *self.draft))]
+        found = [n for a in arrays if _is_short(a, "fiu") for n in a.reshape(-1).tolist()]
         for node in (*self.nodes, *self.draft):
             found.extend(a.f for a in node.origin.attribute if a.type == a.FLOAT)
         return found
@@ -92,11 +90,10 @@ class Piece:
     def sizes(self) -> list[int]:
         """The numbers that the replacement alone holds, and that may be sizes it was made for."""
         read = {t.name for node in self.nodes for t in _operands(node)}
-        found: dict[int, None] = {}
-        for name, array in self.constants.items():
-            if name not in read and array.size <= 8 and array.dtype.kind in "iu":
-                found.update(dict.fromkeys(array.reshape(-1).tolist()))
-        return [number for number in found if 7 < number < _LARGEST_SIZE]
+        arrays = [array for name, array in self.constants.items() if name not in read]
+        arrays += _constants(self.draft)
+        found = [n for a in arrays if _is_short(a, "iu") for n in a.reshape(-1).tolist()]
+        return [number for number in dict.fromkeys(found) if 7 < number < _LARGEST_SIZE]
 
     def feeds(
         self, point: Mapping[str, int], *, seed: int, style: str = NORMAL
@@ -232,6 +229,24 @@ def _makers(facts: Facts, tensor: gs.Tensor) -> Iterator[gs.Node]:
             seen.add(id(tensor))
             yield tensor.inputs[0]
             stack.extend(_operands(tensor.inputs[0]))
+
+
+def _constants(nodes: Sequence[gs.Node]) -> list[Array]:
+    """What the Constant nodes among them hold."""
+    found = []
+    for node in nodes:
+        if node.origin.op_type == "Constant":
+            for attribute in node.origin.attribute:
+                value = onnx.helper.get_attribute_value(attribute)
+                if isinstance(value, onnx.TensorProto):
+                    found.append(onnx.numpy_helper.to_array(value))
+                elif attribute.name.startswith(("value_int", "value_float")):
+                    found.append(np.asarray(value))
+    return found
+
+
+def _is_short(array: Array, kinds: str) -> bool:
+    return array.size <= 8 and array.dtype.kind in kinds
 
 
 def _shape(fact: Fact, point: Mapping[str, int]) -> tuple[int, ...]:

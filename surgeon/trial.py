@@ -53,6 +53,7 @@ _FURTHER: tuple[tuple[int, ...], ...] = (
     (4,),
     (0, 3, 2),
     (3, 0, 2, 0),
+    (2, 3, 0),
 )
 _MOST_SIZES = 4  # points beyond numbers in the replacement
 Point = Mapping[str, int]
