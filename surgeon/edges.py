@@ -56,10 +56,13 @@ _PLAIN_OF_NOT_NUMBERS = _OF_NOT_NUMBERS | frozenset(
 _UNSTEADY = frozenset(
     "qr linalg_qr svd linalg_svd _linalg_svd symeig linalg_eigh _linalg_eigh inverse linalg_inv "
     "linalg_inv_ex linalg_solve cholesky linalg_cholesky lu linalg_det det Det logdet slogdet "
-    "pinverse linalg_pinv NonZero nonzero kthvalue median".split()
+    "pinverse linalg_pinv matrix_exp linalg_matrix_exp linalg_matrix_power matrix_power "
+    "triangular_solve linalg_solve_triangular histc NonZero nonzero kthvalue median".split()
 )
 # Operators that leave it open which of two zeros they give.
-_LEAVES_SIGNS = re.compile(r"(?i)max|min|clip|clamp|relu|sum|mean|pool|mul|gemm|conv|sort|topk")
+_LEAVES_SIGNS = re.compile(
+    r"(?i)max|min|clip|clamp|relu|sum|mean|pool|mul|gemm|conv|sort|topk|where|mask|solve|diag"
+)
 # Operators whose outputs grow with an operand's value.
 _GROWING = frozenset(
     "Expand Tile Range ConstantOfShape OneHot Pad Resize Upsample Reshape RandomNormal "
@@ -104,7 +107,7 @@ def near(numbers: Sequence[float]) -> tuple[float, ...]:
     Not at one that a float32 rounds: which side of it a value lies on is a matter of rounding.
     """
     found: dict[float, None] = {}
-    small = [number for number in dict.fromkeys(numbers) if abs(number) < 1e6]
+    small = [number for number in dict.fromkeys(numbers) if 1e-6 < abs(number) < 1e6]
     rounded = [number for number in small if float(np.float32(number)) != number]
     for number in small[:_MOST_NEAR]:
         single = np.float32(number)
@@ -112,7 +115,8 @@ def near(numbers: Sequence[float]) -> tuple[float, ...]:
             beside = [number * 0.999, number * 1.001]
         else:
             beside = [number, *(float(np.nextafter(single, to)) for to in _ENDS)]
-        found.update(dict.fromkeys((*beside, number + 1, number - 1, -number)))
+        beside += [-value for value in beside]
+        found.update(dict.fromkeys((*beside, number + 1, number - 1)))
     return tuple(found)
 
 
