@@ -490,12 +490,13 @@ PLANTED: dict[str, tuple[str, ...]] = {
         + "c = Gather (h, i)\nr = Mod (c, k)\nq = Equal (r, o)\nn = Neg (x)\n"
         "y = Where (q, n, x)",
     ),
-    "only for an empty tensor: mean of nothing": (
+    "only for an empty tensor: a sum of one": (
         X,
         numbers("a", 2) + "y = ReduceSum (x, a)",
-        "m = ReduceMean <axes = [2]> (x)\nh = Shape (x)\n"
-        + number("i", 2)
-        + "c = Gather (h, i)\nf = Cast <to = 1> (c)\ny = Mul (m, f)",
+        numbers("a", 2)
+        + number("z", 0)
+        + number("o", 1.0)
+        + "n = Size (x)\nq = Equal (n, z)\ns = ReduceSum (x, a)\ny = Where (q, o, s)",
     ),
     "only beyond 300 of a size": (
         X,
