@@ -59,6 +59,8 @@ _UNSTEADY = frozenset(
     "pinverse linalg_pinv matrix_exp linalg_matrix_exp linalg_matrix_power matrix_power "
     "triangular_solve linalg_solve_triangular histc NonZero nonzero kthvalue median".split()
 )
+# What is left of a large quotient is a matter of its rounding.
+_OF_QUOTIENTS = frozenset({"fmod", "remainder", "floor_divide", "div_floor"})
 # Operators that leave it open which of two zeros they give.
 _LEAVES_SIGNS = re.compile(
     r"(?i)max|min|clip|clamp|relu|sum|mean|pool|mul|gemm|conv|sort|topk|where|mask|solve|diag"
@@ -91,7 +93,7 @@ def styles(
     if operators <= _PLAIN_OF_NOT_NUMBERS and (exact or operators & _OF_NOT_NUMBERS):
         found += [(NOT_NUMBERS, 0), (NOT_NUMBERS, 1)]
     if floats:
-        found += [(TINY, 0), (HUGE, 0)]
+        found += [(TINY, 0)] if operators & _OF_QUOTIENTS else [(TINY, 0), (HUGE, 0)]
     if floats and exact and not any(_LEAVES_SIGNS.search(name) for name in operators):
         found.append((ZEROS, 0))
     if integers:

@@ -13,8 +13,9 @@ from rich.text import Text
 from surgeon.render import words
 
 if TYPE_CHECKING:
-    from surgeon.verify import Comparison, OutputCheck, Verdict
+    from surgeon.verify import Comparison, OutputCheck, Parting, Verdict
 
+MOST_NODES = 12  # of each model, between the last value that agrees and the first that differs
 STYLES = {
     "equivalent": "bold green",
     "runs": "bold yellow",
@@ -31,6 +32,25 @@ def verdict(found: Verdict) -> RenderableType:
         parts.append(Padding(_outputs(found), (0, 0, 0, 2)))
     parts.extend(Padding(line, (0, 0, 0, 2)) for line in _reservations(found))
     return Group(*parts)
+
+
+def parting(found: Parting | None) -> RenderableType:
+    """The last values that agree, the first that differs, and what lies between."""
+    if found is None:
+        return Text("no value to bisect: no input is known on which both run and differ")
+    name = words.name(found.differs.name)
+    called = "" if found.other == found.differs.name else f" (`{words.name(found.other)}` in B)"
+    head = Text.assemble("the models part at ", (f"`{name}`", "bold red"), called)
+    head.append(f": {words.clean(str(found.differs)).removeprefix(f'`{name}`: ')}")
+    agree = ", ".join(f"`{words.name(each)}`" for each in found.agrees[:4]) or "the inputs alone"
+    lines = [Text(f"last that agree: {agree}")]
+    for side, nodes in (("A", found.before), ("B", found.after)):
+        lines.append(Text(f"between them in {side}:"))
+        lines.extend(Text(f"  {words.clean(node)}") for node in nodes[-MOST_NODES:])
+    if found.by_place:
+        lines.append(Text("paired by the order of operators: names differ", style="yellow"))
+    lines.append(Text(f"{words.count(found.tried, 'value')} compared", style="dim"))
+    return Group(head, *(Padding(line, (0, 0, 0, 2)) for line in lines))
 
 
 def headline(found: Verdict) -> Text:

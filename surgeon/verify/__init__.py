@@ -2,16 +2,19 @@
 
 from surgeon.verify.compare import compare_arrays
 from surgeon.verify.pair import Pair
+from surgeon.verify.parting import Parting
 from surgeon.verify.verdict import Comparison, NotCompared, OutputCheck, Verdict
-from surgeon.verify.whole import Reference, verify
+from surgeon.verify.whole import Reference, bisect, verify
 
 __all__ = [
     "Comparison",
     "NotCompared",
     "OutputCheck",
     "Pair",
+    "Parting",
     "Reference",
     "Verdict",
+    "bisect",
     "compare_arrays",
     "verify",
 ]

@@ -199,7 +199,8 @@ class Check:
             if expected is None:
                 return False
             assert self.original is not None
-            self._compare(feeds, expected, sizes, seed, self.original.by, doubt=True)
+            by = self.original.by
+            self._compare(feeds, expected, sizes, seed, by, drawn=drawing.strategy, doubt=True)
             if self.fault:
                 return True
         return True
@@ -281,7 +282,7 @@ class Check:
                 self.skip(f"{' and '.join(group)}=1", dropped)
                 continue
             by = f"{self.original.by}, sample by sample"
-            self._compare(feeds, expected, sizes, self.seeds[0], by)
+            self._compare(feeds, expected, sizes, self.seeds[0], by, drawn=drawing.strategy)
 
     # -------------------------------------------------------------------------- comparing
 
@@ -293,6 +294,7 @@ class Check:
         seed: int,
         by: str,
         *,
+        drawn: str = "",
         doubt: bool = False,
     ) -> None:
         names = [name for name in self.names if name in expected and name not in self.random]
@@ -315,7 +317,7 @@ class Check:
             key = (*sizes.items(), by)
             seen = self.digests.setdefault(name, {}).setdefault(key, [])
             seen.append(digest(expected[name]))
-        self.comparisons.append(Comparison(dict(sizes), seed, by, tuple(checks)))
+        self.comparisons.append(Comparison(dict(sizes), seed, by, tuple(checks), drawn))
 
     def _doubted(
         self,

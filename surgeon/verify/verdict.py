@@ -56,12 +56,14 @@ class Comparison:
         by: What stood for the original: `onnxruntime`, `witness`, `torch`, `recorded FILE`, and
             maybe `, sample by sample`.
         outputs: One check an output.
+        drawn: The way of drawing: `normal`, `uniform`, ...; "" for recorded inputs.
     """
 
     sizes: Mapping[str, int]
     seed: int
     by: str
     outputs: tuple[OutputCheck, ...]
+    drawn: str = ""
 
     @property
     def agrees(self) -> bool:
@@ -110,7 +112,8 @@ class Verdict:
                     "sizes": dict(c.sizes),
                     "seed": c.seed,
                     "by": c.by,
-                    "outputs": [_plain(output) for output in c.outputs],
+                    "drawn": c.drawn,
+                    "outputs": [plain_check(output) for output in c.outputs],
                 }
                 for c in self.comparisons
             ],
@@ -129,6 +132,7 @@ class Verdict:
                     sizes=dict(c["sizes"]),
                     seed=c["seed"],
                     by=c["by"],
+                    drawn=c.get("drawn", ""),
                     outputs=tuple(_output(output) for output in c["outputs"]),
                 )
                 for c in plain["comparisons"]
@@ -145,7 +149,8 @@ _FIELDS = (
 _NUMBERS = ("max_absolute", "max_relative", "ulp", "tolerance")
 
 
-def _plain(output: OutputCheck) -> dict[str, Any]:
+def plain_check(output: OutputCheck) -> dict[str, Any]:
+    """The check as plain data for JSON."""
     plain = {name: getattr(output, name) for name in _FIELDS}
     for name in _NUMBERS:
         plain[name] = plain[name] if math.isfinite(plain[name]) else None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import onnx
 
@@ -15,9 +15,16 @@ from surgeon.reference import NoWitness
 from surgeon.runtime import IsolatedSession, NotRunnable, Session
 from surgeon.verify.check import Check
 from surgeon.verify.compare import TOLERANCES
-from surgeon.verify.inputs import bounds, required_inputs
+from surgeon.verify.inputs import Drawing, bounds, required_inputs
 from surgeon.verify.interface import interface_fault
-from surgeon.verify.originals import OpenSession, open_original, open_result, recorded_files
+from surgeon.verify.originals import (
+    OpenSession,
+    open_original,
+    open_result,
+    read_recorded,
+    recorded_files,
+)
+from surgeon.verify.parting import Parting, find_parting
 from surgeon.verify.verdict import Verdict
 from surgeon.worker import Worker
 
@@ -99,6 +106,63 @@ def verify(
         except (NoWitness, NotRunnable, ForeignError, ValueError) as error:
             check.skip("any input", error.what if isinstance(error, SurgeonError) else str(error))
         return check.verdict(lacking)
+
+
+def bisect(
+    original: onnx.ModelProto | Path | str,
+    result: onnx.ModelProto | Path | str,
+    verdict: Verdict,
+    *,
+    reference: Reference = None,
+    sizes: Mapping[str, Sequence[int] | str] | None = None,
+    shapes: Mapping[str, Sequence[int | str]] | None = None,
+    folder_original: Path | None = None,
+    folder_result: Path | None = None,
+    isolated: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> Parting | None:
+    """The first value at which two models part, on an input where `verdict` says that they do.
+
+    Args:
+        original: The first model.
+        result: The other model.
+        verdict: What `verify` found with the same arguments.
+        reference: As for `verify`: recorded inputs are read from there.
+        sizes: As for `verify`.
+        shapes: As for `verify`.
+        folder_original: Where the first model's external data lie.
+        folder_result: Where the other's lie.
+        isolated: Run onnxruntime in a worker.
+        progress: Told what is being compared.
+
+    Returns:
+        Where they part; None where `verdict` knows no input on which both ran and differ.
+    """
+    bad = next((c for c in verdict.comparisons if not c.agrees and "sample by" not in c.by), None)
+    if bad is None:
+        return None
+    before, folder_original = _load(original, folder_original)
+    after, folder_result = _load(result, folder_result)
+    tied = {dim: other for dim, other in (sizes or {}).items() if isinstance(other, str)}
+    inputs = required_inputs(before, shapes, tied)
+    feeds: Mapping[str, Any]
+    if bad.seed < 0:
+        names = [value.name for value in after.graph.input]
+        outputs = [value.name for value in after.graph.output]
+        file = next(f for f in recorded_files(reference) if bad.by == f"recorded {f.name}")
+        feeds = read_recorded(file, names, [each.name for each in inputs], outputs).feeds
+    else:
+        drawing = Drawing(inputs, bounds(before, inputs), bad.drawn)
+        feeds = drawing.feeds(bad.sizes, bad.seed)
+    with _sessions(isolated=isolated) as open_session:
+        return find_parting(
+            before,
+            after,
+            feeds,
+            folders=(folder_original, folder_result),
+            open_session=open_session,
+            progress=progress,
+        )
 
 
 def _load(
