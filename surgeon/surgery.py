@@ -79,6 +79,7 @@ def apply(
     keep_overridable: bool = False,
     progress: Callable[[str], None] | None = None,
     every_miss: bool = False,
+    keep_evidence: Path | str | None = None,
 ) -> Result:
     """Repair a model with recipes, and compare the result with the original.
 
@@ -98,6 +99,8 @@ def apply(
             exporter lists every weight so.
         progress: Called with a line of text when a stage begins.
         every_miss: Record every attempt that failed, not only the near ones.
+        keep_evidence: A folder for what is found wrong: for each refused rewrite, and for a result
+            that differs, both models with inputs and outputs, and a script that runs them.
 
     Returns:
         The repaired model and the report.
@@ -120,6 +123,7 @@ def apply(
         work = Operation(
             original, plans, axioms, frozenset(allow), keep_overridable, verify, progress
         )
+        work.evidence = None if keep_evidence is None else Path(keep_evidence)
         if shared:
             work.notes.remarks.append(_shared_names(shared))
             work.model.changed = True
@@ -210,6 +214,7 @@ class Operation:
         self.original, self.recipes, self.axioms, self.allow = original, recipes, axioms, allow
         self.keep, self.check, self.progress = keep_overridable, check, progress
         self.pieces: Counter[str] = Counter()
+        self.evidence: Path | None = None  # where what is refused is kept
         self.notes = Notes()
         self.model = original.clone()
         self.before = operators(self.model)
@@ -259,6 +264,7 @@ class Operation:
             verdict=None,
             seconds=dict(clock.seconds),
             opset=self.model.opset,
+            refusals=tuple(self.notes.refusals),
         )
 
     def _begin(self) -> None:
@@ -282,7 +288,9 @@ class Operation:
         """What compares each rewrite; imported when it is asked for, as it brings the witness."""
         from surgeon.trial import Trial
 
-        return Trial(self.model, self.facts, self.pieces)
+        return Trial(
+            self.model, self.facts, self.pieces, self.notes.refusals, evidence=self.evidence
+        )
 
     def _sweep(
         self, rules: Sequence[Rule], fold: int, allow: frozenset[str], *, always: bool

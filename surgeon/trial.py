@@ -10,23 +10,27 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import onnx_graphsurgeon as gs
 
 from surgeon import edges
 from surgeon.edges import DEFINITE, EDGES, NORMAL, ORDERED
+from surgeon.errors import SurgeonError
+from surgeon.evidence import keep
 from surgeon.facts import Facts
 from surgeon.facts.fact import BOOL, INTEGERS
 from surgeon.firing import Pairs
 from surgeon.match import Match
-from surgeon.model import Model
+from surgeon.model import Model, describe
 from surgeon.piece import Piece, cut
 from surgeon.recipe import Rule
 from surgeon.reference import NoWitness, Undefined
+from surgeon.report import Refusal
 from surgeon.rewrite import Draft
 from surgeon.runtime import NotRunnable, RunFailed
-from surgeon.verify import OutputCheck, Pair
+from surgeon.verify import OutputCheck, check_pair
 from surgeon.verify.compare import TOLERANCES
 from surgeon.verify.pair import NOT_RUN
 
@@ -59,18 +63,48 @@ _MOST_SIZES = 4  # points beyond numbers in the replacement
 Point = Mapping[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where a replacement differs from what it replaces.
+
+    Attributes:
+        piece: Both.
+        point: The sizes.
+        style: How the inputs were drawn.
+        seed: What from.
+        check: The output that differs.
+    """
+
+    piece: Piece
+    point: Point
+    style: str
+    seed: int
+    check: OutputCheck
+
+    def __str__(self) -> str:
+        at = ", ".join(f"{k}={v}" for k, v in self.point.items()) or "its fixed sizes"
+        bad = self.check
+        what = bad.fault or f"error {bad.max_absolute:.3g}, {bad.max_relative:.3g} of spread"
+        drawn_of = "" if self.style == NORMAL else f", {edges.WORDS[self.style]}"
+        return f"the replacement differs from what it replaces: {what} at {at}{drawn_of}"
+
+
 @dataclass(slots=True)
 class Trial:
     """Compares rewrites of one model; each distinct piece once.
 
     Attributes:
         counts: How many were compared, and how many were not, by reason.
+        refusals: Takes every rewrite that differs from what it replaces.
+        evidence: Where the pieces of such a rewrite are kept, if anywhere.
     """
 
     model: Model
     facts: Facts
     counts: Counter[str] = field(default_factory=Counter)
-    _known: dict[str, str | None] = field(default_factory=dict)
+    refusals: list[Refusal] = field(default_factory=list)
+    evidence: Path | None = None
+    _known: dict[str, tuple[Difference, str | None] | None] = field(default_factory=dict)
 
     def __call__(self, rule: Rule, match: Match, draft: Draft, pairs: Pairs) -> str | None:
         """The reason to refuse the rewrite, or None."""
@@ -85,20 +119,36 @@ class Trial:
         key = piece.key(rule)
         if key in self._known:
             self.counts["compared before"] += 1
-            return self._known[key]
-        verdict = self._known[key] = self._compare(rule, piece)
-        return verdict
+        else:
+            bad = self._compare(rule, piece)
+            self._known[key] = None if bad is None else (bad, self._keep(rule, match, bad))
+        known = self._known[key]
+        if known is None:
+            return None
+        refusal = _refusal(rule, match, *known)
+        if refusal not in self.refusals:  # each sweep tries it again
+            self.refusals.append(refusal)
+        return refusal.reason
 
-    def _compare(self, rule: Rule, piece: Piece) -> str | None:
+    def _keep(self, rule: Rule, match: Match, bad: Difference) -> str | None:
+        """The folder that shows the difference, where such folders are wanted."""
+        if self.evidence is None:
+            return None
+        before, after = bad.piece.at(bad.point)
+        feeds = bad.piece.feeds(bad.point, seed=bad.seed, style=bad.style)
+        label = f"{rule.recipe}/{rule.id} at {describe(match.root)}"
+        return str(keep(self.evidence, label, str(bad), before, after, feeds, self.model.folder))
+
+    def _compare(self, rule: Rule, piece: Piece) -> Difference | None:
         """How the two differ on normal values at the first sizes that do, then on others."""
         why = "no sizes at which it is defined"
         for style in (NORMAL, ORDERED, DEFINITE):
             ran: list[_Bench] = []
             undefined = False
             for point in _points(piece, _SIZES):
-                bench = _Bench(rule, piece, point, self.model)
+                bench = _Bench(rule, piece, point, self.model.folder)
                 try:
-                    bad = bench.differs(style, len(ran))
+                    bad = bench.differs([(style, len(ran))], strict=True)
                 except (KeyError, ValueError) as error:
                     why = f"its sizes are not decided by `{error}`"
                     continue
@@ -116,74 +166,93 @@ class Trial:
                     break
             if ran:
                 self.counts["compared"] += 1
-                return self._further(rule, piece, ran[-1], style)
+                return _further(ran[-1], style)
             if not undefined:
                 break
         self.counts[f"not compared: {why}"] += 1
         return None
 
-    def _further(self, rule: Rule, piece: Piece, bench: _Bench, style: str) -> str | None:
-        """Values and sizes that few models see, and at which rewrites are wrong; where both run."""
-        styles = _styles(rule, piece) if style == NORMAL else []
-        wanted = [(bench, *each) for each in styles]
-        for place, point in enumerate((*_points(piece, _FURTHER), *_beyond(piece, bench.point))):
-            other = _Bench(rule, piece, point, self.model)
-            wanted.append((other, style, 0))
-            if styles and place < 2:
-                wanted.append((other, EDGES, 2))
-        for bench, each, seed in wanted:
-            try:
-                bad = bench.differs(each, seed)
-            except (KeyError, ValueError, Undefined, RunFailed, NotRunnable, NoWitness):
-                continue
-            if bad is not None:
-                return bad
-        return None
+
+def _further(bench: _Bench, style: str) -> Difference | None:
+    """Values and sizes that few models see, and at which rewrites are wrong; where both run."""
+    piece = bench.piece
+    styles = _styles(bench.rule, piece) if style == NORMAL else []
+    wanted = [(bench, styles)]
+    for place, point in enumerate((*_points(piece, _FURTHER), *_beyond(piece, bench.point))):
+        more = [(EDGES, 2)] if styles and place < 2 else []
+        wanted.append((replace(bench, point=point), [(style, 0), *more]))
+    for each, drawn in wanted:
+        try:
+            bad = each.differs(drawn)
+        except (KeyError, ValueError, NotRunnable):
+            continue
+        if bad is not None:
+            return bad
+    return None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Bench:
     """Both pieces where every symbol has a size."""
 
     rule: Rule
     piece: Piece
     point: Point
-    model: Model
-    _pair: Pair | None = None
+    folder: Path | None
 
-    def differs(self, style: str, seed: int) -> str | None:
-        """How the two pieces differ on values drawn so, or None.
+    def differs(
+        self, drawn: Sequence[tuple[str, int]], *, strict: bool = False
+    ) -> Difference | None:
+        """How the two pieces differ on values drawn in these ways, or None.
+
+        Args:
+            drawn: Styles and seeds.
+            strict: Raise where they cannot be compared on one of these.
 
         Raises:
             KeyError, ValueError: The sizes make no piece.
             NotRunnable, RunFailed, Undefined, NoWitness: One of the two does not run.
         """
-        rule = self.rule
-        feeds = self.piece.feeds(self.point, seed=seed, style=style)
-        if self._pair is None:
-            before, after = self.piece.at(self.point)
-            self._pair = Pair(
-                before,
-                after,
-                exact="bit" if rule.exact == "bit" else "rounding",
-                tolerance=rule.bound,
-                folder=self.model.folder,
-            )
-        checks = self._pair.check(feeds)
-        if any((c.fault or "").startswith(NOT_RUN) for c in checks) and not self._holds_numbers():
+        if not drawn:
             return None
-        exact = rule.exact == "bit" or style == NORMAL
-        bad = next((c for c in checks if not c.agrees and (exact or not _saturated(c))), None)
-        if bad is None:
-            return None
-        at = ", ".join(f"{k}={v}" for k, v in self.point.items()) or "its fixed sizes"
-        what = bad.fault or f"error {bad.max_absolute:.3g}, {bad.max_relative:.3g} of spread"
-        drawn_of = "" if style == NORMAL else f", {edges.WORDS[style]}"
-        return f"the replacement differs from what it replaces: {what} at {at}{drawn_of}"
+        before, after = self.piece.at(self.point)
+        feeds = [self.piece.feeds(self.point, seed=seed, style=style) for style, seed in drawn]
+        found = check_pair(
+            before,
+            after,
+            feeds_list=feeds,
+            exact="bit" if self.rule.exact == "bit" else "rounding",
+            tolerance=self.rule.bound,
+            folder=self.folder,
+        )
+        empty = any(array.size == 0 for array in feeds[0].values())
+        for (style, seed), checks in zip(drawn, found, strict=True):
+            if isinstance(checks, SurgeonError):
+                if strict:
+                    raise checks
+                continue
+            exact = self.rule.exact == "bit" or style == NORMAL
+            for check in checks:
+                # kernels differ in whether they take empty tensors at all
+                fails = empty and (check.fault or "").startswith(NOT_RUN)
+                if not check.agrees and not fails and (exact or not _saturated(check)):
+                    return Difference(self.piece, self.point, style, seed, check)
+        return None
 
-    def _holds_numbers(self) -> bool:
-        """Whether no input is empty: kernels differ in whether they take such at all."""
-        return all(array.size for array in self.piece.feeds(self.point, seed=0).values())
+
+def _refusal(rule: Rule, match: Match, bad: Difference, evidence: str | None) -> Refusal:
+    return Refusal(
+        rule=rule.id,
+        recipe=rule.recipe,
+        node=describe(match.root),
+        reason=str(bad),
+        sizes=dict(bad.point),
+        drawn=bad.style,
+        seed=bad.seed,
+        max_absolute=bad.check.max_absolute,
+        max_relative=bad.check.max_relative,
+        evidence=evidence,
+    )
 
 
 def _styles(rule: Rule, piece: Piece) -> list[tuple[str, int]]:

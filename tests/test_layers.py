@@ -30,7 +30,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"report"},
     {"recipe"},
     {"firing"},
-    {"piece"},
+    {"piece", "evidence"},
     {"sweep", "simplify", "trial", "authoring", "raising"},
     {"surgery", "export", "doctor", "inspection"},
     {"cases", "batch", "bisect", "difference"},

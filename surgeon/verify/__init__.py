@@ -1,7 +1,7 @@
 """Shows that a rewrite broke nothing: original against result, on inputs. No proof, a check."""
 
 from surgeon.verify.compare import compare_arrays
-from surgeon.verify.pair import Pair
+from surgeon.verify.pair import check_pair
 from surgeon.verify.parting import Parting
 from surgeon.verify.verdict import Comparison, NotCompared, OutputCheck, Verdict
 from surgeon.verify.whole import Reference, bisect, verify
@@ -10,11 +10,11 @@ __all__ = [
     "Comparison",
     "NotCompared",
     "OutputCheck",
-    "Pair",
     "Parting",
     "Reference",
     "Verdict",
     "bisect",
+    "check_pair",
     "compare_arrays",
     "verify",
 ]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import onnx
 
-from surgeon.reference import Reference, Undefined
+from surgeon.errors import SurgeonError
+from surgeon.reference import NoWitness, Reference, Undefined
 from surgeon.reference.arguments import is_foreign
 from surgeon.reference.plan import holds_foreign
 from surgeon.runtime import Feeds, NotRunnable, RunFailed, Runner, Session
@@ -18,61 +19,62 @@ NOT_RUN = "it does not run"  # how the fault of a second model that fails begins
 OpenSession = Callable[..., Runner]
 
 
-class Pair:
-    """Two models of the same inputs and outputs, opened once and compared on many inputs.
+def check_pair(
+    before: onnx.ModelProto,
+    after: onnx.ModelProto,
+    *,
+    feeds_list: Sequence[Feeds],
+    exact: Exact,
+    tolerance: float | None = None,
+    folder: Path | None = None,
+    open_session: OpenSession = Session,
+) -> list[tuple[OutputCheck, ...] | SurgeonError]:
+    """Compare two small models: for each set of inputs one check an output, or why there is none.
+
+    Where the second does not run and the first does, no output agrees. There is none where the
+    first does not run, or the second does not for lack of a kernel or a witness.
 
     Args:
         before: May hold ATen nodes: the witness runs it then.
-        after: Opened where `before` has run.
+        after: The same inputs and outputs, by name. Opened where `before` has run.
+        feeds_list: One set of inputs for each run.
         exact: What the rule promises.
         tolerance: Relative to the spread, where the rule states its own.
         folder: Where external data lie.
         open_session: Called as `Session` is.
+
+    Raises:
+        NotRunnable: The first does not load.
     """
-
-    def __init__(
-        self,
-        before: onnx.ModelProto,
-        after: onnx.ModelProto,
-        *,
-        exact: Exact,
-        tolerance: float | None = None,
-        folder: Path | None = None,
-        open_session: OpenSession = Session,
-    ) -> None:
-        self.before, self.after = before, after
-        self._exact, self._tolerance = exact, tolerance
-        self._folder, self._open = folder, open_session
-        self._runners: list[Runner] = []
-
-    def check(self, feeds: Feeds) -> tuple[OutputCheck, ...]:
-        """How each output agrees. Where the second does not run and the first does, none does.
-
-        Raises:
-            NotRunnable, RunFailed, Undefined, NoWitness: The first does not run on these inputs;
-                or the second does not for lack of a kernel or a witness.
-        """
-        names = [value.name for value in self.before.graph.output]
-        expected = self._runner(0).run(feeds, names)
+    first, second = open_runner(before, folder, open_session), None
+    names = [value.name for value in before.graph.output]
+    found: list[tuple[OutputCheck, ...] | SurgeonError] = []
+    for feeds in feeds_list:
         try:
-            actual = self._runner(1).run(feeds, names)
+            expected = first.run(feeds, names)
+        except (NotRunnable, RunFailed, Undefined, NoWitness) as error:
+            found.append(error)
+            continue
+        try:
+            second = second or open_runner(after, folder, open_session)
+            actual = second.run(feeds, names)
+        except NoWitness as error:
+            found.append(error)
         except (NotRunnable, RunFailed, Undefined) as error:
-            if not isinstance(error, Undefined) and error.lacking:
-                raise
             fault = f"{NOT_RUN}: {error.what[:200]}"
-            return tuple(faulty(name, expected[name], fault) for name in names)
-        return tuple(
-            compare_arrays(
-                name, expected[name], actual[name], exact=self._exact, tolerance=self._tolerance
+            lacking = not isinstance(error, Undefined) and error.lacking
+            faults = tuple(faulty(name, expected[name], fault) for name in names)
+            found.append(error if lacking else faults)
+        else:
+            found.append(
+                tuple(
+                    compare_arrays(
+                        name, expected[name], actual[name], exact=exact, tolerance=tolerance
+                    )
+                    for name in names
+                )
             )
-            for name in names
-        )
-
-    def _runner(self, place: int) -> Runner:
-        if place >= len(self._runners):
-            model = (self.before, self.after)[place]
-            self._runners.append(open_runner(model, self._folder, self._open))
-        return self._runners[place]
+    return found
 
 
 def open_runner(
