@@ -7,6 +7,7 @@ README, never in the name of a file.
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import onnx
 
 from surgeon.errors import OutputError, SurgeonError
 from surgeon.files import write_whole
+from surgeon.model import Model
 from surgeon.verify.pair import is_plain, open_runner
 
 MOST = 200  # folders of one run
@@ -46,11 +48,11 @@ def run(name):
         print(f"{name}.onnx does not run here: {str(error)[:300]}")
         if not known:
             return None
-        print(f"its outputs are those that were recorded in outputs.npz ({RECORDED[name]})")
+        print(f"its outputs are those that were recorded in outputs.npz ({by[name]})")
         return [known[f"{name}.{place}"] for place in range(count)]
 
 
-names = INPUTS
+names, by = INPUTS, RECORDED
 before, after = run("before"), run("after")
 if before is not None and after is not None:
     for place, (one, other) in enumerate(zip(before, after)):
@@ -67,8 +69,8 @@ def keep(
     folder: Path,
     label: str,
     reason: str,
-    before: onnx.ModelProto,
-    after: onnx.ModelProto,
+    before: Model | onnx.ModelProto,
+    after: Model | onnx.ModelProto,
     feeds: Mapping[str, Any],
     data: Path | None = None,
 ) -> Path | None:
@@ -81,7 +83,7 @@ def keep(
         before: What was there.
         after: What was to take its place.
         feeds: Inputs on which they differ.
-        data: Where external data lie.
+        data: Where the external data of a `ModelProto` lie.
 
     Raises:
         OutputError: The folder cannot be written.
@@ -104,21 +106,37 @@ def keep(
     outputs: dict[str, Any] = {}
     recorded: dict[str, str] = {}
     for side, model in (("before", before), ("after", after)):
-        write_whole(target / f"{side}.onnx", model.SerializeToString())
-        by, found = _run(model, feeds, data)
-        recorded[side] = by
+        if isinstance(model, Model):
+            model.save(target / f"{side}.onnx")
+            model, data = model.to_proto(), model.folder
+        else:
+            write_whole(target / f"{side}.onnx", model.SerializeToString())
+        recorded[side], found = _run(model, feeds, data)
         outputs.update({f"{side}.{place}": value for place, value in enumerate(found)})
     numbers = {name: place for place, name in enumerate(feeds)}
-    write_whole(
-        target / "inputs.npz", _packed({f"input.{numbers[n]}": a for n, a in feeds.items()})
-    )
+    inputs = {f"input.{numbers[name]}": array for name, array in feeds.items()}
+    write_whole(target / "inputs.npz", _packed(inputs))
     write_whole(target / "outputs.npz", _packed(outputs))
-    script = _SCRIPT.replace("names = INPUTS", f"names = {numbers!a}")
-    script = script.replace("RECORDED[name]", f"{recorded!a}[name]")
+    script = _SCRIPT.replace("INPUTS, RECORDED", f"{numbers!a}, {recorded!a}")
     write_whole(target / "run.py", script.encode("ascii"))
     text = _readme(label, reason, numbers, recorded)
     write_whole(target / "README.md", text.encode("utf-8", "backslashreplace"))
     return target
+
+
+def check_folder(folder: Path) -> None:
+    """Whether evidence can be kept there, before anything is done.
+
+    Raises:
+        OutputError: It is no folder, or it cannot be written.
+    """
+    there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise OutputError(
+            "evidence cannot be kept there",
+            where=str(folder),
+            mend="Name a folder that can be written.",
+        )
 
 
 def _run(
@@ -131,11 +149,7 @@ def _run(
         found = open_runner(model, data).run({k: v for k, v in feeds.items() if k in known}, names)
     except SurgeonError as error:
         return f"it does not run: {_line(error.what)}", []
-    by = (
-        "by onnxruntime"
-        if is_plain(model)
-        else "by surgeon's witness: no runtime has its operators"
-    )
+    by = "by onnxruntime" if is_plain(model) else "by surgeon's witness: no runtime takes it"
     return by, [np.asarray(found[name]) for name in names]
 
 

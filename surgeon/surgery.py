@@ -114,6 +114,10 @@ def apply(
             wrote the file; it carries `report`.
     """
     clock = _Clock()
+    if keep_evidence is not None:
+        from surgeon.evidence import check_folder
+
+        check_folder(Path(keep_evidence))
     original = as_model(model)
     plans = [as_recipe(recipe) for recipe in recipes]
     axioms = parse_assumptions(original, shape or {}, assume)
@@ -140,6 +144,8 @@ def apply(
     verdict = _verdict(original, work, axioms, reference, progress)
     clock.lap("verify")
     report = replace(report, verdict=verdict, seconds=dict(clock.seconds))
+    if verdict.status not in GOOD and work.evidence is not None:
+        _keep_models(original, work, axioms, verdict, reference)
     if verdict.status not in GOOD or (require == "equivalent" and verdict.status == "runs"):
         error = VerifyError(
             f"the result is not saved: {verdict.detail}",
@@ -150,6 +156,25 @@ def apply(
         error.report = report
         raise error
     return Result(work.model, report)
+
+
+def _keep_models(
+    original: Model, work: Operation, axioms: Axioms, verdict: Verdict, reference: Reference
+) -> None:
+    """What shows that the whole result differs from the original."""
+    from surgeon.evidence import keep
+    from surgeon.verify.whole import differing_feeds
+
+    assert work.evidence is not None
+    feeds = differing_feeds(
+        original.proto,
+        verdict,
+        reference=reference,
+        sizes=axioms.sizes or None,
+        shapes=axioms.shapes or None,
+    )
+    label = f"the whole model, with {', '.join(recipe.name for recipe in work.recipes)}"
+    keep(work.evidence, label, verdict.detail, original, work.model, feeds or {})
 
 
 def _refuse_unread(original: Model, report: Report, reference: Reference) -> None:

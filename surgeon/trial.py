@@ -17,7 +17,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import edges
 from surgeon.edges import DEFINITE, EDGES, NORMAL, ORDERED
-from surgeon.errors import SurgeonError
+from surgeon.errors import OutputError, SurgeonError
 from surgeon.evidence import keep
 from surgeon.facts import Facts
 from surgeon.facts.fact import BOOL, INTEGERS
@@ -137,7 +137,12 @@ class Trial:
         before, after = bad.piece.at(bad.point)
         feeds = bad.piece.feeds(bad.point, seed=bad.seed, style=bad.style)
         label = f"{rule.recipe}/{rule.id} at {describe(match.root)}"
-        return str(keep(self.evidence, label, str(bad), before, after, feeds, self.model.folder))
+        try:
+            kept = keep(self.evidence, label, str(bad), before, after, feeds, self.model.folder)
+        except OutputError as error:  # a full disk is no reason to stop
+            self.counts[f"without evidence: {error.what}"] += 1
+            return None
+        return None if kept is None else str(kept)
 
     def _compare(self, rule: Rule, piece: Piece) -> Difference | None:
         """How the two differ on normal values at the first sizes that do, then on others."""

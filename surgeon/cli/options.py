@@ -77,6 +77,16 @@ References = Annotated[
         rich_help_panel="Checking",
     ),
 ]
+Evidence = Annotated[
+    Path | None,
+    typer.Option(
+        "--keep-evidence",
+        metavar="DIR",
+        help="For each rewrite that was refused because it differs, and for a result that does: a "
+        "folder in DIR with both models, inputs, outputs, and a script that runs them.",
+        rich_help_panel="Checking",
+    ),
+]
 KeepOverridable = Annotated[
     bool,
     typer.Option(

@@ -70,6 +70,7 @@ def apply(
     reference: options.References = None,
     require: Require = options.Required.RUNS,
     no_verify: NoVerify = False,
+    keep_evidence: options.Evidence = None,
     report: ReportFile = None,
     dry_run: DryRun = False,
     as_json: PrintJson = False,
@@ -107,6 +108,7 @@ def apply(
             verify=not no_verify,
             reference=references,
             require=require.value,
+            keep_evidence=keep_evidence,
             keep_overridable=keep_overridable,
             every_miss=verbose,
         )

@@ -138,22 +138,11 @@ def bisect(
     Returns:
         Where they part; None where `verdict` knows no input on which both ran and differ.
     """
-    bad = next((c for c in verdict.comparisons if not c.agrees and "sample by" not in c.by), None)
-    if bad is None:
-        return None
     before, folder_original = _load(original, folder_original)
     after, folder_result = _load(result, folder_result)
-    tied = {dim: other for dim, other in (sizes or {}).items() if isinstance(other, str)}
-    inputs = required_inputs(before, shapes, tied)
-    feeds: Mapping[str, Any]
-    if bad.seed < 0:
-        names = [value.name for value in after.graph.input]
-        outputs = [value.name for value in after.graph.output]
-        file = next(f for f in recorded_files(reference) if bad.by == f"recorded {f.name}")
-        feeds = read_recorded(file, names, [each.name for each in inputs], outputs).feeds
-    else:
-        drawing = Drawing(inputs, bounds(before, inputs), bad.drawn)
-        feeds = drawing.feeds(bad.sizes, bad.seed)
+    feeds = differing_feeds(before, verdict, reference=reference, sizes=sizes, shapes=shapes)
+    if feeds is None:
+        return None
     with _sessions(isolated=isolated) as open_session:
         return find_parting(
             before,
@@ -163,6 +152,28 @@ def bisect(
             open_session=open_session,
             progress=progress,
         )
+
+
+def differing_feeds(
+    original: onnx.ModelProto,
+    verdict: Verdict,
+    *,
+    reference: Reference = None,
+    sizes: Mapping[str, Sequence[int] | str] | None = None,
+    shapes: Mapping[str, Sequence[int | str]] | None = None,
+) -> Mapping[str, Any] | None:
+    """Inputs on which both models ran and differ; None where the verdict knows of none."""
+    bad = next((c for c in verdict.comparisons if not c.agrees and "sample by" not in c.by), None)
+    if bad is None:
+        return None
+    tied = {dim: other for dim, other in (sizes or {}).items() if isinstance(other, str)}
+    inputs = required_inputs(original, shapes, tied)
+    if bad.seed >= 0:
+        return Drawing(inputs, bounds(original, inputs), bad.drawn).feeds(bad.sizes, bad.seed)
+    names = [value.name for value in original.graph.input]
+    outputs = [value.name for value in original.graph.output]
+    file = next(f for f in recorded_files(reference) if bad.by == f"recorded {f.name}")
+    return read_recorded(file, names, [each.name for each in inputs], outputs).feeds
 
 
 def _load(
