@@ -19,7 +19,7 @@ from surgeon.facts.fact import BOOL, INTEGERS, Array
 
 NORMAL, EDGES, NOT_NUMBERS, LARGE = "normal", "edges", "not numbers", "large"
 FLAT, TINY, HUGE, NEGATIVE, ZEROS = "flat", "tiny", "huge", "negative", "zeros"
-ORDERED, DEFINITE = "ordered", "definite"
+ORDERED, DEFINITE, REAL = "ordered", "definite", "real"
 WORDS = {
     EDGES: "of edge values",
     NOT_NUMBERS: "with NaN and infinities among the values",
@@ -30,6 +30,7 @@ WORDS = {
     NEGATIVE: "with places from the end",
     ZEROS: "with zeros of both signs",
     ORDERED: "in order",
+    REAL: "of the original's own values on the given data",
     DEFINITE: "of positive definite matrices",
 }
 # Zeros, ties of every rounding, the knees of activations, and what is nearly one of them.

@@ -34,6 +34,7 @@ class Piece:
     Attributes:
         model: The model they are cut out of.
         nodes: The match, and what the replacement reads behind it.
+        behind: Those of the nodes that make what the replacement reads.
         draft: The replacement.
         pairs: Which value takes the place of which.
         constants: By name, what needs no drawing.
@@ -43,6 +44,7 @@ class Piece:
 
     model: Model
     nodes: Sequence[gs.Node]
+    behind: Sequence[gs.Node]
     draft: Sequence[gs.Node]
     pairs: Pairs
     constants: Mapping[str, Array]
@@ -130,7 +132,8 @@ class Piece:
             dtype = onnx.helper.tensor_dtype_to_np_dtype(fact.dtype)
             fixed[tensor.name] = np.array(numbers, dtype).reshape(shape)
         before = self._model(self.nodes, [old for old, _ in self.pairs], drawn, fixed)
-        after = self._model(self.draft, [new for _, new in self.pairs], drawn, fixed)
+        taking = [*self.behind, *self.draft]
+        after = self._model(taking, [new for _, new in self.pairs], drawn, fixed)
         return before, after
 
     def _model(
@@ -187,7 +190,10 @@ def cut(model: Model, facts: Facts, match: Match, draft: Draft, pairs: Pairs) ->
     roots = [old.inputs[0] for old, _ in pairs if old.inputs]
     keep = {id(n) for n in match.nodes} | {id(n) for v in match.views.values() for n in v}
     keep |= {id(n) for t in draft.premises for n in _makers(facts, t)}
-    nodes = _behind(roots, keep, set(operands))
+    leans = {id(n) for n in draft.leans}
+    # a value that the replacement reads is drawn, unless it rests on what makes it
+    stop = {i for i, t in operands.items() if not (t.inputs and id(t.inputs[0]) in leans)}
+    nodes = _behind(roots, keep | leans, stop)
     if nodes is None:
         return "it reaches too far back"
     made = {id(t) for node in nodes for t in node.outputs}
@@ -195,6 +201,8 @@ def cut(model: Model, facts: Facts, match: Match, draft: Draft, pairs: Pairs) ->
         for tensor in _operands(node):
             if not tensor.is_empty() and id(tensor) not in made:
                 operands[id(tensor)] = tensor
+    read = [t for node in draft.nodes for t in _operands(node)] + [new for _, new in pairs]
+    behind = _makers_among(nodes, read)
     outside = [t for t in operands.values() if id(t) not in made]
     if any(isinstance(v, gs.Graph) for node in nodes for v in node.attrs.values()):
         return "it holds a body"
@@ -217,7 +225,18 @@ def cut(model: Model, facts: Facts, match: Match, draft: Draft, pairs: Pairs) ->
         parts = list(fact.shape) + (fact.value.reshape(-1).tolist() if fact.symbolic else [])  # type: ignore[union-attr]
         for part in parts:
             symbols.update(sorted(dims.limits(part).items()))
-    return Piece(model, nodes, draft.nodes, pairs, constants, inputs, symbols)
+    return Piece(model, nodes, behind, draft.nodes, pairs, constants, inputs, symbols)
+
+
+def _makers_among(nodes: Sequence[gs.Node], wanted: Sequence[gs.Tensor]) -> list[gs.Node]:
+    """Those of the nodes, producers first, that make the wanted tensors."""
+    needed = {id(tensor) for tensor in wanted}
+    found = []
+    for node in reversed(nodes):
+        if any(id(tensor) in needed for tensor in node.outputs):
+            needed |= {id(tensor) for tensor in _operands(node)}
+            found.append(node)
+    return found[::-1]
 
 
 def _makers(facts: Facts, tensor: gs.Tensor) -> Iterator[gs.Node]:

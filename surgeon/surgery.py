@@ -35,6 +35,7 @@ from surgeon.sweep import Sweep
 if TYPE_CHECKING:
     from surgeon.firing import Check
     from surgeon.verify import Reference, Verdict
+    from surgeon.verify.whole import Data, Given
 
 ModelLike = Any  # Model, onnx.ModelProto, gs.Graph, or a path
 RecipeLike = Any  # Recipe, Rule, the name of a bundled recipe, or a path
@@ -80,6 +81,8 @@ def apply(
     progress: Callable[[str], None] | None = None,
     every_miss: bool = False,
     keep_evidence: Path | str | None = None,
+    inputs: Mapping[str, str] | None = None,
+    data: Data = (),
 ) -> Result:
     """Repair a model with recipes, and compare the result with the original.
 
@@ -101,6 +104,9 @@ def apply(
         every_miss: Record every attempt that failed, not only the near ones.
         keep_evidence: A folder for what is found wrong: for each refused rewrite, and for a result
             that differs, both models with inputs and outputs, and a script that runs them.
+        inputs: By input name, how it is drawn, as `uniform(0,1)`, `mask` or `tokens(30522)`.
+        data: Files with real inputs, compared beside drawn ones, for each rewrite too: .npz by
+            input name, or folders of them or of ONNX's own `test_data_set_*`.
 
     Returns:
         The repaired model and the report.
@@ -121,12 +127,21 @@ def apply(
     original = as_model(model)
     plans = [as_recipe(recipe) for recipe in recipes]
     axioms = parse_assumptions(original, shape or {}, assume)
+    checking: dict[str, Any] = {
+        "reference": reference,
+        "shapes": axioms.shapes or None,
+        "sizes": axioms.sizes or None,
+        "inputs": inputs,
+        "data": data,
+    }
+    given = _given(original, checking) if inputs or data else None
     clock.lap("load")
     with _collector_paused():
         original, shared = _named_apart(original)
         work = Operation(
             original, plans, axioms, frozenset(allow), keep_overridable, verify, progress
         )
+        work.given = given
         work.evidence = None if keep_evidence is None else Path(keep_evidence)
         if shared:
             work.notes.remarks.append(_shared_names(shared))
@@ -141,11 +156,11 @@ def apply(
         return Result(work.model, report)
     if progress:
         progress("verify")
-    verdict = _verdict(original, work, axioms, reference, progress)
+    verdict = _verdict(original, work, checking, progress)
     clock.lap("verify")
     report = replace(report, verdict=verdict, seconds=dict(clock.seconds))
     if verdict.status not in GOOD and work.evidence is not None:
-        _keep_models(original, work, axioms, verdict, reference)
+        _keep_models(original, work, verdict, checking)
     if verdict.status not in GOOD or (require == "equivalent" and verdict.status == "runs"):
         error = VerifyError(
             f"the result is not saved: {verdict.detail}",
@@ -156,25 +171,6 @@ def apply(
         error.report = report
         raise error
     return Result(work.model, report)
-
-
-def _keep_models(
-    original: Model, work: Operation, axioms: Axioms, verdict: Verdict, reference: Reference
-) -> None:
-    """What shows that the whole result differs from the original."""
-    from surgeon.evidence import keep
-    from surgeon.verify.whole import differing_feeds
-
-    assert work.evidence is not None
-    feeds = differing_feeds(
-        original.proto,
-        verdict,
-        reference=reference,
-        sizes=axioms.sizes or None,
-        shapes=axioms.shapes or None,
-    )
-    label = f"the whole model, with {', '.join(recipe.name for recipe in work.recipes)}"
-    keep(work.evidence, label, verdict.detail, original, work.model, feeds or {})
 
 
 def _refuse_unread(original: Model, report: Report, reference: Reference) -> None:
@@ -240,6 +236,7 @@ class Operation:
         self.keep, self.check, self.progress = keep_overridable, check, progress
         self.pieces: Counter[str] = Counter()
         self.evidence: Path | None = None  # where what is refused is kept
+        self.given: Given | None = None  # what the user says of inputs
         self.notes = Notes()
         self.model = original.clone()
         self.before = operators(self.model)
@@ -311,10 +308,19 @@ class Operation:
 
     def _trial(self) -> Check:
         """What compares each rewrite; imported when it is asked for, as it brings the witness."""
+        from surgeon.activations import Activations
         from surgeon.trial import Trial
 
+        real = None
+        if self.given is not None and self.given.sets:
+            real = Activations(self.original, [each.feeds for each in self.given.sets])
         return Trial(
-            self.model, self.facts, self.pieces, self.notes.refusals, evidence=self.evidence
+            self.model,
+            self.facts,
+            self.pieces,
+            self.notes.refusals,
+            evidence=self.evidence,
+            real=real,
         )
 
     def _sweep(
@@ -452,11 +458,30 @@ def nearest(records: Sequence[MissRecord], *, every: bool) -> list[Missed]:
     ]
 
 
+def _given(original: Model, checking: Mapping[str, Any]) -> Given:
+    from surgeon.verify.whole import read_given
+
+    told = {key: checking[key] for key in ("inputs", "data", "shapes", "reference")}
+    return read_given(original.proto, **told)
+
+
+def _keep_models(
+    original: Model, work: Operation, verdict: Verdict, checking: Mapping[str, Any]
+) -> None:
+    """What shows that the whole result differs from the original."""
+    from surgeon.evidence import keep
+    from surgeon.verify.whole import differing_feeds
+
+    assert work.evidence is not None
+    feeds = differing_feeds(original.proto, verdict, **checking)
+    label = f"the whole model, with {', '.join(recipe.name for recipe in work.recipes)}"
+    keep(work.evidence, label, verdict.detail, original, work.model, feeds or {})
+
+
 def _verdict(
     original: Model,
     work: Operation,
-    axioms: Axioms,
-    reference: Reference,
+    checking: Mapping[str, Any],
     progress: Callable[[str], None] | None,
 ) -> Verdict:
     from surgeon.verify import verify
@@ -465,9 +490,7 @@ def _verdict(
     return verify(
         original.proto,
         work.model.to_proto(),
-        reference=reference,
-        shapes=axioms.shapes or None,
-        sizes=axioms.sizes or None,
+        **checking,
         folder_original=original.folder,
         folder_result=original.folder,
         custom=custom,

@@ -16,11 +16,12 @@ from pathlib import Path
 import onnx_graphsurgeon as gs
 
 from surgeon import edges
-from surgeon.edges import DEFINITE, EDGES, NORMAL, ORDERED
+from surgeon.activations import Activations
+from surgeon.edges import DEFINITE, EDGES, NORMAL, ORDERED, REAL
 from surgeon.errors import OutputError, SurgeonError
 from surgeon.evidence import keep
 from surgeon.facts import Facts
-from surgeon.facts.fact import BOOL, INTEGERS
+from surgeon.facts.fact import BOOL, INTEGERS, Array
 from surgeon.firing import Pairs
 from surgeon.match import Match
 from surgeon.model import Model, describe
@@ -73,6 +74,7 @@ class Difference:
         style: How the inputs were drawn.
         seed: What from.
         check: The output that differs.
+        given: The inputs, where they were not drawn.
     """
 
     piece: Piece
@@ -80,6 +82,14 @@ class Difference:
     style: str
     seed: int
     check: OutputCheck
+    given: Mapping[str, Array] | None = None
+
+    @property
+    def feeds(self) -> Mapping[str, Array]:
+        """The inputs on which they differ."""
+        if self.given is not None:
+            return self.given
+        return self.piece.feeds(self.point, seed=self.seed, style=self.style)
 
     def __str__(self) -> str:
         at = ", ".join(f"{k}={v}" for k, v in self.point.items()) or "its fixed sizes"
@@ -97,6 +107,7 @@ class Trial:
         counts: How many were compared, and how many were not, by reason.
         refusals: Takes every rewrite that differs from what it replaces.
         evidence: Where the pieces of such a rewrite are kept, if anywhere.
+        real: What the original computes on real inputs, where there are such.
     """
 
     model: Model
@@ -104,6 +115,7 @@ class Trial:
     counts: Counter[str] = field(default_factory=Counter)
     refusals: list[Refusal] = field(default_factory=list)
     evidence: Path | None = None
+    real: Activations | None = None
     _known: dict[str, tuple[Difference, str | None] | None] = field(default_factory=dict)
 
     def __call__(self, rule: Rule, match: Match, draft: Draft, pairs: Pairs) -> str | None:
@@ -135,7 +147,7 @@ class Trial:
         if self.evidence is None:
             return None
         before, after = bad.piece.at(bad.point)
-        feeds = bad.piece.feeds(bad.point, seed=bad.seed, style=bad.style)
+        feeds = bad.feeds
         label = f"{rule.recipe}/{rule.id} at {describe(match.root)}"
         try:
             kept = keep(self.evidence, label, str(bad), before, after, feeds, self.model.folder)
@@ -171,10 +183,25 @@ class Trial:
                     break
             if ran:
                 self.counts["compared"] += 1
-                return _further(ran[-1], style)
+                return self._on_real_values(rule, piece) or _further(ran[-1], style)
             if not undefined:
                 break
         self.counts[f"not compared: {why}"] += 1
+        return None
+
+    def _on_real_values(self, rule: Rule, piece: Piece) -> Difference | None:
+        """On what the original itself computes there, where that is known."""
+        if self.real is None:
+            return None
+        for place, (point, feeds) in enumerate(self.real.of(piece)):
+            bench = _Bench(rule, piece, point, self.model.folder, feeds)
+            try:
+                bad = bench.differs([(REAL, place)], strict=True)
+            except (KeyError, ValueError, NotRunnable, RunFailed, Undefined, NoWitness):
+                continue
+            self.counts["compared on real values"] += place == 0
+            if bad is not None:
+                return bad
         return None
 
 
@@ -204,6 +231,7 @@ class _Bench:
     piece: Piece
     point: Point
     folder: Path | None
+    feeds: Mapping[str, Array] | None = None  # in place of drawn ones
 
     def differs(
         self, drawn: Sequence[tuple[str, int]], *, strict: bool = False
@@ -221,7 +249,12 @@ class _Bench:
         if not drawn:
             return None
         before, after = self.piece.at(self.point)
-        feeds = [self.piece.feeds(self.point, seed=seed, style=style) for style, seed in drawn]
+        feeds = [
+            self.piece.feeds(self.point, seed=seed, style=style)
+            if self.feeds is None
+            else self.feeds
+            for style, seed in drawn
+        ]
         found = check_pair(
             before,
             after,
@@ -236,12 +269,12 @@ class _Bench:
                 if strict:
                     raise checks
                 continue
-            exact = self.rule.exact == "bit" or style == NORMAL
+            exact = self.rule.exact == "bit" or style in (NORMAL, REAL)
             for check in checks:
                 # kernels differ in whether they take empty tensors at all
                 fails = empty and (check.fault or "").startswith(NOT_RUN)
                 if not check.agrees and not fails and (exact or not _saturated(check)):
-                    return Difference(self.piece, self.point, style, seed, check)
+                    return Difference(self.piece, self.point, style, seed, check, self.feeds)
         return None
 
 

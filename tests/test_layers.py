@@ -31,6 +31,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"recipe"},
     {"firing"},
     {"piece", "evidence"},
+    {"activations"},
     {"sweep", "simplify", "trial", "authoring", "raising"},
     {"surgery", "export", "doctor", "inspection"},
     {"cases", "batch", "bisect", "difference"},

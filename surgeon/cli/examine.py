@@ -29,6 +29,8 @@ def verify(
             rich_help_panel="Checking",
         ),
     ] = options.Required.RUNS,
+    inputs: options.Inputs = None,
+    data: options.Data = None,
     where: Annotated[
         bool,
         typer.Option(
@@ -60,6 +62,8 @@ def verify(
                 "sizes": axioms.sizes or None,
                 "folder_original": one.folder,
                 "folder_result": other.folder,
+                "inputs": options.read_inputs(inputs),
+                "data": data or (),
                 "isolated": True,
                 "progress": progress,
             }
