@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import os
 import time
 from collections import Counter
@@ -20,6 +21,7 @@ from surgeon import dialect
 from surgeon.assumptions import Axioms, parse_assumptions
 from surgeon.authoring import recipe_of
 from surgeon.claims import correct_claims, declare
+from surgeon.culprits import Kept, Place, find_culprits
 from surgeon.errors import LeftoverError, RecipeError, SurgeonError, VerifyError
 from surgeon.facts import Facts
 from surgeon.fold import DEFAULT_LIMIT
@@ -27,7 +29,7 @@ from surgeon.lost import unread_inputs
 from surgeon.model import Model, describe
 from surgeon.raising import raise_opset
 from surgeon.recipe import FoldStep, RaiseOpsetStep, Recipe, Rule, RulesStep, SimplifyStep
-from surgeon.report import Missed, MissRecord, Notes, Report
+from surgeon.report import Missed, MissRecord, Notes, Refusal, Report
 from surgeon.rewrite import Surgery
 from surgeon.soundness import with_names_of_their_own
 from surgeon.sweep import Sweep
@@ -83,6 +85,7 @@ def apply(
     keep_evidence: Path | str | None = None,
     inputs: Mapping[str, str] | None = None,
     data: Data = (),
+    save_partial: bool = False,
 ) -> Result:
     """Repair a model with recipes, and compare the result with the original.
 
@@ -107,6 +110,8 @@ def apply(
         inputs: By input name, how it is drawn, as `uniform(0,1)`, `mask` or `tokens(30522)`.
         data: Files with real inputs, compared beside drawn ones, for each rewrite too: .npz by
             input name, or folders of them or of ONNX's own `test_data_set_*`.
+        save_partial: Where the whole result differs, leave out the rewrites that make it so, and
+            give the rest.
 
     Returns:
         The repaired model and the report.
@@ -159,18 +164,74 @@ def apply(
     verdict = _verdict(original, work, checking, progress)
     clock.lap("verify")
     report = replace(report, verdict=verdict, seconds=dict(clock.seconds))
-    if verdict.status not in GOOD and work.evidence is not None:
-        _keep_models(original, work, verdict, checking)
+    if verdict.status not in GOOD:
+        if work.evidence is not None:
+            _keep_models(original, work, verdict, checking)
+        culprits = _culprits(work, verdict, original, checking)
+        report = replace(report, refusals=(*report.refusals, *_blamed(culprits, verdict)))
+        if save_partial and culprits:
+            rest = work.again(Kept(without=culprits), check=True)
+            if shared:
+                rest.model.changed = True
+            verdict = _verdict(original, rest, checking, progress)
+            found = rest.report(clock, every_miss=every_miss)
+            report = replace(found, verdict=verdict, refusals=report.refusals)
+            work = rest
     if verdict.status not in GOOD or (require == "equivalent" and verdict.status == "runs"):
-        error = VerifyError(
-            f"the result is not saved: {verdict.detail}",
-            where=report.source,
-            mend="Read the report (`--report out.json`) for the rewrites that were made; leave out "
-            "the recipe at fault, or give recorded outputs with `--reference FILE.npz`.",
-        )
-        error.report = report
-        raise error
+        raise _not_saved(report, verdict)
     return Result(work.model, report)
+
+
+def _culprits(
+    work: Operation, verdict: Verdict, original: Model, checking: Mapping[str, Any]
+) -> frozenset[Place]:
+    """The rewrites with which the result differs; none where they cannot be told."""
+    if work.progress:
+        work.progress("look for the rewrites at fault")
+
+    def fails(kept: Kept) -> bool:
+        other = work.again(kept, check=False)
+        if not other.changed:
+            return False
+        return _verdict(original, other, checking, None).status == verdict.status
+
+    refused = frozenset((r.recipe, r.rule, r.node) for r in work.notes.refusals)
+    try:
+        return find_culprits(work.notes.changes, refused, fails) or frozenset()
+    except SurgeonError:  # with some rewrites left out a recipe may not settle
+        return frozenset()
+
+
+def _blamed(culprits: frozenset[Place], verdict: Verdict) -> Iterator[Refusal]:
+    checks = [o for c in verdict.comparisons for o in c.outputs if not o.agrees]
+    for recipe, rule, node in sorted(culprits):
+        yield Refusal(
+            rule=rule,
+            recipe=recipe,
+            node=node,
+            reason=f"the whole result is wrong with it: {verdict.detail}",
+            sizes={},
+            drawn="whole",
+            seed=-1,
+            max_absolute=max((check.max_absolute for check in checks), default=math.inf),
+            max_relative=max((check.max_relative for check in checks), default=math.inf),
+        )
+
+
+def _not_saved(report: Report, verdict: Verdict) -> VerifyError:
+    blamed = [f"`{r.recipe}/{r.rule}` at {r.node}" for r in report.refusals if r.drawn == "whole"]
+    more = f" and {len(blamed) - 3} more" if len(blamed) > 3 else ""
+    named = f"; it is so with {', '.join(blamed[:3])}{more}" if blamed else ""
+    saving = "save the rest with `--save-partial`; or " if blamed else ""
+    error = VerifyError(
+        f"the result is not saved: {verdict.detail}{named}",
+        where=report.source,
+        mend="Read the report (`--report out.json`) for the rewrites that were made; "
+        f"{saving}leave out the recipe at fault, or give recorded outputs with "
+        "`--reference FILE.npz`.",
+    )
+    error.report = report
+    return error
 
 
 def _refuse_unread(original: Model, report: Report, reference: Reference) -> None:
@@ -238,6 +299,7 @@ class Operation:
         self.evidence: Path | None = None  # where what is refused is kept
         self.given: Given | None = None  # what the user says of inputs
         self.notes = Notes()
+        self.kept = Kept()
         self.model = original.clone()
         self.before = operators(self.model)
         self.misses: list[MissRecord] = []
@@ -269,6 +331,16 @@ class Operation:
                     self._replace_proto(partial(raise_opset, opset=step.opset), "raise-opset")
             clock.lap("sweep")
         self._finish()
+
+    def again(self, kept: Kept, *, check: bool) -> Operation:
+        """The same on the same model, with some rewrites left out."""
+        other = Operation(
+            self.original, self.recipes, self.axioms, self.allow, self.keep, check, None
+        )
+        other.kept, other.given = kept, self.given
+        with _collector_paused():
+            other.run(_Clock())
+        return other
 
     def report(self, clock: _Clock, *, every_miss: bool) -> Report:
         """What was done so far, frozen."""
@@ -304,7 +376,7 @@ class Operation:
             same_shape=frozenset().union(*(recipe.same_shape for recipe in self.recipes)),
         )
         self.surgery = Surgery(self.model, self.facts)
-        self.trial = self._trial() if self.check else None
+        self.trial = replace(self.kept, check=self._trial() if self.check else None)
 
     def _trial(self) -> Check:
         """What compares each rewrite; imported when it is asked for, as it brings the witness."""

@@ -32,7 +32,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"firing"},
     {"piece", "evidence"},
     {"activations"},
-    {"sweep", "simplify", "trial", "authoring", "raising"},
+    {"sweep", "simplify", "trial", "culprits", "authoring", "raising"},
     {"surgery", "export", "doctor", "inspection"},
     {"cases", "batch", "bisect", "difference"},
     {"render", "handbook"},

@@ -97,6 +97,15 @@ Data = Annotated[
         rich_help_panel="Checking",
     ),
 ]
+Partial = Annotated[
+    bool,
+    typer.Option(
+        "--save-partial",
+        help="Where the whole result differs although each rewrite agreed: leave out those that "
+        "make it so, and save the rest.",
+        rich_help_panel="Checking",
+    ),
+]
 Evidence = Annotated[
     Path | None,
     typer.Option(

@@ -234,7 +234,8 @@ def _refusals(found: Sequence[Refusal]) -> Table:
     table.add_column(overflow="fold")
     for (recipe, rule, reason), group in groups.items():
         text = Text(words.name(f"{recipe}/{rule}"), style="cyan")
-        text.append(f"\n{words.clean(reason)}, seed {group[0].seed}", style="yellow")
+        seed = f", seed {group[0].seed}" if group[0].seed >= 0 else ""
+        text.append(f"\n{words.clean(reason)}{seed}", style="yellow")
         text.append(f"\nat {words.listed([each.node for each in group], 3)}", style="dim")
         if group[0].evidence:
             text.append(f"\nevidence: {words.clean(group[0].evidence)}", style="default")
