@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import math
 import os
 import time
 from collections import Counter
@@ -22,14 +21,14 @@ from surgeon.assumptions import Axioms, parse_assumptions
 from surgeon.authoring import recipe_of
 from surgeon.claims import correct_claims, declare
 from surgeon.culprits import Kept, Place, find_culprits
-from surgeon.errors import LeftoverError, RecipeError, SurgeonError, VerifyError
+from surgeon.errors import RecipeError, SurgeonError
 from surgeon.facts import Facts
 from surgeon.fold import DEFAULT_LIMIT
-from surgeon.lost import unread_inputs
 from surgeon.model import Model, describe
 from surgeon.raising import raise_opset
 from surgeon.recipe import FoldStep, RaiseOpsetStep, Recipe, Rule, RulesStep, SimplifyStep
-from surgeon.report import Missed, MissRecord, Notes, Refusal, Report
+from surgeon.refusing import blamed, not_saved, refuse_leftovers, refuse_unread
+from surgeon.report import Missed, MissRecord, Notes, Report
 from surgeon.rewrite import Surgery
 from surgeon.soundness import with_names_of_their_own
 from surgeon.sweep import Sweep
@@ -154,9 +153,9 @@ def apply(
         work.run(clock)
         report = work.report(clock, every_miss=every_miss)
     if any(recipe.ensure == "no-aten" for recipe in plans) and "leftover" not in allow:
-        _refuse_leftovers(report)
+        refuse_leftovers(report)
         if work.changed and "unread" not in allow:
-            _refuse_unread(original, report, reference)
+            refuse_unread(original, report, reference)
     if not work.changed or not verify:
         return Result(work.model, report)
     if progress:
@@ -168,7 +167,7 @@ def apply(
         if work.evidence is not None:
             _keep_models(original, work, verdict, checking)
         culprits = _culprits(work, verdict, original, checking)
-        report = replace(report, refusals=(*report.refusals, *_blamed(culprits, verdict)))
+        report = replace(report, refusals=(*report.refusals, *blamed(culprits, verdict)))
         if save_partial and culprits:
             rest = work.again(Kept(without=culprits), check=True)
             if shared:
@@ -178,7 +177,7 @@ def apply(
             report = replace(found, verdict=verdict, refusals=report.refusals)
             work = rest
     if verdict.status not in GOOD or (require == "equivalent" and verdict.status == "runs"):
-        raise _not_saved(report, verdict)
+        raise not_saved(report, verdict)
     return Result(work.model, report)
 
 
@@ -200,84 +199,6 @@ def _culprits(
         return find_culprits(work.notes.changes, refused, fails) or frozenset()
     except SurgeonError:  # with some rewrites left out a recipe may not settle
         return frozenset()
-
-
-def _blamed(culprits: frozenset[Place], verdict: Verdict) -> Iterator[Refusal]:
-    checks = [o for c in verdict.comparisons for o in c.outputs if not o.agrees]
-    for recipe, rule, node in sorted(culprits):
-        yield Refusal(
-            rule=rule,
-            recipe=recipe,
-            node=node,
-            reason=f"the whole result is wrong with it: {verdict.detail}",
-            sizes={},
-            drawn="whole",
-            seed=-1,
-            max_absolute=max((check.max_absolute for check in checks), default=math.inf),
-            max_relative=max((check.max_relative for check in checks), default=math.inf),
-        )
-
-
-def _not_saved(report: Report, verdict: Verdict) -> VerifyError:
-    blamed = [f"`{r.recipe}/{r.rule}` at {r.node}" for r in report.refusals if r.drawn == "whole"]
-    more = f" and {len(blamed) - 3} more" if len(blamed) > 3 else ""
-    named = f"; it is so with {', '.join(blamed[:3])}{more}" if blamed else ""
-    saving = "save the rest with `--save-partial`; or " if blamed else ""
-    error = VerifyError(
-        f"the result is not saved: {verdict.detail}{named}",
-        where=report.source,
-        mend="Read the report (`--report out.json`) for the rewrites that were made; "
-        f"{saving}leave out the recipe at fault, or give recorded outputs with "
-        "`--reference FILE.npz`.",
-    )
-    error.report = report
-    return error
-
-
-def _refuse_unread(original: Model, report: Report, reference: Reference) -> None:
-    """Refuse to repair a file of which an assignment was lost, unless outputs are recorded."""
-    names = unread_inputs(original)
-    if not names:
-        return
-    from surgeon.verify.originals import recorded_files
-
-    if recorded_files(reference):
-        return
-    error = VerifyError(
-        f"nothing reads `{'`, `'.join(names)}` among the inputs: PyTorch before 1.5 loses "
-        "assignments to a slice (`x[:, 1:3] = v`), and then the file does not compute what the "
-        "module did",
-        where=report.source,
-        mend="Export with a newer PyTorch, compare with recorded outputs (`--reference FILE.npz`), "
-        "or say `--allow unread` if the module reads it no more than the file.",
-    )
-    error.report = report
-    raise error
-
-
-def _refuse_leftovers(report: Report) -> None:
-    """Refuse a result that still holds nodes of PyTorch's own, with the nearest reasons."""
-    left = {
-        name: count
-        for name, count in report.after.items()
-        if name.startswith(("aten.", "prim.", "org.pytorch.prim."))
-    }
-    if not left:
-        return
-    names = ", ".join(f"`{name}`" + (f" x{n}" if n > 1 else "") for name, n in left.items())
-    reasons: dict[str, None] = {}
-    for miss in report.misses:
-        if "(aten." in miss.node or "(prim." in miss.node:
-            reasons[f"{miss.rule}: {miss.reason}"] = None
-    why = "; ".join(list(reasons)[:4]) or "no rule of these recipes is for them"
-    error = LeftoverError(
-        f"{names} left, which no runtime knows ({why})",
-        where=report.source,
-        mend="See `surgeon explain` for each node, add a recipe that knows the operator, or keep "
-        "the rest of the repair with `--allow leftover`.",
-    )
-    error.report = report
-    raise error
 
 
 class Operation:

@@ -33,6 +33,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"piece", "evidence"},
     {"activations"},
     {"sweep", "simplify", "trial", "culprits", "authoring", "raising"},
+    {"refusing"},
     {"surgery", "export", "doctor", "inspection"},
     {"cases", "batch", "bisect", "difference"},
     {"render", "handbook"},
