@@ -266,16 +266,20 @@ def bounds(dim: Dim) -> tuple[int | None, int | None]:
 
 def symbols(dim: Dim) -> frozenset[str]:
     """The names of the symbols that the value depends on."""
-    if isinstance(dim, int):
-        return frozenset()
-    names: set[str] = set()
-    for monomial, _ in dim.terms:
-        for atom, _power in monomial:
-            if atom.kind == "symbol":
-                names.add(atom.text)
-            for operand in atom.operands:
-                names |= symbols(operand)
-    return frozenset(names)
+    return frozenset(limits(dim))
+
+
+def limits(dim: Dim) -> dict[str, int | None]:
+    """The symbols that the value depends on, each with the greatest number it may be, or None."""
+    found: dict[str, int | None] = {}
+    if not isinstance(dim, int):
+        for monomial, _ in dim.terms:
+            for atom, _power in monomial:
+                if atom.kind == "symbol":
+                    found[atom.text] = atom.high
+                for operand in atom.operands:
+                    found.update(limits(operand))
+    return found
 
 
 def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:

@@ -6,30 +6,46 @@ or NaN. Which of these a piece can be held to hangs on its operators.
 
 from __future__ import annotations
 
-from collections.abc import Set
+import re
+from collections.abc import Sequence, Set
 from typing import Any
 
 import numpy as np
 import onnx
+from ml_dtypes import finfo
 
 from surgeon.facts import Fact
 from surgeon.facts.fact import BOOL, INTEGERS, Array
 
 NORMAL, EDGES, NOT_NUMBERS, LARGE = "normal", "edges", "not numbers", "large"
+FLAT, TINY, HUGE, NEGATIVE, ZEROS = "flat", "tiny", "huge", "negative", "zeros"
+ORDERED, DEFINITE, REAL = "ordered", "definite", "real"
 WORDS = {
     EDGES: "of edge values",
     NOT_NUMBERS: "with NaN and infinities among the values",
     LARGE: "of large numbers",
+    FLAT: "with one value in each input",
+    TINY: "with tiny numbers among the values",
+    HUGE: "with large magnitudes among the values",
+    NEGATIVE: "with places from the end",
+    ZEROS: "with zeros of both signs",
+    ORDERED: "in order",
+    REAL: "of the original's own values on the given data",
+    DEFINITE: "of positive definite matrices",
 }
 # Zeros, ties of every rounding, the knees of activations, and what is nearly one of them.
-_EDGE_VALUES = np.array(
-    [0, 1, -1, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 2, -2, 3, -3, 6, -6, 1e-3, 20, -20]
+_EDGE_VALUES = (
+    *(0, 1, -1, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 2, -2, 3, -3, 6, -6, 1e-3, 20, -20),
+    *(0.49999997, -0.49999997, 0.99999994, -0.99999994),
 )
+_HUGE_VALUES = np.array([30, -30, 100, -100, 300, -300, 1000, -1000, 3e4, -3e4])
 _NO_NUMBERS = np.array([np.nan, np.inf, -np.inf, 0.0])
 _LARGE_VALUES = (
     *(0, 1, -1, 127, -128, 255, 2**15 - 1, 2**24 + 1, -(2**24) - 1, 2**24 + 3, 2**31 - 1),
     *(2**31 + 5, 2**33 + 1, -(2**33) - 1, 2**53 + 1),
 )
+_ENDS = (np.float32(-np.inf), np.float32(np.inf))
+_MOST_NEAR = 16  # numbers of the piece itself around which values are drawn
 _OF_NOT_NUMBERS = frozenset({"IsNaN", "IsInf", "isnan", "isinf", "nan_to_num"})
 # Operators that say the same of NaN and infinities in every runtime.
 _PLAIN_OF_NOT_NUMBERS = _OF_NOT_NUMBERS | frozenset(
@@ -41,66 +57,159 @@ _PLAIN_OF_NOT_NUMBERS = _OF_NOT_NUMBERS | frozenset(
 _UNSTEADY = frozenset(
     "qr linalg_qr svd linalg_svd _linalg_svd symeig linalg_eigh _linalg_eigh inverse linalg_inv "
     "linalg_inv_ex linalg_solve cholesky linalg_cholesky lu linalg_det det Det logdet slogdet "
-    "pinverse linalg_pinv NonZero nonzero kthvalue median".split()
+    "pinverse linalg_pinv matrix_exp linalg_matrix_exp linalg_matrix_power matrix_power "
+    "triangular_solve linalg_solve_triangular histc NonZero nonzero kthvalue median".split()
 )
-# Operators whose outputs are no larger for larger numbers.
-_ELEMENTWISE = frozenset(
-    "Add Sub Mul Div Mod Neg Abs Sign Min Max Cast Where Equal Less LessOrEqual Greater "
-    "GreaterOrEqual Not And Or Xor Identity Clip Relu Sum Mean ReduceSum ReduceMax ReduceMin "
-    "ReduceProd Transpose Concat Squeeze Unsqueeze Flatten BitwiseAnd BitwiseOr BitwiseNot "
-    "BitwiseXor Constant ArgMax ArgMin Sqrt Floor Ceil Round".split()
+# What is left of a large quotient is a matter of its rounding.
+_OF_QUOTIENTS = frozenset({"fmod", "remainder", "floor_divide", "div_floor"})
+# Operators that leave it open which of two zeros they give.
+_LEAVES_SIGNS = re.compile(
+    r"(?i)max|min|clip|clamp|relu|sum|mean|pool|mul|gemm|conv|sort|topk|where|mask|solve|diag"
+)
+# Operators whose outputs grow with an operand's value.
+_GROWING = frozenset(
+    "Expand Tile Range ConstantOfShape OneHot Pad Resize Upsample Reshape RandomNormal "
+    "RandomUniform EyeLike MaxUnpool Col2Im AffineGrid HannWindow HammingWindow BlackmanWindow "
+    "CenterCropPad Loop Scan GridSample DFT STFT MelWeightMatrix Pow Exp "
+    "expand repeat repeat_interleave arange range full zeros ones new_full new_zeros new_ones eye "
+    "one_hot pad constant_pad_nd upsample interpolate bincount linspace logspace tile tril_indices "
+    "triu_indices combinations col2im im2col fft_fft stft view reshape".split()
 )
 
 
-def styles(operators: Set[str], *, integers: bool, exact: bool) -> list[str]:
-    """The ways of drawing edge values that a piece can be held to.
+def styles(
+    operators: Set[str], *, integers: bool, floats: bool, exact: bool
+) -> list[tuple[str, int]]:
+    """The ways of drawing values that a piece can be held to, each with a seed.
 
     Args:
         operators: Of both sides; ATen's by their own names.
         integers: Whether any input holds integers.
+        floats: Whether any holds floats.
         exact: Whether the rule promises the same bits.
     """
     if operators & _UNSTEADY:
         return []
-    found = [EDGES]
+    found = [(EDGES, 0), (EDGES, 1), (FLAT, 0), (FLAT, 1)]
     if operators <= _PLAIN_OF_NOT_NUMBERS and (exact or operators & _OF_NOT_NUMBERS):
-        found.append(NOT_NUMBERS)
-    if operators <= _ELEMENTWISE and integers:
-        found.append(LARGE)
+        found += [(NOT_NUMBERS, 0), (NOT_NUMBERS, 1)]
+    if floats:
+        found += [(TINY, 0)] if operators & _OF_QUOTIENTS else [(TINY, 0), (HUGE, 0)]
+    if floats and exact and not any(_LEAVES_SIGNS.search(name) for name in operators):
+        found.append((ZEROS, 0))
+    if integers:
+        found.append((NEGATIVE, 0))
+    if integers and not operators & _GROWING:
+        found += [(LARGE, 0), (LARGE, 1)]
     return found
 
 
+def near(numbers: Sequence[float]) -> tuple[float, ...]:
+    """Values at, beside and beyond the numbers that a piece itself holds: its thresholds say.
+
+    Not at one that a float32 rounds: which side of it a value lies on is a matter of rounding.
+    """
+    found: dict[float, None] = {}
+    small = [number for number in dict.fromkeys(numbers) if 1e-6 < abs(number) < 1e6]
+    rounded = [number for number in small if float(np.float32(number)) != number]
+    for number in small[:_MOST_NEAR]:
+        single = np.float32(number)
+        if any(np.isclose(number, other, rtol=1e-6, atol=0) for other in rounded):
+            beside = [number * 0.999, number * 1.001]
+        else:
+            beside = [number, *(float(np.nextafter(single, to)) for to in _ENDS)]
+        beside += [-value for value in beside]
+        found.update(dict.fromkeys((*beside, number + 1, number - 1)))
+    return tuple(found)
+
+
 def draw(
-    rng: np.random.Generator, fact: Fact, shape: tuple[int, ...], style: str = NORMAL
+    rng: np.random.Generator,
+    fact: Fact,
+    shape: tuple[int, ...],
+    style: str = NORMAL,
+    seed: int = 0,
+    beside: Sequence[float] = (),
 ) -> Array:
-    """Seeded values that agree with the fact."""
+    """Values that agree with the fact.
+
+    Args:
+        rng: Draws them.
+        fact: What is known of the value.
+        shape: The sizes.
+        style: One of this module's words.
+        seed: Which one value it is, where there is one.
+        beside: Further edge values.
+    """
     dtype = onnx.helper.tensor_dtype_to_np_dtype(fact.dtype)
     if fact.dtype == BOOL:
-        return rng.random(shape) < 0.5
+        return np.full(shape, seed == 1) if style == FLAT else rng.random(shape) < 0.5
     if fact.dtype in INTEGERS:
-        return _integers(rng, dtype, shape, style)
+        return _integers(rng, dtype, shape, style, seed, beside)
     values = rng.standard_normal(shape)
     if fact.unit_axis is not None and values.size:
         exponential = np.exp(values * 2)
         values = exponential / exponential.sum(fact.unit_axis, keepdims=True)
         return np.asarray(values).astype(dtype)
-    if style == EDGES:
-        values = np.where(rng.random(shape) < 0.7, rng.choice(_EDGE_VALUES, shape), values)
-    elif style == NOT_NUMBERS:
-        values = np.where(rng.random(shape) < 0.5, rng.choice(_NO_NUMBERS, shape), values)
+    if style in (ORDERED, DEFINITE):
+        values = _arranged(values, style)
+    elif style == FLAT:
+        values = np.full(shape, float(seed))
+    elif style != NORMAL:
+        chosen, share = _among(dtype, style, beside)
+        values = np.where(rng.random(shape) < share, rng.choice(chosen, shape), values)
     if fact.not_negative:
         values = np.abs(values)
-    return np.asarray(values).astype(dtype)
+    with np.errstate(over="ignore"):
+        return np.asarray(values).astype(dtype)
+
+
+def _among(dtype: np.dtype[Any], style: str, beside: Sequence[float]) -> tuple[Array, float]:
+    """The values to mix among the normal ones, and their share."""
+    if style == EDGES:
+        return np.array([*_EDGE_VALUES, *beside]), 0.7
+    if style == NOT_NUMBERS:
+        return _NO_NUMBERS, 0.5
+    if style == ZEROS:
+        return np.array([0.0, -0.0]), 0.5
+    if style == HUGE:
+        return _HUGE_VALUES, 0.3
+    info: Any = finfo(dtype)  # type: ignore[no-untyped-call]
+    least, normal = float(info.smallest_subnormal), float(info.tiny)
+    tiny = [least, normal / 2, normal, float(np.sqrt(normal)), float(info.eps)]
+    return np.array([*tiny, *(-v for v in tiny), 0.0]), 0.7
+
+
+def _arranged(values: Array, style: str) -> Array:
+    """What operators ask for that are not defined everywhere."""
+    if style == ORDERED:
+        return np.sort(values, -1) if values.ndim else values
+    if values.ndim < 2 or values.shape[-1] != values.shape[-2]:
+        return values
+    return np.asarray(values @ values.swapaxes(-1, -2) + values.shape[-1] * np.eye(len(values.T)))
 
 
 def _integers(
-    rng: np.random.Generator, dtype: np.dtype[Any], shape: tuple[int, ...], style: str
+    rng: np.random.Generator,
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    style: str,
+    seed: int,
+    beside: Sequence[float],
 ) -> Array:
     """Small, so that they may be places; signed at the edges; and beyond what a float can hold."""
     limits = np.iinfo(dtype)
-    if style == EDGES:
-        return np.asarray(rng.integers(max(-4, limits.min), 5, shape)).astype(dtype)
-    if style == LARGE:
-        known = [v for v in _LARGE_VALUES if limits.min <= v <= limits.max]
-        return np.asarray(rng.choice(np.array(known, dtype), shape), dtype)
+    if style == FLAT:
+        return np.full(shape, seed, dtype)
+    if style == NEGATIVE:
+        return np.asarray(rng.integers(max(-2, limits.min), 2, shape)).astype(dtype)
+    if style == ORDERED:
+        return np.sort(rng.integers(0, 3, shape), -1 if shape else None).astype(dtype)
+    if style in (EDGES, LARGE):
+        known: Sequence[float] = _LARGE_VALUES
+        if style == EDGES:
+            whole = [int(v) for v in beside if v == int(v)]
+            known = [*range(-4, 5), *range(-4, 5), *whole]
+        held = np.array([v for v in known if limits.min <= v <= limits.max], dtype)
+        return np.asarray(rng.choice(held, shape))
     return np.asarray(rng.integers(0, 3, shape)).astype(dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -76,6 +77,41 @@ class Missed:
         return f"{self.node}: matched {self.matched} of {self.total} nodes; {self.reason}"
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A rewrite that was not made, because it differs from what it would replace.
+
+    Attributes:
+        rule: The rule's id, in `recipe`.
+        node: The root, as errors name nodes.
+        reason: In words.
+        sizes: The sizes at which it differs, by symbol.
+        drawn: How the inputs were drawn: `normal`, `edges`, ...
+        seed: What from.
+        max_absolute: Largest absolute error; infinite where more than numbers differ.
+        max_relative: The same, relative to the output's spread.
+        evidence: The folder with both sides, where one was asked for.
+    """
+
+    rule: str
+    recipe: str
+    node: str
+    reason: str
+    sizes: Mapping[str, int]
+    drawn: str
+    seed: int
+    max_absolute: float
+    max_relative: float
+    evidence: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; a number that is not finite becomes None."""
+        plain = asdict(self)
+        for name in ("max_absolute", "max_relative"):
+            plain[name] = plain[name] if math.isfinite(plain[name]) else None
+        return plain
+
+
 @dataclass(slots=True)
 class Notes:
     """What a run collects while it goes; `Report` is made of it."""
@@ -84,6 +120,7 @@ class Notes:
     misses: list[MissRecord] = field(default_factory=list)
     housekeeping: Counter[str] = field(default_factory=Counter)
     remarks: list[str] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +141,7 @@ class Report:
         verdict: The outcome of the check; None where it was not asked for.
         seconds: Wall-clock time by stage.
         opset: The model's default opset.
+        refusals: Every rewrite that was not made, because it differs from what it would replace.
     """
 
     source: str
@@ -119,6 +157,7 @@ class Report:
     verdict: Verdict | None
     seconds: Mapping[str, float]
     opset: int
+    refusals: tuple[Refusal, ...] = ()
 
     @property
     def contracts(self) -> tuple[str, ...]:
@@ -138,6 +177,7 @@ class Report:
             "opset": self.opset,
             "changes": [asdict(change) for change in self.changes],
             "misses": [asdict(miss) for miss in self.misses],
+            "refusals": [refusal.to_dict() for refusal in self.refusals],
             "housekeeping": dict(self.housekeeping),
             "pieces": dict(self.pieces),
             "remarks": list(self.remarks),

@@ -235,6 +235,8 @@ class Draft:
         nodes: What was drafted, in order.
         results: What the names of a template stand for.
         also: Further nodes that the draft replaces, each with (its output, the new tensor).
+        leans: Nodes that say what the replacement rests on, of values that it reads: where a bound
+            comes from; the check of the rewrite has to hold them.
         premises: Values whose making the replacement rests on although it reads none of it; the
             check of the rewrite has to hold it.
     """
@@ -246,6 +248,7 @@ class Draft:
         self.results: dict[str, gs.Tensor] = {}
         self.also: list[tuple[gs.Node, list[tuple[gs.Tensor, gs.Tensor]]]] = []
         self.premises: list[gs.Tensor] = []
+        self.leans: list[gs.Node] = []
 
     def op(
         self,

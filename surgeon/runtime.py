@@ -26,25 +26,33 @@ Feeds = Mapping[str, Any]  # by value name: an array, or a list of arrays for a 
 
 
 class OnnxruntimeError(SurgeonError):
-    """onnxruntime refused a model or a run of it; `text` is what it said."""
+    """onnxruntime refused a model or a run of it.
+
+    Attributes:
+        text: What it said.
+        lacking: Whether the model may be right, and onnxruntime lacks what it asks for.
+    """
 
     exit_code = 3
 
-    def __init__(self, what: str, *, where: str, mend: str, text: str) -> None:
+    def __init__(self, what: str, *, where: str, mend: str, text: str, lacking: bool) -> None:
         super().__init__(what, where=where, mend=mend)
-        self.text = text
+        self.text, self.lacking = text, lacking
 
 
 class NotRunnable(OnnxruntimeError):
     """The model does not load. `operators` are those onnxruntime does not have, as `domain.Op`."""
 
-    def __init__(self, *, where: str, text: str, operators: Sequence[str]) -> None:
+    def __init__(
+        self, *, where: str, text: str, operators: Sequence[str], lacking: bool = False
+    ) -> None:
         names = ", ".join(f"`{name}`" for name in operators)
         super().__init__(
             f"onnxruntime has no {names}" if names else f"the model does not load: {text}",
             where=where,
             mend="Replace these operators." if names else "Mend what onnxruntime complains about.",
             text=text,
+            lacking=lacking or bool(operators),
         )
         self.operators = tuple(operators)
 
@@ -52,8 +60,14 @@ class NotRunnable(OnnxruntimeError):
 class RunFailed(OnnxruntimeError):
     """The model loads, and this run of it fails."""
 
-    def __init__(self, *, where: str, text: str) -> None:
-        super().__init__(f"the run fails: {text}", where=where, mend="Try other inputs.", text=text)
+    def __init__(self, *, where: str, text: str, lacking: bool = False) -> None:
+        super().__init__(
+            f"the run fails: {text}",
+            where=where,
+            mend="Try other inputs.",
+            text=text,
+            lacking=lacking,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +135,7 @@ class Session:
                 source, options, providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # its exception classes share no base of their own
-            raise _not_runnable(model, str(error), self._where) from None
+            raise _not_runnable(model, error, self._where) from None
         self.inputs = tuple(_port(value) for value in self._session.get_inputs())
         self.outputs = tuple(_port(value) for value in self._session.get_outputs())
         ports = (*self.inputs, *self.outputs)
@@ -142,7 +156,9 @@ class Session:
                 else self._run_narrow(names, feeds)
             )
         except Exception as error:
-            raise RunFailed(where=self._where, text=_tidy(str(error))) from None
+            raise RunFailed(
+                where=self._where, text=_tidy(str(error)), lacking=_is_lack(error)
+            ) from None
         return dict(zip(names, found, strict=True))
 
     def _run_narrow(self, names: list[str], feeds: Feeds) -> list[Any]:
@@ -219,18 +235,29 @@ def _nodes(nodes: Iterable[onnx.NodeProto]) -> Iterable[onnx.NodeProto]:
                 yield from _nodes(graph.node)
 
 
-def _not_runnable(model: onnx.ModelProto | Path, text: str, where: str) -> NotRunnable:
+# What kernels say that take only a part of what the operator's definition allows: they have no
+# status of its own for it.
+_LACK = re.compile(r"[Uu]nsupported|only supports?\b|not (yet )?(supported|implemented)")
+
+
+def _is_lack(error: Exception) -> bool:
+    """Whether onnxruntime says that it cannot do it, and not that it makes no sense."""
+    return type(error).__name__ == "NotImplemented" or bool(_LACK.search(str(error)))
+
+
+def _not_runnable(model: onnx.ModelProto | Path, error: Exception, where: str) -> NotRunnable:
+    text, lacking = str(error), _is_lack(error)
     if isinstance(model, Path):
         try:
             model = onnx.load(model, load_external_data=False)
         except Exception:  # onnxruntime's own words say what is wrong with the file
-            return NotRunnable(where=where, text=_tidy(text), operators=())
+            return NotRunnable(where=where, text=_tidy(text), operators=(), lacking=lacking)
     operators = unknown_operators(model)
     kernel = re.search(r"Could not find an implementation for ([\w.:]+?)\(\d+\)", text)
     if not operators and kernel:
         domain, _, name = kernel[1].rpartition(":" if ":" in kernel[1] else ".")
         operators = (f"{domain or 'ai.onnx'}.{name}",)
-    return NotRunnable(where=where, text=_tidy(text), operators=operators)
+    return NotRunnable(where=where, text=_tidy(text), operators=operators, lacking=lacking)
 
 
 def _tidy(text: str) -> str:

@@ -20,13 +20,14 @@ from surgeon import dialect
 from surgeon.assumptions import Axioms, parse_assumptions
 from surgeon.authoring import recipe_of
 from surgeon.claims import correct_claims, declare
-from surgeon.errors import LeftoverError, RecipeError, SurgeonError, VerifyError
+from surgeon.culprits import Kept, Place, find_culprits
+from surgeon.errors import RecipeError, SurgeonError
 from surgeon.facts import Facts
 from surgeon.fold import DEFAULT_LIMIT
-from surgeon.lost import unread_inputs
 from surgeon.model import Model, describe
 from surgeon.raising import raise_opset
 from surgeon.recipe import FoldStep, RaiseOpsetStep, Recipe, Rule, RulesStep, SimplifyStep
+from surgeon.refusing import blamed, not_saved, refuse_leftovers, refuse_unread
 from surgeon.report import Missed, MissRecord, Notes, Report
 from surgeon.rewrite import Surgery
 from surgeon.soundness import with_names_of_their_own
@@ -35,6 +36,7 @@ from surgeon.sweep import Sweep
 if TYPE_CHECKING:
     from surgeon.firing import Check
     from surgeon.verify import Reference, Verdict
+    from surgeon.verify.whole import Data, Given
 
 ModelLike = Any  # Model, onnx.ModelProto, gs.Graph, or a path
 RecipeLike = Any  # Recipe, Rule, the name of a bundled recipe, or a path
@@ -79,6 +81,10 @@ def apply(
     keep_overridable: bool = False,
     progress: Callable[[str], None] | None = None,
     every_miss: bool = False,
+    keep_evidence: Path | str | None = None,
+    inputs: Mapping[str, str] | None = None,
+    data: Data = (),
+    save_partial: bool = False,
 ) -> Result:
     """Repair a model with recipes, and compare the result with the original.
 
@@ -98,6 +104,13 @@ def apply(
             exporter lists every weight so.
         progress: Called with a line of text when a stage begins.
         every_miss: Record every attempt that failed, not only the near ones.
+        keep_evidence: A folder for what is found wrong: for each refused rewrite, and for a result
+            that differs, both models with inputs and outputs, and a script that runs them.
+        inputs: By input name, how it is drawn, as `uniform(0,1)`, `mask` or `tokens(30522)`.
+        data: Files with real inputs, compared beside drawn ones, for each rewrite too: .npz by
+            input name, or folders of them or of ONNX's own `test_data_set_*`.
+        save_partial: Where the whole result differs, leave out the rewrites that make it so, and
+            give the rest.
 
     Returns:
         The repaired model and the report.
@@ -111,87 +124,81 @@ def apply(
             wrote the file; it carries `report`.
     """
     clock = _Clock()
+    if keep_evidence is not None:
+        from surgeon.evidence import check_folder
+
+        check_folder(Path(keep_evidence))
     original = as_model(model)
     plans = [as_recipe(recipe) for recipe in recipes]
     axioms = parse_assumptions(original, shape or {}, assume)
+    checking: dict[str, Any] = {
+        "reference": reference,
+        "shapes": axioms.shapes or None,
+        "sizes": axioms.sizes or None,
+        "inputs": inputs,
+        "data": data,
+    }
+    given = _given(original, checking) if inputs or data else None
     clock.lap("load")
     with _collector_paused():
         original, shared = _named_apart(original)
         work = Operation(
             original, plans, axioms, frozenset(allow), keep_overridable, verify, progress
         )
+        work.given = given
+        work.evidence = None if keep_evidence is None else Path(keep_evidence)
         if shared:
             work.notes.remarks.append(_shared_names(shared))
             work.model.changed = True
         work.run(clock)
         report = work.report(clock, every_miss=every_miss)
     if any(recipe.ensure == "no-aten" for recipe in plans) and "leftover" not in allow:
-        _refuse_leftovers(report)
+        refuse_leftovers(report)
         if work.changed and "unread" not in allow:
-            _refuse_unread(original, report, reference)
+            refuse_unread(original, report, reference)
     if not work.changed or not verify:
         return Result(work.model, report)
     if progress:
         progress("verify")
-    verdict = _verdict(original, work, axioms, reference, progress)
+    verdict = _verdict(original, work, checking, progress)
     clock.lap("verify")
     report = replace(report, verdict=verdict, seconds=dict(clock.seconds))
+    if verdict.status not in GOOD:
+        if work.evidence is not None:
+            _keep_models(original, work, verdict, checking)
+        culprits = _culprits(work, verdict, original, checking)
+        report = replace(report, refusals=(*report.refusals, *blamed(culprits, verdict)))
+        if save_partial and culprits:
+            rest = work.again(Kept(without=culprits), check=True)
+            if shared:
+                rest.model.changed = True
+            verdict = _verdict(original, rest, checking, progress)
+            found = rest.report(clock, every_miss=every_miss)
+            report = replace(found, verdict=verdict, refusals=report.refusals)
+            work = rest
     if verdict.status not in GOOD or (require == "equivalent" and verdict.status == "runs"):
-        error = VerifyError(
-            f"the result is not saved: {verdict.detail}",
-            where=report.source,
-            mend="Read the report (`--report out.json`) for the rewrites that were made; leave out "
-            "the recipe at fault, or give recorded outputs with `--reference FILE.npz`.",
-        )
-        error.report = report
-        raise error
+        raise not_saved(report, verdict)
     return Result(work.model, report)
 
 
-def _refuse_unread(original: Model, report: Report, reference: Reference) -> None:
-    """Refuse to repair a file of which an assignment was lost, unless outputs are recorded."""
-    names = unread_inputs(original)
-    if not names:
-        return
-    from surgeon.verify.originals import recorded_files
+def _culprits(
+    work: Operation, verdict: Verdict, original: Model, checking: Mapping[str, Any]
+) -> frozenset[Place]:
+    """The rewrites with which the result differs; none where they cannot be told."""
+    if work.progress:
+        work.progress("look for the rewrites at fault")
 
-    if recorded_files(reference):
-        return
-    error = VerifyError(
-        f"nothing reads `{'`, `'.join(names)}` among the inputs: PyTorch before 1.5 loses "
-        "assignments to a slice (`x[:, 1:3] = v`), and then the file does not compute what the "
-        "module did",
-        where=report.source,
-        mend="Export with a newer PyTorch, compare with recorded outputs (`--reference FILE.npz`), "
-        "or say `--allow unread` if the module reads it no more than the file.",
-    )
-    error.report = report
-    raise error
+    def fails(kept: Kept) -> bool:
+        other = work.again(kept, check=False)
+        if not other.changed:
+            return False
+        return _verdict(original, other, checking, None).status == verdict.status
 
-
-def _refuse_leftovers(report: Report) -> None:
-    """Refuse a result that still holds nodes of PyTorch's own, with the nearest reasons."""
-    left = {
-        name: count
-        for name, count in report.after.items()
-        if name.startswith(("aten.", "prim.", "org.pytorch.prim."))
-    }
-    if not left:
-        return
-    names = ", ".join(f"`{name}`" + (f" x{n}" if n > 1 else "") for name, n in left.items())
-    reasons: dict[str, None] = {}
-    for miss in report.misses:
-        if "(aten." in miss.node or "(prim." in miss.node:
-            reasons[f"{miss.rule}: {miss.reason}"] = None
-    why = "; ".join(list(reasons)[:4]) or "no rule of these recipes is for them"
-    error = LeftoverError(
-        f"{names} left, which no runtime knows ({why})",
-        where=report.source,
-        mend="See `surgeon explain` for each node, add a recipe that knows the operator, or keep "
-        "the rest of the repair with `--allow leftover`.",
-    )
-    error.report = report
-    raise error
+    refused = frozenset((r.recipe, r.rule, r.node) for r in work.notes.refusals)
+    try:
+        return find_culprits(work.notes.changes, refused, fails) or frozenset()
+    except SurgeonError:  # with some rewrites left out a recipe may not settle
+        return frozenset()
 
 
 class Operation:
@@ -210,7 +217,10 @@ class Operation:
         self.original, self.recipes, self.axioms, self.allow = original, recipes, axioms, allow
         self.keep, self.check, self.progress = keep_overridable, check, progress
         self.pieces: Counter[str] = Counter()
+        self.evidence: Path | None = None  # where what is refused is kept
+        self.given: Given | None = None  # what the user says of inputs
         self.notes = Notes()
+        self.kept = Kept()
         self.model = original.clone()
         self.before = operators(self.model)
         self.misses: list[MissRecord] = []
@@ -243,6 +253,16 @@ class Operation:
             clock.lap("sweep")
         self._finish()
 
+    def again(self, kept: Kept, *, check: bool) -> Operation:
+        """The same on the same model, with some rewrites left out."""
+        other = Operation(
+            self.original, self.recipes, self.axioms, self.allow, self.keep, check, None
+        )
+        other.kept, other.given = kept, self.given
+        with _collector_paused():
+            other.run(_Clock())
+        return other
+
     def report(self, clock: _Clock, *, every_miss: bool) -> Report:
         """What was done so far, frozen."""
         return Report(
@@ -259,6 +279,7 @@ class Operation:
             verdict=None,
             seconds=dict(clock.seconds),
             opset=self.model.opset,
+            refusals=tuple(self.notes.refusals),
         )
 
     def _begin(self) -> None:
@@ -276,13 +297,24 @@ class Operation:
             same_shape=frozenset().union(*(recipe.same_shape for recipe in self.recipes)),
         )
         self.surgery = Surgery(self.model, self.facts)
-        self.trial = self._trial() if self.check else None
+        self.trial = replace(self.kept, check=self._trial() if self.check else None)
 
     def _trial(self) -> Check:
         """What compares each rewrite; imported when it is asked for, as it brings the witness."""
+        from surgeon.activations import Activations
         from surgeon.trial import Trial
 
-        return Trial(self.model, self.facts, self.pieces)
+        real = None
+        if self.given is not None and self.given.sets:
+            real = Activations(self.original, [each.feeds for each in self.given.sets])
+        return Trial(
+            self.model,
+            self.facts,
+            self.pieces,
+            self.notes.refusals,
+            evidence=self.evidence,
+            real=real,
+        )
 
     def _sweep(
         self, rules: Sequence[Rule], fold: int, allow: frozenset[str], *, always: bool
@@ -419,11 +451,30 @@ def nearest(records: Sequence[MissRecord], *, every: bool) -> list[Missed]:
     ]
 
 
+def _given(original: Model, checking: Mapping[str, Any]) -> Given:
+    from surgeon.verify.whole import read_given
+
+    told = {key: checking[key] for key in ("inputs", "data", "shapes", "reference")}
+    return read_given(original.proto, **told)
+
+
+def _keep_models(
+    original: Model, work: Operation, verdict: Verdict, checking: Mapping[str, Any]
+) -> None:
+    """What shows that the whole result differs from the original."""
+    from surgeon.evidence import keep
+    from surgeon.verify.whole import differing_feeds
+
+    assert work.evidence is not None
+    feeds = differing_feeds(original.proto, verdict, **checking)
+    label = f"the whole model, with {', '.join(recipe.name for recipe in work.recipes)}"
+    keep(work.evidence, label, verdict.detail, original, work.model, feeds or {})
+
+
 def _verdict(
     original: Model,
     work: Operation,
-    axioms: Axioms,
-    reference: Reference,
+    checking: Mapping[str, Any],
     progress: Callable[[str], None] | None,
 ) -> Verdict:
     from surgeon.verify import verify
@@ -432,9 +483,7 @@ def _verdict(
     return verify(
         original.proto,
         work.model.to_proto(),
-        reference=reference,
-        shapes=axioms.shapes or None,
-        sizes=axioms.sizes or None,
+        **checking,
         folder_original=original.folder,
         folder_result=original.folder,
         custom=custom,

@@ -7,35 +7,36 @@ to 1 do. The original piece may hold ATen nodes: the witness runs it then. This 
 
 from __future__ import annotations
 
-import hashlib
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-import numpy as np
-import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import dims, edges
+from surgeon import edges
+from surgeon.activations import Activations
 from surgeon.chance import drawn_outputs
-from surgeon.edges import NORMAL
-from surgeon.facts import Fact, Facts
-from surgeon.facts.fact import INTEGERS, Array
+from surgeon.edges import DEFINITE, EDGES, NORMAL, ORDERED, REAL
+from surgeon.errors import OutputError, SurgeonError
+from surgeon.evidence import keep
+from surgeon.facts import Facts
+from surgeon.facts.fact import BOOL, INTEGERS, Array
 from surgeon.firing import Pairs
-from surgeon.links import current
 from surgeon.match import Match
-from surgeon.model import Model
+from surgeon.model import Model, describe
+from surgeon.piece import Piece, cut
 from surgeon.recipe import Rule
 from surgeon.reference import NoWitness, Undefined
+from surgeon.report import Refusal
 from surgeon.rewrite import Draft
 from surgeon.runtime import NotRunnable, RunFailed
 from surgeon.verify import OutputCheck, check_pair
 from surgeon.verify.compare import TOLERANCES
+from surgeon.verify.pair import NOT_RUN
 
-WANTED = 2  # sets of inputs that both pieces must take
-_DEPTH = 12  # how far behind the match the replacement's operands may lie
-_LARGEST = 1 << 26  # bytes of constants in a piece
-_LARGEST_INPUT = 1 << 22  # elements of one drawn input
+WANTED = 2  # sets of normal inputs that both pieces must take
 # What every symbol is, one set at a time, until both pieces ran on enough of them.
 _SIZES: tuple[tuple[int, ...], ...] = (
     (2, 3, 5, 4, 7, 6),
@@ -49,8 +50,54 @@ _SIZES: tuple[tuple[int, ...], ...] = (
     (32,),
     (37, 64, 45),
 )
-_FURTHER: tuple[tuple[int, ...], ...] = ((5, 7, 9, 8, 11, 6), (12, 17, 10))
-_EDGES = 2  # sets of each kind of edge values
+# Then longer ones, sizes of 1, equal sizes, and no size at all: where both run.
+_FURTHER: tuple[tuple[int, ...], ...] = (
+    (5, 7, 9, 8, 11, 6),
+    (12, 17, 10),
+    (1, 3, 2, 5),
+    (4, 1, 3, 1, 2),
+    (4,),
+    (0, 3, 2),
+    (3, 0, 2, 0),
+    (2, 3, 0),
+)
+_MOST_SIZES = 4  # points beyond numbers in the replacement
+Point = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where a replacement differs from what it replaces.
+
+    Attributes:
+        piece: Both.
+        point: The sizes.
+        style: How the inputs were drawn.
+        seed: What from.
+        check: The output that differs.
+        given: The inputs, where they were not drawn.
+    """
+
+    piece: Piece
+    point: Point
+    style: str
+    seed: int
+    check: OutputCheck
+    given: Mapping[str, Array] | None = None
+
+    @property
+    def feeds(self) -> Mapping[str, Array]:
+        """The inputs on which they differ."""
+        if self.given is not None:
+            return self.given
+        return self.piece.feeds(self.point, seed=self.seed, style=self.style)
+
+    def __str__(self) -> str:
+        at = ", ".join(f"{k}={v}" for k, v in self.point.items()) or "its fixed sizes"
+        bad = self.check
+        what = bad.fault or f"error {bad.max_absolute:.3g}, {bad.max_relative:.3g} of spread"
+        drawn_of = "" if self.style == NORMAL else f", {edges.WORDS[self.style]}"
+        return f"the replacement differs from what it replaces: {what} at {at}{drawn_of}"
 
 
 @dataclass(slots=True)
@@ -59,12 +106,18 @@ class Trial:
 
     Attributes:
         counts: How many were compared, and how many were not, by reason.
+        refusals: Takes every rewrite that differs from what it replaces.
+        evidence: Where the pieces of such a rewrite are kept, if anywhere.
+        real: What the original computes on real inputs, where there are such.
     """
 
     model: Model
     facts: Facts
     counts: Counter[str] = field(default_factory=Counter)
-    _known: dict[str, str | None] = field(default_factory=dict)
+    refusals: list[Refusal] = field(default_factory=list)
+    evidence: Path | None = None
+    real: Activations | None = None
+    _known: dict[str, tuple[Difference, str | None] | None] = field(default_factory=dict)
 
     def __call__(self, rule: Rule, match: Match, draft: Draft, pairs: Pairs) -> str | None:
         """The reason to refuse the rewrite, or None."""
@@ -72,309 +125,218 @@ class Trial:
             self.counts["not compared: it is approximate"] += 1
             return None
         pairs = [*pairs, *(pair for _, others in draft.also for pair in others)]
-        piece = self._cut(match, draft, pairs)
+        piece = cut(self.model, self.facts, match, draft, pairs)
         if isinstance(piece, str):
             self.counts[f"not compared: {piece}"] += 1
             return None
         key = piece.key(rule)
         if key in self._known:
             self.counts["compared before"] += 1
-            return self._known[key]
-        verdict = self._known[key] = self._compare(rule, piece)
-        return verdict
+        else:
+            bad = self._compare(rule, piece)
+            self._known[key] = None if bad is None else (bad, self._keep(rule, match, bad))
+        known = self._known[key]
+        if known is None:
+            return None
+        refusal = _refusal(rule, match, *known)
+        if refusal not in self.refusals:  # each sweep tries it again
+            self.refusals.append(refusal)
+        return refusal.reason
 
-    def _compare(self, rule: Rule, piece: _Piece) -> str | None:
-        ran = 0
+    def _keep(self, rule: Rule, match: Match, bad: Difference) -> str | None:
+        """The folder that shows the difference, where such folders are wanted."""
+        if self.evidence is None:
+            return None
+        before, after = bad.piece.at(bad.point)
+        feeds = bad.feeds
+        label = f"{rule.recipe}/{rule.id} at {describe(match.root)}"
+        try:
+            kept = keep(self.evidence, label, str(bad), before, after, feeds, self.model.folder)
+        except OutputError as error:  # a full disk is no reason to stop
+            self.counts[f"without evidence: {error.what}"] += 1
+            return None
+        return None if kept is None else str(kept)
+
+    def _compare(self, rule: Rule, piece: Piece) -> Difference | None:
+        """How the two differ on normal values at the first sizes that do, then on others."""
         why = "no sizes at which it is defined"
-        at: Mapping[str, int] = {}
-        for sizes in _SIZES:
-            point = dict(zip(piece.symbols, _cycle(sizes), strict=False))
-            try:
-                bad = self._differs(rule, piece, point, NORMAL, ran)
-            except (KeyError, ValueError) as error:
-                why = f"its sizes are not decided by `{error}`"
-                continue
-            except (Undefined, RunFailed) as error:
-                why = f"it does not run: {error.what[:120]}"
-                continue
-            except (NotRunnable, NoWitness) as error:
-                self.counts[f"not compared: {error.what[:120]}"] += 1
-                return None
-            if bad is not None:
-                return bad
-            ran += 1
-            at = point
-            if ran == WANTED or not piece.symbols:
-                break
-        if ran and drawn_outputs(piece.at(at, seed=0)[0]):
-            self.counts["compared by dtype and shape: it draws at random"] += 1
-            return None
-        self.counts["compared" if ran else f"not compared: {why}"] += 1
-        return self._further(rule, piece, at) if ran else None
-
-    def _further(self, rule: Rule, piece: _Piece, at: Mapping[str, int]) -> str | None:
-        """Values and sizes that few models see, and at which rewrites are wrong; where both run."""
-        styles = edges.styles(
-            {
-                node.op if node.op == "ATen" or node.domain == "aten" else node.origin.op_type
-                for node in (*piece.nodes, *piece.draft)
-            },
-            integers=any(fact.dtype in INTEGERS for _, fact in piece.inputs),
-            exact=rule.exact == "bit",
-        )
-        if not styles:
-            return None
-        points = [at, *(dict(zip(piece.symbols, _cycle(s), strict=False)) for s in _FURTHER)]
-        # a symbol that stands for a part of another (`n<=6`) is no larger than it says
-        bounded = any("<" in name or "-" in name for name in piece.symbols)
-        for point in points[: 1 if bounded or not piece.symbols else None]:
-            wanted = [(style, seed) for style in styles for seed in range(_EDGES)]
-            if point is not at:
-                wanted = [(NORMAL, 0), *((style, _EDGES) for style in styles[:1])]
-            for style, seed in wanted:
+        for style in (NORMAL, ORDERED, DEFINITE):
+            ran: list[_Bench] = []
+            undefined = False
+            for point in _points(piece, _SIZES):
+                bench = _Bench(rule, piece, point, self.model.folder)
                 try:
-                    bad = self._differs(rule, piece, point, style, seed)
-                except (KeyError, ValueError, Undefined, RunFailed, NotRunnable, NoWitness):
+                    bad = bench.differs([(style, len(ran))], strict=True)
+                except (KeyError, ValueError) as error:
+                    why = f"its sizes are not decided by `{error}`"
                     continue
+                except (Undefined, RunFailed) as error:
+                    why = f"it does not run: {error.what[:120]}"
+                    undefined = isinstance(error, Undefined)
+                    continue
+                except (NotRunnable, NoWitness) as error:
+                    self.counts[f"not compared: {error.what[:120]}"] += 1
+                    return None
                 if bad is not None:
                     return bad
+                ran.append(bench)
+                if len(ran) == WANTED:
+                    break
+            if ran:
+                if drawn_outputs(piece.at(ran[-1].point)[0]):
+                    self.counts["compared by dtype and shape: it draws at random"] += 1
+                    return None
+                self.counts["compared"] += 1
+                return self._on_real_values(rule, piece) or _further(ran[-1], style)
+            if not undefined:
+                break
+        self.counts[f"not compared: {why}"] += 1
         return None
 
-    def _differs(
-        self, rule: Rule, piece: _Piece, point: Mapping[str, int], style: str, seed: int
-    ) -> str | None:
-        """How the two pieces differ at these sizes, or None.
+    def _on_real_values(self, rule: Rule, piece: Piece) -> Difference | None:
+        """On what the original itself computes there, where that is known."""
+        if self.real is None:
+            return None
+        for place, (point, feeds) in enumerate(self.real.of(piece)):
+            bench = _Bench(rule, piece, point, self.model.folder, feeds)
+            try:
+                bad = bench.differs([(REAL, place)], strict=True)
+            except (KeyError, ValueError, NotRunnable, RunFailed, Undefined, NoWitness):
+                continue
+            self.counts["compared on real values"] += place == 0
+            if bad is not None:
+                return bad
+        return None
+
+
+def _further(bench: _Bench, style: str) -> Difference | None:
+    """Values and sizes that few models see, and at which rewrites are wrong; where both run."""
+    piece = bench.piece
+    styles = _styles(bench.rule, piece) if style == NORMAL else []
+    wanted = [(bench, styles)]
+    for place, point in enumerate((*_points(piece, _FURTHER), *_beyond(piece, bench.point))):
+        more = [(EDGES, 2)] if styles and place < 2 else []
+        wanted.append((replace(bench, point=point), [(style, 0), *more]))
+    for each, drawn in wanted:
+        try:
+            bad = each.differs(drawn)
+        except (KeyError, ValueError, NotRunnable):
+            continue
+        if bad is not None:
+            return bad
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """Both pieces where every symbol has a size."""
+
+    rule: Rule
+    piece: Piece
+    point: Point
+    folder: Path | None
+    feeds: Mapping[str, Array] | None = None  # in place of drawn ones
+
+    def differs(
+        self, drawn: Sequence[tuple[str, int]], *, strict: bool = False
+    ) -> Difference | None:
+        """How the two pieces differ on values drawn in these ways, or None.
+
+        Args:
+            drawn: Styles and seeds.
+            strict: Raise where they cannot be compared on one of these.
 
         Raises:
             KeyError, ValueError: The sizes make no piece.
             NotRunnable, RunFailed, Undefined, NoWitness: One of the two does not run.
         """
-        before, after, feeds = piece.at(point, seed=seed, style=style)
-        checks = check_pair(
+        if not drawn:
+            return None
+        before, after = self.piece.at(self.point)
+        feeds = [
+            self.piece.feeds(self.point, seed=seed, style=style)
+            if self.feeds is None
+            else self.feeds
+            for style, seed in drawn
+        ]
+        found = check_pair(
             before,
             after,
-            feeds_list=[feeds],
-            exact="bit" if rule.exact == "bit" else "rounding",
-            tolerance=rule.bound,
-            folder=self.model.folder,
+            feeds_list=feeds,
+            exact="bit" if self.rule.exact == "bit" else "rounding",
+            tolerance=self.rule.bound,
+            folder=self.folder,
         )
-        exact = rule.exact == "bit" or style == NORMAL
-        bad = next((c for c in checks if not c.agrees and (exact or not _saturated(c))), None)
-        if bad is None:
-            return None
-        at = ", ".join(f"{k}={v}" for k, v in point.items()) or "its fixed sizes"
-        what = bad.fault or f"error {bad.max_absolute:.3g}, {bad.max_relative:.3g} of spread"
-        drawn_of = "" if style == NORMAL else f", {edges.WORDS[style]}"
-        return f"the replacement differs from what it replaces: {what} at {at}{drawn_of}"
-
-    def _makers(self, tensor: gs.Tensor) -> Iterator[gs.Node]:
-        """The nodes that make a value, back to what the facts know the value of."""
-        stack, seen = [current(tensor)], set()
-        while stack:
-            tensor = stack.pop()
-            if tensor.inputs and self.facts.of(tensor).value is None and id(tensor) not in seen:
-                seen.add(id(tensor))
-                yield tensor.inputs[0]
-                stack.extend(_operands(tensor.inputs[0]))
-
-    def _cut(self, match: Match, draft: Draft, pairs: Pairs) -> _Piece | str:
-        """The two pieces, or why they cannot be cut out."""
-        inside = {id(t) for node in draft.nodes for t in node.outputs}
-        operands: dict[int, gs.Tensor] = {}
-        for node in draft.nodes:
-            for tensor in _operands(node):
-                if not tensor.is_empty() and id(tensor) not in inside:
-                    operands[id(tensor)] = tensor
-        for _, new in pairs:
-            if id(new) not in inside:
-                operands[id(new)] = new
-        roots = [old.inputs[0] for old, _ in pairs if old.inputs]
-        keep = {id(n) for n in match.nodes} | {id(n) for v in match.views.values() for n in v}
-        keep |= {id(n) for t in draft.premises for n in self._makers(t)}
-        nodes = _behind(roots, keep, set(operands))
-        if nodes is None:
-            return "it reaches too far back"
-        made = {id(t) for node in nodes for t in node.outputs}
-        for node in nodes:
-            for tensor in _operands(node):
-                if not tensor.is_empty() and id(tensor) not in made:
-                    operands[id(tensor)] = tensor
-        outside = [t for t in operands.values() if id(t) not in made]
-        if any(isinstance(v, gs.Graph) for node in nodes for v in node.attrs.values()):
-            return "it holds a body"
-        constants: dict[str, Array] = {}
-        inputs: list[tuple[gs.Tensor, Fact]] = []
-        symbols: dict[str, None] = {}
-        size = 0
-        for tensor in outside:
-            fact = self.facts.of(tensor)
-            array = self.facts.array(tensor)
-            if array is not None:
-                size += array.nbytes
-                if size > _LARGEST:
-                    return "its constants are large"
-                constants[tensor.name] = array
+        empty = any(array.size == 0 for array in feeds[0].values())
+        for (style, seed), checks in zip(drawn, found, strict=True):
+            if isinstance(checks, SurgeonError):
+                if strict:
+                    raise checks
                 continue
-            if fact.shape is None or not fact.dtype:
-                return "an operand's shape is not known"
-            inputs.append((tensor, fact))
-            parts = list(fact.shape) + (fact.value.reshape(-1).tolist() if fact.symbolic else [])  # type: ignore[union-attr]
-            for part in parts:
-                symbols.update(dict.fromkeys(sorted(dims.symbols(part))))
-        return _Piece(self.model, nodes, draft.nodes, pairs, constants, inputs, tuple(symbols))
+            exact = self.rule.exact == "bit" or style in (NORMAL, REAL)
+            for check in checks:
+                # kernels differ in whether they take empty tensors at all, and a shape without
+                # elements says nothing
+                fails = empty and (check.fault or "").startswith((NOT_RUN, "its shape is"))
+                if not check.agrees and not fails and (exact or not _saturated(check)):
+                    return Difference(self.piece, self.point, style, seed, check, self.feeds)
+        return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """A match and its replacement, cut out."""
-
-    model: Model
-    nodes: Sequence[gs.Node]
-    draft: Sequence[gs.Node]
-    pairs: Pairs
-    constants: Mapping[str, Array]
-    inputs: Sequence[tuple[gs.Tensor, Fact]]
-    symbols: tuple[str, ...]
-
-    def key(self, rule: Rule) -> str:
-        """What makes two pieces the same: rule, operators, attributes, shapes and constants."""
-        digest = hashlib.sha256(f"{rule.location}".encode())
-        names: dict[str, str] = {}
-
-        def number(name: str) -> str:
-            return names.setdefault(name, f"v{len(names)}") if name else ""
-
-        for node in (*self.nodes, None, *self.draft):
-            if node is None:
-                digest.update(b"|")
-                continue
-            origin = node.origin
-            reads = ",".join(number(t.name) for t in _operands(node))
-            gives = ",".join(number(t.name) for t in node.outputs)
-            digest.update(f"{origin.domain}.{origin.op_type}({reads})->{gives};".encode())
-            for attribute in origin.attribute:
-                digest.update(attribute.SerializeToString(deterministic=True))
-        for tensor, fact in self.inputs:
-            value = fact.value.reshape(-1).tolist() if fact.value is not None else None
-            known = (fact.dtype, fact.shape, value, fact.unit_axis, fact.not_negative)
-            text = f"{number(tensor.name)}:{known}"
-            digest.update(text.encode())
-        for name, array in self.constants.items():
-            digest.update(f"{number(name)}:{array.dtype}{array.shape}".encode())
-            digest.update(array.tobytes())
-        return digest.hexdigest()
-
-    def at(
-        self, point: Mapping[str, int], *, seed: int, style: str = NORMAL
-    ) -> tuple[onnx.ModelProto, onnx.ModelProto, dict[str, Array]]:
-        """Both models and their inputs where every symbol has a size.
-
-        Raises:
-            KeyError: A symbol has none.
-            ValueError: A dimension comes out negative, or an input too large.
-        """
-        rng = np.random.default_rng(seed)
-        feeds: dict[str, Array] = {}
-        fixed = dict(self.constants)
-        for tensor, fact in self.inputs:
-            shape = tuple(dims.evaluate(d, point) for d in fact.shape or ())
-            if any(d < 0 for d in shape):
-                raise ValueError("a negative dimension")
-            if int(np.prod(shape, dtype=object)) > _LARGEST_INPUT:
-                raise ValueError("a large dimension")
-            if fact.value is not None:
-                numbers = [dims.evaluate(d, point) for d in fact.value.reshape(-1).tolist()]
-                dtype = onnx.helper.tensor_dtype_to_np_dtype(fact.dtype)
-                fixed[tensor.name] = np.array(numbers, dtype).reshape(shape)
-            else:
-                feeds[tensor.name] = edges.draw(rng, fact, shape, style)
-        before = self._model(self.nodes, [old for old, _ in self.pairs], feeds, fixed)
-        after = self._model(self.draft, [new for _, new in self.pairs], feeds, fixed)
-        return before, after, feeds
-
-    def _model(
-        self,
-        nodes: Sequence[gs.Node],
-        outputs: Sequence[gs.Tensor],
-        feeds: Mapping[str, Array],
-        fixed: Mapping[str, Array],
-    ) -> onnx.ModelProto:
-        graph = onnx.GraphProto(name="piece")
-        read: set[str] = set()
-        for node in nodes:
-            proto = onnx.NodeProto()
-            proto.CopyFrom(node.origin)
-            proto.ClearField("doc_string")
-            names = [t.name for t in _operands(node)]
-            del proto.input[:]
-            proto.input.extend(names)
-            del proto.output[:]
-            proto.output.extend(t.name for t in node.outputs)
-            read.update(names)
-            graph.node.append(proto)
-        for index, tensor in enumerate(outputs):
-            graph.node.append(
-                onnx.helper.make_node("Identity", [tensor.name], [f"surgeon.output.{index}"])
-            )
-            graph.output.append(onnx.ValueInfoProto(name=f"surgeon.output.{index}"))
-            read.add(tensor.name)
-        for name, array in fixed.items():
-            if name in read:
-                graph.initializer.append(onnx.numpy_helper.from_array(array, name))
-        for name, array in feeds.items():
-            dtype = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
-            graph.input.append(onnx.helper.make_tensor_value_info(name, dtype, array.shape))
-        version = max(self.model.proto.ir_version, 4)
-        model = onnx.helper.make_model(graph, ir_version=version)
-        model.producer_name = self.model.proto.producer_name  # some operators' meanings hang on it
-        model.producer_version = self.model.proto.producer_version
-        del model.opset_import[:]
-        model.opset_import.extend(self.model.proto.opset_import)
-        return model
+def _refusal(rule: Rule, match: Match, bad: Difference, evidence: str | None) -> Refusal:
+    return Refusal(
+        rule=rule.id,
+        recipe=rule.recipe,
+        node=describe(match.root),
+        reason=str(bad),
+        sizes=dict(bad.point),
+        drawn=bad.style,
+        seed=bad.seed,
+        max_absolute=bad.check.max_absolute,
+        max_relative=bad.check.max_relative,
+        evidence=evidence,
+    )
 
 
-def _operands(node: gs.Node) -> list[gs.Tensor]:
-    """What the node's protobuf reads: in the model's own form, as things stand now."""
-    tensors = node.inputs if node.origin_inputs is None else node.origin_inputs
-    return [current(t) for t in tensors]
+def _styles(rule: Rule, piece: Piece) -> list[tuple[str, int]]:
+    nodes = (*piece.nodes, *piece.draft)
+    dtypes = {fact.dtype for _, fact in piece.inputs if fact.value is None}
+    return edges.styles(
+        {_operator(node) for node in nodes},
+        integers=bool(dtypes & INTEGERS),
+        floats=bool(dtypes - INTEGERS - {BOOL}),
+        exact=rule.exact == "bit",
+    )
 
 
-def _behind(roots: Sequence[gs.Node], keep: set[int], stop: set[int]) -> list[gs.Node] | None:
-    """The nodes that lead from the tensors in `stop` to the roots, producers first.
+def _operator(node: gs.Node) -> str:
+    return str(node.op if node.op == "ATen" or node.domain == "aten" else node.origin.op_type)
 
-    Matched nodes always belong; nodes behind them only where the replacement reads behind them too.
-    """
-    reached: dict[int, bool] = {}
-    order: list[gs.Node] = []
 
-    def visit(node: gs.Node, depth: int) -> bool:
-        if id(node) in reached:
-            return reached[id(node)]
-        reached[id(node)] = False
-        found = False
-        for tensor in _operands(node):
-            if id(tensor) in stop:
-                found = True
-            elif tensor.inputs and (depth < _DEPTH or id(tensor.inputs[0]) in keep):
-                found = visit(tensor.inputs[0], depth + 1) or found
-        belongs = found or id(node) in keep
-        reached[id(node)] = belongs
-        if belongs:
-            order.append(node)
-        return belongs
+def _points(piece: Piece, choices: Sequence[Sequence[int]]) -> Iterator[Point]:
+    """Sizes for the symbols, each choice once; a symbol is no larger than it may be."""
+    seen = set()
+    for sizes in choices:
+        turns = itertools.cycle(sizes)
+        point = {
+            name: min(size, size if high is None else high)
+            for (name, high), size in zip(piece.symbols.items(), turns, strict=False)
+        }
+        key = tuple(point.values())
+        if key not in seen:
+            seen.add(key)
+            yield point
 
-    for root in roots:
-        if not visit(root, 0):
-            return None
-    return order
+
+def _beyond(piece: Piece, at: Point) -> Iterator[Point]:
+    """One symbol after the other a little larger than a number that the replacement holds."""
+    free = [name for name, high in piece.symbols.items() if high is None]
+    wanted = [(name, size) for size in piece.sizes for name in free]
+    for name, size in wanted[:_MOST_SIZES]:
+        yield {**at, name: size + 1}
 
 
 def _saturated(check: OutputCheck) -> bool:
     """Whether an error is large only beside a spread that edge values made very small."""
     known = TOLERANCES.get(check.dtype)
     return not check.fault and known is not None and check.max_absolute <= 5 * known[1]
-
-
-def _cycle(sizes: Sequence[int]) -> Iterator[int]:
-    while True:
-        yield from sizes

@@ -92,6 +92,11 @@ def half(d: Draft, x: gs.Tensor) -> Any:
     return d.op("Sub", size, half_rounded_up(d, x))
 
 
+def softmax_from_parts(d: Draft, v: Mapping[str, Any]) -> Any:
+    power = d.op("Exp", d.op("Sub", v["x"], d.op("ReduceMax", v["x"], d.constant([1]))))
+    return d.op("Div", power, d.op("ReduceSum", power, d.constant([1])))
+
+
 POOL = "y = AveragePool <*rest> (x)"
 CONV = "y = Conv <pads = [1, 1, 1, 1]> (x, k, c)"
 PADS = [1, 1, 1, 1]
@@ -166,9 +171,7 @@ RIGHT: dict[str, tuple[str, str, Build]] = {
     "softmax from its parts": (
         "softmax",
         "y = Softmax (x)",
-        lambda d, v: d.op(
-            "Div", d.op("Exp", v["x"]), d.op("ReduceSum", d.op("Exp", v["x"]), d.constant([1]))
-        ),
+        softmax_from_parts,
     ),
     "pool as a sum of squares": (
         "pool",

@@ -12,8 +12,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from surgeon.errors import VerifyError
-from surgeon.verify import Verdict, check_pair, compare_arrays, verify
+from surgeon.errors import SurgeonError, VerifyError
+from surgeon.runtime import NotRunnable, RunFailed
+from surgeon.verify import OutputCheck, Verdict, check_pair, compare_arrays, verify
 from surgeon.verify.inputs import bounds, draw, required_inputs
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus"
@@ -99,6 +100,11 @@ def test_narrow_floats_have_wider_tolerances() -> None:
 # --------------------------------------------------------------------------------- check_pair
 
 
+def told(found: list[Any]) -> list[tuple[OutputCheck, ...]]:
+    assert not any(isinstance(each, SurgeonError) for each in found), found
+    return found
+
+
 def test_a_pair_of_tiny_models_is_compared_on_given_inputs() -> None:
     before = parse(
         """g (float[N,C,8,8] x) => (float[N,C,1,1] y) <int64[2] one = {1, 1}> {
@@ -108,10 +114,26 @@ def test_a_pair_of_tiny_models_is_compared_on_given_inputs() -> None:
     wrong = parse("g (float[N,C,8,8] x) => (float[N,C,1,1] y) { y = GlobalMaxPool (x) }")
     generator = np.random.default_rng(0)
     feeds = [{"x": generator.normal(size=(n, 3, 8, 8)).astype(F32)} for n in (1, 2)]
-    (check,) = check_pair(before, after, feeds_list=feeds, exact="rounding")
-    assert check.agrees
-    (check,) = check_pair(before, wrong, feeds_list=feeds, exact="rounding")
-    assert not check.agrees
+    for after_, agrees in ((after, True), (wrong, False)):
+        found = check_pair(before, after_, feeds_list=feeds, exact="rounding")
+        assert [[check.agrees for check in checks] for checks in told(found)] == [[agrees]] * 2
+
+
+def test_what_does_not_run_where_the_other_does_differs() -> None:
+    before = parse("g (float[N,C] x) => (float[N,D] y) { y = Neg (x) }")
+    breaks = parse("g (float[N,C] x) => (float[N,D] y) <int64[1] s = {7}> { y = Reshape (x, s) }")
+    invalid = parse("g (float[N,C] x) => (int64[N,D] y) { y = Not (x) }")
+    unknown = parse("g (float[N,C] x) => (float[N,D] y) { y = my.Own (x) }")
+    feeds = [{"x": np.ones((2, 3), F32)}]
+    for after in (breaks, invalid):
+        (((check,),)) = told(check_pair(before, after, feeds_list=feeds, exact="rounding"))
+        assert not check.agrees
+        assert (check.fault or "").startswith("it does not run: ")
+    (why,) = check_pair(before, unknown, feeds_list=feeds, exact="rounding")
+    assert isinstance(why, NotRunnable)
+    assert why.what == "onnxruntime has no `my.Own`"
+    (why,) = check_pair(breaks, before, feeds_list=feeds, exact="rounding")
+    assert isinstance(why, RunFailed)
 
 
 # -------------------------------------------------------------------------------- the verdict

@@ -177,6 +177,7 @@ def _bounds(c: Bench, t: gs.Tensor | int, depth: int = _DEPTH) -> Bounds:
         return int(array.min()), int(array.max())
     if node is None or depth == 0:
         return None, None
+    c.draft.leans.append(node)
     if node.op in ("ArgMax", "ArgMin"):
         shape = c.shape(node.inputs[0])
         axis = int(attribute_of(node, "axis") or 0)

@@ -12,11 +12,12 @@ import onnx
 from surgeon.cases.reading import Case
 from surgeon.chance import drawn_outputs
 from surgeon.errors import SurgeonError
-from surgeon.reference import NoWitness, Reference
-from surgeon.runtime import NotRunnable, Runner, Session
-from surgeon.verify.compare import compare_arrays, compare_drawn, is_plain
+from surgeon.reference import NoWitness
+from surgeon.runtime import NotRunnable, Runner
+from surgeon.verify.compare import compare_arrays, compare_drawn
 from surgeon.verify.inputs import Input, bounds, draw, required_inputs
 from surgeon.verify.originals import Side, by_samples
+from surgeon.verify.pair import open_runner
 from surgeon.verify.sizes import dynamic_dims
 
 SEEDS = (0, 1)
@@ -37,15 +38,6 @@ class Promise:
     exact: Any
     tolerance: float | None = None
     extends: bool = False
-
-
-def runner(model: onnx.ModelProto) -> Runner:
-    """onnxruntime, or the witness for what onnxruntime does not know.
-
-    Raises:
-        NotRunnable: Neither takes it.
-    """
-    return Session(model) if is_plain(model) else Reference(model)
 
 
 def disagreements(
@@ -76,7 +68,7 @@ def disagreements(
     references = {"`before`": before, **({"`means`": means} if means is not None else {})}
     for what, model in references.items():
         try:
-            work.compare(what, runner(model), plan, allowed)
+            work.compare(what, open_runner(model), plan, allowed)
         except (NoWitness, NotRunnable) as error:
             if means is None or model is means:
                 return [f"Unchecked: {error.what}; say with `means` what `before` computes"]

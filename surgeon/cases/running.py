@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import onnx
 
 from surgeon.assumptions import parse_assumptions
-from surgeon.cases.numbers import Promise, disagreements, runner
+from surgeon.cases.numbers import Promise, disagreements
 from surgeon.cases.reading import Case, Refusal
 from surgeon.cases.renaming import Names, in_other_words
 from surgeon.cases.structure import difference
@@ -20,8 +20,8 @@ from surgeon.recipe import Recipe, Rule, RulesStep
 from surgeon.report import Report
 from surgeon.runtime import Runner, unknown_operators
 from surgeon.surgery import apply
-from surgeon.verify.compare import is_plain
 from surgeon.verify.originals import is_declared
+from surgeon.verify.pair import is_plain, open_runner
 
 SEEDS = (0, 7)  # of the renamings
 PRINTED = 16  # elements of a constant
@@ -197,7 +197,7 @@ def _runner(model: onnx.ModelProto) -> Runner | str:
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         return f"Broken: ONNX's checker refuses the result: {str(error).strip().splitlines()[0]}"
     try:
-        return runner(model)
+        return open_runner(model)
     except SurgeonError as error:
         return f"Broken: the result does not load: {error.what}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -29,6 +29,16 @@ def verify(
             rich_help_panel="Checking",
         ),
     ] = options.Required.RUNS,
+    inputs: options.Inputs = None,
+    data: options.Data = None,
+    where: Annotated[
+        bool,
+        typer.Option(
+            "--bisect",
+            help="Where the models differ: find the first value at which they part.",
+            rich_help_panel="Checking",
+        ),
+    ] = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
@@ -41,25 +51,33 @@ def verify(
             from surgeon import render
             from surgeon.assumptions import parse_assumptions
             from surgeon.model import Model
+            from surgeon.verify import bisect
             from surgeon.verify import verify as compare
 
             one, other = Model.load(before), Model.load(after)
             axioms = parse_assumptions(one, shapes, assume or ())
-            verdict = compare(
-                one.proto,
-                other.proto,
-                reference=references,
-                shapes=axioms.shapes or None,
-                sizes=axioms.sizes or None,
-                folder_original=one.folder,
-                folder_result=other.folder,
-                isolated=True,
-                progress=progress,
-            )
+            given: dict[str, Any] = {
+                "reference": references,
+                "shapes": axioms.shapes or None,
+                "sizes": axioms.sizes or None,
+                "folder_original": one.folder,
+                "folder_result": other.folder,
+                "inputs": options.read_inputs(inputs),
+                "data": data or (),
+                "isolated": True,
+                "progress": progress,
+            }
+            verdict = compare(one.proto, other.proto, **given)
+            parting = bisect(one.proto, other.proto, verdict, **given) if where else None
         if as_json:
-            place.data(json.dumps(verdict.to_dict(), indent=2, ensure_ascii=False))
+            plain = verdict.to_dict()
+            if where:
+                plain["parting"] = None if parting is None else parting.to_dict()
+            place.data(json.dumps(plain, indent=2, ensure_ascii=False))
         else:
             place.show(render.verdict(verdict))
+            if where:
+                place.show(render.parting(parting))
         enough = GOOD if require is options.Required.RUNS else GOOD[:1]
         raise typer.Exit(0 if verdict.status in enough else DIFFERS)
 

@@ -77,6 +77,45 @@ References = Annotated[
         rich_help_panel="Checking",
     ),
 ]
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        metavar="NAME=SPEC",
+        help="How an input is drawn: `uniform(0,1)`, `normal(0,1)`, `ints(0,1000)`, `bool`, "
+        "`ones`, `zeros`, `mask`, `lengths`, `image`, `tokens(30522)`, `values(1,2,3)`.",
+        rich_help_panel="Checking",
+    ),
+]
+Data = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--data",
+        metavar="FILE|DIR",
+        help="Real inputs, compared beside drawn ones: .npz files by input name, or folders of "
+        "them or of `test_data_set_*/input_*.pb`.",
+        rich_help_panel="Checking",
+    ),
+]
+Partial = Annotated[
+    bool,
+    typer.Option(
+        "--save-partial",
+        help="Where the whole result differs although each rewrite agreed: leave out those that "
+        "make it so, and save the rest.",
+        rich_help_panel="Checking",
+    ),
+]
+Evidence = Annotated[
+    Path | None,
+    typer.Option(
+        "--keep-evidence",
+        metavar="DIR",
+        help="For each rewrite that was refused because it differs, and for a result that does: a "
+        "folder in DIR with both models, inputs, outputs, and a script that runs them.",
+        rich_help_panel="Checking",
+    ),
+]
 KeepOverridable = Annotated[
     bool,
     typer.Option(
@@ -127,6 +166,29 @@ def read_shapes(texts: Sequence[str] | None) -> dict[str, list[int | str]]:
                 mend="Give a dynamic dimension a name, such as `t`.",
             )
     return shapes
+
+
+def read_inputs(texts: Sequence[str] | None) -> dict[str, str]:
+    """`ids=tokens(30522)` as input name and way of drawing. A name may hold `=`: the last counts.
+
+    Raises:
+        UsageError: The text has not this form, or names an input twice.
+    """
+    found: dict[str, str] = {}
+    for text in texts or ():
+        name, equals, spec = text.rpartition("=")
+        if not equals or not name or not spec:
+            raise UsageError(
+                f"`{text}` says nothing of an input",
+                where="--input",
+                mend="Write it as `ids=tokens(30522)`: the input's name, then how it is drawn.",
+            )
+        if name in found:
+            raise UsageError(
+                f"input `{name}` is drawn in two ways", where="--input", mend="Leave one out."
+            )
+        found[name] = spec
+    return found
 
 
 def read_references(texts: Sequence[str] | None) -> str | list[str] | None:

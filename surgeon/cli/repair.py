@@ -70,6 +70,10 @@ def apply(
     reference: options.References = None,
     require: Require = options.Required.RUNS,
     no_verify: NoVerify = False,
+    inputs: options.Inputs = None,
+    data: options.Data = None,
+    save_partial: options.Partial = False,
+    keep_evidence: options.Evidence = None,
     report: ReportFile = None,
     dry_run: DryRun = False,
     as_json: PrintJson = False,
@@ -84,11 +88,11 @@ def apply(
     with desk(quiet=quiet, verbose=verbose, log_file=log_file) as place:
         recipes, source, target = split(files)
         shapes, references = options.read_shapes(shape), options.read_references(reference)
-        if no_verify and (references or require is options.Required.EQUIVALENT):
+        if no_verify and (references or inputs or data or require is options.Required.EQUIVALENT):
             raise UsageError(
                 "`--no-verify` leaves out what another option asks for",
                 where="--no-verify",
-                mend="Leave out `--no-verify`, or `--reference` and `--require`.",
+                mend="Leave out `--no-verify`, or what asks for a comparison.",
             )
         recorded = [references] if isinstance(references, str) else references or []
         read = [source, *(Path(name) for name in [*recipes, *recorded] if Path(name).is_file())]
@@ -107,6 +111,10 @@ def apply(
             verify=not no_verify,
             reference=references,
             require=require.value,
+            save_partial=save_partial,
+            keep_evidence=keep_evidence,
+            inputs=options.read_inputs(inputs),
+            data=data or (),
             keep_overridable=keep_overridable,
             every_miss=verbose,
         )

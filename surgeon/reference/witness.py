@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -44,7 +45,8 @@ class NumpyWitness:
         except Mismatch as error:
             raise NoWitness(call.operator, where=where, why=str(error)) from None
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)  # of a mean of nothing
                 return rows[index][1](**arguments)
         except (IndexError, ValueError) as error:  # an index out of range, shapes that do not fit
             raise Unsuited(str(error)) from None

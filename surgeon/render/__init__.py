@@ -2,7 +2,7 @@
 
 from surgeon.render.batch import batch, batch_line
 from surgeon.render.batch_page import batch_page
-from surgeon.render.checks import verdict
+from surgeon.render.checks import parting, verdict
 from surgeon.render.difference import difference
 from surgeon.render.errors import error
 from surgeon.render.inspection import inspection
@@ -25,6 +25,7 @@ __all__ = [
     "inspection",
     "name",
     "outcomes",
+    "parting",
     "recipe",
     "recipes",
     "report",

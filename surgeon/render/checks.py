@@ -13,8 +13,11 @@ from rich.text import Text
 from surgeon.render import words
 
 if TYPE_CHECKING:
-    from surgeon.verify import Comparison, OutputCheck, Verdict
+    from surgeon.verify import Comparison, OutputCheck, Parting, Verdict
 
+MOST_NODES = 12  # of each model, between the last value that agrees and the first that differs
+MOST_INPUTS = 6  # whose way of drawing is told
+MOST_STEPS = 1e9  # beyond it an error in units of the last place says nothing
 STYLES = {
     "equivalent": "bold green",
     "runs": "bold yellow",
@@ -28,9 +31,32 @@ def verdict(found: Verdict) -> RenderableType:
     parts: list[RenderableType] = [headline(found)]
     if found.comparisons:
         parts.append(Padding(_inputs(found), (0, 0, 0, 2)))
+        if found.inputs:
+            ways = [f"{name}: {way}" for name, way in found.inputs.items()]
+            said = f"drawn as {words.listed(ways, MOST_INPUTS)}"
+            parts.append(Padding(Text(said, style="dim"), (0, 0, 0, 2)))
         parts.append(Padding(_outputs(found), (0, 0, 0, 2)))
     parts.extend(Padding(line, (0, 0, 0, 2)) for line in _reservations(found))
     return Group(*parts)
+
+
+def parting(found: Parting | None) -> RenderableType:
+    """The last values that agree, the first that differs, and what lies between."""
+    if found is None:
+        return Text("no value to bisect: no input is known on which both run and differ")
+    name = words.name(found.differs.name)
+    called = "" if found.other == found.differs.name else f" (`{words.name(found.other)}` in B)"
+    head = Text.assemble("the models part at ", (f"`{name}`", "bold red"), called)
+    head.append(f": {words.clean(str(found.differs)).removeprefix(f'`{name}`: ')}")
+    agree = ", ".join(f"`{words.name(each)}`" for each in found.agrees[:4]) or "the inputs alone"
+    lines = [Text(f"last that agree: {agree}")]
+    for side, nodes in (("A", found.before), ("B", found.after)):
+        lines.append(Text(f"between them in {side}:"))
+        lines.extend(Text(f"  {words.clean(node)}") for node in nodes[-MOST_NODES:])
+    if found.by_place:
+        lines.append(Text("paired by the order of operators: names differ", style="yellow"))
+    lines.append(Text(f"{words.count(found.tried, 'value')} compared", style="dim"))
+    return Group(head, *(Padding(line, (0, 0, 0, 2)) for line in lines))
 
 
 def headline(found: Verdict) -> Text:
@@ -52,7 +78,9 @@ def _inputs(found: Verdict) -> Table:
             at += f"; and {len(places) - 8} more"
         seeds = sorted({c.seed for c in comparisons if c.seed >= 0})
         drawn = f"seeds {', '.join(map(str, seeds[:6]))}" if seeds else ""
-        detail = ", ".join(filter(None, (at, drawn)))
+        files = list(dict.fromkeys(c.drawn for c in comparisons if c.seed < 0 and c.drawn))
+        given = f"data {words.listed(files, 3)}" if files else ""
+        detail = ", ".join(filter(None, (at, drawn, given)))
         table.add_row(
             Text(words.count(len(comparisons), "input")),
             Text(f"against {words.clean(by)}"),
@@ -80,6 +108,8 @@ def _outputs(found: Verdict) -> Table:
                 f"largest error {largest.max_relative:.2g} of its spread "
                 f"(allowed {largest.tolerance:.2g}), {largest.max_absolute:.2g} absolute"
             )
+            steps = max(check.ulp for check in checks)
+            said += f", {steps:,.0f} ulp" if 0 < steps < MOST_STEPS else ""
         mark, style = ("differs", "red") if faults else ("agrees", "green")
         table.add_row(Text(words.name(output_name)), Text(mark, style=style), Text(said))
     return table

@@ -16,7 +16,7 @@ from rich.text import Text
 from surgeon.render import checks, words
 
 if TYPE_CHECKING:
-    from surgeon.report import Change, Missed, Report
+    from surgeon.report import Change, Missed, Refusal, Report
 
 MOST_OPERATORS = 24  # rows of the table before and after, unless everything is asked for
 MOST_MISSES = 6
@@ -40,6 +40,7 @@ def report(found: Report, *, verbose: bool = False) -> RenderableType:
             parts.extend(_section("Every rewrite, in order", [_changes(found.changes)]))
     else:
         parts.extend(_section("Rewrites", ["no rule fired"]))
+    parts.extend(_section("Refused", [_refusals(found.refusals)] if found.refusals else []))
     parts.extend(_section("Housekeeping", [_housekeeping(found)] if found.housekeeping else []))
     parts.extend(_section("Contracts", [_contracts(found)] if found.contracts else []))
     parts.extend(_section("Assumed", [_bullets(found.assumptions)] if found.assumptions else []))
@@ -221,6 +222,25 @@ def _pieces(counts: Mapping[str, int]) -> Text:
         if what not in ("compared", "compared before"):
             text.append(f"\n  {number:,} {words.clean(what)}", style="yellow")
     return text
+
+
+def _refusals(found: Sequence[Refusal]) -> Table:
+    """Rewrites that differ from what they would replace: those of one rule and kind together."""
+    groups: dict[tuple[str, str, str], list[Refusal]] = {}
+    for each in found:
+        groups.setdefault((each.recipe, each.rule, each.reason), []).append(each)
+    table = Table.grid(padding=(0, 2))
+    table.add_column(justify="right")
+    table.add_column(overflow="fold")
+    for (recipe, rule, reason), group in groups.items():
+        text = Text(words.name(f"{recipe}/{rule}"), style="cyan")
+        seed = f", seed {group[0].seed}" if group[0].seed >= 0 else ""
+        text.append(f"\n{words.clean(reason)}{seed}", style="yellow")
+        text.append(f"\nat {words.listed([each.node for each in group], 3)}", style="dim")
+        if group[0].evidence:
+            text.append(f"\nevidence: {words.clean(group[0].evidence)}", style="default")
+        table.add_row(Text(f"{len(group):,} x"), text)
+    return table
 
 
 def _times(found: Report) -> Text:

@@ -1,15 +1,19 @@
 """Shows that a rewrite broke nothing: original against result, on inputs. No proof, a check."""
 
-from surgeon.verify.compare import check_pair, compare_arrays
+from surgeon.verify.compare import compare_arrays
+from surgeon.verify.pair import check_pair
+from surgeon.verify.parting import Parting
 from surgeon.verify.verdict import Comparison, NotCompared, OutputCheck, Verdict
-from surgeon.verify.whole import Reference, verify
+from surgeon.verify.whole import Reference, bisect, verify
 
 __all__ = [
     "Comparison",
     "NotCompared",
     "OutputCheck",
+    "Parting",
     "Reference",
     "Verdict",
+    "bisect",
     "check_pair",
     "compare_arrays",
     "verify",

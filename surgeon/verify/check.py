@@ -14,6 +14,7 @@ from surgeon.errors import SurgeonError
 from surgeon.reference import NoWitness
 from surgeon.verify.compare import TOLERANCES, compare_arrays, compare_drawn
 from surgeon.verify.conclusion import DOUBTED, conclude
+from surgeon.verify.datasets import DataSet
 from surgeon.verify.inputs import DRAWN, STRATEGIES, Bound, Drawing, Input
 from surgeon.verify.noise import CALM, FORGIVEN, movement, perturbed, share
 from surgeon.verify.originals import Side, by_samples, read_recorded
@@ -27,6 +28,7 @@ from surgeon.verify.sizes import (
     is_leading,
     search,
 )
+from surgeon.verify.specs import Spec
 from surgeon.verify.summary import digest, has_numbers, squeezed
 from surgeon.verify.verdict import Comparison, NotCompared, OutputCheck, Verdict, describe
 
@@ -59,6 +61,7 @@ class Check:
     digests: dict[str, dict[tuple[Any, ...], list[bytes]]] = field(default_factory=dict)
     reasons: dict[tuple[int, ...], str] = field(default_factory=dict)
     random: Mapping[str, bool] = field(default_factory=dict)
+    inputs: Mapping[str, str] = field(default_factory=dict)  # how each is drawn, in words
     kept: dict[tuple[Any, ...], dict[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -75,15 +78,25 @@ class Check:
         names = [value.name for value in model.graph.input]
         for file in files:
             kept = read_recorded(file, names, [each.name for each in inputs], self.names)
-            sizes = {
-                dim: kept.feeds[each.name].shape[axis]
-                for each in inputs
-                for axis, dim in enumerate(each.dims)
-                if isinstance(dim, str) and kept.feeds[each.name].ndim == len(each.dims)
-            }
+            sizes = _sizes(kept.feeds, inputs)
             by = f"recorded {kept.file.name}"
             self.progress(f"compare with {kept.file.name}")
             self._compare(kept.feeds, kept.outputs, sizes, -1, by)
+            if self.fault:
+                return
+
+    def given(self, sets: Sequence[DataSet], inputs: Sequence[Input]) -> None:
+        """Compare on the user's own inputs, where the original takes them."""
+        assert self.original is not None
+        for each in sets:
+            sizes = _sizes(each.feeds, inputs)
+            self.progress(f"compare on {each.label}")
+            expected = self._run_original(each.feeds, sizes)
+            if expected is None:
+                self.skip(f"data `{each.label}`", self.reasons[tuple(sizes.values())])
+                continue
+            by = self.original.by
+            self._compare(each.feeds, expected, sizes, -1, by, drawn=each.label, doubt=True)
             if self.fault:
                 return
 
@@ -94,11 +107,12 @@ class Check:
         inputs: Sequence[Input],
         allowed: Mapping[str, Bound],
         hints: Mapping[str, list[int]],
+        specs: Mapping[str, Spec] | None = None,
     ) -> None:
         """Compare on drawn inputs, at several sizes."""
         dims = dynamic_dims(inputs)
         lists = candidates(dims, inputs, hints)
-        drawing = Drawing(inputs, allowed, STRATEGIES[0])
+        drawing = Drawing(inputs, allowed, STRATEGIES[0], specs or {})
         first = [sizes for sizes in first_choices(lists) if fits(sizes, inputs)]
         found = self._first_that_runs(drawing, first, search(dims, hints))
         if found is None:
@@ -106,6 +120,7 @@ class Check:
             self.skip("any input", f"no input was found on which the original runs: {why}")
             return
         base, drawing = found
+        self.inputs = drawing.describe()
         ran = [base] if self._at(base, drawing) else []
         for sizes in first:
             if sizes != base and not self.fault and self._at(sizes, drawing):
@@ -190,7 +205,8 @@ class Check:
             if expected is None:
                 return False
             assert self.original is not None
-            self._compare(feeds, expected, sizes, seed, self.original.by, doubt=True)
+            by = self.original.by
+            self._compare(feeds, expected, sizes, seed, by, drawn=drawing.strategy, doubt=True)
             if self.fault:
                 return True
         return True
@@ -272,7 +288,7 @@ class Check:
                 self.skip(f"{' and '.join(group)}=1", dropped)
                 continue
             by = f"{self.original.by}, sample by sample"
-            self._compare(feeds, expected, sizes, self.seeds[0], by)
+            self._compare(feeds, expected, sizes, self.seeds[0], by, drawn=drawing.strategy)
 
     # -------------------------------------------------------------------------- comparing
 
@@ -284,6 +300,7 @@ class Check:
         seed: int,
         by: str,
         *,
+        drawn: str = "",
         doubt: bool = False,
     ) -> None:
         names = [name for name in self.names if name in expected]
@@ -310,7 +327,7 @@ class Check:
             key = (*sizes.items(), by)
             seen = self.digests.setdefault(name, {}).setdefault(key, [])
             seen.append(digest(expected[name]))
-        self.comparisons.append(Comparison(dict(sizes), seed, by, tuple(checks)))
+        self.comparisons.append(Comparison(dict(sizes), seed, by, tuple(checks), drawn))
 
     def _doubted(
         self,
@@ -358,6 +375,17 @@ class Check:
 
     def verdict(self, lacking: tuple[str, ...]) -> Verdict:
         """The verdict on all that was compared; `lacking` are the result's custom operators."""
-        return conclude(
+        found = conclude(
             self.names, self.comparisons, self.not_compared, self.digests, self.fault, lacking
         )
+        return replace(found, inputs=self.inputs)
+
+
+def _sizes(feeds: Mapping[str, Any], inputs: Sequence[Input]) -> dict[str, int]:
+    """The dynamic dims' sizes in given arrays."""
+    return {
+        dim: feeds[each.name].shape[axis]
+        for each in inputs
+        for axis, dim in enumerate(each.dims)
+        if isinstance(dim, str) and feeds[each.name].ndim == len(each.dims)
+    }

@@ -5,18 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Literal
 
 import ml_dtypes
 import numpy as np
-import onnx
 
-from surgeon.chance import drawn_outputs
-from surgeon.reference import Reference
-from surgeon.reference.arguments import is_foreign
-from surgeon.reference.plan import holds_foreign
-from surgeon.runtime import Feeds, Runner, Session
 from surgeon.verify.verdict import OutputCheck
 
 # Allowed error of a whole model and of one rewrite, relative to the output's own spread. Measured
@@ -60,7 +53,7 @@ def compare_arrays(
         return _compare_lists(name, expected, actual, exact=exact, tolerance=tolerance)
     want, have = np.asarray(expected), np.asarray(actual)
     if fault := _different_kind(want, have):
-        return _faulty(name, want, fault)
+        return faulty(name, want, fault)
     if want.dtype.name not in TOLERANCES:
         return _compare_exactly(name, want, have)
     allowed = TOLERANCES[want.dtype.name][1 if exact else 0] if tolerance is None else tolerance
@@ -89,7 +82,7 @@ def compare_drawn(name: str, expected: Any, actual: Any, *, sized: bool) -> Outp
             have = np.broadcast_to(np.zeros((), have.dtype), want.shape)
         fault = _different_kind(want, have)
     if fault:
-        return _faulty(name, np.asarray(expected), fault)
+        return faulty(name, expected, fault)
     kind = "list" if isinstance(expected, list) else np.asarray(expected).dtype.name
     weak = "it is drawn at random"
     return OutputCheck(name, kind, 0.0, 0.0, 0.0, 0.0, agrees=True, weak=weak)
@@ -104,16 +97,17 @@ def _different_kind(want: Any, have: Any) -> str | None:
     return None
 
 
-def _faulty(name: str, want: Any, fault: str) -> OutputCheck:
+def faulty(name: str, want: Any, fault: str) -> OutputCheck:
+    """The check of an output that differs in more than numbers."""
     kind = getattr(getattr(want, "dtype", None), "name", "list")
     return OutputCheck(name, kind, math.inf, math.inf, math.inf, 0.0, agrees=False, fault=fault)
 
 
 def _compare_lists(name: str, expected: Any, actual: Any, **options: Any) -> OutputCheck:
     if not isinstance(expected, list) or not isinstance(actual, list):
-        return _faulty(name, expected, "one is a list, the other is not")
+        return faulty(name, expected, "one is a list, the other is not")
     if len(expected) != len(actual):
-        return _faulty(name, expected, f"a list of {len(actual)}, not of {len(expected)}")
+        return faulty(name, expected, f"a list of {len(actual)}, not of {len(expected)}")
     pairs = zip(expected, actual, strict=True)
     checks = [compare_arrays(name, want, have, **options) for want, have in pairs]
     if not checks:
@@ -144,7 +138,7 @@ def _compare_floats(name: str, want: Any, have: Any, allowed: float) -> OutputCh
     elif not finite.any():
         weak = "it holds no finite number"
     if fault := _elsewhere(e, a):
-        return replace(_faulty(name, want, fault), tolerance=allowed, weak=weak)
+        return replace(faulty(name, want, fault), tolerance=allowed, weak=weak)
     e, a = e[finite], a[finite]
     error = np.abs(e - a)
     largest = float(error.max(initial=0.0))
@@ -220,56 +214,3 @@ def worst(checks: Sequence[OutputCheck]) -> OutputCheck:
     """The check that agrees least; weak only where all are."""
     chosen = max(checks, key=lambda c: (not c.agrees, c.fault is not None, c.max_relative))
     return chosen if all(c.weak for c in checks) else replace(chosen, weak=None)
-
-
-def is_plain(model: onnx.ModelProto) -> bool:
-    """Whether no node, however deep, is PyTorch's own."""
-    nodes = [*model.graph.node, *(node for function in model.functions for node in function.node)]
-    return not any(is_foreign(node) or holds_foreign(node) for node in nodes)
-
-
-def check_pair(
-    before: onnx.ModelProto,
-    after: onnx.ModelProto,
-    *,
-    feeds_list: Sequence[Feeds],
-    exact: Exact,
-    tolerance: float | None = None,
-    folder: Path | None = None,
-    open_session: Callable[..., Runner] = Session,
-) -> tuple[OutputCheck, ...]:
-    """Compare two small models on given inputs: for each output, the worst of all inputs.
-
-    Of what is drawn at random dtype and shape are compared.
-
-    Args:
-        before: May hold ATen nodes: the witness runs it then.
-        after: The same inputs and outputs, by name.
-        feeds_list: One set of inputs for each run.
-        exact: What the rule promises.
-        tolerance: Relative to the spread, where the rule states its own.
-        folder: Where external data lie.
-        open_session: Called as `Session` is.
-
-    Raises:
-        NotRunnable, RunFailed, Undefined, NoWitness: One of the two does not run on these inputs.
-    """
-    runners = [
-        open_session(model, folder=folder)
-        if is_plain(model)
-        else Reference(model, folder, open_session=open_session)
-        for model in (before, after)
-    ]
-    names = [value.name for value in before.graph.output]
-    drawn = {**drawn_outputs(before), **drawn_outputs(after)}
-    checks: dict[str, list[OutputCheck]] = {name: [] for name in names}
-    for feeds in feeds_list:
-        expected, actual = (runner.run(feeds, names) for runner in runners)
-        for name in names:
-            if name in drawn:
-                found = compare_drawn(name, expected[name], actual[name], sized=drawn[name])
-                checks[name].append(found)
-                continue
-            options: dict[str, Any] = {"exact": exact, "tolerance": tolerance}
-            checks[name].append(compare_arrays(name, expected[name], actual[name], **options))
-    return tuple(worst(each) for each in checks.values() if each)

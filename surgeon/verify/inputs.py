@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,12 @@ import onnx
 
 from surgeon.reference.arguments import constant_value, decode, is_foreign
 from surgeon.reference.plan import subgraphs
+from surgeon.verify.specs import Spec, fitting
 
 DRAWN = ("normal", "plain", "uniform", "positive")  # by seed
 STRATEGIES = (*DRAWN, "ones", "zeros")
 WORDS = ("", "a", "surgeon", "onnx", "Ärzte", "0", "two words")
+_WORDS = {"i": "small integers", "u": "small integers", "b": "true or false", "O": "words"}
 _SAME_VALUES = frozenset(
     {"Cast", "Identity", "Unsqueeze", "Squeeze", "Reshape", "Transpose", "Flatten", "Expand"}
     | {"Slice", "Concat", "Tile", "Clip", "Split"}
@@ -209,6 +211,7 @@ def draw(
     *,
     strategy: str = "normal",
     allowed: Mapping[str, Bound] | None = None,
+    specs: Mapping[str, Spec] | None = None,
 ) -> dict[str, Any]:
     """One array an input; the same for the same seed.
 
@@ -218,14 +221,22 @@ def draw(
         seed: Any non-negative number.
         strategy: One of STRATEGIES.
         allowed: Bounds of integer inputs.
+        specs: How the user wants inputs drawn, by name: whatever the strategy.
     """
     feeds = {}
+    shapes = {each.name: each.shape(sizes) for each in inputs}
     for place, each in enumerate(inputs):
         generator = np.random.default_rng([seed, place])
         bound = (allowed or {}).get(each.name)
+        spec = (specs or {}).get(each.name)
+        if spec is None and bound is None:
+            spec = fitting(each.name, each.dtype, len(each.dims))
+        if spec is not None:
+            feeds[each.name] = spec.draw(generator, each.dtype, shapes[each.name], shapes)
+            continue
         if bound is not None and isinstance(bound.high, str):
             bound = Bound(bound.low, sizes.get(bound.high, 2))
-        feeds[each.name] = _array(generator, each.dtype, each.shape(sizes), strategy, bound)
+        feeds[each.name] = _array(generator, each.dtype, shapes[each.name], strategy, bound)
     return feeds
 
 
@@ -295,7 +306,25 @@ class Drawing:
     inputs: Sequence[Input]
     allowed: Mapping[str, Bound]
     strategy: str
+    specs: Mapping[str, Spec] = field(default_factory=dict)
 
     def feeds(self, sizes: Mapping[str, int], seed: int) -> dict[str, Any]:
         """One set of inputs."""
-        return draw(self.inputs, sizes, seed, strategy=self.strategy, allowed=self.allowed)
+        return draw(
+            self.inputs, sizes, seed, strategy=self.strategy, allowed=self.allowed, specs=self.specs
+        )
+
+    def describe(self) -> dict[str, str]:
+        """How each input is drawn, in words."""
+        found = {}
+        for each in self.inputs:
+            bound, spec = self.allowed.get(each.name), self.specs.get(each.name)
+            if spec is None and bound is None:
+                spec = fitting(each.name, each.dtype, len(each.dims))
+            if spec is not None:
+                found[each.name] = spec.text
+            elif bound is not None:
+                found[each.name] = f"from {bound.low} to below {bound.high}"
+            else:
+                found[each.name] = _WORDS.get(each.dtype.kind, self.strategy)
+        return found

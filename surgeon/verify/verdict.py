@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Status = Literal["equivalent", "runs", "differs", "broken"]
@@ -52,16 +52,19 @@ class Comparison:
 
     Attributes:
         sizes: The dynamic dims' sizes.
-        seed: What the inputs were drawn from; -1 for recorded ones.
+        seed: What the inputs were drawn from; -1 for recorded and given ones.
         by: What stood for the original: `onnxruntime`, `witness`, `torch`, `recorded FILE`, and
             maybe `, sample by sample`.
         outputs: One check an output.
+        drawn: The way of drawing: `normal`, `uniform`, ...; the file or folder of the user's data;
+            "" for recorded inputs.
     """
 
     sizes: Mapping[str, int]
     seed: int
     by: str
     outputs: tuple[OutputCheck, ...]
+    drawn: str = ""
 
     @property
     def agrees(self) -> bool:
@@ -70,7 +73,8 @@ class Comparison:
 
     def describe(self) -> str:
         """Where this is, in words."""
-        return " ".join(filter(None, (describe(self.sizes), f"seed {self.seed}")))
+        source = f"seed {self.seed}" if self.seed >= 0 else self.drawn and f"data {self.drawn}"
+        return " ".join(filter(None, (describe(self.sizes), source)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,7 @@ class Verdict:
         comparisons: Every input on which both ran.
         not_compared: What could not be compared.
         custom_operators: Operators of the result that onnxruntime has not, as `domain.Op`.
+        inputs: How each input was drawn, in words.
     """
 
     status: Status
@@ -99,6 +104,7 @@ class Verdict:
     comparisons: tuple[Comparison, ...] = ()
     not_compared: tuple[NotCompared, ...] = ()
     custom_operators: tuple[str, ...] = ()
+    inputs: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; a number that is not finite becomes None."""
@@ -110,12 +116,14 @@ class Verdict:
                     "sizes": dict(c.sizes),
                     "seed": c.seed,
                     "by": c.by,
-                    "outputs": [_plain(output) for output in c.outputs],
+                    "drawn": c.drawn,
+                    "outputs": [plain_check(output) for output in c.outputs],
                 }
                 for c in self.comparisons
             ],
             "not_compared": [{"what": n.what, "why": n.why} for n in self.not_compared],
             "custom_operators": list(self.custom_operators),
+            "inputs": dict(self.inputs),
         }
 
     @classmethod
@@ -129,12 +137,14 @@ class Verdict:
                     sizes=dict(c["sizes"]),
                     seed=c["seed"],
                     by=c["by"],
+                    drawn=c.get("drawn", ""),
                     outputs=tuple(_output(output) for output in c["outputs"]),
                 )
                 for c in plain["comparisons"]
             ),
             not_compared=tuple(NotCompared(**n) for n in plain["not_compared"]),
             custom_operators=tuple(plain["custom_operators"]),
+            inputs=dict(plain.get("inputs", {})),
         )
 
 
@@ -145,7 +155,8 @@ _FIELDS = (
 _NUMBERS = ("max_absolute", "max_relative", "ulp", "tolerance")
 
 
-def _plain(output: OutputCheck) -> dict[str, Any]:
+def plain_check(output: OutputCheck) -> dict[str, Any]:
+    """The check as plain data for JSON."""
     plain = {name: getattr(output, name) for name in _FIELDS}
     for name in _NUMBERS:
         plain[name] = plain[name] if math.isfinite(plain[name]) else None

@@ -4,26 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import onnx
 
 from surgeon.chance import drawn_outputs
-from surgeon.errors import ForeignError, SurgeonError
+from surgeon.document import suggest
+from surgeon.errors import ForeignError, SurgeonError, VerifyError
 from surgeon.reference import NoWitness
 from surgeon.runtime import IsolatedSession, NotRunnable, Session
 from surgeon.verify.check import Check
 from surgeon.verify.compare import TOLERANCES
-from surgeon.verify.inputs import bounds, required_inputs
+from surgeon.verify.datasets import DataSet, read_data
+from surgeon.verify.inputs import Drawing, bounds, required_inputs
 from surgeon.verify.interface import interface_fault
-from surgeon.verify.originals import OpenSession, open_original, open_result, recorded_files
+from surgeon.verify.originals import (
+    OpenSession,
+    open_original,
+    open_result,
+    read_recorded,
+    recorded_files,
+)
+from surgeon.verify.parting import Parting, find_parting
+from surgeon.verify.specs import Spec, read_spec
 from surgeon.verify.verdict import Verdict
 from surgeon.worker import Worker
 
 TIMEOUT = 600.0  # seconds of one run in the worker
 
+Data: TypeAlias = str | Path | Sequence[str | Path]
 Reference: TypeAlias = str | Path | Sequence[str | Path] | None
 
 
@@ -40,6 +52,8 @@ def verify(
     allow_approximate: float | None = None,
     custom: Collection[str] = (),
     isolated: bool = False,
+    inputs: Mapping[str, str] | None = None,
+    data: Data = (),
     progress: Callable[[str], None] | None = None,
 ) -> Verdict:
     """Compare two models on inputs.
@@ -58,17 +72,22 @@ def verify(
             than the table's tolerance.
         custom: Operators the result may hold although onnxruntime has them not, as `domain.Op`.
         isolated: Run onnxruntime in a worker, so that its crash is a finding.
+        inputs: By input name, how it is drawn, as `uniform(0,1)` or `tokens(30522)`.
+        data: Files with real inputs, compared beside drawn ones: .npz by input name, or folders of
+            them or of ONNX's own `test_data_set_*`.
         progress: Told what is being compared.
 
     Raises:
-        VerifyError: The reference cannot be read, or there is no such reference.
+        VerifyError: The reference or the data cannot be read, there is no such reference, or what
+            is said of an input makes no sense.
     """
     before, folder_original = _load(original, folder_original)
     after, folder_result = _load(result, folder_result)
     if fault := interface_fault(before, after):
         return Verdict("broken", fault)
-    given = sizes or {}
-    tied = {dim: other for dim, other in given.items() if isinstance(other, str)}
+    given = read_given(before, inputs, data, shapes=shapes, reference=reference)
+    hints = {dim: list(s) for dim, s in (sizes or {}).items() if not isinstance(s, str)}
+    tied = {dim: other for dim, other in (sizes or {}).items() if isinstance(other, str)}
     with _sessions(isolated=isolated) as open_session:
         try:
             side, lacking = open_result(after, folder_result, before, custom, open_session)
@@ -83,18 +102,150 @@ def verify(
             random={**drawn_outputs(before), **drawn_outputs(after)},
         )
         try:
-            inputs = required_inputs(before, shapes, tied)
+            wanted = required_inputs(before, shapes, tied)
             files = recorded_files(reference)
             if files:
-                check.recorded(files, after, inputs)
+                check.recorded(files, after, wanted)
             else:
                 way = None if reference is None else str(reference)
                 check.original = open_original(before, folder_original, way, open_session)
-                hints = {d: list(s) for d, s in given.items() if not isinstance(s, str)}
-                check.drawn(inputs, bounds(before, inputs), hints)
+                check.given(given.sets, wanted)
+                check.drawn(wanted, bounds(before, wanted), hints, specs=given.specs)
         except (NoWitness, NotRunnable, ForeignError, ValueError) as error:
             check.skip("any input", error.what if isinstance(error, SurgeonError) else str(error))
         return check.verdict(lacking)
+
+
+def bisect(
+    original: onnx.ModelProto | Path | str,
+    result: onnx.ModelProto | Path | str,
+    verdict: Verdict,
+    *,
+    reference: Reference = None,
+    sizes: Mapping[str, Sequence[int] | str] | None = None,
+    shapes: Mapping[str, Sequence[int | str]] | None = None,
+    folder_original: Path | None = None,
+    folder_result: Path | None = None,
+    isolated: bool = False,
+    inputs: Mapping[str, str] | None = None,
+    data: Data = (),
+    progress: Callable[[str], None] | None = None,
+) -> Parting | None:
+    """The first value at which two models part, on an input where `verdict` says that they do.
+
+    Args:
+        original: The first model.
+        result: The other model.
+        verdict: What `verify` found with the same arguments.
+        reference: As for `verify`: recorded inputs are read from there.
+        sizes: As for `verify`.
+        shapes: As for `verify`.
+        folder_original: Where the first model's external data lie.
+        folder_result: Where the other's lie.
+        isolated: Run onnxruntime in a worker.
+        inputs: As for `verify`.
+        data: As for `verify`.
+        progress: Told what is being compared.
+
+    Returns:
+        Where they part; None where `verdict` knows no input on which both ran and differ.
+    """
+    before, folder_original = _load(original, folder_original)
+    after, folder_result = _load(result, folder_result)
+    feeds = differing_feeds(
+        before,
+        verdict,
+        reference=reference,
+        sizes=sizes,
+        shapes=shapes,
+        inputs=inputs,
+        data=data,
+    )
+    if feeds is None:
+        return None
+    with _sessions(isolated=isolated) as open_session:
+        return find_parting(
+            before,
+            after,
+            feeds,
+            folders=(folder_original, folder_result),
+            open_session=open_session,
+            progress=progress,
+        )
+
+
+def differing_feeds(
+    original: onnx.ModelProto,
+    verdict: Verdict,
+    *,
+    reference: Reference = None,
+    sizes: Mapping[str, Sequence[int] | str] | None = None,
+    shapes: Mapping[str, Sequence[int | str]] | None = None,
+    inputs: Mapping[str, str] | None = None,
+    data: Data = (),
+) -> Mapping[str, Any] | None:
+    """Inputs on which both models ran and differ; None where the verdict knows of none."""
+    bad = next((c for c in verdict.comparisons if not c.agrees and "sample by" not in c.by), None)
+    if bad is None:
+        return None
+    tied = {dim: other for dim, other in (sizes or {}).items() if isinstance(other, str)}
+    wanted = required_inputs(original, shapes, tied)
+    given = read_given(original, inputs, data, shapes=shapes, reference=reference)
+    if bad.seed >= 0:
+        drawing = Drawing(wanted, bounds(original, wanted), bad.drawn, given.specs)
+        return drawing.feeds(bad.sizes, bad.seed)
+    if bad.drawn:
+        return next(each.feeds for each in given.sets if each.label == bad.drawn)
+    names = [value.name for value in original.graph.input]
+    outputs = [value.name for value in original.graph.output]
+    file = next(f for f in recorded_files(reference) if bad.by == f"recorded {f.name}")
+    return read_recorded(file, names, [each.name for each in wanted], outputs).feeds
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the user says of inputs: how they are drawn, by name, and real ones."""
+
+    specs: Mapping[str, Spec]
+    sets: tuple[DataSet, ...]
+
+
+def read_given(
+    model: onnx.ModelProto,
+    inputs: Mapping[str, str] | None,
+    data: Data,
+    *,
+    shapes: Mapping[str, Sequence[int | str]] | None = None,
+    reference: Reference = None,
+) -> Given:
+    """What the user says of inputs, held against the model.
+
+    Raises:
+        VerifyError: There is no such input, it cannot be drawn so, or the data cannot be read.
+    """
+    if not inputs and not data:
+        return Given({}, ())
+    if recorded_files(reference):
+        raise VerifyError(
+            "with recorded outputs no other inputs are compared",
+            where="--input" if inputs else "--data",
+            mend="Leave it out, or leave out `--reference`.",
+        )
+    try:
+        wanted = required_inputs(model, shapes)
+    except ValueError as error:
+        raise VerifyError(str(error), where="--input", mend="Say it with `--shape`.") from None
+    by_name = {each.name: each for each in wanted}
+    for name in inputs or {}:
+        if name not in by_name:
+            raise VerifyError(
+                f"the model has no input `{name}`",
+                where=f"--input {name}",
+                mend=suggest(name, by_name),
+            )
+    specs = {n: read_spec(n, text, by_name[n].dtype) for n, text in (inputs or {}).items()}
+    paths = [data] if isinstance(data, (str, Path)) else list(data)
+    return Given(specs, read_data(paths, wanted, [value.name for value in model.graph.input]))
 
 
 def _load(

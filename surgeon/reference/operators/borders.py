@@ -23,6 +23,8 @@ def _padded(self: Array, pad: list[int], mode: str, value: Any = 0) -> Array:
 
 def _one_axis(x: Array, axis: int, before: int, after: int, mode: str, value: Any) -> Array:
     length = x.shape[axis]
+    if length + min(before, 0) + min(after, 0) < 0:
+        raise Unsuited(f"{-min(before, 0)} and {-min(after, 0)} cut from {length} elements")
     place = np.arange(-before, length + after)
     if mode == "constant":
         inside = (place >= 0) & (place < length)

@@ -74,7 +74,8 @@ def softshrink(self: Array, lambd: float) -> Array:
 
 def hardshrink(self: Array, lambd: float) -> Array:
     x = wide(self)
-    return narrow(np.where((x >= -lambd) & (x <= lambd), 0.0, x), self)
+    bound = float(self.dtype.type(lambd))  # held against numbers of that dtype
+    return narrow(np.where((x >= -bound) & (x <= bound), 0.0, x), self)
 
 
 def threshold(self: Array, threshold: float, value: float) -> Array:

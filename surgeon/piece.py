@@ -1,0 +1,313 @@
+"""A match and its replacement, cut out as two tiny models with the same inputs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+
+from surgeon import dims, edges
+from surgeon.edges import EDGES, NORMAL
+from surgeon.facts import Fact, Facts
+from surgeon.facts.fact import Array
+from surgeon.firing import Pairs
+from surgeon.links import current
+from surgeon.match import Match
+from surgeon.model import Model
+from surgeon.recipe import Rule
+from surgeon.rewrite import Draft
+
+_DEPTH = 12  # how far behind the match the replacement's operands may lie
+_LARGEST = 1 << 26  # bytes of constants in a piece
+_LARGEST_INPUT = 1 << 22  # elements of one drawn input
+_LARGEST_SIZE = 600  # a number in a replacement that may be a size
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A match and its replacement, cut out.
+
+    Attributes:
+        model: The model they are cut out of.
+        nodes: The match, and what the replacement reads behind it.
+        behind: Those of the nodes that make what the replacement reads.
+        draft: The replacement.
+        pairs: Which value takes the place of which.
+        constants: By name, what needs no drawing.
+        inputs: What is drawn, and what is known of it.
+        symbols: The symbols in its shapes, each with the largest number it may be.
+    """
+
+    model: Model
+    nodes: Sequence[gs.Node]
+    behind: Sequence[gs.Node]
+    draft: Sequence[gs.Node]
+    pairs: Pairs
+    constants: Mapping[str, Array]
+    inputs: Sequence[tuple[gs.Tensor, Fact]]
+    symbols: Mapping[str, int | None]
+
+    def key(self, rule: Rule) -> str:
+        """What makes two pieces the same: rule, operators, attributes, shapes and constants."""
+        digest = hashlib.sha256(f"{rule.location}".encode())
+        names: dict[str, str] = {}
+
+        def number(name: str) -> str:
+            return names.setdefault(name, f"v{len(names)}") if name else ""
+
+        for node in (*self.nodes, None, *self.draft):
+            if node is None:
+                digest.update(b"|")
+                continue
+            origin = node.origin
+            reads = ",".join(number(t.name) for t in _operands(node))
+            gives = ",".join(number(t.name) for t in node.outputs)
+            digest.update(f"{origin.domain}.{origin.op_type}({reads})->{gives};".encode())
+            for attribute in origin.attribute:
+                digest.update(attribute.SerializeToString(deterministic=True))
+        for tensor, fact in self.inputs:
+            value = fact.value.reshape(-1).tolist() if fact.value is not None else None
+            known = (fact.dtype, fact.shape, value, fact.unit_axis, fact.not_negative)
+            text = f"{number(tensor.name)}:{known}"
+            digest.update(text.encode())
+        for name, array in self.constants.items():
+            digest.update(f"{number(name)}:{array.dtype}{array.shape}".encode())
+            digest.update(array.tobytes())
+        return digest.hexdigest()
+
+    @property
+    def numbers(self) -> list[float]:
+        """The few numbers that either side holds: bounds, thresholds, slopes."""
+        arrays = [*self.constants.values(), *_constants((*self.nodes, *self.draft))]
+        found = [n for a in arrays if _is_short(a, "fiu") for n in a.reshape(-1).tolist()]
+        for node in (*self.nodes, *self.draft):
+            found.extend(a.f for a in node.origin.attribute if a.type == a.FLOAT)
+        return found
+
+    @property
+    def sizes(self) -> list[int]:
+        """The numbers that the replacement alone holds, and that may be sizes it was made for."""
+        read = {t.name for node in self.nodes for t in _operands(node)}
+        arrays = [array for name, array in self.constants.items() if name not in read]
+        arrays += _constants(self.draft)
+        found = [n for a in arrays if _is_short(a, "iu") for n in a.reshape(-1).tolist()]
+        return [number for number in dict.fromkeys(found) if 7 < number < _LARGEST_SIZE]
+
+    def feeds(
+        self, point: Mapping[str, int], *, seed: int, style: str = NORMAL
+    ) -> dict[str, Array]:
+        """Both models' inputs where every symbol has a size.
+
+        Raises:
+            KeyError: A symbol has none.
+            ValueError: A dimension comes out negative, or an input too large.
+        """
+        rng = np.random.default_rng(seed)
+        beside = edges.near(self.numbers) if style == EDGES else ()
+        return {
+            tensor.name: edges.draw(rng, fact, _shape(fact, point), style, seed, beside)
+            for tensor, fact in self.inputs
+            if fact.value is None
+        }
+
+    def at(self, point: Mapping[str, int]) -> tuple[onnx.ModelProto, onnx.ModelProto]:
+        """Both models where every symbol has a size.
+
+        Raises:
+            KeyError: A symbol has none.
+            ValueError: A dimension comes out negative, or an input too large.
+        """
+        fixed = dict(self.constants)
+        drawn: dict[str, tuple[int, tuple[int, ...]]] = {}
+        for tensor, fact in self.inputs:
+            shape = _shape(fact, point)
+            if fact.value is None:
+                drawn[tensor.name] = fact.dtype, shape
+                continue
+            numbers = [dims.evaluate(d, point) for d in fact.value.reshape(-1).tolist()]
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(fact.dtype)
+            fixed[tensor.name] = np.array(numbers, dtype).reshape(shape)
+        before = self._model(self.nodes, [old for old, _ in self.pairs], drawn, fixed)
+        taking = [*self.behind, *self.draft]
+        after = self._model(taking, [new for _, new in self.pairs], drawn, fixed)
+        return before, after
+
+    def _model(
+        self,
+        nodes: Sequence[gs.Node],
+        outputs: Sequence[gs.Tensor],
+        drawn: Mapping[str, tuple[int, tuple[int, ...]]],
+        fixed: Mapping[str, Array],
+    ) -> onnx.ModelProto:
+        graph = onnx.GraphProto(name="piece")
+        read: set[str] = set()
+        for node in nodes:
+            proto = onnx.NodeProto()
+            proto.CopyFrom(node.origin)
+            proto.ClearField("doc_string")
+            names = [t.name for t in _operands(node)]
+            del proto.input[:]
+            proto.input.extend(names)
+            del proto.output[:]
+            proto.output.extend(t.name for t in node.outputs)
+            read.update(names)
+            graph.node.append(proto)
+        for index, tensor in enumerate(outputs):
+            graph.node.append(
+                onnx.helper.make_node("Identity", [tensor.name], [f"surgeon.output.{index}"])
+            )
+            graph.output.append(onnx.ValueInfoProto(name=f"surgeon.output.{index}"))
+            read.add(tensor.name)
+        for name, array in fixed.items():
+            if name in read:
+                graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+        for name, (dtype, shape) in drawn.items():
+            graph.input.append(onnx.helper.make_tensor_value_info(name, dtype, shape))
+        version = max(self.model.proto.ir_version, 4)
+        model = onnx.helper.make_model(graph, ir_version=version)
+        model.producer_name = self.model.proto.producer_name  # some operators' meanings hang on it
+        model.producer_version = self.model.proto.producer_version
+        del model.opset_import[:]
+        model.opset_import.extend(self.model.proto.opset_import)
+        return model
+
+
+def cut(model: Model, facts: Facts, match: Match, draft: Draft, pairs: Pairs) -> Piece | str:
+    """The two pieces, or why they cannot be cut out."""
+    inside = {id(t) for node in draft.nodes for t in node.outputs}
+    operands: dict[int, gs.Tensor] = {}
+    for node in draft.nodes:
+        for tensor in _operands(node):
+            if not tensor.is_empty() and id(tensor) not in inside:
+                operands[id(tensor)] = tensor
+    for _, new in pairs:
+        if id(new) not in inside:
+            operands[id(new)] = new
+    roots = [old.inputs[0] for old, _ in pairs if old.inputs]
+    keep = {id(n) for n in match.nodes} | {id(n) for v in match.views.values() for n in v}
+    keep |= {id(n) for t in draft.premises for n in _makers(facts, t)}
+    leans = {id(n) for n in draft.leans}
+    # a value that the replacement reads is drawn, unless it rests on what makes it
+    stop = {i for i, t in operands.items() if not (t.inputs and id(t.inputs[0]) in leans)}
+    nodes = _behind(roots, keep | leans, stop)
+    if nodes is None:
+        return "it reaches too far back"
+    made = {id(t) for node in nodes for t in node.outputs}
+    for node in nodes:
+        for tensor in _operands(node):
+            if not tensor.is_empty() and id(tensor) not in made:
+                operands[id(tensor)] = tensor
+    read = [t for node in draft.nodes for t in _operands(node)] + [new for _, new in pairs]
+    behind = _makers_among(nodes, read)
+    outside = [t for t in operands.values() if id(t) not in made]
+    if any(isinstance(v, gs.Graph) for node in nodes for v in node.attrs.values()):
+        return "it holds a body"
+    constants: dict[str, Array] = {}
+    inputs: list[tuple[gs.Tensor, Fact]] = []
+    symbols: dict[str, int | None] = {}
+    size = 0
+    for tensor in outside:
+        fact = facts.of(tensor)
+        array = facts.array(tensor)
+        if array is not None:
+            size += array.nbytes
+            if size > _LARGEST:
+                return "its constants are large"
+            constants[tensor.name] = array
+            continue
+        if fact.shape is None or not fact.dtype:
+            return "an operand's shape is not known"
+        inputs.append((tensor, fact))
+        parts = list(fact.shape) + (fact.value.reshape(-1).tolist() if fact.symbolic else [])  # type: ignore[union-attr]
+        for part in parts:
+            symbols.update(sorted(dims.limits(part).items()))
+    return Piece(model, nodes, behind, draft.nodes, pairs, constants, inputs, symbols)
+
+
+def _makers_among(nodes: Sequence[gs.Node], wanted: Sequence[gs.Tensor]) -> list[gs.Node]:
+    """Those of the nodes, producers first, that make the wanted tensors."""
+    needed = {id(tensor) for tensor in wanted}
+    found = []
+    for node in reversed(nodes):
+        if any(id(tensor) in needed for tensor in node.outputs):
+            needed |= {id(tensor) for tensor in _operands(node)}
+            found.append(node)
+    return found[::-1]
+
+
+def _makers(facts: Facts, tensor: gs.Tensor) -> Iterator[gs.Node]:
+    """The nodes that make a value, back to what the facts know the value of."""
+    stack, seen = [current(tensor)], set()
+    while stack:
+        tensor = stack.pop()
+        if tensor.inputs and facts.of(tensor).value is None and id(tensor) not in seen:
+            seen.add(id(tensor))
+            yield tensor.inputs[0]
+            stack.extend(_operands(tensor.inputs[0]))
+
+
+def _constants(nodes: Sequence[gs.Node]) -> list[Array]:
+    """What the Constant nodes among them hold."""
+    found = []
+    for node in nodes:
+        if node.origin.op_type == "Constant":
+            for attribute in node.origin.attribute:
+                value = onnx.helper.get_attribute_value(attribute)
+                if isinstance(value, onnx.TensorProto):
+                    found.append(onnx.numpy_helper.to_array(value))
+                elif attribute.name.startswith(("value_int", "value_float")):
+                    found.append(np.asarray(value))
+    return found
+
+
+def _is_short(array: Array, kinds: str) -> bool:
+    return array.size <= 8 and array.dtype.kind in kinds
+
+
+def _shape(fact: Fact, point: Mapping[str, int]) -> tuple[int, ...]:
+    shape = tuple(dims.evaluate(d, point) for d in fact.shape or ())
+    if any(d < 0 for d in shape):
+        raise ValueError("a negative dimension")
+    if int(np.prod(shape, dtype=object)) > _LARGEST_INPUT:
+        raise ValueError("a large dimension")
+    return shape
+
+
+def _operands(node: gs.Node) -> list[gs.Tensor]:
+    """What the node's protobuf reads: in the model's own form, as things stand now."""
+    tensors = node.inputs if node.origin_inputs is None else node.origin_inputs
+    return [current(t) for t in tensors]
+
+
+def _behind(roots: Sequence[gs.Node], keep: set[int], stop: set[int]) -> list[gs.Node] | None:
+    """The nodes that lead from the tensors in `stop` to the roots, producers first.
+
+    Matched nodes always belong; nodes behind them only where the replacement reads behind them too.
+    """
+    reached: dict[int, bool] = {}
+    order: list[gs.Node] = []
+
+    def visit(node: gs.Node, depth: int) -> bool:
+        if id(node) in reached:
+            return reached[id(node)]
+        reached[id(node)] = False
+        found = False
+        for tensor in _operands(node):
+            if id(tensor) in stop:
+                found = True
+            elif tensor.inputs and (depth < _DEPTH or id(tensor.inputs[0]) in keep):
+                found = visit(tensor.inputs[0], depth + 1) or found
+        belongs = found or id(node) in keep
+        reached[id(node)] = belongs
+        if belongs:
+            order.append(node)
+        return belongs
+
+    for root in roots:
+        if not visit(root, 0):
+            return None
+    return order

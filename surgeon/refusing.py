@@ -1,0 +1,96 @@
+"""Results that are not given out: what is wrong with them, and what would mend it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from surgeon.culprits import Place
+from surgeon.errors import LeftoverError, VerifyError
+from surgeon.lost import unread_inputs
+from surgeon.model import Model
+from surgeon.report import Refusal, Report
+
+if TYPE_CHECKING:
+    from surgeon.verify import Reference, Verdict
+
+
+def blamed(culprits: frozenset[Place], verdict: Verdict) -> Iterator[Refusal]:
+    """The rewrites with which the whole result differs, as refusals."""
+    checks = [o for c in verdict.comparisons for o in c.outputs if not o.agrees]
+    for recipe, rule, node in sorted(culprits):
+        yield Refusal(
+            rule=rule,
+            recipe=recipe,
+            node=node,
+            reason=f"the whole result is wrong with it: {verdict.detail}",
+            sizes={},
+            drawn="whole",
+            seed=-1,
+            max_absolute=max((check.max_absolute for check in checks), default=math.inf),
+            max_relative=max((check.max_relative for check in checks), default=math.inf),
+        )
+
+
+def not_saved(report: Report, verdict: Verdict) -> VerifyError:
+    """The error of a result that is wrong; names the rewrites that make it so, where known."""
+    blamed = [f"`{r.recipe}/{r.rule}` at {r.node}" for r in report.refusals if r.drawn == "whole"]
+    more = f" and {len(blamed) - 3} more" if len(blamed) > 3 else ""
+    named = f"; it is so with {', '.join(blamed[:3])}{more}" if blamed else ""
+    saving = "save the rest with `--save-partial`; or " if blamed else ""
+    error = VerifyError(
+        f"the result is not saved: {verdict.detail}{named}",
+        where=report.source,
+        mend="Read the report (`--report out.json`) for the rewrites that were made; "
+        f"{saving}leave out the recipe at fault, or give recorded outputs with "
+        "`--reference FILE.npz`.",
+    )
+    error.report = report
+    return error
+
+
+def refuse_unread(original: Model, report: Report, reference: Reference) -> None:
+    """Refuse to repair a file of which an assignment was lost, unless outputs are recorded."""
+    names = unread_inputs(original)
+    if not names:
+        return
+    from surgeon.verify.originals import recorded_files
+
+    if recorded_files(reference):
+        return
+    error = VerifyError(
+        f"nothing reads `{'`, `'.join(names)}` among the inputs: PyTorch before 1.5 loses "
+        "assignments to a slice (`x[:, 1:3] = v`), and then the file does not compute what the "
+        "module did",
+        where=report.source,
+        mend="Export with a newer PyTorch, compare with recorded outputs (`--reference FILE.npz`), "
+        "or say `--allow unread` if the module reads it no more than the file.",
+    )
+    error.report = report
+    raise error
+
+
+def refuse_leftovers(report: Report) -> None:
+    """Refuse a result that still holds nodes of PyTorch's own, with the nearest reasons."""
+    left = {
+        name: count
+        for name, count in report.after.items()
+        if name.startswith(("aten.", "prim.", "org.pytorch.prim."))
+    }
+    if not left:
+        return
+    names = ", ".join(f"`{name}`" + (f" x{n}" if n > 1 else "") for name, n in left.items())
+    reasons: dict[str, None] = {}
+    for miss in report.misses:
+        if "(aten." in miss.node or "(prim." in miss.node:
+            reasons[f"{miss.rule}: {miss.reason}"] = None
+    why = "; ".join(list(reasons)[:4]) or "no rule of these recipes is for them"
+    error = LeftoverError(
+        f"{names} left, which no runtime knows ({why})",
+        where=report.source,
+        mend="See `surgeon explain` for each node, add a recipe that knows the operator, or keep "
+        "the rest of the repair with `--allow leftover`.",
+    )
+    error.report = report
+    raise error

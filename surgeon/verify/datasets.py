@@ -1,0 +1,99 @@
+"""Real inputs from files: .npz by input name, or folders of them or of ONNX's own test data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from surgeon.document import suggest
+from surgeon.errors import VerifyError
+from surgeon.verify.inputs import Input
+
+MOST = 64  # sets that are read
+_ORDER = re.compile(r"input_(\d+)\.pb$")
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """One set of inputs, and the file or folder it is from."""
+
+    label: str
+    feeds: Mapping[str, Any]
+
+
+def read_data(
+    paths: Sequence[str | Path], inputs: Sequence[Input], order: Sequence[str]
+) -> tuple[DataSet, ...]:
+    """The sets in files: .npz, and folders of .npz or of `test_data_set_*/input_*.pb`.
+
+    Args:
+        paths: Files and folders.
+        inputs: What has to be given.
+        order: The names of all inputs, as `input_0.pb` is the first.
+
+    Raises:
+        VerifyError: There is nothing, it cannot be read, or it lacks an input.
+    """
+    found: list[DataSet] = []
+    for path in map(Path, paths):
+        there = list(_files(path))
+        if not there:
+            raise VerifyError(
+                "there are no inputs",
+                where=f"--data {path}",
+                mend="Name an .npz file keyed by input names, or a folder of them or of "
+                "`test_data_set_*` folders with `input_0.pb`.",
+            )
+        found.extend(_read(each, order) for each in there[: MOST - len(found)])
+    for each in found:
+        missing = [i.name for i in inputs if i.name not in each.feeds]
+        if missing:
+            strange = [name for name in each.feeds if name not in order]
+            near = suggest(missing[0], strange) if strange else ""
+            known = ", ".join(f"`{name}`" for name in order)
+            raise VerifyError(
+                f"it holds nothing for input `{missing[0]}`",
+                where=f"--data {each.label}",
+                mend=near if near.startswith("Did") else f"Save it by name; inputs are {known}.",
+            )
+    return tuple(
+        DataSet(each.label, {k: v for k, v in each.feeds.items() if k in order}) for each in found
+    )
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if path.is_file() and path.suffix == ".npz":
+        yield path
+    elif path.is_dir():
+        yield from sorted(path.glob("*.npz"))
+        folders = [path, *path.glob("test_data_set_*")]
+        named = [(folder.name.rpartition("_")[2], folder) for folder in folders]
+        for _, folder in sorted(named, key=lambda n: (int(n[0]) if n[0].isdigit() else -1, n[0])):
+            if any(_ORDER.match(file.name) for file in folder.iterdir()):
+                yield folder
+
+
+def _read(path: Path, order: Sequence[str]) -> DataSet:
+    try:
+        if path.is_file():
+            with np.load(path, allow_pickle=False) as arrays:
+                kept = {key.removeprefix("in."): arrays[key] for key in arrays.files}
+            return DataSet(path.name, kept)
+        feeds = {}
+        for file in path.iterdir():
+            if (match := _ORDER.match(file.name)) and int(match[1]) < len(order):
+                tensor = onnx.TensorProto.FromString(file.read_bytes())
+                feeds[tensor.name or order[int(match[1])]] = onnx.numpy_helper.to_array(tensor)
+        return DataSet(path.name, feeds)
+    except Exception as error:  # numpy, zipfile and protobuf each raise their own
+        raise VerifyError(
+            f"it cannot be read: {str(error)[:200]}",
+            where=f"--data {path}",
+            mend="Name files of plain arrays.",
+        ) from None

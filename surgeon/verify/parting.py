@@ -1,0 +1,282 @@
+"""Finds the first value at which two models part, with few values in memory at a time.
+
+The values that both hold under one name are compared in the order in which the first model computes
+them: a handful in each run, then a handful between the last that agrees and the first that differs.
+Values of other names are paired by the order of the operators that make them, where none or next to
+none have names in common.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from surgeon.errors import SurgeonError
+from surgeon.reference import Reference
+from surgeon.reference.arguments import decode, is_foreign
+from surgeon.reference.plan import reads
+from surgeon.verify.compare import compare_arrays
+from surgeon.verify.originals import OpenSession
+from surgeon.verify.verdict import OutputCheck, plain_check
+
+AT_ONCE = 12  # values computed in one run of each model
+ROUNDS = 200  # runs of each model at most
+_FEW = 10  # shared names, as a part of the nodes, below which values are paired by place too
+_MOST_NODES = 60  # between the last agreeing and the first differing value, in words
+
+
+@dataclass(frozen=True, slots=True)
+class Parting:
+    """Where two models part.
+
+    Attributes:
+        agrees: The last values that agree, before the one that differs; none at the inputs.
+        differs: The first value that differs, and by how much, as the first model calls it.
+        other: What the second model calls it.
+        before: The first model's nodes between the two, in order.
+        after: The second model's.
+        tried: How many values were compared.
+        by_place: Whether the value was paired by its place and not by its name.
+    """
+
+    agrees: tuple[str, ...]
+    differs: OutputCheck
+    other: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    tried: int
+    by_place: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        plain = asdict(self)
+        plain["differs"] = plain_check(self.differs)
+        return plain
+
+
+def find_parting(
+    original: onnx.ModelProto,
+    result: onnx.ModelProto,
+    feeds: Mapping[str, Any],
+    *,
+    folders: tuple[Path | None, Path | None] = (None, None),
+    open_session: OpenSession,
+    tolerance: float | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Parting | None:
+    """The first value that differs on these inputs; None where every value they share agrees.
+
+    Args:
+        original: The first model.
+        result: The second, of the same inputs.
+        feeds: On which outputs differ.
+        folders: Where the external data of each lie.
+        open_session: Opens what runs standard stretches.
+        tolerance: Allowed error relative to a value's spread; by default by dtype.
+        progress: Told what is being compared.
+    """
+    models = [_Side(original, folders[0], open_session), _Side(result, folders[1], open_session)]
+    pairs = _pairs(*models)
+    search = _Search(models, pairs, feeds, tolerance, progress or (lambda _: None))
+    place = search.first()
+    if place is None:
+        return None
+    before, stops = models[0].behind(pairs[place].first, search.known(first=True))
+    after, _ = models[1].behind(pairs[place].second, search.known(first=False))
+    return Parting(
+        agrees=tuple(stops),
+        differs=search.checks[place],
+        other=pairs[place].second,
+        before=tuple(map(_label, before[-_MOST_NODES:])),
+        after=tuple(map(_label, after[-_MOST_NODES:])),
+        tried=len(search.checks),
+        by_place=pairs[place].by_place,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A value of the first model, and what is compared with it."""
+
+    first: str
+    second: str
+    by_place: bool = False
+
+
+class _Side:
+    """A model, its nodes in order, and what runs any of its values."""
+
+    def __init__(
+        self, model: onnx.ModelProto, folder: Path | None, open_session: OpenSession
+    ) -> None:
+        if model.functions:
+            from onnx import inliner
+
+            model = inliner.inline_local_functions(model)
+        self.nodes = list(model.graph.node)
+        self.makers = {name: node for node in self.nodes for name in node.output if name}
+        self.outputs = [value.name for value in model.graph.output]
+        self._model, self._folder, self._open = model, folder, open_session
+
+    def run(self, feeds: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+        """The named values; a new runner each time, so that nothing is kept."""
+        runner = Reference(self._model, self._folder, open_session=self._open)
+        known = {value.name for value in self._model.graph.input}
+        return runner.run({k: v for k, v in feeds.items() if k in known}, names)
+
+    def behind(self, name: str, known: Iterable[str]) -> tuple[list[onnx.NodeProto], list[str]]:
+        """The nodes that make a value of known ones, in order, and the known ones they read."""
+        stop, pending = set(known), [name]
+        found: set[int] = set()
+        stops: dict[str, None] = {}
+        while pending:
+            node = self.makers[pending.pop()]
+            if id(node) in found:
+                continue
+            found.add(id(node))
+            for operand in reads(node):
+                if operand in stop:
+                    stops[operand] = None
+                elif operand in self.makers:
+                    pending.append(operand)
+        return [node for node in self.nodes if id(node) in found], list(stops)
+
+
+def _pairs(first: _Side, second: _Side) -> list[_Pair]:
+    """The values to compare, in the first model's order; the outputs are among them."""
+    shared = [
+        _Pair(name, name)
+        for name, node in first.makers.items()
+        if name in second.makers and node.op_type != "Constant"
+    ]
+    if len(shared) * _FEW >= min(len(first.nodes), len(second.nodes)):
+        return shared
+    names = {pair.first for pair in shared}
+    places = {name: place for place, name in enumerate(first.makers)}
+    for one, two, length in _blocks(_operators(first.nodes), _operators(second.nodes)):
+        for node, other in zip(
+            first.nodes[one : one + length], second.nodes[two : two + length], strict=True
+        ):
+            value, twin = node.output[0], other.output[0]
+            free = value not in names and twin not in names and node.op_type != "Constant"
+            if free and value and twin:
+                shared.append(_Pair(value, twin, by_place=True))
+    return sorted(shared, key=lambda pair: places[pair.first])
+
+
+def _blocks(first: Sequence[str], second: Sequence[str]) -> list[tuple[int, int, int]]:
+    """Runs of equal operators: the same beginning, the same end, and the like in between.
+
+    Networks repeat themselves: the longest run of all may be that of other blocks.
+    """
+    least = min(len(first), len(second))
+    begin = next((i for i in range(least) if first[i] != second[i]), least)
+    left = least - begin
+    end = next((i for i in range(left) if first[-1 - i] != second[-1 - i]), left)
+    middle = difflib.SequenceMatcher(
+        None,
+        first[begin : len(first) - end],
+        second[begin : len(second) - end],
+        autojunk=False,
+    ).get_matching_blocks()
+    return [
+        (0, 0, begin),
+        *((begin + one, begin + two, length) for one, two, length in middle),
+        (len(first) - end, len(second) - end, end),
+    ]
+
+
+def _operators(nodes: Sequence[onnx.NodeProto]) -> list[str]:
+    return [decode(node).operator if is_foreign(node) else node.op_type for node in nodes]
+
+
+class _Search:
+    """Which pairs were compared, and how they agree."""
+
+    def __init__(
+        self,
+        models: Sequence[_Side],
+        pairs: Sequence[_Pair],
+        feeds: Mapping[str, Any],
+        tolerance: float | None,
+        progress: Callable[[str], None],
+    ) -> None:
+        self.models, self.pairs, self.feeds = models, pairs, feeds
+        self.tolerance, self.progress = tolerance, progress
+        self.checks: dict[int, OutputCheck] = {}
+        self.passed: set[int] = set()  # pairs that cannot be compared
+        self.rounds = 0
+
+    def first(self) -> int | None:
+        """The place of the first pair that differs, all it is made of agreeing."""
+        outputs = [i for i, pair in enumerate(self.pairs) if pair.first in self.models[0].outputs]
+        self._compare(outputs)
+        while (found := self._narrowed()) is not None:
+            # what the value is made of may differ too, where a difference came and went before it
+            _, stops = self.models[0].behind(
+                self.pairs[found].first, [p.first for p in self._usable(found)]
+            )
+            places = {pair.first: place for place, pair in enumerate(self.pairs)}
+            untold = [places[name] for name in stops if places[name] not in self.checks]
+            if not untold or self.rounds >= ROUNDS:
+                return found
+            for begin in range(0, len(untold), AT_ONCE):
+                self._compare(untold[begin : begin + AT_ONCE])
+        return None
+
+    def _narrowed(self) -> int | None:
+        """The first pair known to differ, with none left to compare since the last that agrees."""
+        while True:
+            bad = min((i for i, c in self.checks.items() if not c.agrees), default=None)
+            if bad is None or self.rounds >= ROUNDS:
+                return bad
+            low = max((i for i, c in self.checks.items() if c.agrees and i < bad), default=-1)
+            told = self.passed.union(self.checks)
+            between = [place for place in range(low + 1, bad) if place not in told]
+            if not between:
+                return bad
+            step = max(1, -(-len(between) // AT_ONCE))
+            self._compare(between[step // 2 :: step])
+
+    def _compare(self, places: Sequence[int]) -> None:
+        """Both models' values at these places, each pair once."""
+        self.rounds += 1
+        self.progress(f"compare {len(places)} of {len(self.pairs)} values")
+        pairs = [self.pairs[place] for place in places]
+        try:
+            wanted = self.models[0].run(self.feeds, [pair.first for pair in pairs])
+            found = self.models[1].run(self.feeds, [pair.second for pair in pairs])
+        except SurgeonError:  # a value of a type that onnxruntime gives nobody, say
+            if len(places) == 1:
+                self.passed.update(places)
+            else:
+                for place in places:
+                    self._compare([place])
+            return
+        for place, pair in zip(places, pairs, strict=True):
+            check = compare_arrays(
+                pair.first, wanted[pair.first], found[pair.second], tolerance=self.tolerance
+            )
+            if pair.by_place and check.fault is not None and not check.agrees:
+                self.passed.add(place)  # other values stand there
+            else:
+                self.checks[place] = check
+
+    def _usable(self, end: int) -> list[_Pair]:
+        return [pair for i, pair in enumerate(self.pairs[:end]) if i not in self.passed]
+
+    def known(self, *, first: bool) -> list[str]:
+        """What agrees, or is made before what does, as the first or the second model calls it."""
+        bad = min(i for i, check in self.checks.items() if not check.agrees)
+        return [pair.first if first else pair.second for pair in self._usable(bad)]
+
+
+def _label(node: onnx.NodeProto) -> str:
+    operator = f"aten.{decode(node).operator}" if is_foreign(node) else node.op_type
+    made = ", ".join(name for name in node.output if name)
+    return f"{made} = {operator} ({', '.join(node.input)})"
