@@ -84,6 +84,7 @@ class Notes:
     misses: list[MissRecord] = field(default_factory=list)
     housekeeping: Counter[str] = field(default_factory=Counter)
     remarks: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,7 @@ class Report:
         housekeeping: What the normal form did: constants folded, equal nodes merged, ...
         pieces: How many rewrites were compared one by one, and how many not, by reason.
         remarks: What the reader should know: interface changes, skipped steps, corrected claims.
+        failures: Steps that were left out because code of another project crashed, hung or refused.
         assumptions: What the user added with `shape` and `assume`, as given.
         before: How many nodes of each operator the input has (domain.operator).
         after: The same for the result.
@@ -113,6 +115,7 @@ class Report:
     housekeeping: Mapping[str, int]
     pieces: Mapping[str, int]
     remarks: tuple[str, ...]
+    failures: tuple[str, ...]
     assumptions: tuple[str, ...]
     before: Mapping[str, int]
     after: Mapping[str, int]
@@ -141,6 +144,7 @@ class Report:
             "housekeeping": dict(self.housekeeping),
             "pieces": dict(self.pieces),
             "remarks": list(self.remarks),
+            "failures": list(self.failures),
             "assumptions": list(self.assumptions),
             "contracts": list(self.contracts),
             "before": dict(self.before),

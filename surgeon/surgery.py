@@ -82,6 +82,9 @@ def apply(
 ) -> Result:
     """Repair a model with recipes, and compare the result with the original.
 
+    onnxruntime runs in this process, except inside `with surgeon.isolation():`, which a file that
+    is not yours asks for: then its crash, its hanging or its thirst for memory is a finding.
+
     Args:
         model: A path, a `Model`, an `onnx.ModelProto` or a graphsurgeon `Graph`; not changed.
         recipes: Bundled names, paths of YAML files, `Recipe`s or single `Rule`s, in order.
@@ -253,6 +256,7 @@ class Operation:
             housekeeping=dict(self.notes.housekeeping),
             pieces=dict(self.pieces),
             remarks=tuple(self.notes.remarks),
+            failures=tuple(dict.fromkeys(self.notes.failures)),
             assumptions=self.axioms.texts,
             before=self.before,
             after=operators(self.model),
@@ -282,7 +286,7 @@ class Operation:
         """What compares each rewrite; imported when it is asked for, as it brings the witness."""
         from surgeon.trial import Trial
 
-        return Trial(self.model, self.facts, self.pieces)
+        return Trial(self.model, self.facts, self.pieces, self.notes.failures)
 
     def _sweep(
         self, rules: Sequence[Rule], fold: int, allow: frozenset[str], *, always: bool
@@ -311,7 +315,7 @@ class Operation:
         try:
             proto = function(self.model.to_proto())
         except SurgeonError as error:
-            self.notes.remarks.append(f"step `{what}` was skipped: {error.what}")
+            self.notes.failures.append(f"step `{what}` was skipped: {error.what}")
             return
         self.model = Model(proto, path=self.original.path)
         self.model.changed = True

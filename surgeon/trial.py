@@ -19,6 +19,7 @@ import onnx_graphsurgeon as gs
 from surgeon import dims, edges
 from surgeon.chance import drawn_outputs
 from surgeon.edges import NORMAL
+from surgeon.errors import ForeignError
 from surgeon.facts import Fact, Facts
 from surgeon.facts.fact import INTEGERS, Array
 from surgeon.firing import Pairs
@@ -59,11 +60,13 @@ class Trial:
 
     Attributes:
         counts: How many were compared, and how many were not, by reason.
+        failures: Where onnxruntime crashed, hung or ran out of memory.
     """
 
     model: Model
     facts: Facts
     counts: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
     _known: dict[str, str | None] = field(default_factory=dict)
 
     def __call__(self, rule: Rule, match: Match, draft: Draft, pairs: Pairs) -> str | None:
@@ -80,7 +83,12 @@ class Trial:
         if key in self._known:
             self.counts["compared before"] += 1
             return self._known[key]
-        verdict = self._known[key] = self._compare(rule, piece)
+        try:
+            verdict = self._known[key] = self._compare(rule, piece)
+        except ForeignError as error:  # which of the two is at fault, the whole model's check says
+            self.counts[f"not compared: {error.what[:120]}"] += 1
+            self.failures.append(f"the check of `{rule.recipe}/{rule.id}`: {error.what[:500]}")
+            verdict = self._known[key] = None
         return verdict
 
     def _compare(self, rule: Rule, piece: _Piece) -> str | None:

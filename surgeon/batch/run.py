@@ -12,7 +12,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
 
-from surgeon.batch import capacity
+from surgeon import capacity
 from surgeon.batch.attempt import enter
 from surgeon.batch.drive import Drive, Settings
 from surgeon.batch.reports import write_rows

@@ -12,8 +12,9 @@ import onnx
 from surgeon.cases.reading import Case
 from surgeon.chance import drawn_outputs
 from surgeon.errors import SurgeonError
-from surgeon.reference import NoWitness, Reference
-from surgeon.runtime import NotRunnable, Runner, Session
+from surgeon.isolation import open_session
+from surgeon.reference import NoWitness, open_reference
+from surgeon.runtime import NotRunnable, Runner
 from surgeon.verify.compare import compare_arrays, compare_drawn, is_plain
 from surgeon.verify.inputs import Input, bounds, draw, required_inputs
 from surgeon.verify.originals import Side, by_samples
@@ -45,7 +46,7 @@ def runner(model: onnx.ModelProto) -> Runner:
     Raises:
         NotRunnable: Neither takes it.
     """
-    return Session(model) if is_plain(model) else Reference(model)
+    return open_session(model) if is_plain(model) else open_reference(model)
 
 
 def disagreements(

@@ -29,6 +29,8 @@ def verify(
             rich_help_panel="Checking",
         ),
     ] = options.Required.RUNS,
+    timeout: options.Timeout = options.LIMIT,
+    memory: options.Memory = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
@@ -37,25 +39,27 @@ def verify(
     """Compare model B with model A on inputs of several sizes; exit with 3 when it differs."""
     with desk(quiet=quiet, verbose=verbose, log_file=log_file) as place:
         shapes, references = options.read_shapes(shape), options.read_references(reference)
+        space = options.read_size(memory)
         with place.working("load") as progress:
             from surgeon import render
             from surgeon.assumptions import parse_assumptions
+            from surgeon.isolation import isolation
             from surgeon.model import Model
             from surgeon.verify import verify as compare
 
             one, other = Model.load(before), Model.load(after)
             axioms = parse_assumptions(one, shapes, assume or ())
-            verdict = compare(
-                one.proto,
-                other.proto,
-                reference=references,
-                shapes=axioms.shapes or None,
-                sizes=axioms.sizes or None,
-                folder_original=one.folder,
-                folder_result=other.folder,
-                isolated=True,
-                progress=progress,
-            )
+            with isolation(timeout=timeout, memory=space):
+                verdict = compare(
+                    one.proto,
+                    other.proto,
+                    reference=references,
+                    shapes=axioms.shapes or None,
+                    sizes=axioms.sizes or None,
+                    folder_original=one.folder,
+                    folder_result=other.folder,
+                    progress=progress,
+                )
         if as_json:
             place.data(json.dumps(verdict.to_dict(), indent=2, ensure_ascii=False))
         else:

@@ -72,6 +72,8 @@ def apply(
     no_verify: NoVerify = False,
     report: ReportFile = None,
     dry_run: DryRun = False,
+    timeout: options.Timeout = options.LIMIT,
+    memory: options.Memory = None,
     as_json: PrintJson = False,
     verbose: options.Verbose = False,
     quiet: options.Quiet = False,
@@ -101,6 +103,7 @@ def apply(
             recipes,
             report_to=report,
             as_json=as_json,
+            limits={"timeout": timeout, "memory": options.read_size(memory)},
             shape=shapes,
             assume=assume or (),
             allow=[kind.value for kind in allow or ()],
@@ -151,16 +154,19 @@ def _run(
     *,
     report_to: Path | None,
     as_json: bool,
+    limits: dict[str, Any],
     **arguments: Any,
 ) -> Result:
     from surgeon.errors import VerifyError
 
     with place.working("load") as progress:
         from surgeon import surgery
+        from surgeon.isolation import isolation
         from surgeon.report import Report
 
         try:
-            return surgery.apply(source, *recipes, progress=progress, **arguments)
+            with isolation(**limits):
+                return surgery.apply(source, *recipes, progress=progress, **arguments)
         except VerifyError as error:
             if isinstance(error.report, Report):
                 _write_report(error.report, report_to)
@@ -200,6 +206,8 @@ def _say_end(place: Desk, result: Result, target: Path, *, dry_run: bool, as_jso
     from surgeon import render
 
     report = result.report
+    for failure in report.failures:
+        place.warn(Text(f"warning: {render.clean(failure)}", style="yellow"))
     if report.verdict is not None and report.verdict.status == "runs":
         detail = render.clean(report.verdict.detail)
         place.warn(Text(f"warning: not shown to be equivalent: {detail}", style="yellow"))
@@ -243,18 +251,20 @@ def explain(
         shapes = options.read_shapes(shape)
         with place.working("load") as progress:
             from surgeon import inspection, render, surgery
+            from surgeon.isolation import isolation
 
-            result = surgery.apply(
-                model,
-                recipe,
-                shape=shapes,
-                assume=assume or (),
-                allow=[kind.value for kind in allow or ()],
-                verify=False,
-                keep_overridable=keep_overridable,
-                every_miss=True,
-                progress=progress,
-            )
+            with isolation():
+                result = surgery.apply(
+                    model,
+                    recipe,
+                    shape=shapes,
+                    assume=assume or (),
+                    allow=[kind.value for kind in allow or ()],
+                    verify=False,
+                    keep_overridable=keep_overridable,
+                    every_miss=True,
+                    progress=progress,
+                )
         labels = None if node is None else inspection.labels(result.model, node)
         if as_json:
             found = render.explanation_data(result.report, labels=labels)

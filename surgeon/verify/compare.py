@@ -13,10 +13,11 @@ import numpy as np
 import onnx
 
 from surgeon.chance import drawn_outputs
-from surgeon.reference import Reference
+from surgeon.isolation import in_cell, open_session
+from surgeon.reference import open_reference
 from surgeon.reference.arguments import is_foreign
 from surgeon.reference.plan import holds_foreign
-from surgeon.runtime import Feeds, Runner, Session
+from surgeon.runtime import Feeds
 from surgeon.verify.verdict import OutputCheck
 
 # Allowed error of a whole model and of one rewrite, relative to the output's own spread. Measured
@@ -236,11 +237,11 @@ def check_pair(
     exact: Exact,
     tolerance: float | None = None,
     folder: Path | None = None,
-    open_session: Callable[..., Runner] = Session,
 ) -> tuple[OutputCheck, ...]:
     """Compare two small models on given inputs: for each output, the worst of all inputs.
 
-    Of what is drawn at random dtype and shape are compared.
+    Of what is drawn at random dtype and shape are compared. Where a worker is used all of it
+    happens there, in one message.
 
     Args:
         before: May hold ATen nodes: the witness runs it then.
@@ -249,15 +250,25 @@ def check_pair(
         exact: What the rule promises.
         tolerance: Relative to the spread, where the rule states its own.
         folder: Where external data lie.
-        open_session: Called as `Session` is.
 
     Raises:
         NotRunnable, RunFailed, Undefined, NoWitness: One of the two does not run on these inputs.
     """
+    arguments = (before, after, feeds_list, exact, tolerance, folder)
+    found: tuple[OutputCheck, ...] = in_cell(_check_pair, *arguments, called="onnxruntime")
+    return found
+
+
+def _check_pair(
+    before: onnx.ModelProto,
+    after: onnx.ModelProto,
+    feeds_list: Sequence[Feeds],
+    exact: Exact,
+    tolerance: float | None,
+    folder: Path | None,
+) -> tuple[OutputCheck, ...]:
     runners = [
-        open_session(model, folder=folder)
-        if is_plain(model)
-        else Reference(model, folder, open_session=open_session)
+        open_session(model, folder=folder) if is_plain(model) else open_reference(model, folder)
         for model in (before, after)
     ]
     names = [value.name for value in before.graph.output]

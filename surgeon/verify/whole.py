@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TypeAlias
 
@@ -12,17 +11,15 @@ import onnx
 
 from surgeon.chance import drawn_outputs
 from surgeon.errors import ForeignError, SurgeonError
+from surgeon.isolation import isolation
 from surgeon.reference import NoWitness
-from surgeon.runtime import IsolatedSession, NotRunnable, Session
+from surgeon.runtime import NotRunnable
 from surgeon.verify.check import Check
 from surgeon.verify.compare import TOLERANCES
 from surgeon.verify.inputs import bounds, required_inputs
 from surgeon.verify.interface import interface_fault
-from surgeon.verify.originals import OpenSession, open_original, open_result, recorded_files
+from surgeon.verify.originals import open_original, open_result, recorded_files
 from surgeon.verify.verdict import Verdict
-from surgeon.worker import Worker
-
-TIMEOUT = 600.0  # seconds of one run in the worker
 
 Reference: TypeAlias = str | Path | Sequence[str | Path] | None
 
@@ -57,7 +54,7 @@ def verify(
         allow_approximate: Error relative to an output's spread that is allowed, where it is more
             than the table's tolerance.
         custom: Operators the result may hold although onnxruntime has them not, as `domain.Op`.
-        isolated: Run onnxruntime in a worker, so that its crash is a finding.
+        isolated: Run onnxruntime in a worker, so that its crash is a finding: `isolation` inside.
         progress: Told what is being compared.
 
     Raises:
@@ -69,9 +66,9 @@ def verify(
         return Verdict("broken", fault)
     given = sizes or {}
     tied = {dim: other for dim, other in given.items() if isinstance(other, str)}
-    with _sessions(isolated=isolated) as open_session:
+    with isolation() if isolated else nullcontext():
         try:
-            side, lacking = open_result(after, folder_result, before, custom, open_session)
+            side, lacking = open_result(after, folder_result, before, custom)
         except (NotRunnable, ForeignError) as error:
             return Verdict("broken", f"the result does not load: {error.what}")
         check = Check(
@@ -89,7 +86,7 @@ def verify(
                 check.recorded(files, after, inputs)
             else:
                 way = None if reference is None else str(reference)
-                check.original = open_original(before, folder_original, way, open_session)
+                check.original = open_original(before, folder_original, way)
                 hints = {d: list(s) for d, s in given.items() if not isinstance(s, str)}
                 check.drawn(inputs, bounds(before, inputs), hints)
         except (NoWitness, NotRunnable, ForeignError, ValueError) as error:
@@ -104,15 +101,6 @@ def _load(
         return model, folder
     path = Path(model)
     return onnx.load(path, load_external_data=False), folder or path.parent
-
-
-@contextmanager
-def _sessions(*, isolated: bool) -> Iterator[OpenSession]:
-    if not isolated:
-        yield Session
-        return
-    with Worker() as worker:
-        yield partial(IsolatedSession, worker=worker, timeout=TIMEOUT)
 
 
 def _coarsest(model: onnx.ModelProto) -> float:
