@@ -3,6 +3,9 @@
 #   make check         what to run before a commit: format, lint, types, fast tests, recipe cases
 #   make test          the environment and every test
 #   make hostile       broken and malicious files, each in a process with limits
+#   make kills         200 runs killed at random moments: every file is the old one or the new one
+#   make fuzz-graphs   10,000 graphs drawn at random through apply, one after the other (an hour)
+#   make fuzz          damaged models, patterns and expressions, steered by coverage (needs atheris)
 #   make mutations     wrong rewrites that the check has to catch; prints how many it did
 #   make test-targets  the mended samples in the runtimes they are mended for (OpenVINO, TensorRT)
 #   make test-oldest   every test with the oldest dependencies that pyproject.toml admits
@@ -27,7 +30,7 @@ endif
 SUITED := import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else 'surgeon needs Python 3.11 to 3.13, and this is ' + sys.version.split()[0] + '; say: make PYTHON=python3.12')
 STAMP := import pathlib, sys; pathlib.Path(sys.argv[1]).touch()
 
-.PHONY: demo check test lint cases docs hostile mutations bench test-targets test-oldest torch samples
+.PHONY: demo check test lint cases docs hostile kills fuzz fuzz-graphs mutations bench test-targets test-oldest torch samples
 .DEFAULT_GOAL := check
 
 demo: .venv/installed
@@ -53,6 +56,9 @@ docs: .venv/installed
 
 hostile: .venv/installed-dev
 	$(BIN)/python -m pytest tests/test_hostile.py -rs
+
+kills: .venv/installed-dev
+	$(BIN)/python -c "import os, subprocess, sys; sys.exit(subprocess.call([sys.executable, '-m', 'pytest', 'tests/test_writing.py', '-k', 'moment'], env=os.environ | {'SURGEON_KILLS': '200'}))"
 
 mutations: .venv/installed-dev
 	$(BIN)/python -m pytest tests/test_mutations.py

@@ -12,12 +12,12 @@ import onnx_graphsurgeon as gs
 from surgeon import dims, opsets
 from surgeon.chance import RANDOM
 from surgeon.errors import ForeignError
+from surgeon.external import external_tensors
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
 from surgeon.facts.values import MOVES, evaluate
 from surgeon.isolation import open_session
 from surgeon.links import current
-from surgeon.model import external_tensors
 from surgeon.runtime import NotRunnable, RunFailed
 
 DEFAULT_LIMIT = 1 << 20  # bytes: a larger result stays computed, unless its operands are larger

@@ -31,7 +31,8 @@ from onnx_graphsurgeon.ir.tensor import LazyValues, SparseValues
 from onnx_graphsurgeon.logger import G_LOGGER
 
 from surgeon.errors import ModelError
-from surgeon.files import carry_external_data, external_path, write_whole
+from surgeon.external import KEEP, Carrier, external_tensors
+from surgeon.files import external_path, write_whole
 from surgeon.links import bodies
 from surgeon.ordering import in_order
 from surgeon.soundness import check
@@ -108,8 +109,8 @@ class Model:
                 raise ModelError(
                     "it is larger than the 2 GiB that protobuf can read",
                     where=str(path),
-                    mend="Convert it to external data: `onnx.save(..., "
-                    "save_as_external_data=True)`.",
+                    mend="Export it again with external data, as in "
+                    "`torch.onnx.export(..., external_data=True)`: nothing reads such a file.",
                 )
             data = path.read_bytes()
         except FileNotFoundError:
@@ -195,20 +196,34 @@ class Model:
             set_property(out.metadata_props, key, text)
         return out
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, external_data: str = KEEP) -> None:
         """Write the model whole or not at all; external data goes with it.
 
+        Args:
+            path: Where to.
+            external_data: `keep` refers to the data where they are if they lie in the same folder,
+                and else puts them beside the output, without copying where the file system can;
+                `copy` gives the output data files of its own; `inline` puts them into the model.
+
         Raises:
+            ModelError: It is larger than protobuf can write, or its data cannot be read.
             OutputError: The folder is missing or read-only, or the disk is full.
         """
         path = Path(path)
-        if not self.changed and self.path is not None:
-            data = self.path.read_bytes()
-        else:
-            data = serialise(self.to_proto(), where=str(path))
-        if self.folder is not None:
-            carry_external_data(list(external_tensors(self.proto)), self.folder, path.parent)
-        write_whole(path, data)
+        carrier = Carrier(self.folder, path, external_data)
+        try:
+            if not self.changed and self.path is not None and not carrier.edits:
+                carrier.carry(external_tensors(self.proto))
+                write_whole(path, self.path.read_bytes())
+                return
+            proto = self.to_proto()
+            carrier.carry(external_tensors(proto))
+            if self.changed:
+                carrier.put_aside(proto, self.proto)
+            write_whole(path, serialise(proto, where=str(path)))
+        except BaseException:
+            carrier.take_back()
+            raise
 
 
 def parse(data: bytes, *, where: str) -> onnx.ModelProto:
@@ -271,22 +286,6 @@ def array_of(tensor: onnx.TensorProto, folder: Path | None) -> Array:
             where=str(folder or "model"),
             mend="Put the external data file beside the model, or export the model again.",
         ) from None
-
-
-def external_tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
-    """Every tensor of the model whose values lie in another file."""
-    stack: list[Any] = [proto.graph, *proto.functions]
-    while stack:
-        graph = stack.pop()
-        if isinstance(graph, onnx.GraphProto):
-            yield from (t for t in graph.initializer if t.data_location == t.EXTERNAL)
-        for node in graph.node:
-            for attribute in node.attribute:
-                if attribute.HasField("t") and attribute.t.data_location == attribute.t.EXTERNAL:
-                    yield attribute.t
-                if attribute.HasField("g"):
-                    stack.append(attribute.g)
-                stack.extend(attribute.graphs)
 
 
 def describe(node: gs.Node) -> str:

@@ -99,7 +99,7 @@ class Report:
         housekeeping: What the normal form did: constants folded, equal nodes merged, ...
         pieces: How many rewrites were compared one by one, and how many not, by reason.
         remarks: What the reader should know: interface changes, skipped steps, corrected claims.
-        failures: Steps that were left out because code of another project crashed, hung or refused.
+        failures: Steps and checks that were left out: they refused, crashed, or took too long.
         assumptions: What the user added with `shape` and `assume`, as given.
         before: How many nodes of each operator the input has (domain.operator).
         after: The same for the result.
@@ -156,4 +156,4 @@ class Report:
 
     def to_json(self) -> str:
         """The report as JSON text."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, default=str)
+        return json.dumps(self.to_dict(), indent=2, default=str)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import dialect
+from surgeon import dialect, provenance
 from surgeon.assumptions import Axioms, parse_assumptions
 from surgeon.authoring import recipe_of
 from surgeon.claims import correct_claims, declare
@@ -31,6 +31,7 @@ from surgeon.report import Missed, MissRecord, Notes, Report
 from surgeon.rewrite import Surgery
 from surgeon.soundness import with_names_of_their_own
 from surgeon.sweep import Sweep
+from surgeon.writer import FIRST_IR_WITH_NODE_METADATA
 
 if TYPE_CHECKING:
     from surgeon.firing import Check
@@ -79,6 +80,7 @@ def apply(
     keep_overridable: bool = False,
     progress: Callable[[str], None] | None = None,
     every_miss: bool = False,
+    date: str | None = None,
 ) -> Result:
     """Repair a model with recipes, and compare the result with the original.
 
@@ -101,6 +103,8 @@ def apply(
             exporter lists every weight so.
         progress: Called with a line of text when a stage begins.
         every_miss: Record every attempt that failed, not only the near ones.
+        date: When, for the log that the model keeps of its making (see `surgeon log`). Without one
+            equal runs give equal bytes.
 
     Returns:
         The repaired model and the report.
@@ -121,7 +125,7 @@ def apply(
     with _collector_paused():
         original, shared = _named_apart(original)
         work = Operation(
-            original, plans, axioms, frozenset(allow), keep_overridable, verify, progress
+            original, plans, axioms, frozenset(allow), keep_overridable, verify, progress, date
         )
         if shared:
             work.notes.remarks.append(_shared_names(shared))
@@ -209,9 +213,10 @@ class Operation:
         keep_overridable: bool,
         check: bool,
         progress: Callable[[str], None] | None,
+        date: str | None = None,
     ) -> None:
         self.original, self.recipes, self.axioms, self.allow = original, recipes, axioms, allow
-        self.keep, self.check, self.progress = keep_overridable, check, progress
+        self.keep, self.check, self.progress, self.date = keep_overridable, check, progress, date
         self.pieces: Counter[str] = Counter()
         self.notes = Notes()
         self.model = original.clone()
@@ -332,15 +337,18 @@ class Operation:
             named = ", ".join(f"`{name}`" for name in corrected[:3])
             more = f" and {len(corrected) - 3} more" if len(corrected) > 3 else ""
             self.notes.remarks.append(f"shapes that the file states were false: {named}{more}")
-        fired = Counter(f"{change.recipe}/{change.rule}" for change in self.notes.changes)
-        self.model.stamps["surgeon.recipes"] = ", ".join(
-            f"{recipe.name}@{recipe.digest[:12]}" for recipe in self.recipes
+        replaced: dict[str, list[str]] = {}
+        for change in self.notes.changes:
+            replaced.setdefault(f"{change.recipe}/{change.rule}", []).append(change.node)
+        on_nodes = self.original.proto.ir_version >= FIRST_IR_WITH_NODE_METADATA
+        made = provenance.entry(
+            [(recipe.name, recipe.digest) for recipe in self.recipes],
+            {rule: len(nodes) for rule, nodes in replaced.items()},
+            self.axioms.texts,
+            None if on_nodes else replaced,
+            self.date,
         )
-        self.model.stamps["surgeon.rules"] = ", ".join(
-            f"{rule} x{count}" for rule, count in sorted(fired.items())
-        )
-        if self.axioms.texts:
-            self.model.stamps["surgeon.assumptions"] = "; ".join(self.axioms.texts)
+        self.model.stamps |= provenance.stamps(self.original.proto.metadata_props, made)
 
 
 def _named_apart(model: Model) -> tuple[Model, list[str]]:

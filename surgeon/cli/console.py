@@ -10,13 +10,13 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
 from surgeon.errors import OutputError, SurgeonError
+from surgeon.provenance import version
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -201,14 +201,6 @@ def _open_log(path: Path) -> Iterator[TextIO]:
 def _is_log(path: Path) -> bool:
     with path.open("rb") as file:
         return file.read(8) == b"surgeon "
-
-
-def version() -> str:
-    """surgeon's version, or `unknown` where it runs without being installed."""
-    try:
-        return metadata.version("onnx-recipe-surgeon")
-    except metadata.PackageNotFoundError:
-        return "unknown"
 
 
 @contextlib.contextmanager

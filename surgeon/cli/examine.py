@@ -61,7 +61,7 @@ def verify(
                     progress=progress,
                 )
         if as_json:
-            place.data(json.dumps(verdict.to_dict(), indent=2, ensure_ascii=False))
+            place.data(json.dumps(verdict.to_dict(), indent=2))
         else:
             place.show(render.verdict(verdict))
         enough = GOOD if require is options.Required.RUNS else GOOD[:1]
@@ -103,9 +103,32 @@ def inspect(
 
         found = inspection.inspect(model)
         if as_json:
-            place.data(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+            place.data(json.dumps(found.to_dict(), indent=2))
         else:
             place.show(render.inspection(found, verbose=verbose))
+
+
+def show_log(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", show_default=False)],
+    as_json: options.Json = False,
+) -> None:
+    """Show which versions, recipes, rules and assumptions of surgeon made a model, oldest first."""
+    with desk() as place:
+        from surgeon import provenance, render
+        from surgeon.errors import ModelError
+        from surgeon.model import Model
+
+        found = provenance.history(Model.load(model).proto.metadata_props)
+        if found is None:
+            raise ModelError(
+                f"its `{provenance.KEY}` is no log of surgeon",
+                where=str(model),
+                mend="Remove it from the model's metadata_props: another program wrote it.",
+            )
+        if as_json:
+            place.data(json.dumps(found, indent=2))
+        else:
+            place.show(render.log(found))
 
 
 def doctor(as_json: options.Json = False) -> None:

@@ -35,6 +35,14 @@ class Required(StrEnum):
     EQUIVALENT = "equivalent"
 
 
+class Carried(StrEnum):
+    """What becomes of external data."""
+
+    KEEP = "keep"
+    COPY = "copy"
+    INLINE = "inline"
+
+
 def recipe_names(incomplete: str) -> list[str]:
     """Bundled recipes for the shell's completion; files are the shell's own business."""
     from surgeon.recipe import bundled
