@@ -127,8 +127,15 @@ class Carrier:
             self._brought.append(to)
             write_whole(to, bytes(data))
 
-    def take_back(self) -> None:
-        """Remove what was brought: the model it was for is not there."""
+    def take_back(self, *, unless: bytes) -> None:
+        """Remove what was brought: the model it was for is not there, unless it just came.
+
+        Args:
+            unless: The bytes of the model: an interrupt may come when they are in place already.
+        """
+        with contextlib.suppress(OSError):
+            if self._brought and self.target.read_bytes() == unless:
+                return
         for path in self._brought:
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)

@@ -211,18 +211,20 @@ class Model:
         """
         path = Path(path)
         carrier = Carrier(self.folder, path, external_data)
+        data = b""
         try:
             if not self.changed and self.path is not None and not carrier.edits:
                 carrier.carry(external_tensors(self.proto))
-                write_whole(path, self.path.read_bytes())
-                return
-            proto = self.to_proto()
-            carrier.carry(external_tensors(proto))
-            if self.changed:
-                carrier.put_aside(proto, self.proto)
-            write_whole(path, serialise(proto, where=str(path)))
+                data = self.path.read_bytes()
+            else:
+                proto = self.to_proto()
+                carrier.carry(external_tensors(proto))
+                if self.changed:
+                    carrier.put_aside(proto, self.proto)
+                data = serialise(proto, where=str(path))
+            write_whole(path, data)
         except BaseException:
-            carrier.take_back()
+            carrier.take_back(unless=data)
             raise
 
 

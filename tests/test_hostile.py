@@ -295,6 +295,14 @@ def attribute_of_another_kind() -> onnx.ModelProto:
     return model
 
 
+def body_that_is_not_there() -> onnx.ModelProto:
+    """Found by `make fuzz`: an attribute said to be a graph, which holds none."""
+    model = network()
+    model.graph.node[4].attribute[1].ClearField("g")
+    model.graph.node[4].attribute[1].name = "other"
+    return model
+
+
 def segment() -> onnx.ModelProto:
     model = with_tensor()
     model.graph.initializer[0].segment.end = 2
@@ -394,6 +402,7 @@ BROKEN: dict[str, tuple[Callable[[], onnx.ModelProto], tuple[int, ...], str]] = 
         "`w`",
     ),
     "value of a body with a name from outside": (shadowed, (0, 3, 4), ""),
+    "body that is not there": (body_that_is_not_there, (4,), "holds no graph"),
     "branch without outputs": (
         lambda: edited(lambda m: m.graph.node[4].attribute[0].g.ClearField("output")),
         (4,),
