@@ -203,7 +203,12 @@ def test_an_interrupt_ends_the_worker_and_leaves_the_output(
     out.write_bytes(b"old")
     command = [sys.executable, "-m", "surgeon", "apply", str(rule), str(endless), str(out)]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + 60
     while not (children := _children(process.pid)) and time.monotonic() < deadline:

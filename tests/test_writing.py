@@ -99,6 +99,11 @@ def external(folder: Path, width: int = 1 << 20) -> Path:
     return path
 
 
+def _listen() -> None:
+    """Ctrl-C is heard also where whoever started the tests has it ignored: in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
@@ -236,6 +241,7 @@ def test_a_saver_that_ends_at_any_moment(number: signal.Signals, tmp_path: Path)
             [sys.executable, "-c", SAVER, str(sources), str(folder)],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            preexec_fn=_listen,
         )
         assert process.stdout is not None
         process.stdout.readline()
