@@ -138,6 +138,14 @@ def back_up(path: Path) -> Path:
     return target
 
 
+def is_file(path: Path) -> bool:
+    """Whether a regular file is there; none is under a name that no file can have."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def external_path(location: str, folder: Path) -> Path:
     """Where a data file lies.
 
@@ -153,11 +161,7 @@ def external_path(location: str, folder: Path) -> Path:
             mend=mend,
         )
     path = folder / location
-    try:
-        regular = path.is_file()
-    except (OSError, ValueError):  # a name that no file can have
-        regular = False
-    if not regular:
+    if not is_file(path):
         raise ModelError(
             f"external data file `{location[:200]}` is missing", where=str(folder), mend=mend
         )

@@ -302,6 +302,13 @@ def body_that_is_not_there() -> onnx.ModelProto:
     return model
 
 
+def identity_of_nothing() -> onnx.ModelProto:
+    """Found by `make fuzz`."""
+    model = network()
+    model.graph.node.add(op_type="Identity", output=["unread"])
+    return model
+
+
 def body_of_another_name() -> onnx.ModelProto:
     """Found by `make fuzz`."""
     model = endless_loop()
@@ -410,6 +417,7 @@ BROKEN: dict[str, tuple[Callable[[], onnx.ModelProto], tuple[int, ...], str]] = 
     "value of a body with a name from outside": (shadowed, (0, 3, 4), ""),
     "body that is not there": (body_that_is_not_there, (4,), "holds no graph"),
     "body of another name": (body_of_another_name, (4,), "node `s` (Loop) has no `body`"),
+    "Identity of nothing": (identity_of_nothing, (0, 3, 4), ""),
     "branch without outputs": (
         lambda: edited(lambda m: m.graph.node[4].attribute[0].g.ClearField("output")),
         (4,),
@@ -853,6 +861,8 @@ ALIASES = "a: &a [x, x]\n" + "".join(
     f"{chr(98 + i)}: &{chr(98 + i)} [*{chr(97 + i)}, *{chr(97 + i)}]\n" for i in range(24)
 )
 RECIPES: dict[str, str] = {
+    "a name that no file has": f"surgeon: 1\nname: x\nsteps: [{{use: {'s' * 5000}}}]\n",
+    "a path that no file has": f"surgeon: 1\nname: x\nsteps: [{{use: ./{'s' * 5000}.yaml}}]\n",
     "alias bomb": ALIASES,
     "alias of itself": "a: &a [*a]\n",
     "merge": "surgeon: 1\n<<: {name: x}\n",

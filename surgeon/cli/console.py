@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import platform
 import sys
@@ -152,6 +153,12 @@ def _as_error(error: Exception, place: Desk, log_file: Path | None) -> SurgeonEr
             "there is not enough memory",
             where="this machine",
             mend="Try `--no-verify`, which keeps fewer models in memory, or a larger machine.",
+        )
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        return UsageError(
+            "no file can have a name as long as this",
+            where=str(error.filename)[:200],
+            mend="Check what was given.",
         )
     trace = "".join(traceback.format_exception(error))
     if log_file is not None:

@@ -13,7 +13,7 @@ import typer
 from surgeon.cli import options
 from surgeon.cli.console import Desk, UsageError, desk
 from surgeon.cli.targets import RECIPES, check_report, check_target
-from surgeon.files import back_up, backup_of
+from surgeon.files import back_up, backup_of, is_file
 
 if TYPE_CHECKING:
     from surgeon.report import Report
@@ -135,7 +135,7 @@ def apply(
                 mend="Leave out `--no-verify`, or `--reference` and `--require`.",
             )
         recorded = [references] if isinstance(references, str) else references or []
-        read = [source, *(Path(name) for name in [*recipes, *recorded] if Path(name).is_file())]
+        read = [source, *(Path(name) for name in [*recipes, *recorded] if is_file(Path(name)))]
         check_target(target, inputs=read[1:] if in_place else read)
         if in_place and not no_backup:
             backup_of(target)
