@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 import onnx_graphsurgeon as gs
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, EncodeError
 from onnx_graphsurgeon.ir.tensor import LazyValues, SparseValues
 from onnx_graphsurgeon.logger import G_LOGGER
 
@@ -262,12 +262,23 @@ def serialise(proto: onnx.ModelProto, *, where: str) -> bytes:
     """
     try:
         return bytes(proto.SerializeToString(deterministic=True))
-    except ValueError:
+    except (ValueError, EncodeError) as error:
+        # "Failed to serialize" is all that protobuf says, also where memory is short.
+        if isinstance(error, EncodeError) and _weight(proto) < LARGEST * 0.9:
+            raise MemoryError from None
         raise ModelError(
             "the model is larger than the 2 GiB that protobuf can write in one file",
             where=where,
             mend="Convert it to external data first: `onnx.save(..., save_as_external_data=True)`.",
         ) from None
+
+
+def _weight(proto: onnx.ModelProto) -> int:
+    """Bytes of the values inside a model, about."""
+    return sum(
+        len(tensor.raw_data) + 4 * len(tensor.float_data) + 8 * len(tensor.int64_data)
+        for tensor in proto.graph.initializer
+    )
 
 
 def array_of(tensor: onnx.TensorProto, folder: Path | None) -> Array:
