@@ -99,13 +99,13 @@ class Report:
         housekeeping: What the normal form did: constants folded, equal nodes merged, ...
         pieces: How many rewrites were compared one by one, and how many not, by reason.
         remarks: What the reader should know: interface changes, skipped steps, corrected claims.
-        failures: Steps and checks that were left out: they refused, crashed, or took too long.
         assumptions: What the user added with `shape` and `assume`, as given.
         before: How many nodes of each operator the input has (domain.operator).
         after: The same for the result.
         verdict: The outcome of the check; None where it was not asked for.
         seconds: Wall-clock time by stage.
         opset: The model's default opset.
+        failures: Steps and checks that were left out: they refused, crashed, or took too long.
     """
 
     source: str
@@ -115,13 +115,13 @@ class Report:
     housekeeping: Mapping[str, int]
     pieces: Mapping[str, int]
     remarks: tuple[str, ...]
-    failures: tuple[str, ...]
     assumptions: tuple[str, ...]
     before: Mapping[str, int]
     after: Mapping[str, int]
     verdict: Verdict | None
     seconds: Mapping[str, float]
     opset: int
+    failures: tuple[str, ...] = ()
 
     @property
     def contracts(self) -> tuple[str, ...]:
