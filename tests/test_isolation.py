@@ -102,9 +102,9 @@ def ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_an_endless_loop_is_not_compared(rule: Path, endless: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.onnx"
-    result = run("apply", rule, endless, out, "--timeout", 1)
+    result = run("apply", rule, endless, out, "--timeout", 6)
     assert result.exit_code == 0, result.output
-    assert "it loads, and was not compared: onnxruntime did not end within 1 sec" in result.output
+    assert "it loads, and was not compared: onnxruntime did not end within 6 sec" in result.output
     assert "warning: not shown to be equivalent" in result.stderr
     assert [node.op_type for node in onnx.load(out).graph.node] == ["Loop", "Add"]
 
@@ -113,16 +113,16 @@ def test_an_endless_loop_is_refused_where_equality_is_wanted(
     rule: Path, endless: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out.onnx"
-    result = run("apply", rule, endless, out, "--timeout", 1, "--require", "equivalent")
+    result = run("apply", rule, endless, out, "--timeout", 6, "--require", "equivalent")
     assert result.exit_code == 3, result.output
-    assert "did not end within 1 seconds" in result.output
+    assert "did not end within 6 seconds" in result.output
     assert not out.exists()
 
 
 def test_verify_has_limits_too(endless: Path) -> None:
-    result = run("verify", endless, endless, "--timeout", 1)
+    result = run("verify", endless, endless, "--timeout", 6)
     assert result.exit_code == 0
-    assert "did not end within 1 seconds" in result.output
+    assert "did not end within 6 seconds" in result.output
 
 
 @pytest.mark.skipif(not LINUX, reason="address space is limited on Linux only")
