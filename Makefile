@@ -3,6 +3,9 @@
 #   make check         what to run before a commit: format, lint, types, fast tests, recipe cases
 #   make test          the environment and every test
 #   make hostile       broken and malicious files, each in a process with limits
+#   make kills         200 runs killed at random moments: every file is the old one or the new one
+#   make fuzz-graphs   10,000 graphs drawn at random through apply, one after the other (an hour)
+#   make fuzz          damaged models, patterns and expressions, steered by coverage (needs atheris)
 #   make mutations     wrong rewrites that the check has to catch; prints how many it did
 #   make test-targets  the mended samples in the runtimes they are mended for (OpenVINO, TensorRT)
 #   make test-oldest   every test with the oldest dependencies that pyproject.toml admits
@@ -17,17 +20,19 @@ ifeq ($(OS),Windows_NT)
   BIN := .venv/Scripts
   OLDEST := .venv-oldest/Scripts
   PEERS := .venv-bench/Scripts
+  FUZZ := .venv-fuzz/Scripts
 else
   PYTHON ?= python3
   BIN := .venv/bin
   OLDEST := .venv-oldest/bin
   PEERS := .venv-bench/bin
+  FUZZ := .venv-fuzz/bin
 endif
 
 SUITED := import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else 'surgeon needs Python 3.11 to 3.13, and this is ' + sys.version.split()[0] + '; say: make PYTHON=python3.12')
 STAMP := import pathlib, sys; pathlib.Path(sys.argv[1]).touch()
 
-.PHONY: demo check test lint cases docs hostile mutations bench test-targets test-oldest torch samples
+.PHONY: demo check test lint cases docs hostile kills fuzz fuzz-graphs mutations bench test-targets test-oldest torch samples
 .DEFAULT_GOAL := check
 
 demo: .venv/installed
@@ -53,6 +58,20 @@ docs: .venv/installed
 
 hostile: .venv/installed-dev
 	$(BIN)/python -m pytest tests/test_hostile.py -rs
+
+kills: .venv/installed-dev
+	$(BIN)/python -c "import os, subprocess, sys; sys.exit(subprocess.call([sys.executable, '-m', 'pytest', 'tests/test_writing.py', '-k', 'moment'], env=os.environ | {'SURGEON_KILLS': '200'}))"
+
+# SECONDS of each target; what is found lies in out/fuzz as crash-*.
+SECONDS ?= 120
+fuzz: .venv-fuzz/installed
+	$(FUZZ)/python tests/fuzz.py models out/fuzz/models -max_total_time=$(SECONDS) -timeout=30 -rss_limit_mb=6000 -artifact_prefix=out/fuzz/
+	$(FUZZ)/python tests/fuzz.py patterns out/fuzz/patterns -max_total_time=$(SECONDS) -timeout=30 -artifact_prefix=out/fuzz/
+	$(FUZZ)/python tests/fuzz.py expressions out/fuzz/expressions -max_total_time=$(SECONDS) -timeout=30 -artifact_prefix=out/fuzz/
+	$(FUZZ)/python tests/fuzz.py recipes out/fuzz/recipes -max_total_time=$(SECONDS) -timeout=30 -artifact_prefix=out/fuzz/
+
+fuzz-graphs: .venv/installed-dev
+	$(BIN)/python -c "import os, subprocess, sys; sys.exit(subprocess.call([sys.executable, '-m', 'pytest', 'tests/test_properties.py', '-k', 'larger'], env=os.environ | {'SURGEON_EXAMPLES': '10000'}))"
 
 mutations: .venv/installed-dev
 	$(BIN)/python -m pytest tests/test_mutations.py
@@ -95,6 +114,14 @@ samples: torch
 	$(OLDEST)/python -m pip install -q --upgrade "pip>=25.1"
 	$(OLDEST)/python -m pip install -q -e . --group dev -c tests/oldest.txt
 	@$(OLDEST)/python -c "$(STAMP)" $@
+
+.venv-fuzz/installed: pyproject.toml
+	@$(PYTHON) -c "$(SUITED)"
+	@$(PYTHON) -c "import sys; sys.exit('atheris is for Linux and macOS' if sys.platform == 'win32' else None)"
+	$(PYTHON) -m venv .venv-fuzz
+	$(FUZZ)/python -m pip install -q --upgrade "pip>=25.1"
+	$(FUZZ)/python -m pip install -q -e . "atheris==3.0.0"
+	@$(FUZZ)/python -c "$(STAMP)" $@
 
 .venv-bench/installed: tests/benchmarks/peers.txt
 	@$(PYTHON) -c "$(SUITED)"

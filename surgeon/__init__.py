@@ -43,6 +43,7 @@ _HOMES = {
     "apply": "surgeon.surgery",
     "batch": "surgeon.batch",
     "export": "surgeon.export",
+    "isolation": "surgeon.isolation",
     "rule": "surgeon.authoring",
     "verify": "surgeon.verify",
 }
@@ -58,6 +59,7 @@ __all__ = [
     "apply",
     "batch",
     "export",
+    "isolation",
     "rule",
     "verify",
 ]

@@ -49,6 +49,16 @@ class SurgeonError(Exception):
         self.what, self.where, self.mend = what, where, mend
         super().__init__(f"{where}: {what}\n  mend: {mend}")
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """As it is, whatever the arguments of its kind: errors come back from workers."""
+        return _rebuilt, (type(self), self.args), dict(vars(self))
+
+
+def _rebuilt(kind: type[SurgeonError], args: tuple[object, ...]) -> SurgeonError:
+    error = kind.__new__(kind)
+    error.args = args
+    return error
+
 
 class RecipeError(SurgeonError):
     """A recipe, or an option that speaks of the model (`--shape`), is wrong."""

@@ -6,10 +6,10 @@ import contextlib
 import filecmp
 import os
 import shutil
+import sys
 import tempfile
-from collections.abc import Sequence
+import uuid
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any
 
 from surgeon.errors import ModelError, OutputError
 
@@ -44,50 +44,106 @@ def write_whole(path: Path, data: bytes) -> None:
         raise
 
 
-def carry_external_data(tensors: Sequence[Any], source: Path, target: Path) -> None:
-    """Put the data files that the tensors refer to beside the saved model.
+def bring(source: Path, target: Path, *, link: bool = False) -> bool:
+    """Put the content of a file at another place, whole or not at all; whether it was not there.
 
-    Hard links where the file system can, else copies; nothing to do in the same folder.
+    The file system shares the blocks where it can, else both names are given the one file where
+    that is allowed, else it is copied. Not allowed for data: onnx reads no file of two names.
 
     Args:
-        tensors: TensorProtos with external data.
-        source: The folder of the model they came from.
-        target: The folder of the saved model.
+        source: A regular file.
+        target: Where to; its folder is made.
+        link: Whether both may be one file (a hard link).
 
     Raises:
-        ModelError: A location is outside the model's folder, or the file is missing.
-        OutputError: The data cannot be written.
+        OutputError: A file of another content is there, or it cannot be written.
     """
-    locations = {
-        entry.value
-        for tensor in tensors
-        for entry in tensor.external_data
-        if entry.key == "location"
-    }
-    same = source.resolve() == target.resolve()
-    for location in sorted(locations):
-        inside = external_path(location, source)
-        if same:
-            continue
-        to = target / location
-        try:
-            to.parent.mkdir(parents=True, exist_ok=True)
-            if to.exists():
-                if os.path.samefile(inside, to) or filecmp.cmp(inside, to, shallow=False):
-                    continue
+    beside = target.with_name(f".{target.name[:40]}.{uuid.uuid4().hex}")
+    source = source.resolve()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if os.path.lexists(target):
+            if os.path.samefile(source, target):
+                if link or source == target.resolve():
+                    return False
+            elif filecmp.cmp(source, target, shallow=False):
+                return False
+            else:
                 raise OutputError(
                     "another file of that name is there, and the model's data would replace it",
-                    where=str(to),
+                    where=str(target),
                     mend="Save the model into a folder of its own.",
                 )
-            beside = to.with_name(f".{to.name[:40]}.{os.getpid()}")
-            try:
-                os.link(inside, beside)
-            except OSError:
-                shutil.copyfile(inside, beside)
-            os.replace(beside, to)
-        except OSError as error:
-            raise _cannot_write(to, error) from None
+        if not (_share_blocks(source, beside) or (link and _hard_link(source, beside))):
+            shutil.copyfile(source, beside)
+            _settle(beside)
+        os.replace(beside, target)
+    except OSError as error:
+        raise _cannot_write(target, error) from None
+    finally:
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
+    return True
+
+
+def _share_blocks(source: Path, target: Path) -> bool:
+    """A copy that costs nothing, where the file system has them (btrfs, XFS)."""
+    if sys.platform != "linux":
+        return False
+    import fcntl
+
+    with source.open("rb") as old, target.open("xb") as new, contextlib.suppress(OSError):
+        fcntl.ioctl(new.fileno(), 0x40049409, old.fileno())  # FICLONE
+        return True
+    target.unlink()
+    return False
+
+
+def _hard_link(source: Path, target: Path) -> bool:
+    with contextlib.suppress(OSError):
+        os.link(source, target)
+        return True
+    return False
+
+
+def _settle(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def backup_of(path: Path) -> Path:
+    """Where a backup of a file goes.
+
+    Raises:
+        OutputError: There is another one already.
+    """
+    target = path.with_name(f"{path.name}.bak")
+    if os.path.lexists(target) and not (target.exists() and target.samefile(path)):
+        raise OutputError(
+            "there is a backup already, and it is not written over",
+            where=str(target),
+            mend="Move it away, or say `--no-backup`.",
+        )
+    return target
+
+
+def back_up(path: Path) -> Path:
+    """Keep a file as it is under its name with `.bak` behind; the same file, where that can be.
+
+    Raises:
+        OutputError: There is a backup already, or it cannot be written.
+    """
+    target = backup_of(path)
+    bring(path, target, link=True)
+    return target
+
+
+def is_file(path: Path) -> bool:
+    """Whether a regular file is there; none is under a name that no file can have."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def external_path(location: str, folder: Path) -> Path:
@@ -105,11 +161,7 @@ def external_path(location: str, folder: Path) -> Path:
             mend=mend,
         )
     path = folder / location
-    try:
-        regular = path.is_file()
-    except (OSError, ValueError):  # a name that no file can have
-        regular = False
-    if not regular:
+    if not is_file(path):
         raise ModelError(
             f"external data file `{location[:200]}` is missing", where=str(folder), mend=mend
         )

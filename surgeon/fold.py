@@ -11,12 +11,14 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims, opsets
 from surgeon.chance import RANDOM
+from surgeon.errors import ForeignError
+from surgeon.external import external_tensors
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
 from surgeon.facts.values import MOVES, evaluate
+from surgeon.isolation import open_session
 from surgeon.links import current
-from surgeon.model import external_tensors
-from surgeon.runtime import NotRunnable, RunFailed, Session
+from surgeon.runtime import NotRunnable, RunFailed
 
 DEFAULT_LIMIT = 1 << 20  # bytes: a larger result stays computed, unless its operands are larger
 _GROWTH = 4  # how much larger than the whole file one of these may be
@@ -28,10 +30,11 @@ class Folder:
     Args:
         facts: Asked for values.
         limit: Largest result in bytes; None folds only what facts already know.
+        failures: Takes where onnxruntime crashed, hung or ran out of memory.
     """
 
-    def __init__(self, facts: Facts, limit: int | None) -> None:
-        self.facts, self.limit = facts, limit
+    def __init__(self, facts: Facts, limit: int | None, failures: list[str]) -> None:
+        self.facts, self.limit, self.failures = facts, limit, failures
         self._size: int | None = None
 
     def fold(self, node: gs.Node) -> Sequence[Array] | None:
@@ -130,8 +133,11 @@ class Folder:
             ir_version=min(max(self.facts.model.proto.ir_version, 4), 10),
         )
         try:
-            found = Session(model).run({})
+            found = open_session(model).run({})
         except (NotRunnable, RunFailed):
+            return None
+        except ForeignError as error:
+            self.failures.append(f"a constant {node.op} stays computed: {error.what[:500]}")
             return None
         if len(names) != len(node.outputs):
             return None

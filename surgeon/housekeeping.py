@@ -51,6 +51,8 @@ class Housekeeper:
         if node.op not in ("Constant", "Identity") or (node.domain or "") not in opsets.STANDARD:
             return False
         out = node.outputs[0]
+        if node.op == "Identity" and not node.inputs:
+            return False
         if self.surgery.is_output(out):
             if node.op != "Identity" or not self.surgery.make_directly(node, graph):
                 return False

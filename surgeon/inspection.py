@@ -14,8 +14,9 @@ import onnx
 
 from surgeon.document import suggest
 from surgeon.errors import ModelError, RecipeError
+from surgeon.external import external_tensors
 from surgeon.files import external_path
-from surgeon.model import Model, describe, external_tensors
+from surgeon.model import Model, describe
 from surgeon.recipe import Recipe, bundled
 
 STANDARD = frozenset({"", "ai.onnx", "ai.onnx.ml"})

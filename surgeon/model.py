@@ -26,12 +26,13 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 import onnx_graphsurgeon as gs
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, EncodeError
 from onnx_graphsurgeon.ir.tensor import LazyValues, SparseValues
 from onnx_graphsurgeon.logger import G_LOGGER
 
 from surgeon.errors import ModelError
-from surgeon.files import carry_external_data, external_path, write_whole
+from surgeon.external import KEEP, Carrier, external_tensors
+from surgeon.files import external_path, write_whole
 from surgeon.links import bodies
 from surgeon.ordering import in_order
 from surgeon.soundness import check
@@ -108,8 +109,8 @@ class Model:
                 raise ModelError(
                     "it is larger than the 2 GiB that protobuf can read",
                     where=str(path),
-                    mend="Convert it to external data: `onnx.save(..., "
-                    "save_as_external_data=True)`.",
+                    mend="Export it again with external data, as in "
+                    "`torch.onnx.export(..., external_data=True)`: nothing reads such a file.",
                 )
             data = path.read_bytes()
         except FileNotFoundError:
@@ -195,20 +196,36 @@ class Model:
             set_property(out.metadata_props, key, text)
         return out
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, external_data: str = KEEP) -> None:
         """Write the model whole or not at all; external data goes with it.
 
+        Args:
+            path: Where to.
+            external_data: `keep` refers to the data where they are if they lie in the same folder,
+                and else puts them beside the output, without copying where the file system can;
+                `copy` gives the output data files of its own; `inline` puts them into the model.
+
         Raises:
+            ModelError: It is larger than protobuf can write, or its data cannot be read.
             OutputError: The folder is missing or read-only, or the disk is full.
         """
         path = Path(path)
-        if not self.changed and self.path is not None:
-            data = self.path.read_bytes()
-        else:
-            data = serialise(self.to_proto(), where=str(path))
-        if self.folder is not None:
-            carry_external_data(list(external_tensors(self.proto)), self.folder, path.parent)
-        write_whole(path, data)
+        carrier = Carrier(self.folder, path, external_data)
+        data = b""
+        try:
+            if not self.changed and self.path is not None and not carrier.edits:
+                carrier.carry(external_tensors(self.proto))
+                data = self.path.read_bytes()
+            else:
+                proto = self.to_proto()
+                carrier.carry(external_tensors(proto))
+                if self.changed:
+                    carrier.put_aside(proto, self.proto)
+                data = serialise(proto, where=str(path))
+            write_whole(path, data)
+        except BaseException:
+            carrier.take_back(unless=data)
+            raise
 
 
 def parse(data: bytes, *, where: str) -> onnx.ModelProto:
@@ -245,12 +262,23 @@ def serialise(proto: onnx.ModelProto, *, where: str) -> bytes:
     """
     try:
         return bytes(proto.SerializeToString(deterministic=True))
-    except ValueError:
+    except (ValueError, EncodeError) as error:
+        # "Failed to serialize" is all that protobuf says, also where memory is short.
+        if isinstance(error, EncodeError) and _weight(proto) < LARGEST * 0.9:
+            raise MemoryError from None
         raise ModelError(
             "the model is larger than the 2 GiB that protobuf can write in one file",
             where=where,
             mend="Convert it to external data first: `onnx.save(..., save_as_external_data=True)`.",
         ) from None
+
+
+def _weight(proto: onnx.ModelProto) -> int:
+    """Bytes of the values inside a model, about."""
+    return sum(
+        len(tensor.raw_data) + 4 * len(tensor.float_data) + 8 * len(tensor.int64_data)
+        for tensor in proto.graph.initializer
+    )
 
 
 def array_of(tensor: onnx.TensorProto, folder: Path | None) -> Array:
@@ -271,22 +299,6 @@ def array_of(tensor: onnx.TensorProto, folder: Path | None) -> Array:
             where=str(folder or "model"),
             mend="Put the external data file beside the model, or export the model again.",
         ) from None
-
-
-def external_tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
-    """Every tensor of the model whose values lie in another file."""
-    stack: list[Any] = [proto.graph, *proto.functions]
-    while stack:
-        graph = stack.pop()
-        if isinstance(graph, onnx.GraphProto):
-            yield from (t for t in graph.initializer if t.data_location == t.EXTERNAL)
-        for node in graph.node:
-            for attribute in node.attribute:
-                if attribute.HasField("t") and attribute.t.data_location == attribute.t.EXTERNAL:
-                    yield attribute.t
-                if attribute.HasField("g"):
-                    stack.append(attribute.g)
-                stack.extend(attribute.graphs)
 
 
 def describe(node: gs.Node) -> str:

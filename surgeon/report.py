@@ -121,6 +121,7 @@ class Notes:
     housekeeping: Counter[str] = field(default_factory=Counter)
     remarks: list[str] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,7 @@ class Report:
         seconds: Wall-clock time by stage.
         opset: The model's default opset.
         refusals: Every rewrite that was not made, because it differs from what it would replace.
+        failures: Steps and checks that were left out: they refused, crashed, or took too long.
     """
 
     source: str
@@ -158,6 +160,7 @@ class Report:
     seconds: Mapping[str, float]
     opset: int
     refusals: tuple[Refusal, ...] = ()
+    failures: tuple[str, ...] = ()
 
     @property
     def contracts(self) -> tuple[str, ...]:
@@ -181,6 +184,7 @@ class Report:
             "housekeeping": dict(self.housekeeping),
             "pieces": dict(self.pieces),
             "remarks": list(self.remarks),
+            "failures": list(self.failures),
             "assumptions": list(self.assumptions),
             "contracts": list(self.contracts),
             "before": dict(self.before),
@@ -192,4 +196,4 @@ class Report:
 
     def to_json(self) -> str:
         """The report as JSON text."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, default=str)
+        return json.dumps(self.to_dict(), indent=2, default=str)

@@ -17,7 +17,6 @@ import numpy as np
 import onnx
 
 from surgeon.errors import SurgeonError
-from surgeon.worker import Worker
 
 THREADS = 2
 EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
@@ -175,34 +174,6 @@ class Session:
             else:
                 values[name] = ort.OrtValue.ortvalue_from_numpy(np.asarray(array))
         return [_array(value) for value in self._session.run_with_ort_values(names, values)]
-
-
-class IsolatedSession:
-    """A session in a worker: a crash there is a `ForeignError` here."""
-
-    def __init__(
-        self,
-        model: onnx.ModelProto | Path,
-        *,
-        worker: Worker,
-        folder: Path | None = None,
-        timeout: float | None = None,
-    ) -> None:
-        self._remote = worker.make("surgeon.runtime:_session", model, folder)
-        self._timeout = timeout
-        self.inputs: tuple[Port, ...] = self._remote.call("inputs", timeout=timeout)
-        self.outputs: tuple[Port, ...] = self._remote.call("outputs", timeout=timeout)
-
-    def run(self, feeds: Feeds, outputs: Sequence[str] | None = None) -> dict[str, Any]:
-        """As `Session.run`."""
-        found: dict[str, Any] = self._remote.call(
-            "run", dict(feeds), None if outputs is None else list(outputs), timeout=self._timeout
-        )
-        return found
-
-
-def _session(model: onnx.ModelProto | Path, folder: Path | None) -> Session:
-    return Session(model, folder=folder)
 
 
 def unknown_operators(model: onnx.ModelProto) -> tuple[str, ...]:

@@ -12,9 +12,11 @@ from typing import Any
 import onnx
 
 from surgeon.errors import ForeignError, VerifyError
+from surgeon.isolation import cell
 from surgeon.worker import Worker
 
 TOOLS = ("onnxsim",)
+_TASK = "surgeon.simplify:run_onnxsim"
 LARGEST = 2**31 - 2**20  # bytes: protobuf ends at 2 GiB
 TIMEOUT = 1800.0  # seconds; onnxsim takes about a minute for 100,000 nodes
 
@@ -24,8 +26,6 @@ def simplify(
     *,
     tool: str = "onnxsim",
     folder: Path | None = None,
-    timeout: float | None = TIMEOUT,
-    memory: int | None = None,
 ) -> onnx.ModelProto:
     """The model as the tool simplifies it; the interface and the envelope stay as they are.
 
@@ -35,8 +35,6 @@ def simplify(
         model: Read, not changed.
         tool: `onnxsim`.
         folder: Where the model's external data lie; they come back inside the model.
-        timeout: Seconds.
-        memory: Bytes the tool may use, where the system has such limits.
 
     Raises:
         ForeignError: The tool crashed, hung, or refused the model.
@@ -47,19 +45,22 @@ def simplify(
         raise ForeignError(
             f"`{tool}` is not a tool known here", where=step, mend=f"Use {' or '.join(TOOLS)}."
         )
+    here = cell()
+    timeout, memory = (TIMEOUT, None) if here is None else (here.timeout, here.memory)
     initializers = {tensor.name for tensor in model.graph.initializer}
     overridable = any(value.name in initializers for value in model.graph.input)
     try:
         with Worker() as worker:
             simplified: onnx.ModelProto = worker.call(
-                "surgeon.simplify:run_onnxsim",
+                _TASK,
                 _whole(model, folder, step),
                 overridable,
                 timeout=timeout,
                 memory=memory,
             )
     except ForeignError as error:
-        raise ForeignError(error.what, where=step, mend=error.mend) from None
+        what = error.what.replace(f"`{_TASK}`", f"`{tool}`")
+        raise ForeignError(what, where=step, mend=error.mend) from None
     except Exception as error:  # onnxsim raises what it likes
         raise ForeignError(
             f"`{tool}` refuses the model: {' '.join(str(error).split())[:500]}",

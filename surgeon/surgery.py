@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import dialect
+from surgeon import dialect, provenance
 from surgeon.assumptions import Axioms, parse_assumptions
 from surgeon.authoring import recipe_of
 from surgeon.claims import correct_claims, declare
@@ -32,6 +32,7 @@ from surgeon.report import Missed, MissRecord, Notes, Report
 from surgeon.rewrite import Surgery
 from surgeon.soundness import with_names_of_their_own
 from surgeon.sweep import Sweep
+from surgeon.writer import FIRST_IR_WITH_NODE_METADATA
 
 if TYPE_CHECKING:
     from surgeon.firing import Check
@@ -85,8 +86,12 @@ def apply(
     inputs: Mapping[str, str] | None = None,
     data: Data = (),
     save_partial: bool = False,
+    date: str | None = None,
 ) -> Result:
     """Repair a model with recipes, and compare the result with the original.
+
+    onnxruntime runs in this process, except inside `with surgeon.isolation():`, which a file that
+    is not yours asks for: then its crash, its hanging or its thirst for memory is a finding.
 
     Args:
         model: A path, a `Model`, an `onnx.ModelProto` or a graphsurgeon `Graph`; not changed.
@@ -111,6 +116,8 @@ def apply(
             input name, or folders of them or of ONNX's own `test_data_set_*`.
         save_partial: Where the whole result differs, leave out the rewrites that make it so, and
             give the rest.
+        date: When, for the log that the model keeps of its making (see `surgeon log`). Without one
+            equal runs give equal bytes.
 
     Returns:
         The repaired model and the report.
@@ -143,7 +150,7 @@ def apply(
     with _collector_paused():
         original, shared = _named_apart(original)
         work = Operation(
-            original, plans, axioms, frozenset(allow), keep_overridable, verify, progress
+            original, plans, axioms, frozenset(allow), keep_overridable, verify, progress, date
         )
         work.given = given
         work.evidence = None if keep_evidence is None else Path(keep_evidence)
@@ -213,9 +220,10 @@ class Operation:
         keep_overridable: bool,
         check: bool,
         progress: Callable[[str], None] | None,
+        date: str | None = None,
     ) -> None:
         self.original, self.recipes, self.axioms, self.allow = original, recipes, axioms, allow
-        self.keep, self.check, self.progress = keep_overridable, check, progress
+        self.keep, self.check, self.progress, self.date = keep_overridable, check, progress, date
         self.pieces: Counter[str] = Counter()
         self.evidence: Path | None = None  # where what is refused is kept
         self.given: Given | None = None  # what the user says of inputs
@@ -273,6 +281,7 @@ class Operation:
             housekeeping=dict(self.notes.housekeeping),
             pieces=dict(self.pieces),
             remarks=tuple(self.notes.remarks),
+            failures=tuple(dict.fromkeys(self.notes.failures)),
             assumptions=self.axioms.texts,
             before=self.before,
             after=operators(self.model),
@@ -312,6 +321,7 @@ class Operation:
             self.facts,
             self.pieces,
             self.notes.refusals,
+            self.notes.failures,
             evidence=self.evidence,
             real=real,
         )
@@ -343,7 +353,7 @@ class Operation:
         try:
             proto = function(self.model.to_proto())
         except SurgeonError as error:
-            self.notes.remarks.append(f"step `{what}` was skipped: {error.what}")
+            self.notes.failures.append(f"step `{what}` was skipped: {error.what}")
             return
         self.model = Model(proto, path=self.original.path)
         self.model.changed = True
@@ -360,15 +370,18 @@ class Operation:
             named = ", ".join(f"`{name}`" for name in corrected[:3])
             more = f" and {len(corrected) - 3} more" if len(corrected) > 3 else ""
             self.notes.remarks.append(f"shapes that the file states were false: {named}{more}")
-        fired = Counter(f"{change.recipe}/{change.rule}" for change in self.notes.changes)
-        self.model.stamps["surgeon.recipes"] = ", ".join(
-            f"{recipe.name}@{recipe.digest[:12]}" for recipe in self.recipes
+        replaced: dict[str, list[str]] = {}
+        for change in self.notes.changes:
+            replaced.setdefault(f"{change.recipe}/{change.rule}", []).append(change.node)
+        on_nodes = self.original.proto.ir_version >= FIRST_IR_WITH_NODE_METADATA
+        made = provenance.entry(
+            [(recipe.name, recipe.digest) for recipe in self.recipes],
+            {rule: len(nodes) for rule, nodes in replaced.items()},
+            self.axioms.texts,
+            None if on_nodes else replaced,
+            self.date,
         )
-        self.model.stamps["surgeon.rules"] = ", ".join(
-            f"{rule} x{count}" for rule, count in sorted(fired.items())
-        )
-        if self.axioms.texts:
-            self.model.stamps["surgeon.assumptions"] = "; ".join(self.axioms.texts)
+        self.model.stamps |= provenance.stamps(self.original.proto.metadata_props, made)
 
 
 def _named_apart(model: Model) -> tuple[Model, list[str]]:

@@ -63,7 +63,9 @@ class Sweep:
     ) -> None:
         self.model, self.facts, self.surgery, self.notes = model, facts, surgery, notes
         self.progress = progress
-        self.keeper = Housekeeper(facts, surgery, Folder(facts, fold), notes.housekeeping)
+        self.keeper = Housekeeper(
+            facts, surgery, Folder(facts, fold, notes.failures), notes.housekeeping
+        )
         self.firing = Firing(facts, surgery, notes, allow=allow, check=check)
         self.functions = {(f.domain, f.name): f for f in model.graph.functions}
         self.order = _callers_first(self.functions)

@@ -19,7 +19,7 @@ from surgeon import edges
 from surgeon.activations import Activations
 from surgeon.chance import drawn_outputs
 from surgeon.edges import DEFINITE, EDGES, NORMAL, ORDERED, REAL
-from surgeon.errors import OutputError, SurgeonError
+from surgeon.errors import ForeignError, OutputError, SurgeonError
 from surgeon.evidence import keep
 from surgeon.facts import Facts
 from surgeon.facts.fact import BOOL, INTEGERS, Array
@@ -107,6 +107,7 @@ class Trial:
     Attributes:
         counts: How many were compared, and how many were not, by reason.
         refusals: Takes every rewrite that differs from what it replaces.
+        failures: Where onnxruntime crashed, hung or ran out of memory.
         evidence: Where the pieces of such a rewrite are kept, if anywhere.
         real: What the original computes on real inputs, where there are such.
     """
@@ -115,6 +116,7 @@ class Trial:
     facts: Facts
     counts: Counter[str] = field(default_factory=Counter)
     refusals: list[Refusal] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
     evidence: Path | None = None
     real: Activations | None = None
     _known: dict[str, tuple[Difference, str | None] | None] = field(default_factory=dict)
@@ -133,8 +135,7 @@ class Trial:
         if key in self._known:
             self.counts["compared before"] += 1
         else:
-            bad = self._compare(rule, piece)
-            self._known[key] = None if bad is None else (bad, self._keep(rule, match, bad))
+            self._known[key] = self._judged(rule, match, piece)
         known = self._known[key]
         if known is None:
             return None
@@ -142,6 +143,18 @@ class Trial:
         if refusal not in self.refusals:  # each sweep tries it again
             self.refusals.append(refusal)
         return refusal.reason
+
+    def _judged(
+        self, rule: Rule, match: Match, piece: Piece
+    ) -> tuple[Difference, str | None] | None:
+        """How the two differ, and the folder that shows it."""
+        try:
+            bad = self._compare(rule, piece)
+        except ForeignError as error:  # which of the two is at fault, the whole model's check says
+            self.counts[f"not compared: {error.what[:120]}"] += 1
+            self.failures.append(f"the check of `{rule.recipe}/{rule.id}`: {error.what[:500]}")
+            return None
+        return None if bad is None else (bad, self._keep(rule, match, bad))
 
     def _keep(self, rule: Rule, match: Match, bad: Difference) -> str | None:
         """The folder that shows the difference, where such folders are wanted."""

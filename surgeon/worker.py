@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import itertools
+import math
 import os
 import pickle
 import queue
@@ -18,12 +19,15 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
 from surgeon.errors import ForeignError, MemoryUp, TimeUp
 
+_GLANCE = 0.2  # seconds between two looks at the clock
 LENGTH = struct.Struct("<Q")
 
 
@@ -37,11 +41,18 @@ class Worker:
 
     def __init__(self) -> None:
         self.generation = 0  # counts the processes: an object made in an earlier one is gone
+        self.dropped: list[int] = []  # handles of objects that nobody here holds any more
         self._process: subprocess.Popen[bytes] | None = None
+        self._watch: _Watch | None = None
         self._noise: Any = None  # what the process printed, for the error's text
 
     def call(
-        self, task: str, *args: Any, timeout: float | None = None, memory: int | None = None
+        self,
+        task: str,
+        *args: Any,
+        timeout: float | None = None,
+        memory: int | None = None,
+        called: str | None = None,
     ) -> Any:
         """The result of `task(*args)`, computed in the worker.
 
@@ -51,15 +62,31 @@ class Worker:
             timeout: Seconds.
             memory: Bytes of address space the process may use from now on, where the system has
                 such limits.
+            called: How errors call it, in place of `task`.
 
         Raises:
             ForeignError: The process crashed, hung or ran out of memory.
         """
-        return self._ask(("call", task, args, memory), task, timeout)
+        return self._ask("call", task, args, _Terms(timeout, memory, called or task))
 
-    def make(self, task: str, *args: Any) -> Remote:
-        """An object that lives in the worker: `task(*args)` is called there, at its first use."""
-        return Remote(self, task, args)
+    def make(
+        self,
+        task: str,
+        *args: Any,
+        timeout: float | None = None,
+        memory: int | None = None,
+        called: str | None = None,
+    ) -> Remote:
+        """An object that lives in the worker: `task(*args)` is called there, at its first use.
+
+        Args:
+            task: `module:function`.
+            args: What the function is given; must be picklable.
+            timeout: Seconds, for the making and for each call of a method.
+            memory: As in `call`.
+            called: How errors call it, in place of `task`.
+        """
+        return Remote(self, task, args, _Terms(timeout, memory, called or task))
 
     def close(self) -> None:
         """End the process. The worker can be used again: the next call starts another."""
@@ -102,33 +129,29 @@ class Worker:
                 stderr=self._noise,
                 env=_environment(),
             )
+            self._watch = _Watch(self._process)
             self.generation += 1
+            self.dropped = []
         return self._process
 
-    def _ask(self, message: tuple[Any, ...], task: str, timeout: float | None) -> Any:
+    def _ask(self, kind: str, target: Any, args: tuple[Any, ...], terms: _Terms) -> Any:
         process = self._start()
+        dropped, self.dropped = self.dropped, []
+        message = (kind, target, args, terms.memory, dropped)
+        timeout = terms.timeout
         assert process.stdin is not None
         assert process.stdout is not None
-        expired = threading.Event()
-
-        def expire() -> None:
-            expired.set()
-            process.kill()
-
-        timer = threading.Timer(timeout, expire) if timeout is not None else None
-        if timer is not None:
-            timer.daemon = True
-            timer.start()
+        assert self._watch is not None
+        self._watch.due = math.inf if timeout is None else time.monotonic() + timeout
         try:
             _send(process.stdin, message)
             answer = _receive(process.stdout)
         except (OSError, EOFError, pickle.UnpicklingError):
             answer = None
         finally:
-            if timer is not None:
-                timer.cancel()
+            self._watch.due = math.inf
         if answer is None:
-            raise self._failure(process, task, timeout if expired.is_set() else None)
+            raise self._failure(process, terms.called, timeout if self._watch.expired else None)
         kind, value = answer
         if kind == "value":
             return value
@@ -136,11 +159,13 @@ class Worker:
             raise _unpack(value)
         self.close()  # memory: what is left in the process is in no known state
         raise MemoryUp(
-            f"`{task}` ran out of memory", where="the worker", mend="Give it more memory."
+            f"{_quoted(terms.called)} ran out of memory",
+            where="the worker",
+            mend="Give it more memory.",
         )
 
     def _failure(
-        self, process: subprocess.Popen[bytes], task: str, timeout: float | None
+        self, process: subprocess.Popen[bytes], called: str, timeout: float | None
     ) -> ForeignError:
         process.kill()
         code = process.wait()
@@ -152,42 +177,78 @@ class Worker:
         last = f": {noise.splitlines()[-1]}" if noise else ""
         if timeout is not None:
             return TimeUp(
-                f"`{task}` did not end within {timeout:g} seconds",
+                f"{_quoted(called)} did not end within {timeout:g} seconds",
                 where="the worker",
                 mend="Give it more time, or leave the step out.",
             )
         how = _signal_name(-code) if code < 0 else f"exit code {code}"
         return ForeignError(
-            f"`{task}` crashed ({how}){last}",
+            f"{_quoted(called)} crashed ({how}){last}",
             where="the worker",
             mend="Leave the step out, or report the crash to the project whose code it runs.",
         )
 
 
-class Remote:
-    """An object in the worker; made again after the worker was restarted."""
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """On what terms a task is done: seconds, bytes, and how errors call it."""
 
-    def __init__(self, worker: Worker, task: str, args: tuple[Any, ...]) -> None:
-        self._worker, self._task, self._args = worker, task, args
+    timeout: float | None
+    memory: int | None
+    called: str
+
+
+class _Watch:
+    """Ends a process that is not done in time. One thread, as one for each task would cost more.
+
+    Attributes:
+        due: When the process has to be done, by `time.monotonic`.
+        expired: Whether it was ended.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.due, self.expired = math.inf, False
+        self._process = process
+        threading.Thread(target=self._look, daemon=True).start()
+
+    def _look(self) -> None:
+        while self._process.returncode is None:
+            left = self.due - time.monotonic()
+            if left <= 0:
+                self.expired = True
+                self._process.kill()
+                return
+            time.sleep(min(left, _GLANCE))
+
+
+class Remote:
+    """An object in the worker; made again after the worker was restarted, forgotten when let go."""
+
+    def __init__(self, worker: Worker, task: str, args: tuple[Any, ...], terms: _Terms) -> None:
+        self._worker, self._task, self._args, self._terms = worker, task, args, terms
         self._generation = 0
         self._handle = -1
 
-    def call(self, method: str, *args: Any, timeout: float | None = None) -> Any:
-        """The result of the object's `method(*args)`; its attribute where that is no method."""
-        process = self._worker._start()
-        assert process.stdin is not None
+    def ensure(self) -> None:
+        """Make the object now, unless it is there."""
+        self._worker._start()
         if self._generation != self._worker.generation:
-            make = ("make", self._task, self._args, None)
-            self._handle = self._worker._ask(make, self._task, timeout)
+            self._handle = self._worker._ask("make", self._task, self._args, self._terms)
             self._generation = self._worker.generation
-        message = ("method", (self._handle, method), args, None)
-        return self._worker._ask(message, f"{self._task}.{method}", timeout)
 
-    def close(self) -> None:
-        """Let the worker forget the object."""
+    def call(self, method: str, *args: Any) -> Any:
+        """The result of the object's `method(*args)`; its attribute where that is no method."""
+        self.ensure()
+        return self._worker._ask("method", (self._handle, method), args, self._terms)
+
+    def __del__(self) -> None:
         if self._handle >= 0 and self._generation == self._worker.generation:
-            self._worker._ask(("forget", self._handle, (), None), self._task, None)
-            self._handle, self._generation = -1, 0
+            self._worker.dropped.append(self._handle)  # told with the next message
+
+
+def _quoted(called: str) -> str:
+    """A task in backticks, words as they are."""
+    return f"`{called}`" if ":" in called else called
 
 
 def _environment() -> dict[str, str]:
@@ -208,21 +269,33 @@ def _signal_name(number: int) -> str:
 
 
 def _send(stream: BinaryIO | Any, message: Any) -> None:
-    data = pickle.dumps(message, protocol=5)
-    stream.write(LENGTH.pack(len(data)))
-    stream.write(data)
+    """A pickle, and behind it the arrays, which are not copied into it."""
+    buffers: list[pickle.PickleBuffer] = []
+    data = pickle.dumps(message, protocol=5, buffer_callback=buffers.append)
+    parts = [memoryview(data), *(buffer.raw() for buffer in buffers)]
+    stream.write(LENGTH.pack(len(parts)) + b"".join(LENGTH.pack(part.nbytes) for part in parts))
+    for part in parts:
+        stream.write(part)
     stream.flush()
 
 
 def _receive(stream: BinaryIO | Any) -> Any:
-    header = stream.read(LENGTH.size)
-    if len(header) < LENGTH.size:
-        raise EOFError
-    (length,) = LENGTH.unpack(header)
-    data = stream.read(length)
-    if len(data) < length:
-        raise EOFError
-    return pickle.loads(data)
+    count = LENGTH.unpack(_read(stream, LENGTH.size))[0]
+    lengths = [LENGTH.unpack(_read(stream, LENGTH.size))[0] for _ in range(count)]
+    data, *buffers = [_read(stream, length) for length in lengths]
+    return pickle.loads(data, buffers=buffers)
+
+
+def _read(stream: Any, length: int) -> bytearray:
+    """So many bytes, which whoever unpickles an array of them may write to."""
+    data = bytearray(length)
+    view, at = memoryview(data), 0
+    while at < length:
+        read = stream.readinto(view[at:])
+        if not read:
+            raise EOFError
+        at += read
+    return data
 
 
 def _pack(error: BaseException) -> tuple[Any, ...]:
@@ -268,7 +341,9 @@ def _look_up(task: str) -> Any:
 def _answer(message: Any, objects: dict[int, Any], count: itertools.count[int]) -> Any:
     if isinstance(message, Exception):  # the message did not unpickle
         raise message
-    kind, target, args, memory = message
+    kind, target, args, memory, dropped = message
+    for handle in dropped:
+        objects.pop(handle, None)
     if memory is not None:
         _limit(memory)
     if kind == "call":
@@ -277,11 +352,8 @@ def _answer(message: Any, objects: dict[int, Any], count: itertools.count[int]) 
         handle = next(count)
         objects[handle] = _look_up(target)(*args)
         return handle
-    if kind == "method":
-        found = getattr(objects[target[0]], target[1])
-        return found(*args) if callable(found) else found
-    objects.pop(target, None)
-    return None
+    found = getattr(objects[target[0]], target[1])
+    return found(*args) if callable(found) else found
 
 
 def _read_all(stream: BinaryIO, messages: queue.Queue[Any]) -> None:
@@ -298,6 +370,7 @@ def _read_all(stream: BinaryIO, messages: queue.Queue[Any]) -> None:
 def main() -> None:
     """Serve until stdin ends."""
     _die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer: it ends us
     incoming = sys.stdin.buffer
     outgoing = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what native code prints must not run into the answers

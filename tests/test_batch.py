@@ -482,7 +482,7 @@ def test_any_executor_and_every_result(zoo: Path, double: Path) -> None:
 
 
 def test_large_models_do_not_run_at_once(zoo: Path, double: Path, monkeypatch: Any) -> None:
-    from surgeon.batch import capacity
+    from surgeon import capacity
 
     monkeypatch.setattr(capacity, "memory", lambda: 1 << 30)
     monkeypatch.setattr(capacity, "need", lambda _: 1 << 29)

@@ -432,6 +432,19 @@ def test_shapes_are_read(text: str, expected: dict[str, list[int | str]]) -> Non
     assert read_shapes([text]) == expected
 
 
+@pytest.mark.parametrize("command", ["test", "batch", "apply"])
+def test_a_name_that_no_file_can_have(
+    command: str, net: Path, double: Path, tmp_path: Path
+) -> None:
+    name = "n" * 5000
+    arguments = {
+        "test": ("test", name),
+        "batch": ("batch", double, name, tmp_path / "dest"),
+        "apply": ("apply", double, net, name),
+    }
+    refused(run(*arguments[command]), 2, "no file can have a name as long as this")
+
+
 def test_names_of_strangers_reach_no_terminal(double: Path, tmp_path: Path) -> None:
     model = onnx.parser.parse_model(
         f"{HEAD} net (float[n] x) => (float[n] y) {{a = Neg(x) b = Neg(a) y = Sin(b)}}"

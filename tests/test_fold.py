@@ -37,7 +37,7 @@ def folded(
     node = model.graph.nodes[0]
     normalise(node, opset, facts)
     facts.infer(node)
-    found = Folder(facts, limit).fold(node)
+    found = Folder(facts, limit, []).fold(node)
     return None if found is None else list(found)
 
 
@@ -137,6 +137,6 @@ def test_outputs_that_nobody_names() -> None:
     facts = Facts(model)
     node = model.graph.nodes[0]
     facts.infer(node)
-    found = Folder(facts, 1 << 20).fold(node)
+    found = Folder(facts, 1 << 20, []).fold(node)
     assert found is not None
     assert found[0].shape == (1, 1, 3)

@@ -56,10 +56,10 @@ class Runner:
             [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
-    def __call__(self, *arguments: object) -> dict[str, Any]:
+    def __call__(self, *arguments: object, seconds: int = SECONDS) -> dict[str, Any]:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        command = {"arguments": list(map(str, arguments)), "seconds": SECONDS, "memory": SPACE}
+        command = {"arguments": list(map(str, arguments)), "seconds": seconds, "memory": SPACE}
         print(json.dumps(command), file=self.process.stdin, flush=True)
         answer: dict[str, Any] = json.loads(self.process.stdout.readline())
         return answer
@@ -295,6 +295,27 @@ def attribute_of_another_kind() -> onnx.ModelProto:
     return model
 
 
+def body_that_is_not_there() -> onnx.ModelProto:
+    """Found by `make fuzz`: an attribute said to be a graph, which holds none."""
+    model = network()
+    model.graph.node[4].attribute[1].ClearField("g")
+    return model
+
+
+def identity_of_nothing() -> onnx.ModelProto:
+    """Found by `make fuzz`."""
+    model = network()
+    model.graph.node.add(op_type="Identity", output=["unread"])
+    return model
+
+
+def body_of_another_name() -> onnx.ModelProto:
+    """Found by `make fuzz`."""
+    model = endless_loop()
+    model.graph.node[0].attribute[0].name = "bodi"
+    return model
+
+
 def segment() -> onnx.ModelProto:
     model = with_tensor()
     model.graph.initializer[0].segment.end = 2
@@ -394,6 +415,9 @@ BROKEN: dict[str, tuple[Callable[[], onnx.ModelProto], tuple[int, ...], str]] = 
         "`w`",
     ),
     "value of a body with a name from outside": (shadowed, (0, 3, 4), ""),
+    "body that is not there": (body_that_is_not_there, (4,), "holds no graph"),
+    "body of another name": (body_of_another_name, (4,), "node `s` (Loop) has no `body`"),
+    "Identity of nothing": (identity_of_nothing, (0, 3, 4), ""),
     "branch without outputs": (
         lambda: edited(lambda m: m.graph.node[4].attribute[0].g.ClearField("output")),
         (4,),
@@ -500,6 +524,54 @@ def test_a_broken_model(kind: str, surgeon: Runner, rules: Path, tmp_path: Path)
     path = save(tmp_path, make())
     attempt(surgeon, rules, path, codes, phrase)
     attempt(surgeon, "shape-chains", path, codes, phrase, ("--no-verify",))
+
+
+def others(surgeon: Runner, rules: Path, path: Path, what: str) -> None:
+    """The commands beside `apply`: an answer or one error, soon, and nothing written here."""
+    before = contents(path.parent)
+    for arguments in (
+        ("inspect", path),
+        ("explain", rules, path),
+        ("verify", path, path, "--timeout", 10),
+    ):
+        answer = surgeon(*arguments)
+        printed = f"{what}: {arguments[0]}: {answer['code']} {answer['output'][:1500]}"
+        assert answer["code"] in (0, 1, 3, 4), printed
+        assert answer["seconds"] < SECONDS, printed
+        assert "Traceback" not in answer["output"], printed
+        assert "surgeon has a bug" not in answer["output"], printed
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", answer["output"]), (
+            printed
+        )
+        assert contents(path.parent) == before, printed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_broken_model_elsewhere(kind: str, surgeon: Runner, rules: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    others(surgeon, rules, save(folder, BROKEN[kind][0]()), kind)
+
+
+@pytest.mark.slow
+def test_a_batch_of_broken_models(surgeon: Runner, rules: Path, tmp_path: Path) -> None:
+    """Each gets a row, and the good one among them its result."""
+    folder, dest = tmp_path / "models", tmp_path / "dest"
+    folder.mkdir()
+    for index, (make, _, _) in enumerate(BROKEN.values()):
+        (folder / f"{index}.onnx").write_bytes(make().SerializeToString())
+    (folder / "good.onnx").write_bytes(network().SerializeToString())
+    before = contents(folder)
+    answer = surgeon("batch", rules, folder, dest, "--timeout", 60, seconds=600)
+    assert answer["code"] == 1, answer["output"]
+    assert "Traceback" not in answer["output"]
+    rows = [json.loads(line) for line in (dest / "report.jsonl").read_text().splitlines()]
+    assert len(rows) == len(BROKEN) + 1
+    found = {row["name"]: row["outcome"] for row in rows}
+    assert found["good.onnx"] == "repaired"
+    assert not {"crashed", "timeout", "failed"} & set(found.values()), found
+    assert contents(folder) == before
 
 
 def test_nodes_of_one_name_are_named_anew(surgeon: Runner, rules: Path, tmp_path: Path) -> None:
@@ -789,6 +861,8 @@ ALIASES = "a: &a [x, x]\n" + "".join(
     f"{chr(98 + i)}: &{chr(98 + i)} [*{chr(97 + i)}, *{chr(97 + i)}]\n" for i in range(24)
 )
 RECIPES: dict[str, str] = {
+    "a name that no file has": f"surgeon: 1\nname: x\nsteps: [{{use: {'s' * 5000}}}]\n",
+    "a path that no file has": f"surgeon: 1\nname: x\nsteps: [{{use: ./{'s' * 5000}.yaml}}]\n",
     "alias bomb": ALIASES,
     "alias of itself": "a: &a [*a]\n",
     "merge": "surgeon: 1\n<<: {name: x}\n",

@@ -7,12 +7,15 @@ import shutil
 import stat
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 import pytest
+from google.protobuf.message import EncodeError
 from onnx import TensorProto, helper, numpy_helper
 from truth import model_of, parse
 
@@ -20,7 +23,7 @@ import surgeon
 from surgeon.authoring import recipe_of, rule
 from surgeon.errors import ModelError, OutputError
 from surgeon.match import Match
-from surgeon.model import Model, describe
+from surgeon.model import Model, describe, serialise
 from surgeon.rewrite import Draft
 from surgeon.runtime import Session
 
@@ -505,3 +508,22 @@ def test_the_opset_and_how_nodes_are_called() -> None:
     assert describe(gs.Node("Relu", "here")) == "node 'here' (ai.onnx.Relu)"
     unnamed = gs.Node("Relu", outputs=[gs.Variable("y")], domain="my")
     assert describe(unnamed) == "node 'y' (my.Relu)"
+
+
+def test_a_model_larger_than_protobuf_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """protobuf says nothing but that it failed: too large, or no memory."""
+
+    def fail(**_: object) -> bytes:
+        raise EncodeError("Failed to serialize proto")
+
+    tensor = onnx.TensorProto(raw_data=bytes(100))
+    graph = onnx.GraphProto(initializer=[tensor])
+    large: Any = SimpleNamespace(SerializeToString=fail, graph=graph)
+    with pytest.raises(MemoryError):
+        serialise(large, where="out.onnx")
+    monkeypatch.setattr("surgeon.model.LARGEST", 100)
+    with pytest.raises(ModelError) as caught:
+        serialise(large, where="out.onnx")
+    assert caught.value.what == (
+        "the model is larger than the 2 GiB that protobuf can write in one file"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 
 import numpy as np
@@ -30,6 +31,7 @@ POINTS = tuple(
     dict(zip("bct", sizes, strict=True))
     for sizes in ((5, 2, 3), (2, 4, 8), (3, 3, 7), (1, 6, 4), (4, 8, 16))
 )
+EXAMPLES = int(os.environ.get("SURGEON_EXAMPLES", "1500"))  # `make fuzz-graphs` draws 10,000
 TOLERANCE = 1e-3
 # Of numbers of size 1: an output may be what is left where two of them cancel.
 CANCELLED = 2e-6
@@ -85,7 +87,7 @@ def test_rewriting_keeps_what_a_graph_computes(proto: onnx.ModelProto) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=1500, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.filter_too_much])
 @given(chains(most=16))
 def test_rewriting_keeps_what_larger_graphs_compute(proto: onnx.ModelProto) -> None:
     check(proto)

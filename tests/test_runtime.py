@@ -14,7 +14,8 @@ import onnx
 import pytest
 
 from surgeon.errors import ForeignError
-from surgeon.runtime import IsolatedSession, NotRunnable, RunFailed, Session, unknown_operators
+from surgeon.isolation import cell, isolation, open_session
+from surgeon.runtime import NotRunnable, RunFailed, Session, unknown_operators
 from surgeon.worker import Worker
 
 
@@ -104,26 +105,28 @@ def test_external_data_is_found_by_path_and_by_folder(tmp_path: Path) -> None:
 
 
 def test_an_isolated_session_does_the_same_and_raises_the_same() -> None:
-    with Worker() as worker:
-        session = IsolatedSession(parse(RELU), worker=worker)
-        assert session.inputs[0].name == "x"
+    with isolation():
+        session = open_session(parse(RELU))
+        assert not isinstance(session, Session)
         assert session.run({"x": -np.ones((1, 3), np.float32)})["y"].tolist() == [[0, 0, 0]]
         with pytest.raises(RunFailed, match="Invalid rank"):
             session.run({"x": np.ones(3, np.float32)})
         unknown = parse(RELU.replace("Relu", "Ruel"))
         with pytest.raises(NotRunnable) as caught:
-            IsolatedSession(unknown, worker=worker)
+            open_session(unknown)
         assert caught.value.operators == ("ai.onnx.Ruel",)
 
 
 def test_a_crash_is_an_error_and_the_worker_goes_on() -> None:
-    with Worker() as worker:
-        session = IsolatedSession(parse(RELU), worker=worker)
+    with isolation():
+        session = open_session(parse(RELU))
+        here = cell()
+        assert here is not None
         with pytest.raises(ForeignError, match="`os:abort` crashed"):
-            worker.call("os:abort")
+            here.worker.call("os:abort")
         with pytest.raises(ForeignError, match=r"`os:_exit` crashed \(exit code 5\)"):
-            worker.call("os:_exit", 5)
-        assert worker.call("math:sqrt", 9) == 3
+            here.worker.call("os:_exit", 5)
+        assert here.worker.call("math:sqrt", 9) == 3
         assert session.run({"x": np.ones((1, 3), np.float32)})["y"].tolist() == [[1, 1, 1]]
 
 

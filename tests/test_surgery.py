@@ -12,6 +12,7 @@ import pytest
 from truth import model_of, parse
 
 import surgeon
+from surgeon import provenance
 from surgeon.errors import RecipeError, VerifyError
 from surgeon.model import Model
 from surgeon.recipe import Recipe
@@ -118,10 +119,10 @@ def test_a_report_goes_through_json() -> None:
 
 def test_what_was_done_is_stamped_on_the_model() -> None:
     out = surgeon.apply(MODEL, NEG, assume=["t >= 2"]).model.to_proto()
-    stamps = {e.key: e.value for e in out.metadata_props}
-    assert stamps["surgeon.rules"] == "r/one x1"
-    assert stamps["surgeon.assumptions"] == "t >= 2"
-    assert stamps["surgeon.recipes"].startswith("r@")
+    (made,) = provenance.history(out.metadata_props) or ()
+    assert made["rules"] == {"r/one": 1}
+    assert made["assumptions"] == ["t >= 2"]
+    assert [each["name"] for each in made["recipes"]] == ["r"]
 
 
 def test_names_are_new_also_where_the_file_has_them() -> None:
@@ -216,8 +217,8 @@ def test_a_step_that_fails_is_a_remark() -> None:
     proto.graph.node[0].domain = "my"
     result = surgeon.apply(proto, raised, verify=False)
     assert result.model.to_proto().opset_import
-    for remark in result.report.remarks:
-        assert remark.startswith("step `raise-opset` was skipped: ")
+    for failure in result.report.failures:
+        assert failure.startswith("step `raise-opset` was skipped: ")
 
 
 def test_no_recipe_changes_nothing(tmp_path: Path) -> None:
@@ -296,7 +297,7 @@ def test_a_raised_upsample_keeps_its_coordinates() -> None:
     smaller = model_of("float[1,2,5] x", body, "y", opset=9, constants={"s": scales["s"] / 2})
     result = surgeon.apply(smaller, raise_to_11, verify=False)
     assert not result.model.changed
-    (remark,) = result.report.remarks
+    (remark,) = result.report.failures
     assert remark == (
         "step `raise-opset` was skipped: an Upsample has the scale 0.5, and below 1 it means "
         "nothing"
@@ -307,7 +308,7 @@ def test_an_opset_is_not_lowered() -> None:
     lower = Recipe.parse("surgeon: 1\nname: r\nsteps:\n  - raise-opset: 13\n")
     result = surgeon.apply(MODEL, lower, verify=False)
     assert not result.model.changed
-    assert result.report.remarks == ("step `raise-opset` was skipped: the model is at opset 17",)
+    assert result.report.failures == ("step `raise-opset` was skipped: the model is at opset 17",)
 
 
 ROUGHLY = (

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from surgeon.batch import attempt, capacity
+from surgeon import capacity
+from surgeon.batch import attempt
 from surgeon.batch.attempt import Job
 from surgeon.batch.identity import Identity, identify, key_of
 from surgeon.batch.publish import publish, withdraw

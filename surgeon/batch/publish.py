@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from surgeon.errors import OutputError
-from surgeon.files import external_path
+from surgeon.files import bring, external_path
 
 
 def publish(
@@ -46,10 +46,7 @@ def publish(
             to = _inside(dest, (PurePosixPath(name).parent / location).as_posix())
             if not _same(data, to):
                 beside = staging / uuid.uuid4().hex
-                try:
-                    os.link(data, beside)
-                except OSError:
-                    shutil.copyfile(data, beside)
+                bring(data, beside)
                 os.replace(beside, to)
         if not moved:
             copy = staging / uuid.uuid4().hex
@@ -98,4 +95,6 @@ def _same(data: Path, to: Path) -> bool:
     """Whether the data are there already."""
     if to.is_symlink() or not to.is_file():
         return False
-    return os.path.samefile(data, to) or filecmp.cmp(data, to, shallow=False)
+    if os.path.samefile(data, to):  # two names of one file are none that onnx reads
+        return data == to.resolve()
+    return filecmp.cmp(data, to, shallow=False)

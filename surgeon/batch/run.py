@@ -9,10 +9,9 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from importlib import metadata
 from pathlib import Path
 
-from surgeon.batch import capacity
+from surgeon import capacity
 from surgeon.batch.attempt import enter
 from surgeon.batch.drive import Drive, Settings
 from surgeon.batch.reports import write_rows
@@ -20,6 +19,7 @@ from surgeon.batch.row import Row
 from surgeon.batch.sources import Source, find
 from surgeon.batch.state import State
 from surgeon.errors import OutputError, RecipeError
+from surgeon.provenance import version
 from surgeon.recipe import Recipe
 from surgeon.worker import Worker
 
@@ -162,7 +162,7 @@ def batch(
         recipes=tuple(_absolute(name) for name in _names(recipes)),
         digests=digests,
         options=options,
-        how=[digests, options, _version()],
+        how=[digests, options, version()],
         jobs=max(1, jobs or capacity.cores()),
         timeout=timeout,
         memory=memory,
@@ -225,13 +225,6 @@ def _state(state: str | os.PathLike[str] | None, target: Path) -> Path:
     if state is not None:
         return Path(state).absolute()
     return target.with_name(f"{target.name}.surgeon.sqlite")
-
-
-def _version() -> str:
-    try:
-        return metadata.version("onnx-recipe-surgeon")
-    except metadata.PackageNotFoundError:
-        return "unknown"
 
 
 @contextlib.contextmanager

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from surgeon.errors import LeftoverError, ModelError, OutputError, RecipeError, SurgeonError
+from surgeon.external import external_tensors
 from surgeon.files import write_whole
-from surgeon.model import Model, external_tensors, serialise
+from surgeon.model import Model, serialise
 from surgeon.recipe import Recipe
 from surgeon.report import Report
 from surgeon.surgery import apply

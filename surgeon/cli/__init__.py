@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from surgeon.cli import batch, examine, repair, shelf
-from surgeon.cli.console import INTERRUPTED, version
+from surgeon.cli.console import INTERRUPTED
+from surgeon.provenance import version
 
 EXIT_CODES = (
     (0, "done"),
@@ -39,6 +40,7 @@ app.command(rich_help_panel="Models")(examine.verify)
 app.command(rich_help_panel="Models")(examine.diff)
 app.command(rich_help_panel="Models")(repair.explain)
 app.command(rich_help_panel="Models")(examine.inspect)
+app.command("log", rich_help_panel="Models")(examine.show_log)
 app.add_typer(shelf.recipes, name="recipes", rich_help_panel="Recipes")
 app.command("test", rich_help_panel="Recipes")(shelf.run_cases)
 app.command(rich_help_panel="surgeon itself")(examine.doctor)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from surgeon.batch.run import Run
 
 SHORT = 1  # exit code where too many files failed
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 Places = Annotated[
     list[str],
@@ -144,7 +143,7 @@ def batch(
         arguments: dict[str, Any] = {
             "jobs": jobs,
             "timeout": timeout,
-            "memory": _bytes(memory),
+            "memory": options.read_size(memory),
             "state": state,
             "force": force,
             "retry": retry.value if retry is not None else None,
@@ -186,18 +185,6 @@ def _percent(text: str) -> float:
             f"`{text}` is no share of the files", where="--fail-under", mend="Write it as `95%`."
         )
     return float(found[1])
-
-
-def _bytes(text: str | None) -> int | None:
-    """`8G` as bytes."""
-    if text is None:
-        return None
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", text.strip().lower())
-    if found is None or float(found[1]) == 0:
-        raise UsageError(
-            f"`{text}` is no amount of memory", where="--memory", mend="Write it as `8G`."
-        )
-    return int(float(found[1]) * _UNITS[found[2]])
 
 
 def _run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import platform
 import sys
@@ -10,13 +11,13 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
 from surgeon.errors import OutputError, SurgeonError
+from surgeon.provenance import version
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -153,6 +154,12 @@ def _as_error(error: Exception, place: Desk, log_file: Path | None) -> SurgeonEr
             where="this machine",
             mend="Try `--no-verify`, which keeps fewer models in memory, or a larger machine.",
         )
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        return UsageError(
+            "no file can have a name as long as this",
+            where=str(error.filename)[:200],
+            mend="Check what was given.",
+        )
     trace = "".join(traceback.format_exception(error))
     if log_file is not None:
         with contextlib.suppress(OSError), log_file.open("a", encoding="utf-8") as log:
@@ -201,14 +208,6 @@ def _open_log(path: Path) -> Iterator[TextIO]:
 def _is_log(path: Path) -> bool:
     with path.open("rb") as file:
         return file.read(8) == b"surgeon "
-
-
-def version() -> str:
-    """surgeon's version, or `unknown` where it runs without being installed."""
-    try:
-        return metadata.version("onnx-recipe-surgeon")
-    except metadata.PackageNotFoundError:
-        return "unknown"
 
 
 @contextlib.contextmanager

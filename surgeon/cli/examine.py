@@ -39,6 +39,8 @@ def verify(
             rich_help_panel="Checking",
         ),
     ] = False,
+    timeout: options.Timeout = options.LIMIT,
+    memory: options.Memory = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
@@ -47,9 +49,11 @@ def verify(
     """Compare model B with model A on inputs of several sizes; exit with 3 when it differs."""
     with desk(quiet=quiet, verbose=verbose, log_file=log_file) as place:
         shapes, references = options.read_shapes(shape), options.read_references(reference)
+        space = options.read_size(memory)
         with place.working("load") as progress:
             from surgeon import render
             from surgeon.assumptions import parse_assumptions
+            from surgeon.isolation import isolation
             from surgeon.model import Model
             from surgeon.verify import bisect
             from surgeon.verify import verify as compare
@@ -64,16 +68,16 @@ def verify(
                 "folder_result": other.folder,
                 "inputs": options.read_inputs(inputs),
                 "data": data or (),
-                "isolated": True,
                 "progress": progress,
             }
-            verdict = compare(one.proto, other.proto, **given)
-            parting = bisect(one.proto, other.proto, verdict, **given) if where else None
+            with isolation(timeout=timeout, memory=space):
+                verdict = compare(one.proto, other.proto, **given)
+                parting = bisect(one.proto, other.proto, verdict, **given) if where else None
         if as_json:
             plain = verdict.to_dict()
             if where:
                 plain["parting"] = None if parting is None else parting.to_dict()
-            place.data(json.dumps(plain, indent=2, ensure_ascii=False))
+            place.data(json.dumps(plain, indent=2))
         else:
             place.show(render.verdict(verdict))
             if where:
@@ -117,9 +121,32 @@ def inspect(
 
         found = inspection.inspect(model)
         if as_json:
-            place.data(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+            place.data(json.dumps(found.to_dict(), indent=2))
         else:
             place.show(render.inspection(found, verbose=verbose))
+
+
+def show_log(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", show_default=False)],
+    as_json: options.Json = False,
+) -> None:
+    """Show which versions, recipes, rules and assumptions of surgeon made a model, oldest first."""
+    with desk() as place:
+        from surgeon import provenance, render
+        from surgeon.errors import ModelError
+        from surgeon.model import Model
+
+        found = provenance.history(Model.load(model).proto.metadata_props)
+        if found is None:
+            raise ModelError(
+                f"its `{provenance.KEY}` is no log of surgeon",
+                where=str(model),
+                mend="Remove it from the model's metadata_props: another program wrote it.",
+            )
+        if as_json:
+            place.data(json.dumps(found, indent=2))
+        else:
+            place.show(render.log(found))
 
 
 def doctor(as_json: options.Json = False) -> None:

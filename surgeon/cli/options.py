@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -13,6 +14,8 @@ import typer
 
 from surgeon.cli.console import UsageError
 
+LIMIT = 600.0  # seconds
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 WAYS = ("onnxruntime", "witness", "torch")
 
 
@@ -30,6 +33,14 @@ class Required(StrEnum):
 
     RUNS = "runs"
     EQUIVALENT = "equivalent"
+
+
+class Carried(StrEnum):
+    """What becomes of external data."""
+
+    KEEP = "keep"
+    COPY = "copy"
+    INLINE = "inline"
 
 
 def recipe_names(incomplete: str) -> list[str]:
@@ -125,6 +136,26 @@ KeepOverridable = Annotated[
         rich_help_panel="What is known",
     ),
 ]
+Timeout = Annotated[
+    float,
+    typer.Option(
+        "--timeout",
+        min=0.1,
+        metavar="SECONDS",
+        help="For one run of a model in onnxruntime, or one step of onnxsim.",
+        rich_help_panel="Limits",
+    ),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        metavar="SIZE",
+        help="Address space of the process they run in, as `8G`; by default four fifths of the "
+        "machine's memory. No limit on Windows.",
+        rich_help_panel="Limits",
+    ),
+]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Every change and every miss.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print errors and warnings alone.")]
 LogFile = Annotated[
@@ -189,6 +220,22 @@ def read_inputs(texts: Sequence[str] | None) -> dict[str, str]:
             )
         found[name] = spec
     return found
+
+
+def read_size(text: str | None) -> int | None:
+    """`8G` as bytes.
+
+    Raises:
+        UsageError: The text is no amount of memory.
+    """
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", text.strip().lower())
+    if found is None or float(found[1]) == 0:
+        raise UsageError(
+            f"`{text}` is no amount of memory", where="--memory", mend="Write it as `8G`."
+        )
+    return int(float(found[1]) * _UNITS[found[2]])
 
 
 def read_references(texts: Sequence[str] | None) -> str | list[str] | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +13,7 @@ import typer
 from surgeon.cli import options
 from surgeon.cli.console import Desk, UsageError, desk
 from surgeon.cli.targets import RECIPES, check_report, check_target
+from surgeon.files import back_up, backup_of, is_file
 
 if TYPE_CHECKING:
     from surgeon.report import Report
@@ -55,6 +58,35 @@ DryRun = Annotated[
     bool,
     typer.Option("--dry-run", help="Do everything but write OUT.", rich_help_panel="Output"),
 ]
+InPlace = Annotated[
+    bool,
+    typer.Option(
+        "--in-place",
+        help="Write over the input, and keep it as it was under its name with `.bak` behind.",
+        rich_help_panel="Output",
+    ),
+]
+NoBackup = Annotated[
+    bool,
+    typer.Option("--no-backup", help="Keep none with `--in-place`.", rich_help_panel="Output"),
+]
+ExternalData = Annotated[
+    options.Carried,
+    typer.Option(
+        "--external-data",
+        help="`keep`: they stay in their files, which are put beside OUT where it lies in another "
+        "folder. `copy`: OUT gets data files of its own. `inline`: into OUT itself.",
+        rich_help_panel="Output",
+    ),
+]
+Reproducible = Annotated[
+    bool,
+    typer.Option(
+        "--reproducible",
+        help="Leave the date out of OUT's log (`surgeon log`): equal runs give equal bytes.",
+        rich_help_panel="Output",
+    ),
+]
 PrintJson = Annotated[
     bool,
     typer.Option("--json", help="Print the report as JSON.", rich_help_panel="Output"),
@@ -76,6 +108,12 @@ def apply(
     keep_evidence: options.Evidence = None,
     report: ReportFile = None,
     dry_run: DryRun = False,
+    in_place: InPlace = False,
+    no_backup: NoBackup = False,
+    external_data: ExternalData = options.Carried.KEEP,
+    reproducible: Reproducible = False,
+    timeout: options.Timeout = options.LIMIT,
+    memory: options.Memory = None,
     as_json: PrintJson = False,
     verbose: options.Verbose = False,
     quiet: options.Quiet = False,
@@ -86,7 +124,13 @@ def apply(
     surgeon apply dymn in.onnx out.onnx
     """
     with desk(quiet=quiet, verbose=verbose, log_file=log_file) as place:
-        recipes, source, target = split(files)
+        recipes, source, target = split(files, in_place=in_place)
+        if no_backup and not in_place:
+            raise UsageError(
+                "there is no backup without `--in-place`",
+                where="--no-backup",
+                mend="Leave it out, or add `--in-place`.",
+            )
         shapes, references = options.read_shapes(shape), options.read_references(reference)
         if no_verify and (references or inputs or data or require is options.Required.EQUIVALENT):
             raise UsageError(
@@ -95,8 +139,10 @@ def apply(
                 mend="Leave out `--no-verify`, or what asks for a comparison.",
             )
         recorded = [references] if isinstance(references, str) else references or []
-        read = [source, *(Path(name) for name in [*recipes, *recorded] if Path(name).is_file())]
-        check_target(target, inputs=read)
+        read = [source, *(Path(name) for name in [*recipes, *recorded] if is_file(Path(name)))]
+        check_target(target, inputs=read[1:] if in_place else read)
+        if in_place and not no_backup:
+            backup_of(target)
         if report is not None:
             check_report(report, inputs=read, output=target)
         result = _run(
@@ -105,6 +151,7 @@ def apply(
             recipes,
             report_to=report,
             as_json=as_json,
+            limits={"timeout": timeout, "memory": options.read_size(memory)},
             shape=shapes,
             assume=assume or (),
             allow=[kind.value for kind in allow or ()],
@@ -117,21 +164,34 @@ def apply(
             data=data or (),
             keep_overridable=keep_overridable,
             every_miss=verbose,
+            date=None if reproducible else f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         )
         _write_report(result.report, report)
-        if not dry_run:
-            result.model.save(target)
+        backup = None
+        moved = external_data is not options.Carried.KEEP
+        wanted = not dry_run and (result.model.changed or moved or not in_place)
+        if wanted:
+            backup = back_up(target) if in_place and not no_backup else None
+            result.model.save(target, external_data=external_data.value)
         _show(place, result.report, as_json=as_json)
-        _say_end(place, result, target, dry_run=dry_run, as_json=as_json)
+        _say_doubts(place, result.report)
+        if not as_json:
+            _say_end(place, result, target if wanted else None, backup, dry_run=dry_run)
 
 
-def split(files: list[str]) -> tuple[list[str], Path, Path]:
-    """Recipes, input and output.
+def split(files: list[str], *, in_place: bool = False) -> tuple[list[str], Path, Path]:
+    """Recipes, input and output; with `in_place` the input is the output too, links followed.
 
     Raises:
-        UsageError: There are fewer than three, or they stand in another order.
+        UsageError: There are too few, or they stand in another order.
     """
     usage = "Write `surgeon apply RECIPE... IN OUT`, as in `surgeon apply dymn in.onnx out.onnx`."
+    if in_place:
+        usage = "Write `surgeon apply RECIPE... MODEL --in-place`."
+        last = files[-1]
+        files = [*files, os.path.realpath(last) if os.path.islink(last) else last]
+        if len(files) < 3:
+            raise UsageError("a recipe is missing", where="surgeon apply", mend=usage)
     if len(files) < 3:
         if [name.lower().endswith(".onnx") for name in files] == [True, True]:
             lacking = "a recipe is missing"
@@ -159,16 +219,19 @@ def _run(
     *,
     report_to: Path | None,
     as_json: bool,
+    limits: dict[str, Any],
     **arguments: Any,
 ) -> Result:
     from surgeon.errors import VerifyError
 
     with place.working("load") as progress:
         from surgeon import surgery
+        from surgeon.isolation import isolation
         from surgeon.report import Report
 
         try:
-            return surgery.apply(source, *recipes, progress=progress, **arguments)
+            with isolation(**limits):
+                return surgery.apply(source, *recipes, progress=progress, **arguments)
         except VerifyError as error:
             if isinstance(error.report, Report):
                 _write_report(error.report, report_to)
@@ -201,24 +264,35 @@ def _write_report(report: Report, target: Path | None) -> None:
     write_whole(target, text.encode("utf-8", "backslashreplace"))
 
 
-def _say_end(place: Desk, result: Result, target: Path, *, dry_run: bool, as_json: bool) -> None:
-    """Where the result is; what the verdict leaves open is said even to those who want quiet."""
+def _say_doubts(place: Desk, report: Report) -> None:
+    """What failed on the way and what the verdict leaves open: said even to who wants quiet."""
     from rich.text import Text
 
     from surgeon import render
 
-    report = result.report
+    for failure in report.failures:
+        place.warn(Text(f"warning: {render.clean(failure)}", style="yellow"))
     if report.verdict is not None and report.verdict.status == "runs":
         detail = render.clean(report.verdict.detail)
         place.warn(Text(f"warning: not shown to be equivalent: {detail}", style="yellow"))
-    if as_json:
-        return
-    if dry_run:
-        said = "Nothing was written: --dry-run"
+
+
+def _say_end(
+    place: Desk, result: Result, saved: Path | None, backup: Path | None, *, dry_run: bool
+) -> None:
+    """Where the result is, if anywhere."""
+    from rich.text import Text
+
+    from surgeon import render
+
+    if saved is not None:
+        said = f"Saved {render.clean(saved)}, {render.size(saved.stat().st_size)}"
+        said += "" if result.model.changed else ": the input as it was"
     else:
-        said = f"Saved {render.clean(target)}, {render.size(target.stat().st_size)}"
+        said = "Nothing was written: " + ("--dry-run" if dry_run else "nothing was changed")
+    if backup is not None:
+        said += f"\nThe input as it was: {render.clean(backup)}"
     if not result.model.changed:
-        said += "" if dry_run else ": the input as it was"
         said += "\nWhy each rule did not fire: surgeon explain RECIPE MODEL"
     place.show(Text(f"\n{said}", style="bold"))
 
@@ -251,18 +325,20 @@ def explain(
         shapes = options.read_shapes(shape)
         with place.working("load") as progress:
             from surgeon import inspection, render, surgery
+            from surgeon.isolation import isolation
 
-            result = surgery.apply(
-                model,
-                recipe,
-                shape=shapes,
-                assume=assume or (),
-                allow=[kind.value for kind in allow or ()],
-                verify=False,
-                keep_overridable=keep_overridable,
-                every_miss=True,
-                progress=progress,
-            )
+            with isolation():
+                result = surgery.apply(
+                    model,
+                    recipe,
+                    shape=shapes,
+                    assume=assume or (),
+                    allow=[kind.value for kind in allow or ()],
+                    verify=False,
+                    keep_overridable=keep_overridable,
+                    every_miss=True,
+                    progress=progress,
+                )
         labels = None if node is None else inspection.labels(result.model, node)
         if as_json:
             found = render.explanation_data(result.report, labels=labels)

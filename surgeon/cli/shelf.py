@@ -146,8 +146,10 @@ def run_cases(
     with desk(quiet=quiet, verbose=verbose, log_file=log_file) as place:
         with place.working("load") as progress:
             from surgeon import cases, render
+            from surgeon.isolation import isolation
 
-            found = cases.run(paths, progress=lambda outcome: progress(outcome.case))
+            with isolation():
+                found = cases.run(paths, progress=lambda outcome: progress(outcome.case))
         if as_json:
             place.data(json.dumps([_outcome(each) for each in found], indent=2))
         else:

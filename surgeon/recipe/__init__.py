@@ -12,6 +12,7 @@ from typing import Any
 
 from surgeon.document import Value, parse, read_text, suggest
 from surgeon.errors import Location, RecipeError
+from surgeon.files import is_file
 from surgeon.recipe.rules import (
     BuilderCall,
     FoldStep,
@@ -131,7 +132,7 @@ def _find(name: str, folder: Path, where: Location | str) -> Path:
     if name in known:
         return known[name]
     path = folder / f"{name}.yaml"
-    if path.is_file():
+    if is_file(path):
         mend = f"Write `./{path.name}` for the file beside it."
     else:
         mend = suggest(name, known) if known else "Name a YAML file."

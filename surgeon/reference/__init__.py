@@ -5,6 +5,6 @@ documentation.
 """
 
 from surgeon.reference.errors import NoWitness, Undefined
-from surgeon.reference.executor import Reference
+from surgeon.reference.executor import Reference, open_reference
 
-__all__ = ["NoWitness", "Reference", "Undefined"]
+__all__ = ["NoWitness", "Reference", "Undefined", "open_reference"]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import ml_dtypes  # noqa: F401 - teaches numpy bfloat16 and the float8 kinds
 import numpy as np
 import onnx
 
 from surgeon.errors import ModelError
+from surgeon.isolation import Isolated, cell
 from surgeon.reference import control
 from surgeon.reference.errors import NoWitness
 from surgeon.reference.plan import CONTROL, Constants, Step, captures, make_plan, operator_sets
@@ -25,6 +26,41 @@ from surgeon.reference.witness import (
 from surgeon.runtime import Feeds, NotRunnable, RunFailed, Runner, Session
 
 OpenSession = Callable[..., Runner]
+
+
+class Trembler(Runner, Protocol):
+    """What runs a model and can tremble."""
+
+    def run_trembling(self, feeds: Feeds, outputs: Sequence[str], seed: int) -> dict[str, Any]:
+        """As `Reference.run_trembling`."""
+
+
+def open_reference(
+    model: onnx.ModelProto, folder: Path | None = None, *, torch: bool = False
+) -> Trembler:
+    """A `Reference`, in the worker where one is to be used.
+
+    Args:
+        model: A model.
+        folder: Where its external data lie.
+        torch: Let PyTorch execute the foreign nodes.
+
+    Raises:
+        VerifyError: PyTorch is wanted and is not installed.
+        ForeignError: It ended the worker.
+    """
+    if (here := cell()) is None:
+        return _reference(model, folder, torch)
+    task, called = "surgeon.reference.executor:_reference", "torch" if torch else "the witness"
+    return Isolated(here, task, model, folder, torch, called=called)
+
+
+def _reference(model: onnx.ModelProto, folder: Path | None, torch: bool) -> Reference:
+    if not torch:
+        return Reference(model, folder)
+    from surgeon.reference.torch_witness import TorchWitness
+
+    return Reference(model, folder, witness=TorchWitness())
 
 
 class Reference:

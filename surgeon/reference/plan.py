@@ -73,9 +73,9 @@ class Constants:
                 value = constant_value(node)
                 if value is not None and "sparse_value" not in {a.name for a in node.attribute}:
                     self._values[name] = value
-        elif node.op_type == "Identity" and node.input[0] in self._tensors:
+        elif node.op_type == "Identity" and node.input and node.input[0] in self._tensors:
             self._tensors[name] = self._tensors[node.input[0]]
-        elif node.op_type == "Identity" and node.input[0] in self._values:
+        elif node.op_type == "Identity" and node.input and node.input[0] in self._values:
             self._values[name] = self._values[node.input[0]]
         else:
             self._hidden.update(node.output)

@@ -5,6 +5,7 @@ from surgeon.render.batch_page import batch_page
 from surgeon.render.checks import parting, verdict
 from surgeon.render.difference import difference
 from surgeon.render.errors import error
+from surgeon.render.history import log
 from surgeon.render.inspection import inspection
 from surgeon.render.lists import examination, outcomes, recipe, recipes
 from surgeon.render.pages import html, text
@@ -23,6 +24,7 @@ __all__ = [
     "explanation_data",
     "html",
     "inspection",
+    "log",
     "name",
     "outcomes",
     "parting",

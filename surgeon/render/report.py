@@ -45,6 +45,8 @@ def report(found: Report, *, verbose: bool = False) -> RenderableType:
     parts.extend(_section("Contracts", [_contracts(found)] if found.contracts else []))
     parts.extend(_section("Assumed", [_bullets(found.assumptions)] if found.assumptions else []))
     parts.extend(_section("Remarks", [_bullets(found.remarks)] if found.remarks else []))
+    if found.failures:
+        parts.extend(_section("Left out", [_bullets(found.failures)]))
     if found.misses and (verbose or not found.changes):
         most = None if verbose else MOST_MISSES
         parts.extend(_section("Nearest misses", [misses(found.misses, most=most)]))

@@ -26,6 +26,11 @@ from surgeon.soundness.texts import check_texts
 LARGEST_CALLS = 1_000_000  # nodes after every call of a function is written out
 _MEND = "Export or download the model again; `onnx.checker` may say more."
 _STANDARD = ("", "ai.onnx")
+_BODIES = {
+    "If": frozenset({"then_branch", "else_branch"}),
+    "Loop": frozenset({"body"}),
+    "Scan": frozenset({"body"}),
+}
 
 
 def check(proto: onnx.ModelProto, folder: Path | None, *, where: str) -> None:
@@ -51,6 +56,7 @@ def check(proto: onnx.ModelProto, folder: Path | None, *, where: str) -> None:
                 for node in scope.nodes:
                     if node.attributes:
                         _check_attributes(node, opset)
+                    if node.attributes or node.proto.op_type in _BODIES:
                         _check_branches(node)
                 for tensor in scope.tensors():
                     check_tensor(tensor, folder)
@@ -272,8 +278,17 @@ def _check_attributes(node: Node, opset: int) -> None:
 
 
 def _check_branches(node: Node) -> None:
-    """The branches of an If give what it gives."""
-    if node.bodies and node.proto.op_type == "If" and node.proto.domain in _STANDARD:
+    """A body is there, and the branches of an If give what it gives."""
+    for attribute in node.attributes:
+        if attribute.type == onnx.AttributeProto.GRAPH and not attribute.HasField("g"):
+            raise Broken(f"attribute {quoted(attribute.name)} of {node} holds no graph")
+    wanted = _BODIES.get(node.proto.op_type)
+    if wanted is None or node.proto.domain not in _STANDARD:
+        return
+    lacking = wanted - {each.name for each in node.attributes if each.HasField("g")}
+    if lacking:
+        raise Broken(f"{node} has no {quoted(min(lacking))}")
+    if node.proto.op_type == "If":
         for body in node.bodies:
             if len(body.proto.output) < len(node.outputs):
                 raise Broken(f"a branch of {node} gives fewer values than the node")

@@ -129,7 +129,7 @@ def bounds(model: onnx.ModelProto, inputs: Sequence[Input]) -> dict[str, Bound]:
         if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
             value = constant_value(node)
             shapes[node.output[0]] = value.shape if isinstance(value, np.ndarray) else ()
-        elif node.op_type == "Identity" and node.input[0] in shapes:
+        elif node.op_type == "Identity" and node.input and node.input[0] in shapes:
             shapes[node.output[0]] = shapes[node.input[0]]
     depths = _constants(model)
     found = {}

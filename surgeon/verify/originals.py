@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -13,10 +13,10 @@ import numpy as np
 import onnx
 
 from surgeon.errors import VerifyError
-from surgeon.reference import Reference
+from surgeon.isolation import open_session
+from surgeon.reference import open_reference
 from surgeon.runtime import NotRunnable, Runner, unknown_operators
 
-OpenSession = Callable[..., Runner]
 WAYS = ("onnxruntime", "witness", "torch")
 
 
@@ -35,9 +35,11 @@ class Side:
         self, feeds: Mapping[str, Any], names: Sequence[str], seed: int
     ) -> dict[str, Any] | None:
         """The same with values moved by rounding on the way; None where the runner cannot."""
-        if not isinstance(self.runner, Reference):
+        if self.by == "onnxruntime":
             return None
-        return self.runner.run_trembling(feeds, names, seed)
+        trembling: Any = self.runner
+        found: dict[str, Any] = trembling.run_trembling(feeds, names, seed)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +51,7 @@ class Recorded:
     outputs: Mapping[str, Any]
 
 
-def open_original(
-    model: onnx.ModelProto, folder: Path | None, way: str | None, open_session: OpenSession
-) -> Side:
+def open_original(model: onnx.ModelProto, folder: Path | None, way: str | None) -> Side:
     """The original, run as asked for; by default in onnxruntime if it loads, else by the witness.
 
     Raises:
@@ -71,11 +71,8 @@ def open_original(
             if way is not None:
                 raise
     if way == "torch":
-        from surgeon.reference.torch_witness import TorchWitness
-
-        witness = TorchWitness()
-        return Side("torch", Reference(model, folder, witness=witness, open_session=open_session))
-    return Side("witness", Reference(model, folder, open_session=open_session))
+        return Side("torch", open_reference(model, folder, torch=True))
+    return Side("witness", open_reference(model, folder))
 
 
 def open_result(
@@ -83,7 +80,6 @@ def open_result(
     folder: Path | None,
     original: onnx.ModelProto,
     custom: Collection[str],
-    open_session: OpenSession,
 ) -> tuple[Side, tuple[str, ...]]:
     """The result in onnxruntime; and the operators it lacks, where it may lack them.
 
@@ -101,7 +97,7 @@ def open_result(
         allowed = [name in known or is_declared(name, custom) for name in lacking]
         if not lacking or not all(allowed):
             raise
-    return Side("witness", Reference(model, folder, open_session=open_session)), lacking
+    return Side("witness", open_reference(model, folder)), lacking
 
 
 def is_declared(operator: str, custom: Collection[str]) -> bool:

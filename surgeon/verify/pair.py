@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import onnx
 
 from surgeon.chance import drawn_outputs
 from surgeon.errors import SurgeonError
-from surgeon.reference import NoWitness, Reference, Undefined
+from surgeon.isolation import in_cell, open_session
+from surgeon.reference import NoWitness, Undefined, open_reference
 from surgeon.reference.arguments import is_foreign
 from surgeon.reference.plan import holds_foreign
-from surgeon.runtime import Feeds, NotRunnable, RunFailed, Runner, Session
+from surgeon.runtime import Feeds, NotRunnable, RunFailed, Runner
 from surgeon.verify.compare import Exact, compare_arrays, compare_drawn, faulty
 from surgeon.verify.verdict import OutputCheck
 
 NOT_RUN = "it does not run"  # how the fault of a second model that fails begins
-OpenSession = Callable[..., Runner]
+Checks = list[tuple[OutputCheck, ...] | SurgeonError]
 
 
 def check_pair(
@@ -28,13 +29,13 @@ def check_pair(
     exact: Exact,
     tolerance: float | None = None,
     folder: Path | None = None,
-    open_session: OpenSession = Session,
-) -> list[tuple[OutputCheck, ...] | SurgeonError]:
+) -> Checks:
     """Compare two small models: for each set of inputs one check an output, or why there is none.
 
     Where the second does not run and the first does, no output agrees. There is none where the
     first does not run, or the second does not for lack of a kernel or a witness. Of what is drawn
-    at random dtype and shape are compared.
+    at random dtype and shape are compared. Where a worker is used all of it happens there, in one
+    message.
 
     Args:
         before: May hold ATen nodes: the witness runs it then.
@@ -43,15 +44,28 @@ def check_pair(
         exact: What the rule promises.
         tolerance: Relative to the spread, where the rule states its own.
         folder: Where external data lie.
-        open_session: Called as `Session` is.
 
     Raises:
         NotRunnable: The first does not load.
+        ForeignError: The worker crashed, hung or ran out of memory.
     """
-    first, second = open_runner(before, folder, open_session), None
+    arguments = (before, after, feeds_list, exact, tolerance, folder)
+    found: Checks = in_cell(_check_pair, *arguments, called="onnxruntime")
+    return found
+
+
+def _check_pair(
+    before: onnx.ModelProto,
+    after: onnx.ModelProto,
+    feeds_list: Sequence[Feeds],
+    exact: Exact,
+    tolerance: float | None,
+    folder: Path | None,
+) -> Checks:
+    first, second = open_runner(before, folder), None
     names = [value.name for value in before.graph.output]
     drawn = {**drawn_outputs(before), **drawn_outputs(after)}
-    found: list[tuple[OutputCheck, ...] | SurgeonError] = []
+    found: Checks = []
     for feeds in feeds_list:
         try:
             expected = first.run(feeds, names)
@@ -59,7 +73,7 @@ def check_pair(
             found.append(error)
             continue
         try:
-            second = second or open_runner(after, folder, open_session)
+            second = second or open_runner(after, folder)
             actual = second.run(feeds, names)
         except NoWitness as error:
             found.append(error)
@@ -82,9 +96,7 @@ def check_pair(
     return found
 
 
-def open_runner(
-    model: onnx.ModelProto, folder: Path | None = None, open_session: OpenSession = Session
-) -> Runner:
+def open_runner(model: onnx.ModelProto, folder: Path | None = None) -> Runner:
     """onnxruntime for a model of standard operators, the witness for one with PyTorch's own.
 
     Raises:
@@ -92,7 +104,7 @@ def open_runner(
     """
     if is_plain(model):
         return open_session(model, folder=folder)
-    return Reference(model, folder, open_session=open_session)
+    return open_reference(model, folder)
 
 
 def is_plain(model: onnx.ModelProto) -> bool:

@@ -17,11 +17,10 @@ from typing import Any
 import onnx
 
 from surgeon.errors import SurgeonError
-from surgeon.reference import Reference
+from surgeon.reference import open_reference
 from surgeon.reference.arguments import decode, is_foreign
 from surgeon.reference.plan import reads
 from surgeon.verify.compare import compare_arrays
-from surgeon.verify.originals import OpenSession
 from surgeon.verify.verdict import OutputCheck, plain_check
 
 AT_ONCE = 12  # values computed in one run of each model
@@ -65,7 +64,6 @@ def find_parting(
     feeds: Mapping[str, Any],
     *,
     folders: tuple[Path | None, Path | None] = (None, None),
-    open_session: OpenSession,
     tolerance: float | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Parting | None:
@@ -76,11 +74,10 @@ def find_parting(
         result: The second, of the same inputs.
         feeds: On which outputs differ.
         folders: Where the external data of each lie.
-        open_session: Opens what runs standard stretches.
         tolerance: Allowed error relative to a value's spread; by default by dtype.
         progress: Told what is being compared.
     """
-    models = [_Side(original, folders[0], open_session), _Side(result, folders[1], open_session)]
+    models = [_Side(original, folders[0]), _Side(result, folders[1])]
     pairs = _pairs(*models)
     search = _Search(models, pairs, feeds, tolerance, progress or (lambda _: None))
     place = search.first()
@@ -111,9 +108,7 @@ class _Pair:
 class _Side:
     """A model, its nodes in order, and what runs any of its values."""
 
-    def __init__(
-        self, model: onnx.ModelProto, folder: Path | None, open_session: OpenSession
-    ) -> None:
+    def __init__(self, model: onnx.ModelProto, folder: Path | None) -> None:
         if model.functions:
             from onnx import inliner
 
@@ -121,11 +116,11 @@ class _Side:
         self.nodes = list(model.graph.node)
         self.makers = {name: node for node in self.nodes for name in node.output if name}
         self.outputs = [value.name for value in model.graph.output]
-        self._model, self._folder, self._open = model, folder, open_session
+        self._model, self._folder = model, folder
 
     def run(self, feeds: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
         """The named values; a new runner each time, so that nothing is kept."""
-        runner = Reference(self._model, self._folder, open_session=self._open)
+        runner = open_reference(self._model, self._folder)
         known = {value.name for value in self._model.graph.input}
         return runner.run({k: v for k, v in feeds.items() if k in known}, names)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -14,26 +13,18 @@ import onnx
 from surgeon.chance import drawn_outputs
 from surgeon.document import suggest
 from surgeon.errors import ForeignError, SurgeonError, VerifyError
+from surgeon.isolation import isolation
 from surgeon.reference import NoWitness
-from surgeon.runtime import IsolatedSession, NotRunnable, Session
+from surgeon.runtime import NotRunnable
 from surgeon.verify.check import Check
 from surgeon.verify.compare import TOLERANCES
 from surgeon.verify.datasets import DataSet, read_data
 from surgeon.verify.inputs import Drawing, bounds, required_inputs
 from surgeon.verify.interface import interface_fault
-from surgeon.verify.originals import (
-    OpenSession,
-    open_original,
-    open_result,
-    read_recorded,
-    recorded_files,
-)
+from surgeon.verify.originals import open_original, open_result, read_recorded, recorded_files
 from surgeon.verify.parting import Parting, find_parting
 from surgeon.verify.specs import Spec, read_spec
 from surgeon.verify.verdict import Verdict
-from surgeon.worker import Worker
-
-TIMEOUT = 600.0  # seconds of one run in the worker
 
 Data: TypeAlias = str | Path | Sequence[str | Path]
 Reference: TypeAlias = str | Path | Sequence[str | Path] | None
@@ -71,7 +62,7 @@ def verify(
         allow_approximate: Error relative to an output's spread that is allowed, where it is more
             than the table's tolerance.
         custom: Operators the result may hold although onnxruntime has them not, as `domain.Op`.
-        isolated: Run onnxruntime in a worker, so that its crash is a finding.
+        isolated: Run onnxruntime in a worker, so that its crash is a finding: `isolation` inside.
         inputs: By input name, how it is drawn, as `uniform(0,1)` or `tokens(30522)`.
         data: Files with real inputs, compared beside drawn ones: .npz by input name, or folders of
             them or of ONNX's own `test_data_set_*`.
@@ -88,9 +79,9 @@ def verify(
     given = read_given(before, inputs, data, shapes=shapes, reference=reference)
     hints = {dim: list(s) for dim, s in (sizes or {}).items() if not isinstance(s, str)}
     tied = {dim: other for dim, other in (sizes or {}).items() if isinstance(other, str)}
-    with _sessions(isolated=isolated) as open_session:
+    with isolation() if isolated else nullcontext():
         try:
-            side, lacking = open_result(after, folder_result, before, custom, open_session)
+            side, lacking = open_result(after, folder_result, before, custom)
         except (NotRunnable, ForeignError) as error:
             return Verdict("broken", f"the result does not load: {error.what}")
         check = Check(
@@ -108,7 +99,7 @@ def verify(
                 check.recorded(files, after, wanted)
             else:
                 way = None if reference is None else str(reference)
-                check.original = open_original(before, folder_original, way, open_session)
+                check.original = open_original(before, folder_original, way)
                 check.given(given.sets, wanted)
                 check.drawn(wanted, bounds(before, wanted), hints, specs=given.specs)
         except (NoWitness, NotRunnable, ForeignError, ValueError) as error:
@@ -163,15 +154,9 @@ def bisect(
     )
     if feeds is None:
         return None
-    with _sessions(isolated=isolated) as open_session:
-        return find_parting(
-            before,
-            after,
-            feeds,
-            folders=(folder_original, folder_result),
-            open_session=open_session,
-            progress=progress,
-        )
+    with isolation() if isolated else nullcontext():
+        folders = folder_original, folder_result
+        return find_parting(before, after, feeds, folders=folders, progress=progress)
 
 
 def differing_feeds(
@@ -255,15 +240,6 @@ def _load(
         return model, folder
     path = Path(model)
     return onnx.load(path, load_external_data=False), folder or path.parent
-
-
-@contextmanager
-def _sessions(*, isolated: bool) -> Iterator[OpenSession]:
-    if not isolated:
-        yield Session
-        return
-    with Worker() as worker:
-        yield partial(IsolatedSession, worker=worker, timeout=TIMEOUT)
 
 
 def _coarsest(model: onnx.ModelProto) -> float:

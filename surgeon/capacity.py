@@ -36,3 +36,8 @@ def need(model: int) -> int:
 def limit(model: int, jobs: int) -> int:
     """The address space that a worker is given where nobody says: a share, or what it needs."""
     return max(FLOOR, memory() // jobs, min(memory(), need(model)))
+
+
+def share() -> int:
+    """The address space of a worker that runs alone: the rest is for the process that asks it."""
+    return max(FLOOR, memory() * 4 // 5)

@@ -1,0 +1,222 @@
+"""External data: weights in files beside the model. They stay where they are unless asked for."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import onnx
+
+from surgeon.errors import ModelError, OutputError
+from surgeon.files import bring, external_path, write_whole
+
+KEEP, COPY, INLINE = WAYS = ("keep", "copy", "inline")
+LARGEST = (1 << 31) - (1 << 20)  # bytes of weights in one protobuf, which ends at 2 GiB
+ASIDE = 1 << 20  # bytes of new weights that stay in the protobuf of a model with external data
+_SMALL = 1 << 10  # bytes of a tensor that always stays there, as in onnx's own helper
+_ALIGNMENT = 4096  # bytes: so that a runtime can map the tensors
+
+
+def external_tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+    """Every tensor of the model whose values lie in another file."""
+    return (t for t in _tensors(proto) if t.data_location == t.EXTERNAL)
+
+
+def _tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+    stack: list[Any] = [proto.graph, *proto.functions]
+    while stack:
+        graph = stack.pop()
+        if isinstance(graph, onnx.GraphProto):
+            yield from graph.initializer
+            for sparse in graph.sparse_initializer:
+                yield from (sparse.values, sparse.indices)
+        for node in graph.node:
+            for attribute in node.attribute:
+                if attribute.HasField("t"):
+                    yield attribute.t
+                if attribute.HasField("g"):
+                    stack.append(attribute.g)
+                yield from attribute.tensors
+                stack.extend(attribute.graphs)
+
+
+class Carrier:
+    """Brings the data of a model to where the model is saved.
+
+    Args:
+        source: The folder of the model they came with; None where there is none.
+        target: The file the model is saved in.
+        way: `keep`, `copy` or `inline`.
+
+    Attributes:
+        edits: Whether the model has to be written anew for it.
+    """
+
+    def __init__(self, source: Path | None, target: Path, way: str) -> None:
+        self.source, self.target, self.way = source, target, way
+        self._beside = source is not None and _same(source, target.parent)
+        self.edits = way == INLINE or (way == COPY and self._beside)
+        self._brought: list[Path] = []
+
+    def carry(self, tensors: Iterable[onnx.TensorProto]) -> None:
+        """See that what the tensors refer to is where they say, seen from the target.
+
+        Args:
+            tensors: With external data; edited where `edits` says so.
+
+        Raises:
+            ModelError: A location is outside the model's folder, or the file is missing; or the
+                data are more than a protobuf holds.
+            OutputError: The data cannot be written.
+        """
+        found = list(tensors)
+        if self.source is None or not found:
+            return
+        places = {location: external_path(location, self.source) for location in _locations(found)}
+        for location, inside in places.items():
+            self._refuse_own(location, inside)
+        if self.way == INLINE:
+            _inline(found, self.source, self.target)
+            return
+        for location, inside in sorted(places.items()):
+            to = self._place(location)
+            if to is not None and bring(inside, to):
+                self._brought.append(to)
+        if self.edits:
+            for tensor in found:
+                for each in tensor.external_data:
+                    if each.key == "location":
+                        each.value = self._own(each.value)
+
+    def put_aside(self, proto: onnx.ModelProto, original: onnx.ModelProto) -> None:
+        """Put large new weights of a model with external data into a data file of their own.
+
+        Args:
+            proto: What is saved; edited.
+            original: What was read: its inline weights stay inline.
+        """
+        if self.way == INLINE or next(external_tensors(original), None) is None:
+            return
+        old = {tensor.name for tensor in original.graph.initializer if tensor.raw_data}
+        new = [
+            tensor
+            for tensor in proto.graph.initializer
+            if len(tensor.raw_data) >= _SMALL and tensor.name not in old
+        ]
+        if sum(len(tensor.raw_data) for tensor in new) < ASIDE:
+            return
+        data = bytearray()
+        for tensor in new:
+            data += bytes(-len(data) % _ALIGNMENT)
+            offset = len(data)
+            data += tensor.raw_data
+            entries = {"offset": str(offset), "length": str(len(tensor.raw_data))}
+            tensor.ClearField("raw_data")
+            tensor.data_location = tensor.EXTERNAL
+            for key, value in entries.items():
+                tensor.external_data.add(key=key, value=value)
+        # Named by content: a file that another model reads is never written over.
+        name = f"{self.target.name}.{hashlib.sha256(data).hexdigest()[:12]}.data"
+        to = self.target.with_name(name)
+        for tensor in new:
+            tensor.external_data.add(key="location", value=name)
+        if not to.exists():
+            self._brought.append(to)
+            write_whole(to, bytes(data))
+
+    def take_back(self, *, unless: bytes) -> None:
+        """Remove what was brought: the model it was for is not there, unless it just came.
+
+        Args:
+            unless: The bytes of the model: an interrupt may come when they are in place already.
+        """
+        with contextlib.suppress(OSError):
+            if self._brought and self.target.read_bytes() == unless:
+                return
+        for path in self._brought:
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+        self._brought.clear()
+
+    def _place(self, location: str) -> Path | None:
+        """Where a data file goes; None where it is there already."""
+        if self._beside:
+            return self.target.parent / self._own(location) if self.way == COPY else None
+        if any(part.startswith(".") for part in PurePosixPath(location).parts):
+            raise OutputError(
+                f"the data file `{location[:200]}` is a hidden one, and is not put there",
+                where=str(self.target.parent),
+                mend="Save the model beside its data, or with `--external-data inline`.",
+            )
+        return self.target.parent / location
+
+    def _own(self, location: str) -> str:
+        """The name of a data file of the target's own, in the same folder."""
+        pure = PurePosixPath(location)
+        return pure.with_name(f"{self.target.stem}.{pure.name}").as_posix()
+
+    def _refuse_own(self, location: str, inside: Path) -> None:
+        """Refuse an output that is a data file of its own, or would be written over one."""
+        taken = {inside, self.target.parent / location}
+        if any(_same(path, self.target) for path in taken):
+            raise OutputError(
+                f"the output is the model's data file `{location[:200]}`",
+                where=str(self.target),
+                mend="Name another output.",
+            )
+
+
+def _locations(tensors: Iterable[onnx.TensorProto]) -> set[str]:
+    return {
+        entry.value
+        for tensor in tensors
+        for entry in tensor.external_data
+        if entry.key == "location"
+    }
+
+
+def _inline(tensors: list[onnx.TensorProto], folder: Path, target: Path) -> None:
+    if sum(map(_bytes_of, tensors)) > LARGEST:
+        raise ModelError(
+            "with its external data the model is larger than the 2 GiB that protobuf can write",
+            where=str(target),
+            mend="Leave the data in their file: `--external-data keep` or `copy`.",
+        )
+    for tensor in tensors:
+        tensor.raw_data = _values(tensor, folder)
+        tensor.data_location = tensor.DEFAULT
+        tensor.ClearField("external_data")
+
+
+def _values(tensor: onnx.TensorProto, folder: Path) -> bytes:
+    told = {each.key: each.value for each in tensor.external_data}
+    try:
+        with external_path(told.get("location", ""), folder).open("rb") as file:
+            file.seek(int(told.get("offset") or 0))
+            return file.read(int(told["length"]) if "length" in told else _bytes_of(tensor))
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"the values of initializer `{tensor.name}` cannot be read: {error}",
+            where=str(folder),
+            mend="Put the external data file beside the model, or export the model again.",
+        ) from None
+
+
+def _bytes_of(tensor: onnx.TensorProto) -> int:
+    elements = 1
+    for dim in tensor.dims:
+        elements *= dim
+    try:
+        return int(elements * onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize)
+    except (KeyError, TypeError):
+        return int(elements)
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:  # one of them is not there
+        return one.resolve() == other.resolve()

@@ -1,0 +1,143 @@
+"""Where models run: in this process, or in a worker, whose end is a finding and not ours.
+
+onnxruntime is native code, and on a file that is not ours it may crash, hang, or take all memory.
+Inside `isolation` whatever opens a model here opens it in one worker process, which is started at
+the first need and used for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from surgeon import capacity
+from surgeon.errors import ForeignError, MemoryUp, TimeUp
+from surgeon.runtime import Feeds, Runner, Session
+from surgeon.worker import Remote, Worker
+
+TIMEOUT = 600.0  # seconds for one run of a model, where nobody says
+_MENDS = {
+    TimeUp: "Give it more with `--timeout`.",
+    MemoryUp: "Give it more with `--memory`.",
+    ForeignError: "Report it to the project whose code crashed.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A worker, and what a run in it may take.
+
+    Attributes:
+        worker: The process.
+        timeout: Seconds of one run; None for no limit.
+        memory: Bytes of address space, where the system has such limits.
+    """
+
+    worker: Worker
+    timeout: float | None
+    memory: int
+
+
+_cell: ContextVar[Cell | None] = ContextVar("surgeon.isolation", default=None)
+
+
+@contextmanager
+def isolation(*, timeout: float | None = TIMEOUT, memory: int | None = None) -> Iterator[None]:
+    """Run models in a worker for as long as this holds, in this thread; the outermost counts.
+
+    Args:
+        timeout: Seconds of one run; None for no limit.
+        memory: Bytes of address space of the worker; a share of the machine's by default.
+    """
+    if _cell.get() is not None:
+        yield
+        return
+    with Worker() as worker:
+        token = _cell.set(Cell(worker, timeout, memory or capacity.share()))
+        try:
+            yield
+        finally:
+            _cell.reset(token)
+
+
+def cell() -> Cell | None:
+    """The worker that holds now, if one does."""
+    return _cell.get()
+
+
+def in_cell(function: Callable[..., Any], *args: Any, called: str) -> Any:
+    """`function(*args)`, in the worker where one is to be used.
+
+    Args:
+        function: At the top of its module.
+        args: Must be picklable, as the result.
+        called: What runs in it, for errors.
+
+    Raises:
+        ForeignError: The worker crashed, hung or ran out of memory.
+    """
+    if (here := _cell.get()) is None:
+        return function(*args)
+    task = f"{function.__module__}:{function.__name__}"
+    with _mended():
+        return here.worker.call(
+            task, *args, timeout=here.timeout, memory=here.memory, called=called
+        )
+
+
+def open_session(model: onnx.ModelProto | Path, *, folder: Path | None = None) -> Runner:
+    """A `Session`, in the worker where one is to be used.
+
+    Raises:
+        NotRunnable: The model does not load.
+        ForeignError: onnxruntime ended the worker.
+    """
+    if (here := _cell.get()) is None:
+        return Session(model, folder=folder)
+    return Isolated(here, "surgeon.isolation:_session", model, folder, called="onnxruntime")
+
+
+def _session(model: onnx.ModelProto | Path, folder: Path | None) -> Session:
+    return Session(model, folder=folder)
+
+
+class Isolated:
+    """A runner in the worker: its crash, its hanging and its thirst are `ForeignError`s here."""
+
+    def __init__(self, here: Cell, task: str, *args: Any, called: str) -> None:
+        self._remote: Remote = here.worker.make(
+            task, *args, timeout=here.timeout, memory=here.memory, called=called
+        )
+        with _mended():
+            self._remote.ensure()
+
+    def run(self, feeds: Feeds, outputs: Sequence[str] | None = None) -> dict[str, Any]:
+        """As `Session.run`."""
+        return self._called("run", feeds, outputs)
+
+    def run_trembling(self, feeds: Feeds, outputs: Sequence[str], seed: int) -> dict[str, Any]:
+        """As `Reference.run_trembling`."""
+        return self._called("run_trembling", feeds, outputs, seed)
+
+    def _called(
+        self, method: str, feeds: Feeds, outputs: Sequence[str] | None, *more: int
+    ) -> dict[str, Any]:
+        names = None if outputs is None else list(outputs)
+        with _mended():
+            found: dict[str, Any] = self._remote.call(method, dict(feeds), names, *more)
+        return found
+
+
+@contextmanager
+def _mended() -> Iterator[None]:
+    """Errors of the worker with what a user of the command line can do about them."""
+    try:
+        yield
+    except ForeignError as error:
+        raise type(error)(error.what, where=error.where, mend=_MENDS[type(error)]) from None

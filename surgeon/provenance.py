@@ -1,0 +1,84 @@
+"""What a saved model says of its making: one entry for each run of surgeon, oldest first.
+
+The entries are a JSON list under `surgeon.log` in the model's metadata_props, where any viewer
+shows them. Nodes that a rule made say so themselves (`surgeon.rule`, `surgeon.from`) from IR 10 on,
+the first with metadata on nodes; below it the entry names them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import metadata
+from typing import Any
+
+KEY = "surgeon.log"
+UNREAD = "surgeon.log.unread"  # where a log goes that is none of ours
+_LARGEST = 1 << 24  # characters of a log that is read
+_LONGEST = 200  # characters of a name
+
+
+def version() -> str:
+    """surgeon's version, or `unknown` where it runs without being installed."""
+    try:
+        return metadata.version("onnx-recipe-surgeon")
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def entry(
+    recipes: Sequence[tuple[str, str]],
+    rules: Mapping[str, int],
+    assumptions: Sequence[str],
+    nodes: Mapping[str, Iterable[str]] | None,
+    date: str | None,
+) -> dict[str, Any]:
+    """What one run did, as plain data.
+
+    Args:
+        recipes: Names, and the SHA-256 of what was read.
+        rules: How often each fired, by `recipe/rule`.
+        assumptions: What the user added of shapes and sizes, as given.
+        nodes: Which nodes each rule replaced, where nodes cannot say it themselves.
+        date: When, in UTC; None where equal runs have to give equal bytes.
+    """
+    made: dict[str, Any] = {"surgeon": version()}
+    if date is not None:
+        made["date"] = date
+    made["recipes"] = [{"name": name, "sha256": digest} for name, digest in recipes]
+    made["rules"] = dict(sorted(rules.items()))
+    if assumptions:
+        made["assumptions"] = list(assumptions)
+    if nodes:
+        made["replaced"] = {
+            rule: [name[:_LONGEST] for name in names] for rule, names in sorted(nodes.items())
+        }
+    return made
+
+
+def stamps(properties: Any, added: Mapping[str, Any]) -> dict[str, str]:
+    """The metadata_props that say what a model's already do, and one run more.
+
+    Args:
+        properties: The metadata_props of the model that was read.
+        added: As `entry` gives it.
+    """
+    earlier = history(properties)
+    told = {KEY: json.dumps([*(earlier or []), added], ensure_ascii=False)}
+    if earlier is None:
+        told[UNREAD] = next(each.value for each in properties if each.key == KEY)
+    return told
+
+
+def history(properties: Any) -> list[dict[str, Any]] | None:
+    """The runs that made a model, oldest first; None where its log cannot be read."""
+    text = next((each.value for each in properties if each.key == KEY), None)
+    if text is None:
+        return []
+    try:
+        found = json.loads(text) if len(text) <= _LARGEST else None
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        return None
+    return found

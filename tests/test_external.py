@@ -1,0 +1,201 @@
+"""External data stay where they are, go with the model, or into it, as is asked for."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from typer.testing import CliRunner
+
+import surgeon
+from surgeon import external
+from surgeon.cli import app
+from surgeon.errors import ModelError, OutputError
+from surgeon.model import Model
+
+RULE = """\
+surgeon: 1
+name: double
+rules:
+  - id: double-neg
+    why: Twice turned round is where it was.
+    exact: bit
+    match: |
+      h = Neg (x)
+      y = Neg (h)
+    replace: y = Identity (x)
+"""
+
+
+def run(*arguments: object) -> Any:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def rule(tmp_path: Path) -> Path:
+    path = tmp_path / "double.yaml"
+    path.write_text(RULE)
+    return path
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    """y = Neg(Neg(x)) @ w with w, 256 by 256, in net.data."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float[n,256] x) => (float[n,256] y)'
+        "{ a = Neg(x) b = Neg(a) y = MatMul(b, w) }"
+    )
+    weights = np.random.default_rng(0).normal(size=(256, 256)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    path = tmp_path / "in" / "net.onnx"
+    path.parent.mkdir()
+    onnx.save(model, path, save_as_external_data=True, location="net.data", size_threshold=0)
+    return path
+
+
+def loads(path: Path) -> onnx.ModelProto:
+    """What onnx itself makes of the model and its data."""
+    return onnx.load(path)
+
+
+def weights(path: Path) -> np.ndarray:
+    return onnx.numpy_helper.to_array(loads(path).graph.initializer[0])
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_in_one_folder_the_data_stay_where_they_are(rule: Path, net: Path) -> None:
+    before = weights(net)
+    out = net.with_name("out.onnx")
+    assert run("apply", rule, net, out).exit_code == 0
+    assert names(net.parent) == ["net.data", "net.onnx", "out.onnx"]
+    assert (weights(out) == before).all()
+
+
+@pytest.mark.parametrize("way", ["keep", "copy"])
+def test_in_another_folder_the_data_go_with_it(
+    way: str, rule: Path, net: Path, tmp_path: Path
+) -> None:
+    """As a file of its own: onnx reads no data file that has two names."""
+    out = tmp_path / "other" / "out.onnx"
+    out.parent.mkdir()
+    for _ in range(2):  # a second run finds the data there
+        assert run("apply", rule, net, out, "--external-data", way).exit_code == 0
+    assert names(out.parent) == ["net.data", "out.onnx"]
+    assert (out.parent / "net.data").stat().st_nlink == 1
+    assert (weights(out) == weights(net)).all()
+
+
+def test_a_copy_in_one_folder_has_a_name_of_its_own(rule: Path, net: Path) -> None:
+    out = net.with_name("out.onnx")
+    assert run("apply", rule, net, out, "--external-data", "copy").exit_code == 0
+    assert names(net.parent) == ["net.data", "net.onnx", "out.net.data", "out.onnx"]
+    before = weights(net)
+    (net.parent / "net.data").unlink()
+    assert (weights(out) == before).all()
+
+
+def test_inline(rule: Path, net: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.onnx"
+    assert run("apply", rule, net, out, "--external-data", "inline").exit_code == 0
+    assert next(external.external_tensors(onnx.load(out)), None) is None
+    assert (weights(out) == weights(net)).all()
+    assert names(tmp_path) == ["double.yaml", "in", "out.onnx"]
+
+
+def test_inline_of_more_than_protobuf_holds(
+    net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(external, "LARGEST", 1000)
+    with pytest.raises(ModelError, match="larger than the 2 GiB that protobuf can write"):
+        Model.load(net).save(tmp_path / "out.onnx", external_data="inline")
+    assert names(tmp_path) == ["in"]
+
+
+def test_what_nothing_changed_is_written_as_it_was(rule: Path, net: Path, tmp_path: Path) -> None:
+    out = tmp_path / "other.onnx"
+    Model.load(net).save(out)
+    assert out.read_bytes() == net.read_bytes()
+    assert (weights(out) == weights(net)).all()
+
+
+def test_another_file_of_the_datas_name_stays(rule: Path, net: Path, tmp_path: Path) -> None:
+    taken = tmp_path / "net.data"
+    taken.write_bytes(b"mine")
+    result = run("apply", rule, net, tmp_path / "out.onnx")
+    assert result.exit_code == 5
+    assert "another file of that name is there" in result.output
+    assert taken.read_bytes() == b"mine"
+    assert names(tmp_path) == ["double.yaml", "in", "net.data"]
+
+
+@pytest.mark.parametrize("folder", ["in", "."])
+def test_the_output_is_not_the_data_file(
+    folder: str, rule: Path, net: Path, tmp_path: Path
+) -> None:
+    data = (net.parent / "net.data").read_bytes()
+    result = run("apply", rule, net, tmp_path / folder / "net.data")
+    assert result.exit_code == 5
+    assert "the output is the model's data file `net.data`" in result.output
+    assert (net.parent / "net.data").read_bytes() == data
+
+
+def test_no_hidden_file_is_put_into_a_folder_of_the_user(
+    rule: Path, net: Path, tmp_path: Path
+) -> None:
+    """Saved into the home folder, data called `.bashrc` would be run."""
+    model = onnx.load(net, load_external_data=False)
+    for each in model.graph.initializer[0].external_data:
+        each.value = ".bashrc" if each.key == "location" else each.value
+    net.write_bytes(model.SerializeToString())
+    (net.parent / "net.data").rename(net.parent / ".bashrc")
+    result = run("apply", rule, net, tmp_path / "out.onnx")
+    assert result.exit_code == 5
+    assert "the data file `.bashrc` is a hidden one" in result.output
+    assert run("apply", rule, net, net.parent / "out.onnx").exit_code == 0
+
+
+def test_new_weights_of_a_model_with_data_get_a_file_of_their_own(tmp_path: Path) -> None:
+    """A factor goes into the weights: 4 MB are computed anew, and do not swell the protobuf."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float[n,1024] x) => (float[n,1024] y)'
+        "{ a = Gemm(x, w, c) y = Mul(a, k) }"
+    )
+    rng = np.random.default_rng(1)
+    for name, shape in {"w": (1024, 1024), "c": (1024,), "k": (1024,)}.items():
+        array = rng.normal(size=shape).astype(np.float32)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    path, out = tmp_path / "net.onnx", tmp_path / "out.onnx"
+    onnx.save(model, path, save_as_external_data=True, location="net.data", size_threshold=0)
+    for _ in range(2):
+        result = surgeon.apply(path, "clean")
+        assert [node.op_type for node in result.model.to_proto().graph.node] == ["Gemm"]
+        result.model.save(out)
+    assert out.stat().st_size < 100_000
+    (new,) = [name for name in names(tmp_path) if name.startswith("out.onnx.")]
+    loads(out)
+    x = rng.normal(size=(2, 1024)).astype(np.float32)
+    w, c, k = (onnx.numpy_helper.to_array(t) for t in onnx.load(path).graph.initializer)
+    from surgeon.runtime import Session
+
+    got = Session(out).run({"x": x})["y"]
+    assert np.allclose(got, (x @ w + c) * k, rtol=1e-3, atol=1e-3)
+    assert (tmp_path / new).stat().st_size >= 4 << 20
+
+
+def test_what_was_brought_goes_again_when_the_model_cannot_be_written(
+    net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OutputError("cannot be written", where="o", mend="m")
+
+    monkeypatch.setattr(sys.modules["surgeon.model"], "write_whole", fail)
+    with pytest.raises(OutputError):
+        Model.load(net).save(tmp_path / "out.onnx")
+    assert names(tmp_path) == ["in"]

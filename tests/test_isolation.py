@@ -1,0 +1,237 @@
+"""Native code that hangs, crashes or takes all memory, on files that are somebody else's."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from typer.testing import CliRunner
+
+import surgeon
+from surgeon.cli import app
+from surgeon.isolation import cell, isolation, open_session
+
+LINUX = sys.platform == "linux"
+HEAD = '<ir_version: 8, opset_import: ["": 17]>'
+NEG = "a = Neg(x) b = Neg(a)"
+RULE = """\
+surgeon: 1
+name: double
+steps:
+  - rules:
+      - id: double-neg
+        why: Twice turned round is where it was.
+        exact: bit
+        match: |
+          h = Neg (x)
+          y = Neg (h)
+        replace: y = Identity (x)
+"""
+
+
+MODULE = """\
+import gc, os
+
+def now(*_):
+    os.abort()
+
+def sessions():
+    return sum(type(each).__name__ == "Session" for each in gc.get_objects())
+"""
+
+
+def run(*arguments: object) -> Any:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def rule(tmp_path: Path) -> Path:
+    path = tmp_path / "double.yaml"
+    path.write_text(RULE)
+    return path
+
+
+@pytest.fixture
+def endless(tmp_path: Path) -> Path:
+    """Neg(Neg(x)) + s, where a Loop of 10^12 turns makes s."""
+    body = onnx.parser.parse_graph(
+        "body (int64 i, bool go, float s) => (bool more, float t) "
+        "{ more = Identity(go) t = Add(s, s) }"
+    )
+    model = onnx.parser.parse_model(
+        f"{HEAD} g (float[4] x) => (float[4] y) {{ {NEG} y = Add(b, s) }}"
+    )
+    loop = onnx.helper.make_node("Loop", ["trips", "yes", "start"], ["s"], body=body)
+    model.graph.node.insert(0, loop)
+    for name, value in {"trips": 10**12, "yes": True, "start": np.float32(1)}.items():
+        model.graph.initializer.append(onnx.numpy_helper.from_array(np.array(value), name))
+    return save(tmp_path, model)
+
+
+def save(folder: Path, model: onnx.ModelProto) -> Path:
+    path = folder / "in.onnx"
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    text = f"{HEAD} g (float[n,4] x) => (float[n,4] y) {{ {NEG} y = Sin(b) }}"
+    return save(tmp_path, onnx.parser.parse_model(text))
+
+
+@pytest.fixture
+def ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a module `ends` that the worker can import: its `now` ends the process."""
+    folder = tmp_path / "modules"
+    folder.mkdir()
+    (folder / "ends.py").write_text(MODULE)
+    known = os.environ.get("PYTHONPATH")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), *([known] if known else [])]))
+    return folder
+
+
+def test_an_endless_loop_is_not_compared(rule: Path, endless: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.onnx"
+    result = run("apply", rule, endless, out, "--timeout", 6)
+    assert result.exit_code == 0, result.output
+    assert "it loads, and was not compared: onnxruntime did not end within 6 sec" in result.output
+    assert "warning: not shown to be equivalent" in result.stderr
+    assert [node.op_type for node in onnx.load(out).graph.node] == ["Loop", "Add"]
+
+
+def test_an_endless_loop_is_refused_where_equality_is_wanted(
+    rule: Path, endless: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.onnx"
+    result = run("apply", rule, endless, out, "--timeout", 6, "--require", "equivalent")
+    assert result.exit_code == 3, result.output
+    assert "did not end within 6 seconds" in result.output
+    assert not out.exists()
+
+
+def test_verify_has_limits_too(endless: Path) -> None:
+    result = run("verify", endless, endless, "--timeout", 6)
+    assert result.exit_code == 0
+    assert "did not end within 6 seconds" in result.output
+
+
+@pytest.mark.skipif(not LINUX, reason="address space is limited on Linux only")
+def test_memory_has_a_limit(rule: Path, tmp_path: Path) -> None:
+    """16 GiB that the model makes of its input, under a limit of 3."""
+    model = onnx.parser.parse_model(
+        f"{HEAD} g (float[4] x) => (float[4] y) <int64[3] s = {{32768, 32768, 4}}>"
+        f"{{ {NEG} c = Expand(b, s) m = ReduceMax<keepdims = 0>(c) y = Add(b, m) }}"
+    )
+    result = run("apply", rule, save(tmp_path, model), tmp_path / "o.onnx", "--memory", "3G")
+    assert result.exit_code == 0, result.output
+    assert "warning: not shown to be equivalent: it loads, and was not compared" in result.stderr
+    assert "allocate memory" in result.stderr
+
+
+def test_the_check_of_a_rewrite_that_crashes_is_a_finding(
+    rule: Path, small: Path, tmp_path: Path, ends: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """onnxruntime crashes on the tiny models; the whole model runs, and is compared."""
+    monkeypatch.syspath_prepend(ends)
+    module = importlib.import_module("ends")
+    pair = importlib.import_module("surgeon.verify.pair")
+    monkeypatch.setattr(pair, "_check_pair", module.now)
+    out = tmp_path / "out.onnx"
+    result = run("apply", rule, small, out)
+    assert result.exit_code == 0, result.output
+    assert "warning: the check of `double/double-neg`: onnxruntime crashed (SIGABRT)" in (
+        result.stderr
+    )
+    assert "equivalent" in result.stdout
+    assert out.exists()
+
+
+def test_a_simplifier_that_crashes_is_left_out(
+    small: Path, tmp_path: Path, ends: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("surgeon.simplify._TASK", "ends:now")
+    recipe = tmp_path / "both.yaml"
+    recipe.write_text(RULE + "  - simplify: onnxsim\n")
+    result = run("apply", recipe, small, tmp_path / "out.onnx")
+    assert result.exit_code == 0, result.output
+    assert "warning: step `simplify: onnxsim` was skipped: `onnxsim` crashed" in result.stderr
+    assert "double-neg" in result.stdout
+    assert (tmp_path / "out.onnx").exists()
+
+
+def test_one_worker_serves_all(rule: Path, small: Path) -> None:
+    with isolation():
+        here = cell()
+        assert here is not None
+        for _ in range(2):
+            assert surgeon.apply(small, rule).report.verdict.status == "equivalent"
+        with isolation(timeout=1):
+            assert cell() is here
+        assert here.worker.generation == 1
+    assert cell() is None
+
+
+@pytest.mark.usefixtures("ends")
+def test_a_model_that_is_let_go_leaves_the_worker() -> None:
+    model = onnx.parser.parse_model(f"{HEAD} g (float[4] x) => (float[4] y) {{ y = Neg(x) }}")
+    with isolation():
+        here = cell()
+        assert here is not None
+        for _ in range(3):
+            open_session(model)
+        kept = open_session(model)
+        kept.run({"x": np.zeros(4, np.float32)})
+        assert here.worker.call("ends:sessions") == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_an_interrupt_ends_the_worker_and_leaves_the_output(
+    rule: Path, endless: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.onnx"
+    out.write_bytes(b"old")
+    command = [sys.executable, "-m", "surgeon", "apply", str(rule), str(endless), str(out)]
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    deadline = time.monotonic() + 60
+    while not (children := _children(process.pid)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert children
+    time.sleep(1)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert "interrupted: no half-written file is left" in said
+    assert out.read_bytes() == b"old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "double.yaml",
+        "in.onnx",
+        "out.onnx",
+    ]
+    for child in children:
+        with pytest.raises(ProcessLookupError):
+            os.kill(child, 0)
+
+
+def _children(pid: int) -> list[int]:
+    found = subprocess.run(
+        ["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True
+    ).stdout
+    pairs = [tuple(map(int, line.split())) for line in found.splitlines()]
+    return [child for child, parent in pairs if parent == pid]
