@@ -576,6 +576,14 @@ def test_a_batch_that_tracing_froze_is_undefined() -> None:
         reference.run(larger[0])
 
 
+def test_steps_of_nothing_are_undefined() -> None:
+    """A size of the input may be the step of its windows, and is 0 where there is no element."""
+    x = normal(1, 1, 4, 4)
+    model = one_node("avg_pool2d", [x, [2, 2], [0, 2], [0, 0], False, True, None])
+    with pytest.raises(Undefined, match="avg_pool2d"):
+        Reference(model).run({"v0": x})
+
+
 @needs_torch
 def test_torch_says_the_same() -> None:
     from surgeon.reference.torch_witness import TorchWitness

@@ -48,7 +48,8 @@ class NumpyWitness:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)  # of a mean of nothing
                 return rows[index][1](**arguments)
-        except (IndexError, ValueError) as error:  # an index out of range, shapes that do not fit
+        # an index out of range, shapes that do not fit, strides of 0
+        except (IndexError, ValueError, ZeroDivisionError) as error:
             raise Unsuited(str(error)) from None
         except (TypeError, KeyError, AttributeError) as error:
             raise NoWitness(call.operator, where=where, why=str(error)) from None
