@@ -18,12 +18,9 @@ from surgeon.external import external_tensors
 from surgeon.files import external_path
 from surgeon.model import Model, describe
 from surgeon.recipe import Recipe, bundled
+from surgeon.spelling import operator_name, spelling
 
 STANDARD = frozenset({"", "ai.onnx", "ai.onnx.ml"})
-_ATEN_DOMAINS = frozenset({"org.pytorch.aten", "aten", "torchvision", "org.pytorch.torchvision"})
-_FALLBACK_DOMAINS = _ATEN_DOMAINS | {"", "com.microsoft", "caffe2"}
-_PRIM_DOMAINS = frozenset({"org.pytorch.prim", "prim"})
-_CUT = {"__and_": "__and__", "__or_": "__or__", "__xor_": "__xor__"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,25 +195,6 @@ def _bodies(node: onnx.NodeProto) -> list[onnx.GraphProto]:
 
 def _is_constant(node: onnx.NodeProto) -> bool:
     return node.op_type == "Constant" and node.domain in STANDARD
-
-
-def operator_name(node: onnx.NodeProto) -> str:
-    """The operator's name as recipes write it, whichever way the exporter spelled it."""
-    domain = node.domain
-    if node.op_type == "ATen" and domain in _FALLBACK_DOMAINS:
-        named = (a.s.decode("utf-8", "replace") for a in node.attribute if a.name == "operator")
-        operator = next(named, "?")
-        return f"aten.{_CUT.get(operator, operator)}"
-    if domain in _ATEN_DOMAINS:
-        return f"aten.{node.op_type}"
-    if domain in _PRIM_DOMAINS:
-        return f"prim.{node.op_type}"
-    return node.op_type if domain in ("", "ai.onnx") else f"{domain}.{node.op_type}"
-
-
-def spelling(node: onnx.NodeProto) -> str:
-    """Domain and operator as the file has them."""
-    return f"{node.domain or 'ai.onnx'}.{node.op_type}"
 
 
 def _foreign(

@@ -2,7 +2,8 @@
 
 PyTorch before 1.5 writes `x[:, 1:3] = v` only where an index is a tensor. Of an assignment to a
 slice nothing is left in the file, and what was assigned is read by nothing. Of 30 such exports with
-an input that nothing reads, 28 do not compute what the module did.
+an input that nothing reads, 28 do not compute what the module did; and none of those does in which
+zeros are cut, viewed or given out, or a copy is, that nothing was written to: 7 of 7.
 """
 
 from __future__ import annotations
@@ -12,6 +13,16 @@ from collections.abc import Iterator
 import onnx
 
 from surgeon.model import Model
+from surgeon.spelling import operator_name
+
+_ZEROS = frozenset(
+    f"aten.{name}"
+    for name in ("zeros", "zeros_like", "new_zeros", "empty", "empty_like", "new_empty")
+)
+_CUTS = frozenset(
+    {"Slice", "Gather", "Reshape", "Split"}
+    | {f"aten.{name}" for name in ("narrow", "slice", "select", "view", "reshape", "split")}
+)
 
 
 def unread_inputs(model: Model) -> list[str]:
@@ -22,6 +33,36 @@ def unread_inputs(model: Model) -> list[str]:
     read = {*_read(proto.graph), *(output.name for output in proto.graph.output)}
     constants = {tensor.name for tensor in proto.graph.initializer}
     return [i.name for i in proto.graph.input if i.name not in read | constants]
+
+
+def unwritten_values(model: Model) -> list[str]:
+    """Zeros that are cut, viewed or an output, and copies that are an output, as they were made.
+
+    Of a file that PyTorch before 1.5 wrote; none of other files. Who wants zeros does not cut them,
+    and who copies a value means to write to it.
+    """
+    if not model.is_before(1, 5):
+        return []
+    graph = model.proto.graph
+    outputs = {output.name for output in graph.output}
+    cut = {node.input[0] for node in graph.node if node.input and operator_name(node) in _CUTS}
+    found = []
+    for node in graph.node:
+        operator = operator_name(node)
+        if operator == "aten.clone":
+            suspects = outputs
+        elif operator in _ZEROS or (operator == "ConstantOfShape" and _is_zero(node)):
+            suspects = outputs | cut
+        else:
+            continue
+        found += [name for name in node.output if name in suspects]
+    return found
+
+
+def _is_zero(node: onnx.NodeProto) -> bool:
+    """Whether a ConstantOfShape makes zeros, as it does when it names no value."""
+    values = [onnx.numpy_helper.to_array(a.t) for a in node.attribute if a.name == "value"]
+    return not any(value.any() for value in values)
 
 
 def _read(graph: onnx.GraphProto) -> Iterator[str]:

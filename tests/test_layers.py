@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parent.parent / "surgeon"
 
 FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of its own row
     {"errors", "provenance"},
-    {"files", "ordering", "worker", "links", "capacity"},
+    {"spelling", "files", "ordering", "worker", "links", "capacity"},
     {"writer", "soundness", "external"},
     {"model", "dims", "document", "schemas"},
     {"notation", "opsets", "assumptions", "chance"},

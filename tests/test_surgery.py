@@ -353,6 +353,33 @@ def test_a_body_and_its_outer_names_run_after_all() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("body", "value"),
+    [
+        ("y = org.pytorch.aten.clone (x)", "y"),
+        ("z = org.pytorch.aten.zeros_like (x) v = Reshape (z, s) y = Add (x, v)", "z"),
+        ("i = Shape (x) z = ConstantOfShape (i) y = Identity (z)", None),
+        ("i = Shape (x) y = ConstantOfShape (i)", "y"),
+        ("z = org.pytorch.aten.zeros_like (x) y = Add (x, z)", None),
+        ("c = org.pytorch.aten.clone (x) y = org.pytorch.aten.relu (c)", None),
+    ],
+)
+def test_zeros_that_nothing_was_written_to_are_asked_about(body: str, value: str | None) -> None:
+    head = '<ir_version: 4, opset_import: ["": 11, "org.pytorch.aten": 0],'
+    maker = 'producer_name: "pytorch", producer_version: "1.3">'
+    model = onnx.parser.parse_model(
+        f"{head} {maker} g (float[5,4] x) => (float[5,4] y) <int64[2] s = {{5, 4}}> {{ {body} }}"
+    )
+    if value is None:
+        surgeon.apply(model, "aten")
+        return
+    with pytest.raises(VerifyError, match=f"nothing is written to `{value}`, which was made to be"):
+        surgeon.apply(model, "aten", "clean")
+    surgeon.apply(model, "aten", allow=["unread"])
+    model.producer_version = "1.12.1"
+    surgeon.apply(model, "aten")
+
+
 def test_an_assignment_that_an_old_exporter_lost_is_asked_about(tmp_path: Path) -> None:
     model = onnx.parser.parse_model(
         """<ir_version: 4, opset_import: ["": 9, "org.pytorch.aten": 0],

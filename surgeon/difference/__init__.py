@@ -18,10 +18,11 @@ import onnx
 
 from surgeon.difference.graphs import Pairing, Step
 from surgeon.difference.weights import Weights
-from surgeon.inspection import Value, operator_name, value_of
+from surgeon.inspection import Value, value_of
 from surgeon.model import Model
 from surgeon.soundness import check
 from surgeon.soundness.scopes import Scope
+from surgeon.spelling import operator_name
 
 _TOLD = ("graph", "functions", "opset_import", "metadata_props")  # told in their own words
 

@@ -9,8 +9,8 @@ from typing import Any
 import onnx
 
 from surgeon.difference.weights import Weights, constant, constants_of
-from surgeon.inspection import operator_name
 from surgeon.soundness.scopes import Node, Scope
+from surgeon.spelling import operator_name
 
 _LONGEST = 60  # characters of an attribute's value
 
