@@ -18,7 +18,8 @@ import onnx
 
 from surgeon.errors import SurgeonError
 
-THREADS = 2
+THREADS = 2  # of one operator in a model of any size
+_SMALL = 1 << 20  # bytes of a model whose threads would take longer to start than it does to run
 EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
 
 Feeds = Mapping[str, Any]  # by value name: an array, or a list of arrays for a sequence
@@ -97,7 +98,6 @@ class Session:
     Args:
         model: A model, or the path of one.
         optimise: Let onnxruntime apply its own optimisations.
-        threads: Threads of one operator.
         folder: Where the external data of a `ModelProto` lie.
 
     Raises:
@@ -109,14 +109,14 @@ class Session:
         model: onnx.ModelProto | Path,
         *,
         optimise: bool = False,
-        threads: int = THREADS,
         folder: Path | None = None,
     ) -> None:
         import onnxruntime as ort
 
         options = ort.SessionOptions()
         options.log_severity_level = 4
-        options.intra_op_num_threads = threads
+        small = isinstance(model, onnx.ModelProto) and model.ByteSize() < _SMALL
+        options.intra_op_num_threads = 1 if small else THREADS
         options.inter_op_num_threads = 1
         options.use_deterministic_compute = True
         # The witness holds many sessions: their idle threads must not spin (7 times as slow).
