@@ -6,6 +6,7 @@ Two models are compared, not two optimisers. onnxruntime is imported at the firs
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -97,7 +98,7 @@ class Session:
     Args:
         model: A model, or the path of one.
         optimise: Let onnxruntime apply its own optimisations.
-        threads: Threads of one operator.
+        threads: Threads of one operator; by default as `OMP_NUM_THREADS` says, else 2.
         folder: Where the external data of a `ModelProto` lie.
 
     Raises:
@@ -109,14 +110,14 @@ class Session:
         model: onnx.ModelProto | Path,
         *,
         optimise: bool = False,
-        threads: int = THREADS,
+        threads: int | None = None,
         folder: Path | None = None,
     ) -> None:
         import onnxruntime as ort
 
         options = ort.SessionOptions()
         options.log_severity_level = 4
-        options.intra_op_num_threads = threads
+        options.intra_op_num_threads = threads or _threads()
         options.inter_op_num_threads = 1
         options.use_deterministic_compute = True
         # The witness holds many sessions: their idle threads must not spin (7 times as slow).
@@ -174,6 +175,11 @@ class Session:
             else:
                 values[name] = ort.OrtValue.ortvalue_from_numpy(np.asarray(array))
         return [_array(value) for value in self._session.run_with_ort_values(names, values)]
+
+
+def _threads() -> int:
+    stated = os.environ.get("OMP_NUM_THREADS", "")
+    return int(stated) if stated.isdecimal() and int(stated) else THREADS
 
 
 def unknown_operators(model: onnx.ModelProto) -> tuple[str, ...]:
