@@ -10,6 +10,7 @@ import os
 import re
 import uuid
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -136,7 +137,9 @@ class Far:
                 mend="Convert it to external data: `onnx.save(..., save_as_external_data=True)`.",
             )
 
-    def fetch_data(self, path: str, locations: Sequence[str], folder: Path) -> list[Any]:
+    def fetch_data(
+        self, path: str, locations: Sequence[str], folder: Path
+    ) -> list[tuple[str, Stamp]]:
         """Copy a model's external data beside it; path and stamp of each.
 
         A location outside the model's folder is not fetched, nor what is not there.
@@ -151,7 +154,7 @@ class Far:
             if stamp is not None:
                 to.parent.mkdir(parents=True, exist_ok=True)
                 self.fetch(each, to)
-                found.append([each, *stamp])
+                found.append((each, stamp))
         return found
 
 
@@ -264,7 +267,10 @@ def stamp_of(info: Mapping[str, Any]) -> Stamp:
     """Size and mark of what fsspec says of a file; -1 and an empty mark where it says nothing."""
     size = info.get("size")
     key = next((key for key in (*_MARKS, *_TIMES) if info.get(key)), "")
-    return (-1 if size is None else int(size), f"{key}:{info[key]}" if key else "")
+    mark = info.get(key)
+    if isinstance(mark, datetime):  # a list may give seconds where a look gives this
+        mark = mark.timestamp()
+    return (-1 if size is None else int(size), f"{key}:{mark}" if key else "")
 
 
 def same_stamp(one: Stamp, other: Stamp | None) -> bool:

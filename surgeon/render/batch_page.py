@@ -29,6 +29,8 @@ td.quiet { color: #57606a; } .mend { color: #0b5394; }
 .outcome { border-radius: 3px; padding: .05rem .4rem; background: #fde8d0; white-space: nowrap; }
 .repaired { background: #d5f0dc; } .unchanged { background: #e8eaed; }
 .broken, .crashed, .failed { background: #f9d6d5; }
+.text { max-height: 7.5em; overflow-y: auto; }
+#files { table-layout: fixed; min-width: 70rem; } #files col.wide { width: 19%; }
 button { font: inherit; margin: 0 .3rem .3rem 0; padding: .2rem .6rem; cursor: pointer;
   border: 1px solid #c8cdd3; border-radius: 4px; background: #fff; }
 button[aria-pressed=true] { background: #1c1e21; color: #fff; }
@@ -117,10 +119,14 @@ def _reasons(rows: Sequence[Row]) -> str:
         return ""
     lines = "".join(
         f"<tr><td class=number>{words.count(len(same), 'file')}</td><td>{_badge(outcome)}</td>"
-        f"<td>{_safe(reason)}<div class=mend>{_safe(same[0].mend)}</div></td></tr>"
+        f"<td>{_text(reason, same[0].mend)}</td></tr>"
         for outcome, reason, same in groups
     )
     return f"<h2>Reasons</h2><table><tbody>{lines}</tbody></table>"
+
+
+def _text(reason: str, mend: str) -> str:
+    return f"<div class=text>{_safe(reason)}<div class=mend>{_safe(mend)}</div></div>"
 
 
 def _badge(outcome: str) -> str:
@@ -143,7 +149,7 @@ def _row(row: Row) -> str:
         f"<td class=quiet>{_safe(checked)}</td>",
         f"<td class=number data-value={row.size}>{words.size(row.size)}</td>",
         f"<td class=number data-value={row.seconds:.4f}>{row.seconds:.2f}</td>",
-        f"<td>{_safe(row.reason)}<div class=mend>{_safe(row.mend)}</div></td>",
+        f"<td>{_text(row.reason, row.mend)}</td>",
     )
     return f'<tr data-outcome="{html.escape(row.outcome, quote=True)}">{"".join(cells)}</tr>'
 
