@@ -110,8 +110,7 @@ def attempt(job: Job) -> Done:
     sha256 = job.sha256
     with contextlib.ExitStack() as stack:
         try:
-            own = TemporaryDirectory(prefix="surgeon-", ignore_cleanup_errors=True)
-            staging = Path(job.staging or stack.enter_context(own))
+            staging = Path(job.staging or stack.enter_context(_folder()))
             staged = staging / f"{uuid.uuid4().hex}.onnx"
             stack.callback(_remove, staged)
             model = _fetched(job, stack) if job.url else _there(job)
@@ -136,10 +135,14 @@ def attempt(job: Job) -> Done:
             return Done(_failed(why, "Check its permissions, and the free space."), sha256)
         except ModelError as error:  # from fetching it, or of its data
             fields = {"outcome": "broken", "reason": error.what, "mend": error.mend}
-            return Done(fields, sha256, lasts=not job.url)
+            return Done(fields, sha256, lasts=False)
         except SurgeonError as error:  # from publishing
             return Done(_failed(error.what, error.mend), sha256)
         return Done(found, sha256, written, model.data)
+
+
+def _folder() -> TemporaryDirectory[str]:
+    return TemporaryDirectory(prefix="surgeon-", ignore_cleanup_errors=True)
 
 
 def _there(job: Job) -> _Model:
@@ -153,7 +156,7 @@ def _fetched(job: Job, stack: contextlib.ExitStack) -> _Model:
         ModelError: It cannot be fetched, or its data are missing or out of place.
     """
     far, data = open_far(job.url), []
-    folder = Path(stack.enter_context(TemporaryDirectory(prefix="surgeon-")))
+    folder = Path(stack.enter_context(_folder()))
     model = folder / ("model" + SUFFIX)
     far.fetch(job.path, model, LARGEST)
 
