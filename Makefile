@@ -6,6 +6,7 @@
 #   make kills         200 runs killed at random moments: every file is the old one or the new one
 #   make fuzz-graphs   10,000 graphs drawn at random through apply, one after the other (an hour)
 #   make fuzz          damaged models, patterns and expressions, steered by coverage (needs atheris)
+#   make batch         2,000 models and 100 hostile files, killed three times and resumed (needs CORPUS)
 #   make mutations     wrong rewrites that the check has to catch; prints how many it did
 #   make test-targets  the mended samples in the runtimes they are mended for (OpenVINO, TensorRT)
 #   make test-oldest   every test with the oldest dependencies that pyproject.toml admits
@@ -13,6 +14,7 @@
 #   make docs          the pages that are made of the recipes
 #   make samples       export samples/ anew (needs PyTorch)
 
+CORPUS ?= ../shared/corpus
 TORCH ?= torch==2.13.0
 
 ifeq ($(OS),Windows_NT)
@@ -32,7 +34,7 @@ endif
 SUITED := import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else 'surgeon needs Python 3.11 to 3.13, and this is ' + sys.version.split()[0] + '; say: make PYTHON=python3.12')
 STAMP := import pathlib, sys; pathlib.Path(sys.argv[1]).touch()
 
-.PHONY: demo check test lint cases docs hostile kills fuzz fuzz-graphs mutations bench test-targets test-oldest torch samples
+.PHONY: demo check test lint cases docs hostile batch kills fuzz fuzz-graphs mutations bench test-targets test-oldest torch samples
 .DEFAULT_GOAL := check
 
 demo: .venv/installed
@@ -72,6 +74,9 @@ fuzz: .venv-fuzz/installed
 
 fuzz-graphs: .venv/installed-dev
 	$(BIN)/python -c "import os, subprocess, sys; sys.exit(subprocess.call([sys.executable, '-m', 'pytest', 'tests/test_properties.py', '-k', 'larger'], env=os.environ | {'SURGEON_EXAMPLES': '10000'}))"
+
+batch: .venv/installed-dev
+	$(BIN)/python tests/benchmarks/folder.py $(CORPUS)
 
 mutations: .venv/installed-dev
 	$(BIN)/python -m pytest tests/test_mutations.py

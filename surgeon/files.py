@@ -146,6 +146,12 @@ def is_file(path: Path) -> bool:
         return False
 
 
+def is_inside(name: str) -> bool:
+    """Whether a relative name stays in its folder, on every system."""
+    pure = (PurePosixPath(name), PureWindowsPath(name))
+    return bool(name) and not any(p.is_absolute() or ".." in p.parts or p.drive for p in pure)
+
+
 def external_path(location: str, folder: Path) -> Path:
     """Where a data file lies.
 
@@ -153,8 +159,7 @@ def external_path(location: str, folder: Path) -> Path:
         ModelError: It is not a regular file inside the folder.
     """
     mend = "Put the data file beside the model and name it without a folder."
-    pure = (PurePosixPath(location), PureWindowsPath(location))
-    if not location or any(p.is_absolute() or ".." in p.parts or p.drive for p in pure):
+    if not is_inside(location):
         raise ModelError(
             f"external data `{location[:200]}` lies outside the model's folder",
             where=str(folder),

@@ -105,13 +105,8 @@ class Model:
                 raise ModelError(
                     "it is no regular file", where=str(path), mend="Name the .onnx file."
                 )
-            if path.is_file() and path.stat().st_size > LARGEST:
-                raise ModelError(
-                    "it is larger than the 2 GiB that protobuf can read",
-                    where=str(path),
-                    mend="Export it again with external data, as in "
-                    "`torch.onnx.export(..., external_data=True)`: nothing reads such a file.",
-                )
+            if path.is_file():
+                check_size(path.stat().st_size, path)
             data = path.read_bytes()
         except FileNotFoundError:
             raise ModelError("no such file", where=str(path), mend="Check the path.") from None
@@ -226,6 +221,21 @@ class Model:
         except BaseException:
             carrier.take_back(unless=data)
             raise
+
+
+def check_size(size: int, path: Path) -> None:
+    """See that a file of so many bytes can be a model.
+
+    Raises:
+        ModelError: It is larger than protobuf can read (2 GiB).
+    """
+    if size > LARGEST:
+        raise ModelError(
+            "it is larger than the 2 GiB that protobuf can read",
+            where=str(path),
+            mend="Export it again with external data, as in "
+            "`torch.onnx.export(..., external_data=True)`: nothing reads such a file.",
+        )
 
 
 def parse(data: bytes, *, where: str) -> onnx.ModelProto:

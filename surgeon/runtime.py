@@ -6,6 +6,7 @@ Two models are compared, not two optimisers. onnxruntime is imported at the firs
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -116,7 +117,7 @@ class Session:
         options = ort.SessionOptions()
         options.log_severity_level = 4
         small = isinstance(model, onnx.ModelProto) and model.ByteSize() < _SMALL
-        options.intra_op_num_threads = 1 if small else THREADS
+        options.intra_op_num_threads = 1 if small else _threads()
         options.inter_op_num_threads = 1
         options.use_deterministic_compute = True
         # The witness holds many sessions: their idle threads must not spin (7 times as slow).
@@ -174,6 +175,11 @@ class Session:
             else:
                 values[name] = ort.OrtValue.ortvalue_from_numpy(np.asarray(array))
         return [_array(value) for value in self._session.run_with_ort_values(names, values)]
+
+
+def _threads() -> int:
+    stated = os.environ.get("OMP_NUM_THREADS", "")
+    return int(stated) if stated.isdecimal() and int(stated) else THREADS
 
 
 def unknown_operators(model: onnx.ModelProto) -> tuple[str, ...]:

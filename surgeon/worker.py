@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -37,9 +38,13 @@ class Worker:
     A task is named `module:function` (or `module:Class`); its arguments and result travel as
     pickles. What the task raises is raised here. A crash, a timeout or an exhausted memory is a
     `ForeignError`; the next call starts a new process. Not for use from two threads at once.
+
+    Args:
+        environment: What the process finds in its environment beside ours.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        self._environment = dict(environment or {})
         self.generation = 0  # counts the processes: an object made in an earlier one is gone
         self.dropped: list[int] = []  # handles of objects that nobody here holds any more
         self._process: subprocess.Popen[bytes] | None = None
@@ -127,7 +132,7 @@ class Worker:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._noise,
-                env=_environment(),
+                env=_environment() | self._environment,
             )
             self._watch = _Watch(self._process)
             self.generation += 1

@@ -1,5 +1,6 @@
 """Many files: what becomes of good, broken and hostile ones, and of a run that is killed."""
 
+import gc
 import json
 import os
 import signal
@@ -18,7 +19,8 @@ from typer.testing import CliRunner
 
 import surgeon
 from surgeon.batch import Row, attempt, find, grouped
-from surgeon.batch.reports import write_rows
+from surgeon.batch.identity import version
+from surgeon.batch.reports import rows_as_text
 from surgeon.cli import app
 from surgeon.errors import ModelError, OutputError, RecipeError
 from surgeon.render import batch_page
@@ -57,6 +59,11 @@ def repair(path, target, recipes, digests, options):
         time.sleep(0.3)
     return plain(path, target, recipes, digests, options)
 """
+
+
+def digest(recipe: Path) -> str:
+    """As a batch gives it to its workers."""
+    return surgeon.Recipe.load(recipe).digest
 
 
 def net(scale: int = 1, *, needy: bool = True) -> bytes:
@@ -326,7 +333,9 @@ def test_recipes_are_named(zoo: Path) -> None:
 # -------------------------------------------------------------------------------------- resume
 
 
-def test_a_second_run_does_what_is_new_or_changed(zoo: Path, double: Path, log: Path) -> None:
+def test_a_second_run_does_what_is_new_or_changed(
+    zoo: Path, double: Path, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dest = zoo.parent / "out"
 
     def done(**options: Any) -> list[str]:
@@ -344,9 +353,56 @@ def test_a_second_run_does_what_is_new_or_changed(zoo: Path, double: Path, log: 
     assert done() == ["new.onnx", "one.onnx"]
     double.write_text(DOUBLE.replace("where it was", "where it was before"))
     assert len(done()) == 4
+    with monkeypatch.context() as patch:
+        patch.setattr(sys.modules["surgeon.batch.run"], "version", lambda: f"{version()} next")
+        patch.setattr(attempt, "version", lambda: f"{version()} next")
+        assert len(done()) == 4
+        assert done() == []
+    assert done() == ["two.onnx", "new.onnx", "one.onnx"]  # the other is only copied again
     assert len(done(assume=["n >= 2"])) == 4
     assert done(assume=["n >= 2"]) == []
     assert len(done(assume=["n >= 2"], force=True)) == 4
+
+
+def test_the_version_counts_the_sources_of_a_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from surgeon.batch import identity
+
+    def version_in(folder: str, text: str) -> str:
+        module = tmp_path / folder / "surgeon" / "batch" / "identity.py"
+        module.parent.mkdir(parents=True, exist_ok=True)
+        module.write_text(text)
+        monkeypatch.setattr(identity, "__file__", str(module))
+        identity.version.cache_clear()
+        return identity.version()
+
+    try:
+        assert version_in("work", "a = 1") == version_in("work", "a = 1")
+        assert version_in("work", "a = 1") != version_in("work", "a = 2")
+        assert version_in("site-packages", "a = 1") == version_in("site-packages", "a = 2")
+        assert "onnxruntime 1." in version_in("site-packages", "")
+    finally:
+        identity.version.cache_clear()
+
+
+def test_what_a_file_took_is_given_back(tmp_path: Path, double: Path) -> None:
+    """Sessions hang on circles: a later file must not meet an address space full of threads."""
+    from surgeon.batch import task
+    from surgeon.runtime import Session
+
+    path = tmp_path / "one.onnx"
+    path.write_bytes(net())
+    gc.collect()
+    gc.disable()
+    try:
+        done = task.repair(str(path), str(tmp_path / "o"), [str(double)], [digest(double)], {})
+        left = [each for each in gc.get_objects() if isinstance(each, Session)]
+    finally:
+        gc.enable()
+        gc.unfreeze()
+    assert done["outcome"] == "repaired"
+    assert left == []
 
 
 @pytest.mark.slow
@@ -442,6 +498,34 @@ def test_a_killed_run_goes_on_where_it_was(zoo: Path, double: Path, log: Path) -
     assert len(again) <= 15 + 2 * 3  # what was in hand when a run was killed, and no more
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="memory and children are read in /proc")
+def test_hostile_files_and_kills_at_random_moments(tmp_path: Path, double: Path) -> None:
+    """The small form of `make batch`; it says which seed it took."""
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    for index in range(30):
+        (corpus / f"{index:02}.onnx").write_bytes(net(2 + index, needy=index % 3 > 0))
+    script = Path(__file__).parent / "benchmarks" / "folder.py"
+    options = (
+        "--files",
+        "30",
+        "--hostile",
+        "30",
+        "--kills",
+        "3",
+        "--recipe",
+        double,
+        "--timeout",
+        "20",
+    )
+    command = [sys.executable, script, corpus, *options, "--work", tmp_path / "work"]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "30 models, 30 hostile files" in done.stdout
+    assert "resumed: " in done.stdout
+
+
 def test_ctrl_c_ends_the_run_and_its_workers_at_once(zoo: Path, double: Path, log: Path) -> None:
     (zoo / "hang.onnx").write_bytes(net(20))
     dest = zoo.parent / "out"
@@ -532,7 +616,7 @@ def test_names_from_strangers_are_escaped_in_the_page() -> None:
     assert "https://" not in page
 
 
-def test_reasons_that_differ_in_names_and_numbers_are_one(tmp_path: Path) -> None:
+def test_reasons_that_differ_in_names_and_numbers_are_one() -> None:
     rows = [
         Row("a.onnx", "refused", "node 'conv_1' has 3 groups"),
         Row("b.onnx", "refused", "node 'conv_2' has 17 groups"),
@@ -541,6 +625,5 @@ def test_reasons_that_differ_in_names_and_numbers_are_one(tmp_path: Path) -> Non
     ]
     groups = [(reason, len(same)) for _, reason, same in grouped(rows)]
     assert groups == [("node '...' has N groups", 2), ("`aten.unique` left", 1)]
-    write_rows(rows, tmp_path)
-    lines = (tmp_path / "report.jsonl").read_text().splitlines()
+    lines = rows_as_text(rows).splitlines()
     assert [Row.from_dict(json.loads(line)) for line in lines] == rows

@@ -6,18 +6,27 @@ import contextlib
 import re
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from surgeon.batch.publish import publish
-from surgeon.errors import ForeignError, MemoryUp, SurgeonError, TimeUp
+from surgeon import capacity
+from surgeon.batch.far import Stamp, open_far, same_stamp
+from surgeon.batch.identity import identify, version
+from surgeon.batch.publish import open_target
+from surgeon.batch.reports import RESERVED
+from surgeon.batch.sources import SUFFIX
+from surgeon.errors import ForeignError, MemoryUp, ModelError, SurgeonError, TimeUp
+from surgeon.model import LARGEST
 from surgeon.worker import Worker
 
 TASK = "surgeon.batch.task:repair"
+LISTING = "surgeon.batch.task:data_files"
 _LIFE = 256  # files that one process repairs: what native code leaks is bounded
 _ENDED = re.compile(r"crashed \((?:SIGINT|SIGTERM)\)")  # by us or the user, not by the file
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 _mine = threading.local()  # each thread of an executor has a worker of its own
 
@@ -28,22 +37,28 @@ class Job:
 
     Attributes:
         task: `module:function` with the arguments of `surgeon.batch.task.repair`.
-        path: The model.
+        surgeon: The version that is to do it, as `surgeon.batch.identity.version` says it.
+        url: Of SOURCE where fsspec opens it; empty for files of this machine.
+        path: The model; below `url` as its file system names it.
         name: Its path below DEST.
-        stamp: Its size and mtime (ns) when it was hashed.
-        sha256: Of its bytes.
-        locations: Of its external data.
-        bytes: Of model and data.
+        stamp: Its size, and its mtime (ns) or mark, when it was looked at.
+        sha256: Of its bytes; empty where it is far.
+        locations: Of its external data; empty where it is far.
+        bytes: Of model and data, as far as they are known.
         key: Of its result in the state.
+        dest: The address of DEST.
+        staging: A folder for files in the making; empty for one of the worker's own.
         keeps: Whether an unchanged model is copied too.
         timeout: Seconds.
-        memory: Bytes of address space.
+        memory: Bytes of address space; None for what the worker's machine has to give.
     """
 
     task: str
+    surgeon: str
+    url: str
     path: str
     name: str
-    stamp: tuple[int, int]
+    stamp: Stamp
     sha256: str
     locations: tuple[str, ...]
     bytes: int
@@ -58,58 +73,183 @@ class Job:
     memory: int | None
 
 
-def attempt(job: Job) -> dict[str, Any]:
-    """Repair a file and publish the result; whatever happens is the outcome. Fields of a `Row`."""
-    staged = Path(job.staging) / f"{uuid.uuid4().hex}.onnx"
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What came of a job; plain data.
+
+    Attributes:
+        fields: Of its `Row`.
+        sha256: Of the model's bytes; empty where it was not read.
+        written: The stamp of the result in DEST; None where there is none.
+        data: Path and stamp of each data file that was fetched from afar.
+        lasts: Whether another run would find the same: a file that cannot be fetched now may be.
+    """
+
+    fields: dict[str, Any]
+    sha256: str = ""
+    written: Stamp | None = None
+    data: tuple[tuple[str, Stamp], ...] = ()
+    lasts: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """A model on this machine, with its data beside it."""
+
+    path: Path
+    sha256: str
+    locations: tuple[str, ...]
+    data: tuple[tuple[str, Stamp], ...] = ()
+
+
+def attempt(job: Job) -> Done:
+    """Repair a file and publish the result; whatever happens is the outcome."""
+    if job.surgeon != version():
+        mend = "Install the same version of surgeon and of what it uses on every machine."
+        return Done(_failed("the worker has another surgeon, or other packages", mend))
+    sha256 = job.sha256
+    with contextlib.ExitStack() as stack:
+        try:
+            staging = Path(job.staging or stack.enter_context(_folder()))
+            staged = staging / f"{uuid.uuid4().hex}.onnx"
+            stack.callback(_remove, staged)
+            model = _fetched(job, stack) if job.url else _there(job)
+            sha256 = model.sha256
+            found = _repair(job, str(model.path), staged)
+            if not _is_same(job):
+                mend = "Run the batch again."
+                return Done(_failed("the file was changed while it was repaired", mend), sha256)
+            written = None
+            changed = found["outcome"] == "repaired"
+            if changed or (found["outcome"] == "unchanged" and job.keeps):
+                written = open_target(job.dest).publish(
+                    staged if changed else model.path,
+                    model.path.parent,
+                    model.locations,
+                    name=job.name,
+                    staging=staging,
+                    moved=changed,
+                )
+        except OSError as error:
+            why = f"cannot be read: {error.strerror or error}"
+            return Done(_failed(why, "Check its permissions, and the free space."), sha256)
+        except ModelError as error:  # from fetching it, or of its data
+            fields = {"outcome": "broken", "reason": error.what, "mend": error.mend}
+            return Done(fields, sha256, lasts=False)
+        except SurgeonError as error:  # from publishing
+            return Done(_failed(error.what, error.mend), sha256)
+        return Done(found, sha256, written, model.data)
+
+
+def _folder() -> TemporaryDirectory[str]:
+    return TemporaryDirectory(prefix="surgeon-", ignore_cleanup_errors=True)
+
+
+def _there(job: Job) -> _Model:
+    return _Model(Path(job.path), job.sha256, job.locations)
+
+
+def _fetched(job: Job, stack: contextlib.ExitStack) -> _Model:
+    """The model and its data, copied here for as long as the job lasts.
+
+    Raises:
+        ModelError: It cannot be fetched, or its data are missing or out of place.
+    """
+    far, data = open_far(job.url), []
+    folder = Path(stack.enter_context(_folder()))
+    model = folder / ("model" + SUFFIX)
+    far.fetch(job.path, model, LARGEST)
+
+    def bring(path: Path) -> Sequence[str]:
+        locations = _locations(job, path)
+        for location in locations:
+            if location in RESERVED or location.lower().endswith(SUFFIX):
+                raise ModelError(
+                    f"its data file `{location[:200]}` has the name of a model or of a report",
+                    where=job.path,
+                    mend="Rename the one or the other.",
+                )
+        data.extend(far.fetch_data(job.path, locations, folder))
+        return locations
+
+    found = identify(model, bring)
+    return _Model(model, found.sha256, found.locations, tuple(data))
+
+
+def _locations(job: Job, path: Path) -> Sequence[str]:
+    """The external data a model states; none where it cannot be read: its repair says why."""
     try:
-        found = _repair(job, staged)
-        there = Path(job.path).stat()
-        if (there.st_size, there.st_mtime_ns) != job.stamp:
-            return _failed("the file was changed while it was repaired", "Run the batch again.")
-        changed = found["outcome"] == "repaired"
-        if changed or (found["outcome"] == "unchanged" and job.keeps):
-            publish(
-                staged if changed else Path(job.path),
-                Path(job.path).parent,
-                job.locations,
-                dest=Path(job.dest),
-                name=job.name,
-                staging=Path(job.staging),
-                moved=changed,
-            )
-    except OSError as error:
-        return _failed(f"cannot be read: {error.strerror or error}", "Check its permissions.")
-    except SurgeonError as error:  # from publishing
-        return _failed(error.what, error.mend)
-    finally:
-        with contextlib.suppress(OSError):
-            staged.unlink(missing_ok=True)
+        found: Sequence[str] = _worker().call(
+            LISTING, str(path), timeout=job.timeout, memory=_memory(job)
+        )
+    except SurgeonError:
+        return ()
     return found
+
+
+def _is_same(job: Job) -> bool:
+    """Whether a file is still what it was when it was looked at."""
+    if job.url:
+        return same_stamp(job.stamp, open_far(job.url).stamp(job.path))
+    there = Path(job.path).stat()
+    return (there.st_size, there.st_mtime_ns) == job.stamp
+
+
+def _memory(job: Job) -> int:
+    return job.memory or capacity.limit(job.bytes, capacity.cores())
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)
+
+
+def new_worker() -> Worker:
+    """A worker for one file after the other: files at once are what uses the processors."""
+    return Worker(dict.fromkeys(_THREADS, "1"))
 
 
 def enter(crew: list[Worker]) -> None:
     """Give this thread a worker that `crew` knows too, to end it when the run is interrupted."""
-    _mine.worker, _mine.count = Worker(), 0
+    _mine.worker, _mine.count = new_worker(), 0
     crew.append(_mine.worker)
 
 
-def _repair(job: Job, staged: Path) -> dict[str, Any]:
+def _worker() -> Worker:
+    """This thread's."""
     if not hasattr(_mine, "worker"):
         enter([])
+    worker: Worker = _mine.worker
+    return worker
+
+
+def _repair(job: Job, path: str, staged: Path) -> dict[str, Any]:
+    """The fields of a row. What did not fit beside what others left is tried in a new process."""
+    worker = _worker()
     if _mine.count >= _LIFE:
-        _mine.worker.close()
+        worker.close()
         _mine.count = 0
     _mine.count += 1
-    arguments = (job.path, str(staged), job.recipes, job.digests, dict(job.options))
+    found = _tried(job, path, staged)
+    if found["outcome"] == "memory" and _mine.count > 1:
+        worker.close()
+        _mine.count = 1
+        found = _tried(job, path, staged)
+    return found
+
+
+def _tried(job: Job, path: str, staged: Path) -> dict[str, Any]:
+    arguments = (path, str(staged), job.recipes, job.digests, dict(job.options))
+    memory = _memory(job)
     try:
-        found: dict[str, Any] = _mine.worker.call(
-            job.task, *arguments, timeout=job.timeout, memory=job.memory
+        found: dict[str, Any] = _worker().call(
+            job.task, *arguments, timeout=job.timeout, memory=memory
         )
     except TimeUp:
         said = f"not done within {job.timeout:g} seconds"
         return {"outcome": "timeout", "reason": said, "mend": "Give it more with `--timeout`."}
     except MemoryUp:
-        said = f"not done within {(job.memory or 0) / (1 << 30):.3g} GiB of address space"
+        said = f"not done within {memory / (1 << 30):.3g} GiB of address space"
         return {"outcome": "memory", "reason": said, "mend": "Give it more with `--memory`."}
     except ForeignError as error:
         if _ENDED.search(error.what):

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from surgeon import capacity
 from surgeon.batch import attempt
-from surgeon.batch.attempt import Job
-from surgeon.batch.identity import Identity, identify, key_of
-from surgeon.batch.publish import publish, withdraw
+from surgeon.batch.attempt import Done, Job
+from surgeon.batch.far import Stamp, open_far, same_stamp
+from surgeon.batch.identity import Identity, identify, identify_far, key_of
+from surgeon.batch.publish import Folder, Target
 from surgeon.batch.reports import RESERVED
 from surgeon.batch.row import Row
 from surgeon.batch.sources import Source
 from surgeon.batch.state import Known, State
 from surgeon.errors import ModelError, SurgeonError
-from surgeon.worker import Worker
+from surgeon.model import check_size
 
-LISTING = "surgeon.batch.task:data_files"
+AGAIN = 2  # how often a file is tried anew that the executor lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +30,15 @@ class Settings:
     """What holds for every file of a batch.
 
     Attributes:
-        dest: DEST, resolved.
-        staging: A folder in DEST for files in the making.
+        target: DEST.
+        staging: A folder for files in the making, in DEST where that is on this machine.
         recipes: Names or absolute paths.
         digests: Of the recipes.
         options: Keyword arguments of `surgeon.apply`.
         how: All that decides what is done to a file, for its key.
+        surgeon: The version that does it.
         jobs: Files at once.
+        elsewhere: Whether the executor is the caller's: its machines may be others.
         timeout: Seconds for a file.
         memory: Bytes of address space for a file; None for what its size suggests.
         keeps: Whether unchanged models are copied.
@@ -43,13 +46,15 @@ class Settings:
         retry: Do again what failed in an earlier run.
     """
 
-    dest: Path
+    target: Target
     staging: Path
     recipes: tuple[str, ...]
     digests: tuple[str, ...]
     options: Mapping[str, Any]
     how: Any
+    surgeon: str
     jobs: int
+    elsewhere: bool
     timeout: float | None
     memory: int | None
     keeps: bool
@@ -64,8 +69,9 @@ class Drive:
         self.sources, self.settings = sources, settings
         self.names = frozenset(source.name for source in sources)
         self.task = attempt.TASK
-        self._scout = Worker()  # reads which external data a model states
-        self._flying: dict[Future[dict[str, Any]], Job] = {}
+        self._scout = attempt.new_worker()  # reads which external data a model states
+        self._flying: dict[Future[Done], Job] = {}
+        self._lost: Counter[str] = Counter()  # how often the executor lost a file, by name
         self._followers: dict[str, list[Job]] = {}
         self._made: set[str] = set()  # keys of this run's own results
 
@@ -76,35 +82,50 @@ class Drive:
 
     def rows(self, executor: Executor, state: State) -> Iterator[Row]:
         """A row for each source, as they come."""
-        self.state = state
-        with self._scout:
-            for source in self.sources:
-                begun = self._begin(source)
-                if isinstance(begun, Row):
-                    yield self._settled(begun)
-                    continue
-                leader = next((j for j in self._flying.values() if j.key == begun.key), None)
-                if leader is not None:
-                    self._followers.setdefault(begun.key, []).append(begun)
-                    continue
-                while not self._fits(begun):
+        self.state, self.executor = state, executor
+        try:
+            with self._scout:
+                for source in self.sources:
+                    yield from self._take(source)
+                while self._flying:
                     yield from self._landed()
-                self._submit(executor, begun)
-            while self._flying:
-                yield from self._landed()
+        finally:
+            for future in self._flying:  # given up: whoever has not begun need not
+                future.cancel()
+
+    def _take(self, source: Source) -> Iterator[Row]:
+        """Begin with a file, after others where there is no room; the rows that come of that."""
+        begun = self._begin(source)
+        if isinstance(begun, Row):
+            yield self._settled(begun)
+            return
+        if any(job.key == begun.key for job in self._flying.values()):
+            self._followers.setdefault(begun.key, []).append(begun)
+            return
+        while not self._fits(begun):
+            yield from self._landed()
+        mine = self.settings.target.stamp(begun.name)
+        if mine is None or self.state.is_ours(begun.name, mine):
+            self.state.intend(begun.name, begun.key)
+        self._submit(begun)
 
     def _begin(self, source: Source) -> Row | Job:
         """What is known of a file already, or the job to do."""
         if source.fault:
             mend = "Name a SOURCE that holds the file itself."
             return Row(source.name, "refused", source.fault, mend)
+        path = Path(source.path)
         try:
-            found = identify(source.path, self._locations)
+            if source.url:
+                check_size(source.stamp[0], path)
+                found = identify_far(source.url, source.path, source.stamp)
+            else:
+                found = identify(path, self._locations)
         except OSError as error:
             why = f"cannot be read: {error.strerror or error}"
             return Row(source.name, "broken", why, "Check its permissions.")
         except ModelError as error:
-            size = source.path.stat().st_size if source.path.exists() else 0
+            size = source.stamp[0] if source.url else path.stat().st_size if path.exists() else 0
             return Row(source.name, "broken", error.what, error.mend, size=size)
         if clash := self._clash(source.name, found.locations):
             mend = "Rename the one or the other."
@@ -120,7 +141,7 @@ class Drive:
         limit = self.settings.memory or capacity.limit(path.stat().st_size, self.settings.jobs)
         try:
             found: Sequence[str] = self._scout.call(
-                LISTING, str(path), timeout=self.settings.timeout, memory=limit
+                attempt.LISTING, str(path), timeout=self.settings.timeout, memory=limit
             )
         except SurgeonError:
             return ()
@@ -143,7 +164,9 @@ class Drive:
         the = self.settings
         return Job(
             task=self.task,
-            path=str(source.path.absolute()),
+            surgeon=the.surgeon,
+            url=source.url,
+            path=source.path if source.url else str(Path(source.path).absolute()),
             name=source.name,
             stamp=found.stamp,
             sha256=found.sha256,
@@ -153,11 +176,11 @@ class Drive:
             recipes=the.recipes,
             digests=the.digests,
             options=the.options,
-            dest=str(the.dest),
-            staging=str(the.staging),
+            dest=the.target.address,
+            staging=str(the.staging) if isinstance(the.target, Folder) else "",
             keeps=the.keeps,
             timeout=the.timeout,
-            memory=the.memory or capacity.limit(found.bytes, the.jobs),
+            memory=the.memory or (None if the.elsewhere else capacity.limit(found.bytes, the.jobs)),
         )
 
     def _holds(self, known: Known, job: Job) -> bool:
@@ -165,6 +188,8 @@ class Drive:
         if job.key in self._made:
             return True
         if self.settings.force or (self.settings.retry and not known.row.good):
+            return False
+        if any(not same_stamp(stamp, open_far(job.url).stamp(path)) for path, stamp in known.data):
             return False
         more_time = known.timeout is not None and (
             job.timeout is None or job.timeout > known.timeout
@@ -178,43 +203,44 @@ class Drive:
 
         What an earlier run wrote for the same name, or an identical file, is taken.
         """
-        dest, mine = self.settings.dest, self.settings.dest / job.name
+        target = self.settings.target
         copied = row.outcome == "repaired" or (row.outcome == "unchanged" and job.keeps)
-        if copied and not self._is_there(job, mine):
-            result: Path | None = Path(job.path)
-            if row.outcome == "repaired":
-                twins = (n for n in self.state.with_key(job.key) if n != job.name)
-                whole = (n for n in twins if self.state.is_ours(n, dest / n, job.key))
-                result = next((dest / n for n in whole), None)
-            if result is None:
+        if copied and not self._is_there(job):
+            if job.url:  # its data may be gone from here: fetched again with it
                 return None
             try:
-                self._publish(result, job)
+                stamp = self._put(row, job)
             except (SurgeonError, OSError) as error:
                 what = error.what if isinstance(error, SurgeonError) else str(error.strerror)
                 return Row(job.name, "failed", what, size=job.stamp[0], sha256=job.sha256)
-            self.state.wrote(job.name, job.key, mine)
+            if stamp is None:
+                return None
+            target.note(job.name, stamp)
+            self.state.wrote(job.name, job.key, stamp)
         fresh = job.key in self._made
         if row.name == job.name:
             return replace(row, fresh=fresh)
         return replace(row, name=job.name, same_as=row.name, seconds=0.0, fresh=fresh)
 
-    def _is_there(self, job: Job, mine: Path) -> bool:
-        """Whether the model and its data are in DEST as a run left them."""
-        folder = mine.parent
-        return self.state.is_ours(job.name, mine, job.key) and all(
-            (folder / location).is_file() for location in job.locations
-        )
+    def _put(self, row: Row, job: Job) -> Stamp | None:
+        """Put a known result into its place; None where it is nowhere to be had."""
+        target, path, staging = self.settings.target, Path(job.path), self.settings.staging
+        if row.outcome == "unchanged":
+            return target.publish(
+                path, path.parent, job.locations, name=job.name, staging=staging, moved=False
+            )
+        twins = (name for name in self.state.with_key(job.key) if name != job.name)
+        whole = (name for name in twins if self.state.is_ours(name, target.stamp(name), job.key))
+        twin = next(whole, None)
+        if twin is None:
+            return None
+        return target.twin(twin, path.parent, job.locations, name=job.name, staging=staging)
 
-    def _publish(self, result: Path, job: Job) -> None:
-        publish(
-            result,
-            Path(job.path).parent,
-            job.locations,
-            dest=self.settings.dest,
-            name=job.name,
-            staging=self.settings.staging,
-            moved=False,
+    def _is_there(self, job: Job) -> bool:
+        """Whether the model and its data are in DEST as a run left them."""
+        target, folder = self.settings.target, PurePosixPath(job.name).parent
+        return self.state.is_ours(job.name, target.stamp(job.name), job.key) and all(
+            target.has((folder / location).as_posix()) for location in job.locations
         )
 
     def _fits(self, job: Job) -> bool:
@@ -223,55 +249,73 @@ class Drive:
             return True
         if len(self._flying) >= self.settings.jobs:
             return False
+        if self.settings.elsewhere:
+            return True
         needed = sum(capacity.need(each.bytes) for each in (*self._flying.values(), job))
         return needed <= capacity.memory() * 0.8
 
-    def _submit(self, executor: Executor, job: Job) -> None:
-        mine = self.settings.dest / job.name
-        if not os.path.lexists(mine) or self.state.is_ours(job.name, mine):
-            self.state.intend(job.name, job.key)
-        self._flying[executor.submit(attempt.attempt, job)] = job
+    def _submit(self, job: Job) -> None:
+        try:
+            future = self.executor.submit(attempt.attempt, job)
+        except Exception as error:  # the executor's own: it is broken, or shut down
+            future = Future()
+            future.set_exception(error)
+        self._flying[future] = job
 
     def _landed(self) -> Iterator[Row]:
-        """The rows of the files that are done, at least one; and of those that waited for them."""
-        done, _ = wait(self._flying, return_when=FIRST_COMPLETED)
-        for future in sorted(done, key=lambda each: self._flying[each].name):
+        """The rows of the files that are done; and of those that waited for them."""
+        ready, _ = wait(self._flying, return_when=FIRST_COMPLETED)
+        for future in sorted(ready, key=lambda each: self._flying[each].name):
             job = self._flying.pop(future)
-            row = self._row(job, future)
-            self._remember(job, row)
+            try:
+                done = future.result()
+            except (Exception, CancelledError) as error:  # a machine or a process of it died, say
+                self._lost[job.name] += 1
+                if self._lost[job.name] <= AGAIN:
+                    self._submit(job)
+                    continue
+                done = Done(_given_up(error))
+            row = Row(
+                name=job.name,
+                size=job.stamp[0],
+                sha256=done.sha256 or job.sha256,
+                **done.fields,
+            )
+            self._remember(job, row, done)
             yield self._settled(row)
             for other in self._followers.pop(job.key, ()):
-                yield self._settled(self._reused(row, other) or self._lost(other))
+                yield self._settled(self._reused(row, other) or _orphan(other))
 
-    def _row(self, job: Job, future: Future[dict[str, Any]]) -> Row:
-        try:
-            fields = future.result()
-        except Exception as error:  # the executor's own: a process of it died, say
-            fields = {
-                "outcome": "failed",
-                "reason": f"the executor lost it: {type(error).__name__}: {error}",
-                "mend": "Run the batch again.",
-            }
-        return Row(name=job.name, size=job.stamp[0], sha256=job.sha256, **fields)
-
-    def _remember(self, job: Job, row: Row) -> None:
+    def _remember(self, job: Job, row: Row, done: Done) -> None:
         """Keep what the file is to blame for, or to thank; another failure is tried again."""
-        if row.outcome == "failed":
+        if row.outcome == "failed" or not done.lasts:
             return
-        if row.outcome == "repaired" or (row.outcome == "unchanged" and job.keeps):
-            self.state.wrote(job.name, job.key, self.settings.dest / job.name)
-        self.state.keep(job.key, row, job.timeout, job.memory)
+        if done.written is not None:
+            self.settings.target.note(job.name, done.written)
+            self.state.wrote(job.name, job.key, done.written)
+        self.state.keep(job.key, Known(row, job.timeout, job.memory, done.data))
         self._made.add(job.key)
-
-    def _lost(self, job: Job) -> Row:
-        mend = "Run the batch again."
-        said = "the identical file's result is there no more"
-        return Row(job.name, "failed", said, mend, size=job.stamp[0], sha256=job.sha256)
 
     def _settled(self, row: Row) -> Row:
         """See that no result of an earlier state of the file stays where none is now."""
+        target = self.settings.target
         copied = row.outcome == "repaired" or (row.outcome == "unchanged" and self.settings.keeps)
-        if not copied and self.state.is_ours(row.name, self.settings.dest / row.name):
-            withdraw(self.settings.dest, row.name)
+        if not copied and self.state.is_ours(row.name, target.stamp(row.name)):
+            target.withdraw(row.name)
             self.state.forget(row.name)
         return row
+
+
+def _given_up(error: BaseException) -> dict[str, Any]:
+    what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    return {
+        "outcome": "failed",
+        "reason": f"the executor lost it {AGAIN + 1} times: {what}",
+        "mend": "Run the batch again.",
+    }
+
+
+def _orphan(job: Job) -> Row:
+    mend = "Run the batch again."
+    said = "the identical file's result is there no more"
+    return Row(job.name, "failed", said, mend, size=job.stamp[0], sha256=job.sha256)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from surgeon.batch.far import Stamp
 from surgeon.files import external_path
+from surgeon.model import check_size
 
 _CHUNK = 1 << 20
+_COMPUTE = ("onnx", "onnxruntime", "onnx-graphsurgeon", "onnxsim", "numpy", "ml-dtypes")
 _WORD = b"location"  # what protobuf spells out in every model with external data
 
 
@@ -21,21 +27,21 @@ class Identity:
 
     Attributes:
         sha256: Of its bytes.
-        stamp: Its size and mtime (ns).
+        stamp: Its size, and its mtime (ns) or mark.
         locations: Of its external data.
         data: Path, size and mtime (ns) of each. The path too: files unpacked from an archive may
             have one time and size, and other weights.
     """
 
     sha256: str
-    stamp: tuple[int, int]
+    stamp: Stamp
     locations: tuple[str, ...]
-    data: tuple[tuple[str, int, int], ...]
+    data: tuple[tuple[str, int, int | str], ...]
 
     @property
     def bytes(self) -> int:
         """Of model and data."""
-        return self.stamp[0] + sum(size for _, size, _ in self.data)
+        return max(0, self.stamp[0]) + sum(size for _, size, _ in self.data)
 
 
 def identify(path: Path, list_data: Callable[[Path], Sequence[str]]) -> Identity:
@@ -47,9 +53,10 @@ def identify(path: Path, list_data: Callable[[Path], Sequence[str]]) -> Identity
 
     Raises:
         OSError: The file cannot be read.
-        ModelError: Its data lie outside its folder, or are missing.
+        ModelError: It is too large for a model, or its data lie outside its folder or are missing.
     """
     there = path.stat()
+    check_size(there.st_size, path)
     digest, seen, tail = hashlib.sha256(), False, b""
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
@@ -63,6 +70,37 @@ def identify(path: Path, list_data: Callable[[Path], Sequence[str]]) -> Identity
         stated = each.stat()
         data.append((str(each), stated.st_size, stated.st_mtime_ns))
     return Identity(digest.hexdigest(), (there.st_size, there.st_mtime_ns), locations, tuple(data))
+
+
+@cache
+def version() -> str:
+    """Surgeon and what it computes with: what decides a result beside file, recipes and options.
+
+    Where surgeon is no installed release, its sources count: they change and the number does not.
+    """
+    said = [f"{name} {_version(name)}" for name in ("onnx-recipe-surgeon", *_COMPUTE)]
+    package = Path(__file__).resolve().parents[1]
+    if package.parent.name not in ("site-packages", "dist-packages"):
+        digest = hashlib.sha256()
+        for path in sorted(package.rglob("*.py")):
+            digest.update(path.relative_to(package).as_posix().encode() + b"\0")
+            digest.update(path.read_bytes() + b"\0")
+        said.append(digest.hexdigest())
+    return "; ".join(said)
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def identify_far(url: str, path: str, stamp: Stamp) -> Identity:
+    """A file that is not read here: its address and its stamp stand for its bytes."""
+    size, mark = stamp
+    mark = mark or uuid.uuid4().hex  # nothing tells whether it is the same: always another
+    return Identity("", stamp, (), ((f"{url} {path}", 0, f"{size} {mark}"),))
 
 
 def key_of(found: Identity, how: Any) -> str:

@@ -6,7 +6,9 @@ import contextlib
 import errno
 import hashlib
 import os
+import re
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
@@ -14,12 +16,14 @@ from pathlib import Path
 from surgeon import capacity
 from surgeon.batch.attempt import enter
 from surgeon.batch.drive import Drive, Settings
-from surgeon.batch.reports import write_rows
+from surgeon.batch.far import FarFolder, is_far, near, open_far
+from surgeon.batch.identity import version
+from surgeon.batch.publish import Folder, Target, can_write, open_target
+from surgeon.batch.reports import ROWS, rows_as_text
 from surgeon.batch.row import Row
 from surgeon.batch.sources import Source, find
 from surgeon.batch.state import State
 from surgeon.errors import OutputError, RecipeError
-from surgeon.provenance import version
 from surgeon.recipe import Recipe
 from surgeon.worker import Worker
 
@@ -32,7 +36,7 @@ class Run(Iterator[Row]):
 
     Attributes:
         total: How many files there are.
-        dest: DEST, resolved.
+        target: DEST.
         state: The SQLite file that remembers results.
     """
 
@@ -44,7 +48,7 @@ class Run(Iterator[Row]):
         executor: Executor | None,
         on_result: Callable[[Row], None] | None,
     ) -> None:
-        self.total, self.dest, self.state = len(sources), settings.dest, state
+        self.total, self.target, self.state = len(sources), settings.target, state
         self._settings, self._executor, self._on_result = settings, executor, on_result
         self._drive = Drive(sources, settings)
         self._rows = self._give()
@@ -67,12 +71,11 @@ class Run(Iterator[Row]):
         done: list[Row] = []
         with contextlib.ExitStack() as stack:
             staging = self._settings.staging
-            with _writable(self.dest):
-                self.dest.mkdir(parents=True, exist_ok=True)
+            self.target.prepare()
             state = State(self.state)
             stack.callback(state.close)
             shutil.rmtree(staging, ignore_errors=True)  # what a killed run left
-            with _writable(self.dest):
+            with can_write(staging):
                 staging.mkdir()
             stack.callback(shutil.rmtree, staging, ignore_errors=True)
             executor = self._executor or stack.enter_context(_threads(self._settings.jobs))
@@ -81,7 +84,7 @@ class Run(Iterator[Row]):
                 if self._on_result is not None:
                     self._on_result(row)
                 yield row
-        write_rows(done, self.dest)
+            self.target.write(ROWS, rows_as_text(done))
 
 
 def batch(
@@ -111,16 +114,20 @@ def batch(
     are repaired once. At the end, `report.jsonl` is written into `dest`.
 
     Args:
-        source: A folder, a pattern, a model, or a text file that lists models.
+        source: A folder, a pattern, a model, or a text file that lists models; on this machine, or
+            an address that fsspec knows (`s3://bucket/zoo`).
         dest: The folder for the results, with the tree and the names of `source`; made at need.
         recipes: Bundled names or paths of YAML files, in order.
         executor: What runs the jobs; by default threads, each with a worker. It is not shut down.
+            Where its processes are on other machines, they read and write the same paths and
+            addresses. A file that it loses is given to it again, at most twice.
         on_result: Called with each row too.
-        jobs: Files at once; by default as many as there are processors. Large models wait for
-            one another, so that what they need together fits into the memory.
+        jobs: Files at once; by default as many as there are processors here. Large models wait for
+            one another, so that what they need together fits into the memory (not on an executor).
         timeout: Seconds for one file; None for no limit.
         memory: Bytes of address space for one file; by default its share of the machine's memory.
-        state: The SQLite file that remembers what was done; by default beside `dest`.
+        state: The SQLite file that remembers what was done; by default beside `dest`, or in the
+            working folder where that is an address.
         force: Do every file again.
         retry: `failed` does again what failed in an earlier run.
         only_changed: Do not copy what needs no repair.
@@ -140,7 +147,7 @@ def batch(
         RecipeError: A recipe or an option is wrong.
         OutputError: `dest` or the state cannot be written.
     """
-    target = _target(Path(source), Path(dest))
+    target = _target(near(os.fspath(source)), near(os.fspath(dest)))
     plans = [Recipe.load(os.fspath(name)) for name in _names(recipes)]
     if retry is not None and retry not in RETRY:
         raise RecipeError(f"`{retry}` cannot be retried", where="retry", mend="Write `failed`.")
@@ -157,12 +164,15 @@ def batch(
     remembered = _state(state, target)
     mark = hashlib.sha256(str(remembered).encode("utf-8", "surrogateescape")).hexdigest()[:8]
     settings = Settings(
-        dest=target,
-        staging=target / f".surgeon-{mark}",
+        target=target,
+        staging=(target.path if isinstance(target, Folder) else Path(tempfile.gettempdir()))
+        / f".surgeon-{mark}",
         recipes=tuple(_absolute(name) for name in _names(recipes)),
         digests=digests,
         options=options,
         how=[digests, options, version()],
+        surgeon=version(),
+        elsewhere=executor is not None,
         jobs=max(1, jobs or capacity.cores()),
         timeout=timeout,
         memory=memory,
@@ -170,7 +180,8 @@ def batch(
         force=force,
         retry=retry == "failed",
     )
-    return Run(find(source, leave_out=target), settings, remembered, executor, on_result)
+    leave_out = target.path if isinstance(target, Folder) else target.far.root
+    return Run(find(source, leave_out=leave_out), settings, remembered, executor, on_result)
 
 
 def _names(recipes: Sequence[str | os.PathLike[str]]) -> list[str]:
@@ -190,41 +201,43 @@ def _absolute(name: str) -> str:
     return str(Path(name).absolute()) if Path(name).is_file() else name
 
 
-def _target(source: Path, dest: Path) -> Path:
-    """DEST, resolved.
+def _target(source: str, dest: str) -> Target:
+    """DEST.
 
     Raises:
         OutputError: It is a file, or results would be put among the sources.
     """
-    with _writable(dest):
-        target = dest.resolve()
-        if target.exists() and not target.is_dir():
-            raise NotADirectoryError(errno.ENOTDIR, "it is a file")
-    if source.exists() and source.resolve().is_relative_to(target):
+    if is_far(dest):
+        target: Target = open_target(dest)
+        assert isinstance(target, FarFolder)
+        far = open_far(source) if is_far(source) else None
+        root = f"{target.far.root}/"
+        above = far is not None and far.fs == target.far.fs and f"{far.root}/".startswith(root)
+    else:
+        with can_write(Path(dest)):
+            folder = Path(dest).resolve()
+            if folder.exists() and not folder.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, "it is a file")
+        here = Path(source)
+        above = not is_far(source) and here.exists() and here.resolve().is_relative_to(folder)
+        target = Folder(folder)
+    if above:
         raise OutputError(
             "DEST is SOURCE or holds it, and results would be put over the files that are read",
-            where=str(dest),
+            where=dest,
             mend="Name another folder.",
         )
     return target
 
 
-@contextlib.contextmanager
-def _writable(dest: Path) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, RuntimeError) as error:
-        raise OutputError(
-            f"the folder cannot be made or written to: {getattr(error, 'strerror', None) or error}",
-            where=str(dest),
-            mend="Name another DEST, or check the permissions.",
-        ) from None
-
-
-def _state(state: str | os.PathLike[str] | None, target: Path) -> Path:
+def _state(state: str | os.PathLike[str] | None, target: Target) -> Path:
     if state is not None:
         return Path(state).absolute()
-    return target.with_name(f"{target.name}.surgeon.sqlite")
+    if isinstance(target, Folder):
+        return target.path.with_name(f"{target.path.name}.surgeon.sqlite")
+    last = re.sub(r"[^\w.-]", "_", target.address.rstrip("/").rpartition("/")[2])
+    mark = hashlib.sha256(target.address.encode()).hexdigest()[:8]
+    return Path.cwd() / f"{last}-{mark}.surgeon.sqlite"
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from surgeon.batch.far import Stamp, same_stamp
 from surgeon.batch.row import Row
 from surgeon.errors import OutputError, SurgeonError
 
@@ -23,16 +24,24 @@ CREATE TABLE IF NOT EXISTS written (
 CREATE INDEX IF NOT EXISTS by_key ON written (key);
 """
 _SOON = -1  # the size of a file that is about to be written
-_FORM = 1  # of the tables; another number is a file of another surgeon
+_FORM = 2  # of the tables; another number is a file of another surgeon
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The result of an earlier run, and the limits it had: seconds and bytes, None for none."""
+    """The result of an earlier run, and what it depends on beside its key.
+
+    Attributes:
+        row: The result.
+        timeout: Seconds that it had; None for no limit.
+        memory: Bytes that it had; None for no limit.
+        data: Path and stamp of each data file that was fetched for it from afar.
+    """
 
     row: Row
     timeout: float | None
     memory: int | None
+    data: tuple[tuple[str, Stamp], ...] = ()
 
 
 class State:
@@ -70,18 +79,20 @@ class State:
         found = self._db.execute("SELECT row, limits FROM results WHERE key=?", (key,)).fetchone()
         if found is None:
             return None
-        timeout, memory = json.loads(found[1])
-        return Known(Row.from_dict(json.loads(found[0])), timeout, memory)
+        timeout, memory, data = json.loads(found[1])
+        row = Row.from_dict(json.loads(found[0]))
+        return Known(row, timeout, memory, tuple((path, (size, mark)) for path, size, mark in data))
 
-    def keep(self, key: str, row: Row, timeout: float | None, memory: int | None) -> None:
+    def keep(self, key: str, known: Known) -> None:
         """Remember a result."""
-        values = (key, json.dumps(row.to_dict()), json.dumps([timeout, memory]))
+        data = [[path, *stamp] for path, stamp in known.data]
+        limits = json.dumps([known.timeout, known.memory, data])
+        values = (key, json.dumps(known.row.to_dict()), limits)
         self._write("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", values)
 
-    def wrote(self, name: str, key: str, path: Path) -> None:
+    def wrote(self, name: str, key: str, stamp: Stamp) -> None:
         """Remember that a file of DEST is the result of a key."""
-        there = path.stat()
-        values = (_text(name), key, there.st_size, there.st_mtime_ns)
+        values = (_text(name), key, *stamp)
         self._write("INSERT OR REPLACE INTO written VALUES (?, ?, ?, ?)", values)
 
     def intend(self, name: str, key: str) -> None:
@@ -89,23 +100,26 @@ class State:
         values = (_text(name), key, _SOON, 0)
         self._write("INSERT OR REPLACE INTO written VALUES (?, ?, ?, ?)", values)
 
-    def is_ours(self, name: str, path: Path, key: str | None = None) -> bool:
+    def is_ours(self, name: str, stamp: Stamp | None, key: str | None = None) -> bool:
         """Whether a file of DEST is still as a run left it (and the result of this key).
 
         Without a key, also what a run that was killed may have written just before.
+
+        Args:
+            name: Of the file.
+            stamp: Of what is there now; None for nothing.
+            key: Of the result it is to be.
         """
+        if stamp is None:
+            return False
         found = self._db.execute(
             "SELECT key, size, mtime FROM written WHERE name=?", (_text(name),)
         ).fetchone()
         if found is None or (key is not None and found[0] != key):
             return False
-        try:
-            there = path.lstat()
-        except OSError:
-            return False
         if found[1] == _SOON:
             return key is None
-        return bool((there.st_size, there.st_mtime_ns) == (found[1], found[2]))
+        return same_stamp((found[1], found[2]), stamp)
 
     def with_key(self, key: str) -> list[str]:
         """The names in DEST that were written as results of a key."""

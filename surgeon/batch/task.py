@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -58,6 +59,7 @@ def repair(
         if result.model.changed:
             write_whole(Path(target), serialise(result.model.to_proto(), where=path))
         found = _told(result.report)
+        _see_compared(found)
         found["outcome"] = "repaired" if result.model.changed else "unchanged"
     except SurgeonError as error:
         found = _told(error.report) if isinstance(error.report, Report) else {}
@@ -73,7 +75,18 @@ def repair(
             "mend": "Run `surgeon apply -v` on this file, and open an issue with what it prints.",
         }
     found["seconds"] = time.perf_counter() - began
+    _let_go()
     return found
+
+
+def _let_go() -> None:
+    """Give back what this file took: sessions and their threads hang on graphs, which are circles.
+
+    Without it they stay until Python looks for circles, hundreds of files later, and a file meets a
+    full address space because of those before it.
+    """
+    gc.collect()
+    gc.freeze()  # what is left are modules, grammars and recipes: the next look passes them by
 
 
 def _see_room(size: int) -> None:
@@ -93,6 +106,16 @@ def _see_room(size: int) -> None:
         raise MemoryError
 
 
+def _see_compared(found: Mapping[str, Any]) -> None:
+    """See that it was not for want of memory that nothing was compared.
+
+    Raises:
+        MemoryError: It was.
+    """
+    if _is_allocation(" ".join(found["verdict"] or ())):
+        raise MemoryError
+
+
 @lru_cache(maxsize=1)
 def _recipes(names: tuple[str, ...], digests: tuple[str, ...]) -> tuple[Recipe, ...]:
     plans = tuple(Recipe.load(name) for name in names)
@@ -106,13 +129,17 @@ def _recipes(names: tuple[str, ...], digests: tuple[str, ...]) -> tuple[Recipe, 
 
 
 def _outcome(error: SurgeonError) -> str:
-    if any(word in error.what.lower() for word in _ALLOCATION):
+    if _is_allocation(error.what):
         return "memory"
     if isinstance(error, LeftoverError):
         return "refused"
     if isinstance(error, ModelError):
         return "broken"
     return "failed" if isinstance(error, OutputError) else "refused"
+
+
+def _is_allocation(text: str) -> bool:
+    return any(word in text.lower() for word in _ALLOCATION)
 
 
 def _told(report: Report) -> dict[str, Any]:

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from surgeon.cli import options
+from surgeon.cli.cluster import connected
 from surgeon.cli.console import Desk, UsageError, desk
 from surgeon.cli.targets import RECIPES
 
 if TYPE_CHECKING:
     from surgeon.batch import Row
+    from surgeon.batch.publish import Target
     from surgeon.batch.run import Run
 
 SHORT = 1  # exit code where too many files failed
@@ -28,7 +30,8 @@ Places = Annotated[
     typer.Argument(
         metavar="RECIPE... SOURCE DEST",
         help="One or more recipes (bundled names or YAML files); a folder, a pattern in quotes or "
-        "a text file that lists models; and the folder for the results.",
+        "a text file that lists models; and the folder for the results. Both may be addresses "
+        "that fsspec knows, as `s3://bucket/zoo`.",
         autocompletion=options.recipe_names,
         show_default=False,
     ),
@@ -66,10 +69,20 @@ Memory = Annotated[
         help="Address space for one file, as `8G`; by default its share of the machine's memory.",
     ),
 ]
+Cluster = Annotated[
+    str | None,
+    _option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="A running Dask cluster, as `tcp://10.0.0.1:8786`, that sees SOURCE and DEST.",
+    ),
+]
 StateFile = Annotated[
     Path | None,
     _option(
-        "--state", metavar="FILE", help="What remembers results; by default a file beside DEST."
+        "--state",
+        metavar="FILE",
+        help="What remembers results; by default a file beside DEST, or here where DEST is far.",
     ),
 ]
 Force = Annotated[bool, _option("--force", help="Do every file again.")]
@@ -111,6 +124,7 @@ def batch(
     jobs: Jobs = None,
     timeout: Timeout = 600.0,
     memory: Memory = None,
+    cluster: Cluster = None,
     state: StateFile = None,
     force: Force = False,
     retry: Retry = None,
@@ -156,13 +170,13 @@ def batch(
             "require": require.value,
             "keep_overridable": keep_overridable,
         }
-        rows = _run(place, recipes, source, dest, arguments)
-        _report(place, rows, dest, f"{', '.join(recipes)} on {source}")
+        rows, target = _run(place, recipes, source, dest, cluster, arguments)
+        _report(place, rows, target, f"{', '.join(recipes)} on {source}")
         good = sum(row.good for row in rows)
         raise typer.Exit(0 if 100 * good >= wanted * len(rows) else SHORT)
 
 
-def _split(places: list[str]) -> tuple[list[str], str, Path]:
+def _split(places: list[str]) -> tuple[list[str], str, str]:
     usage = "Write `surgeon batch RECIPE... SOURCE DEST`, as in `surgeon batch aten zoo/ mended/`."
     if len(places) < 3:
         raise UsageError(
@@ -174,7 +188,7 @@ def _split(places: list[str]) -> tuple[list[str], str, Path]:
             raise UsageError(
                 f"the {role} `{name}` looks like a recipe", where="surgeon batch", mend=usage
             )
-    return recipes, source, Path(dest)
+    return recipes, source, dest
 
 
 def _percent(text: str) -> float:
@@ -188,19 +202,31 @@ def _percent(text: str) -> float:
 
 
 def _run(
-    place: Desk, recipes: list[str], source: str, dest: Path, arguments: dict[str, Any]
-) -> list[Row]:
+    place: Desk,
+    recipes: list[str],
+    source: str,
+    dest: str,
+    cluster: str | None,
+    arguments: dict[str, Any],
+) -> tuple[list[Row], Target]:
     from surgeon import render
     from surgeon.batch import batch as repair_all
 
-    run = repair_all(source, dest, *recipes, **arguments)
     rows: list[Row] = []
-    with contextlib.closing(run), _told(place, run) as tell:
+    with contextlib.ExitStack() as stack:
+        if cluster is not None:
+            executor, places = stack.enter_context(connected(cluster))
+            arguments["executor"] = executor
+            arguments["jobs"] = arguments["jobs"] or 2 * places  # one waits for each at work
+        run = stack.enter_context(
+            contextlib.closing(repair_all(source, dest, *recipes, **arguments))
+        )
+        tell = stack.enter_context(_told(place, run))
         for row in run:
             rows.append(row)
             place.note(render.batch_line(row, len(rows), run.total))
             tell(row)
-    return rows
+    return rows, run.target
 
 
 @contextlib.contextmanager
@@ -245,14 +271,13 @@ def _told(place: Desk, run: Run) -> Iterator[Callable[[Row], None]]:
         yield step
 
 
-def _report(place: Desk, rows: list[Row], dest: Path, title: str) -> None:
+def _report(place: Desk, rows: list[Row], target: Target, title: str) -> None:
     from rich.text import Text
 
     from surgeon import render
     from surgeon.batch.reports import PAGE
-    from surgeon.files import write_whole
 
     page = render.batch_page(rows, title=title)
-    write_whole(dest / PAGE, page.encode("utf-8", "backslashreplace"))
+    target.write(PAGE, page.encode("utf-8", "backslashreplace"))
     place.show(render.batch(rows))
-    place.show(Text(f"\nThe whole report: {render.clean(dest / PAGE)}", style="bold"))
+    place.show(Text(f"\nThe whole report: {render.clean(target.shown(PAGE))}", style="bold"))

@@ -29,6 +29,8 @@ td.quiet { color: #57606a; } .mend { color: #0b5394; }
 .outcome { border-radius: 3px; padding: .05rem .4rem; background: #fde8d0; white-space: nowrap; }
 .repaired { background: #d5f0dc; } .unchanged { background: #e8eaed; }
 .broken, .crashed, .failed { background: #f9d6d5; }
+.text { max-height: 7.5em; overflow-y: auto; }
+#files { table-layout: fixed; min-width: 70rem; }
 button { font: inherit; margin: 0 .3rem .3rem 0; padding: .2rem .6rem; cursor: pointer;
   border: 1px solid #c8cdd3; border-radius: 4px; background: #fff; }
 button[aria-pressed=true] { background: #1c1e21; color: #fff; }
@@ -55,9 +57,10 @@ heads.forEach((head, column) => head.addEventListener('click', () => {
   body.append(...rows);
 }));
 """
-_COLUMNS = (
-    *(("file", False), ("outcome", False), ("nodes", True), ("after", True), ("rules", False)),
-    *(("checked", False), ("size", True), ("seconds", True), ("reason", False)),
+_COLUMNS = (  # name, whether it holds numbers, share of the width in percent
+    *(("file", False, 23), ("outcome", False, 8), ("nodes", True, 5), ("after", True, 5)),
+    *(("rules", False, 13), ("checked", False, 16), ("size", True, 6), ("seconds", True, 6)),
+    ("reason", False, 18),
 )
 
 
@@ -72,8 +75,9 @@ def batch_page(rows: Sequence[Row], *, title: str) -> str:
     policy = f"default-src 'none'; script-src {_digest(_SCRIPT)}; style-src {_digest(_STYLE)}"
     heads = "".join(
         f'<th scope="col"{" class=number" if number else ""}>{name}</th>'
-        for name, number in _COLUMNS
+        for name, number, _ in _COLUMNS
     )
+    widths = "".join(f'<col width="{width}%">' for *_, width in _COLUMNS)
     ordered = sorted(rows, key=lambda row: row.name)
     return "\n".join(
         [
@@ -84,7 +88,8 @@ def batch_page(rows: Sequence[Row], *, title: str) -> str:
             f"<p>{words.count(len(rows), 'file')}</p>",
             _reasons(rows),
             f"<h2>Files</h2><div>{_buttons(counts, len(rows))}</div>",
-            f'<table id="files"><thead><tr>{heads}</tr></thead><tbody>',
+            f'<table id="files"><colgroup>{widths}</colgroup>',
+            f"<thead><tr>{heads}</tr></thead><tbody>",
             *map(_row, ordered),
             f"</tbody></table><script>{_SCRIPT}</script></body></html>\n",
         ]
@@ -117,10 +122,16 @@ def _reasons(rows: Sequence[Row]) -> str:
         return ""
     lines = "".join(
         f"<tr><td class=number>{words.count(len(same), 'file')}</td><td>{_badge(outcome)}</td>"
-        f"<td>{_safe(reason)}<div class=mend>{_safe(same[0].mend)}</div></td></tr>"
+        f"<td>{_text(reason, same[0].mend)}</td></tr>"
         for outcome, reason, same in groups
     )
     return f"<h2>Reasons</h2><table><tbody>{lines}</tbody></table>"
+
+
+def _text(text: object, mend: str = "") -> str:
+    """Text of any length: what is too long for its place is scrolled there."""
+    more = f"<div class=mend>{_safe(mend)}</div>" if mend else ""
+    return f"<div class=text>{_safe(text)}{more}</div>"
 
 
 def _badge(outcome: str) -> str:
@@ -135,15 +146,15 @@ def _row(row: Row) -> str:
     if row.same_as is not None:
         checked = f"the same as {row.same_as}; {checked}" if checked else f"as {row.same_as}"
     cells = (
-        f"<td>{_safe(row.name)}</td>",
+        f"<td>{_text(row.name)}</td>",
         f"<td>{_badge(row.outcome)}</td>",
         _number(before),
         _number(after),
-        f"<td class=quiet>{_safe(rules)}</td>",
-        f"<td class=quiet>{_safe(checked)}</td>",
+        f"<td class=quiet>{_text(rules)}</td>",
+        f"<td class=quiet>{_text(checked)}</td>",
         f"<td class=number data-value={row.size}>{words.size(row.size)}</td>",
         f"<td class=number data-value={row.seconds:.4f}>{row.seconds:.2f}</td>",
-        f"<td>{_safe(row.reason)}<div class=mend>{_safe(row.mend)}</div></td>",
+        f"<td>{_text(row.reason, row.mend)}</td>",
     )
     return f'<tr data-outcome="{html.escape(row.outcome, quote=True)}">{"".join(cells)}</tr>'
 
