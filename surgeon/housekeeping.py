@@ -100,7 +100,7 @@ class Housekeeper:
         """The nodes of the branch that an If takes, where that is proven; None where it stays."""
         if node.op != "If" or (node.domain or "") not in opsets.STANDARD:
             return None
-        if any(self.surgery.is_output(t) for t in node.outputs):
+        if not all(map(self.surgery.may_end, node.outputs)):
             return None
         condition = self.facts.array(node.inputs[0])
         if condition is None or condition.size != 1:

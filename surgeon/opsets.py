@@ -255,10 +255,17 @@ def _check_dtypes(
         dtype = dtype_of(tensor)
         if not dtype:
             continue
-        allowed = _allowed(op, opset, min(index, len(formal) - 1))
-        text = f"tensor({onnx.TensorProto.DataType.Name(dtype).lower()})"
-        if allowed and text not in allowed:
-            raise Unavailable(f"`{op}` of opset {opset} does not take {text} as input {index}")
+        if not takes(op, opset, min(index, len(formal) - 1), dtype):
+            name = onnx.TensorProto.DataType.Name(dtype).lower()
+            raise Unavailable(
+                f"`{op}` of opset {opset} does not take tensor({name}) as input {index}"
+            )
+
+
+def takes(op: str, opset: int, index: int, dtype: int) -> bool:
+    """Whether a standard operator takes tensors of a type as an input; of no schema, any."""
+    allowed = _allowed(op, opset, index)
+    return not allowed or f"tensor({onnx.TensorProto.DataType.Name(dtype).lower()})" in allowed
 
 
 @cache
