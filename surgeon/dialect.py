@@ -65,7 +65,7 @@ def normalise(node: gs.Node, opset: int, facts: Facts) -> None:
         if any(isinstance(value, gs.Node.AttributeRef) for value in node.attrs.values()):
             node.domain = opsets.LEGACY  # the caller decides what it means
             return
-        if node.op not in opsets.MOVED and node.op not in opsets.CHANGED_MEANING:
+        if not opsets.is_moved(node.op, opset):
             return
         first = node.inputs[0] if node.inputs else None
         fact = None if first is None or first.is_empty() else facts.of(first)

@@ -79,6 +79,7 @@ class Housekeeper:
             return False
         for tensor, array in zip(list(node.outputs), arrays, strict=True):
             self.surgery.to_constant(tensor, array, graph)
+            tensor.fact = None  # now the value is known, where it was not
         self.done["constants folded"] += 1
         return True
 
@@ -99,7 +100,7 @@ class Housekeeper:
         """The nodes of the branch that an If takes, where that is proven; None where it stays."""
         if node.op != "If" or (node.domain or "") not in opsets.STANDARD:
             return None
-        if any(self.surgery.is_output(t) for t in node.outputs):
+        if not all(map(self.surgery.may_end, node.outputs)):
             return None
         condition = self.facts.array(node.inputs[0])
         if condition is None or condition.size != 1:
@@ -152,11 +153,11 @@ class Housekeeper:
         attributes: list[tuple[str, Any, Any]] = []
         for key, value in node.attrs.items():
             if isinstance(value, (int, float, str, bytes)):
-                attributes.append((key, type(value), value))
+                attributes.append((key, type(value), _told_apart(value)))
             elif isinstance(value, (list, tuple)) and all(
                 isinstance(v, (int, float, str, bytes)) for v in value
             ):
-                attributes.append((key, list, tuple(value)))
+                attributes.append((key, list, tuple(map(_told_apart, value))))
             else:
                 return None
         inputs = tuple(self._identity(t) for t in node.inputs)
@@ -173,6 +174,11 @@ class Housekeeper:
 
 
 _name_of = itemgetter(0)
+
+
+def _told_apart(value: Any) -> Any:
+    """A value that equals what it is alone: -0.0 equals 0.0, and 1 equals 1.0."""
+    return repr(value) if isinstance(value, float) else value
 
 
 def _constant_value(node: gs.Node) -> Any:

@@ -163,7 +163,7 @@ class Model:
         if not isinstance(values, LazyValues):
             return np.asarray(values)
         if isinstance(values, SparseValues):
-            return np.asarray(values.load())
+            return dense_of(values.tensor, self.folder)
         return array_of(values.tensor, self.folder)
 
     def to_proto(self) -> onnx.ModelProto:
@@ -309,6 +309,30 @@ def array_of(tensor: onnx.TensorProto, folder: Path | None) -> Array:
             where=str(folder or "model"),
             mend="Put the external data file beside the model, or export the model again.",
         ) from None
+
+
+def dense_of(tensor: onnx.SparseTensorProto, folder: Path | None) -> Array:
+    """The values of a sparse tensor; indices count along the whole tensor, or along each axis.
+
+    graphsurgeon's own reading knows nothing of raw data, and gives zeros in their place.
+
+    Raises:
+        ModelError: As for `array_of`, or its indices do not fit.
+    """
+    values, indices = (array_of(part, folder) for part in (tensor.values, tensor.indices))
+    dense = np.zeros(tuple(tensor.dims), values.dtype)
+    try:
+        if indices.ndim == 1:
+            dense.reshape(-1)[indices] = values
+        else:
+            dense[tuple(indices.T)] = values
+    except (IndexError, ValueError) as error:
+        raise ModelError(
+            f"the values of initializer `{tensor.values.name}` cannot be read: {error}",
+            where=str(folder or "model"),
+            mend="Export the model again.",
+        ) from None
+    return dense
 
 
 def describe(node: gs.Node) -> str:

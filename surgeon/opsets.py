@@ -77,8 +77,30 @@ MOVED: Mapping[str, tuple[Moved, ...]] = {
 CHANGED_MEANING = {"Softmax": 13, "LogSoftmax": 13, "Hardmax": 13, "GroupNormalization": 21}
 
 
+# Attributes of old that newer forms have not, with the value that says what those say (in test
+# mode, once for each channel); None where no value does. A `broadcast` without an `axis` lines up
+# the last dimensions, as newer forms do.
+_GONE: Mapping[str, object] = {
+    "is_test": 1,
+    "spatial": 1,
+    "axis": None,
+    "shape": None,
+    "paddings": None,
+}
+_IDLE = frozenset({"broadcast", "consumed_inputs", *_GONE})
+_WITHOUT_OLD_ATTRIBUTES = 9  # the first opset where no operator has one
+# Operators of another form before, whatever their attributes.
+_SINCE = {"Scan": 9, "Dropout": 7, "BatchNormalization": 7, "Tile": 6, "Cast": 6, "Concat": 4}
+_BROADCASTING = 7  # the first opset that lines up shapes without being told to
+
+
 class Unavailable(Exception):
     """An operator, attribute or form that the model's opset has not; says what would do."""
+
+
+def is_moved(op: str, opset: int) -> bool:
+    """Whether nodes of a standard operator may need `raise_form`."""
+    return op in MOVED or op in CHANGED_MEANING or opset < _WITHOUT_OLD_ATTRIBUTES
 
 
 def raise_form(
@@ -92,6 +114,9 @@ def raise_form(
         dtype_of_input: The numpy dtype of input 0, where known.
         rank: The rank of input 0, where known.
     """
+    if opset < _WITHOUT_OLD_ATTRIBUTES and _is_old(node, opset):
+        node.domain = LEGACY
+        return
     changed = CHANGED_MEANING.get(node.op)
     if changed is not None and opset < changed:
         axis = node.attrs.get("axis", 1)
@@ -124,6 +149,26 @@ def raise_form(
     node.inputs = inputs
 
 
+def _is_old(node: gs.Node, opset: int) -> bool:
+    """Whether a node of an opset before 9 means what no newer form says.
+
+    Attributes that leave the newer meaning as it is go. A Dropout trains unless it says otherwise;
+    a Cast named its target by a word; Tile and Scan had other inputs.
+    """
+    newest = schema(node.op, onnx.defs.onnx_opset_version())
+    if newest is None:
+        return False
+    if opset < _SINCE.get(node.op, 1) and node.attrs.get("is_test") != 1:
+        return True
+    known = {*newest.attributes, *(move.attribute for move in MOVED.get(node.op, ()))}
+    old = [key for key in node.attrs if key in _IDLE and key not in known]
+    if any(key in _GONE and node.attrs[key] != _GONE[key] for key in old):
+        return True
+    for key in old:
+        del node.attrs[key]
+    return False
+
+
 def emit(
     op: str,
     domain: str,
@@ -153,6 +198,9 @@ def emit(
         raise Unavailable(
             f"`{op}` needs opset {first}" if first else f"`{op}` is no standard operator"
         )
+    formed = _BROADCASTING if "broadcast" in own.attributes else _SINCE.get(op, 1)
+    if opset < formed:
+        raise Unavailable(f"`{op}` as it is now needs opset {formed}")
     changed = CHANGED_MEANING.get(op)
     if changed is not None and opset < changed:
         rank = rank_of(inputs[0])
@@ -207,10 +255,17 @@ def _check_dtypes(
         dtype = dtype_of(tensor)
         if not dtype:
             continue
-        allowed = _allowed(op, opset, min(index, len(formal) - 1))
-        text = f"tensor({onnx.TensorProto.DataType.Name(dtype).lower()})"
-        if allowed and text not in allowed:
-            raise Unavailable(f"`{op}` of opset {opset} does not take {text} as input {index}")
+        if not takes(op, opset, min(index, len(formal) - 1), dtype):
+            name = onnx.TensorProto.DataType.Name(dtype).lower()
+            raise Unavailable(
+                f"`{op}` of opset {opset} does not take tensor({name}) as input {index}"
+            )
+
+
+def takes(op: str, opset: int, index: int, dtype: int) -> bool:
+    """Whether a standard operator takes tensors of a type as an input; of no schema, any."""
+    allowed = _allowed(op, opset, index)
+    return not allowed or f"tensor({onnx.TensorProto.DataType.Name(dtype).lower()})" in allowed
 
 
 @cache

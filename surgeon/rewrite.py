@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import opsets
@@ -80,7 +81,8 @@ class Surgery:
         Args:
             root: The node that is replaced.
             pairs: (output of root, tensor of the replacement that holds the same values).
-            adopt: Whether a drafted producer makes the output of `root` itself, name and all.
+            adopt: Whether a drafted producer makes the output of `root` itself, name and all; it
+                always makes one that is a graph's.
         """
         list.clear(root.outputs)
         for old, new in pairs:
@@ -88,7 +90,7 @@ class Surgery:
             new = current(new)
             producer = new.inputs[0] if new.inputs else None
             drafted = producer is not None and getattr(producer, "drafted", False)
-            if adopt and drafted and not self.is_output(new):
+            if (adopt or self.is_output(old)) and drafted and not self.is_output(new):
                 self._adopt(producer, new, old)
             else:
                 self.replace_value(old, new)
@@ -156,7 +158,7 @@ class Surgery:
         """Put the nodes of a body without inputs in the place of the node that it hangs on.
 
         Args:
-            node: What runs this body and no other; none of its outputs is a graph's.
+            node: What runs this body and no other.
             body: One of its bodies. Its values get fresh names: siblings may use the same ones.
             graph: Where the node is.
 
@@ -170,13 +172,10 @@ class Surgery:
         for key in [key for key, value in node.attrs.items() if value is body]:
             del node.attrs[key]
         own = {id(tensor) for member in moved for tensor in member.outputs}
-        for inner in (body, *bodies(body)):
-            for tensor in (t for n in inner.nodes for t in (*n.inputs, *(n.origin_inputs or ()))):
-                self._move_constant(current(tensor), body, graph)
+        self.raise_constants(body, graph)
         for tensor in body.outputs:
-            if id(tensor) in own or getattr(tensor, "home", None) is body:
+            if id(tensor) in own or getattr(tensor, "home", None) is graph:
                 self.outputs.pop(id(tensor), None)
-            self._move_constant(current(tensor), body, graph)
         for member in moved:
             origin = type(member.origin)()
             origin.CopyFrom(member.origin)
@@ -187,12 +186,47 @@ class Surgery:
                 member.name = origin.name = self.fresh(origin.name)
             member.origin, member.home, member.seen = origin, graph, None
         pairs = zip(list(node.outputs), [current(t) for t in body.outputs], strict=True)
-        self.hand_over(node, [(old, new) for old, new in pairs if old.name], adopt=False)
-        return moved
+        return [*moved, *self.end_in(node, graph, list(pairs))]
 
-    def _move_constant(self, tensor: gs.Tensor, body: gs.Graph, graph: gs.Graph) -> None:
-        if isinstance(tensor, gs.Constant) and getattr(tensor, "home", None) is body:
-            tensor.name, tensor.home = self.fresh(tensor.name), graph
+    def raise_constants(self, body: gs.Graph, graph: gs.Graph) -> None:
+        """Let the constants of a body live in the graph around it, under fresh names."""
+        for inner in (body, *bodies(body)):
+            tensors = [t for n in inner.nodes for t in (*n.inputs, *(n.origin_inputs or ()))]
+            for tensor in map(current, (*tensors, *inner.outputs)):
+                if isinstance(tensor, gs.Constant) and getattr(tensor, "home", None) is body:
+                    tensor.name, tensor.home = self.fresh(tensor.name), graph
+
+    def may_end(self, tensor: gs.Tensor) -> bool:
+        """Whether `end_in` may give a value: what is a graph's output needs an Identity.
+
+        Identities of sequences came late, and some types later than others.
+        """
+        if not self.is_output(tensor):
+            return True
+        dtype = self.facts.of(tensor).dtype or getattr(tensor, "dtype", None) or 0
+        if getattr(tensor, "type", "") != "tensor_type":
+            return False
+        if not isinstance(dtype, int):
+            dtype = int(onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+        return opsets.takes("Identity", self.facts.opset, 0, dtype)
+
+    def end_in(
+        self, node: gs.Node, graph: gs.Graph, pairs: Sequence[tuple[gs.Tensor, gs.Tensor]]
+    ) -> list[gs.Node]:
+        """Give a node's outputs to values that are there; a graph's output gets an Identity.
+
+        Returns:
+            The Identities.
+        """
+        ends: list[gs.Node] = []
+        named = [(old, new) for old, new in pairs if old.name]
+        for index, (old, new) in enumerate(named):
+            if self.is_output(old):
+                draft = self.draft(graph, old.name)
+                named[index] = old, draft.op("Identity", new)
+                ends.extend(draft.nodes)
+        self.hand_over(node, named, adopt=False)
+        return ends
 
     def constant(self, graph: gs.Graph, stem: str, array: Array) -> gs.Constant:
         """A new initializer of `graph`."""

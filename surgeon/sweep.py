@@ -28,6 +28,7 @@ from surgeon.model import Model, describe
 from surgeon.recipe import Rule
 from surgeon.report import Notes
 from surgeon.rewrite import Surgery, toposort
+from surgeon.unrolling import Unroller
 
 MAX_SWEEPS = 12
 MAX_GENERATIONS = 64  # how often what a rule made may be rewritten in turn, within one walk
@@ -66,6 +67,7 @@ class Sweep:
         self.keeper = Housekeeper(
             facts, surgery, Folder(facts, fold, notes.failures), notes.housekeeping
         )
+        self.unroller = Unroller(facts, surgery)
         self.firing = Firing(facts, surgery, notes, allow=allow, check=check)
         self.functions = {(f.domain, f.name): f for f in model.graph.functions}
         self.order = _callers_first(self.functions)
@@ -165,6 +167,9 @@ class Sweep:
             return moved
         if inner:
             self._bodies(node, inner, known)
+            if (copies := self.unroller.unroll(node, graph)) is not None:
+                self.notes.housekeeping["Loop nodes of a few turns unrolled"] += 1
+                return copies
         elif (function := self.functions.get((node.domain or "", node.op))) is not None:
             self._call(node, function)
         if not inner and (self.keeper.fold(node, graph) or self.keeper.merge(node, known)):
@@ -194,7 +199,7 @@ class Sweep:
         for key, body in inner.items():
             with self._inside(f"{_label(node)}.{key}"):
                 for index, tensor in enumerate(body.inputs):
-                    tensor.fact = self._body_input(node, index)
+                    tensor.fact = self._body_input(node, index, tensor)
                 self._graph(body, Known(known))
         for index, tensor in enumerate(node.outputs):
             if node.op == "If":
@@ -213,10 +218,14 @@ class Sweep:
         finally:
             self.facts.scope = outer
 
-    def _body_input(self, node: gs.Node, index: int) -> Fact:
-        """What a body may count on: of values carried from turn to turn, the dtype alone."""
+    def _body_input(self, node: gs.Node, index: int, tensor: gs.Tensor) -> Fact:
+        """What a body may count on: of values carried from turn to turn, the dtype alone.
+
+        The number of the turn has no dimension, or one of size 1 where the body declares it so.
+        """
         if node.op == "Loop" and index < 2:
-            return Fact(INT64 if index == 0 else onnx.TensorProto.BOOL, ())
+            shape = (1,) if tensor.shape is not None and len(tensor.shape) == 1 else ()
+            return Fact(INT64 if index == 0 else onnx.TensorProto.BOOL, shape)
         if node.op not in ("Loop", "Scan") or index >= len(node.inputs):
             return UNKNOWN
         return Fact(self.facts.of(node.inputs[index]).dtype)

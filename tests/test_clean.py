@@ -110,8 +110,8 @@ def test_branches_that_share_names_are_inlined_one_beside_the_other():
     result = surgeon.apply(before, "clean")
     after = result.model.to_proto()
     onnx.checker.check_model(after, full_check=True)
-    # left: two whose condition is an input, and one whose output is the model's
-    assert result.report.housekeeping["If nodes with a proven condition inlined"] == 3
+    # left: two whose condition is an input
+    assert result.report.housekeeping["If nodes with a proven condition inlined"] == 4
     for c in (True, False):
         for batch in (1, 4):
             x = np.random.default_rng(0).normal(size=(batch, 3)).astype(np.float32)
@@ -157,3 +157,115 @@ def test_outputs_come_from_what_computes_them():
         feeds = {"x": np.array([[1, -2, 3]], np.float32), "c": np.array(c)}
         for a, b in zip(run(before, feeds), run(after, feeds), strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+LOOPS = """<ir_version: 8, opset_import: ["": 17]>
+g (float[N,3] x, bool c, int64 m) => (float[N,3] y, float[k,N,3] z, float[3] t, float[N,3] last)
+  <int64 three = {3}, bool yes = {1}, float[3] zero = {0.0, 0.0, 0.0}, int64[1] two = {2}> {
+  o = Abs (x)
+  y, s, z, i = Loop (three, yes, x, zero) <
+    body = b (int64 i, bool k, float[N,3] v, float[3] w)
+      => (bool go, float[N,3] u, float[3] q, float[N,3] r, float f) <float half = {0.5}> {
+      go = Identity (k)
+      f = Cast <to = 1> (i)
+      a = Mul (v, half)
+      d = If (c) <
+        then_branch = p () => (float[N,3] n) <float h = {2.0}> { j = Sub (o, f) n = Mul (j, h) },
+        else_branch = e () => (float[N,3] n) <float h = {3.0}> { n = Mul (a, h) }
+      >
+      u = Add (d, a)
+      g = ReduceMean <axes = [0], keepdims = 0> (u)
+      q = Add (w, g)
+      r = Neg (a)
+    }
+  >
+  tt = ReduceSum <keepdims = 0> (i)
+  t = Add (s, tt)
+  l = Loop (m, yes, x) <
+    body = b2 (int64 i2, bool k2, float[N,3] v2) => (bool go2, float[N,3] u2) {
+      go2 = Identity (k2)
+      p2 = Loop (two, , v2) <
+        body = b3 (int64[1] i3, bool k3, float[N,3] v3) => (bool go3, float[N,3] u3) {
+          go3 = Constant <value = bool {1}> ()
+          h3 = Shape (i3)
+          f3 = Cast <to = 1> (i3)
+          e3 = Cast <to = 1> (h3)
+          s3 = Add (f3, e3)
+          u3 = Mul (v3, s3)
+        }
+      >
+      u2 = Sub (p2, o)
+    }
+  >
+  last = Identity (l)
+}"""
+
+
+def test_a_loop_of_a_few_turns_becomes_its_turns():
+    before = parser.parse_model(LOOPS)
+    result = surgeon.apply(before, "clean")
+    after = result.model.to_proto()
+    onnx.checker.check_model(after, full_check=True)
+    assert result.report.housekeeping["Loop nodes of a few turns unrolled"] == 2
+    assert result.report.after["Loop"] == 1  # whose turns an input counts
+    assert result.report.after["If"] == 3
+    assert list(after.graph.output) == list(before.graph.output)
+    for c, m, batch in ((True, 0, 2), (False, 3, 1), (True, 2, 5)):
+        x = np.random.default_rng(m).normal(size=(batch, 3)).astype(np.float32)
+        feeds = {"x": x, "c": np.array(c), "m": np.array(m)}
+        for a, b in zip(run(before, feeds), run(after, feeds), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    assert surgeon.apply(after, "clean").report.changes == ()
+
+
+@pytest.mark.parametrize(
+    ("trips", "go", "again", "body", "left"),
+    [
+        ("int64 n = {4}", "yes", "Identity (k)", "u = Exp (v)", 0),
+        ("int64 n = {4}", "", "Not (no)", "u = Exp (v)", 0),
+        ("int64 n = {0}", "yes", "Identity (k)", "u = Exp (v)", 0),
+        ("int64 n = {-3}", "", "Identity (k)", "u = Exp (v)", 0),
+        ("int64 n = {9}", "no", "Identity (k)", "u = Exp (v)", 0),
+        ("int64 n = {16}", "yes", "Identity (k)", "u = Exp (v)", 0),
+        ("int64 n = {17}", "yes", "Identity (k)", "u = Exp (v)", 1),
+        ("int64 n = {4}", "c", "Identity (k)", "u = Exp (v)", 1),
+        ("int64 n = {4}", "yes", "Identity (c)", "u = Exp (v)", 1),
+        ("int64 n = {4}", "yes", "Identity (no)", "u = Exp (v)", 1),
+        ("int64 n = {4}", "yes", "Not (k)", "u = Exp (v)", 1),
+        ("int64 n = {4}", "yes", "Identity (k)", "u = RandomNormalLike <seed = 1.0> (v)", 1),
+        ("int64 n = {4}", "yes", "Identity (k)", "u = Identity (v)", 0),
+        ("int64 n = {4}", "yes", "Identity (k)", "u = Identity (x)", 0),
+        ("int64 n = {4}", "yes", "Identity (k)", "u = Concat <axis = 0> (v, v)", 0),
+    ],
+)
+def test_a_loop_whose_turns_are_not_proven_stays(trips, go, again, body, left):
+    before = parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17]>
+        g (float[N] x, bool c) => (float[M] y) <{trips}, bool yes = {{1}}, bool no = {{0}}> {{
+          y = Loop (n, {go}, x) <
+            body = b (int64 i, bool k, float[P] v) => (bool o, float[Q] u) {{ o = {again} {body} }}
+          >
+        }}"""
+    )
+    result = surgeon.apply(before, "clean", verify=False)
+    after = result.model.to_proto()
+    assert result.report.after.get("Loop", 0) == left
+    assert list(after.graph.output) == list(before.graph.output)
+    feeds = {"x": np.array([-1, 0.5], np.float32), "c": np.array(True)}
+    if "Random" in body:
+        return
+    for a, b in zip(run(before, feeds), run(after, feeds), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_loop_of_no_turn_that_gathers_rows_stays():
+    before = parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17]>
+        g (float[N] x) => (float[K,N] y) <int64 n = {0}> {
+          a = Identity (x)
+          y = Loop (n, ) <
+            body = b (int64 i, bool k) => (bool o, float[N] s) { o = Identity (k) s = Neg (a) }
+          >
+        }"""
+    )
+    assert surgeon.apply(before, "clean", verify=False).report.after["Loop"] == 1

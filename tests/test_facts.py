@@ -1198,7 +1198,11 @@ def test_shapes_and_assumptions_of_the_user() -> None:
 
 
 def test_a_loop_carried_value_has_its_dtype_alone() -> None:
-    proto = CASES["loop"].proto(17)
+    proto = parse(
+        "g (float[b,t] x, int64 count) => (float[p,q] y) { y = Loop (count, , x) <body = "
+        "l (int64 i, bool k, float[c,d] v) => (bool o, float[e,f] u) "
+        "{ o = Identity (k) u = Concat <axis = 0> (v, v) }> }"
+    )
     facts, tensors = infer(proto)
     assert facts.of(tensors["y"]).shape is None
     assert facts.of(tensors["y"]).dtype == 1

@@ -288,7 +288,7 @@ def test_a_body_takes_an_equal_node_from_outside() -> None:
 def test_rules_apply_in_loops_and_scans() -> None:
     proto = parse(
         """
-        g (float[n] x) => (float[n] y, float[m,n] z) <int64 count = {3}> {
+        g (float[n] x, int64 count) => (float[n] y, float[m,n] z) {
           c = Abs (x)
           y, z = Loop (count, , c) <body =
             b (int64 i, bool k, float[n] v) => (bool o, float[n] u, float[n] s) {
@@ -322,7 +322,7 @@ def test_values_carried_by_a_loop_are_not_folded_from_their_first_turn() -> None
     """The shape of a carried value changes from turn to turn."""
     proto = parse(
         """
-        g (float[2] x) => (float[k] y, int64[c] z) <int64 count = {3}> {
+        g (float[2] x, int64 count) => (float[k] y, int64[c] z) {
           y, z = Loop (count, , x) <body =
             b (int64 i, bool k, float[k0] v) => (bool o, float[k1] u, int64 s) {
             o = Identity (k)
@@ -334,7 +334,7 @@ def test_values_carried_by_a_loop_are_not_folded_from_their_first_turn() -> None
         """
     )
     result = surgeon.apply(proto, "shape-chains", FOLD, verify=False)
-    found = Session(result.model.to_proto()).run({"x": np.ones(2, F32)})
+    found = Session(result.model.to_proto()).run({"x": np.ones(2, F32), "count": np.array(3)})
     assert found["y"].shape == (16,)
     assert found["z"].tolist() == [2, 4, 8]
 

@@ -187,7 +187,7 @@ def drop_dropout(draft: Draft, match: Match) -> gs.Tensor:
 
 
 def neutral(draft: Draft, match: Match) -> gs.Tensor:
-    """x * 1, x / 1, x - 0 and x + -0.0 are x to the bit; x + 0.0 is not, where x is -0.0."""
+    """x * 1, x / 1, x ** 1, x - 0 and x + -0.0 are x to the bit; not x + 0.0, where x is -0.0."""
     facts, node = draft.facts, match.root
     x, c = node.inputs
     array = facts.array(c)
@@ -198,8 +198,10 @@ def neutral(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("its constant is computed at run time")
     if not same_dims(facts.of(x).shape, facts.of(node.outputs[0]).shape):
         raise Refused("its constant may make the result larger")
-    if (array != (1 if node.op in ("Mul", "Div") else 0)).any():
+    if (array != (0 if node.op in ("Add", "Sub") else 1)).any():
         raise Refused("its constant changes the value")
+    if node.op == "Pow" and facts.of(x).dtype not in _FLOATS:
+        raise Refused("a power of integers is computed in floats, which round")
     if array.dtype.kind not in "iu":
         if array.dtype.kind != "f":
             raise Refused(f"its dtype is {array.dtype.name}")

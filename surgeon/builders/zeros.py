@@ -8,7 +8,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import opsets
 from surgeon.facts import Facts
-from surgeon.facts.fact import INTEGERS, same_dims
+from surgeon.facts.fact import INTEGERS, Array, same_dims
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -92,7 +92,7 @@ def _divides_by(facts: Facts, node: gs.Node, tensor: gs.Tensor) -> bool:
     if node.op == "Div":
         return len(node.inputs) > 1 and node.inputs[1] is tensor
     if node.op == "Pow" and node.inputs[0] is tensor:
-        exponent = facts.array(node.inputs[1])
+        exponent = _array(facts, node.inputs[1])
         return exponent is None or bool((exponent < 0).any())
     return False
 
@@ -105,6 +105,14 @@ def _forgets(facts: Facts, node: gs.Node, tensor: gs.Tensor) -> bool:
         return facts.of(node.outputs[0]).dtype in _WHOLE
     if node.op in ("Add", "Sub"):
         other = node.inputs[1] if node.inputs[0] is tensor else node.inputs[0]
-        array = facts.array(other)
+        array = _array(facts, other)
         return array is not None and bool(np.all(array != 0))
     return False
+
+
+def _array(facts: Facts, tensor: gs.Tensor) -> Array | None:
+    """The values of a constant, also of a Constant behind, which the sweep has not come to."""
+    for node in tensor.inputs:
+        if node.op == "Constant" and (node.domain or "") in opsets.STANDARD:
+            facts.infer(node)
+    return facts.array(tensor)

@@ -21,6 +21,7 @@ from surgeon.facts.question import Question
 from surgeon.model import Model
 
 _AttributeRef = gs.Node.AttributeRef
+_FIRST_BOOLEAN_MASK = 10  # the opset from which on the mask of a Dropout has not its input's type
 _DOMAINS = frozenset({*opsets.STANDARD, opsets.LEGACY})
 _MALFORMED = (  # what a node that is not as its operator wants it may bring about
     AttributeError,
@@ -317,7 +318,7 @@ class Facts:
         if op == "ConstantOfShape":
             value = node.attrs.get("value")
             return int(onnx.TensorProto.FLOAT if value is None else self._attribute_dtype(value))
-        if op == "Dropout" and index == 1:
+        if op == "Dropout" and index == 1 and self.opset >= _FIRST_BOOLEAN_MASK:
             return BOOL
         which = 1 if op in ("Where", "CastLike") else 0
         fact = inputs[which] if which < len(inputs) else None

@@ -26,6 +26,7 @@ from surgeon.soundness.texts import check_texts
 LARGEST_CALLS = 1_000_000  # nodes after every call of a function is written out
 _MEND = "Export or download the model again; `onnx.checker` may say more."
 _STANDARD = ("", "ai.onnx")
+_FIRST_IR_WITH_IMPORTS = 3
 _BODIES = {
     "If": frozenset({"then_branch", "else_branch"}),
     "Loop": frozenset({"body"}),
@@ -49,6 +50,7 @@ def check(proto: onnx.ModelProto, folder: Path | None, *, where: str) -> None:
         main, *functions = (Scope(top) for top in (proto.graph, *proto.functions))
         _check_functions(main, functions)
         opset = max((e.version for e in proto.opset_import if e.domain in _STANDARD), default=1)
+        _check_imports(proto)
         for top in (main, *functions):
             _check_names(top)
             for scope in top.with_bodies():
@@ -256,6 +258,20 @@ def _calls(top: Scope, functions: Any) -> Counter[Any]:
 
 
 # ------------------------------------------------------------------------ attributes, branches
+
+
+def _check_imports(proto: onnx.ModelProto) -> None:
+    """Standard nodes mean nothing without the operator set's version, which IR 3 made a duty."""
+    if proto.ir_version < _FIRST_IR_WITH_IMPORTS or any(
+        entry.domain in _STANDARD for entry in proto.opset_import
+    ):
+        return
+    for node in proto.graph.node:
+        if node.domain in _STANDARD and node.op_type != "ATen":
+            raise Broken(
+                f"it imports no version of ONNX's own operator set, which node `{node.name}` "
+                f"({node.op_type}) is of: `opset_import` has to name the one it was written for"
+            )
 
 
 def _check_attributes(node: Node, opset: int) -> None:

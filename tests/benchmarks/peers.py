@@ -4,9 +4,11 @@ Run: make bench, or
     python tests/benchmarks/peers.py --python .venv-bench/bin/python --write docs/benchmarks.md
 
 Each tool gets each model in a process of its own: nodes without Constant, CPU seconds from load to
-saved inside the process and of the whole process, the peak of its memory, and whether the result
-equals the original in onnxruntime on three input sets of other sizes. The samples hold ATen nodes,
-which onnxruntime does not load: there is nothing to compare with.
+saved inside the process and of the whole process, the peak of its memory, whether the result
+equals the original in onnxruntime on three input sets of other sizes, and how long it runs there on
+one thread, the best of many runs, with onnxruntime's own optimisations off and on. The samples hold
+ATen nodes, which onnxruntime does not load: there is nothing to compare with. With `--external`,
+models of 0.5 and 2.5 GB of external data too, of which only the cost is measured.
 """
 
 from __future__ import annotations
@@ -27,8 +29,14 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 PEERS = ("onnxsim", "onnxslim", "onnxscript", "onnxoptimizer", "onnx-graphsurgeon", "onnxruntime")
 TOOLS = ("surgeon", "surgeon checked", *PEERS)
+RUNS, SECONDS_OF_RUNS = 200, 1.0  # of one model, for its latency
 LARGE = 50_000  # nodes from which on surgeon is measured alone
-HEADS = ("model", "tool", "nodes", "equal", "CPU in process", "CPU whole", "peak MB")
+HEADS = (
+    *("model", "tool", "nodes", "equal", "ms as is", "ms optimised"),
+    *("CPU in process", "CPU whole", "peak MB"),
+)
+EXTERNAL = {"0.5 GB outside": 8, "2.5 GB outside": 40}  # layers of 64 MB
+BLANK = ["", ""]  # for what was not run
 
 
 # ------------------------------------------------------------------------------- in the child
@@ -44,12 +52,16 @@ def simplify(tool: str, source: str, target: str) -> None:
     import onnx
 
     model: Any
+    external = "_outside" in source
     if tool == "onnxruntime":
         import onnxruntime as ort
 
         options = ort.SessionOptions()
         options.log_severity_level = 4
         options.optimized_model_filepath = target
+        if external:
+            entry = "session.optimized_model_external_initializers_file_name"
+            options.add_session_config_entry(entry, f"{Path(target).name}.data")
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
         ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
         return
@@ -76,7 +88,12 @@ def simplify(tool: str, source: str, target: str) -> None:
 
         graph = gs.import_onnx(model)
         model = gs.export_onnx(graph.fold_constants().cleanup().toposort())
-    onnx.save(model, target)
+    onnx.save(
+        model,
+        target,
+        save_as_external_data=external,
+        location=f"{Path(target).name}.data" if external else None,
+    )
 
 
 def child(tool: str, source: str, target: str) -> None:
@@ -132,14 +149,15 @@ def nodes(path: Path) -> int:
     return count(onnx.load(path, load_external_data=False).graph)
 
 
-def session(path: Path) -> Any:
-    """The model in onnxruntime as it stands, on one thread; None where it does not load."""
+def session(path: Path, *, optimise: bool = False) -> Any:
+    """The model in onnxruntime, as it stands by default, on one thread; None where it fails."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    levels = ort.GraphOptimizationLevel
+    options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimise else levels.ORT_DISABLE_ALL
     try:
         return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception:  # onnxruntime's exceptions have no common base
@@ -196,6 +214,60 @@ def equal(original: Any, path: Path) -> str:
     return "yes" if compared == 3 else f"yes, on {compared}" if compared else "-"
 
 
+def latencies(path: Path) -> list[str]:
+    """Milliseconds of a run, the best of many, with onnxruntime's optimisations off and on."""
+    found = []
+    for optimise in (False, True):
+        result = session(path, optimise=optimise)
+        if result is None:
+            return ["-", "-"]
+        best, start = float("inf"), time.perf_counter()
+        try:
+            inputs = feeds(result, 1)
+            for _ in range(RUNS):
+                before = time.perf_counter()
+                result.run(None, inputs)
+                best = min(best, time.perf_counter() - before)
+                if time.perf_counter() - start > SECONDS_OF_RUNS:
+                    break
+        except Exception:  # a size that the model does not take
+            return ["-", "-"]
+        found.append(f"{best * 1e3:.3f}")
+    return found
+
+
+def outside(folder: Path, name: str, layers: int) -> Path:
+    """A model whose weights, 64 MB to a layer, lie in one file beside it."""
+    import numpy as np
+    import onnx
+
+    width = 4096
+    block = np.random.default_rng(0).normal(size=(width, width)).astype(np.float32) / width
+    path = folder / f"{name.replace(' ', '_')}.onnx"
+    data = path.with_suffix(".data")
+    text = ["h0 = Identity (x)"]
+    text += [
+        f"s{i} = Shape (h{i}) r{i} = Reshape (h{i}, s{i}) m{i} = MatMul (r{i}, w{i}) "
+        f"h{i + 1} = Relu (m{i})"
+        for i in range(layers)
+    ]
+    header = '<ir_version: 8, opset_import: ["": 17]>'
+    model = onnx.parser.parse_model(
+        f"{header} g (float[N,{width}] x) => (float[N,{width}] h{layers}) {{ {' '.join(text)} }}"
+    )
+    with data.open("wb") as file:
+        for index in range(layers):
+            tensor = model.graph.initializer.add(name=f"w{index}", data_type=1)
+            tensor.dims.extend(block.shape)
+            tensor.data_location = onnx.TensorProto.EXTERNAL
+            place = {"location": data.name, "offset": file.tell(), "length": block.nbytes}
+            for key, value in place.items():
+                tensor.external_data.add(key=key, value=str(value))
+            file.write(block.tobytes())
+    onnx.save(model, path)
+    return path
+
+
 def models(folder: Path, largest: int) -> list[tuple[str, Path]]:
     """The samples, some of the corpus where it is, and what is made for the purpose."""
     import onnx
@@ -228,19 +300,45 @@ def rows(arguments: argparse.Namespace, folder: Path) -> list[list[str]]:
     table = []
     for name, path in models(folder, arguments.largest):
         before, original = nodes(path), session(path)
-        table.append([name, "as it came", str(before), "", "", "", ""])
+        table.append([name, "as it came", str(before), "", *latencies(path), "", "", ""])
+        print(" | ".join(table[-1]), flush=True)
         for tool in TOOLS if before < LARGE else TOOLS[:1]:
             python = sys.executable if tool.startswith("surgeon") else arguments.python
             target = folder / "out.onnx"
             target.unlink(missing_ok=True)
             got = measure(python, tool, path, target, arguments.seconds)
             if "failed" in got:
-                row = [name, tool, "", got["failed"], "", "", ""]
+                row = [name, tool, "", got["failed"], *BLANK, "", "", ""]
             else:
-                numbers = [f"{got['cpu']:.2f}", f"{got['whole']:.2f}", f"{got['peak']:.0f}"]
-                row = [name, tool, str(nodes(target)), equal(original, target), *numbers]
+                found = [str(nodes(target)), equal(original, target), *latencies(target)]
+                row = [name, tool, *found, *costs(got)]
             print(" | ".join(row), flush=True)
             table.append(row)
+    return table
+
+
+def costs(got: dict[str, Any]) -> list[str]:
+    """CPU seconds in and of the process, and its peak, as cells."""
+    return [f"{got['cpu']:.2f}", f"{got['whole']:.2f}", f"{got['peak']:.0f}"]
+
+
+def external_rows(arguments: argparse.Namespace, folder: Path) -> list[list[str]]:
+    """What models with external data cost; each result goes into a folder of its own."""
+    table = []
+    for name, layers in EXTERNAL.items():
+        path = outside(folder, name, layers)
+        for tool in TOOLS[:1] + TOOLS[2:]:
+            python = sys.executable if tool == "surgeon" else arguments.python
+            with tempfile.TemporaryDirectory(dir=folder) as place:
+                target = Path(place) / "out.onnx"
+                got = measure(python, tool, path, target, 10 * arguments.seconds)
+                row = [name, tool, "", got.get("failed", "-"), *BLANK, "", "", ""]
+                if "failed" not in got:
+                    row = [name, tool, str(nodes(target)), "-", *BLANK, *costs(got)]
+            print(" | ".join(row), flush=True)
+            table.append(row)
+        path.unlink()
+        path.with_suffix(".data").unlink()
     return table
 
 
@@ -265,10 +363,12 @@ def page(table: list[list[str]], arguments: argparse.Namespace) -> str:
         "",
         f"- Versions: {versions}; Python {platform.python_version()}.",
         f"- Machine: {platform.platform()}, {os.cpu_count()} cores; {arguments.note}",
+        "- `ms`: a run of the result on one thread, the best of up to 200 runs in a second,",
+        "  with onnxruntime's own optimisations off (as is) and on.",
         f"- A tool gets {arguments.seconds:.0f} seconds a model.",
         "",
         "| " + " | ".join(HEADS) + " |",
-        "|---|---|--:|---|--:|--:|--:|",
+        "|---|---|--:|---|" + "--:|" * (len(HEADS) - 4),
         *("| " + " | ".join(cell.replace("|", "/") for cell in row) + " |" for row in table),
         "",
     ]
@@ -284,11 +384,14 @@ def main() -> None:
     parser.add_argument("--python", required=True, help="an interpreter that has the peers")
     parser.add_argument("--largest", type=int, default=100_000, help="nodes of the largest graph")
     parser.add_argument("--seconds", type=float, default=120, help="for one tool and model")
+    parser.add_argument("--external", action="store_true", help="0.5 and 2.5 GB of data as well")
     parser.add_argument("--note", default="ratios say more than seconds.", help="on the machine")
     parser.add_argument("--write", type=Path, help="the page to write")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         table = rows(arguments, Path(folder))
+        if arguments.external:
+            table += external_rows(arguments, Path(folder))
     if arguments.write:
         arguments.write.write_text(page(table, arguments), encoding="utf-8")
 
