@@ -23,7 +23,7 @@ from surgeon.firing import Check, Firing, Prepared, operator_of
 from surgeon.fold import Folder
 from surgeon.housekeeping import Housekeeper, Known
 from surgeon.links import bodies
-from surgeon.match import Matcher
+from surgeon.matching import Matcher
 from surgeon.model import Model, describe
 from surgeon.recipe import Rule
 from surgeon.report import Notes
