@@ -268,36 +268,6 @@ def _xlogy(x: Any, y: Any) -> Any:
     return np.where(np.isnan(y), np.nan, np.where(x == 0, 0.0, x * np.log(y)))
 
 
-def to_dtype(self: Array, dtype: Any) -> Array:
-    return self if dtype is None else convert(self, dtype)
-
-
-def convert(self: Array, dtype: Any) -> Array:
-    with np.errstate(all="ignore"):
-        return self.astype(dtype)
-
-
-def to_other(self: Array, other: Array) -> Array:
-    return convert(self, other.dtype)
-
-
-def _to(*unused: str) -> Any:
-    """`to` in one of its overloads: whatever else it takes does not change the values."""
-
-    def run(self: Array, dtype: Any = None, **rest: Any) -> Array:
-        return to_dtype(self, dtype)
-
-    return run
-
-
-def _to_other(self: Array, other: Array, **rest: Any) -> Array:
-    return to_other(self, other)
-
-
-def copy(self: Array, **rest: Any) -> Array:
-    return self
-
-
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 _erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
@@ -387,22 +357,6 @@ _PAIRS: dict[str, Any] = {
     "special_xlog1py": _binary(lambda x, y: _xlogy(x, y + 1), floating=True),
 }
 _ALPHA = "(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
-_REST = "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None"
-_PLACE = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
-_CASTS = {
-    "Float": np.float32,
-    "Double": np.float64,
-    "Half": np.float16,
-    "Int": np.int32,
-    "Long": np.int64,
-    "Short": np.int16,
-    "Char": np.int8,
-    "Byte": np.uint8,
-}
-
-
-def _cast(dtype: Any) -> Any:
-    return lambda self, **rest: convert(self, dtype)
 
 
 TABLE: tuple[Row, ...] = (
@@ -453,26 +407,6 @@ TABLE: tuple[Row, ...] = (
         (f"{name}(Tensor self, float? eps=None) -> Tensor", logit)
         for name in ("logit", "special_logit")
     ),
-    (f"to.dtype(Tensor self, ScalarType dtype, {_REST}) -> Tensor", _to()),
-    (f"to.device(Tensor self, Device device, ScalarType dtype, {_REST}) -> Tensor", _to()),
-    (f"to.dtype_layout(Tensor self, *, {_PLACE}, {_REST}) -> Tensor", _to()),
-    (f"to.other(Tensor self, Tensor other, {_REST}) -> Tensor", _to_other),
-    (
-        "to.prim_Device(Tensor self, Device? device, ScalarType? dtype=None, "
-        "bool non_blocking=False, bool copy=False) -> Tensor",
-        _to(),
-    ),
-    (
-        f"_to_copy(Tensor self, *, {_PLACE}, bool non_blocking=False, "
-        "MemoryFormat? memory_format=None) -> Tensor",
-        _to(),
-    ),
-    ("type_as(Tensor self, Tensor other) -> Tensor", to_other),
-    *(
-        (f"_cast_{name}(Tensor self, bool non_blocking=False) -> Tensor", _cast(dtype))
-        for name, dtype in _CASTS.items()
-    ),
-    *((f"{name}(Tensor self) -> Tensor", copy) for name in ("lift_fresh", "positive")),
     *math_activations.TABLE,
     *math_reductions.TABLE,
     *math_losses.TABLE,
