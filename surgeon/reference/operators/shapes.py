@@ -1,4 +1,4 @@
-"""Data movement: views, sizes, permutations, concatenation."""
+"""PyTorch operators: views, sizes, permutations, concatenation."""
 
 # ruff: noqa: D103 - each function means what PyTorch documents for its schema, in TABLE
 
