@@ -34,7 +34,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"piece", "evidence"},
     {"activations"},
     {"sweep", "simplify", "trial", "culprits", "authoring", "raising"},
-    {"refusing"},
+    {"refusing", "operation"},
     {"surgery", "export", "doctor", "inspection"},
     {"cases", "batch", "bisect", "difference"},
     {"render", "handbook"},
