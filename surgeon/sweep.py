@@ -186,7 +186,7 @@ class Sweep:
 
     def _normalise(self, node: gs.Node) -> None:
         if not getattr(node, "normal", False):
-            dialect.normalise(node, self.model.opset, self.facts)
+            dialect.normalise(node, self.model.opset, self.facts, self.surgery.is_output)
             node.__dict__["normal"] = True
 
     def _bodies(self, node: gs.Node, inner: Mapping[str, gs.Graph], known: Known) -> None:
