@@ -50,6 +50,13 @@ def recipe_names(incomplete: str) -> list[str]:
     return [name for name in bundled() if name.startswith(incomplete)]
 
 
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX file.", show_default=False)]
+Before = Annotated[
+    Path, typer.Argument(metavar="A", help="The model as it was.", show_default=False)
+]
+After = Annotated[
+    Path, typer.Argument(metavar="B", help="The model as it is now.", show_default=False)
+]
 Shape = Annotated[
     list[str] | None,
     typer.Option(
