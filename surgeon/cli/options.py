@@ -163,7 +163,12 @@ Memory = Annotated[
         rich_help_panel="Limits",
     ),
 ]
-Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Every change and every miss.")]
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "-v", "--verbose", help="Say all: every change and miss, and the traceback of a bug."
+    ),
+]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print errors and warnings alone.")]
 LogFile = Annotated[
     Path | None,
