@@ -182,7 +182,9 @@ def test_the_whole_file_is_fine(surgeon: Runner, rules: Path, tmp_path: Path) ->
     assert "double-neg" in printed
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))]
+)
 def test_truncated_and_flipped(seed: int, surgeon: Runner, rules: Path, tmp_path: Path) -> None:
     """A damaged file that still is a model may be mended, or refused by any of the documented."""
     whole = network().SerializeToString()
@@ -518,7 +520,13 @@ for _op, _inputs, _attributes in [
     )
 
 
-@pytest.mark.parametrize("kind", BROKEN)
+@pytest.mark.parametrize(
+    "kind",
+    [  # one in three before a commit
+        kind if index % 3 == 0 else pytest.param(kind, marks=pytest.mark.slow)
+        for index, kind in enumerate(BROKEN)
+    ],
+)
 def test_a_broken_model(kind: str, surgeon: Runner, rules: Path, tmp_path: Path) -> None:
     make, codes, phrase = BROKEN[kind]
     path = save(tmp_path, make())

@@ -83,6 +83,7 @@ def test_an_endless_loop_is_not_compared(double: Path, endless: Path, tmp_path: 
     assert [node.op_type for node in onnx.load(out).graph.node] == ["Loop", "Add"]
 
 
+@pytest.mark.slow
 def test_an_endless_loop_is_refused_where_equality_is_wanted(
     double: Path, endless: Path, tmp_path: Path
 ) -> None:
@@ -93,6 +94,7 @@ def test_an_endless_loop_is_refused_where_equality_is_wanted(
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_verify_has_limits_too(endless: Path) -> None:
     result = run("verify", endless, endless, "--timeout", 6)
     assert result.exit_code == 0

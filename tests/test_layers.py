@@ -6,6 +6,7 @@ lower floors. Inside a package modules may import one another, but never in a ci
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -87,9 +88,17 @@ def room_of(module: str) -> str:
 MODULES = {module_of(path) for path in FILES}
 
 
+@cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    """The nodes of a file's syntax that the tests look at."""
+    kinds = ast.Import | ast.ImportFrom | ast.Call
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return tuple(node for node in ast.walk(tree) if isinstance(node, kinds))
+
+
 def imports_of(path: Path) -> Iterator[tuple[int, str]]:
     """Line and full name of everything imported, inside functions and for type checkers too."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -165,7 +174,7 @@ def test_the_witness_and_the_rewriting_code_do_not_know_each_other(path: Path) -
 @by_file
 def test_the_core_prints_nothing_and_evaluates_no_text(path: Path) -> None:
     banned = {"eval", "exec"} | (set() if room_of(module_of(path)) in TALKERS else {"print"})
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             assert node.func.id not in banned, f"{path.name}:{node.lineno}: calls {node.func.id}"
 
