@@ -10,7 +10,7 @@ import random
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +79,14 @@ def rules(tmp_path: Path) -> Path:
     path = tmp_path / "double.yaml"
     path.write_text(RECIPE)
     return path
+
+
+def sampled(kinds: Iterable[str]) -> list[Any]:
+    """One kind in three before a commit; the others are slow."""
+    return [
+        pytest.param(kind, marks=[pytest.mark.slow] if index % 3 else [])
+        for index, kind in enumerate(kinds)
+    ]
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -520,13 +528,7 @@ for _op, _inputs, _attributes in [
     )
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [  # one in three before a commit
-        kind if index % 3 == 0 else pytest.param(kind, marks=pytest.mark.slow)
-        for index, kind in enumerate(BROKEN)
-    ],
-)
+@pytest.mark.parametrize("kind", sampled(BROKEN))
 def test_a_broken_model(kind: str, surgeon: Runner, rules: Path, tmp_path: Path) -> None:
     make, codes, phrase = BROKEN[kind]
     path = save(tmp_path, make())
@@ -647,7 +649,7 @@ def reaching(kind: str, folder: Path) -> onnx.ModelProto:
     return model
 
 
-@pytest.mark.parametrize("kind", WHERE)
+@pytest.mark.parametrize("kind", sampled(WHERE))
 def test_external_data(kind: str, surgeon: Runner, rules: Path, tmp_path: Path) -> None:
     folder, phrase = tmp_path / "model", WHERE[kind][1]
     path = save(folder, reaching(kind, folder))
