@@ -102,7 +102,8 @@ def operator_of(node: onnx.NodeProto) -> str:
             if attribute.name == "operator":
                 name: str = attribute.s.decode(errors="replace")
                 return plain_name(name.rpartition("::")[2].partition(".")[0])
-    return plain_name(node.op_type)
+    plain: str | bytes = node.op_type  # protobuf gives bytes where it is no UTF-8
+    return plain_name(plain) if isinstance(plain, str) else ""
 
 
 def _reads(node: onnx.NodeProto) -> Iterator[str]:

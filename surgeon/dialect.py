@@ -7,6 +7,7 @@ domain `prim`; standard nodes get their newest form (see `opsets`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -51,14 +52,17 @@ def strip_initializer_inputs(model: Model, *, keep: bool) -> list[str]:
     return gone
 
 
-def normalise(node: gs.Node, opset: int, facts: Facts) -> None:
+def normalise(
+    node: gs.Node, opset: int, facts: Facts, is_output: Callable[[gs.Tensor], bool]
+) -> None:
     """Bring one node to normal form, in place; `origin` keeps what the file says."""
     domain = node.domain or ""
     if node.op == "ATen" and domain in _FALLBACK_DOMAINS:
         operator = node.attrs.get("operator", "")
-        _to_aten(node, _CUT.get(operator, operator), str(node.attrs.get("overload_name", "")))
+        overload = str(node.attrs.get("overload_name", ""))
+        _to_aten(node, _CUT.get(operator, operator), overload, is_output)
     elif domain in _ATEN_DOMAINS and "overload" not in node.attrs:
-        _to_aten(node, node.op, "")
+        _to_aten(node, node.op, "", is_output)
     elif domain in _PRIM_DOMAINS:
         node.domain = PRIM
     elif domain in opsets.STANDARD:
@@ -73,10 +77,12 @@ def normalise(node: gs.Node, opset: int, facts: Facts) -> None:
         opsets.raise_form(node, opset, dtype, fact.rank if fact else None)
 
 
-def _to_aten(node: gs.Node, operator: str, overload: str) -> None:
+def _to_aten(
+    node: gs.Node, operator: str, overload: str, is_output: Callable[[gs.Tensor], bool]
+) -> None:
     if node.origin_inputs is None:
         node.origin_inputs = tuple(node.inputs)
-    operator = _written(node, operator)
+    operator = _written(node, operator, is_output)
     rest = {k: v for k, v in node.attrs.items() if k not in ("operator", "overload_name")}
     node.op, node.domain = operator, ATEN
     inputs = _positional(node, operator, rest) if rest else None
@@ -86,16 +92,17 @@ def _to_aten(node: gs.Node, operator: str, overload: str) -> None:
     node.attrs = {"overload": overload, **rest}
 
 
-def _written(node: gs.Node, operator: str) -> str:
+def _written(node: gs.Node, operator: str, is_output: Callable[[gs.Tensor], bool]) -> str:
     """The operator by its plain name, and without its writing into the input.
 
-    Where something else reads that input too, the file does not say whether before or after.
+    Where something else reads that input too, the file does not say whether before or after; an
+    output of the model is read after, and has what was written.
     """
     plain = plain_name(operator)
     if out_of_place(operator) is None:
         return plain
     first = node.inputs[0] if node.inputs else None
-    alone = first is not None and len(first.outputs) == 1
+    alone = first is not None and len(first.outputs) == 1 and not is_output(first)
     return plain if alone and overloads(plain) else operator
 
 

@@ -22,6 +22,7 @@ import numpy.typing as npt
 import onnx
 
 from surgeon.errors import OutputError, SurgeonError
+from surgeon.files import cannot_write
 
 Array = npt.NDArray[Any]
 DynamicAxes = Mapping[str, Mapping[int, str] | Sequence[int]]
@@ -287,11 +288,7 @@ def _beside(target: Path) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix=".surgeon-", dir=target.parent) as folder:
             yield Path(folder)
     except OSError as error:
-        raise OutputError(
-            f"cannot be written: {error.strerror or error}",
-            where=str(target),
-            mend="Check the folder's permissions and the free space, or name another output.",
-        ) from None
+        raise cannot_write(target, error) from None
 
 
 def _hand_over(folder: Path, target: Path) -> None:

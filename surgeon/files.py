@@ -27,7 +27,7 @@ def write_whole(path: Path, data: bytes) -> None:
             f"the folder `{path.parent}` does not exist", where=str(path), mend="Make it first."
         ) from None
     except OSError as error:
-        raise _cannot_write(path, error) from None
+        raise cannot_write(path, error) from None
     beside = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -38,7 +38,7 @@ def write_whole(path: Path, data: bytes) -> None:
         os.replace(beside, path)
     except OSError as error:
         beside.unlink(missing_ok=True)
-        raise _cannot_write(path, error) from None
+        raise cannot_write(path, error) from None
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
@@ -79,7 +79,7 @@ def bring(source: Path, target: Path, *, link: bool = False) -> bool:
             _settle(beside)
         os.replace(beside, target)
     except OSError as error:
-        raise _cannot_write(target, error) from None
+        raise cannot_write(target, error) from None
     finally:
         with contextlib.suppress(OSError):
             beside.unlink(missing_ok=True)
@@ -190,7 +190,8 @@ def _keep_mode(beside: Path, path: Path) -> None:
             beside.chmod(0o666 & ~mask)
 
 
-def _cannot_write(path: Path, error: OSError) -> OutputError:
+def cannot_write(path: Path, error: OSError) -> OutputError:
+    """What the system said when an output was written, as an error of ours."""
     return OutputError(
         f"cannot be written: {error.strerror or error}",
         where=str(path),

@@ -14,7 +14,8 @@ from surgeon.captured import CapturedValue
 from surgeon.errors import Location
 from surgeon.expressions import truth
 from surgeon.facts import Facts
-from surgeon.match import Match, Matcher, Miss
+from surgeon.match import Match, Miss
+from surgeon.matching import Matcher
 from surgeon.model import describe
 from surgeon.notation import Pattern
 from surgeon.recipe import BuilderCall, Rule

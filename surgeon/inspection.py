@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -238,7 +239,8 @@ def _is_standard(node: onnx.NodeProto, versions: Mapping[str, int]) -> bool:
     return bool(onnx.defs.has(node.op_type, min(version, newest), domain))
 
 
-def _bundled_rules() -> dict[str, list[frozenset[str]]]:
+@cache
+def _bundled_rules() -> Mapping[str, Sequence[frozenset[str]]]:
     """For each bundled recipe with rules of its own, the operators that each rule's root may be."""
     found = {}
     for recipe_name, path in bundled().items():

@@ -1,41 +1,28 @@
-"""`apply`: load, normalise, sweep, prune, simplify, verify, report; nothing calls back."""
+"""`apply`: load, run the recipes, compare, report; nothing calls back."""
 
 from __future__ import annotations
 
-import gc
 import os
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import dialect, provenance
-from surgeon.assumptions import Axioms, parse_assumptions
+from surgeon.assumptions import parse_assumptions
 from surgeon.authoring import recipe_of
-from surgeon.claims import correct_claims, declare
 from surgeon.culprits import Kept, Place, find_culprits
 from surgeon.errors import RecipeError, SurgeonError
-from surgeon.facts import Facts
-from surgeon.fold import DEFAULT_LIMIT
-from surgeon.model import Model, describe
-from surgeon.raising import raise_opset
-from surgeon.recipe import FoldStep, RaiseOpsetStep, Recipe, Rule, RulesStep, SimplifyStep
+from surgeon.model import Model
+from surgeon.operation import Clock, Operation, collector_paused
+from surgeon.recipe import Recipe, Rule
 from surgeon.refusing import blamed, not_saved, refuse_leftovers, refuse_unread
-from surgeon.report import Missed, MissRecord, Notes, Report
-from surgeon.rewrite import Surgery
+from surgeon.report import Report
 from surgeon.soundness import with_names_of_their_own
-from surgeon.sweep import Sweep
-from surgeon.writer import FIRST_IR_WITH_NODE_METADATA
 
 if TYPE_CHECKING:
-    from surgeon.firing import Check
     from surgeon.verify import Reference, Verdict
     from surgeon.verify.whole import Data, Given
 
@@ -55,19 +42,6 @@ class Result:
 
     model: Model
     report: Report
-
-
-@dataclass(slots=True)
-class _Clock:
-    """Wall-clock seconds by stage."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-    since: float = field(default_factory=time.perf_counter)
-
-    def lap(self, stage: str) -> None:
-        now = time.perf_counter()
-        self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self.since
-        self.since = now
 
 
 def apply(
@@ -130,7 +104,7 @@ def apply(
         VerifyError: The result does not run, or differs, or PyTorch lost an assignment when it
             wrote the file; it carries `report`.
     """
-    clock = _Clock()
+    clock = Clock()
     if keep_evidence is not None:
         from surgeon.evidence import check_folder
 
@@ -147,7 +121,7 @@ def apply(
     }
     given = _given(original, checking) if inputs or data else None
     clock.lap("load")
-    with _collector_paused():
+    with collector_paused():
         original, shared = _named_apart(original)
         work = Operation(
             original, plans, axioms, frozenset(allow), keep_overridable, verify, progress, date
@@ -208,182 +182,6 @@ def _culprits(
         return frozenset()
 
 
-class Operation:
-    """One run of recipes over one model."""
-
-    def __init__(
-        self,
-        original: Model,
-        recipes: Sequence[Recipe],
-        axioms: Axioms,
-        allow: frozenset[str],
-        keep_overridable: bool,
-        check: bool,
-        progress: Callable[[str], None] | None,
-        date: str | None = None,
-    ) -> None:
-        self.original, self.recipes, self.axioms, self.allow = original, recipes, axioms, allow
-        self.keep, self.check, self.progress, self.date = keep_overridable, check, progress, date
-        self.pieces: Counter[str] = Counter()
-        self.evidence: Path | None = None  # where what is refused is kept
-        self.given: Given | None = None  # what the user says of inputs
-        self.notes = Notes()
-        self.kept = Kept()
-        self.model = original.clone()
-        self.before = operators(self.model)
-        self.misses: list[MissRecord] = []
-
-    @property
-    def changed(self) -> bool:
-        """Whether the result differs from the original."""
-        return self.model.changed
-
-    def run(self, clock: _Clock) -> None:
-        """Every step of every recipe, in order."""
-        self._begin()
-        clock.lap("import")
-        for recipe in self.recipes:
-            allow = self.allow | recipe.allow
-            for step in recipe.steps:
-                if isinstance(step, RulesStep):
-                    self._sweep(step.rules, DEFAULT_LIMIT, allow, always=step.tidy)
-                elif isinstance(step, FoldStep):
-                    self._sweep((), step.max_bytes or DEFAULT_LIMIT, allow, always=True)
-                elif isinstance(step, SimplifyStep):
-                    from surgeon.simplify import simplify
-
-                    self._replace_proto(
-                        partial(simplify, tool=step.tool, folder=self.original.folder),
-                        f"simplify: {step.tool}",
-                    )
-                elif isinstance(step, RaiseOpsetStep):
-                    self._replace_proto(partial(raise_opset, opset=step.opset), "raise-opset")
-            clock.lap("sweep")
-        self._finish()
-
-    def again(self, kept: Kept, *, check: bool) -> Operation:
-        """The same on the same model, with some rewrites left out."""
-        other = Operation(
-            self.original, self.recipes, self.axioms, self.allow, self.keep, check, None
-        )
-        other.kept, other.given = kept, self.given
-        with _collector_paused():
-            other.run(_Clock())
-        return other
-
-    def report(self, clock: _Clock, *, every_miss: bool) -> Report:
-        """What was done so far, frozen."""
-        return Report(
-            source=str(self.original.path or "<model>"),
-            recipes=tuple(recipe.name for recipe in self.recipes),
-            changes=tuple(self.notes.changes),
-            misses=tuple(nearest(self.misses, every=every_miss)),
-            housekeeping=dict(self.notes.housekeeping),
-            pieces=dict(self.pieces),
-            remarks=tuple(self.notes.remarks),
-            failures=tuple(dict.fromkeys(self.notes.failures)),
-            assumptions=self.axioms.texts,
-            before=self.before,
-            after=operators(self.model),
-            verdict=None,
-            seconds=dict(clock.seconds),
-            opset=self.model.opset,
-            refusals=tuple(self.notes.refusals),
-        )
-
-    def _begin(self) -> None:
-        """Facts and wiring for the model at hand."""
-        gone = dialect.strip_initializer_inputs(self.model, keep=self.keep)
-        if gone and not any("are constants" in remark for remark in self.notes.remarks):
-            self.notes.remarks.append(
-                f"{len(gone)} initializers that the exporter lists as inputs are constants, and "
-                "leave the inputs (`--keep-overridable` keeps them)"
-            )
-        self.facts = Facts(
-            self.model,
-            fixed=self.axioms.shapes,
-            assumptions=self.axioms.symbols,
-            same_shape=frozenset().union(*(recipe.same_shape for recipe in self.recipes)),
-        )
-        self.surgery = Surgery(self.model, self.facts)
-        self.trial = replace(self.kept, check=self._trial() if self.check else None)
-
-    def _trial(self) -> Check:
-        """What compares each rewrite; imported when it is asked for, as it brings the witness."""
-        from surgeon.activations import Activations
-        from surgeon.trial import Trial
-
-        real = None
-        if self.given is not None and self.given.sets:
-            real = Activations(self.original, [each.feeds for each in self.given.sets])
-        return Trial(
-            self.model,
-            self.facts,
-            self.pieces,
-            self.notes.refusals,
-            self.notes.failures,
-            evidence=self.evidence,
-            real=real,
-        )
-
-    def _sweep(
-        self, rules: Sequence[Rule], fold: int, allow: frozenset[str], *, always: bool
-    ) -> None:
-        sweep = Sweep(
-            self.model,
-            self.facts,
-            self.surgery,
-            self.notes,
-            rules,
-            fold=fold,
-            allow=allow,
-            check=self.trial,
-            progress=self.progress,
-        )
-        fired = sweep.run()
-        self.misses = self.misses + list(self.notes.misses)
-        # what an earlier recipe folded on its way counts, where this one says that it does
-        if fired or (always and self.notes.housekeeping.total()):
-            self.model.changed = True
-
-    def _replace_proto(
-        self, function: Callable[[onnx.ModelProto], onnx.ModelProto], what: str
-    ) -> None:
-        """A step of another tool: on the protobuf, and skipped with a remark where it fails."""
-        try:
-            proto = function(self.model.to_proto())
-        except SurgeonError as error:
-            self.notes.failures.append(f"step `{what}` was skipped: {error.what}")
-            return
-        self.model = Model(proto, path=self.original.path)
-        self.model.changed = True
-        self._begin()
-
-    def _finish(self) -> None:
-        """What the file says of itself, brought in line with what is proven and was done."""
-        if declare(self.model, self.facts, self.axioms.shapes, self.axioms.fixed):
-            self.model.changed = True
-        if not self.model.changed:
-            return
-        corrected = correct_claims(self.model, self.facts)
-        if corrected:
-            named = ", ".join(f"`{name}`" for name in corrected[:3])
-            more = f" and {len(corrected) - 3} more" if len(corrected) > 3 else ""
-            self.notes.remarks.append(f"shapes that the file states were false: {named}{more}")
-        replaced: dict[str, list[str]] = {}
-        for change in self.notes.changes:
-            replaced.setdefault(f"{change.recipe}/{change.rule}", []).append(change.node)
-        on_nodes = self.original.proto.ir_version >= FIRST_IR_WITH_NODE_METADATA
-        made = provenance.entry(
-            [(recipe.name, recipe.digest) for recipe in self.recipes],
-            {rule: len(nodes) for rule, nodes in replaced.items()},
-            self.axioms.texts,
-            None if on_nodes else replaced,
-            self.date,
-        )
-        self.model.stamps |= provenance.stamps(self.original.proto.metadata_props, made)
-
-
 def _named_apart(model: Model) -> tuple[Model, list[str]]:
     """The model with nodes of different names, and the names that several nodes had."""
     proto, shared = with_names_of_their_own(model.proto)
@@ -420,48 +218,6 @@ def as_recipe(recipe: RecipeLike) -> Recipe:
         where="apply",
         mend="Give a bundled name, a path, a `Recipe` or a rule.",
     )
-
-
-def operators(model: Model) -> dict[str, int]:
-    """How many nodes of each operator a model has, bodies and functions included."""
-    counts: Counter[str] = Counter()
-    for graph in model.graphs():
-        for node in graph.nodes:
-            domain = node.domain or ""
-            name = node.op if domain in ("", "ai.onnx", "ai.onnx.legacy") else f"{domain}.{node.op}"
-            if node.op == "ATen":  # in any domain
-                name = f"aten.{node.attrs.get('operator', '?')}"
-            elif domain in ("org.pytorch.aten", "torchvision", "org.pytorch.torchvision"):
-                name = f"aten.{node.op}"
-            if name != "Constant":
-                counts[name] += 1
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-
-
-def nearest(records: Sequence[MissRecord], *, every: bool) -> list[Missed]:
-    """The attempts worth reading, in words: for each node and rule the latest.
-
-    Without `every`: those where the whole pattern was found, and those at ATen nodes that stay.
-    """
-    latest: dict[tuple[int, str], MissRecord] = {}
-    for record in records:
-        if getattr(record.root, "gone", False):
-            continue
-        near = record.matched >= record.total or record.root.domain == dialect.ATEN
-        if every or near:
-            latest[id(record.root), f"{record.recipe}/{record.rule}"] = record
-    return [
-        Missed(
-            rule=r.rule,
-            recipe=r.recipe,
-            node=describe(r.root),
-            matched=r.matched,
-            total=r.total,
-            reason=r.reason(),
-            location=str(r.location),
-        )
-        for r in latest.values()
-    ]
 
 
 def _given(original: Model, checking: Mapping[str, Any]) -> Given:
@@ -511,19 +267,3 @@ def _granted(work: Operation) -> float | None:
     bounds = {(rule.recipe, rule.id): rule.bound or 0.0 for rule in rules}
     changes = work.notes.changes
     return sum(bounds.get((c.recipe, c.rule), 0.0) for c in changes) or None
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """The cyclic collector finds nothing here and costs a third of the time."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            if not gc.get_freeze_count():
-                # What was made is old at once; else the next look at young objects finds all of it.
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()

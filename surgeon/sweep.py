@@ -23,7 +23,7 @@ from surgeon.firing import Check, Firing, Prepared, operator_of
 from surgeon.fold import Folder
 from surgeon.housekeeping import Housekeeper, Known
 from surgeon.links import bodies
-from surgeon.match import Matcher
+from surgeon.matching import Matcher
 from surgeon.model import Model, describe
 from surgeon.recipe import Rule
 from surgeon.report import Notes
@@ -191,7 +191,7 @@ class Sweep:
 
     def _normalise(self, node: gs.Node) -> None:
         if not getattr(node, "normal", False):
-            dialect.normalise(node, self.model.opset, self.facts)
+            dialect.normalise(node, self.model.opset, self.facts, self.surgery.is_output)
             node.__dict__["normal"] = True
 
     def _bodies(self, node: gs.Node, inner: Mapping[str, gs.Graph], known: Known) -> None:

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from command import DOUBLE
 from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
@@ -26,3 +27,11 @@ def corpus() -> Path:
     if not folder.is_dir():
         pytest.skip("no corpus of real exports: name its folder in SURGEON_CORPUS")
     return folder
+
+
+@pytest.fixture
+def double(tmp_path: Path) -> Path:
+    """A recipe that is right."""
+    path = tmp_path / "double.yaml"
+    path.write_text(DOUBLE)
+    return path

@@ -56,6 +56,7 @@ def test_a_block_keeps_the_nodes_that_compute():
     assert set(result.report.after) == of_a_block
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_the_cost_of_a_node_does_not_grow_with_the_graph(shuffled):
     small, large = blocks(800), blocks(6400)

@@ -11,11 +11,11 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
+from command import run
 from onnx import TensorProto
-from typer.testing import CliRunner
 
 import surgeon
-from surgeon.cli import EXIT_CODES, app
+from surgeon.cli import EXIT_CODES
 from surgeon.cli.options import read_shapes
 from surgeon.errors import SurgeonError
 
@@ -30,10 +30,6 @@ rules:
     match: y = {match}
     replace: y = {replace}
 """
-
-
-def run(*arguments: object) -> Any:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def shell(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -65,26 +61,6 @@ def net(tmp_path: Path) -> Path:
     """y = Neg(Neg(x)) + Sin(x), with a dynamic batch."""
     body = "net (float[n,4] x) => (float[n,4] y) {a = Neg(x) b = Neg(a) c = Sin(x) y = Add(b, c)}"
     return save(tmp_path / "net.onnx", body)
-
-
-@pytest.fixture
-def double(tmp_path: Path) -> Path:
-    """A recipe that is right."""
-    path = tmp_path / "double.yaml"
-    text = """\
-surgeon: 1
-name: double
-rules:
-  - id: double-neg
-    why: Twice turned round is where it was.
-    exact: bit
-    match: |
-      h = Neg (x)
-      y = Neg (h)
-    replace: y = Identity (x)
-"""
-    path.write_text(text)
-    return path
 
 
 def refused(result: Any, code: int, *phrases: str) -> None:

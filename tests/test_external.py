@@ -4,42 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
 import pytest
-from typer.testing import CliRunner
+from command import run
 
 import surgeon
 from surgeon import external
-from surgeon.cli import app
 from surgeon.errors import ModelError, OutputError
 from surgeon.model import Model
-
-RULE = """\
-surgeon: 1
-name: double
-rules:
-  - id: double-neg
-    why: Twice turned round is where it was.
-    exact: bit
-    match: |
-      h = Neg (x)
-      y = Neg (h)
-    replace: y = Identity (x)
-"""
-
-
-def run(*arguments: object) -> Any:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-@pytest.fixture
-def rule(tmp_path: Path) -> Path:
-    path = tmp_path / "double.yaml"
-    path.write_text(RULE)
-    return path
 
 
 @pytest.fixture
@@ -70,40 +44,40 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_in_one_folder_the_data_stay_where_they_are(rule: Path, net: Path) -> None:
+def test_in_one_folder_the_data_stay_where_they_are(double: Path, net: Path) -> None:
     before = weights(net)
     out = net.with_name("out.onnx")
-    assert run("apply", rule, net, out).exit_code == 0
+    assert run("apply", double, net, out).exit_code == 0
     assert names(net.parent) == ["net.data", "net.onnx", "out.onnx"]
     assert (weights(out) == before).all()
 
 
 @pytest.mark.parametrize("way", ["keep", "copy"])
 def test_in_another_folder_the_data_go_with_it(
-    way: str, rule: Path, net: Path, tmp_path: Path
+    way: str, double: Path, net: Path, tmp_path: Path
 ) -> None:
     """As a file of its own: onnx reads no data file that has two names."""
     out = tmp_path / "other" / "out.onnx"
     out.parent.mkdir()
     for _ in range(2):  # a second run finds the data there
-        assert run("apply", rule, net, out, "--external-data", way).exit_code == 0
+        assert run("apply", double, net, out, "--external-data", way).exit_code == 0
     assert names(out.parent) == ["net.data", "out.onnx"]
     assert (out.parent / "net.data").stat().st_nlink == 1
     assert (weights(out) == weights(net)).all()
 
 
-def test_a_copy_in_one_folder_has_a_name_of_its_own(rule: Path, net: Path) -> None:
+def test_a_copy_in_one_folder_has_a_name_of_its_own(double: Path, net: Path) -> None:
     out = net.with_name("out.onnx")
-    assert run("apply", rule, net, out, "--external-data", "copy").exit_code == 0
+    assert run("apply", double, net, out, "--external-data", "copy").exit_code == 0
     assert names(net.parent) == ["net.data", "net.onnx", "out.net.data", "out.onnx"]
     before = weights(net)
     (net.parent / "net.data").unlink()
     assert (weights(out) == before).all()
 
 
-def test_inline(rule: Path, net: Path, tmp_path: Path) -> None:
+def test_inline(double: Path, net: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.onnx"
-    assert run("apply", rule, net, out, "--external-data", "inline").exit_code == 0
+    assert run("apply", double, net, out, "--external-data", "inline").exit_code == 0
     assert next(external.external_tensors(onnx.load(out)), None) is None
     assert (weights(out) == weights(net)).all()
     assert names(tmp_path) == ["double.yaml", "in", "out.onnx"]
@@ -118,17 +92,17 @@ def test_inline_of_more_than_protobuf_holds(
     assert names(tmp_path) == ["in"]
 
 
-def test_what_nothing_changed_is_written_as_it_was(rule: Path, net: Path, tmp_path: Path) -> None:
+def test_what_nothing_changed_is_written_as_it_was(double: Path, net: Path, tmp_path: Path) -> None:
     out = tmp_path / "other.onnx"
     Model.load(net).save(out)
     assert out.read_bytes() == net.read_bytes()
     assert (weights(out) == weights(net)).all()
 
 
-def test_another_file_of_the_datas_name_stays(rule: Path, net: Path, tmp_path: Path) -> None:
+def test_another_file_of_the_datas_name_stays(double: Path, net: Path, tmp_path: Path) -> None:
     taken = tmp_path / "net.data"
     taken.write_bytes(b"mine")
-    result = run("apply", rule, net, tmp_path / "out.onnx")
+    result = run("apply", double, net, tmp_path / "out.onnx")
     assert result.exit_code == 5
     assert "another file of that name is there" in result.output
     assert taken.read_bytes() == b"mine"
@@ -137,17 +111,17 @@ def test_another_file_of_the_datas_name_stays(rule: Path, net: Path, tmp_path: P
 
 @pytest.mark.parametrize("folder", ["in", "."])
 def test_the_output_is_not_the_data_file(
-    folder: str, rule: Path, net: Path, tmp_path: Path
+    folder: str, double: Path, net: Path, tmp_path: Path
 ) -> None:
     data = (net.parent / "net.data").read_bytes()
-    result = run("apply", rule, net, tmp_path / folder / "net.data")
+    result = run("apply", double, net, tmp_path / folder / "net.data")
     assert result.exit_code == 5
     assert "the output is the model's data file `net.data`" in result.output
     assert (net.parent / "net.data").read_bytes() == data
 
 
 def test_no_hidden_file_is_put_into_a_folder_of_the_user(
-    rule: Path, net: Path, tmp_path: Path
+    double: Path, net: Path, tmp_path: Path
 ) -> None:
     """Saved into the home folder, data called `.bashrc` would be run."""
     model = onnx.load(net, load_external_data=False)
@@ -155,10 +129,10 @@ def test_no_hidden_file_is_put_into_a_folder_of_the_user(
         each.value = ".bashrc" if each.key == "location" else each.value
     net.write_bytes(model.SerializeToString())
     (net.parent / "net.data").rename(net.parent / ".bashrc")
-    result = run("apply", rule, net, tmp_path / "out.onnx")
+    result = run("apply", double, net, tmp_path / "out.onnx")
     assert result.exit_code == 5
     assert "the data file `.bashrc` is a hidden one" in result.output
-    assert run("apply", rule, net, net.parent / "out.onnx").exit_code == 0
+    assert run("apply", double, net, net.parent / "out.onnx").exit_code == 0
 
 
 def test_new_weights_of_a_model_with_data_get_a_file_of_their_own(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def folded(
     facts = Facts(model)
     facts.enter(model.graph)
     node = model.graph.nodes[0]
-    normalise(node, opset, facts)
+    normalise(node, opset, facts, lambda tensor: False)
     facts.infer(node)
     found = Folder(facts, limit, []).fold(node)
     return None if found is None else list(found)

@@ -10,7 +10,7 @@ import random
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +79,14 @@ def rules(tmp_path: Path) -> Path:
     path = tmp_path / "double.yaml"
     path.write_text(RECIPE)
     return path
+
+
+def sampled(kinds: Iterable[str]) -> list[Any]:
+    """One kind in three before a commit; the others are slow."""
+    return [
+        pytest.param(kind, marks=[pytest.mark.slow] if index % 3 else [])
+        for index, kind in enumerate(kinds)
+    ]
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -182,7 +190,9 @@ def test_the_whole_file_is_fine(surgeon: Runner, rules: Path, tmp_path: Path) ->
     assert "double-neg" in printed
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))]
+)
 def test_truncated_and_flipped(seed: int, surgeon: Runner, rules: Path, tmp_path: Path) -> None:
     """A damaged file that still is a model may be mended, or refused by any of the documented."""
     whole = network().SerializeToString()
@@ -518,7 +528,7 @@ for _op, _inputs, _attributes in [
     )
 
 
-@pytest.mark.parametrize("kind", BROKEN)
+@pytest.mark.parametrize("kind", sampled(BROKEN))
 def test_a_broken_model(kind: str, surgeon: Runner, rules: Path, tmp_path: Path) -> None:
     make, codes, phrase = BROKEN[kind]
     path = save(tmp_path, make())
@@ -526,13 +536,14 @@ def test_a_broken_model(kind: str, surgeon: Runner, rules: Path, tmp_path: Path)
     attempt(surgeon, "shape-chains", path, codes, phrase, ("--no-verify",))
 
 
-def others(surgeon: Runner, rules: Path, path: Path, what: str) -> None:
+def others(surgeon: Runner, rules: Path, path: Path, what: str, *, runs: bool = True) -> None:
     """The commands beside `apply`: an answer or one error, soon, and nothing written here."""
     before = contents(path.parent)
     for arguments in (
         ("inspect", path),
+        ("diff", path, path),
         ("explain", rules, path),
-        ("verify", path, path, "--timeout", 10),
+        *([("verify", path, path, "--timeout", 10)] if runs else []),
     ):
         answer = surgeon(*arguments)
         printed = f"{what}: {arguments[0]}: {answer['code']} {answer['output'][:1500]}"
@@ -556,18 +567,23 @@ def test_a_broken_model_elsewhere(kind: str, surgeon: Runner, rules: Path, tmp_p
 
 @pytest.mark.slow
 def test_a_batch_of_broken_models(surgeon: Runner, rules: Path, tmp_path: Path) -> None:
-    """Each gets a row, and the good one among them its result."""
-    folder, dest = tmp_path / "models", tmp_path / "dest"
+    folder = tmp_path / "models"
     folder.mkdir()
     for index, (make, _, _) in enumerate(BROKEN.values()):
         (folder / f"{index}.onnx").write_bytes(make().SerializeToString())
+    batch_of(surgeon, rules, folder, len(BROKEN))
+
+
+def batch_of(surgeon: Runner, rules: Path, folder: Path, count: int) -> None:
+    """Each of the broken models gets a row, and a good one among them its result."""
+    dest = folder.parent / "dest"
     (folder / "good.onnx").write_bytes(network().SerializeToString())
     before = contents(folder)
     answer = surgeon("batch", rules, folder, dest, "--timeout", 60, seconds=600)
     assert answer["code"] == 1, answer["output"]
     assert "Traceback" not in answer["output"]
     rows = [json.loads(line) for line in (dest / "report.jsonl").read_text().splitlines()]
-    assert len(rows) == len(BROKEN) + 1
+    assert len(rows) == count + 1
     found = {row["name"]: row["outcome"] for row in rows}
     assert found["good.onnx"] == "repaired"
     assert not {"crashed", "timeout", "failed"} & set(found.values()), found
@@ -611,29 +627,56 @@ WHERE: dict[str, tuple[dict[str, str], str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", WHERE)
-def test_external_data(kind: str, surgeon: Runner, rules: Path, tmp_path: Path) -> None:
-    secret = b"secret" * 20
-    (tmp_path / "secret.bin").write_bytes(secret)
-    folder = tmp_path / "model"
-    (folder / "sub").mkdir(parents=True)
+SECRET = b"secret" * 20
+
+
+def reaching(kind: str, folder: Path) -> onnx.ModelProto:
+    """A model in `folder` whose data lie where they should not; what it reaches for is there."""
+    (folder / "sub").mkdir(parents=True, exist_ok=True)
+    (folder.parent / "secret.bin").write_bytes(SECRET)
     (folder / "data.bin").write_bytes(b"\1" * 64)
-    (folder / "link.bin").symlink_to(tmp_path / "secret.bin")
-    (folder / "zero.bin").symlink_to("/dev/zero")
-    (folder / "linked").symlink_to(tmp_path)
-    os.mkfifo(folder / "pipe.bin")
-    entries, phrase = WHERE[kind]
+    if not (folder / "pipe.bin").exists():
+        (folder / "link.bin").symlink_to(folder.parent / "secret.bin")
+        (folder / "zero.bin").symlink_to("/dev/zero")
+        (folder / "linked").symlink_to(folder.parent)
+        os.mkfifo(folder / "pipe.bin")
     model = with_tensor()
     tensor = model.graph.initializer[0]
     tensor.ClearField("raw_data")
     tensor.data_location = TensorProto.EXTERNAL
-    for key, value in entries.items():
+    for key, value in WHERE[kind][0].items():
         tensor.external_data.add(key=key, value=value)
-    path = save(folder, model)
+    return model
+
+
+@pytest.mark.parametrize("kind", sampled(WHERE))
+def test_external_data(kind: str, surgeon: Runner, rules: Path, tmp_path: Path) -> None:
+    folder, phrase = tmp_path / "model", WHERE[kind][1]
+    path = save(folder, reaching(kind, folder))
     for options in ((), ("--no-verify",)):
         attempt(surgeon, rules, path, (4,), phrase, options)
     attempt(surgeon, rules, path, (4,), phrase, ("--reference", "witness"))
-    assert (tmp_path / "secret.bin").read_bytes() == secret
+    assert (tmp_path / "secret.bin").read_bytes() == SECRET
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", WHERE)
+def test_external_data_elsewhere(kind: str, surgeon: Runner, rules: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    others(surgeon, rules, save(folder, reaching(kind, folder)), kind)
+    assert (tmp_path / "secret.bin").read_bytes() == SECRET
+
+
+@pytest.mark.slow
+def test_a_batch_with_external_data(surgeon: Runner, rules: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "models"
+    for index, kind in enumerate(WHERE):
+        data = reaching(kind, folder).SerializeToString()
+        (folder / f"{index}.onnx").write_bytes(data)
+    batch_of(surgeon, rules, folder, len(WHERE))
+    assert (tmp_path / "secret.bin").read_bytes() == SECRET
+    for path in (tmp_path / "dest").rglob("*"):
+        assert not path.is_file() or b"secretsecret" not in path.read_bytes(), path
 
 
 def test_tensors_may_share_their_data(surgeon: Runner, rules: Path, tmp_path: Path) -> None:
@@ -767,6 +810,13 @@ def test_a_bomb(kind: str, surgeon: Runner, rules: Path, tmp_path: Path) -> None
         attempt(surgeon, rules, path, (0, 3, 4))
     for recipe in (rules, "shape-chains"):
         attempt(surgeon, recipe, path, (0, 4), options=("--no-verify",))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", BOMBS)
+def test_a_bomb_elsewhere(kind: str, surgeon: Runner, rules: Path, tmp_path: Path) -> None:
+    path = save(tmp_path, BOMBS[kind]())
+    others(surgeon, rules, path, kind, runs="Concats" not in kind)
 
 
 def test_a_loop_without_end_is_not_unrolled(surgeon: Runner, rules: Path, tmp_path: Path) -> None:

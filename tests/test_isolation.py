@@ -9,33 +9,18 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
 import pytest
-from typer.testing import CliRunner
+from command import run
 
 import surgeon
-from surgeon.cli import app
 from surgeon.isolation import cell, isolation, open_session
 
 LINUX = sys.platform == "linux"
 HEAD = '<ir_version: 8, opset_import: ["": 17]>'
 NEG = "a = Neg(x) b = Neg(a)"
-RULE = """\
-surgeon: 1
-name: double
-steps:
-  - rules:
-      - id: double-neg
-        why: Twice turned round is where it was.
-        exact: bit
-        match: |
-          h = Neg (x)
-          y = Neg (h)
-        replace: y = Identity (x)
-"""
 
 
 MODULE = """\
@@ -47,17 +32,6 @@ def now(*_):
 def sessions():
     return sum(type(each).__name__ == "Session" for each in gc.get_objects())
 """
-
-
-def run(*arguments: object) -> Any:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-@pytest.fixture
-def rule(tmp_path: Path) -> Path:
-    path = tmp_path / "double.yaml"
-    path.write_text(RULE)
-    return path
 
 
 @pytest.fixture
@@ -100,25 +74,27 @@ def ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_an_endless_loop_is_not_compared(rule: Path, endless: Path, tmp_path: Path) -> None:
+def test_an_endless_loop_is_not_compared(double: Path, endless: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.onnx"
-    result = run("apply", rule, endless, out, "--timeout", 6)
+    result = run("apply", double, endless, out, "--timeout", 6)
     assert result.exit_code == 0, result.output
     assert "it loads, and was not compared: onnxruntime did not end within 6 sec" in result.output
     assert "warning: not shown to be equivalent" in result.stderr
     assert [node.op_type for node in onnx.load(out).graph.node] == ["Loop", "Add"]
 
 
+@pytest.mark.slow
 def test_an_endless_loop_is_refused_where_equality_is_wanted(
-    rule: Path, endless: Path, tmp_path: Path
+    double: Path, endless: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out.onnx"
-    result = run("apply", rule, endless, out, "--timeout", 6, "--require", "equivalent")
+    result = run("apply", double, endless, out, "--timeout", 6, "--require", "equivalent")
     assert result.exit_code == 3, result.output
     assert "did not end within 6 seconds" in result.output
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_verify_has_limits_too(endless: Path) -> None:
     result = run("verify", endless, endless, "--timeout", 6)
     assert result.exit_code == 0
@@ -126,20 +102,20 @@ def test_verify_has_limits_too(endless: Path) -> None:
 
 
 @pytest.mark.skipif(not LINUX, reason="address space is limited on Linux only")
-def test_memory_has_a_limit(rule: Path, tmp_path: Path) -> None:
+def test_memory_has_a_limit(double: Path, tmp_path: Path) -> None:
     """16 GiB that the model makes of its input, under a limit of 3."""
     model = onnx.parser.parse_model(
         f"{HEAD} g (float[4] x) => (float[4] y) <int64[3] s = {{32768, 32768, 4}}>"
         f"{{ {NEG} c = Expand(b, s) m = ReduceMax<keepdims = 0>(c) y = Add(b, m) }}"
     )
-    result = run("apply", rule, save(tmp_path, model), tmp_path / "o.onnx", "--memory", "3G")
+    result = run("apply", double, save(tmp_path, model), tmp_path / "o.onnx", "--memory", "3G")
     assert result.exit_code == 0, result.output
     assert "warning: not shown to be equivalent: it loads, and was not compared" in result.stderr
     assert "allocate memory" in result.stderr
 
 
 def test_the_check_of_a_rewrite_that_crashes_is_a_finding(
-    rule: Path, small: Path, tmp_path: Path, ends: Path, monkeypatch: pytest.MonkeyPatch
+    double: Path, small: Path, tmp_path: Path, ends: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """onnxruntime crashes on the tiny models; the whole model runs, and is compared."""
     monkeypatch.syspath_prepend(ends)
@@ -147,7 +123,7 @@ def test_the_check_of_a_rewrite_that_crashes_is_a_finding(
     pair = importlib.import_module("surgeon.verify.pair")
     monkeypatch.setattr(pair, "_check_pair", module.now)
     out = tmp_path / "out.onnx"
-    result = run("apply", rule, small, out)
+    result = run("apply", double, small, out)
     assert result.exit_code == 0, result.output
     assert "warning: the check of `double/double-neg`: onnxruntime crashed (SIGABRT)" in (
         result.stderr
@@ -157,11 +133,13 @@ def test_the_check_of_a_rewrite_that_crashes_is_a_finding(
 
 
 def test_a_simplifier_that_crashes_is_left_out(
-    small: Path, tmp_path: Path, ends: Path, monkeypatch: pytest.MonkeyPatch
+    double: Path, small: Path, tmp_path: Path, ends: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("surgeon.simplify._TASK", "ends:now")
     recipe = tmp_path / "both.yaml"
-    recipe.write_text(RULE + "  - simplify: onnxsim\n")
+    recipe.write_text(
+        "surgeon: 1\nname: both\nsteps:\n  - use: ./double.yaml\n  - simplify: onnxsim\n"
+    )
     result = run("apply", recipe, small, tmp_path / "out.onnx")
     assert result.exit_code == 0, result.output
     assert "warning: step `simplify: onnxsim` was skipped: `onnxsim` crashed" in result.stderr
@@ -169,12 +147,12 @@ def test_a_simplifier_that_crashes_is_left_out(
     assert (tmp_path / "out.onnx").exists()
 
 
-def test_one_worker_serves_all(rule: Path, small: Path) -> None:
+def test_one_worker_serves_all(double: Path, small: Path) -> None:
     with isolation():
         here = cell()
         assert here is not None
         for _ in range(2):
-            assert surgeon.apply(small, rule).report.verdict.status == "equivalent"
+            assert surgeon.apply(small, double).report.verdict.status == "equivalent"
         with isolation(timeout=1):
             assert cell() is here
         assert here.worker.generation == 1
@@ -196,11 +174,11 @@ def test_a_model_that_is_let_go_leaves_the_worker() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_an_interrupt_ends_the_worker_and_leaves_the_output(
-    rule: Path, endless: Path, tmp_path: Path
+    double: Path, endless: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out.onnx"
     out.write_bytes(b"old")
-    command = [sys.executable, "-m", "surgeon", "apply", str(rule), str(endless), str(out)]
+    command = [sys.executable, "-m", "surgeon", "apply", str(double), str(endless), str(out)]
     process = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,

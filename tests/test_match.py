@@ -14,7 +14,8 @@ from surgeon.captured import CapturedValue
 from surgeon.errors import Location
 from surgeon.expressions import Unknown
 from surgeon.facts import Facts
-from surgeon.match import Match, Matcher, Miss, attribute_of, look_through
+from surgeon.match import Match, Miss, attribute_of, look_through
+from surgeon.matching import Matcher
 from surgeon.notation import parse_pattern
 
 F32 = np.float32

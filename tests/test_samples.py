@@ -97,6 +97,7 @@ def _weights(model: onnx.ModelProto) -> list[onnx.TensorProto]:
     return [t for t in [*model.graph.initializer, *constants] if t.data_type == t.FLOAT]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["dymn_tiny", "flatten_pool"])
 def test_the_script_makes_the_sample(folder: str, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")

@@ -40,6 +40,7 @@ def repaired(request: pytest.FixtureRequest, samples: Path, tmp_path: Path) -> t
 
 
 @pytest.mark.targets
+@pytest.mark.slow
 def test_openvino_computes_what_pytorch_computed(repaired: tuple[Path, Path]) -> None:
     openvino = optional("openvino")
     source, target = repaired
@@ -60,6 +61,7 @@ def test_openvino_computes_what_pytorch_computed(repaired: tuple[Path, Path]) ->
 
 
 @pytest.mark.targets
+@pytest.mark.slow
 @pytest.mark.slow
 def test_tensorrt_rtx_parses_and_builds_it(repaired: tuple[Path, Path]) -> None:
     trt = optional("tensorrt_rtx")

@@ -13,29 +13,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
 import pytest
-from typer.testing import CliRunner
-
-from surgeon.cli import app
+from command import DOUBLE, run
 
 POSIX = os.name != "nt"
 KILLS = int(os.environ.get("SURGEON_KILLS", "12"))
-RULE = """\
-surgeon: 1
-name: double
-rules:
-  - id: double-neg
-    why: Twice turned round is where it was.
-    exact: bit
-    match: |
-      h = Neg (x)
-      y = Neg (h)
-    replace: y = Identity (x)
-"""
 SAVER = """\
 import sys
 from pathlib import Path
@@ -56,19 +41,8 @@ app(sys.argv[2:])
 """
 
 
-def run(*arguments: object) -> Any:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
 def command(*arguments: object) -> list[str]:
     return [sys.executable, "-m", "surgeon", *map(str, arguments)]
-
-
-@pytest.fixture
-def rule(tmp_path: Path) -> Path:
-    path = tmp_path / "double.yaml"
-    path.write_text(RULE)
-    return path
 
 
 def network(width: int = 4) -> onnx.ModelProto:
@@ -111,9 +85,9 @@ def names(folder: Path) -> list[str]:
 # ----------------------------------------------------------------------------------- in place
 
 
-def test_in_place_keeps_a_backup_and_says_so(rule: Path, net: Path, tmp_path: Path) -> None:
+def test_in_place_keeps_a_backup_and_says_so(double: Path, net: Path, tmp_path: Path) -> None:
     before = net.read_bytes()
-    result = run("apply", rule, net, "--in-place")
+    result = run("apply", double, net, "--in-place")
     assert result.exit_code == 0, result.output
     assert f"The input as it was: {net}.bak" in result.output.replace("\n", "").replace(
         "was:/", "was: /"
@@ -122,23 +96,23 @@ def test_in_place_keeps_a_backup_and_says_so(rule: Path, net: Path, tmp_path: Pa
     assert [node.op_type for node in onnx.load(net).graph.node] == ["Add"]
 
 
-def test_a_backup_is_not_written_over(rule: Path, net: Path, tmp_path: Path) -> None:
+def test_a_backup_is_not_written_over(double: Path, net: Path, tmp_path: Path) -> None:
     before, backup = net.read_bytes(), tmp_path / "net.onnx.bak"
     backup.write_bytes(b"older")
-    result = run("apply", rule, net, "--in-place")
+    result = run("apply", double, net, "--in-place")
     assert result.exit_code == 5
     assert "there is a backup already, and it is not written over" in result.output
     assert backup.read_bytes() == b"older"
     assert net.read_bytes() == before
-    assert run("apply", rule, net, "--in-place", "--no-backup").exit_code == 0
+    assert run("apply", double, net, "--in-place", "--no-backup").exit_code == 0
     assert backup.read_bytes() == b"older"
     assert net.read_bytes() != before
 
 
-def test_in_place_without_a_change_writes_nothing(rule: Path, net: Path, tmp_path: Path) -> None:
-    run("apply", rule, net, "--in-place", "--no-backup")
+def test_in_place_without_a_change_writes_nothing(double: Path, net: Path, tmp_path: Path) -> None:
+    run("apply", double, net, "--in-place", "--no-backup")
     before, when = net.read_bytes(), net.stat().st_mtime_ns
-    result = run("apply", rule, net, "--in-place")
+    result = run("apply", double, net, "--in-place")
     assert result.exit_code == 0
     assert "Nothing was written: nothing was changed" in result.output
     assert (net.read_bytes(), net.stat().st_mtime_ns) == (before, when)
@@ -147,7 +121,7 @@ def test_in_place_without_a_change_writes_nothing(rule: Path, net: Path, tmp_pat
 
 def test_in_place_that_fails_leaves_the_input(net: Path, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.yaml"
-    wrong.write_text(RULE.replace("Identity (x)", "Sin (x)"))
+    wrong.write_text(DOUBLE.replace("Identity (x)", "Sin (x)"))
     before = net.read_bytes()
     run("apply", wrong, net, "--in-place")
     assert net.read_bytes() == before
@@ -155,10 +129,10 @@ def test_in_place_that_fails_leaves_the_input(net: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(not POSIX, reason="links need a privilege elsewhere")
-def test_in_place_follows_a_link(rule: Path, net: Path, tmp_path: Path) -> None:
+def test_in_place_follows_a_link(double: Path, net: Path, tmp_path: Path) -> None:
     link = tmp_path / "link.onnx"
     link.symlink_to(net)
-    assert run("apply", rule, link, "--in-place").exit_code == 0
+    assert run("apply", double, link, "--in-place").exit_code == 0
     assert link.is_symlink()
     assert len(onnx.load(net).graph.node) == 1
     assert (tmp_path / "net.onnx.bak").exists()
@@ -172,24 +146,24 @@ def test_in_place_follows_a_link(rule: Path, net: Path, tmp_path: Path) -> None:
     ],
 )
 def test_in_place_asked_for_wrongly(
-    arguments: list[str], phrase: str, rule: Path, net: Path, tmp_path: Path
+    arguments: list[str], phrase: str, double: Path, net: Path, tmp_path: Path
 ) -> None:
-    known = {"rule": rule, "net": net, "out.onnx": tmp_path / "out.onnx"}
+    known = {"rule": double, "net": net, "out.onnx": tmp_path / "out.onnx"}
     result = run("apply", *(known.get(each, each) for each in arguments))
     assert result.exit_code == 2
     assert phrase in result.output
 
 
 @pytest.mark.skipif(not POSIX, reason="permissions of POSIX")
-def test_permissions_are_kept(rule: Path, net: Path, tmp_path: Path) -> None:
+def test_permissions_are_kept(double: Path, net: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.onnx"
     mask = os.umask(0)
     os.umask(mask)
-    assert run("apply", rule, net, out).exit_code == 0
+    assert run("apply", double, net, out).exit_code == 0
     assert stat.S_IMODE(out.stat().st_mode) == 0o666 & ~mask
     for path, options in ((out, (net, out)), (net, (net, "--in-place"))):
         path.chmod(0o640)
-        assert run("apply", rule, *options).exit_code == 0
+        assert run("apply", double, *options).exit_code == 0
         assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
@@ -198,13 +172,13 @@ def test_permissions_are_kept(rule: Path, net: Path, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not POSIX, reason="limits of POSIX")
 @pytest.mark.parametrize("room", [100, 1 << 20], ids=["for nothing", "for the model alone"])
-def test_a_disk_without_room(room: int, rule: Path, tmp_path: Path) -> None:
+def test_a_disk_without_room(room: int, double: Path, tmp_path: Path) -> None:
     """The model is small, its data are 4 MB; an output of before stays, and nothing beside it."""
     source = external(tmp_path / "in")
     folder = tmp_path / "out"
     folder.mkdir()
     (folder / "out.onnx").write_bytes(b"old")
-    arguments = ["apply", str(rule), str(source), str(folder / "out.onnx"), "--no-verify"]
+    arguments = ["apply", str(double), str(source), str(folder / "out.onnx"), "--no-verify"]
     ran = subprocess.run(
         [sys.executable, "-c", LIMITED, str(room), *arguments],
         capture_output=True,
@@ -260,13 +234,13 @@ def test_a_saver_that_ends_at_any_moment(number: signal.Signals, tmp_path: Path)
 @pytest.mark.slow
 @pytest.mark.skipif(not POSIX, reason="signals of POSIX")
 @pytest.mark.parametrize("place", ["beside", "in place"])
-def test_a_run_that_is_killed_at_any_moment(place: str, rule: Path, tmp_path: Path) -> None:
+def test_a_run_that_is_killed_at_any_moment(place: str, double: Path, tmp_path: Path) -> None:
     """Every file is the old one or the new one, the input's backup included."""
     net = tmp_path / "net.onnx"
     old = network(1 << 16).SerializeToString()
     net.write_bytes(old)
     target = tmp_path / "out.onnx" if place == "beside" else net
-    arguments = [rule, net, *([target] if place == "beside" else ["--in-place"])]
+    arguments = [double, net, *([target] if place == "beside" else ["--in-place"])]
     options = ["--no-verify", "--reproducible"]
     began = time.monotonic()
     assert subprocess.run(command("apply", *arguments, *options), check=False).returncode == 0

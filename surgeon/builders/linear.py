@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
+from surgeon.builders.parts import one_a_channel, operand_behind
 from surgeon.facts.fact import Array, same_dims
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
@@ -74,17 +75,10 @@ def _parts(draft: Draft, match: Match) -> tuple[gs.Node, Array]:
     made, other = match.values["p"], match.values["c"]
     assert made is not None
     assert other is not None
-    array, shape = facts.array(other), facts.of(made).shape
-    if array is None or shape is None:
-        raise Refused("its constant is computed at run time, or its shape is not known")
+    wide = operand_behind(draft, made, other, root.outputs[0], "its constant")
     if facts.of(made).dtype not in _FLOATS:
         raise Refused("it is no float")
-    if not same_dims(shape, facts.of(root.outputs[0]).shape):
-        raise Refused("its constant makes the result larger")
-    wide = array.reshape([1] * (len(shape) - array.ndim) + list(array.shape))
-    if any(n != 1 for axis, n in enumerate(wide.shape) if axis != 1):
-        raise Refused("its constant is more than one number a channel")
-    return made.inputs[0], wide.reshape(-1).astype(np.float64)
+    return made.inputs[0], one_a_channel(wide, "its constant").astype(np.float64)
 
 
 def _channels(node: gs.Node, weight: Array) -> int:

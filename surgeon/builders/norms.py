@@ -10,7 +10,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims, opsets
 from surgeon.builders import parts
-from surgeon.builders.parts import Array
+from surgeon.builders.parts import Array, one_a_channel, operand_behind
 from surgeon.builders.standardising import column_of, shaped_like, standardised, vector_of
 from surgeon.facts.fact import same_dims
 from surgeon.match import Match, attribute_of
@@ -223,17 +223,11 @@ def _parameter(draft: Draft, norm: gs.Node, index: int) -> Array | None:
 
 def _behind(draft: Draft, match: Match) -> tuple[gs.Node, Array]:
     """The normalisation, and the constant behind it in the form of its scale."""
-    facts, root = draft.facts, match.root
     normed, other = match.values["n"], match.values["c"]
     assert normed is not None
     assert other is not None
-    array, shape = facts.array(other), facts.of(normed).shape
-    if array is None or shape is None:
-        raise Refused("what is behind it is computed at run time, or its shape is not known")
-    if not same_dims(shape, facts.of(root.outputs[0]).shape):
-        raise Refused("what is behind it makes it larger")
+    wide = operand_behind(draft, normed, other, match.root.outputs[0], "what is behind it")
     norm = normed.inputs[0]
-    wide = array.reshape([1] * (len(shape) - array.ndim) + list(array.shape))
     if norm.op in ("LayerNormalization", "RMSNormalization"):
         scale = _parameter(draft, norm, 1)
         assert scale is not None
@@ -241,8 +235,8 @@ def _behind(draft: Draft, match: Match) -> tuple[gs.Node, Array]:
         if any(n != 1 for n in wide.shape[:lead]):
             raise Refused("what is behind it differs along axes that it does not normalise over")
         return norm, np.broadcast_to(wide.reshape(wide.shape[lead:]), scale.shape)
-    if any(n != 1 for axis, n in enumerate(wide.shape) if axis != 1):
-        raise Refused("what is behind it is more than one number a channel")
+    shape = draft.facts.of(normed).shape
+    assert shape is not None
     channels = shape[1]
     assert isinstance(channels, int)
-    return norm, np.broadcast_to(wide.reshape(-1), channels)
+    return norm, np.broadcast_to(one_a_channel(wide, "what is behind it"), channels)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -16,8 +15,8 @@ DIFFERS = 3
 
 
 def verify(
-    before: Annotated[Path, typer.Argument(metavar="A", show_default=False)],
-    after: Annotated[Path, typer.Argument(metavar="B", show_default=False)],
+    before: options.Before,
+    after: options.After,
     shape: options.Shape = None,
     assume: options.Assume = None,
     reference: options.References = None,
@@ -87,8 +86,8 @@ def verify(
 
 
 def diff(
-    before: Annotated[Path, typer.Argument(metavar="A", show_default=False)],
-    after: Annotated[Path, typer.Argument(metavar="B", show_default=False)],
+    before: options.Before,
+    after: options.After,
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="Exit with 3 when there is a difference.")
     ] = False,
@@ -110,7 +109,7 @@ def diff(
 
 
 def inspect(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", show_default=False)],
+    model: options.Model,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
     log_file: options.LogFile = None,
@@ -127,7 +126,7 @@ def inspect(
 
 
 def show_log(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", show_default=False)],
+    model: options.Model,
     as_json: options.Json = False,
 ) -> None:
     """Show which versions, recipes, rules and assumptions of surgeon made a model, oldest first."""

@@ -50,6 +50,13 @@ def recipe_names(incomplete: str) -> list[str]:
     return [name for name in bundled() if name.startswith(incomplete)]
 
 
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX file.", show_default=False)]
+Before = Annotated[
+    Path, typer.Argument(metavar="A", help="The model as it was.", show_default=False)
+]
+After = Annotated[
+    Path, typer.Argument(metavar="B", help="The model as it is now.", show_default=False)
+]
 Shape = Annotated[
     list[str] | None,
     typer.Option(
@@ -156,7 +163,12 @@ Memory = Annotated[
         rich_help_panel="Limits",
     ),
 ]
-Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Every change and every miss.")]
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "-v", "--verbose", help="Say all: every change and miss, and the traceback of a bug."
+    ),
+]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print errors and warnings alone.")]
 LogFile = Annotated[
     Path | None,

@@ -307,7 +307,7 @@ def explain(
             show_default=False,
         ),
     ],
-    model: Annotated[Path, typer.Argument(metavar="MODEL", show_default=False)],
+    model: options.Model,
     node: Annotated[
         str | None,
         typer.Option("--node", metavar="NAME", help="Everything that was tried at this node."),

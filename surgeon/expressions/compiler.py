@@ -5,17 +5,15 @@ from __future__ import annotations
 import ast
 import difflib
 import inspect
-import re
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NoReturn
 
 from surgeon.document import suggest
 from surgeon.errors import Location, RecipeError
 from surgeon.expressions import operators
 from surgeon.expressions.evaluation import Run, Scope, compare, comprehend, given_by, shown
+from surgeon.expressions.source import Source
 from surgeon.functions import DTYPES, FUNCTIONS
 from surgeon.functions.values import (
     Unknown,
@@ -69,7 +67,6 @@ _WORDS: Mapping[type[ast.AST], str] = MappingProxyType(
         ast.Call: "a call of what is no function's name",
     }
 )
-_MEND = "Use literals, names, arithmetic, comparisons and the listed functions, or a builder."
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,76 +97,25 @@ def compile_expression(text: str, location: Location, functions: frozenset[str])
     return _Compiler(text, location, functions).compile()
 
 
-def _without_comments(text: str) -> str:
-    """The text on one line, every character in its place, comments as spaces."""
-    parts = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|#[^\n]*")
-    blanked = parts.sub(lambda m: " " * len(m[0]) if m[0][0] == "#" else m[0], text)
-    return re.sub(r"[\n\r\t\f]", " ", blanked)
-
-
 class _Compiler:
     def __init__(self, text: str, location: Location, functions: frozenset[str]) -> None:
-        self._text, self._location, self._functions = text, location, functions
-        flat = _without_comments(text)
-        self._source = flat.lstrip(" ")
-        self._offset = len(flat) - len(self._source)
-        self._bytes = self._source.encode("utf-8", "replace")
+        self._text, self._functions = Source(text, location), functions
         self._places: dict[str, Location] = {}  # of the names read from the scope
         self._bound: list[str] = []  # the names of comprehensions around the node
         self._depth = 0
 
     def compile(self) -> Compiled:
-        tree = self._parse()
+        tree = self._text.parse()
         run = self._run_of(tree)
-        text = " ".join(self._source.split())
         because = self._because_of(tree)
-        return Compiled(text, MappingProxyType(self._places), run, because)
-
-    def _parse(self) -> ast.expr:
-        if not self._source:
-            self._refuse(0, "the expression is empty", "Write one, or take the entry out.")
-        if "\\" in self._source:
-            self._refuse(self._source.index("\\"), "a backslash cannot be used here", _MEND)
-        try:
-            with warnings.catch_warnings(action="ignore"):  # `1if x` is odd and no more
-                return ast.parse(self._source, mode="eval").body
-        except SyntaxError as error:
-            end = len(self._source.rstrip())
-            index = min(error.offset - 1, end) if error.offset else end
-            single = re.search(r"(?<![=!<>:])=(?!=)", self._source)
-            mend = "Compare with `==`." if single and "(" not in self._source else _MEND
-            self._refuse(index, f"it is no expression: {error.msg}", mend)
-        except (MemoryError, RecursionError):
-            self._refuse(0, "the expression is nested too deeply", "Split it by `let`.")
-        except ValueError as error:  # a NUL character
-            self._refuse(0, f"it is no expression: {error}", _MEND)
-
-    def _refuse(self, index: int, what: str, mend: str) -> NoReturn:
-        raise RecipeError(what, where=self._place(index), mend=mend)
-
-    def _place(self, index: int) -> Location:
-        before = self._text[: index + self._offset]
-        line = before.count("\n") + 1
-        return self._location.shifted(line, len(before) - (before.rfind("\n") + 1) + 1)
-
-    def _index(self, column: int) -> int:
-        return len(self._bytes[:column].decode("utf-8", "replace"))
-
-    def _refuse_node(self, node: ast.AST, what: str, mend: str = _MEND) -> NoReturn:
-        self._refuse(self._index(getattr(node, "col_offset", 0)), what, mend)
-
-    def _segment(self, node: ast.expr) -> str:
-        """The node's own text."""
-        part = self._bytes[node.col_offset : node.end_col_offset]
-        return " ".join(part.decode("utf-8", "replace").split())
+        return Compiled(self._text.plain, MappingProxyType(self._places), run, because)
 
     def _run_of(self, node: ast.expr) -> Run:
         method = getattr(self, f"_{type(node).__name__.lower()}", None)
         if method is None:
-            word = _WORDS.get(type(node), f"`{self._segment(node)}`")
-            self._refuse_node(node, f"{word} cannot be used in an expression")
+            self._text.refuse_use(node, _WORDS.get(type(node)))
         if self._depth >= MAX_NESTING:
-            self._refuse(0, "the expression is nested too deeply", "Split it by `let`.")
+            self._text.refuse("the expression is nested too deeply", "Split it by `let`.")
         self._depth += 1
         run: Run = method(node)
         self._depth -= 1
@@ -178,15 +124,15 @@ class _Compiler:
     def _constant(self, node: ast.Constant) -> Run:
         value = node.value
         if not (value is None or isinstance(value, int | float | str)):
-            self._refuse_node(node, f"`{self._segment(node)}` cannot be used in an expression")
+            self._text.refuse_use(node)
         if isinstance(value, int) and abs(value) > 2**63:
-            self._refuse_node(node, "the integer does not fit 64 bits", "Write a smaller one.")
+            self._text.refuse_at(node, "the integer does not fit 64 bits", "Write a smaller one.")
         return lambda scope: value
 
     def _name(self, node: ast.Name) -> Run:
         name = node.id
         if name not in self._bound and name not in DTYPES:
-            self._places.setdefault(name, self._place(self._index(node.col_offset)))
+            self._places.setdefault(name, self._text.place_of(node))
         default: object = name if name in DTYPES else Unknown(f"`{name}` is not bound")
 
         def run(scope: Scope) -> object:
@@ -198,12 +144,12 @@ class _Compiler:
         return run
 
     def _attribute(self, node: ast.Attribute) -> Run:
-        inner, name, subject = self._run_of(node.value), node.attr, self._segment(node.value)
+        inner, name, subject = self._run_of(node.value), node.attr, self._text.segment(node.value)
         if name not in PROPERTIES:
             near = difflib.get_close_matches(name, PROPERTIES, n=1)
             listed = ", ".join(f"`.{known}`" for known in PROPERTIES)
             mend = f"Did you mean `.{near[0]}`?" if near else f"Known are {listed}."
-            self._refuse_node(node, f"unknown property `.{name}` of `{subject}`", mend)
+            self._text.refuse_at(node, f"unknown property `.{name}` of `{subject}`", mend)
 
         def run(scope: Scope) -> object:
             value = inner(scope)
@@ -225,7 +171,7 @@ class _Compiler:
     _tuple = _list
 
     def _subscript(self, node: ast.Subscript) -> Run:
-        value, subject = self._run_of(node.value), self._segment(node.value)
+        value, subject = self._run_of(node.value), self._text.segment(node.value)
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         indices = [self._index_of(part) for part in parts]
 
@@ -255,7 +201,7 @@ class _Compiler:
         if isinstance(node.op, ast.USub):
             return lambda scope: operators.negative(operand(scope))
         if not isinstance(node.op, ast.Not):
-            self._refuse_node(node, f"`{self._segment(node)}` cannot be used in an expression")
+            self._text.refuse_use(node)
         truth = self._truth_of(node.operand, operand)
 
         def run(scope: Scope) -> object:
@@ -265,7 +211,7 @@ class _Compiler:
         return run
 
     def _truth_of(self, node: ast.expr, run: Run) -> Callable[[Scope], bool | Unknown]:
-        subject = self._segment(node)
+        subject = self._text.segment(node)
 
         def truth(scope: Scope) -> bool | Unknown:
             value = scalar_of(run(scope))
@@ -293,10 +239,10 @@ class _Compiler:
 
     def _binop(self, node: ast.BinOp) -> Run:
         if type(node.op) not in _ARITHMETIC:
-            self._refuse_node(node, f"`{self._segment(node)}` cannot be used in an expression")
+            self._text.refuse_use(node)
         symbol = _ARITHMETIC[type(node.op)]
         left, right = self._run_of(node.left), self._run_of(node.right)
-        text = self._segment(node)
+        text = self._text.segment(node)
 
         def run(scope: Scope) -> object:
             first, second = left(scope), right(scope)
@@ -313,11 +259,11 @@ class _Compiler:
         symbols = []
         for op in node.ops:
             if type(op) not in _COMPARISONS:
-                self._refuse_node(node, "`is` cannot be used in an expression", "Write `==`.")
+                self._text.refuse_at(node, "`is` cannot be used in an expression", "Write `==`.")
             symbols.append(_COMPARISONS[type(op)])
         operands = [node.left, *node.comparators]
         runs = [self._run_of(operand) for operand in operands]
-        texts = [self._segment(operand) for operand in operands]
+        texts = [self._text.segment(operand) for operand in operands]
 
         def run(scope: Scope) -> object:
             unknown = None
@@ -352,10 +298,10 @@ class _Compiler:
         first = node.generators[0]
         if len(node.generators) > 1 or self._bound:
             mend = "Use one `for`; a builder can do more."
-            self._refuse_node(node, "a comprehension within a comprehension", mend)
+            self._text.refuse_at(node, "a comprehension within a comprehension", mend)
         if not isinstance(first.target, ast.Name) or first.is_async:
             mend = "Write `[... for item in items]`."
-            self._refuse_node(first.target, "a comprehension needs one name", mend)
+            self._text.refuse_at(first.target, "a comprehension needs one name", mend)
         name, source = first.target.id, self._run_of(first.iter)
         self._bound.append(name)
         tests = [self._truth_of(test, self._run_of(test)) for test in first.ifs]
@@ -367,15 +313,15 @@ class _Compiler:
 
     def _call(self, node: ast.Call) -> Run:
         if not isinstance(node.func, ast.Name):
-            self._refuse_node(node.func, f"{_WORDS[ast.Call]} cannot be used in an expression")
+            self._text.refuse_at(node.func, f"{_WORDS[ast.Call]} cannot be used in an expression")
         name = node.func.id
         own = name in self._functions
         if not own and name not in FUNCTIONS:
             mend = suggest(name, {*FUNCTIONS, *self._functions})
-            self._refuse_node(node, f"unknown function `{name}`", mend)
+            self._text.refuse_at(node, f"unknown function `{name}`", mend)
         for keyword in node.keywords:
             if keyword.arg is None:
-                self._refuse_node(keyword.value, "`**` cannot be used in an expression")
+                self._text.refuse_at(keyword.value, "`**` cannot be used in an expression")
         names = [keyword.arg or "" for keyword in node.keywords]
         args = [self._run_of(arg) for arg in node.args]
         kwargs = [self._run_of(keyword.value) for keyword in node.keywords]
@@ -401,7 +347,7 @@ class _Compiler:
         except TypeError as error:
             listed = ", ".join(signature.parameters)
             what = f"`{name}` cannot be called so: {error}"
-            self._refuse_node(node, what, f"Write `{name}({listed})`.")
+            self._text.refuse_at(node, what, f"Write `{name}({listed})`.")
 
     def _because_of(self, node: ast.expr) -> Callable[[Scope], str]:
         """Says why the node is false: by the values of what it compares."""
@@ -422,6 +368,6 @@ class _Compiler:
             operands = list(node.args)
         else:
             operands = []
-        texts = [self._segment(operand) for operand in operands]
+        texts = [self._text.segment(operand) for operand in operands]
         runs = [self._run_of(operand) for operand in operands]
         return lambda scope: shown(texts, [run(scope) for run in runs])

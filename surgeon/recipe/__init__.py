@@ -13,17 +13,16 @@ from typing import Any
 from surgeon.document import Value, parse, read_text, suggest
 from surgeon.errors import Location, RecipeError
 from surgeon.files import is_file
+from surgeon.recipe.inverses import check_inverses
+from surgeon.recipe.reading import Known, read_rule
 from surgeon.recipe.rules import (
     BuilderCall,
     FoldStep,
-    Known,
     RaiseOpsetStep,
     Rule,
     RulesStep,
     SimplifyStep,
     Step,
-    check_inverses,
-    read_rule,
 )
 from surgeon.recipe.schema import RecipeModel, RuleModel, StepModel, validate
 

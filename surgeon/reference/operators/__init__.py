@@ -13,10 +13,13 @@ from surgeon.reference.operators import (
     arithmetic,
     attention,
     bags,
+    choices,
+    conversions,
     convolution,
     counting,
     drawing,
     elements,
+    filling,
     indexing,
     integrals,
     layout,
@@ -26,8 +29,10 @@ from surgeon.reference.operators import (
     pooling,
     recurrent,
     shapes,
+    sorting,
     special,
     vision,
+    writes,
 )
 from surgeon.reference.operators.precision import Row
 from surgeon.reference.schema import parse_schema
@@ -36,10 +41,13 @@ _TABLES = (
     arithmetic.TABLE,
     attention.TABLE,
     bags.TABLE,
+    choices.TABLE,
+    conversions.TABLE,
     convolution.TABLE,
     counting.TABLE,
     drawing.TABLE,
     elements.TABLE,
+    filling.TABLE,
     indexing.TABLE,
     integrals.TABLE,
     layout.TABLE,
@@ -49,8 +57,10 @@ _TABLES = (
     pooling.TABLE,
     recurrent.TABLE,
     shapes.TABLE,
+    sorting.TABLE,
     special.TABLE,
     vision.TABLE,
+    writes.TABLE,
 )
 
 

@@ -1,4 +1,4 @@
-"""PyTorch operators: arithmetic, comparisons, choices, elementary functions, conversions."""
+"""PyTorch operators: arithmetic, comparisons, elementary functions."""
 
 # ruff: noqa: D103 - each function means what PyTorch documents for its schema, in TABLE
 
@@ -190,56 +190,6 @@ def _nan_wins(function: Any) -> Any:
     return _binary(function)
 
 
-def clamp(self: Array, min: Any, max: Any) -> Array:
-    given = [v for v in (min, max) if v is not None]
-    dtype = result_type(self, *given)
-    x = self.astype(dtype)
-    if min is not None:
-        x = np.maximum(x, tensor(min).astype(dtype))
-    return x if max is None else np.minimum(x, tensor(max).astype(dtype))
-
-
-def clamp_min(self: Array, min: Any) -> Array:
-    return clamp(self, min, None)
-
-
-def clamp_max(self: Array, max: Any) -> Array:
-    return clamp(self, None, max)
-
-
-def where(condition: Array, self: Any, other: Any) -> Array:
-    dtype = result_type(self, other)
-    return np.where(condition.astype(bool), tensor(self).astype(dtype), tensor(other).astype(dtype))
-
-
-def masked_fill(self: Array, mask: Array, value: Any) -> Array:
-    return np.where(mask.astype(bool), tensor(value).astype(self.dtype), self)
-
-
-def isclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -> Array:
-    dtype = result_type(self, other)
-    a, b = tensor(self).astype(dtype), tensor(other).astype(dtype)
-    equal: Array = a == b
-    if dtype.kind == "f" and equal_nan:
-        equal |= np.isnan(a) & np.isnan(b)
-    wide, other_wide = a.astype(np.float64), b.astype(np.float64)
-    room = np.abs(wide - other_wide)
-    return equal | (np.isfinite(room) & (room <= atol + rtol * np.abs(other_wide)))
-
-
-def nan_to_num(self: Array, nan: float | None, posinf: float | None, neginf: float | None) -> Array:
-    if not is_float(self):
-        return self
-    limits = np.finfo(self.dtype)
-    high = limits.max if posinf is None else posinf
-    low = limits.min if neginf is None else neginf
-    return np.nan_to_num(self, nan=nan or 0.0, posinf=high, neginf=low)
-
-
-def heaviside(self: Array, values: Array) -> Array:
-    return np.where(self == 0, values, (self > 0).astype(self.dtype))
-
-
 def sign(self: Array) -> Array:
     return (
         np.where(self != self, 0, np.sign(self)).astype(self.dtype)
@@ -266,36 +216,6 @@ def logit(self: Array, eps: float | None) -> Array:
 
 def _xlogy(x: Any, y: Any) -> Any:
     return np.where(np.isnan(y), np.nan, np.where(x == 0, 0.0, x * np.log(y)))
-
-
-def to_dtype(self: Array, dtype: Any) -> Array:
-    return self if dtype is None else convert(self, dtype)
-
-
-def convert(self: Array, dtype: Any) -> Array:
-    with np.errstate(all="ignore"):
-        return self.astype(dtype)
-
-
-def to_other(self: Array, other: Array) -> Array:
-    return convert(self, other.dtype)
-
-
-def _to(*unused: str) -> Any:
-    """`to` in one of its overloads: whatever else it takes does not change the values."""
-
-    def run(self: Array, dtype: Any = None, **rest: Any) -> Array:
-        return to_dtype(self, dtype)
-
-    return run
-
-
-def _to_other(self: Array, other: Array, **rest: Any) -> Array:
-    return to_other(self, other)
-
-
-def copy(self: Array, **rest: Any) -> Array:
-    return self
 
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
@@ -387,22 +307,6 @@ _PAIRS: dict[str, Any] = {
     "special_xlog1py": _binary(lambda x, y: _xlogy(x, y + 1), floating=True),
 }
 _ALPHA = "(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
-_REST = "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None"
-_PLACE = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
-_CASTS = {
-    "Float": np.float32,
-    "Double": np.float64,
-    "Half": np.float16,
-    "Int": np.int32,
-    "Long": np.int64,
-    "Short": np.int16,
-    "Char": np.int8,
-    "Byte": np.uint8,
-}
-
-
-def _cast(dtype: Any) -> Any:
-    return lambda self, **rest: convert(self, dtype)
 
 
 TABLE: tuple[Row, ...] = (
@@ -428,51 +332,12 @@ TABLE: tuple[Row, ...] = (
     *((f"{name}(Tensor self) -> Tensor", negative) for name in ("neg", "negative")),
     *((f"{name}(Tensor self) -> Tensor", absolute) for name in ("abs", "absolute")),
     ("square(Tensor self) -> Tensor", square),
-    *(
-        (f"{name}.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", clamp)
-        for name in ("clamp", "clip")
-    ),
-    ("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", clamp_min),
-    ("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", clamp_max),
-    ("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", where),
-    ("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", masked_fill),
-    (
-        "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, "
-        "bool equal_nan=False) -> Tensor",
-        isclose,
-    ),
-    (
-        "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None)"
-        " -> Tensor",
-        nan_to_num,
-    ),
-    ("heaviside(Tensor self, Tensor values) -> Tensor", heaviside),
     *((f"{name}(Tensor self) -> Tensor", sign) for name in ("sign", "sgn")),
     ("round.decimals(Tensor self, *, int decimals=0) -> Tensor", rounded),
     *(
         (f"{name}(Tensor self, float? eps=None) -> Tensor", logit)
         for name in ("logit", "special_logit")
     ),
-    (f"to.dtype(Tensor self, ScalarType dtype, {_REST}) -> Tensor", _to()),
-    (f"to.device(Tensor self, Device device, ScalarType dtype, {_REST}) -> Tensor", _to()),
-    (f"to.dtype_layout(Tensor self, *, {_PLACE}, {_REST}) -> Tensor", _to()),
-    (f"to.other(Tensor self, Tensor other, {_REST}) -> Tensor", _to_other),
-    (
-        "to.prim_Device(Tensor self, Device? device, ScalarType? dtype=None, "
-        "bool non_blocking=False, bool copy=False) -> Tensor",
-        _to(),
-    ),
-    (
-        f"_to_copy(Tensor self, *, {_PLACE}, bool non_blocking=False, "
-        "MemoryFormat? memory_format=None) -> Tensor",
-        _to(),
-    ),
-    ("type_as(Tensor self, Tensor other) -> Tensor", to_other),
-    *(
-        (f"_cast_{name}(Tensor self, bool non_blocking=False) -> Tensor", _cast(dtype))
-        for name, dtype in _CASTS.items()
-    ),
-    *((f"{name}(Tensor self) -> Tensor", copy) for name in ("lift_fresh", "positive")),
     *math_activations.TABLE,
     *math_reductions.TABLE,
     *math_losses.TABLE,

@@ -1,15 +1,9 @@
-"""Exact symbolic integers: polynomials over named atoms, in a normal form.
-
-A dimension is an `int` or an `Expr`. Equal polynomials are equal objects by `==` and `hash`, so a
-shape can be a dictionary key. What is no polynomial (a floor division, a maximum) becomes an atom
-that carries its definition; equal definitions are equal atoms. Nothing here is ever guessed: a
-comparison that cannot be proven from the bounds of the atoms is `None`.
-"""
+"""Dimensions and their arithmetic, with the proofs that it needs: bounds and comparisons."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import TypeAlias, Union
 
 Dim: TypeAlias = Union[int, "Expr"]
@@ -122,7 +116,7 @@ class Expr:
 
 def symbol(name: str, low: int | None = 0, high: int | None = None) -> Expr:
     """A named integer, by default a dimension's: at least 0. One name must keep its bounds."""
-    return _expr(Atom("symbol", name, (), low, high))
+    return of_atom(Atom("symbol", name, (), low, high))
 
 
 def floor_divide(dividend: Dim, divisor: Dim) -> Dim:
@@ -165,7 +159,7 @@ def floor_divide(dividend: Dim, divisor: Dim) -> Dim:
             atom = monomial[0][0]
             if atom.kind == "floor" and isinstance(atom.operands[1], int):
                 inner, by = atom.operands[0], atom.operands[1]
-                others = remainder_ - _expr(atom)
+                others = remainder_ - of_atom(atom)
                 return _normal(whole) + floor_divide(inner + others * by, by * divisor)
     low, high = bounds(remainder_)
     if low is not None and high is not None and low // divisor == high // divisor:
@@ -211,27 +205,6 @@ def minimum(first: Dim, second: Dim) -> Dim:
     return _extreme("min", first, second)
 
 
-def equal(first: Dim, second: Dim) -> bool | None:
-    """Whether the two are equal for every value of their symbols; None if that is not provable.
-
-    False means that they differ for *every* value.
-    """
-    if first == second:
-        return True
-    if isinstance(first, int) and isinstance(second, int):
-        return False
-    difference = first - second
-    if isinstance(difference, int):
-        return difference == 0
-    constant = sum(factor for monomial, factor in difference.terms if not monomial)
-    shared = math.gcd(*(factor for monomial, factor in difference.terms if monomial))
-    if constant % shared:
-        return False
-    if not_negative(difference - 1) or not_negative(-difference - 1):
-        return False
-    return None
-
-
 def at_most(first: Dim, second: Dim) -> bool | None:
     """Whether `first <= second` for every value (True), for none (False); None: not provable."""
     if first == second:
@@ -264,104 +237,8 @@ def bounds(dim: Dim) -> tuple[int | None, int | None]:
     return low, high
 
 
-def symbols(dim: Dim) -> frozenset[str]:
-    """The names of the symbols that the value depends on."""
-    return frozenset(limits(dim))
-
-
-def limits(dim: Dim) -> dict[str, int | None]:
-    """The symbols that the value depends on, each with the greatest number it may be, or None."""
-    found: dict[str, int | None] = {}
-    if not isinstance(dim, int):
-        for monomial, _ in dim.terms:
-            for atom, _power in monomial:
-                if atom.kind == "symbol":
-                    found[atom.text] = atom.high
-                for operand in atom.operands:
-                    found.update(limits(operand))
-    return found
-
-
-def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
-    """The value with symbols replaced; a symbol without an entry stays."""
-    if isinstance(dim, int):
-        return dim
-    total: Dim = 0
-    for monomial, factor in dim.terms:
-        term: Dim = factor
-        for atom, power in monomial:
-            value = _substitute_atom(atom, values)
-            for _ in range(power):
-                term = term * value
-        total = total + term
-    return total
-
-
-def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
-    """The number that the value is at the given symbols.
-
-    Raises:
-        KeyError: A symbol has no entry; names it.
-    """
-    result = substitute(dim, values)
-    if isinstance(result, int):
-        return result
-    raise KeyError(min(symbols(result)))
-
-
-def constant_target(source: Sequence[Dim], wanted: Sequence[Dim]) -> list[int] | None:
-    """A constant second operand of Reshape that turns `source` into `wanted`; None without one.
-
-    The element counts must agree. 0 copies the dimension in the same place; at most one is -1.
-    """
-    target: list[int] = []
-    for axis, dim in enumerate(wanted):
-        if isinstance(dim, int) and dim != 0:
-            target.append(dim)
-        elif axis < len(source) and equal(source[axis], dim) is True:
-            target.append(0)
-        elif -1 not in target and dim != 0:
-            target.append(-1)
-        else:
-            return None
-    return target
-
-
-def solve(dim: Dim) -> tuple[str, int] | None:
-    """The symbol and its only value where `dim == 0`, if that is a*symbol + b; else None."""
-    if isinstance(dim, int):
-        return None
-    constant = sum(factor for monomial, factor in dim.terms if not monomial)
-    rest = [(monomial, factor) for monomial, factor in dim.terms if monomial]
-    if len(rest) != 1 or len(rest[0][0]) != 1 or constant % rest[0][1]:
-        return None
-    (atom, power), factor = rest[0][0][0], rest[0][1]
-    if power != 1 or atom.kind != "symbol":
-        return None
-    return atom.text, -constant // factor
-
-
-def product(dims: Iterable[Dim]) -> Dim:
-    """The product; 1 for none."""
-    total: Dim = 1
-    for dim in dims:
-        total = total * dim
-    return total
-
-
-def _substitute_atom(atom: Atom, values: Mapping[str, Dim]) -> Dim:
-    if atom.kind == "symbol":
-        return values.get(atom.text, _expr(atom))
-    operands = [substitute(operand, values) for operand in atom.operands]
-    combine: Callable[[Dim, Dim], Dim] = {
-        "floor": floor_divide,
-        "max": maximum,
-        "min": minimum,
-    }[atom.kind]
-    return combine(operands[0], operands[1])
-
-
-def _expr(atom: Atom) -> Expr:
+def of_atom(atom: Atom) -> Expr:
+    """The polynomial that is one atom."""
     return Expr(((((atom, 1),), 1),))
 
 
@@ -423,7 +300,7 @@ def _floor_atom(dividend: Dim, divisor: Dim) -> Expr:
         high = None if most is None else most // divisor
     elif not_negative(dividend) and not_negative(divisor - 1):
         low = 0
-    return _expr(
+    return of_atom(
         Atom("floor", f"{_inner(dividend)}//{_inner(divisor)}", (dividend, divisor), low, high)
     )
 
@@ -444,7 +321,7 @@ def _extreme(kind: str, first: Dim, second: Dim) -> Dim:
         low = None if low1 is None or low2 is None else pick(low1, low2)
         high = pick([v for v in (high1, high2) if v is not None], default=None)
     text = f"{kind}({pair[0]}, {pair[1]})"
-    return _expr(Atom(kind, text, (pair[0], pair[1]), low, high))
+    return of_atom(Atom(kind, text, (pair[0], pair[1]), low, high))
 
 
 def _monomial_bounds(monomial: Monomial) -> tuple[int | None, int | None]:
@@ -473,7 +350,7 @@ def _not_negative(dim: Dim, splits: int) -> bool:
         if len(monomial) != 1 or monomial[0][1] != 1 or monomial[0][0].kind == "symbol":
             continue
         atom = monomial[0][0]
-        others = dim - _expr(atom) * factor
+        others = dim - of_atom(atom) * factor
         if atom.kind == "floor":
             dividend, divisor = atom.operands
             if not isinstance(divisor, int):

@@ -1,0 +1,53 @@
+"""Exact symbolic integers: polynomials over named atoms, in a normal form.
+
+A dimension is an `int` or an `Expr`. Equal polynomials are equal objects by `==` and `hash`, so a
+shape can be a dictionary key. What is no polynomial (a floor division, a maximum) becomes an atom
+that carries its definition; equal definitions are equal atoms. Nothing here is ever guessed: a
+comparison that cannot be proven from the bounds of the atoms is `None`.
+"""
+
+from surgeon.dims.polynomials import (
+    Atom,
+    Dim,
+    Expr,
+    at_most,
+    bounds,
+    exact_quotient,
+    floor_divide,
+    maximum,
+    minimum,
+    not_negative,
+    symbol,
+)
+from surgeon.dims.questions import (
+    constant_target,
+    equal,
+    evaluate,
+    limits,
+    product,
+    solve,
+    substitute,
+    symbols,
+)
+
+__all__ = [
+    "Atom",
+    "Dim",
+    "Expr",
+    "at_most",
+    "bounds",
+    "constant_target",
+    "equal",
+    "evaluate",
+    "exact_quotient",
+    "floor_divide",
+    "limits",
+    "maximum",
+    "minimum",
+    "not_negative",
+    "product",
+    "solve",
+    "substitute",
+    "symbol",
+    "symbols",
+]

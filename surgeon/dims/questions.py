@@ -1,0 +1,134 @@
+"""What is asked of dimensions: equality, their symbols, their values, the target of a Reshape."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from surgeon.dims.polynomials import (
+    Atom,
+    Dim,
+    floor_divide,
+    maximum,
+    minimum,
+    not_negative,
+    of_atom,
+)
+
+
+def equal(first: Dim, second: Dim) -> bool | None:
+    """Whether the two are equal for every value of their symbols; None if that is not provable.
+
+    False means that they differ for *every* value.
+    """
+    if first == second:
+        return True
+    if isinstance(first, int) and isinstance(second, int):
+        return False
+    difference = first - second
+    if isinstance(difference, int):
+        return difference == 0
+    constant = sum(factor for monomial, factor in difference.terms if not monomial)
+    shared = math.gcd(*(factor for monomial, factor in difference.terms if monomial))
+    if constant % shared:
+        return False
+    if not_negative(difference - 1) or not_negative(-difference - 1):
+        return False
+    return None
+
+
+def symbols(dim: Dim) -> frozenset[str]:
+    """The names of the symbols that the value depends on."""
+    return frozenset(limits(dim))
+
+
+def limits(dim: Dim) -> dict[str, int | None]:
+    """The symbols that the value depends on, each with the greatest number it may be, or None."""
+    found: dict[str, int | None] = {}
+    if not isinstance(dim, int):
+        for monomial, _ in dim.terms:
+            for atom, _power in monomial:
+                if atom.kind == "symbol":
+                    found[atom.text] = atom.high
+                for operand in atom.operands:
+                    found.update(limits(operand))
+    return found
+
+
+def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
+    """The value with symbols replaced; a symbol without an entry stays."""
+    if isinstance(dim, int):
+        return dim
+    total: Dim = 0
+    for monomial, factor in dim.terms:
+        term: Dim = factor
+        for atom, power in monomial:
+            value = _substitute_atom(atom, values)
+            for _ in range(power):
+                term = term * value
+        total = total + term
+    return total
+
+
+def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
+    """The number that the value is at the given symbols.
+
+    Raises:
+        KeyError: A symbol has no entry; names it.
+    """
+    result = substitute(dim, values)
+    if isinstance(result, int):
+        return result
+    raise KeyError(min(symbols(result)))
+
+
+def constant_target(source: Sequence[Dim], wanted: Sequence[Dim]) -> list[int] | None:
+    """A constant second operand of Reshape that turns `source` into `wanted`; None without one.
+
+    The element counts must agree. 0 copies the dimension in the same place; at most one is -1.
+    """
+    target: list[int] = []
+    for axis, dim in enumerate(wanted):
+        if isinstance(dim, int) and dim != 0:
+            target.append(dim)
+        elif axis < len(source) and equal(source[axis], dim) is True:
+            target.append(0)
+        elif -1 not in target and dim != 0:
+            target.append(-1)
+        else:
+            return None
+    return target
+
+
+def solve(dim: Dim) -> tuple[str, int] | None:
+    """The symbol and its only value where `dim == 0`, if that is a*symbol + b; else None."""
+    if isinstance(dim, int):
+        return None
+    constant = sum(factor for monomial, factor in dim.terms if not monomial)
+    rest = [(monomial, factor) for monomial, factor in dim.terms if monomial]
+    if len(rest) != 1 or len(rest[0][0]) != 1 or constant % rest[0][1]:
+        return None
+    (atom, power), factor = rest[0][0][0], rest[0][1]
+    if power != 1 or atom.kind != "symbol":
+        return None
+    return atom.text, -constant // factor
+
+
+def product(dims: Iterable[Dim]) -> Dim:
+    """The product; 1 for none."""
+    total: Dim = 1
+    for dim in dims:
+        total = total * dim
+    return total
+
+
+def _substitute_atom(atom: Atom, values: Mapping[str, Dim]) -> Dim:
+    if atom.kind == "symbol":
+        return values.get(atom.text, of_atom(atom))
+    operands = [substitute(operand, values) for operand in atom.operands]
+    combine: Callable[[Dim, Dim], Dim] = {
+        "floor": floor_divide,
+        "max": maximum,
+        "min": minimum,
+    }[atom.kind]
+    return combine(operands[0], operands[1])

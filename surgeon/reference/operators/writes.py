@@ -1,0 +1,150 @@
+"""PyTorch operators: writing at indices into a copy."""
+
+# ruff: noqa: D103, E501 - each function means what PyTorch documents for its schema, in TABLE
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from surgeon.reference.operators.indexing import along, inside, keys_of, places
+from surgeon.reference.operators.precision import Array, Row
+from surgeon.reference.operators.shapes import axis_of
+
+
+def index_put(self: Array, indices: list[Array | None], values: Array, accumulate: bool) -> Array:
+    out = self.copy()
+    if accumulate:
+        np.add.at(out, keys_of(indices), values.astype(self.dtype))
+    else:
+        out[keys_of(indices)] = values
+    return out
+
+
+def index_copy(self: Array, dim: int, index: Array, source: Array) -> Array:
+    out = self.copy()
+    inside(index, out.shape[axis_of(dim, out.ndim)] if out.ndim else 1)
+    out[along(out, dim, index.reshape(-1))] = source
+    return out
+
+
+def index_add(self: Array, dim: int, index: Array, source: Array, alpha: Any) -> Array:
+    out = self.copy()
+    inside(index, out.shape[axis_of(dim, out.ndim)] if out.ndim else 1)
+    np.add.at(out, along(out, dim, index), (source * alpha).astype(self.dtype))
+    return out
+
+
+def index_fill(self: Array, dim: int, index: Array, value: Any) -> Array:
+    out = self.copy()
+    out[along(out, dim, index)] = value
+    return out
+
+
+def scatter(self: Array, dim: int, index: Array, src: Array) -> Array:
+    out = self.copy()
+    out[places(self, index, axis_of(dim, self.ndim))] = src[tuple(map(slice, index.shape))]
+    return out
+
+
+def scatter_value(self: Array, dim: int, index: Array, value: Any) -> Array:
+    out = self.copy()
+    out[places(self, index, axis_of(dim, self.ndim))] = value
+    return out
+
+
+def scatter_with(self: Array, dim: int, index: Array, src: Array, reduce: str) -> Array:
+    out = self.copy()
+    function: Any = {"add": np.add, "multiply": np.multiply}[reduce]
+    function.at(
+        out, places(self, index, axis_of(dim, self.ndim)), src[tuple(map(slice, index.shape))]
+    )
+    return out
+
+
+def scatter_add(self: Array, dim: int, index: Array, src: Array) -> Array:
+    return scatter_with(self, dim, index, src, "add")
+
+
+def scatter_reduce(
+    self: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool
+) -> Array:
+    axis = axis_of(dim, self.ndim)
+    inside(index, self.shape[axis] if self.ndim else 1)
+    out = self.astype(np.float64) if self.dtype.kind == "f" else self.copy()
+    groups: dict[tuple[int, ...], list[Any]] = {}
+    for place in np.ndindex(index.shape):
+        to = list(place)
+        to[axis] = int(index[place])
+        groups.setdefault(tuple(to), []).append(src[place])
+    for at, values in groups.items():
+        group = np.asarray([*([out[at]] if include_self else []), *values])
+        if reduce == "mean":
+            total = group.sum()
+            out[at] = total / len(group) if self.dtype.kind == "f" else total // len(group)
+        else:
+            kinds: dict[str, Any] = {"sum": np.sum, "prod": np.prod, "amax": np.max, "amin": np.min}
+            out[at] = kinds[reduce](group)
+    return out.astype(self.dtype)
+
+
+def put(self: Array, index: Array, source: Array, accumulate: bool) -> Array:
+    out = self.reshape(-1).copy()
+    if accumulate:
+        np.add.at(out, index.reshape(-1), source.reshape(-1))
+    else:
+        out[index.reshape(-1)] = source.reshape(-1)
+    return out.reshape(self.shape)
+
+
+def select_scatter(self: Array, src: Array, dim: int, index: int) -> Array:
+    out = self.copy()
+    out[along(out, dim, index)] = src
+    return out
+
+
+def slice_scatter(
+    self: Array, src: Array, dim: int, start: int | None, end: int | None, step: int
+) -> Array:
+    out = self.copy()
+    out[along(out, dim, slice(start, end, step))] = src
+    return out
+
+
+TABLE: tuple[Row, ...] = (
+    (
+        "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+        index_put,
+    ),
+    ("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", index_copy),
+    (
+        "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
+        index_add,
+    ),
+    (
+        "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+        index_fill,
+    ),
+    (
+        "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
+        index_fill,
+    ),
+    ("scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", scatter_value),
+    ("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", scatter),
+    (
+        "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
+        scatter_with,
+    ),
+    ("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", scatter_add),
+    (
+        "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
+        scatter_reduce,
+    ),
+    ("put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", put),
+    ("select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor", select_scatter),
+    (
+        "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
+        slice_scatter,
+    ),
+)
