@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aten_node import Left, Written, close, expected, lowered
+from aten_node import Left, Written, close, expected, lowered, torch_witness
 from test_aten_nn import Call, Held, holds, normal, refuses
 
 from surgeon.reference.arguments import Call as Asked
@@ -210,3 +210,26 @@ def test_private_names(operator: str, values: list[Any], opset: int, dynamic: bo
         assert mine.dtype == its.dtype
         assert mine.shape == its.shape
         close(mine, its)
+
+
+SCORES, NAMED = np.log(np.abs(normal(5, 4)) + 0.1).astype(np.float32), np.array([0, 3, 1, 1, -100])
+STEPS = [np.array([0.25, 0.5, 0.125, 1], np.float32), np.array([0, 1, -1, 2], np.int32)]
+FORWARD: list[tuple[str, list[Any]]] = [
+    *(("nll_loss_forward", [SCORES, NAMED, w, k, -100]) for w in (None, normal(4)) for k in (0, 1)),
+    ("nll_loss2d_forward", [normal(2, 3, 4, 5), np.arange(40).reshape(2, 4, 5) % 3, None, 2, 1]),
+    ("multilabel_margin_loss_forward", [SCORES, np.array([[1, 2, -1, 0]] * 5), 1]),
+    ("log_sigmoid_forward", [normal(3, 4) * 9]),
+    ("fake_quantize_per_tensor_affine_cachemask", [normal(3, 4), 0.013, -2, -128, 127]),
+    ("fake_quantize_per_channel_affine_cachemask", [normal(3, 4), *STEPS, 1, -4, 11]),
+]
+
+
+@pytest.mark.parametrize(("operator", "values"), FORWARD)
+@pytest.mark.parametrize("opset", [9, 13])
+def test_what_training_keeps_is_left_out(operator: str, values: list[Any], opset: int) -> None:
+    wanted = witnessed(operator, values)[:1]
+    if (torch := torch_witness()) is not None:
+        arrays = [v if isinstance(v, np.ndarray) or v is None else np.asarray(v) for v in values]
+        close(wanted[0], torch(Asked(operator, "", {}), arrays, where="test")[0])
+    written = Written(operator, values, "A+", opset, dynamic=False)
+    close(lowered(written, wanted, recipe="aten")[0], wanted[0])

@@ -54,6 +54,7 @@ _ROOMS: Mapping[str, str] = {
     "range_as_slice": "ranges",
     "range_within_table": "ranges",
     "same_as_input": "cleaning",
+    "refused_by_name": "refused",
     "scale_into_gemm": "affine",
     "scale_into_linear": "linear",
     "scale_into_norm": "norms",

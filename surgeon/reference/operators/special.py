@@ -239,7 +239,11 @@ TABLE: tuple[Row, ...] = (
     ("special_zeta(Tensor self, Tensor other) -> Tensor", zeta),
     ("mvlgamma(Tensor self, int p) -> Tensor", mvlgamma),
     ("special_spherical_bessel_j0(Tensor x) -> Tensor", spherical_bessel_j0),
-    *(_polynomial(f"{shift}chebyshev_polynomial_{k}") for shift in ("", "shifted_") for k in "tuvw"),
+    *(
+        _polynomial(f"{shift}chebyshev_polynomial_{k}")
+        for shift in ("", "shifted_")
+        for k in "tuvw"
+    ),
     *(_polynomial(f"hermite_polynomial_{k}") for k in ("h", "he")),
     *(_polynomial(name) for name in ("laguerre_polynomial_l", "legendre_polynomial_p")),
 )
