@@ -226,7 +226,11 @@ def _tensors(parameter: Parameter, value: Any) -> Any:
 
 def _scalar(parameter: Parameter, value: Any) -> Any:
     if parameter.type == "str":
-        if isinstance(value, np.ndarray) and value.ndim == 0 and isinstance(value.item(), str | bytes):
+        if (
+            isinstance(value, np.ndarray)
+            and value.ndim == 0
+            and isinstance(value.item(), str | bytes)
+        ):
             word = value.item()  # a constant of the standard's own kind
             value = word.decode() if isinstance(word, bytes) else word
         if not isinstance(value, str):

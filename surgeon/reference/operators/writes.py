@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.indexing import along, inside, keys_of, places
 from surgeon.reference.operators.precision import Array, Row
 from surgeon.reference.operators.shapes import axis_of
