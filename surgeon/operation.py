@@ -199,10 +199,21 @@ class Operation:
         self.model.changed = True
         self._begin()
 
+    def _is_rid_of_foreign(self) -> bool:
+        """Whether a node of PyTorch's own, which no runtime knows, is there no longer."""
+        now = operators(self.model)
+        return any(
+            count > now.get(name, 0)
+            for name, count in self.before.items()
+            if name.startswith(("aten.", "prim.", "org.pytorch.prim."))
+        )
+
     def _finish(self) -> None:
         """What the file says of itself, brought in line with what is proven and was done."""
         if declare(self.model, self.facts, self.axioms.shapes, self.axioms.fixed):
             self.model.changed = True
+        if any(r.ensure == "no-aten" for r in self.recipes) and self._is_rid_of_foreign():
+            self.model.changed = True  # an assertion that gives nothing to anybody
         if not self.model.changed:
             return
         corrected = correct_claims(self.model, self.facts)

@@ -167,6 +167,32 @@ add("special_zeta.self_scalar", 2.0, np.abs(PLACES))
 add("special_zeta.self_scalar", 4.0, np.abs(PLACES).astype("d"))
 
 
+add("special_spherical_bessel_j0", np.array([0, 0.3, -2, 40, np.inf, -np.inf], F))
+NEAR = np.array([-1, -0.7, -1e-3, 0, 0.2, 0.999, 1, 1.3, -2.5], F)
+for shift in ("", "shifted_"):
+    for kind in "tuvw":
+        for n in (0, 1, 2, 5, 9, -1):
+            add(f"special_{shift}chebyshev_polynomial_{kind}.n_scalar", NEAR[1:6], n)
+for kind in ("hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l"):
+    for n in (0, 1, 2, 4):
+        add(f"special_{kind}.n_scalar", NEAR, n)
+for n in (0, 1, 2, 7):
+    add("special_legendre_polynomial_p.n_scalar", NEAR[:7].astype("d"), n)
+# integers and their divisors
+COUNTS = np.array([[0, 12, -18, 35], [7, 0, 2**31 - 1, -100]], np.int64)
+FIBONACCI = np.array([[0, 89, 27, -14], [5, 0, 1134903170, 75]], np.int64)
+for dtype in (np.int64, np.int32):
+    add("gcd", COUNTS.astype(dtype), FIBONACCI.astype(dtype), least=10)
+    add("lcm", (COUNTS % 999).astype(dtype), (FIBONACCI % 997).astype(dtype), least=10)
+add("gcd", np.array([144, 89, 200], np.uint8), np.array([89, 144, 0], np.uint8), least=10)
+add("gcd", np.array([4181, -6765], np.int64), np.array([6765, -4181], np.int64), least=10)
+# whole lines on one
+for kind in ("prod", "mean", "amax", "amin"):
+    for own in (True, False):
+        ROWS = np.array([2, 0, 2, 2, 0])
+        add("index_reduce", X, 1, ROWS, R.normal(size=(3, 5, 5)).astype(F), kind, own, least=18)
+
+
 def _each() -> list[Any]:
     cases = []
     for index, (operator, arguments, options) in enumerate(CALLS):

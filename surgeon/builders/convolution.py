@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from surgeon.arguments import text_of
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
-# Positions of the arguments behind (input, weight, bias), as PyTorch's schemas have them
-# (aten/src/ATen/native/native_functions.yaml).
-_ARGUMENTS = {
-    "_convolution": ("stride", "padding", "dilation", "transposed", "output_padding", "groups"),
-    "convolution": ("stride", "padding", "dilation", "transposed", "output_padding", "groups"),
-    "conv1d": ("stride", "padding", "dilation", "groups"),
-    "conv2d": ("stride", "padding", "dilation", "groups"),
-    "conv3d": ("stride", "padding", "dilation", "groups"),
-    "conv_transpose1d": ("stride", "padding", "output_padding", "groups", "dilation"),
-    "conv_transpose2d": ("stride", "padding", "output_padding", "groups", "dilation"),
-    "conv_transpose3d": ("stride", "padding", "output_padding", "groups", "dilation"),
+_PLAIN = "bias stride padding dilation groups"
+_TURNED = "bias stride padding output_padding groups dilation"
+_WHOLE = "bias stride padding dilation transposed output_padding groups"
+_SLOW = "kernel_size bias stride padding"
+# The arguments behind (input, weight), as PyTorch's schemas have them
+# (aten/src/ATen/native/native_functions.yaml); those behind them choose between kernels.
+_ARGUMENTS: Mapping[str, str] = {
+    **dict.fromkeys(("_convolution", "convolution", "convolution_overrideable"), _WHOLE),
+    **{f"conv{n}d": _PLAIN for n in (1, 2, 3)},
+    **{f"conv_transpose{n}d": _TURNED for n in (1, 2, 3)},
+    "_convolution_mode": _PLAIN,
+    "cudnn_convolution": "padding stride dilation groups",
+    "cudnn_convolution_transpose": "padding output_padding stride dilation groups",
+    "mkldnn_convolution": "bias padding stride dilation groups",
+    "miopen_convolution": "bias padding stride dilation groups",
+    "miopen_convolution_transpose": "bias padding output_padding stride dilation groups",
+    **dict.fromkeys(("cudnn_convolution_relu", "miopen_convolution_relu"), _PLAIN),
+    **dict.fromkeys(("thnn_conv2d", "slow_conv3d"), _SLOW),
+    **{f"slow_conv_dilated{n}d": f"{_SLOW} dilation" for n in (2, 3)},
+    **{f"slow_conv_transpose{n}d": f"{_SLOW} output_padding dilation" for n in (2, 3)},
 }
 
 
@@ -28,28 +39,18 @@ def aten_convolution(draft: Draft, match: Match) -> gs.Tensor:
     """`aten.*conv*` (input, weight, bias, ...) as Conv, or ConvTranspose where it is transposed."""
     node, facts = match.root, draft.facts
     x, weight = node.inputs[0], node.inputs[1]
-    bias = node.inputs[2] if len(node.inputs) > 2 and not node.inputs[2].is_empty() else None
-    names = _ARGUMENTS[node.op]
-    given: dict[str, Any] = {}
-    for name, tensor in zip(names, node.inputs[3:], strict=False):
-        if tensor.is_empty():
-            continue
-        array = facts.array(tensor)
-        if array is None:
-            raise Refused(f"`{name}` is computed at run time")
-        given[name] = array.reshape(-1).tolist()
+    bias, given = _arguments(draft, node)
     rank = _rank(draft, node, given)
     weight_shape = facts.of(weight).shape
     strides = _per_axis(given.get("stride") or [1], rank)
     dilations = _per_axis(given.get("dilation") or [1], rank)
-    padding = _per_axis(given.get("padding") or [0], rank)
     extra = _per_axis(given.get("output_padding") or [0], rank)
     groups = int((given.get("groups") or [1])[0])
-    transposed = node.op.startswith("conv_transpose") or bool((given.get("transposed") or [0])[0])
+    transposed = "transpose" in node.op or bool((given.get("transposed") or [0])[0])
     attributes: dict[str, Any] = {
         "dilations": dilations,
         "group": groups,
-        "pads": [*padding, *padding],
+        "pads": _pads(draft, weight, given.get("padding") or [0], strides, dilations),
         "strides": strides,
     }
     if weight_shape is not None and all(isinstance(d, int) for d in weight_shape[2:]):
@@ -62,7 +63,27 @@ def aten_convolution(draft: Draft, match: Match) -> gs.Tensor:
         x = draft.op("Unsqueeze", x, draft.constant([0], "axes"))
     operands = [x, weight] if bias is None else [x, weight, bias]
     y: gs.Tensor = draft.op(operator, *operands, **attributes)
+    if node.op.endswith("_relu"):
+        y = draft.op("Relu", y)
     return y if batched else draft.op("Squeeze", y, draft.constant([0], "axes"))
+
+
+def _arguments(draft: Draft, node: gs.Node) -> tuple[gs.Tensor | None, dict[str, Any]]:
+    """The bias, and the numbers (a word, of a padding) by name."""
+    bias: gs.Tensor | None = None
+    given: dict[str, Any] = {}
+    for name, tensor in zip(_ARGUMENTS[node.op].split(), node.inputs[2:], strict=False):
+        if tensor.is_empty():
+            continue
+        if name == "bias":
+            bias = tensor
+            continue
+        word = text_of(tensor) if name == "padding" else None
+        array = draft.facts.array(tensor) if word is None else np.asarray([word])
+        if array is None:
+            raise Refused(f"`{name}` is computed at run time")
+        given[name] = array.reshape(-1).tolist()
+    return bias, given
 
 
 def _rank(draft: Draft, node: gs.Node, given: dict[str, Any]) -> int:
@@ -79,6 +100,26 @@ def _rank(draft: Draft, node: gs.Node, given: dict[str, Any]) -> int:
     if x is not None:
         return x - 2
     raise Refused("neither the rank of its input nor that of its weight is known")
+
+
+def _pads(
+    draft: Draft, weight: gs.Tensor, given: list[Any], strides: list[int], dilations: list[int]
+) -> list[int]:
+    """Before and behind every axis; of an odd total that `same` needs, one more goes behind."""
+    rank = len(strides)
+    if given[0] not in ("same", "valid"):
+        padding = _per_axis(given, rank)
+        return [*padding, *padding]
+    if given[0] == "valid":
+        return [0] * (2 * rank)
+    shape = draft.facts.of(weight).shape
+    kernel = None if shape is None else [d for d in shape[2:] if isinstance(d, int)]
+    if kernel is None or len(kernel) != rank:
+        raise Refused("its padding is `same`, and the shape of its weight is not known")
+    if any(s != 1 for s in strides):
+        raise Refused("PyTorch has no padding `same` with strides")
+    total = [d * (k - 1) for d, k in zip(dilations, kernel, strict=True)]
+    return [*(t // 2 for t in total), *(t - t // 2 for t in total)]
 
 
 def _per_axis(values: list[Any], rank: int) -> list[int]:

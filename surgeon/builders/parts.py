@@ -61,6 +61,11 @@ def is_float(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "f" or dtype.name == "bfloat16"
 
 
+def is_read(draft: Draft, x: gs.Tensor) -> bool:
+    """Whether anything reads a value, or the model gives it out."""
+    return bool(x.outputs) or draft.surgery.is_output(x)
+
+
 def rank_of(draft: Draft, x: gs.Tensor) -> int:
     """The rank of a value.
 

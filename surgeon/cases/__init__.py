@@ -22,6 +22,7 @@ from surgeon.cases.reading import Case, read_cases
 from surgeon.cases.running import problems_of
 from surgeon.errors import Location, RecipeError
 from surgeon.recipe import Recipe, Rule, bundled
+from surgeon.recipe.rules import BuilderCall
 
 __all__ = ["Case", "Outcome", "Outcomes", "run"]
 
@@ -142,7 +143,8 @@ def _of_recipe(path: Path) -> Iterator[Outcome]:
 
 
 def _lacks(rule: Rule, cases: Sequence[Case]) -> list[str]:
-    fires = any(rule.id in case.fires for case in cases)
+    stays = isinstance(rule.replace, BuilderCall) and rule.replace.only_refuses
+    fires = stays or any(rule.id in case.fires for case in cases)
     refuses = any(case.refuses and case.refuses.rule == rule.id for case in cases)
     return ["fires"] * (not fires) + ["must not fire"] * (not refuses)
 

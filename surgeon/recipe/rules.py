@@ -27,6 +27,11 @@ class BuilderCall:
     arguments: Mapping[str, Expression]
     location: Location
 
+    @property
+    def only_refuses(self) -> bool:
+        """Whether it never puts anything, and only says why a node stays."""
+        return self.name == "refused_by_name"
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:

@@ -226,6 +226,13 @@ def _tensors(parameter: Parameter, value: Any) -> Any:
 
 def _scalar(parameter: Parameter, value: Any) -> Any:
     if parameter.type == "str":
+        if (
+            isinstance(value, np.ndarray)
+            and value.ndim == 0
+            and isinstance(value.item(), str | bytes)
+        ):
+            word = value.item()  # a constant of the standard's own kind
+            value = word.decode() if isinstance(word, bytes) else word
         if not isinstance(value, str):
             raise Mismatch(f"`{parameter.name}` is no text")
         return value

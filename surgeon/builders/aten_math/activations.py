@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
+import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.functions import _expm1 as expm1
@@ -236,7 +237,13 @@ def softmax(work: Work) -> gs.Tensor:
     if rank == 0:
         raise Refused("its input has rank 0")
     operator = "LogSoftmax" if work.name.endswith("log_softmax") else "Softmax"
-    return normalised_exponential(work, operator, x, axis)
+    y = normalised_exponential(work, operator, x, axis)
+    if work.name != "_safe_softmax":
+        return y
+    # where everything is masked the shares are 0, not NaN
+    most = work.draft.op("ReduceMax", x, work.axes([axis]), keepdims=1)
+    empty = work.equal(most, work.number(-np.inf, work.dtype(x)))
+    return work.where(empty, 0.0, y)
 
 
 def normalised_exponential(work: Work, operator: str, x: gs.Tensor, axis: int) -> gs.Tensor:
@@ -280,6 +287,7 @@ FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
     "mish": mish,
     "softplus": softplus,
     "log_sigmoid": log_sigmoid,
+    "log_sigmoid_forward": log_sigmoid,
     "hardsigmoid": hardsigmoid,
     "hardswish": hardswish,
     "softshrink": softshrink,
@@ -287,7 +295,9 @@ FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
     "threshold": threshold,
     "prelu": prelu,
     "_prelu_kernel": prelu,
-    **dict.fromkeys(("softmax", "log_softmax", "_softmax", "_log_softmax"), softmax),
+    **dict.fromkeys(
+        ("softmax", "log_softmax", "_softmax", "_log_softmax", "_safe_softmax"), softmax
+    ),
     **dict.fromkeys(("special_softmax", "special_log_softmax"), softmax),
     "glu": glu,
 }

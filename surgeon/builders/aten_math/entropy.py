@@ -101,7 +101,8 @@ def cross_entropy(work: Work) -> gs.Tensor:
     return _over(work, costs, named.weights)
 
 
+_LIKELIHOODS = ("nll_loss", "nll_loss2d", "nll_loss_nd", "nll_loss_forward", "nll_loss2d_forward")
 FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
-    **dict.fromkeys(("nll_loss", "nll_loss2d", "nll_loss_nd"), negative_log_likelihood),
+    **dict.fromkeys(_LIKELIHOODS, negative_log_likelihood),
     "cross_entropy_loss": cross_entropy,
 }

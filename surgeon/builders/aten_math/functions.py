@@ -314,9 +314,11 @@ def _of_channel(work: Work, x: gs.Tensor, name: str) -> gs.Tensor:
     return work.draft.op("Unsqueeze", value, work.axes(range(1, behind + 1))) if behind else value
 
 
+_KINDS = ("", "_cachemask")  # the mask is for training
 FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
     **dict.fromkeys(
-        ("fake_quantize_per_tensor_affine", "fake_quantize_per_channel_affine"), fake_quantize
+        (f"fake_quantize_per_{of}_affine{kind}" for of in ("tensor", "channel") for kind in _KINDS),
+        fake_quantize,
     ),
     "angle": angle,
     "ldexp": scale_by_power,

@@ -159,5 +159,6 @@ FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
     "soft_margin_loss": soft_margin,
     "multi_margin_loss": multi_margin,
     "multilabel_margin_loss": multilabel_margin,
+    "multilabel_margin_loss_forward": multilabel_margin,
     "poisson_nll_loss": poisson_nll,
 }

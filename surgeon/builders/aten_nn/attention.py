@@ -16,6 +16,11 @@ from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
 _BOOL = onnx.TensorProto.BOOL
+_OF_EITHER_CORNER = (
+    "_scaled_dot_product_flash_attention",
+    "_scaled_dot_product_cudnn_attention",
+    "_scaled_dot_product_fused_attention_overrideable",
+)
 _SRC, _PADDING, _WHOLE = 0, 1, 2  # MultiheadAttention.merge_masks: [L, S], [B, S], [B, H, L, S]
 
 
@@ -27,8 +32,7 @@ def native_multi_head_attention(draft: Draft, match: Match) -> Any:
     y, weights = _heads_together(draft, args, inputs, int(args.value("num_head")))
     if wanted and args.value("average_attn_weights"):
         weights = draft.op("ReduceMean", weights, draft.constant([1], "axes"), keepdims=0)
-    second = match.root.outputs[1] if len(match.root.outputs) > 1 else None
-    if not wanted and second is not None and (second.outputs or draft.surgery.is_output(second)):
+    if not wanted and any(parts.is_read(draft, t) for t in match.root.outputs[1:]):
         raise Refused("its weights are read, which it does not give")
     return y, weights
 
@@ -125,8 +129,10 @@ def _masked(draft: Draft, args: Arguments, scores: gs.Tensor) -> gs.Tensor:
 
 
 def scaled_dot_product_attention(draft: Draft, match: Match) -> Any:
-    """`aten.scaled_dot_product_attention`: softmax(Q K^T scale + mask) V."""
+    """`aten.scaled_dot_product_attention` and its kernels: softmax(Q K^T scale + mask) V."""
     args = bind(match.root, draft.facts)
+    if args.schema.overload == "quantized":
+        raise Refused("its inputs are quantised in PyTorch's own way")
     query, key, value = (args.tensor(name) for name in ("query", "key", "value"))
     if float(args.value("dropout_p")) > 0:
         raise Refused("it drops out at random: it was exported in training mode")
@@ -138,10 +144,12 @@ def scaled_dot_product_attention(draft: Draft, match: Match) -> Any:
     turned[-2:] = turned[:-3:-1]
     scaled = draft.op("Mul", query, _scale(draft, args, query, rank))
     scores = draft.op("MatMul", scaled, draft.op("Transpose", key, perm=turned))
-    mask = args.optional("attn_mask")
+    biased = args.schema.position("attn_bias") is not None
+    mask = args.optional("attn_bias" if biased else "attn_mask")
     if args.value("is_causal"):
         if mask is not None:
             raise Refused("it has a mask and is causal as well, which PyTorch refuses")
+        _refuse_corner(draft, match.root.op, query, key)
         earlier = _causal(draft, query, key)
         scores = parts.choose(draft, earlier, _number(draft, -np.inf, dtype), scores)
     elif mask is not None and draft.facts.of(mask).dtype == _BOOL:
@@ -156,6 +164,18 @@ def scaled_dot_product_attention(draft: Draft, match: Match) -> Any:
         empty = draft.op("Less", most, _number(draft, np.finfo(dtype).min, dtype))
         probabilities = parts.choose(draft, empty, _number(draft, 0, dtype), probabilities)
     return draft.op("MatMul", probabilities, value)
+
+
+def _refuse_corner(draft: Draft, operator: str, query: gs.Tensor, key: gs.Tensor) -> None:
+    """A kernel whose causal mask starts in a corner of its own, unless the mask is square."""
+    if operator not in _OF_EITHER_CORNER:
+        return
+    shapes = [draft.facts.of(t).shape for t in (query, key)]
+    if any(s is None for s in shapes) or len({s[-2] for s in shapes if s is not None}) > 1:
+        raise Refused(
+            "it is causal, and queries and keys are not known to be as many: where its mask "
+            "starts is the kernel's; export `scaled_dot_product_attention` itself"
+        )
 
 
 def _number(draft: Draft, value: float, dtype: np.dtype[Any]) -> gs.Tensor:

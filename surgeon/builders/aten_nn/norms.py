@@ -25,8 +25,25 @@ def _affine(draft: Draft, y: gs.Tensor, args: Arguments, rank: int) -> gs.Tensor
 def group_norm(draft: Draft, match: Match) -> Any:
     """`aten.group_norm (x, num_groups, weight, bias, eps)` as instance normalisation of groups."""
     args = bind(match.root, draft.facts)
+    return _group_norm(draft, args, int(args.value("num_groups")))
+
+
+def native_group_norm(draft: Draft, match: Match) -> Any:
+    """`aten.native_group_norm`, which gives the mean and the reciprocal deviation as well."""
+    args = bind(match.root, draft.facts)
+    groups = int(args.value("group"))
+    y = _group_norm(draft, args, groups)
+    if not any(parts.is_read(draft, t) for t in match.root.outputs[1:]):
+        return y, y, y  # the other two are read by nobody
     x = args.tensor("input")
-    groups = int(args.value("num_groups"))
+    dtype = parts.numpy_dtype(draft, x)
+    grouped = parts.reshape(draft, x, [0, groups, -1])
+    _, *both = standardised(draft, grouped, [2], float(args.value("eps")), dtype)
+    return y, *(parts.squeeze(draft, t, 2) for t in both)
+
+
+def _group_norm(draft: Draft, args: Arguments, groups: int) -> gs.Tensor:
+    x = args.tensor("input")
     rank = draft.facts.of(x).rank
     if rank is None and (args.has("weight") or args.has("bias")):
         raise Refused("the rank of its input is not known")
@@ -108,11 +125,32 @@ def _layer_norm(
 
 
 def batch_norm(draft: Draft, match: Match) -> Any:
-    """`aten.batch_norm` with running statistics, in any of its names."""
+    """`aten.batch_norm` in any of its names: with running statistics, or with none at all.
+
+    A layer that tracks no statistics takes those of its batch at inference as well.
+    """
     args = bind(match.root, draft.facts)
-    if args.schema.position("training") is not None and args.value("training"):
+    trains = args.schema.position("training") is not None and args.value("training")
+    if trains and not args.has("running_mean") and not args.has("running_var"):
+        return _by_batch(draft, args)
+    if trains or "_with_update" in match.root.op:
         raise Refused("it is in training mode; export the model after `model.eval()`")
     return _batch_norm(draft, args)
+
+
+def _by_batch(draft: Draft, args: Arguments) -> gs.Tensor:
+    """By mean and variance of each channel over the batch."""
+    x = args.tensor("input")
+    rank = parts.rank_of(draft, x)
+    if rank < 2:
+        raise Refused(f"its input has rank {rank}")
+    dtype = parts.numpy_dtype(draft, x)
+    y = standardised(draft, x, [0, *range(2, rank)], _eps(args), dtype)[0]
+    return _affine(draft, y, args, rank)
+
+
+def _eps(args: Arguments) -> float:
+    return float(args.value("eps" if args.schema.position("eps") is not None else "epsilon"))
 
 
 def _batch_norm(draft: Draft, args: Arguments) -> gs.Tensor:
@@ -126,8 +164,7 @@ def _batch_norm(draft: Draft, args: Arguments) -> gs.Tensor:
         channels = _channels(draft, x, mean)
         weight = vector_of(draft, 1, channels, dtype) if weight is None else weight
         bias = vector_of(draft, 0, channels, dtype) if bias is None else bias
-    eps = float(args.value("eps"))
-    return draft.op("BatchNormalization", x, weight, bias, mean, variance, epsilon=eps)
+    return draft.op("BatchNormalization", x, weight, bias, mean, variance, epsilon=_eps(args))
 
 
 def _channels(draft: Draft, x: gs.Tensor, *others: gs.Tensor | None) -> int:

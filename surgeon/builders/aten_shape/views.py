@@ -36,6 +36,14 @@ def _dim(c: Call) -> gs.Tensor:
     return c.number(c.rank(c.tensor()), TYPE.INT64)
 
 
+def _item(c: Call) -> gs.Tensor:
+    """The one element of a tensor as a number, or whether it is not 0."""
+    x = c.tensor()
+    if c.node.op == "is_nonzero":
+        x = c.cast(x, TYPE.BOOL)
+    return x if c.facts.of(x).rank == 0 else c.op("Reshape", x, c.ints([], "scalar"))
+
+
 def _view(c: Call) -> gs.Tensor:
     x = c.tensor()
     if c.args.schema.overload == "dtype":
@@ -353,10 +361,12 @@ def _one_hot(c: Call) -> gs.Tensor:
 
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     **dict.fromkeys(("contiguous", "clone", "detach", "alias", "lift_fresh"), _same),
-    **dict.fromkeys(("size", "sym_size"), _size),
-    **dict.fromkeys(("numel", "sym_numel"), _numel),
+    "size": _size,
+    "_shape_as_tensor": lambda c: c.op("Shape", c.tensor()),
+    "numel": _numel,
     "dim": _dim,
-    **dict.fromkeys(("view", "reshape", "_unsafe_view", "view_copy"), _view),
+    **dict.fromkeys(("view", "reshape", "_unsafe_view", "_reshape_alias"), _view),
+    **dict.fromkeys(("item", "is_nonzero"), _item),
     **dict.fromkeys(("view_as", "reshape_as"), _view_as),
     "flatten": _flatten,
     "unflatten": _unflatten,

@@ -269,13 +269,30 @@ def scatter(
 def _scatter_reduce(c: Call) -> gs.Tensor:
     x, index = c.tensor(), c.cast(c.tensor("index"), TYPE.INT64)
     dtype, rank = c.dtype(x), c.rank(x)
-    kind = str(c.value("reduce"))
-    include = bool(c.value("include_self"))
-    reduction = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "mean": "add"}[kind]
     if rank == 0:
         raise Refused("its input has rank 0")
     axis = c.axis(c.integer("dim"), rank)
     source = _of_index(c, c.cast(c.tensor("src"), dtype), index, spread=False)
+    return _reduced(c, x, index, source, axis)
+
+
+def _index_reduce(c: Call) -> gs.Tensor:
+    """Whole lines of the source, each to the line that the index names."""
+    x, source = c.tensor(), c.cast(c.tensor("source"), c.dtype(c.tensor()))
+    rank = c.rank(x)
+    if rank == 0 or c.rank(source) != rank:
+        raise Refused(f"its input has rank {rank}, its source {c.rank(source)}")
+    axis = c.axis(c.integer("dim"), rank)
+    index = _line_index(c, x, axis, c.tensor("index"))
+    behind = c.unsqueeze(index, list(range(1, rank - axis)))
+    return _reduced(c, x, c.op("Expand", behind, c.op("Shape", source)), source, axis)
+
+
+def _reduced(c: Call, x: gs.Tensor, index: gs.Tensor, source: gs.Tensor, axis: int) -> gs.Tensor:
+    """What falls on one place, reduced as `reduce` says."""
+    dtype = c.dtype(x)
+    kind, include = str(c.value("reduce")), bool(c.value("include_self"))
+    reduction = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "mean": "add"}[kind]
     begin = x
     if not include:
         neutral: Any = {"add": 0, "mul": 1}.get(reduction)
@@ -349,6 +366,7 @@ LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     "index_fill": _index_fill,
     **dict.fromkeys(("scatter", "scatter_add"), _scatter),
     "scatter_reduce": _scatter_reduce,
+    "index_reduce": _index_reduce,
     "put": _put,
     **dict.fromkeys(("select_scatter", "slice_scatter"), _part_scatter),
 }

@@ -179,6 +179,41 @@ def flash_attention_for_cpu(
     return y, None  # the logarithms of its sums are for training
 
 
+def attention_math(
+    query: Array,
+    key: Array,
+    value: Array,
+    attn_mask: Array | None,
+    dropout_p: float,
+    is_causal: bool,
+    dropout_mask: Array | None,
+    scale: float | None,
+    enable_gqa: bool = False,
+) -> Any:
+    y = scaled_dot_product_attention(
+        query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa
+    )
+    return y, None
+
+
+def fused_attention(
+    query: Array,
+    key: Array,
+    value: Array,
+    attn_bias: Array | None = None,
+    compute_log_sumexp: bool = False,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    return_debug_mask: bool = False,
+    scale: float | None = None,
+) -> Any:
+    """A kernel of CUDA; what it gives besides is for training."""
+    if is_causal and query.shape[-2] != key.shape[-2]:
+        raise Unsuited("its causal mask is not square")
+    y = scaled_dot_product_attention(query, key, value, attn_bias, dropout_p, is_causal, scale)
+    return (y, *[None] * 8)
+
+
 _QKV = "Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias"
 _THREE = "Tensor query, Tensor key, Tensor value"
 _NORMS = ", ".join(f"Tensor norm_weight_{i}, Tensor norm_bias_{i}" for i in (1, 2))
@@ -205,5 +240,41 @@ TABLE: tuple[Row, ...] = (
         f"_scaled_dot_product_flash_attention_for_cpu({_THREE}, float dropout_p=0.0, "
         "bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor, Tensor)",
         flash_attention_for_cpu,
+    ),
+    *(
+        (
+            f"{name}({_THREE}, Tensor? attn_mask=None, float dropout_p=0.0, "
+            "bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, "
+            "bool enable_gqa=False) -> (Tensor, Tensor)",
+            attention_math,
+        )
+        for name in (
+            "_scaled_dot_product_attention_math",
+            "_scaled_dot_product_attention_math_for_mps",
+        )
+    ),
+    *(
+        (f"{name}({_THREE}, {rest}, *, float? scale=None) -> (Tensor, Tensor)", fused_attention)
+        for name, rest in (
+            (
+                "_scaled_dot_product_flash_attention",
+                "float dropout_p=0.0, bool is_causal=False, bool return_debug_mask=False",
+            ),
+            (
+                "_scaled_dot_product_efficient_attention",
+                "Tensor? attn_bias, bool compute_log_sumexp, float dropout_p=0.0, "
+                "bool is_causal=False",
+            ),
+            (
+                "_scaled_dot_product_cudnn_attention",
+                "Tensor? attn_bias, bool compute_log_sumexp, float dropout_p=0.0, "
+                "bool is_causal=False, bool return_debug_mask=False",
+            ),
+            (
+                "_scaled_dot_product_fused_attention_overrideable",
+                "Tensor? attn_bias=None, float dropout_p=0.0, bool is_causal=False, "
+                "bool return_debug_mask=False",
+            ),
+        )
     ),
 )

@@ -219,6 +219,35 @@ def conv_transpose(
     return y if input.ndim == weight.ndim else y[0]
 
 
+def _of_library(name: str, order: str) -> Row:
+    """A convolution whose schema gives the same arguments in an order of its own."""
+    turned = "transpose" in name
+    listed = ("stride", "padding", "dilation", "output_padding", "kernel_size")
+
+    def run(self: Array, weight: Array, **given: Any) -> Array:
+        axes = weight.ndim - 2
+        if list(given.get("kernel_size", weight.shape[2:])) != list(weight.shape[2:]):
+            raise Unsuited(f"a kernel of {given['kernel_size']}")
+        x = _batched(self, weight)
+        y = convolution(
+            x,
+            weight,
+            given.get("bias"),
+            given["stride"],
+            given["padding"],
+            given.get("dilation", [1] * axes),
+            turned,
+            given.get("output_padding", [0] * axes),
+            given.get("groups", 1),
+        )
+        y = y if self.ndim == weight.ndim else y[0]
+        return np.maximum(y, 0) if name.endswith("_relu") else y
+
+    kinds = {"bias": "Tensor?", "groups": "SymInt", **dict.fromkeys(listed, "SymInt[]")}
+    rest = ", ".join(f"{kinds.get(word, 'bool')} {word}" for word in order.split())
+    return f"{name}(Tensor self, Tensor weight, {rest}) -> Tensor", run
+
+
 def _batched(x: Array, weight: Array) -> Array:
     if x.ndim not in (weight.ndim, weight.ndim - 1):
         raise Unsuited(f"its input has rank {x.ndim}, its weight rank {weight.ndim}")
@@ -257,7 +286,35 @@ _GENERAL = (
     "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups"
 )
 
+_KERNEL = "kernel_size bias stride padding"
+_OTHERS = (
+    ("cudnn_convolution", "padding stride dilation groups benchmark deterministic allow_tf32"),
+    ("cudnn_convolution_relu", "bias stride padding dilation groups"),
+    (
+        "cudnn_convolution_transpose",
+        "padding output_padding stride dilation groups benchmark deterministic allow_tf32",
+    ),
+    ("miopen_convolution", "bias padding stride dilation groups benchmark deterministic"),
+    ("miopen_convolution_relu", "bias stride padding dilation groups"),
+    (
+        "miopen_convolution_transpose",
+        "bias padding output_padding stride dilation groups benchmark deterministic",
+    ),
+    ("mkldnn_convolution", "bias padding stride dilation groups"),
+    ("thnn_conv2d", _KERNEL),
+    ("slow_conv3d", _KERNEL),
+    *((f"slow_conv_dilated{n}d", f"{_KERNEL} dilation") for n in (2, 3)),
+    *((f"slow_conv_transpose{n}d", f"{_KERNEL} output_padding dilation") for n in (2, 3)),
+)
+
 TABLE: tuple[Row, ...] = (
+    *(_of_library(name, order) for name, order in _OTHERS),
+    (f"convolution_overrideable{_GENERAL}) -> Tensor", convolution),
+    (
+        "_convolution_mode(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, "
+        "str padding, SymInt[] dilation, SymInt groups) -> Tensor",
+        conv,
+    ),
     (f"convolution{_GENERAL}) -> Tensor", convolution),
     (
         f"_convolution.deprecated{_GENERAL}, bool benchmark, bool deterministic, "

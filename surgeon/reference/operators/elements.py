@@ -48,7 +48,24 @@ def fake_quantize_channels(
     return fake_quantize(self, step, zero, quant_min, quant_max)
 
 
+def gcd(self: Any, other: Any) -> Array:
+    return _of_integers(np.gcd, self, other)
+
+
+def lcm(self: Any, other: Any) -> Array:
+    return _of_integers(np.lcm, self, other)
+
+
+def _of_integers(function: Any, self: Any, other: Any) -> Array:
+    a, b, dtype = common(self, other)
+    if dtype.kind not in "iu":
+        raise Unsuited(f"its operands are {dtype.name}")
+    return cut(function(a, b), dtype)
+
+
 TABLE: tuple[Row, ...] = (
+    ("gcd(Tensor self, Tensor other) -> Tensor", gcd),
+    ("lcm(Tensor self, Tensor other) -> Tensor", lcm),
     ("angle(Tensor self) -> Tensor", angle),
     ("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", ldexp),
     ("isreal(Tensor self) -> Tensor", isreal),

@@ -112,6 +112,13 @@ def _softmax(self: Array, dim: int, dtype: Any, *, log: bool) -> Array:
     return narrow(shifted - np.log(total) if log else np.exp(shifted) / total, cast)
 
 
+def safe_softmax(self: Array, dim: int, dtype: Any) -> Array:
+    """Shares of what is not minus infinity; 0 where nothing is."""
+    y = softmax(self, dim, dtype)
+    none = np.isneginf(self.astype(np.float64)).all(axis=dim, keepdims=True)
+    return np.where(none, np.zeros((), y.dtype), y)
+
+
 def softmax_as_is(self: Array, dim: int, half_to_float: bool) -> Array:
     return softmax(self, dim, np.float32 if half_to_float else None)
 
@@ -149,6 +156,7 @@ TABLE: tuple[Row, ...] = (
         "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
         log_softmax,
     ),
+    ("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", safe_softmax),
     ("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", softmax_as_is),
     ("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", log_softmax_as_is),
 )

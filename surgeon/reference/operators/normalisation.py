@@ -106,6 +106,98 @@ def native_batch_norm(
     return y, empty, empty
 
 
+def native_batch_norm_legit(
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array,
+    running_var: Array,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Array, Array, Array]:
+    return native_batch_norm(
+        input, weight, bias, running_mean, running_var, training, momentum, eps
+    )
+
+
+def by_batch(
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Array, Array, Array]:
+    """Without running statistics there are those of the batch."""
+    x = np.moveaxis(wide(input), 1, -1).reshape(-1, input.shape[1])
+    inverse = 1 / np.sqrt(x.var(axis=0) + eps)
+    y = batch_norm(input, weight, bias, None, None, True, momentum, eps, cudnn_enabled=False)
+    return y, narrow(x.mean(axis=0), input), narrow(inverse, input)
+
+
+def batch_norm_impl_index(
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool,
+) -> tuple[Array, Array, Array, Array, Array]:
+    found = native_batch_norm(
+        input, weight, bias, running_mean, running_var, training, momentum, eps
+    )
+    return *found, np.zeros(0, np.uint8), np.asarray(0)
+
+
+def cudnn_batch_norm(
+    input: Array,
+    weight: Array,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    training: bool,
+    exponential_average_factor: float,
+    epsilon: float,
+) -> tuple[Array, Array, Array]:
+    return native_batch_norm(input, weight, bias, running_mean, running_var, training, 0.0, epsilon)
+
+
+def native_group_norm(
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    N: int,  # noqa: N803
+    C: int,  # noqa: N803
+    HxW: int,  # noqa: N803
+    group: int,
+    eps: float,
+) -> tuple[Array, Array, Array]:
+    if input.size != N * C * HxW:
+        raise Unsuited(f"{N} x {C} x {HxW} elements of a shape {list(input.shape)}")
+    rows = wide(input).reshape(N, group, -1)
+    y = group_norm(input, group, weight, bias, eps, cudnn_enabled=True)
+    inverse = (rows.var(axis=-1) + eps) ** -0.5
+    return y, narrow(rows.mean(axis=-1), input), narrow(inverse, input)
+
+
+def fused_rms_norm(
+    input: Array, normalized_shape: list[int], weight: Array | None, eps: float | None
+) -> tuple[Array, Array]:
+    axes = tuple(range(-len(normalized_shape), 0))
+    least = float(np.finfo(input.dtype).eps) if eps is None else eps
+    inverse = (np.square(wide(input)).mean(axis=axes, keepdims=True) + least) ** -0.5
+    return rms_norm(input, normalized_shape, weight, eps), narrow(inverse, input)
+
+
+def weight_norm_interface(v: Array, g: Array, dim: int) -> tuple[Array, Array]:
+    lines = np.moveaxis(wide(v), dim, 0).reshape(v.shape[dim], -1)
+    return weight_norm(v, g, dim), narrow(np.linalg.norm(lines, axis=1).reshape(g.shape), v)
+
+
 def native_layer_norm(
     input: Array,
     normalized_shape: list[int],
@@ -173,6 +265,7 @@ def relu(self: Array) -> Array:
     return np.where(self <= 0, np.zeros((), self.dtype), self)
 
 
+_LAYER = "Tensor input, Tensor? weight, Tensor? bias"
 TABLE: tuple[Row, ...] = (
     (
         "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
@@ -207,6 +300,45 @@ TABLE: tuple[Row, ...] = (
         "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, "
         "Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
         native_layer_norm,
+    ),
+    (
+        "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, "
+        "SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
+        native_group_norm,
+    ),
+    (
+        f"_native_batch_norm_legit({_LAYER}, Tensor running_mean, Tensor running_var, "
+        "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+        native_batch_norm_legit,
+    ),
+    (
+        f"_native_batch_norm_legit.no_stats({_LAYER}, bool training, float momentum, float eps)"
+        " -> (Tensor, Tensor, Tensor)",
+        by_batch,
+    ),
+    (
+        f"_batch_norm_impl_index({_LAYER}, Tensor? running_mean, Tensor? running_var, "
+        "bool training, float momentum, float eps, bool cudnn_enabled)"
+        " -> (Tensor, Tensor, Tensor, Tensor, int)",
+        batch_norm_impl_index,
+    ),
+    *(
+        (
+            f"{name}(Tensor input, Tensor weight, Tensor? bias, Tensor? running_mean, "
+            "Tensor? running_var, bool training, float exponential_average_factor, "
+            "float epsilon) -> (Tensor, Tensor, Tensor)",
+            cudnn_batch_norm,
+        )
+        for name in ("cudnn_batch_norm", "miopen_batch_norm")
+    ),
+    (
+        "_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps)"
+        " -> (Tensor, Tensor)",
+        fused_rms_norm,
+    ),
+    (
+        "_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)",
+        weight_norm_interface,
     ),
     ("relu(Tensor self) -> Tensor", relu),
     (

@@ -148,6 +148,20 @@ def movedim_one(self: Array, source: int, destination: int) -> Array:
     return np.moveaxis(self, source, destination)
 
 
+def item(self: Array) -> Array:
+    if self.size != 1:
+        raise Unsuited(f"its input has {self.size} elements")
+    return self.reshape(())
+
+
+def is_nonzero(self: Array) -> Array:
+    return np.asarray(bool(item(self)))
+
+
+def reshape_alias(self: Array, size: list[int], stride: list[int]) -> Array:
+    return reshape(self, size)
+
+
 def numel(self: Array) -> Array:
     return np.asarray(self.size, np.int64)
 
@@ -326,6 +340,13 @@ TABLE: tuple[Row, ...] = (
     ("moveaxis.int(Tensor self, int source, int destination) -> Tensor", movedim_one),
     ("moveaxis.intlist(Tensor self, int[] source, int[] destination) -> Tensor", movedim),
     ("numel(Tensor self) -> int", numel),
+    ("item(Tensor self) -> Scalar", item),
+    ("is_nonzero(Tensor self) -> bool", is_nonzero),
+    ("_shape_as_tensor(Tensor self) -> Tensor", size),
+    (
+        "_reshape_alias(Tensor self, SymInt[] size, SymInt[] stride) -> Tensor",
+        reshape_alias,
+    ),
     ("dim(Tensor self) -> int", rank_of),
     ("expand(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor", expand),
     ("broadcast_to(Tensor self, SymInt[] size) -> Tensor", broadcast_to),

@@ -8,6 +8,7 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+from numpy.polynomial import chebyshev, hermite, hermite_e, laguerre, legendre
 
 from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.math_types import cut, real
@@ -157,6 +158,55 @@ def zeta(self: Any, other: Array) -> Array:
     return _each(lambda q: q if math.isnan(q) else _zeta(int(s), q))(other)
 
 
+def _series(name: str, n: int) -> Callable[[Array], Array]:
+    """The polynomial of numpy whose only coefficient is that of degree n."""
+    one = [0.0] * n + [1.0]
+    kinds: dict[str, Any] = {
+        "t": lambda x: chebyshev.chebval(x, one),
+        "h": lambda x: hermite.hermval(x, one),
+        "he": lambda x: hermite_e.hermeval(x, one),
+        "l": lambda x: laguerre.lagval(x, one),
+        "p": lambda x: legendre.legval(x, one),
+        # those of the other kinds are made of the derivatives of the first
+        "u": lambda x: _second_kind(x, n),
+        "v": lambda x: _second_kind(x, n) - _second_kind(x, n - 1),
+        "w": lambda x: _second_kind(x, n) + _second_kind(x, n - 1),
+    }
+    found: Callable[[Array], Array] = kinds[name]
+    return found
+
+
+def _second_kind(x: Array, n: int) -> Any:
+    if n < 0:
+        return np.zeros_like(x)
+    return chebyshev.chebval(x, chebyshev.chebder([0.0] * (n + 1) + [1.0])) / (n + 1)
+
+
+def _polynomial(name: str) -> Row:
+    def run(x: Any, n: Any) -> Array:
+        values, dtype = real(np.asarray(x))
+        degree = np.asarray(n)
+        if degree.ndim:
+            raise Unsuited(f"degrees of shape {list(degree.shape)}")
+        at = 2 * values - 1 if "shifted" in name else values
+        if degree < 0:
+            return cut(np.zeros_like(values), dtype)
+        return cut(_series(name.rpartition("_")[2], int(degree))(at), dtype)
+
+    return f"special_{name}.n_scalar(Tensor x, Scalar n) -> Tensor", run
+
+
+def spherical_bessel_j0(x: Array) -> Array:
+    """The product of cos(x / 2^k): Euler's form of sin x / x."""
+
+    def run(value: float) -> float:
+        if math.isinf(value):
+            return 0.0
+        return math.prod(math.cos(value / 2**k) for k in range(1, 60))
+
+    return _each(run)(x)
+
+
 def mvlgamma(self: Array, p: int) -> Array:
     """The logarithm of pi^(p (p - 1) / 4) times a product of gamma functions."""
     x, dtype = real(self)
@@ -188,4 +238,12 @@ TABLE: tuple[Row, ...] = (
     ("special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor", zeta),
     ("special_zeta(Tensor self, Tensor other) -> Tensor", zeta),
     ("mvlgamma(Tensor self, int p) -> Tensor", mvlgamma),
+    ("special_spherical_bessel_j0(Tensor x) -> Tensor", spherical_bessel_j0),
+    *(
+        _polynomial(f"{shift}chebyshev_polynomial_{k}")
+        for shift in ("", "shifted_")
+        for k in "tuvw"
+    ),
+    *(_polynomial(f"hermite_polynomial_{k}") for k in ("h", "he")),
+    *(_polynomial(name) for name in ("laguerre_polynomial_l", "legendre_polynomial_p")),
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.indexing import along, inside, keys_of, places
 from surgeon.reference.operators.precision import Array, Row
 from surgeon.reference.operators.shapes import axis_of
@@ -112,7 +113,27 @@ def slice_scatter(
     return out
 
 
+def index_reduce(
+    self: Array, dim: int, index: Array, source: Array, reduce: str, include_self: bool
+) -> Array:
+    """Line by line: those of the source that the index sends to one place, with its own."""
+    kinds: dict[str, Any] = {"prod": np.prod, "amax": np.max, "amin": np.min, "mean": np.mean}
+    if self.dtype.kind != "f" and reduce == "mean":
+        raise Unsuited("a mean of integers")
+    out = np.moveaxis(self.copy(), dim, 0)
+    lines = np.moveaxis(source, dim, 0)
+    for place in np.unique(index):
+        own = [out[place]] if include_self else []
+        out[place] = kinds[reduce](np.stack([*own, *lines[index == place]]), axis=0)
+    return np.moveaxis(out, 0, dim)
+
+
 TABLE: tuple[Row, ...] = (
+    (
+        "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, "
+        "bool include_self=True) -> Tensor",
+        index_reduce,
+    ),
     (
         "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
         index_put,

@@ -1,0 +1,49 @@
+"""PyTorch's `*_forward` operators: a result, and what training keeps besides, which is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from surgeon.reference.operators.elements import fake_quantize, fake_quantize_channels
+from surgeon.reference.operators.margins import multilabel_margin_loss
+from surgeon.reference.operators.math_losses import nll_loss
+from surgeon.reference.operators.math_types import cut, real
+from surgeon.reference.operators.precision import Array, Row
+
+
+def _log_sigmoid(self: Array) -> Array:
+    x, dtype = real(self)
+    return cut(-np.logaddexp(0, -x), dtype)
+
+
+def _with_rest(function: Callable[..., Array]) -> Callable[..., Any]:
+    return lambda **arguments: (function(**arguments), None)
+
+
+_NLL = "(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index)"
+_RANGE = "int quant_min, int quant_max)"
+_PLAIN: tuple[Row, ...] = (
+    (f"nll_loss_forward{_NLL}", nll_loss),
+    (f"nll_loss2d_forward{_NLL}", nll_loss),
+    (
+        "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction)",
+        multilabel_margin_loss,
+    ),
+    ("log_sigmoid_forward(Tensor self)", _log_sigmoid),
+    (
+        "fake_quantize_per_tensor_affine_cachemask(Tensor self, float scale, int zero_point, "
+        f"{_RANGE}",
+        fake_quantize,
+    ),
+    (
+        "fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, "
+        f"Tensor zero_point, int axis, {_RANGE}",
+        fake_quantize_channels,
+    ),
+)
+TABLE: tuple[Row, ...] = tuple(
+    (f"{schema} -> (Tensor, Tensor)", _with_rest(function)) for schema, function in _PLAIN
+)
