@@ -21,6 +21,7 @@ from onnx import TensorProto, helper
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no fork, and no limits, here")
 
+EVERY = int(os.environ.get("SURGEON_EVERY", "3"))  # kind goes through the other commands too
 SECONDS = 30  # these machines may be busy; alone, the slowest takes a few
 SPACE = 6 << 30  # of addresses: onnxruntime and openblas reserve much that they never touch
 PEAK = 1 << 30  # of memory in use
@@ -558,7 +559,7 @@ def others(surgeon: Runner, rules: Path, path: Path, what: str, *, runs: bool = 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", BROKEN)
+@pytest.mark.parametrize("kind", list(BROKEN)[::EVERY])
 def test_a_broken_model_elsewhere(kind: str, surgeon: Runner, rules: Path, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     folder.mkdir()
@@ -660,7 +661,7 @@ def test_external_data(kind: str, surgeon: Runner, rules: Path, tmp_path: Path) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", WHERE)
+@pytest.mark.parametrize("kind", list(WHERE)[::EVERY])
 def test_external_data_elsewhere(kind: str, surgeon: Runner, rules: Path, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     others(surgeon, rules, save(folder, reaching(kind, folder)), kind)
