@@ -1,4 +1,4 @@
-"""Ways along graphsurgeon's objects: bodies on a graph's nodes, and what stands for a tensor."""
+"""Ways along graphsurgeon's objects: bodies, what stands for a tensor, producers first."""
 
 from __future__ import annotations
 
@@ -23,3 +23,44 @@ def current(tensor: gs.Tensor) -> gs.Tensor:
     while (became := getattr(tensor, "became", None)) is not None:
         tensor = became
     return tensor
+
+
+def toposort(graph: gs.Graph) -> list[gs.Node]:
+    """The nodes so that producers come first; the file's order where it is one already.
+
+    A node comes behind the producers of everything that it or its bodies read.
+
+    Raises:
+        ValueError: The graph has a cycle; names a node on it.
+    """
+    members = {id(node) for node in graph.nodes}
+
+    def producers(node: gs.Node) -> list[gs.Node]:
+        found = [t.inputs[0] for t in node.inputs if t.inputs]
+        for value in node.attrs.values():
+            if isinstance(value, gs.Graph):
+                for body in (value, *bodies(value)):
+                    tensors = [t for n in body.nodes for t in n.inputs] + list(body.outputs)
+                    found.extend(t.inputs[0] for t in tensors if t.inputs)
+        return [n for n in found if id(n) in members and n is not node]
+
+    order: list[gs.Node] = []
+    state: dict[int, int] = {}
+    for start in graph.nodes:
+        stack = [start]
+        while stack:
+            node = stack[-1]
+            if state.get(id(node)) == 2:
+                stack.pop()
+                continue
+            waiting = [n for n in producers(node) if state.get(id(n)) != 2]
+            if not waiting:
+                state[id(node)] = 2
+                order.append(node)
+                stack.pop()
+                continue
+            if state.get(id(node)) == 1 and any(state.get(id(n)) == 1 for n in waiting):
+                raise ValueError(node.name or node.op)
+            state[id(node)] = 1
+            stack.extend(reversed(waiting))
+    return order

@@ -6,7 +6,7 @@ under their own names, so matches found earlier stay true.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import onnx_graphsurgeon as gs
 from surgeon import opsets
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
-from surgeon.links import bodies, current
+from surgeon.links import bodies, current, toposort
 from surgeon.model import Model
 
 
@@ -358,47 +358,6 @@ class Draft:
             _unlink(node, node.inputs)
             node.__dict__["gone"] = True
         self.nodes.clear()
-
-
-def toposort(graph: gs.Graph, is_inner: Callable[[gs.Node], bool] | None = None) -> list[gs.Node]:
-    """The nodes so that producers come first; the file's order where it is one already.
-
-    A node comes behind the producers of everything that it or its bodies read.
-
-    Raises:
-        ValueError: The graph has a cycle; names a node on it.
-    """
-    members = {id(node) for node in graph.nodes}
-
-    def producers(node: gs.Node) -> list[gs.Node]:
-        found = [t.inputs[0] for t in node.inputs if t.inputs]
-        for value in node.attrs.values():
-            if isinstance(value, gs.Graph):
-                for body in (value, *bodies(value)):
-                    tensors = [t for n in body.nodes for t in n.inputs] + list(body.outputs)
-                    found.extend(t.inputs[0] for t in tensors if t.inputs)
-        return [n for n in found if id(n) in members and n is not node]
-
-    order: list[gs.Node] = []
-    state: dict[int, int] = {}
-    for start in graph.nodes:
-        stack = [start]
-        while stack:
-            node = stack[-1]
-            if state.get(id(node)) == 2:
-                stack.pop()
-                continue
-            waiting = [n for n in producers(node) if state.get(id(n)) != 2]
-            if not waiting:
-                state[id(node)] = 2
-                order.append(node)
-                stack.pop()
-                continue
-            if state.get(id(node)) == 1 and any(state.get(id(n)) == 1 for n in waiting):
-                raise ValueError(node.name or node.op)
-            state[id(node)] = 1
-            stack.extend(reversed(waiting))
-    return order
 
 
 def _unlink(node: gs.Node, tensors: Any) -> list[gs.Tensor]:

@@ -22,12 +22,12 @@ from surgeon.facts.fact import INT64
 from surgeon.firing import Check, Firing, Prepared, operator_of
 from surgeon.fold import Folder
 from surgeon.housekeeping import Housekeeper, Known
-from surgeon.links import bodies
+from surgeon.links import bodies, toposort
 from surgeon.matching import Matcher
 from surgeon.model import Model, describe
 from surgeon.recipe import Rule
 from surgeon.report import Notes
-from surgeon.rewrite import Surgery, toposort
+from surgeon.rewrite import Surgery
 from surgeon.unrolling import Unroller
 
 MAX_SWEEPS = 12

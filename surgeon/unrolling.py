@@ -11,8 +11,8 @@ import onnx_graphsurgeon as gs
 from surgeon import opsets
 from surgeon.chance import RANDOM
 from surgeon.facts import Facts
-from surgeon.links import bodies, current
-from surgeon.rewrite import Draft, Surgery, toposort
+from surgeon.links import bodies, current, toposort
+from surgeon.rewrite import Draft, Surgery
 
 MOST_TRIPS = 16
 MOST_NODES = 512  # of all the copies; a Loop that would be more stays

@@ -8,8 +8,9 @@ import pytest
 from truth import model_of, parse
 
 from surgeon.facts import UNKNOWN, Facts
+from surgeon.links import toposort
 from surgeon.model import Model
-from surgeon.rewrite import Surgery, toposort
+from surgeon.rewrite import Surgery
 
 F32 = np.float32
 
