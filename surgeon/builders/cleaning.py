@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon.facts.fact import same_dims
+from surgeon.facts.fact import Array, same_dims
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -186,8 +186,12 @@ def drop_dropout(draft: Draft, match: Match) -> gs.Tensor:
     raise Refused("it trains, or whether it does is known at run time only")
 
 
-def neutral(draft: Draft, match: Match) -> gs.Tensor:
-    """x * 1, x / 1, x ** 1, x - 0 and x + -0.0 are x to the bit; not x + 0.0, where x is -0.0."""
+def beside_constant(draft: Draft, match: Match) -> tuple[gs.Tensor, Array]:
+    """The operand that a constant is combined with, and the constant's values.
+
+    Raises:
+        Refused: No operand that may be the constant is one.
+    """
     facts, node = draft.facts, match.root
     x, c = node.inputs
     array = facts.array(c)
@@ -196,6 +200,13 @@ def neutral(draft: Draft, match: Match) -> gs.Tensor:
         array = facts.array(c)
     if array is None:
         raise Refused("its constant is computed at run time")
+    return x, array
+
+
+def neutral(draft: Draft, match: Match) -> gs.Tensor:
+    """x * 1, x / 1, x ** 1, x - 0 and x + -0.0 are x to the bit; not x + 0.0, where x is -0.0."""
+    facts, node = draft.facts, match.root
+    x, array = beside_constant(draft, match)
     if not same_dims(facts.of(x).shape, facts.of(node.outputs[0]).shape):
         raise Refused("its constant may make the result larger")
     if (array != (0 if node.op in ("Add", "Sub") else 1)).any():

@@ -7,6 +7,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import opsets
+from surgeon.builders.cleaning import beside_constant
 from surgeon.facts import Facts
 from surgeon.facts.fact import INTEGERS, Array, same_dims
 from surgeon.match import Match
@@ -24,13 +25,7 @@ _WHOLE = frozenset({*INTEGERS, onnx.TensorProto.BOOL})
 def plus_zero(draft: Draft, match: Match) -> gs.Tensor:
     """x + 0.0 is x, but where x is -0.0; and nothing behind it may tell the two apart."""
     facts, node = draft.facts, match.root
-    x, c = node.inputs
-    array = facts.array(c)
-    if array is None and node.op == "Add":
-        x, c = c, x
-        array = facts.array(c)
-    if array is None:
-        raise Refused("its constant is computed at run time")
+    x, array = beside_constant(draft, match)
     if array.dtype.kind != "f" or array.any():
         raise Refused("its constant is no zero of floating point")
     if not same_dims(facts.of(x).shape, facts.of(node.outputs[0]).shape):
