@@ -229,7 +229,6 @@ REFUSED: Calls = [
     ("polygamma", [5, X], {"because": "the derivative 5 of digamma"}),
     ("special_zeta", [X, X], {"because": "`self` is known at run time only"}),
     ("special_zeta.self_scalar", [1.5, X], {"because": "its first argument is 1.5"}),
-    ("igamma", [X, X], {"because": "a series as long as its values say"}),
     ("special_gammaincc", [X, X], {"because": "a series as long as its values say"}),
     ("as_strided_scatter", [X, np.ones((2, 2), F), [2, 2], [0, 1], 0], {"because": "overlap"}),
     ("quantile.scalar", [X.astype(np.float16), 0.5, 0, False, "linear"], {"because": "single"}),

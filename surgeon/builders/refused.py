@@ -148,6 +148,10 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "special_scaled_modified_bessel_k1",
     ),
     (
+        "takes a series as long as its values say; compute it outside the model",
+        "igamma igammac",
+    ),
+    (
         "is a matter of the bits of a float, which no ONNX operator reads; compute it outside the "
         "model",
         "frexp nextafter",

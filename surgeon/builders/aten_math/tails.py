@@ -294,10 +294,6 @@ _OF_ONE: Mapping[str, Callable[[Work, gs.Tensor], gs.Tensor]] = {
     "special_bessel_j0": _bessel(0),
     "special_bessel_j1": _bessel(1),
 }
-# Why there is nothing to put in the place of an operator.
-HOPELESS: Mapping[str, str] = {
-    **dict.fromkeys(("igamma", "igammac"), "takes a series as long as its values say"),
-}
 
 
 def of_one(work: Work) -> gs.Tensor:
@@ -305,14 +301,8 @@ def of_one(work: Work) -> gs.Tensor:
     return _in_single(work, work.floating(work.args.tensor("self")), _OF_ONE[work.name])
 
 
-def hopeless(work: Work) -> gs.Tensor:
-    """What is refused by name."""
-    raise Refused(f"it {HOPELESS[work.name]}; compute it outside the model")
-
-
 FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
     **dict.fromkeys(_OF_ONE, of_one),
-    **dict.fromkeys(HOPELESS, hopeless),
     "polygamma": polygamma,
     "mvlgamma": log_multigamma,
     "special_zeta": zeta,

@@ -247,9 +247,7 @@ TABLE: tuple[Row, ...] = (
     ("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", copy),
     *(
         (f"{name}(Tensor self) -> Tensor", same)
-        for name in (
-            "lift cpu cuda data conj conj_physical _conj _conj_physical resolve_conj resolve_neg"
-        ).split()
+        for name in ("lift", "cpu", "cuda", "data", "resolve_conj", "resolve_neg")
     ),
     ("pin_memory(Tensor self, Device? device=None) -> Tensor", same),
     *((f"{name}(Tensor self) -> Tensor", adjoint) for name in ("mH", "matrix_H", "adjoint")),

@@ -186,7 +186,10 @@ TABLE: tuple[Row, ...] = (
     ("view_as_complex(Tensor self) -> Tensor", view_as_complex),
     ("real(Tensor self) -> Tensor", real),
     ("imag(Tensor self) -> Tensor", imag),
-    *((f"{name}(Tensor self) -> Tensor", conjugate) for name in ("conj", "_conj", "conj_physical")),
+    *(
+        (f"{name}(Tensor self) -> Tensor", conjugate)
+        for name in ("conj", "_conj", "conj_physical", "_conj_physical")
+    ),
     (f"fft_fft(Tensor self, {_N}) -> Tensor", fft_fft),
     (f"fft_ifft(Tensor self, {_N}) -> Tensor", fft_ifft),
     (f"fft_rfft(Tensor self, {_N}) -> Tensor", fft_rfft),
