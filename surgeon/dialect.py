@@ -25,6 +25,7 @@ PRIM = "prim"
 _FALLBACK_DOMAINS = frozenset({"org.pytorch.aten", "aten", "com.microsoft", "", "caffe2"})
 _ATEN_DOMAINS = frozenset({"org.pytorch.aten", "aten", "torchvision", "org.pytorch.torchvision"})
 _PRIM_DOMAINS = frozenset({"org.pytorch.prim", "prim"})
+_UNPACKED = "_outputs"  # how many elements of its list the node gives out, each by itself
 _DTYPES = {"int": np.int64, "bool": np.bool_, "float": np.float64, "number": np.float64}
 _CUT = {  # exporters drop an underscore
     f"__{name}_": f"__{name}__" for name in ("and", "or", "xor", "lshift", "rshift")
@@ -84,12 +85,13 @@ def _to_aten(
         node.origin_inputs = tuple(node.inputs)
     operator = _written(node, operator, is_output)
     rest = {k: v for k, v in node.attrs.items() if k not in ("operator", "overload_name")}
+    unpacked = {_UNPACKED: rest.pop(_UNPACKED)} if _UNPACKED in rest else {}
     node.op, node.domain = operator, ATEN
     inputs = _positional(node, operator, rest) if rest else None
     if inputs is not None:
         node.inputs = inputs
         rest = {}
-    node.attrs = {"overload": overload, **rest}
+    node.attrs = {"overload": overload, **unpacked, **rest}
 
 
 def _written(node: gs.Node, operator: str, is_output: Callable[[gs.Tensor], bool]) -> str:

@@ -26,6 +26,19 @@ def add(operator: str, *arguments: Any, least: int = 9, still: bool = False, **r
     CALLS.append((operator, list(arguments), {"least": least, "still": still, **rest}))
 
 
+# lengths of one, numbers of rank 0, and nothing at all
+add("cosine_similarity", X[:1, :, :3], X[:, :1, :3], -2, 1e-8)
+add("cosine_similarity", X[0], X[0, 0], 0, 1e-8)
+add("cosine_similarity", X[:1], X, 0, 1e-8)
+for name in ("cov", "corrcoef"):
+    rest = [1, None, None] if name == "cov" else []
+    add(name, X[0, :1], *rest, still=True)
+    add(name, X[0], *rest, still=True)
+add("prelu", np.asarray(-2, F), Q[:1])
+add("gather", np.asarray(3, F), 0, np.zeros(1, np.int64), False, still=True)
+add("cdist", np.zeros((2, 3, 5), F), np.zeros((1, 0, 5), F), 2.0, None, still=True)
+add("linalg_pinv", R.normal(size=(2, 4, 4)).astype(F), 1e-9, True, least=11, still=True)
+add("feature_alpha_dropout", X, 0.5, False)
 # memory, diagonals, masks
 add("as_strided", X, [3, 2], [4, 1], 2)
 add("as_strided", X, [2, 3, 2], [1, 0, 7], None)

@@ -19,7 +19,7 @@ from surgeon.reference.schema import Mismatch, bind, parse_schema
 
 ATEN_DOMAINS = frozenset({"org.pytorch.aten", "aten", "torchvision", "org.pytorch.torchvision"})
 PRIM_DOMAINS = frozenset({"org.pytorch.prim", "prim"})
-_NOT_ARGUMENTS = frozenset({"operator", "overload_name"})
+_NOT_ARGUMENTS = frozenset({"operator", "overload_name", "_outputs"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,7 +218,7 @@ def _tensors(parameter: Parameter, value: Any) -> Any:
             raise Mismatch(f"`{parameter.name}` is no list")
         return list(value)
     if not isinstance(value, np.ndarray):
-        if isinstance(value, (bool, int, float)):
+        if isinstance(value, (bool, int, float, np.generic)):  # a number is a tensor of rank 0
             return np.asarray(value)
         raise Mismatch(f"`{parameter.name}` is no tensor")
     return value

@@ -153,7 +153,8 @@ def execute(node: onnx.NodeProto, values: Sequence[Any], witness: Witness) -> li
         result = _prim(node, values, where) if is_prim(node) else witness(call, values, where=where)
     except Unsuited as error:
         raise Undefined(str(error), operator=call.operator, where=where) from None
-    if isinstance(result, list) and len(node.output) > 1:
+    unpacked = any(a.name == "_outputs" for a in node.attribute)
+    if isinstance(result, list) and (unpacked or len(node.output) > 1):
         result = tuple(result)
     results = list(result) if isinstance(result, tuple) else [result]
     if len(results) < len(node.output):

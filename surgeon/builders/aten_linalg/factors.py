@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_linalg import matrices as m
@@ -148,6 +149,9 @@ def _pseudo_inverse(c: Call) -> gs.Tensor:
         if c.args.schema.position(name) is not None and (c.value(name) or 0) > _ROUNDING:
             raise Refused(f"its `{name}` of {c.value(name)} means singular values to be cut off")
     high, wide = m.side(c, a, -2), m.side(c, a, -1)
+    if c.args.schema.position("hermitian") is not None and c.value("hermitian"):
+        below = c.draft.constant(np.tri(high, wide, dtype=np.bool_), "below")
+        a = c.op("Where", below, a, m.turned(c, a))  # what is above the diagonal is not read
     if high == wide:
         return inverse(c, a)
     if c.opset < 11:

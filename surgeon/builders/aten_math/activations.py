@@ -202,7 +202,9 @@ def prelu(work: Work) -> gs.Tensor:
     count = work.facts.of(weight).shape
     if count is None or len(count) > 1:
         raise Refused("the shape of `weight` is not known")
-    if count not in ((), (1,)):
+    if work.facts.of(x).rank == 0:
+        weight = work.draft.op("Reshape", weight, work.axes([]))
+    elif count not in ((), (1,)):
         rank = work.rank(x)
         if rank > 2:
             axes = work.axes(range(1, rank - 1))

@@ -317,7 +317,9 @@ FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
     "sgn": sign,
     **dict.fromkeys((*_TO, "to", "type_as", "_to_copy"), convert),
     **dict.fromkeys("clone contiguous detach alias lift_fresh positive".split(), same),
-    **dict.fromkeys(("dropout", "feature_dropout", "alpha_dropout"), dropout),
+    **dict.fromkeys(
+        ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"), dropout
+    ),
     "isin": is_in,
     "isreal": is_real,
 }

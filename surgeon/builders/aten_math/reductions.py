@@ -19,6 +19,7 @@ from surgeon.builders.aten_math.work import (
     UINT8,
     Work,
 )
+from surgeon.dims import equal
 from surgeon.rewrite import Refused
 
 
@@ -47,6 +48,14 @@ def keeps(work: Work) -> bool:
     return work.args.schema.position("keepdim") is not None and bool(work.args.value("keepdim"))
 
 
+# NaN and no number to PyTorch, 0 and the least number of the dtype to onnxruntime.
+_NEED_SOME = {
+    "ReduceMean": "a mean",
+    "ReduceMax": "the largest",
+    "ReduceMin": "the smallest",
+}
+
+
 def reduce(
     work: Work, operator: str, x: gs.Tensor, dims: Sequence[int] | None, *, keepdim: bool
 ) -> gs.Tensor:
@@ -56,6 +65,10 @@ def reduce(
     if work.facts.of(x).rank == 0:
         operator = {"ReduceL1": "Abs", "ReduceL2": "Abs"}.get(operator, "")
         return work.op(operator, x) if operator else x
+    shape = work.facts.of(x).shape or ()
+    over = shape if dims is None else [shape[d] for d in dims if d < len(shape)]
+    if operator in _NEED_SOME and 0 in over:
+        raise Refused(f"{_NEED_SOME[operator]} of no elements")
     inputs = [wide] if dims is None else [wide, work.axes(dims)]
     return work.cast(work.draft.op(operator, *inputs, keepdims=int(keepdim)), dtype)
 
@@ -87,10 +100,7 @@ def mean(work: Work) -> gs.Tensor:
         numbers = work.cast(work.invert(strange), work.dtype(x))
         total = reduce(work, "ReduceSum", work.where(strange, 0.0, x), dims, keepdim=keepdim)
         return work.op("Div", total, reduce(work, "ReduceSum", numbers, dims, keepdim=keepdim))
-    shape, dims = work.facts.of(x).shape, dims_of(work, x)
-    if shape is not None and any(shape[d] == 0 for d in (dims or range(len(shape)))):
-        raise Refused("a mean of no elements")
-    return reduce(work, "ReduceMean", x, dims, keepdim=keeps(work))
+    return reduce(work, "ReduceMean", x, dims_of(work, x), keepdim=keeps(work))
 
 
 def carry_nan(
@@ -350,10 +360,15 @@ def cosine_similarity(work: Work) -> gs.Tensor:
         raise Refused(f"dim {dim} is outside the rank {rank}")
     axis = dim % rank - rank  # counted from the end: the ranks may differ
     axes = [axis + work.rank(x) for x in (a, b)]
-    if min(axes) < 0:
-        raise Refused("its inputs differ in rank, and dim is an axis of one alone")
     eps = work.number(float(work.constant_of("eps", 1e-8)), work.dtype(a))
-    product = reduce(work, "ReduceSum", work.op("Mul", a, b), [dim % rank], keepdim=False)
+    terms = work.op("Mul", a, b)
+    lengths = [work.facts.of(x).shape for x in (a, b)]
+    mine, its = (None if s is None or i < 0 else s[i] for s, i in zip(lengths, axes, strict=True))
+    if mine is None or its is None or equal(mine, its) is not True:
+        # A length of 1 that is stretched counts as often as it is repeated.
+        a, b = (work.draft.op("Expand", x, work.draft.op("Shape", terms)) for x in (a, b))
+        axes = [dim % rank, dim % rank]
+    product = reduce(work, "ReduceSum", terms, [dim % rank], keepdim=False)
     sizes = [
         work.extreme("Max", reduce(work, "ReduceL2", x, [i], keepdim=False), eps)
         for x, i in zip((a, b), axes, strict=True)

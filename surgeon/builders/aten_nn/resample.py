@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -134,7 +135,7 @@ def _scales(args: Arguments, spatial: int) -> list[float | None]:
         values = args.value("scale_factors")
         if values is None:
             return [None] * spatial
-        numbers = [float(v) for v in np.asarray(values).reshape(-1)]
+        numbers = [_as_given(float(v)) for v in np.asarray(values).reshape(-1)]
         numbers = numbers * spatial if len(numbers) == 1 else numbers
         if len(numbers) != spatial:
             raise Refused(f"{len(numbers)} scale factors for {spatial} axes")
@@ -145,6 +146,20 @@ def _scales(args: Arguments, spatial: int) -> list[float | None]:
         value = args.value(name) if args.schema.position(name) is not None else None
         found.append(None if value is None or value <= 0 else float(value))
     return found
+
+
+def _as_given(scale: float) -> float:
+    """The factor PyTorch was given, where the exporter rounded it to single precision.
+
+    The size is a floor in double precision: of 20 elements 0.9 makes 18, and what float32 has for
+    it 17. A decimal of up to six digits or a fraction of small numbers is what people give.
+    """
+    single = np.float32(scale)
+    if float(single) != scale:
+        return scale
+    decimal = float(f"{scale:.6g}")
+    fraction = float(Fraction(scale).limit_denominator(1000))
+    return next((f for f in (decimal, fraction) if np.float32(f) == single), scale)
 
 
 # ------------------------------------------------------------------------------------- Resize
@@ -170,8 +185,8 @@ def _resizes(draft: Draft, dtype: np.dtype[Any], axes: list[_Axis], manner: _Man
         factor = np.float32(out) / np.float32(length)
         if axis.scale is not None:
             factor = np.float32(axis.scale)
-            if int(factor * np.float32(length)) != out:
-                return False
+            if {int(factor * np.float32(length)), int(float(factor) * length)} != {out}:
+                return False  # what onnxruntime computes, and what it infers
         if manner.kind in ("nearest", "exact"):
             theirs = _resize_index(length, out, factor, manner.kind)
             if not np.array_equal(theirs, nearest_index(length, out, axis.scale, manner.kind)):

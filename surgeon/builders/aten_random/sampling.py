@@ -110,8 +110,8 @@ def _normal(c: Call) -> gs.Tensor:
         y = normal(c, like, computed(dtype))
         return c.cast(c.op("Add", c.op("Mul", y, std), mean), dtype)
     both = [c.tensor(n) for n in ("mean", "std")]
-    overload = c.args.schema.overload
-    whole = {"Tensor_float": both[:1], "float_Tensor": both[1:]}.get(overload, both)
+    # Of two tensors, whatever the file says: exporters name the overload by the count alone.
+    whole = [t for t in both if not (isinstance(t, gs.Constant) and t.values.ndim == 0)] or both
     dtype = c.dtype(c.promoted(whole)[0])
     kind = computed(dtype)
     mean, std = (c.cast(t, kind) for t in both)

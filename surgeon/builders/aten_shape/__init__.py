@@ -54,4 +54,5 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "aten_shape": aten_shape,
     "list_element": lists.list_element,
     "unpack_list": lists.unpack_list,
+    "unpacked": lists.unpacked,
 }

@@ -16,6 +16,13 @@ from surgeon.rewrite import Refused
 def _cdist(c: Call) -> gs.Tensor:
     a, b, p = c.tensor("x1"), c.tensor("x2"), float(c.value("p"))
     rank = c.rank(a)
+    lengths = [c.sizes(t) for t in (a, b)]
+    if 0 in (*lengths[0], *lengths[1]):  # runtimes reduce no elements amiss
+        known = [[n for n in s if isinstance(n, int)] for s in lengths]
+        if [len(s) for s in known] != [len(s) for s in lengths]:
+            raise Refused("it is of no elements, of a shape that is not known")
+        batch = np.broadcast_shapes(*(tuple(s[:-2]) for s in known))
+        return c.filled([*batch, known[0][-2], known[1][-2]], 0, c.dtype(a))
     wide = c.op("Sub", c.unsqueeze(a, [rank - 1]), c.unsqueeze(b, [c.rank(b) - 2]))
     return norm_of(c, wide, p)
 
@@ -75,6 +82,11 @@ def _covariance(c: Call) -> gs.Tensor:
     dtype, rank = c.dtype(x), c.rank(x)
     if rank > 2 or rank == 0 or dtype not in FLOATS:
         raise Refused(f"its input has rank {rank} or is no float")
+    if rank == 2 and not isinstance(c.size(x, 0), int):
+        raise Refused(
+            "how many variables it has is known at run time only, and of a single one the result "
+            "is a number; fix it with `--shape`"
+        )
     x = c.unsqueeze(x, [0]) if rank == 1 else x
     correction = 1 if c.args.schema.position("correction") is None else c.integer("correction")
     given = [c.args.optional(n) if c.args.schema.position(n) is not None else None for n in _SHARES]
@@ -100,14 +112,19 @@ def _covariance(c: Call) -> gs.Tensor:
 _SHARES = ("fweights", "aweights")
 
 
+def _is_alone(c: Call) -> bool:
+    """Whether there is one variable, whose covariance is a number."""
+    return c.rank(c.tensor()) == 1 or c.size(c.tensor(), 0) == 1
+
+
 def _cov(c: Call) -> gs.Tensor:
     y = _covariance(c)
-    return c.op("Reshape", y, c.ints([], "scalar")) if c.rank(c.tensor()) == 1 else y
+    return c.op("Reshape", y, c.ints([], "scalar")) if _is_alone(c) else y
 
 
 def _corrcoef(c: Call) -> gs.Tensor:
     y = _covariance(c)
-    if c.rank(c.tensor()) == 1:
+    if _is_alone(c):
         return c.op("Reshape", c.op("Div", y, y), c.ints([], "scalar"))
     root = c.op("Sqrt", diagonal(c, y, 0, 0, 1))
     y = c.op("Div", c.op("Div", y, c.unsqueeze(root, [1])), c.unsqueeze(root, [0]))

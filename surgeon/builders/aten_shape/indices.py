@@ -199,7 +199,7 @@ def _gather(c: Call) -> gs.Tensor:
     x, index = c.tensor(), c.cast(c.tensor("index"), TYPE.INT64)
     rank = c.rank(x)
     if rank == 0:
-        return x
+        return c.op("Expand", x, c.op("Shape", index))
     return gather(c, x, index, c.axis(c.integer("dim"), rank))
 
 

@@ -224,6 +224,16 @@ def unpack_list(draft: Draft, match: Match) -> Any:
             draft.op("Gather", source, draft.constant(np.asarray(i, np.int64), "index"), axis=0)
             for i in range(count)
         ]
+    return _in_place(found, count)
+
+
+def unpacked(draft: Draft, match: Match) -> Any:
+    """The elements of a list that the operator gives out itself (the attribute `_outputs`)."""
+    count = len(match.root.outputs)
+    return _in_place(LISTS[match.root.op](Call(draft, match.root), count), count)
+
+
+def _in_place(found: list[gs.Tensor], count: int) -> tuple[gs.Tensor, ...]:
     if len(found) != count:
         raise Refused(f"its list has {len(found)} elements for {count} outputs")
     return tuple(found + [found[0]] * (MOST_PARTS - count))

@@ -77,8 +77,8 @@ def normal_of_numbers(mean: float, std: float, size: Any, dtype: Any, **rest: An
 
 
 def normal(mean: Any, std: Any, generator: Any) -> Array:
-    both = [x for x in (mean, std) if isinstance(x, np.ndarray)]
-    kind = both[0].dtype if len(both) == 1 else np.result_type(*both)
+    tensors = [x for x in (mean, std) if isinstance(x, np.ndarray)]
+    kind = np.result_type(*([x for x in tensors if x.ndim] or tensors))
     m, s = np.broadcast_arrays(np.asarray(mean, np.float64), np.asarray(std, np.float64))
     return cut(_generator().normal(m, s), kind)
 

@@ -182,7 +182,8 @@ def index_select(self: Array, dim: int, index: Array) -> Array:
 
 def gather(self: Array, dim: int, index: Array, sparse_grad: bool) -> Array:
     if self.ndim == 0:
-        return self
+        inside(index, 1)
+        return np.full(index.shape, self)
     return np.asarray(self[places(self, index, axis_of(dim, self.ndim))])
 
 

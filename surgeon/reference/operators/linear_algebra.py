@@ -147,6 +147,8 @@ def pinverse(self: Array, rcond: float) -> Array:
 
 
 def linalg_pinv(self: Array, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Array:
+    if hermitian:
+        self = np.tril(self) + np.swapaxes(np.tril(self, -1), -1, -2)
     return pinverse(self, 1e-15 if rtol is None else float(rtol))
 
 
@@ -233,6 +235,10 @@ TABLE: tuple[Row, ...] = (
     ("qr(Tensor self, bool some=True) -> (Tensor, Tensor)", qr),
     ("linalg_qr(Tensor A, str mode='reduced') -> (Tensor, Tensor)", linalg_qr),
     ("pinverse(Tensor self, float rcond=1e-15) -> Tensor", pinverse),
+    (
+        "linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor",
+        lambda self, rcond, hermitian: linalg_pinv(self, rtol=rcond, hermitian=hermitian),
+    ),
     (
         "linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, "
         "bool hermitian=False) -> Tensor",

@@ -98,6 +98,20 @@ def _sizes(
     return sizes
 
 
+def _unrounded(factors: Sequence[float] | None) -> list[float] | None:
+    """Factors that the file holds in single precision, as they were typed: 0.9, or 5 / 6."""
+    return None if factors is None else [_typed(float(factor)) for factor in factors]
+
+
+def _typed(factor: float) -> float:
+    kept = np.float32(factor)
+    if kept != factor:
+        return factor
+    candidates = [round(factor, places) for places in range(7)]
+    candidates += [round(factor * below) / below for below in range(2, 1001)]
+    return next((c for c in candidates if np.float32(c) == kept), factor)
+
+
 def _weighted(
     x: Array,
     spatial: int,
@@ -212,7 +226,7 @@ def _row(name: str, spatial: int, weights: Callable[..., Array]) -> list[Row]:
         align_corners: bool,
         scale_factors: list[float] | None,
     ) -> Array:
-        factors = scale_factors
+        factors = _unrounded(scale_factors)
         return _weighted(input, spatial, output_size, align_corners, factors, weights, factors)
 
     return [
@@ -237,7 +251,8 @@ def _nearest_row(name: str, spatial: int, *, middle: bool) -> list[Row]:
     def by_factor(
         input: Array, output_size: list[int] | None, scale_factors: list[float] | None
     ) -> Array:
-        return _nearest(input, spatial, output_size, scale_factors, scale_factors, middle=middle)
+        factors = _unrounded(scale_factors)
+        return _nearest(input, spatial, output_size, factors, factors, middle=middle)
 
     return [
         (
