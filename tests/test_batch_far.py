@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_batch import DOUBLE, double, heavy, net, outcomes, run, tree, zoo
+from test_batch import DOUBLE, double, heavy, log, net, outcomes, run, tree, zoo
 
 import surgeon
 from surgeon.batch import attempt, far, find
 from surgeon.errors import ModelError, OutputError
 
-__all__ = ["double", "zoo"]  # fixtures of `test_batch`
+__all__ = ["double", "log", "zoo"]  # fixtures of `test_batch`
 fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed (surgeon[remote])")
 
 
@@ -98,6 +98,54 @@ def test_what_changed_afar_is_done_again(
     assert done() == {"one.onnx", "deep/heavy.onnx", "well.onnx"}
     assert memory.cat_file("/out/deep/heavy.bin") == memory.cat_file("/zoo/deep/heavy.bin")
     assert done() == set()
+
+
+def test_identical_far_files_are_repaired_once(
+    zoo: Path, double: Path, log: Path, memory: Any
+) -> None:
+    for name in ("same.onnx", "deep/same.onnx", "zz.onnx"):
+        (zoo / name).write_bytes(net(2))
+    (zoo / "zz.well.onnx").write_bytes((zoo / "well.onnx").read_bytes())
+    upload(memory, zoo, "/zoo")
+    rows = {r.name: r for r in surgeon.batch("memory://zoo", "memory://out", double, jobs=2)}
+    assert len(log.read_text().split()) == 3
+    firsts = {row.same_as for row in rows.values()} - {None}
+    assert len(firsts) == 2
+    assert all(rows[name].same_as is None for name in firsts if name)
+    assert outcomes(rows.values()) == {
+        name: "unchanged" if "well" in name else "repaired" for name in rows
+    }
+    near = list(surgeon.batch(zoo, zoo.parent / "near", double))
+    assert contents(memory, "/out") == tree(zoo.parent / "near")
+    assert len(near) == len(rows)
+    log.write_text("")
+    memory.pipe_file("/zoo/later.onnx", net(2))
+    again = {r.name: r for r in surgeon.batch("memory://zoo", "memory://out", double)}
+    assert not log.read_text()
+    assert [name for name, row in again.items() if row.fresh] == []
+    assert again["later.onnx"].same_as in rows
+    assert memory.cat_file("/out/later.onnx") == memory.cat_file("/out/zz.onnx")
+
+
+def test_of_identical_far_files_that_come_late_each_is_tried(
+    zoo: Path, double: Path, memory: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one.onnx", "deep/one.onnx"):
+        (zoo / name).write_bytes(net(2))
+    upload(memory, zoo, "/zoo")
+    reads: list[str] = []
+    real = type(memory)._open
+
+    def broken(self: Any, path: str, *args: Any, **kwargs: Any) -> Any:
+        reads.append(path)
+        if path == "/zoo/deep/one.onnx" and reads.count(path) == 2:  # looked at, then repaired
+            raise ConnectionResetError("the line is dead")
+        return real(self, path, *args, **kwargs)
+
+    monkeypatch.setattr(type(memory), "_open", broken)
+    rows = {r.name: r for r in surgeon.batch("memory://zoo", "memory://out", double, jobs=1)}
+    assert rows["deep/one.onnx"].reason == "cannot be fetched: the line is dead"
+    assert rows["one.onnx"].outcome == "repaired"
 
 
 def test_what_cannot_be_fetched_now_is_asked_for_again(

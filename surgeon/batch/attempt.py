@@ -51,6 +51,8 @@ class Job:
         keeps: Whether an unchanged model is copied too.
         timeout: Seconds.
         memory: Bytes of address space; None for what the worker's machine has to give.
+        looks: Only say what its bytes are, where it has no external data: it may be the same as
+            another far file.
     """
 
     task: str
@@ -71,6 +73,7 @@ class Job:
     keeps: bool
     timeout: float | None
     memory: int | None
+    looks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,7 @@ class Done:
         written: The stamp of the result in DEST; None where there is none.
         data: Path and stamp of each data file that was fetched from afar.
         lasts: Whether another run would find the same: a file that cannot be fetched now may be.
+        looked: Whether nothing was done beside reading it.
     """
 
     fields: dict[str, Any]
@@ -90,6 +94,7 @@ class Done:
     written: Stamp | None = None
     data: tuple[tuple[str, Stamp], ...] = ()
     lasts: bool = True
+    looked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +120,8 @@ def attempt(job: Job) -> Done:
             stack.callback(_remove, staged)
             model = _fetched(job, stack) if job.url else _there(job)
             sha256 = model.sha256
+            if job.looks and not model.locations:
+                return Done({}, sha256, looked=True)
             found = _repair(job, str(model.path), staged)
             if not _is_same(job):
                 mend = "Run the batch again."

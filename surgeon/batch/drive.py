@@ -12,7 +12,7 @@ from typing import Any
 from surgeon import capacity
 from surgeon.batch import attempt
 from surgeon.batch.attempt import Done, Job
-from surgeon.batch.far import Stamp, open_far, same_stamp
+from surgeon.batch.far import Stamp, alike, open_far, same_stamp
 from surgeon.batch.identity import Identity, identify, identify_far, key_of
 from surgeon.batch.publish import Folder, Target
 from surgeon.batch.reports import RESERVED
@@ -74,6 +74,10 @@ class Drive:
         self._lost: Counter[str] = Counter()  # how often the executor lost a file, by name
         self._followers: dict[str, list[Job]] = {}
         self._made: set[str] = set()  # keys of this run's own results
+        self._alike = Counter(alike(source.stamp) for source in sources if source.url)
+        self._first: dict[
+            str, Job
+        ] = {}  # by the key of a content, the far file that has its result
 
     @property
     def in_hand(self) -> tuple[str, ...]:
@@ -132,9 +136,16 @@ class Drive:
             return Row(source.name, "refused", clash, mend, size=found.stamp[0])
         job = self._job(source, found)
         known = self.state.known(job.key)
-        if known is None or not self._holds(known, job):
-            return job
-        return self._reused(known.row, job) or job
+        row = self._reused(known.row, job) if known and self._holds(known, job) else None
+        if row is None:
+            return replace(job, looks=bool(source.url) and self._alike[alike(source.stamp)] > 1)
+        if known and source.url and not known.data:
+            self._first.setdefault(self._content(job, row.sha256), job)
+        return row
+
+    def _content(self, job: Job, sha256: str) -> str:
+        """The key of what a file without external data holds, wherever it lies."""
+        return key_of(Identity(sha256, job.stamp, (), ()), self.settings.how)
 
     def _locations(self, path: Path) -> Sequence[str]:
         """The external data a model states; none where it cannot be read: its repair says why."""
@@ -198,18 +209,23 @@ class Drive:
         short = {"timeout": more_time, "memory": more_memory}
         return not short.get(known.row.outcome, False)
 
-    def _reused(self, row: Row, job: Job) -> Row | None:
+    def _reused(self, row: Row, job: Job, key: str = "") -> Row | None:
         """The row of a file whose result is there, put into place; None where it is there no more.
 
         What an earlier run wrote for the same name, or an identical file, is taken.
+
+        Args:
+            row: The result.
+            job: What would be done.
+            key: Of the result, where an identical far file has it.
         """
-        target = self.settings.target
+        target, key = self.settings.target, key or job.key
         copied = row.outcome == "repaired" or (row.outcome == "unchanged" and job.keeps)
         if copied and not self._is_there(job):
-            if job.url:  # its data may be gone from here: fetched again with it
+            if job.url and key == job.key:  # its data may be gone from here: fetched again with it
                 return None
             try:
-                stamp = self._put(row, job)
+                stamp = self._put(row, job, key)
             except (SurgeonError, OSError) as error:
                 what = error.what if isinstance(error, SurgeonError) else str(error.strerror)
                 return Row(job.name, "failed", what, size=job.stamp[0], sha256=job.sha256)
@@ -217,20 +233,27 @@ class Drive:
                 return None
             target.note(job.name, stamp)
             self.state.wrote(job.name, job.key, stamp)
-        fresh = job.key in self._made
+        fresh = key in self._made
         if row.name == job.name:
             return replace(row, fresh=fresh)
-        return replace(row, name=job.name, same_as=row.name, seconds=0.0, fresh=fresh)
+        mine = replace(row, name=job.name, same_as=row.name, seconds=0.0, fresh=fresh)
+        if key != job.key:
+            self._keep(job, Known(mine, job.timeout, job.memory))
+        return mine
 
-    def _put(self, row: Row, job: Job) -> Stamp | None:
+    def _keep(self, job: Job, known: Known) -> None:
+        self.state.keep(job.key, known)
+        self._made.add(job.key)
+
+    def _put(self, row: Row, job: Job, key: str) -> Stamp | None:
         """Put a known result into its place; None where it is nowhere to be had."""
         target, path, staging = self.settings.target, Path(job.path), self.settings.staging
-        if row.outcome == "unchanged":
+        if row.outcome == "unchanged" and not job.url:
             return target.publish(
                 path, path.parent, job.locations, name=job.name, staging=staging, moved=False
             )
-        twins = (name for name in self.state.with_key(job.key) if name != job.name)
-        whole = (name for name in twins if self.state.is_ours(name, target.stamp(name), job.key))
+        twins = (name for name in self.state.with_key(key) if name != job.name)
+        whole = (name for name in twins if self.state.is_ours(name, target.stamp(name), key))
         twin = next(whole, None)
         if twin is None:
             return None
@@ -275,6 +298,9 @@ class Drive:
                     self._submit(job)
                     continue
                 done = Done(_given_up(error))
+            if done.looked:
+                yield from self._seen(replace(job, looks=False, sha256=done.sha256))
+                continue
             row = Row(
                 name=job.name,
                 size=job.stamp[0],
@@ -284,7 +310,25 @@ class Drive:
             self._remember(job, row, done)
             yield self._settled(row)
             for other in self._followers.pop(job.key, ()):
-                yield self._settled(self._reused(row, other) or _orphan(other))
+                if other.url and job.key not in self._made:  # that one alone may have been missing
+                    self._submit(other)
+                    continue
+                yield self._settled(self._reused(row, other, job.key) or _orphan(other))
+
+    def _seen(self, job: Job) -> Iterator[Row]:
+        """Go on with a far file whose bytes are known now: an identical one has its result."""
+        content = self._content(job, job.sha256)
+        first = self._first.setdefault(content, job)
+        if any(each.key == first.key for each in self._flying.values()):
+            self._followers.setdefault(first.key, []).append(job)
+            return
+        known = self.state.known(first.key) if first is not job else None
+        row = self._reused(known.row, job, first.key) if known else None
+        if row is None:
+            self._first[content] = job
+            self._submit(job)
+        else:
+            yield self._settled(row)
 
     def _remember(self, job: Job, row: Row, done: Done) -> None:
         """Keep what the file is to blame for, or to thank; another failure is tried again."""
@@ -293,8 +337,7 @@ class Drive:
         if done.written is not None:
             self.settings.target.note(job.name, done.written)
             self.state.wrote(job.name, job.key, done.written)
-        self.state.keep(job.key, Known(row, job.timeout, job.memory, done.data))
-        self._made.add(job.key)
+        self._keep(job, Known(row, job.timeout, job.memory, done.data))
 
     def _settled(self, row: Row) -> Row:
         """See that no result of an earlier state of the file stays where none is now."""

@@ -273,6 +273,12 @@ def stamp_of(info: Mapping[str, Any]) -> Stamp:
     return (-1 if size is None else int(size), f"{key}:{mark}" if key else "")
 
 
+def alike(stamp: Stamp) -> tuple[int, str]:
+    """What files of one content have in common: their size, and a mark that is of the content."""
+    mark = str(stamp[1])
+    return (stamp[0], mark if mark.partition(":")[0] in _MARKS else "")
+
+
 def same_stamp(one: Stamp, other: Stamp | None) -> bool:
     """Whether two stamps may be of one content; a list and a look may tell different marks."""
     if other is None or (one[0] != other[0] and -1 not in (one[0], other[0])):
