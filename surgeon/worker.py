@@ -1,20 +1,14 @@
 """The worker: a subprocess that runs foreign native code, so that its crash is not ours.
 
-Messages are pickles with a length in front, over the worker's stdin and stdout. The worker
-imports what it is asked to call, keeps the objects it made, and ends when its parent does.
+Here is the parent's side; they talk over the worker's stdin and stdout (see `serving`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib
-import itertools
 import math
 import os
-import pickle
-import queue
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
@@ -24,16 +18,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any
 
 from surgeon.errors import ForeignError, MemoryUp, TimeUp
+from surgeon.messages import receive, send
 
 _GLANCE = 0.2  # seconds between two looks at the clock
-LENGTH = struct.Struct("<Q")
 
 
 class Worker:
-    """A subprocess of `python -m surgeon.worker`, started at need and used again and again.
+    """A subprocess of `python -m surgeon.serving`, started at need and used again and again.
 
     A task is named `module:function` (or `module:Class`); its arguments and result travel as
     pickles. What the task raises is raised here. A crash, a timeout or an exhausted memory is a
@@ -128,7 +122,7 @@ class Worker:
             self._noise = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
             # -P: never import from the user's folder what merely has the name of a module.
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "surgeon.worker"],
+                [sys.executable, "-P", "-m", "surgeon.serving"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._noise,
@@ -149,9 +143,9 @@ class Worker:
         assert self._watch is not None
         self._watch.due = math.inf if timeout is None else time.monotonic() + timeout
         try:
-            _send(process.stdin, message)
-            answer = _receive(process.stdout)
-        except (OSError, EOFError, pickle.UnpicklingError):
+            send(process.stdin, message)
+            answer = receive(process.stdout)
+        except (OSError, EOFError):
             answer = None
         finally:
             self._watch.due = math.inf
@@ -161,7 +155,7 @@ class Worker:
         if kind == "value":
             return value
         if kind == "error":
-            raise _unpack(value)
+            raise value
         self.close()  # memory: what is left in the process is in no known state
         raise MemoryUp(
             f"{_quoted(terms.called)} ran out of memory",
@@ -271,132 +265,3 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-def _send(stream: BinaryIO | Any, message: Any) -> None:
-    """A pickle, and behind it the arrays, which are not copied into it."""
-    buffers: list[pickle.PickleBuffer] = []
-    data = pickle.dumps(message, protocol=5, buffer_callback=buffers.append)
-    parts = [memoryview(data), *(buffer.raw() for buffer in buffers)]
-    stream.write(LENGTH.pack(len(parts)) + b"".join(LENGTH.pack(part.nbytes) for part in parts))
-    for part in parts:
-        stream.write(part)
-    stream.flush()
-
-
-def _receive(stream: BinaryIO | Any) -> Any:
-    count = LENGTH.unpack(_read(stream, LENGTH.size))[0]
-    lengths = [LENGTH.unpack(_read(stream, LENGTH.size))[0] for _ in range(count)]
-    data, *buffers = [_read(stream, length) for length in lengths]
-    return pickle.loads(data, buffers=buffers)
-
-
-def _read(stream: Any, length: int) -> bytearray:
-    """So many bytes, which whoever unpickles an array of them may write to."""
-    data = bytearray(length)
-    view, at = memoryview(data), 0
-    while at < length:
-        read = stream.readinto(view[at:])
-        if not read:
-            raise EOFError
-        at += read
-    return data
-
-
-def _pack(error: BaseException) -> tuple[Any, ...]:
-    """An exception as data: its own pickle would call its `__init__`, whose arguments are gone."""
-    return (type(error), error.args, dict(vars(error)), str(error))
-
-
-def _unpack(packed: tuple[Any, ...]) -> BaseException:
-    kind, args, state, _ = packed
-    error: BaseException = kind.__new__(kind, *args)
-    error.args = args
-    error.__dict__.update(state)
-    return error
-
-
-# ------------------------------------------------------------------------- inside the worker
-
-
-def _die_with_parent() -> None:
-    """On Linux the kernel ends us with our parent, even when native code is busy."""
-    if sys.platform == "linux":
-        import ctypes
-
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # 1 is PR_SET_PDEATHSIG
-
-
-def _limit(memory: int) -> None:
-    try:
-        import resource
-    except ImportError:  # not on Windows
-        return
-    with contextlib.suppress(ValueError, OSError):
-        _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (memory, hard))
-
-
-def _look_up(task: str) -> Any:
-    module, _, name = task.partition(":")
-    return getattr(importlib.import_module(module), name)
-
-
-def _answer(message: Any, objects: dict[int, Any], count: itertools.count[int]) -> Any:
-    if isinstance(message, Exception):  # the message did not unpickle
-        raise message
-    kind, target, args, memory, dropped = message
-    for handle in dropped:
-        objects.pop(handle, None)
-    if memory is not None:
-        _limit(memory)
-    if kind == "call":
-        return _look_up(target)(*args)
-    if kind == "make":
-        handle = next(count)
-        objects[handle] = _look_up(target)(*args)
-        return handle
-    found = getattr(objects[target[0]], target[1])
-    return found(*args) if callable(found) else found
-
-
-def _read_all(stream: BinaryIO, messages: queue.Queue[Any]) -> None:
-    """Read on while the main thread works: the end of the stream is the end of the parent."""
-    try:
-        while True:
-            messages.put(_receive(stream))
-    except (EOFError, OSError):
-        os._exit(0)
-    except Exception as error:
-        messages.put(error)
-
-
-def main() -> None:
-    """Serve until stdin ends."""
-    _die_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer: it ends us
-    incoming = sys.stdin.buffer
-    outgoing = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what native code prints must not run into the answers
-    messages: queue.Queue[Any] = queue.Queue()
-    threading.Thread(target=_read_all, args=(incoming, messages), daemon=True).start()
-    objects: dict[int, Any] = {}
-    count = itertools.count()
-    while True:
-        message = messages.get()
-        try:
-            answer: tuple[str, Any] = ("value", _answer(message, objects, count))
-        except MemoryError:
-            answer = ("memory", None)
-        except Exception as error:
-            answer = ("error", _pack(error))
-        try:
-            _send(outgoing, answer)
-        except (pickle.PicklingError, TypeError, AttributeError):
-            text = answer[1][3] if answer[0] == "error" else f"a {type(answer[1]).__name__}"
-            _send(outgoing, ("error", _pack(RuntimeError(f"not picklable: {text}"))))
-
-
-if __name__ == "__main__":
-    main()

@@ -15,8 +15,8 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "surgeon"
 
 FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of its own row
-    {"errors", "provenance"},
-    {"spelling", "files", "ordering", "worker", "links", "capacity"},
+    {"errors", "messages", "provenance"},
+    {"spelling", "files", "ordering", "serving", "worker", "links", "capacity"},
     {"writer", "soundness", "external"},
     {"model", "dims", "document", "schemas"},
     {"notation", "opsets", "assumptions", "chance"},
@@ -45,8 +45,8 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
 FLOOR = {room: height for height, rooms in enumerate(FLOORS) for room in rooms}
 
 DOORS: dict[str, set[str]] = {  # other people's code: the only rooms that may import it
-    "onnxruntime": {"runtime", "worker"},
-    "onnxsim": {"simplify", "worker"},
+    "onnxruntime": {"runtime"},
+    "onnxsim": {"simplify"},
     "onnx_graphsurgeon": {  # the graph itself; the recipe's side never sees it
         "model", "facts", "dialect", "functions", "opsets", "match", "matching", "fold", "rewrite",
         "template", "builders", "housekeeping", "firing", "sweep", "piece", "trial", "surgery",
@@ -59,7 +59,7 @@ DOORS: dict[str, set[str]] = {  # other people's code: the only rooms that may i
     "typer": {"cli"},
     "rich": {"cli", "render"},
     "multiprocessing": set(),  # breaks in scripts without a main guard, and inside daemons
-    "pickle": {"worker"},  # between surgeon and its own child; recipes and models are strangers'
+    "pickle": {"messages", "serving"},  # between surgeon and its own child; models are strangers'
     "onnx_shape_inference": set(),  # the tests' oracle
     "sympy": set(),
 }  # fmt: skip
