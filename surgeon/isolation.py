@@ -19,7 +19,7 @@ import onnx
 from surgeon import capacity
 from surgeon.errors import ForeignError, MemoryUp, TimeUp
 from surgeon.runtime import Feeds, Runner, Session
-from surgeon.worker import Remote, Worker
+from surgeon.workers import Remote, Worker
 
 TIMEOUT = 600.0  # seconds for one run of a model, where nobody says
 _MENDS = {

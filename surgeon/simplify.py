@@ -13,7 +13,7 @@ import onnx
 
 from surgeon.errors import ForeignError, VerifyError
 from surgeon.isolation import cell
-from surgeon.worker import Worker
+from surgeon.workers import Worker
 
 TOOLS = ("onnxsim",)
 _TASK = "surgeon.simplify:run_onnxsim"

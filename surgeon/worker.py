@@ -1,267 +1,111 @@
-"""The worker: a subprocess that runs foreign native code, so that its crash is not ours.
+"""The inside of a worker: `python -m surgeon.worker` does what it is asked until its stdin ends.
 
-Here is the parent's side; they talk over the worker's stdin and stdout (see `serving`).
+It imports what it is asked to call, and keeps the objects it made.
 """
 
 from __future__ import annotations
 
 import contextlib
-import math
+import importlib
+import itertools
 import os
+import pickle
+import queue
 import signal
-import subprocess
 import sys
-import tempfile
 import threading
-import time
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO
 
-from surgeon.errors import ForeignError, MemoryUp, TimeUp
 from surgeon.messages import receive, send
 
-_GLANCE = 0.2  # seconds between two looks at the clock
+
+def _die_with_parent() -> None:
+    """On Linux the kernel ends us with our parent, even when native code is busy."""
+    if sys.platform == "linux":
+        import ctypes
+
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # 1 is PR_SET_PDEATHSIG
 
 
-class Worker:
-    """A subprocess of `python -m surgeon.serving`, started at need and used again and again.
-
-    A task is named `module:function` (or `module:Class`); its arguments and result travel as
-    pickles. What the task raises is raised here. A crash, a timeout or an exhausted memory is a
-    `ForeignError`; the next call starts a new process. Not for use from two threads at once.
-
-    Args:
-        environment: What the process finds in its environment beside ours.
-    """
-
-    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
-        self._environment = dict(environment or {})
-        self.generation = 0  # counts the processes: an object made in an earlier one is gone
-        self.dropped: list[int] = []  # handles of objects that nobody here holds any more
-        self._process: subprocess.Popen[bytes] | None = None
-        self._watch: _Watch | None = None
-        self._noise: Any = None  # what the process printed, for the error's text
-
-    def call(
-        self,
-        task: str,
-        *args: Any,
-        timeout: float | None = None,
-        memory: int | None = None,
-        called: str | None = None,
-    ) -> Any:
-        """The result of `task(*args)`, computed in the worker.
-
-        Args:
-            task: `module:function`.
-            args: What the function is given; must be picklable.
-            timeout: Seconds.
-            memory: Bytes of address space the process may use from now on, where the system has
-                such limits.
-            called: How errors call it, in place of `task`.
-
-        Raises:
-            ForeignError: The process crashed, hung or ran out of memory.
-        """
-        return self._ask("call", task, args, _Terms(timeout, memory, called or task))
-
-    def make(
-        self,
-        task: str,
-        *args: Any,
-        timeout: float | None = None,
-        memory: int | None = None,
-        called: str | None = None,
-    ) -> Remote:
-        """An object that lives in the worker: `task(*args)` is called there, at its first use.
-
-        Args:
-            task: `module:function`.
-            args: What the function is given; must be picklable.
-            timeout: Seconds, for the making and for each call of a method.
-            memory: As in `call`.
-            called: How errors call it, in place of `task`.
-        """
-        return Remote(self, task, args, _Terms(timeout, memory, called or task))
-
-    def close(self) -> None:
-        """End the process. The worker can be used again: the next call starts another."""
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.wait()
-            for stream in (process.stdin, process.stdout):
-                if stream is not None:
-                    with contextlib.suppress(OSError):
-                        stream.close()
-        if self._noise is not None:
-            self._noise.close()
-            self._noise = None
-
-    def __enter__(self) -> Worker:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        with contextlib.suppress(Exception):
-            self.close()
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        if self._process is None or self._process.poll() is not None:
-            self.close()
-            self._noise = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
-            # -P: never import from the user's folder what merely has the name of a module.
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "surgeon.serving"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._noise,
-                env=_environment() | self._environment,
-            )
-            self._watch = _Watch(self._process)
-            self.generation += 1
-            self.dropped = []
-        return self._process
-
-    def _ask(self, kind: str, target: Any, args: tuple[Any, ...], terms: _Terms) -> Any:
-        process = self._start()
-        dropped, self.dropped = self.dropped, []
-        message = (kind, target, args, terms.memory, dropped)
-        timeout = terms.timeout
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert self._watch is not None
-        self._watch.due = math.inf if timeout is None else time.monotonic() + timeout
-        try:
-            send(process.stdin, message)
-            answer = receive(process.stdout)
-        except (OSError, EOFError):
-            answer = None
-        finally:
-            self._watch.due = math.inf
-        if answer is None:
-            raise self._failure(process, terms.called, timeout if self._watch.expired else None)
-        kind, value = answer
-        if kind == "value":
-            return value
-        if kind == "error":
-            raise value
-        self.close()  # memory: what is left in the process is in no known state
-        raise MemoryUp(
-            f"{_quoted(terms.called)} ran out of memory",
-            where="the worker",
-            mend="Give it more memory.",
-        )
-
-    def _failure(
-        self, process: subprocess.Popen[bytes], called: str, timeout: float | None
-    ) -> ForeignError:
-        process.kill()
-        code = process.wait()
-        noise = ""
-        if self._noise is not None:
-            self._noise.seek(max(0, self._noise.seek(0, os.SEEK_END) - 2000))
-            noise = self._noise.read().decode(errors="replace").strip()
-        self.close()
-        last = f": {noise.splitlines()[-1]}" if noise else ""
-        if timeout is not None:
-            return TimeUp(
-                f"{_quoted(called)} did not end within {timeout:g} seconds",
-                where="the worker",
-                mend="Give it more time, or leave the step out.",
-            )
-        how = _signal_name(-code) if code < 0 else f"exit code {code}"
-        return ForeignError(
-            f"{_quoted(called)} crashed ({how}){last}",
-            where="the worker",
-            mend="Leave the step out, or report the crash to the project whose code it runs.",
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Terms:
-    """On what terms a task is done: seconds, bytes, and how errors call it."""
-
-    timeout: float | None
-    memory: int | None
-    called: str
-
-
-class _Watch:
-    """Ends a process that is not done in time. One thread, as one for each task would cost more.
-
-    Attributes:
-        due: When the process has to be done, by `time.monotonic`.
-        expired: Whether it was ended.
-    """
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self.due, self.expired = math.inf, False
-        self._process = process
-        threading.Thread(target=self._look, daemon=True).start()
-
-    def _look(self) -> None:
-        while self._process.returncode is None:
-            left = self.due - time.monotonic()
-            if left <= 0:
-                self.expired = True
-                self._process.kill()
-                return
-            time.sleep(min(left, _GLANCE))
-
-
-class Remote:
-    """An object in the worker; made again after the worker was restarted, forgotten when let go."""
-
-    def __init__(self, worker: Worker, task: str, args: tuple[Any, ...], terms: _Terms) -> None:
-        self._worker, self._task, self._args, self._terms = worker, task, args, terms
-        self._generation = 0
-        self._handle = -1
-
-    def ensure(self) -> None:
-        """Make the object now, unless it is there."""
-        self._worker._start()
-        if self._generation != self._worker.generation:
-            self._handle = self._worker._ask("make", self._task, self._args, self._terms)
-            self._generation = self._worker.generation
-
-    def call(self, method: str, *args: Any) -> Any:
-        """The result of the object's `method(*args)`; its attribute where that is no method."""
-        self.ensure()
-        return self._worker._ask("method", (self._handle, method), args, self._terms)
-
-    def __del__(self) -> None:
-        if self._handle >= 0 and self._generation == self._worker.generation:
-            self._worker.dropped.append(self._handle)  # told with the next message
-
-
-def _quoted(called: str) -> str:
-    """A task in backticks, words as they are."""
-    return f"`{called}`" if ":" in called else called
-
-
-def _environment() -> dict[str, str]:
-    """Our environment; the package's own folder is added where it is not installed."""
-    environment = dict(os.environ)
-    root = str(Path(__file__).resolve().parent.parent)
-    if Path(root).name not in ("site-packages", "dist-packages"):
-        known = environment.get("PYTHONPATH")
-        environment["PYTHONPATH"] = os.pathsep.join([root, *([known] if known else [])])
-    return environment
-
-
-def _signal_name(number: int) -> str:
+def _limit(memory: int) -> None:
     try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+        import resource
+    except ImportError:  # not on Windows
+        return
+    with contextlib.suppress(ValueError, OSError):
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (memory, hard))
+
+
+def _look_up(task: str) -> Any:
+    module, _, name = task.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _answer(message: Any, objects: dict[int, Any], count: itertools.count[int]) -> Any:
+    if isinstance(message, Exception):  # the message did not unpickle
+        raise message
+    kind, target, args, memory, dropped = message
+    for handle in dropped:
+        objects.pop(handle, None)
+    if memory is not None:
+        _limit(memory)
+    if kind == "call":
+        return _look_up(target)(*args)
+    if kind == "make":
+        handle = next(count)
+        objects[handle] = _look_up(target)(*args)
+        return handle
+    found = getattr(objects[target[0]], target[1])
+    return found(*args) if callable(found) else found
+
+
+def _portable(error: Exception) -> Exception:
+    """The exception; one of its text where its kind does not come out of a pickle again."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
+
+
+def _read_all(stream: BinaryIO, messages: queue.Queue[Any]) -> None:
+    """Read on while the main thread works: the end of the stream is the end of the parent."""
+    try:
+        while True:
+            messages.put(receive(stream))
+    except (EOFError, OSError):
+        os._exit(0)
+    except Exception as error:
+        messages.put(error)
+
+
+def main() -> None:
+    """Serve until stdin ends."""
+    _die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer: it ends us
+    incoming = sys.stdin.buffer
+    outgoing = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what native code prints must not run into the answers
+    messages: queue.Queue[Any] = queue.Queue()
+    threading.Thread(target=_read_all, args=(incoming, messages), daemon=True).start()
+    objects: dict[int, Any] = {}
+    count = itertools.count()
+    while True:
+        message = messages.get()
+        try:
+            answer: tuple[str, Any] = ("value", _answer(message, objects, count))
+        except MemoryError:
+            answer = ("memory", None)
+        except Exception as error:
+            answer = ("error", _portable(error))
+        try:
+            send(outgoing, answer)
+        except (pickle.PicklingError, TypeError, AttributeError):
+            what = f"a {type(answer[1]).__name__}"
+            send(outgoing, ("error", RuntimeError(f"not picklable: {what}")))
+
+
+if __name__ == "__main__":
+    main()

@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).parent.parent / "surgeon"
 
 FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of its own row
     {"errors", "messages", "provenance"},
-    {"spelling", "files", "ordering", "serving", "worker", "links", "capacity"},
+    {"spelling", "files", "ordering", "worker", "workers", "links", "capacity"},
     {"writer", "soundness", "external"},
     {"model", "dims", "document", "schemas"},
     {"notation", "opsets", "assumptions", "chance"},
@@ -59,7 +59,7 @@ DOORS: dict[str, set[str]] = {  # other people's code: the only rooms that may i
     "typer": {"cli"},
     "rich": {"cli", "render"},
     "multiprocessing": set(),  # breaks in scripts without a main guard, and inside daemons
-    "pickle": {"messages", "serving"},  # between surgeon and its own child; models are strangers'
+    "pickle": {"messages", "worker"},  # between surgeon and its own child; models are strangers'
     "onnx_shape_inference": set(),  # the tests' oracle
     "sympy": set(),
 }  # fmt: skip

@@ -16,7 +16,7 @@ import pytest
 from surgeon.errors import ForeignError
 from surgeon.isolation import cell, isolation, open_session
 from surgeon.runtime import NotRunnable, RunFailed, Session, unknown_operators
-from surgeon.worker import Worker
+from surgeon.workers import Worker
 
 
 def parse(text: str) -> onnx.ModelProto:
@@ -156,7 +156,7 @@ def test_exhausted_memory_is_named() -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="asks for a process by its number")
 def test_the_worker_dies_with_its_parent() -> None:
     code = (
-        "import os; from surgeon.worker import Worker; w = Worker();"
+        "import os; from surgeon.workers import Worker; w = Worker();"
         "print(w.call('os:getpid'), flush=True); os._exit(0)"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

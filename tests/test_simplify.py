@@ -13,7 +13,7 @@ import surgeon.simplify
 from surgeon.errors import ForeignError, VerifyError
 from surgeon.runtime import Session
 from surgeon.simplify import simplify
-from surgeon.worker import Worker
+from surgeon.workers import Worker
 
 CHAIN = """<ir_version: 8, opset_import: ["": 17], producer_name: "pytorch">
 g (float[2,3,4] x, float[N] unread) => (float[A,B] y) {

@@ -20,7 +20,7 @@ from surgeon.batch.reports import RESERVED
 from surgeon.batch.sources import SUFFIX
 from surgeon.errors import ForeignError, MemoryUp, ModelError, SurgeonError, TimeUp
 from surgeon.model import LARGEST
-from surgeon.worker import Worker
+from surgeon.workers import Worker
 
 TASK = "surgeon.batch.task:repair"
 LISTING = "surgeon.batch.task:data_files"

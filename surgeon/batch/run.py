@@ -25,7 +25,7 @@ from surgeon.batch.sources import Source, find
 from surgeon.batch.state import State
 from surgeon.errors import OutputError, RecipeError
 from surgeon.recipe import Recipe
-from surgeon.worker import Worker
+from surgeon.workers import Worker
 
 TIMEOUT = 600.0  # seconds for one file
 RETRY = ("failed",)
