@@ -6,8 +6,11 @@ or NaN. Which of these a piece can be held to hangs on its operators.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -45,6 +48,7 @@ _LARGE_VALUES = (
     *(2**31 + 5, 2**33 + 1, -(2**33) - 1, 2**53 + 1),
 )
 _ENDS = (np.float32(-np.inf), np.float32(np.inf))
+_KEPT = (1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22)  # so many normal numbers of a seed are kept
 _MOST_NEAR = 16  # numbers of the piece itself around which values are drawn
 _OF_NOT_NUMBERS = frozenset({"IsNaN", "IsInf", "isnan", "isinf", "nan_to_num"})
 # Operators that say the same of NaN and infinities in every runtime.
@@ -123,30 +127,88 @@ def near(numbers: Sequence[float]) -> tuple[float, ...]:
     return tuple(found)
 
 
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A set of inputs that is yet to be drawn: a few numbers, where the arrays may be megabytes.
+
+    Attributes:
+        drawn: By name, what is known of a value, and its sizes.
+        known: By name, the values that need no drawing.
+        style: One of this module's words.
+        seed: What the values are drawn from.
+        beside: Further edge values.
+    """
+
+    drawn: Mapping[str, tuple[Fact, tuple[int, ...]]]
+    known: Mapping[str, Array]
+    style: str
+    seed: int
+    beside: Sequence[float] = ()
+
+    def feeds(self) -> dict[str, Array]:
+        """The inputs."""
+        source = Source(self.seed)
+        made = {
+            name: draw(source, fact, shape, self.style, self.beside)
+            for name, (fact, shape) in self.drawn.items()
+        }
+        return {**made, **self.known}
+
+
+class Source:
+    """Random numbers of a seed.
+
+    Args:
+        seed: The same numbers for the same seed.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.rng = np.random.default_rng((seed, 1))  # of the others: none hangs on a normal one
+        self._at = 0
+
+    def normal(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """Normal numbers: the seed's own, from where the last ones ended."""
+        size = math.prod(shape)
+        begin, self._at = self._at, self._at + size
+        kept = next((count for count in _KEPT if count >= self._at), None)
+        if kept is None:
+            rng = np.random.default_rng((self.seed, 2, begin))
+            return rng.standard_normal(shape).astype(dtype)
+        return _normal(self.seed, kept)[begin : self._at].reshape(shape).astype(dtype)
+
+
+@lru_cache(maxsize=3 * len(_KEPT))  # seeds 0, 1 and 2
+def _normal(seed: int, count: int) -> Array:
+    """A seed's first normal numbers: most pieces are given the same ones, in other shapes."""
+    return np.random.default_rng(seed).standard_normal(count)
+
+
 def draw(
-    rng: np.random.Generator,
+    source: Source,
     fact: Fact,
     shape: tuple[int, ...],
     style: str = NORMAL,
-    seed: int = 0,
     beside: Sequence[float] = (),
 ) -> Array:
     """Values that agree with the fact.
 
     Args:
-        rng: Draws them.
+        source: Where they come from; its seed is the value itself, where there is one.
         fact: What is known of the value.
         shape: The sizes.
         style: One of this module's words.
-        seed: Which one value it is, where there is one.
         beside: Further edge values.
     """
+    rng, seed = source.rng, source.seed
     dtype = onnx.helper.tensor_dtype_to_np_dtype(fact.dtype)
     if fact.dtype == BOOL:
         return np.full(shape, seed == 1) if style == FLAT else rng.random(shape) < 0.5
     if fact.dtype in INTEGERS:
         return _integers(rng, dtype, shape, style, seed, beside)
-    values = rng.standard_normal(shape)
+    if style == NORMAL and fact.unit_axis is None and not fact.not_negative:
+        return source.normal(shape, dtype)
+    values = source.normal(shape, np.dtype(np.float64))
     if fact.unit_axis is not None and values.size:
         exponential = np.exp(values * 2)
         values = exponential / exponential.sum(fact.unit_axis, keepdims=True)
@@ -157,7 +219,8 @@ def draw(
         values = np.full(shape, float(seed))
     elif style != NORMAL:
         chosen, share = _among(dtype, style, beside)
-        values = np.where(rng.random(shape) < share, rng.choice(chosen, shape), values)
+        taken = rng.random(shape, np.float32) < share
+        values = np.where(taken, rng.choice(chosen, shape), values)
     if fact.not_negative:
         values = np.abs(values)
     with np.errstate(over="ignore"):

@@ -108,7 +108,14 @@ def _session(model: onnx.ModelProto | Path, folder: Path | None) -> Session:
 
 
 class Isolated:
-    """A runner in the worker: its crash, its hanging and its thirst are `ForeignError`s here."""
+    """A runner in the worker: its crash, its hanging and its thirst are `ForeignError`s here.
+
+    Args:
+        here: The worker.
+        task: What makes the runner there, as `module:function`.
+        args: What it is given; must be picklable.
+        called: What runs, for errors.
+    """
 
     def __init__(self, here: Cell, task: str, *args: Any, called: str) -> None:
         self._remote: Remote = here.worker.make(
@@ -125,12 +132,16 @@ class Isolated:
         """As `Reference.run_trembling`."""
         return self._called("run_trembling", feeds, outputs, seed)
 
+    def call(self, method: str, *args: Any) -> Any:
+        """The result of the runner's `method(*args)`."""
+        with _mended():
+            return self._remote.call(method, *args)
+
     def _called(
         self, method: str, feeds: Feeds, outputs: Sequence[str] | None, *more: int
     ) -> dict[str, Any]:
         names = None if outputs is None else list(outputs)
-        with _mended():
-            found: dict[str, Any] = self._remote.call(method, dict(feeds), names, *more)
+        found: dict[str, Any] = self.call(method, dict(feeds), names, *more)
         return found
 
 

@@ -11,7 +11,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims, edges
-from surgeon.edges import EDGES, NORMAL
+from surgeon.edges import EDGES, NORMAL, Drawing
 from surgeon.facts import Fact, Facts
 from surgeon.facts.fact import Array
 from surgeon.firing import Pairs
@@ -97,52 +97,47 @@ class Piece:
         found = [n for a in arrays if _is_short(a, "iu") for n in a.reshape(-1).tolist()]
         return [number for number in dict.fromkeys(found) if 7 < number < _LARGEST_SIZE]
 
-    def feeds(
-        self, point: Mapping[str, int], *, seed: int, style: str = NORMAL
-    ) -> dict[str, Array]:
+    def drawing(self, point: Mapping[str, int], *, seed: int, style: str = NORMAL) -> Drawing:
         """Both models' inputs where every symbol has a size.
 
         Raises:
             KeyError: A symbol has none.
             ValueError: A dimension comes out negative, or an input too large.
         """
-        rng = np.random.default_rng(seed)
-        beside = edges.near(self.numbers) if style == EDGES else ()
-        return {
-            tensor.name: edges.draw(rng, fact, _shape(fact, point), style, seed, beside)
+        drawn = {
+            tensor.name: (fact._replace(shape=None), _shape(fact, point))
             for tensor, fact in self.inputs
             if fact.value is None
         }
+        beside = edges.near(self.numbers) if style == EDGES else ()
+        return Drawing(drawn, self.known(point), style, seed, beside)
 
-    def at(self, point: Mapping[str, int]) -> tuple[onnx.ModelProto, onnx.ModelProto]:
-        """Both models where every symbol has a size.
+    def known(self, point: Mapping[str, int]) -> dict[str, Array]:
+        """Those of the inputs whose values follow from the sizes.
 
         Raises:
             KeyError: A symbol has none.
             ValueError: A dimension comes out negative, or an input too large.
         """
-        fixed = dict(self.constants)
-        drawn: dict[str, tuple[int, tuple[int, ...]]] = {}
+        found = {}
         for tensor, fact in self.inputs:
-            shape = _shape(fact, point)
-            if fact.value is None:
-                drawn[tensor.name] = fact.dtype, shape
-                continue
-            numbers = [dims.evaluate(d, point) for d in fact.value.reshape(-1).tolist()]
-            dtype = onnx.helper.tensor_dtype_to_np_dtype(fact.dtype)
-            fixed[tensor.name] = np.array(numbers, dtype).reshape(shape)
-        before = self._model(self.nodes, [old for old, _ in self.pairs], drawn, fixed)
-        taking = [*self.behind, *self.draft]
-        after = self._model(taking, [new for _, new in self.pairs], drawn, fixed)
+            if fact.value is not None:
+                numbers = [dims.evaluate(d, point) for d in fact.value.reshape(-1).tolist()]
+                dtype = onnx.helper.tensor_dtype_to_np_dtype(fact.dtype)
+                found[tensor.name] = np.array(numbers, dtype).reshape(_shape(fact, point))
+        return found
+
+    def is_empty(self, point: Mapping[str, int]) -> bool:
+        """Whether something that is drawn has no element at these sizes."""
+        return any(0 in _shape(fact, point) for _, fact in self.inputs if fact.value is None)
+
+    def models(self) -> tuple[onnx.ModelProto, onnx.ModelProto]:
+        """Both models; dimensions that are no numbers are left open, so that each runs anywhere."""
+        before = self._model(self.nodes, [old for old, _ in self.pairs])
+        after = self._model([*self.behind, *self.draft], [new for _, new in self.pairs])
         return before, after
 
-    def _model(
-        self,
-        nodes: Sequence[gs.Node],
-        outputs: Sequence[gs.Tensor],
-        drawn: Mapping[str, tuple[int, tuple[int, ...]]],
-        fixed: Mapping[str, Array],
-    ) -> onnx.ModelProto:
+    def _model(self, nodes: Sequence[gs.Node], outputs: Sequence[gs.Tensor]) -> onnx.ModelProto:
         graph = onnx.GraphProto(name="piece")
         read: set[str] = set()
         for node in nodes:
@@ -162,11 +157,12 @@ class Piece:
             )
             graph.output.append(onnx.ValueInfoProto(name=f"surgeon.output.{index}"))
             read.add(tensor.name)
-        for name, array in fixed.items():
+        for name, array in self.constants.items():
             if name in read:
                 graph.initializer.append(onnx.numpy_helper.from_array(array, name))
-        for name, (dtype, shape) in drawn.items():
-            graph.input.append(onnx.helper.make_tensor_value_info(name, dtype, shape))
+        for tensor, fact in self.inputs:
+            shape = [d if isinstance(d, int) else None for d in fact.shape or ()]
+            graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, fact.dtype, shape))
         version = max(self.model.proto.ir_version, 4)
         model = onnx.helper.make_model(graph, ir_version=version)
         model.producer_name = self.model.proto.producer_name  # some operators' meanings hang on it

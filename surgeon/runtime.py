@@ -119,6 +119,7 @@ class Session:
         small = isinstance(model, onnx.ModelProto) and model.ByteSize() < _SMALL
         options.intra_op_num_threads = 1 if small else _threads()
         options.inter_op_num_threads = 1
+        options.enable_cpu_mem_arena = not small  # it asks for twice what a few runs need
         options.use_deterministic_compute = True
         # The witness holds many sessions: their idle threads must not spin (7 times as slow).
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
@@ -240,6 +241,7 @@ def _not_runnable(model: onnx.ModelProto | Path, error: Exception, where: str) -
 def _tidy(text: str) -> str:
     """The text of onnxruntime without its number and the paths of its own source files."""
     text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", text.strip())
+    text = text.replace("std::bad_alloc", "failed to allocate memory")
     return re.sub(r"\s+", " ", re.sub(r"/onnxruntime_src/\S+ ", "", text))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import onnx_graphsurgeon as gs
@@ -18,7 +18,7 @@ import onnx_graphsurgeon as gs
 from surgeon import edges
 from surgeon.activations import Activations
 from surgeon.chance import drawn_outputs
-from surgeon.edges import DEFINITE, EDGES, NORMAL, ORDERED, REAL
+from surgeon.edges import DEFINITE, EDGES, NORMAL, ORDERED, REAL, Drawing
 from surgeon.errors import ForeignError, OutputError, SurgeonError
 from surgeon.evidence import keep
 from surgeon.facts import Facts
@@ -32,9 +32,9 @@ from surgeon.reference import NoWitness, Undefined
 from surgeon.report import Refusal
 from surgeon.rewrite import Draft
 from surgeon.runtime import NotRunnable, RunFailed
-from surgeon.verify import OutputCheck, check_pair
-from surgeon.verify.compare import TOLERANCES
-from surgeon.verify.pair import NOT_RUN
+from surgeon.verify import OutputCheck, open_pair
+from surgeon.verify.compare import TOLERANCES, Exact
+from surgeon.verify.pair import NOT_RUN, IsolatedPair, Pair
 
 WANTED = 2  # sets of normal inputs that both pieces must take
 # What every symbol is, one set at a time, until both pieces ran on enough of them.
@@ -90,7 +90,7 @@ class Difference:
         """The inputs on which they differ."""
         if self.given is not None:
             return self.given
-        return self.piece.feeds(self.point, seed=self.seed, style=self.style)
+        return self.piece.drawing(self.point, seed=self.seed, style=self.style).feeds()
 
     def __str__(self) -> str:
         at = ", ".join(f"{k}={v}" for k, v in self.point.items()) or "its fixed sizes"
@@ -160,7 +160,7 @@ class Trial:
         """The folder that shows the difference, where such folders are wanted."""
         if self.evidence is None:
             return None
-        before, after = bad.piece.at(bad.point)
+        before, after = bad.piece.models()
         feeds = bad.feeds
         label = f"{rule.recipe}/{rule.id} at {describe(match.root)}"
         try:
@@ -173,13 +173,14 @@ class Trial:
     def _compare(self, rule: Rule, piece: Piece) -> Difference | None:
         """How the two differ on normal values at the first sizes that do, then on others."""
         why = "no sizes at which it is defined"
+        models = piece.models()
+        bench = _Bench(rule, piece, open_pair(*models, self.model.folder))
         for style in (NORMAL, ORDERED, DEFINITE):
-            ran: list[_Bench] = []
+            ran: list[Point] = []
             undefined = False
             for point in _points(piece, _SIZES):
-                bench = _Bench(rule, piece, point, self.model.folder)
                 try:
-                    bad = bench.differs([(style, len(ran))], strict=True)
+                    bad = bench.differs([_Run(point, style, len(ran))], strict=True)
                 except (KeyError, ValueError) as error:
                     why = f"its sizes are not decided by `{error}`"
                     continue
@@ -192,28 +193,28 @@ class Trial:
                     return None
                 if bad is not None:
                     return bad
-                ran.append(bench)
+                ran.append(point)
                 if len(ran) == WANTED:
                     break
             if ran:
-                if drawn_outputs(piece.at(ran[-1].point)[0]):
+                if drawn_outputs(models[0]):
                     self.counts["compared by dtype and shape: it draws at random"] += 1
                     return None
                 self.counts["compared"] += 1
-                return self._on_real_values(rule, piece) or _further(ran[-1], style)
+                return self._on_real_values(bench) or _further(bench, ran[-1], style)
             if not undefined:
                 break
         self.counts[f"not compared: {why}"] += 1
         return None
 
-    def _on_real_values(self, rule: Rule, piece: Piece) -> Difference | None:
+    def _on_real_values(self, bench: _Bench) -> Difference | None:
         """On what the original itself computes there, where that is known."""
         if self.real is None:
             return None
-        for place, (point, feeds) in enumerate(self.real.of(piece)):
-            bench = _Bench(rule, piece, point, self.model.folder, feeds)
+        for place, (point, feeds) in enumerate(self.real.of(bench.piece)):
             try:
-                bad = bench.differs([(REAL, place)], strict=True)
+                given = {**feeds, **bench.piece.known(point)}
+                bad = bench.differs([_Run(point, REAL, place, given)], strict=True)
             except (KeyError, ValueError, NotRunnable, RunFailed, Undefined, NoWitness):
                 continue
             self.counts["compared on real values"] += place == 0
@@ -222,78 +223,86 @@ class Trial:
         return None
 
 
-def _further(bench: _Bench, style: str) -> Difference | None:
+def _further(bench: _Bench, at: Point, style: str) -> Difference | None:
     """Values and sizes that few models see, and at which rewrites are wrong; where both run."""
     piece = bench.piece
     styles = _styles(bench.rule, piece) if style == NORMAL else []
-    wanted = [(bench, styles)]
-    for place, point in enumerate((*_points(piece, _FURTHER), *_beyond(piece, bench.point))):
-        more = [(EDGES, 2)] if styles and place < 2 else []
-        wanted.append((replace(bench, point=point), [(style, 0), *more]))
-    for each, drawn in wanted:
-        try:
-            bad = each.differs(drawn)
-        except (KeyError, ValueError, NotRunnable):
-            continue
-        if bad is not None:
-            return bad
-    return None
+    runs = [_Run(at, *drawn) for drawn in styles]
+    for place, point in enumerate((*_points(piece, _FURTHER), *_beyond(piece, at))):
+        runs.append(_Run(point, style, 0))
+        if styles and place < 2:
+            runs.append(_Run(point, EDGES, 2))
+    return bench.differs(runs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One run of both pieces.
+
+    Attributes:
+        point: The sizes.
+        style: How the inputs are drawn.
+        seed: What from.
+        given: The inputs, where they are not drawn.
+    """
+
+    point: Point
+    style: str
+    seed: int
+    given: Mapping[str, Array] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Bench:
-    """Both pieces where every symbol has a size."""
+    """Both pieces, opened once for all sizes."""
 
     rule: Rule
     piece: Piece
-    point: Point
-    folder: Path | None
-    feeds: Mapping[str, Array] | None = None  # in place of drawn ones
+    pair: Pair | IsolatedPair
 
-    def differs(
-        self, drawn: Sequence[tuple[str, int]], *, strict: bool = False
-    ) -> Difference | None:
-        """How the two pieces differ on values drawn in these ways, or None.
+    def differs(self, runs: Sequence[_Run], *, strict: bool = False) -> Difference | None:
+        """How the two pieces differ at the first of these runs at which they do, or None.
 
         Args:
-            drawn: Styles and seeds.
-            strict: Raise where they cannot be compared on one of these.
+            runs: Those at sizes that make no piece are left out, and those that cannot be compared.
+            strict: Raise there.
 
         Raises:
             KeyError, ValueError: The sizes make no piece.
             NotRunnable, RunFailed, Undefined, NoWitness: One of the two does not run.
         """
-        if not drawn:
-            return None
-        before, after = self.piece.at(self.point)
-        feeds = [
-            self.piece.feeds(self.point, seed=seed, style=style)
-            if self.feeds is None
-            else self.feeds
-            for style, seed in drawn
-        ]
-        found = check_pair(
-            before,
-            after,
-            feeds_list=feeds,
-            exact="bit" if self.rule.exact == "bit" else "rounding",
-            tolerance=self.rule.bound,
-            folder=self.folder,
-        )
-        empty = any(array.size == 0 for array in feeds[0].values())
-        for (style, seed), checks in zip(drawn, found, strict=True):
+        inputs = []
+        for run in runs:
+            try:
+                inputs.append((run, self._inputs(run)))
+            except (KeyError, ValueError):
+                if strict:
+                    raise
+        exact: Exact = "bit" if self.rule.exact == "bit" else "rounding"
+        found = self.pair.check([given for _, given in inputs], exact, self.rule.bound)
+        for (run, _), checks in zip(inputs, found, strict=True):
             if isinstance(checks, SurgeonError):
                 if strict:
                     raise checks
-                continue
-            exact = self.rule.exact == "bit" or style in (NORMAL, REAL)
-            for check in checks:
-                # kernels differ in whether they take empty tensors at all, and a shape without
-                # elements says nothing
-                fails = empty and (check.fault or "").startswith((NOT_RUN, "its shape is"))
-                if not check.agrees and not fails and (exact or not _saturated(check)):
-                    return Difference(self.piece, self.point, style, seed, check, self.feeds)
+            elif bad := next((check for check in checks if self._fails(run, check)), None):
+                return Difference(self.piece, run.point, run.style, run.seed, bad, run.given)
         return None
+
+    def _inputs(self, run: _Run) -> Mapping[str, Array] | Drawing:
+        if run.given is not None:
+            return run.given
+        return self.piece.drawing(run.point, seed=run.seed, style=run.style)
+
+    def _fails(self, run: _Run, check: OutputCheck) -> bool:
+        if check.agrees:
+            return False
+        # kernels differ in whether they take empty tensors at all, and a shape without elements
+        # says nothing
+        fault = check.fault or ""
+        if fault.startswith((NOT_RUN, "its shape is")) and self.piece.is_empty(run.point):
+            return False
+        exact = self.rule.exact == "bit" or run.style in (NORMAL, REAL)
+        return exact or not _saturated(check)
 
 
 def _refusal(rule: Rule, match: Match, bad: Difference, evidence: str | None) -> Refusal:

@@ -12,7 +12,7 @@ from truth import model_of
 
 import surgeon
 from surgeon.authoring import rule
-from surgeon.edges import draw
+from surgeon.edges import Source, draw
 from surgeon.facts import Fact
 from surgeon.match import Match
 from surgeon.recipe import Rule
@@ -304,13 +304,13 @@ def test_a_sum_of_one_is_given_to_the_piece() -> None:
 
 
 def test_inputs_are_drawn_as_the_facts_say() -> None:
-    rng = np.random.default_rng(0)
-    weights = draw(rng, Fact(1, (4, 5), None, 1), (4, 5))
+    source = Source(0)
+    weights = draw(source, Fact(1, (4, 5), None, 1), (4, 5))
     np.testing.assert_allclose(weights.sum(1), 1, rtol=1e-5)
-    assert (draw(rng, Fact(1, (50,), None, None, True), (50,)) >= 0).all()
-    assert (draw(rng, Fact(1, (50,)), (50,)) < 0).any()
-    assert draw(rng, Fact(9, (50,)), (50,)).dtype == bool
-    assert draw(rng, Fact(7, (50,)), (50,)).dtype == np.int64
+    assert (draw(source, Fact(1, (50,), None, None, True), (50,)) >= 0).all()
+    assert (draw(source, Fact(1, (50,)), (50,)) < 0).any()
+    assert draw(source, Fact(9, (50,)), (50,)).dtype == bool
+    assert draw(source, Fact(7, (50,)), (50,)).dtype == np.int64
 
 
 def test_known_values_are_given_to_the_piece() -> None:

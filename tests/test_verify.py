@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 
 from surgeon.errors import SurgeonError, VerifyError
 from surgeon.runtime import NotRunnable, RunFailed
-from surgeon.verify import OutputCheck, Verdict, check_pair, compare_arrays, verify
+from surgeon.verify import OutputCheck, Verdict, compare_arrays, open_pair, verify
 from surgeon.verify.inputs import bounds, draw, required_inputs
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus"
@@ -97,7 +97,7 @@ def test_narrow_floats_have_wider_tolerances() -> None:
         assert not compare_arrays("y", want, have).agrees
 
 
-# --------------------------------------------------------------------------------- check_pair
+# --------------------------------------------------------------------------------- two small models
 
 
 def told(found: list[Any]) -> list[tuple[OutputCheck, ...]]:
@@ -115,7 +115,7 @@ def test_a_pair_of_tiny_models_is_compared_on_given_inputs() -> None:
     generator = np.random.default_rng(0)
     feeds = [{"x": generator.normal(size=(n, 3, 8, 8)).astype(F32)} for n in (1, 2)]
     for after_, agrees in ((after, True), (wrong, False)):
-        found = check_pair(before, after_, feeds_list=feeds, exact="rounding")
+        found = open_pair(before, after_).check(feeds, "rounding")
         assert [[check.agrees for check in checks] for checks in told(found)] == [[agrees]] * 2
 
 
@@ -126,13 +126,13 @@ def test_what_does_not_run_where_the_other_does_differs() -> None:
     unknown = parse("g (float[N,C] x) => (float[N,D] y) { y = my.Own (x) }")
     feeds = [{"x": np.ones((2, 3), F32)}]
     for after in (breaks, invalid):
-        (((check,),)) = told(check_pair(before, after, feeds_list=feeds, exact="rounding"))
+        (((check,),)) = told(open_pair(before, after).check(feeds, "rounding"))
         assert not check.agrees
         assert (check.fault or "").startswith("it does not run: ")
-    (why,) = check_pair(before, unknown, feeds_list=feeds, exact="rounding")
+    (why,) = open_pair(before, unknown).check(feeds, "rounding")
     assert isinstance(why, NotRunnable)
     assert why.what == "onnxruntime has no `my.Own`"
-    (why,) = check_pair(breaks, before, feeds_list=feeds, exact="rounding")
+    (why,) = open_pair(breaks, before).check(feeds, "rounding")
     assert isinstance(why, RunFailed)
 
 

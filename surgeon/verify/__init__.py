@@ -1,7 +1,7 @@
 """Shows that a rewrite broke nothing: original against result, on inputs. No proof, a check."""
 
 from surgeon.verify.compare import compare_arrays
-from surgeon.verify.pair import check_pair
+from surgeon.verify.pair import open_pair
 from surgeon.verify.parting import Parting
 from surgeon.verify.verdict import Comparison, NotCompared, OutputCheck, Verdict
 from surgeon.verify.whole import Reference, bisect, verify
@@ -14,7 +14,7 @@ __all__ = [
     "Reference",
     "Verdict",
     "bisect",
-    "check_pair",
     "compare_arrays",
+    "open_pair",
     "verify",
 ]

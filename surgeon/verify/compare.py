@@ -129,6 +129,10 @@ def _compare_exactly(name: str, want: Any, have: Any) -> OutputCheck:
 
 
 def _compare_floats(name: str, want: Any, have: Any, allowed: float) -> OutputCheck:
+    if np.array_equal(want, have):  # most are: what follows takes 20 times as long
+        weak = None if np.isfinite(want).any() else "it holds no finite number"
+        weak = weak if want.size else "it is empty"
+        return OutputCheck(name, want.dtype.name, 0.0, 0.0, 0.0, allowed, agrees=True, weak=weak)
     wide = np.complex128 if want.dtype.kind == "c" else np.float64
     e, a = want.astype(wide), have.astype(wide)
     finite = np.isfinite(e)
@@ -201,13 +205,10 @@ def _same_bits(want: Any, have: Any) -> bool:
     """Equal, zeros by sign too; a NaN equals any NaN."""
     whole = np.dtype(f"u{want.dtype.itemsize}") if want.dtype.itemsize <= 8 else np.dtype(np.uint8)
     a, b = np.ascontiguousarray(want), np.ascontiguousarray(have)
-    nan = np.isnan(a)
     if whole.itemsize != a.dtype.itemsize:
         return a.tobytes() == b.tobytes()
-    same = (a.reshape(-1).view(whole) == b.reshape(-1).view(whole)) | (nan & np.isnan(b)).reshape(
-        -1
-    )
-    return bool(same.all())
+    same = a.reshape(-1).view(whole) == b.reshape(-1).view(whole)
+    return bool(same.all() or (same | (np.isnan(a) & np.isnan(b)).reshape(-1)).all())
 
 
 def worst(checks: Sequence[OutputCheck]) -> OutputCheck:

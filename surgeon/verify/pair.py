@@ -8,8 +8,9 @@ from pathlib import Path
 import onnx
 
 from surgeon.chance import drawn_outputs
+from surgeon.edges import Drawing
 from surgeon.errors import SurgeonError
-from surgeon.isolation import in_cell, open_session
+from surgeon.isolation import Isolated, cell, open_session
 from surgeon.reference import NoWitness, Undefined, open_reference
 from surgeon.reference.arguments import is_foreign
 from surgeon.reference.plan import holds_foreign
@@ -18,82 +19,101 @@ from surgeon.verify.compare import Exact, compare_arrays, compare_drawn, faulty
 from surgeon.verify.verdict import OutputCheck
 
 NOT_RUN = "it does not run"  # how the fault of a second model that fails begins
+_TASK = "surgeon.verify.pair:Pair"
+Inputs = Sequence[Feeds | Drawing]  # what is yet to be drawn is drawn where it is run
 Checks = list[tuple[OutputCheck, ...] | SurgeonError]
 
 
-def check_pair(
-    before: onnx.ModelProto,
-    after: onnx.ModelProto,
-    *,
-    feeds_list: Sequence[Feeds],
-    exact: Exact,
-    tolerance: float | None = None,
-    folder: Path | None = None,
-) -> Checks:
-    """Compare two small models: for each set of inputs one check an output, or why there is none.
-
-    Where the second does not run and the first does, no output agrees. There is none where the
-    first does not run, or the second does not for lack of a kernel or a witness. Of what is drawn
-    at random dtype and shape are compared. Where a worker is used all of it happens there, in one
-    message.
+class Pair:
+    """Two small models, each opened once for all inputs that they are compared on.
 
     Args:
         before: May hold ATen nodes: the witness runs it then.
         after: The same inputs and outputs, by name. Opened where `before` has run.
-        feeds_list: One set of inputs for each run.
-        exact: What the rule promises.
-        tolerance: Relative to the spread, where the rule states its own.
         folder: Where external data lie.
-
-    Raises:
-        NotRunnable: The first does not load.
-        ForeignError: The worker crashed, hung or ran out of memory.
     """
-    arguments = (before, after, feeds_list, exact, tolerance, folder)
-    found: Checks = in_cell(_check_pair, *arguments, called="onnxruntime")
-    return found
 
+    def __init__(
+        self, before: onnx.ModelProto, after: onnx.ModelProto, folder: Path | None = None
+    ) -> None:
+        self._before, self._after, self._folder = before, after, folder
+        self._first: Runner | None = None
+        self._second: Runner | None = None
+        self._names = [value.name for value in before.graph.output]
+        self._drawn = {**drawn_outputs(before), **drawn_outputs(after)}
 
-def _check_pair(
-    before: onnx.ModelProto,
-    after: onnx.ModelProto,
-    feeds_list: Sequence[Feeds],
-    exact: Exact,
-    tolerance: float | None,
-    folder: Path | None,
-) -> Checks:
-    first, second = open_runner(before, folder), None
-    names = [value.name for value in before.graph.output]
-    drawn = {**drawn_outputs(before), **drawn_outputs(after)}
-    found: Checks = []
-    for feeds in feeds_list:
+    def check(self, inputs: Inputs, exact: Exact, tolerance: float | None = None) -> Checks:
+        """Compare them: for each set of inputs one check an output, or why there is none.
+
+        Where the second does not run and the first does, no output agrees. There is none where the
+        first does not run, or the second does not for lack of a kernel or a witness. Of what is
+        drawn at random dtype and shape are compared.
+
+        Args:
+            inputs: One set for each run.
+            exact: What the rule promises.
+            tolerance: Relative to the spread, where the rule states its own.
+
+        Raises:
+            NotRunnable: The first does not load.
+        """
+        self._first = self._first or open_runner(self._before, self._folder)
+        return [self._checked(self._first, given, exact, tolerance) for given in inputs]
+
+    def _checked(
+        self, first: Runner, given: Feeds | Drawing, exact: Exact, tolerance: float | None
+    ) -> tuple[OutputCheck, ...] | SurgeonError:
+        feeds = given.feeds() if isinstance(given, Drawing) else given
+        names = self._names
         try:
             expected = first.run(feeds, names)
         except (NotRunnable, RunFailed, Undefined, NoWitness) as error:
-            found.append(error)
-            continue
+            return error
         try:
-            second = second or open_runner(after, folder)
-            actual = second.run(feeds, names)
+            self._second = self._second or open_runner(self._after, self._folder)
+            actual = self._second.run(feeds, names)
         except NoWitness as error:
-            found.append(error)
+            return error
         except (NotRunnable, RunFailed, Undefined) as error:
+            if not isinstance(error, Undefined) and error.lacking:
+                return error
             fault = f"{NOT_RUN}: {error.what[:200]}"
-            lacking = not isinstance(error, Undefined) and error.lacking
-            faults = tuple(faulty(name, expected[name], fault) for name in names)
-            found.append(error if lacking else faults)
-        else:
-            found.append(
-                tuple(
-                    compare_drawn(name, expected[name], actual[name], sized=drawn[name])
-                    if name in drawn
-                    else compare_arrays(
-                        name, expected[name], actual[name], exact=exact, tolerance=tolerance
-                    )
-                    for name in names
-                )
+            return tuple(faulty(name, expected[name], fault) for name in names)
+        return tuple(
+            compare_drawn(name, expected[name], actual[name], sized=self._drawn[name])
+            if name in self._drawn
+            else compare_arrays(
+                name, expected[name], actual[name], exact=exact, tolerance=tolerance
             )
-    return found
+            for name in names
+        )
+
+
+class IsolatedPair(Isolated):
+    """A `Pair` in the worker: one message for each check."""
+
+    def check(self, inputs: Inputs, exact: Exact, tolerance: float | None = None) -> Checks:
+        """As `Pair.check`.
+
+        Raises:
+            NotRunnable: The first does not load.
+            ForeignError: The worker crashed, hung or ran out of memory.
+        """
+        found: Checks = self.call("check", inputs, exact, tolerance)
+        return found
+
+
+def open_pair(
+    before: onnx.ModelProto, after: onnx.ModelProto, folder: Path | None = None
+) -> Pair | IsolatedPair:
+    """A `Pair`, in the worker where one is to be used.
+
+    Raises:
+        ForeignError: It ended the worker.
+    """
+    if (here := cell()) is None:
+        return Pair(before, after, folder)
+    return IsolatedPair(here, _TASK, before, after, folder, called="onnxruntime")
 
 
 def open_runner(model: onnx.ModelProto, folder: Path | None = None) -> Runner:
