@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -164,8 +164,12 @@ class Source:
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
-        self.rng = np.random.default_rng((seed, 1))  # of the others: none hangs on a normal one
         self._at = 0
+
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        """What the other numbers come from: none of them hangs on a normal one."""
+        return np.random.default_rng((self.seed, 1))
 
     def normal(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         """Normal numbers: the seed's own, from where the last ones ended."""
@@ -200,12 +204,11 @@ def draw(
         style: One of this module's words.
         beside: Further edge values.
     """
-    rng, seed = source.rng, source.seed
     dtype = onnx.helper.tensor_dtype_to_np_dtype(fact.dtype)
     if fact.dtype == BOOL:
-        return np.full(shape, seed == 1) if style == FLAT else rng.random(shape) < 0.5
+        return np.full(shape, source.seed == 1) if style == FLAT else source.rng.random(shape) < 0.5
     if fact.dtype in INTEGERS:
-        return _integers(rng, dtype, shape, style, seed, beside)
+        return _integers(source, dtype, shape, style, beside)
     if style == NORMAL and fact.unit_axis is None and not fact.not_negative:
         return source.normal(shape, dtype)
     values = source.normal(shape, np.dtype(np.float64))
@@ -216,11 +219,11 @@ def draw(
     if style in (ORDERED, DEFINITE):
         values = _arranged(values, style)
     elif style == FLAT:
-        values = np.full(shape, float(seed))
+        values = np.full(shape, float(source.seed))
     elif style != NORMAL:
         chosen, share = _among(dtype, style, beside)
-        taken = rng.random(shape, np.float32) < share
-        values = np.where(taken, rng.choice(chosen, shape), values)
+        taken = source.rng.random(shape, np.float32) < share
+        values = np.where(taken, source.rng.choice(chosen, shape), values)
     if fact.not_negative:
         values = np.abs(values)
     with np.errstate(over="ignore"):
@@ -253,17 +256,16 @@ def _arranged(values: Array, style: str) -> Array:
 
 
 def _integers(
-    rng: np.random.Generator,
+    source: Source,
     dtype: np.dtype[Any],
     shape: tuple[int, ...],
     style: str,
-    seed: int,
     beside: Sequence[float],
 ) -> Array:
     """Small, so that they may be places; signed at the edges; and beyond what a float can hold."""
-    limits = np.iinfo(dtype)
+    limits, rng = np.iinfo(dtype), source.rng
     if style == FLAT:
-        return np.full(shape, seed, dtype)
+        return np.full(shape, source.seed, dtype)
     if style == NEGATIVE:
         return np.asarray(rng.integers(max(-2, limits.min), 2, shape)).astype(dtype)
     if style == ORDERED:

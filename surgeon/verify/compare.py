@@ -54,9 +54,9 @@ def compare_arrays(
     want, have = np.asarray(expected), np.asarray(actual)
     if fault := _different_kind(want, have):
         return faulty(name, want, fault)
-    if want.dtype.name not in TOLERANCES:
+    if (known := TOLERANCES.get(want.dtype.name)) is None:
         return _compare_exactly(name, want, have)
-    allowed = TOLERANCES[want.dtype.name][1 if exact else 0] if tolerance is None else tolerance
+    allowed = known[1 if exact else 0] if tolerance is None else tolerance
     check = _compare_floats(name, want, have, allowed)
     if exact == "bit":
         same = _same_bits(want, have)
