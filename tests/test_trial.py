@@ -18,6 +18,7 @@ from surgeon.match import Match
 from surgeon.recipe import Rule
 from surgeon.rewrite import Draft, Refused
 from surgeon.surgery import Result
+from surgeon.verify import pair
 
 F32 = np.float32
 Build = Callable[[Draft, Mapping[str, Any]], Any]
@@ -311,6 +312,35 @@ def test_inputs_are_drawn_as_the_facts_say() -> None:
     assert (draw(source, Fact(1, (50,)), (50,)) < 0).any()
     assert draw(source, Fact(9, (50,)), (50,)).dtype == bool
     assert draw(source, Fact(7, (50,)), (50,)).dtype == np.int64
+
+
+def test_inputs_of_one_set_have_nothing_in_common() -> None:
+    """Else operands that are swapped, or one that is read twice, might agree."""
+    for count in (50, 3_000_000):  # the second input of this size lies beyond what is kept
+        source = Source(0)
+        first, second = (draw(source, Fact(1, (count,)), (count,)) for _ in range(2))
+        assert abs(np.corrcoef(first, second)[0, 1]) < 0.3
+        assert not np.isin(first[:50], second[:50]).any()
+        np.testing.assert_array_equal(first, draw(Source(0), Fact(1, (count,)), (count,)))
+
+
+def test_both_sides_are_opened_once_for_all_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sizes of the Slice are symbols in a value, and reach every point all the same."""
+    opened: list[Any] = []
+    drawn: list[int] = []
+    made = pair.open_session
+    monkeypatch.setattr(pair, "open_session", lambda *a, **k: opened.append(a) or made(*a, **k))
+    check = pair.Pair.check
+    monkeypatch.setattr(pair.Pair, "check", lambda *a: drawn.append(len(a[1])) or check(*a))
+    rewritten = attempt(
+        "halves",
+        "y = Slice (x, s, e, a)",
+        lambda d, v: d.op("Slice", v["x"], v["s"], v["e"], d.constant([-1])),
+    )
+    assert rewritten.report.fired.total() == 1
+    assert len(opened) == 2
+    assert drawn[:2] == [1, 1]
+    assert sum(drawn) > 15
 
 
 def test_known_values_are_given_to_the_piece() -> None:
