@@ -136,6 +136,20 @@ def test_what_does_not_run_where_the_other_does_differs() -> None:
     assert isinstance(why, RunFailed)
 
 
+def test_an_average_is_held_to_the_roundings_of_what_it_is_of() -> None:
+    """Of 4,096 numbers that nearly cancel; an average beside it by a ten-thousandth is wrong."""
+    text = "g (float[N,C,T] x) => (float[N,C,1] y) <float k = {{{}}}> {{ {} }}"
+    aten = "s = Constant <value = int64[1] {1}> () y = org.pytorch.aten.adaptive_avg_pool1d (x, s)"
+    before = parse(text.format(1, aten))
+    mean = "m = GlobalAveragePool (x) y = Mul (m, k)"
+    x = np.random.default_rng(0).standard_normal((1, 64, 4096)).astype(F32)
+    for k, agrees in ((1, True), (1.0001, False), (0.999, False)):
+        (((check,),)) = told(
+            open_pair(before, parse(text.format(k, mean))).check([{"x": x}], "rounding")
+        )
+        assert check.agrees is agrees, check
+
+
 # -------------------------------------------------------------------------------- the verdict
 
 

@@ -38,6 +38,7 @@ def compare_arrays(
     *,
     exact: Exact | None = None,
     tolerance: float | None = None,
+    averaged: float = 0.0,
 ) -> OutputCheck:
     """How `actual` agrees with `expected`.
 
@@ -48,6 +49,8 @@ def compare_arrays(
         exact: `bit` for identical numbers, `rounding` for one rewrite's tolerance; a whole
             model's, where it is left out.
         tolerance: Relative to the spread, in place of the table's.
+        averaged: The largest magnitude of what it is an average of, where it is one: an average
+            may be small, and its rounding is that of what was summed up.
     """
     if isinstance(expected, list) or isinstance(actual, list):
         return _compare_lists(name, expected, actual, exact=exact, tolerance=tolerance)
@@ -57,7 +60,7 @@ def compare_arrays(
     if (known := TOLERANCES.get(want.dtype.name)) is None:
         return _compare_exactly(name, want, have)
     allowed = known[1 if exact else 0] if tolerance is None else tolerance
-    check = _compare_floats(name, want, have, allowed)
+    check = _compare_floats(name, want, have, allowed, averaged)
     if exact == "bit":
         same = _same_bits(want, have)
         fault = None if same or check.max_absolute or check.fault else "zeros of another sign"
@@ -128,7 +131,9 @@ def _compare_exactly(name: str, want: Any, have: Any) -> OutputCheck:
     return OutputCheck(name, kind, distance, relative, 0.0, 0.0, agrees, weak, fault)
 
 
-def _compare_floats(name: str, want: Any, have: Any, allowed: float) -> OutputCheck:
+def _compare_floats(
+    name: str, want: Any, have: Any, allowed: float, averaged: float
+) -> OutputCheck:
     if np.array_equal(want, have):  # most are: what follows takes 20 times as long
         weak = None if np.isfinite(want).any() else "it holds no finite number"
         weak = weak if want.size else "it is empty"
@@ -148,7 +153,7 @@ def _compare_floats(name: str, want: Any, have: Any, allowed: float) -> OutputCh
     largest = float(error.max(initial=0.0))
     magnitude, spread = float(np.abs(e).max(initial=0.0)), _spread(e)
     resolution = float(finfo(want.dtype).eps)
-    floor = ROUNDINGS * resolution * magnitude
+    floor = ROUNDINGS * resolution * max(magnitude, averaged)
     relative = largest / spread if spread else (0.0 if largest == 0.0 else math.inf)
     if weak is None and largest and floor > 0.1 * spread:
         weak = "it varies by little more than rounding"

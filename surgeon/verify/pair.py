@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import onnx
 
-from surgeon.chance import drawn_outputs
+from surgeon.chance import drawn_outputs, operator_of
 from surgeon.edges import Drawing
 from surgeon.errors import SurgeonError
 from surgeon.isolation import Isolated, cell, open_session
@@ -15,11 +16,15 @@ from surgeon.reference import NoWitness, Undefined, open_reference
 from surgeon.reference.arguments import is_foreign
 from surgeon.reference.plan import holds_foreign
 from surgeon.runtime import Feeds, NotRunnable, RunFailed, Runner
-from surgeon.verify.compare import Exact, compare_arrays, compare_drawn, faulty
+from surgeon.verify.compare import TOLERANCES, Exact, compare_arrays, compare_drawn, faulty
 from surgeon.verify.verdict import OutputCheck
 
 NOT_RUN = "it does not run"  # how the fault of a second model that fails begins
 _TASK = "surgeon.verify.pair:Pair"
+_AVERAGES = frozenset(
+    "ReduceMean GlobalAveragePool AveragePool mean avg_pool1d avg_pool2d avg_pool3d "
+    "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d".split()
+)
 Inputs = Sequence[Feeds | Drawing]  # what is yet to be drawn is drawn where it is run
 Checks = list[tuple[OutputCheck, ...] | SurgeonError]
 
@@ -41,6 +46,7 @@ class Pair:
         self._second: Runner | None = None
         self._names = [value.name for value in before.graph.output]
         self._drawn = {**drawn_outputs(before), **drawn_outputs(after)}
+        self._averages = any(operator_of(node) in _AVERAGES for node in before.graph.node)
 
     def check(self, inputs: Inputs, exact: Exact, tolerance: float | None = None) -> Checks:
         """Compare them: for each set of inputs one check an output, or why there is none.
@@ -79,14 +85,33 @@ class Pair:
                 return error
             fault = f"{NOT_RUN}: {error.what[:200]}"
             return tuple(faulty(name, expected[name], fault) for name in names)
+        averaged = _magnitude(feeds) if self._averages else 0.0
         return tuple(
             compare_drawn(name, expected[name], actual[name], sized=self._drawn[name])
             if name in self._drawn
             else compare_arrays(
-                name, expected[name], actual[name], exact=exact, tolerance=tolerance
+                name,
+                expected[name],
+                actual[name],
+                exact=exact,
+                tolerance=tolerance,
+                averaged=averaged,
             )
             for name in names
         )
+
+
+def _magnitude(feeds: Feeds) -> float:
+    """The largest of all floats that are given, infinities aside."""
+    floats = [np.asarray(value) for value in feeds.values() if not isinstance(value, list)]
+    return max(
+        (
+            float(np.abs(array[np.isfinite(array)]).max(initial=0))
+            for array in floats
+            if array.dtype.name in TOLERANCES
+        ),
+        default=0.0,
+    )
 
 
 class IsolatedPair(Isolated):
