@@ -43,7 +43,8 @@ def operand_types(draft: Draft, match: Match) -> Any:
     operands, computed = list(node.inputs), {}
     for parameter, places in _places(schema, operands).items():
         tensors = [operands[i] for i in places]
-        common = work.result_type(*tensors)
+        kinds = {work.dtype(t) for t in tensors}
+        common = kinds.pop() if len(kinds) == 1 else work.result_type(*tensors)
         kind = _kind(node.op, common, allowed.get(parameter) or {opsets.element_type(parameter)})
         computed[parameter] = common, kind
         for place, tensor in zip(places, tensors, strict=True):
