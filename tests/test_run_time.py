@@ -148,3 +148,95 @@ def test_stretching_keeps_what_is_not_finite_beside_itself() -> None:
     x[0, 0, 2] = np.nan
     y = Session(result).run({"x": x}, ["y"])["y"]
     assert np.flatnonzero(np.isnan(y)).tolist() == [3, 4, 5, 6]
+
+
+# ------------------------------------------------------------------ writes
+
+COMBINE = {"none": None, "add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+def scatter_of(
+    operator: str, dtype: int, shapes: dict[str, Any], **attributes: Any
+) -> onnx.ModelProto:
+    kinds = {"x": dtype, "i": onnx.TensorProto.INT64, "u": dtype}
+    graph = helper.make_graph(
+        [helper.make_node(operator, ["x", "i", "u"], ["y"], **attributes)],
+        "g",
+        [helper.make_tensor_value_info(n, kinds[n], shape) for n, shape in shapes.items()],
+        [helper.make_tensor_value_info("y", dtype, shapes["x"])],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+
+
+def named(pick: random.Random, sizes: list[int], stem: str) -> list[str | int]:
+    return [f"{stem}{i}" if pick.random() < 0.4 else n for i, n in enumerate(sizes)]
+
+
+def some_of(draw: np.random.Generator, sizes: list[int], dtype: int) -> Array:
+    kind = helper.tensor_dtype_to_np_dtype(dtype)
+    return (4 * draw.normal(size=sizes)).astype(kind)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reduction", list(COMBINE))
+@pytest.mark.parametrize("dtype", [onnx.TensorProto.FLOAT, onnx.TensorProto.INT64])
+def test_lines_are_written_at_computed_places(dtype: int, reduction: str) -> None:
+    pick, draw = random.Random(3), np.random.default_rng(3)
+    for _ in range(12):
+        sizes = [pick.randint(1, 4) for _ in range(pick.randint(1, 4))]
+        depth, count = pick.randint(1, len(sizes)), pick.choice([0, 1, 3, 5])
+        rows = named(pick, [count], "k")
+        declared = named(pick, sizes, "d")
+        shapes = {"x": declared, "i": [*rows, depth], "u": [*rows, *declared[depth:]]}
+        model = scatter_of("ScatterND", dtype, shapes, reduction=reduction)
+        result = surgeon.apply(model, "scatter-forms", verify=False, allow=["contract"])
+        assert result.report.changes, result.report.misses
+        places = np.stack([draw.integers(-n, n, count) for n in sizes[:depth]], 1)
+        x, u = some_of(draw, sizes, dtype), some_of(draw, [count, *sizes[depth:]], dtype)
+        expected, combine = x.copy(), COMBINE[reduction]
+        for place, line in zip(places, u, strict=True):
+            at = tuple(int(n) for n in place)
+            expected[at] = line if combine is None else combine(expected[at], line)
+        y = Session(result.model.to_proto()).run({"x": x, "i": places, "u": u})["y"]
+        assert y.dtype == x.dtype
+        assert np.allclose(y, expected, rtol=1e-5, atol=1e-5), (declared, places.tolist())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reduction", list(COMBINE))
+@pytest.mark.parametrize("dtype", [onnx.TensorProto.FLOAT, onnx.TensorProto.INT64])
+def test_elements_are_written_at_computed_places(dtype: int, reduction: str) -> None:
+    pick, draw = random.Random(4), np.random.default_rng(4)
+    for _ in range(12):
+        sizes = [pick.randint(1, 4) for _ in range(pick.randint(1, 4))]
+        axis, count = pick.randrange(len(sizes)), pick.choice([0, 1, 3, 5])
+        free = pick.random() < 0.5
+        covered = sizes if free else [pick.randint(1, n) for n in sizes]
+        declared = named(pick, sizes, "d") if free else list(sizes)
+        over = [*(declared if free else covered)]
+        over[axis], covered = pick.choice(["k", count]), [*covered]
+        covered[axis] = count
+        shapes = {"x": declared, "i": over, "u": over}
+        model = scatter_of("ScatterElements", dtype, shapes, axis=axis, reduction=reduction)
+        result = surgeon.apply(model, "scatter-forms", verify=False, allow=["contract"])
+        assert result.report.changes, result.report.misses
+        places = draw.integers(-sizes[axis], sizes[axis], covered)
+        x, u = some_of(draw, sizes, dtype), some_of(draw, covered, dtype)
+        expected, combine = x.copy(), COMBINE[reduction]
+        for at in np.ndindex(*covered):
+            to = (*at[:axis], places[at], *at[axis + 1 :])
+            expected[to] = u[at] if combine is None else combine(expected[to], u[at])
+        y = Session(result.model.to_proto()).run({"x": x, "i": places, "u": u})["y"]
+        assert y.dtype == x.dtype
+        assert np.allclose(y, expected, rtol=1e-5, atol=1e-5), (declared, over, places.tolist())
+
+
+@pytest.mark.parametrize("reduction", list(COMBINE))
+def test_what_is_not_finite_stays_where_it_is_written(reduction: str) -> None:
+    shapes = {"x": [4], "i": ["k", 1], "u": ["k"]}
+    model = scatter_of("ScatterND", onnx.TensorProto.FLOAT, shapes, reduction=reduction)
+    result = without(model, "scatter-forms", "ScatterND")
+    x, u = np.array([1, 2, np.nan, 4], np.float32), np.array([np.nan, np.inf, 3], np.float32)
+    y = Session(result).run({"x": x, "i": np.array([[1], [3], [0]]), "u": u})["y"]
+    assert np.flatnonzero(np.isnan(y)).tolist() == [1, 2]
+    assert np.flatnonzero(np.isinf(y)).tolist() == ([] if reduction == "min" else [3])
