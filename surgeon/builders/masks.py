@@ -122,7 +122,11 @@ def masked_put(draft: Draft, match: Match) -> gs.Tensor:
     if shape is None or covered is None or not same_dims(shape[: len(covered)], covered):
         raise Refused(unequal(mask))
     after = len(shape) - len(covered)
-    new = _new_values(c, updates, mask, indices, after)
+    flat = _made_flat(c, updates, mask, indices) if after == 0 else None
+    if flat is not None:
+        new, mask, after = flat
+    else:
+        new = _new_values(c, updates, mask, indices, after)
     reduction = str(attribute_of(node, "reduction") or "none")
     if reduction != "none":
         new = c.op({"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}[reduction], data, new)
@@ -161,6 +165,30 @@ def _new_values(
     raise Refused(
         reader.why or "its updates are neither one value nor made of what the same mask selects"
     )
+
+
+def _made_flat(
+    c: Bench, updates: gs.Tensor, mask: gs.Tensor, indices: gs.Tensor
+) -> tuple[gs.Tensor, gs.Tensor, int] | None:
+    """Lines made flat, put where their mask is repeated along them: all lines, their mask, axes.
+
+    So exporters write `y[m] = v` with a mask for the axes in front: one for every element.
+    """
+    cut = _cut_to(c, updates, indices)
+    reader, t = Reader(c), updates if cut is None else cut
+    node, repeated = producer_of(t), producer_of(mask)
+    if node is None or node.op != "Reshape" or repeated is None or repeated.op != "Expand":
+        return None
+    found, line = reader.selection(node.inputs[0]), producer_of(repeated.inputs[0])
+    if found is None or found.axis != 0 or c.facts.of(t).rank != 1 or line is None:
+        return None
+    after, shape, one = c.rank(node.inputs[0]) - 1, c.shape(found.mask), c.shape(line.outputs[0])
+    if line.op not in ("Unsqueeze", "Reshape") or shape is None or one is None:
+        return None
+    if stripped(c, line.inputs[0]) is not found.mask or not same_dims(one, (*shape, *[1] * after)):
+        return None
+    whole = reader.whole(node.inputs[0])
+    return (whole, found.mask, after) if same_dims(c.shape(whole), c.shape(mask)) else None
 
 
 def _cut_to(c: Bench, updates: gs.Tensor, indices: gs.Tensor) -> gs.Tensor | None:
