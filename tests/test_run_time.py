@@ -135,6 +135,28 @@ def test_lengths_known_at_run_time_are_resized_as_onnxruntime_does(mode: str, op
             assert wrong <= 2e-5, (sizes, onnx.printer.to_text(model))
 
 
+def test_a_size_that_is_an_input_beside_known_ones() -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 13]>
+        g (float[n,2,h,4] x, int64[1] size) => (float[n,2,u,4] y)
+          <int64[1] zero = {0}, int64[1] two = {2}, int64[1] four = {4}> {
+          s = Shape (x)
+          front = Slice (s, zero, two, zero)
+          sizes = Concat <axis = 0> (front, size, four)
+          y = Resize <mode = "cubic"> (x, , , sizes)
+        }"""
+    )
+    result = surgeon.apply(model, "resize-decompose", verify=False).model.to_proto()
+    assert [n.attribute[0].i for n in result.graph.node if n.op_type == "Gather"][-4:] == [2] * 4
+    feeds: dict[str, Array] = {"x": np.random.default_rng(7).normal(size=(2, 2, 5, 4))}
+    feeds["x"] = feeds["x"].astype(np.float32)
+    for size in (2, 5, 11):
+        feeds["size"] = np.array([size])
+        y, expected = (Session(m).run(feeds, ["y"])["y"] for m in (result, model))
+        assert y.shape == (2, 2, size, 4)
+        assert np.abs(y - expected).max() <= 2e-5
+
+
 def test_stretching_keeps_what_is_not_finite_beside_itself() -> None:
     """A product with the whole matrix would spread it over the axis."""
     model = onnx.parser.parse_model(

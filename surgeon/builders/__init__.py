@@ -41,6 +41,7 @@ _ROOMS: Mapping[str, str] = {
     "length_of_list": "sequences",
     "masked_count": "masks",
     "masked_put": "masks",
+    "masked_put_lines": "masks",
     "masked_reduce": "masks",
     "matmul_as_gemm": "linear",
     "means_as_layer_norm": "norms",

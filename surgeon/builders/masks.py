@@ -127,7 +127,50 @@ def masked_put(draft: Draft, match: Match) -> gs.Tensor:
         new, mask, after = flat
     else:
         new = _new_values(c, updates, mask, indices, after)
-    reduction = str(attribute_of(node, "reduction") or "none")
+    return _written(c, node, mask, new, after)
+
+
+def masked_put_lines(draft: Draft, match: Match) -> gs.Tensor:
+    """ScatterElements at the places of a mask, the same ones all over its axis: `index_copy`."""
+    c, node = Bench(draft), match.root
+    data, indices, updates = node.inputs
+    one_dtype(c, node)
+    rank, shape, given = c.rank(data), c.shape(data), c.shape(updates)
+    axis = int(attribute_of(node, "axis") or 0) % rank
+    mask = _mask_of_lines(c, indices, axis)
+    if mask is None:
+        raise Refused("its indices are not provably the places of a mask, alike beside its axis")
+    covered = c.shape(mask)
+    if shape is None or covered is None or not same_dims(shape[axis : axis + 1], covered):
+        raise Refused(unequal(mask))
+    beside = [i for i in range(rank) if i != axis]  # indices and updates have one shape
+    if given is None or any(dims.equal(given[i], shape[i]) is not True for i in beside):
+        raise Refused("that its updates cover the data beside its axis is not provable")
+    reader = Reader(c)
+    found = reader.selection(updates)
+    if found is None or found.axis != axis or found.mask is not mask:
+        raise Refused(reader.why or "its updates are not made of what the same mask selects")
+    return _written(c, node, mask, reader.whole(updates), rank - 1 - axis)
+
+
+def _mask_of_lines(c: Bench, indices: gs.Tensor, axis: int) -> gs.Tensor | None:
+    """The mask of one axis whose places stand along `axis`, the same ones along every other."""
+    node = producer_of(indices)
+    line = node.inputs[0] if node is not None and node.op == "Expand" else indices
+    shape, behind = c.shape(line), producer_of(line)
+    if shape is None or any(d != 1 for i, d in enumerate(shape) if i != axis):
+        return None
+    while behind is not None and behind.op in ("Unsqueeze", "Reshape") and len(shape) > 1:
+        line, behind = behind.inputs[0], producer_of(behind.inputs[0])
+        if c.facts.of(line).rank == 1:
+            break
+    found = mask_of_places(c, line) if c.facts.of(line).rank == 1 else None
+    return found if found is not None and c.facts.of(found).rank == 1 else None
+
+
+def _written(c: Bench, node: gs.Node, mask: gs.Tensor, new: gs.Tensor, after: int) -> gs.Tensor:
+    """The new values where the mask holds, with what is there already, if the node says so."""
+    data, reduction = node.inputs[0], str(attribute_of(node, "reduction") or "none")
     if reduction != "none":
         new = c.op({"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}[reduction], data, new)
     return c.where(_beside(c, mask, after), new, data)
