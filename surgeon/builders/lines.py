@@ -73,6 +73,8 @@ def _product(c: Bench, node: gs.Node, axis: int, rank: int) -> str | None:
 
 def _gemm(c: Bench, node: gs.Node, x: gs.Tensor) -> gs.Tensor:
     weight = node.inputs[1]
+    if c.rank(x) == 2:
+        return c.op("Gemm", x, *node.inputs[1:], **node.attrs)
     if attribute_of(node, "transB"):
         weight = c.permute(weight, [1, 0])
     y = c.op("MatMul", x, weight)
