@@ -84,7 +84,8 @@ def resize_of(
     pick: random.Random, mode: str, opset: int
 ) -> tuple[onnx.ModelProto, dict[str, tuple[str | int, ...]]]:
     """A Resize by scales, or to the size of another tensor, with names for the lengths."""
-    attributes: dict[str, Any] = {"coordinate_transformation_mode": pick.choice(PLACES)}
+    places = [*PLACES, *(["half_pixel_symmetric"] if opset > 18 else [])]
+    attributes: dict[str, Any] = {"coordinate_transformation_mode": pick.choice(places)}
     attributes |= {"nearest_mode": pick.choice(ROUNDINGS)} if mode == "nearest" else {}
     attributes |= {"exclude_outside": pick.randint(0, 1)} if mode == "cubic" else {}
     declared: dict[str, tuple[str | int, ...]] = {"x": ("n", 3, "h", pick.choice(["w", 4]))}
@@ -109,12 +110,12 @@ def resize_of(
         [helper.make_tensor_value_info("y", 1, ["n", 3, "a", "b"])],
         [onnx.numpy_helper.from_array(a, n) for n, a in constants.items()],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
     return model, declared
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("opset", [11, 13, 18])
+@pytest.mark.parametrize("opset", [11, 13, 18, 19])
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
 def test_lengths_known_at_run_time_are_resized_as_onnxruntime_does(mode: str, opset: int) -> None:
     pick, draw = random.Random(opset), np.random.default_rng(opset)

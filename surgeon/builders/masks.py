@@ -312,7 +312,8 @@ def known_places(draft: Draft, match: Match) -> gs.Tensor:
             return c.unsqueeze(c.count(c.size(x, 0)), [0])
     raise Refused(
         "how many elements of its input are not zero, and so the shape of what reads it, is known "
-        "at run time only; a fixed capacity would change what the model gives out"
+        "at run time only; a fixed capacity would change what the model gives out: let it give out "
+        "the mask and what it masks, and select behind it"
     )
 
 
