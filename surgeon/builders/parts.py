@@ -112,24 +112,6 @@ def dims_in(draft: Draft, tensor: gs.Tensor) -> list[Dim] | None:
     return None if array is None else array.reshape(-1).tolist()
 
 
-def elements_in(draft: Draft, tensor: gs.Tensor) -> list[Dim | None] | None:
-    """The sizes of a list, one by one where a Concat joins it; None for each that is unknown.
-
-    None for all where not even their number is known.
-    """
-    known = dims_in(draft, tensor)
-    if known is not None:
-        return list(known)
-    node, shape = tensor.inputs[0] if tensor.inputs else None, draft.facts.of(tensor).shape
-    if node is not None and node.op == "Concat" and not node.domain:
-        joined = [elements_in(draft, t) for t in node.inputs]
-        if all(part is not None for part in joined):
-            return [dim for part in joined for dim in part or ()]
-    if shape is None or len(shape) != 1 or not isinstance(shape[0], int):
-        return None
-    return [None] * shape[0]
-
-
 def lengths_given(draft: Draft, args: Arguments, name: str, count: int) -> list[Length]:
     """A list of sizes that the node was given, computed ones included.
 

@@ -24,6 +24,7 @@ from surgeon.builders.resizing import (
     resized_axis,
     scales_of,
 )
+from surgeon.builders.selections import producer_of
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -187,8 +188,15 @@ def _by_sizes(c: Bench, node: gs.Node, indices: list[int]) -> list[_Axis]:
 
 
 def _sizes(c: Bench, given: gs.Tensor, count: int) -> list[Size | int]:
-    """The elements of a computed list."""
-    known = parts.elements_in(c.draft, given)
+    """The elements of a computed list, each from the part of a Concat that gives it."""
+    known, node = parts.dims_in(c.draft, given), producer_of(given)
+    if known is None and node is not None and node.op == "Concat":
+        lengths = [c.shape(t) for t in node.inputs]
+        if all(s and isinstance(s[0], int) for s in lengths):
+            joined = [(t, s[0]) for t, s in zip(node.inputs, lengths, strict=True) if s]
+            found = [n for t, d in joined if isinstance(d, int) for n in _sizes(c, t, d)]
+            if len(found) == count:
+                return found
     if known is not None and len(known) != count:
         raise Refused("it has not one size for each axis")
 
