@@ -73,3 +73,46 @@ def test_a_source_goes_in_order_to_where_the_mask_holds(mask: Any) -> None:
     expected[mask] = source.reshape(-1)[: mask.sum()]
     for found in both(PUT, x=X, m=mask, source=source):
         assert np.array_equal(found, expected)
+
+
+LINES = """
+<ir_version: 8, opset_import: ["": 17]>
+g (float[n,4,3] x, bool[n,4] m, float[5,3] w, float[5] v, float[5,3] w2, float[3] s)
+  => (float[n,4,3] y)
+  <int64[1] flat = {{-1}}, int64[1] first = {{0}}, int64[1] one = {{1}}, int64[1] last = {{2}}> {{
+  p = NonZero (m)
+  i = Transpose <perm = [1, 0]> (p)
+  g = GatherND (x, i)
+  h = Gemm <transB = 1> (g, w, v)
+  r = Relu (h)
+  k = MatMul (r, w2)
+  z = {along} (k{more})
+  u = Unsqueeze (m, last)
+  d = Shape (x)
+  e = Expand (u, d)
+  q = NonZero (e)
+  j = Transpose <perm = [1, 0]> (q)
+  f = Reshape (z, flat)
+  c = Shape (j)
+  l = Slice (c, first, one)
+  a = Slice (f, first, l, first)
+  y = ScatterND (x, j, a)
+}}
+"""
+
+
+@by_mask
+@pytest.mark.parametrize(
+    ("along", "more"),
+    [("Softmax <axis = -1>", ""), ("LayerNormalization <axis = -1>", ", s"), ("Identity", "")],
+)
+def test_lines_are_computed_everywhere_and_put_where_the_mask_holds(
+    mask: Any, along: str, more: str
+) -> None:
+    draw = np.random.default_rng(5)
+    shapes = {"x": (5, 4, 3), "w": (5, 3), "v": (5,), "w2": (5, 3), "s": (3,)}
+    feeds = {n: draw.normal(size=shape).astype(np.float32) for n, shape in shapes.items()}
+    feeds["x"][~mask] = np.inf  # of what stays nothing may reach what is put beside it
+    expected, y = both(LINES.format(along=along, more=more), m=mask, **feeds)
+    assert np.allclose(y[mask], expected[mask], rtol=1e-5, atol=1e-6)
+    assert np.array_equal(y[~mask], expected[~mask])

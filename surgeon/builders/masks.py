@@ -122,8 +122,55 @@ def masked_put(draft: Draft, match: Match) -> gs.Tensor:
     if shape is None or covered is None or not same_dims(shape[: len(covered)], covered):
         raise Refused(unequal(mask))
     after = len(shape) - len(covered)
-    new = _new_values(c, updates, mask, indices, after)
-    reduction = str(attribute_of(node, "reduction") or "none")
+    flat = _made_flat(c, updates, mask, indices) if after == 0 else None
+    if flat is not None:
+        new, mask, after = flat
+    else:
+        new = _new_values(c, updates, mask, indices, after)
+    return _written(c, node, mask, new, after)
+
+
+def masked_put_lines(draft: Draft, match: Match) -> gs.Tensor:
+    """ScatterElements at the places of a mask, the same ones all over its axis: `index_copy`."""
+    c, node = Bench(draft), match.root
+    data, indices, updates = node.inputs
+    one_dtype(c, node)
+    rank, shape, given = c.rank(data), c.shape(data), c.shape(updates)
+    axis = int(attribute_of(node, "axis") or 0) % rank
+    mask = _mask_of_lines(c, indices, axis)
+    if mask is None:
+        raise Refused("its indices are not provably the places of a mask, alike beside its axis")
+    covered = c.shape(mask)
+    if shape is None or covered is None or not same_dims(shape[axis : axis + 1], covered):
+        raise Refused(unequal(mask))
+    beside = [i for i in range(rank) if i != axis]  # indices and updates have one shape
+    if given is None or any(dims.equal(given[i], shape[i]) is not True for i in beside):
+        raise Refused("that its updates cover the data beside its axis is not provable")
+    reader = Reader(c)
+    found = reader.selection(updates)
+    if found is None or found.axis != axis or found.mask is not mask:
+        raise Refused(reader.why or "its updates are not made of what the same mask selects")
+    return _written(c, node, mask, reader.whole(updates), rank - 1 - axis)
+
+
+def _mask_of_lines(c: Bench, indices: gs.Tensor, axis: int) -> gs.Tensor | None:
+    """The mask of one axis whose places stand along `axis`, the same ones along every other."""
+    node = producer_of(indices)
+    line = node.inputs[0] if node is not None and node.op == "Expand" else indices
+    shape, behind = c.shape(line), producer_of(line)
+    if shape is None or any(d != 1 for i, d in enumerate(shape) if i != axis):
+        return None
+    while behind is not None and behind.op in ("Unsqueeze", "Reshape") and len(shape) > 1:
+        line, behind = behind.inputs[0], producer_of(behind.inputs[0])
+        if c.facts.of(line).rank == 1:
+            break
+    found = mask_of_places(c, line) if c.facts.of(line).rank == 1 else None
+    return found if found is not None and c.facts.of(found).rank == 1 else None
+
+
+def _written(c: Bench, node: gs.Node, mask: gs.Tensor, new: gs.Tensor, after: int) -> gs.Tensor:
+    """The new values where the mask holds, with what is there already, if the node says so."""
+    data, reduction = node.inputs[0], str(attribute_of(node, "reduction") or "none")
     if reduction != "none":
         new = c.op({"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}[reduction], data, new)
     return c.where(_beside(c, mask, after), new, data)
@@ -161,6 +208,30 @@ def _new_values(
     raise Refused(
         reader.why or "its updates are neither one value nor made of what the same mask selects"
     )
+
+
+def _made_flat(
+    c: Bench, updates: gs.Tensor, mask: gs.Tensor, indices: gs.Tensor
+) -> tuple[gs.Tensor, gs.Tensor, int] | None:
+    """Lines made flat, put where their mask is repeated along them: all lines, their mask, axes.
+
+    So exporters write `y[m] = v` with a mask for the axes in front: one for every element.
+    """
+    cut = _cut_to(c, updates, indices)
+    reader, t = Reader(c), updates if cut is None else cut
+    node, repeated = producer_of(t), producer_of(mask)
+    if node is None or node.op != "Reshape" or repeated is None or repeated.op != "Expand":
+        return None
+    found, line = reader.selection(node.inputs[0]), producer_of(repeated.inputs[0])
+    if found is None or found.axis != 0 or c.facts.of(t).rank != 1 or line is None:
+        return None
+    after, shape, one = c.rank(node.inputs[0]) - 1, c.shape(found.mask), c.shape(line.outputs[0])
+    if line.op not in ("Unsqueeze", "Reshape") or shape is None or one is None:
+        return None
+    if stripped(c, line.inputs[0]) is not found.mask or not same_dims(one, (*shape, *[1] * after)):
+        return None
+    whole = reader.whole(node.inputs[0])
+    return (whole, found.mask, after) if same_dims(c.shape(whole), c.shape(mask)) else None
 
 
 def _cut_to(c: Bench, updates: gs.Tensor, indices: gs.Tensor) -> gs.Tensor | None:
@@ -241,7 +312,8 @@ def known_places(draft: Draft, match: Match) -> gs.Tensor:
             return c.unsqueeze(c.count(c.size(x, 0)), [0])
     raise Refused(
         "how many elements of its input are not zero, and so the shape of what reads it, is known "
-        "at run time only; a fixed capacity would change what the model gives out"
+        "at run time only; a fixed capacity would change what the model gives out: let it give out "
+        "the mask and what it masks, and select behind it"
     )
 
 

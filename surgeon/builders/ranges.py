@@ -1,4 +1,4 @@
-"""Range as part of a constant table, and parts of a shape without Gather."""
+"""Range as part of a constant table or as a sum of ones, and parts of a shape without Gather."""
 
 from __future__ import annotations
 
@@ -90,18 +90,61 @@ def _number(c: Bench, t: gs.Tensor) -> float | None:
     return None if array is None or array.dtype == object else array.reshape(-1)[0].item()
 
 
+def range_as_sums(draft: Draft, match: Match) -> gs.Tensor:
+    """Range of any length: so many ones, of which each is given the sum of those before it."""
+    c = Bench(draft)
+    count = _count(c, match.root)
+    low, _ = _span(c, count)
+    length = _length(c, count, negative=low is None or low < 0)
+    ones = c.op("ConstantOfShape", length, value=np.asarray([1], np.int64))
+    y = c.op("CumSum", ones, c.number(0, TYPE.INT64), exclusive=1)
+    if count.step != 1:
+        y = c.op("Mul", y, c.number(count.step, TYPE.INT64))
+    if not isinstance(count.start, int):
+        start = c.op("Reshape", c.cast(count.start, TYPE.INT64), c.ints([], "scalar"))
+        y = c.op("Add", y, start)
+    elif count.start:
+        y = c.op("Add", y, c.number(count.start, TYPE.INT64))
+    return c.cast(y, count.dtype)
+
+
+def fractions_as_sums(draft: Draft, match: Match) -> gs.Tensor:
+    """Range in fractions, or between floats: a count of its elements, times the step.
+
+    The number of elements is that of onnxruntime, which reckons in double precision. Its elements
+    it adds up, and they drift: the product is what the standard says, and PyTorch computes.
+    """
+    c, node = Bench(draft), match.root
+    start, limit, delta = node.inputs
+    dtype = c.dtype(start)
+    if dtype not in FLOATS:
+        raise Refused("it counts in whole numbers, from one to another")
+    first, end, step = (c.cast(t, TYPE.DOUBLE) for t in (start, limit, delta))
+    many = c.op("Ceil", c.op("Div", c.op("Sub", end, first), step))
+    many = c.cast(c.op("Max", many, c.number(0, TYPE.DOUBLE)), TYPE.INT64)
+    length = c.op("Reshape", many, c.ints([1], "one"))
+    ones = c.op("ConstantOfShape", length, value=np.asarray([1], np.int64))
+    number = c.cast(c.op("CumSum", ones, c.number(0, TYPE.INT64), exclusive=1), dtype)
+    return c.op("Add", c.op("Mul", number, delta), start)
+
+
+def _length(c: Bench, count: _Count, *, negative: bool) -> gs.Tensor:
+    """How many elements there are from start to limit, as int64[1]."""
+    step, start = count.step, count.start
+    a, b = (start if isinstance(start, int) else c.scalar(start)), c.scalar(count.limit)
+    room = b if (a, step > 0) == (0, True) else c.sub(b, a) if step > 0 else c.sub(a, b)
+    lines = room if abs(step) == 1 else c.div(c.add(room, abs(step) - 1), abs(step))
+    length = c.vector([lines], "length")
+    return c.extreme("Max", length, c.ints([0], "zero")) if negative else length
+
+
 def _counted(c: Bench, count: _Count, high: int, *, negative: bool) -> gs.Tensor:
     """As many elements of a table of `high` as there are from start to limit."""
     step, start = count.step, count.start
     many = max(-(-high // abs(step)), 0)
     if many > _LARGEST_TABLE:
         raise Refused(f"a table of {many} elements would be a large constant")
-    a, b = (start if isinstance(start, int) else c.scalar(start)), c.scalar(count.limit)
-    room = b if (a, step > 0) == (0, True) else c.sub(b, a) if step > 0 else c.sub(a, b)
-    lines = room if abs(step) == 1 else c.div(c.add(room, abs(step) - 1), abs(step))
-    length = c.vector([lines], "length")
-    if negative:  # a negative end would count from behind
-        length = c.op("Max", length, c.ints([0], "zero"))
+    length = _length(c, count, negative=negative)  # a negative end would count from behind
     kind = onnx.helper.tensor_dtype_to_np_dtype(count.dtype)
     first = start if isinstance(start, int) else 0
     table = c.draft.constant((np.arange(many) * step + first).astype(kind), "table")

@@ -27,7 +27,7 @@ _LARGEST_STRETCH = 64  # copies of an element; more is Gather's business
 
 
 @dataclass(frozen=True, slots=True)
-class _Manner:
+class Manner:
     """How a Resize finds its elements.
 
     Attributes:
@@ -46,7 +46,7 @@ class _Manner:
 
 
 @dataclass(frozen=True, slots=True)
-class _Axis:
+class Axis:
     """One resized axis; `scale` is as the node has it, or the quotient of the lengths."""
 
     index: int
@@ -66,16 +66,21 @@ class _Axis:
 # ------------------------------------------------------------------------------------ the node
 
 
-def _manner(node: gs.Node, opset: int) -> _Manner:
+def manner_of(node: gs.Node, opset: int) -> Manner:
+    """What the attributes say, or the opset where there are none.
+
+    Raises:
+        Refused: It filters, or keeps the aspect ratio.
+    """
     mode = attribute_of(node, "mode") or "nearest"
     mode = {"bilinear": "linear", "trilinear": "linear"}.get(mode, mode)
     if node.op == "Upsample" or opset < 11:
-        return _Manner(mode, "asymmetric", "simple", 0.0, inside=False)
+        return Manner(mode, "asymmetric", "simple", 0.0, inside=False)
     if attribute_of(node, "antialias"):
         raise Refused("it filters against aliasing")
     if (attribute_of(node, "keep_aspect_ratio_policy") or "stretch") != "stretch":
         raise Refused("it keeps the aspect ratio")
-    return _Manner(
+    return Manner(
         mode,
         attribute_of(node, "coordinate_transformation_mode") or "half_pixel",
         attribute_of(node, "nearest_mode") or "round_prefer_floor",
@@ -84,7 +89,7 @@ def _manner(node: gs.Node, opset: int) -> _Manner:
     )
 
 
-def _axes(draft: Draft, node: gs.Node) -> list[_Axis]:
+def resized_axes(draft: Draft, node: gs.Node) -> list[Axis]:
     """The axes that change.
 
     Raises:
@@ -96,7 +101,7 @@ def _axes(draft: Draft, node: gs.Node) -> list[_Axis]:
         raise Refused("the rank of its input is not known")
     named = attribute_of(node, "axes") if node.op == "Resize" else None
     axes = [axis % len(shape) for axis in named] if named else list(range(len(shape)))
-    scales = _scales(draft, node)
+    scales = scales_of(draft, node)
     given: Sequence[Any] | None = scales if scales is not None else _sizes(draft, node)
     if given is None or len(given) != len(axes):
         raise Refused("neither its scales nor its sizes are known")
@@ -113,26 +118,37 @@ def _axes(draft: Draft, node: gs.Node) -> list[_Axis]:
     return found
 
 
-def _by_scale(axis: int, source: Dim, value: float) -> _Axis:
+def resized_axis(index: int, source: int, target: int, scale: np.float32 | None) -> Axis:
+    """An axis between two numbers."""
+    quotient = np.float32(target) / np.float32(source)
+    return Axis(index, source, target, quotient if scale is None else scale, None)
+
+
+def _by_scale(axis: int, source: Dim, value: float) -> Axis:
     scale = np.float32(value)
     times = int(scale) if scale == int(scale) else None
     if times is not None:
-        return _Axis(axis, source, source * times, scale, times)
+        return Axis(axis, source, source * times, scale, times)
     if not isinstance(source, int):
         raise Refused(f"axis {axis} is {source}, and its scale {value} is no whole number")
-    return _Axis(axis, source, int(np.floor(np.float32(source) * scale)), scale, None)
+    return Axis(axis, source, int(np.floor(np.float32(source) * scale)), scale, None)
 
 
-def _by_size(axis: int, source: Dim, target: Dim) -> _Axis:
+def _by_size(axis: int, source: Dim, target: Dim) -> Axis:
     times = dims.exact_quotient(target, source) if source != 0 else None
     whole = times if isinstance(times, int) else None
     scale = None if whole is None else np.float32(whole)
     if isinstance(source, int) and isinstance(target, int) and source:
         scale = np.float32(target) / np.float32(source)
-    return _Axis(axis, source, target, scale, whole)
+    return Axis(axis, source, target, scale, whole)
 
 
-def _scales(draft: Draft, node: gs.Node) -> list[float] | None:
+def scales_of(draft: Draft, node: gs.Node) -> list[float] | None:
+    """The scales; None where the node has sizes.
+
+    Raises:
+        Refused: They are computed.
+    """
     if node.op == "Upsample" and len(node.inputs) < 2:
         listed = node.attrs.get("scales")
         return None if listed is None else [float(v) for v in listed]
@@ -160,11 +176,11 @@ def _sizes(draft: Draft, node: gs.Node) -> list[Dim] | None:
 def nearest_as_copies(draft: Draft, match: Match) -> gs.Tensor:
     """Nearest neighbours: elements repeated a whole number of times, or gathered by an index."""
     node = match.root
-    manner = _manner(node, draft.facts.opset)
+    manner = manner_of(node, draft.facts.opset)
     if manner.mode != "nearest":
         raise Refused(f"its mode is `{manner.mode}`, not `nearest`")
     x: gs.Tensor = node.inputs[0]
-    axes = _axes(draft, node)
+    axes = resized_axes(draft, node)
     repeated = [a for a in axes if _repeats(a, manner)]
     if repeated:
         x = _repeat(draft, x, repeated)
@@ -173,12 +189,12 @@ def nearest_as_copies(draft: Draft, match: Match) -> gs.Tensor:
             continue
         if axis.lengths is None:
             raise Refused(f"axis {axis.index} is {axis.source} and becomes {axis.target}")
-        index = draft.constant(_nearest(axis, manner), "index")
+        index = draft.constant(nearest_index(axis, manner), "index")
         x = draft.op("Gather", x, index, axis=axis.index)
     return x
 
 
-def _repeats(axis: _Axis, manner: _Manner) -> bool:
+def _repeats(axis: Axis, manner: Manner) -> bool:
     """Whether element i becomes elements i * times to (i + 1) * times - 1, at every length.
 
     With half pixels the place (i + 0.5) / times - 0.5 is never halfway, so both roundings agree.
@@ -191,7 +207,7 @@ def _repeats(axis: _Axis, manner: _Manner) -> bool:
     return manner.places in halves and manner.rounding.startswith("round_prefer")
 
 
-def _repeat(draft: Draft, x: gs.Tensor, axes: list[_Axis]) -> gs.Tensor:
+def _repeat(draft: Draft, x: gs.Tensor, axes: list[Axis]) -> gs.Tensor:
     """Unsqueeze, Expand by a constant, Reshape back."""
     rank = parts.rank_of(draft, x)
     times = {axis.index: axis.times or 1 for axis in axes}
@@ -218,7 +234,7 @@ def _multiple(draft: Draft, length: parts.Length, times: int) -> parts.Length:
     return parts.Length(dim, lambda: draft.op("Mul", length.make(), factor))
 
 
-def _nearest(axis: _Axis, manner: _Manner) -> Array:
+def nearest_index(axis: Axis, manner: Manner) -> Array:
     """The source of every element."""
     assert axis.lengths is not None
     assert axis.scale is not None
@@ -237,7 +253,7 @@ def _nearest(axis: _Axis, manner: _Manner) -> Array:
     return index
 
 
-def _places(axis: _Axis, manner: _Manner) -> Array:
+def _places(axis: Axis, manner: Manner) -> Array:
     """Where every element comes from, in float32 as onnxruntime computes it."""
     assert axis.lengths is not None
     assert axis.scale is not None
@@ -264,23 +280,23 @@ def _places(axis: _Axis, manner: _Manner) -> Array:
 def interpolation_as_products(draft: Draft, match: Match) -> gs.Tensor:
     """Linear and cubic interpolation of static lengths: a product along each axis."""
     node = match.root
-    manner = _manner(node, draft.facts.opset)
+    manner = manner_of(node, draft.facts.opset)
     if manner.mode not in ("linear", "cubic"):
         raise Refused(f"its mode is `{manner.mode}`, not `linear` or `cubic`")
     x: gs.Tensor = node.inputs[0]
     rank, dtype = parts.rank_of(draft, x), parts.numpy_dtype(draft, x)
     if not parts.is_float(dtype):
         raise Refused(f"{dtype.name} is rounded after interpolation, and products are not")
-    for axis in _axes(draft, node):
+    for axis in resized_axes(draft, node):
         if axis.lengths is None:
             text = f"axis {axis.index} is {axis.source} and becomes {axis.target}"
             raise Refused(f"{text}: the matrix needs both; see `--shape`")
-        matrix = parts.constant_matrix(draft, _matrix(axis, manner), dtype)
+        matrix = parts.constant_matrix(draft, interpolation_matrix(axis, manner), dtype)
         x = parts.multiply_axis(draft, x, axis.index, rank, matrix)
     return x
 
 
-def _matrix(axis: _Axis, manner: _Manner) -> Array:
+def interpolation_matrix(axis: Axis, manner: Manner) -> Array:
     """The weights, [out, in]."""
     assert axis.lengths is not None
     length, out = axis.lengths

@@ -111,7 +111,7 @@ def _lines(c: Bench, node: gs.Node) -> _Lines:
     places = _counted(array.astype(np.int64).reshape(-1, depth), shape[:depth])
     if len(np.unique(places, axis=0)) < len(places):
         raise Refused("an index stands twice, for which the standard gives no result")
-    return _Lines(data, places, updates, _combine(node))
+    return _Lines(data, places, updates, combined_by(node))
 
 
 def one_dtype(c: Bench, node: gs.Node) -> None:
@@ -130,7 +130,8 @@ def _flat(c: Bench, lines: _Lines) -> gs.Tensor:
     return c.reshape(lines.updates, [int(count), *c.sizes(lines.data)[int(depth) :]])
 
 
-def _combine(node: gs.Node) -> str | None:
+def combined_by(node: gs.Node) -> str | None:
+    """The operator that joins what is there with an update; None where the update replaces it."""
     reduction = attribute_of(node, "reduction") or "none"
     name = reduction.decode() if isinstance(reduction, bytes) else str(reduction)
     return _COMBINED.get(name)
@@ -166,7 +167,7 @@ def scatter_mesh(draft: Draft, match: Match) -> gs.Tensor:
     if len(lines) > 1 or c.rank(indices) > 2:
         sizes = [*lengths_of(c, indices, lines), *c.sizes(data)[len(lines) :]]
         updates = c.reshape(updates, sizes)
-    return write(c, data, updates, lines, 0, _combine(node), shape)
+    return write(c, data, updates, lines, 0, combined_by(node), shape)
 
 
 # ------------------------------------------------------------------ elements
@@ -192,7 +193,7 @@ def scatter_elements(draft: Draft, match: Match) -> gs.Tensor:
         return _each_element(c, node, array.astype(np.int64), axis, shape)
     places = _counted(planes[:, :1], shape[axis : axis + 1])[:, 0]
     lines = [line_of(places) if i == axis else Line(0, n) for i, n in enumerate(array.shape)]
-    return write(c, data, updates, lines, 0, _combine(node), shape)
+    return write(c, data, updates, lines, 0, combined_by(node), shape)
 
 
 def _each_element(
@@ -216,6 +217,6 @@ def _each_element(
     number, held = np.zeros(int(np.prod(lengths)), np.int64), np.zeros(int(np.prod(lengths)), bool)
     number[places], held[places] = np.arange(len(places)), True
     new = c.op("Gather", c.flat(updates), c.ints_of(number.reshape(lengths), "elements"), axis=0)
-    combine = _combine(node)
+    combine = combined_by(node)
     new = c.op(combine, data, new) if combine else new
     return c.where(c.draft.constant(held.reshape(lengths), "mask"), new, data)

@@ -1,7 +1,8 @@
 """Selections by a mask: what NonZero with GatherND or Gather, or Compress, takes from a tensor.
 
 A selection packs the elements where the mask holds into an axis whose length is known at run time
-only. What is computed from it element by element can be computed on the whole tensor instead.
+only. What is computed from it element by element, or line by line along the axes behind that one,
+can be computed on the whole tensor instead.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.bench import FLOATS, TYPE, Bench
+from surgeon.builders.lines import apart, by_lines, is_by_lines
 from surgeon.facts.fact import same_dims
 from surgeon.match import attribute_of
 
@@ -64,6 +66,11 @@ class Reader:
                     for x in node.inputs
                 ]
                 self._made[id(t)] = self.c.op(node.op, *operands, **node.attrs)
+            elif is_by_lines(node):
+                found = self.selection(node.inputs[0])
+                assert found is not None
+                extra = self.c.rank(found.mask) - 1
+                self._made[id(t)] = by_lines(self.c, node, self.whole(node.inputs[0]), extra)
             elif node.op in ("Reshape", "Flatten"):
                 self._made[id(t)] = self.whole(node.inputs[0])
             elif node.op == "Compress":
@@ -90,7 +97,18 @@ class Reader:
             return found if same and node.op == "Reshape" else None
         if node.op in _ELEMENTWISE and len(node.outputs) == 1:
             return self._elementwise(node, t)
+        if is_by_lines(node):
+            return self._by_lines(node)
         return None
+
+    def _by_lines(self, node: gs.Node) -> Selection | None:
+        """Computed from each element of the packed axis by itself, as a Linear or a Softmax is."""
+        found = self.selection(node.inputs[0])
+        if found is None or any(self.selection(x) for x in node.inputs[1:] if not x.is_empty()):
+            return None
+        why = apart(self.c, node, found.axis)
+        self.why = why or self.why
+        return None if why else found
 
     def _compressed(self, node: gs.Node) -> Selection | None:
         c = self.c
