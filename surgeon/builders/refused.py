@@ -35,12 +35,12 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "_foreach_tanh _foreach_trunc _foreach_zero _fused_adagrad _fused_adam _fused_adamw "
         "_fused_dropout _fused_moving_avg_obs_fq_helper "
         "_fused_moving_avg_obs_fq_helper_functional _fused_sgd _fw_primal _fw_primal_copy "
-        "_grad_sum_to_size _make_dual _make_dual_copy _masked_scale "
-        "_new_zeros_with_same_feature_meta _remove_batch_dim _rowwise_prune "
-        "_saturate_weight_to_fp16 _standard_gamma_grad _unpack_dual _version batch_norm_elemt "
-        "batch_norm_gather_stats batch_norm_gather_stats_with_counts batch_norm_stats "
-        "batch_norm_update_stats embedding_renorm fused_moving_avg_obs_fake_quant glu_jvp grad "
-        "is_leaf output_nr retain_grad retains_grad",
+        "_make_dual _make_dual_copy _masked_scale _new_zeros_with_same_feature_meta "
+        "_remove_batch_dim _rowwise_prune _saturate_weight_to_fp16 _standard_gamma_grad "
+        "_unpack_dual _version batch_norm_elemt batch_norm_gather_stats "
+        "batch_norm_gather_stats_with_counts batch_norm_stats batch_norm_update_stats "
+        "embedding_renorm fused_moving_avg_obs_fake_quant glu_jvp grad is_leaf output_nr "
+        "retain_grad retains_grad",
     ),
     (
         "is of sparse tensors, which ONNX has not; make them dense (`to_dense`) before the export",
@@ -54,8 +54,8 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "_sparse_semi_structured_addmm _sparse_semi_structured_apply "
         "_sparse_semi_structured_apply_dense _sparse_semi_structured_linear "
         "_sparse_semi_structured_mm _sparse_semi_structured_tile _sparse_softmax "
-        "_sparse_sparse_matmul _sparse_sum _spdiags _spsolve _to_dense _to_sparse "
-        "_to_sparse_bsc _to_sparse_bsr _to_sparse_csc _to_sparse_csr _to_sparse_semi_structured "
+        "_sparse_sparse_matmul _sparse_sum _spdiags _spsolve _to_dense _to_sparse _to_sparse_bsc "
+        "_to_sparse_bsr _to_sparse_csc _to_sparse_csr _to_sparse_semi_structured "
         "_validate_compressed_sparse_indices _validate_sparse_bsc_tensor_args "
         "_validate_sparse_bsr_tensor_args _validate_sparse_compressed_tensor_args "
         "_validate_sparse_coo_tensor_args _validate_sparse_csc_tensor_args "
@@ -80,7 +80,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "_nested_tensor_storage_offsets _nested_tensor_strides _nested_view_from_buffer "
         "_nested_view_from_buffer_copy _nested_view_from_jagged _nested_view_from_jagged_copy "
         "_pack_padded_sequence _pack_sequence _pad_packed_sequence "
-        "_padded_dense_to_jagged_forward nested_to_padded_tensor pad_sequence to_padded_tensor",
+        "_padded_dense_to_jagged_forward nested_to_padded_tensor to_padded_tensor",
     ),
     (
         "is of PyTorch's own quantised tensors; export the model in floats and quantise the ONNX "
@@ -92,16 +92,15 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "_mixed_dtypes_linear _scaled_grouped_mm _scaled_grouped_mm_v2 _scaled_mm _scaled_mm_v2 "
         "_weight_int4pack_mm _weight_int4pack_mm_for_cpu "
         "_weight_int4pack_mm_with_scales_and_zeros _weight_int8pack_mm _wrapped_linear_prepack "
-        "_wrapped_quantized_linear_prepacked choose_qparams_optimized dequantize "
-        "empty_quantized fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation "
+        "_wrapped_quantized_linear_prepacked choose_qparams_optimized dequantize empty_quantized "
+        "fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation "
         "fbgemm_linear_int8_weight fbgemm_linear_int8_weight_fp32_activation "
-        "fbgemm_linear_quantize_weight fbgemm_pack_gemm_matrix_fp16 "
-        "fbgemm_pack_quantized_matrix int_repr q_per_channel_axis q_per_channel_scales "
-        "q_per_channel_zero_points q_scale q_zero_point qscheme quantize_per_channel "
-        "quantize_per_tensor quantize_per_tensor_dynamic quantized_batch_norm quantized_gru "
-        "quantized_gru_cell quantized_lstm quantized_lstm_cell quantized_max_pool1d "
-        "quantized_max_pool2d quantized_max_pool3d quantized_rnn_relu_cell "
-        "quantized_rnn_tanh_cell",
+        "fbgemm_linear_quantize_weight fbgemm_pack_gemm_matrix_fp16 fbgemm_pack_quantized_matrix "
+        "int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale "
+        "q_zero_point qscheme quantize_per_channel quantize_per_tensor "
+        "quantize_per_tensor_dynamic quantized_batch_norm quantized_gru quantized_gru_cell "
+        "quantized_lstm quantized_lstm_cell quantized_max_pool1d quantized_max_pool2d "
+        "quantized_max_pool3d quantized_rnn_relu_cell quantized_rnn_tanh_cell",
     ),
     (
         "is a kernel of one device or library; export the model on the CPU, or with the layer "
@@ -120,26 +119,24 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "mkldnn_reorder_conv3d_weight mkldnn_rnn_layer slow_conv3d_forward to_mkldnn",
     ),
     (
-        "is complex where it is read, and ONNX has no complex numbers; read it by `view_as_real`, "
-        "`real`, `imag` or `abs`",
+        "is complex where it is read, and ONNX has no complex numbers; read it by "
+        "`view_as_real`, `real`, `imag` or `abs`",
         "_fft_c2c _fft_c2r _fft_r2c chalf complex fft_fft fft_fft2 fft_fftn fft_hfft fft_hfft2 "
         "fft_hfftn fft_ifft fft_ifft2 fft_ifftn fft_ihfft fft_ihfft2 fft_ihfftn fft_rfft "
-        "fft_rfft2 fft_rfftn is_complex polar view_as_complex view_as_complex_copy",
+        "fft_rfft2 fft_rfftn polar view_as_complex view_as_complex_copy",
     ),
     (
-        "asks about memory or about the tensor object, or changes it, which a graph has no notion "
-        "of; ask while exporting",
+        "asks about memory or about the tensor object, or changes it, which a graph has no "
+        "notion of; ask while exporting",
         "_debug_has_internal_overlap _has_compatible_shallow_copy_type _has_same_storage_numel "
         "_is_zerotensor _resize_output element_size get_device is_conj is_contiguous "
-        "is_distributed is_floating_point is_inference is_neg is_non_overlapping_and_dense "
-        "is_pinned is_set_to is_signed is_strides_like_format record_stream resize resize_as "
-        "result_type set set_data slice_inverse storage_offset stride sym_is_contiguous "
-        "sym_storage_offset sym_stride",
+        "is_distributed is_inference is_neg is_non_overlapping_and_dense is_pinned is_set_to "
+        "is_strides_like_format record_stream resize resize_as result_type set set_data "
+        "slice_inverse storage_offset stride sym_is_contiguous sym_storage_offset sym_stride",
     ),
     (
         "reads or gives factors in LAPACK's own packing; `linalg_solve` and `linalg_qr` need none",
-        "_linalg_det _linalg_slogdet _linalg_solve_ex _lu_with_info linalg_householder_product "
-        "linalg_ldl_solve lu_unpack orgqr ormqr",
+        "_lu_with_info linalg_householder_product linalg_ldl_solve lu_unpack orgqr ormqr",
     ),
     (
         "takes series that are not written; compute it outside the model",
@@ -152,8 +149,8 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "igamma igammac",
     ),
     (
-        "is a matter of the bits of a float, which no ONNX operator reads; compute it outside the "
-        "model",
+        "is a matter of the bits of a float, which no ONNX operator reads; compute it outside "
+        "the model",
         "frexp nextafter",
     ),
     (
@@ -164,8 +161,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "gives as many elements as its values say, in a way that is not written; compute it "
         "outside the model",
         "_histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors "
-        "histogram histogramdd nonzero_numpy nonzero_static segment_reduce "
-        "unique_dim_consecutive",
+        "histogram histogramdd segment_reduce",
     ),
     (
         "is TorchScript's own, on lists and dictionaries; trace the model instead of scripting it",
@@ -175,13 +171,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     ),
     (
         "has no rule here yet; write it in the module by operators that ONNX has, or write a rule",
-        "_add_relu _addmm_activation _chunk_cat _compute_linear_combination _ctc_loss "
-        "_cummax_helper _cummin_helper _dim_arange _linalg_eigvals _masked_softmax _pad_enum "
-        "_reshape_alias_copy _trilinear _unsafe_masked_index "
-        "_unsafe_masked_index_put_accumulate _upsample_lanczos2d_aa allclose equal "
-        "flatten_dense_tensors gradient hash_tensor is_same_size linalg__powsum "
-        "linalg_tensorinv linalg_tensorsolve norm_except_dim sum_to_size "
-        "unflatten_dense_tensors",
+        "_cummax_helper _cummin_helper _upsample_lanczos2d_aa gradient hash_tensor",
     ),
 )
 REASONS: Mapping[str, str] = {name: why for why, names in _GROUPS for name in names.split()}

@@ -9,6 +9,7 @@ import numpy as np
 
 from surgeon.builders.aten_math import (
     activations,
+    agreement,
     alignment,
     arithmetic,
     bits,
@@ -22,6 +23,7 @@ from surgeon.builders.aten_math import (
     ordered,
     polynomials,
     reductions,
+    shrinking,
     special,
     tails,
 )
@@ -31,6 +33,7 @@ from surgeon.rewrite import Draft
 
 FUNCTIONS: Mapping[str, Callable[[Work], Any]] = {
     **activations.FUNCTIONS,
+    **agreement.FUNCTIONS,
     **alignment.FUNCTIONS,
     **arithmetic.FUNCTIONS,
     **bits.FUNCTIONS,
@@ -44,6 +47,7 @@ FUNCTIONS: Mapping[str, Callable[[Work], Any]] = {
     **ordered.FUNCTIONS,
     **polynomials.FUNCTIONS,
     **reductions.FUNCTIONS,
+    **shrinking.FUNCTIONS,
     **special.FUNCTIONS,
     **tails.FUNCTIONS,
 }

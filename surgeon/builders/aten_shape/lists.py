@@ -157,6 +157,18 @@ def _nonzero_lists(c: Call, count: int) -> list[gs.Tensor]:
     return [c.op("Gather", places, c.number(i, TYPE.INT64), axis=0) for i in range(count)]
 
 
+def _like_flattened(c: Call, count: int) -> list[gs.Tensor]:
+    """A row cut into pieces of the shapes of some tensors."""
+    flat, found = c.tensor("flat"), []
+    at: Size | int = 0
+    for like in c.args.tensors("tensors"):
+        sizes = c.sizes(like)
+        end = c.add(at, c.product(sizes))
+        found.append(c.reshape(c.slice(flat, 0, at, end), sizes))
+        at = end
+    return found
+
+
 LISTS: Mapping[str, Callable[[Call, int], list[gs.Tensor]]] = {
     **dict.fromkeys(
         ("split", "split_with_sizes", "chunk", "unbind", "tensor_split", "split_copy"), _parts
@@ -165,12 +177,13 @@ LISTS: Mapping[str, Callable[[Call, int], list[gs.Tensor]]] = {
     "meshgrid": _meshgrid,
     "broadcast_tensors": _broadcast_tensors,
     **dict.fromkeys(("nonzero_numpy", "where"), _nonzero_lists),
+    "unflatten_dense_tensors": _like_flattened,
 }
 
 
 _BY_THEMSELVES = frozenset(
     "unbind tensor_split split_with_sizes meshgrid broadcast_tensors nonzero_numpy where hsplit "
-    "vsplit dsplit".split()
+    "vsplit dsplit unflatten_dense_tensors".split()
 )
 
 
