@@ -88,6 +88,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
         "adaptive_max_pool_computed",
         "adaptive_max_pool_indices",
         "affine_grid_generator",
+        "attention_forward",
         "avg_pool",
         "batch_norm",
         "col2im",

@@ -105,18 +105,13 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     (
         "is a kernel of one device or library; export the model on the CPU, or with the layer "
         "that it is part of",
-        "_conv_depthwise2d _copy_from _copy_from_and_resize _cudnn_attention_forward "
-        "_cudnn_ctc_loss _cudnn_rnn _cudnn_rnn_flatten_weight _efficient_attention_forward "
-        "_flash_attention_forward _flash_attention_forward_no_dropout_inplace _fused_sdp_choice "
-        "_lstm_mps _mps_convolution _mps_convolution_transpose _nnpack_spatial_convolution "
-        "_philox_key_fold_in _philox_key_split _philox_normal _philox_uniform "
-        "_propagate_xla_data _slow_conv2d_forward _thnn_fused_gru_cell _thnn_fused_lstm_cell "
-        "_to_cpu _transform_bias_rescale_qkv _triton_multi_head_attention "
-        "_triton_scaled_dot_attention _use_cudnn_ctc_loss _use_miopen_ctc_loss conv_depthwise3d "
-        "cudnn_affine_grid_generator cudnn_convolution_add_relu cudnn_grid_sampler "
-        "cudnn_is_acceptable miopen_convolution_add_relu miopen_ctc_loss "
-        "miopen_depthwise_convolution miopen_rnn mkldnn_reorder_conv2d_weight "
-        "mkldnn_reorder_conv3d_weight mkldnn_rnn_layer slow_conv3d_forward to_mkldnn",
+        "_copy_from _copy_from_and_resize _cudnn_attention_forward _cudnn_ctc_loss _cudnn_rnn "
+        "_cudnn_rnn_flatten_weight _flash_attention_forward_no_dropout_inplace _fused_sdp_choice "
+        "_lstm_mps _philox_key_fold_in _philox_key_split _philox_normal _philox_uniform "
+        "_propagate_xla_data _thnn_fused_gru_cell _thnn_fused_lstm_cell _to_cpu "
+        "_transform_bias_rescale_qkv _triton_multi_head_attention _triton_scaled_dot_attention "
+        "_use_cudnn_ctc_loss _use_miopen_ctc_loss cudnn_is_acceptable miopen_ctc_loss miopen_rnn "
+        "mkldnn_reorder_conv2d_weight mkldnn_reorder_conv3d_weight mkldnn_rnn_layer to_mkldnn",
     ),
     (
         "is complex where it is read, and ONNX has no complex numbers; read it by "

@@ -9,6 +9,7 @@ from surgeon.builders.aten_nn.adaptive import (
     adaptive_max_pool_indices,
 )
 from surgeon.builders.aten_nn.attention import (
+    attention_forward,
     native_multi_head_attention,
     scaled_dot_product_attention,
     transformer_encoder_layer,
@@ -44,6 +45,7 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "adaptive_max_pool_computed": adaptive_max_pool_computed,
     "adaptive_max_pool_indices": adaptive_max_pool_indices,
     "affine_grid_generator": affine_grid_generator,
+    "attention_forward": attention_forward,
     "avg_pool": avg_pool,
     "batch_norm": batch_norm,
     "col2im": col2im,

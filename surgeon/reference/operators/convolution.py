@@ -238,12 +238,21 @@ def _of_library(name: str, order: str) -> Row:
             given.get("dilation", [1] * axes),
             turned,
             given.get("output_padding", [0] * axes),
-            given.get("groups", 1),
+            int(given.get("groups", x.shape[1] if "depthwise" in name else 1)),
         )
         y = y if self.ndim == weight.ndim else y[0]
+        if "z" in given:
+            alpha = 1 if given["alpha"] is None else given["alpha"]
+            y = narrow(wide(y) + wide(given["z"]) * alpha, self)
         return np.maximum(y, 0) if name.endswith("_relu") else y
 
-    kinds = {"bias": "Tensor?", "groups": "SymInt", **dict.fromkeys(listed, "SymInt[]")}
+    kinds = {
+        "bias": "Tensor?",
+        "z": "Tensor",
+        "alpha": "Scalar?",
+        "groups": "SymInt",
+        **dict.fromkeys(listed, "SymInt[]"),
+    }
     rest = ", ".join(f"{kinds.get(word, 'bool')} {word}" for word in order.split())
     return f"{name}(Tensor self, Tensor weight, {rest}) -> Tensor", run
 
@@ -301,6 +310,18 @@ _OTHERS = (
         "bias padding output_padding stride dilation groups benchmark deterministic",
     ),
     ("mkldnn_convolution", "bias padding stride dilation groups"),
+    ("miopen_depthwise_convolution", "bias padding stride dilation groups benchmark deterministic"),
+    *(
+        (f"{library}_convolution_add_relu", "z alpha bias stride padding dilation groups")
+        for library in ("cudnn", "miopen")
+    ),
+    ("_mps_convolution", "bias padding stride dilation groups"),
+    ("_mps_convolution_transpose", "padding output_padding stride dilation groups"),
+    ("_nnpack_spatial_convolution", "bias padding stride"),
+    ("_slow_conv2d_forward", _KERNEL),
+    ("slow_conv3d_forward", _KERNEL),
+    ("_conv_depthwise2d", f"{_KERNEL} dilation"),
+    ("conv_depthwise3d", f"{_KERNEL} dilation"),
     ("thnn_conv2d", _KERNEL),
     ("slow_conv3d", _KERNEL),
     *((f"slow_conv_dilated{n}d", f"{_KERNEL} dilation") for n in (2, 3)),
