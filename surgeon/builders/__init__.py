@@ -93,6 +93,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
         "batch_norm",
         "col2im",
         "embedding_bag",
+        "fft_c2r",
         "fft_irfft",
         "grid_sampler",
         "group_norm",

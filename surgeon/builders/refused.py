@@ -116,9 +116,8 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     (
         "is complex where it is read, and ONNX has no complex numbers; read it by "
         "`view_as_real`, `real`, `imag` or `abs`",
-        "_fft_c2c _fft_c2r _fft_r2c chalf complex fft_fft fft_fft2 fft_fftn fft_hfft fft_hfft2 "
-        "fft_hfftn fft_ifft fft_ifft2 fft_ifftn fft_ihfft fft_ihfft2 fft_ihfftn fft_rfft "
-        "fft_rfft2 fft_rfftn polar view_as_complex view_as_complex_copy",
+        "_fft_c2c _fft_r2c chalf complex fft_fft fft_fft2 fft_fftn fft_ifft fft_ifft2 fft_ifftn "
+        "fft_ihfft fft_ihfft2 fft_ihfftn fft_rfft fft_rfft2 fft_rfftn polar view_as_complex",
     ),
     (
         "asks about memory or about the tensor object, or changes it, which a graph has no "

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 _COPIES = (
     "alias as_strided detach diagonal expand narrow permute select slice split split_with_sizes "
-    "squeeze t transpose unbind unfold unsqueeze view view_as_real lift_fresh"
+    "squeeze t transpose unbind unfold unsqueeze view view_as_complex view_as_real lift_fresh"
 )
 # What the left name does, the right one does (native_functions.yaml dispatches one to the other).
 ALIASES: Mapping[str, str] = {

@@ -229,6 +229,7 @@ def _of_library(name: str, order: str) -> Row:
         if list(given.get("kernel_size", weight.shape[2:])) != list(weight.shape[2:]):
             raise Unsuited(f"a kernel of {given['kernel_size']}")
         x = _batched(self, weight)
+        groups = int(x.shape[1]) if "depthwise" in name else 1
         y = convolution(
             x,
             weight,
@@ -238,7 +239,7 @@ def _of_library(name: str, order: str) -> Row:
             given.get("dilation", [1] * axes),
             turned,
             given.get("output_padding", [0] * axes),
-            int(given.get("groups", x.shape[1] if "depthwise" in name else 1)),
+            given.get("groups", groups),
         )
         y = y if self.ndim == weight.ndim else y[0]
         if "z" in given:
