@@ -141,7 +141,7 @@ def bind(node: gs.Node, facts: Facts) -> Arguments:
         if score is None:
             continue
         if schema.overload == node.attrs.get("overload", ""):
-            score += 1
+            score += 1000 if schema.overload else 1  # the file says which it is
         if best is None or score > best[0]:
             best = score, Arguments(schema, found, facts)
     if best is None:

@@ -174,6 +174,56 @@ add(
     outputs=1,
 )
 
+BYTES = R.integers(-128, 128, (2, 32, 32)).astype(np.int8)
+add("_int_mm", BYTES[0], BYTES[1])
+# slopes
+LISTED: dict[str, Any] = {"listed": True}
+for order in (1, 2):
+    add("gradient.scalarint", X, None, None, order, **LISTED)
+    add("gradient.scalarint", X, 0.5, 1, order, **LISTED)
+    add("gradient.scalararray", X, 2.0, [0, 2], order, **LISTED)
+    add("gradient.array", X, [-1], order, **LISTED)
+    add("gradient.scalarrayint", X, [2, 1, 3], None, order, **LISTED)
+    add("gradient.scalarrayarray", X, [2, 5], [2, 1], order, **LISTED)
+# bins
+EVEN = np.round(X * 4) / 4
+for density in (False, True):
+    for weight in (None, np.abs(X)):
+        add("histogram.bin_ct", X, 7, None, weight, density)
+        add("histogram.bin_ct", EVEN, 8, [-1, 1], weight, density)
+        add("histogram.bins_tensor", EVEN, np.array([-1, -0.5, 0.25, 2], F), weight, density)
+add("histogram.bin_ct", X.astype("d"), 10, [-1, 2], None, False)
+add("histogram.bin_ct", GAPS, 4, [-1, 1], None, False)
+add("histogram.bin_ct", np.ones(3, F), 3, None, None, False)
+add("histogram.bin_ct", X, 3, [1, 1], None, False)
+# exponents
+ENDS = [
+    0,
+    -0.0,
+    1,
+    -1,
+    0.5,
+    0.99999994,
+    3,
+    -1e-45,
+    1.1754944e-38,
+    3.4e38,
+    2.0**100,
+    np.inf,
+    -np.inf,
+]
+add(
+    "frexp.Tensor",
+    np.concatenate([R.normal(size=50) * 2.0 ** R.integers(-140, 127, 50), ENDS]).astype(F),
+)
+add(
+    "frexp.Tensor",
+    np.concatenate(
+        [R.normal(size=50) * 2.0 ** R.integers(-1060, 1020, 50), ENDS, [5e-324, 1.7e308]]
+    ),
+)
+add("frexp.Tensor", np.array([[1.5, -6e-8], [65504, 0.1]], np.float16))
+
 
 def _each() -> list[Any]:
     cases = []

@@ -82,7 +82,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "aten_linalg": ("aten_linalg",),
     "aten_math": ("aten_math",),
     "aten_random": ("aten_random",),
-    "aten_shape": ("aten_shape", "list_element", "unpack_list", "unpacked"),
+    "aten_shape": ("aten_shape", "list_element", "unpack_list", "unpack_slopes", "unpacked"),
     "aten_nn": (
         "adaptive_avg_pool_computed",
         "adaptive_max_pool_computed",

@@ -20,27 +20,52 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     (
         "belongs to an optimiser or to training; export the model after `model.eval()`, in "
         "`torch.no_grad()`",
-        "_add_batch_dim _amp_foreach_non_finite_check_and_unscale _amp_update_scale "
-        "_autocast_to_full_precision _autocast_to_reduced_precision _dirichlet_grad "
-        "_fake_quantize_learnable_per_channel_affine _fake_quantize_learnable_per_tensor_affine "
-        "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams _foreach_abs _foreach_acos "
-        "_foreach_add _foreach_addcdiv _foreach_addcmul _foreach_asin _foreach_atan "
-        "_foreach_ceil _foreach_clamp_max _foreach_clamp_min _foreach_clone _foreach_copy "
-        "_foreach_cos _foreach_cosh _foreach_div _foreach_erf _foreach_erfc _foreach_exp "
-        "_foreach_expm1 _foreach_floor _foreach_frac _foreach_lerp _foreach_lgamma _foreach_log "
-        "_foreach_log10 _foreach_log1p _foreach_log2 _foreach_max _foreach_maximum "
+        "_amp_foreach_non_finite_check_and_unscale _amp_update_scale _dirichlet_grad "
+        "_foreach_abs _foreach_acos _foreach_add _foreach_addcdiv _foreach_addcmul _foreach_asin "
+        "_foreach_atan _foreach_ceil _foreach_clamp_max _foreach_clamp_min _foreach_clone "
+        "_foreach_copy _foreach_cos _foreach_cosh _foreach_div _foreach_erf _foreach_erfc "
+        "_foreach_exp _foreach_expm1 _foreach_floor _foreach_frac _foreach_lerp _foreach_lgamma "
+        "_foreach_log _foreach_log10 _foreach_log1p _foreach_log2 _foreach_max _foreach_maximum "
         "_foreach_minimum _foreach_mm _foreach_mul _foreach_neg _foreach_norm _foreach_pow "
         "_foreach_powsum _foreach_reciprocal _foreach_round _foreach_rsqrt _foreach_sigmoid "
         "_foreach_sign _foreach_sin _foreach_sinh _foreach_sqrt _foreach_sub _foreach_tan "
         "_foreach_tanh _foreach_trunc _foreach_zero _fused_adagrad _fused_adam _fused_adamw "
-        "_fused_dropout _fused_moving_avg_obs_fq_helper "
-        "_fused_moving_avg_obs_fq_helper_functional _fused_sgd _fw_primal _fw_primal_copy "
-        "_make_dual _make_dual_copy _masked_scale _new_zeros_with_same_feature_meta "
-        "_remove_batch_dim _rowwise_prune _saturate_weight_to_fp16 _standard_gamma_grad "
-        "_unpack_dual _version batch_norm_elemt batch_norm_gather_stats "
-        "batch_norm_gather_stats_with_counts batch_norm_stats batch_norm_update_stats "
-        "embedding_renorm fused_moving_avg_obs_fake_quant glu_jvp grad is_leaf output_nr "
-        "retain_grad retains_grad",
+        "_fused_dropout _fused_sgd _fw_primal _fw_primal_copy _make_dual _make_dual_copy "
+        "_masked_scale _new_zeros_with_same_feature_meta _saturate_weight_to_fp16 "
+        "_standard_gamma_grad _unpack_dual _version batch_norm_elemt batch_norm_gather_stats "
+        "batch_norm_gather_stats_with_counts batch_norm_stats batch_norm_update_stats glu_jvp "
+        "grad is_leaf output_nr retain_grad retains_grad",
+    ),
+    (
+        "casts as an autocast asks; export outside `torch.autocast`, in the dtype that the model "
+        "is to have",
+        "_autocast_to_full_precision _autocast_to_reduced_precision",
+    ),
+    (
+        "belongs to a transform of `torch.func`, which an export is to have resolved; write the "
+        "batch into the module",
+        "_add_batch_dim _remove_batch_dim",
+    ),
+    (
+        "learns or follows ranges while it runs, as quantisation-aware training does; convert "
+        "the model, or put `fake_quantize_per_tensor_affine` with its ranges in its place",
+        "_fake_quantize_learnable_per_channel_affine _fake_quantize_learnable_per_tensor_affine "
+        "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams "
+        "_fused_moving_avg_obs_fq_helper _fused_moving_avg_obs_fq_helper_functional "
+        "fused_moving_avg_obs_fake_quant",
+    ),
+    (
+        "changes a weight while the model runs; do it once before the export, and leave "
+        "`max_norm` or the pruning out of the module",
+        "_rowwise_prune embedding_renorm",
+    ),
+    (
+        "multiplies groups of rows whose limits are values; write one `matmul` for each group",
+        "_grouped_mm",
+    ),
+    (
+        "writes into tensors that are given to it; export the operator without `_helper`",
+        "_cummax_helper _cummin_helper",
     ),
     (
         "is of sparse tensors, which ONNX has not; make them dense (`to_dense`) before the export",
@@ -87,20 +112,20 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "file, or export quantise and dequantise nodes",
         "_choose_qparams_per_tensor _convert_weight_to_int4pack "
         "_convert_weight_to_int4pack_for_cpu _dyn_quant_matmul_4bit _dyn_quant_pack_4bit_weight "
-        "_empty_per_channel_affine_quantized _grouped_mm _int_mm "
-        "_make_per_channel_quantized_tensor _make_per_tensor_quantized_tensor "
-        "_mixed_dtypes_linear _scaled_grouped_mm _scaled_grouped_mm_v2 _scaled_mm _scaled_mm_v2 "
-        "_weight_int4pack_mm _weight_int4pack_mm_for_cpu "
-        "_weight_int4pack_mm_with_scales_and_zeros _weight_int8pack_mm _wrapped_linear_prepack "
-        "_wrapped_quantized_linear_prepacked choose_qparams_optimized dequantize empty_quantized "
-        "fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation "
-        "fbgemm_linear_int8_weight fbgemm_linear_int8_weight_fp32_activation "
-        "fbgemm_linear_quantize_weight fbgemm_pack_gemm_matrix_fp16 fbgemm_pack_quantized_matrix "
-        "int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale "
-        "q_zero_point qscheme quantize_per_channel quantize_per_tensor "
-        "quantize_per_tensor_dynamic quantized_batch_norm quantized_gru quantized_gru_cell "
-        "quantized_lstm quantized_lstm_cell quantized_max_pool1d quantized_max_pool2d "
-        "quantized_max_pool3d quantized_rnn_relu_cell quantized_rnn_tanh_cell",
+        "_empty_per_channel_affine_quantized _make_per_channel_quantized_tensor "
+        "_make_per_tensor_quantized_tensor _mixed_dtypes_linear _scaled_grouped_mm "
+        "_scaled_grouped_mm_v2 _scaled_mm _scaled_mm_v2 _weight_int4pack_mm "
+        "_weight_int4pack_mm_for_cpu _weight_int4pack_mm_with_scales_and_zeros "
+        "_weight_int8pack_mm _wrapped_linear_prepack _wrapped_quantized_linear_prepacked "
+        "choose_qparams_optimized dequantize empty_quantized fbgemm_linear_fp16_weight "
+        "fbgemm_linear_fp16_weight_fp32_activation fbgemm_linear_int8_weight "
+        "fbgemm_linear_int8_weight_fp32_activation fbgemm_linear_quantize_weight "
+        "fbgemm_pack_gemm_matrix_fp16 fbgemm_pack_quantized_matrix int_repr q_per_channel_axis "
+        "q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point qscheme "
+        "quantize_per_channel quantize_per_tensor quantize_per_tensor_dynamic "
+        "quantized_batch_norm quantized_gru quantized_gru_cell quantized_lstm "
+        "quantized_lstm_cell quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d "
+        "quantized_rnn_relu_cell quantized_rnn_tanh_cell",
     ),
     (
         "is a kernel of one device or library; export the model on the CPU, or with the layer "
@@ -145,17 +170,18 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     (
         "is a matter of the bits of a float, which no ONNX operator reads; compute it outside "
         "the model",
-        "frexp nextafter",
+        "hash_tensor nextafter",
     ),
     (
-        "draws its windows or its points from a table of its own; choose them outside the model",
+        "places its windows or its points by a sequence of samples, in a way that is not "
+        "written; choose them outside the model",
         "_sobol_engine_draw fractional_max_pool2d fractional_max_pool3d",
     ),
     (
-        "gives as many elements as its values say, in a way that is not written; compute it "
-        "outside the model",
+        "counts in several dimensions at once, or by segments, in a way that is not written; use "
+        "`histogram` or `scatter_add`",
         "_histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors "
-        "histogram histogramdd segment_reduce",
+        "histogramdd segment_reduce",
     ),
     (
         "is TorchScript's own, on lists and dictionaries; trace the model instead of scripting it",
@@ -165,7 +191,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     ),
     (
         "has no rule here yet; write it in the module by operators that ONNX has, or write a rule",
-        "_cummax_helper _cummin_helper _upsample_lanczos2d_aa gradient hash_tensor",
+        "_upsample_lanczos2d_aa",
     ),
 )
 REASONS: Mapping[str, str] = {name: why for why, names in _GROUPS for name in names.split()}

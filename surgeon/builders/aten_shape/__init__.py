@@ -58,5 +58,6 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "aten_shape": aten_shape,
     "list_element": lists.list_element,
     "unpack_list": lists.unpack_list,
+    "unpack_slopes": lists.unpack_slopes,
     "unpacked": lists.unpacked,
 }

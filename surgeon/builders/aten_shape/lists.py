@@ -11,10 +11,13 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call, Size
 from surgeon.builders.aten_shape.slices import select
+from surgeon.builders.aten_shape.slopes import gradient
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
 MOST_PARTS = 32  # as many outputs as the recipe's pattern names
+
+MOST_SLOPES = 8
 
 
 def _even(length: Size | int, parts: int) -> list[int]:
@@ -209,6 +212,18 @@ def list_element(draft: Draft, match: Match) -> gs.Tensor:
     if index >= len(parts):
         raise Refused(f"its list has {len(parts)} elements")
     return parts[index]
+
+
+def unpack_slopes(draft: Draft, match: Match) -> Any:
+    """The slopes that `gradient` gives, each in its place; other lists compute nothing."""
+    source, count = match.root.inputs[0], len(match.root.outputs)
+    producer = source.inputs[0] if source.inputs else None
+    if producer is None or producer.domain != "aten" or producer.op != "gradient":
+        raise Refused("its list holds no slopes")
+    found = gradient(Call(draft, producer), count)
+    if len(found) != count:
+        raise Refused(f"its list has {len(found)} elements for {count} outputs")
+    return tuple(found + [found[0]] * (MOST_SLOPES - count))
 
 
 def unpack_list(draft: Draft, match: Match) -> Any:

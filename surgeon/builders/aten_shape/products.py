@@ -19,6 +19,16 @@ def _matmul(c: Call) -> gs.Tensor:
     return product(c, first, second)
 
 
+def _integer_product(c: Call) -> gs.Tensor:
+    """`_int_mm`: of bytes, added up in int32."""
+    first, second = c.tensor(), c.tensor("mat2")
+    if {c.dtype(first), c.dtype(second)} != {TYPE.INT8}:
+        raise Refused("PyTorch has it of int8 alone")
+    if c.opset >= 10:
+        return c.op("MatMulInteger", first, second)
+    return c.op("MatMul", c.cast(first, TYPE.INT32), c.cast(second, TYPE.INT32))
+
+
 def _outer(c: Call) -> gs.Tensor:
     names = [p.name for p in c.args.schema.parameters][:2]
     first, second = c.tensor(names[0]), c.tensor(names[1])
@@ -239,6 +249,7 @@ def _conv_tbc(c: Call) -> gs.Tensor:
 
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     **dict.fromkeys(("matmul", "mm", "bmm", "mv", "linalg_matmul"), _matmul),
+    "_int_mm": _integer_product,
     **dict.fromkeys(("dot", "vdot", "inner"), _dot),
     **dict.fromkeys(("outer", "ger"), _outer),
     **dict.fromkeys(
