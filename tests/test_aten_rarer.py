@@ -224,6 +224,18 @@ add(
 )
 add("frexp.Tensor", np.array([[1.5, -6e-8], [65504, 0.1]], np.float16))
 
+# Bessel functions of the second kind: at their borders, their pole, and where they are no numbers
+BORDERS = [1e-30, 1e-6, 0.999, 1, 1.001, 11.99, 12.01, 19.99, 20.01, 30, 32.1, 60, 0, -1, np.nan]
+ALONG = np.concatenate([R.uniform(0, 3, 20), R.uniform(0, 60, 20), BORDERS])
+for name in ("bessel_y0", "bessel_y1"):
+    add(f"special_{name}", ALONG.astype(F))
+    add(f"special_{name}", ALONG)
+for n in (0, 1):
+    for name in ("modified_bessel_k", "scaled_modified_bessel_k"):
+        add(f"special_{name}{n}", ALONG.astype(F))
+        add(f"special_{name}{n}", ALONG)
+        add(f"special_{name}{n}", np.array([1, 2, 5]))
+
 
 def _each() -> list[Any]:
     cases = []

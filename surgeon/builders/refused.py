@@ -159,9 +159,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     ),
     (
         "takes series that are not written; compute it outside the model",
-        "special_airy_ai special_bessel_y0 special_bessel_y1 special_modified_bessel_k0 "
-        "special_modified_bessel_k1 special_scaled_modified_bessel_k0 "
-        "special_scaled_modified_bessel_k1",
+        "special_airy_ai",
     ),
     (
         "takes a series as long as its values say; compute it outside the model",

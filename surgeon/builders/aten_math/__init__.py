@@ -27,6 +27,7 @@ from surgeon.builders.aten_math import (
     shrinking,
     special,
     tails,
+    waves,
 )
 from surgeon.builders.aten_math.work import BOOL, UINT8, Work
 from surgeon.match import Match
@@ -52,6 +53,7 @@ FUNCTIONS: Mapping[str, Callable[[Work], Any]] = {
     **shrinking.FUNCTIONS,
     **special.FUNCTIONS,
     **tails.FUNCTIONS,
+    **waves.FUNCTIONS,
 }
 
 
