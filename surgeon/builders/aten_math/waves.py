@@ -128,8 +128,7 @@ def _about_zero(work: Work, x: gs.Tensor, order: int) -> gs.Tensor:
     shifts = [-(digamma[k] + digamma[k + 1]) / (2 * f) for k, f in enumerate(faculties)]
     rest = polynomial(work, square, shifts[::-1])
     total = work.op("Mul", half, work.op("Add", work.op("Mul", logarithm, plain), rest))
-    made = work.op("Add", work.op("Reciprocal", x), total)
-    return made
+    return work.op("Add", work.op("Reciprocal", x), total)
 
 
 def _trapezoids(work: Work, x: gs.Tensor, order: int, step: float, points: int) -> gs.Tensor:

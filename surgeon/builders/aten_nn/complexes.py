@@ -17,10 +17,6 @@ from surgeon.arguments import Arguments, bind
 from surgeon.builders import parts
 from surgeon.builders.aten_nn.frames import frames_of
 from surgeon.builders.aten_nn.transforms import Complex, transform
-from surgeon.builders.aten_shape.call import Call
-from surgeon.builders.aten_shape.layout import LOWERINGS as LAYOUT
-from surgeon.builders.aten_shape.slices import LOWERINGS as SLICES
-from surgeon.builders.aten_shape.views import LOWERINGS as VIEWS
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -37,13 +33,10 @@ _STANDARD = tuple(
     "Reshape Transpose Unsqueeze Squeeze Slice Gather GatherElements Expand Flatten Tile "
     "ReduceSum ReduceMean".split()
 )
-_MOVES: Mapping[str, Callable[[Call], Any]] = {
-    name: {**VIEWS, **SLICES, **LAYOUT}[name]
-    for name in (
-        "view reshape _unsafe_view flatten unflatten permute transpose swapaxes movedim t "
-        "unsqueeze squeeze expand select slice narrow flip roll"
-    ).split()
-}
+_MOVES = tuple(
+    "view reshape _unsafe_view flatten unflatten permute transpose swapaxes movedim t unsqueeze "
+    "squeeze expand select slice narrow flip roll".split()
+)
 _BILINEAR = ("matmul", "mm", "bmm", "MatMul", "Einsum")
 
 
@@ -271,14 +264,17 @@ def _same(draft: Draft, node: gs.Node) -> Complex:
 
 
 def _moved(draft: Draft, node: gs.Node) -> Complex:
-    """What moves data, by its lowering for real values."""
+    """What moves data, by its lowering for real values, whose room is imported then alone."""
+    from surgeon.builders.aten_shape import LOWERINGS
+    from surgeon.builders.aten_shape.call import Call
+
     call = Call(draft, node)
     first = call.args.schema.parameters[0].name
     made = []
     for part in both_of(complex_of(draft, node.inputs[0])):
         given = {**call.args.given, first: part}
         call.args = Arguments(call.args.schema, given, draft.facts)
-        made.append(_MOVES[node.op](call))
+        made.append(LOWERINGS[node.op](call))
     return Complex(*made)
 
 
