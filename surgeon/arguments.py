@@ -105,6 +105,8 @@ class Arguments:
             Refused: They are not provable.
         """
         found = self.given.get(name)
+        if isinstance(found, list):
+            return [self._number(tensor, name) for tensor in found]
         if isinstance(found, gs.Tensor):
             known: Array | None = self.facts.of(found).value
             if known is None:
@@ -115,6 +117,14 @@ class Arguments:
             raise Refused(f"`{name}` is known at run time only")
         value = self.value(name)
         return list(value) if isinstance(value, (list, tuple)) else [value]
+
+    def _number(self, tensor: gs.Tensor, name: str) -> Any:
+        known = self.facts.of(tensor).value
+        if known is None:
+            known = self.facts.array(tensor)
+        if known is None or known.size != 1:
+            raise Refused(f"an element of `{name}` is known at run time only")
+        return known.reshape(-1).tolist()[0]
 
 
 def bind(node: gs.Node, facts: Facts) -> Arguments:
@@ -131,7 +141,7 @@ def bind(node: gs.Node, facts: Facts) -> Arguments:
         if score is None:
             continue
         if schema.overload == node.attrs.get("overload", ""):
-            score += 1
+            score += 1000 if schema.overload else 1  # the file says which it is
         if best is None or score > best[0]:
             best = score, Arguments(schema, found, facts)
     if best is None:

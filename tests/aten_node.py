@@ -131,6 +131,8 @@ def expected(operator: str, values: list[Any]) -> list[np.ndarray[Any, Any]]:
             return results
         theirs = list(theirs) if isinstance(theirs, (list, tuple)) else [theirs]
         for mine, its in zip(results, theirs, strict=False):
+            if mine is None:  # what is kept for training alone
+                continue
             assert mine.dtype == its.dtype, f"witness {mine.dtype}, torch {its.dtype}"
             assert mine.shape == its.shape, f"witness {mine.shape}, torch {its.shape}"
             close(mine, its)

@@ -122,6 +122,48 @@ def test_attention_of_every_kernel(operator: str, rest: list[Any], opset: int) -
         close(lowered(written, wanted, recipe="aten")[0], wanted[0])
 
 
+FORWARDS: list[tuple[str, list[Any], bool]] = [
+    ("_efficient_attention_forward", ["mask", None, None, None, None, 0.0, 0, False], False),
+    ("_efficient_attention_forward", [None, None, None, 5, 5, 0.0, 1, True], True),
+    ("_efficient_attention_forward", [None, None, None, 5, 5, 0.0, 2, False], True),
+    ("_flash_attention_forward", [None, None, 5, 5, 0.0, False, False], False),
+    ("_flash_attention_forward", [None, None, 5, 5, 0.0, True, False], True),
+]
+
+
+@pytest.mark.parametrize(("operator", "rest", "causal"), FORWARDS)
+@pytest.mark.parametrize("opset", [9, 18])
+@pytest.mark.parametrize("scale", [None, 0.4])
+def test_kernels_of_attention(
+    operator: str, rest: list[Any], causal: bool, opset: int, scale: float | None
+) -> None:
+    """Only CUDA has them; PyTorch's own attention is the same with two axes exchanged."""
+    q, k, v = (normal(2, 5, 3, 4) for _ in range(3))
+    mask = np.where(normal(5, 5) > 1, -np.inf, normal(5, 5)).astype(np.float32)
+    given = [mask if r == "mask" else r for r in rest]
+    used = mask if "mask" in rest else None
+    turned = [np.ascontiguousarray(t.swapaxes(1, 2)) for t in (q, k, v)]
+    wanted = expected("scaled_dot_product_attention", [*turned, used, 0.0, causal, scale])
+    wanted = [wanted[0].swapaxes(1, 2)]
+    close(witnessed(operator, [q, k, v, *given, scale])[0], wanted[0])
+    written = Written(operator, [q, k, v, *given, scale], "A+", opset, dynamic=False)
+    close(lowered(written, wanted, recipe="aten")[0], wanted[0])
+
+
+def test_kernels_of_attention_that_stay() -> None:
+    q, k = normal(2, 5, 3, 4), normal(2, 7, 3, 4)
+    name = "_flash_attention_forward"
+    refuses(Call(name, [q, k, k, None, None, 5, 7, 0.0, True, False]), "not known to be as many")
+    starts = np.array([0, 5, 10], np.int32)
+    packed = [q, q, q, starts, starts, 5, 5, 0.0, False, False]
+    refuses(Call(name, packed), "`cum_seq_q` is given")
+    refuses(Call(name, [q, q, q, None, None, 5, 5, 0.0, False, False, None, 2, 2]), "a window")
+    refuses(Call(name, [q, k[:, :, :1], k, None, None, 5, 7, 0.0, False, False]), "every head")
+    name = "_efficient_attention_forward"
+    masked = [q, k, k, normal(5, 7), None, None, None, None, 0.0, 1]
+    refuses(Call(name, masked), "a mask and is causal")
+
+
 def test_attention_that_stays() -> None:
     q, k = normal(2, 3, 5, 4), normal(2, 3, 7, 4)
     call = Call("_scaled_dot_product_flash_attention", [q, k, k, 0.0, True, False])
@@ -139,6 +181,7 @@ KERNEL, BIAS = normal(6, 2, 3, 3), normal(6)
 IMAGE, VOLUME = normal(2, 4, 7, 8), normal(1, 2, 5, 6, 4)
 DEEP = normal(3, 2, 2, 3, 2)
 WHOLE = normal(4, 2, 3, 3)
+SUMMAND = normal(2, 6, 4, 4)
 CONVOLUTIONS: list[tuple[str, list[Any]]] = [
     ("convolution_overrideable", [IMAGE, KERNEL, BIAS, [2, 1], [1, 0], [1, 1], False, [0, 0], 2]),
     ("mkldnn_convolution", [IMAGE, KERNEL, BIAS, [1, 0], [2, 1], [1, 2], 2]),
@@ -157,6 +200,24 @@ CONVOLUTIONS: list[tuple[str, list[Any]]] = [
         "cudnn_convolution_transpose",
         [IMAGE, WHOLE, [1, 0], [1, 0], [2, 1], [1, 1], 1, False, False, True],
     ),
+    ("_nnpack_spatial_convolution", [IMAGE[:, :2], KERNEL, BIAS, [1, 0], [2, 1]]),
+    ("_slow_conv2d_forward", [IMAGE[:, :2], KERNEL, [3, 3], BIAS, [2, 1], [0, 1]]),
+    ("slow_conv3d_forward", [VOLUME, DEEP, [2, 3, 2], None, [1, 1, 1], [0, 1, 0]]),
+    ("_conv_depthwise2d", [IMAGE, normal(8, 1, 3, 2), [3, 2], normal(8), [2, 1], [0, 1], [1, 2]]),
+    (
+        "conv_depthwise3d",
+        [VOLUME, normal(2, 1, 2, 3, 2), [2, 3, 2], None, [1] * 3, [0] * 3, [1] * 3],
+    ),
+    ("_mps_convolution", [IMAGE, KERNEL, BIAS, [1, 0], [2, 1], [1, 2], 2]),
+    ("_mps_convolution_transpose", [IMAGE, WHOLE, [1, 0], [1, 0], [2, 1], [1, 1], 1]),
+    ("miopen_depthwise_convolution", [IMAGE, KERNEL, BIAS, [1, 0], [2, 1], [1, 2], 2, False, True]),
+    *(
+        (
+            f"{name}_convolution_add_relu",
+            [IMAGE, KERNEL, SUMMAND, a, BIAS, [2, 1], [1, 0], [1, 2], 2],
+        )
+        for name, a in (("cudnn", None), ("cudnn", -0.5), ("miopen", 2.0))
+    ),
     ("_convolution_mode", [IMAGE, KERNEL, BIAS, [1, 1], "same", [2, 1], 2]),
     ("_convolution_mode", [IMAGE, normal(6, 2, 4, 2), None, [1, 1], "same", [1, 2], 2]),
     ("_convolution_mode", [IMAGE, KERNEL, BIAS, [2, 1], "valid", [2, 1], 2]),
@@ -167,10 +228,35 @@ CONVOLUTIONS: list[tuple[str, list[Any]]] = [
 @pytest.mark.parametrize(("operator", "values"), CONVOLUTIONS)
 @pytest.mark.parametrize("opset", [9, 13])
 def test_convolutions_of_every_library(operator: str, values: list[Any], opset: int) -> None:
-    elsewhere = operator.startswith(("cudnn", "miopen", "slow_conv_dil", "convolution_o"))
+    elsewhere = (
+        operator.startswith(
+            ("cudnn", "miopen", "slow_conv_dil", "convolution_o", "_mps", "_nnpack")
+        )
+        or "depthwise" in operator
+    )
     wanted = witnessed(operator, values) if elsewhere else expected(operator, values)
     written = Written(operator, values, "A+", opset, dynamic=False)
     close(lowered(written, wanted, recipe="aten")[0], wanted[0])
+
+
+@pytest.mark.parametrize("opset", [9, 16, 20])
+def test_grids_of_cudnn(opset: int) -> None:
+    """What it has no arguments for is as PyTorch's own operator has it with these."""
+    grid, theta = np.clip(normal(2, 5, 3, 2), -1.5, 1.5), normal(2, 2, 3)
+    pairs: list[tuple[str, list[Any], str, list[Any]]] = [
+        ("cudnn_grid_sampler", [IMAGE, grid], "grid_sampler", [IMAGE, grid, 0, 0, True]),
+        (
+            "cudnn_affine_grid_generator",
+            [theta, 2, 3, 4, 5],
+            "affine_grid_generator",
+            [theta, [2, 3, 4, 5], True],
+        ),
+    ]
+    for operator, values, own, same in pairs:
+        wanted = expected(own, same)
+        close(witnessed(operator, values)[0], wanted[0])
+        written = Written(operator, values, "A+", opset, dynamic=False)
+        close(lowered(written, wanted, recipe="aten")[0], wanted[0])
 
 
 BARRED = normal(3, 4, 5)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.arguments import text_of
@@ -16,6 +17,8 @@ _PLAIN = "bias stride padding dilation groups"
 _TURNED = "bias stride padding output_padding groups dilation"
 _WHOLE = "bias stride padding dilation transposed output_padding groups"
 _SLOW = "kernel_size bias stride padding"
+_LIBRARY = "bias padding stride dilation groups"
+_ADDED = f"z alpha {_PLAIN}"
 # The arguments behind (input, weight), as PyTorch's schemas have them
 # (aten/src/ATen/native/native_functions.yaml); those behind them choose between kernels.
 _ARGUMENTS: Mapping[str, str] = {
@@ -25,11 +28,16 @@ _ARGUMENTS: Mapping[str, str] = {
     "_convolution_mode": _PLAIN,
     "cudnn_convolution": "padding stride dilation groups",
     "cudnn_convolution_transpose": "padding output_padding stride dilation groups",
-    "mkldnn_convolution": "bias padding stride dilation groups",
-    "miopen_convolution": "bias padding stride dilation groups",
+    **dict.fromkeys(("mkldnn_convolution", "_mps_convolution"), _LIBRARY),
+    **dict.fromkeys(("miopen_convolution", "miopen_depthwise_convolution"), _LIBRARY),
+    "_mps_convolution_transpose": "padding output_padding stride dilation groups",
+    "_nnpack_spatial_convolution": "bias padding stride",
     "miopen_convolution_transpose": "bias padding output_padding stride dilation groups",
     **dict.fromkeys(("cudnn_convolution_relu", "miopen_convolution_relu"), _PLAIN),
+    **dict.fromkeys(("cudnn_convolution_add_relu", "miopen_convolution_add_relu"), _ADDED),
     **dict.fromkeys(("thnn_conv2d", "slow_conv3d"), _SLOW),
+    **dict.fromkeys(("_slow_conv2d_forward", "slow_conv3d_forward"), _SLOW),
+    **dict.fromkeys(("_conv_depthwise2d", "conv_depthwise3d"), f"{_SLOW} dilation"),
     **{f"slow_conv_dilated{n}d": f"{_SLOW} dilation" for n in (2, 3)},
     **{f"slow_conv_transpose{n}d": f"{_SLOW} output_padding dilation" for n in (2, 3)},
 }
@@ -39,13 +47,15 @@ def aten_convolution(draft: Draft, match: Match) -> gs.Tensor:
     """`aten.*conv*` (input, weight, bias, ...) as Conv, or ConvTranspose where it is transposed."""
     node, facts = match.root, draft.facts
     x, weight = node.inputs[0], node.inputs[1]
-    bias, given = _arguments(draft, node)
-    rank = _rank(draft, node, given)
+    tensors, given = _arguments(draft, node)
+    bias, rank = tensors.get("bias"), _rank(draft, node, given)
     weight_shape = facts.of(weight).shape
     strides = _per_axis(given.get("stride") or [1], rank)
     dilations = _per_axis(given.get("dilation") or [1], rank)
     extra = _per_axis(given.get("output_padding") or [0], rank)
     groups = int((given.get("groups") or [1])[0])
+    if "groups" not in _ARGUMENTS[node.op] and "depthwise" in node.op:
+        groups = _channels(draft, x, rank)
     transposed = "transpose" in node.op or bool((given.get("transposed") or [0])[0])
     attributes: dict[str, Any] = {
         "dilations": dilations,
@@ -63,33 +73,56 @@ def aten_convolution(draft: Draft, match: Match) -> gs.Tensor:
         x = draft.op("Unsqueeze", x, draft.constant([0], "axes"))
     operands = [x, weight] if bias is None else [x, weight, bias]
     y: gs.Tensor = draft.op(operator, *operands, **attributes)
-    if node.op.endswith("_relu"):
-        y = draft.op("Relu", y)
-    return y if batched else draft.op("Squeeze", y, draft.constant([0], "axes"))
+    y = y if batched else draft.op("Squeeze", y, draft.constant([0], "axes"))
+    if "z" in tensors:
+        y = draft.op("Add", y, _scaled(draft, tensors["z"], (given.get("alpha") or [1])[0]))
+    return draft.op("Relu", y) if node.op.endswith("_relu") else y
 
 
-def _arguments(draft: Draft, node: gs.Node) -> tuple[gs.Tensor | None, dict[str, Any]]:
-    """The bias, and the numbers (a word, of a padding) by name."""
-    bias: gs.Tensor | None = None
+def _channels(draft: Draft, x: gs.Tensor, rank: int) -> int:
+    """As many as the input has, which a kernel for each of them has for groups."""
+    shape = draft.facts.of(x).shape
+    found = shape[-rank - 1] if shape is not None and len(shape) > rank else None
+    if not isinstance(found, int):
+        raise Refused("how many channels its input has is not known")
+    return found
+
+
+def _scaled(draft: Draft, x: gs.Tensor, factor: float) -> gs.Tensor:
+    dtype = draft.facts.of(x).dtype
+    if factor == 1:
+        return x
+    if not dtype:
+        raise Refused(f"the dtype of `{x.name}` is not known")
+    number = np.asarray(factor, onnx.helper.tensor_dtype_to_np_dtype(dtype))
+    made: gs.Tensor = draft.op("Mul", x, draft.constant(number, "alpha"))
+    return made
+
+
+def _arguments(draft: Draft, node: gs.Node) -> tuple[dict[str, gs.Tensor], dict[str, Any]]:
+    """The bias and what is added, and the numbers (a word, of a padding), by name."""
+    tensors: dict[str, gs.Tensor] = {}
     given: dict[str, Any] = {}
     for name, tensor in zip(_ARGUMENTS[node.op].split(), node.inputs[2:], strict=False):
         if tensor.is_empty():
             continue
-        if name == "bias":
-            bias = tensor
+        if name in ("bias", "z"):
+            tensors[name] = tensor
             continue
         word = text_of(tensor) if name == "padding" else None
         array = draft.facts.array(tensor) if word is None else np.asarray([word])
         if array is None:
             raise Refused(f"`{name}` is computed at run time")
         given[name] = array.reshape(-1).tolist()
-    return bias, given
+    return tensors, given
 
 
 def _rank(draft: Draft, node: gs.Node, given: dict[str, Any]) -> int:
     """The number of spatial dimensions, from the weight, the input or the arguments."""
     weight, x = draft.facts.of(node.inputs[1]).rank, draft.facts.of(node.inputs[0]).rank
     if weight is not None:
+        if weight < 3:  # a kernel of the slow kind may come flattened
+            raise Refused(f"its weight has rank {weight}")
         return weight - 2
     named = node.op[-2:]
     if named in ("1d", "2d", "3d"):

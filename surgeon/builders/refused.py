@@ -20,27 +20,52 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     (
         "belongs to an optimiser or to training; export the model after `model.eval()`, in "
         "`torch.no_grad()`",
-        "_add_batch_dim _amp_foreach_non_finite_check_and_unscale _amp_update_scale "
-        "_autocast_to_full_precision _autocast_to_reduced_precision _dirichlet_grad "
-        "_fake_quantize_learnable_per_channel_affine _fake_quantize_learnable_per_tensor_affine "
-        "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams _foreach_abs _foreach_acos "
-        "_foreach_add _foreach_addcdiv _foreach_addcmul _foreach_asin _foreach_atan "
-        "_foreach_ceil _foreach_clamp_max _foreach_clamp_min _foreach_clone _foreach_copy "
-        "_foreach_cos _foreach_cosh _foreach_div _foreach_erf _foreach_erfc _foreach_exp "
-        "_foreach_expm1 _foreach_floor _foreach_frac _foreach_lerp _foreach_lgamma _foreach_log "
-        "_foreach_log10 _foreach_log1p _foreach_log2 _foreach_max _foreach_maximum "
+        "_amp_foreach_non_finite_check_and_unscale _amp_update_scale _dirichlet_grad "
+        "_foreach_abs _foreach_acos _foreach_add _foreach_addcdiv _foreach_addcmul _foreach_asin "
+        "_foreach_atan _foreach_ceil _foreach_clamp_max _foreach_clamp_min _foreach_clone "
+        "_foreach_copy _foreach_cos _foreach_cosh _foreach_div _foreach_erf _foreach_erfc "
+        "_foreach_exp _foreach_expm1 _foreach_floor _foreach_frac _foreach_lerp _foreach_lgamma "
+        "_foreach_log _foreach_log10 _foreach_log1p _foreach_log2 _foreach_max _foreach_maximum "
         "_foreach_minimum _foreach_mm _foreach_mul _foreach_neg _foreach_norm _foreach_pow "
         "_foreach_powsum _foreach_reciprocal _foreach_round _foreach_rsqrt _foreach_sigmoid "
         "_foreach_sign _foreach_sin _foreach_sinh _foreach_sqrt _foreach_sub _foreach_tan "
         "_foreach_tanh _foreach_trunc _foreach_zero _fused_adagrad _fused_adam _fused_adamw "
-        "_fused_dropout _fused_moving_avg_obs_fq_helper "
-        "_fused_moving_avg_obs_fq_helper_functional _fused_sgd _fw_primal _fw_primal_copy "
-        "_grad_sum_to_size _make_dual _make_dual_copy _masked_scale "
-        "_new_zeros_with_same_feature_meta _remove_batch_dim _rowwise_prune "
-        "_saturate_weight_to_fp16 _standard_gamma_grad _unpack_dual _version batch_norm_elemt "
-        "batch_norm_gather_stats batch_norm_gather_stats_with_counts batch_norm_stats "
-        "batch_norm_update_stats embedding_renorm fused_moving_avg_obs_fake_quant glu_jvp grad "
-        "is_leaf output_nr retain_grad retains_grad",
+        "_fused_dropout _fused_sgd _fw_primal _fw_primal_copy _make_dual _make_dual_copy "
+        "_masked_scale _new_zeros_with_same_feature_meta _saturate_weight_to_fp16 "
+        "_standard_gamma_grad _unpack_dual _version batch_norm_elemt batch_norm_gather_stats "
+        "batch_norm_gather_stats_with_counts batch_norm_stats batch_norm_update_stats glu_jvp "
+        "grad is_leaf output_nr retain_grad retains_grad",
+    ),
+    (
+        "casts as an autocast asks; export outside `torch.autocast`, in the dtype that the model "
+        "is to have",
+        "_autocast_to_full_precision _autocast_to_reduced_precision",
+    ),
+    (
+        "belongs to a transform of `torch.func`, which an export is to have resolved; write the "
+        "batch into the module",
+        "_add_batch_dim _remove_batch_dim",
+    ),
+    (
+        "learns or follows ranges while it runs, as quantisation-aware training does; convert "
+        "the model, or put `fake_quantize_per_tensor_affine` with its ranges in its place",
+        "_fake_quantize_learnable_per_channel_affine _fake_quantize_learnable_per_tensor_affine "
+        "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams "
+        "_fused_moving_avg_obs_fq_helper _fused_moving_avg_obs_fq_helper_functional "
+        "fused_moving_avg_obs_fake_quant",
+    ),
+    (
+        "changes a weight while the model runs; do it once before the export, and leave "
+        "`max_norm` or the pruning out of the module",
+        "_rowwise_prune embedding_renorm",
+    ),
+    (
+        "multiplies groups of rows whose limits are values; write one `matmul` for each group",
+        "_grouped_mm",
+    ),
+    (
+        "writes into tensors that are given to it; export the operator without `_helper`",
+        "_cummax_helper _cummin_helper",
     ),
     (
         "is of sparse tensors, which ONNX has not; make them dense (`to_dense`) before the export",
@@ -54,8 +79,8 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "_sparse_semi_structured_addmm _sparse_semi_structured_apply "
         "_sparse_semi_structured_apply_dense _sparse_semi_structured_linear "
         "_sparse_semi_structured_mm _sparse_semi_structured_tile _sparse_softmax "
-        "_sparse_sparse_matmul _sparse_sum _spdiags _spsolve _to_dense _to_sparse "
-        "_to_sparse_bsc _to_sparse_bsr _to_sparse_csc _to_sparse_csr _to_sparse_semi_structured "
+        "_sparse_sparse_matmul _sparse_sum _spdiags _spsolve _to_dense _to_sparse _to_sparse_bsc "
+        "_to_sparse_bsr _to_sparse_csc _to_sparse_csr _to_sparse_semi_structured "
         "_validate_compressed_sparse_indices _validate_sparse_bsc_tensor_args "
         "_validate_sparse_bsr_tensor_args _validate_sparse_compressed_tensor_args "
         "_validate_sparse_coo_tensor_args _validate_sparse_csc_tensor_args "
@@ -80,92 +105,81 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "_nested_tensor_storage_offsets _nested_tensor_strides _nested_view_from_buffer "
         "_nested_view_from_buffer_copy _nested_view_from_jagged _nested_view_from_jagged_copy "
         "_pack_padded_sequence _pack_sequence _pad_packed_sequence "
-        "_padded_dense_to_jagged_forward nested_to_padded_tensor pad_sequence to_padded_tensor",
+        "_padded_dense_to_jagged_forward nested_to_padded_tensor to_padded_tensor",
     ),
     (
         "is of PyTorch's own quantised tensors; export the model in floats and quantise the ONNX "
         "file, or export quantise and dequantise nodes",
         "_choose_qparams_per_tensor _convert_weight_to_int4pack "
         "_convert_weight_to_int4pack_for_cpu _dyn_quant_matmul_4bit _dyn_quant_pack_4bit_weight "
-        "_empty_per_channel_affine_quantized _grouped_mm _int_mm "
-        "_make_per_channel_quantized_tensor _make_per_tensor_quantized_tensor "
-        "_mixed_dtypes_linear _scaled_grouped_mm _scaled_grouped_mm_v2 _scaled_mm _scaled_mm_v2 "
-        "_weight_int4pack_mm _weight_int4pack_mm_for_cpu "
-        "_weight_int4pack_mm_with_scales_and_zeros _weight_int8pack_mm _wrapped_linear_prepack "
-        "_wrapped_quantized_linear_prepacked choose_qparams_optimized dequantize "
-        "empty_quantized fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation "
-        "fbgemm_linear_int8_weight fbgemm_linear_int8_weight_fp32_activation "
-        "fbgemm_linear_quantize_weight fbgemm_pack_gemm_matrix_fp16 "
-        "fbgemm_pack_quantized_matrix int_repr q_per_channel_axis q_per_channel_scales "
-        "q_per_channel_zero_points q_scale q_zero_point qscheme quantize_per_channel "
-        "quantize_per_tensor quantize_per_tensor_dynamic quantized_batch_norm quantized_gru "
-        "quantized_gru_cell quantized_lstm quantized_lstm_cell quantized_max_pool1d "
-        "quantized_max_pool2d quantized_max_pool3d quantized_rnn_relu_cell "
-        "quantized_rnn_tanh_cell",
+        "_empty_per_channel_affine_quantized _make_per_channel_quantized_tensor "
+        "_make_per_tensor_quantized_tensor _mixed_dtypes_linear _scaled_grouped_mm "
+        "_scaled_grouped_mm_v2 _scaled_mm _scaled_mm_v2 _weight_int4pack_mm "
+        "_weight_int4pack_mm_for_cpu _weight_int4pack_mm_with_scales_and_zeros "
+        "_weight_int8pack_mm _wrapped_linear_prepack _wrapped_quantized_linear_prepacked "
+        "choose_qparams_optimized dequantize empty_quantized fbgemm_linear_fp16_weight "
+        "fbgemm_linear_fp16_weight_fp32_activation fbgemm_linear_int8_weight "
+        "fbgemm_linear_int8_weight_fp32_activation fbgemm_linear_quantize_weight "
+        "fbgemm_pack_gemm_matrix_fp16 fbgemm_pack_quantized_matrix int_repr q_per_channel_axis "
+        "q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point qscheme "
+        "quantize_per_channel quantize_per_tensor quantize_per_tensor_dynamic "
+        "quantized_batch_norm quantized_gru quantized_gru_cell quantized_lstm "
+        "quantized_lstm_cell quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d "
+        "quantized_rnn_relu_cell quantized_rnn_tanh_cell",
     ),
     (
         "is a kernel of one device or library; export the model on the CPU, or with the layer "
         "that it is part of",
-        "_conv_depthwise2d _copy_from _copy_from_and_resize _cudnn_attention_forward "
-        "_cudnn_ctc_loss _cudnn_rnn _cudnn_rnn_flatten_weight _efficient_attention_forward "
-        "_flash_attention_forward _flash_attention_forward_no_dropout_inplace _fused_sdp_choice "
-        "_lstm_mps _mps_convolution _mps_convolution_transpose _nnpack_spatial_convolution "
-        "_philox_key_fold_in _philox_key_split _philox_normal _philox_uniform "
-        "_propagate_xla_data _slow_conv2d_forward _thnn_fused_gru_cell _thnn_fused_lstm_cell "
-        "_to_cpu _transform_bias_rescale_qkv _triton_multi_head_attention "
-        "_triton_scaled_dot_attention _use_cudnn_ctc_loss _use_miopen_ctc_loss conv_depthwise3d "
-        "cudnn_affine_grid_generator cudnn_convolution_add_relu cudnn_grid_sampler "
-        "cudnn_is_acceptable miopen_convolution_add_relu miopen_ctc_loss "
-        "miopen_depthwise_convolution miopen_rnn mkldnn_reorder_conv2d_weight "
-        "mkldnn_reorder_conv3d_weight mkldnn_rnn_layer slow_conv3d_forward to_mkldnn",
+        "_copy_from _copy_from_and_resize _cudnn_attention_forward _cudnn_ctc_loss _cudnn_rnn "
+        "_cudnn_rnn_flatten_weight _flash_attention_forward_no_dropout_inplace _fused_sdp_choice "
+        "_lstm_mps _philox_key_fold_in _philox_key_split _philox_normal _philox_uniform "
+        "_propagate_xla_data _thnn_fused_gru_cell _thnn_fused_lstm_cell _to_cpu "
+        "_transform_bias_rescale_qkv _triton_multi_head_attention _triton_scaled_dot_attention "
+        "_use_cudnn_ctc_loss _use_miopen_ctc_loss cudnn_is_acceptable miopen_ctc_loss miopen_rnn "
+        "mkldnn_reorder_conv2d_weight mkldnn_reorder_conv3d_weight mkldnn_rnn_layer to_mkldnn",
     ),
     (
-        "is complex where it is read, and ONNX has no complex numbers; read it by `view_as_real`, "
-        "`real`, `imag` or `abs`",
-        "_fft_c2c _fft_c2r _fft_r2c chalf complex fft_fft fft_fft2 fft_fftn fft_hfft fft_hfft2 "
-        "fft_hfftn fft_ifft fft_ifft2 fft_ifftn fft_ihfft fft_ihfft2 fft_ihfftn fft_rfft "
-        "fft_rfft2 fft_rfftn is_complex polar view_as_complex view_as_complex_copy",
+        "is complex where it is read, and ONNX has no complex numbers; read it by "
+        "`view_as_real`, `real`, `imag` or `abs`",
+        "_fft_c2c _fft_r2c chalf complex fft_fft fft_fft2 fft_fftn fft_ifft fft_ifft2 fft_ifftn "
+        "fft_ihfft fft_ihfft2 fft_ihfftn fft_rfft fft_rfft2 fft_rfftn polar view_as_complex",
     ),
     (
-        "asks about memory or about the tensor object, or changes it, which a graph has no notion "
-        "of; ask while exporting",
+        "asks about memory or about the tensor object, or changes it, which a graph has no "
+        "notion of; ask while exporting",
         "_debug_has_internal_overlap _has_compatible_shallow_copy_type _has_same_storage_numel "
         "_is_zerotensor _resize_output element_size get_device is_conj is_contiguous "
-        "is_distributed is_floating_point is_inference is_neg is_non_overlapping_and_dense "
-        "is_pinned is_set_to is_signed is_strides_like_format record_stream resize resize_as "
-        "result_type set set_data slice_inverse storage_offset stride sym_is_contiguous "
-        "sym_storage_offset sym_stride",
+        "is_distributed is_inference is_neg is_non_overlapping_and_dense is_pinned is_set_to "
+        "is_strides_like_format record_stream resize resize_as result_type set set_data "
+        "slice_inverse storage_offset stride sym_is_contiguous sym_storage_offset sym_stride",
     ),
     (
         "reads or gives factors in LAPACK's own packing; `linalg_solve` and `linalg_qr` need none",
-        "_linalg_det _linalg_slogdet _linalg_solve_ex _lu_with_info linalg_householder_product "
-        "linalg_ldl_solve lu_unpack orgqr ormqr",
+        "_lu_with_info linalg_householder_product linalg_ldl_solve lu_unpack orgqr ormqr",
     ),
     (
         "takes series that are not written; compute it outside the model",
-        "special_airy_ai special_bessel_y0 special_bessel_y1 special_modified_bessel_k0 "
-        "special_modified_bessel_k1 special_scaled_modified_bessel_k0 "
-        "special_scaled_modified_bessel_k1",
+        "special_airy_ai",
     ),
     (
         "takes a series as long as its values say; compute it outside the model",
         "igamma igammac",
     ),
     (
-        "is a matter of the bits of a float, which no ONNX operator reads; compute it outside the "
-        "model",
-        "frexp nextafter",
+        "is a matter of the bits of a float, which no ONNX operator reads; compute it outside "
+        "the model",
+        "hash_tensor nextafter",
     ),
     (
-        "draws its windows or its points from a table of its own; choose them outside the model",
+        "places its windows or its points by a sequence of samples, in a way that is not "
+        "written; choose them outside the model",
         "_sobol_engine_draw fractional_max_pool2d fractional_max_pool3d",
     ),
     (
-        "gives as many elements as its values say, in a way that is not written; compute it "
-        "outside the model",
+        "counts in several dimensions at once, or by segments, in a way that is not written; use "
+        "`histogram` or `scatter_add`",
         "_histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors "
-        "histogram histogramdd nonzero_numpy nonzero_static segment_reduce "
-        "unique_dim_consecutive",
+        "histogramdd segment_reduce",
     ),
     (
         "is TorchScript's own, on lists and dictionaries; trace the model instead of scripting it",
@@ -175,13 +189,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     ),
     (
         "has no rule here yet; write it in the module by operators that ONNX has, or write a rule",
-        "_add_relu _addmm_activation _chunk_cat _compute_linear_combination _ctc_loss "
-        "_cummax_helper _cummin_helper _dim_arange _linalg_eigvals _masked_softmax _pad_enum "
-        "_reshape_alias_copy _trilinear _unsafe_masked_index "
-        "_unsafe_masked_index_put_accumulate _upsample_lanczos2d_aa allclose equal "
-        "flatten_dense_tensors gradient hash_tensor is_same_size linalg__powsum "
-        "linalg_tensorinv linalg_tensorsolve norm_except_dim sum_to_size "
-        "unflatten_dense_tensors",
+        "_upsample_lanczos2d_aa",
     ),
 )
 REASONS: Mapping[str, str] = {name: why for why, names in _GROUPS for name in names.split()}

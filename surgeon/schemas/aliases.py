@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 _COPIES = (
     "alias as_strided detach diagonal expand narrow permute select slice split split_with_sizes "
-    "squeeze t transpose unbind unfold unsqueeze view view_as_real lift_fresh"
+    "squeeze t transpose unbind unfold unsqueeze view view_as_complex view_as_real lift_fresh"
 )
 # What the left name does, the right one does (native_functions.yaml dispatches one to the other).
 ALIASES: Mapping[str, str] = {
@@ -26,6 +26,7 @@ ALIASES: Mapping[str, str] = {
     "_is_all_true": "all",
     "_is_any_true": "any",
     "_lazy_clone": "alias",
+    "_linalg_eigvals": "linalg_eigvals",
     "_local_scalar_dense": "item",
     "_logcumsumexp": "logcumsumexp",
     "_mkldnn_reshape": "reshape",
@@ -33,6 +34,7 @@ ALIASES: Mapping[str, str] = {
     "_neg_view": "neg",
     "_neg_view_copy": "neg",
     "_pin_memory": "pin_memory",
+    "_reshape_alias_copy": "_reshape_alias",
     "_reshape_copy": "view",
     "_reshape_from_tensor": "reshape",
     "_stack": "stack",

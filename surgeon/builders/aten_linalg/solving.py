@@ -134,6 +134,30 @@ def _solve(c: Call) -> gs.Tensor:
     return c.squeeze(x, [c.rank(x) - 1]) if vector else x
 
 
+def _tensor_solve(c: Call) -> gs.Tensor:
+    """The axes behind those of the right side are the unknown's; both flattened, a matrix."""
+    a, b = c.tensor(), c.tensor("other")
+    rank = c.rank(a)
+    if c.has("dims"):
+        back = [c.axis(int(d), rank) for d in c.args.dims("dims")]
+        a = c.permute(a, [*(i for i in range(rank) if i not in back), *back])
+    unknown = c.sizes(a)[c.rank(b) :]
+    side = c.product(unknown)
+    a = c.reshape(a, [side, side])
+    x = solve(c, *m.together(c, a, c.op("Reshape", b, c.ints([-1, 1], "column"))))
+    return c.reshape(x, unknown)
+
+
+def _tensor_inverse(c: Call) -> gs.Tensor:
+    """The inverse of the matrix that the axes before `ind` and those behind it make."""
+    a, ind = c.tensor(), c.integer("ind")
+    if not 0 < ind < c.rank(a):
+        raise Refused(f"ind {ind} for an input of rank {c.rank(a)}")
+    rows, columns = c.sizes(a)[:ind], c.sizes(a)[ind:]
+    flat = c.reshape(a, [c.product(rows), c.product(columns)])
+    return c.reshape(inverse(c, flat), [*columns, *rows])
+
+
 def _old_solve(c: Call) -> gs.Tensor:
     a = c.tensor("A")
     m.square(c, a)
@@ -241,12 +265,14 @@ def _logdet(c: Call) -> gs.Tensor:
 
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     **dict.fromkeys(("inverse", "linalg_inv", "linalg_inv_ex"), _inverse),
-    **dict.fromkeys(("linalg_solve", "linalg_solve_ex"), _solve),
+    **dict.fromkeys(("linalg_solve", "linalg_solve_ex", "_linalg_solve_ex"), _solve),
     "solve": _old_solve,
     "triangular_solve": _triangular_solve,
     "linalg_solve_triangular": _solve_triangular,
-    **dict.fromkeys(("det", "linalg_det"), _det),
-    **dict.fromkeys(("slogdet", "linalg_slogdet"), _slogdet),
+    **dict.fromkeys(("det", "linalg_det", "_linalg_det"), _det),
+    **dict.fromkeys(("slogdet", "linalg_slogdet", "_linalg_slogdet"), _slogdet),
     "logdet": _logdet,
+    "linalg_tensorsolve": _tensor_solve,
+    "linalg_tensorinv": _tensor_inverse,
     **dict.fromkeys(("lu_solve", "linalg_lu_solve"), _lu_solve),
 }

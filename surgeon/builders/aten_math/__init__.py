@@ -9,12 +9,14 @@ import numpy as np
 
 from surgeon.builders.aten_math import (
     activations,
+    agreement,
     alignment,
     arithmetic,
     bits,
     comparison,
     divisors,
     entropy,
+    exponents,
     functions,
     integrals,
     losses,
@@ -22,8 +24,10 @@ from surgeon.builders.aten_math import (
     ordered,
     polynomials,
     reductions,
+    shrinking,
     special,
     tails,
+    waves,
 )
 from surgeon.builders.aten_math.work import BOOL, UINT8, Work
 from surgeon.match import Match
@@ -31,12 +35,14 @@ from surgeon.rewrite import Draft
 
 FUNCTIONS: Mapping[str, Callable[[Work], Any]] = {
     **activations.FUNCTIONS,
+    **agreement.FUNCTIONS,
     **alignment.FUNCTIONS,
     **arithmetic.FUNCTIONS,
     **bits.FUNCTIONS,
     **comparison.FUNCTIONS,
     **divisors.FUNCTIONS,
     **entropy.FUNCTIONS,
+    **exponents.FUNCTIONS,
     **functions.FUNCTIONS,
     **integrals.FUNCTIONS,
     **losses.FUNCTIONS,
@@ -44,8 +50,10 @@ FUNCTIONS: Mapping[str, Callable[[Work], Any]] = {
     **ordered.FUNCTIONS,
     **polynomials.FUNCTIONS,
     **reductions.FUNCTIONS,
+    **shrinking.FUNCTIONS,
     **special.FUNCTIONS,
     **tails.FUNCTIONS,
+    **waves.FUNCTIONS,
 }
 
 

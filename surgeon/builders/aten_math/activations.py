@@ -9,7 +9,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.functions import _expm1 as expm1
-from surgeon.builders.aten_math.work import DOUBLE, FLOATS, HALF, Work
+from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOATS, HALF, Work
 from surgeon.rewrite import Refused
 
 
@@ -248,6 +248,26 @@ def softmax(work: Work) -> gs.Tensor:
     return work.where(empty, 0.0, y)
 
 
+def masked_softmax(work: Work) -> gs.Tensor:
+    """`_masked_softmax`: shares of what the mask leaves; NaN where it leaves nothing."""
+    x, mask = work.args.tensor("self"), work.args.tensor("mask")
+    dtype, kind = work.dtype(x), work.args.value("mask_type")
+    if dtype not in FLOATS or work.dtype(mask) != BOOL:
+        raise Refused("PyTorch has it of floats under a mask of booleans alone")
+    if work.rank(mask) == 2 and work.rank(x) == 4:
+        if kind not in (0, 1):  # (rows, columns) for all, or (batch, columns)
+            raise Refused(f"a mask of rank 2 for an input of rank 4, of mask_type {kind}")
+        if kind == 1:
+            mask = work.draft.op("Unsqueeze", mask, work.axes([1, 2]))
+    elif work.rank(mask) != work.rank(x):
+        raise Refused(f"a mask of rank {work.rank(mask)} for an input of rank {work.rank(x)}")
+    axis = axis_of(work, x)
+    x = work.where(mask, -np.inf, x)
+    most = work.draft.op("ReduceMax", x, work.axes([axis]), keepdims=1)
+    empty = work.equal(most, work.number(-np.inf, dtype))
+    return work.where(empty, np.nan, normalised_exponential(work, "Softmax", x, axis))
+
+
 def normalised_exponential(work: Work, operator: str, x: gs.Tensor, axis: int) -> gs.Tensor:
     """`Softmax` or `LogSoftmax` over an axis counted from the front."""
     rank = work.rank(x)
@@ -301,5 +321,6 @@ FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
         ("softmax", "log_softmax", "_softmax", "_log_softmax", "_safe_softmax"), softmax
     ),
     **dict.fromkeys(("special_softmax", "special_log_softmax"), softmax),
+    "_masked_softmax": masked_softmax,
     "glu": glu,
 }

@@ -24,14 +24,22 @@ def add_or_subtract(work: Work) -> gs.Tensor:
     if work.name == "rsub":
         a, b = b, a
     if dtype == BOOL:
-        if work.name != "add":
+        if work.name not in ("add", "_add_relu"):
             raise Refused("PyTorch does not subtract booleans")
         return work.op("Or", a, b) if alpha else a
     if alpha != 1:
         if dtype not in FLOATS and alpha != int(alpha):
             raise Refused(f"PyTorch does not multiply integers by alpha = {alpha}")
         b = work.widely("Mul", b, work.number(alpha, dtype))
-    return work.widely("Add" if work.name == "add" else "Sub", a, b)
+    return work.widely("Add" if work.name in ("add", "_add_relu") else "Sub", a, b)
+
+
+def rectified_sum(work: Work) -> gs.Tensor:
+    """`_add_relu`."""
+    y = add_or_subtract(work)
+    if work.dtype(y) == BOOL:
+        raise Refused("PyTorch has no `relu` of booleans")
+    return work.extreme("Max", y, work.number(0, work.dtype(y)))
 
 
 def multiply(work: Work) -> gs.Tensor:
@@ -231,6 +239,7 @@ def square(work: Work) -> gs.Tensor:
 
 FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
     **dict.fromkeys(("add", "sub", "rsub", "subtract"), add_or_subtract),
+    "_add_relu": rectified_sum,
     **dict.fromkeys(("mul", "multiply"), multiply),
     **dict.fromkeys(("div", "divide", "true_divide"), divide),
     "floor_divide": floor_divide,

@@ -29,7 +29,7 @@ def compare(work: Work) -> gs.Tensor:
     """`eq ne lt le gt ge` in the operands' common dtype."""
     _, (a, b) = work.together(*_pair(work))
     kind = work.name
-    if kind in ("eq", "equal"):
+    if kind == "eq":
         return work.equal(a, b)
     if kind in ("ne", "not_equal"):
         return work.invert(work.equal(a, b))

@@ -28,7 +28,7 @@ _ERFC = (
 )  # fmt: skip
 _TERMS = {FLOAT: 12, DOUBLE: 28}
 # Where the integral gives way to the asymptotic series, its points, and the terms of the series.
-_BESSEL = {FLOAT: (20.0, 12, 8), DOUBLE: (32.0, 20, 24)}
+BESSEL = {FLOAT: (20.0, 12, 8), DOUBLE: (32.0, 20, 24)}
 # B(2k): polygamma's asymptotic series (DLMF 5.15.8) begins behind this many steps to the right.
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 _STEPS = {FLOAT: 6, DOUBLE: 14}
@@ -137,12 +137,20 @@ def entropy(work: Work, x: gs.Tensor) -> gs.Tensor:
     return work.where(work.op("Less", x, zero), -np.inf, y)
 
 
+def falling_terms(order: int, count: int) -> list[float]:
+    """The coefficients a(k) of DLMF 10.17.1, by powers of 1 / x."""
+    falling = [1.0]
+    for k in range(1, count):
+        falling.append(falling[-1] * (4 * order**2 - (2 * k - 1) ** 2) / (8 * k))
+    return falling
+
+
 def _bessel(order: int) -> Callable[[Work, gs.Tensor], gs.Tensor]:
     """J0 and J1: the mean of a wave over a quarter turn, and far out DLMF 10.17.3."""
 
     def make(work: Work, x: gs.Tensor) -> gs.Tensor:
         dtype = work.dtype(x)
-        border, points, terms = _BESSEL[dtype]
+        border, points, terms = BESSEL[dtype]
         edge, rank = work.number(border, dtype), work.rank(x)
         size = work.op("Abs", x)
         low, high = work.extreme("Min", size, edge), work.extreme("Max", size, edge)
@@ -153,9 +161,7 @@ def _bessel(order: int) -> Callable[[Work, gs.Tensor], gs.Tensor]:
         if order:
             waves = work.op("Mul", waves, work.draft.constant(sines, "sines"))
         near = reduce(work, "ReduceMean", waves, [rank], keepdim=False)
-        falling = [1.0]
-        for k in range(1, terms):
-            falling.append(falling[-1] * (4 * order**2 - (2 * k - 1) ** 2) / (8 * k))
+        falling = falling_terms(order, terms)
         even = [a * (-1) ** k for k, a in enumerate(falling[0::2])]
         odd = [a * (-1) ** k for k, a in enumerate(falling[1::2])]
         inverse = work.op("Reciprocal", high)
@@ -183,7 +189,7 @@ def polygamma(work: Work) -> gs.Tensor:
     x = work.floating(work.args.tensor("self"))
     if not 0 <= n <= _HIGHEST:
         raise Refused(f"the derivative {n} of digamma; up to {_HIGHEST} are series here")
-    return _in_single(work, x, digamma if n == 0 else lambda w, t: _derivative(w, t, n))
+    return in_single(work, x, digamma if n == 0 else lambda w, t: _derivative(w, t, n))
 
 
 def _derivative(work: Work, x: gs.Tensor, n: int) -> gs.Tensor:
@@ -254,7 +260,7 @@ def log_multigamma(work: Work) -> gs.Tensor:
             y = w.op("Add", y, lgamma(w, w.op("Sub", t, j / 2)))
         return w.op("Add", y, p * (p - 1) / 4 * math.log(math.pi)) if p > 1 else y
 
-    return _in_single(work, x, total)
+    return in_single(work, x, total)
 
 
 def zeta(work: Work) -> gs.Tensor:
@@ -267,7 +273,7 @@ def zeta(work: Work) -> gs.Tensor:
     n, q = int(s) - 1, work.args.tensor("other")
     _, (q,) = work.together(q, floating=True)
     scale = (1.0 if n % 2 else -1.0) / math.factorial(n)
-    y = _in_single(work, q, lambda w, t: w.op("Mul", _derivative(w, t, n), scale))
+    y = in_single(work, q, lambda w, t: w.op("Mul", _derivative(w, t, n), scale))
     pole = work.op(
         "And",
         work.equal(q, work.op("Floor", q)),
@@ -276,7 +282,7 @@ def zeta(work: Work) -> gs.Tensor:
     return work.where(pole, np.inf, y)
 
 
-def _in_single(
+def in_single(
     work: Work, x: gs.Tensor, function: Callable[[Work, gs.Tensor], gs.Tensor]
 ) -> gs.Tensor:
     """Half precision by way of single."""
@@ -298,7 +304,7 @@ _OF_ONE: Mapping[str, Callable[[Work, gs.Tensor], gs.Tensor]] = {
 
 def of_one(work: Work) -> gs.Tensor:
     """A function of one real."""
-    return _in_single(work, work.floating(work.args.tensor("self")), _OF_ONE[work.name])
+    return in_single(work, work.floating(work.args.tensor("self")), _OF_ONE[work.name])
 
 
 FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {

@@ -9,12 +9,14 @@ from surgeon.builders.aten_nn.adaptive import (
     adaptive_max_pool_indices,
 )
 from surgeon.builders.aten_nn.attention import (
+    attention_forward,
     native_multi_head_attention,
     scaled_dot_product_attention,
     transformer_encoder_layer,
 )
 from surgeon.builders.aten_nn.bags import embedding_bag
 from surgeon.builders.aten_nn.cells import gru_cell, lstm_cell, rnn_cell
+from surgeon.builders.aten_nn.complexes import real_of_complex
 from surgeon.builders.aten_nn.fold import col2im, im2col
 from surgeon.builders.aten_nn.grids import affine_grid_generator, grid_sampler
 from surgeon.builders.aten_nn.norms import (
@@ -30,13 +32,7 @@ from surgeon.builders.aten_nn.norms import (
 from surgeon.builders.aten_nn.pools import avg_pool, max_pool
 from surgeon.builders.aten_nn.recurrent import recurrent
 from surgeon.builders.aten_nn.resample import upsample
-from surgeon.builders.aten_nn.spectra import (
-    fft_irfft,
-    istft,
-    old_rfft,
-    real_of_complex,
-    stft_as_real,
-)
+from surgeon.builders.aten_nn.spectra import fft_c2r, fft_irfft, istft, old_rfft, stft_as_real
 from surgeon.builders.aten_nn.unpool import max_unpool
 
 TABLE: Mapping[str, Callable[..., Any]] = {
@@ -44,10 +40,12 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "adaptive_max_pool_computed": adaptive_max_pool_computed,
     "adaptive_max_pool_indices": adaptive_max_pool_indices,
     "affine_grid_generator": affine_grid_generator,
+    "attention_forward": attention_forward,
     "avg_pool": avg_pool,
     "batch_norm": batch_norm,
     "col2im": col2im,
     "embedding_bag": embedding_bag,
+    "fft_c2r": fft_c2r,
     "fft_irfft": fft_irfft,
     "grid_sampler": grid_sampler,
     "group_norm": group_norm,

@@ -21,6 +21,10 @@ _OF_EITHER_CORNER = (
     "_scaled_dot_product_cudnn_attention",
     "_scaled_dot_product_fused_attention_overrideable",
 )
+# What changes a kernel's sequences or scores in ways that are not written here.
+_VARIANTS = (
+    "cu_seqlens_q cu_seqlens_k cum_seq_q cum_seq_k seqlen_k seqused_k alibi_slopes block_table"
+)
 _SRC, _PADDING, _WHOLE = 0, 1, 2  # MultiheadAttention.merge_masks: [L, S], [B, S], [B, H, L, S]
 
 
@@ -136,20 +140,75 @@ def scaled_dot_product_attention(draft: Draft, match: Match) -> Any:
     query, key, value = (args.tensor(name) for name in ("query", "key", "value"))
     if float(args.value("dropout_p")) > 0:
         raise Refused("it drops out at random: it was exported in training mode")
+    if args.schema.position("enable_gqa") is not None and args.value("enable_gqa"):
+        rank = parts.rank_of(draft, query)
+        key, value = (_repeated_heads(draft, query, t, rank) for t in (key, value))
+    biased = args.schema.position("attn_bias") is not None
+    mask = args.optional("attn_bias" if biased else "attn_mask")
+    causal = bool(args.value("is_causal"))
+    if causal and mask is not None:
+        raise Refused("it has a mask and is causal as well, which PyTorch refuses")
+    if causal and match.root.op in _OF_EITHER_CORNER:
+        _refuse_corner(draft, query, key)
+    return _attended(draft, args, (query, key, value), mask, causal=causal)
+
+
+def attention_forward(draft: Draft, match: Match) -> Any:
+    """`aten._efficient_attention_forward` and `_flash_attention_forward`.
+
+    The kernels under the operators for scaled products: their heads stand behind the sequence.
+    """
+    args = bind(match.root, draft.facts)
+    inputs = [args.tensor(name) for name in ("query", "key", "value")]
+    _refuse_variants(draft, args, inputs)
+    if float(args.value("dropout_p")) > 0:
+        raise Refused("it drops out at random: it was exported in training mode")
+    # sdp_utils: 0 for no mask, 1 for one from the upper left corner, 2 from the lower right one
+    efficient = args.schema.position("custom_mask_type") is not None
+    kind = int(args.value("custom_mask_type" if efficient else "is_causal"))
+    mask = args.optional("bias")
+    if kind and mask is not None:
+        raise Refused("it has a mask and is causal as well")
+    turned = [draft.op("Transpose", t, perm=[0, 2, 1, 3]) for t in inputs]
+    if kind == 2 or (kind and not efficient):
+        _refuse_corner(draft, turned[0], turned[1])
+    y = _attended(draft, args, (turned[0], turned[1], turned[2]), mask, causal=bool(kind))
+    return draft.op("Transpose", y, perm=[0, 2, 1, 3])
+
+
+def _refuse_variants(draft: Draft, args: Arguments, inputs: list[gs.Tensor]) -> None:
+    if args.schema.overload == "quantized":
+        raise Refused("its inputs are quantised in PyTorch's own way")
+    for name in _VARIANTS.split():
+        if args.has(name):
+            raise Refused(f"`{name}` is given: sequences of unequal lengths, or scores of its own")
+    for name in ("window_size", "window_size_left", "window_size_right"):
+        if args.schema.position(name) is not None and args.value(name) not in (None, -1):
+            raise Refused(f"`{name}` is {args.value(name)}: it attends to a window")
+    if any(parts.rank_of(draft, t) != 4 for t in inputs):
+        raise Refused("its inputs have no four axes: batch, sequence, heads, channels")
+    heads = {parts.lengths_of(draft, t, 4)[2].static for t in inputs}
+    if len(heads) > 1 or None in heads:
+        raise Refused("whether every head of queries has keys of its own is not known")
+
+
+def _attended(
+    draft: Draft,
+    args: Arguments,
+    inputs: tuple[gs.Tensor, gs.Tensor, gs.Tensor],
+    mask: gs.Tensor | None,
+    *,
+    causal: bool,
+) -> gs.Tensor:
+    """softmax(Q K^T scale + mask) V, of [..., L, E], [..., S, E] and [..., S, V]."""
+    query, key, value = inputs
     rank = parts.rank_of(draft, query)
     dtype = parts.numpy_dtype(draft, query)
-    if args.schema.position("enable_gqa") is not None and args.value("enable_gqa"):
-        key, value = (_repeated_heads(draft, query, t, rank) for t in (key, value))
     turned = [*range(parts.rank_of(draft, key))]
     turned[-2:] = turned[:-3:-1]
     scaled = draft.op("Mul", query, _scale(draft, args, query, rank))
     scores = draft.op("MatMul", scaled, draft.op("Transpose", key, perm=turned))
-    biased = args.schema.position("attn_bias") is not None
-    mask = args.optional("attn_bias" if biased else "attn_mask")
-    if args.value("is_causal"):
-        if mask is not None:
-            raise Refused("it has a mask and is causal as well, which PyTorch refuses")
-        _refuse_corner(draft, match.root.op, query, key)
+    if causal:
         earlier = _causal(draft, query, key)
         scores = parts.choose(draft, earlier, _number(draft, -np.inf, dtype), scores)
     elif mask is not None and draft.facts.of(mask).dtype == _BOOL:
@@ -163,13 +222,12 @@ def scaled_dot_product_attention(draft: Draft, match: Match) -> Any:
         most = draft.op("ReduceMax", scores, draft.constant([-1], "axes"), keepdims=1)
         empty = draft.op("Less", most, _number(draft, np.finfo(dtype).min, dtype))
         probabilities = parts.choose(draft, empty, _number(draft, 0, dtype), probabilities)
-    return draft.op("MatMul", probabilities, value)
+    made: gs.Tensor = draft.op("MatMul", probabilities, value)
+    return made
 
 
-def _refuse_corner(draft: Draft, operator: str, query: gs.Tensor, key: gs.Tensor) -> None:
+def _refuse_corner(draft: Draft, query: gs.Tensor, key: gs.Tensor) -> None:
     """A kernel whose causal mask starts in a corner of its own, unless the mask is square."""
-    if operator not in _OF_EITHER_CORNER:
-        return
     shapes = [draft.facts.of(t).shape for t in (query, key)]
     if any(s is None for s in shapes) or len({s[-2] for s in shapes if s is not None}) > 1:
         raise Refused(

@@ -28,13 +28,16 @@ _PADDINGS = {0: "zeros", 1: "border", 2: "reflection"}
 def grid_sampler(draft: Draft, match: Match) -> Any:
     """`aten.grid_sampler (x, grid, interpolation_mode, padding_mode, align_corners)`."""
     args = bind(match.root, draft.facts)
-    x, grid = args.tensor("input"), args.tensor("grid")
+    of_cudnn = match.root.op == "cudnn_grid_sampler"
+    x, grid = args.tensor("self" if of_cudnn else "input"), args.tensor("grid")
     rank = parts.rank_of(draft, x)
     if rank not in (4, 5):
         raise Refused(f"its input has rank {rank}, not 4 or 5")
-    mode = _MODES[int(args.value("interpolation_mode"))]
-    padding = _PADDINGS[int(args.value("padding_mode"))]
-    corners = bool(args.value("align_corners"))
+    mode, padding, corners = "bilinear", "zeros", True  # all that cuDNN has
+    if not of_cudnn:
+        mode = _MODES[int(args.value("interpolation_mode"))]
+        padding = _PADDINGS[int(args.value("padding_mode"))]
+        corners = bool(args.value("align_corners"))
     opset = draft.facts.opset
     if opset >= (16 if rank == 4 else 20):
         name = _NEWER_MODES[mode] if opset >= 20 else mode
@@ -229,9 +232,17 @@ def affine_grid_generator(draft: Draft, match: Match) -> Any:
     else:
         raise Refused("the shape of `theta` is not known")
     dtype = parts.numpy_dtype(draft, theta)
-    corners = bool(args.value("align_corners"))
     spatial = rank - 2
-    lengths = parts.lengths_given(draft, args, "size", rank)[2:]
+    if match.root.op == "cudnn_affine_grid_generator":
+        if rank != 4:
+            raise Refused("cuDNN has affine grids of planes alone")
+        corners, lengths = (
+            True,
+            [parts.constant_length(draft, int(args.value(name))) for name in ("H", "W")],
+        )
+    else:
+        corners = bool(args.value("align_corners"))
+        lengths = parts.lengths_given(draft, args, "size", rank)[2:]
     total: gs.Tensor | None = None
     for axis, length in enumerate(lengths):
         steps = _steps(draft, length, dtype, corners=corners)

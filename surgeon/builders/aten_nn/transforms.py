@@ -80,15 +80,20 @@ def transform(
     return Complex(real, imaginary)
 
 
-def real_inverse(draft: Draft, value: Complex, axis: int, size: int | None, norm: Any) -> gs.Tensor:
-    """Back from half a spectrum: a product with cosines less one with sines."""
+def real_inverse(
+    draft: Draft, value: Complex, axis: int, size: int | None, norm: Any, *, inverse: bool = True
+) -> gs.Tensor:
+    """Back from half a spectrum: a product with cosines less one with sines.
+
+    `inverse` says which way `norm` is to be read.
+    """
     rank = parts.rank_of(draft, value.real)
     length = parts.lengths_of(draft, value.real, rank)[axis].static
     if length is None:
         raise Refused(f"axis {axis} has a length known at run time; fix it with `--shape`")
     size = size or 2 * (length - 1)
     dtype = parts.numpy_dtype(draft, value.real)
-    cosine, sine = half_inverse(length, size, scale_of(norm, size, inverse=True))
+    cosine, sine = half_inverse(length, size, scale_of(norm, size, inverse=inverse))
     y = parts.multiply_axis(
         draft, value.real, axis, rank, parts.constant_matrix(draft, cosine.T, dtype)
     )

@@ -103,6 +103,12 @@ def _arange(c: Call) -> gs.Tensor:
     return c.cast(c.op("Add", steps, c.vector([first], "start")), dtype)
 
 
+def _dim_arange(c: Call) -> gs.Tensor:
+    """As many numbers as an axis is long."""
+    like = c.tensor("like")
+    return c.count(c.size(like, c.axis(c.integer("dim"), c.rank(like))))
+
+
 def _positive(c: Call, length: Size | int) -> Size | int:
     """PyTorch refuses a range that runs the other way; nothing to clamp."""
     return length
@@ -199,6 +205,7 @@ LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
         _fill,
     ),
     "arange": _arange,
+    "_dim_arange": _dim_arange,
     "linspace": _linspace,
     "eye": _eye,
     "scalar_tensor": _scalar_tensor,

@@ -98,8 +98,11 @@ def _number(c: Call, size: Size | int) -> gs.Tensor:
 
 
 def _index(c: Call) -> gs.Tensor:
-    x = c.tensor()
-    given = masks_of(c, c.args.tensors("indices"))
+    return read_at(c, c.tensor(), masks_of(c, c.args.tensors("indices")))
+
+
+def read_at(c: Call, x: gs.Tensor, given: list[gs.Tensor | None]) -> gs.Tensor:
+    """`x[...]` at indices and masks."""
     while given and given[-1] is None:
         given.pop()
     if not given:

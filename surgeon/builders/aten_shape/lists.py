@@ -11,10 +11,13 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call, Size
 from surgeon.builders.aten_shape.slices import select
+from surgeon.builders.aten_shape.slopes import gradient
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
 MOST_PARTS = 32  # as many outputs as the recipe's pattern names
+
+MOST_SLOPES = 8
 
 
 def _even(length: Size | int, parts: int) -> list[int]:
@@ -157,6 +160,18 @@ def _nonzero_lists(c: Call, count: int) -> list[gs.Tensor]:
     return [c.op("Gather", places, c.number(i, TYPE.INT64), axis=0) for i in range(count)]
 
 
+def _like_flattened(c: Call, count: int) -> list[gs.Tensor]:
+    """A row cut into pieces of the shapes of some tensors."""
+    flat, found = c.tensor("flat"), []
+    at: Size | int = 0
+    for like in c.args.tensors("tensors"):
+        sizes = c.sizes(like)
+        end = c.add(at, c.product(sizes))
+        found.append(c.reshape(c.slice(flat, 0, at, end), sizes))
+        at = end
+    return found
+
+
 LISTS: Mapping[str, Callable[[Call, int], list[gs.Tensor]]] = {
     **dict.fromkeys(
         ("split", "split_with_sizes", "chunk", "unbind", "tensor_split", "split_copy"), _parts
@@ -165,12 +180,13 @@ LISTS: Mapping[str, Callable[[Call, int], list[gs.Tensor]]] = {
     "meshgrid": _meshgrid,
     "broadcast_tensors": _broadcast_tensors,
     **dict.fromkeys(("nonzero_numpy", "where"), _nonzero_lists),
+    "unflatten_dense_tensors": _like_flattened,
 }
 
 
 _BY_THEMSELVES = frozenset(
     "unbind tensor_split split_with_sizes meshgrid broadcast_tensors nonzero_numpy where hsplit "
-    "vsplit dsplit".split()
+    "vsplit dsplit unflatten_dense_tensors".split()
 )
 
 
@@ -196,6 +212,18 @@ def list_element(draft: Draft, match: Match) -> gs.Tensor:
     if index >= len(parts):
         raise Refused(f"its list has {len(parts)} elements")
     return parts[index]
+
+
+def unpack_slopes(draft: Draft, match: Match) -> Any:
+    """The slopes that `gradient` gives, each in its place; other lists compute nothing."""
+    source, count = match.root.inputs[0], len(match.root.outputs)
+    producer = source.inputs[0] if source.inputs else None
+    if producer is None or producer.domain != "aten" or producer.op != "gradient":
+        raise Refused("its list holds no slopes")
+    found = gradient(Call(draft, producer), count)
+    if len(found) != count:
+        raise Refused(f"its list has {len(found)} elements for {count} outputs")
+    return tuple(found + [found[0]] * (MOST_SLOPES - count))
 
 
 def unpack_list(draft: Draft, match: Match) -> Any:

@@ -85,27 +85,33 @@ def _unique(c: Call) -> tuple[gs.Tensor, ...]:
 
 
 def _unique_consecutive(c: Call) -> tuple[gs.Tensor, ...]:
-    if c.has("dim") and c.rank(c.tensor()) != 1:
-        raise Refused("whole slices along a dim are compared, for which ONNX has no operator")
-    x = c.tensor()
-    flat = c.flat(x)
-    length = c.size(flat, 0)
-    behind, before = c.slice(flat, 0, 1, 2**62), c.slice(flat, 0, 0, -1)
+    """Runs of equal elements; with a dim, of equal slices along it."""
+    x, axis = c.tensor(), 0
+    whole = not c.has("dim")
+    if not whole:
+        axis = c.axis(c.integer("dim"), c.rank(x))
+    line = c.flat(x) if whole or c.rank(x) == 0 else x
+    length = c.size(line, axis)
+    behind, before = c.slice(line, axis, 1, 2**62), c.slice(line, axis, 0, -1)
     changes = c.op("Not", c.op("Equal", behind, before))
+    if others := [i for i in range(c.rank(line)) if i != axis]:
+        count = c.op("ReduceSum", c.cast(changes, TYPE.INT64), c.ints(others, "axes"), keepdims=0)
+        changes = c.cast(count, TYPE.BOOL)
     first = c.slice(c.filled([length], 1, TYPE.BOOL), 0, 0, 1)
     begins = c.concat([first, changes], 0)
-    values = c.op("Compress", flat, begins, axis=0)
+    values = c.op("Compress", line, begins, axis=axis)
     places = c.flat(c.op("NonZero", begins))
     ends = c.concat([c.slice(places, 0, 1, 2**62), c.slice(c.vector([length]), 0, 0, 1)], 0)
     if isinstance(length, int) and length == 0:
         ends = places
     counts = c.op("Sub", ends, places)
-    if not bool(c.value("return_inverse")):
+    if whole and not bool(c.value("return_inverse")):  # along a dim, PyTorch gives it in any case
         inverse = c.ints([], "unread")
     else:
         so_far = c.op("CumSum", c.cast(begins, TYPE.INT64), c.number(0, TYPE.INT64))
-        inverse = c.reshape(c.op("Sub", so_far, c.ints([1], "one")), c.sizes(x))
-    if not bool(c.value("return_counts")):
+        inverse = c.op("Sub", so_far, c.ints([1], "one"))
+        inverse = c.reshape(inverse, c.sizes(x)) if whole else inverse
+    if whole and not bool(c.value("return_counts")):
         counts = c.ints([], "unread")
     return values, inverse, counts
 
@@ -160,6 +166,6 @@ LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     "msort": _msort,
     "topk": _topk,
     **dict.fromkeys(("_unique2", "unique_dim"), _unique),
-    "unique_consecutive": _unique_consecutive,
+    **dict.fromkeys(("unique_consecutive", "unique_dim_consecutive"), _unique_consecutive),
     "repeat_interleave": _repeat_interleave,
 }

@@ -12,6 +12,8 @@ from surgeon.builders.aten_shape.call import FLOATS, LARGEST, TYPE, Call
 from surgeon.facts.fact import INTEGERS
 from surgeon.rewrite import Refused
 
+# As the enumeration of PyTorch's `_pad_enum` has them (aten/src/ATen/native/PadNd.h).
+_NUMBERED = ("reflect", "edge", "wrap", "constant")
 _MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
@@ -27,6 +29,11 @@ def _pad(c: Call) -> gs.Tensor:
     elif kind == "pad":
         mode = _MODES[str(c.value("mode"))]
         value = c.value("value") or 0
+    elif kind == "_pad_enum":
+        number = c.integer("mode")
+        if not 0 <= number < len(_NUMBERED):
+            raise Refused(f"PyTorch has no padding of the mode {number}")
+        mode, value = _NUMBERED[number], c.value("value") or 0
     elif c.has("value"):
         value = c.value("value")
     x = c.tensor()
@@ -137,5 +144,13 @@ def _names(stem: str) -> Sequence[str]:
 
 
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = dict.fromkeys(
-    ("constant_pad_nd", "pad", "_pad_circular", *_names("reflection"), *_names("replication")), _pad
+    (
+        "constant_pad_nd",
+        "pad",
+        "_pad_enum",
+        "_pad_circular",
+        *_names("reflection"),
+        *_names("replication"),
+    ),
+    _pad,
 )

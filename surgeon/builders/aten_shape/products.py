@@ -19,6 +19,16 @@ def _matmul(c: Call) -> gs.Tensor:
     return product(c, first, second)
 
 
+def _integer_product(c: Call) -> gs.Tensor:
+    """`_int_mm`: of bytes, added up in int32."""
+    first, second = c.tensor(), c.tensor("mat2")
+    if {c.dtype(first), c.dtype(second)} != {TYPE.INT8}:
+        raise Refused("PyTorch has it of int8 alone")
+    if c.opset >= 10:
+        return c.op("MatMulInteger", first, second)
+    return c.op("MatMul", c.cast(first, TYPE.INT32), c.cast(second, TYPE.INT32))
+
+
 def _outer(c: Call) -> gs.Tensor:
     names = [p.name for p in c.args.schema.parameters][:2]
     first, second = c.tensor(names[0]), c.tensor(names[1])
@@ -38,7 +48,10 @@ def _add_product(c: Call) -> gs.Tensor:
     names = [p.name for p in c.args.schema.parameters if p.type == "Tensor"]
     bias, first, second = (c.tensor(n) for n in names[:3])
     alpha, beta = c.value("alpha"), c.value("beta")
-    if kind == "addmm" and alpha in (None, 1) and beta in (None, 1):
+    if kind == "_addmm_activation":
+        if c.value("use_gelu"):
+            raise Refused("its GELU is one formula on a CPU and another on a GPU")
+    elif kind == "addmm" and alpha in (None, 1) and beta in (None, 1):
         rank = c.facts.of(bias).rank
         if c.dtype(first) == TYPE.FLOAT and rank is not None and rank <= 2:
             return _gemm(c, first, second, bias)
@@ -49,9 +62,9 @@ def _add_product(c: Call) -> gs.Tensor:
     if kind == "addbmm":
         total = c.op("ReduceSum", total, c.ints([0], "axes"), keepdims=0)
     total = _scaled(c, total, alpha)
-    if beta == 0:  # what it is multiplied with is not looked at, NaN included
-        return total
-    return c.op("Add", _scaled(c, bias, beta), total)
+    if beta != 0:  # else what it is multiplied with is not looked at, NaN included
+        total = c.op("Add", _scaled(c, bias, beta), total)
+    return c.op("Relu", total) if kind == "_addmm_activation" else total
 
 
 def _gemm(c: Call, first: gs.Tensor, second: gs.Tensor, bias: gs.Tensor) -> gs.Tensor:
@@ -147,6 +160,29 @@ def _tensordot(c: Call) -> gs.Tensor:
     return contract(c, [a, b], [left, right], wanted)
 
 
+def _trilinear(c: Call) -> gs.Tensor:
+    """Three tensors multiplied where their axes meet, and summed over some."""
+    tensors = [c.tensor(f"i{i}") for i in (1, 2, 3)]
+    added = [[int(d) for d in c.args.dims(f"expand{i}")] for i in (1, 2, 3)]
+    ranks = {c.rank(t) + len(more) for t, more in zip(tensors, added, strict=True)}
+    if len(ranks) != 1:
+        raise Refused("its operands have no common rank")
+    (rank,) = ranks
+    gone = {c.axis(int(d), rank) for d in c.args.dims("sumdim")}
+    labels = [
+        [f"a{i}" for i in range(rank) if i not in {c.axis(d, rank) for d in more}] for more in added
+    ]
+    return contract(c, tensors, labels, [f"a{i}" for i in range(rank) if i not in gone])
+
+
+def _combination(c: Call) -> gs.Tensor:
+    """Rows of coefficients, each of which weighs the lines of the input."""
+    x, weights = c.tensor("input"), c.tensor("coefficients")
+    behind = [f"a{i}" for i in range(1, c.rank(x))]
+    labels = [["n", "k"], ["k", *behind]]
+    return contract(c, [weights, x], labels, ["n", *behind], repeats=False)
+
+
 def _bilinear(c: Call) -> gs.Tensor:
     a, b, weight = c.tensor("input1"), c.tensor("input2"), c.tensor("weight")
     lots = [f"n{i}" for i in range(c.rank(a) - 1)]
@@ -213,14 +249,19 @@ def _conv_tbc(c: Call) -> gs.Tensor:
 
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     **dict.fromkeys(("matmul", "mm", "bmm", "mv", "linalg_matmul"), _matmul),
+    "_int_mm": _integer_product,
     **dict.fromkeys(("dot", "vdot", "inner"), _dot),
     **dict.fromkeys(("outer", "ger"), _outer),
-    **dict.fromkeys(("addmm", "addmv", "baddbmm", "addbmm", "addr"), _add_product),
+    **dict.fromkeys(
+        ("addmm", "addmv", "baddbmm", "addbmm", "addr", "_addmm_activation"), _add_product
+    ),
     "linear": _linear,
     **dict.fromkeys(("chain_matmul", "linalg_multi_dot"), _chain),
     "einsum": _einsum,
     "tensordot": _tensordot,
     "bilinear": _bilinear,
+    "_trilinear": _trilinear,
+    "_compute_linear_combination": _combination,
     **dict.fromkeys(("cross", "linalg_cross"), _cross),
     "cartesian_prod": _cartesian_prod,
     "conv_tbc": _conv_tbc,

@@ -27,8 +27,14 @@ _LARGEST_TABLE = 1 << 24  # elements of a comparison of every place with every i
 
 def _index_put(c: Call) -> gs.Tensor:
     x, values = c.tensor(), c.cast(c.tensor("values"), c.dtype(c.tensor()))
-    accumulate = bool(c.value("accumulate"))
     given = masks_of(c, c.args.tensors("indices"))
+    return put_at(c, x, given, values, accumulate=bool(c.value("accumulate")))
+
+
+def put_at(
+    c: Call, x: gs.Tensor, given: list[gs.Tensor | None], values: gs.Tensor, *, accumulate: bool
+) -> gs.Tensor:
+    """`x` with values written, or added, at indices and masks."""
     while given and given[-1] is None:
         given.pop()
     said = [t for t in given if t is not None]

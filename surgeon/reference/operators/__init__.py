@@ -21,6 +21,7 @@ from surgeon.reference.operators import (
     elements,
     filling,
     forward,
+    gathering,
     indexing,
     integrals,
     layout,
@@ -33,6 +34,7 @@ from surgeon.reference.operators import (
     sorting,
     special,
     vision,
+    whole,
     writes,
 )
 from surgeon.reference.operators.precision import Row
@@ -50,6 +52,7 @@ _TABLES = (
     elements.TABLE,
     filling.TABLE,
     forward.TABLE,
+    gathering.TABLE,
     indexing.TABLE,
     integrals.TABLE,
     layout.TABLE,
@@ -62,6 +65,7 @@ _TABLES = (
     sorting.TABLE,
     special.TABLE,
     vision.TABLE,
+    whole.TABLE,
     writes.TABLE,
 )
 

@@ -214,11 +214,45 @@ def fused_attention(
     return (y, *[None] * 8)
 
 
+def attention_forward(
+    query: Array, key: Array, value: Array, dropout_p: float, scale: float | None, **rest: Any
+) -> Any:
+    """A kernel of CUDA, [batch, sequence, heads, channels]; the rest is for training."""
+    kind = int(rest.get("custom_mask_type", 2 * rest.get("is_causal", 0)))
+    windows = ("window_size", "window_size_left", "window_size_right")
+    unread = ("max_seqlen_q", "max_seqlen_k", "max_q", "max_k", "num_splits", "bias")
+    known = (*windows, *unread, "custom_mask_type", "is_causal", "compute_log_sumexp")
+    if any(rest.get(name) not in (None, -1) for name in windows) or any(
+        v is not None for name, v in rest.items() if name not in (*known, "return_debug_mask")
+    ):
+        raise Unsuited("its sequences have lengths of their own, or windows")
+    if kind == 2 and query.shape[1] != key.shape[1]:
+        raise Unsuited("its causal mask is not square")
+    q, k, v = (t.swapaxes(1, 2) for t in (query, key, value))
+    y = scaled_dot_product_attention(q, k, v, rest.get("bias"), dropout_p, bool(kind), scale)
+    return (y.swapaxes(1, 2), *[None] * 5)
+
+
 _QKV = "Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias"
 _THREE = "Tensor query, Tensor key, Tensor value"
 _NORMS = ", ".join(f"Tensor norm_weight_{i}, Tensor norm_bias_{i}" for i in (1, 2))
 _FFN = ", ".join(f"Tensor ffn_weight_{i}, Tensor ffn_bias_{i}" for i in (1, 2))
 TABLE: tuple[Row, ...] = (
+    (
+        f"_efficient_attention_forward({_THREE}, Tensor? bias, Tensor? cu_seqlens_q, "
+        "Tensor? cu_seqlens_k, SymInt? max_seqlen_q, SymInt? max_seqlen_k, float dropout_p, "
+        "int custom_mask_type, bool compute_log_sumexp=False, *, float? scale=None, "
+        "Tensor? seqlen_k=None, int? window_size=None) -> (Tensor, Tensor)",
+        attention_forward,
+    ),
+    (
+        f"_flash_attention_forward({_THREE}, Tensor? cum_seq_q, Tensor? cum_seq_k, SymInt max_q, "
+        "SymInt max_k, float dropout_p, bool is_causal, bool return_debug_mask, *, "
+        "float? scale=None, SymInt? window_size_left=None, SymInt? window_size_right=None, "
+        "Tensor? seqused_k=None, Tensor? alibi_slopes=None, Tensor? block_table=None, "
+        "int? num_splits=None) -> (Tensor, Tensor)",
+        attention_forward,
+    ),
     (
         f"_native_multi_head_attention({_THREE}, int embed_dim, int num_head, {_QKV}, "
         "Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, "

@@ -229,6 +229,7 @@ def _of_library(name: str, order: str) -> Row:
         if list(given.get("kernel_size", weight.shape[2:])) != list(weight.shape[2:]):
             raise Unsuited(f"a kernel of {given['kernel_size']}")
         x = _batched(self, weight)
+        groups = int(x.shape[1]) if "depthwise" in name else 1
         y = convolution(
             x,
             weight,
@@ -238,12 +239,21 @@ def _of_library(name: str, order: str) -> Row:
             given.get("dilation", [1] * axes),
             turned,
             given.get("output_padding", [0] * axes),
-            given.get("groups", 1),
+            given.get("groups", groups),
         )
         y = y if self.ndim == weight.ndim else y[0]
+        if "z" in given:
+            alpha = 1 if given["alpha"] is None else given["alpha"]
+            y = narrow(wide(y) + wide(given["z"]) * alpha, self)
         return np.maximum(y, 0) if name.endswith("_relu") else y
 
-    kinds = {"bias": "Tensor?", "groups": "SymInt", **dict.fromkeys(listed, "SymInt[]")}
+    kinds = {
+        "bias": "Tensor?",
+        "z": "Tensor",
+        "alpha": "Scalar?",
+        "groups": "SymInt",
+        **dict.fromkeys(listed, "SymInt[]"),
+    }
     rest = ", ".join(f"{kinds.get(word, 'bool')} {word}" for word in order.split())
     return f"{name}(Tensor self, Tensor weight, {rest}) -> Tensor", run
 
@@ -301,6 +311,18 @@ _OTHERS = (
         "bias padding output_padding stride dilation groups benchmark deterministic",
     ),
     ("mkldnn_convolution", "bias padding stride dilation groups"),
+    ("miopen_depthwise_convolution", "bias padding stride dilation groups benchmark deterministic"),
+    *(
+        (f"{library}_convolution_add_relu", "z alpha bias stride padding dilation groups")
+        for library in ("cudnn", "miopen")
+    ),
+    ("_mps_convolution", "bias padding stride dilation groups"),
+    ("_mps_convolution_transpose", "padding output_padding stride dilation groups"),
+    ("_nnpack_spatial_convolution", "bias padding stride"),
+    ("_slow_conv2d_forward", _KERNEL),
+    ("slow_conv3d_forward", _KERNEL),
+    ("_conv_depthwise2d", f"{_KERNEL} dilation"),
+    ("conv_depthwise3d", f"{_KERNEL} dilation"),
     ("thnn_conv2d", _KERNEL),
     ("slow_conv3d", _KERNEL),
     *((f"slow_conv_dilated{n}d", f"{_KERNEL} dilation") for n in (2, 3)),

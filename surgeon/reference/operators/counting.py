@@ -35,6 +35,59 @@ def histc(self: Array, bins: int, min: float, max: float) -> Array:
     return narrow(np.bincount(places, minlength=bins), self)
 
 
+def _borders(x: Array, bins: int, range: list[float] | None) -> Array:
+    low, high = (x.min(), x.max()) if range is None else range
+    if not np.isfinite([low, high]).all() or low > high or bins < 1:
+        raise Unsuited(f"{bins} bins from {low} to {high}")
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    return np.linspace(x.dtype.type(low), x.dtype.type(high), bins + 1).astype(x.dtype)
+
+
+def histogram(
+    self: Array, bins: int, range: list[float] | None, weight: Array | None, density: bool
+) -> tuple[Array, Array]:
+    if not self.size and range is None:
+        raise Unsuited("it has no elements to take its range from")
+    return histogram_between(self, _borders(self, bins, range), weight, density)
+
+
+def histogram_between(
+    self: Array, bins: Array, weight: Array | None, density: bool
+) -> tuple[Array, Array]:
+    if self.dtype.name not in ("float32", "float64") or bins.dtype != self.dtype:
+        raise Unsuited(f"its input is {self.dtype.name}, its borders {bins.dtype.name}")
+    x = self.reshape(-1)
+    weights = np.ones(x.size) if weight is None else wide(weight).reshape(-1)
+    made = np.zeros(len(bins) - 1)
+    for value, share in zip(x, weights, strict=True):
+        if bins[0] <= value <= bins[-1]:
+            place = int(np.searchsorted(bins, value, "right")) - 1
+            made[min(place, len(made) - 1)] += share
+    if density:
+        made = made / (made.sum() * np.diff(bins.astype(np.float64)))
+    return narrow(made, self), bins
+
+
+def gradient(
+    self: Array, spacing: Any = None, dim: int | list[int] | None = None, edge_order: int = 1
+) -> list[Array]:
+    dims = list(np.arange(self.ndim) if dim is None else np.ravel(dim))
+    steps = [1.0] if spacing is None else spacing if isinstance(spacing, list) else [spacing]
+    steps = steps * len(dims) if len(steps) == 1 else steps
+    if len(steps) != len(dims):
+        raise Unsuited(f"{len(steps)} spacings for {len(dims)} axes")
+    try:
+        pairs = zip(dims, steps, strict=True)
+        made = [
+            np.gradient(wide(self), s, axis=int(d), edge_order=edge_order)  # type: ignore[call-overload]
+            for d, s in pairs
+        ]
+    except ValueError as error:
+        raise Unsuited(str(error)) from None
+    return [narrow(slope, self) for slope in made]
+
+
 def searchsorted(
     sorted_sequence: Array,
     self: Any,
@@ -110,6 +163,28 @@ _SEARCH = (
 _OLDER = "*, bool out_int32=False, bool right=False) -> Tensor"
 TABLE: tuple[Row, ...] = (
     ("bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", bincount),
+    (
+        "histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, "
+        "Tensor? weight=None, bool density=False) -> (Tensor, Tensor)",
+        histogram,
+    ),
+    (
+        "histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, "
+        "bool density=False) -> (Tensor, Tensor)",
+        histogram_between,
+    ),
+    *(
+        (f"gradient.{name}(Tensor self, *, {rest}int edge_order=1) -> Tensor[]", gradient)
+        for name, rest in (
+            ("scalarint", "Scalar? spacing=None, int? dim=None, "),
+            ("scalararray", "Scalar spacing, int[] dim, "),
+            ("array", "int[] dim, "),
+            ("scalarrayint", "Scalar[] spacing, int? dim=None, "),
+            ("scalarrayarray", "Scalar[] spacing, int[] dim, "),
+            ("tensorarrayint", "Tensor[] spacing, int? dim=None, "),
+            ("tensorarray", "Tensor[] spacing, int[] dim, "),
+        )
+    ),
     ("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", histc),
     (f"searchsorted.Tensor(Tensor sorted_sequence, Tensor self, {_SEARCH}", searchsorted),
     (f"searchsorted.Scalar(Tensor sorted_sequence, Scalar self, {_SEARCH}", searchsorted),

@@ -10,7 +10,7 @@ import numpy as np
 
 from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.math_types import common, cut, real
-from surgeon.reference.operators.precision import Array, Row
+from surgeon.reference.operators.precision import Array, Row, narrow, wide
 
 
 def angle(self: Array) -> Array:
@@ -63,7 +63,13 @@ def _of_integers(function: Any, self: Any, other: Any) -> Array:
     return cut(function(a, b), dtype)
 
 
+def frexp(self: Array) -> tuple[Array, Array]:
+    mantissa, exponent = np.frexp(wide(self))
+    return narrow(mantissa, self), exponent.astype(np.int32)
+
+
 TABLE: tuple[Row, ...] = (
+    ("frexp.Tensor(Tensor self) -> (Tensor, Tensor)", frexp),
     ("gcd(Tensor self, Tensor other) -> Tensor", gcd),
     ("lcm(Tensor self, Tensor other) -> Tensor", lcm),
     ("angle(Tensor self) -> Tensor", angle),

@@ -97,11 +97,30 @@ def affine_grid_generator(theta: Array, size: list[int], align_corners: bool) ->
     return narrow(np.einsum("...j,nij->n...i", points, wide(theta, name="theta")), theta)
 
 
+def cudnn_grid_sampler(self: Array, grid: Array) -> Array:
+    return grid_sampler(self, grid, 0, 0, True)
+
+
+def cudnn_affine_grid_generator(
+    theta: Array,
+    N: int,  # noqa: N803 - as the schema has them
+    C: int,  # noqa: N803
+    H: int,  # noqa: N803
+    W: int,  # noqa: N803
+) -> Array:
+    return affine_grid_generator(theta, [N, C, H, W], True)
+
+
 _SAMPLER = (
     "(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners)"
 )
 
 TABLE: tuple[Row, ...] = (
+    ("cudnn_grid_sampler(Tensor self, Tensor grid) -> Tensor", cudnn_grid_sampler),
+    (
+        "cudnn_affine_grid_generator(Tensor theta, int N, int C, int H, int W) -> Tensor",
+        cudnn_affine_grid_generator,
+    ),
     *(
         (f"{name}{_SAMPLER} -> Tensor", grid_sampler)
         for name in ("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")

@@ -96,6 +96,18 @@ def slogdet(A: Array) -> Any:
     return narrow(np.asarray(sign), A), narrow(np.asarray(size), A)
 
 
+def det_with_factors(A: Array) -> Any:
+    return det(A), None, None
+
+
+def slogdet_with_factors(A: Array) -> Any:
+    return *slogdet(A), None, None
+
+
+def solve_with_factors(A: Array, B: Array, left: bool, check_errors: bool) -> Any:
+    return solve(A, B, left), None, None, None
+
+
 def slogdet_of_self(self: Array) -> Any:
     return slogdet(self)
 
@@ -203,6 +215,13 @@ def old_lu_solve(self: Array, LU_data: Array, LU_pivots: Array) -> Array:
 
 
 TABLE: tuple[Row, ...] = (
+    ("_linalg_det(Tensor A) -> (Tensor, Tensor, Tensor)", det_with_factors),
+    ("_linalg_slogdet(Tensor A) -> (Tensor, Tensor, Tensor, Tensor)", slogdet_with_factors),
+    (
+        "_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) "
+        "-> (Tensor, Tensor, Tensor, Tensor)",
+        solve_with_factors,
+    ),
     ("inverse(Tensor self) -> Tensor", inverse_of_self),
     ("linalg_inv(Tensor A) -> Tensor", inverse),
     (f"linalg_inv_ex(Tensor A, *, {_OTHERS}) -> (Tensor, Tensor)", inverse_ex),

@@ -146,9 +146,22 @@ def ctc_loss(
     return _reduced(losses, reduction, log_probs.dtype)
 
 
+def ctc_loss_forward(
+    log_probs: Array,
+    targets: Array,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int,
+    zero_infinity: bool,
+) -> Any:
+    """Of each text, infinities kept; what training keeps besides is left out."""
+    return ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, 0, False), None
+
+
 _THREE = "(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean)"
 _TWO = "(Tensor self, Tensor target"
 _CTC = "(Tensor log_probs, Tensor targets, "
+_KEPT = "int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)"
 _REST = "int blank=0, int reduction=Mean, bool zero_infinity=False) -> Tensor"
 TABLE: tuple[Row, ...] = (
     (f"cosine_embedding_loss{_THREE} -> Tensor", cosine_embedding_loss),
@@ -171,4 +184,9 @@ TABLE: tuple[Row, ...] = (
     ),
     (f"ctc_loss.IntList{_CTC}int[] input_lengths, int[] target_lengths, {_REST}", ctc_loss),
     (f"ctc_loss.Tensor{_CTC}Tensor input_lengths, Tensor target_lengths, {_REST}", ctc_loss),
+    (f"_ctc_loss{_CTC}int[] input_lengths, int[] target_lengths, {_KEPT}", ctc_loss_forward),
+    (
+        f"_ctc_loss.Tensor{_CTC}Tensor input_lengths, Tensor target_lengths, {_KEPT}",
+        ctc_loss_forward,
+    ),
 )

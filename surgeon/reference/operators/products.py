@@ -130,7 +130,17 @@ def matrix_power(self: Array, n: int) -> Array:
 
 
 _SCALES = "*, Scalar beta=1, Scalar alpha=1) -> Tensor"
+
+
+def int_mm(self: Array, mat2: Array) -> Array:
+    if {self.dtype.name, mat2.dtype.name} != {"int8"}:
+        raise Unsuited(f"its operands are {self.dtype.name} and {mat2.dtype.name}")
+    wide = self.astype(np.int64) @ mat2.astype(np.int64)
+    return wide.astype(np.int32)
+
+
 TABLE: tuple[Row, ...] = (
+    ("_int_mm(Tensor self, Tensor mat2) -> Tensor", int_mm),
     ("matmul(Tensor self, Tensor other) -> Tensor", matmul),
     ("linalg_matmul(Tensor self, Tensor other) -> Tensor", matmul),
     ("mm(Tensor self, Tensor mat2) -> Tensor", mm),

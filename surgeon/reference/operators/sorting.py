@@ -69,14 +69,24 @@ def unique_dim(
 def unique_consecutive(
     self: Array, return_inverse: bool, return_counts: bool, dim: int | None
 ) -> tuple[Array, ...]:
-    if dim is not None and self.ndim != 1:
-        raise Unsuited("it compares slices")
-    flat = self.reshape(-1)
-    begins = np.concatenate([np.ones(min(flat.size, 1), np.bool_), flat[1:] != flat[:-1]])
+    axis = 0 if dim is None else axis_of(dim, self.ndim)
+    lines = self.reshape(-1) if dim is None else np.moveaxis(self, axis, 0)
+    begins = np.asarray(
+        [i == 0 or bool((lines[i] != lines[i - 1]).any()) for i in range(len(lines))], np.bool_
+    )
     nothing = np.zeros(0, np.int64)
-    inverse = (np.cumsum(begins) - 1).reshape(self.shape) if return_inverse else nothing
-    counts = np.diff([*np.flatnonzero(begins), flat.size]) if return_counts else nothing
-    return flat[begins], inverse, counts.astype(np.int64)
+    inverse = np.cumsum(begins) - 1
+    counts = np.diff([*np.flatnonzero(begins), len(lines)]).astype(np.int64)
+    if dim is None:  # along a dim PyTorch gives both, asked for or not
+        inverse = inverse.reshape(self.shape) if return_inverse else nothing
+        counts = counts if return_counts else nothing
+    return np.moveaxis(lines[begins], 0, axis), inverse, counts
+
+
+def unique_dim_consecutive(
+    self: Array, dim: int, return_inverse: bool, return_counts: bool
+) -> tuple[Array, ...]:
+    return unique_consecutive(self, return_inverse, return_counts, dim)
 
 
 def repeat_each(repeats: Array, output_size: int | None) -> Array:
@@ -122,6 +132,10 @@ TABLE: tuple[Row, ...] = (
     (
         "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, Tensor, Tensor)",
         unique_consecutive,
+    ),
+    (
+        "unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+        unique_dim_consecutive,
     ),
     (
         "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",

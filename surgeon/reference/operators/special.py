@@ -26,6 +26,11 @@ def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:
     return run
 
 
+def _scaled(function: Callable[[float], float]) -> Callable[[Array], Array]:
+    run = _each(function)
+    return lambda x: run(x)  # the schema's own name of the argument
+
+
 def _digamma(x: float) -> float:
     """-gamma + sum of 1/(n+1) - 1/(n+x); the tail is that of a logarithm."""
     if x == 0:
@@ -66,6 +71,55 @@ def _bessel(order: int, scaled: bool) -> Callable[[float], float]:
             return float(waves.mean() * (1.0 if scaled else np.exp(np.float64(abs(x)))))
 
     return run
+
+
+def _bessel_k(order: int, scaled: bool) -> Callable[[float], float]:
+    """The integral of e^(-x cosh t) cosh(n t) from 0 on, by many small steps."""
+
+    def run(x: float) -> float:
+        if math.isnan(x) or x < 0:
+            return math.nan
+        if x == 0:
+            return math.inf
+        if x == math.inf:
+            return 0.0
+        last = math.acosh(1 + 60 / x)
+        t, step = np.linspace(0, last, 6001, retstep=True)
+        heights = np.exp(-x * (np.cosh(t) - 1)) * np.cosh(order * t)
+        whole = float((heights.sum() - heights[0] / 2) * step)
+        return whole if scaled else whole * math.exp(-x)
+
+    return run
+
+
+def _bessel_y(order: int) -> Callable[[float], float]:
+    """DLMF 10.9.7: a wave over half a turn, less what falls off on a line."""
+
+    def run(x: float) -> float:
+        if not math.isfinite(x) or x < 0:
+            return math.nan
+        if x == 0:
+            return -math.inf
+        if x > 300:
+            raise Unsuited(f"it is asked for at {x}")
+        turn = _integral(lambda t: np.sin(x * np.sin(t) - order * t), math.pi)
+        sign = (-1) ** order
+
+        def falls(t: Any) -> Any:
+            return (np.exp(order * t) + sign * np.exp(-order * t)) * np.exp(-x * np.sinh(t))
+
+        return (turn - _integral(falls, math.asinh(60 / x) + order)) / math.pi
+
+    return run
+
+
+def _integral(function: Callable[[Any], Any], end: float) -> float:
+    """By Gauss and Legendre in 64 pieces."""
+    places, weights = np.polynomial.legendre.leggauss(24)
+    edges = np.linspace(0, end, 65)
+    half = (edges[1:] - edges[:-1])[:, None] / 2
+    middle = (edges[1:] + edges[:-1])[:, None] / 2
+    return float((function(middle + half * places) * weights * half).sum())
 
 
 def _bessel_j(order: int) -> Callable[[float], float]:
@@ -226,6 +280,10 @@ _FUNCTIONS: dict[str, Any] = {
     "special_i1e": _bessel(1, True),
     "special_bessel_j0": _bessel_j(0),
     "special_bessel_j1": _bessel_j(1),
+    "special_bessel_y0": _bessel_y(0),
+    "special_bessel_y1": _bessel_y(1),
+    "special_modified_bessel_k0": _bessel_k(0, False),
+    "special_modified_bessel_k1": _bessel_k(1, False),
     "special_erfcx": _erfcx,
     "special_ndtr": lambda x: math.erfc(-x / math.sqrt(2)) / 2,
     "special_log_ndtr": _log_ndtr,
@@ -233,6 +291,10 @@ _FUNCTIONS: dict[str, Any] = {
     "special_entr": lambda x: x if math.isnan(x) else _entr(x) if x < math.inf else -math.inf,
 }
 TABLE: tuple[Row, ...] = (
+    *(
+        (f"special_scaled_modified_bessel_k{n}(Tensor x) -> Tensor", _scaled(_bessel_k(n, True)))
+        for n in (0, 1)
+    ),
     *((f"{name}(Tensor self) -> Tensor", _each(f)) for name, f in _FUNCTIONS.items()),
     ("polygamma(int n, Tensor self) -> Tensor", polygamma),
     ("special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor", zeta),

@@ -49,6 +49,90 @@ def fft_rfft(self: Array, n: int | None, dim: int, norm: str | None) -> Array:
     return _like(np.fft.rfft(self, n, dim, norm), self)  # type: ignore[arg-type]
 
 
+def fft_hfft(self: Array, n: int | None, dim: int, norm: str | None) -> Array:
+    return _like(np.fft.hfft(self, n, dim, norm), self)  # type: ignore[arg-type]
+
+
+def fft_ihfft(self: Array, n: int | None, dim: int, norm: str | None) -> Array:
+    if np.iscomplexobj(self):
+        raise Unsuited("its input is complex")
+    return _like(np.fft.ihfft(self, n, dim, norm), self)  # type: ignore[arg-type]
+
+
+def _sizes(
+    x: Array, s: list[int] | None, dim: list[int] | None
+) -> tuple[list[int | None], list[int]]:
+    if s is not None and -1 in s:
+        raise Unsuited("it leaves a size as it is")
+    axes = list(range(-len(s), 0)) if dim is None and s is not None else dim
+    axes = list(range(-x.ndim, 0)) if axes is None else axes
+    return (list(s) if s is not None else [None] * len(axes)), axes
+
+
+def fft_hfftn(self: Array, s: list[int] | None, dim: list[int] | None, norm: str | None) -> Array:
+    """Forward along all axes, of what is Hermitian along the last."""
+    sizes, axes = _sizes(self, s, dim)
+    y = self
+    for n, axis in zip(sizes[:-1], axes[:-1], strict=True):
+        y = np.fft.fft(y, n, axis, norm)  # type: ignore[arg-type]
+    return _like(np.fft.hfft(y, sizes[-1], axes[-1], norm), self)  # type: ignore[arg-type]
+
+
+def fft_ihfftn(self: Array, s: list[int] | None, dim: list[int] | None, norm: str | None) -> Array:
+    if np.iscomplexobj(self):
+        raise Unsuited("its input is complex")
+    sizes, axes = _sizes(self, s, dim)
+    y = np.fft.ihfft(self, sizes[-1], axes[-1], norm)  # type: ignore[arg-type]
+    for n, axis in zip(sizes[:-1], axes[:-1], strict=True):
+        y = np.fft.ifft(y, n, axis, norm)  # type: ignore[arg-type]
+    return _like(y, self)
+
+
+def _over(x: Array, dim: list[int]) -> int:
+    """How many elements a transform goes over."""
+    return int(np.prod([x.shape[axis] for axis in dim]))
+
+
+def _scale(normalization: int, count: int) -> float:
+    if not 0 <= normalization <= 2:
+        raise Unsuited(f"normalization {normalization}")
+    return float((1.0, count**-0.5, 1.0 / count)[normalization])
+
+
+def fft_r2c(self: Array, dim: list[int], normalization: int, onesided: bool) -> Array:
+    if np.iscomplexobj(self):
+        raise Unsuited("its input is complex")
+    y = np.fft.rfftn(self, axes=dim) if onesided else np.fft.fftn(self, axes=dim)
+    return _like(y * _scale(normalization, _over(self, dim)), self)
+
+
+def fft_c2c(self: Array, dim: list[int], normalization: int, forward: bool) -> Array:
+    y = np.fft.fftn(self, axes=dim) if forward else np.fft.ifftn(self, axes=dim, norm="forward")
+    return _like(y * _scale(normalization, _over(self, dim)), self)
+
+
+def fft_c2r(self: Array, dim: list[int], normalization: int, last_dim_size: int) -> Array:
+    sizes = [self.shape[axis] for axis in dim[:-1]] + [last_dim_size]
+    y = np.fft.irfftn(self, sizes, dim, norm="forward")
+    return _like(y * _scale(normalization, int(np.prod(sizes))), self)
+
+
+def complex_of(real: Array, imag: Array) -> Array:
+    if real.dtype != imag.dtype or real.dtype.name not in _COMPLEX:
+        raise Unsuited(f"parts of {real.dtype.name} and {imag.dtype.name}")
+    found: Array = (real + 1j * imag.astype(_COMPLEX[imag.dtype.name])).astype(
+        _COMPLEX[real.dtype.name]
+    )
+    return found
+
+
+def polar(abs: Array, angle: Array) -> Array:
+    if abs.dtype != angle.dtype:
+        raise Unsuited(f"parts of {abs.dtype.name} and {angle.dtype.name}")
+    wide = abs.astype(np.float64) * np.exp(1j * angle.astype(np.float64))
+    return _like(wide, abs)
+
+
 def fft_irfft(self: Array, n: int | None, dim: int, norm: str | None) -> Array:
     return _like(np.fft.irfft(self, n, dim, norm), self)  # type: ignore[arg-type]
 
@@ -194,6 +278,24 @@ TABLE: tuple[Row, ...] = (
     (f"fft_ifft(Tensor self, {_N}) -> Tensor", fft_ifft),
     (f"fft_rfft(Tensor self, {_N}) -> Tensor", fft_rfft),
     (f"fft_irfft(Tensor self, {_N}) -> Tensor", fft_irfft),
+    (f"fft_hfft(Tensor self, {_N}) -> Tensor", fft_hfft),
+    (f"fft_ihfft(Tensor self, {_N}) -> Tensor", fft_ihfft),
+    *(
+        (f"fft_{name}(Tensor self, int[]? s=None, {dim}, str? norm=None) -> Tensor", function)
+        for kind, function in (("hfft", fft_hfftn), ("ihfft", fft_ihfftn))
+        for name, dim in ((f"{kind}2", "int[] dim=[-2,-1]"), (f"{kind}n", "int[]? dim=None"))
+    ),
+    (
+        "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",
+        fft_r2c,
+    ),
+    ("_fft_c2c(Tensor self, int[] dim, int normalization, bool forward) -> Tensor", fft_c2c),
+    (
+        "_fft_c2r(Tensor self, int[] dim, int normalization, int last_dim_size) -> Tensor",
+        fft_c2r,
+    ),
+    ("complex(Tensor real, Tensor imag) -> Tensor", complex_of),
+    ("polar(Tensor abs, Tensor angle) -> Tensor", polar),
     *(
         (
             f"fft_{name}(Tensor self, int[]? s=None, int[]{default}, str? norm=None) -> Tensor",

@@ -1,0 +1,263 @@
+"""Operators that exporters seldom leave, most of them PyTorch's own building blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from aten_node import Written, close, expected, lowered, show
+
+pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
+
+R = np.random.default_rng(0)
+F = np.float32
+X = R.normal(size=(3, 4, 5)).astype(F)
+GAPS = X.copy()
+GAPS[0, 1, 2] = GAPS[2, :3, 0] = np.nan
+INTS = R.integers(0, 4, (3, 7))
+Calls = list[tuple[str, list[Any], dict[str, Any]]]
+CALLS: Calls = []
+
+
+def add(operator: str, *arguments: Any, least: int = 9, still: bool = False, **rest: Any) -> None:
+    """`still`: its sizes must be known. `listed`: it gives a list. `outputs`: how many count."""
+    CALLS.append((operator, list(arguments), {"least": least, "still": still, **rest}))
+
+
+# tensors as a whole
+NEAR = X + F(1e-6)
+ONE_OFF = X.copy()
+ONE_OFF[2, 3, 4] += 1
+for first, second in ((X, X), (X, ONE_OFF), (GAPS, GAPS), (X, X[:2]), (X, X.reshape(4, 3, 5))):
+    add("equal", first, second)
+    add("is_same_size", first, second)
+add("equal", X, X[0])
+add("equal", INTS, INTS)
+add("equal", INTS.astype(np.int8), INTS.astype(np.int8) + np.int8(1))
+add("equal", X > 0, X > 0)
+add("equal", X > 0, X > 1)
+add("equal", X[:0], X[:0])
+add("equal", np.asarray(2.0, F), np.asarray(2.0, F))
+for first, second in ((X, NEAR), (X, ONE_OFF), (GAPS, GAPS), (X, X[0])):
+    add("allclose", first, second, 1e-5, 1e-6, False)
+add("allclose", GAPS, GAPS, 1e-5, 1e-6, True)
+add("allclose", INTS, INTS + 1, 1.0, 0.5, False)
+for kind in ("is_floating_point", "is_signed", "is_complex"):
+    for array in (X, X.astype(np.float16), INTS, INTS.astype(np.uint8), INTS > 0):
+        add(kind, array)
+# sums and norms
+for name in ("sum_to_size", "_grad_sum_to_size"):
+    for size in ([3, 4, 5], [4, 1], [3, 1, 5], [1, 1, 1], [5], [1]):
+        add(name, X, size, still=True)
+    add(name, INTS, [7], still=True)
+    add(name, INTS.astype(np.int32), [3, 1], still=True)
+    add(name, INTS.astype(np.int32), [3, 7], still=True)
+    add(name, X, [1, 1])
+add("_grad_sum_to_size", X, None)
+for dim in (-1, 0, 1, 2, -2):
+    add("norm_except_dim", X, 2, dim)
+    add("norm_except_dim", X, 3, dim)
+add("norm_except_dim", X[0, 0], 2, 0)
+for order in (0.0, 1.0, 2.0, 3.0, 0.5):
+    add("linalg__powsum", X, order, [1], True, None)
+    add("linalg__powsum", X, order, [0, -1], False, None)
+    add("linalg__powsum", X, order, None, False, None)
+add("linalg__powsum", X, 3.0, [1], False, 7)
+# fused
+add("_add_relu.Tensor", X, X[0], 2)
+add("_add_relu.Tensor", X, X[:, :1], -1.5)
+add("_add_relu.Scalar", X, 0.5, 2)
+add("_add_relu.Tensor", INTS - 2, INTS, -1)
+for alpha, beta in ((1, 1), (2.0, 0.5), (0.3, 0)):
+    add(
+        "_addmm_activation",
+        X[0, 0],
+        INTS[:2].astype(F),
+        R.normal(size=(7, 5)).astype(F),
+        beta,
+        alpha,
+    )
+MASK = R.random(X.shape) > 0.5
+MASK[0, 0], MASK[:, 1, 2] = True, True
+add("_masked_softmax", X, MASK, 1, 2)
+add("_masked_softmax", X, MASK, None, 2)
+add("_masked_softmax", X, MASK, -1, None)
+SCORES, SQUARE = R.normal(size=(3, 2, 4, 4)).astype(F), MASK[:, :4, :4]
+add("_masked_softmax", SCORES, SQUARE[0], 3, 0)
+add("_masked_softmax", SCORES, SQUARE[0], 1, 0)
+add("_masked_softmax", SCORES, SQUARE[0, :3], 3, 1)
+add("_masked_softmax", SCORES, SQUARE[0, :3], 2, 1)
+add("_trilinear", X[0], X[1], X[2, :, :4], [0], [1], [2], [1], 0)
+add(
+    "_trilinear",
+    X[0],
+    R.normal(size=(2, 5, 3)).astype(F),
+    X[:2, 0, :3],
+    [0, 3],
+    [1],
+    [1, 2],
+    [2],
+    1,
+)
+add("_trilinear", X, X, X, [], [], [], [0, 2], 1)
+add("_compute_linear_combination", X, R.normal(size=(2, 3)).astype(F))
+add("_compute_linear_combination", X[0, 0], R.normal(size=(2, 5)).astype(F))
+LOGS = R.normal(size=(9, 3, 5))
+LOGS = (LOGS - np.logaddexp.reduce(LOGS, -1)[..., None]).astype(F)
+LABELS = R.integers(1, 5, (3, 4))
+CTC = {"least": 11, "still": True, "outputs": 1}
+for blocked in (False, True):
+    sizes = [np.array([9, 8, 7]), np.array([4, 2, 0])]
+    add("_ctc_loss.Tensor", LOGS, LABELS, *sizes, 0, blocked, **CTC)
+    add("_ctc_loss", LOGS, LABELS, [9, 8, 2], [3, 2, 4], 0, blocked, **CTC)
+# lengths
+PARTS = [X[0, :3], X[1, :1], X[2]]
+for front in (True, False):
+    for side in ("left", "right"):
+        add("pad_sequence", PARTS, front, -0.5, side)
+add("pad_sequence", [INTS[0, :2], INTS[1], INTS[2, :5]], True, 9.0, "right")
+add("pad_sequence", [X[0]], False, 0.0, "right")
+add("_chunk_cat", [X, X[:, :3, 0], X[:, :2]], 1, 2, still=True)
+add("_chunk_cat", [X[:, 0], X[:2]], 0, 4, still=True)
+add("_chunk_cat", [X, X[..., :2]], -1, 3, still=True)
+add("flatten_dense_tensors", [X, X[0], X[0, 0, :1]])
+add(
+    "unflatten_dense_tensors",
+    R.normal(size=37).astype(F),
+    [X[:1], X[0, 0], X[0, :2, :3]],
+    listed=True,
+)
+for size in (3, 12, 80):
+    add("nonzero_static", INTS, size, -1)
+    add("nonzero_static", X > 0.5, size, 7)
+add("_dim_arange", X, 1)
+add("_dim_arange", X, -1)
+for mode in (0, 1, 2, 3):
+    add("_pad_enum", X, [2, 1], mode, None, still=True)
+    add("_pad_enum", X, [2, 1, 0, 2], mode, 1.5 if mode == 3 else None, still=True)
+RUNS = np.repeat(R.integers(0, 2, (4, 3)), [1, 2, 1, 3], 0)
+for name in ("unique_dim_consecutive", "unique_consecutive"):
+    for dim in (0, 1):
+        order = [RUNS, dim, True, True] if "dim" in name else [RUNS, True, True, dim]
+        add(name, *order, least=11)
+        order = [RUNS.astype(F)[:, None], 2 * dim, False, False]
+        order = order if "dim" in name else [order[0], *order[2:], order[1]]
+        add(name, *order, least=11)
+# places that need not be there
+FAR = np.array([[0, 9, 2], [-1, -7, 1]])
+HERE = np.array([[True, False, True], [True, False, True]])
+add("_unsafe_masked_index", X, HERE[..., None, None], [FAR], 7.0, least=11)
+add("_unsafe_masked_index", X, HERE[..., None], [FAR, FAR, None], 0.5, least=11)
+add("_unsafe_masked_index", X, HERE[..., None], [FAR, FAR], 0.5, least=11)
+add("_unsafe_masked_index", INTS, HERE, [FAR, FAR], 9, least=11)
+PUT = R.normal(size=(2, 3, 5)).astype(F)
+name = "_unsafe_masked_index_put_accumulate"
+add(name, X, HERE[..., None], [FAR, FAR], PUT, least=16)
+add(name, X[:, 0, 0], HERE, [FAR], PUT[..., 0], least=16)
+add(name, X, HERE[..., None], [FAR, FAR], PUT, least=11, still=True)
+# matrices
+add("linalg_tensorsolve", R.normal(size=(2, 3, 6)).astype(F), X[0, :2, :3], None, still=True)
+add("linalg_tensorsolve", R.normal(size=(2, 2, 4)).astype(F), X[0, :, 0], [0, 1], still=True)
+add("linalg_tensorinv", R.normal(size=(2, 3, 6)).astype(F), 2, still=True)
+add("linalg_tensorinv", R.normal(size=(6, 3, 2)).astype("d"), 1, still=True, least=11)
+SQUARES = R.normal(size=(2, 4, 4)).astype(F)
+add("_linalg_det", SQUARES, still=True, outputs=1)
+add("_linalg_slogdet", SQUARES, still=True, outputs=2)
+add(
+    "_linalg_solve_ex",
+    SQUARES,
+    R.normal(size=(2, 4, 3)).astype(F),
+    True,
+    False,
+    still=True,
+    outputs=1,
+)
+
+BYTES = R.integers(-128, 128, (2, 32, 32)).astype(np.int8)
+add("_int_mm", BYTES[0], BYTES[1])
+# slopes
+LISTED: dict[str, Any] = {"listed": True}
+for order in (1, 2):
+    add("gradient.scalarint", X, None, None, order, **LISTED)
+    add("gradient.scalarint", X, 0.5, 1, order, **LISTED)
+    add("gradient.scalararray", X, 2.0, [0, 2], order, **LISTED)
+    add("gradient.array", X, [-1], order, **LISTED)
+    add("gradient.scalarrayint", X, [2, 1, 3], None, order, **LISTED)
+    add("gradient.scalarrayarray", X, [2, 5], [2, 1], order, **LISTED)
+# bins
+EVEN = np.round(X * 4) / 4
+for density in (False, True):
+    for weight in (None, np.abs(X)):
+        add("histogram.bin_ct", X, 7, None, weight, density)
+        add("histogram.bin_ct", EVEN, 8, [-1, 1], weight, density)
+        add("histogram.bins_tensor", EVEN, np.array([-1, -0.5, 0.25, 2], F), weight, density)
+add("histogram.bin_ct", X.astype("d"), 10, [-1, 2], None, False)
+add("histogram.bin_ct", GAPS, 4, [-1, 1], None, False)
+add("histogram.bin_ct", np.ones(3, F), 3, None, None, False)
+add("histogram.bin_ct", X, 3, [1, 1], None, False)
+# exponents
+ENDS = [
+    0,
+    -0.0,
+    1,
+    -1,
+    0.5,
+    0.99999994,
+    3,
+    -1e-45,
+    1.1754944e-38,
+    3.4e38,
+    2.0**100,
+    np.inf,
+    -np.inf,
+]
+add(
+    "frexp.Tensor",
+    np.concatenate([R.normal(size=50) * 2.0 ** R.integers(-140, 127, 50), ENDS]).astype(F),
+)
+add(
+    "frexp.Tensor",
+    np.concatenate(
+        [R.normal(size=50) * 2.0 ** R.integers(-1060, 1020, 50), ENDS, [5e-324, 1.7e308]]
+    ),
+)
+add("frexp.Tensor", np.array([[1.5, -6e-8], [65504, 0.1]], np.float16))
+
+# Bessel functions of the second kind: at their borders, their pole, and where they are no numbers
+BORDERS = [1e-30, 1e-6, 0.999, 1, 1.001, 11.99, 12.01, 19.99, 20.01, 30, 32.1, 60, 0, -1, np.nan]
+ALONG = np.concatenate([R.uniform(0, 3, 20), R.uniform(0, 60, 20), BORDERS])
+for name in ("bessel_y0", "bessel_y1"):
+    add(f"special_{name}", ALONG.astype(F))
+    add(f"special_{name}", ALONG)
+for n in (0, 1):
+    for name in ("modified_bessel_k", "scaled_modified_bessel_k"):
+        add(f"special_{name}{n}", ALONG.astype(F))
+        add(f"special_{name}{n}", ALONG)
+        add(f"special_{name}{n}", np.array([1, 2, 5]))
+
+
+def _each() -> list[Any]:
+    cases = []
+    for index, (operator, arguments, options) in enumerate(CALLS):
+        allowed = [o for o in (9, 11, 13, 18) if o >= options["least"]]
+        for opset in sorted({allowed[0], allowed[index % len(allowed)], allowed[-1]}):
+            for dynamic in (False, True):
+                if dynamic and (options["still"] or opset != allowed[-1]):
+                    continue
+                label = f"{operator}({show(arguments)})-{opset}" + "-dynamic" * dynamic
+                cases.append(pytest.param(operator, arguments, options, opset, dynamic, id=label))
+    return cases
+
+
+@pytest.mark.parametrize(("operator", "arguments", "options", "opset", "dynamic"), _each())
+def test_lowered_as_the_witness(
+    operator: str, arguments: list[Any], options: dict[str, Any], opset: int, dynamic: bool
+) -> None:
+    wanted = expected(operator, arguments)[: options.get("outputs")]
+    written = Written(operator, arguments, "A+", opset, dynamic=dynamic)
+    made = lowered(written, wanted, listed=options.get("listed", False), recipe="aten")
+    for mine, its in zip(made, wanted, strict=True):
+        assert mine.dtype == its.dtype
+        assert mine.shape == its.shape
+        close(mine, its)
