@@ -20,13 +20,14 @@ from ml_dtypes import finfo
 from surgeon.facts import Fact
 from surgeon.facts.fact import BOOL, INTEGERS, Array
 
-NORMAL, EDGES, NOT_NUMBERS, LARGE = "normal", "edges", "not numbers", "large"
+NORMAL, EDGES, NOT_NUMBERS, LARGE, VAST = "normal", "edges", "not numbers", "large", "vast"
 FLAT, TINY, HUGE, NEGATIVE, ZEROS = "flat", "tiny", "huge", "negative", "zeros"
 ORDERED, DEFINITE, REAL = "ordered", "definite", "real"
 WORDS = {
     EDGES: "of edge values",
     NOT_NUMBERS: "with NaN and infinities among the values",
     LARGE: "of large numbers",
+    VAST: "of numbers beyond those of a double",
     FLAT: "with one value in each input",
     TINY: "with tiny numbers among the values",
     HUGE: "with large magnitudes among the values",
@@ -45,8 +46,9 @@ _HUGE_VALUES = np.array([30, -30, 100, -100, 300, -300, 1000, -1000, 3e4, -3e4])
 _NO_NUMBERS = np.array([np.nan, np.inf, -np.inf, 0.0])
 _LARGE_VALUES = (
     *(0, 1, -1, 127, -128, 255, 2**15 - 1, 2**24 + 1, -(2**24) - 1, 2**24 + 3, 2**31 - 1),
-    *(2**31 + 5, 2**33 + 1, -(2**33) - 1, 2**53 + 1),
+    *(2**31 + 5, 2**33 + 1, -(2**33) - 1),
 )
+_VAST_VALUES = (*_LARGE_VALUES, 2**53 + 1, 2**53 + 3)
 _ENDS = (np.float32(-np.inf), np.float32(np.inf))
 _KEPT = (1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22)  # so many normal numbers of a seed are kept
 _MOST_NEAR = 16  # numbers of the piece itself around which values are drawn
@@ -62,7 +64,8 @@ _UNSTEADY = frozenset(
     "qr linalg_qr svd linalg_svd _linalg_svd symeig linalg_eigh _linalg_eigh inverse linalg_inv "
     "linalg_inv_ex linalg_solve cholesky linalg_cholesky lu linalg_det det Det logdet slogdet "
     "pinverse linalg_pinv matrix_exp linalg_matrix_exp linalg_matrix_power matrix_power "
-    "triangular_solve linalg_solve_triangular histc NonZero nonzero kthvalue median".split()
+    "triangular_solve linalg_solve_triangular cholesky_solve cholesky_inverse histc NonZero "
+    "nonzero kthvalue median".split()
 )
 # What is left of a large quotient is a matter of its rounding.
 _OF_QUOTIENTS = frozenset({"fmod", "remainder", "floor_divide", "div_floor"})
@@ -70,6 +73,9 @@ _OF_QUOTIENTS = frozenset({"fmod", "remainder", "floor_divide", "div_floor"})
 _LEAVES_SIGNS = re.compile(
     r"(?i)max|min|clip|clamp|relu|sum|mean|pool|mul|gemm|conv|sort|topk|where|mask|solve|diag"
 )
+# onnxruntime adds up and multiplies whole numbers as doubles in these, whoever wrote them.
+_IN_DOUBLES = re.compile(r"(?i)sum|mean|prod")
+_OVERFLOWING = re.compile(r"(?i)prod|addbmm")
 # Operators whose outputs grow with an operand's value.
 _GROWING = frozenset(
     "Expand Tile Range ConstantOfShape OneHot Pad Resize Upsample Reshape RandomNormal "
@@ -104,7 +110,10 @@ def styles(
     if integers:
         found.append((NEGATIVE, 0))
     if integers and not operators & _GROWING:
-        found += [(LARGE, 0), (LARGE, 1)]
+        if not any(_OVERFLOWING.search(name) for name in operators):
+            found += [(LARGE, 0), (LARGE, 1)]
+        if not any(_IN_DOUBLES.search(name) for name in operators):
+            found.append((VAST, 0))
     return found
 
 
@@ -206,7 +215,8 @@ def draw(
     """
     dtype = onnx.helper.tensor_dtype_to_np_dtype(fact.dtype)
     if fact.dtype == BOOL:
-        return np.full(shape, source.seed == 1) if style == FLAT else source.rng.random(shape) < 0.5
+        truths = source.seed == 1 if style == FLAT else source.rng.random(shape) < 0.5
+        return np.full(shape, truths)
     if fact.dtype in INTEGERS:
         return _integers(source, dtype, shape, style, beside)
     if style == NORMAL and fact.unit_axis is None and not fact.not_negative:
@@ -241,8 +251,9 @@ def _among(dtype: np.dtype[Any], style: str, beside: Sequence[float]) -> tuple[A
     if style == HUGE:
         return _HUGE_VALUES, 0.3
     info: Any = finfo(dtype)  # type: ignore[no-untyped-call]
-    least, normal = float(info.smallest_subnormal), float(info.tiny)
-    tiny = [least, normal / 2, normal, float(np.sqrt(normal)), float(info.eps)]
+    normal = float(info.tiny)
+    # Half of the least normal number has all its digits but one; the least of all has one.
+    tiny = [normal / 2, normal, float(np.sqrt(normal)), float(info.eps)]
     return np.array([*tiny, *(-v for v in tiny), 0.0]), 0.7
 
 
@@ -270,8 +281,8 @@ def _integers(
         return np.asarray(rng.integers(max(-2, limits.min), 2, shape)).astype(dtype)
     if style == ORDERED:
         return np.sort(rng.integers(0, 3, shape), -1 if shape else None).astype(dtype)
-    if style in (EDGES, LARGE):
-        known: Sequence[float] = _LARGE_VALUES
+    if style in (EDGES, LARGE, VAST):
+        known: Sequence[float] = _VAST_VALUES if style == VAST else _LARGE_VALUES
         if style == EDGES:
             whole = [int(v) for v in beside if v == int(v)]
             known = [*range(-4, 5), *range(-4, 5), *whole]

@@ -111,9 +111,7 @@ def _clips(work: Work, dtype: int, limits: list[gs.Tensor]) -> bool:
     # With one limit alone, Clip's other one is the largest finite number: infinities would go.
     if len(arrays) != 2 or not arrays[0] <= arrays[1]:  # type: ignore[operator]
         return False
-    if dtype in FLOATS:
-        return work.opset >= 12 or dtype == FLOAT
-    return work.opset >= 12
+    return dtype != INT64 and (work.opset >= 12 or dtype == FLOAT)
 
 
 def _scalar(work: Work, limit: gs.Tensor, dtype: int) -> gs.Tensor:
@@ -229,7 +227,14 @@ def heaviside(work: Work) -> gs.Tensor:
 def sign(work: Work) -> gs.Tensor:
     """`sign` and `sgn`."""
     x = work.args.tensor("self")
-    return x if work.dtype(x) == BOOL else work.op("Sign", x)
+    dtype = work.dtype(x)
+    if dtype == BOOL:
+        return x
+    if dtype != INT64:
+        return work.op("Sign", x)
+    zero = work.number(0, INT64)  # onnxruntime looks at the lower half alone (seen in 1.31)
+    above, below = work.op("Less", zero, x), work.op("Less", x, zero)
+    return work.op("Sub", work.cast(above, INT64), work.cast(below, INT64))
 
 
 _TO = {

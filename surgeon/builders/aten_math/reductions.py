@@ -119,8 +119,27 @@ def extreme(
     """The largest or smallest elements; NaN wins."""
     if work.facts.of(x).rank == 0:
         return x
+    if work.dtype(x) == INT64 and work.opset >= 11:
+        return _whole_extreme(work, x, operator, dims, keepdim)
     y = reduce(work, operator, x, dims, keepdim=keepdim)
     return carry_nan(work, y, x, dims, keepdim=keepdim)
+
+
+def _whole_extreme(
+    work: Work, x: gs.Tensor, operator: str, dims: Sequence[int] | None, keepdim: bool
+) -> gs.Tensor:
+    """Of int64, one axis after the other: onnxruntime's reductions compare the lower halves."""
+    rank = work.rank(x)
+    axes = sorted(range(rank) if dims is None else dims)
+    shape = work.facts.of(x).shape or ()
+    if 0 in [shape[axis] for axis in axes if shape]:
+        raise Refused(f"{_NEED_SOME[operator]} of no elements")
+    if len(axes) == rank > 1 and not keepdim:
+        x, axes, rank = flattened(work, x), [0], 1
+    for axis in axes:
+        index = work.op(operator.replace("Reduce", "Arg"), x, axis=axis, keepdims=1)
+        x = work.op("GatherElements", x, index, axis=axis)
+    return x if keepdim else work.op("Squeeze", x, work.axes(axes))
 
 
 def amax(work: Work) -> gs.Tensor:

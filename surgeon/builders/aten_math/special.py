@@ -138,7 +138,7 @@ def lgamma(work: Work, x: gs.Tensor) -> gs.Tensor:
     y = work.op("Add", log, work.op("Sub", rest, half))
     y = work.where(small, work.op("Sub", y, work.op("Log", passed)), y)
     sine = work.op("Abs", work.op("Sin", work.op("Mul", from_nearest(work, x), math.pi)))
-    turned = work.op("Log", work.op("Div", work.number(math.pi, dtype), sine))
+    turned = work.op("Sub", work.number(math.log(math.pi), dtype), work.op("Log", sine))
     y = work.where(left, work.op("Sub", turned, y), y)
     whole = work.op("And", work.equal(x, work.op("Floor", x)), work.less(x, zero, or_equal=True))
     endless = work.op("Or", whole, work.is_infinite(x))

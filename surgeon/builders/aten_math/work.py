@@ -264,7 +264,8 @@ class Work:
         if dtype in NARROW:
             wide = self.extreme(operator, self.cast(a, INT32), self.cast(b, INT32))
             return self.cast(wide, dtype)
-        if dtype in FLOATS or self.opset >= 12:
+        # onnxruntime compares the lower halves of int64 in Max, Min and Clip (seen in 1.31)
+        if dtype in FLOATS or (self.opset >= 12 and dtype != INT64):
             return self.op(operator, a, b)
         smaller = self.op("Less", a, b)
         return self.where(smaller, b, a) if operator == "Max" else self.where(smaller, a, b)

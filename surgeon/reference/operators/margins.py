@@ -72,6 +72,8 @@ def multilabel_margin_loss(self: Array, target: Array, reduction: int) -> Array:
     found = []
     for row, line in zip(rows, np.atleast_2d(target), strict=True):
         named = line[: list(line).index(-1)] if -1 in line else line
+        if any(not 0 <= j < classes for j in named):
+            raise Unsuited("a target is no class")
         others = [i for i in range(classes) if i not in named]
         found.append(sum(max(0.0, 1 - (row[j] - row[i])) for j in named for i in others) / classes)
     errors = np.asarray(found) if self.ndim == 2 else np.asarray(found[0])

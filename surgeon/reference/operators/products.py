@@ -53,6 +53,8 @@ def outer(self: Array, vec2: Array) -> Array:
 
 
 def _scaled_sum(self: Array, total: Array, beta: Any, alpha: Any) -> Array:
+    if not is_float(self):
+        beta, alpha = int(beta), int(alpha)
     whole = _wide(total) * alpha
     return narrow(whole if beta == 0 else _wide(self) * beta + whole, self)
 
