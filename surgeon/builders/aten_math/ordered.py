@@ -13,6 +13,7 @@ from surgeon.builders.aten_math.comparison import extreme_of_two
 from surgeon.builders.aten_math.functions import log_add
 from surgeon.builders.aten_math.reductions import (
     carry_nan,
+    chooses,
     extreme,
     flattened,
     index_of_extreme,
@@ -41,10 +42,15 @@ def largest(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
         y = extreme(work, x, f"Reduce{kind}", None, keepdim=False)
         return y, y
     axis, keepdim = axis_of(work, x), keeps(work)
-    values = extreme(work, x, f"Reduce{kind}", [axis], keepdim)
     if not _has_second(work):
+        values = extreme(work, x, f"Reduce{kind}", [axis], keepdim)
         return values, values
-    return values, index_of_extreme(work, x, f"Arg{kind}", axis, keepdim=keepdim)
+    index = index_of_extreme(work, x, f"Arg{kind}", axis, keepdim=keepdim)
+    if not chooses(work, x):
+        return extreme(work, x, f"Reduce{kind}", [axis], keepdim), index
+    at = index if keepdim else work.draft.op("Unsqueeze", index, work.axes([axis]))
+    values = work.op("GatherElements", x, at, axis=axis)
+    return values if keepdim else work.op("Squeeze", values, work.axes([axis])), index
 
 
 def _at_rank(

@@ -119,16 +119,21 @@ def extreme(
     """The largest or smallest elements; NaN wins."""
     if work.facts.of(x).rank == 0:
         return x
-    if work.dtype(x) == INT64 and work.opset >= 11:
+    if chooses(work, x):
         return _whole_extreme(work, x, operator, dims, keepdim)
     y = reduce(work, operator, x, dims, keepdim=keepdim)
     return carry_nan(work, y, x, dims, keepdim=keepdim)
 
 
+def chooses(work: Work, x: gs.Tensor) -> bool:
+    """Whether an extreme is taken by its index: of int64 onnxruntime compares the lower halves."""
+    return work.dtype(x) == INT64 and work.opset >= 11 and work.rank(x) > 0
+
+
 def _whole_extreme(
     work: Work, x: gs.Tensor, operator: str, dims: Sequence[int] | None, keepdim: bool
 ) -> gs.Tensor:
-    """Of int64, one axis after the other: onnxruntime's reductions compare the lower halves."""
+    """By its index, one axis after the other."""
     rank = work.rank(x)
     axes = sorted(range(rank) if dims is None else dims)
     shape = work.facts.of(x).shape or ()
