@@ -353,11 +353,12 @@ for p in (0.0, 1.0, 2.0, 3.0, float("inf")):
 add("pdist", f(1, 3), 2.0, still=True)
 add("_euclidean_dist", f(2, 4, 3), f(2, 5, 3))
 for correction in (0, 1, 2):
-    add("cov", f(3, 7), correction, None, None)
-    add("cov", f(3, 7), correction, np.arange(1, 8), np.linspace(0.2, 1, 7, dtype=np.float32))
+    add("cov", f(3, 7), correction, None, None, still=True)
+    shares = np.linspace(0.2, 1, 7, dtype=np.float32)
+    add("cov", f(3, 7), correction, np.arange(1, 8), shares, still=True)
 add("cov", f(7), 1, None, None)
-add("cov", f(3, 4, dtype=np.float64), 1, None, np.asarray([0.5, 1, 2, 0.25]))
-add("corrcoef", f(3, 7))
+add("cov", f(3, 4, dtype=np.float64), 1, None, np.asarray([0.5, 1, 2, 0.25]), still=True)
+add("corrcoef", f(3, 7), still=True)
 add("corrcoef", f(7))
 # counting
 for kind in (np.int64, np.int32, np.uint8):

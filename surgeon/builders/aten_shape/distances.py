@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call
+from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call, Size
 from surgeon.builders.contraction import diagonal
+from surgeon.dims import bounds
 from surgeon.rewrite import Refused
 
 
@@ -76,16 +77,21 @@ def _sum(c: Call, x: gs.Tensor, axis: int, *, keep: bool = False) -> gs.Tensor:
     return c.op("ReduceSum", x, c.ints([axis], "axes"), keepdims=int(keep))
 
 
+def _least(size: Size | int) -> int:
+    dim = size if isinstance(size, int) else size.dim
+    return 0 if dim is None else bounds(dim)[0] or 0
+
+
 def _covariance(c: Call) -> gs.Tensor:
     """Variables in rows and observations in columns; a row of them is one variable."""
     x = c.tensor()
     dtype, rank = c.dtype(x), c.rank(x)
     if rank > 2 or rank == 0 or dtype not in FLOATS:
         raise Refused(f"its input has rank {rank} or is no float")
-    if rank == 2 and not isinstance(c.size(x, 0), int):
+    if rank == 2 and c.size(x, 0) != 1 and _least(c.size(x, 0)) < 2:
         raise Refused(
             "how many variables it has is known at run time only, and of a single one the result "
-            "is a number; fix it with `--shape`"
+            "is a number; fix it with `--shape`, or say `--assume 'n >= 2'` of it"
         )
     x = c.unsqueeze(x, [0]) if rank == 1 else x
     correction = 1 if c.args.schema.position("correction") is None else c.integer("correction")
