@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime as ort
+import pytest
 
 import surgeon
 from surgeon.reference import NoWitness
@@ -177,6 +178,36 @@ def lowered(
     session = ort.InferenceSession(proto.SerializeToString(), settings)
     wanted = {i.name for i in session.get_inputs()}
     return list(session.run(None, {k: v for k, v in written.feeds.items() if k in wanted}))
+
+
+def each(calls: list[tuple[str, list[Any], dict[str, Any]]]) -> list[Any]:
+    """Test cases of calls: at the opset they need at least, at the newest, and at one between."""
+    cases = []
+    for index, (operator, arguments, options) in enumerate(calls):
+        allowed = [o for o in (9, 11, 13, 18) if o >= options["least"]]
+        for opset in sorted({allowed[0], allowed[index % len(allowed)], allowed[-1]}):
+            for dynamic in (False, True):
+                if dynamic and (options["still"] or opset != allowed[-1]):
+                    continue
+                label = f"{operator}({show(arguments)})-{opset}" + "-dynamic" * dynamic
+                cases.append(pytest.param(operator, arguments, options, opset, dynamic, id=label))
+    return cases
+
+
+def agrees(
+    operator: str, arguments: list[Any], options: dict[str, Any], opset: int, *, dynamic: bool
+) -> None:
+    """The lowered node gives what the witness does."""
+    wanted = expected(operator, arguments)[: options.get("outputs")]
+    written = Written(operator, arguments, "A+", opset, dynamic=dynamic)
+    made = lowered(written, wanted, listed=options.get("listed", False), recipe="aten")
+    for mine, its in zip(made, wanted, strict=True):
+        assert mine.dtype == its.dtype
+        assert mine.shape == its.shape
+        if options.get("loose"):
+            np.testing.assert_allclose(mine, its, rtol=5e-3, atol=5e-3)
+        else:
+            close(mine, its)
 
 
 def show(values: list[Any]) -> str:

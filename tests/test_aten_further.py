@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aten_node import Left, Written, close, expected, lowered, show
+from aten_node import Left, Written, agrees, each, lowered
 
 pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
 
@@ -206,32 +206,11 @@ for kind in ("prod", "mean", "amax", "amin"):
         add("index_reduce", X, 1, ROWS, R.normal(size=(3, 5, 5)).astype(F), kind, own, least=18)
 
 
-def _each() -> list[Any]:
-    cases = []
-    for index, (operator, arguments, options) in enumerate(CALLS):
-        allowed = [o for o in (9, 11, 13, 18) if o >= options["least"]]
-        for opset in sorted({allowed[0], allowed[index % len(allowed)], allowed[-1]}):
-            for dynamic in (False, True):
-                if dynamic and (options["still"] or opset != allowed[-1]):
-                    continue
-                label = f"{operator}({show(arguments)})-{opset}" + "-dynamic" * dynamic
-                cases.append(pytest.param(operator, arguments, options, opset, dynamic, id=label))
-    return cases
-
-
-@pytest.mark.parametrize(("operator", "arguments", "options", "opset", "dynamic"), _each())
+@pytest.mark.parametrize(("operator", "arguments", "options", "opset", "dynamic"), each(CALLS))
 def test_lowered_as_the_witness(
     operator: str, arguments: list[Any], options: dict[str, Any], opset: int, dynamic: bool
 ) -> None:
-    wanted = expected(operator, arguments)[: options.get("outputs")]
-    written = Written(operator, arguments, "A+", opset, dynamic=dynamic)
-    for mine, its in zip(lowered(written, wanted, recipe="aten"), wanted, strict=True):
-        assert mine.dtype == its.dtype
-        assert mine.shape == its.shape
-        if options.get("loose"):
-            np.testing.assert_allclose(mine, its, rtol=5e-3, atol=5e-3)
-        else:
-            close(mine, its)
+    agrees(operator, arguments, options, opset, dynamic=dynamic)
 
 
 REFUSED: Calls = [

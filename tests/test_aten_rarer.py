@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aten_node import Written, close, expected, lowered, show
+from aten_node import agrees, each
 
 pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
 
@@ -237,27 +237,8 @@ for n in (0, 1):
         add(f"special_{name}{n}", np.array([1, 2, 5]))
 
 
-def _each() -> list[Any]:
-    cases = []
-    for index, (operator, arguments, options) in enumerate(CALLS):
-        allowed = [o for o in (9, 11, 13, 18) if o >= options["least"]]
-        for opset in sorted({allowed[0], allowed[index % len(allowed)], allowed[-1]}):
-            for dynamic in (False, True):
-                if dynamic and (options["still"] or opset != allowed[-1]):
-                    continue
-                label = f"{operator}({show(arguments)})-{opset}" + "-dynamic" * dynamic
-                cases.append(pytest.param(operator, arguments, options, opset, dynamic, id=label))
-    return cases
-
-
-@pytest.mark.parametrize(("operator", "arguments", "options", "opset", "dynamic"), _each())
+@pytest.mark.parametrize(("operator", "arguments", "options", "opset", "dynamic"), each(CALLS))
 def test_lowered_as_the_witness(
     operator: str, arguments: list[Any], options: dict[str, Any], opset: int, dynamic: bool
 ) -> None:
-    wanted = expected(operator, arguments)[: options.get("outputs")]
-    written = Written(operator, arguments, "A+", opset, dynamic=dynamic)
-    made = lowered(written, wanted, listed=options.get("listed", False), recipe="aten")
-    for mine, its in zip(made, wanted, strict=True):
-        assert mine.dtype == its.dtype
-        assert mine.shape == its.shape
-        close(mine, its)
+    agrees(operator, arguments, options, opset, dynamic=dynamic)

@@ -145,6 +145,23 @@ def falling_terms(order: int, count: int) -> list[float]:
     return falling
 
 
+def far_waves(
+    work: Work, x: gs.Tensor, order: int, terms: int
+) -> tuple[gs.Tensor, gs.Tensor, gs.Tensor, gs.Tensor]:
+    """The even sum, the odd sum, the angle and the amplitude of DLMF 10.17.3 and 10.17.4."""
+    falling = falling_terms(order, terms)
+    even = [a * (-1) ** k for k, a in enumerate(falling[0::2])]
+    odd = [a * (-1) ** k for k, a in enumerate(falling[1::2])]
+    inverse = work.op("Reciprocal", x)
+    square = work.op("Mul", inverse, inverse)
+    return (
+        polynomial(work, square, even[::-1]),
+        work.op("Mul", inverse, polynomial(work, square, odd[::-1])),
+        work.op("Sub", x, (order / 2 + 0.25) * math.pi),
+        work.op("Sqrt", work.op("Mul", inverse, 2 / math.pi)),
+    )
+
+
 def _bessel(order: int) -> Callable[[Work, gs.Tensor], gs.Tensor]:
     """J0 and J1: the mean of a wave over a quarter turn, and far out DLMF 10.17.3."""
 
@@ -161,20 +178,13 @@ def _bessel(order: int) -> Callable[[Work, gs.Tensor], gs.Tensor]:
         if order:
             waves = work.op("Mul", waves, work.draft.constant(sines, "sines"))
         near = reduce(work, "ReduceMean", waves, [rank], keepdim=False)
-        falling = falling_terms(order, terms)
-        even = [a * (-1) ** k for k, a in enumerate(falling[0::2])]
-        odd = [a * (-1) ** k for k, a in enumerate(falling[1::2])]
-        inverse = work.op("Reciprocal", high)
-        square = work.op("Mul", inverse, inverse)
-        first = polynomial(work, square, even[::-1])
-        second = work.op("Mul", inverse, polynomial(work, square, odd[::-1]))
-        turn = work.op("Sub", high, (order / 2 + 0.25) * math.pi)
+        first, second, turn, height = far_waves(work, high, order, terms)
         far = work.op(
             "Sub",
             work.op("Mul", first, work.op("Cos", turn)),
             work.op("Mul", second, work.op("Sin", turn)),
         )
-        far = work.op("Mul", far, work.op("Sqrt", work.op("Mul", inverse, 2 / math.pi)))
+        far = work.op("Mul", far, height)
         y = work.where(work.op("Less", size, edge), near, far)
         if order:
             y = work.where(work.op("Less", x, work.number(0, dtype)), work.op("Neg", y), y)

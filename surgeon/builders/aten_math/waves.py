@@ -14,7 +14,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.reductions import reduce
 from surgeon.builders.aten_math.special import polynomial
-from surgeon.builders.aten_math.tails import BESSEL, falling_terms, in_single
+from surgeon.builders.aten_math.tails import BESSEL, falling_terms, far_waves, in_single
 from surgeon.builders.aten_math.work import DOUBLE, Work, numpy_dtype
 
 # Where K's forms meet, the step and the number of its points, and the terms of either series: what
@@ -67,21 +67,13 @@ def _near(work: Work, x: gs.Tensor, order: int) -> gs.Tensor:
 
 
 def _far(work: Work, x: gs.Tensor, order: int) -> gs.Tensor:
-    dtype = work.dtype(x)
-    falling = falling_terms(order, BESSEL[dtype][2])
-    even = [a * (-1) ** k for k, a in enumerate(falling[0::2])]
-    odd = [a * (-1) ** k for k, a in enumerate(falling[1::2])]
-    inverse = work.op("Reciprocal", x)
-    square = work.op("Mul", inverse, inverse)
-    first = polynomial(work, square, even[::-1])
-    second = work.op("Mul", inverse, polynomial(work, square, odd[::-1]))
-    turn = work.op("Sub", x, (order / 2 + 0.25) * math.pi)
+    first, second, turn, height = far_waves(work, x, order, BESSEL[work.dtype(x)][2])
     waves = work.op(
         "Add",
         work.op("Mul", first, work.op("Sin", turn)),
         work.op("Mul", second, work.op("Cos", turn)),
     )
-    made: gs.Tensor = work.op("Mul", waves, work.op("Sqrt", work.op("Mul", inverse, 2 / math.pi)))
+    made: gs.Tensor = work.op("Mul", waves, height)
     return made
 
 
