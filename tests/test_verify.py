@@ -16,6 +16,7 @@ from surgeon.errors import SurgeonError, VerifyError
 from surgeon.runtime import NotRunnable, RunFailed
 from surgeon.verify import OutputCheck, Verdict, compare_arrays, open_pair, verify
 from surgeon.verify.inputs import bounds, draw, required_inputs
+from surgeon.verify.noise import beside_poles
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus"
 HEADER = '<ir_version: 8, opset_import: ["": 17, "org.pytorch.aten": 1, "my": 1]>\n'
@@ -479,6 +480,19 @@ def test_inputs_of_every_kind_are_drawn(text: str) -> None:
     verdict = verify(model, model)
     assert verdict.status == "equivalent", verdict.detail
     assert "weak" not in verdict.detail
+
+
+def test_infinities_that_rounding_moves_are_passed_over() -> None:
+    before, after = (np.array(each, np.float32) for each in ([1, 2, np.inf], [1, 2, 5]))
+    check = compare_arrays("y", before, after)
+    assert not check.agrees
+    found = beside_poles(check, before, after, [before, np.array([1, 2, 7], np.float32)], None)
+    assert found.agrees
+    assert found.weak == "rounding alone moves the original's by infinity at 1 of its places"
+    assert beside_poles(check, before, after, [before], None) is check
+    assert beside_poles(check, before, after, [], None) is check
+    wrong = np.array([1, 9, 5], np.float32)
+    assert not beside_poles(check, before, wrong, [after], None).agrees
 
 
 def test_outputs_no_input_moves_are_weak() -> None:

@@ -126,10 +126,12 @@ class Trembling:
         if not isinstance(result, np.ndarray) or result.dtype.kind != "f":
             return result
         assert self.generator is not None
-        # towards zero alone: a tanh beyond 1 would have no asin
-        step = self.generator.integers(-1, 1, result.shape) * np.finfo(result.dtype).eps
+        steps = self.generator.integers(-1, 2, result.shape)
         with np.errstate(all="ignore"):
-            return np.asarray(result * (1 + step)).astype(result.dtype)
+            inward = (result * (1 - np.finfo(result.dtype).eps)).astype(result.dtype)
+            outward = np.nextafter(result, np.copysign(np.inf, result).astype(result.dtype))
+        outward = np.where(np.abs(result) == 1, result, outward)  # a tanh beyond 1 has no asin
+        return np.asarray(np.choose(steps + 1, (inward, result, outward)))
 
 
 def release_of(model: onnx.ModelProto) -> tuple[int, int] | None:

@@ -6,12 +6,15 @@ nothing of a rewrite. They are avoided where others are to be had, and known whe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from surgeon.verify.compare import TOLERANCES, compare_arrays, finfo
+from surgeon.verify.conclusion import DOUBTED
+from surgeon.verify.verdict import OutputCheck
 
 CALM = 0.2  # of an output's tolerance: more movement than this, and other inputs are tried
 FORGIVEN = 10.0  # times the original's own movement
@@ -47,6 +50,32 @@ def movement(name: str, before: Any, after: Any, *, tolerance: float | None = No
     if check.agrees:
         return 0.0
     return float("inf") if np.shape(before) != np.shape(after) else share(before, after)
+
+
+def beside_poles(
+    check: OutputCheck, before: Any, after: Any, others: Sequence[Any], tolerance: float | None
+) -> OutputCheck:
+    """Numbers and none at other places than the original's: compared where it is sure itself.
+
+    Args:
+        check: That says so.
+        before: What the original computes.
+        after: What the result does.
+        others: What the original computes where values are moved by rounding.
+        tolerance: Relative to the spread.
+    """
+    moved = [_kind(each) != _kind(before) for each in others if np.shape(each) == np.shape(before)]
+    poles = np.any(moved, axis=0) if moved else np.zeros(np.shape(before), bool)
+    one, other = (np.where(poles, 0, each).astype(each.dtype) for each in (before, after))
+    calm = compare_arrays(check.name, one, other, tolerance=tolerance)
+    if not calm.agrees:
+        return check
+    return replace(calm, weak=f"{DOUBTED} infinity at {int(poles.sum())} of its places")
+
+
+def _kind(values: Any) -> Any:
+    """0 for a number, else which infinity it is, or 2 for NaN."""
+    return np.where(np.isfinite(values), 0, np.where(np.isnan(values), 2, np.sign(values)))
 
 
 def share(before: Any, after: Any) -> float:
