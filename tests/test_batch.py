@@ -537,9 +537,10 @@ def test_ctrl_c_ends_the_run_and_its_workers_at_once(zoo: Path, double: Path, lo
     (zoo / "hang.onnx").write_bytes(net(20))
     dest = zoo.parent / "out"
     code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from surgeon.batch import attempt; attempt.TASK = 'hostile_task:repair'\n"
         "from surgeon.cli import main; main()"
-    )
+    )  # what a shell starts in the background ignores Ctrl-C
     command = [sys.executable, "-c", code, "batch", str(double), str(zoo), str(dest), "-j", "1"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         for _ in range(300):
@@ -548,7 +549,10 @@ def test_ctrl_c_ends_the_run_and_its_workers_at_once(zoo: Path, double: Path, lo
             time.sleep(0.1)
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        try:
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == 130, said
     assert "Traceback" not in said
     assert list(tree(dest)) == ["deep/er/two.onnx"]
