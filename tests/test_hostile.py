@@ -21,7 +21,7 @@ from onnx import TensorProto, helper
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no fork, and no limits, here")
 
-EVERY = int(os.environ.get("SURGEON_EVERY", "3"))  # kind goes through the other commands too
+EVERY = int(os.environ.get("SURGEON_EVERY", "5"))  # kind goes through the other commands too
 SECONDS = 30  # these machines may be busy; alone, the slowest takes a few
 SPACE = 6 << 30  # of addresses: onnxruntime and openblas reserve much that they never touch
 PEAK = 1 << 30  # of memory in use
