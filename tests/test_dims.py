@@ -135,6 +135,7 @@ def test_solves_for_the_one_size_that_fits(dim: Dim, found: tuple[str, int] | No
         ((symbol("b") * 2, 3), (symbol("b"), 6), [-1, 6]),
         ((symbol("b"), symbol("t")), (symbol("t"), symbol("b")), None),
         ((symbol("b"), 0), (0, symbol("b")), None),  # a 0 would copy, not be 0
+        ((0, symbol("b"), 3), (0, symbol("b") * 3), None),  # nothing tells the open one
     ],
 )
 def test_a_constant_target_copies_numbers_and_leaves_one_open(

@@ -97,7 +97,8 @@ def constant_target(source: Sequence[Dim], wanted: Sequence[Dim]) -> list[int] |
             target.append(-1)
         else:
             return None
-    return target
+    # Of a tensor without elements any length would do, so none is inferred.
+    return None if -1 in target and 0 in wanted else target
 
 
 def solve(dim: Dim) -> tuple[str, int] | None:
