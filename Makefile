@@ -4,7 +4,7 @@
 #   make test          the environment and every test
 #   make hostile       broken and malicious files, each in a process with limits
 #   make kills         200 runs killed at random moments: every file is the old one or the new one
-#   make fuzz-graphs   10,000 graphs drawn at random through apply, one after the other (an hour)
+#   make fuzz-graphs   10,000 graphs drawn at random through apply, one after the other (minutes)
 #   make fuzz          damaged models, patterns and expressions, steered by coverage (needs atheris)
 #   make batch         2,000 models and 100 hostile files, killed three times and resumed (needs CORPUS)
 #   make mutations     wrong rewrites that the check has to catch; prints how many it did
