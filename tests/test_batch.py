@@ -15,6 +15,7 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
+from command import DOUBLE
 from typer.testing import CliRunner
 
 import surgeon
@@ -26,18 +27,6 @@ from surgeon.errors import ModelError, OutputError, RecipeError
 from surgeon.render import batch_page
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>'
-DOUBLE = """\
-surgeon: 1
-name: double
-rules:
-  - id: double-neg
-    why: Twice turned round is where it was.
-    exact: bit
-    match: |
-      a = Neg (x)
-      y = Neg (a)
-    replace: y = Identity (x)
-"""
 TASK = """\
 import ctypes, os, time
 from pathlib import Path

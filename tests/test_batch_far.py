@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_batch import DOUBLE, double, heavy, log, net, outcomes, run, tree, zoo
+from test_batch import double, heavy, log, net, outcomes, run, tree, zoo
 
 import surgeon
 from surgeon.batch import attempt, far, find
@@ -374,6 +374,3 @@ def test_a_cluster_that_is_not_there(zoo: Path, double: Path) -> None:
     result = run(double, zoo, zoo.parent / "out", "--cluster", "tcp://127.0.0.1:9")
     assert result.exit_code == 2
     assert wanted in result.output
-
-
-assert DOUBLE

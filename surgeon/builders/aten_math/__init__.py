@@ -27,6 +27,7 @@ from surgeon.builders.aten_math import (
     shrinking,
     special,
     tails,
+    vectors,
     waves,
 )
 from surgeon.builders.aten_math.work import BOOL, UINT8, Work
@@ -53,6 +54,7 @@ FUNCTIONS: Mapping[str, Callable[[Work], Any]] = {
     **shrinking.FUNCTIONS,
     **special.FUNCTIONS,
     **tails.FUNCTIONS,
+    **vectors.FUNCTIONS,
     **waves.FUNCTIONS,
 }
 

@@ -19,7 +19,6 @@ from surgeon.builders.aten_math.work import (
     UINT8,
     Work,
 )
-from surgeon.dims import equal
 from surgeon.rewrite import Refused
 
 
@@ -347,63 +346,9 @@ def logsumexp(work: Work) -> gs.Tensor:
     return reduce(work, "ReduceLogSumExp", x, dims_of(work, x), keepdim=keeps(work))
 
 
-def distance(work: Work) -> gs.Tensor:
-    """`dist`: the norm of the difference."""
-    _, (a, b) = work.together(work.args.tensor("self"), work.args.tensor("other"), floating=True)
-    p = float(work.constant_of("p", 2))
-    return p_norm(work, work.op("Sub", a, b), p, None, keepdim=False)
-
-
-def pairwise_distance(work: Work) -> gs.Tensor:
-    """`pairwise_distance`: the norm of the difference over the last axis, eps added to it."""
-    _, (a, b) = work.together(work.args.tensor("x1"), work.args.tensor("x2"), floating=True)
-    apart = work.op("Add", work.op("Sub", a, b), float(work.constant_of("eps", 1e-6)))
-    rank = work.rank(apart)
-    p = float(work.constant_of("p", 2))
-    return p_norm(work, apart, p, [rank - 1], keepdim=keeps(work))
-
-
-def product_along(work: Work) -> gs.Tensor:
-    """`linalg_vecdot`: the products of two, added up along a dim."""
-    dtype, (a, b) = work.together(work.args.tensor("x"), work.args.tensor("y"))
-    if dtype not in FLOATS:
-        raise Refused("PyTorch has no such product of integers")
-    terms = work.op("Mul", a, b)
-    dim, rank = int(work.constant_of("dim", -1)), max(work.rank(a), work.rank(b))
-    if not -rank <= dim < rank:
-        raise Refused(f"dim {dim} is outside the rank {rank}")
-    return reduce(work, "ReduceSum", terms, [dim % rank], keepdim=False)
-
-
-def cosine_similarity(work: Work) -> gs.Tensor:
-    """`cosine_similarity`: each norm is at least eps, as PyTorch has it since 1.12."""
-    _, (a, b) = work.together(work.args.tensor("x1"), work.args.tensor("x2"), floating=True)
-    rank = max(work.rank(a), work.rank(b))
-    dim = int(work.constant_of("dim", 1))
-    if not -rank <= dim < rank:
-        raise Refused(f"dim {dim} is outside the rank {rank}")
-    axis = dim % rank - rank  # counted from the end: the ranks may differ
-    axes = [axis + work.rank(x) for x in (a, b)]
-    eps = work.number(float(work.constant_of("eps", 1e-8)), work.dtype(a))
-    terms = work.op("Mul", a, b)
-    lengths = [work.facts.of(x).shape for x in (a, b)]
-    mine, its = (None if s is None or i < 0 else s[i] for s, i in zip(lengths, axes, strict=True))
-    if mine is None or its is None or equal(mine, its) is not True:
-        # A length of 1 that is stretched counts as often as it is repeated.
-        a, b = (work.draft.op("Expand", x, work.draft.op("Shape", terms)) for x in (a, b))
-        axes = [dim % rank, dim % rank]
-    product = reduce(work, "ReduceSum", terms, [dim % rank], keepdim=False)
-    sizes = [
-        work.extreme("Max", reduce(work, "ReduceL2", x, [i], keepdim=False), eps)
-        for x, i in zip((a, b), axes, strict=True)
-    ]
-    return work.op("Div", product, work.op("Mul", *sizes))
-
-
-SINGLE: Mapping[str, Callable[[Work], gs.Tensor]] = {
+FUNCTIONS: Mapping[str, Callable[[Work], Any]] = {
     **dict.fromkeys(("sum", "nansum", "prod"), summed),
     **dict.fromkeys(("mean", "nanmean"), mean),
-    "linalg_vecdot": product_along,
     **dict.fromkeys(("amax", "amin"), amax),
     **dict.fromkeys(("argmax", "argmin"), argmax),
     **dict.fromkeys(("any", "all"), quantified),
@@ -412,12 +357,6 @@ SINGLE: Mapping[str, Callable[[Work], gs.Tensor]] = {
     **dict.fromkeys(("norm", "frobenius_norm", "linalg_vector_norm", "linalg_norm"), norm),
     "linalg_matrix_norm": norm_of_matrices,
     **dict.fromkeys(("logsumexp", "special_logsumexp"), logsumexp),
-    "dist": distance,
-    "pairwise_distance": pairwise_distance,
-    "cosine_similarity": cosine_similarity,
-}
-DOUBLES: Mapping[str, Callable[[Work], tuple[gs.Tensor, gs.Tensor]]] = {
     "aminmax": aminmax,
     **dict.fromkeys(("var_mean", "std_mean"), variance_and_mean),
 }
-FUNCTIONS: Mapping[str, Callable[[Work], Any]] = {**SINGLE, **DOUBLES}
