@@ -14,7 +14,7 @@ from surgeon.facts import Facts
 from surgeon.facts.fact import Array
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CapturedValue:
     """A bound value as the expressions of `where` and `let` see it."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import onnx_graphsurgeon as gs
@@ -12,7 +13,7 @@ from surgeon import opsets
 from surgeon.builders import BUILDERS
 from surgeon.captured import CapturedValue
 from surgeon.errors import Location
-from surgeon.expressions import truth
+from surgeon.expressions import truth, why_not
 from surgeon.facts import Facts
 from surgeon.match import Match, Miss
 from surgeon.matching import Matcher
@@ -67,9 +68,9 @@ class Firing:
             return None
         scope = _Scope(rule, outcome, self.facts, self.surgery.is_output)
         for condition in rule.where:
-            verdict, reason = truth(condition, scope)
-            if not verdict:
-                self._miss(rule, node, (total, total), _says(reason), condition.location)
+            if not truth(condition, scope):
+                why = partial(why_not, condition, scope)
+                self._miss(rule, node, (total, total), why, condition.location)
                 return None
         draft = self.surgery.draft(graph, node.outputs[0].name)
         refusal: str | None
@@ -197,6 +198,8 @@ def operator_of(node: gs.Node) -> tuple[str, str]:
 
 class _Scope(dict[str, Any]):
     """Names in expressions: values, attributes, and `let`s computed when they are first asked."""
+
+    __slots__ = ("_facts", "_is_output", "_lets", "_match")
 
     def __init__(
         self, rule: Rule, match: Match, facts: Facts, is_output: Callable[[gs.Tensor], bool]

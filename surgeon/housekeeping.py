@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import dialect, opsets
+from surgeon.alike import attributes_of
 from surgeon.chance import RANDOM
 from surgeon.facts import Facts
 from surgeon.fold import Folder
@@ -150,35 +150,19 @@ class Housekeeper:
         """What makes two nodes equal; None for those that are never merged."""
         if node.op in RANDOM or node.domain not in (None, "", "ai.onnx", dialect.ATEN):
             return None
-        attributes: list[tuple[str, Any, Any]] = []
-        for key, value in node.attrs.items():
-            if isinstance(value, (int, float, str, bytes)):
-                attributes.append((key, type(value), _told_apart(value)))
-            elif isinstance(value, (list, tuple)) and all(
-                isinstance(v, (int, float, str, bytes)) for v in value
-            ):
-                attributes.append((key, list, tuple(map(_told_apart, value))))
-            else:
-                return None
-        inputs = tuple(self._identity(t) for t in node.inputs)
-        named = tuple(sorted(attributes, key=_name_of))
-        return (node.domain or "", node.op, len(node.outputs), inputs, named)
+        attributes = attributes_of(node)
+        if attributes is None:
+            return None
+        inputs = tuple([self._identity(t) for t in node.inputs])
+        return (node.domain or "", node.op, len(node.outputs), inputs, attributes)
 
     def _identity(self, tensor: gs.Tensor) -> Any:
-        if tensor.is_empty():
+        if not tensor.name:
             return None
-        value = self.facts.of(tensor).concrete
+        value = self.facts.of(tensor).value
         if value is not None and value.dtype.kind in "iubf":
             return (value.dtype.str, value.shape, value.tobytes())
         return id(tensor)
-
-
-_name_of = itemgetter(0)
-
-
-def _told_apart(value: Any) -> Any:
-    """A value that equals what it is alone: -0.0 equals 0.0, and 1 equals 1.0."""
-    return repr(value) if isinstance(value, float) else value
 
 
 def _constant_value(node: gs.Node) -> Any:

@@ -56,6 +56,7 @@ class Matcher:
             if argument.name in self.producers and not argument.through
         ]
         self.plain = not (self.root.attributes or self.root.captures or self.root.overload)
+        self.operands = self._operands()
 
     @property
     def roots(self) -> tuple[tuple[str, str], ...]:
@@ -66,6 +67,8 @@ class Matcher:
         self, root: gs.Node, facts: Facts, is_output: Callable[[gs.Tensor], bool]
     ) -> Match | Miss:
         """Match with `root` as the pattern's last node."""
+        if self.operands is not None and (match := self._directly(root)) is not None:
+            return match
         if self.plain and (why := self._hopeless(root)) is not None:
             return Miss(root, 1, self.total, why)
         search = _Search(self, facts, is_output, root)
@@ -74,6 +77,40 @@ class Matcher:
                 root, state.nodes, state.values, state.attributes, state.rests, state.views
             )
         return Miss(root, search.deepest, self.total, search.why)
+
+    def _operands(self) -> tuple[list[str], str] | None:
+        """The names of the operands and of the rest of them; None where there is more to ask."""
+        arguments, outputs = self.root.inputs, self.root.outputs
+        fixed = [argument.name for argument in arguments if not argument.rest]
+        rests = [argument.name for argument in arguments if argument.rest]
+        if not self.plain or self.total > 1 or self.root.rest is not None or len(rests) > 1:
+            return None
+        names = [*fixed, *rests, *outputs]
+        if len({*names, "", "_"}) < len(names) + 2 or any(a.through for a in arguments):
+            return None
+        return fixed, rests[0] if rests else ""
+
+    def _directly(self, root: gs.Node) -> Match | None:
+        """The match of a pattern of one node that only names operands; None: search for it."""
+        assert self.operands is not None
+        fixed, rest = self.operands
+        want, inputs, outputs = self.root, root.inputs, root.outputs
+        if root.op not in want.operators or (root.domain or "") != want.domain:
+            return None
+        if len(inputs) < len(fixed) or len(outputs) > len(want.outputs):
+            return None
+        more = inputs[len(fixed) :]
+        if not rest and any(tensor.name for tensor in more):
+            return None
+        values: dict[str, gs.Tensor | None] = {}
+        for name, tensor in zip(fixed, inputs, strict=False):
+            if not tensor.name:
+                return None
+            values[name] = tensor
+        for name, tensor in zip(want.outputs, outputs, strict=False):
+            values[name] = tensor
+        rests = {rest: tuple(more)} if rest else {}
+        return Match(root, (root,), values, {}, rests, dict.fromkeys(fixed, ()))
 
     def _hopeless(self, root: gs.Node) -> Callable[[], str] | None:
         """Why no search is needed: no input comes from a node that the pattern wants there."""

@@ -72,6 +72,7 @@ class Operation:
         self.model = original.clone()
         self.before = operators(self.model)
         self.misses: list[MissRecord] = []
+        self.settled = 0  # of these, how many have their reasons in words
 
     @property
     def changed(self) -> bool:
@@ -169,6 +170,7 @@ class Operation:
     def _sweep(
         self, rules: Sequence[Rule], fold: int, allow: frozenset[str], *, always: bool
     ) -> None:
+        self._settle()
         sweep = Sweep(
             self.model,
             self.facts,
@@ -186,10 +188,18 @@ class Operation:
         if fired or (always and self.notes.housekeeping.total()):
             self.model.changed = True
 
+    def _settle(self) -> None:
+        """Put the reasons of earlier steps into words, while the graph is as they found it."""
+        for record in self.misses[self.settled :]:
+            reason = record.reason()
+            record.reason = partial(str, reason)
+        self.settled = len(self.misses)
+
     def _replace_proto(
         self, function: Callable[[onnx.ModelProto], onnx.ModelProto], what: str
     ) -> None:
         """A step of another tool: on the protobuf, and skipped with a remark where it fails."""
+        self._settle()
         try:
             proto = function(self.model.to_proto())
         except SurgeonError as error:

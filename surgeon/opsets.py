@@ -262,6 +262,7 @@ def _check_dtypes(
             )
 
 
+@cache
 def takes(op: str, opset: int, index: int, dtype: int) -> bool:
     """Whether a standard operator takes tensors of a type as an input; of no schema, any."""
     allowed = _allowed(op, opset, index)
@@ -309,8 +310,10 @@ def _proto(
     outputs: Sequence[str],
     name: str,
 ) -> tuple[onnx.NodeProto, tuple[gs.Tensor, ...]]:
-    node = onnx.NodeProto(op_type=op, domain="" if domain in STANDARD else domain, name=name)
-    node.input.extend(tensor.name for tensor in inputs)
+    node = onnx.NodeProto()
+    node.op_type, node.name = op, name
+    node.domain = "" if domain in STANDARD else domain
+    node.input.extend([tensor.name for tensor in inputs])
     node.output.extend(outputs)
     for key, value in attributes.items():
         if isinstance(value, np.ndarray):

@@ -134,27 +134,26 @@ class Sweep:
         # From the end, and before anything is merged: of two twins the one that only unread nodes
         # need must not become the one that stays.
         for node in reversed(order):
-            if not getattr(node, "gone", False):
+            if self.surgery.is_dead(node):
                 self._drop_unread(node)
         pending = list(reversed(order))
         done: list[gs.Node] = []
         while pending:
             node = pending.pop()
-            if getattr(node, "gone", False) or self._drop_unread(node):
+            if self.surgery.is_dead(node) or "gone" in node.__dict__:
+                self._drop_unread(node)
                 continue
             new = self._visit(node, graph, known)
             if new is None:
                 done.append(node)
             else:
                 pending.extend(reversed(new))
-        graph.nodes = [node for node in done if not getattr(node, "gone", False)]
+        graph.nodes = [node for node in done if "gone" not in node.__dict__]
 
-    def _drop_unread(self, node: gs.Node) -> bool:
-        if not self.surgery.is_dead(node):
-            return False
-        self.surgery.release(node)
-        self.notes.housekeeping["unread nodes dropped"] += 1
-        return True
+    def _drop_unread(self, node: gs.Node) -> None:
+        if "gone" not in node.__dict__:
+            self.surgery.release(node)
+            self.notes.housekeeping["unread nodes dropped"] += 1
 
     def _visit(self, node: gs.Node, graph: gs.Graph, known: Known) -> list[gs.Node] | None:
         """The nodes that took this one's place; None where it stays."""
@@ -162,7 +161,8 @@ class Sweep:
         if self.keeper.unwrap(node, graph):
             return []
         self.facts.infer(node)
-        inner = {k: v for k, v in node.attrs.items() if isinstance(v, gs.Graph)}
+        attrs = node.attrs
+        inner = attrs and {k: v for k, v in attrs.items() if isinstance(v, gs.Graph)}
         if inner and (moved := self.keeper.inline(node, graph)) is not None:
             return moved
         if inner:
@@ -170,8 +170,8 @@ class Sweep:
             if (copies := self.unroller.unroll(node, graph)) is not None:
                 self.notes.housekeeping["Loop nodes of a few turns unrolled"] += 1
                 return copies
-        elif (function := self.functions.get((node.domain or "", node.op))) is not None:
-            self._call(node, function)
+        elif self.functions and (node.domain or "", node.op) in self.functions:
+            self._call(node, self.functions[node.domain or "", node.op])
         if not inner and (self.keeper.fold(node, graph) or self.keeper.merge(node, known)):
             return []
         if not inner and (made := self.keeper.constant_output(node, graph)) is not None:
@@ -190,7 +190,7 @@ class Sweep:
         return None
 
     def _normalise(self, node: gs.Node) -> None:
-        if not getattr(node, "normal", False):
+        if not node.__dict__.get("normal"):
             dialect.normalise(node, self.model.opset, self.facts, self.surgery.is_output)
             node.__dict__["normal"] = True
 

@@ -43,6 +43,9 @@ def instantiate(draft: Draft, template: Pattern, match: Match, scope: Mapping[st
             else:
                 operands.append(made[argument.name])
         operator = node.operators[0]
+        if operator == "Identity" and node.domain in opsets.STANDARD and operands[0] is not None:
+            made[node.outputs[0]] = operands[0]  # whoever hands it over makes one where it must
+            continue
         for move in opsets.MOVED.get(operator, ()):
             if move.attribute in attributes:
                 value = attributes.pop(move.attribute)

@@ -19,7 +19,7 @@ import onnx.parser
 with atheris.instrument_imports(include=["surgeon", "lark"]):
     import surgeon.surgery
     from surgeon.errors import Location, SurgeonError
-    from surgeon.expressions import Expression, truth
+    from surgeon.expressions import Expression, truth, why_not
     from surgeon.isolation import isolation
     from surgeon.model import Model, parse
     from surgeon.notation.pattern import print_pattern
@@ -49,7 +49,9 @@ def patterns(data: bytes) -> None:
 
 def expressions(data: bytes) -> None:
     """A condition, read and decided."""
-    truth(Expression.parse(data.decode(errors="replace"), PLACE), SCOPE)
+    expression = Expression.parse(data.decode(errors="replace"), PLACE)
+    if not truth(expression, SCOPE):
+        why_not(expression, SCOPE)
 
 
 def recipes(data: bytes) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from surgeon import dims
 from surgeon.errors import Location, RecipeError
-from surgeon.expressions import Expression, Unknown, truth
+from surgeon.expressions import Expression, Unknown, truth, why_not
 from surgeon.functions import FUNCTIONS
 
 HERE = Location("r.yaml", 3, 9)
@@ -40,18 +41,24 @@ SCOPE = {
 }
 
 
+def judged(expression: Expression, scope: Mapping[str, object]) -> tuple[bool | None, str]:
+    """The verdict on a condition, and why where it is not true."""
+    verdict = truth(expression, scope)
+    return verdict, "" if verdict else why_not(expression, scope)
+
+
 def value_of(text: str, **more: object) -> object:
     return Expression.parse(text, HERE, functions=more).evaluate({**SCOPE, **more})
 
 
 def verdict_of(text: str) -> bool | None:
-    verdict, reason = truth(Expression.parse(text, HERE), SCOPE)
+    verdict, reason = judged(Expression.parse(text, HERE), SCOPE)
     assert bool(reason) == (verdict is not True)
     return verdict
 
 
 def reason_of(text: str) -> str:
-    return truth(Expression.parse(text, HERE), SCOPE)[1]
+    return judged(Expression.parse(text, HERE), SCOPE)[1]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +98,7 @@ def reason_of(text: str) -> str:
     ],
 )
 def test_what_is_true(text: str) -> None:
-    assert truth(Expression.parse(text, HERE), SCOPE) == (True, "")
+    assert judged(Expression.parse(text, HERE), SCOPE) == (True, "")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +123,7 @@ def test_what_is_true(text: str) -> None:
     ],
 )
 def test_what_is_false_and_why(text: str, reason: str) -> None:
-    assert truth(Expression.parse(text, HERE), SCOPE) == (
+    assert judged(Expression.parse(text, HERE), SCOPE) == (
         False,
         f"`{text}` is false{reason and ': ' + reason}",
     )
@@ -153,7 +160,7 @@ def test_what_is_false_and_why(text: str, reason: str) -> None:
     ],
 )
 def test_what_is_not_provable_and_why(text: str, reason: str) -> None:
-    verdict, why = truth(Expression.parse(text, HERE), SCOPE)
+    verdict, why = judged(Expression.parse(text, HERE), SCOPE)
     assert verdict is None
     assert why.startswith(f"`{text}` is not provable: {reason}")
 
@@ -251,7 +258,7 @@ def test_a_value_may_have_a_functions_name() -> None:
     scope = {"min": Fake(value=3), "max": Fake(value=4)}
     expression = Expression.parse("max(min.value, max.value) == 4", HERE)
     assert expression.names == {"min", "max"}
-    assert truth(expression, scope) == (True, "")
+    assert judged(expression, scope) == (True, "")
 
 
 def test_names_are_those_read_from_the_scope() -> None:
@@ -270,7 +277,7 @@ class Lazy(dict[str, object]):
 
 def test_a_scope_may_be_lazy() -> None:
     for text in ("late == 3", "[d + late for d in k.value] == [4, 5, 6]"):
-        assert truth(Expression.parse(text, HERE), Lazy(SCOPE)) == (True, "")
+        assert judged(Expression.parse(text, HERE), Lazy(SCOPE)) == (True, "")
     assert Expression.parse("later", HERE).evaluate(Lazy()) == Unknown("`later` is not bound")
 
 
@@ -280,7 +287,7 @@ def test_text_over_several_lines_keeps_its_places() -> None:
         Expression.parse(text, HERE)
     fine = Expression.parse(text.replace("f(x)", "axis < 0"), HERE)
     assert fine.text == "x.rank == 4 and '#' != mode and axis < 0"
-    assert truth(fine, SCOPE) == (True, "")
+    assert judged(fine, SCOPE) == (True, "")
 
 
 LISTED = "Use literals, names, arithmetic, comparisons and the listed functions, or a builder."
@@ -390,7 +397,7 @@ def test_a_decided_comparison_holds_for_every_size(
         ("a == b", real(left) == real(right)),
         ("a != b", real(left) != real(right)),
     ]:
-        verdict, _ = truth(Expression.parse(text, HERE), {"a": left, "b": right})
+        verdict, _ = judged(Expression.parse(text, HERE), {"a": left, "b": right})
         assert verdict in (None, truly)
     for one, other in zip(left, right, strict=False):
         a, b = dims.evaluate(one, {"h": h, "w": w}), dims.evaluate(other, {"h": h, "w": w})
@@ -400,7 +407,7 @@ def test_a_decided_comparison_holds_for_every_size(
             ("a > b", a > b),
             ("a >= b", a >= b),
         ]:
-            assert truth(Expression.parse(text, HERE), {"a": one, "b": other})[0] in (None, truly)
+            assert judged(Expression.parse(text, HERE), {"a": one, "b": other})[0] in (None, truly)
 
 
 PIECES = ["x", ".shape", ".value", "k", "[", "]", "(", ")", "1", "0", "-1", "'a'", " == ", " and "]
@@ -424,7 +431,7 @@ PIECES += [f"{name}(" for name in FUNCTIONS]
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join) | st.text())
 def test_any_text_is_an_expression_or_a_recipe_error_and_evaluates(text: str) -> None:
     with suppress(RecipeError):
-        verdict, reason = truth(Expression.parse(text, HERE), SCOPE)
+        verdict, reason = judged(Expression.parse(text, HERE), SCOPE)
         assert bool(reason) == (verdict is not True)
 
 
@@ -450,4 +457,4 @@ def _grown(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 @given(st.recursive(ATOMS | NUMBERS, _grown, max_leaves=6))
 def test_evaluation_never_raises(text: str) -> None:
     with suppress(RecipeError):
-        truth(Expression.parse(text, HERE), SCOPE)
+        judged(Expression.parse(text, HERE), SCOPE)

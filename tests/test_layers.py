@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).parent.parent / "surgeon"
 
 FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of its own row
     {"errors", "messages", "provenance"},
-    {"spelling", "files", "ordering", "worker", "workers", "links", "capacity"},
+    {"spelling", "files", "ordering", "worker", "workers", "links", "capacity", "alike"},
     {"writer", "soundness", "external"},
     {"model", "dims", "document", "schemas"},
     {"notation", "opsets", "assumptions", "chance"},
@@ -50,7 +50,7 @@ DOORS: dict[str, set[str]] = {  # other people's code: the only rooms that may i
     "onnx_graphsurgeon": {  # the graph itself; the recipe's side never sees it
         "model", "facts", "dialect", "functions", "opsets", "match", "matching", "fold", "rewrite",
         "template", "builders", "housekeeping", "firing", "sweep", "piece", "trial", "surgery",
-        "arguments", "captured", "writer", "links", "unrolling",
+        "arguments", "captured", "writer", "links", "unrolling", "alike",
     },
     "torch": {"export", "reference", "schemas"},
     "ruamel": {"document"},

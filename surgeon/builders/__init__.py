@@ -135,8 +135,14 @@ class _Builders(Mapping[str, Callable[..., Any]]):
     def __init__(self) -> None:
         families = {name: family for family, names in _FAMILIES.items() for name in names}
         self._rooms = {**_ROOMS, **families}
+        self._found: dict[str, Callable[..., Any]] = {}
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
+        if name not in self._found:
+            self._found[name] = self._import(name)
+        return self._found[name]
+
+    def _import(self, name: str) -> Callable[..., Any]:
         room = self._rooms[name]
         module = import_module(f"surgeon.builders.{room}")
         found: Callable[..., Any] = (

@@ -15,7 +15,7 @@ from surgeon.expressions.compiler import Compiled, compile_expression
 from surgeon.functions import DTYPES, Captured, Unknown
 from surgeon.functions.values import describe, scalar_of
 
-__all__ = ["DTYPES", "Captured", "Expression", "Unknown", "truth"]
+__all__ = ["DTYPES", "Captured", "Expression", "Unknown", "truth", "why_not"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +57,24 @@ class Expression:
         return _settled(self._compiled.run(scope))
 
 
-def truth(expression: Expression, scope: Mapping[str, object]) -> tuple[bool | None, str]:
-    """The verdict on a condition, and the reason in words when it is not true."""
+def truth(expression: Expression, scope: Mapping[str, object]) -> bool | None:
+    """The verdict on a condition; None where it cannot be told."""
     value = scalar_of(expression.evaluate(scope))
-    if value is True:
-        return True, ""
+    return value if isinstance(value, bool) else None
+
+
+def why_not(expression: Expression, scope: Mapping[str, object]) -> str:
+    """Why a condition is not true, in words."""
+    value = scalar_of(expression.evaluate(scope))
     if value is False:
         because = expression._compiled.because(scope)
-        return False, f"`{expression.text}` is false{because and ': ' + because}"
+        return f"`{expression.text}` is false{because and ': ' + because}"
     reason = (
         value.reason
         if isinstance(value, Unknown)
         else f"it is {describe(value)}, neither true nor false"
     )
-    return None, f"`{expression.text}` is not provable: {reason}"
+    return f"`{expression.text}` is not provable: {reason}"
 
 
 def _settled(value: object) -> object:

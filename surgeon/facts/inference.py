@@ -13,6 +13,7 @@ import onnx_graphsurgeon as gs
 from onnx_graphsurgeon.ir.tensor import LazyValues
 
 from surgeon import dims, opsets
+from surgeon.alike import attributes_of
 from surgeon.dims import Dim
 from surgeon.errors import ModelError
 from surgeon.facts import breadth, shapes, values
@@ -76,6 +77,12 @@ class Facts:
         self.scope = ""  # stands before the names of new dimensions: bodies and calls share names
         self._declared_names: set[str] = set()
         self._breadth = breadth.Breadth(model, self.new_dim)
+        # What was inferred, by operator, attributes and the facts of the inputs, which are held so
+        # that no other fact gets the place in memory by which they are known: blocks repeat.
+        self._alike: dict[Any, tuple[list[Fact | None], list[Fact]]] = {}
+        self._constants: dict[Any, Fact] = {}
+        self._known: dict[Any, Fact] = {}
+        self._new = 0  # dimensions that were made
 
     def enter(self, graph: gs.Graph) -> None:
         """Take a top-level graph's inputs as axioms."""
@@ -120,7 +127,7 @@ class Facts:
         if domain == opsets.LEGACY:
             self._ask_onnx(node)
             return
-        inputs = [None if t.is_empty() else self.of(t) for t in node.inputs]
+        inputs = [self.of(t) if t.name else None for t in node.inputs]
         scope, seen = getattr(node, "seen", None) or (None, ())
         if (
             scope == self.scope  # another call of a function has new dimensions of its own
@@ -131,13 +138,43 @@ class Facts:
         # graphsurgeon's `__setattr__` costs more than what is set; its lists are not meant here
         node.__dict__["seen"] = self.scope, inputs
         self.inferred += 1
-        try:
+        attributes = attributes_of(node)
+        if attributes is None:
             self._infer(node, inputs)
+            return
+        key = (node.op, attributes, len(node.outputs), *map(id, inputs))
+        if key in self._alike:
+            for tensor, fact in zip(node.outputs, self._alike[key][1], strict=True):
+                tensor.__dict__["fact"] = fact
+            return
+        before = self.asked_onnx, self._new  # what depends on more than the facts
+        self._infer(node, inputs)
+        if before == (self.asked_onnx, self._new):
+            found = [self._same(self.of(tensor)) for tensor in node.outputs]
+            for tensor, fact in zip(node.outputs, found, strict=True):
+                tensor.__dict__["fact"] = fact
+            self._alike[key] = inputs, found
+
+    def _same(self, fact: Fact) -> Fact:
+        """The fact that stands for all equal ones, so that what is behind them is known again."""
+        value = fact.value
+        if value is None:
+            return self._known.setdefault(fact, fact)
+        if value.dtype.kind not in "iuO":
+            return fact
+        elements = value.dtype, tuple(value.reshape(-1).tolist())
+        key = fact.dtype, fact.shape, elements, fact.unit_axis, fact.not_negative
+        return self._known.setdefault(key, fact)
+
+    def _infer(self, node: gs.Node, inputs: list[Fact | None]) -> None:
+        """The facts of a standard operator's outputs."""
+        try:
+            self._reason(node, inputs)
         except _MALFORMED:
             self._ask_onnx(node)  # the node is malformed; onnx's own inference may say more
 
-    def _infer(self, node: gs.Node, inputs: list[Fact | None]) -> None:
-        """The facts of a standard operator's outputs; raises anything where it is malformed."""
+    def _reason(self, node: gs.Node, inputs: list[Fact | None]) -> None:
+        """The same; raises anything where the node is malformed."""
         if node.op == "Conv":
             self._constrain(node, inputs)
         known = self._values(node, inputs)
@@ -205,6 +242,7 @@ class Facts:
 
     def new_dim(self, name: str, axis: int) -> Dim:
         """A dimension of which nothing is known: a symbol named after the value and the axis."""
+        self._new += 1
         label = f"{self.scope}{name}.{axis}"
         while label in self._declared_names:
             label += "'"
@@ -214,7 +252,7 @@ class Facts:
         return self.new_dim(node.outputs[0].name, axis)
 
     def _constant(self, tensor: gs.Constant) -> Fact:
-        raw = tensor._values
+        raw, data = tensor._values, b""
         if isinstance(raw, LazyValues):
             proto = raw.tensor
             if not isinstance(proto, onnx.TensorProto):
@@ -223,11 +261,21 @@ class Facts:
         else:
             dtype, shape = onnx.helper.np_dtype_to_tensor_dtype(raw.dtype), tuple(raw.shape)
         if math.prod(shape) > LARGEST_VALUE or tensor.name in self.model.overridable:
-            return Fact(dtype, shape)
+            return self._constants.setdefault((dtype, shape), Fact(dtype, shape))
+        if isinstance(raw, LazyValues):
+            data = proto.raw_data
+        elif raw.dtype != object:
+            data = raw.tobytes()
+        known = self._constants.get((dtype, shape, data)) if data else None
+        if known is not None:
+            return known
         try:
-            return Fact(dtype, shape, self.model.array(tensor))
+            fact = Fact(dtype, shape, self.model.array(tensor))
         except ModelError:  # external data that is not there: whoever needs the values says so
             return Fact(dtype, shape)
+        if data:
+            self._constants[dtype, shape, data] = fact
+        return fact
 
     def _values(self, node: gs.Node, inputs: list[Fact | None]) -> list[Fact] | None:
         """The outputs' facts where even their elements are known."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from pathlib import Path
 
 import onnx
@@ -12,6 +13,7 @@ from surgeon.errors import ModelError
 from surgeon.files import external_path
 
 _SHOWN = 120  # characters of a stranger's name in an error
+_KNOWN = frozenset(TensorProto.DataType.values()) - {TensorProto.UNDEFINED}
 _BITS = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
 
 
@@ -27,16 +29,16 @@ def quoted(name: str) -> str:
 def check_tensor(tensor: onnx.TensorProto, folder: Path | None) -> None:
     """A tensor has a known dtype and as many values as its dims say."""
     name = f"tensor {quoted(tensor.name)}"
-    known = TensorProto.DataType.values()
-    if tensor.data_type not in known or tensor.data_type == TensorProto.UNDEFINED:
-        raise Broken(f"{name} is of dtype {tensor.data_type}, which ONNX has not")
+    dims, dtype = list(tensor.dims), tensor.data_type
+    if dtype not in _KNOWN:
+        raise Broken(f"{name} is of dtype {dtype}, which ONNX has not")
     if tensor.HasField("segment"):
         raise Broken(f"{name} is a segment of another, which nothing reads")
-    if any(dim < 0 for dim in tensor.dims):
-        raise Broken(f"{name} has a negative size: {list(tensor.dims)[:8]}")
-    count = math.prod(tensor.dims)
-    kind = TensorProto.DataType.Name(tensor.data_type)
-    size = (count * _width(kind, tensor.data_type) + 7) // 8
+    if dims and min(dims) < 0:
+        raise Broken(f"{name} has a negative size: {dims[:8]}")
+    count = math.prod(dims)
+    kind, width = _kind_of(dtype)
+    size = (count * width + 7) // 8
     if tensor.data_location == TensorProto.EXTERNAL:
         _check_external(tensor, name, size, folder)
     elif kind == "STRING":
@@ -44,20 +46,22 @@ def check_tensor(tensor: onnx.TensorProto, folder: Path | None) -> None:
     elif tensor.HasField("raw_data"):
         _expect(name, tensor, len(tensor.raw_data), (size,), "bytes")
     else:
-        field = onnx.helper.tensor_dtype_to_field(tensor.data_type)
+        field = onnx.helper.tensor_dtype_to_field(dtype)
         if kind.startswith("COMPLEX"):
             count *= 2
         allowed = (count, -(-count * _BITS[kind] // 8)) if kind in _BITS else (count,)
         _expect(name, tensor, len(getattr(tensor, field)), allowed, "values")
 
 
-def _width(kind: str, dtype: int) -> int:
-    """Bits of one value."""
+@cache
+def _kind_of(dtype: int) -> tuple[str, int]:
+    """A dtype's name, and the bits of one value."""
+    kind = TensorProto.DataType.Name(dtype)
     if kind == "STRING":
-        return 0
+        return kind, 0
     if kind in _BITS:
-        return _BITS[kind]
-    return int(onnx.helper.tensor_dtype_to_np_dtype(dtype).itemsize) * 8
+        return kind, _BITS[kind]
+    return kind, int(onnx.helper.tensor_dtype_to_np_dtype(dtype).itemsize) * 8
 
 
 def _expect(

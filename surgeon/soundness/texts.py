@@ -9,9 +9,6 @@ import onnx
 
 from surgeon.soundness.tensors import Broken
 
-# Of these, which are many and small, only the fields that are set are asked for.
-_SMALL = (onnx.NodeProto, onnx.AttributeProto)
-
 
 def check_texts(proto: onnx.ModelProto) -> None:
     """Every text is UTF-8.
@@ -34,16 +31,17 @@ def check_texts(proto: onnx.ModelProto) -> None:
 def _set_fields(message: Any, stack: list[Any]) -> list[Any]:
     """The texts of a message; what messages it holds go on the stack."""
     found = []
+    kinds = _SMALL[type(message)]
     for field, value in message.ListFields():
-        kind = _kind(field)
-        if kind == "text":
-            found.append(value)
-        elif kind == "texts":
+        kind = kinds.get(field.number)
+        if kind == "texts":
             found += value
-        elif kind == "message":
-            stack.append(value)
+        elif kind == "text":
+            found.append(value)
         elif kind == "messages":
             stack += value
+        elif kind == "message":
+            stack.append(value)
     return found
 
 
@@ -59,7 +57,6 @@ def _all(message: Any, stack: list[Any]) -> list[Any]:
     return found
 
 
-@cache
 def _kind(field: Any) -> str:
     """`text`, `texts`, `message`, `messages`, or nothing of these."""
     kind = {field.TYPE_STRING: "text", field.TYPE_MESSAGE: "message"}.get(field.type, "")
@@ -74,3 +71,11 @@ def _fields(descriptor: Any) -> tuple[list[str], list[str], list[str], list[str]
     for field in descriptor.fields:
         found[_kind(field)].append(field.name)
     return found["text"], found["texts"], found["message"], found["messages"]
+
+
+# Of these, which are many and small, only the fields that are set are asked for: their kinds, by
+# number.
+_SMALL: dict[Any, dict[int, str]] = {
+    message: {field.number: _kind(field) for field in message.DESCRIPTOR.fields}
+    for message in (onnx.NodeProto, onnx.AttributeProto)
+}
