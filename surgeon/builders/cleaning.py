@@ -207,7 +207,7 @@ def neutral(draft: Draft, match: Match) -> gs.Tensor:
     """x * 1, x / 1, x ** 1, x - 0 and x + -0.0 are x to the bit; not x + 0.0, where x is -0.0."""
     facts, node = draft.facts, match.root
     x, array = beside_constant(draft, match)
-    if not same_dims(facts.of(x).shape, facts.of(node.outputs[0]).shape):
+    if array.ndim and not same_dims(facts.of(x).shape, facts.of(node.outputs[0]).shape):
         raise Refused("its constant may make the result larger")
     if (array != (0 if node.op in ("Add", "Sub") else 1)).any():
         raise Refused("its constant changes the value")

@@ -177,6 +177,88 @@ def _after(draft: Draft, moved: gs.Tensor, shape: Sequence[Dim], after: Shape) -
     return draft.op("Reshape", moved, draft.constant(target, "shape"), allowzero=0)
 
 
+def inferred_entry(draft: Draft, match: Match) -> gs.Tensor:
+    """y = Reshape (x, t) for a t of numbers and one computed size, which the others tell: -1.
+
+    Should the size be 0, it copies a dimension, and the elements are as many as before only where
+    that is what the others tell.
+    """
+    root = match.root
+    entries = _entries(draft.facts, root.inputs[1])
+    if entries is None:
+        raise Refused("its target is not joined of single sizes")
+    numbers = [entry if isinstance(entry, int) else -1 for entry in entries]
+    computed = [entry for entry in entries if not isinstance(entry, int)]
+    if 0 in numbers or numbers.count(-1) != 1 or len(computed) != 1:
+        raise Refused("the others do not tell the computed size")
+    target = draft.constant(numbers, "shape")
+    return draft.op("Reshape", root.inputs[0], target, allowzero=0)
+
+
+def reshape_of_reshape(draft: Draft, match: Match) -> gs.Tensor:
+    """y = Reshape (x, t) of a Reshape of x by s, where t is computed.
+
+    A 0 in a target copies a dimension of what is reshaped. Where t has one, s must have one too:
+    then the dimension in between is x's own.
+    """
+    (root, inner), facts = match.nodes[:2], draft.facts
+    target, x = root.inputs[1], inner.inputs[0]
+    if facts.array(target) is not None:
+        raise Refused("its target is constant")
+    as_is = attribute_of(root, "allowzero")
+    if not as_is:
+        if attribute_of(inner, "allowzero"):
+            raise Refused("the Reshape in between may make dimensions of 0")
+        before, after = (_entries(facts, node.inputs[1]) for node in (inner, root))
+        if after is None:
+            raise Refused("its target is not joined of single sizes")
+        for axis, entry in enumerate(after):
+            own = before[axis] if before is not None and axis < len(before) else None
+            if not _zero_with(facts, entry, own):
+                raise Refused(f"should axis {axis} be 0, it copies one of the value in between")
+    return draft.op("Reshape", x, target, allowzero=as_is or 0)
+
+
+def _entries(facts: Facts, target: gs.Tensor) -> list[int | gs.Tensor] | None:
+    """What a target is joined of: numbers, and computed sizes; None where that is not known."""
+    array = facts.array(target)
+    if array is not None:
+        return [int(n) for n in array.reshape(-1).tolist()]
+    node = target.inputs[0] if target.inputs else None
+    if node is None or node.op != "Concat" or (node.domain or "") not in opsets.STANDARD:
+        return [target] if facts.of(target).shape == (1,) else None
+    parts = [_entries(facts, tensor) for tensor in node.inputs]
+    if any(part is None for part in parts):
+        return None
+    return [entry for part in parts if part for entry in part]
+
+
+def _zero_with(facts: Facts, entry: int | gs.Tensor, own: int | gs.Tensor | None) -> bool:
+    """Whether an entry is never 0, or only where the entry of the target before copies as well."""
+    if isinstance(entry, int):
+        return entry != 0
+    if own is None or isinstance(own, int):
+        return own == 0
+    return _factor(facts, entry) is _factor(facts, own)
+
+
+def _factor(facts: Facts, size: gs.Tensor) -> gs.Tensor:
+    """The value that a size is a multiple of, by constants other than 0 and views."""
+    while size.inputs:
+        node = size.inputs[0]
+        if (node.domain or "") not in opsets.STANDARD:
+            return size
+        if node.op in KEEP_ORDER:
+            size = node.inputs[0]
+            continue
+        factors = list(node.inputs) if node.op == "Mul" else []
+        plain = [array is not None and array.all() for array in map(facts.array, factors)]
+        if True not in plain:
+            return size
+        size = factors[1 - plain.index(True)]
+    return size
+
+
 def constant_slice(draft: Draft, match: Match) -> gs.Tensor:
     """A Slice whose computed bounds are provable: numbers, counted from the end where need be."""
     root, facts = match.root, draft.facts

@@ -28,7 +28,7 @@ def plus_zero(draft: Draft, match: Match) -> gs.Tensor:
     x, array = beside_constant(draft, match)
     if array.dtype.kind != "f" or array.any():
         raise Refused("its constant is no zero of floating point")
-    if not same_dims(facts.of(x).shape, facts.of(node.outputs[0]).shape):
+    if array.ndim and not same_dims(facts.of(x).shape, facts.of(node.outputs[0]).shape):
         raise Refused("its constant may make the result larger")
     teller = _tells_zeros_apart(draft, node.outputs[0])
     if teller:

@@ -159,7 +159,7 @@ def _reduced(question: Question, shape: Shape, axes: set[int]) -> Sequence[Shape
 def _shape_of(question: Question) -> Sequence[Shape | None] | None:
     shape = question.shape(0)
     if shape is None:
-        return None
+        return [(question.fresh(0),)]
     return [(len(shape[question.attributes.get("start", 0) : question.attributes.get("end")]),)]
 
 
