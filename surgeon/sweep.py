@@ -11,14 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dialect
-from surgeon.dims import Dim
 from surgeon.errors import ModelError, SettleError
 from surgeon.facts import UNKNOWN, Fact, Facts
-from surgeon.facts.fact import INT64
+from surgeon.facts.bodies import body_input, body_output, meet
 from surgeon.firing import Check, Firing, Prepared, operator_of
 from surgeon.fold import Folder
 from surgeon.housekeeping import Housekeeper, Known
@@ -199,14 +197,10 @@ class Sweep:
         for key, body in inner.items():
             with self._inside(f"{_label(node)}.{key}"):
                 for index, tensor in enumerate(body.inputs):
-                    tensor.fact = self._body_input(node, index, tensor)
+                    tensor.fact = body_input(self.facts, node, index, tensor)
                 self._graph(body, Known(known))
         for index, tensor in enumerate(node.outputs):
-            if node.op == "If":
-                ends = [self.facts.of(body.outputs[index]) for body in inner.values()]
-                tensor.fact = meet(ends, partial(self.facts.new_dim, tensor.name))
-            elif node.op == "Loop" and index + 1 < len(inner["body"].outputs):
-                tensor.fact = Fact(self.facts.of(inner["body"].outputs[index + 1]).dtype)
+            tensor.fact = body_output(self.facts, node, index)
 
     @contextmanager
     def _inside(self, label: str) -> Iterator[None]:
@@ -217,18 +211,6 @@ class Sweep:
             yield
         finally:
             self.facts.scope = outer
-
-    def _body_input(self, node: gs.Node, index: int, tensor: gs.Tensor) -> Fact:
-        """What a body may count on: of values carried from turn to turn, the dtype alone.
-
-        The number of the turn has no dimension, or one of size 1 where the body declares it so.
-        """
-        if node.op == "Loop" and index < 2:
-            shape = (1,) if tensor.shape is not None and len(tensor.shape) == 1 else ()
-            return Fact(INT64 if index == 0 else onnx.TensorProto.BOOL, shape)
-        if node.op not in ("Loop", "Scan") or index >= len(node.inputs):
-            return UNKNOWN
-        return Fact(self.facts.of(node.inputs[index]).dtype)
 
     def _call(self, node: gs.Node, function: gs.Function) -> None:
         """The outputs' facts of a call: the function is analysed with this call's operands."""
@@ -243,19 +225,6 @@ class Sweep:
                 self.facts.infer(inner)
         for tensor, inner_tensor in zip(node.outputs, function.outputs, strict=False):
             tensor.fact = self.facts.of(inner_tensor)
-
-
-def meet(facts: Sequence[Fact], new_dim: Callable[[int], Dim]) -> Fact:
-    """What holds whichever of the facts does; a dimension that differs is a new one."""
-    if not facts:
-        return UNKNOWN
-    first = facts[0]
-    dtype = first.dtype if all(f.dtype == first.dtype for f in facts) else 0
-    if first.shape is None or any(f.rank != first.rank for f in facts):
-        return Fact(dtype)
-    columns = zip(*(f.shape for f in facts if f.shape is not None), strict=True)
-    shape = [c[0] if len(set(c)) == 1 else new_dim(axis) for axis, c in enumerate(columns)]
-    return Fact(dtype, tuple(shape))
 
 
 def _label(node: gs.Node) -> str:

@@ -318,6 +318,33 @@ def test_rules_apply_in_loops_and_scans() -> None:
     same(proto, result)
 
 
+def test_a_scan_keeps_the_shape_of_its_state_and_takes_an_axis_off_what_it_scans() -> None:
+    proto = parse(
+        """
+        g (float[2,n,3] x, float[2,3] h) => (float[p,q] y, float[r,s] z, int64 six)
+          <int64[2] turned = {3, 2}, int64[2] back = {2, 3}, int64 first = {0}>
+        {
+          y, z = Scan <num_scan_inputs = 1, scan_input_axes = [1], scan_output_axes = [1], body =
+            b (float[i,j] v, float[k,l] r) => (float[a,c] u, float[e] o) {
+            one = Reshape (r, turned)
+            two = Reshape (one, back)
+            u = Add (v, two)
+            sized = Shape (v)
+            last = ReduceProd <keepdims = 1> (sized)
+            o = Reshape (u, last)
+          }> (h, x)
+          size = Shape (z)
+          six = Gather <axis = 0> (size, first)
+        }
+        """
+    )
+    result = surgeon.apply(proto, "clean")
+    out = same(proto, result, [{"n": 3}, {"n": 1}])
+    body = next(a.g for a in out.graph.node[0].attribute if a.name == "body")
+    assert ops(body) == ["Add", "Reshape"]
+    assert ops(out.graph) == ["Scan", "Constant"]
+
+
 def test_values_carried_by_a_loop_are_not_folded_from_their_first_turn() -> None:
     """The shape of a carried value changes from turn to turn."""
     proto = parse(

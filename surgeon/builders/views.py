@@ -252,7 +252,8 @@ def _factor(facts: Facts, size: gs.Tensor) -> gs.Tensor:
             size = node.inputs[0]
             continue
         factors = list(node.inputs) if node.op == "Mul" else []
-        plain = [array is not None and array.all() for array in map(facts.array, factors)]
+        arrays = [facts.array(factor) for factor in factors]
+        plain = [array is not None and bool(array.all()) for array in arrays]
         if True not in plain:
             return size
         size = factors[1 - plain.index(True)]

@@ -1,0 +1,101 @@
+"""What a body may count on of what it is given, and what is known of what comes out of it.
+
+As ONNX has it, the state of a Scan keeps dtype and shape from turn to turn, and what is scanned
+comes without the axis along which it is taken apart. What a Loop carries may change its shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import onnx
+import onnx_graphsurgeon as gs
+
+from surgeon.dims import Dim
+from surgeon.facts.fact import INT64, UNKNOWN, Fact
+from surgeon.facts.inference import Facts
+
+_SCAN_WITHOUT_BATCH = 9  # the opset from which on a Scan has no axis for the batch
+
+
+def body_input(facts: Facts, node: gs.Node, index: int, tensor: gs.Tensor) -> Fact:
+    """What the body of a node may count on of one of its inputs.
+
+    Of values that a Loop carries from turn to turn, the dtype alone. The number of the turn has no
+    dimension, or one of size 1 where the body declares it so.
+    """
+    if node.op == "Loop" and index < 2:
+        shape = (1,) if tensor.shape is not None and len(tensor.shape) == 1 else ()
+        return Fact(INT64 if index == 0 else onnx.TensorProto.BOOL, shape)
+    if node.op not in ("Loop", "Scan") or index >= len(node.inputs):
+        return UNKNOWN
+    given = facts.of(node.inputs[index])
+    if node.op == "Loop" or facts.opset < _SCAN_WITHOUT_BATCH:
+        return Fact(given.dtype)
+    return Fact(given.dtype, _one_of(node, index, given.shape))
+
+
+def body_output(facts: Facts, node: gs.Node, index: int) -> Fact:
+    """What is known of an output of a node whose bodies were looked at."""
+    tensor = node.outputs[index]
+    new_dim = partial(facts.new_dim, tensor.name)
+    if node.op == "If":
+        bodies = [value for value in node.attrs.values() if isinstance(value, gs.Graph)]
+        return meet([facts.of(body.outputs[index]) for body in bodies], new_dim)
+    body = node.attrs.get("body")
+    if node.op == "Loop" and isinstance(body, gs.Graph) and index + 1 < len(body.outputs):
+        return Fact(facts.of(body.outputs[index + 1]).dtype)
+    if node.op == "Scan" and isinstance(body, gs.Graph) and index < len(body.outputs):
+        return _of_scan(facts, node, index, facts.of(body.outputs[index]))
+    return facts.of(tensor)
+
+
+def meet(facts: Sequence[Fact], new_dim: Callable[[int], Dim]) -> Fact:
+    """What holds whichever of the facts does; a dimension that differs is a new one."""
+    if not facts:
+        return UNKNOWN
+    first = facts[0]
+    dtype = first.dtype if all(f.dtype == first.dtype for f in facts) else 0
+    if first.shape is None or any(f.rank != first.rank for f in facts):
+        return Fact(dtype)
+    columns = zip(*(f.shape for f in facts if f.shape is not None), strict=True)
+    shape = [c[0] if len(set(c)) == 1 else new_dim(axis) for axis, c in enumerate(columns)]
+    return Fact(dtype, tuple(shape))
+
+
+def _states(node: gs.Node) -> int:
+    """How many values go from turn to turn."""
+    return len(node.inputs) - int(node.attrs.get("num_scan_inputs", 0))
+
+
+def _axis(node: gs.Node, key: str, index: int, rank: int) -> int | None:
+    """The axis along which one of the scanned values lies, of so many; None where it has none."""
+    axes = node.attrs.get(key)
+    axis = int(axes[index]) if axes and index < len(axes) else 0
+    return axis % rank if -rank <= axis < rank else None
+
+
+def _one_of(node: gs.Node, index: int, shape: tuple[Dim, ...] | None) -> tuple[Dim, ...] | None:
+    """The shape in which a body gets an input of a Scan."""
+    states = _states(node)
+    if shape is None or index < states:
+        return shape
+    axis = _axis(node, "scan_input_axes", index - states, len(shape))
+    return None if axis is None else (*shape[:axis], *shape[axis + 1 :])
+
+
+def _of_scan(facts: Facts, node: gs.Node, index: int, made: Fact) -> Fact:
+    states = _states(node)
+    if facts.opset < _SCAN_WITHOUT_BATCH or not 0 <= states < len(node.inputs):
+        return Fact(made.dtype)
+    if index < states:
+        return Fact(made.dtype, facts.of(node.inputs[index]).shape)
+    scanned = facts.of(node.inputs[states]).shape
+    along = None if scanned is None else _axis(node, "scan_input_axes", 0, len(scanned))
+    if made.shape is None or scanned is None or along is None:
+        return Fact(made.dtype)
+    axis = _axis(node, "scan_output_axes", index - states, len(made.shape) + 1)
+    if axis is None:
+        return Fact(made.dtype)
+    return Fact(made.dtype, (*made.shape[:axis], scanned[along], *made.shape[axis:]))
