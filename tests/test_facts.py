@@ -1053,7 +1053,6 @@ def test_calls_of_which_nothing_is_known_have_dimensions_of_their_own() -> None:
         ("y = Where (u, u, x)", "FLOAT"),
         ("v, y = TopK (u, n)", "INT64"),
         ("y = NonZero (u)", "INT64"),
-        ("y = Concat <axis = 0> (u, x)", "FLOAT"),
         ("y = Gather (u, n)", "UNDEFINED"),
         ("y = Relu (u)", "UNDEFINED"),
     ],
@@ -1063,6 +1062,15 @@ def test_an_element_type_follows_although_an_operand_has_none(body: str, name: s
     found = fact_of(parse(text, domains=', "my": 1'), "y")
     assert onnx.TensorProto.DataType.Name(found.dtype) == name
     assert found.shape is None
+
+
+def test_a_concat_has_the_rank_and_the_other_dimensions_of_any_operand() -> None:
+    text = "g (float[b,3] x) => (y) { u = my.own (x) y = Concat <axis = 0> (u, x) }"
+    found = fact_of(parse(text, domains=', "my": 1'), "y")
+    assert found.dtype == onnx.TensorProto.FLOAT
+    assert found.shape is not None
+    assert (found.rank, found.shape[1]) == (2, 3)
+    assert str(found.shape[0]) == "y.0"
 
 
 def test_a_call_without_facts_knows_nothing_of_the_one_before() -> None:

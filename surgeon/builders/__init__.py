@@ -58,6 +58,7 @@ _ROOMS: Mapping[str, str] = {
     "range_as_sums": "ranges",
     "range_within_table": "ranges",
     "resize_as_gathers": "sampling",
+    "ratio_of_sizes": "ratios",
     "same_as_input": "cleaning",
     "refused_by_name": "refused",
     "scale_into_gemm": "affine",

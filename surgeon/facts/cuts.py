@@ -13,14 +13,15 @@ from surgeon.facts.values import slice_bounds
 def _concat(question: Question) -> Sequence[Shape | None] | None:
     shapes = [question.shape(i) for i in range(len(question.inputs))]
     known = [shape for shape in shapes if shape is not None]
-    if len(known) != len(shapes) or not known:
+    if not known:
         return None
     axis = question.attributes["axis"] % len(known[0])
     out: list[Dim] = []
     for index in range(len(known[0])):
         column = [shape[index] for shape in known]
         if index == axis:
-            out.append(sum(column[1:], column[0]))
+            whole = len(known) == len(shapes)  # of the others the operator asks the same rank
+            out.append(sum(column[1:], column[0]) if whole else question.fresh(index))
         else:
             out.append(next((d for d in column if isinstance(d, int)), column[0]))
     return [tuple(out)]

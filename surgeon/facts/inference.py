@@ -42,6 +42,8 @@ _KEEP_SIGN = frozenset(
     "ReduceSum Sqrt".split()
 )
 _MAKE_SIGN = frozenset("Relu Sigmoid Softmax HardSigmoid Abs Exp Softplus".split())
+# Operators whose inputs and output are all of one dtype.
+_OF_ONE_TYPE = frozenset("Add Sub Mul Div MatMul Gemm Concat Max Min Sum Mean".split())
 
 
 class Facts:
@@ -370,6 +372,8 @@ class Facts:
             return BOOL
         which = 1 if op in ("Where", "CastLike") else 0
         fact = inputs[which] if which < len(inputs) else None
+        if fact is not None and not fact.dtype and op in _OF_ONE_TYPE:
+            return next((f.dtype for f in inputs if f is not None and f.dtype), 0)
         return 0 if fact is None else fact.dtype
 
     def _attribute_dtype(self, value: Any) -> int:
