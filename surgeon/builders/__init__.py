@@ -33,7 +33,7 @@ _ROOMS: Mapping[str, str] = {
     "gather_constant_places": "masks",
     "group_norm_as_instances": "norms",
     "groups_as_group_norm": "norms",
-    "inferred_entry": "views",
+    "inferred_entry": "targets",
     "interpolation_as_products": "resizing",
     "item_of_list": "sequences",
     "joined_list": "sequences",
@@ -72,7 +72,7 @@ _ROOMS: Mapping[str, str] = {
     "scatter_mesh": "scatter",
     "shift_into_linear": "linear",
     "shift_into_norm": "norms",
-    "reshape_of_reshape": "views",
+    "reshape_of_reshape": "targets",
     "sink_view": "views",
     "sizes_as_scales": "resizing",
     "slice_chain": "cleaning",
@@ -85,6 +85,7 @@ _ROOMS: Mapping[str, str] = {
     "transposes_around": "cleaning",
     "view": "views",
     "view_transpose": "views",
+    "where_of_lists": "targets",
     "whole_split": "cleaning",
 }
 # Rooms of the ATen families, each with a table of its own.

@@ -1,0 +1,129 @@
+"""Lists of sizes that are computed: targets of Reshape and Expand, entry by entry."""
+
+from __future__ import annotations
+
+import onnx_graphsurgeon as gs
+
+from surgeon import opsets
+from surgeon.builders.views import KEEP_ORDER
+from surgeon.facts import Facts
+from surgeon.facts.fact import INT64
+from surgeon.match import Match, attribute_of
+from surgeon.rewrite import Draft, Refused
+
+
+def inferred_entry(draft: Draft, match: Match) -> gs.Tensor:
+    """y = Reshape (x, t) for a t of numbers and one computed size, which the others tell: -1.
+
+    Should the size be 0, it copies a dimension, and the elements are as many as before only where
+    that is what the others tell.
+    """
+    root = match.root
+    entries = _entries(draft.facts, root.inputs[1])
+    if entries is None:
+        raise Refused("its target is not joined of single sizes")
+    numbers = [entry if isinstance(entry, int) else -1 for entry in entries]
+    computed = [entry for entry in entries if not isinstance(entry, int)]
+    if 0 in numbers or numbers.count(-1) != 1 or len(computed) != 1:
+        raise Refused("the others do not tell the computed size")
+    target = draft.constant(numbers, "shape")
+    return draft.op("Reshape", root.inputs[0], target, allowzero=0)
+
+
+def reshape_of_reshape(draft: Draft, match: Match) -> gs.Tensor:
+    """y = Reshape (x, t) of a Reshape of x by s, where t is computed.
+
+    A 0 in a target copies a dimension of what is reshaped. Where t has one, s must have one too:
+    then the dimension in between is x's own.
+    """
+    (root, inner), facts = match.nodes[:2], draft.facts
+    target, x = root.inputs[1], inner.inputs[0]
+    if facts.array(target) is not None:
+        raise Refused("its target is constant")
+    as_is = attribute_of(root, "allowzero")
+    if not as_is:
+        if attribute_of(inner, "allowzero"):
+            raise Refused("the Reshape in between may make dimensions of 0")
+        before, after = (_entries(facts, node.inputs[1]) for node in (inner, root))
+        if after is None:
+            raise Refused("its target is not joined of single sizes")
+        for axis, entry in enumerate(after):
+            own = before[axis] if before is not None and axis < len(before) else None
+            if not _zero_with(facts, entry, own):
+                raise Refused(f"should axis {axis} be 0, it copies one of the value in between")
+    return draft.op("Reshape", x, target, allowzero=as_is or 0)
+
+
+def where_of_lists(draft: Draft, match: Match) -> gs.Tensor:
+    """y = Where (c, a, b) of lists of sizes for a c that is known: the entries that it takes."""
+    facts, (chosen, *sides) = draft.facts, match.root.inputs
+    taken = facts.array(chosen)
+    if taken is None or taken.ndim > 1 or any(facts.of(t).dtype != INT64 for t in sides):
+        raise Refused("which sizes it takes is known at run time only")
+    first, second = (_entries(facts, tensor) for tensor in sides)
+    if first is None or second is None:
+        raise Refused("an operand is not joined of single sizes")
+    flags = [bool(flag) for flag in taken.reshape(-1).tolist()]
+    lengths = {len(flags), len(first), len(second)}
+    count = max(lengths)
+    if lengths - {1, count} or 0 in lengths:
+        raise Refused("its operands are no lists of one length")
+    if any(facts.of(tensor).rank != 1 for tensor in sides):
+        raise Refused("its operands are no lists")
+    entries = [
+        first[i % len(first)] if flags[i % len(flags)] else second[i % len(second)]
+        for i in range(count)
+    ]
+    joined: list[gs.Tensor] = []
+    numbers: list[int] = []
+    for entry in [*entries, None]:
+        if isinstance(entry, int):
+            numbers.append(entry)
+            continue
+        if numbers:
+            joined.append(draft.constant(numbers, "sizes"))
+            numbers = []
+        if entry is not None:
+            joined.append(entry)
+    return joined[0] if len(joined) == 1 else draft.op("Concat", *joined, axis=0)
+
+
+def _entries(facts: Facts, target: gs.Tensor) -> list[int | gs.Tensor] | None:
+    """What a target is joined of: numbers, and computed sizes; None where that is not known."""
+    array = facts.array(target)
+    if array is not None:
+        return [int(n) for n in array.reshape(-1).tolist()]
+    node = target.inputs[0] if target.inputs else None
+    if node is None or node.op != "Concat" or (node.domain or "") not in opsets.STANDARD:
+        return [target] if facts.of(target).shape == (1,) else None
+    parts = [_entries(facts, tensor) for tensor in node.inputs]
+    if any(part is None for part in parts):
+        return None
+    return [entry for part in parts if part for entry in part]
+
+
+def _zero_with(facts: Facts, entry: int | gs.Tensor, own: int | gs.Tensor | None) -> bool:
+    """Whether an entry is never 0, or only where the entry of the target before copies as well."""
+    if isinstance(entry, int):
+        return entry != 0
+    if own is None or isinstance(own, int):
+        return own == 0
+    return _factor(facts, entry) is _factor(facts, own)
+
+
+def _factor(facts: Facts, size: gs.Tensor) -> gs.Tensor:
+    """The value that a size is a multiple of, by constants other than 0 and views."""
+    while size.inputs:
+        node = size.inputs[0]
+        if (node.domain or "") not in opsets.STANDARD:
+            return size
+        if node.op in KEEP_ORDER:
+            size = node.inputs[0]
+            continue
+        factors = list(node.inputs) if node.op == "Mul" else []
+        arrays = [facts.array(factor) for factor in factors]
+        plain = [array is not None and bool(array.all()) for array in arrays]
+        if True not in plain:
+            return size
+        size = factors[1 - plain.index(True)]
+    return size
