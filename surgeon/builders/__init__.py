@@ -40,6 +40,7 @@ _ROOMS: Mapping[str, str] = {
     "known_places": "masks",
     "layer_norm_as_means": "norms",
     "length_of_list": "sequences",
+    "list_of_one": "targets",
     "masked_count": "masks",
     "masked_put": "masks",
     "masked_put_lines": "masks",

@@ -11,6 +11,9 @@ from surgeon.facts.fact import INT64
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
+_DEEPEST = 8  # nodes on the way from a number to the sizes that it is computed from
+_OF_NUMBERS = frozenset("Gather Add Sub Mul Div Mod Cast Floor Ceil Neg Min Max".split())
+
 
 def inferred_entry(draft: Draft, match: Match) -> gs.Tensor:
     """y = Reshape (x, t) for a t of numbers and one computed size, which the others tell: -1.
@@ -86,6 +89,47 @@ def where_of_lists(draft: Draft, match: Match) -> gs.Tensor:
         if entry is not None:
             joined.append(entry)
     return joined[0] if len(joined) == 1 else draft.op("Concat", *joined, axis=0)
+
+
+def list_of_one(draft: Draft, match: Match) -> gs.Tensor:
+    """y = Unsqueeze (e, 0) of a number computed from sizes: computed from lists of one size.
+
+    What is computed on the way is read here alone, and so no node is there twice.
+    """
+    root = match.root
+    array = draft.facts.array(root.inputs[1])
+    if array is None or array.reshape(-1).tolist() not in ([0], [-1]):
+        raise Refused("it is not known to put the first axis in")
+    if draft.facts.of(root.inputs[0]).rank != 0:
+        raise Refused("its operand is not known to be a number")
+    return _as_list(draft, root.inputs[0], _DEEPEST)
+
+
+def _as_list(draft: Draft, number: gs.Tensor, deepest: int) -> gs.Tensor:
+    """The same computed from lists of one size.
+
+    Raises:
+        Refused: It is not, or something else reads what is on the way.
+    """
+    node = number.inputs[0] if number.inputs else None
+    standard = node is not None and (node.domain or "") in opsets.STANDARD
+    if node is None or not standard or node.op not in _OF_NUMBERS or not deepest:
+        raise Refused(f"`{number.name}` is not computed from sizes alone")
+    if len(number.outputs) != 1 or draft.surgery.is_output(number) or not draft.holds(node):
+        raise Refused(f"`{number.name}` is read elsewhere as well")
+    if node.op == "Gather":
+        index = draft.facts.array(node.inputs[1])
+        if index is None or index.ndim or draft.facts.of(node.inputs[0]).rank != 1:
+            raise Refused(f"`{number.name}` is not taken from a list by a known index")
+        return draft.op("Gather", node.inputs[0], draft.constant(index.reshape(1), "index"), axis=0)
+    known = [draft.facts.array(tensor) is not None for tensor in node.inputs]
+    if all(known):
+        raise Refused(f"`{number.name}` is not computed from sizes")
+    operands = [
+        tensor if constant else _as_list(draft, tensor, deepest - 1)
+        for tensor, constant in zip(node.inputs, known, strict=True)
+    ]
+    return draft.op(node.op, *operands, **node.attrs)
 
 
 def _entries(facts: Facts, target: gs.Tensor) -> list[int | gs.Tensor] | None:
