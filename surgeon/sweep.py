@@ -40,7 +40,8 @@ class Sweep:
         facts: Filled as the walk goes.
         surgery: The writer of wiring.
         notes: Takes what was done and what was not.
-        rules: Tried in order at each node; the first that fires wins.
+        rules: Tried in order at each node; the first that fires wins. Late ones wait for the second
+            sweep.
         fold: Largest constant to compute, in bytes; None leaves all but shape arithmetic.
         allow: `approximate`, `contract`: kinds of rules that may fire.
         check: Compares a match with its draft before it is spliced.
@@ -70,11 +71,11 @@ class Sweep:
         self.functions = {(f.domain, f.name): f for f in model.graph.functions}
         self.order = _callers_first(self.functions)
         self.calls: dict[tuple[str, str], list[tuple[Fact, ...]]] = {}
-        self.rules: dict[tuple[str, str], list[Prepared]] = {}
-        for rule in rules:
-            prepared = Prepared(rule, Matcher(rule.match))
-            for root in prepared.matcher.roots:
-                self.rules.setdefault(root, []).append(prepared)
+        every = [Prepared(rule, Matcher(rule.match)) for rule in rules]
+        self.late = any(rule.late for rule in rules)
+        self.first = _by_root([prepared for prepared in every if not prepared.rule.late])
+        self.all = _by_root(every) if self.late else self.first
+        self.rules = self.first
 
     def run(self) -> int:
         """Sweep until nothing changes; gives the number of rewrites.
@@ -86,6 +87,7 @@ class Sweep:
         total = 0
         last: Counter[str] = Counter()
         for count in range(MAX_SWEEPS):
+            self.rules = self.all if count else self.first
             before = len(self.notes.changes)
             self.notes.misses.clear()
             if self.progress:
@@ -93,7 +95,7 @@ class Sweep:
             quiet = self._whole()
             last = Counter(change.rule for change in self.notes.changes[before:])
             total += last.total()
-            if quiet and not last:
+            if quiet and not last and (count or not self.late):
                 return total
         name = last.most_common(1)[0][0] if last else "folding"
         raise self._unsettled(f"rule `{name}` still fires after {MAX_SWEEPS} sweeps")
@@ -225,6 +227,15 @@ class Sweep:
                 self.facts.infer(inner)
         for tensor, inner_tensor in zip(node.outputs, function.outputs, strict=False):
             tensor.fact = self.facts.of(inner_tensor)
+
+
+def _by_root(rules: Sequence[Prepared]) -> dict[tuple[str, str], list[Prepared]]:
+    """The rules by the operators at which they begin."""
+    found: dict[tuple[str, str], list[Prepared]] = {}
+    for prepared in rules:
+        for root in prepared.matcher.roots:
+            found.setdefault(root, []).append(prepared)
+    return found
 
 
 def _label(node: gs.Node) -> str:

@@ -106,6 +106,22 @@ def test_identities_between_nodes_go_and_those_to_outputs_stay() -> None:
     assert result.report.housekeeping["Identity nodes dropped"] == 2
 
 
+def test_a_late_rule_leaves_alone_what_other_rules_make_needless() -> None:
+    chain = (
+        "<int64 first = {0}, int64[1] axis = {0}, int64[1] rest = {-1}> { s = Shape (x) "
+        "m = Gather <axis = 0> (s, first) u = Unsqueeze (m, axis) "
+        "t = Concat <axis = 0> (u, rest) y = Reshape (x, t)"
+    )
+    gone = parse(f"g (float[n,4] x) => (float[n,4] y) {chain} }}")
+    result = surgeon.apply(gone, "clean")
+    assert "no-ops/gather-and-axis" not in result.report.fired
+    assert ops(same(gone, result).graph) == ["Identity"]
+    kept = parse(f"g (float[n,4] x) => (float[n,4] y, int64[2] t) {chain} }}")
+    result = surgeon.apply(kept, "clean")
+    assert result.report.fired["no-ops/gather-and-axis"] == 1
+    same(kept, result)
+
+
 def test_a_second_run_changes_nothing() -> None:
     proto = parse("g (float[n] x) => (float[n] y) { a = Neg (x) b = Neg (a) y = Relu (b) }")
     out = surgeon.apply(proto, SIGNS).model.to_proto()

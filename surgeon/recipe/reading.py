@@ -74,6 +74,7 @@ def read_rule(model: RuleModel, value: Value, recipe: str, known: Known) -> Rule
         relative_to=model.relative_to,
         since_opset=model.since_opset,
         bound=_bound_of(model, value),
+        late=model.late,
     )
 
 

@@ -47,6 +47,8 @@ class Rule:
         since_opset: The oldest opset the rule is for, or None.
         bound: The error that an approximate rule may make, relative to the spread of what it
             replaces; each rewrite is held to it, and a model to the sum of them.
+        late: Whether it is tried from the second sweep on alone, when nodes that others made
+            needless have gone.
     """
 
     id: str
@@ -62,6 +64,7 @@ class Rule:
     relative_to: str | None = None
     since_opset: int | None = None
     bound: float | None = None
+    late: bool = False
 
 
 @dataclass(frozen=True, slots=True)

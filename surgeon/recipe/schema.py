@@ -43,6 +43,7 @@ class RuleModel(_Model):
     let: dict[str, Words] = Field({}, description="Computed values, in order.")
     replace: str | BuilderModel = Field(description="Nodes to write, or a builder.")
     since_opset: int | None = Field(None, ge=1, description="The oldest opset it is for.")
+    late: bool = Field(False, description="Whether it waits for the second sweep over the model.")
 
 
 class FoldModel(_Model):
