@@ -1064,6 +1064,13 @@ def test_an_element_type_follows_although_an_operand_has_none(body: str, name: s
     assert found.shape is None
 
 
+def test_a_window_that_begins_in_the_padding_is_no_window_and_onnx_counts_it() -> None:
+    pool = "y = MaxPool <kernel_shape = [2], strides = [2], pads = [1, 1], ceil_mode = 1> (x)"
+    found = fact_of(parse(f"g (float[b,3,1] x) => (y) {{ {pool} }}"), "y")
+    assert str(found.shape) == "(b, 3, y.2)"  # 1, but no runtime would load what rests on it
+    assert str(fact_of(parse(f"g (float[b,3,4] x) => (y) {{ {pool} }}"), "y").shape) == "(b, 3, 3)"
+
+
 def test_a_concat_has_the_rank_and_the_other_dimensions_of_any_operand() -> None:
     text = "g (float[b,3] x) => (y) { u = my.own (x) y = Concat <axis = 0> (u, x) }"
     found = fact_of(parse(text, domains=', "my": 1'), "y")
