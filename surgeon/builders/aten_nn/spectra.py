@@ -14,14 +14,8 @@ import onnx_graphsurgeon as gs
 
 from surgeon.arguments import Arguments, bind
 from surgeon.builders import parts
-from surgeon.builders.aten_nn.complexes import (
-    axes_of,
-    both_of,
-    complex_of,
-    norm_of,
-    paired,
-    value_of,
-)
+from surgeon.builders.aten_nn.complex_arithmetic import both_of, paired
+from surgeon.builders.aten_nn.complexes import axes_of, complex_of, norm_of, value_of
 from surgeon.builders.aten_nn.frames import frames_of, window_of
 from surgeon.builders.aten_nn.transforms import (
     Complex,

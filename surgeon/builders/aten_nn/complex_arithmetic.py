@@ -1,0 +1,206 @@
+"""Where complex values begin, each in two real parts, and their arithmetic.
+
+A product of two values is four products of parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+
+from surgeon.arguments import bind
+from surgeon.builders import parts
+from surgeon.builders.aten_nn.frames import frames_of
+from surgeon.builders.aten_nn.transforms import Complex
+from surgeon.rewrite import Draft, Refused
+
+_DOUBLE = onnx.TensorProto.DOUBLE
+# What a node is of, as far as it was followed: complex values, and real ones beside them.
+Operands: TypeAlias = Sequence[Complex | gs.Tensor]
+
+
+def paired(draft: Draft, value: Complex) -> gs.Tensor:
+    """Both parts on a new last axis."""
+    rank = parts.rank_of(draft, value.real)
+    both = [parts.unsqueeze(draft, part, rank) for part in both_of(value)]
+    return draft.op("Concat", *both, axis=rank)
+
+
+def both_of(value: Complex) -> tuple[gs.Tensor, gs.Tensor]:
+    """The parts of a value that has two."""
+    assert value.imaginary is not None
+    return value.real, value.imaginary
+
+
+def only(operands: Operands) -> Complex:
+    """The complex value of a node that is of one."""
+    (value,) = operands
+    assert isinstance(value, Complex)
+    return value
+
+
+# --------------------------------------------------------------------------------- where they begin
+
+
+def gives_complex(draft: Draft, node: gs.Node) -> bool:
+    """Whether `stft` gives complex values: it gave pairs of real ones, before it was asked."""
+    args = bind(node, draft.facts)
+    return args.schema.position("return_complex") is not None and bool(args.value("return_complex"))
+
+
+def viewed(draft: Draft, node: gs.Node) -> Complex:
+    """`view_as_complex`, whose last axis is the parts."""
+    pairs = node.inputs[0]
+    last = parts.rank_of(draft, pairs) - 1
+    numbers = (draft.constant(np.array(i), "part") for i in (0, 1))
+    return Complex(*(draft.op("Gather", pairs, number, axis=last) for number in numbers))
+
+
+def joined(draft: Draft, node: gs.Node) -> Complex:
+    """`complex (real, imag)`, of one shape by broadcasting each to the other."""
+    real, imaginary = node.inputs[:2]
+    if parts.numpy_dtype(draft, real) != parts.numpy_dtype(draft, imaginary):
+        raise Refused("its parts differ in dtype")
+    return _alike(draft, Complex(real, imaginary))
+
+
+def _alike(draft: Draft, value: Complex) -> Complex:
+    """Both parts in the shape that they have together."""
+    shapes = [draft.facts.of(part).shape for part in both_of(value)]
+    if None not in shapes and shapes[0] == shapes[1]:
+        return value
+    real, imaginary = both_of(value)
+    return Complex(
+        draft.op("Expand", real, draft.op("Shape", imaginary)),
+        draft.op("Expand", imaginary, draft.op("Shape", real)),
+    )
+
+
+def short_time(draft: Draft, node: gs.Node) -> Complex:
+    """`stft`, where it gives complex frames."""
+    if not gives_complex(draft, node):
+        raise Refused("its frames are pairs of real numbers")
+    return frames_of(draft, bind(node, draft.facts))
+
+
+def polar(draft: Draft, node: gs.Node) -> Complex:
+    """`polar (abs, angle)`."""
+    args = bind(node, draft.facts)
+    if args.schema.position("angle") is None:
+        raise Refused("it makes one number of Python's")
+    size, angle = args.tensor("abs"), args.tensor("angle")
+    if parts.numpy_dtype(draft, size) != parts.numpy_dtype(draft, angle):
+        raise Refused("its parts differ in dtype")
+    return Complex(*(draft.op("Mul", size, draft.op(f, angle)) for f in ("Cos", "Sin")))
+
+
+# --------------------------------------------------------------------------------- arithmetic
+
+
+def conjugate(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """The imaginary part turned round."""
+    real, imaginary = both_of(only(operands))
+    return Complex(real, draft.op("Neg", imaginary))
+
+
+def negative(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """Both parts turned round."""
+    return Complex(*(draft.op("Neg", p) for p in both_of(only(operands))))
+
+
+def exponential(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """e^a (cos b + i sin b)."""
+    real, imaginary = both_of(only(operands))
+    size = draft.op("Exp", real)
+    return Complex(*(draft.op("Mul", size, draft.op(f, imaginary)) for f in ("Cos", "Sin")))
+
+
+def added(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """A sum or a difference; a real side adds to the real part."""
+    if node.domain == "aten":
+        args = bind(node, draft.facts)
+        if args.schema.position("alpha") is not None and args.value("alpha") != 1:
+            raise Refused("it adds a multiple of a complex value")
+    operator = "Add" if node.op in ("add", "Add") else "Sub"
+    a, b = operands
+    if isinstance(a, Complex) and isinstance(b, Complex):
+        refuse_mixed(draft, a, b)
+        pairs = zip(both_of(a), both_of(b), strict=True)
+        return Complex(*(draft.op(operator, p, q) for p, q in pairs))
+    if isinstance(a, Complex):
+        real, imaginary = both_of(a)
+        return _spread(draft, draft.op(operator, real, as_factor(draft, b, real)), imaginary)
+    assert isinstance(b, Complex)
+    real, imaginary = both_of(b)
+    turned = imaginary if operator == "Add" else draft.op("Neg", imaginary)
+    return _spread(draft, draft.op(operator, as_factor(draft, a, real), real), turned)
+
+
+def _spread(draft: Draft, real: gs.Tensor, imaginary: gs.Tensor) -> Complex:
+    """The imaginary part repeated as the sum of the real one was."""
+    shapes = [draft.facts.of(part).shape for part in (real, imaginary)]
+    if None not in shapes and shapes[0] == shapes[1]:
+        return Complex(real, imaginary)
+    return Complex(real, draft.op("Expand", imaginary, draft.op("Shape", real)))
+
+
+def product(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """By a complex value or by a real one."""
+    return _multiplied(draft, *operands)
+
+
+def _multiplied(draft: Draft, a: Complex | gs.Tensor, b: Complex | gs.Tensor) -> Complex:
+    if not isinstance(a, Complex):
+        a, b = b, a
+    assert isinstance(a, Complex)
+    if not isinstance(b, Complex):
+        factor = as_factor(draft, b, a.real)
+        return Complex(*(draft.op("Mul", part, factor) for part in both_of(a)))
+    refuse_mixed(draft, a, b)
+    return four_products(draft, a, b, lambda p, q: draft.op("Mul", p, q))
+
+
+def four_products(draft: Draft, a: Complex, b: Complex, by: Callable[..., gs.Tensor]) -> Complex:
+    """Any product that is linear on either side."""
+    (p, q), (r, s) = both_of(a), both_of(b)
+    return Complex(
+        draft.op("Sub", by(p, r), by(q, s)),
+        draft.op("Add", by(p, s), by(q, r)),
+    )
+
+
+def quotient(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """By a real value, or by the conjugate over the squared magnitude."""
+    if len(node.inputs) != 2:
+        raise Refused("complex values are not divided with rounding")
+    a, b = operands
+    if not isinstance(b, Complex):
+        assert isinstance(a, Complex)
+        divisor = as_factor(draft, b, a.real)
+        return Complex(*(draft.op("Div", part, divisor) for part in both_of(a)))
+    real, imaginary = both_of(b)
+    squares = draft.op("Add", *(draft.op("Mul", part, part) for part in (real, imaginary)))
+    turned = Complex(real, draft.op("Neg", imaginary))
+    return Complex(*(draft.op("Div", p, squares) for p in both_of(_multiplied(draft, a, turned))))
+
+
+def as_factor(draft: Draft, value: gs.Tensor, like: gs.Tensor) -> gs.Tensor:
+    """A real factor in the dtype of the parts; a number has no dtype of its own."""
+    dtype = parts.numpy_dtype(draft, like)
+    array = draft.facts.array(value)
+    if array is not None and array.size == 1:
+        return draft.constant(array.astype(dtype), "factor")
+    parts.numpy_dtype(draft, value)  # known, and so not complex by an operator that is not here
+    if draft.facts.of(value).dtype == _DOUBLE and dtype != np.float64:
+        raise Refused("a complex value in single precision meets a real one in double")
+    return parts.cast(draft, value, draft.facts.of(like).dtype)
+
+
+def refuse_mixed(draft: Draft, a: Complex, b: Complex) -> None:
+    """Refuse two precisions, which PyTorch would make one."""
+    if parts.numpy_dtype(draft, a.real) != parts.numpy_dtype(draft, b.real):
+        raise Refused("its complex operands differ in precision")
