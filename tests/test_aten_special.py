@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from test_aten_math import EDGES, HAS_TORCH, by_torch, check, lowered, model_of
 
+from surgeon.reference import Reference
+
 pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
 
 R = np.random.default_rng(4)
@@ -69,3 +71,73 @@ def test_edges_other_dtypes_and_the_witness(operator: str) -> None:
     check(operator, np.array([[1, 2], [3, 0]]), tolerance=1e-5)
     if f"special_{operator}" in GRIDS or operator in ("erfinv", "digamma", "i0"):
         check(f"special_{operator}", unit.astype(np.float32))
+
+
+def by_steps(shape: Any) -> Any:
+    """Arguments and limits: small, alike, and far from one another."""
+    a = np.concatenate([10 ** R.uniform(-4, 1.5, shape), 10 ** R.uniform(1, 5, shape)])
+    near = np.abs(a + R.normal(size=len(a)) * 2 * np.sqrt(a))
+    return np.concatenate([a, a]), np.concatenate([near, a * 10 ** R.uniform(-1, 0.5, len(a))])
+
+
+@pytest.mark.parametrize("operator", ["igamma", "igammac"])
+def test_incomplete_gamma_rounds_as_single_precision_does(operator: str) -> None:
+    a, x = (v.astype(np.float32) for v in by_steps(300))
+    model, feeds = model_of(operator, [a, x])
+    (found,) = lowered(model, feeds)
+    wide, numbers = model_of(operator, [a.astype(np.float64), x.astype(np.float64)])
+    (wanted,) = Reference(wide).run(numbers).values()
+    there = wanted > 1e-37
+    assert (np.abs(found - wanted)[there] / wanted[there]).max() <= 5e-7
+    assert (found[~there] < 1e-36).all()
+
+
+@pytest.mark.parametrize("operator", ["igamma", "igammac"])
+def test_incomplete_gamma_at_its_ends(operator: str) -> None:
+    ends = np.array([0, 1, np.inf, -1, np.nan, 0.3, 1e-20, 50], np.float32)
+    a, x = (v.reshape(-1) for v in np.meshgrid(ends, ends))
+    for opset in (9, 11, 13, 18):
+        check(operator, a, x, opset=opset, spellings=("A+", "N"), tolerance=1e-5)
+    check(operator, a.astype(np.float16), x.astype(np.float16), tolerance=2e-3)
+    check(operator, a.astype(np.float64)[::3], x.astype(np.float64)[::3], tolerance=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_airy_in_the_dtype(dtype: Any) -> None:
+    x = np.concatenate([R.uniform(-40, 20, 800), R.uniform(-4, 4, 200)]).astype(dtype)
+    model, feeds = model_of("special_airy_ai", [x])
+    (found,) = lowered(model, feeds)
+    (wanted,) = (
+        Reference(model_of("special_airy_ai", [x.astype(np.float64)])[0])
+        .run({name: value.astype(np.float64) for name, value in feeds.items()})
+        .values()
+    )
+    scale = np.where(x > 0, np.abs(wanted), np.maximum(-x, 1) ** -0.25)
+    there = scale > 1e-36
+    allowed = 2.0**-23 if dtype == np.float32 else 1e-11
+    assert (np.abs(found - wanted)[there] / scale[there]).max() <= allowed
+    for opset in (9, 13, 18):
+        ends = np.array([0, -0.0, 2.5, -2.5, np.inf, -np.inf, np.nan], dtype)
+        check("special_airy_ai", ends, opset=opset, spellings=("A+", "N"), tolerance=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NaN and infinity are among the numbers
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_the_next_float_bit_by_bit(dtype: Any) -> None:
+    kind = np.finfo(dtype)
+    counts = np.dtype(f"u{kind.bits // 8}")
+    a, b = (
+        R.integers(0, np.iinfo(counts).max, 20_000, dtype=counts, endpoint=True).view(dtype)
+        for _ in range(2)
+    )
+    powers = 2.0 ** np.arange(kind.minexp - kind.nmant, kind.maxexp, dtype=np.float64)
+    edges = np.array([0, kind.max, np.inf, np.nan, *powers], dtype)
+    edges = np.concatenate([edges, np.nextafter(edges, dtype(0)), edges * dtype(1.5)])
+    towards = np.array([np.inf, -np.inf, 0, np.nan], dtype)
+    edges, ends = np.meshgrid(np.concatenate([edges, -edges]), towards)
+    a = np.concatenate([a, edges.reshape(-1), a])
+    b = np.concatenate([b, ends.reshape(-1), a[: len(b)]])
+    for opset in (9, 13):
+        model, feeds = model_of("nextafter", [a, b], opset=opset)
+        (found,) = lowered(model, feeds)
+        np.testing.assert_array_equal(found, np.nextafter(a, b))

@@ -158,17 +158,9 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "_lu_with_info linalg_householder_product linalg_ldl_solve lu_unpack orgqr ormqr",
     ),
     (
-        "takes series that are not written; compute it outside the model",
-        "special_airy_ai",
-    ),
-    (
-        "takes a series as long as its values say; compute it outside the model",
-        "igamma igammac",
-    ),
-    (
         "is a matter of the bits of a float, which no ONNX operator reads; compute it outside "
         "the model",
-        "hash_tensor nextafter",
+        "hash_tensor",
     ),
     (
         "places its windows or its points by a sequence of samples, in a way that is not "
