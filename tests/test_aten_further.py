@@ -39,6 +39,43 @@ add("gather", np.asarray(3, F), 0, np.zeros(1, np.int64), False, still=True)
 add("cdist", np.zeros((2, 3, 5), F), np.zeros((1, 0, 5), F), 2.0, None, still=True)
 add("linalg_pinv", R.normal(size=(2, 4, 4)).astype(F), 1e-9, True, least=11, still=True)
 add("feature_alpha_dropout", X, 0.5, False)
+# what has no axis is a line of one element
+ONE, NO_PLACE, PLACE = np.asarray(1.5, F), np.asarray(0), np.zeros(1, np.int64)
+for name in ("softmax.int", "log_softmax.int", "_safe_softmax"):
+    add(name, ONE, -1, None)
+for name in ("_softmax", "_log_softmax"):
+    add(name, ONE, 0, False)
+for at in (NO_PLACE, PLACE):
+    add("index_fill.int_Scalar", ONE, -1, at, 2.0)
+    add("index_fill.int_Tensor", ONE, 0, at, np.asarray(3, F))
+add("index_add", ONE, 0, NO_PLACE, np.asarray(2, F), 3, least=16)
+add("index_copy", ONE, 0, NO_PLACE, np.asarray(2, F))
+add("index_reduce", ONE, 0, NO_PLACE, np.asarray(2, F), "amin", True, least=18)
+add("scatter.value", ONE, 0, NO_PLACE, 2.0)
+add("scatter_add", ONE, 0, NO_PLACE, np.asarray(2, F), least=16)
+add("scatter_add", np.asarray(3), 0, np.zeros(2, np.int64), np.array([4, 5]), still=True)
+add("scatter_reduce.two", ONE, 0, NO_PLACE, np.asarray(2, F), "mean", True, least=16)
+for value in (ONE, np.asarray(0, F), np.asarray(True)):
+    add("nonzero", value)
+    add("argwhere", value)
+    add("nonzero_static", value, 2, -1)
+# one sample by itself
+SCORES, WEIGHTS = X[0, 0], np.abs(X[1, 1])
+for reduction in (0, 1, 2):
+    for ignored in (-100, 2):
+        add("nll_loss_nd", SCORES, np.asarray(2), WEIGHTS, reduction, ignored, still=True)
+        add(
+            "cross_entropy_loss",
+            SCORES,
+            np.asarray(2),
+            WEIGHTS,
+            reduction,
+            ignored,
+            0.2,
+            still=True,
+        )
+    add("cross_entropy_loss", SCORES, WEIGHTS, None, reduction, -100, 0.1, still=True)
+    add("multi_margin_loss", SCORES, np.array([2]), 2, 0.5, WEIGHTS, reduction, still=True)
 # memory, diagonals, masks
 add("as_strided", X, [3, 2], [4, 1], 2)
 add("as_strided", X, [2, 3, 2], [1, 0, 7], None)
@@ -221,7 +258,7 @@ REFUSED: Calls = [
     ("polygamma", [5, X], {"because": "the derivative 5 of digamma"}),
     ("special_zeta", [X, X], {"because": "`self` is known at run time only"}),
     ("special_zeta.self_scalar", [1.5, X], {"because": "its first argument is 1.5"}),
-    ("special_gammaincc", [X, X], {"because": "a series as long as its values say"}),
+    ("special_gammaincc", [X, X], {"because": "it is approximate"}),
     ("as_strided_scatter", [X, np.ones((2, 2), F), [2, 2], [0, 1], 0], {"because": "overlap"}),
     ("quantile.scalar", [X.astype(np.float16), 0.5, 0, False, "linear"], {"because": "single"}),
     ("trapezoid.dx", [X > 0, 1, 0], {"because": "no integral of booleans"}),

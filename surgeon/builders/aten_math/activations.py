@@ -236,16 +236,16 @@ def softmax(work: Work) -> gs.Tensor:
     if work.dtype(x) not in FLOATS:
         raise Refused(f"PyTorch has no {work.name} of integers")
     axis, rank = axis_of(work, x), work.rank(x)
-    if rank == 0:
-        raise Refused("its input has rank 0")
     operator = "LogSoftmax" if work.name.endswith("log_softmax") else "Softmax"
+    if rank == 0:  # of one element
+        x = work.draft.op("Reshape", x, work.axes([1]))
     y = normalised_exponential(work, operator, x, axis)
-    if work.name != "_safe_softmax":
-        return y
-    # where everything is masked the shares are 0, not NaN
-    most = work.draft.op("ReduceMax", x, work.axes([axis]), keepdims=1)
-    empty = work.equal(most, work.number(-np.inf, work.dtype(x)))
-    return work.where(empty, 0.0, y)
+    if work.name == "_safe_softmax":
+        # where everything is masked the shares are 0, not NaN
+        most = work.draft.op("ReduceMax", x, work.axes([axis]), keepdims=1)
+        empty = work.equal(most, work.number(-np.inf, work.dtype(x)))
+        y = work.where(empty, 0.0, y)
+    return y if rank else work.draft.op("Reshape", y, work.axes([]))
 
 
 def masked_softmax(work: Work) -> gs.Tensor:

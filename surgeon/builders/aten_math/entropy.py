@@ -22,9 +22,25 @@ class _Named(NamedTuple):
     weights: gs.Tensor
 
 
+def _in_batch(work: Work) -> tuple[gs.Tensor, gs.Tensor, bool]:
+    """The input and the target; one without a batch in a batch of one, and whether it was so."""
+    x, target = work.args.tensor("self"), work.args.tensor("target")
+    if work.rank(x) > 1:
+        return x, target, False
+    if work.rank(x) == 0 or work.rank(target) != (1 if work.dtype(target) in FLOATS else 0):
+        raise Refused(f"its input has rank {work.rank(x)}, its target {work.rank(target)}")
+    x, target = (work.draft.op("Unsqueeze", t, work.axes([0])) for t in (x, target))
+    return x, target, True
+
+
+def _out_of_batch(work: Work, y: gs.Tensor, alone: bool) -> gs.Tensor:
+    if not alone or work.constant_of("reduction", MEAN) != NONE:
+        return y
+    made: gs.Tensor = work.draft.op("Squeeze", y, work.axes([0]))
+    return made
+
+
 def _classes(work: Work, x: gs.Tensor) -> int:
-    if work.rank(x) < 2:
-        raise Refused("its input has no batch")
     shape = work.facts.of(x).shape
     classes = shape[1] if shape else None
     if not isinstance(classes, int):
@@ -71,14 +87,18 @@ def _likelihood(work: Work, x: gs.Tensor, named: _Named) -> gs.Tensor:
 
 def negative_log_likelihood(work: Work) -> gs.Tensor:
     """`nll_loss`, `nll_loss2d`, `nll_loss_nd`: minus the entry that the target names (axis 1)."""
-    x = work.args.tensor("self")
-    named = _named(work, x, work.args.tensor("target"))
-    return _over(work, _likelihood(work, x, named), named.weights)
+    x, target, alone = _in_batch(work)
+    named = _named(work, x, target)
+    return _out_of_batch(work, _over(work, _likelihood(work, x, named), named.weights), alone)
 
 
 def cross_entropy(work: Work) -> gs.Tensor:
     """`cross_entropy_loss`, of classes or of shares, with what `label_smoothing` gives to all."""
-    x, target = work.args.tensor("self"), work.args.tensor("target")
+    x, target, alone = _in_batch(work)
+    return _out_of_batch(work, _entropy(work, x, target), alone)
+
+
+def _entropy(work: Work, x: gs.Tensor, target: gs.Tensor) -> gs.Tensor:
     classes = _classes(work, x)
     smooth = float(work.constant_of("label_smoothing", 0.0))
     logs = normalised_exponential(work, "LogSoftmax", x, 1)

@@ -93,9 +93,10 @@ def multi_margin(work: Work) -> gs.Tensor:
     """`multi_margin_loss`: what every other class has too much, to the power of 1 or 2."""
     x, target = _float(work, "self"), work.cast(work.args.tensor("target"), INT64)
     classes, axis = _classes(work, x), work.rank(x) - 1
-    if work.rank(target) != axis:
+    listed = axis == 0 and work.rank(target) == 1  # one class, given and answered as a list
+    if work.rank(target) != axis and not listed:
         raise Refused(f"its target has rank {work.rank(target)}")
-    column = work.draft.op("Unsqueeze", target, work.axes([axis]))
+    column = target if listed else work.draft.op("Unsqueeze", target, work.axes([axis]))
     own = work.op("Equal", column, work.draft.constant(np.arange(classes), "classes"))
     score = reduce(work, "ReduceSum", work.where(own, x, 0.0), [axis], keepdim=True)
     errors = work.op("Add", work.op("Sub", x, score), float(work.constant_of("margin", 1)))
@@ -108,7 +109,7 @@ def multi_margin(work: Work) -> gs.Tensor:
     if weight is not None:
         errors = work.op("Mul", errors, work.draft.op("Gather", weight, column, axis=0))
     errors = work.where(own, 0.0, errors)
-    return reduced(work, reduce(work, "ReduceMean", errors, [axis], keepdim=False))
+    return reduced(work, reduce(work, "ReduceMean", errors, [axis], keepdim=listed))
 
 
 def multilabel_margin(work: Work) -> gs.Tensor:

@@ -158,11 +158,17 @@ def _masked_select(c: Call) -> gs.Tensor:
     return c.op("Compress", c.flat(x), c.flat(mask), axis=0)
 
 
+def places_of(c: Call, x: gs.Tensor) -> gs.Tensor:
+    """Where it holds something, a row for each place."""
+    holds = c.cast(x, TYPE.BOOL)
+    if c.rank(x) == 0:  # a line of one element, of whose place no number is kept
+        holds = c.op("Reshape", holds, c.ints([1], "line"))
+    found: gs.Tensor = c.op("Transpose", c.op("NonZero", holds), perm=[1, 0])
+    return found if c.rank(x) else c.slice(found, 1, 0, 0)
+
+
 def _nonzero(c: Call) -> gs.Tensor:
-    x = c.tensor()
-    if c.rank(x) == 0:
-        raise Refused("its input has rank 0, of which onnxruntime makes rank 1")
-    return c.op("Transpose", c.op("NonZero", c.cast(x, TYPE.BOOL)), perm=[1, 0])
+    return places_of(c, c.tensor())
 
 
 def _index_select(c: Call) -> gs.Tensor:

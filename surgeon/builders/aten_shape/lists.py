@@ -154,9 +154,10 @@ def _nonzero_lists(c: Call, count: int) -> list[gs.Tensor]:
     x = c.tensor("condition" if c.node.op == "where" else "self")
     if c.node.op == "where" and c.has("self"):
         raise Refused("it chooses between two tensors: it gives no list")
-    if c.rank(x) == 0:
-        raise Refused("its input has rank 0")
-    places = c.op("NonZero", c.cast(x, TYPE.BOOL))
+    holds = c.cast(x, TYPE.BOOL)
+    if c.rank(x) == 0:  # a line of one element
+        holds = c.op("Reshape", holds, c.ints([1], "line"))
+    places = c.op("NonZero", holds)
     return [c.op("Gather", places, c.number(i, TYPE.INT64), axis=0) for i in range(count)]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_shape.call import TYPE, Call, Size
+from surgeon.builders.aten_shape.indices import places_of
 from surgeon.rewrite import Refused
 
 
@@ -67,11 +68,8 @@ def _flatten_dense_tensors(c: Call) -> gs.Tensor:
 def _nonzero_static(c: Call) -> gs.Tensor:
     """The places that hold something, as many as asked for: cut off, or filled up."""
     x, size = c.tensor(), c.integer("size")
-    rank = c.rank(x)
-    if rank == 0:
-        raise Refused("its input has rank 0, of which onnxruntime makes rank 1")
-    found = c.op("Transpose", c.op("NonZero", c.cast(x, TYPE.BOOL)), perm=[1, 0])
-    fill = c.filled([size, rank], c.integer("fill_value"), TYPE.INT64)
+    found = places_of(c, x)
+    fill = c.filled([size, c.rank(x)], c.integer("fill_value"), TYPE.INT64)
     return c.slice(c.concat([found, fill], 0), 0, 0, size)
 
 

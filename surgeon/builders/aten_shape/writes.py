@@ -9,6 +9,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
+from surgeon.arguments import Arguments
 from surgeon.builders.aten_shape.call import FLOATS, LARGEST, TYPE, Call, Size
 from surgeon.builders.aten_shape.indices import (
     MASKS,
@@ -172,8 +173,6 @@ def _lines(c: Call, change: Callable[[gs.Tensor, gs.Tensor, gs.Tensor], gs.Tenso
     """With `change(x, index, source)` made along the first axis instead of `dim`."""
     x, source = c.tensor(), c.cast(c.tensor("source"), c.dtype(c.tensor()))
     rank = c.rank(x)
-    if rank == 0:
-        raise Refused("its input has rank 0")
     axis = c.axis(c.integer("dim"), rank)
     index = _line_index(c, x, axis, c.tensor("index"))
     if c.rank(source) == 0:
@@ -201,8 +200,6 @@ def _index_add(c: Call) -> gs.Tensor:
 def _index_fill(c: Call) -> gs.Tensor:
     x = c.tensor()
     rank, dtype = c.rank(x), c.dtype(x)
-    if rank == 0:
-        raise Refused("its input has rank 0")
     axis = c.axis(c.integer("dim"), rank)
     index = _line_index(c, x, axis, c.tensor("index"))
     places = c.unsqueeze(c.count(c.size(x, axis)), [1])
@@ -233,10 +230,6 @@ def _scatter(c: Call) -> gs.Tensor:
     if array is not None and array.ndim == 0 and c.args.schema.position("src") is None:
         source = c.number(array, dtype)
     axis = c.axis(c.integer("dim"), rank)
-    if rank == 0:
-        if reduce != "none":
-            raise Refused("its input has rank 0")
-        return c.op("Reshape", source, c.ints([], "scalar"))
     source = _of_index(c, source, index, spread=c.args.schema.position("src") is None)
     return scatter(c, x, index, source, axis, reduce)
 
@@ -275,8 +268,6 @@ def scatter(
 def _scatter_reduce(c: Call) -> gs.Tensor:
     x, index = c.tensor(), c.cast(c.tensor("index"), TYPE.INT64)
     dtype, rank = c.dtype(x), c.rank(x)
-    if rank == 0:
-        raise Refused("its input has rank 0")
     axis = c.axis(c.integer("dim"), rank)
     source = _of_index(c, c.cast(c.tensor("src"), dtype), index, spread=False)
     return _reduced(c, x, index, source, axis)
@@ -286,7 +277,7 @@ def _index_reduce(c: Call) -> gs.Tensor:
     """Whole lines of the source, each to the line that the index names."""
     x, source = c.tensor(), c.cast(c.tensor("source"), c.dtype(c.tensor()))
     rank = c.rank(x)
-    if rank == 0 or c.rank(source) != rank:
+    if c.rank(source) != rank:
         raise Refused(f"its input has rank {rank}, its source {c.rank(source)}")
     axis = c.axis(c.integer("dim"), rank)
     index = _line_index(c, x, axis, c.tensor("index"))
@@ -365,14 +356,32 @@ def _part_scatter(c: Call) -> gs.Tensor:
     return c.concat(parts, axis)
 
 
+def _of_any_rank(lowering: Callable[[Call], gs.Tensor]) -> Callable[[Call], gs.Tensor]:
+    """A lowering that takes what has no axis for a line of one element, as PyTorch does."""
+
+    def run(c: Call) -> gs.Tensor:
+        if c.rank(c.tensor()) != 0:
+            return lowering(c)
+        given = dict(c.args.given)
+        for name in ("self", "index", "src", "source"):
+            tensor = given.get(name)
+            if isinstance(tensor, gs.Tensor) and c.facts.of(tensor).rank == 0:
+                given[name] = c.flat(tensor)
+        c.args = Arguments(c.args.schema, given, c.args.facts)
+        made: gs.Tensor = c.op("Reshape", lowering(c), c.ints([], "scalar"))
+        return made
+
+    return run
+
+
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     **dict.fromkeys(("index_put", "_unsafe_index_put", "_index_put_impl"), _index_put),
-    "index_copy": _index_copy,
-    "index_add": _index_add,
-    "index_fill": _index_fill,
-    **dict.fromkeys(("scatter", "scatter_add"), _scatter),
-    "scatter_reduce": _scatter_reduce,
-    "index_reduce": _index_reduce,
+    "index_copy": _of_any_rank(_index_copy),
+    "index_add": _of_any_rank(_index_add),
+    "index_fill": _of_any_rank(_index_fill),
+    **dict.fromkeys(("scatter", "scatter_add"), _of_any_rank(_scatter)),
+    "scatter_reduce": _of_any_rank(_scatter_reduce),
+    "index_reduce": _of_any_rank(_index_reduce),
     "put": _put,
     **dict.fromkeys(("select_scatter", "slice_scatter"), _part_scatter),
 }

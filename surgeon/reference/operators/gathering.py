@@ -55,8 +55,6 @@ def unflatten_dense_tensors(flat: Array, tensors: list[Array]) -> list[Array]:
 
 
 def nonzero_static(self: Array, size: int, fill_value: int) -> Array:
-    if self.ndim == 0:
-        raise Unsuited("its input has rank 0")
     made = np.full((size, self.ndim), fill_value, np.int64)
     found = np.argwhere(self)[:size]
     made[: len(found)] = found

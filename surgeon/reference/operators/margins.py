@@ -63,7 +63,7 @@ def multi_margin_loss(
             raise Unsuited("a target is no class")
         terms = [max(0.0, margin - row[y] + row[i]) ** p for i in range(classes) if i != y]
         found.append(sum(terms) * (1.0 if weight is None else float(weight[y])) / classes)
-    errors = np.asarray(found) if self.ndim == 2 else np.asarray(found[0])
+    errors = np.reshape(found, np.shape(target))
     return _reduced(errors, reduction, self.dtype)
 
 

@@ -70,6 +70,9 @@ def binary_cross_entropy_with_logits(
 def nll_loss(
     self: Array, target: Array, weight: Array | None, reduction: int, ignore_index: int
 ) -> Array:
+    if (self.ndim, target.ndim) == (1, 0):  # one sample by itself
+        found = nll_loss(self[None], target[None], weight, reduction, ignore_index)
+        return found.reshape(())
     if self.ndim < 2 or target.ndim != self.ndim - 1:
         raise Unsuited(f"ranks {self.ndim} and {target.ndim}")
     kept = target != ignore_index
@@ -94,6 +97,9 @@ def cross_entropy_loss(
     label_smoothing: float,
 ) -> Array:
     """Between shares of the classes; a class is a share of 1."""
+    if self.ndim == 1:  # one sample by itself
+        one = self[None], target[None], weight, reduction, ignore_index, label_smoothing
+        return cross_entropy_loss(*one).reshape(())
     if self.ndim < 2:
         raise Unsuited(f"an input of rank {self.ndim}")
     x, classes = np.moveaxis(wide(self), 1, -1), self.shape[1]

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,21 @@ def index_put(self: Array, indices: list[Array | None], values: Array, accumulat
     return out
 
 
+def _lined(function: Callable[..., Array]) -> Callable[..., Array]:
+    """What has no axis counts as a line of one element."""
+
+    @wraps(function)
+    def run(self: Array, *rest: Any, **named: Any) -> Array:
+        if self.ndim:
+            return np.asarray(function(self, *rest, **named))
+        lines = [np.atleast_1d(v) if isinstance(v, np.ndarray) else v for v in rest]
+        of = {k: np.atleast_1d(v) if isinstance(v, np.ndarray) else v for k, v in named.items()}
+        return np.asarray(function(self.reshape(1), *lines, **of)).reshape(())
+
+    return run
+
+
+@_lined
 def index_copy(self: Array, dim: int, index: Array, source: Array) -> Array:
     out = self.copy()
     inside(index, out.shape[axis_of(dim, out.ndim)] if out.ndim else 1)
@@ -30,6 +47,7 @@ def index_copy(self: Array, dim: int, index: Array, source: Array) -> Array:
     return out
 
 
+@_lined
 def index_add(self: Array, dim: int, index: Array, source: Array, alpha: Any) -> Array:
     out = self.copy()
     inside(index, out.shape[axis_of(dim, out.ndim)] if out.ndim else 1)
@@ -37,24 +55,28 @@ def index_add(self: Array, dim: int, index: Array, source: Array, alpha: Any) ->
     return out
 
 
+@_lined
 def index_fill(self: Array, dim: int, index: Array, value: Any) -> Array:
     out = self.copy()
     out[along(out, dim, index)] = value
     return out
 
 
+@_lined
 def scatter(self: Array, dim: int, index: Array, src: Array) -> Array:
     out = self.copy()
     out[places(self, index, axis_of(dim, self.ndim))] = src[tuple(map(slice, index.shape))]
     return out
 
 
+@_lined
 def scatter_value(self: Array, dim: int, index: Array, value: Any) -> Array:
     out = self.copy()
     out[places(self, index, axis_of(dim, self.ndim))] = value
     return out
 
 
+@_lined
 def scatter_with(self: Array, dim: int, index: Array, src: Array, reduce: str) -> Array:
     out = self.copy()
     function: Any = {"add": np.add, "multiply": np.multiply}[reduce]
@@ -64,10 +86,12 @@ def scatter_with(self: Array, dim: int, index: Array, src: Array, reduce: str) -
     return out
 
 
+@_lined
 def scatter_add(self: Array, dim: int, index: Array, src: Array) -> Array:
     return scatter_with(self, dim, index, src, "add")
 
 
+@_lined
 def scatter_reduce(
     self: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool
 ) -> Array:
@@ -113,6 +137,7 @@ def slice_scatter(
     return out
 
 
+@_lined
 def index_reduce(
     self: Array, dim: int, index: Array, source: Array, reduce: str, include_self: bool
 ) -> Array:
