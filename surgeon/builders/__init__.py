@@ -51,6 +51,7 @@ _ROOMS: Mapping[str, str] = {
     "nearest_as_copies": "resizing",
     "neutral": "cleaning",
     "operand_types": "operands",
+    "output_padding_as_pads": "convolution",
     "pad_into_window": "linear",
     "pad_to_concat": "padding",
     "part_of_shape": "ranges",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -57,26 +57,83 @@ def aten_convolution(draft: Draft, match: Match) -> gs.Tensor:
     if "groups" not in _ARGUMENTS[node.op] and "depthwise" in node.op:
         groups = _channels(draft, x, rank)
     transposed = "transpose" in node.op or bool((given.get("transposed") or [0])[0])
+    pads = _pads(draft, weight, given.get("padding") or [0], strides, dilations)
     attributes: dict[str, Any] = {
         "dilations": dilations,
         "group": groups,
-        "pads": _pads(draft, weight, given.get("padding") or [0], strides, dilations),
+        "pads": pads,
         "strides": strides,
     }
     if weight_shape is not None and all(isinstance(d, int) for d in weight_shape[2:]):
         attributes["kernel_shape"] = list(weight_shape[2:])
-    if transposed and any(extra):
-        attributes["output_padding"] = extra
     operator = "ConvTranspose" if transposed else "Conv"
     batched = facts.of(x).rank == rank + 2 or facts.of(x).rank is None
     if not batched:
         x = draft.op("Unsqueeze", x, draft.constant([0], "axes"))
+    if transposed and any(extra):
+        x, further = _within_strides(draft, x, _Turned(strides, dilations, pads, extra))
+        attributes |= further
     operands = [x, weight] if bias is None else [x, weight, bias]
     y: gs.Tensor = draft.op(operator, *operands, **attributes)
     y = y if batched else draft.op("Squeeze", y, draft.constant([0], "axes"))
     if "z" in tensors:
         y = draft.op("Add", y, _scaled(draft, tensors["z"], (given.get("alpha") or [1])[0]))
     return draft.op("Relu", y) if node.op.endswith("_relu") else y
+
+
+class _Turned(NamedTuple):
+    """What a transposed convolution is told of each axis; `pads` are those before, then behind."""
+
+    strides: list[int]
+    dilations: list[int]
+    pads: list[int]
+    extra: list[int]
+
+
+def _within_strides(draft: Draft, x: gs.Tensor, told: _Turned) -> tuple[gs.Tensor, dict[str, Any]]:
+    """The input, pads and output padding with which no output padding reaches its stride.
+
+    PyTorch allows one below the dilation, onnxruntime one below the stride alone. It takes back
+    what `pads` cut off behind; beyond that each zero behind the input makes the output a stride
+    longer.
+    """
+    rank = len(told.strides)
+    pads, extra, zeros = list(told.pads), list(told.extra), [0] * rank
+    for i, (stride, dilation) in enumerate(zip(told.strides, told.dilations, strict=True)):
+        if extra[i] < stride:
+            continue
+        if extra[i] >= dilation:
+            raise Refused(
+                f"its output padding of {extra[i]} is below neither its stride nor its dilation"
+            )
+        zeros[i] = max(-(-(extra[i] - pads[rank + i]) // stride), 0)
+        pads[rank + i] += zeros[i] * stride - extra[i]
+        extra[i] = 0
+    if any(zeros):
+        ends = draft.constant([0] * (rank + 4) + zeros, "zeros")
+        x = draft.op("Pad", x, ends)
+    return x, {"pads": pads, **({"output_padding": extra} if any(extra) else {})}
+
+
+def output_padding_as_pads(draft: Draft, match: Match) -> gs.Tensor:
+    """`ConvTranspose` whose output padding reaches its stride, which onnxruntime refuses."""
+    node = match.root
+    attributes = dict(node.attrs)
+    extra = [int(n) for n in attributes.pop("output_padding", [])]
+    if str(attributes.get("auto_pad", "NOTSET")) != "NOTSET" or "output_shape" in attributes:
+        raise Refused("its pads are left to the runtime")
+    rank = len(extra)
+    told = _Turned(
+        [int(n) for n in attributes.get("strides", [1] * rank)],
+        [int(n) for n in attributes.get("dilations", [1] * rank)],
+        [int(n) for n in attributes.pop("pads", [0] * (2 * rank))],
+        extra,
+    )
+    if all(e < s for e, s in zip(extra, told.strides, strict=True)):
+        raise Refused("its output padding is below its strides")
+    x, further = _within_strides(draft, node.inputs[0], told)
+    made: gs.Tensor = draft.op("ConvTranspose", x, *node.inputs[1:], **attributes, **further)
+    return made
 
 
 def _channels(draft: Draft, x: gs.Tensor, rank: int) -> int:
