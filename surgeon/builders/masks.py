@@ -127,7 +127,7 @@ def masked_put(draft: Draft, match: Match) -> gs.Tensor:
         new, mask, after = flat
     else:
         new = _new_values(c, updates, mask, indices, after)
-    return _written(c, node, mask, new, after)
+    return written(c, node, mask, new, after)
 
 
 def masked_put_lines(draft: Draft, match: Match) -> gs.Tensor:
@@ -150,7 +150,7 @@ def masked_put_lines(draft: Draft, match: Match) -> gs.Tensor:
     found = reader.selection(updates)
     if found is None or found.axis != axis or found.mask is not mask:
         raise Refused(reader.why or "its updates are not made of what the same mask selects")
-    return _written(c, node, mask, reader.whole(updates), rank - 1 - axis)
+    return written(c, node, mask, reader.whole(updates), rank - 1 - axis)
 
 
 def _mask_of_lines(c: Bench, indices: gs.Tensor, axis: int) -> gs.Tensor | None:
@@ -168,7 +168,7 @@ def _mask_of_lines(c: Bench, indices: gs.Tensor, axis: int) -> gs.Tensor | None:
     return found if found is not None and c.facts.of(found).rank == 1 else None
 
 
-def _written(c: Bench, node: gs.Node, mask: gs.Tensor, new: gs.Tensor, after: int) -> gs.Tensor:
+def written(c: Bench, node: gs.Node, mask: gs.Tensor, new: gs.Tensor, after: int) -> gs.Tensor:
     """The new values where the mask holds, with what is there already, if the node says so."""
     data, reduction = node.inputs[0], str(attribute_of(node, "reduction") or "none")
     if reduction != "none":
@@ -181,7 +181,7 @@ def _new_values(
 ) -> gs.Tensor:
     """What is written, for every place, whether the mask holds there or not."""
     reader = Reader(c)
-    cut = _cut_to(c, updates, indices)
+    cut = cut_to(c, updates, indices)
     sliced, updates = cut is not None, updates if cut is None else cut
     found, node = reader.selection(updates), producer_of(updates)
     if found is None and node is not None and node.op == "Expand":
@@ -217,7 +217,7 @@ def _made_flat(
 
     So exporters write `y[m] = v` with a mask for the axes in front: one for every element.
     """
-    cut = _cut_to(c, updates, indices)
+    cut = cut_to(c, updates, indices)
     reader, t = Reader(c), updates if cut is None else cut
     node, repeated = producer_of(t), producer_of(mask)
     if node is None or node.op != "Reshape" or repeated is None or repeated.op != "Expand":
@@ -234,7 +234,7 @@ def _made_flat(
     return (whole, found.mask, after) if same_dims(c.shape(whole), c.shape(mask)) else None
 
 
-def _cut_to(c: Bench, updates: gs.Tensor, indices: gs.Tensor) -> gs.Tensor | None:
+def cut_to(c: Bench, updates: gs.Tensor, indices: gs.Tensor) -> gs.Tensor | None:
     """What is sliced to as many elements as the mask has places, from the first on."""
     node, rows = producer_of(updates), c.shape(indices)
     if node is None or node.op != "Slice" or rows is None:

@@ -1,0 +1,65 @@
+"""One value assigned to every place of a mask, written as fewer updates than there are places."""
+
+from __future__ import annotations
+
+import onnx_graphsurgeon as gs
+
+from surgeon import dims
+from surgeon.builders.bench import Bench
+from surgeon.builders.masks import cut_to, written
+from surgeon.builders.scatter import one_dtype
+from surgeon.builders.selections import mask_of_places, producer_of, unequal
+from surgeon.dims import Dim
+from surgeon.facts.fact import same_dims
+from surgeon.match import Match
+from surgeon.rewrite import Draft, Refused
+
+
+def masked_row(draft: Draft, match: Match) -> gs.Tensor:
+    """`x[mask] = row` as Where, from a ScatterND that gives the row once for all places.
+
+    Such a node has a value where the mask holds once at most, and that is the Where's. PyTorch
+    writes the row as it is, or made flat and cut to as many elements as there are places, of a mask
+    that it repeated along the row before.
+    """
+    c, node = Bench(draft), match.root
+    data, indices, updates = node.inputs
+    one_dtype(c, node)
+    mask = mask_of_places(c, indices)
+    if mask is None:
+        raise Refused("its indices are not provably the places of a mask")
+    shape, covered = c.shape(data), c.shape(mask)
+    if shape is None or covered is None or not same_dims(shape[: len(covered)], covered):
+        raise Refused(unequal(mask))
+    cut = cut_to(c, updates, indices)
+    if cut is None:
+        return written(c, node, mask, *_row(c, updates, shape[len(covered) :]))
+    if len(covered) < len(shape):
+        raise Refused("its updates are cut to as many as there are places, each of which is a line")
+    line, repeated = producer_of(cut), producer_of(mask)
+    row = line.inputs[0] if line is not None and line.op == "Reshape" else cut
+    one = c.shape(repeated.inputs[0]) if repeated is not None and repeated.op == "Expand" else None
+    if repeated is None or one is None or len(one) != len(shape):
+        raise Refused("its mask is not repeated along the last axes")
+    behind = next((i for i, dim in enumerate(reversed(one)) if dim != 1), len(one))
+    row, _ = _row(c, row, shape[len(one) - behind :])
+    return written(c, node, repeated.inputs[0], row, 0)
+
+
+def _row(c: Bench, row: gs.Tensor, behind: tuple[Dim, ...]) -> tuple[gs.Tensor, int]:
+    """The row without axes of 1 in front of those behind the mask, and how many these are.
+
+    Raises:
+        Refused: It is not provably one value for all places.
+    """
+    given = c.shape(row)
+    if given is None:
+        raise Refused(f"the shape of `{row.name}`, which it writes, is not known")
+    extra = max(len(given) - len(behind), 0)
+    fits = [
+        mine == 1 or dims.equal(mine, its) is True
+        for mine, its in zip(reversed(given), reversed(behind), strict=False)
+    ]
+    if any(d != 1 for d in given[:extra]) or not all(fits):
+        raise Refused("its updates are not provably one value for all places of the mask")
+    return c.squeeze(row, range(extra)) if extra else row, len(behind)
