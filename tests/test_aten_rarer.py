@@ -196,6 +196,14 @@ add("histogram.bin_ct", X.astype("d"), 10, [-1, 2], None, False)
 add("histogram.bin_ct", GAPS, 4, [-1, 1], None, False)
 add("histogram.bin_ct", np.ones(3, F), 3, None, None, False)
 add("histogram.bin_ct", X, 3, [1, 1], None, False)
+POINTS = EVEN.reshape(-1, 3)
+for density in (False, True):
+    for weight in (None, np.abs(X).reshape(-1)[: len(POINTS)]):
+        add("_histogramdd_from_bin_cts", POINTS, [3, 2, 4], None, weight, density, still=True)
+        sides = [-1, 1, 0, 2, -2, 1]
+        add("_histogramdd_from_bin_cts", POINTS, [3, 2, 4], sides, weight, density, still=True)
+add("_histogramdd_from_bin_cts", GAPS, [2] * GAPS.shape[-1], [-1, 1] * GAPS.shape[-1], still=True)
+add("_histogramdd_from_bin_cts", np.ones((3, 2)), [2, 3], None, None, False, still=True)
 # exponents
 ENDS = [
     0,

@@ -168,10 +168,9 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "_sobol_engine_draw fractional_max_pool2d fractional_max_pool3d",
     ),
     (
-        "counts in several dimensions at once, or by segments, in a way that is not written; use "
-        "`histogram` or `scatter_add`",
-        "_histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors "
-        "histogramdd segment_reduce",
+        "gives a list of borders, or counts by segments, in a way that is not written; give the "
+        "borders, or use `scatter_add`",
+        "_histogramdd_bin_edges segment_reduce",
     ),
     (
         "is TorchScript's own, on lists and dictionaries; trace the model instead of scripting it",

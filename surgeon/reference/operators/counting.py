@@ -41,7 +41,12 @@ def _borders(x: Array, bins: int, range: list[float] | None) -> Array:
         raise Unsuited(f"{bins} bins from {low} to {high}")
     if low == high:
         low, high = low - 0.5, high + 0.5
-    return np.linspace(x.dtype.type(low), x.dtype.type(high), bins + 1).astype(x.dtype)
+    ends = np.asarray([low, high], x.dtype)
+    step = (ends[1] - ends[0]) / x.dtype.type(bins)
+    up = [ends[0] + step * x.dtype.type(i) for i in np.arange(bins + 1)]
+    down = [ends[1] - step * x.dtype.type(i) for i in np.arange(bins + 1)]
+    half = (bins + 1) // 2  # torch.linspace rounds alike from either end
+    return np.asarray([*up[:half], *down[: bins + 1 - half][::-1]], x.dtype)
 
 
 def histogram(
@@ -67,6 +72,34 @@ def histogram_between(
     if density:
         made = made / (made.sum() * np.diff(bins.astype(np.float64)))
     return narrow(made, self), bins
+
+
+def histogramdd(
+    self: Array, bins: Any, range: list[float] | None, weight: Array | None, density: bool
+) -> tuple[Array, list[Array]]:
+    depth = self.shape[-1]
+    samples = self.reshape(-1, depth)
+    if isinstance(bins, list) and isinstance(bins[0], np.ndarray):
+        edges = bins
+    elif not len(samples) and range is None:
+        raise Unsuited("it has no elements to take its range from")
+    else:
+        counts = [int(n) for n in np.ravel(bins)]
+        counts = counts * depth if np.ndim(bins) == 0 else counts
+        limits = [
+            None if range is None else list(range[2 * i : 2 * i + 2]) for i in np.arange(depth)
+        ]
+        columns = zip(samples.T, counts, limits, strict=True)
+        edges = [_borders(column, n, limit) for column, n, limit in columns]
+    if not all(np.isfinite(line).all() and (np.diff(line) > 0).all() for line in edges):
+        raise Unsuited("its borders do not rise, or are not finite")
+    weights = None if weight is None else wide(weight).reshape(-1)
+    found, _ = np.histogramdd(samples, edges, density=density, weights=weights)
+    return narrow(found, self), edges
+
+
+def histogramdd_counts(self: Array, bins: Any, **options: Any) -> Array:
+    return histogramdd(self, bins, options.pop("range", None), **options)[0]
 
 
 def gradient(
@@ -172,6 +205,24 @@ TABLE: tuple[Row, ...] = (
         "histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, "
         "bool density=False) -> (Tensor, Tensor)",
         histogram_between,
+    ),
+    *(
+        (
+            f"histogramdd{name}(Tensor self, {kind} bins, float[]? range=None, "
+            "Tensor? weight=None, bool density=False) -> (Tensor, Tensor[])",
+            histogramdd,
+        )
+        for name, kind in (("", "int[]"), (".int_bins", "int"), (".TensorList_bins", "Tensor[]"))
+    ),
+    (
+        "_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, "
+        "Tensor? weight=None, bool density=False) -> Tensor",
+        histogramdd_counts,
+    ),
+    (
+        "_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, Tensor? weight=None, "
+        "bool density=False) -> Tensor",
+        histogramdd_counts,
     ),
     *(
         (f"gradient.{name}(Tensor self, *, {rest}int edge_order=1) -> Tensor[]", gradient)
