@@ -19,6 +19,8 @@ import onnx
 import onnx.defs
 import onnx_graphsurgeon as gs
 
+from surgeon.writer import Writer
+
 Array = npt.NDArray[Any]
 ValueOf = Callable[[gs.Tensor], Array | None]
 
@@ -320,6 +322,10 @@ def _proto(
             node.attribute.append(
                 onnx.helper.make_attribute(key, onnx.numpy_helper.from_array(value))
             )
+        elif isinstance(value, gs.Graph):
+            body = onnx.GraphProto()
+            Writer(value, set(), onnx.IR_VERSION).graph(value, body)
+            node.attribute.append(onnx.helper.make_attribute(key, body))
         elif value is not None:
             node.attribute.append(onnx.helper.make_attribute(key, value))
     return node, tuple(inputs)

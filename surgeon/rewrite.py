@@ -243,10 +243,7 @@ class Surgery:
                 continue
             node.__dict__["gone"] = True
             self.removed.append(node)
-            for body in [v for v in node.attrs.values() if isinstance(v, gs.Graph)]:
-                for inner in (body, *bodies(body)):
-                    for member in inner.nodes:
-                        _unlink(member, member.inputs)
+            _unlink_bodies(node)
             for tensor in _unlink(node, node.inputs):
                 if tensor.outputs or self.is_output(tensor) or not tensor.inputs:
                     continue
@@ -358,9 +355,18 @@ class Draft:
     def discard(self) -> None:
         """Unlink everything that was drafted."""
         for node in reversed(self.nodes):
+            _unlink_bodies(node)
             _unlink(node, node.inputs)
             node.__dict__["gone"] = True
         self.nodes.clear()
+
+
+def _unlink_bodies(node: gs.Node) -> None:
+    """Take what hangs on a node from the readers of what it reads."""
+    for body in [v for v in node.attrs.values() if isinstance(v, gs.Graph)]:
+        for inner in (body, *bodies(body)):
+            for member in inner.nodes:
+                _unlink(member, member.inputs)
 
 
 def _unlink(node: gs.Node, tensors: Any) -> list[gs.Tensor]:

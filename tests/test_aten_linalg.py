@@ -192,15 +192,49 @@ def test_powers() -> None:
     holds("matrix_power", matrices(3, 3), 4)
 
 
-def refuses(operator: str, *arguments: Any, because: str, outputs: int = 1) -> None:
-    model, _ = model_of(operator, arguments, outputs=outputs)
+def refuses(
+    operator: str, *arguments: Any, because: str, outputs: int = 1, opset: int = 13
+) -> None:
+    model, _ = model_of(operator, arguments, outputs=outputs, opset=opset)
     result = surgeon.apply(model, "aten-linalg", verify=False, every_miss=True, allow=["contract"])
     reasons = [str(miss.reason) for miss in result.report.misses]
     assert any(because in reason for reason in reasons), reasons
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("batch", BATCHES, ids=str)
+def test_larger_matrices_in_turns(dtype: Any, batch: tuple[int, ...]) -> None:
+    size = 35 + len(batch)
+    a, b = positive(*batch, size, size, dtype=dtype), matrices(*batch, size, 2, dtype=dtype)
+    a = (a / size + np.eye(size)).astype(dtype)
+    a[..., [0, 5], :] = a[..., [5, 0], :]  # wants a pivot, once
+    whole = np.tril(a) + 4 * np.eye(size, dtype=dtype)
+    for opset in (11, 13, 18):
+        shared: dict[str, Any] = {"opset": opset, "dynamic": bool(batch), "tolerance": 20.0}
+        holds("linalg_inv", a, **shared)
+        holds("linalg_det", a, **shared)
+        holds("slogdet", a, outputs=2, **shared)
+        holds("logdet", a, **shared)
+        shared["dynamic"] = False
+        holds("linalg_solve", a, b, True, **shared)
+        holds("linalg_solve_triangular", whole, b, False, True, False, **shared)
+        holds("triangular_solve", b, whole, False, True, True, outputs=2, compared=(0,), **shared)
+        for upper in (False, True):
+            holds("linalg_cholesky", whole @ whole.swapaxes(-1, -2), upper, **shared)
+            factor = whole.swapaxes(-1, -2).copy() if upper else whole
+            holds("cholesky_solve", b, factor, upper, **shared)
+    a[..., :, 3] = 0
+    holds("linalg_det", a)
+
+
+def test_single_precision_in_turns_before_opset_11() -> None:
+    holds("linalg_inv", positive(2, 40, 40) / 40 + np.eye(40, dtype=np.float32), opset=9)
+    refuses("linalg_inv", np.eye(40), because="`ArgMax` in double precision", opset=9)
+
+
 def test_what_is_refused() -> None:
-    refuses("linalg_inv", matrices(33, 33), because="33 rows or columns; up to 32 are unrolled")
+    refuses("linalg_inv", matrices(257, 257), because="257 rows or columns; up to 256 are taken")
+    refuses("linalg_qr", matrices(33, 33), because="33 rows or columns; up to 32 are", outputs=2)
     refuses("linalg_inv", matrices(2, 3), because="2 x 3 and not square")
     refuses("svd", matrices(3, 3), True, True, because="singular values take", outputs=3)
     refuses("linalg_eigh", matrices(3, 3), "L", because="eigenvalues take", outputs=2)

@@ -9,6 +9,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_linalg import matrices as m
+from surgeon.builders.aten_linalg import turns
 from surgeon.builders.aten_linalg.solving import inverse, substitute, triangular
 from surgeon.builders.aten_shape.call import Call
 from surgeon.rewrite import Refused
@@ -16,7 +17,9 @@ from surgeon.rewrite import Refused
 
 def cholesky(c: Call, a: gs.Tensor) -> gs.Tensor:
     """L of A = L L^T; the upper triangle of A is not looked at."""
-    size = m.square(c, a)
+    size = m.square(c, a, m.LARGEST_IN_TURNS)
+    if size > m.LARGEST_SIDE:
+        return turns.lower_factor(c, a, size)
     found = []
     for step in range(size):
         column = m.columns(c, a, 0, 1)
@@ -42,7 +45,7 @@ def _cholesky_solve(c: Call) -> gs.Tensor:
 
 def _cholesky_inverse(c: Call) -> gs.Tensor:
     factor = c.tensor()
-    size = m.square(c, factor)
+    size = m.square(c, factor, m.LARGEST_IN_TURNS)
     return _by_factor(c, factor, m.identity(c, factor, size, size))
 
 

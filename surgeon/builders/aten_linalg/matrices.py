@@ -11,6 +11,7 @@ from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call
 from surgeon.rewrite import Refused
 
 LARGEST_SIDE = 32  # rows that are eliminated one by one; a step is some fifteen nodes
+LARGEST_IN_TURNS = 256  # rows of which each is a turn of a Scan, over the whole matrix
 
 
 def side(c: Call, x: gs.Tensor, axis: int, largest: int = LARGEST_SIDE) -> int:
@@ -27,10 +28,9 @@ def side(c: Call, x: gs.Tensor, axis: int, largest: int = LARGEST_SIDE) -> int:
     size = c.size(x, rank + axis)
     if not isinstance(size, int):
         raise Refused("the size of its matrices is known at run time only; fix it with `--shape`")
-    if not 0 < size <= LARGEST_SIDE:
-        raise Refused(
-            f"its matrices have {size} rows or columns; up to {LARGEST_SIDE} are unrolled"
-        )
+    if not 0 < size <= largest:
+        how = "unrolled" if largest == LARGEST_SIDE else "taken"
+        raise Refused(f"its matrices have {size} rows or columns; up to {largest} are {how}")
     return size
 
 

@@ -11,6 +11,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.aten_linalg import matrices as m
+from surgeon.builders.aten_linalg import turns
 from surgeon.builders.aten_shape.call import TYPE, Call
 from surgeon.rewrite import Refused
 
@@ -86,14 +87,18 @@ def substitute(
 
 def solve(c: Call, a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
     """X of A X = B, for matrices of one batch."""
-    size = m.square(c, a)
-    done = eliminate(c, c.concat([a, b], c.rank(a) - 1), size)
+    size = m.square(c, a, m.LARGEST_IN_TURNS)
+    both = c.concat([a, b], c.rank(a) - 1)
+    if size > m.LARGEST_SIDE:
+        found, _ = turns.eliminated(c, both, size)
+        return turns.substituted(c, m.columns(c, found, 0, size), m.columns(c, found, size), size)
+    done = eliminate(c, both, size)
     return substitute(c, done.rows, [m.columns(c, row, size) for row in done.rows])
 
 
 def inverse(c: Call, a: gs.Tensor) -> gs.Tensor:
     """The inverse of square matrices."""
-    size = m.square(c, a)
+    size = m.square(c, a, m.LARGEST_IN_TURNS)
     return solve(c, a, m.identity(c, a, size, size))
 
 
@@ -120,7 +125,7 @@ def _is_vector(c: Call, a: gs.Tensor, b: gs.Tensor) -> bool:
 
 def _solve(c: Call) -> gs.Tensor:
     a, b = c.tensor("A"), c.tensor("B")
-    m.square(c, a)
+    m.square(c, a, m.LARGEST_IN_TURNS)
     vector = _is_vector(c, a, b)
     left = c.args.schema.position("left") is None or bool(c.value("left"))
     if vector:
@@ -160,7 +165,7 @@ def _tensor_inverse(c: Call) -> gs.Tensor:
 
 def _old_solve(c: Call) -> gs.Tensor:
     a = c.tensor("A")
-    m.square(c, a)
+    m.square(c, a, m.LARGEST_IN_TURNS)
     return solve(c, *m.together(c, a, c.tensor()))
 
 
@@ -168,14 +173,24 @@ def triangular(
     c: Call, a: gs.Tensor, b: gs.Tensor, *, upper: bool, unit: bool = False
 ) -> gs.Tensor:
     """X of A X = B, of which A's other triangle is not looked at."""
-    size = m.square(c, a)
+    size = m.square(c, a, m.LARGEST_IN_TURNS)
     a, b = m.together(c, a, b)
     order = range(size) if upper else range(size - 1, -1, -1)
     if not upper:  # from behind, a lower triangle is an upper one
         a = c.op("Gather", a, c.ints(list(order), "order"), axis=c.rank(a) - 1)
+    if size > m.LARGEST_SIDE:
+        if not upper:
+            a, b = (_rows_in(c, t, order) for t in (a, b))
+        x = turns.substituted(c, a, b, size, unit=unit)
+        return x if upper else _rows_in(c, x, order)
     over = [m.rows(c, a, row, row + 1) for row in order]
     x = substitute(c, over, [m.rows(c, b, row, row + 1) for row in order], unit=unit)
-    return x if upper else c.op("Gather", x, c.ints(list(order), "order"), axis=c.rank(x) - 2)
+    return x if upper else _rows_in(c, x, order)
+
+
+def _rows_in(c: Call, x: gs.Tensor, order: range) -> gs.Tensor:
+    made: gs.Tensor = c.op("Gather", x, c.ints(list(order), "order"), axis=c.rank(x) - 2)
+    return made
 
 
 def _triangular_solve(c: Call) -> tuple[gs.Tensor, gs.Tensor]:
@@ -229,9 +244,9 @@ def _lu_solve(c: Call) -> gs.Tensor:
     return _exchanged(c, triangular(c, turned, y, upper=True, unit=True), pivots, size, back=True)
 
 
-def _pivots(c: Call) -> Eliminated:
+def _matrices(c: Call) -> tuple[gs.Tensor, int]:
     a = c.tensor(c.args.schema.parameters[0].name)
-    return eliminate(c, a, m.square(c, a))
+    return a, m.square(c, a, m.LARGEST_IN_TURNS)
 
 
 def _sign(c: Call, done: Eliminated, start: list[gs.Tensor]) -> gs.Tensor:
@@ -242,8 +257,17 @@ def _sign(c: Call, done: Eliminated, start: list[gs.Tensor]) -> gs.Tensor:
     return m.scalars(c, reduce(lambda p, q: c.op("Mul", p, q), [*start, *signs]))
 
 
+def _over_last(c: Call, operator: str, x: gs.Tensor) -> gs.Tensor:
+    made: gs.Tensor = c.op(operator, x, c.ints([c.rank(x) - 1], "axes"), keepdims=0)
+    return made
+
+
 def _det(c: Call) -> gs.Tensor:
-    done = _pivots(c)
+    a, size = _matrices(c)
+    if size > m.LARGEST_SIDE:
+        pivots, sign = turns.pivots(c, a, size)
+        return c.op("Mul", _over_last(c, "ReduceProd", pivots), sign)
+    done = eliminate(c, a, size)
     return _sign(c, done, done.pivots)
 
 
@@ -253,7 +277,13 @@ def _log_magnitude(c: Call, done: Eliminated) -> gs.Tensor:
 
 
 def _slogdet(c: Call) -> tuple[gs.Tensor, gs.Tensor]:
-    done = _pivots(c)
+    a, size = _matrices(c)
+    if size > m.LARGEST_SIDE:
+        pivots, sign = turns.pivots(c, a, size)
+        signs = _over_last(c, "ReduceProd", c.op("Sign", pivots))
+        logs = c.op("Log", c.op("Abs", pivots))
+        return c.op("Mul", signs, sign), _over_last(c, "ReduceSum", logs)
+    done = eliminate(c, a, size)
     return _sign(c, done, [c.op("Sign", p) for p in done.pivots]), _log_magnitude(c, done)
 
 

@@ -21,8 +21,18 @@ def _defined(function: Callable[..., Any], *arguments: Any) -> Any:
         raise Unsuited(str(error)) from None
 
 
+_LOST = 1e-3  # of the result: what rounding the matrix may change without the result being of use
+
+
+def _apart(a: Any, like: Array) -> Any:
+    """The matrices, which must be far enough from singular ones for their dtype."""
+    if a.size and (np.linalg.cond(a) * np.finfo(like.dtype).eps > _LOST).any():
+        raise Unsuited("a matrix is too near to a singular one")
+    return a
+
+
 def inverse(A: Array) -> Array:
-    return narrow(_defined(np.linalg.inv, wide(A)), A)
+    return narrow(_defined(np.linalg.inv, _apart(wide(A), A)), A)
 
 
 def inverse_of_self(self: Array) -> Array:
@@ -40,13 +50,13 @@ def solve(A: Array, B: Array, left: bool = True) -> Array:
         b = b[..., None]
     if not left:
         a, b = a.swapaxes(-1, -2), b.swapaxes(-1, -2)
-    x = _defined(np.linalg.solve, a, b)
+    x = _defined(np.linalg.solve, _apart(a, A), b)
     x = x if left else x.swapaxes(-1, -2)
     return narrow(x[..., 0] if vector else x, A)
 
 
 def old_solve(self: Array, A: Array) -> Any:
-    return narrow(_defined(np.linalg.solve, wide(A), wide(self)), self), None
+    return narrow(_defined(np.linalg.solve, _apart(wide(A), A), wide(self)), self), None
 
 
 def solve_ex(A: Array, B: Array, left: bool, check_errors: bool) -> Any:
@@ -67,7 +77,7 @@ def triangular_solve(
     a = a.swapaxes(-1, -2) if transpose else a
     b = wide(self)
     a, b = (np.broadcast_to(t, (*_lots(a, b), *t.shape[-2:])) for t in (a, b))
-    return narrow(_defined(np.linalg.solve, a, b), self), A
+    return narrow(_defined(np.linalg.solve, _apart(a, A), b), self), A
 
 
 def _lots(a: Any, b: Any) -> tuple[int, ...]:
@@ -79,7 +89,7 @@ def solve_triangular(self: Array, B: Array, upper: bool, left: bool, unitriangul
     if not left:
         a, b = a.swapaxes(-1, -2), b.swapaxes(-1, -2)
     a, b = (np.broadcast_to(t, (*_lots(a, b), *t.shape[-2:])) for t in (a, b))
-    x = _defined(np.linalg.solve, a, b)
+    x = _defined(np.linalg.solve, _apart(a, self), b)
     return narrow(x if left else x.swapaxes(-1, -2), self)
 
 
@@ -135,11 +145,11 @@ def _product(factor: Array, upper: bool) -> Any:
 def cholesky_solve(self: Array, input2: Array, upper: bool) -> Array:
     a, b = _product(input2, upper), wide(self)
     a, b = (np.broadcast_to(t, (*_lots(a, b), *t.shape[-2:])) for t in (a, b))
-    return narrow(_defined(np.linalg.solve, a, b), self)
+    return narrow(_defined(np.linalg.solve, _apart(a, self), b), self)
 
 
 def cholesky_inverse(self: Array, upper: bool) -> Array:
-    return narrow(_defined(np.linalg.inv, _product(self, upper)), self)
+    return narrow(_defined(np.linalg.inv, _apart(_product(self, upper), self)), self)
 
 
 def qr(self: Array, some: bool) -> Any:

@@ -1,0 +1,110 @@
+"""Elimination, substitution and Cholesky factors of larger matrices: a turn of a Scan for each row.
+
+Each turn does to the whole matrix what an unrolled step does to the part that is left, and keeps
+what the step would not have touched.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.aten_shape.call import TYPE, Call
+from surgeon.builders.bench import Bench
+from surgeon.builders.turns import in_turns
+from surgeon.rewrite import Draft, Refused
+
+
+def _taken(c: Bench, x: gs.Tensor, number: gs.Tensor, axis: int) -> gs.Tensor:
+    """The row (axis -2) or the column (-1) of this number; the axis stays."""
+    made: gs.Tensor = c.op("Gather", x, number, axis=c.rank(x) + axis)
+    return made
+
+
+def _places(c: Bench, size: int) -> gs.Tensor:
+    return c.draft.constant(np.arange(size)[:, None], "places")
+
+
+def eliminated(c: Call, x: gs.Tensor, size: int) -> tuple[gs.Tensor, gs.Tensor]:
+    """The triangle with what B became, of [A | B], and the sign [..., 1, 1] of the swaps."""
+    if c.dtype(x) == TYPE.DOUBLE and c.opset < 11:
+        raise Refused("`ArgMax` in double precision needs opset 11")
+    rank, dtype = c.rank(x), c.dtype(x)
+    ones = [*c.sizes(x)[:-2], 1, 1]
+    sign = c.op("Expand", c.number(1, dtype), c.vector(ones, "ones"))
+
+    def step(draft: Draft, state: list[gs.Tensor], number: gs.Tensor) -> list[gs.Tensor]:
+        b, (x, sign) = Bench(draft), state
+        places, zero = _places(b, size), b.number(0, dtype)
+        left = b.op("Not", b.op("Less", places, number))
+        sizes = b.op("Where", left, b.op("Abs", _taken(b, x, number, -1)), b.number(-1, dtype))
+        place = b.op("ArgMax", sizes, axis=rank - 2, keepdims=1)
+        here = b.op("Equal", place, places)
+        chosen = b.op("Where", here, x, zero)
+        pivot = b.op("ReduceSum", chosen, b.ints([rank - 2], "axes"), keepdims=1)
+        swapped = b.op("Where", here, _taken(b, x, number, -2), x)
+        swapped = b.op("Where", b.op("Equal", places, number), pivot, swapped)
+        # a column without a pivot is left as it is: the matrix is singular
+        corner = _taken(b, pivot, number, -1)
+        none = b.cast(b.op("Not", b.cast(corner, TYPE.BOOL)), dtype)
+        factors = b.op("Div", _taken(b, swapped, number, -1), b.op("Add", corner, none))
+        less = b.op("Sub", swapped, b.op("Mul", factors, pivot))
+        below = b.op("Less", number, places)
+        kept = b.op("Equal", place, number)
+        turned = b.op("Where", kept, sign, b.op("Neg", sign))
+        return [b.op("Where", below, less, swapped), turned]
+
+    found, sign = in_turns(c.draft, [x, sign], range(size), step)
+    return found, sign
+
+
+def pivots(c: Call, a: gs.Tensor, size: int) -> tuple[gs.Tensor, gs.Tensor]:
+    """The diagonal that elimination leaves, [..., size], and the sign of the swaps, [...]."""
+    found, sign = eliminated(c, a, size)
+    eye = c.draft.constant(np.eye(size, dtype=np.bool_), "eye")
+    held = c.op("Where", eye, found, c.number(0, c.dtype(a)))
+    rank = c.rank(a)
+    values = c.op("ReduceSum", held, c.ints([rank - 1], "axes"), keepdims=0)
+    return values, c.squeeze(sign, [rank - 2, rank - 1])
+
+
+def substituted(
+    c: Call, upper: gs.Tensor, right: gs.Tensor, size: int, *, unit: bool = False
+) -> gs.Tensor:
+    """X of U X = B, from the last row upwards; left of the diagonal nothing is looked at."""
+    dtype = c.dtype(right)
+    start = c.op("Expand", c.number(0, dtype), c.op("Shape", right))
+
+    def step(draft: Draft, state: list[gs.Tensor], number: gs.Tensor) -> list[gs.Tensor]:
+        b, (solved,) = Bench(draft), state
+        row, places = _taken(b, upper, number, -2), _places(b, size)
+        columns = b.draft.constant(np.arange(size), "columns")
+        known = b.op("Where", b.op("Less", number, columns), row, b.number(0, dtype))
+        part = b.op("Sub", _taken(b, right, number, -2), b.op("MatMul", known, solved))
+        if not unit:
+            part = b.op("Div", part, _taken(b, row, number, -1))
+        return [b.op("Where", b.op("Equal", places, number), part, solved)]
+
+    (solved,) = in_turns(c.draft, [start], range(size - 1, -1, -1), step)
+    return solved
+
+
+def lower_factor(c: Call, a: gs.Tensor, size: int) -> gs.Tensor:
+    """L of A = L L^T; the upper triangle of A is not looked at."""
+    dtype, rank = c.dtype(a), c.rank(a)
+    start = c.op("Expand", c.number(0, dtype), c.op("Shape", a))
+    turn = [*range(rank - 2), rank - 1, rank - 2]
+
+    def step(draft: Draft, state: list[gs.Tensor], number: gs.Tensor) -> list[gs.Tensor]:
+        b, (a, factor) = Bench(draft), state
+        places = _places(b, size)
+        column = _taken(b, a, number, -1)
+        column = b.op("Div", column, b.op("Sqrt", _taken(b, column, number, -2)))
+        above = b.op("Less", places, number)
+        column = b.op("Where", above, b.number(0, dtype), column)
+        rest = b.op("Sub", a, b.op("MatMul", column, b.op("Transpose", column, perm=turn)))
+        mine = b.op("Equal", b.draft.constant(np.arange(size), "columns"), number)
+        return [rest, b.op("Where", mine, column, factor)]
+
+    _, factor = in_turns(c.draft, [a, start], range(size), step)
+    return factor

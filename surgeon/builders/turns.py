@@ -1,0 +1,62 @@
+"""Steps that are many and alike, as the body of one Scan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+
+from surgeon.facts.bodies import body_output
+from surgeon.facts.fact import Fact
+from surgeon.rewrite import Draft
+
+Step = Callable[[Draft, list[gs.Tensor], gs.Tensor], list[gs.Tensor]]
+
+
+def in_turns(
+    draft: Draft, state: Sequence[gs.Tensor], numbers: Sequence[int], step: Step
+) -> list[gs.Tensor]:
+    """The state after as many turns as there are numbers.
+
+    Args:
+        draft: Where the Scan goes.
+        state: What it begins with; dtype and rank must be known.
+        numbers: One for each turn.
+        step: Makes, in the draft of a turn, the next state of the last one and of the turn's number
+            (int64, [1]); each must be made there. It may read what stands around the Scan.
+
+    Raises:
+        Unavailable: The model's opset has no Scan, or the step needs a newer one.
+    """
+    surgery, facts = draft.surgery, draft.facts
+    body = gs.Graph(name=surgery.fresh(f"{draft.stem}/turn"))
+    inner = Draft(surgery, body, body.name)
+    number = Fact(onnx.TensorProto.INT64, (1,))
+    given = [_input(inner, f"state_{i}", facts.of(t)) for i, t in enumerate(state)]
+    turn = _input(inner, "number", number)
+    made = step(inner, given, turn)
+    body.inputs.extend([*given, turn])
+    body.nodes.extend(inner.nodes)
+    body.outputs.extend(made)
+    for tensor in made:
+        tensor.dtype = _kind(facts.of(tensor))
+        surgery.outputs[id(tensor)] = tensor
+    rows = draft.constant(np.asarray(numbers, np.int64).reshape(-1, 1), "numbers")
+    names = [f"after_{i}" for i in range(len(made))]
+    found = draft.op("Scan", *state, rows, outputs=names, body=body, num_scan_inputs=1)
+    results = [found] if len(made) == 1 else list(found)
+    for index, tensor in enumerate(results):
+        tensor.__dict__["fact"] = body_output(facts, draft.nodes[-1], index)
+    return results
+
+
+def _input(inner: Draft, ending: str, fact: Fact) -> gs.Variable:
+    tensor = gs.Variable(inner.surgery.fresh(f"{inner.stem}/{ending}"), dtype=_kind(fact))
+    tensor.__dict__["fact"] = Fact(fact.dtype, fact.shape)
+    return tensor
+
+
+def _kind(fact: Fact) -> np.dtype[np.generic]:
+    return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(fact.dtype))
