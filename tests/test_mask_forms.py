@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import numpy as np
@@ -116,3 +117,39 @@ def test_lines_are_computed_everywhere_and_put_where_the_mask_holds(
     expected, y = both(LINES.format(along=along, more=more), m=mask, **feeds)
     assert np.allclose(y[mask], expected[mask], rtol=1e-5, atol=1e-6)
     assert np.array_equal(y[~mask], expected[~mask])
+
+
+def exported(torch: Any, *, lists: bool) -> onnx.ModelProto:
+    """`x[mask] = row` as PyTorch's older exporter writes it."""
+
+    class Assign(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def forward(self, x: Any, mask: Any, row: Any) -> Any:
+            y = x.clone()
+            y[mask] = row[None] if lists else row
+            return y
+
+    file = io.BytesIO()
+    arguments = (torch.randn(4, 5, 3), torch.rand(4, 5) > 0.5, torch.randn(3))
+    names = ["x", "mask", "row"]
+    axes = {"x": {0: "b"}, "mask": {0: "b"}}
+    torch.onnx.export(
+        Assign(), arguments, file, dynamo=False, opset_version=17, input_names=names,
+        dynamic_axes=axes,
+    )  # fmt: skip
+    return onnx.load_model_from_string(file.getvalue())
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("lists", [False, True])
+def test_one_row_for_all_places_as_pytorch_exports_it(lists: bool) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    result = surgeon.apply(exported(torch, lists=lists), "aten")
+    assert "ScatterND" not in [node.op_type for node in result.model.to_proto().graph.node]
+    session = Session(result.model.to_proto())
+    x = np.random.default_rng(3).normal(size=(2, 5, 3)).astype(np.float32)
+    row = np.array([7, 8, 9], np.float32)
+    for share in (-9.0, 0.0, 0.4, 9.0):
+        mask = x[..., 0] > share
+        (found,) = session.run({"x": x, "mask": mask, "row": row}).values()
+        np.testing.assert_array_equal(found, np.where(mask[..., None], row, x))
