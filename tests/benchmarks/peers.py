@@ -218,10 +218,13 @@ def equal(original: Any, path: Path) -> str:
     return "yes" if compared == 3 else f"yes, on {compared}" if compared else "-"
 
 
-def latencies(path: Path) -> list[str]:
-    """Milliseconds of a run, the best of many, with onnxruntime's optimisations off and on."""
+def latencies(path: Path, *, large: bool = False) -> list[str]:
+    """Milliseconds of a run, the best of many, with onnxruntime's optimisations off and on.
+
+    Those take minutes on a large graph, and are left out.
+    """
     found = []
-    for optimise in (False, True):
+    for optimise in (False,) if large else (False, True):
         result = session(path, optimise=optimise)
         if result is None:
             return ["-", "-"]
@@ -237,7 +240,7 @@ def latencies(path: Path) -> list[str]:
         except Exception:  # a size that the model does not take
             return ["-", "-"]
         found.append(f"{best * 1e3:.3f}")
-    return found
+    return [*found, "-"] if large else found
 
 
 def outside(folder: Path, name: str, layers: int) -> Path:
@@ -303,10 +306,14 @@ def rows(arguments: argparse.Namespace, folder: Path) -> list[list[str]]:
     """The table, line by line; each is printed when it is known."""
     table = []
     for name, path in models(folder, arguments.largest):
+        if arguments.only not in name:
+            continue
         before, original = nodes(path), session(path)
-        table.append([name, "as it came", str(before), "", *latencies(path), "", "", ""])
+        large = before >= LARGE
+        came = latencies(path, large=large)
+        table.append([name, "as it came", str(before), "", *came, "", "", ""])
         print(" | ".join(table[-1]), flush=True)
-        for tool in TOOLS if before < LARGE else IN_TIME:
+        for tool in IN_TIME if large else TOOLS:
             python = sys.executable if tool.startswith("surgeon") else arguments.python
             target = folder / "out.onnx"
             target.unlink(missing_ok=True)
@@ -314,8 +321,8 @@ def rows(arguments: argparse.Namespace, folder: Path) -> list[list[str]]:
             if "failed" in got:
                 row = [name, tool, "", got["failed"], *BLANK, "", "", ""]
             else:
-                found = [str(nodes(target)), equal(original, target), *latencies(target)]
-                row = [name, tool, *found, *costs(got)]
+                found = [str(nodes(target)), equal(original, target)]
+                row = [name, tool, *found, *latencies(target, large=large), *costs(got)]
             print(" | ".join(row), flush=True)
             table.append(row)
     return table
@@ -330,6 +337,8 @@ def external_rows(arguments: argparse.Namespace, folder: Path) -> list[list[str]
     """What models with external data cost; each result goes into a folder of its own."""
     table = []
     for name, layers in EXTERNAL.items():
+        if arguments.only not in name:
+            continue
         path = outside(folder, name, layers)
         for tool in ("surgeon", "surgeon copying", *(PEERS if layers <= FOR_ALL else ())):
             python = sys.executable if tool.startswith("surgeon") else arguments.python
@@ -369,7 +378,8 @@ def page(table: list[list[str]], arguments: argparse.Namespace) -> str:
         f"- Machine: {platform.platform()}, {os.cpu_count()} cores; {arguments.note}",
         "- `ms`: a run of the result on one thread, the best of up to 200 runs in a second,",
         "  with onnxruntime's own optimisations off (as is) and on.",
-        f"- A tool gets {arguments.seconds:.0f} seconds a model, with data outside ten times that.",
+        f"- A tool gets {arguments.seconds:.0f} seconds a model, with data outside ten times that;",
+        "  the largest graph goes to those that end in it.",
         "- Where shapes are proven, onnxruntime's optimisations make SkipLayerNormalization of",
         "  residuals and norms, whose kernel on CPUs is slower than the two operators, by up to a",
         "  fifth of the whole: see `transformer of 2k`, of OnnxSlim and onnxsim too.",
@@ -392,6 +402,7 @@ def main() -> None:
     parser.add_argument("--largest", type=int, default=100_000, help="nodes of the largest graph")
     parser.add_argument("--seconds", type=float, default=120, help="for one tool and model")
     parser.add_argument("--external", action="store_true", help="up to 8 GB of data as well")
+    parser.add_argument("--only", default="", help="part of the names of the models to measure")
     parser.add_argument("--note", default="ratios say more than seconds.", help="on the machine")
     parser.add_argument("--write", type=Path, help="the page to write")
     arguments = parser.parse_args()
