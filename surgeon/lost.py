@@ -3,11 +3,13 @@
 PyTorch before 1.5 writes `x[:, 1:3] = v` only where an index is a tensor. Of an assignment to a
 slice nothing is left in the file, and what was assigned is read by nothing. Of 30 such exports with
 an input that nothing reads, 28 do not compute what the module did; and none of those does in which
-zeros are cut, viewed or given out, or a copy is, that nothing was written to: 7 of 7.
+zeros are cut, viewed or given out, or a copy is, that nothing was written to: 7 of 7. Its
+`weight_norm` divides by the norm over all axes, although it scales each channel by itself: 2 of 2.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import onnx
@@ -57,6 +59,39 @@ def unwritten_values(model: Model) -> list[str]:
             continue
         found += [name for name in node.output if name in suspects]
     return found
+
+
+def misnormed_weights(model: Model) -> list[str]:
+    """Weights divided by their one norm, and multiplied by a number for each channel.
+
+    Of a file that PyTorch before 1.5 wrote and that holds nodes of its own; none of other files.
+    `weight_norm` divides each channel by its own norm, or has one factor for the whole.
+    """
+    graph = model.proto.graph
+    if not model.is_before(1, 5) or not any(map(_is_foreign, graph.node)):
+        return []
+    sizes = {tensor.name: list(tensor.dims) for tensor in graph.initializer}
+    norms: dict[str, str] = {}  # of which weight
+    shares: dict[str, str] = {}
+    found = []
+    for node in graph.node:
+        first, *rest = node.input or [""]
+        if node.op_type == "ReduceL2" and first in sizes:
+            axes = next((list(a.ints) for a in node.attribute if a.name == "axes"), None)
+            if axes is None or len(axes) == len(sizes[first]):
+                norms[node.output[0]] = first
+        elif node.op_type == "Div" and rest and norms.get(rest[0]) == first:
+            shares[node.output[0]] = first
+        elif node.op_type == "Mul" and len(rest) == 1:
+            pairs = ((first, rest[0]), (rest[0], first))
+            found += [
+                shares[a] for a, b in pairs if a in shares and math.prod(sizes.get(b, [])) > 1
+            ]
+    return found
+
+
+def _is_foreign(node: onnx.NodeProto) -> bool:
+    return operator_name(node).startswith("aten.")
 
 
 def _is_zero(node: onnx.NodeProto) -> bool:

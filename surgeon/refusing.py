@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from surgeon.culprits import Place
 from surgeon.errors import LeftoverError, VerifyError
-from surgeon.lost import unread_inputs, unwritten_values
+from surgeon.lost import misnormed_weights, unread_inputs, unwritten_values
 from surgeon.model import Model
 from surgeon.report import Refusal, Report
 
@@ -51,24 +51,29 @@ def not_saved(report: Report, verdict: Verdict) -> VerifyError:
 
 
 def refuse_unread(original: Model, report: Report, reference: Reference) -> None:
-    """Refuse to repair a file of which an assignment was lost, unless outputs are recorded."""
+    """Refuse to repair a file that an old PyTorch wrote wrong, unless outputs are recorded."""
     unread, unwritten = unread_inputs(original), unwritten_values(original)
-    if not unread and not unwritten:
+    misnormed = misnormed_weights(original)
+    if not unread and not unwritten and not misnormed:
         return
     from surgeon.verify.originals import recorded_files
 
     if recorded_files(reference):
         return
+    fault = "loses assignments to a slice (`x[:, 1:3] = v`)"
     if unread:
         seen = f"nothing reads `{'`, `'.join(unread)}` among the inputs"
-    else:
+    elif unwritten:
         seen = f"nothing is written to `{'`, `'.join(unwritten)}`, which was made to be written to"
+    else:
+        seen = f"`{'`, `'.join(misnormed)}`: divided by one norm, and scaled channel by channel"
+        fault = "takes the norm of `weight_norm` over all axes"
     error = VerifyError(
-        f"{seen}: PyTorch before 1.5 loses assignments to a slice (`x[:, 1:3] = v`), and then the "
-        "file does not compute what the module did",
+        f"{seen}: PyTorch before 1.5 {fault}, and then the file does not compute what the module "
+        "did",
         where=report.source,
         mend="Export with a newer PyTorch, compare with recorded outputs (`--reference FILE.npz`), "
-        "or say `--allow unread` if the module reads and writes no more than the file.",
+        "or say `--allow unread` if the module does no more than the file.",
     )
     error.report = report
     raise error

@@ -380,6 +380,30 @@ def test_zeros_that_nothing_was_written_to_are_asked_about(body: str, value: str
     surgeon.apply(model, "aten")
 
 
+@pytest.mark.parametrize(
+    ("axes", "channels", "asked"),
+    [("0, 1, 2", 2, True), ("1, 2", 2, False), ("0, 1, 2", 1, False)],
+)
+def test_a_weight_norm_over_all_axes_is_asked_about(axes: str, channels: int, asked: bool) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 4, opset_import: ["": 11, "org.pytorch.aten": 0],'
+        'producer_name: "pytorch", producer_version: "1.3">'
+        f"g (float[1,3,8] x) => (float[1,2,7] y) {{"
+        f"  n = ReduceL2 <axes = [{axes}], keepdims = 1> (v)"
+        "  d = Div (v, n) w = Mul (c, d) z = Conv (x, w) y = org.pytorch.aten.relu (z) }"
+    )
+    draw = np.random.default_rng(0)
+    for name, shape in {"v": (2, 3, 2), "c": (channels, 1, 1)}.items():
+        values = draw.normal(size=shape).astype(np.float32)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(values, name))
+    if not asked:
+        surgeon.apply(model, "aten")
+        return
+    with pytest.raises(VerifyError, match="`v`: divided by one norm, and scaled channel by"):
+        surgeon.apply(model, "aten")
+    surgeon.apply(model, "aten", allow=["unread"])
+
+
 def test_an_assignment_that_an_old_exporter_lost_is_asked_about(tmp_path: Path) -> None:
     model = onnx.parser.parse_model(
         """<ir_version: 4, opset_import: ["": 9, "org.pytorch.aten": 0],

@@ -8,8 +8,9 @@ saved inside the process and of the whole process, the peak of its memory, wheth
 equals the original in onnxruntime on three input sets of other sizes, and how long it runs there on
 one thread, the best of many runs, with onnxruntime's own optimisations off and on. The samples hold
 ATen nodes, which onnxruntime does not load: there is nothing to compare with. With `--external`,
-models of 0.5, 2.5 and 8 GB of external data too, of which only the cost is measured: by default
-surgeon links the data where the file system can, `surgeon copying` copies them.
+models of 0.5, 2.5 and 8 GB of external data too, of which only the cost is measured. There
+`surgeon` writes into the folder where the data are, `surgeon copying` gives the result data of its
+own, as the others do, and `plain copy` is what copying them costs alone.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ import importlib.metadata
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +41,7 @@ HEADS = (
     *("CPU in process", "CPU whole", "peak MB"),
 )
 EXTERNAL = {"0.5 GB outside": 8, "2.5 GB outside": 40, "8 GB outside": 125}  # layers of 64 MB
+COPY = "plain copy"
 FOR_ALL = 40  # layers up to which other tools are tried: they hold the weights several times
 BLANK = ["", ""]  # for what was not run
 
@@ -48,6 +52,9 @@ BLANK = ["", ""]  # for what was not run
 def simplify(tool: str, source: str, target: str) -> None:
     """One tool's work, from file to file."""
     model: Any
+    if tool == COPY:
+        shutil.copyfile(Path(source).with_suffix(".data"), Path(target).with_suffix(".data"))
+        return
     if tool.startswith("surgeon"):
         import surgeon
 
@@ -272,8 +279,8 @@ def outside(folder: Path, name: str, layers: int) -> Path:
     return path
 
 
-def models(folder: Path, largest: int) -> list[tuple[str, Path]]:
-    """The samples, some of the corpus where it is, and what is made for the purpose."""
+def models(folder: Path, largest: int, part: str) -> list[tuple[str, Path]]:
+    """The samples, some of the corpus where it is, and what is made, with `part` in their names."""
     import onnx
 
     sys.path.insert(0, str(Path(__file__).parent))
@@ -290,21 +297,20 @@ def models(folder: Path, largest: int) -> list[tuple[str, Path]]:
             kinds.setdefault(row["problem"], row)
         found += [(row["name"], Path(corpus) / row["file"]) for row in list(kinds.values())[:5]]
     sizes = [n for n in (1000, 5000, 20000, 100000) if n <= largest]
-    made = [("transformer of 2k", transformer(2000))]
-    made += [(f"blocks of {size // 1000}k", blocks(size)) for size in sizes]
+    made = [("transformer of 2k", partial(transformer, 2000))]
+    made += [(f"blocks of {size // 1000}k", partial(blocks, size)) for size in sizes]
     for name, model in made:
         path = folder / f"{name.replace(' ', '_')}.onnx"
-        onnx.save(model, path)
+        if part in name:
+            onnx.save(model(), path)
         found.append((name, path))
-    return found
+    return [(name, path) for name, path in found if part in name]
 
 
 def rows(arguments: argparse.Namespace, folder: Path) -> list[list[str]]:
     """The table, line by line; each is printed when it is known."""
     table = []
-    for name, path in models(folder, arguments.largest):
-        if arguments.only not in name:
-            continue
+    for name, path in models(folder, arguments.largest, arguments.only):
         before = nodes(path)
         large = before >= LARGE  # onnxruntime takes many minutes to load it
         original = None if large else session(path)
@@ -332,20 +338,21 @@ def costs(got: dict[str, Any]) -> list[str]:
 
 
 def external_rows(arguments: argparse.Namespace, folder: Path) -> list[list[str]]:
-    """What models with external data cost; each result goes into a folder of its own."""
+    """What models with external data cost."""
     table = []
     for name, layers in EXTERNAL.items():
         if arguments.only not in name:
             continue
         path = outside(folder, name, layers)
-        for tool in ("surgeon", "surgeon copying", *(PEERS if layers <= FOR_ALL else ())):
-            python = sys.executable if tool.startswith("surgeon") else arguments.python
+        for tool in (COPY, "surgeon", "surgeon copying", *(PEERS if layers <= FOR_ALL else ())):
+            python = arguments.python if tool in PEERS else sys.executable
             with tempfile.TemporaryDirectory(dir=folder) as place:
-                target = Path(place) / "out.onnx"
+                target = (folder if tool == "surgeon" else Path(place)) / "out.onnx"
                 got = measure(python, tool, path, target, 10 * arguments.seconds)
                 row = [name, tool, "", got.get("failed", "-"), *BLANK, "", "", ""]
                 if "failed" not in got:
-                    row = [name, tool, str(nodes(target)), "-", *BLANK, *costs(got)]
+                    left = str(nodes(target)) if target.exists() else ""
+                    row = [name, tool, left, "-", *BLANK, *costs(got)]
             print(" | ".join(row), flush=True)
             table.append(row)
         path.unlink()
