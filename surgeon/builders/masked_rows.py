@@ -6,11 +6,9 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.bench import Bench
-from surgeon.builders.masks import cut_to, written
-from surgeon.builders.scatter import one_dtype
-from surgeon.builders.selections import mask_of_places, producer_of, unequal
+from surgeon.builders.masks import cut_to, mask_written_to, written
+from surgeon.builders.selections import producer_of
 from surgeon.dims import Dim
-from surgeon.facts.fact import same_dims
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -24,17 +22,12 @@ def masked_row(draft: Draft, match: Match) -> gs.Tensor:
     """
     c, node = Bench(draft), match.root
     data, indices, updates = node.inputs
-    one_dtype(c, node)
-    mask = mask_of_places(c, indices)
-    if mask is None:
-        raise Refused("its indices are not provably the places of a mask")
-    shape, covered = c.shape(data), c.shape(mask)
-    if shape is None or covered is None or not same_dims(shape[: len(covered)], covered):
-        raise Refused(unequal(mask))
+    mask, last = mask_written_to(c, node)
     cut = cut_to(c, updates, indices)
     if cut is None:
-        return written(c, node, mask, *_row(c, updates, shape[len(covered) :]))
-    if len(covered) < len(shape):
+        return written(c, node, mask, *_row(c, updates, last))
+    shape = c.shape(data)
+    if last or shape is None:
         raise Refused("its updates are cut to as many as there are places, each of which is a line")
     line, repeated = producer_of(cut), producer_of(mask)
     row = line.inputs[0] if line is not None and line.op == "Reshape" else cut

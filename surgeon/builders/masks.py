@@ -23,6 +23,7 @@ from surgeon.builders.selections import (
     stripped,
     unequal,
 )
+from surgeon.dims import Dim
 from surgeon.facts.fact import same_dims
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
@@ -110,10 +111,13 @@ def _neutral(op: str, dtype: int) -> Any:
 # ------------------------------------------------------------------ writing back
 
 
-def masked_put(draft: Draft, match: Match) -> gs.Tensor:
-    """ScatterND at the places of a mask: the new values where it holds, and the data elsewhere."""
-    c, node = Bench(draft), match.root
-    data, indices, updates = node.inputs
+def mask_written_to(c: Bench, node: gs.Node) -> tuple[gs.Tensor, tuple[Dim, ...]]:
+    """The mask at whose places a ScatterND writes, and the dimensions of its data behind those.
+
+    Raises:
+        Refused: It writes elsewhere, or that is not proven.
+    """
+    data, indices = node.inputs[:2]
     one_dtype(c, node)
     mask = mask_of_places(c, indices)
     if mask is None:
@@ -121,7 +125,15 @@ def masked_put(draft: Draft, match: Match) -> gs.Tensor:
     shape, covered = c.shape(data), c.shape(mask)
     if shape is None or covered is None or not same_dims(shape[: len(covered)], covered):
         raise Refused(unequal(mask))
-    after = len(shape) - len(covered)
+    return mask, shape[len(covered) :]
+
+
+def masked_put(draft: Draft, match: Match) -> gs.Tensor:
+    """ScatterND at the places of a mask: the new values where it holds, and the data elsewhere."""
+    c, node = Bench(draft), match.root
+    _, indices, updates = node.inputs
+    mask, behind = mask_written_to(c, node)
+    after = len(behind)
     flat = _made_flat(c, updates, mask, indices) if after == 0 else None
     if flat is not None:
         new, mask, after = flat

@@ -18,6 +18,7 @@ from surgeon.dims import Dim
 from surgeon.errors import ModelError
 from surgeon.facts import breadth, shapes, values
 from surgeon.facts.fact import BOOL, INT64, INTEGERS, UNKNOWN, Array, Fact, of_value
+from surgeon.facts.properties import not_negative, unit_axis
 from surgeon.facts.question import Question
 from surgeon.model import Model
 
@@ -35,13 +36,6 @@ _MALFORMED = (  # what a node that is not as its operator wants it may bring abo
 )
 LARGEST_VALUE = 1024  # elements; a longer value is no shape arithmetic and is kept as a constant
 
-# Operators whose first output keeps "every element is at least 0".
-_KEEP_SIGN = frozenset(
-    "Relu Identity Reshape Transpose Flatten Squeeze Unsqueeze Slice Gather MaxPool AveragePool "
-    "GlobalAveragePool GlobalMaxPool Expand Tile Split Concat ReduceMean ReduceMax ReduceMin "
-    "ReduceSum Sqrt".split()
-)
-_MAKE_SIGN = frozenset("Relu Sigmoid Softmax HardSigmoid Abs Exp Softplus".split())
 # Operators whose inputs and output are all of one dtype.
 _OF_ONE_TYPE = frozenset("Add Sub Mul Div MatMul Gemm Concat Max Min Sum Mean".split())
 
@@ -202,8 +196,8 @@ class Facts:
                 self._dtype(node, inputs, index),
                 shape,
                 None,
-                self._unit_axis(node, inputs, shape),
-                self._not_negative(node, inputs),
+                unit_axis(node, inputs, shape),
+                not_negative(node, inputs),
             )
 
     def _constrain(self, node: gs.Node, inputs: list[Fact | None]) -> None:
@@ -381,34 +375,6 @@ class Facts:
             return self.of(value).dtype
         return int(onnx.helper.np_dtype_to_tensor_dtype(np.asarray(value).dtype))
 
-    def _unit_axis(
-        self, node: gs.Node, inputs: list[Fact | None], shape: tuple[Dim, ...] | None
-    ) -> int | None:
-        """The axis along which the output sums to 1, if that is proven."""
-        if shape is None or not inputs or inputs[0] is None:
-            return None
-        if node.op == "Softmax":
-            return int(node.attrs.get("axis", -1)) % len(shape)
-        source = inputs[0]
-        if source.unit_axis is None or source.shape is None:
-            return None
-        if node.op == "Identity":
-            return source.unit_axis
-        if node.op == "Transpose":
-            perm = node.attrs.get("perm") or range(len(shape) - 1, -1, -1)
-            return list(perm).index(source.unit_axis)
-        if node.op in ("Reshape", "Squeeze", "Unsqueeze", "Flatten"):
-            return _follow_axis(source.shape, source.unit_axis, shape)
-        return None
-
-    def _not_negative(self, node: gs.Node, inputs: list[Fact | None]) -> bool:
-        if node.op in _MAKE_SIGN:
-            return True
-        if node.op in _KEEP_SIGN:
-            data = inputs if node.op == "Concat" else inputs[:1]
-            return all(fact is not None and fact.not_negative for fact in data)
-        return False
-
     def _ask_onnx(self, node: gs.Node) -> None:
         self.asked_onnx += 1
         found = self._breadth.infer(node, self.of)
@@ -423,14 +389,3 @@ def _whole(shapes: Sequence[tuple[Dim, ...] | None]) -> bool:
             if isinstance(dim, float):
                 return False
     return True
-
-
-def _follow_axis(before: tuple[Dim, ...], axis: int, after: tuple[Dim, ...]) -> int | None:
-    """Where an axis went when a view kept it whole: same size, same product in front of it."""
-    front = dims.product(before[:axis])
-    running: Dim = 1
-    for index, dim in enumerate(after):
-        if dim == before[axis] and running == front:  # dimensions are in normal form
-            return index
-        running = running * dim
-    return None

@@ -1,0 +1,61 @@
+"""What is proven of an output beside dtype and shape: a sum of 1, and that nothing is negative."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_graphsurgeon as gs
+
+from surgeon import dims
+from surgeon.dims import Dim
+from surgeon.facts.fact import Fact
+
+# Operators whose first output keeps "every element is at least 0".
+_KEEP_SIGN = frozenset(
+    "Relu Identity Reshape Transpose Flatten Squeeze Unsqueeze Slice Gather MaxPool AveragePool "
+    "GlobalAveragePool GlobalMaxPool Expand Tile Split Concat ReduceMean ReduceMax ReduceMin "
+    "ReduceSum Sqrt".split()
+)
+_MAKE_SIGN = frozenset("Relu Sigmoid Softmax HardSigmoid Abs Exp Softplus".split())
+
+
+def unit_axis(
+    node: gs.Node, inputs: Sequence[Fact | None], shape: tuple[Dim, ...] | None
+) -> int | None:
+    """The axis along which the output sums to 1, if that is proven."""
+    if shape is None or not inputs or inputs[0] is None:
+        return None
+    if node.op == "Softmax":
+        return int(node.attrs.get("axis", -1)) % len(shape)
+    source = inputs[0]
+    if source.unit_axis is None or source.shape is None:
+        return None
+    if node.op == "Identity":
+        return source.unit_axis
+    if node.op == "Transpose":
+        perm = node.attrs.get("perm") or range(len(shape) - 1, -1, -1)
+        return list(perm).index(source.unit_axis)
+    if node.op in ("Reshape", "Squeeze", "Unsqueeze", "Flatten"):
+        return _follow_axis(source.shape, source.unit_axis, shape)
+    return None
+
+
+def not_negative(node: gs.Node, inputs: Sequence[Fact | None]) -> bool:
+    """Whether every element of the output is proven to be at least 0, or NaN."""
+    if node.op in _MAKE_SIGN:
+        return True
+    if node.op in _KEEP_SIGN:
+        data = inputs if node.op == "Concat" else inputs[:1]
+        return all(fact is not None and fact.not_negative for fact in data)
+    return False
+
+
+def _follow_axis(before: tuple[Dim, ...], axis: int, after: tuple[Dim, ...]) -> int | None:
+    """Where an axis went when a view kept it whole: same size, same product in front of it."""
+    front = dims.product(before[:axis])
+    running: Dim = 1
+    for index, dim in enumerate(after):
+        if dim == before[axis] and running == front:  # dimensions are in normal form
+            return index
+        running = running * dim
+    return None
