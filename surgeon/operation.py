@@ -72,7 +72,7 @@ class Operation:
         self.model = original.clone()
         self.before = operators(self.model)
         self.misses: list[MissRecord] = []
-        self.settled = 0  # of these, how many have their reasons in words
+        self.settled = 0  # how many of these are from earlier steps than the last
 
     @property
     def changed(self) -> bool:
@@ -189,10 +189,10 @@ class Operation:
             self.model.changed = True
 
     def _settle(self) -> None:
-        """Put the reasons of earlier steps into words, while the graph is as they found it."""
+        """Put the conditions that failed into words, while the graph is as they found it."""
         for record in self.misses[self.settled :]:
-            reason = record.reason()
-            record.reason = partial(str, reason)
+            if record.matched >= record.total:
+                record.reason = partial(str, record.reason())
         self.settled = len(self.misses)
 
     def _replace_proto(

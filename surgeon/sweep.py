@@ -72,10 +72,10 @@ class Sweep:
         self.order = _callers_first(self.functions)
         self.calls: dict[tuple[str, str], list[tuple[Fact, ...]]] = {}
         every = [Prepared(rule, Matcher(rule.match)) for rule in rules]
-        self.late = any(rule.late for rule in rules)
-        self.first = _by_root([prepared for prepared in every if not prepared.rule.late])
-        self.all = _by_root(every) if self.late else self.first
-        self.rules = self.first
+        early = [prepared for prepared in every if not prepared.rule.late]
+        self.late = len(early) < len(every)
+        self.rules = self.first = _by_root(early)
+        self.all = _by_root(every)
 
     def run(self) -> int:
         """Sweep until nothing changes; gives the number of rewrites.
