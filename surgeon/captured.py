@@ -25,7 +25,11 @@ class CapturedValue:
 
     def attribute(self, name: str) -> object:
         """One of the listed attributes, or Unknown with the reason."""
+        if name == "consumers":
+            return len(self.tensor.outputs) + self.is_output(self.tensor)
         fact = self.facts.of(self.tensor)
+        if name == "is_constant":
+            return isinstance(self.tensor, gs.Constant) or fact.concrete is not None
         if name == "shape":
             return Unknown("its shape is not known") if fact.shape is None else list(fact.shape)
         if name == "rank":
@@ -37,10 +41,6 @@ class CapturedValue:
             if value is None:
                 value = self.facts.array(self.tensor)
             return Unknown("it is computed at run time") if value is None else value
-        if name == "consumers":
-            return len(self.tensor.outputs) + self.is_output(self.tensor)
-        if name == "is_constant":
-            return isinstance(self.tensor, gs.Constant) or fact.concrete is not None
         if name == "name":
             return self.tensor.name
         if name == "views":

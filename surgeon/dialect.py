@@ -20,6 +20,7 @@ from surgeon.model import Model
 from surgeon.schemas import overloads
 from surgeon.schemas.aliases import out_of_place, plain_name
 
+_AttributeRef = gs.Node.AttributeRef
 ATEN = "aten"
 PRIM = "prim"
 _FALLBACK_DOMAINS = frozenset({"org.pytorch.aten", "aten", "com.microsoft", "", "caffe2"})
@@ -67,9 +68,10 @@ def normalise(
     elif domain in _PRIM_DOMAINS:
         node.domain = PRIM
     elif domain in opsets.STANDARD:
-        if any(isinstance(value, gs.Node.AttributeRef) for value in node.attrs.values()):
-            node.domain = opsets.LEGACY  # the caller decides what it means
-            return
+        for value in node.attrs.values():
+            if isinstance(value, _AttributeRef):
+                node.domain = opsets.LEGACY  # the caller decides what it means
+                return
         if not opsets.is_moved(node.op, opset):
             return
         first = node.inputs[0] if node.inputs else None

@@ -58,19 +58,22 @@ class Firing:
     ) -> None:
         self.facts, self.surgery, self.notes = facts, surgery, notes
         self.allow, self.check = allow, check
+        self.telling = True  # whether misses are noted; not where another sweep is sure to follow
 
     def at(self, prepared: Prepared, node: gs.Node, graph: gs.Graph) -> list[gs.Node] | None:
         """The nodes that took the root's place where the rule fired; else None, and a miss."""
         rule, total = prepared.rule, prepared.matcher.total
         outcome = prepared.matcher.at(node, self.facts, self.surgery.is_output)
         if isinstance(outcome, Miss):
-            self._miss(rule, node, (outcome.matched, total), outcome.reason)
+            if self.telling:
+                self._miss(rule, node, (outcome.matched, total), outcome.reason)
             return None
         scope = _Scope(rule, outcome, self.facts, self.surgery.is_output)
         for condition in rule.where:
             if not truth(condition, scope):
-                why = partial(why_not, condition, scope)
-                self._miss(rule, node, (total, total), why, condition.location)
+                if self.telling:
+                    why = partial(why_not, condition, scope)
+                    self._miss(rule, node, (total, total), why, condition.location)
                 return None
         draft = self.surgery.draft(graph, node.outputs[0].name)
         refusal: str | None
@@ -89,7 +92,8 @@ class Firing:
             )
         if refusal is not None:
             draft.discard()
-            self._miss(rule, node, (total, total), _says(refusal))
+            if self.telling:
+                self._miss(rule, node, (total, total), partial(str, refusal))
             return None
         self.notes.changes.append(
             Change(
@@ -167,10 +171,6 @@ class Firing:
         self.notes.misses.append(
             MissRecord(rule.id, rule.recipe, node, *found, reason, location or rule.location)
         )
-
-
-def _says(reason: str) -> Callable[[], str]:
-    return lambda: reason
 
 
 def _unchanged(root: gs.Node, draft: Draft) -> str | None:

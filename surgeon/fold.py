@@ -40,11 +40,12 @@ class Folder:
     def fold(self, node: gs.Node) -> Sequence[Array] | None:
         """The outputs of a node that depends on constants alone; None for any other."""
         known = [self.facts.of(t).concrete for t in node.outputs]
-        if known and all(value is not None for value in known):
+        if known and known[0] is not None and all(value is not None for value in known):
             return [value for value in known if value is not None]
+        for tensor in node.inputs:
+            if tensor.name and not isinstance(tensor, gs.Constant):
+                return None
         if self.limit is None or not node.inputs or not self._allowed(node):
-            return None
-        if not all(t.is_empty() or isinstance(t, gs.Constant) for t in node.inputs):
             return None
         overridable = self.facts.model.overridable
         if any(t.name in overridable for t in node.inputs):

@@ -72,7 +72,7 @@ class Housekeeper:
 
     def fold(self, node: gs.Node, graph: gs.Graph) -> bool:
         """Compute a node that depends on constants alone; True where it went."""
-        if any(self.surgery.is_output(t) for t in node.outputs):
+        if self.surgery.gives_output(node):
             return False
         arrays = self.folder.fold(node)
         if arrays is None:
@@ -117,7 +117,7 @@ class Housekeeper:
 
     def merge(self, node: gs.Node, known: Known) -> bool:
         """Let the readers of a node read an equal one that came before; True where it went."""
-        if any(self.surgery.is_output(t) for t in node.outputs):
+        if self.surgery.gives_output(node):
             return False
         twin = None
         for key in (self._spelling(node), self._value(node)):

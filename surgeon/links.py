@@ -12,10 +12,11 @@ def bodies(graph: gs.Graph) -> Iterator[gs.Graph]:
     stack = [graph]
     while stack:
         for node in stack.pop().nodes:
-            for value in node.attrs.values():
-                if isinstance(value, gs.Graph):
-                    yield value
-                    stack.append(value)
+            if node.attrs:
+                for value in node.attrs.values():
+                    if isinstance(value, gs.Graph):
+                        yield value
+                        stack.append(value)
 
 
 def current(tensor: gs.Tensor) -> gs.Tensor:
@@ -77,7 +78,8 @@ def _in_order(graph: gs.Graph) -> bool:
             made_by = tensor.inputs
             if made_by and id(made_by[0]) in members:
                 return False
-        for value in node.attrs.values():
-            if isinstance(value, gs.Graph):
-                return False
+        if node.attrs:
+            for value in node.attrs.values():
+                if isinstance(value, gs.Graph):
+                    return False
     return True

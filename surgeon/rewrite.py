@@ -50,6 +50,13 @@ class Surgery:
         """Whether the tensor is an output of the model, of a body or of a function."""
         return id(tensor) in self.outputs
 
+    def gives_output(self, node: gs.Node) -> bool:
+        """Whether a value that the node makes is one."""
+        for tensor in node.outputs:  # noqa: SIM110 - as in `is_dead`
+            if id(tensor) in self.outputs:
+                return True
+        return False
+
     def fresh(self, stem: str) -> str:
         """A name that nothing in the model has, from the name of the value it stands for."""
         name, count = stem, 1

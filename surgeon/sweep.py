@@ -88,6 +88,7 @@ class Sweep:
         last: Counter[str] = Counter()
         for count in range(MAX_SWEEPS):
             self.rules = self.all if count else self.first
+            self.firing.telling = bool(count) or not self.late
             before = len(self.notes.changes)
             self.notes.misses.clear()
             if self.progress:
@@ -157,7 +158,8 @@ class Sweep:
 
     def _visit(self, node: gs.Node, graph: gs.Graph, known: Known) -> list[gs.Node] | None:
         """The nodes that took this one's place; None where it stays."""
-        self._normalise(node)
+        if "normal" not in node.__dict__:
+            self._normalise(node)
         if self.keeper.unwrap(node, graph):
             return []
         self.facts.infer(node)
@@ -190,8 +192,8 @@ class Sweep:
         return None
 
     def _normalise(self, node: gs.Node) -> None:
-        if not node.__dict__.get("normal"):
-            dialect.normalise(node, self.model.opset, self.facts, self.surgery.is_output)
+        if "normal" not in node.__dict__:
+            dialect.normalise(node, self.facts.opset, self.facts, self.surgery.is_output)
             node.__dict__["normal"] = True
 
     def _bodies(self, node: gs.Node, inner: Mapping[str, gs.Graph], known: Known) -> None:

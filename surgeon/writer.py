@@ -123,7 +123,8 @@ def _add_unread(
             read.update(value.name for value in graph.output)
             for node in graph.node:
                 read.update(node.input)
-                stack.extend(a.g for a in node.attribute if a.HasField("g"))
+                if node.attribute:
+                    stack.extend(a.g for a in node.attribute if a.HasField("g"))
         out.sparse_initializer.extend(t for t in spare if t.values.name not in read)
         kept = [t for t in unread if t.name not in read or t.name in overridable]
         if kept:  # sorting moves every weight's bytes, so only where there is something to place

@@ -59,7 +59,9 @@ class Expression:
 
 def truth(expression: Expression, scope: Mapping[str, object]) -> bool | None:
     """The verdict on a condition; None where it cannot be told."""
-    value = scalar_of(expression.evaluate(scope))
+    value = expression._compiled.run(scope)
+    if not isinstance(value, bool):
+        value = scalar_of(_settled(value))
     return value if isinstance(value, bool) else None
 
 

@@ -153,14 +153,16 @@ class _Compiler:
 
         def run(scope: Scope) -> object:
             value = inner(scope)
+            if is_captured(value):
+                found = value.attribute(name)  # type: ignore[attr-defined]
+                if isinstance(found, Unknown):
+                    return Unknown(f"{subject}: {found.reason}")
+                return found
             if isinstance(value, Unknown):
                 return value
             if value is None:
                 return Unknown(f"`{subject}` is missing")
-            if not is_captured(value):
-                return Unknown(f"{subject} is {describe(value)}, which has no `.{name}`")
-            found = value.attribute(name)  # type: ignore[attr-defined]
-            return Unknown(f"{subject}: {found.reason}") if isinstance(found, Unknown) else found
+            return Unknown(f"{subject} is {describe(value)}, which has no `.{name}`")
 
         return run
 

@@ -44,6 +44,8 @@ def equals(left: object, right: object) -> bool | Unknown:
     A float constant of a model and a number of the recipe are compared in the constant's type:
     float32's 0.1 equals 0.1.
     """
+    if type(left) is int and type(right) is int:  # most are
+        return left == right
     if isinstance(left, Unknown):
         return left
     if isinstance(right, Unknown):

@@ -112,7 +112,10 @@ class Facts:
     def infer(self, node: gs.Node) -> None:
         """Fill the facts of a node's outputs, unless its inputs' are the same as last time."""
         domain = node.domain or ""
-        refers = node.attrs and any(isinstance(v, _AttributeRef) for v in node.attrs.values())
+        attributes = attributes_of(node)
+        refers = attributes is None and any(
+            isinstance(v, _AttributeRef) for v in node.attrs.values()
+        )
         if refers or domain not in _DOMAINS:
             for tensor in node.outputs:
                 tensor.fact = UNKNOWN  # not what an earlier call of its function made it
@@ -123,7 +126,7 @@ class Facts:
         if domain == opsets.LEGACY:
             self._ask_onnx(node)
             return
-        inputs = [self.of(t) if t.name else None for t in node.inputs]
+        inputs = [(t.__dict__.get("fact") or self.of(t)) if t.name else None for t in node.inputs]
         scope, seen = getattr(node, "seen", None) or (None, ())
         if (
             scope == self.scope  # another call of a function has new dimensions of its own
@@ -134,7 +137,6 @@ class Facts:
         # graphsurgeon's `__setattr__` costs more than what is set; its lists are not meant here
         node.__dict__["seen"] = self.scope, inputs
         self.inferred += 1
-        attributes = attributes_of(node)
         if attributes is None:
             self._infer(node, inputs)
             return
