@@ -1,4 +1,4 @@
-"""NonZero and what reads it: masked values as Where, masked reductions, and known places.
+"""NonZero and what reads it: masked values as Where, masked reductions, and counts.
 
 What is computed from a selection, and then reduced or written back where it came from, is computed
 on the whole tensor and masked.
@@ -274,7 +274,7 @@ def _in_order(c: Bench, source: gs.Tensor, mask: gs.Tensor) -> gs.Tensor:
     return c.reshape(picked, c.sizes(mask))
 
 
-# ------------------------------------------------------------------ counts and places
+# ------------------------------------------------------------------ counts
 
 
 def masked_count(draft: Draft, match: Match) -> gs.Tensor:
@@ -307,46 +307,3 @@ def _plain(c: Bench, t: gs.Tensor) -> list[Size | int]:
     if sum(isinstance(size, Size) for size in sizes) > 1:
         raise Refused("another of its lengths is known at run time only")
     return sizes
-
-
-def known_places(draft: Draft, match: Match) -> gs.Tensor:
-    """NonZero of a constant, or of a vector of ones, which counts from 0."""
-    c, node = Bench(draft), match.root
-    x = node.inputs[0]
-    array, producer = c.facts.array(x), producer_of(x)
-    if array is not None and array.dtype != object and array.ndim:
-        return draft.constant(np.stack(np.nonzero(array)).astype(np.int64), "places")
-    if producer is not None and producer.op == "ConstantOfShape" and c.facts.of(x).rank == 1:
-        given = producer.attrs.get("value")
-        if given is not None and np.all(np.asarray(getattr(given, "values", given))):
-            if c.opset < 11:
-                raise Refused("counting to a length of run time is Range, which needs opset 11")
-            return c.unsqueeze(c.count(c.size(x, 0)), [0])
-    raise Refused(
-        "how many elements of its input are not zero, and so the shape of what reads it, is known "
-        "at run time only; a fixed capacity would change what the model gives out: let it give out "
-        "the mask and what it masks, and select behind it"
-    )
-
-
-def gather_constant_places(draft: Draft, match: Match) -> gs.Tensor:
-    """GatherND with constant indices as Gather: one axis, or the first few joined to one."""
-    c, node = Bench(draft), match.root
-    data, indices = node.inputs[0], c.facts.array(node.inputs[1])
-    if indices is None or indices.dtype == object:
-        raise Refused("its indices are known at run time only")
-    if attribute_of(node, "batch_dims"):
-        raise Refused("it has batch dimensions")
-    depth = int(indices.shape[-1])
-    shape = c.shape(data)
-    if shape is None:
-        raise Refused(f"the rank of `{data.name}` is not known")
-    if depth == 1:
-        return c.op("Gather", data, c.ints_of(indices[..., 0]), axis=0)
-    lengths = [d for d in shape[:depth] if isinstance(d, int)]
-    if len(lengths) < depth:
-        raise Refused("a dimension that it indexes is known at run time only; see `--shape`")
-    places = np.where(indices < 0, indices + np.asarray(lengths), indices)
-    line = np.ravel_multi_index(tuple(np.moveaxis(places, -1, 0)), lengths)
-    flat = c.reshape(data, [int(np.prod(lengths)), *c.sizes(data)[depth:]])
-    return c.op("Gather", flat, c.ints_of(line), axis=0)

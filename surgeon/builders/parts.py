@@ -239,6 +239,13 @@ def linear(draft: Draft, x: gs.Tensor, weight: gs.Tensor, bias: gs.Tensor | None
     return y if bias is None else draft.op("Add", y, bias)
 
 
+def remainder(draft: Draft, x: gs.Tensor, by: gs.Tensor) -> gs.Tensor:
+    """x % by of integers that are not negative; Mod is there from opset 10 on."""
+    if draft.facts.opset >= 10:
+        return draft.op("Mod", x, by)
+    return draft.op("Sub", x, draft.op("Mul", draft.op("Div", x, by), by))
+
+
 def choose(draft: Draft, condition: gs.Tensor, yes: gs.Tensor, no: gs.Tensor) -> gs.Tensor:
     """`Where`; of half precision by way of single, as onnxruntime has it."""
     dtype = draft.facts.of(no).dtype

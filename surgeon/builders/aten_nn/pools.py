@@ -246,10 +246,7 @@ def in_plane(draft: Draft, flat: gs.Tensor, lengths: list[Length]) -> gs.Tensor:
         size = lengths[0].make()
         for length in lengths[1:]:
             size = draft.op("Mul", size, length.make())
-    if draft.facts.opset >= 10:
-        return draft.op("Mod", flat, size)
-    before = draft.op("Mul", draft.op("Div", flat, size), size)
-    return draft.op("Sub", flat, before)
+    return parts.remainder(draft, flat, size)
 
 
 def is_same(length: Length, out: Length) -> bool:

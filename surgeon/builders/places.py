@@ -1,0 +1,89 @@
+"""Places in a tensor: those of NonZero without it, and constant ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.bench import LARGEST, TYPE, Bench, Size
+from surgeon.builders.parts import remainder
+from surgeon.builders.selections import producer_of
+from surgeon.match import Match, attribute_of
+from surgeon.rewrite import Draft, Refused
+
+
+def known_places(draft: Draft, match: Match) -> gs.Tensor:
+    """NonZero of a constant, or of a vector of ones, which counts from 0."""
+    c, node = Bench(draft), match.root
+    x = node.inputs[0]
+    array, producer = c.facts.array(x), producer_of(x)
+    if array is not None and array.dtype != object and array.ndim:
+        return draft.constant(np.stack(np.nonzero(array)).astype(np.int64), "places")
+    if producer is not None and producer.op == "ConstantOfShape" and c.facts.of(x).rank == 1:
+        given = producer.attrs.get("value")
+        if given is not None and np.all(np.asarray(getattr(given, "values", given))):
+            if c.opset < 11:
+                raise Refused("counting to a length of run time is Range, which needs opset 11")
+            return c.unsqueeze(c.count(c.size(x, 0)), [0])
+    raise Refused("where its input is not zero is known at run time only")
+
+
+def places_of_mask(draft: Draft, match: Match) -> gs.Tensor:
+    """NonZero as the smallest of the elements' numbers, as many as there are elements not zero.
+
+    Every element has its number in row-major order, or, where it is zero, one that no element has.
+    The `count` smallest in ascending order are the places; division gives them axis by axis. Before
+    opset 11, whose TopK has no largest=0, Compress selects the numbers.
+    """
+    c, x = Bench(draft), match.root.inputs[0]
+    if not c.rank(x):
+        raise Refused("its input is a single number, of which NonZero has no places")
+    sizes = c.sizes(x)
+    total = c.product(sizes)
+    mask = c.flat(c.cast(x, TYPE.BOOL))
+    if c.opset >= 11:
+        numbers = c.op("Where", mask, c.count(total), c.vector([total]))
+        count = c.op("ReduceSum", c.cast(mask, TYPE.INT64), c.ints([0], "axes"), keepdims=1)
+        places, _ = c.op("TopK", numbers, count, axis=0, largest=0, sorted=1, outputs=2)
+    elif isinstance(total, int):
+        places = c.op("Compress", c.count(total), mask, axis=0)
+    else:
+        raise Refused("counting to a length of run time is Range, which needs opset 11")
+    line = c.unsqueeze(places, [0])
+    if len(sizes) == 1:
+        return line
+    behind = [c.product(sizes[axis + 1 :]) for axis in range(len(sizes))]
+    first = sizes[0] if isinstance(sizes[0], int) else LARGEST  # its numbers are below it anyway
+    return remainder(draft, c.op("Div", line, _column(c, behind)), _column(c, [first, *sizes[1:]]))
+
+
+def _column(c: Bench, sizes: list[Size | int]) -> gs.Tensor:
+    """Sizes one below the other, to divide by: of no elements there is nothing to divide."""
+    known = [max(size, 1) for size in sizes if isinstance(size, int)]
+    if len(known) == len(sizes):
+        return c.ints_of(np.asarray(known).reshape(-1, 1), "lengths")
+    column = c.unsqueeze(c.vector(sizes), [1])
+    return c.extreme("Max", column, c.ints([1], "one"))
+
+
+def gather_constant_places(draft: Draft, match: Match) -> gs.Tensor:
+    """GatherND with constant indices as Gather: one axis, or the first few joined to one."""
+    c, node = Bench(draft), match.root
+    data, indices = node.inputs[0], c.facts.array(node.inputs[1])
+    if indices is None or indices.dtype == object:
+        raise Refused("its indices are known at run time only")
+    if attribute_of(node, "batch_dims"):
+        raise Refused("it has batch dimensions")
+    depth = int(indices.shape[-1])
+    shape = c.shape(data)
+    if shape is None:
+        raise Refused(f"the rank of `{data.name}` is not known")
+    if depth == 1:
+        return c.op("Gather", data, c.ints_of(indices[..., 0]), axis=0)
+    lengths = [d for d in shape[:depth] if isinstance(d, int)]
+    if len(lengths) < depth:
+        raise Refused("a dimension that it indexes is known at run time only; see `--shape`")
+    places = np.where(indices < 0, indices + np.asarray(lengths), indices)
+    line = np.ravel_multi_index(tuple(np.moveaxis(places, -1, 0)), lengths)
+    flat = c.reshape(data, [int(np.prod(lengths)), *c.sizes(data)[depth:]])
+    return c.op("Gather", flat, c.ints_of(line), axis=0)
