@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import onnx
 
 from surgeon.model import Model
-from surgeon.spelling import operator_name
+from surgeon.spelling import is_foreign, operator_name
 
 _ZEROS = frozenset(
     f"aten.{name}"
@@ -25,6 +25,12 @@ _CUTS = frozenset(
     {"Slice", "Gather", "Reshape", "Split"}
     | {f"aten.{name}" for name in ("narrow", "slice", "select", "view", "reshape", "split")}
 )
+
+
+def may_have_lost(model: Model) -> bool:
+    """Whether PyTorch before 1.5 wrote the file, with nodes of its own: it may lack assignments."""
+    nodes = model.proto.graph.node
+    return model.is_before(1, 5) and any(is_foreign(operator_name(node)) for node in nodes)
 
 
 def unread_inputs(model: Model) -> list[str]:
@@ -67,9 +73,9 @@ def misnormed_weights(model: Model) -> list[str]:
     Of a file that PyTorch before 1.5 wrote and that holds nodes of its own; none of other files.
     `weight_norm` divides each channel by its own norm, or has one factor for the whole.
     """
-    graph = model.proto.graph
-    if not model.is_before(1, 5) or not any(map(_is_foreign, graph.node)):
+    if not may_have_lost(model):
         return []
+    graph = model.proto.graph
     sizes = {tensor.name: list(tensor.dims) for tensor in graph.initializer}
     norms: dict[str, str] = {}  # of which weight
     shares: dict[str, str] = {}
@@ -88,10 +94,6 @@ def misnormed_weights(model: Model) -> list[str]:
                 shares[a] for a, b in pairs if a in shares and math.prod(sizes.get(b, [])) > 1
             ]
     return found
-
-
-def _is_foreign(node: onnx.NodeProto) -> bool:
-    return operator_name(node).startswith("aten.")
 
 
 def _is_zero(node: onnx.NodeProto) -> bool:

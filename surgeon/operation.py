@@ -21,11 +21,13 @@ from surgeon.culprits import Kept
 from surgeon.errors import SurgeonError
 from surgeon.facts import Facts
 from surgeon.fold import DEFAULT_LIMIT
+from surgeon.lost import may_have_lost
 from surgeon.model import Model, describe
 from surgeon.raising import raise_opset
 from surgeon.recipe import FoldStep, RaiseOpsetStep, Recipe, Rule, RulesStep, SimplifyStep
 from surgeon.report import Missed, MissRecord, Notes, Report
 from surgeon.rewrite import Surgery
+from surgeon.spelling import is_foreign
 from surgeon.sweep import Sweep
 from surgeon.writer import FIRST_IR_WITH_NODE_METADATA
 
@@ -213,9 +215,7 @@ class Operation:
         """Whether a node of PyTorch's own, which no runtime knows, is there no longer."""
         now = operators(self.model)
         return any(
-            count > now.get(name, 0)
-            for name, count in self.before.items()
-            if name.startswith(("aten.", "prim.", "org.pytorch.prim."))
+            count > now.get(name, 0) for name, count in self.before.items() if is_foreign(name)
         )
 
     def _finish(self) -> None:
@@ -226,6 +226,12 @@ class Operation:
             self.model.changed = True  # an assertion that gives nothing to anybody
         if not self.model.changed:
             return
+        if may_have_lost(self.original):
+            self.notes.remarks.append(
+                "PyTorch before 1.5 leaves assignments to a slice (`x[:, 1:3] = v`) out of its "
+                "files, mostly without a sign: compare with the module, or with what it recorded "
+                "(`--reference FILE.npz`)"
+            )
         corrected = correct_claims(self.model, self.facts)
         if corrected:
             named = ", ".join(f"`{name}`" for name in corrected[:3])

@@ -11,6 +11,7 @@ from surgeon.errors import LeftoverError, VerifyError
 from surgeon.lost import misnormed_weights, unread_inputs, unwritten_values
 from surgeon.model import Model
 from surgeon.report import Refusal, Report
+from surgeon.spelling import is_foreign
 
 if TYPE_CHECKING:
     from surgeon.verify import Reference, Verdict
@@ -81,11 +82,7 @@ def refuse_unread(original: Model, report: Report, reference: Reference) -> None
 
 def refuse_leftovers(report: Report) -> None:
     """Refuse a result that still holds nodes of PyTorch's own, with the nearest reasons."""
-    left = {
-        name: count
-        for name, count in report.after.items()
-        if name.startswith(("aten.", "prim.", "org.pytorch.prim."))
-    }
+    left = {name: count for name, count in report.after.items() if is_foreign(name)}
     if not left:
         return
     names = ", ".join(f"`{name}`" + (f" x{n}" if n > 1 else "") for name, n in left.items())

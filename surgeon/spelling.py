@@ -24,6 +24,11 @@ def operator_name(node: onnx.NodeProto) -> str:
     return node.op_type if domain in ("", "ai.onnx") else f"{domain}.{node.op_type}"
 
 
+def is_foreign(name: str) -> bool:
+    """Whether a name, as recipes and reports have it, is of an operator that is PyTorch's own."""
+    return name.startswith(("aten.", "prim.", "org.pytorch.prim."))
+
+
 def spelling(node: onnx.NodeProto) -> str:
     """Domain and operator as the file has them."""
     return f"{node.domain or 'ai.onnx'}.{node.op_type}"

@@ -404,6 +404,17 @@ def test_a_weight_norm_over_all_axes_is_asked_about(axes: str, channels: int, as
     surgeon.apply(model, "aten", allow=["unread"])
 
 
+@pytest.mark.parametrize(("version", "said"), [("1.4", True), ("1.5", False), ("2.13", False)])
+def test_what_an_old_exporter_may_have_lost_is_said(version: str, said: bool) -> None:
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 4, opset_import: ["": 9, "org.pytorch.aten": 0],
+            producer_name: "pytorch", producer_version: "{version}">
+        g (float[5,4] x) => (float[5,4] y) {{ y = org.pytorch.aten.relu (x) }}"""
+    )
+    remarks = surgeon.apply(model, "aten").report.remarks
+    assert any("assignments to a slice" in remark for remark in remarks) == said
+
+
 def test_an_assignment_that_an_old_exporter_lost_is_asked_about(tmp_path: Path) -> None:
     model = onnx.parser.parse_model(
         """<ir_version: 4, opset_import: ["": 9, "org.pytorch.aten": 0],
