@@ -76,9 +76,9 @@ class Model:
             ModelError: It is no model, or graphsurgeon cannot carry it.
         """
         if self._graph is None:
-            check(self.proto, self.folder, where=str(self.path or "model"))
+            nested = check(self.proto, self.folder, where=str(self.path or "model"))
             try:
-                source = in_order(self.proto)
+                source = in_order(self.proto) if nested else self.proto
                 graph = gs.import_onnx(source)
             except Exception as error:  # graphsurgeon has no exceptions of its own
                 raise ModelError(
@@ -359,10 +359,11 @@ def _remember(graph: gs.Graph, origin: Any) -> None:
         graph.origin = origin
         for node, proto in zip(graph.nodes, origin.node, strict=True):
             node.__dict__.update(origin=proto, origin_inputs=None, made=None)
-            for tensor in (*node.inputs, *node.outputs):
-                if isinstance(tensor, gs.Constant) and not hasattr(tensor, "home"):
+            for tensor in node.inputs:
+                if isinstance(tensor, gs.Constant) and "home" not in tensor.__dict__:
                     tensor.home = graph
-            for attribute in proto.attribute:
-                body = node.attrs.get(attribute.name)
-                if isinstance(body, gs.Graph):
-                    stack.append((body, attribute.g))
+            if node.attrs:
+                for attribute in proto.attribute:
+                    body = node.attrs.get(attribute.name)
+                    if isinstance(body, gs.Graph):
+                        stack.append((body, attribute.g))

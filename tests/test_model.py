@@ -527,3 +527,29 @@ def test_a_model_larger_than_protobuf_writes(monkeypatch: pytest.MonkeyPatch) ->
     assert caught.value.what == (
         "the model is larger than the 2 GiB that protobuf can write in one file"
     )
+
+
+@pytest.mark.parametrize(
+    "word",
+    "value operand result label remark attribute weight claim entry inner_value axis".split(),
+)
+def test_a_text_that_is_not_utf8_is_refused_wherever_it_stands(word: str) -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 10, opset_import: ["": 20]>
+        value (float[axis] operand, bool c) => (float[axis] result) <float[2] weight = {1, 2}> {
+            claim = Add (operand, weight)
+            result = If (c) <
+                then_branch = t () => (float[axis] p) {
+                    inner_value = Relu (claim) p = Neg (inner_value) },
+                else_branch = e () => (float[axis] q) { q = Identity (claim) }>
+        }"""
+    )
+    node = model.graph.node[0]
+    node.name, node.doc_string = "label", "remark"
+    node.attribute.append(onnx.helper.make_attribute("attribute", 1))
+    node.metadata_props.add(key="entry", value="")
+    data = model.SerializeToString()
+    broken = onnx.ModelProto.FromString(data.replace(word.encode(), b"\xff" * len(word)))
+    assert data.count(word.encode())
+    with pytest.raises(ModelError, match="is not UTF-8"):
+        _ = Model(broken).graph

@@ -34,8 +34,8 @@ _BODIES = {
 }
 
 
-def check(proto: onnx.ModelProto, folder: Path | None, *, where: str) -> None:
-    """Refuse what is no model.
+def check(proto: onnx.ModelProto, folder: Path | None, *, where: str) -> bool:
+    """Refuse what is no model; True where it has bodies, as If and Loop have.
 
     Args:
         proto: As it was read.
@@ -46,14 +46,16 @@ def check(proto: onnx.ModelProto, folder: Path | None, *, where: str) -> None:
         ModelError: It is broken; says where.
     """
     try:
-        check_texts(proto)
-        main, *functions = (Scope(top) for top in (proto.graph, *proto.functions))
+        main, *functions = _scopes(proto)
+        check_texts(proto, (main, *functions))
         _check_functions(main, functions)
         opset = max((e.version for e in proto.opset_import if e.domain in _STANDARD), default=1)
         _check_imports(proto)
+        bodies = False
         for top in (main, *functions):
             _check_names(top)
             for scope in top.with_bodies():
+                bodies = bodies or scope is not top
                 _check_order(scope)
                 for node in scope.nodes:
                     if node.attributes:
@@ -64,6 +66,14 @@ def check(proto: onnx.ModelProto, folder: Path | None, *, where: str) -> None:
                     check_tensor(tensor, folder)
     except Broken as broken:
         raise ModelError(str(broken), where=where, mend=_MEND) from None
+    return bodies
+
+
+def _scopes(proto: onnx.ModelProto) -> list[Scope]:
+    try:
+        return [Scope(top) for top in (proto.graph, *proto.functions)]
+    except UnicodeDecodeError:
+        raise Broken("a text in its NodeProto is not UTF-8") from None
 
 
 def with_names_of_their_own(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, list[str]]:

@@ -2,38 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
 import onnx
 
+from surgeon.soundness.scopes import Node, Scope
 from surgeon.soundness.tensors import Broken
 
+_ELSEWHERE = frozenset(
+    {"graph", "functions", "node", "g", "graphs"}
+)  # what scopes and nodes are of
 
-def check_texts(proto: onnx.ModelProto) -> None:
+
+def check_texts(proto: onnx.ModelProto, scopes: Iterable[Scope]) -> None:
     """Every text is UTF-8.
+
+    Args:
+        proto: The model.
+        scopes: Its graph and its functions, which have read their nodes already.
 
     Raises:
         Broken: One is not.
     """
-    stack: list[Any] = [proto]
+    _check([proto])
+    for scope in (each for top in scopes for each in top.with_bodies()):
+        _check([scope.proto])
+        for node in scope.nodes:
+            _check_node(node)
+
+
+def _check_node(node: Node) -> None:
+    proto = node.proto
+    try:
+        "".join(node.inputs), "".join(node.outputs)
+        "".join((proto.name, proto.op_type, proto.domain, proto.doc_string, proto.overload))
+    except (UnicodeDecodeError, TypeError):  # TypeError: one came as bytes
+        raise _broken(proto) from None
+    if node.attributes:
+        _check(list(node.attributes))
+    if proto.metadata_props or proto.device_configurations:
+        _check([*proto.metadata_props, *proto.device_configurations])
+
+
+def _check(stack: list[Any]) -> None:
+    """Look at messages and all that they hold, but for nodes and graphs."""
     while stack:
         message = stack.pop()
+        small = type(message) is onnx.AttributeProto
         try:
-            found = _set_fields(message, stack) if type(message) in _SMALL else _all(message, stack)
-        except UnicodeDecodeError:
-            found = [b""]
-        for text in found:
-            if type(text) is bytes:
-                raise Broken(f"a text in its {message.DESCRIPTOR.name} is not UTF-8")
+            found = _set_fields(message, stack) if small else _every_field(message, stack)
+            "".join(found)
+        except (UnicodeDecodeError, TypeError):
+            raise _broken(message) from None
 
 
-def _set_fields(message: Any, stack: list[Any]) -> list[Any]:
-    """The texts of a message; what messages it holds go on the stack."""
-    found = []
-    kinds = _SMALL[type(message)]
+def _broken(message: Any) -> Broken:
+    return Broken(f"a text in its {message.DESCRIPTOR.name} is not UTF-8")
+
+
+def _set_fields(message: Any, stack: list[Any]) -> list[str]:
+    """The texts of a message with few fields set; the messages that it holds go on the stack."""
+    found: list[str] = []
+    kinds = _kinds(message.DESCRIPTOR)
     for field, value in message.ListFields():
-        kind = kinds.get(field.number)
+        kind = kinds.get(field.name)
         if kind == "texts":
             found += value
         elif kind == "text":
@@ -45,37 +79,28 @@ def _set_fields(message: Any, stack: list[Any]) -> list[Any]:
     return found
 
 
-def _all(message: Any, stack: list[Any]) -> list[Any]:
+def _every_field(message: Any, stack: list[Any]) -> list[str]:
     """The same without a look at what is neither: a tensor's bytes are not copied."""
-    texts, lists, messages, groups = _fields(message.DESCRIPTOR)
-    found = [getattr(message, name) for name in texts]
-    for name in lists:
-        found += getattr(message, name)
-    stack += [getattr(message, name) for name in messages if message.HasField(name)]
-    for name in groups:
-        stack += getattr(message, name)
+    found: list[str] = []
+    for name, kind in _kinds(message.DESCRIPTOR).items():
+        if kind == "text":
+            found.append(getattr(message, name))
+        elif kind == "texts":
+            found += getattr(message, name)
+        elif kind == "messages":
+            stack += getattr(message, name)
+        elif message.HasField(name):
+            stack.append(getattr(message, name))
     return found
 
 
-def _kind(field: Any) -> str:
-    """`text`, `texts`, `message`, `messages`, or nothing of these."""
-    kind = {field.TYPE_STRING: "text", field.TYPE_MESSAGE: "message"}.get(field.type, "")
-    many = field.is_repeated if hasattr(field, "is_repeated") else field.label == 3
-    return kind + "s" if kind and many else kind
-
-
 @cache
-def _fields(descriptor: Any) -> tuple[list[str], list[str], list[str], list[str]]:
-    """The names of a message's fields: texts, lists of texts, messages, lists of messages."""
-    found: dict[str, list[str]] = {"text": [], "texts": [], "message": [], "messages": [], "": []}
+def _kinds(descriptor: Any) -> dict[str, str]:
+    """The fields of a message that are looked at, each `text`, `texts`, `message` or `messages`."""
+    kinds = {}
     for field in descriptor.fields:
-        found[_kind(field)].append(field.name)
-    return found["text"], found["texts"], found["message"], found["messages"]
-
-
-# Of these, which are many and small, only the fields that are set are asked for: their kinds, by
-# number.
-_SMALL: dict[Any, dict[int, str]] = {
-    message: {field.number: _kind(field) for field in message.DESCRIPTOR.fields}
-    for message in (onnx.NodeProto, onnx.AttributeProto)
-}
+        kind = {field.TYPE_STRING: "text", field.TYPE_MESSAGE: "message"}.get(field.type)
+        if kind is not None and field.name not in _ELSEWHERE:
+            many = field.is_repeated if hasattr(field, "is_repeated") else field.label == 3
+            kinds[field.name] = kind + "s" if many else kind
+    return kinds
