@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import difflib
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from surgeon.errors import Location, RecipeError
-
-if TYPE_CHECKING:
-    from ruamel.yaml.error import StreamMark
-    from ruamel.yaml.events import ScalarEvent
 
 MAX_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 40
 
 Scalar = str | int | float | bool | None
+
+_NOT_PRINTABLE = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_HALVES = re.compile(r"[\ud800-\udfff]")
+_INTEGER = re.compile(r"[-+]?[0-9]+|0o([0-7]+)|0x([0-9a-fA-F]+)")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,8 @@ def parse(text: str, *, file: str = "<text>") -> Value:
     """
     if len(text) > MAX_BYTES:
         _refuse_size(file)
-    return _Reader(text.replace("\r\n", "\n"), file).document()
+    text = text.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    return _Reader(text, file).document()
 
 
 def _refuse_size(file: str) -> None:
@@ -160,18 +164,38 @@ def _refuse_size(file: str) -> None:
 
 
 class _Reader:
-    """Builds values from ruamel's events, one at a time, so that limits hold while it reads."""
+    """Builds values from PyYAML's events, one at a time, so that limits hold while it reads.
+
+    Of marks only the index is used, which counts characters in every parser: for YAML 1.1 a line
+    ends at more characters than for an editor.
+    """
 
     def __init__(self, text: str, file: str) -> None:
-        self._text, self._file = text, file
-        self._events = self._read_events()
+        import yaml
+
+        self._text, self._file, self._yaml = text, file, yaml
+        self._lines = [0, *(found.end() for found in re.finditer("\n", text))]
+        self._events: Iterator[Any] = iter(())
 
     def document(self) -> Value:
-        from ruamel.yaml import events
+        """The document as libyaml reads it.
 
+        What libyaml refuses, PyYAML's own parser reads, or says what it found there: it is the
+        slower by ten times, and the only one where PyYAML was built without libyaml.
+        """
+        if bad := _NOT_PRINTABLE.search(self._text):
+            what = f"the character {bad[0]!r} is not allowed"
+            raise self._not_yaml(what, self._place(bad.start()))
+        if self._yaml.__with_libyaml__:
+            with suppress(self._yaml.YAMLError):
+                return self._document(self._yaml.parse(self._text, self._yaml.CSafeLoader))
+        return self._document(self._own_events())
+
+    def _document(self, given: Iterator[Any]) -> Value:
+        self._events = given
         next(self._events)  # the stream's start
         start = next(self._events)
-        if isinstance(start, events.StreamEndEvent):
+        if isinstance(start, self._yaml.StreamEndEvent):
             raise RecipeError(
                 "it is empty", where=Location(self._file), mend="Write `surgeon: 1` and go on."
             )
@@ -184,28 +208,21 @@ class _Reader:
         value = self._value(next(self._events), 1, Location(self._file))
         next(self._events)  # the document's end
         after = next(self._events)
-        if not isinstance(after, events.StreamEndEvent):
+        if not isinstance(after, self._yaml.StreamEndEvent):
             raise RecipeError(
                 "a second document begins here",
-                where=self._place(after.start_mark),
+                where=self._place(after.start_mark.index),
                 mend="Put each document into a file of its own.",
             )
         return value
 
-    def _read_events(self) -> Iterator[Any]:
-        from ruamel.yaml import YAML
-        from ruamel.yaml.error import MarkedYAMLError, YAMLError
-
+    def _own_events(self) -> Iterator[Any]:
         try:
-            yield from YAML(typ="safe", pure=True).parse(self._text)
-        except MarkedYAMLError as error:
+            yield from self._yaml.parse(self._text, self._yaml.SafeLoader)
+        except self._yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             what = " ".join(filter(None, (error.context, error.problem)))
-            raise self._not_yaml(what, self._place(mark)) from None
-        except YAMLError as error:  # a control character, which has a position and no mark
-            position = getattr(error, "position", 0)
-            what = f"the character {getattr(error, 'character', '')!r} is not allowed"
-            raise self._not_yaml(what, self._place_at(position)) from None
+            raise self._not_yaml(what, self._place(mark.index if mark else 0)) from None
         except (ValueError, OverflowError) as error:  # an escape that is no character
             raise self._not_yaml(str(error), Location(self._file)) from None
 
@@ -217,20 +234,13 @@ class _Reader:
             mend="Check indentation and quotes; text with `: ` or ` #` in it needs quotes or `|`.",
         )
 
-    def _place(self, mark: StreamMark | None) -> Location:
-        if mark is None:
-            return Location(self._file)
-        return Location(self._file, mark.line + 1, mark.column + 1)
-
-    def _place_at(self, index: int) -> Location:
-        line = self._text.count("\n", 0, index) + 1
-        return Location(self._file, line, index - (self._text.rfind("\n", 0, index) + 1) + 1)
+    def _place(self, index: int) -> Location:
+        line = bisect_right(self._lines, index)
+        return Location(self._file, line, index - self._lines[line - 1] + 1)
 
     def _value(self, event: Any, depth: int, fallback: Location) -> Value:
-        from ruamel.yaml import events
-
-        where = self._place(event.start_mark)
-        if isinstance(event, events.AliasEvent) or event.anchor is not None:
+        where = self._place(event.start_mark.index)
+        if isinstance(event, self._yaml.AliasEvent) or event.anchor is not None:
             raise RecipeError(
                 f"anchors and aliases (`{event.anchor}`) are not read here",
                 where=where,
@@ -246,21 +256,19 @@ class _Reader:
             raise RecipeError(
                 f"more than {MAX_DEPTH} levels of nesting", where=where, mend="Make it flatter."
             )
-        if isinstance(event, events.ScalarEvent):
-            return self._scalar(event, fallback)
-        if isinstance(event, events.SequenceStartEvent):
+        if isinstance(event, self._yaml.ScalarEvent):
+            return self._scalar(event, where, fallback)
+        if isinstance(event, self._yaml.SequenceStartEvent):
             items = []
-            while not isinstance(event := next(self._events), events.SequenceEndEvent):
-                items.append(self._value(event, depth + 1, self._place(event.start_mark)))
+            while not isinstance(event := next(self._events), self._yaml.SequenceEndEvent):
+                items.append(self._value(event, depth + 1, self._place(event.start_mark.index)))
             return Value(tuple(items), where)
         return Value(self._mapping(depth), where)
 
     def _mapping(self, depth: int) -> Mapping[str, Entry]:
-        from ruamel.yaml import events
-
         entries: dict[str, Entry] = {}
-        while not isinstance(event := next(self._events), events.MappingEndEvent):
-            where = self._place(event.start_mark)
+        while not isinstance(event := next(self._events), self._yaml.MappingEndEvent):
+            where = self._place(event.start_mark.index)
             key = self._value(event, depth + 1, where).content
             if not isinstance(key, str):
                 raise RecipeError(
@@ -272,15 +280,14 @@ class _Reader:
                     where=where,
                     mend="Keep one of them.",
                 )
-            after = self._place(event.end_mark).shifted(1, 2)  # behind the key's colon
+            after = self._place(event.end_mark.index).shifted(1, 2)  # behind the key's colon
             entries[key] = Entry(where, self._value(next(self._events), depth + 1, after))
         return MappingProxyType(entries)
 
-    def _scalar(self, event: ScalarEvent, fallback: Location) -> Value:
-        where = self._place(event.start_mark)
-        text = str(event.value)
+    def _scalar(self, event: Any, where: Location, fallback: Location) -> Value:
+        text: str = event.value
         begin, end = event.start_mark.index, event.end_mark.index
-        if any("\ud800" <= char <= "\udfff" for char in text):
+        if _HALVES.search(text):
             raise self._not_yaml("an escape in it is half a character", where)
         if event.style in ("|", ">"):
             return self._block(event, text)
@@ -292,17 +299,17 @@ class _Reader:
             return Value(None, fallback)
         return Value(self._resolve(text, where), where, self._text[begin:end])
 
-    def _block(self, event: ScalarEvent, text: str) -> Value:
+    def _block(self, event: Any, text: str) -> Value:
         header_end = self._text.find("\n", event.start_mark.index)
         if header_end < 0:
-            return Value(text, self._place(event.start_mark), text)
+            return Value(text, self._place(event.start_mark.index), text)
         begin, end = header_end + 1, event.end_mark.index
         raw = self._text[begin : max(begin, end)]
         first = next((line for line in raw.split("\n") if line.strip(" ")), "")
         kept = next((line for line in text.split("\n") if line.strip(" ")), "")
         indent = len(first) - len(first.lstrip(" ")) - (len(kept) - len(kept.lstrip(" ")))
         skipped = min(indent, len(raw) - len(raw.lstrip(" ")))
-        return Value(text, self._place_at(begin).shifted(1, 1 + skipped), raw[skipped:])
+        return Value(text, self._place(begin).shifted(1, 1 + skipped), raw[skipped:])
 
     def _resolve(self, text: str, where: Location) -> Scalar:
         """A plain scalar by the core schema of YAML 1.2: `no` is text and `010` is ten."""
@@ -310,14 +317,14 @@ class _Reader:
             return None
         if text in ("true", "True", "TRUE", "false", "False", "FALSE"):
             return text.lower() == "true"
-        if match := re.fullmatch(r"[-+]?[0-9]+|0o([0-7]+)|0x([0-9a-fA-F]+)", text):
+        if match := _INTEGER.fullmatch(text):
             digits, base = (match[1], 8) if match[1] else (match[2], 16) if match[2] else (text, 10)
             if len(digits) > 64 or not -(2**63) <= int(digits, base) < 2**64:
                 raise RecipeError(
                     "the integer does not fit 64 bits", where=where, mend="Write a smaller one."
                 )
             return int(digits, base)
-        if re.fullmatch(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", text):
+        if _FLOAT.fullmatch(text):
             return float(text)
         if match := re.fullmatch(r"([-+]?)\.(inf|Inf|INF)", text):
             return float(f"{match[1]}inf")

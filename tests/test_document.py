@@ -4,11 +4,21 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+import yaml
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from surgeon.document import MAX_BYTES, MAX_DEPTH, Value, parse, read, suggest
 from surgeon.errors import Location, RecipeError
+
+
+@pytest.fixture(params=["libyaml", "PyYAML's own"], autouse=True)
+def parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Everything holds with either parser: PyYAML may have been built without libyaml."""
+    if request.param == "libyaml" and not yaml.__with_libyaml__:
+        pytest.skip("PyYAML was built without libyaml")
+    monkeypatch.setattr(yaml, "__with_libyaml__", request.param == "libyaml")
+    return str(request.param)
 
 
 def place(value: Value | None) -> tuple[int, int]:
@@ -115,10 +125,28 @@ def test_text_that_is_not_yaml_says_where() -> None:
     assert error_of('a: "\\ud800"\n').startswith("a.yaml:1:4: it is not YAML: an escape")
 
 
+def test_a_text_that_begins_with_a_tab_is_read_though_libyaml_refuses_it() -> None:
+    value = parse("a: |\n  \tx\n  y\n").find("a")
+    assert value is not None
+    assert value.content == "\tx\ny\n"
+    assert place(value) == (2, 3)
+
+
+@pytest.mark.parametrize("mark", ["\x85", "\u2028", "\u2029", "\U0001f600"])
+def test_lines_and_columns_are_those_of_an_editor(mark: str) -> None:
+    """YAML 1.1 ends a line at three characters more, which no editor counts."""
+    value = parse(f"a: '{mark}'\rb: {{c: '{mark}', d: 1}}\r\ne: |\n  x\n  y\n")
+    assert value.key_location("b") == Location("<text>", 2, 1)
+    assert place(value.find("b", "d")) == (2, 16)
+    assert place(value.find("e")) == (4, 3)
+    assert error_of(f"a: '{mark}'\nb: [1").startswith("a.yaml:2:6: it is not YAML: ")
+
+
 def test_nesting_is_limited() -> None:
     within = MAX_DEPTH - 1
     assert parse("[" * within + "1" + "]" * within).location == Location("<text>")
-    assert f"more than {MAX_DEPTH} levels of nesting" in error_of("[" * 100_000)
+    for begin in ("[", "{", "- ", "? ", "{a: "):
+        assert f"more than {MAX_DEPTH} levels of nesting" in error_of(begin * 100_000)
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
@@ -162,6 +190,7 @@ def test_suggestions() -> None:
 YAML_CHARACTERS = st.text(st.sampled_from(list("ab: \n-[]{}'\"|>&*!%#,?\\\t0.~\x00é\ud800")))
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(YAML_CHARACTERS | st.text())
 def test_any_text_is_a_value_or_a_recipe_error(text: str) -> None:
     with suppress(RecipeError):

@@ -53,7 +53,7 @@ DOORS: dict[str, set[str]] = {  # other people's code: the only rooms that may i
         "arguments", "captured", "writer", "links", "unrolling", "alike",
     },
     "torch": {"export", "reference", "schemas"},
-    "ruamel": {"document"},
+    "yaml": {"document"},
     "lark": {"notation"},
     "pydantic": {"document", "recipe", "report", "cases"},
     "typer": {"cli"},
