@@ -72,7 +72,10 @@ def __getattr__(name: str) -> Any:
         return version("onnx-recipe-surgeon")
     if name not in _HOMES:
         raise AttributeError(f"module 'surgeon' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
+    from surgeon.collector import collector_paused
+
+    with collector_paused():
+        value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
 

@@ -19,7 +19,9 @@ MAX_DEPTH = 40
 
 Scalar = str | int | float | bool | None
 
-_NOT_PRINTABLE = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_PRINTABLE = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]"
+)  # the opposite of what YAML allows, as that takes 20 times as long to compile
 _HALVES = re.compile(r"[\ud800-\udfff]")
 _INTEGER = re.compile(r"[-+]?[0-9]+|0o([0-7]+)|0x([0-9a-fA-F]+)")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")

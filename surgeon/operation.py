@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -17,6 +15,7 @@ import onnx
 from surgeon import dialect, provenance
 from surgeon.assumptions import Axioms
 from surgeon.claims import correct_claims, declare
+from surgeon.collector import collector_paused
 from surgeon.culprits import Kept
 from surgeon.errors import SurgeonError
 from surgeon.facts import Facts
@@ -291,19 +290,3 @@ def nearest(records: Sequence[MissRecord], *, every: bool) -> list[Missed]:
         )
         for r in latest.values()
     ]
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """The cyclic collector finds nothing here and costs a third of the time."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            if not gc.get_freeze_count():
-                # What was made is old at once; else the next look at young objects finds all of it.
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()

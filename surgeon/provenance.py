@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import metadata
 from typing import Any
 
 KEY = "surgeon.log"
@@ -20,6 +19,8 @@ _LONGEST = 200  # characters of a name
 
 def version() -> str:
     """surgeon's version, or `unknown` where it runs without being installed."""
+    from importlib import metadata
+
     try:
         return metadata.version("onnx-recipe-surgeon")
     except metadata.PackageNotFoundError:

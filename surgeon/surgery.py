@@ -13,10 +13,11 @@ import onnx_graphsurgeon as gs
 
 from surgeon.assumptions import parse_assumptions
 from surgeon.authoring import recipe_of
+from surgeon.collector import collector_paused
 from surgeon.culprits import Kept, Place, find_culprits
 from surgeon.errors import RecipeError, SurgeonError
 from surgeon.model import Model
-from surgeon.operation import Clock, Operation, collector_paused
+from surgeon.operation import Clock, Operation
 from surgeon.recipe import Recipe, Rule
 from surgeon.refusing import blamed, not_saved, refuse_leftovers, refuse_unread
 from surgeon.report import Report
@@ -109,8 +110,9 @@ def apply(
         from surgeon.evidence import check_folder
 
         check_folder(Path(keep_evidence))
-    original = as_model(model)
-    plans = [as_recipe(recipe) for recipe in recipes]
+    with collector_paused():
+        original = as_model(model)
+        plans = [as_recipe(recipe) for recipe in recipes]
     axioms = parse_assumptions(original, shape or {}, assume)
     checking: dict[str, Any] = {
         "reference": reference,

@@ -24,7 +24,7 @@ from surgeon.batch.identity import version
 from surgeon.batch.reports import rows_as_text
 from surgeon.cli import app
 from surgeon.errors import ModelError, OutputError, RecipeError
-from surgeon.render import batch_page
+from surgeon.render.batch_page import batch_page
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>'
 TASK = """\

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from surgeon.batch import Row
-from surgeon.render import batch_page
+from surgeon.render.batch_page import batch_page
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 EVIL = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>.onnx"

@@ -209,8 +209,8 @@ def _run(
     cluster: str | None,
     arguments: dict[str, Any],
 ) -> tuple[list[Row], Target]:
-    from surgeon import render
     from surgeon.batch import batch as repair_all
+    from surgeon.render.batch import batch_line
 
     rows: list[Row] = []
     with contextlib.ExitStack() as stack:
@@ -224,7 +224,7 @@ def _run(
         tell = stack.enter_context(_told(place, run))
         for row in run:
             rows.append(row)
-            place.note(render.batch_line(row, len(rows), run.total))
+            place.note(batch_line(row, len(rows), run.total))
             tell(row)
     return rows, run.target
 
@@ -235,6 +235,7 @@ def _told(place: Desk, run: Run) -> Iterator[Callable[[Row], None]]:
     from rich.console import Console
 
     from surgeon import render
+    from surgeon.render.batch import batch_line
 
     console = Console(stderr=True, markup=False, emoji=False)
     counts: Counter[str] = Counter()
@@ -242,7 +243,7 @@ def _told(place: Desk, run: Run) -> Iterator[Callable[[Row], None]]:
     def line(row: Row) -> None:
         counts[row.outcome] += 1
         if not place.quiet:
-            sys.stderr.write(f"{render.batch_line(row, counts.total(), run.total)}\n")
+            sys.stderr.write(f"{batch_line(row, counts.total(), run.total)}\n")
 
     if place.quiet or not console.is_terminal:
         yield line
@@ -276,8 +277,10 @@ def _report(place: Desk, rows: list[Row], target: Target, title: str) -> None:
 
     from surgeon import render
     from surgeon.batch.reports import PAGE
+    from surgeon.render.batch import batch as outcomes
+    from surgeon.render.batch_page import batch_page
 
-    page = render.batch_page(rows, title=title)
+    page = batch_page(rows, title=title)
     target.write(PAGE, page.encode("utf-8", "backslashreplace"))
-    place.show(render.batch(rows))
+    place.show(outcomes(rows))
     place.show(Text(f"\nThe whole report: {render.clean(target.shown(PAGE))}", style="bold"))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from concurrent.futures import Executor
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from surgeon.cli.console import UsageError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 SECONDS = 30  # to reach the scheduler
 
@@ -37,7 +39,7 @@ def connected(address: str) -> Iterator[tuple[Executor, int]]:
             mend="Name the scheduler's address, as `tcp://10.0.0.1:8786`.",
         ) from None
     with client:
-        executor = cast(Executor, client.get_executor(pure=False))
+        executor = cast("Executor", client.get_executor(pure=False))
         places = sum(client.nthreads().values())
         try:
             yield executor, max(1, places)

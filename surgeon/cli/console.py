@@ -48,6 +48,11 @@ class Desk:
     began: float = field(default_factory=time.perf_counter)
     _spinner: Any = None
 
+    @property
+    def is_heard(self) -> bool:
+        """Whether anybody reads what `show` is given; else nobody need write it."""
+        return not self.quiet or self.log is not None
+
     def show(self, content: RenderableType) -> None:
         """Print a result, unless the user wants quiet; it goes to the log in any case."""
         if self.log is not None:
@@ -93,8 +98,7 @@ class Desk:
     @contextlib.contextmanager
     def working(self, line: str) -> Iterator[Callable[[str], None]]:
         """A spinner while long work runs, on a terminal only; gives what to report progress to."""
-        console = _console(stderr=True)
-        if console.is_terminal and not self.quiet:
+        if not self.quiet and (console := _console(stderr=True)).is_terminal:
             self._spinner = console.status(line)
             self._spinner.start()
         try:

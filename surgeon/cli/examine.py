@@ -9,6 +9,7 @@ import typer
 
 from surgeon.cli import options
 from surgeon.cli.console import desk
+from surgeon.collector import collector_paused
 
 GOOD = ("equivalent", "runs")
 DIFFERS = 3
@@ -50,12 +51,13 @@ def verify(
         shapes, references = options.read_shapes(shape), options.read_references(reference)
         space = options.read_size(memory)
         with place.working("load") as progress:
-            from surgeon import render
-            from surgeon.assumptions import parse_assumptions
-            from surgeon.isolation import isolation
-            from surgeon.model import Model
-            from surgeon.verify import bisect
-            from surgeon.verify import verify as compare
+            with collector_paused():
+                from surgeon import render
+                from surgeon.assumptions import parse_assumptions
+                from surgeon.isolation import isolation
+                from surgeon.model import Model
+                from surgeon.verify import bisect
+                from surgeon.verify import verify as compare
 
             one, other = Model.load(before), Model.load(after)
             axioms = parse_assumptions(one, shapes, assume or ())
@@ -97,8 +99,9 @@ def diff(
 ) -> None:
     """Show what changed between two models, by structure and names; runs nothing."""
     with desk(verbose=verbose, log_file=log_file) as place:
-        from surgeon import render
-        from surgeon.difference import difference
+        with collector_paused():
+            from surgeon import render
+            from surgeon.difference import difference
 
         found = difference(before, after)
         if as_json:
@@ -116,7 +119,8 @@ def inspect(
 ) -> None:
     """Show what is in a model, what no runtime knows, and which recipes have rules for it."""
     with desk(verbose=verbose, log_file=log_file) as place:
-        from surgeon import inspection, render
+        with collector_paused():
+            from surgeon import inspection, render
 
         found = inspection.inspect(model)
         if as_json:

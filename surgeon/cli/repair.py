@@ -13,6 +13,7 @@ import typer
 from surgeon.cli import options
 from surgeon.cli.console import Desk, UsageError, desk
 from surgeon.cli.targets import RECIPES, check_report, check_target
+from surgeon.collector import collector_paused
 from surgeon.files import back_up, backup_of, is_file
 
 if TYPE_CHECKING:
@@ -225,9 +226,10 @@ def _run(
     from surgeon.errors import VerifyError
 
     with place.working("load") as progress:
-        from surgeon import surgery
-        from surgeon.isolation import isolation
-        from surgeon.report import Report
+        with collector_paused():
+            from surgeon import surgery
+            from surgeon.isolation import isolation
+            from surgeon.report import Report
 
         try:
             with isolation(**limits):
@@ -242,10 +244,10 @@ def _run(
 def _show(place: Desk, report: Report, *, as_json: bool) -> None:
     if as_json:
         place.data(report.to_json())
-        return
-    from surgeon import render
+    elif place.is_heard:
+        from surgeon import render
 
-    place.show(render.report(report, verbose=place.verbose))
+        place.show(render.report(report, verbose=place.verbose))
 
 
 def _write_report(report: Report, target: Path | None) -> None:
@@ -266,21 +268,24 @@ def _write_report(report: Report, target: Path | None) -> None:
 
 def _say_doubts(place: Desk, report: Report) -> None:
     """What failed on the way and what the verdict leaves open: said even to who wants quiet."""
-    from rich.text import Text
-
-    from surgeon import render
-
-    for failure in report.failures:
-        place.warn(Text(f"warning: {render.clean(failure)}", style="yellow"))
+    doubts = list(report.failures)
     if report.verdict is not None and report.verdict.status == "runs":
-        detail = render.clean(report.verdict.detail)
-        place.warn(Text(f"warning: not shown to be equivalent: {detail}", style="yellow"))
+        doubts.append(f"not shown to be equivalent: {report.verdict.detail}")
+    if doubts:
+        from rich.text import Text
+
+        from surgeon import render
+
+        for doubt in doubts:
+            place.warn(Text(f"warning: {render.clean(doubt)}", style="yellow"))
 
 
 def _say_end(
     place: Desk, result: Result, saved: Path | None, backup: Path | None, *, dry_run: bool
 ) -> None:
     """Where the result is, if anywhere."""
+    if not place.is_heard:
+        return
     from rich.text import Text
 
     from surgeon import render
@@ -324,8 +329,9 @@ def explain(
     with desk(verbose=verbose, log_file=log_file) as place:
         shapes = options.read_shapes(shape)
         with place.working("load") as progress:
-            from surgeon import inspection, render, surgery
-            from surgeon.isolation import isolation
+            with collector_paused():
+                from surgeon import inspection, render, surgery
+                from surgeon.isolation import isolation
 
             with isolation():
                 result = surgery.apply(

@@ -10,6 +10,7 @@ import typer
 
 from surgeon.cli import options
 from surgeon.cli.console import desk
+from surgeon.collector import collector_paused
 
 if TYPE_CHECKING:
     from surgeon.cases import Outcome
@@ -145,8 +146,9 @@ def run_cases(
     """Run the cases beside recipes; exit with 1 when one fails."""
     with desk(quiet=quiet, verbose=verbose, log_file=log_file) as place:
         with place.working("load") as progress:
-            from surgeon import cases, render
-            from surgeon.isolation import isolation
+            with collector_paused():
+                from surgeon import cases, render
+                from surgeon.isolation import isolation
 
             with isolation():
                 found = cases.run(paths, progress=lambda outcome: progress(outcome.case))

@@ -1,7 +1,8 @@
-"""Turns what surgeon found into text and pages. It prints nothing."""
+"""Turns what surgeon found into text and pages. It prints nothing.
 
-from surgeon.render.batch import batch, batch_line
-from surgeon.render.batch_page import batch_page
+What became of a batch is in `surgeon.render.batch` and `.batch_page`, which bring `surgeon.batch`.
+"""
+
 from surgeon.render.checks import parting, verdict
 from surgeon.render.difference import difference
 from surgeon.render.errors import error
@@ -13,9 +14,6 @@ from surgeon.render.report import explanation, explanation_data, report
 from surgeon.render.words import clean, name, seconds, size
 
 __all__ = [
-    "batch",
-    "batch_line",
-    "batch_page",
     "clean",
     "difference",
     "error",
