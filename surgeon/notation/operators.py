@@ -19,6 +19,8 @@ FREE_DOMAINS = frozenset({"aten", "prim", "com.microsoft", "com.microsoft.nchwc"
 OLDEST_OPSET = 9
 """The oldest opset that a rule is written out for."""
 
+_NEWEST = 2**31 - 1  # the largest that onnx takes
+
 
 @dataclass(frozen=True, slots=True)
 class _Version:
@@ -32,21 +34,38 @@ class _Version:
 
 
 @cache
-def _schemas() -> Mapping[str, Mapping[str, tuple[_Version, ...]]]:
-    """Every version of every operator, by domain and name."""
+def _versions(domain: str, operator: str) -> tuple[_Version, ...]:
+    """Every version of an operator, oldest first; none where ONNX has no such operator."""
     import onnx.defs
 
-    table: dict[str, dict[str, list[_Version]]] = {}
-    for schema in onnx.defs.get_all_schemas_with_history():
+    versions: list[_Version] = []
+    newest = _NEWEST
+    while newest:
+        try:
+            schema = onnx.defs.get_schema(operator, newest, domain)
+        except onnx.defs.SchemaError:
+            break
+        attributes = schema.attributes
         version = _Version(
             schema.since_version,
-            MappingProxyType({n: _type_name(a) for n, a in schema.attributes.items()}),
-            frozenset(n for n, a in schema.attributes.items() if a.required),
+            MappingProxyType({name: _type_name(a) for name, a in attributes.items()}),
+            frozenset(name for name, a in attributes.items() if a.required),
             (schema.min_input, schema.max_input),
             (schema.min_output, schema.max_output),
         )
-        table.setdefault(schema.domain, {}).setdefault(schema.name, []).append(version)
-    return {d: {name: tuple(v) for name, v in ops.items()} for d, ops in table.items()}
+        versions.insert(0, version)
+        newest = schema.since_version - 1
+    return tuple(versions)
+
+
+def _operators() -> Mapping[str, frozenset[str]]:
+    """The names of all operators by domain: slow, and asked for only to say what there is."""
+    import onnx.defs
+
+    names: dict[str, set[str]] = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        names.setdefault(schema.domain, set()).add(schema.name)
+    return {domain: frozenset(found) for domain, found in names.items()}
 
 
 def _type_name(attribute: object) -> str:
@@ -84,27 +103,25 @@ def _full_name(domain: str, operator: str) -> str:
 
 def _check(node: NodePattern, operator: str, custom: frozenset[str], *, complete: bool) -> None:
     name = _full_name(node.domain, operator)
-    domains = _schemas()
-    if node.domain not in domains:
-        declared = {entry for entry in custom if "." in entry}
-        near = suggest(name, declared) if declared else ""
-        raise RecipeError(
-            f"unknown domain `{node.domain}`",
-            where=node.location,
-            mend=near if near.startswith("Did") else f"Declare it: `custom: [{name}]`.",
-        )
-    known = domains[node.domain]
-    if operator not in known:
-        near = suggest(operator, known)
-        mend = f"Declare it: `custom: [{name}]`."
-        raise RecipeError(
-            f"unknown operator `{name}`",
-            where=node.location,
-            mend=near if near.startswith("Did") else mend,
-        )
-    versions = known[operator]
+    versions = _versions(node.domain, operator)
+    if not versions:
+        raise _unknown(node, operator, custom)
     _check_attributes(node, name, versions, complete=complete)
     _check_arity(node, name, versions)
+
+
+def _unknown(node: NodePattern, operator: str, custom: frozenset[str]) -> RecipeError:
+    name = _full_name(node.domain, operator)
+    known = _operators().get(node.domain)
+    if known is None:
+        declared = {entry for entry in custom if "." in entry}
+        near = suggest(name, declared) if declared else ""
+        what = f"unknown domain `{node.domain}`"
+    else:
+        near = suggest(operator, known)
+        what = f"unknown operator `{name}`"
+    mend = near if near.startswith("Did") else f"Declare it: `custom: [{name}]`."
+    return RecipeError(what, where=node.location, mend=mend)
 
 
 def _check_attributes(
