@@ -8,7 +8,7 @@ from collections import ChainMap
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from surgeon.document import Value, parse, read_text, suggest
 from surgeon.errors import Location, RecipeError
@@ -76,7 +76,7 @@ class Recipe:
         functions: Collection[str] = (),
         builders: Collection[str] | None = None,
     ) -> Recipe:
-        """Read a recipe.
+        """Read a recipe; one that was read before is given again, where no file of it has changed.
 
         Args:
             name_or_path: A path to a YAML file, or the name of a bundled recipe.
@@ -86,8 +86,18 @@ class Recipe:
         Raises:
             RecipeError: There is no such recipe, or it is wrong; names the place.
         """
-        path = _find(str(name_or_path), Path(), str(name_or_path))
-        return _Loader(functions, builders).recipe(read_text(path), str(path), _key(path))
+        name = str(name_or_path)
+        known = (name, frozenset(functions), frozenset(builders or ()))
+        kept = _loaded.get(known)
+        if kept is not None and all(map(_is_as_read, kept.texts)):
+            return kept.recipe
+        loader = _Loader(functions, builders)
+        path = loader.find(name, Path(), name)
+        recipe = loader.file(path, _key(path))
+        if known not in _loaded and len(_loaded) >= _KEPT:
+            _loaded.pop(next(iter(_loaded)), None)
+        _loaded[known] = _Loaded(recipe, tuple(loader.texts))
+        return recipe
 
     @classmethod
     def parse(
@@ -123,23 +133,35 @@ def schema() -> dict[str, Any]:
     return RecipeModel.model_json_schema(by_alias=True)
 
 
-def _find(name: str, folder: Path, where: Location | str) -> Path:
-    """The file of a recipe named by path (relative to a folder) or by a bundled name."""
-    if name.endswith((".yaml", ".yml")) or "/" in name or "\\" in name:
-        return folder / name
-    known = bundled()
-    if name in known:
-        return known[name]
-    path = folder / f"{name}.yaml"
-    if is_file(path):
-        mend = f"Write `./{path.name}` for the file beside it."
-    else:
-        mend = suggest(name, known) if known else "Name a YAML file."
-    raise RecipeError(f"there is no recipe `{name}`", where=where, mend=mend)
-
-
 def _key(path: Path) -> str:
     return os.path.realpath(path)
+
+
+class _Text(NamedTuple):
+    """A file as it was read."""
+
+    path: Path
+    key: str
+    text: str
+
+
+def _is_as_read(read: _Text) -> bool:
+    """Whether a file is still there with the same text."""
+    try:
+        return _key(read.path) == read.key and read_text(read.path) == read.text
+    except RecipeError:
+        return False
+
+
+class _Loaded(NamedTuple):
+    """A recipe, and every file it came from."""
+
+    recipe: Recipe
+    texts: tuple[_Text, ...]
+
+
+_loaded: dict[tuple[str, frozenset[str], frozenset[str]], _Loaded] = {}
+_KEPT = 64  # recipes; of a folder of models, all are given the same few
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +172,28 @@ class _Loader:
     builders: Collection[str] | None
     read: dict[str, Recipe] = field(default_factory=dict)
     reading: list[str] = field(default_factory=list)
+    texts: list[_Text] = field(default_factory=list)
+    shelf: dict[str, Path] = field(default_factory=bundled)
     digest: Any = field(default_factory=hashlib.sha256)
+
+    def find(self, name: str, folder: Path, where: Location | str) -> Path:
+        """The file of a recipe named by path (relative to a folder) or by a bundled name."""
+        if name.endswith((".yaml", ".yml")) or "/" in name or "\\" in name:
+            return folder / name
+        if name in self.shelf:
+            return self.shelf[name]
+        path = folder / f"{name}.yaml"
+        if is_file(path):
+            mend = f"Write `./{path.name}` for the file beside it."
+        else:
+            mend = suggest(name, self.shelf) if self.shelf else "Name a YAML file."
+        raise RecipeError(f"there is no recipe `{name}`", where=where, mend=mend)
+
+    def file(self, path: Path, key: str) -> Recipe:
+        """The recipe in a file."""
+        text = read_text(path)
+        self.texts.append(_Text(path, key, text))
+        return self.recipe(text, str(path), key)
 
     def recipe(self, text: str, file: str, key: str) -> Recipe:
         self.reading.append(key)
@@ -269,7 +312,7 @@ class _Loader:
         return RulesStep(tuple(rules.values()), tidy)
 
     def _use(self, name: str, where: Location, file: str) -> Recipe:
-        path = _find(name, Path(file).parent if file != "<text>" else Path(), where)
+        path = self.find(name, Path(file).parent if file != "<text>" else Path(), where)
         if not os.path.isfile(path):  # which takes any text for a path, as `Path.is_file` does not
             raise RecipeError(f"there is no file `{path}`", where=where, mend="Check the path.")
         key = _key(path)
@@ -278,7 +321,7 @@ class _Loader:
                 f"`{name}` uses itself, by way of this", where=where, mend="Take this step out."
             )
         if key not in self.read:
-            self.read[key] = self.recipe(read_text(path), str(path), key)
+            self.read[key] = self.file(path, key)
         return self.read[key]
 
 
