@@ -1,26 +1,35 @@
 from __future__ import annotations
 
+import json
+import random
+from collections.abc import Iterator
 from contextlib import suppress
 from types import MappingProxyType
+from typing import Any
 
+import lark
 import numpy as np
 import onnx.parser
 import onnx.printer
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
+from surgeon.document import read
 from surgeon.errors import Location, RecipeError
 from surgeon.notation import (
     Argument,
     NodePattern,
     Pattern,
     check_operators,
+    grammar,
     parse_pattern,
     parse_replacement,
     print_pattern,
 )
-from surgeon.notation.syntax import _WORDS, _parser
+from surgeon.notation.syntax import _WORDS
+from surgeon.recipe import bundled
 
 HERE = Location("r.yaml", 10, 5)
 
@@ -247,8 +256,55 @@ def test_what_a_replacement_may_not_say(text: str, message: str) -> None:
     assert error_of(text, replacement=True) == message
 
 
+def bundled_texts() -> Iterator[str]:
+    """What the bundled recipes look for and write."""
+    for path in bundled().values():
+        content = read(path).plain()
+        steps = [content, *content.get("steps", ())]
+        for rule in (rule for step in steps for rule in step.get("rules", ())):
+            yield from (rule[key] for key in ("match", "replace") if isinstance(rule[key], str))
+
+
+def parsed(with_tables: lark.Lark, text: str) -> Any:
+    """The tree with the places of its tokens, or what is wrong, and where."""
+    try:
+        tree = with_tables.parse(text)
+    except UnexpectedCharacters as error:
+        return error.line, error.column, error.char
+    except UnexpectedToken as error:
+        return error.token, error.line, error.column, error.accepts or error.expected
+    tokens = tree.scan_values(lambda value: isinstance(value, lark.Token))
+    return tree, [(token.line, token.column, token.end_column) for token in tokens]
+
+
+def test_the_tables_are_of_this_grammar_and_read_as_computed_ones() -> None:
+    kept = json.loads(grammar.TABLES.read_text(encoding="utf-8"))
+    assert kept["grammar"] == grammar.GRAMMAR, "run python -m surgeon.notation.make"
+    if kept["lark"] != lark.__version__:
+        pytest.skip(f"the tables are of lark {kept['lark']}, and {lark.__version__} is installed")
+    ours, other = grammar.parser(), grammar.computed()
+    assert ours.source_path != other.source_path  # one of them is from the tables
+    draw = random.Random(0)
+    texts = list(bundled_texts())
+    assert len(texts) > 200
+    for text in texts:
+        at, put = draw.randrange(len(text)), draw.choice('()<>=,:;@*?~|"[]{} 1a_.!')
+        for each in (text, text[:at] + put + text[at:], text[:at], text[:at] + put):
+            assert parsed(ours, each) == parsed(other, each)
+
+
+def test_another_lark_computes_its_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lark, "__version__", "another")
+    monkeypatch.setattr(lark.Lark, "load", None)
+    grammar.parser.cache_clear()
+    try:
+        assert parse_pattern("y = Relu (x)", HERE).root.operators == ("Relu",)
+    finally:
+        grammar.parser.cache_clear()
+
+
 def test_every_token_has_words() -> None:
-    names = {terminal.name for terminal in _parser().terminals}
+    names = {terminal.name for terminal in grammar.computed().terminals}
     assert {name for name in names if not name.startswith("__IGNORE")} | {"$END"} == set(_WORDS)
 
 

@@ -9,7 +9,6 @@ and takes computed constants as inputs (`@name`).
 from __future__ import annotations
 
 import re
-from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -17,42 +16,14 @@ import numpy as np
 
 from surgeon.document import suggest
 from surgeon.errors import Location, RecipeError
+from surgeon.notation.grammar import parser
 from surgeon.notation.pattern import DTYPES, Argument, AttributeValue, NodePattern, Pattern
 
 if TYPE_CHECKING:
-    from lark import Lark, Token
+    from lark import Token
 
     Tree = Any  # lark's own `Tree` does not say which child is a tree and which a token
 
-_GRAMMAR = r"""
-start: (node | ";")*
-node: label? outputs "=" operator attributes? inputs attributes?
-label: "[" (NAME | STRING) "]"
-outputs: name ("," [name])*
-operator: qualified ("|" qualified)* [":" name]
-qualified: NAME ("." NAME)*
-inputs: "(" [argument] ("," [argument])* ")"
-?argument: operand | rest | computed
-operand: name (OPTIONAL | THROUGH)*
-rest: "*" NAME
-computed: "@" NAME
-attributes: "<" [_attribute ("," _attribute)*] ">"
-_attribute: attribute | rest
-attribute: name [":" NAME] "=" (computed | tensor | list | _scalar)
-tensor: NAME [dims] [NAME] "{" [_scalar ("," _scalar)*] "}"
-dims: "[" [INT ("," INT)*] "]"
-list: "[" [_scalar ("," _scalar)*] "]"
-_scalar: INT | FLOAT | STRING | NAME
-?name: NAME | STRING
-OPTIONAL: "?"
-THROUGH: "~"
-NAME: /[A-Za-z_][A-Za-z0-9_]*/
-STRING: /"([^"\\\n]|\\[^\n])*"/
-FLOAT.2: /[-+]?[0-9]+\.[0-9]*([eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+|[-+]inf\b/
-INT.1: /[-+]?[0-9]+/
-%ignore /[ \t\r\n\f]+/
-%ignore /#[^\n]*/
-"""
 _WORDS = {"NAME": "a name", "STRING": "a quoted text", "INT": "a number", "FLOAT": "a number"}
 _WORDS |= {"EQUAL": "`=`", "LPAR": "`(`", "RPAR": "`)`", "COMMA": "`,`", "DOT": "`.`", "AT": "`@`"}
 _WORDS |= {"COLON": "`:`", "STAR": "`*`", "VBAR": "`|`", "LSQB": "`[`", "RSQB": "`]`"}
@@ -77,13 +48,6 @@ def parse_pattern(text: str, location: Location) -> Pattern:
 def parse_replacement(text: str, location: Location) -> Pattern:
     """Read what a rule writes; arguments and errors as for `parse_pattern`."""
     return _Builder(location, replacement=True).pattern(text)
-
-
-@cache
-def _parser() -> Lark:
-    from lark import Lark
-
-    return Lark(_GRAMMAR, parser="lalr", lexer="basic", maybe_placeholders=True)
 
 
 class _Builder:
@@ -111,7 +75,7 @@ class _Builder:
         from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
         try:
-            return _parser().parse(text)
+            return parser().parse(text)
         except UnexpectedCharacters as error:
             where = self._location.shifted(error.line, error.column)
             if error.char == '"':
