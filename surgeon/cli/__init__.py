@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from typing import Annotated
 
@@ -66,6 +67,9 @@ def surgeon(
 
 def main() -> None:
     """Run the command line; what `surgeon` and `python -m surgeon` call."""
+    gc.disable()  # until a command begins: what typer makes of the parameters stays
+    # Else pydantic looks through every installed distribution for plugins, and imports them.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         app(prog_name="surgeon")
     except KeyboardInterrupt:  # before or after a command's own care

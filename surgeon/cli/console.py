@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import os
 import platform
 import sys
@@ -123,6 +124,7 @@ def desk(
         verbose: Show the traceback of a bug.
         log_file: Written anew; takes what the terminal is shown, and more.
     """
+    gc.enable()  # which `main` held off
     place = Desk(quiet=quiet, verbose=verbose)
     try:
         with _tolerant_streams(), contextlib.ExitStack() as stack:
