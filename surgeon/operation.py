@@ -22,7 +22,6 @@ from surgeon.facts import Facts
 from surgeon.fold import DEFAULT_LIMIT
 from surgeon.lost import may_have_lost
 from surgeon.model import Model, describe
-from surgeon.raising import raise_opset
 from surgeon.recipe import FoldStep, RaiseOpsetStep, Recipe, Rule, RulesStep, SimplifyStep
 from surgeon.report import Missed, MissRecord, Notes, Report
 from surgeon.rewrite import Surgery
@@ -99,6 +98,8 @@ class Operation:
                         f"simplify: {step.tool}",
                     )
                 elif isinstance(step, RaiseOpsetStep):
+                    from surgeon.raising import raise_opset
+
                     self._replace_proto(partial(raise_opset, opset=step.opset), "raise-opset")
             clock.lap("sweep")
         self._finish()

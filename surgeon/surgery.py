@@ -19,7 +19,6 @@ from surgeon.errors import RecipeError, SurgeonError
 from surgeon.model import Model
 from surgeon.operation import Clock, Operation
 from surgeon.recipe import Recipe, Rule
-from surgeon.refusing import blamed, not_saved, refuse_leftovers, refuse_unread
 from surgeon.report import Report
 from surgeon.soundness import with_names_of_their_own
 
@@ -136,6 +135,8 @@ def apply(
         work.run(clock)
         report = work.report(clock, every_miss=every_miss)
     if any(recipe.ensure == "no-aten" for recipe in plans) and "leftover" not in allow:
+        from surgeon.refusing import refuse_leftovers, refuse_unread
+
         refuse_leftovers(report)
         if work.changed and "unread" not in allow:
             refuse_unread(original, report, reference)
@@ -147,6 +148,8 @@ def apply(
     clock.lap("verify")
     report = replace(report, verdict=verdict, seconds=dict(clock.seconds))
     if verdict.status not in GOOD:
+        from surgeon.refusing import blamed
+
         if work.evidence is not None:
             _keep_models(original, work, verdict, checking)
         culprits = _culprits(work, verdict, original, checking)
@@ -160,6 +163,8 @@ def apply(
             report = replace(found, verdict=verdict, refusals=report.refusals)
             work = rest
     if verdict.status not in GOOD or (require == "equivalent" and verdict.status == "runs"):
+        from surgeon.refusing import not_saved
+
         raise not_saved(report, verdict)
     return Result(work.model, report)
 

@@ -100,6 +100,29 @@ def test_help_and_the_face_import_nothing_heavy() -> None:
     assert done.stdout.splitlines()[-1] == "HEAVY set()"
 
 
+def test_a_quiet_run_without_a_check_imports_what_it_needs(samples: Path, tmp_path: Path) -> None:
+    """Every module more is paid by every run; what shows, compares or repairs many is not asked."""
+    idle = (
+        *("surgeon.batch", "surgeon.cases", "surgeon.inspection", "surgeon.reference"),
+        *("surgeon.refusing", "surgeon.render", "surgeon.trial", "surgeon.verify"),
+        *("concurrent.futures", "fsspec", "multiprocessing", "onnxruntime", "onnxsim", "rich"),
+        *("sqlite3", "torch"),
+    )
+    out = tmp_path / "out.onnx"
+    source = samples / "flatten_pool" / "flatten_pool.onnx"
+    arguments = ["apply", "clean", str(source), str(out), "--no-verify", "-q"]
+    code = (
+        "import sys\n"
+        "from surgeon.cli import app\n"
+        f"try: app({arguments})\n"
+        "except SystemExit as end: assert not end.code\n"
+        f"print('IDLE', [name for name in {idle} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "IDLE []\n"
+    assert out.is_file()
+
+
 def test_the_version_is_that_of_the_distribution() -> None:
     assert run("--version").output == f"surgeon {surgeon.__version__}\n"
 

@@ -424,6 +424,43 @@ def test_steps_come_in_order_and_uses_are_spliced(tmp_path: Path) -> None:
     assert recipe.custom == {"my.Op"}
 
 
+def test_a_recipe_is_read_again_where_a_file_of_it_has_changed(tmp_path: Path) -> None:
+    one = a_recipe("inner", ("one", "y = Relu (x)", "y = Abs (x)"))
+    inner = write(tmp_path, "inner", one)
+    outer = write(tmp_path, "outer", HEAD + "steps: [use: ./inner.yaml]\n")
+    first = Recipe.load(outer)
+    assert Recipe.load(outer) is first
+    write(tmp_path, "inner", one.replace("Abs", "Neg"))  # of the same length, perhaps in one tick
+    second = Recipe.load(outer)
+    assert second.digest != first.digest
+    assert isinstance(second.rules[0].replace, Pattern)
+    assert second.rules[0].replace.root.operators == ("Neg",)
+    write(tmp_path, "inner", one)
+    assert Recipe.load(outer) == first
+    inner.unlink()
+    with pytest.raises(RecipeError, match="there is no file"):
+        Recipe.load(outer)
+    write(tmp_path, "inner", "surgeon: 2\n")
+    with pytest.raises(RecipeError, match="the key `name` is missing"):
+        Recipe.load(outer)
+
+
+def test_what_is_known_again_is_the_name_as_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = rule(where="[known(x)]")
+    for name, output in (("a", "Abs"), ("b", "Neg")):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name, "r", text.replace("y = Abs", f"y = {output}"))
+    monkeypatch.chdir(tmp_path / "a")
+    first = Recipe.load("r.yaml", functions=["known"])
+    with pytest.raises(RecipeError, match="unknown function `known`"):
+        Recipe.load("r.yaml")
+    assert Recipe.load(str(tmp_path / "a" / "r.yaml"), functions=["known"]).source != first.source
+    monkeypatch.chdir(tmp_path / "b")
+    assert Recipe.load("r.yaml", functions=["known"]).digest != first.digest
+
+
 def test_a_list_of_recipes_makes_one_step(tmp_path: Path) -> None:
     write(tmp_path, "a", a_recipe("a", ("one", "y = Relu (x)", "y = Abs (x)")))
     write(tmp_path, "b", a_recipe("b", ("two", "y = Sin (x)", "y = Cos (x)")))
