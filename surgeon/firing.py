@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -26,6 +26,7 @@ from surgeon.template import instantiate, plain
 
 Pairs = list[tuple[gs.Tensor, gs.Tensor]]
 Check = Callable[[Rule, Match, Draft, Pairs], str | None]
+_NO_NAMES: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,13 @@ class Prepared:
 
     rule: Rule
     matcher: Matcher
+
+    @property
+    def asks_nothing(self) -> bool:
+        """Whether no expression reads what matched."""
+        replace = self.rule.replace
+        called = isinstance(replace, BuilderCall) and not replace.arguments
+        return called and not self.rule.where
 
 
 class Firing:
@@ -68,7 +76,9 @@ class Firing:
             if self.telling:
                 self._miss(rule, node, (outcome.matched, total), outcome.reason)
             return None
-        scope = _Scope(rule, outcome, self.facts, self.surgery.is_output)
+        scope: Mapping[str, Any] = _NO_NAMES
+        if not prepared.asks_nothing:
+            scope = _Scope(rule, outcome, self.facts, self.surgery.is_output)
         for condition in rule.where:
             if not truth(condition, scope):
                 if self.telling:
@@ -118,7 +128,7 @@ class Firing:
             self.surgery.hand_over(other, others)
         return new
 
-    def _draft(self, rule: Rule, match: Match, scope: _Scope, draft: Draft) -> Pairs:
+    def _draft(self, rule: Rule, match: Match, scope: Mapping[str, Any], draft: Draft) -> Pairs:
         """Draft the replacement; gives which new tensor takes the place of which output."""
         names = tuple("" if n == "_" else n for n in rule.match.root.outputs)
         if isinstance(rule.replace, Pattern):

@@ -10,6 +10,7 @@ Beside graphsurgeon's own fields the objects of the graph carry, all written her
   dialect changed the node's inputs, else None), `made` (how a rule made it, or None), `home` (the
   graph it was drafted in), `normal` (in normal form), `seen` (the operands' facts it was inferred
   from), `drafted` and `gone`;
+* graph: `origin`, and `reads` (the constants that it or its bodies read as they came, by name);
 * tensor: `home` (the graph a constant belongs to), `fact` (see `facts`), `became` (the tensor that
   took its place, or None).
 """
@@ -353,17 +354,24 @@ _SIGNATURES = (
 
 
 def _remember(graph: gs.Graph, origin: Any) -> None:
-    stack = [(graph, origin)]
+    around: tuple[set[str], ...] = ()
+    stack = [(graph, origin, around)]
     while stack:
-        graph, origin = stack.pop()
-        graph.origin = origin
+        graph, origin, around = stack.pop()
+        graph.origin, graph.reads = origin, {getattr(v, "name", v) for v in origin.output}
+        for outer in around:
+            outer |= graph.reads
+        around = (*around, graph.reads)
         for node, proto in zip(graph.nodes, origin.node, strict=True):
             node.__dict__.update(origin=proto, origin_inputs=None, made=None)
             for tensor in node.inputs:
-                if isinstance(tensor, gs.Constant) and "home" not in tensor.__dict__:
-                    tensor.home = graph
+                if isinstance(tensor, gs.Constant):
+                    for reads in around:
+                        reads.add(tensor.name)
+                    if "home" not in tensor.__dict__:
+                        tensor.home = graph
             if node.attrs:
                 for attribute in proto.attribute:
                     body = node.attrs.get(attribute.name)
                     if isinstance(body, gs.Graph):
-                        stack.append((body, attribute.g))
+                        stack.append((body, attribute.g, around))

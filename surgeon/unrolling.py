@@ -156,7 +156,7 @@ class Unroller:
         inputs = [gs.Variable(t.name, t.dtype, t.shape, t.type) for t in graph.inputs]
         inside.update(zip(map(id, graph.inputs), inputs, strict=True))
         copy = gs.Graph([], inputs, [], graph.name, graph.doc_string, graph.opset)
-        copy.origin = graph.origin
+        copy.origin, copy.reads = graph.origin, graph.reads
         for inner in (graph, *bodies(graph)):
             tensors = [t for n in inner.nodes for t in (*n.inputs, *(n.origin_inputs or ()))]
             for tensor in map(current, (*tensors, *inner.outputs)):

@@ -53,7 +53,7 @@ class Writer:
         keep = {tensor.name for tensor in graph.inputs} | self.overridable
         declared = getattr(graph, "declared", {})
         out.input.extend(declared.get(v.name, v) for v in origin.input if v.name in keep)
-        _add_unread(out, origin, names, self.overridable)
+        _add_unread(out, origin, names, graph.reads, self.overridable)
         out.output.extend(declared.get(v.name, v) for v in origin.output)
         claims = getattr(graph, "corrected", {})
         for value in origin.value_info:
@@ -110,27 +110,21 @@ class Writer:
 
 
 def _add_unread(
-    out: onnx.GraphProto, origin: onnx.GraphProto, names: set[str], overridable: set[str]
+    out: onnx.GraphProto,
+    origin: onnx.GraphProto,
+    names: set[str],
+    read: set[str],
+    overridable: set[str],
 ) -> None:
     """Put the initializers back that nobody read from the beginning, each in its place."""
-    unread = [t for t in origin.initializer if t.name not in names]
-    spare = [t for t in origin.sparse_initializer if t.values.name not in names]
-    if unread or spare:
-        read: set[str] = set()
-        stack = [origin]
-        while stack:
-            graph = stack.pop()
-            read.update(value.name for value in graph.output)
-            for node in graph.node:
-                read.update(node.input)
-                if node.attribute:
-                    stack.extend(a.g for a in node.attribute if a.HasField("g"))
-        out.sparse_initializer.extend(t for t in spare if t.values.name not in read)
-        kept = [t for t in unread if t.name not in read or t.name in overridable]
-        if kept:  # sorting moves every weight's bytes, so only where there is something to place
-            out.initializer.extend(kept)
-            order = {t.name: i for i, t in enumerate(origin.initializer)}
-            out.initializer.sort(key=lambda t: order.get(t.name, len(order)))
+    spare = (t for t in origin.sparse_initializer if t.values.name not in names)
+    out.sparse_initializer.extend(t for t in spare if t.values.name not in read)
+    unread = (t for t in origin.initializer if t.name not in names)
+    kept = [t for t in unread if t.name not in read or t.name in overridable]
+    if kept:  # sorting moves every weight's bytes, so only where there is something to place
+        out.initializer.extend(kept)
+        order = {t.name: i for i, t in enumerate(origin.initializer)}
+        out.initializer.sort(key=lambda t: order.get(t.name, len(order)))
 
 
 def imports(

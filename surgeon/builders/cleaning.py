@@ -209,7 +209,8 @@ def neutral(draft: Draft, match: Match) -> gs.Tensor:
     x, array = beside_constant(draft, match)
     if array.ndim and not same_dims(facts.of(x).shape, facts.of(node.outputs[0]).shape):
         raise Refused("its constant may make the result larger")
-    if (array != (0 if node.op in ("Add", "Sub") else 1)).any():
+    plain = 0 if node.op in ("Add", "Sub") else 1
+    if (array.size and array.item(0) != plain) or (array != plain).any():  # most differ at once
         raise Refused("its constant changes the value")
     if node.op == "Pow" and facts.of(x).dtype not in _FLOATS:
         raise Refused("a power of integers is computed in floats, which round")

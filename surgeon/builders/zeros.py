@@ -26,7 +26,7 @@ def plus_zero(draft: Draft, match: Match) -> gs.Tensor:
     """x + 0.0 is x, but where x is -0.0; and nothing behind it may tell the two apart."""
     facts, node = draft.facts, match.root
     x, array = beside_constant(draft, match)
-    if array.dtype.kind != "f" or array.any():
+    if array.dtype.kind != "f" or (array.size and array.item(0) != 0) or array.any():
         raise Refused("its constant is no zero of floating point")
     if array.ndim and not same_dims(facts.of(x).shape, facts.of(node.outputs[0]).shape):
         raise Refused("its constant may make the result larger")
