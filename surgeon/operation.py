@@ -272,13 +272,15 @@ def nearest(records: Sequence[MissRecord], *, every: bool) -> list[Missed]:
 
     Without `every`: those where the whole pattern was found, and those at ATen nodes that stay.
     """
-    latest: dict[tuple[int, str], MissRecord] = {}
+    latest: dict[tuple[int, str, str], MissRecord] = {}
     for record in records:
-        if getattr(record.root, "gone", False):
+        root = record.root
+        if "gone" in root.__dict__:
             continue
-        near = record.matched >= record.total or record.root.domain == dialect.ATEN
-        if every or near:
-            latest[id(record.root), f"{record.recipe}/{record.rule}"] = record
+        if every or record.matched >= record.total or root.domain == dialect.ATEN:
+            latest[id(root), record.recipe, record.rule] = record
+    locations = {id(r.location): r.location for r in latest.values()}
+    places = {key: str(location) for key, location in locations.items()}
     return [
         Missed(
             rule=r.rule,
@@ -287,7 +289,7 @@ def nearest(records: Sequence[MissRecord], *, every: bool) -> list[Missed]:
             matched=r.matched,
             total=r.total,
             reason=r.reason(),
-            location=str(r.location),
+            location=places[id(r.location)],
         )
         for r in latest.values()
     ]
