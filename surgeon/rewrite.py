@@ -18,6 +18,7 @@ from surgeon.facts import Facts
 from surgeon.facts.fact import Array
 from surgeon.links import bodies, current, toposort
 from surgeon.model import Model
+from surgeon.older import older_form
 
 
 class Refused(Exception):
@@ -318,6 +319,8 @@ class Draft:
         """
         surgery = self.surgery
         tensors = [gs.Variable.empty() if t is None else t for t in inputs]
+        if domain in opsets.STANDARD and (older := older_form(self, op_type, tensors)) is not None:
+            return older
         endings = [op_type] if outputs == 1 else outputs
         if isinstance(endings, int):
             endings = [f"{op_type}_{i}" for i in range(endings)]

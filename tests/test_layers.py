@@ -24,7 +24,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"dialect", "functions", "edges"},
     {"expressions", "runtime"},
     {"isolation"},
-    {"match", "fold", "captured"},
+    {"match", "fold", "captured", "older"},
     {"rewrite", "reference", "inputs", "matching"},
     {"template", "housekeeping", "claims", "arguments", "lost", "unrolling"},
     {"builders"},
@@ -50,7 +50,7 @@ DOORS: dict[str, set[str]] = {  # other people's code: the only rooms that may i
     "onnx_graphsurgeon": {  # the graph itself; the recipe's side never sees it
         "model", "facts", "dialect", "functions", "opsets", "match", "matching", "fold", "rewrite",
         "template", "builders", "housekeeping", "firing", "sweep", "piece", "trial", "surgery",
-        "arguments", "captured", "writer", "links", "unrolling", "alike",
+        "arguments", "captured", "writer", "links", "unrolling", "alike", "older",
     },
     "torch": {"export", "reference", "schemas"},
     "yaml": {"document"},

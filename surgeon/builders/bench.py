@@ -240,13 +240,6 @@ class Bench:
             return self.cast(chosen, dtype)
         return self.op("Where", condition, yes, no)
 
-    def extreme(self, op_type: str, a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
-        """`Max` or `Min` of two values of one dtype; before opset 12 of wide integers too."""
-        if self.dtype(a) in FLOATS or self.opset >= 12:
-            return self.op(op_type, a, b)
-        first, second = (b, a) if op_type == "Max" else (a, b)
-        return self.where(self.op("Less", a, b), first, second)
-
     def count(self, length: Size | int) -> gs.Tensor:
         """0, 1, ... length - 1 in int64."""
         if isinstance(length, int):

@@ -63,7 +63,7 @@ def _column(c: Bench, sizes: list[Size | int]) -> gs.Tensor:
     if len(known) == len(sizes):
         return c.ints_of(np.asarray(known).reshape(-1, 1), "lengths")
     column = c.unsqueeze(c.vector(sizes), [1])
-    return c.extreme("Max", column, c.ints([1], "one"))
+    return c.op("Max", column, c.ints([1], "one"))
 
 
 def gather_constant_places(draft: Draft, match: Match) -> gs.Tensor:

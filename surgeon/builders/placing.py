@@ -156,7 +156,7 @@ def _last(c: Bench, data: gs.Tensor, updates: gs.Tensor, table: _Table) -> gs.Te
     rows = c.unsqueeze(rows, list(range(1, c.rank(table.equal) - axis - 1)))
     named = c.op("Where", table.equal, rows, c.number(-1, TYPE.INT64))
     last = c.op("ReduceMax", named, c.ints([axis + 1], "axes"), keepdims=0)
-    source = c.extreme("Max", last, table.places)
+    source = c.op("Max", last, table.places)
     whole = c.concat([data, updates], axis)
     if c.rank(table.equal) == 2:
         return c.op("Gather", whole, source, axis=axis)
@@ -222,7 +222,7 @@ def _combined(
         lost = c.op("ReduceMax", c.cast(lost, TYPE.INT32), axes, keepdims=0)
         lost = c.op("Greater", lost, c.number(0, TYPE.INT32))
         found = c.where(lost, c.number(np.nan, wide), found)
-    return c.cast(c.extreme(combine, data, found), dtype)
+    return c.cast(c.op(combine, data, found), dtype)
 
 
 def _neutral(combine: str, dtype: int) -> Any:

@@ -135,7 +135,7 @@ def _length(c: Bench, count: _Count, *, negative: bool) -> gs.Tensor:
     room = b if (a, step > 0) == (0, True) else c.sub(b, a) if step > 0 else c.sub(a, b)
     lines = room if abs(step) == 1 else c.div(c.add(room, abs(step) - 1), abs(step))
     length = c.vector([lines], "length")
-    return c.extreme("Max", length, c.ints([0], "zero")) if negative else length
+    return c.op("Max", length, c.ints([0], "zero")) if negative else length
 
 
 def _counted(c: Bench, count: _Count, high: int, *, negative: bool) -> gs.Tensor:

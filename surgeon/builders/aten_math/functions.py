@@ -108,25 +108,9 @@ def rounding(work: Work) -> gs.Tensor:
     if work.name == "round" and digits:
         scale = 10.0 ** abs(digits)
         first, second = ("Mul", "Div") if digits > 0 else ("Div", "Mul")
-        made: gs.Tensor = work.op(second, round_half_even(work, work.op(first, x, scale)), scale)
+        made: gs.Tensor = work.op(second, work.op("Round", work.op(first, x, scale)), scale)
         return made
-    if work.name == "round":
-        return round_half_even(work, x)
     return work.op(_ROUNDING[work.name], x)
-
-
-def round_half_even(work: Work, x: gs.Tensor) -> gs.Tensor:
-    """`Round`; before opset 11 from Floor, with halves to the even neighbour."""
-    if work.opset >= 11:
-        return work.op("Round", x)
-    low = work.op("Floor", x)
-    rest = work.op("Sub", x, low)
-    half = work.number(0.5, work.dtype(x))
-    odd = work.op("Mul", low, 0.5)
-    odd = work.op("Less", work.op("Floor", odd), odd)
-    tie = work.op("And", work.equal(rest, half), odd)
-    up = work.op("Or", work.op("Less", half, rest), tie)
-    return work.op("Add", low, work.cast(up, work.dtype(x)))
 
 
 def fraction(work: Work) -> gs.Tensor:
@@ -230,8 +214,12 @@ def hypot(work: Work) -> gs.Tensor:
 
 
 def atan2(work: Work) -> gs.Tensor:
-    """`atan2`: Atan of the quotient, moved by pi to the left half plane; signed zeros count."""
-    y, x = _pair(work)
+    """`atan2` of two operands in their common dtype."""
+    return angle_between(work, *_pair(work))
+
+
+def angle_between(work: Work, y: gs.Tensor, x: gs.Tensor) -> gs.Tensor:
+    """Atan of the quotient, moved by pi to the left half plane; signed zeros count."""
     dtype = work.dtype(y)
     ratio = work.op("Div", y, x)
     zero = work.number(0, dtype)
@@ -298,7 +286,7 @@ def fake_quantize(work: Work) -> gs.Tensor:
         raise Refused("only single precision is rounded to steps here")
     scale, zero = (_of_channel(work, x, n) for n in ("scale", "zero_point"))
     low, high = (work.number(float(work.args.value(n)), FLOAT) for n in ("quant_min", "quant_max"))
-    steps = round_half_even(work, work.op("Mul", x, work.op("Reciprocal", scale)))
+    steps = work.op("Round", work.op("Mul", x, work.op("Reciprocal", scale)))
     steps = work.op("Add", steps, zero)
     steps = work.extreme("Min", work.extreme("Max", steps, low), high)
     made: gs.Tensor = work.op("Mul", work.op("Sub", steps, zero), scale)

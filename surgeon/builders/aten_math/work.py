@@ -232,15 +232,11 @@ class Work:
         return made
 
     def equal(self, a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
-        """`Equal`, also of floats before opset 11; NaN equals nothing."""
-        dtype = self.dtype(a)
-        if dtype in NARROW:
+        """`Equal`; NaN equals nothing."""
+        if self.dtype(a) in NARROW:
             a, b = self.cast(a, INT32), self.cast(b, INT32)
-        if dtype not in FLOATS or self.opset >= 11:
-            return self.op("Equal", a, b)
-        differ = self.op("Or", self.op("Less", a, b), self.op("Greater", a, b))
-        strange = self.op("Or", self.is_nan(a), self.is_nan(b))
-        return self.invert(self.op("Or", differ, strange))
+        made: gs.Tensor = self.op("Equal", a, b)
+        return made
 
     def less(self, a: gs.Tensor, b: gs.Tensor, *, or_equal: bool = False) -> gs.Tensor:
         """`a < b` or `a <= b`; false where either is NaN."""

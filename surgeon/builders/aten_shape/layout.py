@@ -70,7 +70,7 @@ def _diagonal_scatter(c: Call) -> gs.Tensor:
     if last == -1:
         return x
     line = c.count(rows if offset >= 0 else columns)
-    index = c.extreme("Min", line, c.vector([last], "last"))  # beyond the diagonal nothing is taken
+    index = c.op("Min", line, c.vector([last], "last"))  # beyond the diagonal nothing is taken
     wide = c.op("Gather", source, index, axis=rank - 2)
     wide = c.unsqueeze(wide, [rank - 1 if offset >= 0 else rank - 2])
     down, across = c.unsqueeze(c.count(rows), [1]), c.unsqueeze(c.count(columns), [0])
@@ -88,7 +88,7 @@ def _masked_scatter(c: Call) -> gs.Tensor:
     mask = c.op("Expand", mask, c.op("Shape", x))
     count = c.cast(c.flat(mask), TYPE.INT64)
     so_far = c.op("CumSum", count, c.number(0, TYPE.INT64))
-    index = c.extreme("Max", c.op("Sub", so_far, c.ints([1], "one")), c.ints([0], "zero"))
+    index = c.op("Max", c.op("Sub", so_far, c.ints([1], "one")), c.ints([0], "zero"))
     source = c.flat(c.cast(c.tensor("source"), c.dtype(x)))
     source = c.concat([source, c.filled([1], 0, c.dtype(x))], 0)  # there may be none
     taken = c.reshape(c.op("Gather", source, index, axis=0), c.sizes(x))
@@ -151,7 +151,7 @@ def _same_of_real(c: Call) -> gs.Tensor:
 def _adjoint(c: Call) -> gs.Tensor:
     x = _same_of_real(c)
     rank = c.rank(x)
-    if rank == 0 and c.node.op == "mH":
+    if rank == 0 and c.node.op != "adjoint":
         return x
     if rank < 2 or (c.node.op == "matrix_H" and rank != 2):
         raise Refused(f"its input has rank {rank}")

@@ -22,8 +22,8 @@ def _limited(c: Call, x: gs.Tensor) -> list[gs.Tensor | None]:
                 raise Refused("PyTorch takes no masks among these indices")
             length = c.size(x, axis)
             index = c.cast(index, TYPE.INT64)
-            index = c.extreme("Max", index, _scalar(c, c.sub(0, length)))
-            index = c.extreme("Min", index, _scalar(c, c.sub(length, 1)))
+            index = c.op("Max", index, _scalar(c, c.sub(0, length)))
+            index = c.op("Min", index, _scalar(c, c.sub(length, 1)))
         found.append(index)
     return found
 

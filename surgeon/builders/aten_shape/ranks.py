@@ -122,7 +122,7 @@ def _nan_median(c: Call) -> tuple[gs.Tensor, gs.Tensor]:
     last = c.rank(x) - 1
     values, order, count = _sorted(c, x)
     middle = c.op("Div", c.op("Sub", count, c.ints([1], "one")), c.ints([2], "two"))
-    middle = c.extreme("Max", middle, c.ints([0], "zero"))
+    middle = c.op("Max", middle, c.ints([0], "zero"))
     none = c.op("Equal", count, c.ints([0], "none"))
     value = c.where(none, c.number(np.nan, dtype), gather(c, values, middle, last))
     index = c.where(none, c.number(0, TYPE.INT64), gather(c, order, middle, last))
