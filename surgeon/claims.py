@@ -1,7 +1,8 @@
 """What a file says of its values beside the axioms: shapes that stand in it, held against facts.
 
 Exporters leave stale static shapes on dynamic models. A claim that is proven false is corrected in
-the saved file and reported; declared outputs keep what they declare.
+the saved file and reported. Declared outputs keep the shapes that they declare, and their element
+types where these are not proven false: with a false one no runtime loads the file.
 """
 
 from __future__ import annotations
@@ -39,6 +40,35 @@ def correct_claims(model: Model, facts: Facts) -> list[str]:
                     corrected[value.name] = mended
         graph.corrected = corrected
         found.extend(corrected)
+    return found
+
+
+def correct_types(model: Model, facts: Facts) -> list[str]:
+    """Correct every false element type of an output, in bodies too; names what was corrected.
+
+    Exporters guess the type of what they have no operator for.
+
+    Args:
+        model: Its graphs are given `declared`, which the writer uses.
+        facts: What is proven.
+    """
+    found: list[str] = []
+    for graph in (model.graph, *bodies(model.graph)):
+        origin = getattr(graph, "origin", None)
+        if not isinstance(origin, onnx.GraphProto):
+            continue
+        declared = dict(getattr(graph, "declared", {}))
+        for value, tensor in zip(origin.output, graph.outputs, strict=False):
+            proven = facts.of(tensor).dtype
+            claimed = value.type.tensor_type.elem_type
+            if not tensor.inputs or not proven or claimed in (0, proven):
+                continue
+            mended = onnx.ValueInfoProto()
+            mended.CopyFrom(declared.get(value.name, value))
+            mended.type.tensor_type.elem_type = proven
+            declared[value.name] = mended
+            found.append(value.name)
+        graph.declared = declared
     return found
 
 

@@ -14,7 +14,7 @@ import onnx
 
 from surgeon import dialect, provenance
 from surgeon.assumptions import Axioms
-from surgeon.claims import correct_claims, declare
+from surgeon.claims import correct_claims, correct_types, declare
 from surgeon.collector import collector_paused
 from surgeon.culprits import Kept
 from surgeon.errors import SurgeonError
@@ -232,11 +232,16 @@ class Operation:
                 "files, mostly without a sign: compare with the module, or with what it recorded "
                 "(`--reference FILE.npz`)"
             )
-        corrected = correct_claims(self.model, self.facts)
-        if corrected:
-            named = ", ".join(f"`{name}`" for name in corrected[:3])
-            more = f" and {len(corrected) - 3} more" if len(corrected) > 3 else ""
-            self.notes.remarks.append(f"shapes that the file states were false: {named}{more}")
+        retyped = correct_types(self.model, self.facts)
+        self.notes.retyped = frozenset(retyped)
+        for what, corrected in (
+            ("shapes that the file states", correct_claims(self.model, self.facts)),
+            ("element types that outputs declare", retyped),
+        ):
+            if corrected:
+                named = ", ".join(f"`{name}`" for name in corrected[:3])
+                more = f" and {len(corrected) - 3} more" if len(corrected) > 3 else ""
+                self.notes.remarks.append(f"{what} were false: {named}{more}")
         replaced: dict[str, list[str]] = {}
         for change in self.notes.changes:
             replaced.setdefault(f"{change.recipe}/{change.rule}", []).append(change.node)

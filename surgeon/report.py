@@ -120,6 +120,7 @@ class Notes:
     misses: list[MissRecord] = field(default_factory=list)
     housekeeping: Counter[str] = field(default_factory=Counter)
     remarks: list[str] = field(default_factory=list)
+    retyped: frozenset[str] = frozenset()  # outputs whose declared element type was false
     refusals: list[Refusal] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 

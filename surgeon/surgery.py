@@ -263,6 +263,7 @@ def _verdict(
         folder_original=original.folder,
         folder_result=original.folder,
         custom=custom,
+        retyped=work.notes.retyped,
         allow_approximate=_granted(work),
         progress=progress,
     )

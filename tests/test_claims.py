@@ -53,3 +53,26 @@ def test_a_fixed_dimension_reaches_inputs_and_outputs(options: dict[str, object]
     assert shape_of(after.graph.input[0]) == [3, 4]
     assert shape_of(after.graph.output[0]) == [3, 4]
     assert original.SerializeToString() == kept
+
+
+GUESSED = """
+<ir_version: 4, opset_import: ["": 11, "org.pytorch.aten": 1]>
+g (float[N,4] x) => (int64[N,4] y) <int64 one = {1}> {
+  a = org.pytorch.aten.ATen <operator = "hypot", overload_name = ""> (x, x)
+  y = Add (a, one)
+}
+"""
+
+
+def test_an_element_type_that_an_exporter_guessed_is_corrected() -> None:
+    result = surgeon.apply(model(GUESSED), "aten")
+    (after,) = result.model.to_proto().graph.output
+    assert after.type.tensor_type.elem_type == onnx.TensorProto.FLOAT
+    assert shape_of(after) == ["N", 4]
+    assert "element types that outputs declare were false: `y`" in result.report.remarks
+
+
+def test_an_element_type_that_is_true_stays() -> None:
+    true = model(GUESSED.replace("int64[N,4] y", "float[N,4] y"))
+    result = surgeon.apply(true, "aten")
+    assert not [remark for remark in result.report.remarks if "element types" in remark]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import onnx
 
 
-def interface_fault(before: onnx.ModelProto, after: onnx.ModelProto) -> str | None:
+def interface_fault(
+    before: onnx.ModelProto, after: onnx.ModelProto, retyped: Collection[str] = ()
+) -> str | None:
     """The first difference of the interfaces, in words; None where there is none.
 
     An input that has an initializer may leave. Declared output shapes are claims, often stale:
-    they are not compared, the arrays are.
+    they are not compared, the arrays are; nor the declared dtypes of the outputs `retyped`.
     """
     optional = {tensor.name for tensor in before.graph.initializer}
     kept = {value.name for value in after.graph.input}
@@ -28,13 +32,14 @@ def interface_fault(before: onnx.ModelProto, after: onnx.ModelProto) -> str | No
         if names != found:
             return f"the order of the {kind}s changed: {found}, not {names}"
         for was, became in zip(old, new, strict=True):
-            if fault := _value_fault(was, became, shapes=kind == "input"):
+            typed = kind == "input" or was.name not in retyped
+            if fault := _value_fault(was, became, shapes=kind == "input", typed=typed):
                 return f"{kind} `{was.name}` {fault}"
     return None
 
 
 def _value_fault(
-    was: onnx.ValueInfoProto, became: onnx.ValueInfoProto, *, shapes: bool
+    was: onnx.ValueInfoProto, became: onnx.ValueInfoProto, *, shapes: bool, typed: bool
 ) -> str | None:
     kinds = was.type.WhichOneof("value"), became.type.WhichOneof("value")
     if None in kinds:
@@ -44,7 +49,7 @@ def _value_fault(
     if kinds[0] != "tensor_type":
         return None
     old, new = was.type.tensor_type, became.type.tensor_type
-    if old.elem_type and new.elem_type and old.elem_type != new.elem_type:
+    if typed and old.elem_type and new.elem_type and old.elem_type != new.elem_type:
         name = onnx.TensorProto.DataType.Name
         return f"has dtype {name(new.elem_type).lower()}, not {name(old.elem_type).lower()}"
     if not shapes or not (old.HasField("shape") and new.HasField("shape")):

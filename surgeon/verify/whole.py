@@ -42,6 +42,7 @@ def verify(
     folder_result: Path | None = None,
     allow_approximate: float | None = None,
     custom: Collection[str] = (),
+    retyped: Collection[str] = (),
     isolated: bool = False,
     inputs: Mapping[str, str] | None = None,
     data: Data = (),
@@ -62,6 +63,7 @@ def verify(
         allow_approximate: Error relative to an output's spread that is allowed, where it is more
             than the table's tolerance.
         custom: Operators the result may hold although onnxruntime has them not, as `domain.Op`.
+        retyped: Outputs whose element type the original declares falsely, which is proven.
         isolated: Run onnxruntime in a worker, so that its crash is a finding: `isolation` inside.
         inputs: By input name, how it is drawn, as `uniform(0,1)` or `tokens(30522)`.
         data: Files with real inputs, compared beside drawn ones: .npz by input name, or folders of
@@ -74,7 +76,7 @@ def verify(
     """
     before, folder_original = _load(original, folder_original)
     after, folder_result = _load(result, folder_result)
-    if fault := interface_fault(before, after):
+    if fault := interface_fault(before, after, retyped):
         return Verdict("broken", fault)
     given = read_given(before, inputs, data, shapes=shapes, reference=reference)
     hints = {dim: list(s) for dim, s in (sizes or {}).items() if not isinstance(s, str)}
