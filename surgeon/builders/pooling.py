@@ -15,6 +15,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.dims import Dim
+from surgeon.facts.fact import INTEGERS
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -42,6 +43,8 @@ def adaptive_pool(draft: Draft, match: Match, *, spatial: int, kind: str) -> Any
         wanted = facts.array(size)
     if wanted is None:
         raise Refused("its output size is computed at run time and not provable")
+    if kind == "avg" and facts.of(x).dtype in INTEGERS:
+        raise Refused("no standard form averages integers as PyTorch does, axis by axis")
     sizes: list[Dim] = wanted.reshape(-1).tolist()
     sizes = sizes * spatial if len(sizes) == 1 else sizes
     if len(shape) not in (spatial + 1, spatial + 2) or len(sizes) != spatial:

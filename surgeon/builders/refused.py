@@ -179,6 +179,11 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "remove setdefault sorted update values",
     ),
     (
+        "is what the exporter left of a write at indices or under a mask, and the indices and the "
+        "values are lost; export at opset 11 or later, or write by `torch.where` or `scatter`",
+        "Placeholder",
+    ),
+    (
         "has no rule here yet; write it in the module by operators that ONNX has, or write a rule",
         "_upsample_lanczos2d_aa",
     ),

@@ -42,6 +42,8 @@ ALIASES: Mapping[str, str] = {
     "_unsafe_index": "index",
     "_unsafe_index_put": "index_put",
     "linalg_matmul": "matmul",
+    "max_values": "amax",
+    "min_values": "amin",
     "mkldnn_adaptive_avg_pool2d": "adaptive_avg_pool2d",
     "mkldnn_linear": "linear",
     "mkldnn_max_pool2d": "max_pool2d",

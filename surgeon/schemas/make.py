@@ -23,6 +23,24 @@ OTHERS = (
     "upsample_nearest1d(Tensor self, int[] output_size)",
     "upsample_nearest2d(Tensor self, int[] output_size)",
     "upsample_nearest3d(Tensor self, int[] output_size)",
+    # torch 1.1 and 1.2, which knew no other corners
+    "grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, "
+    "bool align_corners=True)",
+    "affine_grid_generator(Tensor theta, int[] size, bool align_corners=True)",
+    "_scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, "
+    "Tensor? attn_mask=None, float dropout_p=0.0, bool need_attn_weights=False, "
+    "bool is_causal=False)",
+    "symeig(Tensor self, bool eigenvectors=False, bool upper=True)",
+    "eig(Tensor self, bool eigenvectors=False)",
+    "lstsq(Tensor self, Tensor A)",
+    "matrix_rank(Tensor self, bool symmetric=False)",
+    "max_values(Tensor self, int[] dim, bool keepdim=False)",
+    "min_values(Tensor self, int[] dim, bool keepdim=False)",
+    "fft(Tensor self, int signal_ndim, bool normalized=False)",
+    "ifft(Tensor self, int signal_ndim, bool normalized=False)",
+    "irfft(Tensor self, int signal_ndim, bool normalized=False, bool onesided=True, "
+    "int[] signal_sizes=[])",
+    "Placeholder(Tensor self)",  # what exporters leave of a write whose operands they lost
     "einsum(str equation, Tensor[] tensors)",
     "kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False)",
     "nms(Tensor dets, Tensor scores, float iou_threshold)",

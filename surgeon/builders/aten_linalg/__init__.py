@@ -21,12 +21,12 @@ HOPELESS: Mapping[str, str] = {
         "vectors are the implementation's",
     ),
     **dict.fromkeys(
-        ("linalg_eigh", "linalg_eigvalsh", "linalg_eig", "linalg_eigvals", "_linalg_eigh"),
+        "linalg_eigh linalg_eigvalsh linalg_eig linalg_eigvals _linalg_eigh symeig eig".split(),
         "eigenvalues take an iteration that ends when the data say so, and the signs of the "
         "vectors are the implementation's",
     ),
     **dict.fromkeys(
-        ("linalg_lstsq", "linalg_matrix_rank"),
+        ("linalg_lstsq", "linalg_matrix_rank", "lstsq", "matrix_rank"),
         "the rank decides on the result, and is known at run time only",
     ),
     **dict.fromkeys(

@@ -30,9 +30,9 @@ def relu(work: Work) -> gs.Tensor:
 
 
 def bounded(work: Work, x: gs.Tensor, low: float, high: float) -> gs.Tensor:
-    """x between two numbers, NaN kept."""
+    """x between two numbers, NaN kept; `high` where they are the wrong way round."""
     dtype = work.dtype(x)
-    if dtype in FLOATS and (work.opset >= 12 or dtype not in (DOUBLE, HALF)):
+    if low <= high and dtype in FLOATS and (work.opset >= 12 or dtype not in (DOUBLE, HALF)):
         made: gs.Tensor = work.op("Clip", x, float(low), float(high))
         return made
     upper = work.extreme("Max", x, work.number(low, dtype))

@@ -101,7 +101,9 @@ def binary_cross_entropy_with_logits(work: Work) -> gs.Tensor:
 def triplet_margin(work: Work) -> gs.Tensor:
     """`triplet_margin_loss`."""
     names = ("anchor", "positive", "negative")
-    _, (anchor, positive, negative) = work.together(*(work.args.tensor(n) for n in names))
+    _, (anchor, positive, negative) = work.together(
+        *(work.args.tensor(n) for n in names), floating=True
+    )
     p, eps = float(work.constant_of("p", 2)), float(work.constant_of("eps", 1e-6))
 
     def between(a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:

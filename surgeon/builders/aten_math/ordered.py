@@ -25,6 +25,7 @@ from surgeon.rewrite import Refused
 
 _LONGEST_MATRIX = 2048  # the side of a triangular matrix
 _LONGEST_SCAN = 1 << 16
+_LONGEST = 1 << 31  # what no axis reaches
 
 
 def _has_second(work: Work) -> bool:
@@ -54,22 +55,26 @@ def largest(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
 
 
 def _at_rank(
-    work: Work, x: gs.Tensor, k: int, axis: int, length: int
+    work: Work, x: gs.Tensor, k: int | gs.Tensor, axis: int, length: int | None
 ) -> tuple[gs.Tensor, gs.Tensor]:
-    """The k-th smallest (from 1) along an axis of known length, and its index; the axis stays."""
+    """The k-th smallest (from 1) along an axis, and its index; the axis stays.
+
+    `k` may be computed, as int64[1]; the length is asked for by opsets before 11 alone.
+    """
     dtype = work.dtype(x)
     by_way = INT32 if dtype in NARROW or dtype == BOOL else dtype
     x = work.cast(x, by_way)
     if work.opset < 11:
         if dtype not in FLOATS:
             raise Refused("`TopK` of integers needs opset 11")
+        if length is None or not isinstance(k, int):
+            raise Refused(f"the length of axis {axis} is known at run time only, below opset 11")
         k = length - k + 1
         values, indices = work.draft.op("TopK", x, work.axes([k]), outputs=2, axis=axis)
     else:
-        values, indices = work.draft.op(
-            "TopK", x, work.axes([k]), outputs=2, axis=axis, largest=0, sorted=1
-        )
-    last = work.axes([k - 1])
+        count = work.axes([k]) if isinstance(k, int) else k
+        values, indices = work.draft.op("TopK", x, count, outputs=2, axis=axis, largest=0, sorted=1)
+    last = work.axes([k - 1]) if isinstance(k, int) else work.op("Sub", k, 1)
     value = work.draft.op("Gather", values, last, axis=axis)
     return work.cast(value, dtype), work.draft.op("Gather", indices, last, axis=axis)
 
@@ -78,12 +83,17 @@ def _without(work: Work, x: gs.Tensor, axis: int) -> gs.Tensor:
     return work.draft.op("Squeeze", x, work.axes([axis]))
 
 
-def _length(work: Work, x: gs.Tensor, axis: int) -> int:
+def _known_length(work: Work, x: gs.Tensor, axis: int) -> int | None:
     shape = work.facts.of(x).shape
     length = None if shape is None else shape[axis]
-    if not isinstance(length, int):
-        raise Refused(f"the length of axis {axis} is known at run time only")
-    return length
+    return length if isinstance(length, int) else None
+
+
+def _computed_middle(work: Work, x: gs.Tensor, axis: int) -> gs.Tensor:
+    """int64[1]: which of the elements is the lower one in the middle, from 1."""
+    length = work.draft.op("Gather", work.draft.op("Shape", x), work.axes([axis]), axis=0)
+    made: gs.Tensor = work.op("Div", work.op("Add", length, 1), 2)
+    return made
 
 
 def median(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
@@ -97,10 +107,11 @@ def median(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
     if whole and rank is None:
         raise Refused("the rank of its input is not known")
     axis = 0 if whole else axis_of(work, x)
-    length = _length(work, x, axis)
-    if not length:
+    length = _known_length(work, x, axis)
+    if length == 0:
         raise Refused("a median of no elements")
-    value, index = _at_rank(work, x, (length + 1) // 2, axis, length)
+    middle = _computed_middle(work, x, axis) if length is None else (length + 1) // 2
+    value, index = _at_rank(work, x, middle, axis, length)
     value = carry_nan(work, value, x, [axis], keepdim=True)
     if work.dtype(x) in FLOATS and _has_second(work):
         strange = work.cast(work.is_nan(x), INT32)
@@ -117,8 +128,8 @@ def kth_value(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
     axis, k = axis_of(work, x), int(work.args.value("k"))
     if work.rank(x) == 0:
         return x, work.draft.constant(np.asarray(0, np.int64))
-    length = _length(work, x, axis)
-    if not 1 <= k <= length:
+    length = _known_length(work, x, axis)
+    if k < 1 or (length is not None and k > length):
         raise Refused(f"the {k}-th of {length} elements")
     ordered = x
     if work.dtype(x) in FLOATS:
@@ -149,17 +160,18 @@ def scan(
     Args:
         work: The node.
         parts: What is carried along.
-        axis: Of known length.
+        axis: Where its length is known at run time only, as many steps as a tensor can need: what
+            lies beyond the length is cut off, and joining nothing changes nothing.
         combine: Earlier and later into their result; associative.
     """
-    length = _length(work, parts[0], axis)
-    if length > _LONGEST_SCAN:
+    length = _known_length(work, parts[0], axis)
+    if length is not None and length > _LONGEST_SCAN:
         raise Refused(f"axis {axis} has {length} elements")
     step = 1
     found = list(parts)
-    while step < length:
-        earlier = [part(work, x, axis, 0, length - step) for x in found]
-        later = [part(work, x, axis, step, length) for x in found]
+    while step < (_LONGEST if length is None else length):
+        earlier = [part(work, x, axis, 0, -step) for x in found]
+        later = [part(work, x, axis, step, _LONGEST) for x in found]
         heads = [part(work, x, axis, 0, step) for x in found]
         made = combine(earlier, later)
         found = [
@@ -167,6 +179,9 @@ def scan(
             for head, rest in zip(heads, made, strict=True)
         ]
         step *= 2
+    if length is None:  # the shape is as before, which no rule of inference sees
+        shape = work.draft.op("Shape", parts[0])
+        found = [work.draft.op("Reshape", x, shape) for x in found]
     return found
 
 
@@ -208,11 +223,21 @@ def _triangle(work: Work, x: gs.Tensor, axis: int) -> gs.Tensor:
             raise Refused(f"axis {axis} has {length} elements; `CumSum` needs opset 11")
         ones = np.ones((length, length), numpy_dtype(dtype))
         return work.draft.constant(np.triu(ones), "triangle")
-    size = work.draft.op("Gather", work.draft.op("Shape", x), work.axes([axis]), axis=0)
-    ones = work.draft.op("ConstantOfShape", size, value=np.ones(1, np.int64))
-    columns = work.draft.op("NonZero", ones)
+    columns = _places(work, x, axis)
     rows = work.draft.op("Transpose", columns, perm=[1, 0])
     return work.cast(work.invert(work.op("Less", columns, rows)), dtype)
+
+
+def _places(work: Work, x: gs.Tensor, axis: int) -> gs.Tensor:
+    """int64[1, n]: the places of an axis."""
+    length = _known_length(work, x, axis)
+    if length is not None:
+        return work.draft.constant(np.arange(length, dtype=np.int64)[None], "places")
+    size = work.draft.op("Gather", work.draft.op("Shape", x), work.axes([axis]), axis=0)
+    made: gs.Tensor = work.draft.op(
+        "NonZero", work.draft.op("ConstantOfShape", size, value=np.ones(1, np.int64))
+    )
+    return made
 
 
 def cumprod(work: Work) -> gs.Tensor:
@@ -240,7 +265,6 @@ def running_extreme(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
     if work.rank(x) == 0:
         return x, work.draft.constant(np.asarray(0, np.int64))
     dtype = work.dtype(x)
-    length, rank = _length(work, x, axis), work.rank(x)
 
     def later_counts(a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
         first, second = (a, b) if work.name == "cummax" else (b, a)
@@ -254,9 +278,11 @@ def running_extreme(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
     if not _has_second(work):
         values = scan(work, [x], axis, combine)[0]
         return values, values
-    places = np.arange(length, dtype=np.int64).reshape([-1] + [1] * (rank - axis - 1))
+    places = work.draft.op(
+        "Reshape", _places(work, x, axis), work.axes([-1] + [1] * (work.rank(x) - axis - 1))
+    )
     zeros = work.op("Mul", work.cast(work.cast(x, BOOL), INT64), 0)
-    index = work.op("Add", zeros, work.draft.constant(places, "places"))
+    index = work.op("Add", zeros, places)
     values, indices = scan(work, [x, index], axis, combine)
     return values, indices
 

@@ -10,6 +10,7 @@ from surgeon.builders.aten_nn.adaptive import (
 )
 from surgeon.builders.aten_nn.attention import (
     attention_forward,
+    attention_with_weights,
     native_multi_head_attention,
     scaled_dot_product_attention,
     transformer_encoder_layer,
@@ -32,7 +33,7 @@ from surgeon.builders.aten_nn.norms import (
 from surgeon.builders.aten_nn.pools import avg_pool, max_pool
 from surgeon.builders.aten_nn.recurrent import recurrent
 from surgeon.builders.aten_nn.resample import upsample
-from surgeon.builders.aten_nn.spectra import fft_c2r, fft_irfft, istft, old_rfft, stft_as_real
+from surgeon.builders.aten_nn.spectra import fft_c2r, fft_irfft, istft, old_fft, stft_as_real
 from surgeon.builders.aten_nn.unpool import max_unpool
 
 TABLE: Mapping[str, Callable[..., Any]] = {
@@ -60,12 +61,13 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "native_group_norm": native_group_norm,
     "native_layer_norm": native_layer_norm,
     "native_multi_head_attention": native_multi_head_attention,
-    "old_rfft": old_rfft,
+    "old_fft": old_fft,
     "real_of_complex": real_of_complex,
     "recurrent": recurrent,
     "rms_norm": rms_norm,
     "rnn_cell": rnn_cell,
     "scaled_dot_product_attention": scaled_dot_product_attention,
+    "attention_with_weights": attention_with_weights,
     "stft_as_real": stft_as_real,
     "transformer_encoder_layer": transformer_encoder_layer,
     "upsample": upsample,

@@ -30,6 +30,8 @@ def adaptive_avg_pool_computed(draft: Draft, match: Match) -> Any:
     spatial = digit_of(match.root.op)
     x, batched = with_batch(draft, match.root.inputs[0], spatial)
     dtype = parts.numpy_dtype(draft, x)
+    if not parts.is_float(dtype):
+        raise Refused(f"no standard form averages {dtype.name}")
     lengths = parts.lengths_of(draft, x, spatial + 2)[2:]
     outs = parts.lengths_given(draft, args, "output_size", spatial)
     for index, (length, out) in enumerate(zip(lengths, outs, strict=True)):

@@ -148,9 +148,24 @@ def scaled_dot_product_attention(draft: Draft, match: Match) -> Any:
     causal = bool(args.value("is_causal"))
     if causal and mask is not None:
         raise Refused("it has a mask and is causal as well, which PyTorch refuses")
+    if args.schema.position("dropout_mask") is not None and args.has("dropout_mask"):
+        raise Refused("its seventh argument is no flag: it was exported by torch 1.13 or drops out")
     if causal and match.root.op in _OF_EITHER_CORNER:
         _refuse_corner(draft, query, key)
-    return _attended(draft, args, (query, key, value), mask, causal=causal)
+    return _attended(draft, args, (query, key, value), mask, causal=causal)[0]
+
+
+def attention_with_weights(draft: Draft, match: Match) -> Any:
+    """`aten._scaled_dot_product_attention` of torch 1.13: the result, and the weights if wanted."""
+    args = bind(match.root, draft.facts)
+    if float(args.value("dropout_p")) > 0:
+        raise Refused("it drops out at random: it was exported in training mode")
+    wanted = any(parts.is_read(draft, t) for t in match.root.outputs[1:])
+    if wanted and not args.value("need_attn_weights"):
+        raise Refused("its weights are read, which it does not give")
+    query, key, value = (args.tensor(name) for name in ("query", "key", "value"))
+    causal = bool(args.value("is_causal"))
+    return _attended(draft, args, (query, key, value), args.optional("attn_mask"), causal=causal)
 
 
 def attention_forward(draft: Draft, match: Match) -> Any:
@@ -173,7 +188,7 @@ def attention_forward(draft: Draft, match: Match) -> Any:
     if kind == 2 or (kind and not efficient):
         _refuse_corner(draft, turned[0], turned[1])
     y = _attended(draft, args, (turned[0], turned[1], turned[2]), mask, causal=bool(kind))
-    return draft.op("Transpose", y, perm=[0, 2, 1, 3])
+    return draft.op("Transpose", y[0], perm=[0, 2, 1, 3])
 
 
 def _refuse_variants(draft: Draft, args: Arguments, inputs: list[gs.Tensor]) -> None:
@@ -199,8 +214,8 @@ def _attended(
     mask: gs.Tensor | None,
     *,
     causal: bool,
-) -> gs.Tensor:
-    """softmax(Q K^T scale + mask) V, of [..., L, E], [..., S, E] and [..., S, V]."""
+) -> tuple[gs.Tensor, gs.Tensor]:
+    """softmax(Q K^T scale + mask) V, of [..., L, E], [..., S, E] and [..., S, V]; the softmax."""
     query, key, value = inputs
     rank = parts.rank_of(draft, query)
     dtype = parts.numpy_dtype(draft, query)
@@ -222,8 +237,7 @@ def _attended(
         most = draft.op("ReduceMax", scores, draft.constant([-1], "axes"), keepdims=1)
         empty = draft.op("Less", most, _number(draft, np.finfo(dtype).min, dtype))
         probabilities = parts.choose(draft, empty, _number(draft, 0, dtype), probabilities)
-    made: gs.Tensor = draft.op("MatMul", probabilities, value)
-    return made
+    return draft.op("MatMul", probabilities, value), probabilities
 
 
 def _refuse_corner(draft: Draft, query: gs.Tensor, key: gs.Tensor) -> None:

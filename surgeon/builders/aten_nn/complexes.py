@@ -15,6 +15,7 @@ from surgeon.builders.aten_nn import complex_arithmetic as arithmetic
 from surgeon.builders.aten_nn import complex_moves as moves
 from surgeon.builders.aten_nn.complex_arithmetic import Operands, both_of, paired
 from surgeon.builders.aten_nn.transforms import Complex, transform
+from surgeon.builders.parts import Length
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -146,12 +147,12 @@ def value_of(draft: Draft, x: gs.Tensor) -> Complex:
     return Complex(x, None)
 
 
-def axes_of(draft: Draft, args: Arguments, value: Complex) -> list[tuple[int, int | None]]:
+def axes_of(draft: Draft, args: Arguments, value: Complex) -> list[tuple[int, Length | None]]:
     """The axes from 0, each with the number of elements that is asked for."""
     rank = parts.rank_of(draft, value.real)
     if args.schema.position("n") is not None:
-        size = args.value("n")
-        return [(int(args.value("dim")) % rank, None if size is None else int(size))]
+        size = parts.lengths_given(draft, args, "n", 1)[0] if args.has("n") else None
+        return [(int(args.value("dim")) % rank, size)]
     given, asked = args.value("s"), args.value("dim")
     sizes = None if given is None else parts.per_axis(given, len(np.ravel(given)), "s")
     if asked is None:
@@ -162,7 +163,10 @@ def axes_of(draft: Draft, args: Arguments, value: Complex) -> list[tuple[int, in
         return [(axis, None) for axis in axes]
     if len(sizes) != len(axes):
         raise Refused(f"`s` has {len(sizes)} numbers for {len(axes)} axes")
-    return [(a, None if n == -1 else n) for a, n in zip(axes, sizes, strict=True)]
+    return [
+        (a, None if n == -1 else parts.constant_length(draft, n))
+        for a, n in zip(axes, sizes, strict=True)
+    ]
 
 
 _MADE: Mapping[str, Callable[[Draft, gs.Node], Complex]] = {
@@ -189,8 +193,10 @@ _FOLLOWS: Mapping[str, Callable[[Draft, gs.Node, Operands], Complex]] = {
 
 
 def real_of_complex(draft: Draft, match: Match) -> Any:
-    """`aten.view_as_real`, `real`, `imag` and `abs` of a complex value made in the graph."""
+    """`aten.view_as_real`, `real`, `imag`, `abs`, `angle` of a complex value the graph makes."""
     if not is_complex(draft, match.root.inputs[0]) and _is_real(draft, match.root.inputs[0]):
+        if match.root.op == "real":
+            return match.root.inputs[0]
         raise Refused("its input is real")
     value = complex_of(draft, match.root.inputs[0])
     operator = match.root.op
@@ -198,6 +204,11 @@ def real_of_complex(draft: Draft, match: Match) -> Any:
         return value.real
     if operator == "imag":
         return value.imaginary
+    if operator == "angle":
+        from surgeon.builders.aten_math.functions import angle_between
+        from surgeon.builders.aten_math.work import Work
+
+        return angle_between(Work(draft, match), *reversed(both_of(value)))
     if operator == "abs":
         squares = [draft.op("Mul", part, part) for part in both_of(value)]
         return draft.op("Sqrt", draft.op("Add", *squares))

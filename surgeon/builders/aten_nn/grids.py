@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon.arguments import bind
+from surgeon.arguments import Arguments, bind
 from surgeon.builders import parts
 from surgeon.builders.parts import Length
 from surgeon.match import Match
@@ -225,12 +225,7 @@ def affine_grid_generator(draft: Draft, match: Match) -> Any:
     """`aten.affine_grid_generator (theta, size, align_corners)`, of planes and volumes."""
     args = bind(match.root, draft.facts)
     theta = args.tensor("theta")
-    shape = draft.facts.of(theta).shape
-    rank = 4
-    if shape is not None and len(shape) == 3 and shape[1] in (2, 3):
-        rank = 4 if shape[1] == 2 else 5
-    else:
-        raise Refused("the shape of `theta` is not known")
+    rank = _rank_of_grid(draft, args, theta)
     dtype = parts.numpy_dtype(draft, theta)
     spatial = rank - 2
     if match.root.op == "cudnn_affine_grid_generator":
@@ -253,6 +248,22 @@ def affine_grid_generator(draft: Draft, match: Match) -> Any:
         total = term if total is None else draft.op("Add", total, term)
     total = draft.op("Add", total, _column_of(draft, theta, spatial, spatial))
     return draft.op("Transpose", total, perm=[0, *range(2, rank), 1])
+
+
+def _rank_of_grid(draft: Draft, args: Arguments, theta: gs.Tensor) -> int:
+    """4 for planes and 5 for volumes: as many as there are sizes, and one more row than theta."""
+    shape = draft.facts.of(theta).shape
+    if shape is not None and len(shape) == 3 and shape[1] in (2, 3):
+        return 4 if shape[1] == 2 else 5
+    if args.schema.position("size") is None:
+        return 4
+    given = args.given["size"]
+    if isinstance(given, list):
+        return len(given)
+    sizes = None if given is None else draft.facts.of(given).shape
+    if sizes is None or sizes[0] not in (4, 5):
+        raise Refused("the shape of `theta` is not known")
+    return 4 if sizes[0] == 4 else 5
 
 
 def _column_of(draft: Draft, theta: gs.Tensor, column: int, spatial: int) -> gs.Tensor:

@@ -7,6 +7,7 @@ where real values are read from it.
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,18 +15,17 @@ import onnx_graphsurgeon as gs
 
 from surgeon.arguments import Arguments, bind
 from surgeon.builders import parts
-from surgeon.builders.aten_nn.complex_arithmetic import both_of, paired
+from surgeon.builders.aten_nn.complex_arithmetic import both_of, paired, viewed
 from surgeon.builders.aten_nn.complexes import axes_of, complex_of, norm_of, value_of
 from surgeon.builders.aten_nn.frames import frames_of, window_of
 from surgeon.builders.aten_nn.transforms import (
     Complex,
     angles_of,
     half_inverse,
-    matrices_of,
     real_inverse,
     transform,
 )
-from surgeon.builders.parts import Array
+from surgeon.builders.parts import Array, Length
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -56,7 +56,8 @@ def fft_c2r(draft: Draft, match: Match) -> Any:
     *others, last = (int(d) % rank for d in np.ravel(args.value("dim")))
     for axis in others:
         value = transform(draft, value, axis, None, norm, inverse=True)
-    return real_inverse(draft, value, last, int(args.value("last_dim_size")), norm)
+    (size,) = parts.lengths_given(draft, args, "last_dim_size", 1)
+    return real_inverse(draft, value, last, size, norm)
 
 
 # --------------------------------------------------------------------------------- short frames
@@ -70,22 +71,40 @@ def stft_as_real(draft: Draft, match: Match) -> Any:
     return paired(draft, frames_of(draft, args))
 
 
-def old_rfft(draft: Draft, match: Match) -> Any:
-    """`aten.rfft (x, signal_ndim, normalized, onesided)` of torch 1.7 and before."""
-    args = bind(match.root, draft.facts)
-    x = args.tensor("self")
-    if int(args.value("signal_ndim")) != 1:
-        raise Refused("it transforms more than one axis")
-    rank = parts.rank_of(draft, x)
-    length = parts.lengths_of(draft, x, rank)[rank - 1].static
-    if length is None:
-        raise Refused("its last axis has a length known at run time; fix it with `--shape`")
+def old_fft(draft: Draft, match: Match) -> Any:
+    """`aten.fft`, `ifft`, `rfft` and `irfft` of torch 1.7 and before, on pairs of real numbers.
+
+    (x, signal_ndim, normalized, and for the real ones onesided); `irfft` takes signal_sizes too.
+    """
+    args, operator = bind(match.root, draft.facts), match.root.op
+    real, inverse = operator in ("rfft", "irfft"), operator in ("ifft", "irfft")
+    plain = operator == "rfft"
+    value = Complex(args.tensor("self"), None) if plain else viewed(draft, match.root)
+    rank = parts.rank_of(draft, value.real)
+    count = int(args.value("signal_ndim"))
+    if not 1 <= count <= min(3, rank):
+        raise Refused(f"it transforms {count} axes of {rank}")
+    *others, last = range(rank - count, rank)
     norm = "ortho" if args.value("normalized") else None
-    dtype = parts.numpy_dtype(draft, x)
-    half = bool(args.value("onesided"))
-    matrices = matrices_of(draft, length, length, dtype, norm, inverse=False, half=half)
-    both = [parts.multiply_axis(draft, x, rank - 1, rank, matrix) for matrix in matrices]
-    return paired(draft, Complex(*both))
+    half = real and bool(args.value("onesided"))
+    if operator == "irfft":
+        for axis in others:
+            value = transform(draft, value, axis, None, norm, inverse=True)
+        if not half:
+            return transform(draft, value, last, None, norm, inverse=True).real
+        return real_inverse(draft, value, last, _last_size(draft, args, count), norm)
+    value = transform(draft, value, last, None, norm, inverse=inverse, half=half)
+    for axis in reversed(others):
+        value = transform(draft, value, axis, None, norm, inverse=inverse)
+    return paired(draft, value)
+
+
+def _last_size(draft: Draft, args: Arguments, count: int) -> Length | None:
+    """How many elements `irfft` gives along its last axis, where it says so."""
+    given = args.given.get("signal_sizes")
+    if given is None or (not isinstance(given, list) and draft.facts.of(given).shape == (0,)):
+        return None
+    return parts.lengths_given(draft, args, "signal_sizes", count)[-1]
 
 
 def istft(draft: Draft, match: Match) -> Any:
@@ -131,25 +150,39 @@ def istft(draft: Draft, match: Match) -> Any:
     count = parts.lengths_of(draft, both, 3)[2]
     ones = parts.filled(draft, parts.shape_from(draft, [1, 1, count]), dtype.type(1))
     y = draft.op("Div", added(both, kernel), added(ones, (window * window)[None, None]))
+    y = _filled_up(draft, y, args, dtype)
     return parts.squeeze(draft, y, *([0, 1] if rank == 2 else [1]))
 
 
 def _cut(draft: Draft, made: gs.Tensor, args: Arguments, size: int) -> gs.Tensor:
-    """What `center` and `length` keep."""
+    """What `center` and `length` keep, as far as the frames reach."""
     start = size // 2 if args.value("center") else 0
-    length = args.value("length")
+    length = _asked_length(draft, args)
     if length is None and not start:
         return made
-    end = start + int(length) if length is not None else -start
-    whole = draft.facts.of(made).shape
-    if length is not None and (
-        whole is None or not isinstance(whole[2], int) or whole[2] < start + int(length)
-    ):
-        raise Refused("its `length` may be longer than its frames reach")
+    end = draft.constant([-start], "ends")
+    if length is not None and length.static is not None:
+        end = draft.constant([start + length.static], "ends")
+        whole = draft.facts.of(made).shape
+        if whole is None or not isinstance(whole[2], int) or whole[2] < start + length.static:
+            raise Refused("its `length` may be longer than its frames reach")
+    elif length is not None:
+        end = draft.op("Add", length.make(), draft.constant([start], "start"))
     return draft.op(
-        "Slice",
-        made,
-        draft.constant([start], "starts"),
-        draft.constant([end], "ends"),
-        draft.constant([2], "axes"),
+        "Slice", made, draft.constant([start], "starts"), end, draft.constant([2], "axes")
     )
+
+
+def _asked_length(draft: Draft, args: Arguments) -> Length | None:
+    return parts.lengths_given(draft, args, "length", 1)[0] if args.has("length") else None
+
+
+def _filled_up(draft: Draft, y: gs.Tensor, args: Arguments, dtype: np.dtype[Any]) -> gs.Tensor:
+    """Zeros behind [B, 1, T], where `length` is computed and the frames do not reach that far."""
+    length = _asked_length(draft, args)
+    if length is None or length.static is not None:
+        return y
+    batch, one, reached = parts.lengths_of(draft, y, 3)
+    lacking = cache(lambda: draft.op("Sub", length.make(), reached.make()))
+    shape = parts.shape_from(draft, [batch, one, Length(None, lacking)])
+    return draft.op("Concat", y, parts.filled(draft, shape, dtype.type(0)), axis=2)

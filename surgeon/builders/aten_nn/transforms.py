@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +39,7 @@ def transform(
     draft: Draft,
     value: Complex,
     axis: int,
-    size: int | None,
+    size: Length | None,
     norm: Any,
     *,
     inverse: bool = False,
@@ -60,13 +61,13 @@ def transform(
     if not parts.is_float(dtype):
         raise Refused(f"no standard form transforms {dtype.name}")
     length = parts.lengths_of(draft, value.real, rank)[axis]
-    if length.static is None:
-        if size is not None or norm is not None:
-            raise Refused(f"axis {axis} has {length.dim} elements; fix it with `--shape`")
-        matrices = _computed_matrices(draft, length, dtype, inverse=inverse, half=half)
+    whole = length if size is None else size
+    if length.static is None or whole.static is None:
+        matrices = _computed_matrices(draft, length, whole, dtype, norm, inverse=inverse, half=half)
     else:
-        whole = size or length.static
-        matrices = matrices_of(draft, length.static, whole, dtype, norm, inverse=inverse, half=half)
+        matrices = matrices_of(
+            draft, length.static, whole.static, dtype, norm, inverse=inverse, half=half
+        )
     cosine, sine = matrices
 
     def along(part: gs.Tensor, matrix: Any) -> gs.Tensor:
@@ -81,28 +82,49 @@ def transform(
 
 
 def real_inverse(
-    draft: Draft, value: Complex, axis: int, size: int | None, norm: Any, *, inverse: bool = True
+    draft: Draft,
+    value: Complex,
+    axis: int,
+    size: Length | None,
+    norm: Any,
+    *,
+    inverse: bool = True,
 ) -> gs.Tensor:
     """Back from half a spectrum: a product with cosines less one with sines.
 
     `inverse` says which way `norm` is to be read.
     """
     rank = parts.rank_of(draft, value.real)
-    length = parts.lengths_of(draft, value.real, rank)[axis].static
-    if length is None:
-        raise Refused(f"axis {axis} has a length known at run time; fix it with `--shape`")
-    size = size or 2 * (length - 1)
     dtype = parts.numpy_dtype(draft, value.real)
-    cosine, sine = half_inverse(length, size, scale_of(norm, size, inverse=inverse))
-    y = parts.multiply_axis(
-        draft, value.real, axis, rank, parts.constant_matrix(draft, cosine.T, dtype)
-    )
+    length = parts.lengths_of(draft, value.real, rank)[axis]
+    size = _twice_less_two(draft, length) if size is None else size
+    if length.static is None or size.static is None:
+        run = Computed(draft, size, dtype)
+        weight = run.twice_but_the_ends(length)
+        cosine, sine = (
+            run.matrix(f, size, length, scale=run.scale(norm, inverse=inverse), columns=weight)
+            for f in ("Cos", "Sin")
+        )
+    else:
+        scale = scale_of(norm, size.static, inverse=inverse)
+        cosine, sine = (
+            parts.constant_matrix(draft, matrix.T, dtype)
+            for matrix in half_inverse(length.static, size.static, scale)
+        )
+    y = parts.multiply_axis(draft, value.real, axis, rank, cosine)
     if value.imaginary is None:
         return y
-    minus = parts.multiply_axis(
-        draft, value.imaginary, axis, rank, parts.constant_matrix(draft, sine.T, dtype)
-    )
+    minus = parts.multiply_axis(draft, value.imaginary, axis, rank, sine)
     return draft.op("Sub", y, minus)
+
+
+def _twice_less_two(draft: Draft, length: Length) -> Length:
+    """How many elements come back from half a spectrum, where it is not said."""
+    if length.static is not None:
+        return parts.constant_length(draft, 2 * (length.static - 1))
+    two = draft.constant([2], "two")
+    doubled = cache(lambda: draft.op("Sub", draft.op("Mul", length.make(), two), two))
+    return Length(None if length.dim is None else 2 * length.dim - 2, doubled)
 
 
 def matrices_of(
@@ -126,33 +148,101 @@ def matrices_of(
 
 
 def _computed_matrices(
-    draft: Draft, length: Length, dtype: np.dtype[Any], *, inverse: bool, half: bool
+    draft: Draft,
+    length: Length,
+    size: Length,
+    dtype: np.dtype[Any],
+    norm: Any,
+    *,
+    inverse: bool,
+    half: bool,
 ) -> tuple[Any, Any]:
-    """The same over a length that is known at run time."""
-    number = int(onnx.helper.np_dtype_to_tensor_dtype(dtype))
+    """The same where a length is known at run time."""
+    run = Computed(draft, size, dtype)
+    rows = run.half() if half else size
+    kept = None if length is size else run.below_the_size(length)
+    scale = run.scale(norm, inverse=inverse)
+    cosine = run.matrix("Cos", rows, length, scale=scale, columns=kept)
+    return cosine, run.matrix("Sin", rows, length, scale=scale, columns=kept, minus=not inverse)
 
-    def make(function: str, sign: int, turned: bool) -> gs.Tensor:
-        size = length.make()
-        rows = length
-        if half:
-            two, one = draft.constant([2], "two"), draft.constant([1], "one")
-            rows = Length(None, lambda: draft.op("Add", draft.op("Div", size, two), one))
-        k = parts.unsqueeze(draft, parts.counting(draft, rows), 0 if turned else 1)
-        t = parts.unsqueeze(draft, parts.counting(draft, length), 1 if turned else 0)
-        product = draft.op("Mul", k, t)
-        turns = draft.op("Mul", draft.op("Div", product, size), size)
-        rest = draft.op("Cast", draft.op("Sub", product, turns), to=number)
-        wide = draft.op("Cast", size, to=number)
-        step = draft.op("Div", draft.constant(np.array([2 * math.pi], dtype), "turn"), wide)
-        matrix = draft.op(function, draft.op("Mul", rest, step))
-        if inverse:
-            matrix = draft.op("Div", matrix, wide)
-        return draft.op("Neg", matrix) if sign < 0 else matrix
 
-    return (
-        lambda turned: make("Cos", 1, turned),
-        lambda turned: make("Sin", 1 if inverse else -1, turned),
-    )
+class Computed:
+    """Matrices of a transform over a number of elements that is known at run time."""
+
+    def __init__(self, draft: Draft, size: Length, dtype: np.dtype[Any]) -> None:
+        self.draft, self.dtype = draft, dtype
+        self.number = int(onnx.helper.np_dtype_to_tensor_dtype(dtype))
+        self.size = cache(size.make)
+        self.wide = cache(lambda: draft.op("Cast", self.size(), to=self.number))
+
+    def half(self) -> Length:
+        """How many frequencies are not another's conjugate."""
+        two, one = (self.draft.constant([v], "number") for v in (2, 1))
+        halved = cache(lambda: self.draft.op("Div", self.size(), two))
+        return Length(None, lambda: self.draft.op("Add", halved(), one))
+
+    def scale(self, norm: Any, *, inverse: bool) -> gs.Tensor | None:
+        """What the sum is divided by; None for 1."""
+        if norm == "ortho":
+            made: gs.Tensor = self.draft.op("Sqrt", self.wide())
+            return made
+        divides = inverse if norm in (None, "backward") else not inverse
+        return self.wide() if divides else None
+
+    def below_the_size(self, length: Length) -> gs.Tensor:
+        """[length]: one for each element that counts."""
+        within = self.draft.op("Less", parts.counting(self.draft, length), self.size())
+        made: gs.Tensor = self.draft.op("Cast", within, to=self.number)
+        return made
+
+    def twice_but_the_ends(self, length: Length) -> gs.Tensor:
+        """[length]: how often a frequency of half a spectrum counts, its conjugate with it."""
+        draft = self.draft
+        place = parts.counting(draft, length)
+        behind = draft.op("Sub", self.size(), place)  # where its conjugate stands
+        first, before, beyond = (
+            draft.op("Cast", condition, to=self.number)
+            for condition in (
+                draft.op("Less", place, draft.constant([1], "one")),
+                draft.op("Less", place, behind),
+                draft.op("Greater", place, behind),
+            )
+        )
+        one = draft.constant(np.array([1], self.dtype), "one")
+        more, fewer = draft.op("Add", one, before), draft.op("Add", first, beyond)
+        made: gs.Tensor = draft.op("Sub", more, fewer)
+        return made
+
+    def matrix(
+        self,
+        function: str,
+        rows: Length,
+        columns_of: Length,
+        *,
+        scale: gs.Tensor | None,
+        columns: gs.Tensor | None,
+        minus: bool = False,
+    ) -> Any:
+        """What `parts.multiply_axis` wants: [rows, columns], each column times a number."""
+        draft = self.draft
+
+        def make(turned: bool) -> gs.Tensor:
+            k = parts.unsqueeze(draft, parts.counting(draft, rows), 0 if turned else 1)
+            t = parts.unsqueeze(draft, parts.counting(draft, columns_of), 1 if turned else 0)
+            product = draft.op("Mul", k, t)
+            turns = draft.op("Mul", draft.op("Div", product, self.size()), self.size())
+            rest = draft.op("Cast", draft.op("Sub", product, turns), to=self.number)
+            circle = draft.constant(np.array([2 * math.pi], self.dtype), "turn")
+            step = draft.op("Div", circle, self.wide())
+            made = draft.op(function, draft.op("Mul", rest, step))
+            if columns is not None:
+                weight = parts.unsqueeze(draft, columns, 1) if turned else columns
+                made = draft.op("Mul", made, weight)
+            if scale is not None:
+                made = draft.op("Div", made, scale)
+            return draft.op("Neg", made) if minus else made
+
+        return make
 
 
 def half_inverse(length: int, size: int, scale: float) -> tuple[Array, Array]:

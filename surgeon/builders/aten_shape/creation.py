@@ -95,6 +95,9 @@ def _arange(c: Call) -> gs.Tensor:
     )
     if by == 1 and first == 0:
         return c.cast(c.count(_positive(c, last)), dtype)
+    if not isinstance(by, int) and c.opset >= 11:
+        numbers = [c.op("Reshape", c.vector([v]), c.ints([], "scalar")) for v in (first, last, by)]
+        return c.cast(c.op("Range", *numbers), dtype)
     if not isinstance(by, int) or by == 0:
         raise Refused("its step is computed")
     room = c.sub(last, first) if by > 0 else c.sub(first, last)

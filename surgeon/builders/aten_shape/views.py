@@ -356,7 +356,10 @@ def _one_hot(c: Call) -> gs.Tensor:
     else:
         classes = c.ints([depth], "depth")
     values = c.draft.constant(np.asarray([0, 1], np.int64), "values")
-    return c.op("OneHot", x, classes, values, axis=-1)
+    if c.rank(x):
+        return c.op("OneHot", x, classes, values, axis=-1)
+    row = c.op("OneHot", c.flat(x), classes, values, axis=-1)  # of no axis onnxruntime makes none
+    return c.op("Reshape", row, c.ints([-1], "target"))
 
 
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {

@@ -134,13 +134,25 @@ def _scatter_lines(
     if accumulate:
         if c.opset >= 16:
             where = c.unsqueeze(index, [1])
-            return c.op("ScatterND", x, where, lines, reduction="add")
+            return _in_single(
+                c, x, lines, lambda x, lines: c.op("ScatterND", x, where, lines, reduction="add")
+            )
         return _added_by_table(c, x, index, lines)
     if c.opset >= 11:
         return c.op("ScatterND", x, c.unsqueeze(index, [1]), lines)
     rank = c.rank(lines)
     wide = c.op("Expand", c.unsqueeze(index, list(range(1, rank))), c.op("Shape", lines))
     return c.op("Scatter", x, wide, lines, axis=0)
+
+
+def _in_single(
+    c: Call, x: gs.Tensor, source: gs.Tensor, combine: Callable[[gs.Tensor, gs.Tensor], gs.Tensor]
+) -> gs.Tensor:
+    """Half precision by way of single, in which alone onnxruntime combines what it scatters."""
+    dtype = c.dtype(x)
+    if dtype not in (TYPE.FLOAT16, TYPE.BFLOAT16):
+        return combine(x, source)
+    return c.cast(combine(c.cast(x, TYPE.FLOAT), c.cast(source, TYPE.FLOAT)), dtype)
 
 
 def _added_by_table(c: Call, x: gs.Tensor, index: gs.Tensor, lines: gs.Tensor) -> gs.Tensor:
@@ -256,7 +268,12 @@ def scatter(
             return c.op("Scatter", x, index, source, axis=axis)
         return c.op("ScatterElements", x, index, source, axis=axis)
     if c.opset >= (18 if reduce in ("max", "min") else 16):
-        return c.op("ScatterElements", x, index, source, axis=axis, reduction=reduce)
+        return _in_single(
+            c,
+            x,
+            source,
+            lambda x, s: c.op("ScatterElements", x, index, s, axis=axis, reduction=reduce),
+        )
     if reduce != "add":
         needed = 18 if reduce in ("max", "min") else 16
         raise Refused(f"`ScatterElements` with reduction `{reduce}` needs opset {needed}")

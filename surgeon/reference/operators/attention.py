@@ -196,6 +196,25 @@ def attention_math(
     return y, None
 
 
+def attention_with_weights(
+    query: Array,
+    key: Array,
+    value: Array,
+    attn_mask: Array | None,
+    dropout_p: float,
+    need_attn_weights: bool,
+    is_causal: bool,
+) -> Any:
+    def attended(values: Array) -> Array:
+        rest = (attn_mask, dropout_p, is_causal, None)
+        return scaled_dot_product_attention(query, key, values, *rest)
+
+    units = np.broadcast_to(
+        np.eye(key.shape[-2], dtype=value.dtype), (*key.shape[:-1], key.shape[-2])
+    )
+    return attended(value), attended(units) if need_attn_weights else None
+
+
 def fused_attention(
     query: Array,
     key: Array,
@@ -269,6 +288,11 @@ TABLE: tuple[Row, ...] = (
         f"scaled_dot_product_attention({_THREE}, Tensor? attn_mask=None, float dropout_p=0.0, "
         "bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
         scaled_dot_product_attention,
+    ),
+    (
+        f"_scaled_dot_product_attention({_THREE}, Tensor? attn_mask=None, float dropout_p=0.0, "
+        "bool need_attn_weights=False, bool is_causal=False) -> (Tensor, Tensor)",
+        attention_with_weights,
     ),
     (
         f"_scaled_dot_product_flash_attention_for_cpu({_THREE}, float dropout_p=0.0, "

@@ -112,7 +112,8 @@ def cudnn_affine_grid_generator(
 
 
 _SAMPLER = (
-    "(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners)"
+    "(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, "
+    "bool align_corners=True)"  # torch 1.1 and 1.2 knew no other
 )
 
 TABLE: tuple[Row, ...] = (
@@ -126,7 +127,7 @@ TABLE: tuple[Row, ...] = (
         for name in ("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")
     ),
     (
-        "affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor",
+        "affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners=True) -> Tensor",
         affine_grid_generator,
     ),
 )

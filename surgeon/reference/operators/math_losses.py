@@ -132,13 +132,14 @@ def triplet_margin_loss(
     reduction: int,
 ) -> Array:
     def between(x: Array, y: Array) -> Any:
-        apart = np.abs(wide(x) - wide(y) + eps)
+        a, b, _ = common(x, y, floating=True)
+        apart = np.abs(a - b + eps)
         return (apart**p).sum(axis=-1) ** (1 / p)
 
     far = between(anchor, negative)
     far = np.minimum(far, between(positive, negative)) if swap else far
     errors = np.maximum(between(anchor, positive) - far + margin, 0)
-    return _reduced(errors, reduction, anchor.dtype)
+    return _reduced(errors, reduction, common(anchor, positive, floating=True)[2])
 
 
 _PAIR = "(Tensor self, Tensor target, int reduction=Mean"

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -166,11 +167,28 @@ def conjugate(self: Array) -> Array:
     return np.conjugate(self)
 
 
-def rfft(self: Array, signal_ndim: int, normalized: bool, onesided: bool) -> Array:
-    if signal_ndim != 1:
-        raise Unsuited(f"it transforms {signal_ndim} axes")
-    function = np.fft.rfft if onesided else np.fft.fft
-    return view_as_real(_like(function(self, norm="ortho" if normalized else None), self))
+def _old(name: str) -> Callable[..., Array]:
+    """A transform of the last axes by numpy's function of the name; complex values as pairs."""
+
+    def run(
+        self: Array,
+        signal_ndim: int,
+        normalized: bool,
+        onesided: bool = True,
+        signal_sizes: Sequence[int] = (),
+    ) -> Array:
+        x = self if name == "rfft" else self[..., 0] + 1j * self[..., 1]
+        axes = tuple(range(x.ndim - signal_ndim, x.ndim))
+        norm: Any = "ortho" if normalized else None
+        if name == "irfft":
+            sizes = tuple(signal_sizes) or None
+            half = np.fft.irfftn(x, sizes, axes, norm) if onesided else None
+            return _like(np.fft.ifftn(x, None, axes, norm).real if half is None else half, self)
+        function = {"fft": np.fft.fftn, "ifft": np.fft.ifftn, "rfft": np.fft.rfftn}[name]
+        made = (function if onesided else np.fft.fftn)(x, None, axes, norm)
+        return _like(np.stack([made.real, made.imag], axis=-1), self)
+
+    return run
 
 
 def _window(window: Array | None, width: int | None, size: int) -> Array:
@@ -306,7 +324,16 @@ TABLE: tuple[Row, ...] = (
     ),
     (
         "rfft(Tensor self, int signal_ndim, bool normalized=False, bool onesided=True) -> Tensor",
-        rfft,
+        _old("rfft"),
+    ),
+    (
+        "irfft(Tensor self, int signal_ndim, bool normalized=False, bool onesided=True, "
+        "int[] signal_sizes=[]) -> Tensor",
+        _old("irfft"),
+    ),
+    *(
+        (f"{name}(Tensor self, int signal_ndim, bool normalized=False) -> Tensor", _old(name))
+        for name in ("fft", "ifft")
     ),
     (f"stft(Tensor self, {_FRAME}, {_FORM}, bool? align_to_window=None) -> Tensor", stft),
     (

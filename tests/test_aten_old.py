@@ -1,0 +1,184 @@
+"""Operators as older exporters leave them: signatures, opsets and sizes of their time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from aten_node import Left, Written, agrees, each, lowered
+
+import surgeon
+
+pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
+
+R = np.random.default_rng(1)
+F, H = np.float32, np.float16
+X = R.normal(size=(2, 3, 6, 7)).astype(F)
+GRID = R.uniform(-1.3, 1.3, size=(2, 4, 5, 2)).astype(F)
+THETA = R.normal(size=(2, 2, 3)).astype(F)
+HEADS = R.normal(size=(3, 2, 5, 4)).astype(F)
+WITH_NAN = np.where(X > 1.2, F(np.nan), np.round(X))
+INTS = R.integers(-9, 9, (3, 4))
+PLACES = np.array([2, 0, 4, 5, 1])
+Calls = list[tuple[str, list[Any], dict[str, Any]]]
+CALLS: Calls = []
+
+
+def add(operator: str, *arguments: Any, least: int = 9, still: bool = False, **rest: Any) -> None:
+    """`still`: its sizes must be known."""
+    CALLS.append((operator, list(arguments), {"least": least, "still": still, **rest}))
+
+
+# torch 1.1 and 1.2: corners without a word
+for mode in (0, 1):
+    for padding in (0, 1, 2):
+        add("grid_sampler", X, GRID, mode, padding)
+        add("grid_sampler", X, GRID, mode, padding, False)
+add("affine_grid_generator", THETA, [2, 3, 4, 5])
+add("affine_grid_generator", THETA, [2, 3, 4, 5], False)
+add("affine_grid_generator", R.normal(size=(2, 3, 4)).astype(F), [2, 1, 3, 4, 5])
+add("max_values", X, [1, -1], True)
+add("min_values", INTS, [0], False)
+# torch 1.13: attention that gives its weights
+for causal, mask in ((True, None), (False, None), (False, HEADS[2, 0, :, :1] > -1)):
+    whole = None if mask is None else np.broadcast_to(mask, (5, 5)) | np.eye(5, dtype=bool)
+    add("_scaled_dot_product_attention", *HEADS, whole, 0.0, True, causal, outputs=2)
+    add("_scaled_dot_product_attention", *HEADS, whole, 0.0, False, causal, outputs=1)
+add("_scaled_dot_product_attention", *HEADS, HEADS[0, 0, :, :1], 0.0, True, False, outputs=2)
+# forms that older opsets have not
+add("round", np.array([0.5, 1.5, 2.5, -0.5, -1.5, 0.49999997, -3.3, 1e9, np.inf, np.nan], F))
+add("quantile.scalar", X, 0.35, 1, False, "nearest")
+add("mode", np.round(X), 1, False)
+add("mode", INTS, 0, True)
+add("eq.Tensor", WITH_NAN, np.round(X))
+add("eq.Tensor", np.array([np.inf, -np.inf, np.inf, 0], F), np.array([np.inf, np.inf, 1, -0.0], F))
+add("unique_consecutive", np.array([1.5, 1.5, 2, 2, 1], F), False, False, None, outputs=1)
+add("diagonal", X, 1, 2, 3)
+add("trace", X[0, 0])
+add("diag", X[0, 0], -1)
+for start, end, step in ((0, 2**63 - 1, 2), (1, -1, 3), (-5, 6, 2)):
+    add("slice.Tensor", X, 3, start, end, step, still=True)
+add("linalg_qr", R.normal(size=(2, 4, 3)).astype(F), "reduced", still=True)
+# torch 1.7 and before: complex values as pairs
+PAIRS = R.normal(size=(2, 3, 4, 2)).astype(F)
+for count in (1, 2):
+    for normalized in (False, True):
+        add("fft", PAIRS, count, normalized)
+        add("ifft", PAIRS, count, normalized)
+        for onesided in (False, True):
+            add("rfft", X[0], count, normalized, onesided)
+            add("irfft", PAIRS, count, normalized, onesided)
+    add("irfft", PAIRS, count, False, True, [3, 7][-count:])
+# lengths that are known at run time only
+for axis in (1, -1):
+    add("cumprod", X, axis, None)
+    add("logcumsumexp", X, axis)
+    add("cummax", WITH_NAN, axis)
+    add("cummin", INTS[None], axis)
+    add("median.dim", WITH_NAN, axis, False, least=11)
+    add("kthvalue", X, 2, axis, True, least=11)
+add("median", X, least=11)
+# without an axis
+add("one_hot", np.asarray(2), 4)
+add("mH", np.asarray(1.5, F))
+add("matrix_H", np.asarray(1.5, F))
+add("real", X)
+add("hardtanh", X, 0.5, -0.5)
+for swap in (True, False):
+    add("triplet_margin_loss", INTS, INTS[::-1], INTS + 1, 1.0, 2.0, 1e-6, swap, 1)
+# single precision combines what is scattered in half
+add("scatter_add", X[0, 0].astype(H), 0, INTS[:2] % 6, X[0, 1, :2, :4].astype(H), least=16)
+add("index_add", X[0, 0].astype(H), 0, PLACES, X[0, 1, :5].astype(H), 1, least=16)
+for kind in ("prod", "sum", "mean"):
+    source = X[0, 1, :2, :4].astype(H)
+    rest = [0, INTS[:2] % 6, source, kind, True]
+    add("scatter_reduce.two", X[0, 0].astype(H), *rest, least=16)
+
+
+@pytest.mark.parametrize(("operator", "arguments", "options", "opset", "dynamic"), each(CALLS))
+def test_lowered_as_the_witness(
+    operator: str, arguments: list[Any], options: dict[str, Any], opset: int, dynamic: bool
+) -> None:
+    agrees(operator, arguments, options, opset, dynamic=dynamic)
+
+
+REFUSED: Calls = [
+    ("_scaled_dot_product_attention", [*HEADS, None, 0.1, False, False], {"because": "at random"}),
+    (
+        "_scaled_dot_product_attention_math",
+        [*HEADS, None, 0.0, False, True],
+        {"because": "its seventh argument is no flag"},
+    ),
+    ("adaptive_avg_pool2d", [INTS[None], [2, 3]], {"because": "averages integers"}),
+    ("adaptive_avg_pool2d", [INTS[None], [1, 1]], {"because": "averages integers"}),
+    ("adaptive_avg_pool2d", [INTS[None], [3, 1]], {"because": "averages integers"}),
+    ("symeig", [X[0, 0, :, :6], True, True], {"because": "eigenvalues take an iteration"}),
+    ("Placeholder", [X], {"because": "the indices and the values are lost"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("operator", "arguments", "options"),
+    REFUSED,
+    ids=[f"{i}-{r[0]}" for i, r in enumerate(REFUSED)],
+)
+def test_refused_with_the_reason(
+    operator: str, arguments: list[Any], options: dict[str, Any]
+) -> None:
+    written = Written(operator, arguments, "A+", 13, dynamic=False)
+    with pytest.raises(Left, match=options["because"]):
+        lowered(written, [X], recipe="aten")
+
+
+SPECTRUM = """
+<ir_version: 8, opset_import: ["": 13, "org.pytorch.aten": 1]>
+g (float[N,T] x) => (float[N,M] y) <int64 last = {-1}, int64[1] two = {2}, int64[1] none = {0}> {
+  c = org.pytorch.aten.fft_rfft (x, , last, )
+  s = Shape (x)
+  one = Constant <value_ints = [1]> ()
+  at = Gather <axis = 0> (s, one)
+  n = Squeeze (at, none)
+  y = org.pytorch.aten.fft_irfft (c, SIZE, last, NORM)
+}
+"""
+
+
+@pytest.mark.parametrize("length", [1, 2, 7, 8, 13])
+@pytest.mark.parametrize(("size", "norm"), [("n", ""), ("", "ortho"), ("n", "forward"), ("", "")])
+def test_half_a_spectrum_of_a_length_known_at_run_time(size: str, norm: str, length: int) -> None:
+    if not size and length == 1:
+        pytest.skip("nothing comes back")
+    text = SPECTRUM.replace("SIZE", size).replace("NORM", "norm" if norm else "")
+    model = onnx.parser.parse_model(text)
+    if norm:
+        node = onnx.NodeProto(op_type="Constant", output=["norm"])
+        word = onnx.AttributeProto(name="value", type=onnx.AttributeProto.STRING, s=norm.encode())
+        node.attribute.append(word)
+        model.graph.node.insert(0, node)
+    after = surgeon.apply(model, "aten", verify=False).model.to_proto()
+    x = R.normal(size=(2, length)).astype(F)
+    session = ort.InferenceSession(after.SerializeToString())
+    wanted = np.fft.irfft(np.fft.rfft(x), length if size else None, norm=norm or None)
+    np.testing.assert_allclose(session.run(None, {"x": x})[0], wanted, atol=1e-4)
+
+
+@pytest.mark.parametrize("length", [40, 43])
+def test_angles_of_short_frames(length: int) -> None:
+    text = """
+    <ir_version: 8, opset_import: ["": 13, "org.pytorch.aten": 1]>
+    g (float[N,T] x) => (float[N,5,M] y)
+    <int64 size = {8}, int64 hop = {4}, bool no = {0}, bool yes = {1}> {
+      c = org.pytorch.aten.stft (x, size, hop, size, , no, yes, yes)
+      y = org.pytorch.aten.angle (c)
+    }
+    """
+    after = surgeon.apply(onnx.parser.parse_model(text), "aten", verify=False).model.to_proto()
+    x = R.normal(size=(2, length)).astype(F)
+    session = ort.InferenceSession(after.SerializeToString())
+    frames = np.lib.stride_tricks.sliding_window_view(x, 8, axis=1)[:, ::4]
+    wanted = np.angle(np.fft.rfft(frames)).transpose(0, 2, 1)
+    found = session.run(None, {"x": x})[0]
+    np.testing.assert_allclose(np.exp(1j * found), np.exp(1j * wanted), atol=1e-3)
