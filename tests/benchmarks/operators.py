@@ -14,62 +14,20 @@ import argparse
 import io
 import warnings
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import onnx
 import onnxruntime as ort
 import torch
-
-import surgeon
-
-CLOSE = {torch.float16: 2e-2}  # others: 1e-3, absolute and relative
+from exporting import Called, leaves
+from exports import judged
 
 
-class Module(torch.nn.Module):
-    """An operator with the arguments of a sample; its tensors are the inputs."""
-
-    def __init__(self, operator: Any, sample: Any) -> None:
-        super().__init__()
-        self.operator, self.tensors = operator, []
-        self.form = [self._taken(v) for v in (sample.input, tuple(sample.args), sample.kwargs)]
-
-    def _taken(self, value: Any) -> Any:
-        """The value with numbers in place of its tensors."""
-        if isinstance(value, torch.Tensor):
-            self.tensors.append(value.detach().clone())
-            return _Place(len(self.tensors) - 1)
-        if isinstance(value, dict):
-            return {key: self._taken(each) for key, each in value.items()}
-        if type(value) in (list, tuple):
-            return type(value)(self._taken(each) for each in value)
-        return value
-
-    def forward(self, *tensors: torch.Tensor) -> Any:
-        """The operator's result."""
-        first, rest, named = (_filled(value, tensors) for value in self.form)
-        return self.operator(first, *rest, **named)
-
-
-class _Place(int):
-    """Where a tensor stood."""
-
-
-def _filled(value: Any, tensors: tuple[torch.Tensor, ...]) -> Any:
-    if isinstance(value, _Place):
-        return tensors[value]
-    if isinstance(value, dict):
-        return {key: _filled(each, tensors) for key, each in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(_filled(each, tensors) for each in value)
-    return value
-
-
-def exported(module: Module, opset: int) -> onnx.ModelProto:
+def exported(module: Called, opset: int) -> onnx.ModelProto:
     """The model, of ATen nodes alone."""
     file = io.BytesIO()
-    torch.onnx.export(
+    export: Any = torch.onnx.export
+    export(
         module,
         tuple(t.clone() for t in module.tensors),
         file,
@@ -80,51 +38,6 @@ def exported(module: Module, opset: int) -> onnx.ModelProto:
         input_names=[f"x{i}" for i in range(len(module.tensors))],
     )
     return onnx.load_from_string(file.getvalue())
-
-
-def leaves(value: Any) -> Iterator[Any]:
-    """The tensors of a result, one by one."""
-    if isinstance(value, (tuple, list)):
-        for each in value:
-            yield from leaves(each)
-    else:
-        yield value
-
-
-def judged(module: Module, model: onnx.ModelProto, *, verify: bool) -> tuple[str, str]:
-    """What became of a sample, and why."""
-    wanted = [
-        torch.view_as_real(t.resolve_conj()) if t.is_complex() else t
-        for t in leaves(module(*[t.clone() for t in module.tensors]))
-        if isinstance(t, torch.Tensor)
-    ]
-    try:
-        result = surgeon.apply(model, "aten", verify=verify, allow=["leftover"])
-    except surgeon.SurgeonError as error:
-        return "refused", error.what
-    saved = result.model.to_proto()
-    if any(node.domain not in ("", "ai.onnx") for node in saved.graph.node):
-        said = [str(m.reason() if callable(m.reason) else m.reason) for m in result.report.misses]
-        return "left", "; ".join(sorted({*said, *(r.reason for r in result.report.refusals)}))
-    try:
-        session = ort.InferenceSession(saved.SerializeToString())
-        taken = {value.name for value in session.get_inputs()}
-        feeds = {f"x{i}": t.numpy() for i, t in enumerate(module.tensors) if f"x{i}" in taken}
-        found = session.run(None, feeds)
-    except Exception as error:
-        return "does not run", str(error)
-    if len(found) != len(wanted):
-        return "wrong", f"{len(found)} outputs, not {len(wanted)}"
-    for mine, its in zip(found, wanted, strict=True):
-        theirs, limit = its.detach().resolve_neg().numpy(), CLOSE.get(its.dtype, 1e-3)
-        if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
-            return (
-                "wrong",
-                f"{mine.dtype}{list(mine.shape)}, not {theirs.dtype}{list(theirs.shape)}",
-            )
-        if not np.allclose(mine, theirs, rtol=limit, atol=limit, equal_nan=True):
-            return "wrong", f"{mine.reshape(-1)[:4]}, not {theirs.reshape(-1)[:4]}"
-    return "ok", ""
 
 
 def main() -> None:
@@ -141,22 +54,29 @@ def main() -> None:
     warnings.simplefilter("ignore")
     ort.set_default_logger_severity(4)
     counts: Counter[str] = Counter()
-    for operator in op_db:
+    database: Any = op_db
+    for operator in database:
         for name in args.dtype or ["float32"]:
             dtype = getattr(torch, name)
             if args.only not in operator.name or dtype not in operator.dtypes:
                 continue
             torch.manual_seed(0)
             for sample in list(operator.sample_inputs("cpu", dtype))[: args.samples]:
-                module = Module(operator.op, sample).eval()
+                given = (sample.input, *sample.args)
+                module = Called(operator.op, given, sample.kwargs).eval()
                 try:
                     model = exported(module, args.opset)
                 except Exception:
                     counts["not exported"] += 1
                     continue
-                outcome, why = judged(module, model, verify=args.verify)
+                feeds = {f"x{i}": t.numpy() for i, t in enumerate(module.tensors)}
+                wanted = [
+                    t.detach().resolve_neg().numpy()
+                    for t in leaves(module(*[t.clone() for t in module.tensors]))
+                ]
+                outcome, why = judged(model, [(feeds, wanted)], verify=args.verify)
                 counts[outcome] += 1
-                if outcome not in ("ok", "left", "refused"):
+                if outcome not in ("ok", "left", "refused", "frozen"):
                     shapes = [f"{str(t.dtype)[6:]}{list(t.shape)}" for t in module.tensors]
                     print(f"{outcome}: {operator.name} of {', '.join(shapes)}: {why[:200]}")
     print(dict(counts))
