@@ -7,7 +7,8 @@ types where these are not proven false: with a false one no runtime loads the fi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import onnx
 
@@ -18,6 +19,14 @@ from surgeon.links import bodies
 from surgeon.model import Model
 
 
+def _as_they_came(model: Model) -> Iterator[tuple[Any, onnx.GraphProto]]:
+    """The main graph and every body of the file that is still there, with what was read."""
+    for graph in (model.graph, *bodies(model.graph)):
+        origin = getattr(graph, "origin", None)
+        if isinstance(origin, onnx.GraphProto):
+            yield graph, origin
+
+
 def correct_claims(model: Model, facts: Facts) -> list[str]:
     """Correct every false shape in the value_info of the model; names what was corrected.
 
@@ -26,9 +35,8 @@ def correct_claims(model: Model, facts: Facts) -> list[str]:
         facts: What is proven.
     """
     found: list[str] = []
-    for graph in (model.graph, *bodies(model.graph)):
-        origin = getattr(graph, "origin", None)
-        if not isinstance(origin, onnx.GraphProto) or not origin.value_info:
+    for graph, origin in _as_they_came(model):
+        if not origin.value_info:
             continue
         tensors = {t.name: t for node in graph.nodes for t in node.outputs if t.name}
         corrected: dict[str, onnx.ValueInfoProto] = {}
@@ -53,10 +61,7 @@ def correct_types(model: Model, facts: Facts) -> list[str]:
         facts: What is proven.
     """
     found: list[str] = []
-    for graph in (model.graph, *bodies(model.graph)):
-        origin = getattr(graph, "origin", None)
-        if not isinstance(origin, onnx.GraphProto):
-            continue
+    for graph, origin in _as_they_came(model):
         declared = dict(getattr(graph, "declared", {}))
         for value, tensor in zip(origin.output, graph.outputs, strict=False):
             proven = facts.of(tensor).dtype

@@ -388,7 +388,7 @@ def page(table: list[list[str]], arguments: argparse.Namespace) -> str:
         "  the largest graph goes to those that end in it, and is not loaded in onnxruntime.",
         "- Where shapes are proven, onnxruntime's optimisations make SkipLayerNormalization of",
         "  residuals and norms, whose kernel on CPUs is slower than the two operators, by up to a",
-        "  fifth of the whole: see `transformer of 2k`, of OnnxSlim and onnxsim too.",
+        "  third of the whole: see `transformer of 2k`, of OnnxSlim and onnxsim too.",
         "",
         "| " + " | ".join(HEADS) + " |",
         "|---|---|--:|---|" + "--:|" * (len(HEADS) - 4),
