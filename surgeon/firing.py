@@ -73,17 +73,15 @@ class Firing:
         rule, total = prepared.rule, prepared.matcher.total
         outcome = prepared.matcher.at(node, self.facts, self.surgery.is_output)
         if isinstance(outcome, Miss):
-            if self.telling:
-                self._miss(rule, node, (outcome.matched, total), outcome.reason)
+            self._miss(rule, node, (outcome.matched, total), outcome.reason)
             return None
         scope: Mapping[str, Any] = _NO_NAMES
         if not prepared.asks_nothing:
             scope = _Scope(rule, outcome, self.facts, self.surgery.is_output)
         for condition in rule.where:
             if not truth(condition, scope):
-                if self.telling:
-                    why = partial(why_not, condition, scope)
-                    self._miss(rule, node, (total, total), why, condition.location)
+                why = partial(why_not, condition, scope)
+                self._miss(rule, node, (total, total), why, condition.location)
                 return None
         draft = self.surgery.draft(graph, node.outputs[0].name)
         refusal: str | None
@@ -102,8 +100,7 @@ class Firing:
             )
         if refusal is not None:
             draft.discard()
-            if self.telling:
-                self._miss(rule, node, (total, total), partial(str, refusal))
+            self._miss(rule, node, (total, total), partial(str, refusal))
             return None
         self.notes.changes.append(
             Change(
@@ -178,9 +175,10 @@ class Firing:
         reason: Callable[[], str],
         location: Location | None = None,
     ) -> None:
-        self.notes.misses.append(
-            MissRecord(rule.id, rule.recipe, node, *found, reason, location or rule.location)
-        )
+        if self.telling:
+            self.notes.misses.append(
+                MissRecord(rule.id, rule.recipe, node, *found, reason, location or rule.location)
+            )
 
 
 def _unchanged(root: gs.Node, draft: Draft) -> str | None:

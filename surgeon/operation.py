@@ -284,8 +284,6 @@ def nearest(records: Sequence[MissRecord], *, every: bool) -> list[Missed]:
             continue
         if every or record.matched >= record.total or root.domain == dialect.ATEN:
             latest[id(root), record.recipe, record.rule] = record
-    locations = {id(r.location): r.location for r in latest.values()}
-    places = {key: str(location) for key, location in locations.items()}
     return [
         Missed(
             rule=r.rule,
@@ -294,7 +292,7 @@ def nearest(records: Sequence[MissRecord], *, every: bool) -> list[Missed]:
             matched=r.matched,
             total=r.total,
             reason=r.reason(),
-            location=places[id(r.location)],
+            location=str(r.location),
         )
         for r in latest.values()
     ]

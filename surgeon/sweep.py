@@ -158,8 +158,7 @@ class Sweep:
 
     def _visit(self, node: gs.Node, graph: gs.Graph, known: Known) -> list[gs.Node] | None:
         """The nodes that took this one's place; None where it stays."""
-        if "normal" not in node.__dict__:
-            self._normalise(node)
+        self._normalise(node)
         if self.keeper.unwrap(node, graph):
             return []
         self.facts.infer(node)

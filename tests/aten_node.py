@@ -219,3 +219,12 @@ def show(values: list[Any]) -> str:
         else repr(v)
         for v in values
     )
+
+
+def stays(
+    operator: str, arguments: list[Any], outputs: list[np.ndarray[Any, Any]], because: str
+) -> None:
+    """Assert that `aten` leaves the node, with this reason."""
+    written = Written(operator, arguments, "A+", 13, dynamic=False)
+    with pytest.raises(Left, match=because):
+        lowered(written, outputs, recipe="aten")

@@ -11,9 +11,7 @@ import onnx
 from surgeon.soundness.scopes import Node, Scope
 from surgeon.soundness.tensors import Broken
 
-_ELSEWHERE = frozenset(
-    {"graph", "functions", "node", "g", "graphs"}
-)  # what scopes and nodes are of
+_ELSEWHERE = frozenset({"graph", "functions", "node", "g", "graphs"})  # scopes and their nodes
 
 
 def check_texts(proto: onnx.ModelProto, scopes: Iterable[Scope]) -> None:
