@@ -1,4 +1,4 @@
-"""Parts of tensors: slices, splits, reversals and windows; and the lists that splits make."""
+"""Parts of tensors, read and written: slices, splits, reversals, windows; lists of splits."""
 
 from __future__ import annotations
 
@@ -268,6 +268,41 @@ def _trace(c: Call) -> gs.Tensor:
     return c.op("ReduceSum", line, c.ints([0], "axes"), keepdims=0)
 
 
+def _part_scatter(c: Call) -> gs.Tensor:
+    """`select_scatter` and `slice_scatter`: part of an axis replaced."""
+    x, source = c.tensor(), c.cast(c.tensor("src"), c.dtype(c.tensor()))
+    rank = c.rank(x)
+    axis = c.axis(c.integer("dim"), rank)
+    length = c.size(x, axis)
+    if c.node.op == "select_scatter":
+        index = bound(c, "index", 0)
+        if not isinstance(index, int):
+            raise Refused("its index is known at run time only")
+        source = c.unsqueeze(source, [axis])
+        start: Size | int = index
+        end: Size | int = index + 1 if index != -1 else LARGEST
+        step = 1
+    else:
+        start, end, step = bound(c, "start", 0), bound(c, "end", LARGEST), c.integer("step")
+    if isinstance(length, int) and isinstance(start, int) and isinstance(end, int):
+        order = np.arange(length, dtype=np.int64)
+        taken = order[slice(start, end, step)]
+        order[taken] = length + np.arange(len(taken))
+        both = c.op("Concat", x, source, axis=axis)
+        return c.op("Gather", both, c.draft.constant(order, "order"), axis=axis)
+    if step != 1:
+        raise Refused(f"its step is {step} on an axis of a size known at run time")
+    parts = [source]
+    if start != 0:
+        parts.insert(0, c.slice(x, axis, 0, start))
+    if not (isinstance(end, int) and end >= 2**31 - 1):
+        if isinstance(end, int) and isinstance(start, int) and (end < 0) == (start < 0):
+            parts.append(c.slice(x, axis, end, LARGEST))
+        else:
+            raise Refused("where its slice ends is known at run time only")
+    return c.concat(parts, axis)
+
+
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     "slice": _slice,
     "select": _select,
@@ -281,4 +316,5 @@ LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     "diagflat": _diagflat,
     "diag_embed": _diag_embed,
     "trace": _trace,
+    **dict.fromkeys(("select_scatter", "slice_scatter"), _part_scatter),
 }

@@ -10,7 +10,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.arguments import Arguments
-from surgeon.builders.aten_shape.call import FLOATS, LARGEST, TYPE, Call, Size
+from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call, Size
 from surgeon.builders.aten_shape.indices import (
     MASKS,
     at_places,
@@ -19,7 +19,7 @@ from surgeon.builders.aten_shape.indices import (
     masks_of,
     place_of,
 )
-from surgeon.builders.aten_shape.slices import bound, from_front
+from surgeon.builders.aten_shape.slices import from_front
 from surgeon.facts.fact import same_dims
 from surgeon.rewrite import Refused
 
@@ -338,41 +338,6 @@ def _put(c: Call) -> gs.Tensor:
     return c.reshape(_scatter_lines(c, flat, index, source, accumulate=accumulate), lengths)
 
 
-def _part_scatter(c: Call) -> gs.Tensor:
-    """`select_scatter` and `slice_scatter`: part of an axis replaced."""
-    x, source = c.tensor(), c.cast(c.tensor("src"), c.dtype(c.tensor()))
-    rank = c.rank(x)
-    axis = c.axis(c.integer("dim"), rank)
-    length = c.size(x, axis)
-    if c.node.op == "select_scatter":
-        index = bound(c, "index", 0)
-        if not isinstance(index, int):
-            raise Refused("its index is known at run time only")
-        source = c.unsqueeze(source, [axis])
-        start: Size | int = index
-        end: Size | int = index + 1 if index != -1 else LARGEST
-        step = 1
-    else:
-        start, end, step = bound(c, "start", 0), bound(c, "end", LARGEST), c.integer("step")
-    if isinstance(length, int) and isinstance(start, int) and isinstance(end, int):
-        order = np.arange(length, dtype=np.int64)
-        taken = order[slice(start, end, step)]
-        order[taken] = length + np.arange(len(taken))
-        both = c.op("Concat", x, source, axis=axis)
-        return c.op("Gather", both, c.draft.constant(order, "order"), axis=axis)
-    if step != 1:
-        raise Refused(f"its step is {step} on an axis of a size known at run time")
-    parts = [source]
-    if start != 0:
-        parts.insert(0, c.slice(x, axis, 0, start))
-    if not (isinstance(end, int) and end >= 2**31 - 1):
-        if isinstance(end, int) and isinstance(start, int) and (end < 0) == (start < 0):
-            parts.append(c.slice(x, axis, end, LARGEST))
-        else:
-            raise Refused("where its slice ends is known at run time only")
-    return c.concat(parts, axis)
-
-
 def _of_any_rank(lowering: Callable[[Call], gs.Tensor]) -> Callable[[Call], gs.Tensor]:
     """A lowering that takes what has no axis for a line of one element, as PyTorch does."""
 
@@ -400,5 +365,4 @@ LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     "scatter_reduce": _of_any_rank(_scatter_reduce),
     "index_reduce": _of_any_rank(_index_reduce),
     "put": _put,
-    **dict.fromkeys(("select_scatter", "slice_scatter"), _part_scatter),
 }
