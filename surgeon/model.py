@@ -18,6 +18,7 @@ Beside graphsurgeon's own fields the objects of the graph carry, all written her
 from __future__ import annotations
 
 import logging
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -166,6 +167,15 @@ class Model:
         if isinstance(values, SparseValues):
             return dense_of(values.tensor, self.folder)
         return array_of(values.tensor, self.folder)
+
+    def bytes_outside(self, tensor: gs.Tensor) -> int:
+        """How many bytes of external data a constant is; 0 where its values are in the file."""
+        values = getattr(tensor, "_values", None)
+        proto = values.tensor if isinstance(values, LazyValues) else None
+        if not isinstance(proto, onnx.TensorProto) or not proto.external_data:
+            return 0
+        itemsize = onnx.helper.tensor_dtype_to_np_dtype(proto.data_type).itemsize
+        return math.prod(proto.dims) * int(itemsize)
 
     def to_proto(self) -> onnx.ModelProto:
         """The model as a protobuf of its own; the original's where nothing was rewritten."""

@@ -120,6 +120,7 @@ class Session:
         options.intra_op_num_threads = 1 if small else _threads()
         options.inter_op_num_threads = 1
         options.enable_cpu_mem_arena = not small  # it asks for twice what a few runs need
+        options.enable_mem_reuse = False  # the plan of it takes the square of the number of nodes
         options.use_deterministic_compute = True
         # The witness holds many sessions: their idle threads must not spin (7 times as slow).
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")

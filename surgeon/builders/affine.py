@@ -8,7 +8,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.facts.fact import Array
-from surgeon.match import VIEWS, Match, attribute_of
+from surgeon.match import VIEWS, Match
 from surgeon.rewrite import Draft, Refused
 
 _STEPS = frozenset({"Add", "Sub", "Mul", "Div"})
@@ -145,36 +145,3 @@ def _step(draft: Draft, node: gs.Node) -> tuple[Array, bool, gs.Tensor] | None:
     if tuple(shape) != tuple(out):
         return None  # the constant makes the value larger
     return constant, index == 1, data
-
-
-def scale_into_gemm(draft: Draft, match: Match) -> gs.Tensor:
-    """Mul or Div of a Gemm by one number: into the Gemm's constants."""
-    facts = draft.facts
-    root = match.root
-    index = _data_index(draft, root)
-    number = facts.array(root.inputs[1 - index])
-    gemm = root.inputs[index].inputs[0]
-    weight = facts.array(gemm.inputs[1])
-    has_bias = len(gemm.inputs) > 2 and not gemm.inputs[2].is_empty()
-    bias = facts.array(gemm.inputs[2]) if has_bias else None
-    if number is None or number.size != 1 or weight is None or (has_bias and bias is None):
-        raise Refused("an operand is not constant")
-    if root.op == "Div" and index == 1:
-        raise Refused("it divides by the product")
-    out, made = facts.of(root.outputs[0]).shape, facts.of(root.inputs[index]).shape
-    if out is None or made is None or len(out) != len(made):
-        raise Refused("it changes the rank")
-    with np.errstate(all="ignore"):
-        value = number.reshape(()).astype(np.float64)
-        factor = value if root.op == "Mul" else 1.0 / value
-    if not np.isfinite(factor):
-        raise Refused("its factor is not finite")
-    operands = [
-        gemm.inputs[0],
-        draft.constant(_narrow(weight.astype(np.float64) * factor, weight.dtype), "weight"),
-    ]
-    if bias is not None:
-        scaled = _narrow(bias.astype(np.float64) * factor, bias.dtype)
-        operands.append(draft.constant(scaled, "bias"))
-    attributes = {key: attribute_of(gemm, key) for key in ("alpha", "beta", "transA", "transB")}
-    return draft.op("Gemm", *operands, **attributes)

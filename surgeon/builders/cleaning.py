@@ -134,16 +134,40 @@ def concat_chain(draft: Draft, match: Match) -> gs.Tensor:
 
 
 def slice_chain(draft: Draft, match: Match) -> gs.Tensor:
-    """A Slice of a Slice along other axes, as one."""
+    """A Slice of a Slice along other axes, as one.
+
+    A Slice with several readers goes where all of them are Slices that leave gaps: those that tile
+    an axis are better one Split of it.
+    """
     outer, inner = match.root, match.nodes[1]
     rank = draft.facts.of(inner.inputs[0]).rank
-    columns = [_bounds(draft, node, rank) for node in (inner, outer)]
-    if {axis for *_, axis, _ in columns[0]} & {axis for *_, axis, _ in columns[1]}:
-        raise Refused("both cut the same axis")
-    rows = zip(*columns[0], *columns[1], strict=True)
+    first, second = (_bounds(draft, node, rank) for node in (inner, outer))
+    _check_readers(draft, inner.outputs[0], first, rank)
+    rows = zip(*first, *second, strict=True)
     names = ("starts", "ends", "axes", "steps")
     lists = [draft.constant(list(row), name) for row, name in zip(rows, names, strict=True)]
     return draft.op("Slice", inner.inputs[0], *lists)
+
+
+def _check_readers(
+    draft: Draft, cut: gs.Tensor, first: list[tuple[int, int, int, int]], rank: int | None
+) -> None:
+    """That every reader of a cut value may cut what it was cut from.
+
+    Raises:
+        Refused: One is no Slice of other axes, or one of several has no gaps.
+    """
+    lone = len(cut.outputs) == 1
+    if draft.surgery.is_output(cut) or any(
+        n.op != "Slice" or n.inputs[0] is not cut for n in cut.outputs
+    ):
+        raise Refused("something else reads what is cut")
+    for reader in cut.outputs:
+        bounds = _bounds(draft, reader, rank)
+        if {axis for *_, axis, _ in first} & {axis for *_, axis, _ in bounds}:
+            raise Refused("both cut the same axis")
+        if not lone and any(step == 1 for *_, step in bounds):
+            raise Refused("several Slices without gaps may be one Split")
 
 
 def _bounds(draft: Draft, node: gs.Node, rank: int | None) -> list[tuple[int, int, int, int]]:

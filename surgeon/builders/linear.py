@@ -1,7 +1,7 @@
 """What stands beside Conv, ConvTranspose, Gemm, MatMul and AveragePool, put into them.
 
-Each of the linear operators is y = W x + b for each output channel (axis 1): a factor of the
-channel goes into W and b, a summand into b, and zeros around x into the operator's own pads.
+Each of the linear operators is y = W x + b for each output channel (axis 1): a summand of the
+channel goes into b, and zeros around x into the operator's own pads. Factors: see `factors`.
 """
 
 from __future__ import annotations
@@ -17,40 +17,13 @@ from surgeon.facts.fact import Array, same_dims
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
-_FLOATS = frozenset({onnx.TensorProto.FLOAT16, onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE})
-
-
-def scale_into_linear(draft: Draft, match: Match) -> gs.Tensor:
-    """y = c * Conv (x, w, b), or Conv (x, w, b) / c, with one number a channel."""
-    node, number = _parts(draft, match)
-    weight, bias = _array(draft, node, 1), _bias(draft, node)
-    if weight is None:
-        raise Refused("its weight is computed at run time")
-    if match.root.op == "Div":
-        with np.errstate(all="ignore"):
-            number = 1.0 / number
-    wide = weight.astype(np.float64)
-    channels = _channels(node, weight)
-    factor = np.broadcast_to(number, channels)
-    if node.op == "Gemm":
-        scaled = wide * (factor[:, None] if attribute_of(node, "transB") else factor)
-    elif node.op == "Conv":
-        scaled = wide * factor.reshape(-1, *[1] * (weight.ndim - 1))
-    else:  # ConvTranspose: [Cin, Cout / group, ...], output channels by group
-        group = int(attribute_of(node, "group") or 1)
-        split = wide.reshape(group, -1, *weight.shape[1:])
-        scaled = split * factor.reshape(group, 1, weight.shape[1], *[1] * (weight.ndim - 2))
-        scaled = scaled.reshape(weight.shape)
-    operands = [draft.constant(_narrow(scaled, weight), "weight")]
-    if bias is not None:
-        operands.append(draft.constant(_narrow(bias.astype(np.float64) * number, weight), "bias"))
-    return draft.op(node.op, node.inputs[0], *operands, **node.attrs)
+FLOATS = frozenset({onnx.TensorProto.FLOAT16, onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE})
 
 
 def shift_into_linear(draft: Draft, match: Match) -> gs.Tensor:
     """y = Conv (x, w, b) + c, or Conv (x, w, b) - c, with one number a channel."""
     node, number = _parts(draft, match)
-    weight, bias = _array(draft, node, 1), _bias(draft, node)
+    weight, bias = array_of(draft, node, 1), bias_of(draft, node)
     if weight is None:
         raise Refused("its weight is computed at run time")
     if match.root.op == "Sub":
@@ -60,8 +33,8 @@ def shift_into_linear(draft: Draft, match: Match) -> gs.Tensor:
     if node.op == "Gemm":
         old = old * float(attribute_of(node, "beta"))
         attributes["beta"] = 1.0
-    total = np.broadcast_to(old + number, _channels(node, weight))
-    made = draft.constant(_narrow(total, weight), "bias")
+    total = np.broadcast_to(old + number, channels_of(node, weight))
+    made = draft.constant(narrow(total, weight), "bias")
     return draft.op(node.op, node.inputs[0], node.inputs[1], made, **attributes)
 
 
@@ -76,12 +49,13 @@ def _parts(draft: Draft, match: Match) -> tuple[gs.Node, Array]:
     assert made is not None
     assert other is not None
     wide = operand_behind(draft, made, other, root.outputs[0], "its constant")
-    if facts.of(made).dtype not in _FLOATS:
+    if facts.of(made).dtype not in FLOATS:
         raise Refused("it is no float")
     return made.inputs[0], one_a_channel(wide, "its constant").astype(np.float64)
 
 
-def _channels(node: gs.Node, weight: Array) -> int:
+def channels_of(node: gs.Node, weight: Array) -> int:
+    """How many output channels a Conv, ConvTranspose or Gemm has."""
     if node.op == "Gemm":
         return int(weight.shape[0 if attribute_of(node, "transB") else 1])
     if node.op == "Conv":
@@ -89,29 +63,32 @@ def _channels(node: gs.Node, weight: Array) -> int:
     return int(weight.shape[1]) * int(attribute_of(node, "group") or 1)
 
 
-def _array(draft: Draft, node: gs.Node, index: int) -> Array | None:
+def array_of(draft: Draft, node: gs.Node, index: int) -> Array | None:
+    """A constant operand; None where it is computed or left out."""
     if len(node.inputs) <= index or node.inputs[index].is_empty():
         return None
     return draft.facts.array(node.inputs[index])
 
 
-def _bias(draft: Draft, node: gs.Node) -> Array | None:
-    """The bias as [1] or [channels]; None where there is none.
+def bias_of(draft: Draft, node: gs.Node, *, whole: bool = False) -> Array | None:
+    """The bias as [1] or [channels], or `whole` as it stands; None where there is none.
 
     Raises:
         Refused: It is computed at run time, or is more than one number a channel.
     """
     if len(node.inputs) <= 2 or node.inputs[2].is_empty():
         return None
-    bias = _array(draft, node, 2)
+    bias = array_of(draft, node, 2)
     if bias is None:
         raise Refused("its bias is computed at run time")
+    if whole:
+        return bias
     if any(n != 1 for n in bias.shape[:-1]):
         raise Refused("its bias is more than one number a channel")
     return bias.reshape(-1)
 
 
-def _narrow(array: Any, weight: Array) -> Array:
+def narrow(array: Any, weight: Array) -> Array:
     """The numbers in the weight's dtype.
 
     Raises:
@@ -138,7 +115,7 @@ def matmul_as_gemm(draft: Draft, match: Match) -> gs.Tensor:
     left, right = product.inputs[0].inputs
     if facts.of(left).rank != 2 or facts.of(right).rank != 2:
         raise Refused("its operands are not provably matrices")
-    if facts.of(product).dtype not in _FLOATS:
+    if facts.of(product).dtype not in FLOATS:
         raise Refused("it is no float")
     if not same_dims(facts.of(product).shape, facts.of(root.outputs[0]).shape):
         raise Refused("what is added may make the result larger")
@@ -194,16 +171,16 @@ def _zeros(draft: Draft, pad: gs.Node, rank: int) -> list[int]:
     """
     if (attribute_of(pad, "mode") or "constant") not in ("constant", b"constant"):
         raise Refused("the Pad adds no zeros")
-    pads = _array(draft, pad, 1)
+    pads = array_of(draft, pad, 1)
     if pads is None:
         raise Refused("the pads are computed at run time")
     if len(pad.inputs) > 2 and not pad.inputs[2].is_empty():
-        value = _array(draft, pad, 2)
+        value = array_of(draft, pad, 2)
         if value is None or (value != 0).any():
             raise Refused("the Pad adds no zeros")
     axes: list[int] = list(range(rank))
     if len(pad.inputs) > 3 and not pad.inputs[3].is_empty():
-        given = _array(draft, pad, 3)
+        given = array_of(draft, pad, 3)
         if given is None:
             raise Refused("the axes of the Pad are computed at run time")
         axes = [int(n) % rank for n in given.reshape(-1)]

@@ -1,0 +1,223 @@
+"""Factors beside products with constant weights, put into the weights.
+
+A product is linear in each operand: c * (x W + b) = x (c W) + c b, and (c * x) W = x (c W). So a
+constant factor costs nothing where a constant weight takes it. A single number also passes views,
+and products of two computed values, on its way to one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.linear import FLOATS, array_of, bias_of, channels_of, narrow
+from surgeon.builders.parts import one_a_channel, operand_behind
+from surgeon.facts.fact import Array
+from surgeon.match import VIEWS, Match, attribute_of
+from surgeon.rewrite import Draft, Refused
+
+_MOVES = VIEWS - {"Cast"}
+LARGEST_OUTSIDE = 1 << 22  # bytes of external data that are written anew to save one node
+
+
+def factor_behind(draft: Draft, match: Match) -> gs.Tensor:
+    """y = c * p, or p / c, with c in the weights that p is computed with."""
+    return _times(draft, *_product(draft, match.root))
+
+
+def _product(draft: Draft, node: gs.Node) -> tuple[gs.Tensor, Array]:
+    """The computed operand of a Mul or Div with a constant, and the factor.
+
+    The factor is in float64: () where it is one number, else with as many axes as the operand.
+
+    Raises:
+        Refused: It is another operator or no float, or the constant makes its result larger.
+    """
+    if node.op not in ("Mul", "Div"):
+        raise Refused("no factor stands in front of it")
+    data = int(node.op == "Mul" and draft.facts.array(node.inputs[0]) is not None)
+    x, constant = node.inputs[data], node.inputs[1 - data]
+    if draft.facts.of(x).dtype not in FLOATS:
+        raise Refused("it is no float")
+    wide = operand_behind(draft, x, constant, node.outputs[0], "its constant").astype(np.float64)
+    if node.op == "Div":
+        with np.errstate(all="ignore"):
+            wide = 1.0 / wide
+    return x, wide.reshape(()) if wide.size == 1 else wide
+
+
+def _times(draft: Draft, tensor: gs.Tensor, factor: Array) -> gs.Tensor:
+    """The value times the factor, without a node for it.
+
+    Args:
+        draft: Where the nodes go.
+        tensor: What is multiplied; nothing else may read it.
+        factor: A number, or an array with as many axes as the value has.
+
+    Raises:
+        Refused: No constant weight takes the factor.
+    """
+    node = _lone_producer(draft, tensor)
+    if node.op in ("Conv", "ConvTranspose", "Gemm"):
+        return _times_linear(draft, node, factor)
+    if node.op == "MatMul":
+        return _times_product(draft, node, factor)
+    if node.op in ("Add", "Sub"):
+        return _times_sum(draft, node, factor)
+    if node.op in _MOVES:
+        if factor.ndim:
+            raise Refused(f"more than one number does not pass {node.op}")
+        moved = _times(draft, node.inputs[0], factor)
+        return draft.op(node.op, moved, *node.inputs[1:], **node.attrs)
+    raise Refused(f"{node.op} has no weight that takes it")
+
+
+def _lone_producer(draft: Draft, tensor: gs.Tensor) -> gs.Node:
+    """What computes a value that has one reader.
+
+    Raises:
+        Refused: Nothing here does, or something else reads it too.
+    """
+    if not tensor.inputs or not draft.holds(tensor.inputs[0]):
+        raise Refused(f"nothing computes {tensor.name!r} here")
+    if len(tensor.outputs) != 1 or draft.surgery.is_output(tensor):
+        raise Refused(f"{tensor.name!r} is read elsewhere too")
+    return tensor.inputs[0]
+
+
+def _weight(draft: Draft, node: gs.Node, index: int = 1) -> Array:
+    """A constant weight that may be written anew.
+
+    Raises:
+        Refused: It is computed; or has another reader, so that it would be there twice; or is
+            much external data.
+    """
+    outside = draft.facts.model.bytes_outside(node.inputs[index])
+    if outside > LARGEST_OUTSIDE:
+        raise Refused(f"its weight is {outside >> 20} MiB of external data, which stay")
+    weight = array_of(draft, node, index)
+    if weight is None:
+        raise Refused("its weight is computed at run time")
+    if len(node.inputs[index].outputs) != 1:
+        raise Refused("its weight is read elsewhere too, and would be there twice")
+    return weight
+
+
+def _times_linear(draft: Draft, node: gs.Node, factor: Array) -> gs.Tensor:
+    """A factor of each channel (axis 1) behind Conv, ConvTranspose or Gemm."""
+    weight = _weight(draft, node)
+    bias = bias_of(draft, node, whole=not factor.ndim)
+    number = one_a_channel(factor, "its constant") if factor.ndim else factor
+    spread = np.broadcast_to(number, channels_of(node, weight))
+    wide = weight.astype(np.float64)
+    if node.op == "Gemm":
+        scaled = wide * (spread[:, None] if attribute_of(node, "transB") else spread)
+    elif node.op == "Conv":
+        scaled = wide * spread.reshape(-1, *[1] * (weight.ndim - 1))
+    else:  # ConvTranspose: [Cin, Cout / group, ...], output channels by group
+        group = int(attribute_of(node, "group") or 1)
+        split = wide.reshape(group, -1, *weight.shape[1:])
+        scaled = split * spread.reshape(group, 1, weight.shape[1], *[1] * (weight.ndim - 2))
+        scaled = scaled.reshape(weight.shape)
+    operands = [draft.constant(narrow(scaled, weight), "weight")]
+    if bias is not None:
+        operands.append(draft.constant(narrow(bias.astype(np.float64) * number, weight), "bias"))
+    return draft.op(node.op, node.inputs[0], *operands, **node.attrs)
+
+
+def _times_product(draft: Draft, node: gs.Node, factor: Array) -> gs.Tensor:
+    """A factor behind MatMul: of each column of a constant right operand, or row of a left one."""
+    left, right = node.inputs
+    for index, axis in ((1, -1), (0, -2)):
+        if not isinstance(node.inputs[index], gs.Constant):
+            continue
+        weight = _weight(draft, node, index)
+        if factor.ndim and weight.ndim == 1:
+            raise Refused("its weight is a vector, and takes one number alone")
+        scaled = weight.astype(np.float64) * _of_axis(factor, axis, weight)
+        made = draft.constant(narrow(scaled, weight), "weight")
+        return draft.op("MatMul", *((left, made) if index else (made, right)))
+    if factor.ndim:
+        raise Refused("both operands of its MatMul are computed, which takes one number alone")
+    reasons = []
+    for index, operand in enumerate((left, right)):
+        try:
+            made = _times(draft, operand, factor)
+        except Refused as refused:
+            reasons.append(str(refused))
+        else:
+            return draft.op("MatMul", *((left, made) if index else (made, right)))
+    raise Refused(f"neither operand of its MatMul takes it: {'; '.join(reasons)}")
+
+
+def _of_axis(factor: Array, axis: int, weight: Array) -> Array:
+    """The factor as it is multiplied with a weight, along the weight's own axis.
+
+    Raises:
+        Refused: It stands along another axis of the product too.
+    """
+    if not factor.ndim:
+        return factor
+    along = factor.ndim + axis
+    if any(n != 1 for place, n in enumerate(factor.shape) if place != along):
+        raise Refused(f"its constant stands along another axis than {axis}")
+    return factor.reshape([-1, *[1] * (-axis - 1)])
+
+
+def _times_sum(draft: Draft, node: gs.Node, factor: Array) -> gs.Tensor:
+    """A factor behind the sum of a computed value and a constant: both take it."""
+    data = 1 if draft.facts.array(node.inputs[0]) is not None else 0
+    x, constant = node.inputs[data], node.inputs[1 - data]
+    wide = operand_behind(draft, x, constant, node.outputs[0], "its summand")
+    own = draft.facts.array(constant)
+    summand = wide if factor.ndim or own is None else own  # a number leaves its rank as it is
+    with np.errstate(all="ignore"):
+        scaled = narrow(summand.astype(np.float64) * factor, summand)
+    made = _times(draft, x, factor)
+    moved = draft.constant(scaled, "summand")
+    return draft.op(node.op, *((moved, made) if data else (made, moved)))
+
+
+# ---------------------------------------------------------------------------------------- in front
+
+
+def factor_before(draft: Draft, match: Match) -> gs.Tensor:
+    """y = Conv, ConvTranspose, Gemm or MatMul of c * x, or x / c, with c in the weight."""
+    root = match.root
+    views: list[gs.Node] = []
+    node = _lone_producer(draft, root.inputs[0])
+    while node.op in _MOVES:
+        views.append(node)
+        node = _lone_producer(draft, node.inputs[0])
+    x, factor = _product(draft, node)
+    if views and factor.ndim:
+        raise Refused(f"more than one number does not pass {views[-1].op}")
+    weight = _weight(draft, root)
+    scaled = draft.constant(narrow(_scaled_input(root, weight, factor), weight), "weight")
+    for view in reversed(views):
+        x = draft.op(view.op, x, *view.inputs[1:], **view.attrs)
+    return draft.op(root.op, x, scaled, *root.inputs[2:], **root.attrs)
+
+
+def _scaled_input(node: gs.Node, weight: Array, factor: Array) -> Array:
+    """The weight with the factor of each input channel taken in, in float64.
+
+    Raises:
+        Refused: The factor stands along another axis than what is summed over.
+    """
+    wide: Array = np.array(weight, np.float64, order="C")
+    if not factor.ndim:
+        wide *= factor
+    elif node.op == "ConvTranspose":  # [Cin, Cout / group, ...]
+        wide *= one_a_channel(factor, "its constant").reshape(-1, *[1] * (weight.ndim - 1))
+    elif node.op == "Conv":  # [Cout, Cin / group, ...]
+        number = one_a_channel(factor, "its constant")
+        groups = wide.reshape(int(attribute_of(node, "group") or 1), -1, *weight.shape[1:])
+        groups *= number.reshape(groups.shape[0], 1, -1, *[1] * (weight.ndim - 2))
+    elif node.op == "Gemm" and attribute_of(node, "transA"):
+        raise Refused("its input is transposed, which takes one number alone")
+    else:
+        number = _of_axis(factor, -1, weight)
+        rows = weight.ndim > 1 and not (node.op == "Gemm" and attribute_of(node, "transB"))
+        wide *= number[:, None] if rows else number
+    return wide
