@@ -174,8 +174,8 @@ class Model:
         proto = values.tensor if isinstance(values, LazyValues) else None
         if not isinstance(proto, onnx.TensorProto) or not proto.external_data:
             return 0
-        itemsize = onnx.helper.tensor_dtype_to_np_dtype(proto.data_type).itemsize
-        return math.prod(proto.dims) * int(itemsize)
+        itemsize: int = onnx.helper.tensor_dtype_to_np_dtype(proto.data_type).itemsize
+        return int(math.prod(proto.dims)) * itemsize
 
     def to_proto(self) -> onnx.ModelProto:
         """The model as a protobuf of its own; the original's where nothing was rewritten."""
