@@ -10,14 +10,13 @@ from __future__ import annotations
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.linear import FLOATS, array_of, bias_of, channels_of, narrow
-from surgeon.builders.parts import one_a_channel, operand_behind
+from surgeon.builders.linear import FLOATS, bias_of, channels_of, narrow
+from surgeon.builders.parts import one_a_channel, operand_behind, own_weight
 from surgeon.facts.fact import Array
 from surgeon.match import VIEWS, Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
 _MOVES = VIEWS - {"Cast"}
-LARGEST_OUTSIDE = 1 << 22  # bytes of external data that are written anew to save one node
 
 
 def factor_behind(draft: Draft, match: Match) -> gs.Tensor:
@@ -85,27 +84,9 @@ def _lone_producer(draft: Draft, tensor: gs.Tensor) -> gs.Node:
     return tensor.inputs[0]
 
 
-def _weight(draft: Draft, node: gs.Node, index: int = 1) -> Array:
-    """A constant weight that may be written anew.
-
-    Raises:
-        Refused: It is computed; or has another reader, so that it would be there twice; or is
-            much external data.
-    """
-    outside = draft.facts.model.bytes_outside(node.inputs[index])
-    if outside > LARGEST_OUTSIDE:
-        raise Refused(f"its weight is {outside >> 20} MiB of external data, which stay")
-    weight = array_of(draft, node, index)
-    if weight is None:
-        raise Refused("its weight is computed at run time")
-    if len(node.inputs[index].outputs) != 1:
-        raise Refused("its weight is read elsewhere too, and would be there twice")
-    return weight
-
-
 def _times_linear(draft: Draft, node: gs.Node, factor: Array) -> gs.Tensor:
     """A factor of each channel (axis 1) behind Conv, ConvTranspose or Gemm."""
-    weight = _weight(draft, node)
+    weight = own_weight(draft, node)
     bias = bias_of(draft, node, whole=not factor.ndim)
     number = one_a_channel(factor, "its constant") if factor.ndim else factor
     spread = np.broadcast_to(number, channels_of(node, weight))
@@ -131,7 +112,7 @@ def _times_product(draft: Draft, node: gs.Node, factor: Array) -> gs.Tensor:
     for index, axis in ((1, -1), (0, -2)):
         if not isinstance(node.inputs[index], gs.Constant):
             continue
-        weight = _weight(draft, node, index)
+        weight = own_weight(draft, node, index)
         if factor.ndim and weight.ndim == 1:
             raise Refused("its weight is a vector, and takes one number alone")
         scaled = weight.astype(np.float64) * _of_axis(factor, axis, weight)
@@ -192,7 +173,7 @@ def factor_before(draft: Draft, match: Match) -> gs.Tensor:
     x, factor = _product(draft, node)
     if views and factor.ndim:
         raise Refused(f"more than one number does not pass {views[-1].op}")
-    weight = _weight(draft, root)
+    weight = own_weight(draft, root)
     scaled = draft.constant(narrow(_scaled_input(root, weight, factor), weight), "weight")
     for view in reversed(views):
         x = draft.op(view.op, x, *view.inputs[1:], **view.attrs)

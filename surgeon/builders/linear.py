@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.parts import one_a_channel, operand_behind
+from surgeon.builders.parts import one_a_channel, operand_behind, own_weight
 from surgeon.facts.fact import Array, same_dims
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
@@ -122,6 +122,32 @@ def matmul_as_gemm(draft: Draft, match: Match) -> gs.Tensor:
     if facts.of(b).rank not in (1, 2):
         raise Refused("what is added is no vector or matrix")
     return draft.op("Gemm", left, right, b)
+
+
+def gemm_of_rows(draft: Draft, match: Match) -> gs.Tensor:
+    """y = a Gemm of the rows of x, between views that make a matrix and undo it, as MatMul, Add."""
+    facts, x, weight = draft.facts, match.values["x"], match.values["w"]
+    gemm: gs.Node = match.root.inputs[0].inputs[0]
+    assert x is not None
+    assert weight is not None
+    start, rows, made, out = (
+        facts.of(t).shape for t in (x, gemm.inputs[0], gemm.outputs[0], match.root.outputs[0])
+    )
+    if start is None or rows is None or made is None or out is None:
+        raise Refused("a shape is not known")
+    if start[:-1] != out[:-1] or start[-1:] != rows[1:] or out[-1:] != made[1:]:
+        raise Refused("its views do more than make rows and part them again")
+    if attribute_of(gemm, "transA") or attribute_of(gemm, "alpha") != 1:
+        raise Refused("its Gemm has a factor, or takes columns")
+    if attribute_of(gemm, "transB"):
+        weight = draft.constant(np.ascontiguousarray(own_weight(draft, gemm).T), "weight")
+    y: gs.Tensor = draft.op("MatMul", x, weight)
+    bias = match.values.get("b")
+    if bias is None:
+        return y
+    if facts.of(bias).rank not in (0, 1) or attribute_of(gemm, "beta") != 1:
+        raise Refused("its summand is no vector, or has a factor")
+    return draft.op("Add", y, bias)
 
 
 # -------------------------------------------------------------------------------------------- Pad

@@ -24,6 +24,8 @@ FLOAT, DOUBLE, INT64 = (
     onnx.TensorProto.INT64,
 )
 _LARGEST_MATRIX = 1 << 22  # elements of a constant matrix
+_LARGEST_TWICE = 1 << 18  # bytes of a weight that may stand in a file once more to save a node
+_LARGEST_OUTSIDE = 1 << 22  # bytes of external data that are written anew to save a node
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,3 +360,21 @@ def one_a_channel(wide: Array, what: str) -> Array:
     if any(n != 1 for axis, n in enumerate(wide.shape) if axis != 1):
         raise Refused(f"{what} is more than one number a channel")
     return wide.reshape(-1)
+
+
+def own_weight(draft: Draft, node: gs.Node, index: int = 1) -> Array:
+    """A constant weight that may be written anew.
+
+    Raises:
+        Refused: It is computed; or is large and has another reader, so that it would be there
+            twice; or is much external data.
+    """
+    outside = draft.facts.model.bytes_outside(node.inputs[index])
+    if outside > _LARGEST_OUTSIDE:
+        raise Refused(f"its weight is {outside >> 20} MiB of external data, which stay")
+    weight = draft.facts.array(node.inputs[index])
+    if weight is None:
+        raise Refused("its weight is computed at run time")
+    if len(node.inputs[index].outputs) != 1 and weight.nbytes > _LARGEST_TWICE:
+        raise Refused("its weight is read elsewhere too, and would be there twice")
+    return weight

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon.facts.fact import Array
+from surgeon.builders.parts import own_weight
+from surgeon.facts.fact import Array, same_dims
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -40,6 +43,59 @@ def merge_gemms(draft: Draft, match: Match) -> gs.Tensor:
     for (_, _, node), piece in zip(parts[1:], pieces[1:], strict=True):
         draft.also.append((node, [(node.outputs[0], piece)]))
     return pieces[0]
+
+
+def merge_products(draft: Draft, match: Match) -> gs.Tensor:
+    """MatMuls with constant weights on one input, and what is added to each, as one and a Split."""
+    root = match.root
+    product = root if root.op == "MatMul" else match.nodes[1]
+    x = product.inputs[0]
+    rank = draft.facts.of(x).rank
+    parts = [_part(draft, product)]
+    for node in x.outputs:
+        if node.op == "MatMul" and node is not product and not node.domain and draft.holds(node):
+            with suppress(Refused):
+                parts.append(_part(draft, node))
+    end, weight, _ = parts[0]
+    parts = [part for part in parts if part[1].dtype == weight.dtype]
+    sums = sum(node.op == "Add" for node, _, _ in parts)
+    if root is product and sums:
+        raise Refused("it goes with what is added to it, or to its siblings")
+    if end is not root:
+        raise Refused("what is added is no vector, or makes the product larger")
+    if rank is None or rank < 2 or len(parts) + sums <= 2 + bool(sums):
+        raise Refused("too few products with constant weights read its input")
+    sizes = [w.shape[1] for _, w, _ in parts]
+    y = draft.op("MatMul", x, draft.constant(np.concatenate([w for _, w, _ in parts], 1), "weight"))
+    if sums:
+        y = draft.op("Add", y, draft.constant(np.concatenate([b for *_, b in parts]), "bias"))
+    pieces = draft.op("Split", y, draft.constant(sizes, "sizes"), outputs=len(sizes), axis=rank - 1)
+    for (node, *_), piece in zip(parts[1:], pieces[1:], strict=True):
+        draft.also.append((node, [(node.outputs[0], piece)]))
+    return pieces[0]
+
+
+def _part(draft: Draft, product: gs.Node) -> tuple[gs.Node, Array, Array]:
+    """A MatMul with a constant [K, N], or the Add behind it, the weight and a bias [N].
+
+    Raises:
+        Refused: Its weight is no such constant, or the model gives the product out.
+    """
+    facts, made = draft.facts, product.outputs[0]
+    weight = own_weight(draft, product)
+    if weight.ndim != 2 or weight.dtype.kind != "f":
+        raise Refused("its weight is no matrix of floats")
+    end, bias = product, np.zeros(weight.shape[1], weight.dtype)
+    behind = made.outputs[0] if len(made.outputs) == 1 and made.outputs[0].op == "Add" else None
+    if behind is not None and draft.holds(behind):
+        other = behind.inputs[1] if behind.inputs[0] is made else behind.inputs[0]
+        summand = facts.array(other)
+        kept = same_dims(facts.of(made).shape, facts.of(behind.outputs[0]).shape)
+        if summand is not None and kept and summand.size in (1, *summand.shape[-1:]):
+            end, bias = behind, np.array(np.broadcast_to(summand.reshape(-1), bias.shape))
+    if draft.surgery.is_output(made) or draft.surgery.is_output(end.outputs[0]):
+        raise Refused("the model gives it out")
+    return end, weight, bias
 
 
 def slices_as_split(draft: Draft, match: Match) -> gs.Tensor:
