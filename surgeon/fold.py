@@ -21,6 +21,7 @@ from surgeon.links import current
 from surgeon.runtime import NotRunnable, RunFailed
 
 DEFAULT_LIMIT = 1 << 20  # bytes: a larger result stays computed, unless its operands are larger
+_CHOOSE = frozenset({"NonZero", "Compress", "Unique"})  # as many elements as the data say
 _GROWTH = 4  # how much larger than the whole file one of these may be
 
 
@@ -37,8 +38,11 @@ class Folder:
         self.facts, self.limit, self.failures = facts, limit, failures
         self._size: int | None = None
 
-    def fold(self, node: gs.Node) -> Sequence[Array] | None:
-        """The outputs of a node that depends on constants alone; None for any other."""
+    def fold(self, node: gs.Node) -> Sequence[Array | None] | None:
+        """The outputs of a node that depends on constants alone; None for any other.
+
+        An output of unknown size that nothing reads is None.
+        """
         known = [self.facts.of(t).concrete for t in node.outputs]
         if known and known[0] is not None and all(value is not None for value in known):
             return [value for value in known if value is not None]
@@ -75,20 +79,30 @@ class Folder:
         out = 0
         for tensor in node.outputs:
             fact = self.facts.of(tensor)
-            size = None if fact.shape is None else dims.product(fact.shape)
-            if not isinstance(size, int) or not fact.dtype:
+            size = self._size_of(tensor)
+            if size is None and node.op in _CHOOSE:
+                size = self._most(node)
+            if size is not None and fact.dtype:
+                out += size * _itemsize(fact.dtype)
+            elif tensor.outputs or len(node.outputs) == 1:
                 return False
-            out += size * _itemsize(fact.dtype)
         if out <= self.limit:
             return True
         # as large as its operands, but not by operands that were themselves made large
-        operands = {id(t): self.facts.of(t) for t in node.inputs if not t.is_empty()}.values()
-        into = 0
-        for fact in operands:
-            size = None if fact.shape is None else dims.product(fact.shape)
-            if isinstance(size, int):
-                into += size * _itemsize(fact.dtype)
+        operands = {id(t): t for t in node.inputs if not t.is_empty()}.values()
+        into = sum((self._size_of(t) or 0) * _itemsize(self.facts.of(t).dtype) for t in operands)
         return out <= min(into, _GROWTH * self._model_size())
+
+    def _size_of(self, tensor: gs.Tensor) -> int | None:
+        """How many elements a value has, where that is a number."""
+        shape = self.facts.of(tensor).shape
+        size = None if shape is None else dims.product(shape)
+        return size if isinstance(size, int) else None
+
+    def _most(self, node: gs.Node) -> int | None:
+        """How many elements each output of a node that chooses among its input's has at most."""
+        size, rank = self._size_of(node.inputs[0]), self.facts.of(node.inputs[0]).rank
+        return None if size is None or rank is None else size * max(rank, 1)
 
     def _model_size(self) -> int:
         """Bytes of the model as it came, with its external data."""
@@ -100,7 +114,7 @@ class Folder:
             )
         return self._size
 
-    def _run(self, node: gs.Node, arrays: Sequence[Array | None]) -> Sequence[Array] | None:
+    def _run(self, node: gs.Node, arrays: Sequence[Array | None]) -> list[Array | None] | None:
         """onnxruntime's own kernel, on a model of this node alone."""
         proto = onnx.NodeProto()
         proto.CopyFrom(node.origin)
@@ -119,9 +133,12 @@ class Folder:
                 done.add(name)
         names = []
         for index, tensor in enumerate(node.outputs):
+            names.append("")
             if proto.output[index]:
                 proto.output[index] = f"o{index}"
-                names.append(f"o{index}")
+                if not self.facts.of(tensor).dtype:
+                    continue
+                names[-1] = f"o{index}"
                 graph.output.append(
                     onnx.helper.make_tensor_value_info(
                         f"o{index}", self.facts.of(tensor).dtype, None
@@ -140,9 +157,7 @@ class Folder:
         except ForeignError as error:
             self.failures.append(f"a constant {node.op} stays computed: {error.what[:500]}")
             return None
-        if len(names) != len(node.outputs):
-            return None
-        return [found[name] for name in names]
+        return [found.get(name) for name in names]
 
 
 def _itemsize(dtype: int) -> int:

@@ -78,8 +78,9 @@ class Housekeeper:
         if arrays is None:
             return False
         for tensor, array in zip(list(node.outputs), arrays, strict=True):
-            self.surgery.to_constant(tensor, array, graph)
-            tensor.fact = None  # now the value is known, where it was not
+            if array is not None:
+                self.surgery.to_constant(tensor, array, graph)
+                tensor.fact = None  # now the value is known, where it was not
         self.done["constants folded"] += 1
         return True
 
@@ -89,7 +90,7 @@ class Housekeeper:
             return None
         out = node.outputs[0]
         arrays = self.folder.fold(node) if self.surgery.is_output(out) else None
-        if arrays is None:
+        if arrays is None or arrays[0] is None:
             return None
         draft = self.surgery.draft(graph, out.name)
         self.surgery.hand_over(node, [(out, draft.op("Constant", value=arrays[0]))])

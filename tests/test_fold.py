@@ -92,6 +92,17 @@ def test_limits() -> None:
     assert folded("y = Add (k, k)", limit=None, k=ints(1)) is not None, "shape arithmetic"
 
 
+def test_as_many_elements_as_the_data_say() -> None:
+    found = folded("y = NonZero (k)", k=ints(0, 3, 0, 5))
+    assert found is not None
+    np.testing.assert_array_equal(found[0], [[1, 3]])
+    assert folded("y = NonZero (k)", limit=10, k=np.ones(1, F32)) is not None
+    assert folded("y = NonZero (k)", limit=10, k=np.ones(2, F32)) is None, "two int64 of float32"
+    found = folded("y = Compress (k, c)", k=ints(4, 5, 6), c=np.array([True, False, True]))
+    assert found is not None
+    np.testing.assert_array_equal(found[0], [4, 6])
+
+
 @pytest.mark.parametrize(
     "op", ["RandomUniformLike", "RandomNormalLike", "Bernoulli", "Multinomial"]
 )
