@@ -108,7 +108,7 @@ def same_as_input(draft: Draft, match: Match) -> gs.Tensor:
 
 
 def concat_chain(draft: Draft, match: Match) -> gs.Tensor:
-    """Concats inside a Concat along the same axis, as one."""
+    """Concats along the same axis inside a Concat, as one."""
     root, surgery = match.root, draft.surgery
     rank = draft.facts.of(root.outputs[0]).rank
 
@@ -120,16 +120,21 @@ def concat_chain(draft: Draft, match: Match) -> gs.Tensor:
             raise Refused("its rank is not known")
         return axis + rank
 
+    def dissolves(tensor: gs.Tensor) -> bool:
+        """Whether Concats alone read a Concat, so that all may take its parts."""
+        inner = tensor.inputs[0] if tensor.inputs else None
+        if inner is None or inner.op != "Concat" or inner.domain or surgery.is_output(tensor):
+            return False
+        readers = [node for node in tensor.outputs if node is not root]
+        if any(node.op != "Concat" or node.domain for node in readers):
+            return False
+        return all(axis_of(node) == axis_of(root) for node in (inner, *readers))
+
     parts: list[gs.Tensor] = []
     for tensor in root.inputs:
-        inner = tensor.inputs[0] if tensor.inputs else None
-        lone = len(tensor.outputs) == 1 and not surgery.is_output(tensor)
-        if inner is not None and inner.op == "Concat" and not inner.domain and lone:
-            parts.extend(inner.inputs if axis_of(inner) == axis_of(root) else [tensor])
-        else:
-            parts.append(tensor)
+        parts.extend(tensor.inputs[0].inputs if dissolves(tensor) else [tensor])
     if len(parts) == len(root.inputs):
-        raise Refused("no operand is a Concat along the same axis that it alone reads")
+        raise Refused("no operand is a Concat along the same axis that Concats alone read")
     return draft.op("Concat", *parts, axis=axis_of(root))
 
 

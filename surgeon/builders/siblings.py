@@ -51,11 +51,13 @@ def merge_products(draft: Draft, match: Match) -> gs.Tensor:
     product = root if root.op == "MatMul" else match.nodes[1]
     x = product.inputs[0]
     rank = draft.facts.of(x).rank
+    others = [n for n in x.outputs if n.op == "MatMul" and n is not product and not n.domain]
+    if rank is None or rank < 2 or not others:
+        raise Refused("no other product reads its input, or the input is a vector")
     parts = [_part(draft, product)]
-    for node in x.outputs:
-        if node.op == "MatMul" and node is not product and not node.domain and draft.holds(node):
-            with suppress(Refused):
-                parts.append(_part(draft, node))
+    for node in filter(draft.holds, others):
+        with suppress(Refused):
+            parts.append(_part(draft, node))
     end, weight, _ = parts[0]
     parts = [part for part in parts if part[1].dtype == weight.dtype]
     sums = sum(node.op == "Add" for node, _, _ in parts)
@@ -63,7 +65,7 @@ def merge_products(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("it goes with what is added to it, or to its siblings")
     if end is not root:
         raise Refused("what is added is no vector, or makes the product larger")
-    if rank is None or rank < 2 or len(parts) + sums <= 2 + bool(sums):
+    if len(parts) + sums <= 2 + bool(sums):
         raise Refused("too few products with constant weights read its input")
     sizes = [w.shape[1] for _, w, _ in parts]
     y = draft.op("MatMul", x, draft.constant(np.concatenate([w for _, w, _ in parts], 1), "weight"))
