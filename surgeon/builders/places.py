@@ -13,12 +13,10 @@ from surgeon.rewrite import Draft, Refused
 
 
 def known_places(draft: Draft, match: Match) -> gs.Tensor:
-    """NonZero of a constant, or of a vector of ones, which counts from 0."""
+    """NonZero of a vector of ones, which counts from 0."""
     c, node = Bench(draft), match.root
     x = node.inputs[0]
-    array, producer = c.facts.array(x), producer_of(x)
-    if array is not None and array.dtype != object and array.ndim:
-        return draft.constant(np.stack(np.nonzero(array)).astype(np.int64), "places")
+    producer = producer_of(x)
     if producer is not None and producer.op == "ConstantOfShape" and c.facts.of(x).rank == 1:
         given = producer.attrs.get("value")
         if given is not None and np.all(np.asarray(getattr(given, "values", given))):
