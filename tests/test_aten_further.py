@@ -63,7 +63,7 @@ for value in (ONE, np.asarray(0, F), np.asarray(True)):
 SCORES, WEIGHTS = X[0, 0], np.abs(X[1, 1])
 for reduction in (0, 1, 2):
     for ignored in (-100, 2):
-        add("nll_loss_nd", SCORES, np.asarray(2), WEIGHTS, reduction, ignored, still=True)
+        add("nll_loss_nd", SCORES, np.asarray(2), WEIGHTS, reduction, ignored)
         add(
             "cross_entropy_loss",
             SCORES,
@@ -72,10 +72,9 @@ for reduction in (0, 1, 2):
             reduction,
             ignored,
             0.2,
-            still=True,
         )
-    add("cross_entropy_loss", SCORES, WEIGHTS, None, reduction, -100, 0.1, still=True)
-    add("multi_margin_loss", SCORES, np.array([2]), 2, 0.5, WEIGHTS, reduction, still=True)
+    add("cross_entropy_loss", SCORES, WEIGHTS, None, reduction, -100, 0.1)
+    add("multi_margin_loss", SCORES, np.array([2]), 2, 0.5, WEIGHTS, reduction)
 # memory, diagonals, masks
 add("as_strided", X, [3, 2], [4, 1], 2)
 add("as_strided", X, [2, 3, 2], [1, 0, 7], None)
@@ -165,8 +164,8 @@ for kind in (0, 1, 2):
     add("poisson_nll_loss", np.abs(TWO[0]), np.abs(TWO[1]) * 4, False, False, 1e-8, kind)
     for p in (1, 2):
         rest = [p, 0.7, np.arange(4, dtype=F), kind]
-        add("multi_margin_loss", TWO[0], np.array([0, 3, 1, 1, 2]), *rest, still=True)
-    add("multilabel_margin_loss", TWO[0], NAMES, kind, still=True)
+        add("multi_margin_loss", TWO[0], np.array([0, 3, 1, 1, 2]), *rest)
+    add("multilabel_margin_loss", TWO[0], NAMES, kind)
     rest = [STEPS, np.array([4, 2, 0]), 0, kind, False]
     add("ctc_loss.Tensor", LOGS, LABELS, *rest, least=11, still=True)
     add("ctc_loss.Tensor", BARRED, LABELS, *rest, least=11, still=True)
@@ -177,9 +176,22 @@ for kind in (0, 1, 2):
     add("ctc_loss.Tensor", LOGS[:3], *short, 0, kind, False, least=11, still=True)
     rest = [np.array([1, 0, 0]), np.array(9), np.array(3), 4, kind, False]
     add("ctc_loss.Tensor", LOGS[:, 0], *rest, least=11, still=True)
-add("multi_margin_loss", TWO[0, 0], np.asarray(2), 1, 1, None, 1, still=True)
-add("multilabel_margin_loss", TWO[0, 0], NAMES[0], 1, still=True)
+add("multi_margin_loss", TWO[0, 0], np.asarray(2), 1, 1, None, 1)
+add("multilabel_margin_loss", TWO[0, 0], NAMES[0], 1)
 add("cosine_embedding_loss", TWO[0, 0], TWO[1, 0], np.asarray(1), 0.1, 1)
+# of integers, as they wrap
+for kind in (0, 1, 2):
+    for dtype in (np.int64, np.int8, np.uint8):
+        WHOLE = (R.normal(size=(2, 5, 4)) * 80).astype(np.int64).astype(dtype)
+        SMALL = R.integers(1, 4, (2, 5, 4)).astype(dtype)
+        UP = R.choice([1, -1], 5)
+        add("cosine_embedding_loss", *WHOLE, UP, 0.1, kind)
+        add("margin_ranking_loss", *WHOLE, UP[:, None].astype(dtype), 0.5, kind)
+        add("poisson_nll_loss", *SMALL, True, False, 1e-8, kind)
+        add("poisson_nll_loss", *SMALL, False, True, 1e-8, kind)
+        if kind != 1:
+            add("l1_loss", *WHOLE, kind)
+    add("cosine_embedding_loss", *(TWO > 0), UP, 0.1, kind)
 # steps of a quantised number; halves of steps are among them
 EVEN = np.round(X * 8) / 8
 add("fake_quantize_per_tensor_affine", EVEN, 0.25, 3, -8, 7)
@@ -251,6 +263,10 @@ def test_lowered_as_the_witness(
 
 
 REFUSED: Calls = [
+    ("l1_loss", [INTS, INTS, 1], {"because": "no mean of integers"}),
+    ("l1_loss", [X > 0, X > 0, 0], {"because": "subtracts no booleans"}),
+    ("margin_ranking_loss", [X > 0, X > 0, X, 0.0, 0], {"because": "subtracts no booleans"}),
+    ("soft_margin_loss", [INTS, INTS, 0], {"because": "no such loss of integers, or an integer"}),
     ("linalg_matrix_norm", [X, 2, [-2, -1], False, None], {"because": "made of singular values"}),
     ("linalg_matrix_norm.str_ord", [X, "nuc", [0, 1], False, None], {"because": "singular values"}),
     ("nuclear_norm", [X[0]], {"because": "singular values"}),
