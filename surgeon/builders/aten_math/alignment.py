@@ -14,6 +14,8 @@ import onnx_graphsurgeon as gs
 from surgeon.builders.aten_math.losses import MEAN, reduced
 from surgeon.builders.aten_math.reductions import reduce
 from surgeon.builders.aten_math.work import DOUBLE, FLOAT, INT64, Work
+from surgeon.builders.aten_shape.indices import gather
+from surgeon.builders.bench import Bench
 from surgeon.rewrite import Refused
 
 _LONGEST = 512  # steps that are unrolled, each some twenty nodes
@@ -94,7 +96,7 @@ def _likelihood(
     state: gs.Tensor = work.cast(work.draft.constant(start, "start"), dtype)
     for step in range(time):
         now = work.draft.op("Gather", x, work.number(step, INT64), axis=0)
-        now = work.draft.op("GatherElements", now, text, axis=1)
+        now = gather(Bench(work.draft), now, text, 1)
         now = work.extreme("Max", now, work.number(_NOTHING, dtype))
         if step:
             arrived = _summed(work, state, skips)

@@ -148,15 +148,7 @@ def remainder(work: Work) -> gs.Tensor:
     if dtype in FLOATS:
         build = float_remainder if work.name == "remainder" else float_fmod
         return build(work, a, b)
-    if work.opset >= 10:
-        return work.widely("Mod", a, b, **({"fmod": 1} if work.name == "fmod" else {}))
-    rest = work.widely("Sub", a, work.widely("Mul", work.widely("Div", a, b), b))
-    if work.name == "fmod":
-        return rest
-    zero = work.number(0, dtype)
-    apart = work.op("Xor", work.less(rest, zero), work.less(b, zero))
-    other = work.op("And", apart, work.invert(work.equal(rest, zero)))
-    return work.widely("Add", rest, work.where(other, b, work.number(0, dtype)))
+    return work.widely("Mod", a, b, **({"fmod": 1} if work.name == "fmod" else {}))
 
 
 def power(work: Work) -> gs.Tensor:

@@ -183,11 +183,7 @@ def _modulo(c: Call, a: gs.Tensor, n: gs.Tensor) -> gs.Tensor:
     """a modulo n with the sign of n; 0 where n is 0."""
     empty = c.op("Equal", n, c.ints([0], "zero"))
     divisor = c.op("Where", empty, c.ints([1], "one"), n)
-    if c.opset >= 10:
-        return c.op("Mod", a, divisor)
-    rest = c.op("Sub", a, c.op("Mul", c.op("Div", a, divisor), divisor))
-    below = c.op("Less", rest, c.ints([0], "zero"))
-    return c.op("Where", below, c.op("Add", rest, divisor), rest)
+    return c.op("Mod", a, divisor)
 
 
 def _unfold(c: Call) -> gs.Tensor:
