@@ -28,8 +28,10 @@ def topk(
         values, indices = c.op(
             "TopK", work, k, axis=axis, largest=int(largest), sorted=1, outputs=2
         )
-    elif c.dtype(work) == TYPE.INT64:
-        values, indices = _by_rank(c, work, axis, count, largest=largest)
+    elif c.dtype(work) == TYPE.INT64 or (
+        dtype not in FLOATS and c.opset < 10 and not isinstance(count, int)
+    ):
+        values, indices = _by_rank(c, c.cast(work, TYPE.INT64), axis, count, largest=largest)
     else:  # of floats alone, and the greatest alone
         work = work if dtype in FLOATS else c.cast(work, TYPE.DOUBLE)  # which holds 32 bits
         turned = work if largest else c.op("Neg", work)
