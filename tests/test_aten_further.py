@@ -48,13 +48,13 @@ for name in ("_softmax", "_log_softmax"):
 for at in (NO_PLACE, PLACE):
     add("index_fill.int_Scalar", ONE, -1, at, 2.0)
     add("index_fill.int_Tensor", ONE, 0, at, np.asarray(3, F))
-add("index_add", ONE, 0, NO_PLACE, np.asarray(2, F), 3, least=16)
+add("index_add", ONE, 0, NO_PLACE, np.asarray(2, F), 3)
 add("index_copy", ONE, 0, NO_PLACE, np.asarray(2, F))
-add("index_reduce", ONE, 0, NO_PLACE, np.asarray(2, F), "amin", True, least=18)
+add("index_reduce", ONE, 0, NO_PLACE, np.asarray(2, F), "amin", True)
 add("scatter.value", ONE, 0, NO_PLACE, 2.0)
-add("scatter_add", ONE, 0, NO_PLACE, np.asarray(2, F), least=16)
-add("scatter_add", np.asarray(3), 0, np.zeros(2, np.int64), np.array([4, 5]), still=True)
-add("scatter_reduce.two", ONE, 0, NO_PLACE, np.asarray(2, F), "mean", True, least=16)
+add("scatter_add", ONE, 0, NO_PLACE, np.asarray(2, F))
+add("scatter_add", np.asarray(3), 0, np.zeros(2, np.int64), np.array([4, 5]))
+add("scatter_reduce.two", ONE, 0, NO_PLACE, np.asarray(2, F), "mean", True)
 for value in (ONE, np.asarray(0, F), np.asarray(True)):
     add("nonzero", value)
     add("argwhere", value)
@@ -248,11 +248,35 @@ for dtype in (np.int64, np.int32):
     add("lcm", (COUNTS % 999).astype(dtype), (FIBONACCI % 997).astype(dtype))
 add("gcd", np.array([144, 89, 200], np.uint8), np.array([89, 144, 0], np.uint8))
 add("gcd", np.array([4181, -6765], np.int64), np.array([6765, -4181], np.int64))
+# what falls on one place, before runtimes combined it
+HERE = np.array([[2, 0, 2, 1, 2], [2, 2, 0, 1, 1], [0, 0, 0, 0, 3]])
+for x in (X, INTS.reshape(3, 7)[:, :5], X > 0, X.astype(np.float16)):
+    AT = x[:, 0] if x.ndim == 3 else x
+    for kind in ("sum", "prod", "amax", "amin"):
+        rest = [kind, kind != "amin"]
+        add("scatter_reduce.two", AT, 1, HERE, AT[::-1].copy(), *rest, throughout=True, loose=True)
+    add("scatter_add", AT, 1, HERE[:2, :3], AT, throughout=True, loose=True)
+    NONE = np.zeros((3, 0), np.int64)
+    add("scatter_add", AT, 1, NONE, AT[:, :0], throughout=True, loose=True)
+for own in (True, False):
+    add("scatter_reduce.two", X[:, 0], 1, HERE, X[:, 1], "mean", own, throughout=True)
+    add("scatter_reduce.two", INTS - 2, 1, HERE, INTS[::-1], "mean", own, throughout=True)
+    for kind in ("prod", "mean", "amax", "amin"):
+        ROWS = np.array([2, 0, 2, 2])
+        add("index_reduce", X, 1, ROWS, R.normal(size=(3, 4, 5)).astype(F), kind, own,
+            throughout=True)  # fmt: skip
+add("index_add", X, 1, np.array([2, 0, 2, 2]), X[:, ::-1], 3, throughout=True)
+add("index_add", X, 1, np.zeros(0, np.int64), X[:, :0], 1, throughout=True)
+add("index_put", X[0], [np.array([0, 0, 2]), np.array([1, 1, 2])], Q, True, throughout=True)
+add("put", X[0], np.array([5, 5, -1]), Q, True, throughout=True)
+add("sort", INTS, 1, True, throughout=True)
+add("argsort", INTS > 1, 0, False, throughout=True)
+add("slice.Tensor", X, 1, 1, -1, 2, throughout=True)
 # whole lines on one
 for kind in ("prod", "mean", "amax", "amin"):
     for own in (True, False):
         ROWS = np.array([2, 0, 2, 2, 0])
-        add("index_reduce", X, 1, ROWS, R.normal(size=(3, 5, 5)).astype(F), kind, own, least=18)
+        add("index_reduce", X, 1, ROWS, R.normal(size=(3, 5, 5)).astype(F), kind, own)
 
 
 @pytest.mark.parametrize(("operator", "arguments", "options", "opset", "dynamic"), each(CALLS))

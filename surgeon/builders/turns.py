@@ -16,14 +16,14 @@ Step = Callable[[Draft, list[gs.Tensor], gs.Tensor], list[gs.Tensor]]
 
 
 def in_turns(
-    draft: Draft, state: Sequence[gs.Tensor], numbers: Sequence[int], step: Step
+    draft: Draft, state: Sequence[gs.Tensor], numbers: Sequence[int] | gs.Tensor, step: Step
 ) -> list[gs.Tensor]:
     """The state after as many turns as there are numbers.
 
     Args:
         draft: Where the Scan goes.
         state: What it begins with; dtype and rank must be known.
-        numbers: One for each turn.
+        numbers: One for each turn, also as int64[n, 1]; a runtime may want one at least.
         step: Makes, in the draft of a turn, the next state of the last one and of the turn's number
             (int64, [1]); each must be made there. It may read what stands around the Scan.
 
@@ -43,7 +43,9 @@ def in_turns(
     for tensor in made:
         tensor.dtype = _kind(facts.of(tensor))
         surgery.outputs[id(tensor)] = tensor
-    rows = draft.constant(np.asarray(numbers, np.int64).reshape(-1, 1), "numbers")
+    rows = numbers
+    if not isinstance(rows, gs.Tensor):
+        rows = draft.constant(np.asarray(rows, np.int64).reshape(-1, 1), "numbers")
     names = [f"after_{i}" for i in range(len(made))]
     found = draft.op("Scan", *state, rows, outputs=names, body=body, num_scan_inputs=1)
     results = [found] if len(made) == 1 else list(found)
