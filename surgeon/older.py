@@ -123,6 +123,11 @@ def _running_sum(
     return _made(draft.op("Transpose", turned, perm=swap))
 
 
+def _scatter(draft: Drafting, op: str, inputs: Sequence[gs.Tensor], said: Said) -> gs.Tensor | None:
+    """Under its first name."""
+    return _made(draft.op("Scatter", *inputs, axis=said.get("axis", 0)))
+
+
 def _slice(draft: Drafting, op: str, inputs: Sequence[gs.Tensor], _: Said) -> gs.Tensor | None:
     """With steps or with computed bounds: the places that are taken."""
     x, rank = inputs[0], draft.facts.of(inputs[0]).rank
@@ -199,5 +204,6 @@ _FORMS: Mapping[str, tuple[int, Form]] = {
     "Min": (12, _extreme),
     "Mod": (10, _mod),
     "Round": (11, _round),
+    "ScatterElements": (11, _scatter),
     "Slice": (10, _slice),
 }

@@ -78,13 +78,17 @@ for reduction in (0, 1, 2):
 # memory, diagonals, masks
 add("as_strided", X, [3, 2], [4, 1], 2)
 add("as_strided", X, [2, 3, 2], [1, 0, 7], None)
-add("as_strided_scatter", X, np.ones((3, 2), F), [3, 2], [4, 1], 2, still=True)
+add("as_strided_scatter", X, np.ones((3, 2), F), [3, 2], [4, 1], 2, throughout=True)
+add("as_strided_scatter", X > 0, X[0, :2, :3] > 0, [2, 3], [7, 2], 1, throughout=True)
 add("linalg_diagonal", X, 1, 0, 2)
 add("diagonal_scatter", X, np.ones((5, 3), F), 1, 0, 1)
 add("diagonal_scatter", X, np.ones((3, 3), F), -1, 1, 2)
 add("diagonal_scatter", X[0], np.arange(4, dtype=F), 0, 0, 1)
 add("masked_scatter", X, X > 0, R.normal(size=70).astype(F))
 add("masked_scatter", X, X[0, 0] > 0, R.normal(size=70).astype(F))
+add("masked_scatter", X[0], X > 0, R.normal(size=70).astype(F), throughout=True)
+add("masked_scatter", X[:, :1], X[0] > 0, R.normal(size=70).astype(F), throughout=True)
+add("masked_scatter", X[0, 0] > 0, X > 1, X > 0, throughout=True)
 add("masked_scatter", X, X > 9, np.zeros(0, F), still=True)
 add("fill.Scalar", X, 2.5)
 add("fill.Tensor", INTS, np.asarray(3, F))
@@ -98,8 +102,12 @@ add("matrix_H", X[0])
 # tables and lines
 add("tril_indices", 3, 4, 1)
 add("triu_indices", 3, 4, -1)
-add("combinations", X[0, 0], 2, True, still=True)
-add("combinations", X[0, 0], 3, False, still=True)
+for again in (False, True):
+    for many in (1, 2, 3):
+        add("combinations", X[0, 0], many, again, throughout=True)
+    add("combinations", X[0, 0] > 0, 2, again)
+add("combinations", INTS[0], 4, False, still=True)
+add("combinations", INTS[0, :1], 2, False)
 for name in ("hann", "hamming", "blackman", "bartlett", "kaiser"):
     add(f"{name}_window", 9)
     add(f"{name}_window.periodic", 8, False)
@@ -123,6 +131,13 @@ add("nanmedian.dim", GAPS, -1, True)
 add("mode", INTS, -1, False)
 add("mode", INTS, 0, True)
 add("mode", np.round(X), 1, False, least=11)
+for dtype in (np.float16, np.int8, np.uint8, np.int32, np.int64, np.bool_):
+    ROUND = np.round(np.abs(X)).astype(dtype)
+    add("mode", ROUND, 1, dtype == np.int8, least=11)
+    if dtype != np.bool_:
+        add("nanmedian", ROUND, still=True)
+        add("nanmedian.dim", ROUND, -2, True, least=10)
+add("nanmedian.dim", GAPS.astype(np.float16), 2, False, least=10)
 # sums and norms
 add("trapezoid.dx", X, 0.5, 1)
 add("trapezoid.x", X, X, 1)
@@ -138,6 +153,20 @@ add("nanmean", GAPS, [1], True, None)
 add("nanmean", GAPS, None, False, None)
 add("linalg_vecdot", X, X[0], -1)
 add("linalg_vecdot", X, X, 0)
+for kind in (np.int64, np.int8, np.uint8):
+    WHOLE = R.integers(0, 9, (3, 7)).astype(kind)
+    add("cov", WHOLE, 1, None, None, still=True)
+    add("cov", WHOLE[0], 0, INTS[1], R.random(7), still=True)
+    add("corrcoef", WHOLE, still=True)
+add("cov", X[0], 1, None, R.random(5), still=True)
+add("cov", X[0], 1, R.integers(1, 4, 5), R.random(5).astype(F), still=True)
+for x in (X[0] > 0, X[0] > 9):
+    for dim in ([0], None):
+        add("sum.dim_IntList", x, dim, False, 11)
+    add("prod.dim_int", x, 1, True, 11)
+add("sum_to_size", INTS, [1, 1])
+add("clamp_max.Tensor", X > 0, X[0] > 0)
+add("clamp_min.Tensor", X > 0, X[:, :1] > 0)
 # elements
 add("isin.Tensor_Tensor", INTS, INTS[0, :2], False, False)
 add("isin.Tensor_Tensor", X, X[0], False, True)
@@ -147,6 +176,11 @@ add("isreal", X)
 add("angle", GAPS)
 add("ldexp.Tensor", X, R.integers(-3, 4, (4, 5)))
 add("conv_tbc", X, R.normal(size=(2, 5, 3)).astype(F), np.ones(3, F), 1)
+HOLDS = X > 0
+for beta, alpha in ((1, 1), (False, True), (True, False)):
+    add("addr", HOLDS[0], HOLDS[1, :, 0], HOLDS[2, 0], beta, alpha)
+add("kron", HOLDS[0], HOLDS[:2, 0])
+add("kron", np.asarray(True), np.asarray(False))
 # losses
 TWO, SIDES = R.normal(size=(2, 5, 4)).astype(F), np.sign(R.normal(size=(5, 4))).astype(F)
 NAMES = np.array([[1, 2, -1, 0], [3, -1, 0, 0], [-1, 0, 0, 0], [0, 1, 2, 3], [2, 2, -1, 3]])
@@ -287,6 +321,9 @@ def test_lowered_as_the_witness(
 
 
 REFUSED: Calls = [
+    ("cov", [X[0] > 0, 1, None, None], {"because": "no covariance of booleans"}),
+    ("nanmedian", [X > 0], {"because": "no median of booleans"}),
+    ("clamp", [X > 0, X > 0, X > 1], {"because": "clamps no booleans"}),
     ("l1_loss", [INTS, INTS, 1], {"because": "no mean of integers"}),
     ("l1_loss", [X > 0, X > 0, 0], {"because": "subtracts no booleans"}),
     ("margin_ranking_loss", [X > 0, X > 0, X, 0.0, 0], {"because": "subtracts no booleans"}),

@@ -291,6 +291,7 @@ def test_normalisation(opset: int, dtype: Any) -> None:
         (2, True, False),
         (3, False, False),
         (4, True, True),
+        (4, True, False),
     ]:
         x = normal(3, 6, *(4, 5)[: rank - 2], dtype=dtype)
         weight, bias = (normal(6, dtype=dtype), normal(6, dtype=dtype)) if affine else (None, None)

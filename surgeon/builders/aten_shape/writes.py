@@ -134,7 +134,7 @@ def _scatter_lines(
         return c.op("ScatterND", x, c.unsqueeze(index, [1]), lines)
     rank = c.rank(lines)
     wide = c.op("Expand", c.unsqueeze(index, list(range(1, rank))), c.op("Shape", lines))
-    return c.op("Scatter", x, wide, lines, axis=0)
+    return c.op("ScatterElements", x, wide, lines, axis=0)
 
 
 def _line_index(c: Call, x: gs.Tensor, axis: int, index: gs.Tensor) -> gs.Tensor:
@@ -228,7 +228,7 @@ def scatter(
     """Elements written at indices along an axis."""
     if reduce != "none":
         return combined_elements(c, x, index, source, axis, reduce)
-    return c.op("Scatter" if c.opset < 11 else "ScatterElements", x, index, source, axis=axis)
+    return c.op("ScatterElements", x, index, source, axis=axis)
 
 
 def _scatter_reduce(c: Call) -> gs.Tensor:

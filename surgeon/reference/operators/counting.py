@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators.math_types import cut, real
 from surgeon.reference.operators.precision import Array, Row, is_float, narrow, wide
 
 
@@ -183,11 +184,19 @@ def cov(
         raise Unsuited("a weight is below 0")
     again = None if fweights is None else fweights.astype(np.int64)
     shares = None if aweights is None else wide(aweights)
-    return narrow(np.cov(wide(self), ddof=correction, fweights=again, aweights=shares), self)
+    x, dtype = real(self)
+    if self.dtype == np.bool_:
+        raise Unsuited("of booleans")
+    if aweights is not None:
+        dtype = np.promote_types(self.dtype if is_float(self) else aweights.dtype, aweights.dtype)
+    return cut(np.cov(x, ddof=correction, fweights=again, aweights=shares), dtype)
 
 
 def corrcoef(self: Array) -> Array:
-    return narrow(np.clip(np.corrcoef(wide(self)), -1, 1), self)
+    x, dtype = real(self)
+    if self.dtype == np.bool_:
+        raise Unsuited("of booleans")
+    return cut(np.clip(np.corrcoef(x), -1, 1), dtype)
 
 
 _SEARCH = (
