@@ -42,6 +42,7 @@ def in_turns(
     body.outputs.extend(made)
     for tensor in made:
         tensor.dtype = _kind(facts.of(tensor))
+        tensor.shape = _ranked(facts.of(tensor))
         surgery.outputs[id(tensor)] = tensor
     rows = numbers
     if not isinstance(rows, gs.Tensor):
@@ -58,6 +59,11 @@ def _input(inner: Draft, ending: str, fact: Fact) -> gs.Variable:
     tensor = gs.Variable(inner.surgery.fresh(f"{inner.stem}/{ending}"), dtype=_kind(fact))
     tensor.__dict__["fact"] = Fact(fact.dtype, fact.shape)
     return tensor
+
+
+def _ranked(fact: Fact) -> list[int | None] | None:
+    """A shape of its rank, which runtimes want to see on what a body gives."""
+    return None if fact.shape is None else [d if isinstance(d, int) else None for d in fact.shape]
 
 
 def _kind(fact: Fact) -> np.dtype[np.generic]:
