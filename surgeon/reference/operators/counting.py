@@ -106,6 +106,7 @@ def histogramdd_counts(self: Array, bins: Any, **options: Any) -> Array:
 def gradient(
     self: Array, spacing: Any = None, dim: int | list[int] | None = None, edge_order: int = 1
 ) -> list[Array]:
+    x, dtype = real(self)
     dims = list(np.arange(self.ndim) if dim is None else np.ravel(dim))
     steps = [1.0] if spacing is None else spacing if isinstance(spacing, list) else [spacing]
     steps = steps * len(dims) if len(steps) == 1 else steps
@@ -114,12 +115,12 @@ def gradient(
     try:
         pairs = zip(dims, steps, strict=True)
         made = [
-            np.gradient(wide(self), s, axis=int(d), edge_order=edge_order)  # type: ignore[call-overload]
+            np.gradient(x, s, axis=int(d), edge_order=edge_order)  # type: ignore[call-overload]
             for d, s in pairs
         ]
     except ValueError as error:
         raise Unsuited(str(error)) from None
-    return [narrow(slope, self) for slope in made]
+    return [cut(slope, dtype) for slope in made]
 
 
 def searchsorted(
