@@ -273,6 +273,33 @@ def test_factors_that_are_given(size: int) -> None:
             holds("linalg_lu_solve", factors, pivots, wide, False, adjoint, **shared)
 
 
+@pytest.mark.parametrize("size", [1, 3, 34])
+def test_what_lapack_says_of_its_success(size: int) -> None:
+    for opset, batch in zip((11, 13, 18), BATCHES, strict=True):
+        for free in (False, True):
+            shared: dict[str, Any] = {"outputs": 2, "opset": opset, "free": free, "tolerance": 20.0}
+            a = positive(*batch, size, size) / size
+            b = matrices(*batch, size, 2)
+            holds("linalg_inv_ex", a, False, **shared)
+            holds("linalg_cholesky_ex", a, True, False, **shared)
+            if not free:
+                holds("linalg_solve_ex", a, b, True, False, **shared)
+    refuses(
+        "linalg_solve_ex", positive(2, 2), matrices(3, 2, 1), True, False,
+        because="may have other batches", outputs=2,
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="needs PyTorch")
+def test_what_lapack_says_of_its_failure() -> None:
+    a = np.stack([np.diag([2.0, 1, 3]), np.diag([2.0, 0, 0]), np.diag([1.0, 4, -2])])
+    a = (a + np.triu(np.ones((3, 3)), 1)).astype(np.float32)
+    for operator, rest in (("linalg_inv_ex", [False]), ("linalg_cholesky_ex", [False, False])):
+        _, info = lowered(*model_of(operator, [a, *rest], outputs=2))
+        np.testing.assert_array_equal(info, by_torch(operator, [a, *rest], "")[1])
+        assert info.any()
+
+
 def test_single_precision_in_turns_before_opset_11() -> None:
     holds("linalg_inv", positive(2, 40, 40) / 40 + np.eye(40, dtype=np.float32), opset=9)
     refuses("linalg_inv", np.eye(40), because="`ArgMax` in double precision", opset=9)

@@ -34,11 +34,16 @@ def cholesky(c: Call, a: gs.Tensor) -> gs.Tensor:
     return c.concat(found, c.rank(a) - 1)
 
 
-def _cholesky(c: Call) -> gs.Tensor:
+def _cholesky(c: Call) -> tuple[gs.Tensor, ...]:
+    """The factor; and in `linalg_cholesky_ex` the order of the first minor that is not positive."""
     a = c.tensor()
-    if not c.value("upper"):
-        return cholesky(c, a)
-    return m.turned(c, cholesky(c, m.turned(c, a)))
+    upper = bool(c.value("upper"))
+    factor = cholesky(c, m.turned(c, a) if upper else a)
+    info = []
+    if m.is_read(c, 1):  # from there on, roots of what is below 0 are no numbers
+        roots = m.diagonal_of(c, factor, m.square(c, a))
+        info.append(m.first_of(c, c.op("Not", c.op("Less", c.number(0, c.dtype(a)), roots))))
+    return (m.turned(c, factor) if upper else factor, *info)
 
 
 def _cholesky_solve(c: Call) -> gs.Tensor:

@@ -141,3 +141,28 @@ def scalars(c: Call, x: gs.Tensor) -> gs.Tensor:
     """Matrices of 1 x 1 as what they hold."""
     rank = c.rank(x)
     return c.squeeze(x, [rank - 2, rank - 1])
+
+
+def diagonal_of(c: Call, x: gs.Tensor, size: Size | int) -> gs.Tensor:
+    """The diagonals of square matrices, [..., size]."""
+    held = c.op("Where", diagonal_places(c, size, size), x, c.number(0, c.dtype(x)))
+    made: gs.Tensor = c.op("ReduceSum", held, c.ints([c.rank(x) - 1], "axes"), keepdims=0)
+    return made
+
+
+def first_of(c: Call, wrong: gs.Tensor) -> gs.Tensor:
+    """int32: the number, from 1, of the first along the last axis that holds; 0 for none."""
+    last = c.rank(wrong) - 1
+    numbers = c.cast(wrong, TYPE.INT32)
+    first = c.cast(c.op("ArgMax", numbers, axis=last, keepdims=0), TYPE.INT32)
+    some = c.op("ReduceMax", numbers, c.ints([last], "axes"), keepdims=0)
+    made: gs.Tensor = c.op("Mul", c.op("Add", first, c.number(1, TYPE.INT32)), some)
+    return made
+
+
+def is_read(c: Call, output: int) -> bool:
+    """Whether somebody reads an output of the node."""
+    outputs = c.node.outputs
+    if output >= len(outputs) or outputs[output].is_empty():
+        return False
+    return bool(outputs[output].outputs) or c.draft.surgery.is_output(outputs[output])

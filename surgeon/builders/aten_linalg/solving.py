@@ -13,6 +13,7 @@ from surgeon import dims
 from surgeon.builders.aten_linalg import matrices as m
 from surgeon.builders.aten_linalg import turns
 from surgeon.builders.aten_shape.call import TYPE, Call, Size
+from surgeon.facts.fact import same_dims
 from surgeon.rewrite import Refused
 
 
@@ -87,27 +88,48 @@ def substitute(
 
 def solve(c: Call, a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
     """X of A X = B, for matrices of one batch."""
+    return _solved(c, a, b)[0]
+
+
+def _solved(c: Call, a: gs.Tensor, b: gs.Tensor) -> tuple[gs.Tensor, gs.Tensor]:
+    """X of A X = B, and the pivots that were met, [..., size]."""
     size = m.square(c, a)
     few = m.few(size)
     if few is None:
         (a, side), b = turns.with_one(c, a, size), turns.with_none(c, b, size)
         found, _ = turns.eliminated(c, c.concat([a, b], c.rank(a) - 1), side)
         right = m.columns(c, found, side)
-        x = turns.substituted(c, m.columns(c, found, 0, side), right, side)
-        return turns.without(c, x, size)
+        triangle = m.columns(c, found, 0, side)
+        x = turns.substituted(c, triangle, right, side)
+        return turns.without(c, x, size), m.diagonal_of(c, triangle, side)
     both = c.concat([a, b], c.rank(a) - 1)
     done = eliminate(c, both, few)
-    return substitute(c, done.rows, [m.columns(c, row, few) for row in done.rows])
+    x = substitute(c, done.rows, [m.columns(c, row, few) for row in done.rows])
+    pivots = c.concat(done.pivots, c.rank(a) - 1)
+    return x, c.squeeze(pivots, [c.rank(a) - 2])
 
 
 def inverse(c: Call, a: gs.Tensor) -> gs.Tensor:
     """The inverse of square matrices."""
+    return _inverted(c, a)[0]
+
+
+def _inverted(c: Call, a: gs.Tensor) -> tuple[gs.Tensor, gs.Tensor]:
     size = m.square(c, a)
-    return solve(c, a, m.identity(c, a, size, size))
+    return _solved(c, a, m.identity(c, a, size, size))
 
 
-def _inverse(c: Call) -> gs.Tensor:
-    return inverse(c, c.tensor(c.args.schema.parameters[0].name))
+def _inverse(c: Call) -> tuple[gs.Tensor, ...]:
+    """The inverse; and in `linalg_inv_ex` where the first pivot is 0."""
+    x, pivots = _inverted(c, c.tensor(c.args.schema.parameters[0].name))
+    return (x, *_info(c, pivots))
+
+
+def _info(c: Call, pivots: gs.Tensor) -> list[gs.Tensor]:
+    """The number, from 1, of the first pivot that is 0; what nobody reads is not made."""
+    if not m.is_read(c, 1):
+        return []
+    return [m.first_of(c, c.op("Not", c.cast(pivots, TYPE.BOOL)))]
 
 
 def _is_vector(c: Call, a: gs.Tensor, b: gs.Tensor) -> bool:
@@ -127,7 +149,7 @@ def _is_vector(c: Call, a: gs.Tensor, b: gs.Tensor) -> bool:
     raise Refused("whether its right side holds vectors or matrices is known at run time only")
 
 
-def _solve(c: Call) -> gs.Tensor:
+def _solve(c: Call) -> tuple[gs.Tensor, ...]:
     a, b = c.tensor("A"), c.tensor("B")
     m.square(c, a)
     vector = _is_vector(c, a, b)
@@ -138,9 +160,12 @@ def _solve(c: Call) -> gs.Tensor:
             raise Refused("vectors on the left are given to it as matrices of one row")
     if not left:
         a, b = m.turned(c, a), m.turned(c, b)
-    x = solve(c, *m.together(c, a, b))
+    batch = c.shape(a)
+    x, pivots = _solved(c, *m.together(c, a, b))
+    if m.is_read(c, 1) and not same_dims(batch and batch[:-1], c.shape(pivots)):
+        raise Refused("its `info` is read, and its right side may have other batches")
     x = x if left else m.turned(c, x)
-    return c.squeeze(x, [c.rank(x) - 1]) if vector else x
+    return (c.squeeze(x, [c.rank(x) - 1]) if vector else x, *_info(c, pivots))
 
 
 def _tensor_solve(c: Call) -> gs.Tensor:

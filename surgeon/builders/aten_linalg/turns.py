@@ -82,10 +82,8 @@ def pivots(c: Call, a: gs.Tensor, size: Size | int) -> tuple[gs.Tensor, gs.Tenso
     """The diagonal that elimination leaves, [..., size], and the sign of the swaps, [...]."""
     a, size = with_one(c, a, size)
     found, sign = eliminated(c, a, size)
-    held = c.op("Where", m.diagonal_places(c, size, size), found, c.number(0, c.dtype(a)))
     rank = c.rank(a)
-    values = c.op("ReduceSum", held, c.ints([rank - 1], "axes"), keepdims=0)
-    return values, c.squeeze(sign, [rank - 2, rank - 1])
+    return m.diagonal_of(c, found, size), c.squeeze(sign, [rank - 2, rank - 1])
 
 
 def substituted(
