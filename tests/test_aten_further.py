@@ -201,15 +201,15 @@ for kind in (0, 1, 2):
         add("multi_margin_loss", TWO[0], np.array([0, 3, 1, 1, 2]), *rest)
     add("multilabel_margin_loss", TWO[0], NAMES, kind)
     rest = [STEPS, np.array([4, 2, 0]), 0, kind, False]
-    add("ctc_loss.Tensor", LOGS, LABELS, *rest, still=True)
-    add("ctc_loss.Tensor", BARRED, LABELS, *rest, still=True)
+    add("ctc_loss.Tensor", LOGS, LABELS, *rest, throughout=True)
+    add("ctc_loss.Tensor", BARRED, LABELS, *rest, throughout=True)
     rest = [[9, 8, 2], [3, 2, 1], 0, kind, False]
-    add("ctc_loss.IntList", LOGS, LABELS.reshape(-1)[:6], *rest, still=True)
+    add("ctc_loss.IntList", LOGS, LABELS.reshape(-1)[:6], *rest)
     short = [np.array([[1, 1, 1, 2]] * 3), np.array([3, 3, 3]), np.array([4, 2, 3])]
-    add("ctc_loss.Tensor", LOGS[:3], *short, 0, kind, True, still=True)
-    add("ctc_loss.Tensor", LOGS[:3], *short, 0, kind, False, still=True)
+    add("ctc_loss.Tensor", LOGS[:3], *short, 0, kind, True, throughout=True)
+    add("ctc_loss.Tensor", LOGS[:3], *short, 0, kind, False, throughout=True)
     rest = [np.array([1, 0, 0]), np.array(9), np.array(3), 4, kind, False]
-    add("ctc_loss.Tensor", LOGS[:, 0], *rest, still=True)
+    add("ctc_loss.Tensor", LOGS[:, 0], *rest, throughout=True)
 add("multi_margin_loss", TWO[0, 0], np.asarray(2), 1, 1, None, 1)
 add("multilabel_margin_loss", TWO[0, 0], NAMES[0], 1)
 add("cosine_embedding_loss", TWO[0, 0], TWO[1, 0], np.asarray(1), 0.1, 1)

@@ -637,6 +637,12 @@ def test_quotients_powers_and_scaled_sums() -> None:
     calls += [
         call("pow", INTS, 2),
         call("pow", INTS, 2.5),
+        *(call("pow", INTS, e) for e in (0, 3, 7, 64)),
+        *(call("pow", x, np.abs(INTS)) for x in (INTS, INTS[:, :1] + 1)),
+        call("pow", INTS % 3 - 1, INTS),
+        call("pow", 2, np.abs(INTS) * 9, overload="Scalar"),
+        call("pow", -3, BYTES, overload="Scalar"),
+        call("pow", BYTES, BYTES),
         call("pow", 2, X, overload="Scalar"),
         call("pow", UNIT, Y, tolerance=1e-4),
         call("float_power", UNIT, Y, overload="Tensor_Tensor", tolerance=1e-5),

@@ -154,6 +154,8 @@ def first_of(c: Call, wrong: gs.Tensor) -> gs.Tensor:
     """int32: the number, from 1, of the first along the last axis that holds; 0 for none."""
     last = c.rank(wrong) - 1
     numbers = c.cast(wrong, TYPE.INT32)
+    if not isinstance(c.size(wrong, last), int):  # there may be none, and runtimes want one
+        numbers = c.concat([numbers, c.filled([*c.sizes(wrong)[:-1], 1], 0, TYPE.INT32)], last)
     first = c.cast(c.op("ArgMax", numbers, axis=last, keepdims=0), TYPE.INT32)
     some = c.op("ReduceMax", numbers, c.ints([last], "axes"), keepdims=0)
     made: gs.Tensor = c.op("Mul", c.op("Add", first, c.number(1, TYPE.INT32)), some)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from surgeon.builders.aten_math.powers import whole_power
 from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOATS, INT64, Work
 from surgeon.rewrite import Refused
 
@@ -152,7 +153,7 @@ def remainder(work: Work) -> gs.Tensor:
 
 
 def power(work: Work) -> gs.Tensor:
-    """`pow` of tensors and numbers; integers need opset 12, and small constants none."""
+    """`pow` of tensors and numbers; small constants are products."""
     base, exponent = _pair(work)
     dtype = work.result_type(base, exponent)
     if dtype == BOOL:
@@ -170,12 +171,11 @@ def power(work: Work) -> gs.Tensor:
             return work.op("Sqrt", base)
         if dtype not in FLOATS and number < 0:
             raise Refused("PyTorch has no negative powers of integers")
-        if number == 3:
-            return work.widely("Mul", work.widely("Mul", base, base), base)
+        if number == 3 and dtype in FLOATS:
+            return work.op("Mul", work.op("Mul", base, base), base)
     if dtype in FLOATS:
         return work.op("Pow", base, work.cast(exponent, dtype))
-    # Runtimes compute powers of integers in double precision, exact up to 2**53 alone.
-    raise Refused("a power of integers is exact for constant exponents up to 3 alone")
+    return whole_power(work, base, exponent, dtype)
 
 
 def float_power(work: Work) -> gs.Tensor:
