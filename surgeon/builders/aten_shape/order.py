@@ -20,6 +20,9 @@ def topk(
     dtype, rank = c.dtype(x), c.rank(x)
     if rank == 0:
         x = c.op("Reshape", x, c.ints([1], "target"))
+    if count == 0:  # which `k` may not be before opset 10
+        some = c.slice(x, axis, 0, 0)
+        return some, c.filled(c.sizes(some), 0, TYPE.INT64)
     work = x
     if dtype not in _TOPK:
         work = c.cast(x, TYPE.FLOAT if dtype in FLOATS else TYPE.INT32)
