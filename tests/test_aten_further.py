@@ -304,7 +304,12 @@ add("index_add", X, 1, np.zeros(0, np.int64), X[:, :0], 1, throughout=True)
 add("index_put", X[0], [np.array([0, 0, 2]), np.array([1, 1, 2])], Q, True, throughout=True)
 add("put", X[0], np.array([5, 5, -1]), Q, True, throughout=True)
 add("sort", INTS, 1, True, throughout=True)
+for down in (False, True):
+    for x in (X, X.astype(np.float16), np.round(X).astype("d"), np.where(X > 1, np.inf, -X)):
+        add("sort.stable", x, True, 1, down, throughout=True)
 add("argsort", INTS > 1, 0, False, throughout=True)
+add("median.dim", X, 1, False, throughout=True, outputs=1)
+add("kthvalue", X, 2, 1, True, throughout=True)
 add("slice.Tensor", X, 1, 1, -1, 2, throughout=True)
 # whole lines on one
 for kind in ("prod", "mean", "amax", "amin"):
@@ -353,3 +358,10 @@ def test_refused_with_the_reason(
     operator: str, arguments: list[Any], options: dict[str, Any]
 ) -> None:
     stays(operator, arguments, [X], options["because"])
+
+
+@pytest.mark.parametrize("down", [False, True])
+def test_what_is_no_number_stands_last_where_places_are_counted(down: bool) -> None:
+    x = np.round(R.normal(size=(3, 6, 2)), 1).astype(F)
+    x[0, 2], x[1, :3, 0], x[2, 4], x[2, 1] = np.nan, np.nan, np.inf, -np.inf
+    agrees("sort.stable", [x, True, 1, down], {}, 9, dynamic=True)

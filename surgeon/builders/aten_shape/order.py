@@ -31,10 +31,9 @@ def topk(
         values, indices = c.op(
             "TopK", work, k, axis=axis, largest=int(largest), sorted=1, outputs=2
         )
-    elif c.dtype(work) == TYPE.INT64 or (
-        dtype not in FLOATS and c.opset < 10 and not isinstance(count, int)
-    ):
-        values, indices = _by_rank(c, c.cast(work, TYPE.INT64), axis, count, largest=largest)
+    elif c.dtype(work) == TYPE.INT64 or (c.opset < 10 and not isinstance(count, int)):
+        work = work if dtype in FLOATS else c.cast(work, TYPE.INT64)
+        values, indices = _by_rank(c, work, axis, count, largest=largest)
     else:  # of floats alone, and the greatest alone
         work = work if dtype in FLOATS else c.cast(work, TYPE.DOUBLE)  # which holds 32 bits
         turned = work if largest else c.op("Neg", work)
@@ -51,20 +50,30 @@ def topk(
 def _by_rank(
     c: Bench, x: gs.Tensor, axis: int, count: Size | int, *, largest: bool
 ) -> tuple[gs.Tensor, gs.Tensor]:
-    """As `topk`, of integers: each is compared with every other to find its place in the order."""
+    """As `topk`: each is compared with every other to find its place in the order.
+
+    NaN stands behind all numbers, and before them where the largest come first.
+    """
     rank, length = c.rank(x), c.size(x, axis)
     after = [*range(1, rank - axis)]
     own, other = c.unsqueeze(x, [axis + 1]), c.unsqueeze(x, [axis])
     places = c.count(length)
     mine, its = c.unsqueeze(places, [1, *(i + 1 for i in after)]), c.unsqueeze(places, after)
     before = c.op("Less", own, other) if largest else c.op("Less", other, own)
-    tie = c.op("And", c.op("Equal", own, other), c.op("Less", its, mine))
+    equal = c.op("Equal", own, other)
+    if c.dtype(x) in FLOATS:
+        strange = [c.op("IsNaN", t) for t in (own, other)]
+        equal = c.op("Or", equal, c.op("And", *strange))
+        one, two = strange[::-1] if largest else strange
+        before = c.op("Or", before, c.op("And", one, c.op("Not", two)))
+    tie = c.op("And", equal, c.op("Less", its, mine))
     before = c.cast(c.op("Or", before, tie), TYPE.INT64)
-    axes, zero = c.ints([axis + 1], "axes"), c.number(0, TYPE.INT64)
+    axes = c.ints([axis + 1], "axes")
     place = c.unsqueeze(c.op("ReduceSum", before, axes, keepdims=0), [axis])
     hit = c.op("Equal", place, c.unsqueeze(c.count(count), [1, *(i + 1 for i in after)]))
     values, indices = (
-        c.op("ReduceSum", c.op("Where", hit, t, zero), axes, keepdims=0) for t in (other, its)
+        c.op("ReduceSum", c.op("Where", hit, t, c.number(0, c.dtype(t))), axes, keepdims=0)
+        for t in (other, its)
     )
     return values, indices
 
