@@ -230,6 +230,8 @@ def _score(
 
 def _agrees(parameter: Parameter, value: gs.Tensor | list[gs.Tensor], facts: Facts) -> bool | None:
     if isinstance(value, list):
+        if value and all(t.is_empty() for t in value):  # of what was left out, perhaps
+            return None if parameter.is_list else False
         return parameter.is_list
     text = text_of(value)
     if text is not None or parameter.type in ("str", "Device"):

@@ -17,7 +17,9 @@ from surgeon import opsets
 from surgeon.facts import Facts
 
 _FLOATS = (onnx.TensorProto.FLOAT16, onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
-_ORDERED = (*_FLOATS, onnx.TensorProto.INT32, onnx.TensorProto.INT64)
+_WIDE = (onnx.TensorProto.INT32, onnx.TensorProto.INT64)
+_ORDERED = (*_FLOATS, *_WIDE)
+Said = Mapping[str, Any]  # a node's attributes
 
 
 class Drafting(Protocol):
@@ -32,15 +34,17 @@ class Drafting(Protocol):
         """An initializer."""
 
 
-def older_form(draft: Drafting, op: str, inputs: Sequence[gs.Tensor]) -> gs.Tensor | None:
+def older_form(
+    draft: Drafting, op: str, inputs: Sequence[gs.Tensor], attributes: Said
+) -> gs.Tensor | None:
     """The result of a standard operator; None where the opset has it, or nothing says it."""
     since, form = _FORMS.get(op, (0, None))
     if form is None or draft.facts.opset >= since:
         return None
-    return form(draft, op, inputs)
+    return form(draft, op, inputs, attributes)
 
 
-def _equal(draft: Drafting, op: str, inputs: Sequence[gs.Tensor]) -> gs.Tensor | None:
+def _equal(draft: Drafting, op: str, inputs: Sequence[gs.Tensor], _: Said) -> gs.Tensor | None:
     """Of floats: neither less nor greater, and the sum is NaN where one of two equals could be."""
     a, b = inputs
     if draft.facts.of(a).dtype not in _FLOATS:
@@ -50,7 +54,7 @@ def _equal(draft: Drafting, op: str, inputs: Sequence[gs.Tensor]) -> gs.Tensor |
     return _made(draft.op("Not", draft.op("Or", apart, strange)))
 
 
-def _extreme(draft: Drafting, op: str, inputs: Sequence[gs.Tensor]) -> gs.Tensor | None:
+def _extreme(draft: Drafting, op: str, inputs: Sequence[gs.Tensor], _: Said) -> gs.Tensor | None:
     """Of integers: a choice between two after two."""
     dtype = draft.facts.of(inputs[0]).dtype
     if dtype not in _ORDERED or opsets.takes(op, draft.facts.opset, 0, dtype):
@@ -62,7 +66,7 @@ def _extreme(draft: Drafting, op: str, inputs: Sequence[gs.Tensor]) -> gs.Tensor
     return made
 
 
-def _round(draft: Drafting, op: str, inputs: Sequence[gs.Tensor]) -> gs.Tensor | None:
+def _round(draft: Drafting, op: str, inputs: Sequence[gs.Tensor], _: Said) -> gs.Tensor | None:
     """Down, and one more where the rest is above a half, or a half behind an odd number."""
     x = inputs[0]
     dtype = draft.facts.of(x).dtype
@@ -77,22 +81,113 @@ def _round(draft: Drafting, op: str, inputs: Sequence[gs.Tensor]) -> gs.Tensor |
     return _made(draft.op("Add", low, draft.op("Cast", up, to=dtype)))
 
 
-def _slice(draft: Drafting, op: str, inputs: Sequence[gs.Tensor]) -> gs.Tensor | None:
-    """With steps, along axes of known lengths: their places."""
-    if len(inputs) < 5 or inputs[3].is_empty():
+def _mod(draft: Drafting, op: str, inputs: Sequence[gs.Tensor], said: Said) -> gs.Tensor | None:
+    """Of integers: what a quotient without its fraction leaves.
+
+    The divisor is added once more where the signs differ, unless `fmod` asks for the dividend's.
+    """
+    a, b = inputs
+    dtype = draft.facts.of(a).dtype
+    if dtype not in _WIDE:
         return None
-    x, known = inputs[0], [draft.facts.array(t) for t in inputs[1:5]]
-    shape = draft.facts.of(x).shape
-    if shape is None or any(v is None or v.dtype == object for v in known):
+    rest = draft.op("Sub", a, draft.op("Mul", draft.op("Div", a, b), b))
+    if said.get("fmod"):
+        return _made(rest)
+    zero = draft.constant(np.zeros((), onnx.helper.tensor_dtype_to_np_dtype(dtype)), "zero")
+    apart = draft.op("Xor", draft.op("Less", rest, zero), draft.op("Less", b, zero))
+    apart = draft.op("And", apart, draft.op("Cast", rest, to=onnx.TensorProto.BOOL))
+    return _made(draft.op("Where", apart, draft.op("Add", rest, b), rest))
+
+
+def _running_sum(
+    draft: Drafting, op: str, inputs: Sequence[gs.Tensor], said: Said
+) -> gs.Tensor | None:
+    """Of integers: a product with ones where what is added stands first."""
+    x, known = inputs[0], draft.facts.array(inputs[1])
+    dtype, rank = draft.facts.of(x).dtype, draft.facts.of(x).rank
+    if known is None or dtype not in _WIDE or not rank or said.get("reverse"):
         return None
-    pieces = list(zip(*(v.reshape(-1).tolist() for v in known if v is not None), strict=True))
-    lengths = [shape[axis] for _, _, axis, _ in pieces]
-    if not all(isinstance(length, int) for length in lengths):
+    axis = int(known.reshape(-1)[0]) % rank
+    places = _counted(draft, _length(draft, x, axis))
+    rows = draft.op("Unsqueeze", places, draft.constant([1], "axes"))
+    if said.get("exclusive"):
+        first = draft.op("Less", rows, places)
+    else:
+        first = draft.op("Not", draft.op("Less", places, rows))
+    ones = draft.op("Cast", first, to=dtype)
+    if axis == rank - 1:
+        return _made(draft.op("MatMul", x, ones))
+    swap = list(range(rank))
+    swap[axis], swap[-1] = swap[-1], swap[axis]
+    turned = draft.op("MatMul", draft.op("Transpose", x, perm=swap), ones)
+    return _made(draft.op("Transpose", turned, perm=swap))
+
+
+def _scatter(draft: Drafting, op: str, inputs: Sequence[gs.Tensor], said: Said) -> gs.Tensor | None:
+    """Under its first name."""
+    return _made(draft.op("Scatter", *inputs, axis=said.get("axis", 0)))
+
+
+def _slice(draft: Drafting, op: str, inputs: Sequence[gs.Tensor], _: Said) -> gs.Tensor | None:
+    """With steps or with computed bounds: the places that are taken."""
+    x, rank = inputs[0], draft.facts.of(inputs[0]).rank
+    if len(inputs) < 4 or inputs[3].is_empty() or rank is None:
         return None
-    for (start, end, axis, step), length in zip(pieces, lengths, strict=True):
-        places = np.arange(length)[start:end:step]
-        x = draft.op("Gather", x, draft.constant(places, "places"), axis=axis % len(shape))
+    starts, ends, axes = (draft.facts.array(t) for t in inputs[1:4])
+    known = [v is not None and v.dtype != object for v in (starts, ends, axes)]
+    if not known[2] or (len(inputs) == 4 and all(known)):  # else they are attributes
+        return None
+    around = _integers(axes)
+    steps = _integers(draft.facts.array(inputs[4])) if len(inputs) > 4 else [1] * len(around)
+    if len(steps) != len(around):
+        return None
+    for number, (axis, step) in enumerate(zip(around, steps, strict=True)):
+        length = (draft.facts.of(x).shape or [None] * rank)[axis]
+        if known[0] and known[1] and isinstance(length, int):
+            some = slice(_integers(starts)[number], _integers(ends)[number], step)
+            places: gs.Tensor = draft.constant(np.arange(length)[some], "places")
+        elif step > 0:
+            bounds = [draft.op("Gather", t, draft.constant([number]), axis=0) for t in inputs[1:3]]
+            places = _places(draft, _length(draft, x, axis % rank), bounds, step)
+        else:
+            return None
+        x = draft.op("Gather", x, places, axis=axis % rank)
     return x
+
+
+def _integers(array: Any) -> list[int]:
+    found = [] if array is None or array.dtype == object else array.reshape(-1).tolist()
+    return [int(v) for v in found]
+
+
+def _length(draft: Drafting, x: gs.Tensor, axis: int) -> gs.Tensor:
+    return _made(draft.op("Gather", draft.op("Shape", x), draft.constant([axis], "axis"), axis=0))
+
+
+def _places(
+    draft: Drafting, length: gs.Tensor, bounds: Sequence[gs.Tensor], step: int
+) -> gs.Tensor:
+    """Every `step`-th from one bound up to another, each counted from the end where negative."""
+    zero = draft.constant([0], "zero")
+    ends = []
+    for bound in bounds:
+        bound = draft.op("Cast", bound, to=onnx.TensorProto.INT64)
+        turned = draft.op(
+            "Where", draft.op("Less", bound, zero), draft.op("Add", bound, length), bound
+        )
+        ends.append(draft.op("Max", draft.op("Min", turned, length), zero))
+    room = draft.op("Max", draft.op("Sub", ends[1], ends[0]), zero)
+    if step == 1:
+        return _made(draft.op("Add", _counted(draft, room), ends[0]))
+    stride = draft.constant([step], "step")
+    room = draft.op("Div", draft.op("Add", room, draft.constant([step - 1])), stride)
+    return _made(draft.op("Add", draft.op("Mul", _counted(draft, room), stride), ends[0]))
+
+
+def _counted(draft: Drafting, length: gs.Tensor) -> gs.Tensor:
+    """0, 1, ... length - 1, before there is a Range."""
+    ones = draft.op("ConstantOfShape", length, value=np.asarray([1], np.int64))
+    return _made(draft.op("Reshape", draft.op("NonZero", ones), draft.constant([-1], "line")))
 
 
 def _made(value: Any) -> gs.Tensor:
@@ -100,12 +195,15 @@ def _made(value: Any) -> gs.Tensor:
     return tensor
 
 
-Form = Callable[[Drafting, str, Sequence[gs.Tensor]], gs.Tensor | None]
+Form = Callable[[Drafting, str, Sequence[gs.Tensor], Said], gs.Tensor | None]
 # The opset from which on no form is needed.
 _FORMS: Mapping[str, tuple[int, Form]] = {
+    "CumSum": (11, _running_sum),
     "Equal": (11, _equal),
     "Max": (12, _extreme),
     "Min": (12, _extreme),
+    "Mod": (10, _mod),
     "Round": (11, _round),
+    "ScatterElements": (11, _scatter),
     "Slice": (10, _slice),
 }

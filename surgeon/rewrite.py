@@ -319,8 +319,10 @@ class Draft:
         """
         surgery = self.surgery
         tensors = [gs.Variable.empty() if t is None else t for t in inputs]
-        if domain in opsets.STANDARD and (older := older_form(self, op_type, tensors)) is not None:
-            return older
+        if domain in opsets.STANDARD:
+            older = older_form(self, op_type, tensors, attributes)
+            if older is not None:
+                return older
         endings = [op_type] if outputs == 1 else outputs
         if isinstance(endings, int):
             endings = [f"{op_type}_{i}" for i in range(endings)]

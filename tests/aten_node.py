@@ -181,13 +181,17 @@ def lowered(
 
 
 def each(calls: list[tuple[str, list[Any], dict[str, Any]]]) -> list[Any]:
-    """Test cases of calls: at the opset they need at least, at the newest, and at one between."""
+    """Test cases of calls: at the opset they need at least, at the newest, and at one between.
+
+    Sizes are dynamic at the newest, and at all of them where an option says `throughout`.
+    """
     cases = []
     for index, (operator, arguments, options) in enumerate(calls):
         allowed = [o for o in (9, 11, 13, 18) if o >= options["least"]]
         for opset in sorted({allowed[0], allowed[index % len(allowed)], allowed[-1]}):
             for dynamic in (False, True):
-                if dynamic and (options["still"] or opset != allowed[-1]):
+                old = opset != allowed[-1] and not options.get("throughout")
+                if dynamic and (options["still"] or old):
                     continue
                 label = f"{operator}({show(arguments)})-{opset}" + "-dynamic" * dynamic
                 cases.append(pytest.param(operator, arguments, options, opset, dynamic, id=label))

@@ -53,6 +53,11 @@ def test_transforms_by_their_names_after_decomposition() -> None:
 def test_a_real_spectrum_goes_back_too() -> None:
     holds(Call("fft_irfft", [X, None, 1, None]))
     holds(Call("fft_hfft", [X, 7, 1, "ortho"]))
+    whole = np.round(X * 4)
+    for dtype in (np.int64, np.uint8, np.bool_):
+        holds(Call("fft_irfft", [np.abs(whole).astype(dtype), None, 1, None]))
+        holds(Call("fft_hfft", [np.abs(whole).astype(dtype), 7, 1, "ortho"], opset=9))
+        holds(Call("fft_irfftn", [np.abs(whole).astype(dtype), None, [0, 2], None]))
 
 
 def test_data_movement_of_complex_values() -> None:

@@ -48,13 +48,13 @@ for name in ("_softmax", "_log_softmax"):
 for at in (NO_PLACE, PLACE):
     add("index_fill.int_Scalar", ONE, -1, at, 2.0)
     add("index_fill.int_Tensor", ONE, 0, at, np.asarray(3, F))
-add("index_add", ONE, 0, NO_PLACE, np.asarray(2, F), 3, least=16)
+add("index_add", ONE, 0, NO_PLACE, np.asarray(2, F), 3)
 add("index_copy", ONE, 0, NO_PLACE, np.asarray(2, F))
-add("index_reduce", ONE, 0, NO_PLACE, np.asarray(2, F), "amin", True, least=18)
+add("index_reduce", ONE, 0, NO_PLACE, np.asarray(2, F), "amin", True)
 add("scatter.value", ONE, 0, NO_PLACE, 2.0)
-add("scatter_add", ONE, 0, NO_PLACE, np.asarray(2, F), least=16)
-add("scatter_add", np.asarray(3), 0, np.zeros(2, np.int64), np.array([4, 5]), still=True)
-add("scatter_reduce.two", ONE, 0, NO_PLACE, np.asarray(2, F), "mean", True, least=16)
+add("scatter_add", ONE, 0, NO_PLACE, np.asarray(2, F))
+add("scatter_add", np.asarray(3), 0, np.zeros(2, np.int64), np.array([4, 5]))
+add("scatter_reduce.two", ONE, 0, NO_PLACE, np.asarray(2, F), "mean", True)
 for value in (ONE, np.asarray(0, F), np.asarray(True)):
     add("nonzero", value)
     add("argwhere", value)
@@ -63,7 +63,7 @@ for value in (ONE, np.asarray(0, F), np.asarray(True)):
 SCORES, WEIGHTS = X[0, 0], np.abs(X[1, 1])
 for reduction in (0, 1, 2):
     for ignored in (-100, 2):
-        add("nll_loss_nd", SCORES, np.asarray(2), WEIGHTS, reduction, ignored, still=True)
+        add("nll_loss_nd", SCORES, np.asarray(2), WEIGHTS, reduction, ignored)
         add(
             "cross_entropy_loss",
             SCORES,
@@ -72,21 +72,24 @@ for reduction in (0, 1, 2):
             reduction,
             ignored,
             0.2,
-            still=True,
         )
-    add("cross_entropy_loss", SCORES, WEIGHTS, None, reduction, -100, 0.1, still=True)
-    add("multi_margin_loss", SCORES, np.array([2]), 2, 0.5, WEIGHTS, reduction, still=True)
+    add("cross_entropy_loss", SCORES, WEIGHTS, None, reduction, -100, 0.1)
+    add("multi_margin_loss", SCORES, np.array([2]), 2, 0.5, WEIGHTS, reduction)
 # memory, diagonals, masks
 add("as_strided", X, [3, 2], [4, 1], 2)
 add("as_strided", X, [2, 3, 2], [1, 0, 7], None)
-add("as_strided_scatter", X, np.ones((3, 2), F), [3, 2], [4, 1], 2, still=True)
+add("as_strided_scatter", X, np.ones((3, 2), F), [3, 2], [4, 1], 2, throughout=True)
+add("as_strided_scatter", X > 0, X[0, :2, :3] > 0, [2, 3], [7, 2], 1, throughout=True)
 add("linalg_diagonal", X, 1, 0, 2)
 add("diagonal_scatter", X, np.ones((5, 3), F), 1, 0, 1)
 add("diagonal_scatter", X, np.ones((3, 3), F), -1, 1, 2)
 add("diagonal_scatter", X[0], np.arange(4, dtype=F), 0, 0, 1)
-add("masked_scatter", X, X > 0, R.normal(size=70).astype(F), least=11)
-add("masked_scatter", X, X[0, 0] > 0, R.normal(size=70).astype(F), least=11)
-add("masked_scatter", X, X > 9, np.zeros(0, F), least=11, still=True)
+add("masked_scatter", X, X > 0, R.normal(size=70).astype(F))
+add("masked_scatter", X, X[0, 0] > 0, R.normal(size=70).astype(F))
+add("masked_scatter", X[0], X > 0, R.normal(size=70).astype(F), throughout=True)
+add("masked_scatter", X[:, :1], X[0] > 0, R.normal(size=70).astype(F), throughout=True)
+add("masked_scatter", X[0, 0] > 0, X > 1, X > 0, throughout=True)
+add("masked_scatter", X, X > 9, np.zeros(0, F), still=True)
 add("fill.Scalar", X, 2.5)
 add("fill.Tensor", INTS, np.asarray(3, F))
 add("copy", X, R.integers(0, 9, (4, 1)))
@@ -99,8 +102,12 @@ add("matrix_H", X[0])
 # tables and lines
 add("tril_indices", 3, 4, 1)
 add("triu_indices", 3, 4, -1)
-add("combinations", X[0, 0], 2, True, still=True)
-add("combinations", X[0, 0], 3, False, still=True)
+for again in (False, True):
+    for many in (1, 2, 3):
+        add("combinations", X[0, 0], many, again, throughout=True)
+    add("combinations", X[0, 0] > 0, 2, again)
+add("combinations", INTS[0], 4, False, still=True)
+add("combinations", INTS[0, :1], 2, False)
 for name in ("hann", "hamming", "blackman", "bartlett", "kaiser"):
     add(f"{name}_window", 9)
     add(f"{name}_window.periodic", 8, False)
@@ -121,9 +128,16 @@ for name in ("quantile", "nanquantile"):
 add("nanmedian", GAPS)
 add("nanmedian.dim", GAPS, 1, False)
 add("nanmedian.dim", GAPS, -1, True)
-add("mode", INTS, -1, False, least=11)
-add("mode", INTS, 0, True, least=11)
+add("mode", INTS, -1, False)
+add("mode", INTS, 0, True)
 add("mode", np.round(X), 1, False, least=11)
+for dtype in (np.float16, np.int8, np.uint8, np.int32, np.int64, np.bool_):
+    ROUND = np.round(np.abs(X)).astype(dtype)
+    add("mode", ROUND, 1, dtype == np.int8, least=11)
+    if dtype != np.bool_:
+        add("nanmedian", ROUND, still=True)
+        add("nanmedian.dim", ROUND, -2, True, least=10)
+add("nanmedian.dim", GAPS.astype(np.float16), 2, False, least=10)
 # sums and norms
 add("trapezoid.dx", X, 0.5, 1)
 add("trapezoid.x", X, X, 1)
@@ -139,6 +153,20 @@ add("nanmean", GAPS, [1], True, None)
 add("nanmean", GAPS, None, False, None)
 add("linalg_vecdot", X, X[0], -1)
 add("linalg_vecdot", X, X, 0)
+for kind in (np.int64, np.int8, np.uint8):
+    WHOLE = R.integers(0, 9, (3, 7)).astype(kind)
+    add("cov", WHOLE, 1, None, None, still=True)
+    add("cov", WHOLE[0], 0, INTS[1], R.random(7), still=True)
+    add("corrcoef", WHOLE, still=True)
+add("cov", X[0], 1, None, R.random(5), still=True)
+add("cov", X[0], 1, R.integers(1, 4, 5), R.random(5).astype(F), still=True)
+for x in (X[0] > 0, X[0] > 9):
+    for dim in ([0], None):
+        add("sum.dim_IntList", x, dim, False, 11)
+    add("prod.dim_int", x, 1, True, 11)
+add("sum_to_size", INTS, [1, 1])
+add("clamp_max.Tensor", X > 0, X[0] > 0)
+add("clamp_min.Tensor", X > 0, X[:, :1] > 0)
 # elements
 add("isin.Tensor_Tensor", INTS, INTS[0, :2], False, False)
 add("isin.Tensor_Tensor", X, X[0], False, True)
@@ -148,6 +176,11 @@ add("isreal", X)
 add("angle", GAPS)
 add("ldexp.Tensor", X, R.integers(-3, 4, (4, 5)))
 add("conv_tbc", X, R.normal(size=(2, 5, 3)).astype(F), np.ones(3, F), 1)
+HOLDS = X > 0
+for beta, alpha in ((1, 1), (False, True), (True, False)):
+    add("addr", HOLDS[0], HOLDS[1, :, 0], HOLDS[2, 0], beta, alpha)
+add("kron", HOLDS[0], HOLDS[:2, 0])
+add("kron", np.asarray(True), np.asarray(False))
 # losses
 TWO, SIDES = R.normal(size=(2, 5, 4)).astype(F), np.sign(R.normal(size=(5, 4))).astype(F)
 NAMES = np.array([[1, 2, -1, 0], [3, -1, 0, 0], [-1, 0, 0, 0], [0, 1, 2, 3], [2, 2, -1, 3]])
@@ -165,21 +198,34 @@ for kind in (0, 1, 2):
     add("poisson_nll_loss", np.abs(TWO[0]), np.abs(TWO[1]) * 4, False, False, 1e-8, kind)
     for p in (1, 2):
         rest = [p, 0.7, np.arange(4, dtype=F), kind]
-        add("multi_margin_loss", TWO[0], np.array([0, 3, 1, 1, 2]), *rest, still=True)
-    add("multilabel_margin_loss", TWO[0], NAMES, kind, still=True)
+        add("multi_margin_loss", TWO[0], np.array([0, 3, 1, 1, 2]), *rest)
+    add("multilabel_margin_loss", TWO[0], NAMES, kind)
     rest = [STEPS, np.array([4, 2, 0]), 0, kind, False]
-    add("ctc_loss.Tensor", LOGS, LABELS, *rest, least=11, still=True)
-    add("ctc_loss.Tensor", BARRED, LABELS, *rest, least=11, still=True)
+    add("ctc_loss.Tensor", LOGS, LABELS, *rest, throughout=True)
+    add("ctc_loss.Tensor", BARRED, LABELS, *rest, throughout=True)
     rest = [[9, 8, 2], [3, 2, 1], 0, kind, False]
-    add("ctc_loss.IntList", LOGS, LABELS.reshape(-1)[:6], *rest, least=11, still=True)
+    add("ctc_loss.IntList", LOGS, LABELS.reshape(-1)[:6], *rest)
     short = [np.array([[1, 1, 1, 2]] * 3), np.array([3, 3, 3]), np.array([4, 2, 3])]
-    add("ctc_loss.Tensor", LOGS[:3], *short, 0, kind, True, least=11, still=True)
-    add("ctc_loss.Tensor", LOGS[:3], *short, 0, kind, False, least=11, still=True)
+    add("ctc_loss.Tensor", LOGS[:3], *short, 0, kind, True, throughout=True)
+    add("ctc_loss.Tensor", LOGS[:3], *short, 0, kind, False, throughout=True)
     rest = [np.array([1, 0, 0]), np.array(9), np.array(3), 4, kind, False]
-    add("ctc_loss.Tensor", LOGS[:, 0], *rest, least=11, still=True)
-add("multi_margin_loss", TWO[0, 0], np.asarray(2), 1, 1, None, 1, still=True)
-add("multilabel_margin_loss", TWO[0, 0], NAMES[0], 1, still=True)
+    add("ctc_loss.Tensor", LOGS[:, 0], *rest, throughout=True)
+add("multi_margin_loss", TWO[0, 0], np.asarray(2), 1, 1, None, 1)
+add("multilabel_margin_loss", TWO[0, 0], NAMES[0], 1)
 add("cosine_embedding_loss", TWO[0, 0], TWO[1, 0], np.asarray(1), 0.1, 1)
+# of integers, as they wrap
+for kind in (0, 1, 2):
+    for dtype in (np.int64, np.int8, np.uint8):
+        WHOLE = (R.normal(size=(2, 5, 4)) * 80).astype(np.int64).astype(dtype)
+        SMALL = R.integers(1, 4, (2, 5, 4)).astype(dtype)
+        UP = R.choice([1, -1], 5)
+        add("cosine_embedding_loss", *WHOLE, UP, 0.1, kind)
+        add("margin_ranking_loss", *WHOLE, UP[:, None].astype(dtype), 0.5, kind)
+        add("poisson_nll_loss", *SMALL, True, False, 1e-8, kind)
+        add("poisson_nll_loss", *SMALL, False, True, 1e-8, kind)
+        if kind != 1:
+            add("l1_loss", *WHOLE, kind)
+    add("cosine_embedding_loss", *(TWO > 0), UP, 0.1, kind)
 # steps of a quantised number; halves of steps are among them
 EVEN = np.round(X * 8) / 8
 add("fake_quantize_per_tensor_affine", EVEN, 0.25, 3, -8, 7)
@@ -232,15 +278,44 @@ for n in (0, 1, 2, 7):
 COUNTS = np.array([[0, 12, -18, 35], [7, 0, 2**31 - 1, -100]], np.int64)
 FIBONACCI = np.array([[0, 89, 27, -14], [5, 0, 1134903170, 75]], np.int64)
 for dtype in (np.int64, np.int32):
-    add("gcd", COUNTS.astype(dtype), FIBONACCI.astype(dtype), least=10)
-    add("lcm", (COUNTS % 999).astype(dtype), (FIBONACCI % 997).astype(dtype), least=10)
-add("gcd", np.array([144, 89, 200], np.uint8), np.array([89, 144, 0], np.uint8), least=10)
-add("gcd", np.array([4181, -6765], np.int64), np.array([6765, -4181], np.int64), least=10)
+    add("gcd", COUNTS.astype(dtype), FIBONACCI.astype(dtype))
+    add("lcm", (COUNTS % 999).astype(dtype), (FIBONACCI % 997).astype(dtype))
+add("gcd", np.array([144, 89, 200], np.uint8), np.array([89, 144, 0], np.uint8))
+add("gcd", np.array([4181, -6765], np.int64), np.array([6765, -4181], np.int64))
+# what falls on one place, before runtimes combined it
+HERE = np.array([[2, 0, 2, 1, 2], [2, 2, 0, 1, 1], [0, 0, 0, 0, 3]])
+for x in (X, INTS.reshape(3, 7)[:, :5], X > 0, X.astype(np.float16)):
+    AT = x[:, 0] if x.ndim == 3 else x
+    for kind in ("sum", "prod", "amax", "amin"):
+        rest = [kind, kind != "amin"]
+        add("scatter_reduce.two", AT, 1, HERE, AT[::-1].copy(), *rest, throughout=True, loose=True)
+    add("scatter_add", AT, 1, HERE[:2, :3], AT, throughout=True, loose=True)
+    NONE = np.zeros((3, 0), np.int64)
+    add("scatter_add", AT, 1, NONE, AT[:, :0], throughout=True, loose=True)
+for own in (True, False):
+    add("scatter_reduce.two", X[:, 0], 1, HERE, X[:, 1], "mean", own, throughout=True)
+    add("scatter_reduce.two", INTS - 2, 1, HERE, INTS[::-1], "mean", own, throughout=True)
+    for kind in ("prod", "mean", "amax", "amin"):
+        ROWS = np.array([2, 0, 2, 2])
+        add("index_reduce", X, 1, ROWS, R.normal(size=(3, 4, 5)).astype(F), kind, own,
+            throughout=True)  # fmt: skip
+add("index_add", X, 1, np.array([2, 0, 2, 2]), X[:, ::-1], 3, throughout=True)
+add("index_add", X, 1, np.zeros(0, np.int64), X[:, :0], 1, throughout=True)
+add("index_put", X[0], [np.array([0, 0, 2]), np.array([1, 1, 2])], Q, True, throughout=True)
+add("put", X[0], np.array([5, 5, -1]), Q, True, throughout=True)
+add("sort", INTS, 1, True, throughout=True)
+for down in (False, True):
+    for x in (X, X.astype(np.float16), np.round(X).astype("d"), np.where(X > 1, np.inf, -X)):
+        add("sort.stable", x, True, 1, down, throughout=True)
+add("argsort", INTS > 1, 0, False, throughout=True)
+add("median.dim", X, 1, False, throughout=True, outputs=1)
+add("kthvalue", X, 2, 1, True, throughout=True)
+add("slice.Tensor", X, 1, 1, -1, 2, throughout=True)
 # whole lines on one
 for kind in ("prod", "mean", "amax", "amin"):
     for own in (True, False):
         ROWS = np.array([2, 0, 2, 2, 0])
-        add("index_reduce", X, 1, ROWS, R.normal(size=(3, 5, 5)).astype(F), kind, own, least=18)
+        add("index_reduce", X, 1, ROWS, R.normal(size=(3, 5, 5)).astype(F), kind, own)
 
 
 @pytest.mark.parametrize(("operator", "arguments", "options", "opset", "dynamic"), each(CALLS))
@@ -251,6 +326,13 @@ def test_lowered_as_the_witness(
 
 
 REFUSED: Calls = [
+    ("cov", [X[0] > 0, 1, None, None], {"because": "no covariance of booleans"}),
+    ("nanmedian", [X > 0], {"because": "no median of booleans"}),
+    ("clamp", [X > 0, X > 0, X > 1], {"because": "clamps no booleans"}),
+    ("l1_loss", [INTS, INTS, 1], {"because": "no mean of integers"}),
+    ("l1_loss", [X > 0, X > 0, 0], {"because": "subtracts no booleans"}),
+    ("margin_ranking_loss", [X > 0, X > 0, X, 0.0, 0], {"because": "subtracts no booleans"}),
+    ("soft_margin_loss", [INTS, INTS, 0], {"because": "no such loss of integers, or an integer"}),
     ("linalg_matrix_norm", [X, 2, [-2, -1], False, None], {"because": "made of singular values"}),
     ("linalg_matrix_norm.str_ord", [X, "nuc", [0, 1], False, None], {"because": "singular values"}),
     ("nuclear_norm", [X[0]], {"because": "singular values"}),
@@ -276,3 +358,10 @@ def test_refused_with_the_reason(
     operator: str, arguments: list[Any], options: dict[str, Any]
 ) -> None:
     stays(operator, arguments, [X], options["because"])
+
+
+@pytest.mark.parametrize("down", [False, True])
+def test_what_is_no_number_stands_last_where_places_are_counted(down: bool) -> None:
+    x = np.round(R.normal(size=(3, 6, 2)), 1).astype(F)
+    x[0, 2], x[1, :3, 0], x[2, 4], x[2, 1] = np.nan, np.nan, np.inf, -np.inf
+    agrees("sort.stable", [x, True, 1, down], {}, 9, dynamic=True)

@@ -43,14 +43,18 @@ def holds(
     overload: str = "",
     opset: int = 13,
     dynamic: bool = False,
+    free: bool = False,
     tolerance: float = 1.0,
     compared: tuple[int, ...] | None = None,
 ) -> None:
-    """All agree within some roundings; the condition of random matrices costs digits."""
+    """All agree within some roundings; the condition of random matrices costs digits.
+
+    With `dynamic` the batch is of any size, with `free` the matrices are too.
+    """
     model, feeds = model_of(operator, arguments, outputs=outputs, overload=overload, opset=opset)
-    if dynamic:
+    if dynamic or free:
         for value in model.graph.input:
-            for axis in range(len(value.type.tensor_type.shape.dim) - 2):
+            for axis in range(len(value.type.tensor_type.shape.dim) - (0 if free else 2)):
                 value.type.tensor_type.shape.dim[axis].dim_param = f"{value.name}_{axis}"
     found = lowered(model, feeds)
     tellers = [("witness", list(Reference(model).run(feeds).values()))]
@@ -225,6 +229,75 @@ def test_larger_matrices_in_turns(dtype: Any, batch: tuple[int, ...]) -> None:
             holds("cholesky_solve", b, factor, upper, **shared)
     a[..., :, 3] = 0
     holds("linalg_det", a)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [0, 1, 2, 5])
+def test_matrices_of_a_size_that_comes_at_run_time(dtype: Any, size: int) -> None:
+    for opset, batch in zip((11, 13, 18), BATCHES, strict=True):
+        a, b = matrices(*batch, size, size, dtype=dtype), matrices(*batch, size, 3, dtype=dtype)
+        a = (a / 4 + np.roll(np.eye(size), 1, 0)).astype(dtype)  # wants pivots
+        shared: dict[str, Any] = {"opset": opset, "free": True, "tolerance": 20.0}
+        for operator in ("inverse", "linalg_inv", "linalg_det", "logdet"):
+            holds(operator, a, **shared)
+        holds("linalg_slogdet", a, outputs=2, **shared)
+        holds("linalg_solve", a, b, True, **shared)
+        holds("linalg_solve", a, b.swapaxes(-1, -2).copy(), False, **shared)
+        for n in (-2, 0, 3):
+            holds("linalg_matrix_power", a, n, **shared)
+        if size:
+            holds("matrix_exp", a, **shared)
+        whole = (a @ a.swapaxes(-1, -2) + np.eye(size)).astype(dtype)
+        holds("linalg_pinv", whole, 1e-15, True, **shared)
+        for upper in (False, True):
+            holds("linalg_cholesky", whole, upper, **shared)
+            holds("cholesky_solve", b, whole, upper, **shared)
+            holds("cholesky_inverse", whole, upper, **shared)
+            holds("linalg_solve_triangular", whole, b, upper, True, upper, **shared)
+            flags = [upper, not upper, True]
+            holds("triangular_solve", b, whole, *flags, outputs=2, compared=(0,), **shared)
+
+
+@pytest.mark.parametrize("size", [4, 33])
+def test_factors_that_are_given(size: int) -> None:
+    a, b = matrices(2, size, size) / size, matrices(2, size, 3)
+    factors = (a + 2 * np.eye(size)).astype(np.float32)
+    pivots = np.array([range(1, size + 1), range(1, size + 1)], np.int32)
+    pivots[0, [0, 2]], pivots[1, 1] = (3, 4), size
+    for free in (False, True):
+        shared: dict[str, Any] = {"opset": 11, "free": free, "tolerance": 20.0}
+        holds("lu_solve", b, factors, pivots, **shared)
+        for adjoint in (False, True):
+            holds("linalg_lu_solve", factors, pivots, b, True, adjoint, **shared)
+            wide = b.swapaxes(-1, -2).copy()
+            holds("linalg_lu_solve", factors, pivots, wide, False, adjoint, **shared)
+
+
+@pytest.mark.parametrize("size", [1, 3, 34])
+def test_what_lapack_says_of_its_success(size: int) -> None:
+    for opset, batch in zip((11, 13, 18), BATCHES, strict=True):
+        for free in (False, True):
+            shared: dict[str, Any] = {"outputs": 2, "opset": opset, "free": free, "tolerance": 20.0}
+            a = positive(*batch, size, size) / size
+            b = matrices(*batch, size, 2)
+            holds("linalg_inv_ex", a, False, **shared)
+            holds("linalg_cholesky_ex", a, True, False, **shared)
+            if not free:
+                holds("linalg_solve_ex", a, b, True, False, **shared)
+    refuses(
+        "linalg_solve_ex", positive(2, 2), matrices(3, 2, 1), True, False,
+        because="may have other batches", outputs=2,
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="needs PyTorch")
+def test_what_lapack_says_of_its_failure() -> None:
+    a = np.stack([np.diag([2.0, 1, 3]), np.diag([2.0, 0, 0]), np.diag([1.0, 4, -2])])
+    a = (a + np.triu(np.ones((3, 3)), 1)).astype(np.float32)
+    for operator, rest in (("linalg_inv_ex", [False]), ("linalg_cholesky_ex", [False, False])):
+        _, info = lowered(*model_of(operator, [a, *rest], outputs=2))
+        np.testing.assert_array_equal(info, by_torch(operator, [a, *rest], "")[1])
+        assert info.any()
 
 
 def test_single_precision_in_turns_before_opset_11() -> None:

@@ -181,6 +181,7 @@ LISTED: dict[str, Any] = {"listed": True}
 for order in (1, 2):
     add("gradient.scalarint", X, None, None, order, **LISTED)
     add("gradient.scalarint", X, 0.5, 1, order, **LISTED)
+    add("gradient.scalarint", INTS, None, 1, order, **LISTED)
     add("gradient.scalararray", X, 2.0, [0, 2], order, **LISTED)
     add("gradient.array", X, [-1], order, **LISTED)
     add("gradient.scalarrayint", X, [2, 1, 3], None, order, **LISTED)

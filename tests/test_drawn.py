@@ -239,7 +239,47 @@ def ranked(*, scalar: bool) -> Arguments:
 def masked(draw: Draw) -> list[Any]:
     x = array(draw, shape(draw, 1), ALL)
     mask = array(draw, x.shape[draw(st.integers(0, x.ndim - 1)) :], ("bool",))
-    return [x, mask, array(draw, (x.size,), (x.dtype.name,))]
+    if draw(st.booleans()):  # both are broadcast
+        x, mask = x[..., :1], np.broadcast_to(mask, x.shape)[None].copy()
+    return [x, mask, array(draw, (mask.size * x.size,), (x.dtype.name,))]
+
+
+def scattered(draw: Draw) -> tuple[Any, int, Any, Any]:
+    """A tensor, an axis of it, indices into that, which may repeat, and a source of their shape."""
+    x = array(draw, shape(draw, 1, 3, smallest=1), NUMBERS, edges=False)
+    at = axis(draw, x.ndim)
+    longest = [5 if i == at % x.ndim else n for i, n in enumerate(x.shape)]
+    dims = [n if draw(st.booleans()) else draw(st.integers(0, n)) for n in longest]
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    index = rng.integers(0, x.shape[at], dims)
+    return x, at, index, array(draw, tuple(dims), (x.dtype.name,), edges=False)
+
+
+def lined(draw: Draw) -> list[Any]:
+    """A tensor, an axis, indices, and as many lines of a source."""
+    x = array(draw, shape(draw, 1, 3, smallest=1), NUMBERS, edges=False)
+    at, many = axis(draw, x.ndim), draw(st.integers(0, 5))
+    index = np.random.default_rng(draw(st.integers(0, 99))).integers(0, x.shape[at], many)
+    dims = [many if i == at % x.ndim else n for i, n in enumerate(x.shape)]
+    return [x, at, index, array(draw, tuple(dims), (x.dtype.name,), edges=False)]
+
+
+def part(draw: Draw) -> list[Any]:
+    """A tensor, what stands in the place of a part of it, and which part that is."""
+    x = array(draw, shape(draw, 1), ALL)
+    at, begin, end, step = axis(draw, x.ndim), bound(draw, 0), bound(draw, 0), number(1, 3)(draw, 0)
+    taken = np.swapaxes(np.swapaxes(x, 0, at)[begin:end:step], 0, at)
+    return [x, array(draw, taken.shape, (x.dtype.name,)), at, begin, end, step]
+
+
+def classified(draw: Draw) -> list[Any]:
+    """Scores, a class for each place, weights, a reduction, and a class that does not count."""
+    x = array(draw, shape(draw, 2, 4, smallest=1), ("float32",), edges=False)
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    target = rng.integers(0, x.shape[1], (x.shape[0], *x.shape[2:]))
+    weight = np.abs(array(draw, x.shape[1:2], ("float32",), edges=False))
+    given = weight if draw(st.booleans()) else None
+    return [x, target, given, draw(st.integers(0, 2)), draw(st.sampled_from([-100, 0, 1]))]
 
 
 def diagonal(draw: Draw) -> list[Any]:
@@ -257,6 +297,36 @@ def sought(draw: Draw) -> list[Any]:
 
 
 CALLS: dict[str, Arguments] = {
+    "scatter_reduce.two": lambda draw: [
+        *scattered(draw),
+        draw(st.sampled_from(["sum", "prod", "mean", "amax", "amin"])),
+        truth(draw, 0),
+    ],
+    "scatter_add": lambda draw: list(scattered(draw)),
+    "index_add": lambda draw: [*lined(draw), draw(st.sampled_from([1, 2, -1]))],
+    "index_copy": lambda draw: [
+        *(lines := lined(draw))[:2],
+        np.unique(lines[2]),
+        np.take(lines[3], range(len(np.unique(lines[2]))), lines[1]),
+    ],
+    "slice_scatter": part,
+    "combinations": lambda draw: [
+        array(draw, shape(draw, 1, 1, 6, 1), ALL),
+        draw(st.integers(1, 3)),
+        truth(draw, 0),
+    ],
+    "sort.stable": lambda draw: [
+        x := array(draw, shape(draw, 1), ("int64", "int32", "bool")),
+        True,
+        axis(draw, x.ndim),
+        truth(draw, 0),
+    ],
+    "pow.Tensor_Tensor": lambda draw: [
+        *(lambda a, b: [a, np.abs(b)])(*pair(("int64", "int32"))(draw))
+    ],
+    "gcd": pair(("int64", "int32")),
+    "nll_loss_nd": classified,
+    "cross_entropy_loss": lambda draw: [*classified(draw), draw(st.sampled_from([0.0, 0.2]))],
     "quantile": ranked(scalar=False),
     "quantile.scalar": ranked(scalar=True),
     "nanquantile.scalar": ranked(scalar=True),
@@ -264,7 +334,7 @@ CALLS: dict[str, Arguments] = {
     "diagonal_scatter": diagonal,
     "isin.Tensor_Tensor": sought,
     "mode": lambda draw: [
-        x := array(draw, shape(draw, 1, smallest=1), NUMBERS, edges=False),
+        x := array(draw, shape(draw, 1, smallest=1), (*ALL, "float16", "int8"), edges=False),
         axis(draw, x.ndim),
         truth(draw, 0),
     ],

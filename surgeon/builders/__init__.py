@@ -100,7 +100,15 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "aten_linalg": ("aten_linalg",),
     "aten_math": ("aten_math",),
     "aten_random": ("aten_random",),
-    "aten_shape": ("aten_shape", "list_element", "unpack_list", "unpack_slopes", "unpacked"),
+    "aten_shape": (
+        "aten_shape",
+        "constant_chunk",
+        "list_element",
+        "slope",
+        "unpack_list",
+        "unpack_slopes",
+        "unpacked",
+    ),
     "aten_nn": (
         "adaptive_avg_pool_computed",
         "adaptive_max_pool_computed",

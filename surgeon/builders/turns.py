@@ -16,14 +16,14 @@ Step = Callable[[Draft, list[gs.Tensor], gs.Tensor], list[gs.Tensor]]
 
 
 def in_turns(
-    draft: Draft, state: Sequence[gs.Tensor], numbers: Sequence[int], step: Step
+    draft: Draft, state: Sequence[gs.Tensor], numbers: Sequence[int] | gs.Tensor, step: Step
 ) -> list[gs.Tensor]:
     """The state after as many turns as there are numbers.
 
     Args:
         draft: Where the Scan goes.
         state: What it begins with; dtype and rank must be known.
-        numbers: One for each turn.
+        numbers: One for each turn, also as int64[n, 1]; a runtime may want one at least.
         step: Makes, in the draft of a turn, the next state of the last one and of the turn's number
             (int64, [1]); each must be made there. It may read what stands around the Scan.
 
@@ -42,8 +42,11 @@ def in_turns(
     body.outputs.extend(made)
     for tensor in made:
         tensor.dtype = _kind(facts.of(tensor))
+        tensor.shape = _ranked(facts.of(tensor))
         surgery.outputs[id(tensor)] = tensor
-    rows = draft.constant(np.asarray(numbers, np.int64).reshape(-1, 1), "numbers")
+    rows = numbers
+    if not isinstance(rows, gs.Tensor):
+        rows = draft.constant(np.asarray(rows, np.int64).reshape(-1, 1), "numbers")
     names = [f"after_{i}" for i in range(len(made))]
     found = draft.op("Scan", *state, rows, outputs=names, body=body, num_scan_inputs=1)
     results = [found] if len(made) == 1 else list(found)
@@ -56,6 +59,11 @@ def _input(inner: Draft, ending: str, fact: Fact) -> gs.Variable:
     tensor = gs.Variable(inner.surgery.fresh(f"{inner.stem}/{ending}"), dtype=_kind(fact))
     tensor.__dict__["fact"] = Fact(fact.dtype, fact.shape)
     return tensor
+
+
+def _ranked(fact: Fact) -> list[int | None] | None:
+    """A shape of its rank, which runtimes want to see on what a body gives."""
+    return None if fact.shape is None else [d if isinstance(d, int) else None for d in fact.shape]
 
 
 def _kind(fact: Fact) -> np.dtype[np.generic]:

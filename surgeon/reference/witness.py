@@ -176,8 +176,21 @@ def _prim(node: onnx.NodeProto, values: Sequence[Any], where: str) -> Any:
         if len(found) != len(node.output):
             raise Unsuited(f"{len(found)} values for {len(node.output)} outputs")
         return tuple(found)
+    if kind == "ConstantChunk":
+        return _chunked(node, values[0])
     if kind == "Constant":
         return constant_value(node)
     if kind in ("NumToTensor", "ImplicitTensorToNum", "Int", "Float", "Bool"):
         return values[0]
     raise NoWitness(f"prim::{kind}", where=where)
+
+
+def _chunked(node: onnx.NodeProto, x: Any) -> tuple[Any, ...]:
+    """As torch.chunk: parts of one size, of which the last may have fewer elements."""
+    said = {a.name: a.i for a in node.attribute}
+    places = np.arange(x.shape[said["dim"]])
+    size = max(-(-len(places) // said["chunks"]), 1)
+    parts = [places[places // size == i] for i in range(max(-(-len(places) // size), 1))]
+    if len(parts) != len(node.output):
+        raise Unsuited(f"{len(parts)} parts for {len(node.output)} outputs")
+    return tuple(np.take(x, part, said["dim"]) for part in parts)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
 import onnx_graphsurgeon as gs
 
+from surgeon import dims
 from surgeon.builders.aten_linalg import matrices as m
 from surgeon.builders.aten_linalg import turns
 from surgeon.builders.aten_linalg.solving import inverse, substitute, triangular
@@ -17,26 +17,33 @@ from surgeon.rewrite import Refused
 
 def cholesky(c: Call, a: gs.Tensor) -> gs.Tensor:
     """L of A = L L^T; the upper triangle of A is not looked at."""
-    size = m.square(c, a, m.LARGEST_IN_TURNS)
-    if size > m.LARGEST_SIDE:
-        return turns.lower_factor(c, a, size)
+    size = m.square(c, a)
+    few = m.few(size)
+    if few is None:
+        factor = turns.without(c, turns.lower_factor(c, *turns.with_one(c, a, size)), size)
+        return factor if isinstance(size, int) else m.columns(c, factor, 0, size)
     found = []
-    for step in range(size):
+    for step in range(few):
         column = m.columns(c, a, 0, 1)
         column = c.op("Div", column, c.op("Sqrt", m.rows(c, column, 0, 1)))
         found.append(m.padded(c, column, above=step))
-        if step + 1 < size:
+        if step + 1 < few:
             below = m.rows(c, column, 1)
             rest = m.columns(c, m.rows(c, a, 1), 1)
             a = c.op("Sub", rest, c.op("MatMul", below, m.turned(c, below)))
     return c.concat(found, c.rank(a) - 1)
 
 
-def _cholesky(c: Call) -> gs.Tensor:
+def _cholesky(c: Call) -> tuple[gs.Tensor, ...]:
+    """The factor; and in `linalg_cholesky_ex` the order of the first minor that is not positive."""
     a = c.tensor()
-    if not c.value("upper"):
-        return cholesky(c, a)
-    return m.turned(c, cholesky(c, m.turned(c, a)))
+    upper = bool(c.value("upper"))
+    factor = cholesky(c, m.turned(c, a) if upper else a)
+    info = []
+    if m.is_read(c, 1):  # from there on, roots of what is below 0 are no numbers
+        roots = m.diagonal_of(c, factor, m.square(c, a))
+        info.append(m.first_of(c, c.op("Not", c.op("Less", c.number(0, c.dtype(a)), roots))))
+    return (m.turned(c, factor) if upper else factor, *info)
 
 
 def _cholesky_solve(c: Call) -> gs.Tensor:
@@ -45,7 +52,7 @@ def _cholesky_solve(c: Call) -> gs.Tensor:
 
 def _cholesky_inverse(c: Call) -> gs.Tensor:
     factor = c.tensor()
-    size = m.square(c, factor, m.LARGEST_IN_TURNS)
+    size = m.square(c, factor)
     return _by_factor(c, factor, m.identity(c, factor, size, size))
 
 
@@ -143,18 +150,24 @@ def _qr(c: Call) -> tuple[gs.Tensor, gs.Tensor]:
     return orthogonal(c, a, reflections, high, min(high, wide)), r
 
 
+def _is_square(c: Call, a: gs.Tensor) -> bool:
+    shape = c.shape(a)
+    return shape is not None and len(shape) > 1 and dims.equal(shape[-2], shape[-1]) is True
+
+
 def _pseudo_inverse(c: Call) -> gs.Tensor:
     """The inverse, or R^-1 Q^T: full rank is what the recipe's contract assumes."""
     a = c.tensor()
     for name in ("rcond", "rtol", "atol"):
         if c.args.schema.position(name) is not None and (c.value(name) or 0) > _ROUNDING:
             raise Refused(f"its `{name}` of {c.value(name)} means singular values to be cut off")
-    high, wide = m.side(c, a, -2), m.side(c, a, -1)
     if c.args.schema.position("hermitian") is not None and c.value("hermitian"):
-        below = c.draft.constant(np.tri(high, wide, dtype=np.bool_), "below")
-        a = c.op("Where", below, a, m.turned(c, a))  # what is above the diagonal is not read
-    if high == wide:
+        size = m.square(c, a)
+        above = c.op("Less", m.places(c, size), c.count(size))
+        return inverse(c, c.op("Where", above, m.turned(c, a), a))  # what is above is not read
+    if _is_square(c, a):
         return inverse(c, a)
+    high, wide = m.side(c, a, -2), m.side(c, a, -1)
     flat = high < wide
     a = m.turned(c, a) if flat else a
     high, wide = max(high, wide), min(high, wide)

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
-from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call
+from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call, Size
+from surgeon.builders.bench import Bench
 from surgeon.rewrite import Refused
 
 LARGEST_SIDE = 32  # rows that are eliminated one by one; a step is some fifteen nodes
 LARGEST_IN_TURNS = 256  # rows of which each is a turn of a Scan, over the whole matrix
 
 
-def side(c: Call, x: gs.Tensor, axis: int, largest: int = LARGEST_SIDE) -> int:
+def side(c: Call, x: gs.Tensor, axis: int) -> int:
     """The length of an axis counted from behind, as a number that is small enough.
 
     Raises:
         Refused: It is known at run time only, or too large to be unrolled.
+    """
+    size = any_side(c, x, axis, LARGEST_SIDE)
+    if not isinstance(size, int):
+        raise Refused("the size of its matrices is known at run time only; fix it with `--shape`")
+    return size
+
+
+def any_side(c: Call, x: gs.Tensor, axis: int, largest: int = LARGEST_IN_TURNS) -> Size | int:
+    """The length of an axis counted from behind, which may be known at run time only.
+
+    Raises:
+        Refused: It is known, and too large.
     """
     rank = c.rank(x)
     if rank < 2:
@@ -26,28 +38,45 @@ def side(c: Call, x: gs.Tensor, axis: int, largest: int = LARGEST_SIDE) -> int:
     if c.dtype(x) not in (TYPE.FLOAT, TYPE.DOUBLE):
         raise Refused("PyTorch has it in single and double precision alone")
     size = c.size(x, rank + axis)
-    if not isinstance(size, int):
-        raise Refused("the size of its matrices is known at run time only; fix it with `--shape`")
-    if not 0 < size <= largest:
+    if isinstance(size, int) and not 0 < size <= largest:
         how = "unrolled" if largest == LARGEST_SIDE else "taken"
         raise Refused(f"its matrices have {size} rows or columns; up to {largest} are {how}")
     return size
 
 
-def square(c: Call, x: gs.Tensor, largest: int = LARGEST_SIDE) -> int:
-    """The side of square matrices."""
-    rows, columns = side(c, x, -2, largest), side(c, x, -1, largest)
-    if rows != columns:
-        raise Refused(f"its matrices are {rows} x {columns} and not square")
-    return rows
+def square(c: Call, x: gs.Tensor, largest: int = LARGEST_IN_TURNS) -> Size | int:
+    """The side of square matrices; PyTorch takes no others."""
+    rows, columns = any_side(c, x, -2, largest), any_side(c, x, -1, largest)
+    high, wide = (s if isinstance(s, int) else s.dim for s in (rows, columns))
+    if high is not None and wide is not None and dims.equal(high, wide) is False:
+        raise Refused(f"its matrices are {high} x {wide} and not square")
+    return columns if isinstance(columns, int) else rows
 
 
-def rows(c: Call, x: gs.Tensor, start: int, end: int = LARGEST) -> gs.Tensor:
+def few(size: Size | int) -> int | None:
+    """A side that is known, and small enough to be unrolled; else None, for turns of a Scan."""
+    return size if isinstance(size, int) and size <= LARGEST_SIDE else None
+
+
+def places(c: Bench, size: Size | int) -> gs.Tensor:
+    """The numbers of the rows, [size, 1]."""
+    return c.unsqueeze(c.count(size), [1])
+
+
+def backwards(c: Bench, size: Size | int) -> gs.Tensor:
+    """The numbers of the rows from the last to the first."""
+    if isinstance(size, int):
+        return c.ints(range(size - 1, -1, -1), "order")
+    made: gs.Tensor = c.op("Sub", c.vector([c.sub(size, 1)], "last"), c.count(size))
+    return made
+
+
+def rows(c: Call, x: gs.Tensor, start: Size | int, end: Size | int = LARGEST) -> gs.Tensor:
     """Some rows."""
     return c.slice(x, c.rank(x) - 2, start, end)
 
 
-def columns(c: Call, x: gs.Tensor, start: int, end: int = LARGEST) -> gs.Tensor:
+def columns(c: Call, x: gs.Tensor, start: Size | int, end: Size | int = LARGEST) -> gs.Tensor:
     """Some columns."""
     return c.slice(x, c.rank(x) - 1, start, end)
 
@@ -76,11 +105,17 @@ def padded(c: Call, x: gs.Tensor, above: int = 0, left: int = 0, below: int = 0)
     return c.op("Pad", x, c.ints([*front, above, left, *front, below, 0], "pads"))
 
 
-def identity(c: Call, like: gs.Tensor, high: int, wide: int) -> gs.Tensor:
+def identity(c: Call, like: gs.Tensor, high: Size | int, wide: Size | int) -> gs.Tensor:
     """Ones on the diagonal, for every matrix of a batch."""
-    numpy = onnx.helper.tensor_dtype_to_np_dtype(c.dtype(like))
-    eye = c.draft.constant(np.eye(high, wide).astype(numpy), "eye")
-    return _as_batch_of(c, eye, like)
+    return _as_batch_of(c, c.cast(diagonal_places(c, high, wide), c.dtype(like)), like)
+
+
+def diagonal_places(c: Bench, high: Size | int, wide: Size | int) -> gs.Tensor:
+    """True on the diagonal."""
+    if isinstance(high, int) and isinstance(wide, int):
+        return c.draft.constant(np.eye(high, wide, dtype=np.bool_), "eye")
+    made: gs.Tensor = c.op("Equal", places(c, high), c.count(wide))
+    return made
 
 
 def _as_batch_of(c: Call, x: gs.Tensor, other: gs.Tensor) -> gs.Tensor:
@@ -106,3 +141,30 @@ def scalars(c: Call, x: gs.Tensor) -> gs.Tensor:
     """Matrices of 1 x 1 as what they hold."""
     rank = c.rank(x)
     return c.squeeze(x, [rank - 2, rank - 1])
+
+
+def diagonal_of(c: Call, x: gs.Tensor, size: Size | int) -> gs.Tensor:
+    """The diagonals of square matrices, [..., size]."""
+    held = c.op("Where", diagonal_places(c, size, size), x, c.number(0, c.dtype(x)))
+    made: gs.Tensor = c.op("ReduceSum", held, c.ints([c.rank(x) - 1], "axes"), keepdims=0)
+    return made
+
+
+def first_of(c: Call, wrong: gs.Tensor) -> gs.Tensor:
+    """int32: the number, from 1, of the first along the last axis that holds; 0 for none."""
+    last = c.rank(wrong) - 1
+    numbers = c.cast(wrong, TYPE.INT32)
+    if not isinstance(c.size(wrong, last), int):  # there may be none, and runtimes want one
+        numbers = c.concat([numbers, c.filled([*c.sizes(wrong)[:-1], 1], 0, TYPE.INT32)], last)
+    first = c.cast(c.op("ArgMax", numbers, axis=last, keepdims=0), TYPE.INT32)
+    some = c.op("ReduceMax", numbers, c.ints([last], "axes"), keepdims=0)
+    made: gs.Tensor = c.op("Mul", c.op("Add", first, c.number(1, TYPE.INT32)), some)
+    return made
+
+
+def is_read(c: Call, output: int) -> bool:
+    """Whether somebody reads an output of the node."""
+    outputs = c.node.outputs
+    if output >= len(outputs) or outputs[output].is_empty():
+        return False
+    return bool(outputs[output].outputs) or c.draft.surgery.is_output(outputs[output])

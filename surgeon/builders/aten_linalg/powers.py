@@ -12,7 +12,6 @@ from surgeon.builders.aten_linalg import matrices as m
 from surgeon.builders.aten_linalg.solving import inverse
 from surgeon.builders.aten_shape.call import TYPE, Call
 from surgeon.builders.contraction import product
-from surgeon.rewrite import Refused
 
 # How many terms Taylor's series has where the norm is 1 at most, and how often it is squared at
 # most: the exponential of a matrix whose norm is 2 to that power has no digit left in that dtype.
@@ -27,8 +26,6 @@ def _matrix_power(c: Call) -> gs.Tensor:
         x, n = inverse(c, x), -n
     if n == 0:
         size = c.size(x, c.rank(x) - 1)
-        if not isinstance(size, int):
-            raise Refused("its size is known at run time only")
         return m.identity(c, x, size, size)
     result: gs.Tensor | None = None
     square = x

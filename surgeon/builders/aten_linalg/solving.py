@@ -12,7 +12,8 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.builders.aten_linalg import matrices as m
 from surgeon.builders.aten_linalg import turns
-from surgeon.builders.aten_shape.call import TYPE, Call
+from surgeon.builders.aten_shape.call import TYPE, Call, Size
+from surgeon.facts.fact import same_dims
 from surgeon.rewrite import Refused
 
 
@@ -87,23 +88,48 @@ def substitute(
 
 def solve(c: Call, a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
     """X of A X = B, for matrices of one batch."""
-    size = m.square(c, a, m.LARGEST_IN_TURNS)
+    return _solved(c, a, b)[0]
+
+
+def _solved(c: Call, a: gs.Tensor, b: gs.Tensor) -> tuple[gs.Tensor, gs.Tensor]:
+    """X of A X = B, and the pivots that were met, [..., size]."""
+    size = m.square(c, a)
+    few = m.few(size)
+    if few is None:
+        (a, side), b = turns.with_one(c, a, size), turns.with_none(c, b, size)
+        found, _ = turns.eliminated(c, c.concat([a, b], c.rank(a) - 1), side)
+        right = m.columns(c, found, side)
+        triangle = m.columns(c, found, 0, side)
+        x = turns.substituted(c, triangle, right, side)
+        return turns.without(c, x, size), m.diagonal_of(c, triangle, side)
     both = c.concat([a, b], c.rank(a) - 1)
-    if size > m.LARGEST_SIDE:
-        found, _ = turns.eliminated(c, both, size)
-        return turns.substituted(c, m.columns(c, found, 0, size), m.columns(c, found, size), size)
-    done = eliminate(c, both, size)
-    return substitute(c, done.rows, [m.columns(c, row, size) for row in done.rows])
+    done = eliminate(c, both, few)
+    x = substitute(c, done.rows, [m.columns(c, row, few) for row in done.rows])
+    pivots = c.concat(done.pivots, c.rank(a) - 1)
+    return x, c.squeeze(pivots, [c.rank(a) - 2])
 
 
 def inverse(c: Call, a: gs.Tensor) -> gs.Tensor:
     """The inverse of square matrices."""
-    size = m.square(c, a, m.LARGEST_IN_TURNS)
-    return solve(c, a, m.identity(c, a, size, size))
+    return _inverted(c, a)[0]
 
 
-def _inverse(c: Call) -> gs.Tensor:
-    return inverse(c, c.tensor(c.args.schema.parameters[0].name))
+def _inverted(c: Call, a: gs.Tensor) -> tuple[gs.Tensor, gs.Tensor]:
+    size = m.square(c, a)
+    return _solved(c, a, m.identity(c, a, size, size))
+
+
+def _inverse(c: Call) -> tuple[gs.Tensor, ...]:
+    """The inverse; and in `linalg_inv_ex` where the first pivot is 0."""
+    x, pivots = _inverted(c, c.tensor(c.args.schema.parameters[0].name))
+    return (x, *_info(c, pivots))
+
+
+def _info(c: Call, pivots: gs.Tensor) -> list[gs.Tensor]:
+    """The number, from 1, of the first pivot that is 0; what nobody reads is not made."""
+    if not m.is_read(c, 1):
+        return []
+    return [m.first_of(c, c.op("Not", c.cast(pivots, TYPE.BOOL)))]
 
 
 def _is_vector(c: Call, a: gs.Tensor, b: gs.Tensor) -> bool:
@@ -123,9 +149,9 @@ def _is_vector(c: Call, a: gs.Tensor, b: gs.Tensor) -> bool:
     raise Refused("whether its right side holds vectors or matrices is known at run time only")
 
 
-def _solve(c: Call) -> gs.Tensor:
+def _solve(c: Call) -> tuple[gs.Tensor, ...]:
     a, b = c.tensor("A"), c.tensor("B")
-    m.square(c, a, m.LARGEST_IN_TURNS)
+    m.square(c, a)
     vector = _is_vector(c, a, b)
     left = c.args.schema.position("left") is None or bool(c.value("left"))
     if vector:
@@ -134,9 +160,12 @@ def _solve(c: Call) -> gs.Tensor:
             raise Refused("vectors on the left are given to it as matrices of one row")
     if not left:
         a, b = m.turned(c, a), m.turned(c, b)
-    x = solve(c, *m.together(c, a, b))
+    batch = c.shape(a)
+    x, pivots = _solved(c, *m.together(c, a, b))
+    if m.is_read(c, 1) and not same_dims(batch and batch[:-1], c.shape(pivots)):
+        raise Refused("its `info` is read, and its right side may have other batches")
     x = x if left else m.turned(c, x)
-    return c.squeeze(x, [c.rank(x) - 1]) if vector else x
+    return (c.squeeze(x, [c.rank(x) - 1]) if vector else x, *_info(c, pivots))
 
 
 def _tensor_solve(c: Call) -> gs.Tensor:
@@ -165,7 +194,7 @@ def _tensor_inverse(c: Call) -> gs.Tensor:
 
 def _old_solve(c: Call) -> gs.Tensor:
     a = c.tensor("A")
-    m.square(c, a, m.LARGEST_IN_TURNS)
+    m.square(c, a)
     return solve(c, *m.together(c, a, c.tensor()))
 
 
@@ -173,24 +202,23 @@ def triangular(
     c: Call, a: gs.Tensor, b: gs.Tensor, *, upper: bool, unit: bool = False
 ) -> gs.Tensor:
     """X of A X = B, of which A's other triangle is not looked at."""
-    size = m.square(c, a, m.LARGEST_IN_TURNS)
+    size = m.square(c, a)
     a, b = m.together(c, a, b)
-    order = range(size) if upper else range(size - 1, -1, -1)
+    few = m.few(size)
+    (a, side), b = turns.with_one(c, a, size), turns.with_none(c, b, size)
+    back = m.backwards(c, side)
     if not upper:  # from behind, a lower triangle is an upper one
-        a = c.op("Gather", a, c.ints(list(order), "order"), axis=c.rank(a) - 1)
-    if size > m.LARGEST_SIDE:
+        a = c.op("Gather", a, back, axis=c.rank(a) - 1)
+    if few is None:
         if not upper:
-            a, b = (_rows_in(c, t, order) for t in (a, b))
-        x = turns.substituted(c, a, b, size, unit=unit)
-        return x if upper else _rows_in(c, x, order)
-    over = [m.rows(c, a, row, row + 1) for row in order]
-    x = substitute(c, over, [m.rows(c, b, row, row + 1) for row in order], unit=unit)
-    return x if upper else _rows_in(c, x, order)
-
-
-def _rows_in(c: Call, x: gs.Tensor, order: range) -> gs.Tensor:
-    made: gs.Tensor = c.op("Gather", x, c.ints(list(order), "order"), axis=c.rank(x) - 2)
-    return made
+            a, b = (c.op("Gather", t, back, axis=c.rank(t) - 2) for t in (a, b))
+        x = turns.substituted(c, a, b, side, unit=unit)
+    else:
+        order = range(few) if upper else range(few - 1, -1, -1)
+        over = [m.rows(c, a, row, row + 1) for row in order]
+        x = substitute(c, over, [m.rows(c, b, row, row + 1) for row in order], unit=unit)
+    x = x if upper else c.op("Gather", x, back, axis=c.rank(x) - 2)
+    return turns.without(c, x, size)
 
 
 def _triangular_solve(c: Call) -> tuple[gs.Tensor, gs.Tensor]:
@@ -210,13 +238,24 @@ def _solve_triangular(c: Call) -> gs.Tensor:
     return m.turned(c, x)
 
 
-def _exchanged(c: Call, b: gs.Tensor, pivots: gs.Tensor, size: int, *, back: bool) -> gs.Tensor:
+def _exchanged(
+    c: Call, b: gs.Tensor, pivots: gs.Tensor, size: Size | int, *, back: bool
+) -> gs.Tensor:
     """Rows exchanged one after the other, each with the row (from 1) that its pivot names."""
     pivots = c.unsqueeze(c.cast(pivots, TYPE.INT64), [c.rank(pivots)])
-    places = c.unsqueeze(c.count(size), [1])
-    for row in reversed(range(size)) if back else range(size):
-        other = c.op("Sub", m.rows(c, pivots, row, row + 1), c.ints([1], "one"))
-        there = c.op("Equal", places, other)
+    pivots = c.op("Sub", pivots, c.ints([1], "one"))
+    few = m.few(size)
+    if few is None:
+        side = size
+        if not isinstance(size, int):  # one row more, which stays
+            own = c.vector([*c.sizes(pivots)[:-2], 1, 1], "sizes")
+            own = c.op("Expand", c.vector([size]), own)
+            b, pivots = turns.with_none(c, b, size), m.stacked(c, [pivots, own])
+            side = c.add(size, 1)
+        return turns.without(c, turns.exchanged(c, b, pivots, side, back=back), size)
+    places = m.places(c, size)
+    for row in reversed(range(few)) if back else range(few):
+        there = c.op("Equal", places, m.rows(c, pivots, row, row + 1))
         here = c.op("Equal", places, c.ints([row], "row"))
         mine = m.rows(c, b, row, row + 1)
         zero = c.number(0, c.dtype(b))
@@ -227,26 +266,37 @@ def _exchanged(c: Call, b: gs.Tensor, pivots: gs.Tensor, size: int, *, back: boo
 
 
 def _lu_solve(c: Call) -> gs.Tensor:
-    """Rows exchanged, then a lower triangle with ones on its diagonal, then an upper one."""
+    """Rows exchanged, then a lower triangle with ones on its diagonal, then an upper one.
+
+    With the unknown on the left it is the transposed equation.
+    """
     old = c.node.op == "lu_solve"
     names = ("LU_data", "LU_pivots", "self") if old else ("LU", "pivots", "B")
     factors, pivots, b = (c.tensor(n) for n in names)
-    size = m.square(c, factors)
-    if not old and not bool(c.value("left")):
-        raise Refused("its unknown stands on the left; solve the transposed equation instead")
+    left = old or bool(c.value("left"))
+    b = b if left else m.turned(c, b)
     factors, b = m.together(c, factors, b)
-    if old or not bool(c.value("adjoint")):
+    adjoint = not old and bool(c.value("adjoint"))
+    x = _with_factors(c, factors, pivots, b, turned=adjoint is left)
+    return x if left else m.turned(c, x)
+
+
+def _with_factors(
+    c: Call, factors: gs.Tensor, pivots: gs.Tensor, b: gs.Tensor, *, turned: bool
+) -> gs.Tensor:
+    size = m.square(c, factors)
+    if not turned:
         b = _exchanged(c, b, pivots, size, back=False)
         y = triangular(c, factors, b, upper=False, unit=True)
         return triangular(c, factors, y, upper=True)
-    turned = m.turned(c, factors)
-    y = triangular(c, turned, b, upper=False)
-    return _exchanged(c, triangular(c, turned, y, upper=True, unit=True), pivots, size, back=True)
+    over = m.turned(c, factors)
+    y = triangular(c, over, b, upper=False)
+    return _exchanged(c, triangular(c, over, y, upper=True, unit=True), pivots, size, back=True)
 
 
-def _matrices(c: Call) -> tuple[gs.Tensor, int]:
+def _matrices(c: Call) -> tuple[gs.Tensor, Size | int]:
     a = c.tensor(c.args.schema.parameters[0].name)
-    return a, m.square(c, a, m.LARGEST_IN_TURNS)
+    return a, m.square(c, a)
 
 
 def _sign(c: Call, done: Eliminated, start: list[gs.Tensor]) -> gs.Tensor:
@@ -264,10 +314,11 @@ def _over_last(c: Call, operator: str, x: gs.Tensor) -> gs.Tensor:
 
 def _det(c: Call) -> gs.Tensor:
     a, size = _matrices(c)
-    if size > m.LARGEST_SIDE:
+    few = m.few(size)
+    if few is None:
         pivots, sign = turns.pivots(c, a, size)
         return c.op("Mul", _over_last(c, "ReduceProd", pivots), sign)
-    done = eliminate(c, a, size)
+    done = eliminate(c, a, few)
     return _sign(c, done, done.pivots)
 
 
@@ -278,12 +329,13 @@ def _log_magnitude(c: Call, done: Eliminated) -> gs.Tensor:
 
 def _slogdet(c: Call) -> tuple[gs.Tensor, gs.Tensor]:
     a, size = _matrices(c)
-    if size > m.LARGEST_SIDE:
+    few = m.few(size)
+    if few is None:
         pivots, sign = turns.pivots(c, a, size)
         signs = _over_last(c, "ReduceProd", c.op("Sign", pivots))
         logs = c.op("Log", c.op("Abs", pivots))
         return c.op("Mul", signs, sign), _over_last(c, "ReduceSum", logs)
-    done = eliminate(c, a, size)
+    done = eliminate(c, a, few)
     return _sign(c, done, [c.op("Sign", p) for p in done.pivots]), _log_magnitude(c, done)
 
 

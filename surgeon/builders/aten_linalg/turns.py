@@ -6,10 +6,10 @@ what the step would not have touched.
 
 from __future__ import annotations
 
-import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_shape.call import TYPE, Call
+from surgeon.builders.aten_linalg import matrices as m
+from surgeon.builders.aten_shape.call import TYPE, Call, Size
 from surgeon.builders.bench import Bench
 from surgeon.builders.turns import in_turns
 from surgeon.rewrite import Draft, Refused
@@ -21,21 +21,41 @@ def _taken(c: Bench, x: gs.Tensor, number: gs.Tensor, axis: int) -> gs.Tensor:
     return made
 
 
-def _places(c: Bench, size: int) -> gs.Tensor:
-    return c.draft.constant(np.arange(size)[:, None], "places")
+def with_one(c: Call, a: gs.Tensor, size: Size | int) -> tuple[gs.Tensor, Size | int]:
+    """[[A, 0], [0, 1]] and its side where that comes at run time: a Scan has a turn at least."""
+    if isinstance(size, int):
+        return a, size
+    lots, dtype, rank = c.sizes(a)[:-2], c.dtype(a), c.rank(a)
+    a = c.concat([a, c.filled([*lots, size, 1], 0, dtype)], rank - 1)
+    last = [c.filled([*lots, 1, size], 0, dtype), c.filled([*lots, 1, 1], 1, dtype)]
+    return m.stacked(c, [a, c.concat(last, rank - 1)]), c.add(size, 1)
 
 
-def eliminated(c: Call, x: gs.Tensor, size: int) -> tuple[gs.Tensor, gs.Tensor]:
+def with_none(c: Call, b: gs.Tensor, size: Size | int) -> gs.Tensor:
+    """[B; 0], the right side for it."""
+    if isinstance(size, int):
+        return b
+    sizes = c.sizes(b)
+    return m.stacked(c, [b, c.filled([*sizes[:-2], 1, sizes[-1]], 0, c.dtype(b))])
+
+
+def without(c: Call, x: gs.Tensor, size: Size | int) -> gs.Tensor:
+    """The rows that were there before."""
+    return x if isinstance(size, int) else m.rows(c, x, 0, size)
+
+
+def eliminated(c: Call, x: gs.Tensor, size: Size | int) -> tuple[gs.Tensor, gs.Tensor]:
     """The triangle with what B became, of [A | B], and the sign [..., 1, 1] of the swaps."""
     if c.dtype(x) == TYPE.DOUBLE and c.opset < 11:
         raise Refused("`ArgMax` in double precision needs opset 11")
     rank, dtype = c.rank(x), c.dtype(x)
     ones = [*c.sizes(x)[:-2], 1, 1]
     sign = c.op("Expand", c.number(1, dtype), c.vector(ones, "ones"))
+    places = m.places(c, size)
 
     def step(draft: Draft, state: list[gs.Tensor], number: gs.Tensor) -> list[gs.Tensor]:
         b, (x, sign) = Bench(draft), state
-        places, zero = _places(b, size), b.number(0, dtype)
+        zero = b.number(0, dtype)
         left = b.op("Not", b.op("Less", places, number))
         sizes = b.op("Where", left, b.op("Abs", _taken(b, x, number, -1)), b.number(-1, dtype))
         place = b.op("ArgMax", sizes, axis=rank - 2, keepdims=1)
@@ -54,57 +74,74 @@ def eliminated(c: Call, x: gs.Tensor, size: int) -> tuple[gs.Tensor, gs.Tensor]:
         turned = b.op("Where", kept, sign, b.op("Neg", sign))
         return [b.op("Where", below, less, swapped), turned]
 
-    found, sign = in_turns(c.draft, [x, sign], range(size), step)
+    found, sign = in_turns(c.draft, [x, sign], places, step)
     return found, sign
 
 
-def pivots(c: Call, a: gs.Tensor, size: int) -> tuple[gs.Tensor, gs.Tensor]:
+def pivots(c: Call, a: gs.Tensor, size: Size | int) -> tuple[gs.Tensor, gs.Tensor]:
     """The diagonal that elimination leaves, [..., size], and the sign of the swaps, [...]."""
+    a, size = with_one(c, a, size)
     found, sign = eliminated(c, a, size)
-    eye = c.draft.constant(np.eye(size, dtype=np.bool_), "eye")
-    held = c.op("Where", eye, found, c.number(0, c.dtype(a)))
     rank = c.rank(a)
-    values = c.op("ReduceSum", held, c.ints([rank - 1], "axes"), keepdims=0)
-    return values, c.squeeze(sign, [rank - 2, rank - 1])
+    return m.diagonal_of(c, found, size), c.squeeze(sign, [rank - 2, rank - 1])
 
 
 def substituted(
-    c: Call, upper: gs.Tensor, right: gs.Tensor, size: int, *, unit: bool = False
+    c: Call, upper: gs.Tensor, right: gs.Tensor, size: Size | int, *, unit: bool = False
 ) -> gs.Tensor:
     """X of U X = B, from the last row upwards; left of the diagonal nothing is looked at."""
     dtype = c.dtype(right)
     start = c.op("Expand", c.number(0, dtype), c.op("Shape", right))
+    places, columns = m.places(c, size), c.count(size)
 
     def step(draft: Draft, state: list[gs.Tensor], number: gs.Tensor) -> list[gs.Tensor]:
         b, (solved,) = Bench(draft), state
-        row, places = _taken(b, upper, number, -2), _places(b, size)
-        columns = b.draft.constant(np.arange(size), "columns")
+        row = _taken(b, upper, number, -2)
         known = b.op("Where", b.op("Less", number, columns), row, b.number(0, dtype))
         part = b.op("Sub", _taken(b, right, number, -2), b.op("MatMul", known, solved))
         if not unit:
             part = b.op("Div", part, _taken(b, row, number, -1))
         return [b.op("Where", b.op("Equal", places, number), part, solved)]
 
-    (solved,) = in_turns(c.draft, [start], range(size - 1, -1, -1), step)
+    (solved,) = in_turns(c.draft, [start], c.unsqueeze(m.backwards(c, size), [1]), step)
     return solved
 
 
-def lower_factor(c: Call, a: gs.Tensor, size: int) -> gs.Tensor:
+def lower_factor(c: Call, a: gs.Tensor, size: Size | int) -> gs.Tensor:
     """L of A = L L^T; the upper triangle of A is not looked at."""
     dtype, rank = c.dtype(a), c.rank(a)
     start = c.op("Expand", c.number(0, dtype), c.op("Shape", a))
     turn = [*range(rank - 2), rank - 1, rank - 2]
+    places, columns = m.places(c, size), c.count(size)
 
     def step(draft: Draft, state: list[gs.Tensor], number: gs.Tensor) -> list[gs.Tensor]:
         b, (a, factor) = Bench(draft), state
-        places = _places(b, size)
         column = _taken(b, a, number, -1)
         column = b.op("Div", column, b.op("Sqrt", _taken(b, column, number, -2)))
         above = b.op("Less", places, number)
         column = b.op("Where", above, b.number(0, dtype), column)
         rest = b.op("Sub", a, b.op("MatMul", column, b.op("Transpose", column, perm=turn)))
-        mine = b.op("Equal", b.draft.constant(np.arange(size), "columns"), number)
+        mine = b.op("Equal", columns, number)
         return [rest, b.op("Where", mine, column, factor)]
 
-    _, factor = in_turns(c.draft, [a, start], range(size), step)
+    _, factor = in_turns(c.draft, [a, start], places, step)
     return factor
+
+
+def exchanged(
+    c: Call, b: gs.Tensor, pivots: gs.Tensor, size: Size | int, *, back: bool
+) -> gs.Tensor:
+    """Rows exchanged one after the other, each with that of its number in [..., size, 1]."""
+    rank, dtype, places = c.rank(b), c.dtype(b), m.places(c, size)
+
+    def step(draft: Draft, state: list[gs.Tensor], number: gs.Tensor) -> list[gs.Tensor]:
+        t, (b,) = Bench(draft), state
+        there = t.op("Equal", places, _taken(t, pivots, number, -2))
+        picked = t.op("Where", there, b, t.number(0, dtype))
+        picked = t.op("ReduceSum", picked, t.ints([rank - 2], "axes"), keepdims=1)
+        b = t.op("Where", there, _taken(t, b, number, -2), b)
+        return [t.op("Where", t.op("Equal", places, number), picked, b)]
+
+    numbers = c.unsqueeze(m.backwards(c, size), [1]) if back else places
+    (found,) = in_turns(c.draft, [b], numbers, step)
+    return found

@@ -14,7 +14,10 @@ import onnx_graphsurgeon as gs
 from surgeon.builders.aten_math.losses import MEAN, reduced
 from surgeon.builders.aten_math.reductions import reduce
 from surgeon.builders.aten_math.work import DOUBLE, FLOAT, INT64, Work
-from surgeon.rewrite import Refused
+from surgeon.builders.aten_shape.indices import gather
+from surgeon.builders.bench import Bench
+from surgeon.builders.turns import in_turns
+from surgeon.rewrite import Draft, Refused
 
 _LONGEST = 512  # steps that are unrolled, each some twenty nodes
 _NOTHING = -1e30
@@ -67,42 +70,80 @@ def _likelihood(
     work: Work, x: gs.Tensor, targets: gs.Tensor, steps: gs.Tensor, labels: gs.Tensor
 ) -> gs.Tensor:
     """Minus the logarithm of the sum over all alignments, one for each text."""
-    shape, wanted = work.facts.of(x).shape, work.facts.of(targets).shape
-    time, width = shape[0] if shape else None, wanted[1] if wanted else None
-    if not isinstance(time, int) or not isinstance(width, int):
-        raise Refused("how many steps or labels there are is known at run time only")
-    if not 0 < time <= _LONGEST or not width:
-        raise Refused(f"it has {time} steps and {width} labels; up to {_LONGEST} are unrolled")
+    bench = Bench(work.draft)
+    time, width = bench.size(x, 0), bench.size(targets, 1)
+    if time == 0 or width == 0:
+        raise Refused("it has no steps, or no labels")
     dtype, blank = work.dtype(x), int(work.constant_of("blank", 0))
-    between = work.op("Mul", targets, 0)
-    between = work.op("Add", between, work.number(blank, INT64))
+    between = work.op("Add", work.op("Mul", targets, 0), work.number(blank, INT64))
     pairs = work.draft.op(
         "Concat",
         *(work.draft.op("Unsqueeze", t, work.axes([2])) for t in (between, targets)),
         axis=2,
     )
-    first = work.draft.op("Slice", between, work.axes([0]), work.axes([1]), work.axes([1]))
-    text = work.draft.op("Reshape", pairs, work.axes([0, 2 * width]))
+    first = work.op("Add", work.op("Mul", labels, 0), work.number(blank, INT64))
+    text = work.draft.op("Reshape", pairs, work.axes([0, -1]))
     text = work.draft.op("Concat", text, first, axis=1)
     # a step may leave out the blank between two labels that differ
     before = _delayed(work, text, 2, -1)
     skips = work.invert(
         work.op("Or", work.equal(text, before), work.equal(text, work.number(blank, INT64)))
     )
-    start = np.full((1, 2 * width + 1), _NOTHING)
-    start[0, :2] = 0
-    state: gs.Tensor = work.cast(work.draft.constant(start, "start"), dtype)
-    for step in range(time):
-        now = work.draft.op("Gather", x, work.number(step, INT64), axis=0)
-        now = work.draft.op("GatherElements", now, text, axis=1)
-        now = work.extreme("Max", now, work.number(_NOTHING, dtype))
-        if step:
-            arrived = _summed(work, state, skips)
-            running = work.op("Less", work.number(step, INT64), steps)
-            state = work.where(running, work.op("Add", arrived, now), state)
-        else:
-            state = work.op("Add", state, now)
-    return work.op("Neg", _ended(work, state, labels, width))
+    places = bench.count(bench.add(bench.mul(width, 2), 1))
+    early = work.op("Less", work.draft.op("Unsqueeze", places, work.axes([0])), 2)
+    start = work.where(early, work.number(0, dtype), _NOTHING)
+    if isinstance(time, int) and time <= _LONGEST:
+        state = work.op("Add", start, _now(work, x, work.number(0, INT64), text))
+        for step in range(1, time):
+            number = work.number(step, INT64)
+            state = _moved(work, state, _now(work, x, number, text), skips, number, steps)
+    else:
+        state = _in_turns(work, start, x, text, skips, steps, bench.count(time))
+    return work.op("Neg", _ended(work, state, labels, places))
+
+
+def _now(work: Work, x: gs.Tensor, number: gs.Tensor, text: gs.Tensor) -> gs.Tensor:
+    """How likely the text's labels are at a step, whose number has no axis."""
+    found = gather(Bench(work.draft), work.draft.op("Gather", x, number, axis=0), text, 1)
+    return work.extreme("Max", found, work.number(_NOTHING, work.dtype(x)))
+
+
+def _moved(
+    work: Work,
+    state: gs.Tensor,
+    now: gs.Tensor,
+    skips: gs.Tensor,
+    number: gs.Tensor,
+    steps: gs.Tensor,
+) -> gs.Tensor:
+    """One step further, where there is one."""
+    arrived = work.op("Add", _summed(work, state, skips), now)
+    return work.where(work.op("Less", number, steps), arrived, state)
+
+
+def _in_turns(
+    work: Work,
+    start: gs.Tensor,
+    x: gs.Tensor,
+    text: gs.Tensor,
+    skips: gs.Tensor,
+    steps: gs.Tensor,
+    numbers: gs.Tensor,
+) -> gs.Tensor:
+    """The state after the last step, each of which is a turn."""
+    begin = work.draft.op("Expand", start, work.draft.op("Shape", text))
+
+    def step(draft: Draft, state: list[gs.Tensor], number: gs.Tensor) -> list[gs.Tensor]:
+        inner = work.within(draft)
+        place = draft.op("Reshape", number, inner.axes([]))
+        now = _now(inner, x, place, text)
+        later = _moved(inner, state[0], now, skips, place, steps)
+        first = inner.op("Less", place, 1)
+        return [inner.where(first, inner.op("Add", start, now), later)]
+
+    rows = work.draft.op("Unsqueeze", numbers, work.axes([1]))
+    (found,) = in_turns(work.draft, [begin], rows, step)
+    return found
 
 
 def _delayed(work: Work, x: gs.Tensor, places: int, fill: float) -> gs.Tensor:
@@ -124,10 +165,9 @@ def _summed(work: Work, state: gs.Tensor, skips: gs.Tensor) -> gs.Tensor:
     return work.op("Add", largest, work.op("Log", total))
 
 
-def _ended(work: Work, state: gs.Tensor, labels: gs.Tensor, width: int) -> gs.Tensor:
+def _ended(work: Work, state: gs.Tensor, labels: gs.Tensor, places: gs.Tensor) -> gs.Tensor:
     """What ends on the last label or on the blank behind it."""
     last = work.op("Mul", labels, 2)
-    places = work.draft.constant(np.arange(2 * width + 1), "places")
     ends = work.op("Equal", places, last)
     ends = work.op("Or", ends, work.op("Equal", places, work.op("Sub", last, 1)))
     kept = work.where(ends, state, _NOTHING)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from surgeon.builders.aten_math.powers import whole_power
 from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOATS, INT64, Work
 from surgeon.rewrite import Refused
 
@@ -148,19 +149,11 @@ def remainder(work: Work) -> gs.Tensor:
     if dtype in FLOATS:
         build = float_remainder if work.name == "remainder" else float_fmod
         return build(work, a, b)
-    if work.opset >= 10:
-        return work.widely("Mod", a, b, **({"fmod": 1} if work.name == "fmod" else {}))
-    rest = work.widely("Sub", a, work.widely("Mul", work.widely("Div", a, b), b))
-    if work.name == "fmod":
-        return rest
-    zero = work.number(0, dtype)
-    apart = work.op("Xor", work.less(rest, zero), work.less(b, zero))
-    other = work.op("And", apart, work.invert(work.equal(rest, zero)))
-    return work.widely("Add", rest, work.where(other, b, work.number(0, dtype)))
+    return work.widely("Mod", a, b, **({"fmod": 1} if work.name == "fmod" else {}))
 
 
 def power(work: Work) -> gs.Tensor:
-    """`pow` of tensors and numbers; integers need opset 12, and small constants none."""
+    """`pow` of tensors and numbers; small constants are products."""
     base, exponent = _pair(work)
     dtype = work.result_type(base, exponent)
     if dtype == BOOL:
@@ -178,12 +171,11 @@ def power(work: Work) -> gs.Tensor:
             return work.op("Sqrt", base)
         if dtype not in FLOATS and number < 0:
             raise Refused("PyTorch has no negative powers of integers")
-        if number == 3:
-            return work.widely("Mul", work.widely("Mul", base, base), base)
+        if number == 3 and dtype in FLOATS:
+            return work.op("Mul", work.op("Mul", base, base), base)
     if dtype in FLOATS:
         return work.op("Pow", base, work.cast(exponent, dtype))
-    # Runtimes compute powers of integers in double precision, exact up to 2**53 alone.
-    raise Refused("a power of integers is exact for constant exponents up to 3 alone")
+    return whole_power(work, base, exponent, dtype)
 
 
 def float_power(work: Work) -> gs.Tensor:

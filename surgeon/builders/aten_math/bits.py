@@ -10,7 +10,6 @@ import onnx_graphsurgeon as gs
 from surgeon.builders.aten_math.arithmetic import floor_quotient
 from surgeon.builders.aten_math.work import BOOL, FLOATS, INT32, INT64, NARROW, Work, numpy_dtype
 from surgeon.facts.fact import INTEGERS
-from surgeon.opsets import Unavailable
 from surgeon.rewrite import Refused
 
 _OPERATORS = {
@@ -37,8 +36,6 @@ def bitwise(work: Work) -> gs.Tensor:
         return work.op(on_bool, a, b)
     if work.opset >= 18:
         return work.op(on_int, a, b)
-    if work.opset < 10:
-        raise Unavailable(f"`{on_int}` needs opset 18, and bits by `Mod` opset 10")
     return _bit_by_bit(work, on_bool, a, b, dtype)
 
 

@@ -89,10 +89,10 @@ def clamp(work: Work) -> gs.Tensor:
     if not given:
         raise Refused("neither limit is given")
     dtype = work.result_type(x, *given)
-    if dtype == BOOL:
-        raise Refused("PyTorch does not clamp booleans")
+    if dtype == BOOL and (len(given) > 1 or any(work.is_number(t) for t in given)):
+        raise Refused("PyTorch clamps no booleans between numbers")
     x = work.cast(x, dtype)
-    if _clips(work, dtype, given):
+    if dtype != BOOL and _clips(work, dtype, given):
         made = [None if t is None else _scalar(work, t, dtype) for t in limits]
         while made and made[-1] is None:
             made.pop()

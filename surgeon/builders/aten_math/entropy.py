@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.activations import normalised_exponential
 from surgeon.builders.aten_math.losses import MEAN, NONE, SUM, reduced
 from surgeon.builders.aten_math.reductions import reduce
 from surgeon.builders.aten_math.work import FLOATS, INT64, Work
+from surgeon.builders.bench import Bench, Size
 from surgeon.rewrite import Refused
 
 
@@ -40,12 +40,15 @@ def _out_of_batch(work: Work, y: gs.Tensor, alone: bool) -> gs.Tensor:
     return made
 
 
-def _classes(work: Work, x: gs.Tensor) -> int:
-    shape = work.facts.of(x).shape
-    classes = shape[1] if shape else None
-    if not isinstance(classes, int):
-        raise Refused("the number of classes is known at run time only")
-    return classes
+def _classes(work: Work, x: gs.Tensor) -> Size | int:
+    return Bench(work.draft).size(x, 1)
+
+
+def number_of(work: Work, size: Size | int, dtype: int) -> gs.Tensor:
+    """A length as a 0-d tensor to reckon with."""
+    if isinstance(size, int):
+        return work.number(size, dtype)
+    return work.cast(work.draft.op("Reshape", size.tensor, work.axes([])), dtype)
 
 
 def _column(work: Work, rank: int) -> gs.Tensor | None:
@@ -59,10 +62,11 @@ def _column(work: Work, rank: int) -> gs.Tensor | None:
 def _named(work: Work, x: gs.Tensor, target: gs.Tensor) -> _Named:
     classes, rank, dtype = _classes(work, x), work.rank(x), work.dtype(x)
     column = work.draft.op("Unsqueeze", work.cast(target, INT64), work.axes([1]))
-    places = work.draft.constant(np.arange(classes).reshape(-1, *[1] * (rank - 2)), "classes")
+    bench = Bench(work.draft)
+    places = bench.unsqueeze(bench.count(classes), range(1, rank - 1))
     ignored = int(work.constant_of("ignore_index", -100))
     chosen = work.op("Equal", column, places)
-    if 0 <= ignored < classes:
+    if ignored >= 0 and not (isinstance(classes, int) and classes <= ignored):
         kept = work.invert(work.op("Equal", column, work.number(ignored, INT64)))
         chosen = work.op("And", chosen, kept)
     weights, weight = work.cast(chosen, dtype), _column(work, rank)
@@ -98,25 +102,31 @@ def cross_entropy(work: Work) -> gs.Tensor:
     return _out_of_batch(work, _entropy(work, x, target), alone)
 
 
+def _each(work: Work, x: gs.Tensor, smooth: float) -> gs.Tensor:
+    """What every class gets of what is smoothed."""
+    dtype = work.dtype(x)
+    return work.op("Div", work.number(smooth, dtype), number_of(work, _classes(work, x), dtype))
+
+
 def _entropy(work: Work, x: gs.Tensor, target: gs.Tensor) -> gs.Tensor:
-    classes = _classes(work, x)
     smooth = float(work.constant_of("label_smoothing", 0.0))
     logs = normalised_exponential(work, "LogSoftmax", x, 1)
     weight = _column(work, work.rank(x))
     of_all = logs if weight is None else work.op("Mul", logs, weight)
+    dtype = work.dtype(x)
     if work.dtype(target) in FLOATS:
-        target = work.cast(target, work.dtype(x))
+        target = work.cast(target, dtype)
         if smooth:
-            target = work.op("Add", work.op("Mul", target, 1 - smooth), smooth / classes)
+            target = work.op("Add", work.op("Mul", target, 1 - smooth), _each(work, x, smooth))
         shares = reduce(work, "ReduceSum", work.op("Mul", of_all, target), [1], keepdim=False)
         return reduced(work, work.op("Neg", shares))
     named = _named(work, logs, target)
     costs = _likelihood(work, logs, named)
     if smooth:
-        kept = work.cast(named.chosen, work.dtype(x))
+        kept = work.cast(named.chosen, dtype)
         kept = reduce(work, "ReduceMax", kept, [1], keepdim=False)
         rest = reduce(work, "ReduceSum", of_all, [1], keepdim=False)
-        rest = work.op("Mul", work.op("Mul", rest, kept), -smooth / classes)
+        rest = work.op("Neg", work.op("Mul", work.op("Mul", rest, kept), _each(work, x, smooth)))
         costs = work.op("Add", work.op("Mul", costs, 1 - smooth), rest)
     return _over(work, costs, named.weights)
 

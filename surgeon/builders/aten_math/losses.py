@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.reductions import p_norm, reduce
-from surgeon.builders.aten_math.work import FLOATS, Work
+from surgeon.builders.aten_math.work import BOOL, FLOATS, INT64, Work
 from surgeon.rewrite import Refused
 
 NONE, MEAN, SUM = 0, 1, 2  # PyTorch's Reduction (aten/src/ATen/core/Reduction.h)
@@ -36,8 +36,19 @@ def mse(work: Work) -> gs.Tensor:
 
 
 def l1(work: Work) -> gs.Tensor:
-    """`l1_loss`."""
-    return reduced(work, work.op("Abs", work.op("Sub", *_pair(work))))
+    """`l1_loss`; of integers there is no mean, and they wrap."""
+    dtype, pair = work.together(work.args.tensor("self"), work.args.tensor("target"))
+    if dtype in FLOATS:
+        return reduced(work, work.op("Abs", work.op("Sub", *pair)))
+    if dtype == BOOL:
+        raise Refused("PyTorch subtracts no booleans")
+    kind = work.constant_of("reduction", MEAN)
+    if kind == MEAN:
+        raise Refused("PyTorch has no mean of integers")
+    errors = work.widely("Abs", work.widely("Sub", *pair))
+    if kind == NONE:
+        return errors
+    return reduce(work, "ReduceSum", work.cast(errors, INT64), None, keepdim=False)
 
 
 def smooth_l1(work: Work) -> gs.Tensor:

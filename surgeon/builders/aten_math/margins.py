@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.activations import log_one_plus_exp
+from surgeon.builders.aten_math.entropy import number_of
 from surgeon.builders.aten_math.losses import reduced
 from surgeon.builders.aten_math.ordered import running_sum
 from surgeon.builders.aten_math.reductions import reduce
 from surgeon.builders.aten_math.work import BOOL, FLOATS, INT64, Work
+from surgeon.builders.bench import Bench, Size
 from surgeon.rewrite import Refused
 
 _TINY = 1e-12  # what PyTorch adds to a squared length (ATen/native/Loss.cpp)
@@ -25,7 +26,14 @@ def _positive(work: Work, x: gs.Tensor) -> gs.Tensor:
 def _float(work: Work, name: str) -> gs.Tensor:
     x = work.args.tensor(name)
     if work.dtype(x) not in FLOATS:
-        raise Refused("PyTorch has no such loss of integers")
+        raise Refused("PyTorch has no such loss of integers, or an integer for its result")
+    return x
+
+
+def _numbers(work: Work, name: str) -> gs.Tensor:
+    x = work.args.tensor(name)
+    if work.dtype(x) == BOOL:
+        raise Refused("PyTorch subtracts no booleans")
     return x
 
 
@@ -35,18 +43,13 @@ def _is(work: Work, target: gs.Tensor, number: int) -> gs.Tensor:
 
 def cosine_embedding(work: Work) -> gs.Tensor:
     """`cosine_embedding_loss`: 1 less the cosine of like ones, above the margin of unlike ones."""
-    a, b, target = _float(work, "input1"), _float(work, "input2"), work.args.tensor("target")
-    _, (a, b) = work.together(a, b)
+    _, (a, b) = work.together(work.args.tensor("input1"), work.args.tensor("input2"))
+    target = work.args.tensor("target")
     axis = work.rank(target)
     if work.rank(a) != axis + 1 or axis > 1:
         raise Refused(f"its inputs have rank {work.rank(a)}, its target {axis}")
-    product = reduce(work, "ReduceSum", work.op("Mul", a, b), [axis], keepdim=False)
-    sizes = [
-        work.op(
-            "Add", reduce(work, "ReduceSum", work.op("Mul", x, x), [axis], keepdim=False), _TINY
-        )
-        for x in (a, b)
-    ]
+    product = _scalar_product(work, a, b, axis)
+    sizes = [work.op("Add", _scalar_product(work, x, x, axis), _TINY) for x in (a, b)]
     cosine = work.op("Div", product, work.op("Sqrt", work.op("Mul", *sizes)))
     like = work.op("Sub", work.number(1, work.dtype(cosine)), cosine)
     margin = float(work.constant_of("margin", 0.0))
@@ -55,11 +58,20 @@ def cosine_embedding(work: Work) -> gs.Tensor:
     return reduced(work, work.where(_is(work, target, 1), like, unlike))
 
 
+def _scalar_product(work: Work, a: gs.Tensor, b: gs.Tensor, axis: int) -> gs.Tensor:
+    """Along an axis, in floats; integers are multiplied as they wrap, and added in 64 bits."""
+    dtype = work.dtype(a)
+    product = work.op("And", a, b) if dtype == BOOL else work.widely("Mul", a, b)
+    if dtype not in FLOATS:
+        product = work.cast(product, INT64)
+    return work.floating(reduce(work, "ReduceSum", product, [axis], keepdim=False))
+
+
 def margin_ranking(work: Work) -> gs.Tensor:
     """`margin_ranking_loss`: how far the first is not above the second by the margin."""
-    _, (a, b) = work.together(_float(work, "input1"), _float(work, "input2"))
-    _, (order, apart) = work.together(work.args.tensor("target"), work.op("Sub", b, a))
-    wrong = work.op("Mul", order, apart)
+    _, (a, b) = work.together(_numbers(work, "input1"), _numbers(work, "input2"))
+    _, (order, apart) = work.together(_numbers(work, "target"), work.widely("Sub", b, a))
+    wrong = work.floating(work.widely("Mul", order, apart))
     return reduced(
         work, _positive(work, work.op("Add", wrong, float(work.constant_of("margin", 0))))
     )
@@ -81,12 +93,11 @@ def soft_margin(work: Work) -> gs.Tensor:
     return reduced(work, log_one_plus_exp(work, work.op("Neg", work.op("Mul", x, y))))
 
 
-def _classes(work: Work, x: gs.Tensor) -> int:
-    shape = work.facts.of(x).shape
-    classes = shape[-1] if shape else None
-    if not isinstance(classes, int) or work.rank(x) not in (1, 2):
-        raise Refused("the number of classes is known at run time only, or there is no such axis")
-    return classes
+def _classes(work: Work, x: gs.Tensor) -> Size | int:
+    rank = work.rank(x)
+    if rank not in (1, 2):
+        raise Refused(f"its input has rank {rank}")
+    return Bench(work.draft).size(x, rank - 1)
 
 
 def multi_margin(work: Work) -> gs.Tensor:
@@ -97,7 +108,7 @@ def multi_margin(work: Work) -> gs.Tensor:
     if work.rank(target) != axis and not listed:
         raise Refused(f"its target has rank {work.rank(target)}")
     column = target if listed else work.draft.op("Unsqueeze", target, work.axes([axis]))
-    own = work.op("Equal", column, work.draft.constant(np.arange(classes), "classes"))
+    own = work.op("Equal", column, Bench(work.draft).count(classes))
     score = reduce(work, "ReduceSum", work.where(own, x, 0.0), [axis], keepdim=True)
     errors = work.op("Add", work.op("Sub", x, score), float(work.constant_of("margin", 1)))
     errors = _positive(work, errors)
@@ -120,7 +131,7 @@ def multilabel_margin(work: Work) -> gs.Tensor:
     named = work.equal(ends, work.number(0, INT64))
     index = work.where(named, target, 0)
     wide = work.draft.op("Unsqueeze", index, work.axes([axis + 1]))
-    here = work.op("Equal", wide, work.draft.constant(np.arange(classes), "classes"))
+    here = work.op("Equal", wide, Bench(work.draft).count(classes))
     here = work.op("And", here, work.draft.op("Unsqueeze", named, work.axes([axis + 1])))
     dtype = work.dtype(x)
     row = work.draft.op("Unsqueeze", x, work.axes([axis]))
@@ -132,14 +143,16 @@ def multilabel_margin(work: Work) -> gs.Tensor:
     kept = work.op("And", work.draft.op("Unsqueeze", named, work.axes([axis + 1])), other)
     errors = work.where(kept, errors, 0.0)
     total = reduce(work, "ReduceSum", errors, [axis, axis + 1], keepdim=False)
-    return reduced(work, work.op("Div", total, float(classes)))
+    return reduced(work, work.op("Div", total, number_of(work, classes, dtype)))
 
 
 def poisson_nll(work: Work) -> gs.Tensor:
     """`poisson_nll_loss`, with Stirling's formula for the factorial where asked."""
-    _, (x, target) = work.together(_float(work, "input"), work.args.tensor("target"))
+    _, (x, target) = work.together(_numbers(work, "input"), _numbers(work, "target"))
+    named = work.floating(work.widely("Mul", target, x))
+    x, target = work.floating(x), work.floating(target)
     if work.args.value("log_input"):
-        errors = work.op("Sub", work.op("Exp", x), work.op("Mul", target, x))
+        errors = work.op("Sub", work.op("Exp", x), named)
     else:
         log = work.op("Log", work.op("Add", x, float(work.args.value("eps"))))
         errors = work.op("Sub", x, work.op("Mul", target, log))

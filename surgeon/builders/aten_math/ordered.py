@@ -21,6 +21,8 @@ from surgeon.builders.aten_math.reductions import (
     reduce,
 )
 from surgeon.builders.aten_math.work import BOOL, FLOATS, INT32, INT64, NARROW, Work, numpy_dtype
+from surgeon.builders.aten_shape.order import topk
+from surgeon.builders.bench import Bench, Size
 from surgeon.rewrite import Refused
 
 _LONGEST_MATRIX = 2048  # the side of a triangular matrix
@@ -55,28 +57,18 @@ def largest(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
 
 
 def _at_rank(
-    work: Work, x: gs.Tensor, k: int | gs.Tensor, axis: int, length: int | None
+    work: Work, x: gs.Tensor, k: int | gs.Tensor, axis: int
 ) -> tuple[gs.Tensor, gs.Tensor]:
     """The k-th smallest (from 1) along an axis, and its index; the axis stays.
 
-    `k` may be computed, as int64[1]; the length is asked for by opsets before 11 alone.
+    `k` may be computed, as int64[1].
     """
-    dtype = work.dtype(x)
-    by_way = INT32 if dtype in NARROW or dtype == BOOL else dtype
-    x = work.cast(x, by_way)
-    if work.opset < 11:
-        if dtype not in FLOATS:
-            raise Refused("`TopK` of integers needs opset 11")
-        if length is None or not isinstance(k, int):
-            raise Refused(f"the length of axis {axis} is known at run time only, below opset 11")
-        k = length - k + 1
-        values, indices = work.draft.op("TopK", x, work.axes([k]), outputs=2, axis=axis)
-    else:
-        count = work.axes([k]) if isinstance(k, int) else k
-        values, indices = work.draft.op("TopK", x, count, outputs=2, axis=axis, largest=0, sorted=1)
-    last = work.axes([k - 1]) if isinstance(k, int) else work.op("Sub", k, 1)
+    bench = Bench(work.draft)
+    count = Size(None, lambda: k) if isinstance(k, gs.Tensor) else k
+    values, indices = topk(bench, x, axis, count, largest=False)
+    last = bench.vector([bench.sub(count, 1)], "last")
     value = work.draft.op("Gather", values, last, axis=axis)
-    return work.cast(value, dtype), work.draft.op("Gather", indices, last, axis=axis)
+    return value, work.draft.op("Gather", indices, last, axis=axis)
 
 
 def _without(work: Work, x: gs.Tensor, axis: int) -> gs.Tensor:
@@ -111,7 +103,7 @@ def median(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
     if length == 0:
         raise Refused("a median of no elements")
     middle = _computed_middle(work, x, axis) if length is None else (length + 1) // 2
-    value, index = _at_rank(work, x, middle, axis, length)
+    value, index = _at_rank(work, x, middle, axis)
     value = carry_nan(work, value, x, [axis], keepdim=True)
     if work.dtype(x) in FLOATS and _has_second(work):
         strange = work.cast(work.is_nan(x), INT32)
@@ -134,7 +126,7 @@ def kth_value(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
     ordered = x
     if work.dtype(x) in FLOATS:
         ordered = work.where(work.is_nan(x), np.inf, x)
-    value, index = _at_rank(work, ordered, k, axis, length)
+    value, index = _at_rank(work, ordered, k, axis)
     if ordered is not x:
         ones = work.cast(work.invert(work.is_nan(x)), INT32)
         numbers = reduce(work, "ReduceSum", ones, [axis], keepdim=True)

@@ -82,8 +82,8 @@ def summed(work: Work) -> gs.Tensor:
     if work.name == "nansum" and dtype in FLOATS:
         x = work.where(work.is_nan(x), 0.0, x)
     operator = "ReduceProd" if work.name == "prod" else "ReduceSum"
-    if dtype == BOOL:
-        raise Refused("a sum of booleans that is a boolean")
+    if dtype == BOOL:  # any of them, or all
+        operator = "ReduceMin" if work.name == "prod" else "ReduceMax"
     return reduce(work, operator, x, dims_of(work, x), keepdim=keeps(work))
 
 

@@ -32,7 +32,7 @@ def sum_to_size(work: Work) -> gs.Tensor:
             raise Refused(f"whether its axis {axis} is summed is known at run time only")
     if not gone:
         return x
-    if work.dtype(x) not in FLOATS:  # as every sum of integers; without a sum they stay
+    if work.dtype(x) not in (*FLOATS, INT64):  # as every sum of integers; without one they stay
         if not lead and any(not isinstance(shape[axis], int) for axis in gone):
             raise Refused("whether there is a sum, which gives int64, is known at run time only")
         x = work.cast(x, INT64)

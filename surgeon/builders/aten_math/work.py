@@ -7,6 +7,7 @@ Python numbers; a lower priority only counts where its category (bool, integer, 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -90,6 +91,12 @@ class Work:
     def __init__(self, draft: Draft, match: Match) -> None:
         self.draft, self.facts, self.node = draft, draft.facts, match.root
         self.opset = draft.facts.opset
+
+    def within(self, draft: Draft) -> Work:
+        """The same work in a body."""
+        inner = copy(self)
+        inner.draft = draft
+        return inner
 
     @cached_property
     def args(self) -> Arguments:

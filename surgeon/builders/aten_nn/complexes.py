@@ -142,8 +142,11 @@ def value_of(draft: Draft, x: gs.Tensor) -> Complex:
     """A value with one part or two."""
     if is_complex(draft, x):
         return complex_of(draft, x)
-    if not parts.is_float(parts.numpy_dtype(draft, x)):
-        raise Refused("its input is of integers, or complex from outside the graph")
+    dtype = parts.numpy_dtype(draft, x)
+    if dtype.kind in "biu":  # PyTorch transforms integers in single precision
+        return Complex(parts.cast(draft, x, parts.FLOAT), None)
+    if not parts.is_float(dtype):
+        raise Refused("its input is complex from outside the graph")
     return Complex(x, None)
 
 

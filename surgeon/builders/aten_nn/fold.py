@@ -48,7 +48,10 @@ def im2col(draft: Draft, match: Match) -> Any:
     x = draft.op("Transpose", x, perm=[0, 1, 2, 4, 3, 5])
     size = windows[0].kernel * windows[1].kernel
     channels = lengths[1]
-    if channels.static is not None:
+    known = [count.static for count in counts if count.static is not None]
+    if channels.static is not None and len(known) == 2:
+        y = parts.reshape(draft, x, [0, channels.static * size, known[0] * known[1]])
+    elif channels.static is not None:
         y = parts.reshape(draft, x, [0, channels.static * size, -1])
     elif all(count.static is not None for count in counts):
         product = int(np.prod([count.static or 0 for count in counts]))

@@ -19,7 +19,7 @@ from surgeon import dims
 from surgeon.builders import parts
 from surgeon.builders.cubic import cubic_weight
 from surgeon.builders.parts import Array, Length
-from surgeon.rewrite import Draft, Refused
+from surgeon.rewrite import Draft
 
 CUBIC, CUBIC_ANTIALIAS = -0.75, -0.5  # PyTorch's coefficients, the second that of Pillow
 
@@ -98,7 +98,7 @@ def matrix_of(
     if axis.fixed:
         return parts.constant_matrix(draft, fixed_matrix(axis, manner), dtype)
     if manner.antialias:
-        raise Refused("antialiasing of computed sizes needs opset 18; or fix them with `--shape`")
+        return lambda turned: _computed_filter(draft, axis, manner, dtype, turned=turned)
     return lambda turned: _computed_matrix(draft, axis, manner, dtype, turned=turned)
 
 
@@ -187,24 +187,61 @@ def _computed_matrix(
     return parts.cast(draft, matrix, _number_of(dtype))
 
 
+def _computed_filter(
+    draft: Draft, axis: Axis, manner: Manner, dtype: np.dtype[Any], *, turned: bool
+) -> gs.Tensor:
+    """As `_antialiased` for lengths that are known at run time: what it cuts off weighs nothing."""
+
+    def number(value: float) -> gs.Tensor:
+        return draft.constant(np.array([value], np.float32), "number")
+
+    source, target = (parts.cast(draft, t.make(), parts.FLOAT) for t in (axis.source, axis.target))
+    one, half = number(1), number(0.5)
+    if manner.corners:  # and of a single element the step is 0
+        gaps = draft.op("Sub", target, one)
+        ratio = draft.op("Div", draft.op("Sub", source, one), draft.op("Max", gaps, one))
+        ratio = draft.op("Mul", ratio, draft.op("Min", gaps, one))
+    elif axis.scale is None:
+        ratio = draft.op("Div", source, target)
+    else:
+        ratio = number(1.0 / axis.scale)
+    at = parts.cast(draft, parts.counting(draft, axis.target), parts.FLOAT)
+    centre = draft.op("Mul", draft.op("Add", at, half), ratio)
+    elements = parts.cast(draft, parts.counting(draft, axis.source), parts.FLOAT)
+    elements = draft.op("Add", parts.unsqueeze(draft, elements, 1 if turned else 0), half)
+    gap = draft.op("Sub", elements, parts.unsqueeze(draft, centre, 0 if turned else 1))
+    far = draft.op("Div", draft.op("Abs", gap), draft.op("Max", ratio, one))
+    weight = draft.op("Sub", one, draft.op("Min", far, one))
+    if manner.kind == "cubic":
+        a, rest = CUBIC_ANTIALIAS, draft.op("Min", far, number(2))
+        near = _polynomial(draft, far, [a + 2, -(a + 3), 0.0, 1.0], number)
+        outer = _polynomial(draft, rest, [a, -5 * a, 8 * a, -4 * a], number)
+        weight = draft.op("Where", draft.op("Less", far, one), near, outer)
+    axes = draft.constant([0 if turned else 1], "axes")
+    total = draft.op("ReduceSum", weight, axes, keepdims=1)
+    return parts.cast(draft, draft.op("Div", weight, total), _number_of(dtype))
+
+
+def _polynomial(
+    draft: Draft, d: gs.Tensor, coefficients: list[float], number: Callable[[float], gs.Tensor]
+) -> gs.Tensor:
+    value = number(coefficients[0])
+    for coefficient in coefficients[1:]:
+        value = draft.op("Add", draft.op("Mul", value, d), number(coefficient))
+    return value
+
+
 def _cubic_weights(
     draft: Draft, part: gs.Tensor, number: Callable[[float], gs.Tensor]
 ) -> list[gs.Tensor]:
     a = CUBIC
-
-    def polynomial(d: gs.Tensor, coefficients: list[float]) -> gs.Tensor:
-        value = number(coefficients[0])
-        for coefficient in coefficients[1:]:
-            value = draft.op("Add", draft.op("Mul", value, d), number(coefficient))
-        return value
-
     near, far = [a + 2, -(a + 3), 0.0, 1.0], [a, -5 * a, 8 * a, -4 * a]
     rest = draft.op("Sub", number(1), part)
     return [
-        polynomial(draft.op("Add", part, number(1)), far),
-        polynomial(part, near),
-        polynomial(rest, near),
-        polynomial(draft.op("Add", rest, number(1)), far),
+        _polynomial(draft, draft.op("Add", part, number(1)), far, number),
+        _polynomial(draft, part, near, number),
+        _polynomial(draft, rest, near, number),
+        _polynomial(draft, draft.op("Add", rest, number(1)), far, number),
     ]
 
 

@@ -158,24 +158,35 @@ def _batch_norm(draft: Draft, args: Arguments) -> gs.Tensor:
     dtype = parts.numpy_dtype(draft, x)
     if not args.has("running_mean") or not args.has("running_var"):
         raise Refused("it has no running statistics; export a model that tracks them")
+    if (rank := draft.facts.of(x).rank) is not None and rank < 2:
+        raise Refused(f"its input has rank {rank}")
     mean, variance = args.tensor("running_mean"), args.tensor("running_var")
     weight, bias = args.optional("weight"), args.optional("bias")
-    if weight is None or bias is None:
-        channels = _channels(draft, x, mean)
-        weight = vector_of(draft, 1, channels, dtype) if weight is None else weight
-        bias = vector_of(draft, 0, channels, dtype) if bias is None else bias
+    weight = _filled(draft, 1, x, mean, dtype) if weight is None else weight
+    bias = _filled(draft, 0, x, mean, dtype) if bias is None else bias
     return draft.op("BatchNormalization", x, weight, bias, mean, variance, epsilon=_eps(args))
 
 
-def _channels(draft: Draft, x: gs.Tensor, *others: gs.Tensor | None) -> int:
+def _filled(
+    draft: Draft, number: float, x: gs.Tensor, vector: gs.Tensor, dtype: np.dtype[Any]
+) -> gs.Tensor:
+    """A number for each channel, of which there are as many as a vector has elements."""
+    channels = _channels(draft, x, vector)
+    if channels is not None:
+        return vector_of(draft, number, channels, dtype)
+    made: gs.Tensor = draft.op(
+        "Expand", draft.constant(np.array(number, dtype)), draft.op("Shape", vector)
+    )
+    return made
+
+
+def _channels(draft: Draft, x: gs.Tensor, *others: gs.Tensor | None) -> int | None:
     for vector in others:
         shape = None if vector is None else draft.facts.of(vector).shape
         if shape is not None and len(shape) == 1 and isinstance(shape[0], int):
             return shape[0]
     shape = draft.facts.of(x).shape
-    if shape is not None and len(shape) > 1 and isinstance(shape[1], int):
-        return shape[1]
-    raise Refused("the number of its channels is not known; fix it with `--shape`")
+    return shape[1] if shape is not None and len(shape) > 1 and isinstance(shape[1], int) else None
 
 
 def instance_norm(draft: Draft, match: Match) -> Any:
@@ -189,13 +200,13 @@ def instance_norm(draft: Draft, match: Match) -> Any:
     if rank < 3:
         raise Refused(f"its input has rank {rank}")
     weight, bias = args.optional("weight"), args.optional("bias")
-    if dtype.name not in ("float32", "float16"):
+    alone = weight is None and bias is None and _channels(draft, x) is None
+    if dtype.name not in ("float32", "float16") or alone:
         y = standardised(draft, x, list(range(2, rank)), eps, dtype)[0]
         return _affine(draft, y, args, rank)
-    if weight is None or bias is None:
-        channels = _channels(draft, x, weight, bias)
-        weight = vector_of(draft, 1, channels, dtype) if weight is None else weight
-        bias = vector_of(draft, 0, channels, dtype) if bias is None else bias
+    if weight is None:
+        weight = _filled(draft, 1, x, x if bias is None else bias, dtype)
+    bias = _filled(draft, 0, x, weight, dtype) if bias is None else bias
     return draft.op("InstanceNormalization", x, weight, bias, epsilon=eps)
 
 

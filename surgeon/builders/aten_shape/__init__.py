@@ -59,6 +59,8 @@ def aten_shape(draft: Draft, match: Match) -> Any:
 TABLE: Mapping[str, Callable[..., Any]] = {
     "aten_shape": aten_shape,
     "list_element": lists.list_element,
+    "constant_chunk": lists.constant_chunk,
+    "slope": lists.slope,
     "unpack_list": lists.unpack_list,
     "unpack_slopes": lists.unpack_slopes,
     "unpacked": lists.unpacked,

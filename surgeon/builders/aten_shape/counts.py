@@ -8,6 +8,7 @@ from typing import Any
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_shape.call import FLOATS, LARGEST, NARROW, TYPE, Call, Size
+from surgeon.builders.aten_shape.indices import gather
 from surgeon.rewrite import Refused
 
 
@@ -44,7 +45,7 @@ def _searched(c: Call) -> gs.Tensor:
         side = c.value("side") if c.args.schema.position("side") is not None else None
         right = right or side == "right"
         if c.args.schema.position("sorter") is not None and c.has("sorter"):
-            line = c.op("GatherElements", line, c.tensor("sorter"), axis=c.rank(line) - 1)
+            line = gather(c, line, c.tensor("sorter"), c.rank(line) - 1)
     line, x = c.promoted([line, x])
     dtype, rank = c.dtype(x), c.rank(line)
     if rank > 1 and c.rank(x) != rank:

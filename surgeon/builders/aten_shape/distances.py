@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call, Size
+from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call, Size, promote
 from surgeon.builders.contraction import diagonal
 from surgeon.dims import bounds
 from surgeon.rewrite import Refused
@@ -85,9 +85,11 @@ def _least(size: Size | int) -> int:
 def _covariance(c: Call) -> gs.Tensor:
     """Variables in rows and observations in columns; a row of them is one variable."""
     x = c.tensor()
-    dtype, rank = c.dtype(x), c.rank(x)
-    if rank > 2 or rank == 0 or dtype not in FLOATS:
-        raise Refused(f"its input has rank {rank} or is no float")
+    rank = c.rank(x)
+    if rank > 2 or rank == 0:
+        raise Refused(f"its input has rank {rank}")
+    if c.dtype(x) == TYPE.BOOL:
+        raise Refused("PyTorch has no covariance of booleans")
     if rank == 2 and c.size(x, 0) != 1 and _least(c.size(x, 0)) < 2:
         raise Refused(
             "how many variables it has is known at run time only, and of a single one the result "
@@ -96,6 +98,9 @@ def _covariance(c: Call) -> gs.Tensor:
     x = c.unsqueeze(x, [0]) if rank == 1 else x
     correction = 1 if c.args.schema.position("correction") is None else c.integer("correction")
     given = [c.args.optional(n) if c.args.schema.position(n) is not None else None for n in _SHARES]
+    kinds = {k for t in (x, *given) if t is not None and (k := c.dtype(t)) in FLOATS}
+    dtype = promote(kinds or {TYPE.FLOAT})  # of integers alone in single precision
+    x = c.cast(x, dtype)
     shares = [c.cast(t, dtype) for t in given if t is not None]
     weight = None if not shares else shares[0] if len(shares) == 1 else c.op("Mul", *shares)
     if weight is None:

@@ -11,6 +11,7 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.builders.aten_shape.call import TYPE, Call, Size
 from surgeon.builders.aten_shape.slices import from_front
+from surgeon.builders.bench import Bench
 from surgeon.rewrite import Refused
 
 MASKS = (TYPE.BOOL, TYPE.UINT8)
@@ -91,7 +92,7 @@ def linear_places(c: Call, x: gs.Tensor, place: Place) -> gs.Tensor:
     return total
 
 
-def _number(c: Call, size: Size | int) -> gs.Tensor:
+def _number(c: Bench, size: Size | int) -> gs.Tensor:
     if isinstance(size, int):
         return c.number(size, TYPE.INT64)
     return c.op("Reshape", size.tensor, c.ints([], "scalar"))
@@ -187,7 +188,7 @@ def _embedding(c: Call) -> gs.Tensor:
     return c.op("Gather", c.tensor("weight"), index, axis=0)
 
 
-def at_places(c: Call, x: gs.Tensor, index: gs.Tensor, axis: int) -> gs.Tensor:
+def at_places(c: Bench, x: gs.Tensor, index: gs.Tensor, axis: int) -> gs.Tensor:
     """Linear places of `gather` and `scatter` in the flattened `x`."""
     rank = c.rank(x)
     total: gs.Tensor | None = None
@@ -212,7 +213,7 @@ def _gather(c: Call) -> gs.Tensor:
     return gather(c, x, index, c.axis(c.integer("dim"), rank))
 
 
-def gather(c: Call, x: gs.Tensor, index: gs.Tensor, axis: int) -> gs.Tensor:
+def gather(c: Bench, x: gs.Tensor, index: gs.Tensor, axis: int) -> gs.Tensor:
     """One element of an axis for each index, as GatherElements; by linear places before it."""
     if c.rank(index) == 0:
         index = c.op("Reshape", index, c.ints([1] * c.rank(x), "target"))

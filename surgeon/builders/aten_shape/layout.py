@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,12 @@ import onnx_graphsurgeon as gs
 from surgeon.builders.aten_shape.call import TYPE, Call, Size
 from surgeon.builders.aten_shape.slices import rolled
 from surgeon.builders.contraction import diagonal
+from surgeon.dims import Dim
 from surgeon.facts.fact import Array
 from surgeon.rewrite import Refused
 
 _LARGEST = 1 << 20  # elements of a table of places
+_MOST_AT_A_TIME = 3  # of a line of any length, of which all tuples are made
 _COMPLEX = (TYPE.COMPLEX64, TYPE.COMPLEX128)
 
 
@@ -40,13 +43,15 @@ def _as_strided(c: Call) -> gs.Tensor:
 def _as_strided_scatter(c: Call) -> gs.Tensor:
     x, places = c.tensor(), _places(c).reshape(-1)
     whole = c.product(c.sizes(x))
-    if not isinstance(whole, int):
-        raise Refused("how many elements its input has is known at run time only")
     if len(np.unique(places)) < len(places):
         raise Refused("places of its view overlap, and which write is the last is not said")
+    source = c.flat(c.cast(c.tensor("src"), c.dtype(x)))
+    if not isinstance(whole, int):
+        y = c.op("ScatterElements", c.flat(x), c.ints_of(places), source, axis=0)
+        return c.reshape(y, c.sizes(x))
     order = np.arange(whole, dtype=np.int64)
     order[places] = whole + np.arange(len(places))
-    both = c.concat([c.flat(x), c.flat(c.cast(c.tensor("src"), c.dtype(x)))], 0)
+    both = c.concat([c.flat(x), source], 0)
     return c.reshape(c.op("Gather", both, c.ints_of(order), axis=0), c.sizes(x))
 
 
@@ -79,12 +84,19 @@ def _diagonal_scatter(c: Call) -> gs.Tensor:
     return c.permute(made, [there.index(i) for i in range(rank)])
 
 
+def _broadcasts_into(shape: tuple[Dim, ...] | None, other: tuple[Dim, ...] | None) -> bool:
+    """Whether one shape is proven to leave the other as it is."""
+    if shape is None or other is None or len(shape) > len(other):
+        return False
+    return all(a in (1, b) for a, b in zip(reversed(shape), reversed(other), strict=False))
+
+
 def _masked_scatter(c: Call) -> gs.Tensor:
     """Where the mask holds for the n-th time, the n-th element of the source."""
     x = c.tensor()
     mask = c.cast(c.tensor("mask"), TYPE.BOOL)
-    if c.rank(mask) > c.rank(x):
-        raise Refused("its mask has more axes than its input")
+    if not _broadcasts_into(c.shape(mask), c.shape(x)):
+        x = c.op("Expand", x, c.op("Shape", mask))  # to the shape of both
     mask = c.op("Expand", mask, c.op("Shape", x))
     count = c.cast(c.flat(mask), TYPE.INT64)
     so_far = c.op("CumSum", count, c.number(0, TYPE.INT64))
@@ -125,11 +137,31 @@ def _triangle_indices(c: Call) -> gs.Tensor:
     return c.draft.constant(np.stack(found).astype(kind), "indices")
 
 
+def _chosen(c: Call, x: gs.Tensor, length: Size, count: int) -> gs.Tensor:
+    """So many at a time of a line of any length: of all tuples, those whose places rise."""
+    if not 0 < count <= _MOST_AT_A_TIME:
+        raise Refused(f"its length is known at run time only, and it takes {count} at a time")
+    lines = [
+        c.unsqueeze(c.count(length), [i for i in range(count) if i != axis])
+        for axis in range(count)
+    ]
+    wide = c.vector([length] * count)
+    table = c.concat([c.unsqueeze(c.flat(c.op("Expand", t, wide)), [1]) for t in lines], 1)
+    falls: gs.Tensor = c.filled([length] * count, 0, TYPE.BOOL)
+    for before, behind in pairwise(lines):
+        wrong = c.op("Less", behind, before)
+        if not bool(c.value("with_replacement")):
+            wrong = c.op("Or", wrong, c.op("Equal", behind, before))
+        falls = c.op("Or", falls, wrong)
+    table = c.op("Compress", table, c.flat(c.op("Not", falls)), axis=0)
+    return c.op("Gather", x, table, axis=0)
+
+
 def _combinations(c: Call) -> gs.Tensor:
     x, count = c.tensor(), c.integer("r")
     length = c.size(x, 0)
     if not isinstance(length, int):
-        raise Refused("how many elements its input has is known at run time only")
+        return _chosen(c, x, length, count)
     choose = itertools.combinations_with_replacement
     if not bool(c.value("with_replacement")):
         choose = itertools.combinations  # type: ignore[assignment]

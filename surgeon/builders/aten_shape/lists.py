@@ -12,6 +12,7 @@ import onnx_graphsurgeon as gs
 from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call, Size
 from surgeon.builders.aten_shape.slices import select
 from surgeon.builders.aten_shape.slopes import gradient
+from surgeon.builders.bench import Bench
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -44,7 +45,7 @@ def _parts(c: Call, count: int) -> list[gs.Tensor]:
         if rank < least:
             raise Refused(f"its input has rank {rank}, not {least}")
         axis = 0 if rank == 1 else axis
-        return _tensor_split(c, x, axis, c.size(x, axis))
+        return _tensor_split(c, x, axis, count)
     axis = c.axis(c.integer("dim"), rank)
     length = c.size(x, axis)
     if kind in ("unbind", "unbind_copy"):
@@ -64,39 +65,62 @@ def _parts(c: Call, count: int) -> list[gs.Tensor]:
         last = c.sub(length, c.mul(size, count - 1))
         return _pieces(c, x, axis, [size] * (count - 1) + [last])
     if kind == "chunk":
-        chunks = c.integer("chunks")
-        if isinstance(length, int):
-            each = max(-(-length // chunks), 1)
-            return _pieces(c, x, axis, _even(length, each) if length else [0] * chunks)
-        if count != chunks:
-            _even(length, chunks)
-        size = c.div(c.add(length, chunks - 1), chunks)
-        return _pieces(c, x, axis, [size] * (count - 1) + [c.sub(length, c.mul(size, count - 1))])
-    return _tensor_split(c, x, axis, length)
+        return _chunks(c, x, axis, c.integer("chunks"), count)
+    return _tensor_split(c, x, axis, count)
 
 
-def _tensor_split(c: Call, x: gs.Tensor, axis: int, length: Size | int) -> list[gs.Tensor]:
-    if c.args.schema.position("sections") is not None:
-        sections = c.integer("sections")
-        short = c.div(length, sections)
-        if isinstance(length, int) and isinstance(short, int):
-            long = length % sections
-            return _pieces(c, x, axis, [short + (i < long) for i in range(sections)])
-        long_ = c.sub(length, c.mul(short, sections))
-        ends: list[Size | int] = []
-        for i in range(1, sections):
-            least = c.op("Min", c.vector([i]), c.vector([long_]))
-            ends.append(c.add(c.mul(short, i), Size(None, lambda t=least: t)))  # type: ignore[misc]
-        bounds: list[Size | int] = [0, *ends, LARGEST]
-    else:
-        name = "indices"
-        if c.args.schema.position(name) is None:
-            name = "tensor_indices_or_sections"
-        bounds = [0, *c.listed(name), LARGEST]
-    return [c.slice(x, axis, a, b) for a, b in pairwise(bounds)]
+def _chunks(c: Bench, x: gs.Tensor, axis: int, chunks: int, count: int) -> list[gs.Tensor]:
+    length = c.size(x, axis)
+    if isinstance(length, int):
+        each = max(-(-length // chunks), 1)
+        return _pieces(c, x, axis, _even(length, each) if length else [0] * chunks)
+    if count != chunks:
+        _even(length, chunks)
+    size = c.div(c.add(length, chunks - 1), chunks)
+    return _pieces(c, x, axis, [size] * (count - 1) + [c.sub(length, c.mul(size, count - 1))])
 
 
-def _pieces(c: Call, x: gs.Tensor, axis: int, sizes: Sequence[Size | int]) -> list[gs.Tensor]:
+def constant_chunk(draft: Draft, match: Match) -> Any:
+    """`prim.ConstantChunk`, with the number of parts and their axis as attributes."""
+    c, node = Bench(draft), match.root
+    x, chunks, count = node.inputs[0], int(node.attrs["chunks"]), len(node.outputs)
+    if chunks < 1:
+        raise Refused(f"it asks for {chunks} parts")
+    return _in_place(_chunks(c, x, c.axis(int(node.attrs["dim"]), c.rank(x)), chunks, count), count)
+
+
+def _tensor_split(c: Call, x: gs.Tensor, axis: int, count: int) -> list[gs.Tensor]:
+    """At indices, or into so many sections, of which the first ones have an element more."""
+    names = [p.name for p in c.args.schema.parameters]
+    name = names[1]
+    given = c.args.given[name]
+    if name == "indices" or not isinstance(given, gs.Tensor) or c.rank(given) != 0:
+        return [c.slice(x, axis, a, b) for a, b in pairwise(_bounds(c, name, given, count))]
+    length, sections = c.size(x, axis), c.scalar(given)
+    short = c.div(length, sections)
+    if isinstance(length, int) and isinstance(short, int) and isinstance(sections, int):
+        long = length % sections
+        return _pieces(c, x, axis, [short + (i < long) for i in range(sections)])
+    many = sections if isinstance(sections, int) else count
+    long_ = c.sub(length, c.mul(short, sections))
+    ends: list[Size | int] = []
+    for i in range(1, many + 1):
+        least = c.op("Min", c.vector([i]), c.vector([long_]))
+        ends.append(c.add(c.mul(short, i), Size(None, lambda t=least: t)))  # type: ignore[misc]
+    return [c.slice(x, axis, a, b) for a, b in pairwise([0, *ends])]
+
+
+def _bounds(c: Call, name: str, given: Any, count: int) -> list[Size | int]:
+    """Where parts begin and end; of a list of unknown length, those of the first parts."""
+    shape = c.shape(given) if isinstance(given, gs.Tensor) else None
+    if not isinstance(given, gs.Tensor) or (shape is not None and isinstance(shape[0], int)):
+        return [0, *c.listed(name), LARGEST]
+    line = c.concat([c.ints([0]), c.cast(given, TYPE.INT64), c.ints([LARGEST])], 0)
+    places = [c.op("Gather", line, c.ints([i], "index"), axis=0) for i in range(count + 1)]
+    return [Size(None, lambda t=t: t) for t in places]  # type: ignore[misc]
+
+
+def _pieces(c: Bench, x: gs.Tensor, axis: int, sizes: Sequence[Size | int]) -> list[gs.Tensor]:
     if len(sizes) == 1:
         return [x]
     known = all(isinstance(s, int) for s in sizes)
@@ -213,6 +237,18 @@ def list_element(draft: Draft, match: Match) -> gs.Tensor:
     if index >= len(parts):
         raise Refused(f"its list has {len(parts)} elements")
     return parts[index]
+
+
+def slope(draft: Draft, match: Match) -> Any:
+    """`SequenceAt` on the list of slopes that `gradient` gives."""
+    root = match.root
+    array = draft.facts.array(root.inputs[1])
+    if array is None or array.item() < 0:
+        raise Refused("its position is not known, or counts from the end")
+    found = gradient(Call(draft, root.inputs[0].inputs[0]), MOST_SLOPES)
+    if array.item() >= len(found):
+        raise Refused(f"its list has {len(found)} elements")
+    return found[int(array.item())]
 
 
 def unpack_slopes(draft: Draft, match: Match) -> Any:

@@ -8,37 +8,73 @@ from typing import Any
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call, Size
-from surgeon.rewrite import Refused
+from surgeon.builders.bench import Bench
 
 _TOPK = frozenset({TYPE.FLOAT, TYPE.DOUBLE, TYPE.INT64, TYPE.INT32})
 
 
 def topk(
-    c: Call, x: gs.Tensor, axis: int, count: Size | int, *, largest: bool
+    c: Bench, x: gs.Tensor, axis: int, count: Size | int, *, largest: bool
 ) -> tuple[gs.Tensor, gs.Tensor]:
     """The greatest or least elements of an axis and where they stand, in order."""
     dtype, rank = c.dtype(x), c.rank(x)
     if rank == 0:
         x = c.op("Reshape", x, c.ints([1], "target"))
+    if count == 0:  # which `k` may not be before opset 10
+        some = c.slice(x, axis, 0, 0)
+        return some, c.filled(c.sizes(some), 0, TYPE.INT64)
     work = x
     if dtype not in _TOPK:
         work = c.cast(x, TYPE.FLOAT if dtype in FLOATS else TYPE.INT32)
-    if c.opset < 11 and c.dtype(work) not in (TYPE.FLOAT, TYPE.DOUBLE):
-        raise Refused("`TopK` of integers needs opset 11")
-    k = c.vector([count], "k")
     if c.opset >= 11:
+        k = c.vector([count], "k")
         values, indices = c.op(
             "TopK", work, k, axis=axis, largest=int(largest), sorted=1, outputs=2
         )
+    elif c.dtype(work) == TYPE.INT64 or (c.opset < 10 and not isinstance(count, int)):
+        work = work if dtype in FLOATS else c.cast(work, TYPE.INT64)
+        values, indices = _by_rank(c, work, axis, count, largest=largest)
     else:  # of floats alone, and the greatest alone
+        work = work if dtype in FLOATS else c.cast(work, TYPE.DOUBLE)  # which holds 32 bits
         turned = work if largest else c.op("Neg", work)
-        values, indices = c.op("TopK", turned, k, axis=axis, outputs=2)
+        values, indices = c.op("TopK", turned, c.vector([count], "k"), axis=axis, outputs=2)
         if not largest:
             values = c.op("Neg", values)
     values = c.cast(values, dtype)
     if rank == 0:
         scalar = c.ints([], "scalar")
         values, indices = c.op("Reshape", values, scalar), c.op("Reshape", indices, scalar)
+    return values, indices
+
+
+def _by_rank(
+    c: Bench, x: gs.Tensor, axis: int, count: Size | int, *, largest: bool
+) -> tuple[gs.Tensor, gs.Tensor]:
+    """As `topk`: each is compared with every other to find its place in the order.
+
+    NaN stands behind all numbers, and before them where the largest come first.
+    """
+    rank, length = c.rank(x), c.size(x, axis)
+    after = [*range(1, rank - axis)]
+    own, other = c.unsqueeze(x, [axis + 1]), c.unsqueeze(x, [axis])
+    places = c.count(length)
+    mine, its = c.unsqueeze(places, [1, *(i + 1 for i in after)]), c.unsqueeze(places, after)
+    before = c.op("Less", own, other) if largest else c.op("Less", other, own)
+    equal = c.op("Equal", own, other)
+    if c.dtype(x) in FLOATS:
+        strange = [c.op("IsNaN", t) for t in (own, other)]
+        equal = c.op("Or", equal, c.op("And", *strange))
+        one, two = strange[::-1] if largest else strange
+        before = c.op("Or", before, c.op("And", one, c.op("Not", two)))
+    tie = c.op("And", equal, c.op("Less", its, mine))
+    before = c.cast(c.op("Or", before, tie), TYPE.INT64)
+    axes = c.ints([axis + 1], "axes")
+    place = c.unsqueeze(c.op("ReduceSum", before, axes, keepdims=0), [axis])
+    hit = c.op("Equal", place, c.unsqueeze(c.count(count), [1, *(i + 1 for i in after)]))
+    values, indices = (
+        c.op("ReduceSum", c.op("Where", hit, t, c.number(0, c.dtype(t))), axes, keepdims=0)
+        for t in (other, its)
+    )
     return values, indices
 
 
@@ -147,13 +183,7 @@ def _repeat_interleave(c: Call) -> gs.Tensor:
 
 def _places(c: Call, repeats: gs.Tensor) -> gs.Tensor:
     """0 as often as the first number says, 1 as the second, ..."""
-    if c.opset >= 11:
-        ends = c.op("CumSum", repeats, c.number(0, TYPE.INT64))
-    else:
-        at = c.count(c.size(repeats, 0))
-        later = c.op("Less", c.unsqueeze(at, [1]), c.unsqueeze(at, [0]))
-        so_far = c.where(later, c.number(0, TYPE.INT64), c.unsqueeze(repeats, [0]))
-        ends = c.op("ReduceSum", so_far, c.ints([1], "axes"), keepdims=0)
+    ends = c.op("CumSum", repeats, c.number(0, TYPE.INT64))
     total = c.op("ReduceSum", repeats, c.ints([0], "axes"), keepdims=1)
     place = c.unsqueeze(c.count(Size(None, lambda: total)), [1])
     past = c.op("Not", c.op("Less", place, c.unsqueeze(ends, [0])))

@@ -48,6 +48,8 @@ def _add_product(c: Call) -> gs.Tensor:
     names = [p.name for p in c.args.schema.parameters if p.type == "Tensor"]
     bias, first, second = (c.tensor(n) for n in names[:3])
     alpha, beta = c.value("alpha"), c.value("beta")
+    if kind == "addr" and c.dtype(first) == TYPE.BOOL:
+        return _either(c, bias, first, second)
     if kind == "_addmm_activation":
         if c.value("use_gelu"):
             raise Refused("its GELU is one formula on a CPU and another on a GPU")
@@ -65,6 +67,14 @@ def _add_product(c: Call) -> gs.Tensor:
     if beta != 0:  # else what it is multiplied with is not looked at, NaN included
         total = c.op("Add", _scaled(c, bias, beta), total)
     return c.op("Relu", total) if kind == "_addmm_activation" else total
+
+
+def _either(c: Call, bias: gs.Tensor, first: gs.Tensor, second: gs.Tensor) -> gs.Tensor:
+    """`addr` of booleans: what both hold, or the first holds; a factor leaves a term in or out."""
+    both = c.op("And", c.unsqueeze(first, [1]), c.unsqueeze(second, [0]))
+    alpha, beta = (c.number(bool(c.value(n)), TYPE.BOOL) for n in ("alpha", "beta"))
+    made: gs.Tensor = c.op("Or", c.op("And", bias, beta), c.op("And", both, alpha))
+    return made
 
 
 def _gemm(c: Call, first: gs.Tensor, second: gs.Tensor, bias: gs.Tensor) -> gs.Tensor:

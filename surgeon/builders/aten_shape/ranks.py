@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_shape.call import TYPE, Call
+from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call
 from surgeon.builders.aten_shape.indices import gather
 from surgeon.builders.aten_shape.order import topk
 from surgeon.rewrite import Refused
@@ -48,6 +48,9 @@ def _known_length(c: Call, x: gs.Tensor) -> None:
 def _sorted(c: Call, x: gs.Tensor) -> tuple[gs.Tensor, gs.Tensor, gs.Tensor]:
     """A row in order with NaN at its end as infinity, the order, and how many are no NaN."""
     last, dtype = c.rank(x) - 1, c.dtype(x)
+    if dtype not in FLOATS:
+        values, order = topk(c, x, last, c.size(x, last), largest=False)
+        return values, order, c.vector([c.size(x, last)], "length")
     strange = c.op("IsNaN", x)
     clean = c.where(strange, c.number(np.inf, dtype), x)
     values, order = topk(c, clean, last, c.size(x, last), largest=False)
@@ -116,16 +119,19 @@ def _nan_median(c: Call) -> tuple[gs.Tensor, gs.Tensor]:
     """The lower of the two in the middle of what is no NaN."""
     x, axis = _in_rows(c)
     dtype = c.dtype(x)
-    if dtype not in _REAL:
-        raise Refused("PyTorch's own median does for integers; half precision is not ordered here")
+    if dtype == TYPE.BOOL:
+        raise Refused("PyTorch has no median of booleans")
     _known_length(c, x)
     last = c.rank(x) - 1
     values, order, count = _sorted(c, x)
     middle = c.op("Div", c.op("Sub", count, c.ints([1], "one")), c.ints([2], "two"))
     middle = c.op("Max", middle, c.ints([0], "zero"))
-    none = c.op("Equal", count, c.ints([0], "none"))
-    value = c.where(none, c.number(np.nan, dtype), gather(c, values, middle, last))
-    index = c.where(none, c.number(0, TYPE.INT64), gather(c, order, middle, last))
+    if dtype in FLOATS:
+        none = c.op("Equal", count, c.ints([0], "none"))
+        value = c.where(none, c.number(np.nan, dtype), gather(c, values, middle, last))
+        index = c.where(none, c.number(0, TYPE.INT64), gather(c, order, middle, last))
+    else:
+        value, index = (c.op("Gather", t, middle, axis=last) for t in (values, order))
     return _put_back(c, c.squeeze(value, [last]), axis), _put_back(
         c, c.squeeze(index, [last]), axis
     )
@@ -135,8 +141,8 @@ def _mode(c: Call) -> tuple[gs.Tensor, gs.Tensor]:
     """The least of the most frequent values, and where it stands last."""
     x, axis = _in_rows(c)
     dtype = c.dtype(x)
-    if dtype not in (*_REAL, *_INTEGERS):
-        raise Refused("only single and double precision and wide integers are compared here")
+    if dtype not in (*_REAL, *_INTEGERS):  # compared in what holds them
+        x = c.cast(x, TYPE.FLOAT if dtype in FLOATS else TYPE.INT32)
     _known_length(c, x)
     last = c.rank(x) - 1
     equal = c.op("Equal", c.unsqueeze(x, [last + 1]), c.unsqueeze(x, [last]))
@@ -148,7 +154,8 @@ def _mode(c: Call) -> tuple[gs.Tensor, gs.Tensor]:
     here = c.cast(c.op("Equal", x, least), TYPE.INT64)
     place = c.op("Mul", here, c.count(c.size(x, last)))
     index = c.op("ReduceMax", place, axes, keepdims=0)
-    return _put_back(c, c.squeeze(least, [last]), axis), _put_back(c, index, axis)
+    least = c.cast(c.squeeze(least, [last]), dtype)
+    return _put_back(c, least, axis), _put_back(c, index, axis)
 
 
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {

@@ -183,11 +183,7 @@ def _modulo(c: Call, a: gs.Tensor, n: gs.Tensor) -> gs.Tensor:
     """a modulo n with the sign of n; 0 where n is 0."""
     empty = c.op("Equal", n, c.ints([0], "zero"))
     divisor = c.op("Where", empty, c.ints([1], "one"), n)
-    if c.opset >= 10:
-        return c.op("Mod", a, divisor)
-    rest = c.op("Sub", a, c.op("Mul", c.op("Div", a, divisor), divisor))
-    below = c.op("Less", rest, c.ints([0], "zero"))
-    return c.op("Where", below, c.op("Add", rest, divisor), rest)
+    return c.op("Mod", a, divisor)
 
 
 def _unfold(c: Call) -> gs.Tensor:
@@ -275,13 +271,11 @@ def _part_scatter(c: Call) -> gs.Tensor:
     axis = c.axis(c.integer("dim"), rank)
     length = c.size(x, axis)
     if c.node.op == "select_scatter":
-        index = bound(c, "index", 0)
-        if not isinstance(index, int):
-            raise Refused("its index is known at run time only")
-        source = c.unsqueeze(source, [axis])
-        start: Size | int = index
-        end: Size | int = index + 1 if index != -1 else LARGEST
-        step = 1
+        start: Size | int = bound(c, "index", 0)
+        source, step = c.unsqueeze(source, [axis]), 1
+        end: Size | int = LARGEST
+        if isinstance(start, int) and start != -1:
+            end = start + 1
     else:
         start, end, step = bound(c, "start", 0), bound(c, "end", LARGEST), c.integer("step")
     if isinstance(length, int) and isinstance(start, int) and isinstance(end, int):
@@ -290,17 +284,33 @@ def _part_scatter(c: Call) -> gs.Tensor:
         order[taken] = length + np.arange(len(taken))
         both = c.op("Concat", x, source, axis=axis)
         return c.op("Gather", both, c.draft.constant(order, "order"), axis=axis)
-    if step != 1:
-        raise Refused(f"its step is {step} on an axis of a size known at run time")
+    open_ended = isinstance(end, int) and end >= 2**31 - 1
+    alike = isinstance(end, int) and isinstance(start, int) and (end < 0) == (start < 0)
+    if step != 1 or not isinstance(start, int) or not (open_ended or alike):
+        return _written(c, x, source, axis, start, step)
     parts = [source]
     if start != 0:
         parts.insert(0, c.slice(x, axis, 0, start))
-    if not (isinstance(end, int) and end >= 2**31 - 1):
-        if isinstance(end, int) and isinstance(start, int) and (end < 0) == (start < 0):
-            parts.append(c.slice(x, axis, end, LARGEST))
-        else:
-            raise Refused("where its slice ends is known at run time only")
+    if not open_ended:
+        parts.append(c.slice(x, axis, end, LARGEST))
     return c.concat(parts, axis)
+
+
+def _written(
+    c: Call, x: gs.Tensor, source: gs.Tensor, axis: int, start: Size | int, step: int
+) -> gs.Tensor:
+    """As many places as the source has along an axis, from `start` on."""
+    length, count = c.vector([c.size(x, axis)]), c.count(c.size(source, axis))
+    first = c.vector([start], "start")
+    if not isinstance(start, int) or start < 0:
+        turned = c.op("Add", first, length)
+        first = c.op("Where", c.op("Less", first, c.ints([0], "zero")), turned, first)
+        first = c.op("Max", first, c.ints([0], "zero"))
+    places = c.op("Add", c.op("Mul", count, c.ints([step], "step")), first)
+    wide = c.unsqueeze(places, list(range(1, c.rank(x) - axis)))
+    index = c.op("Expand", wide, c.op("Shape", source))
+    written: gs.Tensor = c.op("ScatterElements", x, index, source, axis=axis)
+    return written
 
 
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {

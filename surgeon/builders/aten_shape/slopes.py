@@ -8,24 +8,33 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_shape.call import FLOATS, LARGEST, Call
+from surgeon.builders.aten_shape.call import FLOATS, LARGEST, TYPE, Call
 from surgeon.facts.fact import Array
 from surgeon.rewrite import Refused
 
 
 def gradient(c: Call, count: int) -> list[gs.Tensor]:
     """The tensors of the list that `gradient` gives, one for each axis."""
-    if c.args.schema.overload != c.node.attrs.get("overload"):
+    said = c.args.schema.overload == c.node.attrs.get("overload")
+    if not said and not _is_plain(c):
         raise Refused("which of its overloads it is, the file does not say; their arguments do not")
     x = c.tensor()
     rank, order = c.rank(x), c.integer("edge_order")
-    if c.dtype(x) not in FLOATS or order not in (1, 2):
-        raise Refused("PyTorch takes slopes of floats, of the first or the second order")
+    if c.dtype(x) == TYPE.BOOL or order not in (1, 2):
+        raise Refused("PyTorch takes slopes of numbers, of the first or the second order")
+    x = x if c.dtype(x) in FLOATS else c.cast(x, TYPE.FLOAT)
     given = c.value("dim")
     dims = list(range(rank)) if given is None else [int(d) for d in np.ravel(given)]
     steps = _steps(c, len(dims))
     pairs = zip(dims, steps, strict=True)
     return [_slope(c, x, c.axis(dim, rank), step, order) for dim, step in pairs]
+
+
+def _is_plain(c: Call) -> bool:
+    """Whether its spacing is left out or one number, which is the same by every overload."""
+    spacing = c.args.given.get("spacing")
+    plain = spacing is None or (isinstance(spacing, gs.Tensor) and c.facts.of(spacing).rank == 0)
+    return c.args.schema.overload.startswith("scalar") and len(c.node.inputs) == 4 and plain
 
 
 def _steps(c: Call, count: int) -> list[Any]:

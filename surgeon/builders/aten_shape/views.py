@@ -318,11 +318,12 @@ def _kron(c: Call) -> gs.Tensor:
     first = c.unsqueeze(first, list(range(rank - c.rank(first))))
     second = c.unsqueeze(second, list(range(rank - c.rank(second))))
     total = [c.mul(a, b) for a, b in zip(c.sizes(first), c.sizes(second), strict=True)]
+    times = "And" if c.dtype(first) == TYPE.BOOL else "Mul"
     if rank == 0:
-        return c.op("Mul", first, second)
+        return c.op(times, first, second)
     left = c.unsqueeze(first, [2 * i + 1 for i in range(rank)])
     right = c.unsqueeze(second, [2 * i for i in range(rank)])
-    return c.reshape(c.op("Mul", left, right), total)
+    return c.reshape(c.op(times, left, right), total)
 
 
 def _block_diag(c: Call) -> gs.Tensor:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.arguments import Arguments
 from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call, Size
+from surgeon.builders.aten_shape.combining import combined_elements, combined_lines, neutral
 from surgeon.builders.aten_shape.indices import (
     MASKS,
-    at_places,
     first_axis,
     linear_places,
     masks_of,
@@ -22,8 +21,6 @@ from surgeon.builders.aten_shape.indices import (
 from surgeon.builders.aten_shape.slices import from_front
 from surgeon.facts.fact import same_dims
 from surgeon.rewrite import Refused
-
-_LARGEST_TABLE = 1 << 24  # elements of a comparison of every place with every index
 
 
 def _index_put(c: Call) -> gs.Tensor:
@@ -132,46 +129,12 @@ def _scatter_lines(
 ) -> gs.Tensor:
     """Rows of `x` (its first axis) replaced by, or increased by, rows of `lines`."""
     if accumulate:
-        if c.opset >= 16:
-            where = c.unsqueeze(index, [1])
-            return _in_single(
-                c, x, lines, lambda x, lines: c.op("ScatterND", x, where, lines, reduction="add")
-            )
-        return _added_by_table(c, x, index, lines)
+        return combined_lines(c, x, index, lines, "add")
     if c.opset >= 11:
         return c.op("ScatterND", x, c.unsqueeze(index, [1]), lines)
     rank = c.rank(lines)
     wide = c.op("Expand", c.unsqueeze(index, list(range(1, rank))), c.op("Shape", lines))
-    return c.op("Scatter", x, wide, lines, axis=0)
-
-
-def _in_single(
-    c: Call, x: gs.Tensor, source: gs.Tensor, combine: Callable[[gs.Tensor, gs.Tensor], gs.Tensor]
-) -> gs.Tensor:
-    """Half precision by way of single, in which alone onnxruntime combines what it scatters."""
-    dtype = c.dtype(x)
-    if dtype not in (TYPE.FLOAT16, TYPE.BFLOAT16):
-        return combine(x, source)
-    return c.cast(combine(c.cast(x, TYPE.FLOAT), c.cast(source, TYPE.FLOAT)), dtype)
-
-
-def _added_by_table(c: Call, x: gs.Tensor, index: gs.Tensor, lines: gs.Tensor) -> gs.Tensor:
-    """Sums by comparing every place with every index: right for repeated ones, in any opset."""
-    dtype, rank = c.dtype(x), c.rank(lines)
-    room = dims.product([*(c.shape(x) or ()), *(c.shape(index) or ())])
-    if isinstance(room, int) and room > _LARGEST_TABLE:
-        raise Refused("adding at indices that may repeat needs opset 16 (ScatterND with reduction)")
-    if not isinstance(room, int):
-        raise Refused(
-            "adding at indices that may repeat, where sizes are dynamic, needs opset 16 "
-            "(ScatterND with reduction)"
-        )
-    places = c.unsqueeze(c.count(c.size(x, 0)), [1])
-    hit = c.op("Equal", places, c.unsqueeze(index, [0]))
-    hit = c.unsqueeze(hit, list(range(2, rank + 1)))
-    found = c.where(hit, c.unsqueeze(lines, [0]), c.number(0, dtype))
-    total = c.op("ReduceSum", found, c.ints([1], "axes"), keepdims=0)
-    return c.op("Add", x, total)
+    return c.op("ScatterElements", x, wide, lines, axis=0)
 
 
 def _line_index(c: Call, x: gs.Tensor, axis: int, index: gs.Tensor) -> gs.Tensor:
@@ -263,23 +226,9 @@ def scatter(
     c: Call, x: gs.Tensor, index: gs.Tensor, source: gs.Tensor, axis: int, reduce: str
 ) -> gs.Tensor:
     """Elements written at indices along an axis."""
-    if reduce == "none":
-        if c.opset < 11:
-            return c.op("Scatter", x, index, source, axis=axis)
-        return c.op("ScatterElements", x, index, source, axis=axis)
-    if c.opset >= (18 if reduce in ("max", "min") else 16):
-        return _in_single(
-            c,
-            x,
-            source,
-            lambda x, s: c.op("ScatterElements", x, index, s, axis=axis, reduction=reduce),
-        )
-    if reduce != "add":
-        needed = 18 if reduce in ("max", "min") else 16
-        raise Refused(f"`ScatterElements` with reduction `{reduce}` needs opset {needed}")
-    lengths = c.sizes(x)
-    flat = _added_by_table(c, c.flat(x), c.flat(at_places(c, x, index, axis)), c.flat(source))
-    return c.reshape(flat, lengths)
+    if reduce != "none":
+        return combined_elements(c, x, index, source, axis, reduce)
+    return c.op("ScatterElements", x, index, source, axis=axis)
 
 
 def _scatter_reduce(c: Call) -> gs.Tensor:
@@ -309,22 +258,22 @@ def _reduced(c: Call, x: gs.Tensor, index: gs.Tensor, source: gs.Tensor, axis: i
     reduction = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "mean": "add"}[kind]
     begin = x
     if not include:
-        neutral: Any = {"add": 0, "mul": 1}.get(reduction)
-        if neutral is None:
-            if dtype not in FLOATS:
-                raise Refused("the least and the greatest integer are not written yet")
-            neutral = -np.inf if reduction == "max" else np.inf
-        fill = c.op("Expand", c.number(neutral, dtype), c.op("Shape", index))
+        fill = c.op("Expand", c.number(neutral(dtype, reduction), dtype), c.op("Shape", index))
         begin = scatter(c, x, index, fill, axis, "none")
     result = scatter(c, begin, index, source, axis, reduction)
     if kind != "mean":
         return result
-    if dtype not in FLOATS:
-        raise Refused("its mean of integers rounds down")
+    if dtype == TYPE.BOOL:
+        raise Refused("PyTorch has no mean of booleans")
     one = c.op("Expand", c.number(1, dtype), c.op("Shape", index))
     start = c.op("Expand", c.number(1 if include else 0, dtype), c.op("Shape", x))
     count = scatter(c, start, index, one, axis, "add")
-    return c.op("Div", result, c.op("Max", count, c.number(1, dtype)))
+    if dtype in FLOATS:
+        return c.op("Div", result, c.op("Max", count, c.number(1, dtype)))
+    result, count = c.cast(result, TYPE.INT64), c.cast(count, TYPE.INT64)
+    count = c.op("Where", c.cast(count, TYPE.BOOL), count, c.number(1, TYPE.INT64))
+    below = c.op("Sub", result, c.op("Mod", result, count))  # it rounds down
+    return c.cast(c.op("Div", below, count), dtype)
 
 
 def _put(c: Call) -> gs.Tensor:

@@ -128,9 +128,13 @@ def fmod(self: Any, other: Any) -> Array:
 
 def power(self: Any, exponent: Any) -> Array:
     dtype = result_type(self, exponent)
-    if dtype.kind in "iu" and (tensor(exponent) < 0).any():
+    if dtype.kind not in "iu" or not (tensor(exponent) < 0).any():
+        return _binary(np.power)(self, exponent)
+    if tensor(exponent).ndim == 0:
         raise Unsuited("a negative power of integers")
-    return _binary(np.power)(self, exponent)
+    real, _ = np.broadcast_arrays(tensor(self).astype(np.float64), exponent)
+    below = np.where(real == 0, 0, np.trunc(np.where(real == 0, 1, real) ** exponent.clip(None, 0)))
+    return np.where(exponent < 0, below, _binary(np.power)(self, abs(exponent))).astype(dtype)
 
 
 def float_power(self: Any, exponent: Any) -> Array:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators.math_types import cut, real
 from surgeon.reference.operators.precision import Array, Row, is_float, narrow, wide
 
 
@@ -105,6 +106,7 @@ def histogramdd_counts(self: Array, bins: Any, **options: Any) -> Array:
 def gradient(
     self: Array, spacing: Any = None, dim: int | list[int] | None = None, edge_order: int = 1
 ) -> list[Array]:
+    x, dtype = real(self)
     dims = list(np.arange(self.ndim) if dim is None else np.ravel(dim))
     steps = [1.0] if spacing is None else spacing if isinstance(spacing, list) else [spacing]
     steps = steps * len(dims) if len(steps) == 1 else steps
@@ -113,12 +115,12 @@ def gradient(
     try:
         pairs = zip(dims, steps, strict=True)
         made = [
-            np.gradient(wide(self), s, axis=int(d), edge_order=edge_order)  # type: ignore[call-overload]
+            np.gradient(x, s, axis=int(d), edge_order=edge_order)  # type: ignore[call-overload]
             for d, s in pairs
         ]
     except ValueError as error:
         raise Unsuited(str(error)) from None
-    return [narrow(slope, self) for slope in made]
+    return [cut(slope, dtype) for slope in made]
 
 
 def searchsorted(
@@ -183,11 +185,19 @@ def cov(
         raise Unsuited("a weight is below 0")
     again = None if fweights is None else fweights.astype(np.int64)
     shares = None if aweights is None else wide(aweights)
-    return narrow(np.cov(wide(self), ddof=correction, fweights=again, aweights=shares), self)
+    x, dtype = real(self)
+    if self.dtype == np.bool_:
+        raise Unsuited("of booleans")
+    if aweights is not None:
+        dtype = np.promote_types(self.dtype if is_float(self) else aweights.dtype, aweights.dtype)
+    return cut(np.cov(x, ddof=correction, fweights=again, aweights=shares), dtype)
 
 
 def corrcoef(self: Array) -> Array:
-    return narrow(np.clip(np.corrcoef(wide(self)), -1, 1), self)
+    x, dtype = real(self)
+    if self.dtype == np.bool_:
+        raise Unsuited("of booleans")
+    return cut(np.clip(np.corrcoef(x), -1, 1), dtype)
 
 
 _SEARCH = (

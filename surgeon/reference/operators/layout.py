@@ -53,7 +53,8 @@ def diagonal_scatter(self: Array, src: Array, offset: int, dim1: int, dim2: int)
 
 
 def masked_scatter(self: Array, mask: Array, source: Array) -> Array:
-    y, holds = self.copy(), np.broadcast_to(mask.astype(bool), self.shape)
+    wide = np.broadcast_shapes(self.shape, mask.shape)
+    y, holds = np.broadcast_to(self, wide).copy(), np.broadcast_to(mask.astype(bool), wide)
     count = int(holds.sum())
     if count > source.size:
         raise Unsuited(f"{count} places for {source.size} elements")

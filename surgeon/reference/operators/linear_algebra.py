@@ -39,8 +39,13 @@ def inverse_of_self(self: Array) -> Array:
     return inverse(self)
 
 
+def _no_info(A: Array) -> Array:
+    """LAPACK's word that it went well; where it did not, numpy has no result."""
+    return np.zeros(A.shape[:-2], np.int32)
+
+
 def inverse_ex(A: Array, check_errors: bool) -> Any:
-    return inverse(A), None
+    return inverse(A), _no_info(A)
 
 
 def solve(A: Array, B: Array, left: bool = True) -> Array:
@@ -60,7 +65,7 @@ def old_solve(self: Array, A: Array) -> Any:
 
 
 def solve_ex(A: Array, B: Array, left: bool, check_errors: bool) -> Any:
-    return solve(A, B, left), None
+    return solve(A, B, left), _no_info(A)
 
 
 def _triangle(a: Any, upper: bool, unit: bool) -> Any:
@@ -134,7 +139,7 @@ def cholesky(self: Array, upper: bool) -> Array:
 
 
 def cholesky_ex(self: Array, upper: bool, check_errors: bool) -> Any:
-    return cholesky(self, upper), None
+    return cholesky(self, upper), _no_info(self)
 
 
 def _product(factor: Array, upper: bool) -> Any:

@@ -20,6 +20,11 @@ def _reduced(errors: Any, reduction: int, dtype: np.dtype[Any]) -> Array:
     return cut(errors.mean() if reduction == 1 else errors.sum(), dtype)
 
 
+def _real(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """What floats a loss of this dtype comes in."""
+    return np.dtype(np.float32) if dtype.kind in "biu" else dtype
+
+
 def cosine_embedding_loss(
     input1: Array, input2: Array, target: Array, margin: float, reduction: int
 ) -> Array:
@@ -27,17 +32,20 @@ def cosine_embedding_loss(
     if target.ndim > 1 or a.ndim != target.ndim + 1:
         raise Unsuited(f"ranks {a.ndim} and {target.ndim}")
     lengths = np.sqrt(((a * a).sum(-1) + 1e-12) * ((b * b).sum(-1) + 1e-12))
-    cosine = np.einsum("...i,...i->...", a, b) / lengths
+    cosine = (a * b).sum(-1) / lengths
     choices = [1 - cosine, np.clip(cosine - margin, 0, None)]
-    return _reduced(np.select([target == 1, target == -1], choices, 0.0), reduction, dtype)
+    return _reduced(np.select([target == 1, target == -1], choices, 0.0), reduction, _real(dtype))
 
 
 def margin_ranking_loss(
     input1: Array, input2: Array, target: Array, margin: float, reduction: int
 ) -> Array:
-    a, b, _ = common(input1, input2)
-    dtype = np.result_type(input1, input2, target)
-    return _reduced(np.clip(margin - target * (a - b), 0, None), reduction, dtype)
+    a, b, dtype = common(input1, input2)
+    if np.bool_ in (dtype, target.dtype):
+        raise Unsuited("PyTorch subtracts no booleans")
+    far, side, _ = common(cut(b - a, dtype), target)
+    dtype = np.result_type(dtype, target)
+    return _reduced(np.clip(margin + side * far, 0, None), reduction, _real(dtype))
 
 
 def hinge_embedding_loss(self: Array, target: Array, margin: float, reduction: int) -> Array:
@@ -84,12 +92,15 @@ def poisson_nll_loss(
     input: Array, target: Array, log_input: bool, full: bool, eps: float, reduction: int
 ) -> Array:
     x, y, dtype = common(input, target)
-    errors = np.exp(x) - y * x if log_input else x - y * np.log(x + eps)
+    if dtype == np.bool_:
+        raise Unsuited("PyTorch subtracts no booleans")
+    both, x, y = (y * x).astype(np.float64), x.astype(np.float64), y.astype(np.float64)
+    errors = np.exp(x) - both if log_input else x - y * np.log(x + eps)
     if full:
         large = np.where(y > 1, y, 1)
         more = large * np.log(large) - large + 0.5 * np.log(2 * math.pi * large)
         errors = errors + np.where(y > 1, more, 0)
-    return _reduced(errors, reduction, dtype)
+    return _reduced(errors, reduction, _real(dtype))
 
 
 def _chance(probabilities: Any, labels: list[int], blank: int) -> float:

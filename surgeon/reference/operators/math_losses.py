@@ -26,6 +26,10 @@ def mse_loss(self: Array, target: Array, reduction: int) -> Array:
 
 def l1_loss(self: Array, target: Array, reduction: int) -> Array:
     a, b, dtype = common(self, target)
+    if dtype == np.bool_ or (dtype.kind in "iu" and reduction == 1):
+        raise Unsuited(f"of {dtype.name}")
+    if dtype.kind in "iu":  # a sum of integers has 64 bits
+        return _reduced(np.abs(a - b), reduction, np.dtype(np.int64) if reduction else dtype)
     return _reduced(np.abs(a - b), reduction, dtype)
 
 

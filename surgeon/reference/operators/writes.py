@@ -110,7 +110,7 @@ def scatter_reduce(
             out[at] = total / len(group) if self.dtype.kind == "f" else total // len(group)
         else:
             kinds: dict[str, Any] = {"sum": np.sum, "prod": np.prod, "amax": np.max, "amin": np.min}
-            out[at] = kinds[reduce](group)
+            out[at] = kinds[reduce](group).astype(out.dtype)
     return out.astype(self.dtype)
 
 
