@@ -13,6 +13,7 @@ from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
 _T = onnx.TensorProto
+_MOST_PARTS = 16  # of a Concat that several Concats join
 _BOOL = frozenset({_T.BOOL})
 _SIGNED = (_T.INT8, _T.INT16, _T.INT32, _T.INT64)
 _UNSIGNED = (_T.UINT8, _T.UINT16, _T.UINT32, _T.UINT64)
@@ -128,6 +129,9 @@ def concat_chain(draft: Draft, match: Match) -> gs.Tensor:
         readers = [node for node in tensor.outputs if node is not root]
         if any(node.op != "Concat" or node.domain for node in readers):
             return False
+        several = len(tensor.outputs) > 1
+        if several and len(inner.inputs) > _MOST_PARTS:
+            return False  # what doubles step by step would be spelled out
         return all(axis_of(node) == axis_of(root) for node in (inner, *readers))
 
     parts: list[gs.Tensor] = []
