@@ -94,6 +94,7 @@ _ROOMS: Mapping[str, str] = {
     "view_transpose": "views",
     "where_of_lists": "targets",
     "whole_split": "cleaning",
+    "zero_state": "zeros",
 }
 # Rooms of the ATen families, each with a table of its own.
 _FAMILIES: Mapping[str, tuple[str, ...]] = {
