@@ -20,7 +20,7 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -365,9 +365,10 @@ _SIGNATURES = (
 
 def _remember(graph: gs.Graph, origin: Any) -> None:
     around: tuple[set[str], ...] = ()
-    stack = [(graph, origin, around)]
+    stack = [(graph, origin, around, (graph,))]
+    named: dict[int, set[str]] = {}
     while stack:
-        graph, origin, around = stack.pop()
+        graph, origin, around, scopes = stack.pop()
         graph.origin, graph.reads = origin, {getattr(v, "name", v) for v in origin.output}
         for outer in around:
             outer |= graph.reads
@@ -379,9 +380,29 @@ def _remember(graph: gs.Graph, origin: Any) -> None:
                     for reads in around:
                         reads.add(tensor.name)
                     if "home" not in tensor.__dict__:
-                        tensor.home = graph
+                        tensor.home = graph if len(scopes) == 1 else _home(tensor, scopes, named)
             if node.attrs:
                 for attribute in proto.attribute:
                     body = node.attrs.get(attribute.name)
                     if isinstance(body, gs.Graph):
-                        stack.append((body, attribute.g, around))
+                        stack.append((body, attribute.g, around, (*scopes, body)))
+
+
+def _home(
+    tensor: gs.Constant, scopes: Sequence[gs.Graph], named: dict[int, set[str]]
+) -> gs.Graph:
+    """The graph whose initializer it is: the one that reads it, which is the last, or one around.
+
+    `named` has the names of each graph's initializers, filled as they are asked for.
+    """
+    for graph in reversed(scopes):
+        names = named.get(id(graph))
+        if names is None:
+            origin = graph.origin
+            names = named[id(graph)] = set()
+            if isinstance(origin, onnx.GraphProto):
+                names.update(t.name for t in origin.initializer)
+                names.update(t.values.name for t in origin.sparse_initializer)
+        if tensor.name in names:
+            return graph
+    return scopes[-1]
