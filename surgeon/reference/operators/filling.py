@@ -57,6 +57,11 @@ def scalar_tensor(s: Any, dtype: Any, **_: Any) -> Array:
     return np.asarray(s, dtype or np.float32)
 
 
+def tensor(data: Any = None, dtype: Any = None, t: Any = None, **_: Any) -> Array:
+    found = np.array(data if t is None else t)
+    return found.astype(dtype or (np.float32 if found.dtype.kind == "f" else found.dtype))
+
+
 def arange_step(start: Any, end: Any, step: Any, dtype: Any, **_: Any) -> Array:
     whole = all(isinstance(v, int) for v in (start, end, step))
     kind = np.dtype(dtype or (np.int64 if whole else np.float32))
@@ -90,6 +95,9 @@ _OPTIONS = (
     "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 )
 
+_LITERAL = "*, ScalarType? dtype=None, Device? device=None, bool requires_grad=False"
+_KINDS = ("float", "int", "bool")
+
 
 TABLE: tuple[Row, ...] = (
     (f"zeros(SymInt[] size, {_OPTIONS}) -> Tensor", zeros),
@@ -108,6 +116,9 @@ TABLE: tuple[Row, ...] = (
     (f"new_ones(Tensor self, SymInt[] size, {_OPTIONS}) -> Tensor", new_ones),
     (f"new_full(Tensor self, SymInt[] size, Scalar fill_value, {_OPTIONS}) -> Tensor", new_full),
     (f"scalar_tensor(Scalar s, {_OPTIONS}) -> Tensor", scalar_tensor),
+    (f"tensor(Scalar data, {_LITERAL}) -> Tensor", tensor),
+    (f"tensor.list(Scalar[] data, {_LITERAL}) -> Tensor", tensor),
+    *((f"tensor.{kind}({kind} t, {_LITERAL}) -> Tensor", tensor) for kind in _KINDS),
     (f"arange(Scalar end, {_OPTIONS}) -> Tensor", arange),
     (f"arange.start(Scalar start, Scalar end, {_OPTIONS}) -> Tensor", arange_start),
     (
