@@ -388,9 +388,7 @@ def _remember(graph: gs.Graph, origin: Any) -> None:
                         stack.append((body, attribute.g, around, (*scopes, body)))
 
 
-def _home(
-    tensor: gs.Constant, scopes: Sequence[gs.Graph], named: dict[int, set[str]]
-) -> gs.Graph:
+def _home(tensor: gs.Constant, scopes: Sequence[gs.Graph], named: dict[int, set[str]]) -> gs.Graph:
     """The graph whose initializer it is: the one that reads it, which is the last, or one around.
 
     `named` has the names of each graph's initializers, filled as they are asked for.

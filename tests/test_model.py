@@ -320,7 +320,9 @@ def test_attribute_references_of_functions_survive() -> None:
 
 
 def test_a_constant_that_two_bodies_read_stays_where_both_see_it() -> None:
-    body = "(int64 i, bool c, float[b] s) => (bool d, float[b] t) { d = Identity (c) t = OP (s, two) }"
+    body = (
+        "(int64 i, bool c, float[b] s) => (bool d, float[b] t) { d = Identity (c) t = OP (s, two) }"
+    )
     proto = model_of(
         "float[b] x, int64 n",
         f"m = Neg (x) p = Loop (n, go, m) <body = first {body.replace('OP', 'Add')}> "

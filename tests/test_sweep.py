@@ -500,9 +500,7 @@ def test_equal_nodes_merge_by_attributes_inputs_and_constants() -> None:
 
 
 def test_an_output_that_an_earlier_node_computes_too_is_made_by_that_node() -> None:
-    proto = model_of(
-        "float[n,4] x", "a = Relu (x) b = Neg (a) y = Relu (x) z = Exp (y)", "b y z"
-    )
+    proto = model_of("float[n,4] x", "a = Relu (x) b = Neg (a) y = Relu (x) z = Exp (y)", "b y z")
     result = surgeon.apply(proto, FOLD)
     assert result.report.after == {"Relu": 1, "Neg": 1, "Exp": 1}
     assert [o.name for o in result.model.to_proto().graph.output] == ["b", "y", "z"]

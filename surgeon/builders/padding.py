@@ -108,9 +108,7 @@ def _by_places(
     return draft.op("Gather", x, place, axis=axis)
 
 
-def _by_numbers(
-    draft: Draft, x: gs.Tensor, axis: int, known: list[int], mode: str
-) -> gs.Tensor:
+def _by_numbers(draft: Draft, x: gs.Tensor, axis: int, known: list[int], mode: str) -> gs.Tensor:
     """Elements of x alone: cropped, reflected, repeated, wrapped."""
     before, after = known
     size = _size(draft, x, axis)

@@ -58,9 +58,7 @@ def _condition(draft: Draft, x: gs.Tensor) -> gs.Tensor | None:
     return None
 
 
-def _triangle(
-    draft: Draft, node: gs.Node, length: Length, dtype: int, *, ahead: bool
-) -> gs.Tensor:
+def _triangle(draft: Draft, node: gs.Node, length: Length, dtype: int, *, ahead: bool) -> gs.Tensor:
     """Ones where an element counts: [from, to], from <= to; [to, from] where it stands ahead."""
     exclusive, reverse = (bool(attribute_of(node, name)) for name in ("exclusive", "reverse"))
     flipped = ahead != reverse

@@ -115,11 +115,19 @@ def _array(facts: Facts, tensor: gs.Tensor) -> Array | None:
             facts.infer(node)
     return facts.array(tensor)
 
+
 def is_zero(draft: Draft, tensor: gs.Tensor) -> bool:
-    """Whether every element is proven to be 0."""
+    """Whether every element is proven to be 0; the replacement then rests on what makes it."""
     array = draft.facts.array(tensor)
     if array is not None:
         return array.dtype != object and not array.any()
+    if not _is_made_zero(draft, tensor):
+        return False
+    draft.premises.append(tensor)
+    return True
+
+
+def _is_made_zero(draft: Draft, tensor: gs.Tensor) -> bool:
     producer = tensor.inputs[0] if tensor.inputs else None
     if producer is None or (producer.domain or "") not in ("", "ai.onnx"):
         return False
