@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
+from truth import model_of
 
 from surgeon.errors import ForeignError
 from surgeon.isolation import cell, isolation, open_session
