@@ -15,6 +15,13 @@ from surgeon.rewrite import Draft, Refused
 _LONGEST = 2048  # beyond, a constant triangle costs more than it is worth
 _FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE)
 
+_WHOLE = (
+    onnx.TensorProto.INT32,
+    onnx.TensorProto.INT64,
+    onnx.TensorProto.UINT32,
+    onnx.TensorProto.UINT64,
+)
+
 
 def cumsum_as_matmul(draft: Draft, match: Match) -> gs.Tensor:
     """CumSum: x @ triangle for the last axis, triangle @ x before.
@@ -29,6 +36,8 @@ def cumsum_as_matmul(draft: Draft, match: Match) -> gs.Tensor:
     if fact.shape is None or axis_value is None or not fact.dtype:
         raise Refused("its axis, or the rank or dtype of its input, is not known")
     rank, kind = len(fact.shape), fact.dtype
+    if kind not in (*_FLOATS, *_WHOLE):
+        raise Refused("its input is no number that CumSum takes; `operand-types` mends that")
     axis = int(axis_value.reshape(-1)[0]) % rank
     if kind not in _FLOATS and (condition := _condition(draft, x)) is not None:
         kind = onnx.TensorProto.FLOAT
