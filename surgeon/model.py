@@ -20,7 +20,8 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections import ChainMap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -365,14 +366,15 @@ _SIGNATURES = (
 
 def _remember(graph: gs.Graph, origin: Any) -> None:
     around: tuple[set[str], ...] = ()
-    stack = [(graph, origin, around, (graph,))]
-    named: dict[int, set[str]] = {}
+    owners: ChainMap[str, gs.Graph] = ChainMap()
+    stack = [(graph, origin, around, owners)]
     while stack:
-        graph, origin, around, scopes = stack.pop()
+        graph, origin, around, owners = stack.pop()
+        owners = owners.new_child(dict.fromkeys(_initializers(origin), graph))
         graph.origin, graph.reads = origin, {getattr(v, "name", v) for v in origin.output}
         for outer in around:
             outer |= graph.reads
-        around = (*around, graph.reads)
+        inner, around = bool(around), (*around, graph.reads)
         for node, proto in zip(graph.nodes, origin.node, strict=True):
             node.__dict__.update(origin=proto, origin_inputs=None, made=None)
             for tensor in node.inputs:
@@ -380,27 +382,16 @@ def _remember(graph: gs.Graph, origin: Any) -> None:
                     for reads in around:
                         reads.add(tensor.name)
                     if "home" not in tensor.__dict__:
-                        tensor.home = graph if len(scopes) == 1 else _home(tensor, scopes, named)
+                        tensor.home = owners.get(tensor.name, graph) if inner else graph
             if node.attrs:
                 for attribute in proto.attribute:
                     body = node.attrs.get(attribute.name)
                     if isinstance(body, gs.Graph):
-                        stack.append((body, attribute.g, around, (*scopes, body)))
+                        stack.append((body, attribute.g, around, owners))
 
 
-def _home(tensor: gs.Constant, scopes: Sequence[gs.Graph], named: dict[int, set[str]]) -> gs.Graph:
-    """The graph whose initializer it is: the one that reads it, which is the last, or one around.
-
-    `named` has the names of each graph's initializers, filled as they are asked for.
-    """
-    for graph in reversed(scopes):
-        names = named.get(id(graph))
-        if names is None:
-            origin = graph.origin
-            names = named[id(graph)] = set()
-            if isinstance(origin, onnx.GraphProto):
-                names.update(t.name for t in origin.initializer)
-                names.update(t.values.name for t in origin.sparse_initializer)
-        if tensor.name in names:
-            return graph
-    return scopes[-1]
+def _initializers(origin: Any) -> list[str]:
+    """The names of a graph's own; a function has none."""
+    if not isinstance(origin, onnx.GraphProto):
+        return []
+    return [t.name for t in origin.initializer] + [t.values.name for t in origin.sparse_initializer]

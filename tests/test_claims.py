@@ -83,7 +83,8 @@ UNDECLARED = """
 g (float[N,4] x, int64[1] n) => (float[N,4] y) <int64 zero = {0}, bool true = {1}> {
   turns = Gather <axis = 0> (n, zero)
   a = org.pytorch.aten.ATen <operator = "hypot", overload_name = ""> (x, x)
-  y = Loop (turns, true, a) <body = b (int64 i, bool c, float[N,4] before) => (bool d, float[N,4] z) {
+  y = Loop (turns, true, a)
+      <body = b (int64 i, bool c, float[N,4] before) => (bool d, float[N,4] z) {
     d = Identity (c)
     f = Cast <to = 1> (i)
     z = Add (before, f)
