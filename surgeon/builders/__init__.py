@@ -70,6 +70,7 @@ _ROOMS: Mapping[str, str] = {
     "reshape_of_reshape": "targets",
     "resize_as_gathers": "sampling",
     "same_as_input": "cleaning",
+    "reduce_chain": "cleaning",
     "refused_by_name": "refused",
     "scale_into_norm": "norms",
     "scatter_box": "scatter",
