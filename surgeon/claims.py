@@ -89,8 +89,9 @@ def declare_numbers(model: Model, facts: Facts) -> None:
     for graph, origin in _as_they_came(model):
         declared = dict(getattr(graph, "declared", {}))
         for value, tensor in zip(origin.input, graph.inputs, strict=False):
-            proven = facts.of(tensor)
-            if value.type.WhichOneof("value") is None and proven.dtype and proven.shape == ():
+            proven, claimed = facts.of(tensor), value.type.tensor_type
+            silent = not claimed.HasField("shape") and claimed.elem_type in (0, proven.dtype)
+            if silent and proven.dtype and proven.shape == ():
                 declared[value.name] = onnx.helper.make_tensor_value_info(
                     value.name, proven.dtype, ()
                 )

@@ -93,11 +93,12 @@ g (float[N,4] x, int64[1] n) => (float[N,4] y) <int64 zero = {0}, bool true = {1
 """
 
 
-def test_the_number_of_a_turn_is_declared_where_the_exporter_said_nothing_of_it() -> None:
+@pytest.mark.parametrize("typed", [False, True])
+def test_the_number_of_a_turn_is_declared_where_the_exporter_said_little(typed: bool) -> None:
     silent = model(UNDECLARED)
     body = silent.graph.node[2].attribute[0].g
     for value in body.input[:2]:
-        value.ClearField("type")
+        value.type.tensor_type.ClearField("shape") if typed else value.ClearField("type")
     result = surgeon.apply(silent, "aten", verify=False)
     loop = next(n for n in result.model.to_proto().graph.node if n.op_type == "Loop")
     number, condition = loop.attribute[0].g.input[:2]
