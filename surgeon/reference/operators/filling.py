@@ -57,9 +57,13 @@ def scalar_tensor(s: Any, dtype: Any, **_: Any) -> Array:
     return np.asarray(s, dtype or np.float32)
 
 
-def tensor(data: Any = None, dtype: Any = None, t: Any = None, **_: Any) -> Array:
-    found = np.array(data if t is None else t)
+def tensor(data: Any, dtype: Any, **_: Any) -> Array:
+    found = np.array(data)
     return found.astype(dtype or (np.float32 if found.dtype.kind == "f" else found.dtype))
+
+
+def tensor_of_number(t: Any, dtype: Any, **_: Any) -> Array:
+    return tensor(t, dtype)
 
 
 def arange_step(start: Any, end: Any, step: Any, dtype: Any, **_: Any) -> Array:
@@ -118,7 +122,7 @@ TABLE: tuple[Row, ...] = (
     (f"scalar_tensor(Scalar s, {_OPTIONS}) -> Tensor", scalar_tensor),
     (f"tensor(Scalar data, {_LITERAL}) -> Tensor", tensor),
     (f"tensor.list(Scalar[] data, {_LITERAL}) -> Tensor", tensor),
-    *((f"tensor.{kind}({kind} t, {_LITERAL}) -> Tensor", tensor) for kind in _KINDS),
+    *((f"tensor.{kind}({kind} t, {_LITERAL}) -> Tensor", tensor_of_number) for kind in _KINDS),
     (f"arange(Scalar end, {_OPTIONS}) -> Tensor", arange),
     (f"arange.start(Scalar start, Scalar end, {_OPTIONS}) -> Tensor", arange_start),
     (
