@@ -376,7 +376,7 @@ def _remember(graph: gs.Graph, origin: Any) -> None:
             outer |= graph.reads
         inner, around = bool(around), (*around, graph.reads)
         for node, proto in zip(graph.nodes, origin.node, strict=True):
-            node.__dict__.update(origin=proto, origin_inputs=None, made=None)
+            node.__dict__.update(origin=proto, origin_inputs=None, made=None, home=graph)
             for tensor in node.inputs:
                 if isinstance(tensor, gs.Constant):
                     for reads in around:
