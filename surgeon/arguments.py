@@ -233,6 +233,8 @@ def _agrees(parameter: Parameter, value: gs.Tensor | list[gs.Tensor], facts: Fac
         if value and all(t.is_empty() for t in value):  # of what was left out, perhaps
             return None if parameter.is_list else False
         return parameter.is_list
+    if _is_device(value):
+        return parameter.type == "Device"
     text = text_of(value)
     if text is not None or parameter.type in ("str", "Device"):
         return (text is not None) == (parameter.type in ("str", "Device"))
@@ -252,6 +254,12 @@ def _agrees(parameter: Parameter, value: gs.Tensor | list[gs.Tensor], facts: Fac
         # sizes that were computed from scale factors are traced as floats, empty lists as well
         return None if parameter.is_list else False
     return True if fact.dtype else None
+
+
+def _is_device(tensor: gs.Tensor) -> bool:
+    """Whether it is where another tensor lies, as scripted modules ask."""
+    producer = tensor.inputs[0] if tensor.inputs else None
+    return producer is not None and (producer.domain, producer.op) == ("prim", "device")
 
 
 def text_of(tensor: gs.Tensor) -> str | None:

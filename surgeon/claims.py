@@ -77,6 +77,27 @@ def correct_types(model: Model, facts: Facts) -> list[str]:
     return found
 
 
+def declare_numbers(model: Model, facts: Facts) -> None:
+    """Declare the number and the condition of a Loop's turn where the file says nothing of them.
+
+    onnxruntime runs no Loop whose turn has an unknown shape.
+
+    Args:
+        model: The bodies of its Loops are given `declared`, which the writer uses.
+        facts: What is proven.
+    """
+    for graph, origin in _as_they_came(model):
+        declared = dict(getattr(graph, "declared", {}))
+        for value, tensor in zip(origin.input, graph.inputs, strict=False):
+            proven, claimed = facts.of(tensor), value.type.tensor_type
+            silent = not claimed.HasField("shape") and claimed.elem_type in (0, proven.dtype)
+            if silent and proven.dtype and proven.shape == ():
+                declared[value.name] = onnx.helper.make_tensor_value_info(
+                    value.name, proven.dtype, ()
+                )
+        graph.declared = declared
+
+
 def declare(
     model: Model, facts: Facts, shapes: Mapping[str, Sequence[int | str]], fixed: Mapping[str, int]
 ) -> bool:

@@ -120,6 +120,31 @@ class Housekeeper:
         """Let the readers of a node read an equal one that came before; True where it went."""
         if self.surgery.gives_output(node):
             return False
+        twin = self._twin(node, known)
+        if twin is None:
+            return False
+        pairs = list(zip(list(node.outputs), twin.outputs, strict=True))
+        # The twin's values stay the objects they are: what reads them is known by them, and would
+        # not be found again by what reads this node's.
+        self.surgery.hand_over(node, pairs, adopt=False)
+        self.done["equal nodes merged"] += 1
+        return True
+
+    def equal_output(self, node: gs.Node, graph: gs.Graph, known: Known) -> list[gs.Node] | None:
+        """An Identity for an output that an earlier node computes too; None where none does."""
+        if len(node.outputs) != 1 or not self.surgery.gives_output(node):
+            return None
+        twin = self._twin(node, known)
+        if twin is None or self.surgery.gives_output(twin) or not self.surgery.holds(graph, twin):
+            return None
+        draft = self.surgery.draft(graph, node.outputs[0].name)
+        same = draft.op("Identity", twin.outputs[0])
+        self.surgery.hand_over(node, [(node.outputs[0], same)])
+        self.done["equal nodes merged"] += 1
+        return draft.nodes
+
+    def _twin(self, node: gs.Node, known: Known) -> gs.Node | None:
+        """An equal node that came before; the node itself is remembered where there is none."""
         twin = None
         for key in (self._spelling(node), self._value(node)):
             if key is None:
@@ -129,14 +154,7 @@ class Housekeeper:
                 known.nodes[key] = node
             elif found is not node and len(found.outputs) == len(node.outputs):
                 twin = twin or found
-        if twin is None:
-            return False
-        pairs = list(zip(list(node.outputs), twin.outputs, strict=True))
-        # The twin's values stay the objects they are: what reads them is known by them, and would
-        # not be found again by what reads this node's.
-        self.surgery.hand_over(node, pairs, adopt=False)
-        self.done["equal nodes merged"] += 1
-        return True
+        return twin
 
     def _value(self, node: gs.Node) -> tuple[Any, ...] | None:
         """Shape arithmetic with one symbolic result computes one thing, however it is spelled."""

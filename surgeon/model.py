@@ -20,6 +20,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+from collections import ChainMap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -365,23 +366,32 @@ _SIGNATURES = (
 
 def _remember(graph: gs.Graph, origin: Any) -> None:
     around: tuple[set[str], ...] = ()
-    stack = [(graph, origin, around)]
+    owners: ChainMap[str, gs.Graph] = ChainMap()
+    stack = [(graph, origin, around, owners)]
     while stack:
-        graph, origin, around = stack.pop()
+        graph, origin, around, owners = stack.pop()
+        owners = owners.new_child(dict.fromkeys(_initializers(origin), graph))
         graph.origin, graph.reads = origin, {getattr(v, "name", v) for v in origin.output}
         for outer in around:
             outer |= graph.reads
-        around = (*around, graph.reads)
+        inner, around = bool(around), (*around, graph.reads)
         for node, proto in zip(graph.nodes, origin.node, strict=True):
-            node.__dict__.update(origin=proto, origin_inputs=None, made=None)
+            node.__dict__.update(origin=proto, origin_inputs=None, made=None, home=graph)
             for tensor in node.inputs:
                 if isinstance(tensor, gs.Constant):
                     for reads in around:
                         reads.add(tensor.name)
                     if "home" not in tensor.__dict__:
-                        tensor.home = graph
+                        tensor.home = owners.get(tensor.name, graph) if inner else graph
             if node.attrs:
                 for attribute in proto.attribute:
                     body = node.attrs.get(attribute.name)
                     if isinstance(body, gs.Graph):
-                        stack.append((body, attribute.g, around))
+                        stack.append((body, attribute.g, around, owners))
+
+
+def _initializers(origin: Any) -> list[str]:
+    """The names of a graph's own; a function has none."""
+    if not isinstance(origin, onnx.GraphProto):
+        return []
+    return [t.name for t in origin.initializer] + [t.values.name for t in origin.sparse_initializer]

@@ -14,7 +14,7 @@ import onnx
 
 from surgeon import dialect, provenance
 from surgeon.assumptions import Axioms
-from surgeon.claims import correct_claims, correct_types, declare
+from surgeon.claims import correct_claims, correct_types, declare, declare_numbers
 from surgeon.collector import collector_paused
 from surgeon.culprits import Kept
 from surgeon.errors import SurgeonError
@@ -232,6 +232,7 @@ class Operation:
                 "files, mostly without a sign: compare with the module, or with what it recorded "
                 "(`--reference FILE.npz`)"
             )
+        declare_numbers(self.model, self.facts)
         retyped = correct_types(self.model, self.facts)
         self.notes.retyped = frozenset(retyped)
         for what, corrected in (

@@ -139,7 +139,8 @@ class Surgery:
 
     def holds(self, graph: gs.Graph, node: gs.Node) -> bool:
         """Whether a node is in this graph, and not in a body or around it."""
-        return getattr(node, "home", None) is graph or any(n is node for n in graph.nodes)
+        home = getattr(node, "home", None)
+        return home is graph if home is not None else any(n is node for n in graph.nodes)
 
     def to_constant(self, tensor: gs.Tensor, array: Any, graph: gs.Graph) -> None:
         """Make a computed value a constant; its producer is let go when all its outputs are.

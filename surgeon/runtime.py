@@ -23,6 +23,9 @@ THREADS = 2  # of one operator in a model of any size
 _SMALL = 1 << 20  # bytes of a model whose threads would take longer to start than it does to run
 EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
 
+# onnxruntime 1.31 ends the process where one of these is given no step, or no row.
+_DEADLY_WITHOUT_ELEMENTS = frozenset({"GRU", "LSTM"})
+
 Feeds = Mapping[str, Any]  # by value name: an array, or a list of arrays for a sequence
 
 
@@ -131,6 +134,9 @@ class Session:
         if folder is not None:
             options.add_session_config_entry(EXTERNAL_FOLDER, str(folder))
         self._where = str(model) if isinstance(model, Path) else f"graph `{model.graph.name}`"
+        self._deadly = isinstance(model, onnx.ModelProto) and any(
+            node.op_type in _DEADLY_WITHOUT_ELEMENTS for node in _nodes(model.graph.node)
+        )
         try:
             source = str(model) if isinstance(model, Path) else model.SerializeToString()
             self._session = ort.InferenceSession(
@@ -151,6 +157,12 @@ class Session:
             RunFailed: onnxruntime refuses these inputs, or an operator fails on them.
         """
         names = list(self._names if outputs is None else outputs)
+        if self._deadly and any(0 in np.shape(v) for v in feeds.values() if hasattr(v, "shape")):
+            raise RunFailed(
+                where=self._where,
+                text="onnxruntime has no recurrent layers of no steps or rows, and would end",
+                lacking=True,
+            )
         try:
             found = (
                 self._session.run(names, dict(feeds))

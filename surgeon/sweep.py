@@ -177,6 +177,8 @@ class Sweep:
             return []
         if not inner and (made := self.keeper.constant_output(node, graph)) is not None:
             return made
+        if not inner and (made := self.keeper.equal_output(node, graph, known)) is not None:
+            return made
         for prepared in self.rules.get(operator_of(node), ()):
             new = self.firing.at(prepared, node, graph)
             if new is not None:

@@ -190,6 +190,9 @@ add("full", [2], 2.5, None, None, None, None)
 add("full_like", f(2, 3), 7, None, None, None, None)
 add("new_zeros", f(2, dtype=np.int64), [1, 2], None, None, None, None)
 add("scalar_tensor", 2.5, 6, None, None, None)
+for number in (2.5, 3, True):
+    for dtype in (None, 6):
+        add(f"tensor.{type(number).__name__}", number, dtype, None, False)
 add("arange", 5, None, None, None, None)
 add("arange", 2.5, None, None, None, None)
 add("arange.start", 1, 7, 6, None, None, None)

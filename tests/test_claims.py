@@ -76,3 +76,33 @@ def test_an_element_type_that_is_true_stays() -> None:
     true = model(GUESSED.replace("int64[N,4] y", "float[N,4] y"))
     result = surgeon.apply(true, "aten")
     assert not [remark for remark in result.report.remarks if "element types" in remark]
+
+
+UNDECLARED = """
+<ir_version: 8, opset_import: ["": 11, "org.pytorch.aten": 1]>
+g (float[N,4] x, int64[1] n) => (float[N,4] y) <int64 zero = {0}, bool true = {1}> {
+  turns = Gather <axis = 0> (n, zero)
+  a = org.pytorch.aten.ATen <operator = "hypot", overload_name = ""> (x, x)
+  y = Loop (turns, true, a)
+      <body = b (int64 i, bool c, float[N,4] before) => (bool d, float[N,4] z) {
+    d = Identity (c)
+    f = Cast <to = 1> (i)
+    z = Add (before, f)
+  }>
+}
+"""
+
+
+@pytest.mark.parametrize("typed", [False, True])
+def test_the_number_of_a_turn_is_declared_where_the_exporter_said_little(typed: bool) -> None:
+    silent = model(UNDECLARED)
+    body = silent.graph.node[2].attribute[0].g
+    for value in body.input[:2]:
+        value.type.tensor_type.ClearField("shape") if typed else value.ClearField("type")
+    result = surgeon.apply(silent, "aten", verify=False)
+    loop = next(n for n in result.model.to_proto().graph.node if n.op_type == "Loop")
+    number, condition = loop.attribute[0].g.input[:2]
+    for value, kind in ((number, onnx.TensorProto.INT64), (condition, onnx.TensorProto.BOOL)):
+        assert value.type.tensor_type.elem_type == kind
+        assert value.type.tensor_type.HasField("shape")
+        assert shape_of(value) == []

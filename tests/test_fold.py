@@ -58,6 +58,7 @@ def folded(
         ("y = Squeeze <axes = [0]> (e)", {"e": np.ones((1, 3), F32)}),
         ("y = Softmax <axis = 0> (k)", {}),
         ("y = Where (m, k, k)", {"m": np.array([True])}),
+        ("y = NonZero (m)", {"m": np.array([[True, False], [False, True]])}),
         ("y = Cast <to = 10> (k)", {}),
         ("y = Cast <to = 7> (k)", {}),
         ("y = Flatten <axis = 0> (k)", {}),
@@ -88,6 +89,7 @@ def test_limits() -> None:
     assert folded("y = Neg (k)", limit=10, k=np.ones(5000, F32)) is not None, (
         "no larger than before"
     )
+    assert folded("y = NonZero (k)", limit=16, k=np.ones(5000, F32)) is None
     assert folded("y = Neg (k)", limit=None, k=np.ones(5000, F32)) is None
     assert folded("y = Add (k, k)", limit=None, k=ints(1)) is not None, "shape arithmetic"
 

@@ -319,6 +319,23 @@ def test_attribute_references_of_functions_survive() -> None:
     np.testing.assert_array_equal(found, wanted)
 
 
+def test_a_constant_that_two_bodies_read_stays_where_both_see_it() -> None:
+    body = (
+        "(int64 i, bool c, float[b] s) => (bool d, float[b] t) { d = Identity (c) t = OP (s, two) }"
+    )
+    proto = model_of(
+        "float[b] x, int64 n",
+        f"m = Neg (x) p = Loop (n, go, m) <body = first {body.replace('OP', 'Add')}> "
+        f"y = Loop (n, go, p) <body = second {body.replace('OP', 'Mul')}>",
+        "y",
+        constants={"go": np.array(True), "two": np.array(2, F32)},
+    )
+    found = surgeon.apply(proto, recipe_of(neg_by_sub)).model.to_proto()
+    assert {"go", "two"} <= {t.name for t in found.graph.initializer}
+    feeds = {"x": np.array([1.5, -2], F32), "n": np.array(3)}
+    np.testing.assert_array_equal(Session(found).run(feeds)["y"], Session(proto).run(feeds)["y"])
+
+
 def test_operator_sets_that_nobody_uses_stay_but_for_the_fallback() -> None:
     proto = rich()
     proto.opset_import.append(helper.make_opsetid("org.pytorch.aten", 1))

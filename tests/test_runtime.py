@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
+from truth import model_of
 
 from surgeon.errors import ForeignError
 from surgeon.isolation import cell, isolation, open_session
@@ -76,6 +77,16 @@ def test_an_operator_without_a_kernel_is_named() -> None:
 def test_a_run_that_fails_says_why() -> None:
     with pytest.raises(RunFailed, match="Invalid rank for input: x"):
         Session(parse(RELU)).run({"x": np.ones(3, np.float32)})
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 1), (4, 0, 1)])
+def test_recurrent_layers_of_no_elements_are_not_tried(shape: tuple[int, ...]) -> None:
+    weights = {"w": np.ones((1, 3, 1), np.float32), "r": np.ones((1, 3, 1), np.float32)}
+    model = model_of("float[t,b,1] x", "y = GRU <hidden_size = 1> (x, w, r)", "y", 13, weights)
+    session = Session(model)
+    with pytest.raises(RunFailed, match="no recurrent layers of no steps or rows"):
+        session.run({"x": np.zeros(shape, np.float32)})
+    assert session.run({"x": np.zeros((4, 3, 1), np.float32)})["y"].shape == (4, 1, 3, 1)
 
 
 def test_bfloat16_goes_in_and_comes_out() -> None:

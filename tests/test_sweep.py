@@ -499,6 +499,19 @@ def test_equal_nodes_merge_by_attributes_inputs_and_constants() -> None:
     assert result.report.housekeeping["equal nodes merged"] == 2
 
 
+def test_an_output_that_an_earlier_node_computes_too_is_made_by_that_node() -> None:
+    proto = model_of("float[n,4] x", "a = Relu (x) b = Neg (a) y = Relu (x) z = Exp (y)", "b y z")
+    result = surgeon.apply(proto, FOLD)
+    assert result.report.after == {"Relu": 1, "Neg": 1, "Exp": 1}
+    assert [o.name for o in result.model.to_proto().graph.output] == ["b", "y", "z"]
+
+
+def test_two_outputs_of_one_value_stay_two() -> None:
+    proto = model_of("float[n,4] x", "y = Relu (x) z = Relu (x)", "y z")
+    result = surgeon.apply(proto, FOLD, verify=False)
+    assert result.report.after == {"Relu": 2}
+
+
 def test_constants_of_other_dtypes_or_shapes_are_not_equal() -> None:
     proto = model_of(
         "float[n] x",

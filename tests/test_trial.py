@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_graphsurgeon as gs
 import pytest
 from truth import model_of
@@ -389,3 +390,15 @@ def test_pieces_that_cannot_be_compared_are_counted_with_a_reason() -> None:
     known = model_of("float[b] x", "y = Neg (x)", "y")
     found = pieces(known, roughly, allow=["approximate"])
     assert found == {"not compared: it is approximate": 1}
+
+
+def test_what_the_mean_of_no_element_is_decides_nothing() -> None:
+    proto = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 13, "org.pytorch.aten": 1]>
+        g (float[b,t] x) => (float[t] y) <int64[1] axes = {0}, bool no = {0}> {
+            y = org.pytorch.aten.ATen <operator = "mean", overload_name = ""> (x, axes, no, )
+        }"""
+    )
+    result = surgeon.apply(proto, "aten")
+    assert not result.report.refusals
+    assert result.report.after == {"ReduceMean": 1}

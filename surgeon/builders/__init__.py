@@ -70,6 +70,7 @@ _ROOMS: Mapping[str, str] = {
     "reshape_of_reshape": "targets",
     "resize_as_gathers": "sampling",
     "same_as_input": "cleaning",
+    "reduce_chain": "cleaning",
     "refused_by_name": "refused",
     "scale_into_norm": "norms",
     "scatter_box": "scatter",
@@ -94,6 +95,7 @@ _ROOMS: Mapping[str, str] = {
     "view_transpose": "views",
     "where_of_lists": "targets",
     "whole_split": "cleaning",
+    "zero_state": "zeros",
 }
 # Rooms of the ATen families, each with a table of its own.
 _FAMILIES: Mapping[str, tuple[str, ...]] = {

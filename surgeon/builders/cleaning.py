@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -91,6 +92,34 @@ def _order(node: gs.Node, rank: int | None) -> list[int]:
     return list(range(rank))[::-1]
 
 
+def reduce_chain(draft: Draft, match: Match) -> gs.Tensor:
+    """What is reduced along one axis and then along another, along both at once."""
+    outer, inner = match.root, match.nodes[1]
+    rank = draft.facts.of(inner.inputs[0]).rank
+    if outer.op != inner.op:
+        raise Refused("the two are different operators")
+    if rank is None:
+        raise Refused("its rank is not known")
+    keeps = [bool(attribute_of(node, "keepdims")) for node in (inner, outer)]
+    if keeps[0] and not keeps[1]:
+        raise Refused("the first keeps axes of length 1 that the second drops")
+    first = _reduced(draft, inner, rank)
+    left = list(range(rank)) if keeps[0] else [i for i in range(rank) if i not in first]
+    second = [left[axis] for axis in _reduced(draft, outer, len(left))]
+    if keeps[1] and not keeps[0]:
+        raise Refused("the second keeps axes of length 1 that the first drops")
+    axes = draft.constant(sorted({*first, *second}), "axes")
+    return draft.op(outer.op, inner.inputs[0], axes, keepdims=int(keeps[0]))
+
+
+def _reduced(draft: Draft, node: gs.Node, rank: int) -> list[int]:
+    """The axes that a reduction reduces, from 0."""
+    array = None if len(node.inputs) < 2 else draft.facts.array(node.inputs[1])
+    if array is None or not array.size:
+        raise Refused("its axes are not named")
+    return [int(axis) % rank for axis in array.reshape(-1).tolist()]
+
+
 def same_as_input(draft: Draft, match: Match) -> gs.Tensor:
     """The input itself, where the result has provably its shape.
 
@@ -145,8 +174,8 @@ def concat_chain(draft: Draft, match: Match) -> gs.Tensor:
 def slice_chain(draft: Draft, match: Match) -> gs.Tensor:
     """A Slice of a Slice along other axes, as one.
 
-    A Slice with several readers goes where all of them are Slices that leave gaps: those that tile
-    an axis are better one Split of it.
+    A Slice with several readers goes where all of them are Slices that leave gaps, or of which some
+    overlap: those that tile an axis are better one Split of it.
     """
     outer, inner = match.root, match.nodes[1]
     rank = draft.facts.of(inner.inputs[0]).rank
@@ -166,17 +195,22 @@ def _check_readers(
     Raises:
         Refused: One is no Slice of other axes, or one of several has no gaps.
     """
-    lone = len(cut.outputs) == 1
     if draft.surgery.is_output(cut) or any(
         n.op != "Slice" or n.inputs[0] is not cut for n in cut.outputs
     ):
         raise Refused("something else reads what is cut")
-    for reader in cut.outputs:
-        bounds = _bounds(draft, reader, rank)
-        if {axis for *_, axis, _ in first} & {axis for *_, axis, _ in bounds}:
-            raise Refused("both cut the same axis")
-        if not lone and any(step == 1 for *_, step in bounds):
-            raise Refused("several Slices without gaps may be one Split")
+    bounds = [cut for reader in cut.outputs for cut in _bounds(draft, reader, rank)]
+    if {axis for *_, axis, _ in first} & {axis for *_, axis, _ in bounds}:
+        raise Refused("both cut the same axis")
+    gaps = all(step != 1 for *_, step in bounds)
+    if len(cut.outputs) > 1 and not gaps and not _overlap(bounds):
+        raise Refused("several Slices without gaps may be one Split")
+
+
+def _overlap(cuts: Sequence[tuple[int, int, int, int]]) -> bool:
+    """Whether two of these share an element, so that no Split gives both."""
+    spans = sorted((axis, *c) for *c, axis, step in cuts if step == 1 and 0 <= c[0] < c[1])
+    return any(a[0] == b[0] and b[1] < a[2] for a, b in itertools.pairwise(spans))
 
 
 def _bounds(draft: Draft, node: gs.Node, rank: int | None) -> list[tuple[int, int, int, int]]:

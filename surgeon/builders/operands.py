@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import opsets
 from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, FLOATS, INT64, Work
+from surgeon.facts.fact import INTEGERS
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -40,6 +42,8 @@ def operand_types(draft: Draft, match: Match) -> Any:
     }
     if node.op == "Equal" and draft.facts.opset < 11 and work.result_type(*node.inputs) in FLOATS:
         return work.equal(*work.together(*node.inputs)[1])
+    if node.op == "Clip" and work.dtype(node.inputs[0]) in INTEGERS and draft.facts.opset < 12:
+        return _clipped(draft, work, node)
     operands, computed = list(node.inputs), {}
     for parameter, places in _places(schema, operands).items():
         tensors = [operands[i] for i in places]
@@ -57,6 +61,36 @@ def operand_types(draft: Draft, match: Match) -> Any:
     made = draft.op(node.op, *given, **node.attrs)
     common, kind = computed.get(schema.outputs[0].type_str, (0, 0))
     return made if common == kind or node.op in _REAL | _COUNTING else work.cast(made, common)
+
+
+def _clipped(draft: Draft, work: Work, node: gs.Node) -> gs.Tensor:
+    """An integer between two others; a bound beyond what its type holds is none."""
+    x: gs.Tensor = node.inputs[0]
+    kind = work.dtype(x)
+    limits = np.iinfo(onnx.helper.tensor_dtype_to_np_dtype(kind))
+    # as the file has them: in the newest form bounds are of the input's type
+    written = {a.name: a.f for a in node.origin.attribute if a.name in ("min", "max")}
+    made = x
+    bounds = (("min", "Max"), ("max", "Min"))
+    for (name, operator), tensor in zip(bounds, node.inputs[1:3], strict=False):
+        if tensor.is_empty():
+            continue
+        number: Any = written.get(name)
+        if number is None:
+            array = draft.facts.array(tensor)
+            if array is None and work.dtype(tensor) not in INTEGERS:
+                raise Refused("its bounds are floats that are computed at run time")
+            number = None if array is None else array.item()
+        if number is None:
+            made = draft.op(operator, made, work.cast(tensor, kind))
+        elif limits.min < number < limits.max:
+            if number != int(number):
+                raise Refused("its bounds are no integers: PyTorch would make it a float")
+            bound = draft.constant(np.array(int(number), limits.dtype), "bound")
+            made = draft.op(operator, made, bound)
+        elif (number > 0) == (operator == "Max"):
+            raise Refused(f"no integer of its type is beyond its bound {number}")
+    return made
 
 
 def _places(schema: onnx.defs.OpSchema, operands: Sequence[gs.Tensor]) -> dict[str, list[int]]:

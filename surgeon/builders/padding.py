@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.builders import parts
 from surgeon.builders.parts import Array, Length
+from surgeon.dims import Dim
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -23,7 +25,7 @@ def pad_to_concat(draft: Draft, match: Match) -> gs.Tensor:
 
     Negative pads are sliced off: before the joining where the axis is surely long enough, else
     behind it, so that a crop may reach into the other end's padding, as onnxruntime has it. Pads
-    may be computed in mode `constant`.
+    may be computed; then the index is too.
     """
     node, facts = match.root, draft.facts
     x: gs.Tensor = node.inputs[0]
@@ -42,8 +44,10 @@ def pad_to_concat(draft: Draft, match: Match) -> gs.Tensor:
         known = [n.static for n in ends]
         if known == [0, 0]:
             continue
-        if fill is None or all(n is not None and n <= 0 for n in known):
-            x = _by_numbers(draft, x, axis, known, mode)
+        if fill is None and None in known:
+            x = _by_places(draft, x, axis, ends, mode)
+        elif fill is None or all(n is not None and n <= 0 for n in known):
+            x = _by_numbers(draft, x, axis, [n or 0 for n in known], mode)
         elif None in known:
             x = _by_lengths(draft, x, axis, ends, fill)
         else:
@@ -62,9 +66,11 @@ def _axes(draft: Draft, node: gs.Node, rank: int) -> list[int]:
 
 def _pads(draft: Draft, node: gs.Node, count: int) -> list[Length]:
     tensor = node.inputs[1]
-    known = parts.dims_in(draft, tensor)
+    known: Sequence[Dim | None] | None = parts.dims_in(draft, tensor)
     if known is None:
-        raise Refused("its pads are computed at run time, and nothing is known of them")
+        if draft.facts.of(tensor).shape != (2 * count,):
+            raise Refused("its pads are computed at run time, and how many is not known")
+        known = [None] * (2 * count)
     if len(known) != 2 * count:
         raise Refused(f"it has {len(known)} pads for {count} axes")
     return [parts.element(draft, lambda: tensor, i, dim) for i, dim in enumerate(known)]
@@ -78,14 +84,34 @@ def _fill(draft: Draft, node: gs.Node) -> Array | gs.Tensor:
     return np.zeros((), parts.numpy_dtype(draft, node.inputs[0]))
 
 
-def _by_numbers(
-    draft: Draft, x: gs.Tensor, axis: int, known: list[int | None], mode: str
+def _by_places(
+    draft: Draft, x: gs.Tensor, axis: int, pads: tuple[Length, Length], mode: str
 ) -> gs.Tensor:
+    """Elements of x alone, at places that are computed as the pads are."""
+    if not all(n.dim is not None and dims.not_negative(n.dim) for n in pads):
+        raise Refused(
+            f"the pads of axis {axis} in mode `{mode}` are computed at run time, and may be crops"
+        )
+    size = parts.lengths_of(draft, x, axis + 1)[axis]
+    length, before = size.make(), pads[0].make()
+    total = draft.op("Add", draft.op("Add", length, before), pads[1].make())
+    place = draft.op("Sub", parts.counting(draft, Length(None, lambda: total)), before)
+    if mode == "wrap":
+        place = draft.op("Mod", place, length)
+    else:
+        last = draft.op("Sub", length, draft.constant([1], "one"))
+        if mode == "reflect":  # around the first element, then around the last
+            beyond = draft.op("Abs", draft.op("Sub", last, draft.op("Abs", place)))
+            place = draft.op("Sub", last, beyond)
+        else:
+            place = draft.op("Max", draft.constant([0], "zero"), draft.op("Min", place, last))
+    return draft.op("Gather", x, place, axis=axis)
+
+
+def _by_numbers(draft: Draft, x: gs.Tensor, axis: int, known: list[int], mode: str) -> gs.Tensor:
     """Elements of x alone: cropped, reflected, repeated, wrapped."""
     before, after = known
     size = _size(draft, x, axis)
-    if before is None or after is None:
-        raise Refused(f"the pads of axis {axis} in mode `{mode}` are computed at run time")
     if before <= 0 and after <= 0:
         if isinstance(size, int) and size + before + after < 0:
             raise Refused(f"it crops {-before - after} of the {size} elements of axis {axis}")

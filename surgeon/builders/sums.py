@@ -6,46 +6,86 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
+from surgeon.builders import parts
+from surgeon.builders.parts import Length
+from surgeon.facts.fact import INTEGERS
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
-_LONGEST = 2048  # beyond, the triangle costs more than it is worth
+_LONGEST = 2048  # beyond, a constant triangle costs more than it is worth
 _FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE)
+
+_WHOLE = (
+    onnx.TensorProto.INT32,
+    onnx.TensorProto.INT64,
+    onnx.TensorProto.UINT32,
+    onnx.TensorProto.UINT64,
+)
 
 
 def cumsum_as_matmul(draft: Draft, match: Match) -> gs.Tensor:
-    """CumSum over an axis of static length: x @ triangle for the last axis, triangle @ x before."""
+    """CumSum: x @ triangle for the last axis, triangle @ x before.
+
+    A triangle of run-time length is computed. Integers are multiplied as such, which is exact;
+    conditions that are counted go through float, which runtimes rather have: a triangle of more
+    than 2**24 rows, from where on counts are no longer exact, has room nowhere.
+    """
     node, facts = match.root, draft.facts
-    x = node.inputs[0]
+    x: gs.Tensor = node.inputs[0]
     fact, axis_value = facts.of(x), facts.array(node.inputs[1])
-    if fact.shape is None or axis_value is None:
-        raise Refused("its axis or the rank of its input is not known")
-    if fact.dtype not in _FLOATS:
-        raise Refused("a sum of integers is exact, and a product of floats is not past 2**24")
-    rank = len(fact.shape)
+    if fact.shape is None or axis_value is None or not fact.dtype:
+        raise Refused("its axis, or the rank or dtype of its input, is not known")
+    rank, kind = len(fact.shape), fact.dtype
+    if kind not in (*_FLOATS, *_WHOLE):
+        raise Refused("its input is no number that CumSum takes; `operand-types` mends that")
     axis = int(axis_value.reshape(-1)[0]) % rank
-    length = fact.shape[axis]
-    if not isinstance(length, int):
-        raise Refused(f"axis {axis} is {length}: the triangle needs its length; see `--shape`")
-    if length > _LONGEST:
-        raise Refused(f"axis {axis} has {length} elements, more than {_LONGEST}")
-    dtype = onnx.helper.tensor_dtype_to_np_dtype(fact.dtype)
-    # [from, to]: element `from` counts in the sum at `to` where from <= to
-    triangle = np.triu(
-        np.ones((length, length), dtype), 1 if attribute_of(node, "exclusive") else 0
-    )
-    if attribute_of(node, "reverse"):
-        triangle = triangle.T
-    if rank == 1:
-        return draft.op("MatMul", x, draft.constant(np.ascontiguousarray(triangle), "triangle"))
-    if axis == rank - 1:
-        return draft.op("MatMul", x, draft.constant(np.ascontiguousarray(triangle), "triangle"))
-    if axis == rank - 2:
-        return draft.op("MatMul", draft.constant(np.ascontiguousarray(triangle.T), "triangle"), x)
-    perm = [i for i in range(rank) if i != axis] + [axis]
-    moved = draft.op("Transpose", x, perm=perm)
-    summed = draft.op("MatMul", moved, draft.constant(np.ascontiguousarray(triangle), "triangle"))
-    return draft.op("Transpose", summed, perm=[perm.index(i) for i in range(rank)])
+    if kind not in _FLOATS and (condition := _condition(draft, x)) is not None:
+        kind = onnx.TensorProto.FLOAT
+        x = draft.op("Cast", condition, to=kind)
+    ahead = axis == rank - 2
+    triangle = _triangle(draft, node, parts.lengths_of(draft, x, rank)[axis], kind, ahead=ahead)
+    if ahead:
+        summed = draft.op("MatMul", triangle, x)
+    elif axis == rank - 1:
+        summed = draft.op("MatMul", x, triangle)
+    else:
+        perm = [i for i in range(rank) if i != axis] + [axis]
+        moved = draft.op("MatMul", draft.op("Transpose", x, perm=perm), triangle)
+        summed = draft.op("Transpose", moved, perm=[perm.index(i) for i in range(rank)])
+    return parts.cast(draft, summed, fact.dtype)
+
+
+def _condition(draft: Draft, x: gs.Tensor) -> gs.Tensor | None:
+    """The condition whose truth a value counts, 0 or 1 each; None where it is another value."""
+    while x.inputs and x.inputs[0].op == "Cast":
+        x = x.inputs[0].inputs[0]
+        dtype = draft.facts.of(x).dtype
+        if dtype == onnx.TensorProto.BOOL:
+            return x
+        if dtype not in INTEGERS:
+            return None
+    return None
+
+
+def _triangle(draft: Draft, node: gs.Node, length: Length, dtype: int, *, ahead: bool) -> gs.Tensor:
+    """Ones where an element counts: [from, to], from <= to; [to, from] where it stands ahead."""
+    exclusive, reverse = (bool(attribute_of(node, name)) for name in ("exclusive", "reverse"))
+    flipped = ahead != reverse
+    if length.static is not None:
+        if length.static > _LONGEST:
+            raise Refused(f"its axis has {length.static} elements, more than {_LONGEST}")
+        ones = np.ones((length.static, length.static), onnx.helper.tensor_dtype_to_np_dtype(dtype))
+        upper = np.triu(ones, 1 if exclusive else 0)
+        return draft.constant(np.ascontiguousarray(upper.T if flipped else upper), "triangle")
+    places = parts.counting(draft, length)
+    rows, columns = parts.unsqueeze(draft, places, 1), parts.unsqueeze(draft, places, 0)
+    if flipped:
+        rows, columns = columns, rows
+    if exclusive:
+        counts = draft.op("Less", rows, columns)
+    else:
+        counts = draft.op("Not", draft.op("Greater", rows, columns))
+    return draft.op("Cast", counts, to=dtype)
 
 
 def cast_updates(draft: Draft, match: Match) -> gs.Tensor:

@@ -1,4 +1,4 @@
-"""A summand of zero: it changes no value but the sign of a zero, which little depends on."""
+"""What is zero: a summand, which changes no value but the sign of a zero, and a first state."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import opsets
+from surgeon import dims, opsets
 from surgeon.builders.cleaning import beside_constant
 from surgeon.facts import Facts
 from surgeon.facts.fact import INTEGERS, Array, same_dims
@@ -20,6 +20,9 @@ _FORGET = frozenset(
     "Shape Sigmoid Sign Size Softmax Softplus Xor".split()
 )
 _WHOLE = frozenset({*INTEGERS, onnx.TensorProto.BOOL})
+_MOVES = frozenset(
+    "Cast Expand Gather Identity Reshape Slice Split Squeeze Tile Transpose Unsqueeze".split()
+)
 
 
 def plus_zero(draft: Draft, match: Match) -> gs.Tensor:
@@ -111,3 +114,52 @@ def _array(facts: Facts, tensor: gs.Tensor) -> Array | None:
         if node.op == "Constant" and (node.domain or "") in opsets.STANDARD:
             facts.infer(node)
     return facts.array(tensor)
+
+
+def is_zero(draft: Draft, tensor: gs.Tensor) -> bool:
+    """Whether every element is proven to be 0; the replacement then rests on what makes it."""
+    array = draft.facts.array(tensor)
+    if array is not None:
+        return array.dtype != object and not array.any()
+    if not _is_made_zero(draft, tensor):
+        return False
+    draft.premises.append(tensor)
+    return True
+
+
+def _is_made_zero(draft: Draft, tensor: gs.Tensor) -> bool:
+    producer = tensor.inputs[0] if tensor.inputs else None
+    if producer is None or (producer.domain or "") not in ("", "ai.onnx"):
+        return False
+    if producer.op == "ConstantOfShape":
+        value = producer.attrs.get("value")
+        return value is None or not np.any(getattr(value, "values", value))
+    return producer.op in _MOVES and is_zero(draft, producer.inputs[0])
+
+
+def zero_state(draft: Draft, match: Match) -> tuple[gs.Tensor, ...]:
+    """An LSTM, GRU or RNN that begins in zeros, which is what it does where it is told nothing.
+
+    Zeros for a batch that may be another than the input's stay: such a model has no value.
+    """
+    node, facts = match.root, draft.facts
+    operands = [None if t.is_empty() else t for t in node.inputs]
+    batch = 0 if node.attrs.get("layout") else 1
+    dropped = False
+    for index in range(5, min(len(operands), 7)):
+        state = operands[index]
+        if state is None or not is_zero(draft, state):
+            continue
+        mine, its = (facts.of(t).shape for t in (state, node.inputs[0]))
+        if mine is None or its is None or dims.equal(mine[batch], its[batch]) is not True:
+            raise Refused("its zeros may be for another batch than its input has")
+        operands[index], dropped = None, True
+    if not dropped:
+        raise Refused("it begins in nothing, or in what is not proven to be zero")
+    while operands[-1] is None:
+        operands.pop()
+    count = len(node.outputs)
+    made = draft.op(node.op, *operands, outputs=count, **node.attrs)
+    results = (made,) if count == 1 else tuple(made)
+    wanted = 3 if node.op == "LSTM" else 2  # outputs that are left out at the end stand for nothing
+    return results + results[:1] * (wanted - count)

@@ -182,6 +182,8 @@ def _prim(node: onnx.NodeProto, values: Sequence[Any], where: str) -> Any:
         return constant_value(node)
     if kind in ("NumToTensor", "ImplicitTensorToNum", "Int", "Float", "Bool"):
         return values[0]
+    if kind == "device":
+        return "cpu"
     raise NoWitness(f"prim::{kind}", where=where)
 
 

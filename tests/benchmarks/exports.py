@@ -1,6 +1,7 @@
-"""What `aten` makes of the files that `exporting.py` wrote under another PyTorch.
+"""What a recipe makes of the files that `exporting.py` or `networks.py` wrote.
 
     python tests/benchmarks/exports.py FOLDER
+    python tests/benchmarks/exports.py FOLDER --recipe clean --verify
 
 prints every file whose result is not PyTorch's, every crash, every node that is left with its
 reason, and how many are. A file that is dynamic is compared at other sizes too; where the file
@@ -54,7 +55,11 @@ def executed(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> list[Any] | st
 
 
 def judged(
-    model: onnx.ModelProto, sets: list[tuple[dict[str, Any], list[Any]]], *, verify: bool = False
+    model: onnx.ModelProto,
+    sets: list[tuple[dict[str, Any], list[Any]]],
+    recipe: str = "aten",
+    *,
+    verify: bool = False,
 ) -> tuple[str, str]:
     """What became of a file, and why.
 
@@ -62,7 +67,7 @@ def judged(
     file's own where the file is not PyTorch's: the trace froze a size, or what is drawn at random.
     """
     try:
-        result = surgeon.apply(model, "aten", verify=verify)
+        result = surgeon.apply(model, recipe, verify=verify)
     except LeftoverError as error:
         return "left", error.what
     except surgeon.SurgeonError as error:
@@ -117,12 +122,14 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", default="*", help="files whose name this pattern fits")
     parser.add_argument("--rows", type=Path, help="a file for one line of JSON each")
+    parser.add_argument("--recipe", default="aten")
+    parser.add_argument("--verify", action="store_true")
     args = parser.parse_args()
     ort.set_default_logger_severity(4)
     counts: Counter[str] = Counter()
     rows = args.rows.open("w") if args.rows else None
     for path in sorted(args.folder.glob(f"{args.only}.onnx")):
-        outcome, why = judged(onnx.load(path), sets_of(path))
+        outcome, why = judged(onnx.load(path), sets_of(path), args.recipe, verify=args.verify)
         counts[outcome] += 1
         if outcome != "ok":
             print(f"{outcome}: {path.stem}: {why[:300]}", flush=True)

@@ -12,6 +12,7 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.arguments import Arguments, bind
 from surgeon.builders import parts
+from surgeon.builders.zeros import is_zero
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -23,9 +24,6 @@ _KINDS: Mapping[str, tuple[str, str | None, tuple[int, ...]]] = {
     "rnn_tanh": ("RNN", "Tanh", (0,)),
     "rnn_relu": ("RNN", "Relu", (0,)),
 }
-_NO_COPIES = frozenset(
-    {"Expand", "Reshape", "Unsqueeze", "Squeeze", "Transpose", "Cast", "Identity"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,17 +242,3 @@ class _Stack:
                 else draft.op("Mul", again, draft.constant(keep, "side"))
             )
         return draft.op("Concat", *fed, axis=2), draft.op("Concat", *columns, axis=2)
-
-
-def is_zero(draft: Draft, tensor: gs.Tensor) -> bool:
-    """Whether every element is proven to be 0."""
-    array = draft.facts.array(tensor)
-    if array is not None:
-        return array.dtype != object and not array.any()
-    producer = tensor.inputs[0] if tensor.inputs else None
-    if producer is None or (producer.domain or "") not in ("", "ai.onnx"):
-        return False
-    if producer.op == "ConstantOfShape":
-        value = producer.attrs.get("value")
-        return value is None or not np.any(getattr(value, "values", value))
-    return producer.op in _NO_COPIES and is_zero(draft, producer.inputs[0])

@@ -26,11 +26,12 @@ def counted(c: Call, places: gs.Tensor, bins: Size | int, weight: gs.Tensor | No
 def _bincount(c: Call) -> gs.Tensor:
     """As many bins as the largest value says, at least `minlength`."""
     x = c.cast(c.tensor(), TYPE.INT64)
-    least = c.integer("minlength")
+    given = c.args.given.get("minlength")
+    least = c.scalar(given) if isinstance(given, gs.Tensor) else c.integer("minlength")
     weight = c.args.optional("weights")
     if weight is not None and c.dtype(weight) != TYPE.FLOAT:
         weight = c.cast(weight, TYPE.DOUBLE)
-    largest = c.op("Concat", c.flat(x), c.ints([least - 1], "least"), axis=0)
+    largest = c.op("Concat", c.flat(x), c.vector([c.sub(least, 1)], "least"), axis=0)
     last = c.op("ReduceMax", largest, c.ints([0], "axes"), keepdims=1)
     bins = Size(None, lambda: c.op("Add", last, c.ints([1], "one")))
     return counted(c, c.flat(x), bins, weight)

@@ -164,6 +164,18 @@ def _scalar_tensor(c: Call) -> gs.Tensor:
     return c.cast(c.tensor("s"), c.wanted_dtype(TYPE.FLOAT))
 
 
+def _tensor(c: Call) -> gs.Tensor:
+    """Python's numbers as a tensor: floats become float32, unless another dtype is asked for."""
+    given: Any = c.args.given.get("data", c.args.given.get("t"))
+    if isinstance(given, list):
+        if not given or any(c.facts.of(t).rank != 0 for t in given):
+            raise Refused("its data is no list of numbers")
+        parts = [c.unsqueeze(t, [0]) for t in given]
+        given = c.op("Concat", *c.promoted(parts), axis=0)
+    kind = c.dtype(given)
+    return c.cast(given, c.wanted_dtype(TYPE.FLOAT if kind in FLOATS else kind))
+
+
 def _triangle(c: Call) -> gs.Tensor:
     x = c.tensor()
     upper = c.node.op == "triu"
@@ -212,6 +224,7 @@ LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     "linspace": _linspace,
     "eye": _eye,
     "scalar_tensor": _scalar_tensor,
+    "tensor": _tensor,
     "tril": _triangle,
     "triu": _triangle,
 }

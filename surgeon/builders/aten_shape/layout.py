@@ -37,7 +37,18 @@ def _places(c: Call) -> Array:
 
 
 def _as_strided(c: Call) -> gs.Tensor:
-    return c.op("Gather", c.flat(c.tensor()), c.ints_of(_places(c)), axis=0)
+    sizes, steps = c.listed("size"), c.listed("stride")
+    start = c.scalar(t) if isinstance(t := c.args.given.get("storage_offset"), gs.Tensor) else 0
+    if all(isinstance(n, int) for n in (*sizes, *steps, start)):
+        return c.op("Gather", c.flat(c.tensor()), c.ints_of(_places(c)), axis=0)
+    if len(sizes) != len(steps) or not sizes:
+        raise Refused(f"it has {len(sizes)} sizes and {len(steps)} strides")
+    places = c.vector([start], "start")
+    for axis, (length, step) in enumerate(zip(sizes, steps, strict=True)):
+        line = c.op("Mul", c.count(length), c.vector([step], "step"))
+        behind = len(sizes) - axis - 1
+        places = c.op("Add", places, c.unsqueeze(line, [*range(1, behind + 1)]) if behind else line)
+    return c.op("Gather", c.flat(c.tensor()), places, axis=0)
 
 
 def _as_strided_scatter(c: Call) -> gs.Tensor:

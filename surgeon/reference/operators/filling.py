@@ -57,6 +57,15 @@ def scalar_tensor(s: Any, dtype: Any, **_: Any) -> Array:
     return np.asarray(s, dtype or np.float32)
 
 
+def tensor(data: Any, dtype: Any, **_: Any) -> Array:
+    found = np.array(data)
+    return found.astype(dtype or (np.float32 if found.dtype.kind == "f" else found.dtype))
+
+
+def tensor_of_number(t: Any, dtype: Any, **_: Any) -> Array:
+    return tensor(t, dtype)
+
+
 def arange_step(start: Any, end: Any, step: Any, dtype: Any, **_: Any) -> Array:
     whole = all(isinstance(v, int) for v in (start, end, step))
     kind = np.dtype(dtype or (np.int64 if whole else np.float32))
@@ -90,6 +99,9 @@ _OPTIONS = (
     "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 )
 
+_LITERAL = "*, ScalarType? dtype=None, Device? device=None, bool requires_grad=False"
+_KINDS = ("float", "int", "bool")
+
 
 TABLE: tuple[Row, ...] = (
     (f"zeros(SymInt[] size, {_OPTIONS}) -> Tensor", zeros),
@@ -108,6 +120,9 @@ TABLE: tuple[Row, ...] = (
     (f"new_ones(Tensor self, SymInt[] size, {_OPTIONS}) -> Tensor", new_ones),
     (f"new_full(Tensor self, SymInt[] size, Scalar fill_value, {_OPTIONS}) -> Tensor", new_full),
     (f"scalar_tensor(Scalar s, {_OPTIONS}) -> Tensor", scalar_tensor),
+    (f"tensor(Scalar data, {_LITERAL}) -> Tensor", tensor),
+    (f"tensor.list(Scalar[] data, {_LITERAL}) -> Tensor", tensor),
+    *((f"tensor.{kind}({kind} t, {_LITERAL}) -> Tensor", tensor_of_number) for kind in _KINDS),
     (f"arange(Scalar end, {_OPTIONS}) -> Tensor", arange),
     (f"arange.start(Scalar start, Scalar end, {_OPTIONS}) -> Tensor", arange_start),
     (
