@@ -22,6 +22,7 @@ from surgeon.runtime import NotRunnable, RunFailed
 
 DEFAULT_LIMIT = 1 << 20  # bytes: a larger result stays computed, unless its operands are larger
 _CHOOSE = frozenset({"NonZero", "Compress", "Unique"})  # as many elements as the data say
+_PRODUCTS = frozenset({"Gemm", "MatMul", "Conv"})  # all of them together up to the file's size
 _GROWTH = 4  # how much larger than the whole file one of these may be
 
 
@@ -37,6 +38,7 @@ class Folder:
     def __init__(self, facts: Facts, limit: int | None, failures: list[str]) -> None:
         self.facts, self.limit, self.failures = facts, limit, failures
         self._size: int | None = None
+        self._large = 0  # bytes of results above the limit
 
     def fold(self, node: gs.Node) -> Sequence[Array | None] | None:
         """The outputs of a node that depends on constants alone; None for any other.
@@ -87,6 +89,9 @@ class Folder:
             elif tensor.outputs or len(node.outputs) == 1:
                 return False
         if out <= self.limit:
+            return True
+        if node.op in _PRODUCTS and self._large + out <= self._model_size():
+            self._large += out  # a step on the way, most likely, to something small
             return True
         # as large as its operands, but not by operands that were themselves made large
         operands = {id(t): t for t in node.inputs if not t.is_empty()}.values()

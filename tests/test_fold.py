@@ -94,6 +94,12 @@ def test_limits() -> None:
     assert folded("y = Add (k, k)", limit=None, k=ints(1)) is not None, "shape arithmetic"
 
 
+def test_large_products_are_folded_up_to_the_size_of_the_file() -> None:
+    row = np.ones((1, 40), F32)
+    assert folded("y = MatMul (a, b)", limit=10, a=row.T, b=row, c=np.ones(2000, F32)) is not None
+    assert folded("y = MatMul (a, b)", limit=10, a=row.T, b=row) is None, "6,400 bytes of 320"
+
+
 def test_as_many_elements_as_the_data_say() -> None:
     found = folded("y = NonZero (k)", k=ints(0, 3, 0, 5))
     assert found is not None

@@ -57,6 +57,7 @@ _ROOMS: Mapping[str, str] = {
     "neutral": "cleaning",
     "operand_types": "operands",
     "output_padding_as_pads": "convolution",
+    "picked_part": "views",
     "pad_into_window": "linear",
     "pad_to_concat": "padding",
     "parted_batch": "batches",
@@ -95,6 +96,7 @@ _ROOMS: Mapping[str, str] = {
     "view_transpose": "views",
     "where_of_lists": "targets",
     "whole_split": "cleaning",
+    "without_expand": "spreads",
     "zero_state": "zeros",
 }
 # Rooms of the ATen families, each with a table of its own.

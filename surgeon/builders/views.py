@@ -78,6 +78,33 @@ def view(draft: Draft, match: Match) -> gs.Tensor:
     return draft.op("Reshape", source, draft.constant(target, "shape"), allowzero=0)
 
 
+def picked_part(draft: Draft, match: Match) -> gs.Tensor:
+    """A part of a Split into single slices, without its axis, as a Gather of its number.
+
+    It saves the Split where all parts are read so: query, key and value of one product.
+    """
+    root, facts = match.root, draft.facts
+    part = root.inputs[0]
+    split = part.inputs[0] if part.inputs else None
+    if split is None or split.op != "Split" or not draft.holds(split):
+        raise Refused("its input is no part of a Split")
+    rank = facts.of(split.inputs[0]).rank
+    if rank is None:
+        raise Refused("its rank is not known")
+    axis = int(attribute_of(split, "axis")) % rank
+    for piece in split.outputs:
+        shape = facts.of(piece).shape
+        if draft.surgery.is_output(piece) or shape is None or shape[axis] != 1:
+            raise Refused("a part of the Split is more than one slice, or the model gives it out")
+        for reader in piece.outputs:
+            behind = facts.of(reader.outputs[0]).shape
+            if reader.op != "Squeeze" or behind != shape[:axis] + shape[axis + 1 :]:
+                raise Refused("a part of the Split is read otherwise")
+    number = next(i for i, piece in enumerate(split.outputs) if piece is part)
+    index = draft.constant(np.asarray(number, np.int64), "index")
+    return draft.op("Gather", split.inputs[0], index, axis=axis)
+
+
 def view_transpose(draft: Draft, match: Match) -> gs.Tensor:
     """A Transpose that moves only dimensions of size 1 keeps the order of elements: a view."""
     node = match.root
