@@ -12,6 +12,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.dynamic import mixture
+from surgeon.builders.linear import scaled_outputs
 from surgeon.facts.fact import Array
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
@@ -43,14 +44,7 @@ def batch_norm_into_conv(draft: Draft, match: Match) -> gs.Tensor:
     weight = _constant(draft, conv.inputs[1])
     bias = conv.inputs[2] if len(conv.inputs) > 2 and not conv.inputs[2].is_empty() else None
     old = np.zeros(factor.shape) if bias is None else _constant(draft, bias).astype(np.float64)
-    group = int(attribute_of(conv, "group") or 1)
-    wide = weight.astype(np.float64)
-    if conv.op == "Conv":
-        wide = wide * factor.reshape(-1, *[1] * (weight.ndim - 1))
-    else:  # ConvTranspose: [Cin, Cout/group, ...], output channels by group
-        split = wide.reshape(group, -1, *weight.shape[1:])
-        per = factor.reshape(group, 1, weight.shape[1], *[1] * (weight.ndim - 2))
-        wide = (split * per).reshape(weight.shape)
+    wide = scaled_outputs(conv, weight, factor)
     return draft.op(
         conv.op,
         conv.inputs[0],

@@ -199,7 +199,7 @@ def _check_readers(
         n.op != "Slice" or n.inputs[0] is not cut for n in cut.outputs
     ):
         raise Refused("something else reads what is cut")
-    bounds = [cut for reader in cut.outputs for cut in _bounds(draft, reader, rank)]
+    bounds = [part for reader in cut.outputs for part in _bounds(draft, reader, rank)]
     if {axis for *_, axis, _ in first} & {axis for *_, axis, _ in bounds}:
         raise Refused("both cut the same axis")
     gaps = all(step != 1 for *_, step in bounds)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.linear import FLOATS, bias_of, channels_of, narrow
+from surgeon.builders.linear import FLOATS, bias_of, channels_of, narrow, scaled_outputs
 from surgeon.builders.parts import one_a_channel, operand_behind, own_weight
 from surgeon.facts.fact import Array
 from surgeon.match import VIEWS, Match, attribute_of
@@ -89,17 +89,7 @@ def _times_linear(draft: Draft, node: gs.Node, factor: Array) -> gs.Tensor:
     weight = own_weight(draft, node)
     bias = bias_of(draft, node, whole=not factor.ndim)
     number = one_a_channel(factor, "its constant") if factor.ndim else factor
-    spread = np.broadcast_to(number, channels_of(node, weight))
-    wide = weight.astype(np.float64)
-    if node.op == "Gemm":
-        scaled = wide * (spread[:, None] if attribute_of(node, "transB") else spread)
-    elif node.op == "Conv":
-        scaled = wide * spread.reshape(-1, *[1] * (weight.ndim - 1))
-    else:  # ConvTranspose: [Cin, Cout / group, ...], output channels by group
-        group = int(attribute_of(node, "group") or 1)
-        split = wide.reshape(group, -1, *weight.shape[1:])
-        scaled = split * spread.reshape(group, 1, weight.shape[1], *[1] * (weight.ndim - 2))
-        scaled = scaled.reshape(weight.shape)
+    scaled = scaled_outputs(node, weight, np.broadcast_to(number, channels_of(node, weight)))
     operands = [draft.constant(narrow(scaled, weight), "weight")]
     if bias is not None:
         operands.append(draft.constant(narrow(bias.astype(np.float64) * number, weight), "bias"))

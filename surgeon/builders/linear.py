@@ -63,6 +63,27 @@ def channels_of(node: gs.Node, weight: Array) -> int:
     return int(weight.shape[1]) * int(attribute_of(node, "group") or 1)
 
 
+def scaled_outputs(node: gs.Node, weight: Array, factor: Array) -> Array:
+    """The weight of a Conv, ConvTranspose or Gemm, each output channel times its factor: float64.
+
+    Args:
+        node: The operator.
+        weight: Its weight, as it stands.
+        factor: One number for each output channel.
+    """
+    wide: Array = weight.astype(np.float64)
+    rest = [1] * (weight.ndim - 1)
+    if node.op == "Gemm":
+        made: Array = wide * (factor[:, None] if attribute_of(node, "transB") else factor)
+    elif node.op == "Conv":
+        made = wide * factor.reshape(-1, *rest)
+    else:  # ConvTranspose: [Cin, Cout / group, ...], output channels by group
+        group = int(attribute_of(node, "group") or 1)
+        split = wide.reshape(group, -1, *weight.shape[1:])
+        made = (split * factor.reshape(group, 1, -1, *rest[1:])).reshape(weight.shape)
+    return made
+
+
 def array_of(draft: Draft, node: gs.Node, index: int) -> Array | None:
     """A constant operand; None where it is computed or left out."""
     if len(node.inputs) <= index or node.inputs[index].is_empty():
