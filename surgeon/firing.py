@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -11,12 +10,12 @@ import onnx_graphsurgeon as gs
 
 from surgeon import opsets
 from surgeon.builders import BUILDERS
+from surgeon.candidates import Prepared, operator_of
 from surgeon.captured import CapturedValue
 from surgeon.errors import Location
 from surgeon.expressions import truth, why_not
 from surgeon.facts import Facts
 from surgeon.match import Match, Miss
-from surgeon.matching import Matcher
 from surgeon.model import describe
 from surgeon.notation import Pattern
 from surgeon.recipe import BuilderCall, Rule
@@ -27,21 +26,6 @@ from surgeon.template import instantiate, plain
 Pairs = list[tuple[gs.Tensor, gs.Tensor]]
 Check = Callable[[Rule, Match, Draft, Pairs], str | None]
 _NO_NAMES: Mapping[str, Any] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A rule and its pattern, made ready once."""
-
-    rule: Rule
-    matcher: Matcher
-
-    @property
-    def asks_nothing(self) -> bool:
-        """Whether no expression reads what matched."""
-        replace = self.rule.replace
-        called = isinstance(replace, BuilderCall) and not replace.arguments
-        return called and not self.rule.where
 
 
 class Firing:
@@ -196,12 +180,6 @@ def _unchanged(root: gs.Node, draft: Draft) -> str | None:
         and dict(new.attrs) == dict(root.attrs)
     )
     return "it has this form already" if same else None
-
-
-def operator_of(node: gs.Node) -> tuple[str, str]:
-    """(domain, operator), the default domain as ""."""
-    domain = node.domain or ""
-    return ("" if domain == "ai.onnx" else domain, node.op)
 
 
 class _Scope(dict[str, Any]):

@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
-import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon import opsets
 from surgeon.facts import Facts
-from surgeon.match import Match, Miss, attribute_of, look_through
+from surgeon.match import Match, Miss
 from surgeon.model import describe
-from surgeon.notation import Argument, NodePattern, Pattern
-
-COMMUTATIVE = frozenset("Add Mul And Or Xor Equal Min Max BitwiseAnd BitwiseOr BitwiseXor".split())
-
-
-@dataclass(slots=True)
-class _State:
-    """What is bound so far; copied at a choice (the order of operands), and nowhere else."""
-
-    values: dict[str, gs.Tensor | None] = field(default_factory=dict)
-    attributes: dict[str, Any] = field(default_factory=dict)
-    rests: dict[str, tuple[gs.Tensor, ...]] = field(default_factory=dict)
-    views: dict[str, tuple[gs.Node, ...]] = field(default_factory=dict)
-    nodes: tuple[gs.Node, ...] = ()
-
-    def copy(self) -> _State:
-        return _State(
-            dict(self.values), dict(self.attributes), dict(self.rests), dict(self.views), self.nodes
-        )
+from surgeon.notation import NodePattern, Pattern
+from surgeon.searching import COMMUTATIVE, Search, State
 
 
 class Matcher:
@@ -69,10 +48,10 @@ class Matcher:
         """Match with `root` as the pattern's last node."""
         if self.operands is not None and (match := self._directly(root)) is not None:
             return match
-        if self.plain and (why := self._hopeless(root)) is not None:
+        if self.plain and (why := self._no_maker(root)) is not None:
             return Miss(root, 1, self.total, why)
-        search = _Search(self, facts, is_output, root)
-        for state in search.node(self.root, root, _State()):
+        search = Search(self.producers, facts, is_output)
+        for state in search.node(self.root, root, State()):
             return Match(
                 root, state.nodes, state.values, state.attributes, state.rests, state.views
             )
@@ -112,278 +91,44 @@ class Matcher:
         rests = {rest: tuple(more)} if rest else {}
         return Match(root, (root,), values, {}, rests, dict.fromkeys(fixed, ()))
 
-    def _hopeless(self, root: gs.Node) -> Callable[[], str] | None:
+    def _no_maker(self, root: gs.Node) -> Callable[[], str] | None:
         """Why no search is needed: no input comes from a node that the pattern wants there."""
-        inputs = root.inputs
-        either = root.op in COMMUTATIVE and len(self.root.inputs) == len(inputs) == 2
+        lacking = self.lacks(root.op, makers_of(root))
+        if lacking is None:
+            return None
+        index, want = lacking
+        tensor = root.inputs[1 - index if self._either(root.op, len(root.inputs)) else index]
+        maker = tensor.inputs[0] if tensor.inputs else None
+        return partial(_not_made, tensor, maker, self.root.inputs[index].name, want)
+
+    def lacks(self, op: str, makers: Sequence[str | None]) -> tuple[int, NodePattern] | None:
+        """The input of a root, by its place, that is not made by what the pattern wants there.
+
+        Args:
+            op: The root's operator.
+            makers: The operator that makes each of its inputs.
+        """
+        either = self._either(op, len(makers))
         for index, want in self.needs:
-            if index >= len(inputs):
+            if index >= len(makers):
                 return None  # the search says it better
-            places = (index, 1 - index) if either else (index,)
-            makers = [inputs[i].inputs[0] if inputs[i].inputs else None for i in places]
-            if not any(maker is not None and maker.op in want.operators for maker in makers):
-                return partial(
-                    _not_made, inputs[places[-1]], makers[-1], self.root.inputs[index].name, want
-                )
+            if makers[index] not in want.operators and not (
+                either and makers[1 - index] in want.operators
+            ):
+                return index, want
         return None
 
-
-class _Search:
-    def __init__(
-        self, matcher: Matcher, facts: Facts, is_output: Callable[[gs.Tensor], bool], root: gs.Node
-    ) -> None:
-        self.matcher, self.facts, self.is_output = matcher, facts, is_output
-        self.deepest = 0
-        self.why: Callable[[], str] = lambda: "it does not match"
-
-    def fail(self, state: _State, why: Callable[[], str]) -> None:
-        if len(state.nodes) >= self.deepest:
-            self.deepest, self.why = len(state.nodes), why
-
-    def node(self, want: NodePattern, node: gs.Node, state: _State) -> Iterator[_State]:
-        """Every way in which `node` can stand for `want`."""
-        domain = node.domain or ""
-        if node.op not in want.operators or (
-            domain != want.domain
-            and not (domain in opsets.STANDARD and want.domain in opsets.STANDARD)
-        ):
-            expected = " | ".join(want.operators)
-            self.fail(
-                state, lambda: f"{describe(node)} is not {want.domain or 'ai.onnx'}.{expected}"
-            )
-            return
-        if any(node is other for other in state.nodes):
-            self.fail(state, lambda: f"{describe(node)} would be matched twice")
-            return
-        state.nodes = (*state.nodes, node)
-        if want.overload and node.attrs.get("overload", "") != want.overload:
-            self.fail(
-                state, lambda: f"{describe(node)} has overload {node.attrs.get('overload')!r}"
-            )
-            return
-        moved = self._attributes(want, node, state)
-        if moved is None or not self._outputs(want, node, state):
-            return
-        arguments: Sequence[Argument | _Literal] = want.inputs
-        if moved:
-            arguments = _with_moved(want, moved)
-        commutes = node.op in COMMUTATIVE and len(arguments) == len(node.inputs) == 2
-        operands = list(node.inputs)
-        if commutes:
-            yield from self._inputs(arguments, 0, operands, node, state.copy())
-            operands.reverse()
-        yield from self._inputs(arguments, 0, operands, node, state)
-
-    def _attributes(self, want: NodePattern, node: gs.Node, state: _State) -> dict[int, Any] | None:
-        """Check and capture attributes; those that are inputs now are returned by input index."""
-        moved: dict[int, Any] = {}
-        moves = {move.attribute: move.index for move in opsets.MOVED.get(node.op, ())}
-        for key, value in want.attributes.items():
-            if key in moves:
-                moved[moves[key]] = value
-                continue
-            found = attribute_of(node, key)
-            if not self._agrees(node, key, found, value):
-                self.fail(state, _differs(node, key, found, value))
-                return None
-        for key, name in want.captures.items():
-            if key in moves:
-                moved[moves[key]] = name
-                continue
-            found = attribute_of(node, key)
-            if found is None:
-                self.fail(state, lambda key=key: f"{describe(node)} has no attribute `{key}`")  # type: ignore[misc]
-                return None
-            state.attributes[name] = _as_stored(found)
-        if want.rest is not None:
-            named = {*want.attributes, *want.captures, "overload"}
-            state.attributes[f"*{want.rest}"] = {
-                k: v for k, v in node.attrs.items() if k not in named
-            }
-        return moved
-
-    def _agrees(self, node: gs.Node, key: str, found: Any, value: Any) -> bool:
-        if found is None:
-            return False
-        found, value = _plain(found), _plain(value)
-        if key == "axis" and isinstance(found, int) and isinstance(value, int) and found != value:
-            rank = self.facts.of(node.inputs[0]).rank
-            return rank is not None and found % max(rank, 1) == value % max(rank, 1)
-        if isinstance(value, float) and isinstance(found, float):
-            return bool(np.float32(value) == np.float32(found))
-        return bool(found == value)
-
-    def _outputs(self, want: NodePattern, node: gs.Node, state: _State) -> bool:
-        for index, tensor in enumerate(node.outputs):
-            name = want.outputs[index] if index < len(want.outputs) else ""
-            if name in ("", "_"):
-                # An inner node keeps its other readers; a root goes, and its outputs with it.
-                is_root = not state.nodes[1:]
-                if is_root and tensor.name and (tensor.outputs or self.is_output(tensor)):
-                    self.fail(
-                        state,
-                        lambda index=index: f"output {index} of {describe(node)} is read",  # type: ignore[misc]
-                    )
-                    return False
-                continue
-            state.values[name] = tensor
-        return True
-
-    def _inputs(
-        self,
-        arguments: Sequence[Argument | _Literal],
-        index: int,
-        operands: list[gs.Tensor],
-        node: gs.Node,
-        state: _State,
-    ) -> Iterator[_State]:
-        if index == len(arguments):
-            extra = [t for t in operands[index:] if not t.is_empty()]
-            if extra:
-                self.fail(
-                    state, lambda: f"{describe(node)} has {len(operands)} inputs, not {index}"
-                )
-                return
-            yield state
-            return
-        argument = arguments[index]
-        if isinstance(argument, _Literal):
-            if self._literal(argument, operands, index, node, state):
-                yield from self._inputs(arguments, index + 1, operands, node, state)
-            return
-        if argument.rest:
-            state.rests[argument.name] = tuple(operands[index:])
-            yield state
-            return
-        tensor = operands[index] if index < len(operands) else None
-        if tensor is not None and tensor.is_empty():
-            tensor = None
-        for bound in self._operand(argument, index, tensor, node, state):
-            yield from self._inputs(arguments, index + 1, operands, node, bound)
-
-    def _literal(
-        self, literal: _Literal, operands: list[gs.Tensor], index: int, node: gs.Node, state: _State
-    ) -> bool:
-        tensor = operands[index] if index < len(operands) else None
-        array = None if tensor is None or tensor.is_empty() else self.facts.array(tensor)
-        found = None if array is None else array.reshape(-1).tolist()
-        if literal.capture is not None:
-            if found is None:
-                self.fail(state, lambda: f"input {index} of {describe(node)} is not a known value")
-                return False
-            state.attributes[literal.capture] = found
-            return True
-        wanted = np.asarray(literal.value).reshape(-1).tolist()
-        if found is None or [float(v) for v in found] != [float(v) for v in wanted]:
-            self.fail(state, lambda: f"input {index} of {describe(node)} is {found}, not {wanted}")
-            return False
-        return True
-
-    def _operand(
-        self,
-        argument: Argument,
-        index: int,
-        tensor: gs.Tensor | None,
-        node: gs.Node,
-        state: _State,
-    ) -> Iterator[_State]:
-        name = argument.name
-        if tensor is None:
-            if name == "" or argument.optional:
-                if name:
-                    state.values[name] = None
-                yield state
-            else:
-                self.fail(state, lambda: f"{describe(node)} has no input {index} (`{name}`)")
-            return
-        if name == "":
-            self.fail(state, lambda: f"{describe(node)} has an input {index}, the pattern has none")
-            return
-        if name == "_":
-            yield state
-            return
-        producer = self.matcher.producers.get(name)
-        views: list[gs.Node] = []
-        if argument.through:
-            wanted = producer.operators if producer is not None else ()
-            tensor, views = look_through(tensor, wanted)
-        bound = state.values.get(name, _UNBOUND)
-        if bound is not _UNBOUND:
-            if bound is not tensor:
-                other = bound.name if bound is not None else "nothing"
-                self.fail(state, lambda: f"`{name}` would be both {other!r} and {tensor.name!r}")
-                return
-            yield state
-            return
-        if producer is not None:
-            made_by = tensor.inputs[0] if tensor.inputs else None
-            if made_by is None:
-                self.fail(state, lambda: f"`{name}` ({tensor.name!r}) is not computed by a node")
-                return
-            position = producer.outputs.index(name)
-            if position >= len(made_by.outputs) or made_by.outputs[position] is not tensor:
-                self.fail(state, lambda: f"`{name}` is another output of {describe(made_by)}")
-                return
-            state.views[name] = tuple(views)
-            yield from self.node(producer, made_by, state)
-            return
-        state.values[name] = tensor
-        state.views[name] = tuple(views)
-        yield state
+    def _either(self, op: str, inputs: int) -> bool:
+        """Whether the operands may stand in either order."""
+        return op in COMMUTATIVE and len(self.root.inputs) == inputs == 2
 
 
-@dataclass(frozen=True, slots=True)
-class _Literal:
-    """An input that the recipe wrote as the attribute it once was."""
-
-    value: Any = None
-    capture: str | None = None
-
-
-def _differs(node: gs.Node, key: str, found: Any, value: Any) -> Callable[[], str]:
-    return lambda: (
-        f"attribute `{key}` of {describe(node)} is {_plain(found)!r}, not {_plain(value)!r}"
-    )
+def makers_of(node: gs.Node) -> tuple[str | None, ...]:
+    """The operator that makes each input of a node; None for what no node makes."""
+    return tuple([t.inputs[0].op if t.inputs else None for t in node.inputs])
 
 
 def _not_made(tensor: gs.Tensor, maker: gs.Node | None, name: str, want: NodePattern) -> str:
     if maker is None:
         return f"`{name}` ({tensor.name!r}) is not computed by a node"
     return f"{describe(maker)} is not {want.domain or 'ai.onnx'}.{' | '.join(want.operators)}"
-
-
-class _Unbound:
-    name = ""
-
-
-_UNBOUND: Any = _Unbound()
-
-
-def _with_moved(want: NodePattern, moved: Mapping[int, Any]) -> tuple[Argument | _Literal, ...]:
-    arguments: list[Argument | _Literal] = list(want.inputs)
-    captures = set(want.captures.values())
-    for index in sorted(moved):
-        while len(arguments) <= index:
-            arguments.append(Argument(""))
-        value = moved[index]
-        is_capture = isinstance(value, str) and value in captures
-        arguments[index] = _Literal(capture=value) if is_capture else _Literal(value=value)
-    return tuple(arguments)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return value.decode(errors="replace")
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    if isinstance(value, gs.Constant):
-        return np.asarray(value.values).tolist()
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return value
-
-
-def _as_stored(value: Any) -> Any:
-    """A captured attribute; a float as the float32 it is in the file, so that 1e-5 equals 1e-5."""
-    found = _plain(value)
-    return np.float32(found) if isinstance(found, float) else found

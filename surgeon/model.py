@@ -29,7 +29,6 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 import onnx_graphsurgeon as gs
-from google.protobuf.message import DecodeError, EncodeError
 from onnx_graphsurgeon.ir.tensor import LazyValues, SparseValues
 from onnx_graphsurgeon.logger import G_LOGGER
 
@@ -38,16 +37,14 @@ from surgeon.external import KEEP, Carrier, external_tensors
 from surgeon.files import external_path, write_whole
 from surgeon.links import bodies
 from surgeon.ordering import in_order
-from surgeon.soundness import check
+from surgeon.soundness import Sound, check
+from surgeon.wire import check_size, parse, serialise
 from surgeon.writer import Writer, imports, set_property
 
 Array = npt.NDArray[Any]
 
 G_LOGGER.severity = G_LOGGER.CRITICAL  # surgeon reports for itself
 logging.getLogger("onnx_graphsurgeon").setLevel(logging.CRITICAL)
-
-
-LARGEST = 1 << 31  # bytes of a protobuf
 
 
 class Model:
@@ -70,6 +67,18 @@ class Model:
         inputs = {value.name for value in proto.graph.input}
         self.overridable = {t.name for t in proto.graph.initializer if t.name in inputs}
         self._graph: gs.Graph | None = None
+        self._sound: Sound | None = None
+
+    @property
+    def sound(self) -> Sound:
+        """What a check of the protobuf saw of it. Checked when asked.
+
+        Raises:
+            ModelError: It is no model.
+        """
+        if self._sound is None:
+            self._sound = check(self.proto, self.folder, where=str(self.path or "model"))
+        return self._sound
 
     @property
     def graph(self) -> gs.Graph:
@@ -79,7 +88,7 @@ class Model:
             ModelError: It is no model, or graphsurgeon cannot carry it.
         """
         if self._graph is None:
-            nested = check(self.proto, self.folder, where=str(self.path or "model"))
+            nested = self.sound.bodies
             try:
                 source = in_order(self.proto) if nested else self.proto
                 graph = gs.import_onnx(source)
@@ -148,7 +157,9 @@ class Model:
 
     def clone(self) -> Model:
         """The model as it was read, ready to be rewritten anew."""
-        return Model(self.proto, path=self.path)
+        twin = Model(self.proto, path=self.path)
+        twin._sound = self._sound
+        return twin
 
     def graphs(self) -> Iterator[gs.Graph]:
         """The main graph, the functions, and every body inside them."""
@@ -219,88 +230,22 @@ class Model:
         path = Path(path)
         carrier = Carrier(self.folder, path, external_data)
         data = b""
+        outside = self._sound is None or self._sound.outside
         try:
             if not self.changed and self.path is not None and not carrier.edits:
-                carrier.carry(external_tensors(self.proto))
+                carrier.carry(external_tensors(self.proto) if outside else ())
                 data = self.path.read_bytes()
             else:
                 proto = self.to_proto()
-                carrier.carry(external_tensors(proto))
-                if self.changed:
+                if outside:
+                    carrier.carry(external_tensors(proto))
+                if outside and self.changed:
                     carrier.put_aside(proto, self.proto)
                 data = serialise(proto, where=str(path))
             write_whole(path, data)
         except BaseException:
             carrier.take_back(unless=data)
             raise
-
-
-def check_size(size: int, path: Path) -> None:
-    """See that a file of so many bytes can be a model.
-
-    Raises:
-        ModelError: It is larger than protobuf can read (2 GiB).
-    """
-    if size > LARGEST:
-        raise ModelError(
-            "it is larger than the 2 GiB that protobuf can read",
-            where=str(path),
-            mend="Export it again with external data, as in "
-            "`torch.onnx.export(..., external_data=True)`: nothing reads such a file.",
-        )
-
-
-def parse(data: bytes, *, where: str) -> onnx.ModelProto:
-    """A model from the bytes of a file.
-
-    Raises:
-        ModelError: The bytes are no ONNX model; says what they look like.
-    """
-    mend = "Export or download the model again."
-    if not data:
-        raise ModelError("the file is empty", where=where, mend=mend)
-    for signature, kind in _SIGNATURES:
-        if data.lstrip()[: len(signature)].lower() == signature:
-            raise ModelError(f"this is {kind}, not an ONNX model", where=where, mend=mend)
-    proto = onnx.ModelProto()
-    try:
-        proto.ParseFromString(data)
-    except DecodeError:
-        raise ModelError(
-            "this is no ONNX model, or a truncated one: protobuf cannot read it",
-            where=where,
-            mend=mend,
-        ) from None
-    if not proto.HasField("graph") or not (proto.graph.node or proto.graph.output):
-        raise ModelError("the model holds no graph", where=where, mend=mend)
-    return proto
-
-
-def serialise(proto: onnx.ModelProto, *, where: str) -> bytes:
-    """The bytes of a model.
-
-    Raises:
-        ModelError: It is larger than protobuf can write (2 GiB).
-    """
-    try:
-        return bytes(proto.SerializeToString(deterministic=True))
-    except (ValueError, EncodeError) as error:
-        # "Failed to serialize" is all that protobuf says, also where memory is short.
-        if isinstance(error, EncodeError) and _weight(proto) < LARGEST * 0.9:
-            raise MemoryError from None
-        raise ModelError(
-            "the model is larger than the 2 GiB that protobuf can write in one file",
-            where=where,
-            mend="Convert it to external data first: `onnx.save(..., save_as_external_data=True)`.",
-        ) from None
-
-
-def _weight(proto: onnx.ModelProto) -> int:
-    """Bytes of the values inside a model, about."""
-    return sum(
-        len(tensor.raw_data) + 4 * len(tensor.float_data) + 8 * len(tensor.int64_data)
-        for tensor in proto.graph.initializer
-    )
 
 
 def array_of(tensor: onnx.TensorProto, folder: Path | None) -> Array:
@@ -351,17 +296,6 @@ def describe(node: gs.Node) -> str:
     """How reports and errors call a node: its name, or its first output's, and its operator."""
     name = node.name or next((t.name for t in node.outputs if t.name), "")
     return f"node {name!r} ({node.domain or 'ai.onnx'}.{node.op})"
-
-
-_SIGNATURES = (
-    (b"<!doctype", "an HTML page"),
-    (b"<html", "an HTML page"),
-    (b"pk\x03\x04", "a zip archive (PyTorch checkpoints are)"),
-    (b"\x1f\x8b", "a gzip archive"),
-    (b"version https://git-lfs", "a Git LFS pointer, the file itself was not fetched"),
-    (b"\x89hdf", "an HDF5 file"),
-    (b"{", "a JSON file"),
-)
 
 
 def _remember(graph: gs.Graph, origin: Any) -> None:

@@ -109,18 +109,18 @@ class Operation:
         other = Operation(
             self.original, self.recipes, self.axioms, self.allow, self.keep, check, None
         )
-        other.kept, other.given = kept, self.given
+        other.kept, other.given, other.notes.every = kept, self.given, self.notes.every
         with collector_paused():
             other.run(Clock())
         return other
 
-    def report(self, clock: Clock, *, every_miss: bool) -> Report:
+    def report(self, clock: Clock) -> Report:
         """What was done so far, frozen."""
         return Report(
             source=str(self.original.path or "<model>"),
             recipes=tuple(recipe.name for recipe in self.recipes),
             changes=tuple(self.notes.changes),
-            misses=tuple(nearest(self.misses, every=every_miss)),
+            misses=tuple(nearest(self.misses, every=self.notes.every)),
             housekeeping=dict(self.notes.housekeeping),
             pieces=dict(self.pieces),
             remarks=tuple(self.notes.remarks),

@@ -114,8 +114,13 @@ class Refusal:
 
 @dataclass(slots=True)
 class Notes:
-    """What a run collects while it goes; `Report` is made of it."""
+    """What a run collects while it goes; `Report` is made of it.
 
+    Attributes:
+        every: Whether attempts are noted too that find the root of a pattern alone.
+    """
+
+    every: bool = False
     changes: list[Change] = field(default_factory=list)
     misses: list[MissRecord] = field(default_factory=list)
     housekeeping: Counter[str] = field(default_factory=Counter)

@@ -127,13 +127,13 @@ def apply(
         work = Operation(
             original, plans, axioms, frozenset(allow), keep_overridable, verify, progress, date
         )
-        work.given = given
+        work.given, work.notes.every = given, every_miss
         work.evidence = None if keep_evidence is None else Path(keep_evidence)
         if shared:
             work.notes.remarks.append(_shared_names(shared))
             work.model.changed = True
         work.run(clock)
-        report = work.report(clock, every_miss=every_miss)
+        report = work.report(clock)
     if any(recipe.ensure == "no-aten" for recipe in plans) and "leftover" not in allow:
         from surgeon.refusing import refuse_leftovers, refuse_unread
 
@@ -159,7 +159,7 @@ def apply(
             if shared:
                 rest.model.changed = True
             verdict = _verdict(original, rest, checking, progress)
-            found = rest.report(clock, every_miss=every_miss)
+            found = rest.report(clock)
             report = replace(found, verdict=verdict, refusals=report.refusals)
             work = rest
     if verdict.status not in GOOD or (require == "equivalent" and verdict.status == "runs"):
@@ -189,10 +189,12 @@ def _culprits(
         return frozenset()
 
 
-def _named_apart(model: Model) -> tuple[Model, list[str]]:
+def _named_apart(model: Model) -> tuple[Model, tuple[str, ...]]:
     """The model with nodes of different names, and the names that several nodes had."""
-    proto, shared = with_names_of_their_own(model.proto)
-    return (Model(proto, path=model.path) if shared else model), shared
+    shared = model.sound.shared
+    if shared:
+        model = Model(with_names_of_their_own(model.proto), path=model.path)
+    return model, shared
 
 
 def _shared_names(names: Sequence[str]) -> str:

@@ -14,14 +14,14 @@ from functools import partial
 import onnx_graphsurgeon as gs
 
 from surgeon import dialect
+from surgeon.candidates import Candidates, Prepared
 from surgeon.errors import ModelError, SettleError
 from surgeon.facts import UNKNOWN, Fact, Facts
 from surgeon.facts.bodies import body_input, body_output, meet
-from surgeon.firing import Check, Firing, Prepared, operator_of
+from surgeon.firing import Check, Firing
 from surgeon.fold import Folder
 from surgeon.housekeeping import Housekeeper, Known
 from surgeon.links import bodies, toposort
-from surgeon.matching import Matcher
 from surgeon.model import Model, describe
 from surgeon.recipe import Rule
 from surgeon.report import Notes
@@ -71,11 +71,11 @@ class Sweep:
         self.functions = {(f.domain, f.name): f for f in model.graph.functions}
         self.order = _callers_first(self.functions)
         self.calls: dict[tuple[str, str], list[tuple[Fact, ...]]] = {}
-        every = [Prepared(rule, Matcher(rule.match)) for rule in rules]
+        every = [Prepared(rule) for rule in rules]
         early = [prepared for prepared in every if not prepared.rule.late]
         self.late = len(early) < len(every)
-        self.rules = self.first = _by_root(early)
-        self.all = _by_root(every)
+        self.rules = self.first = Candidates(early)
+        self.all = Candidates(every)
 
     def run(self) -> int:
         """Sweep until nothing changes; gives the number of rewrites.
@@ -179,7 +179,9 @@ class Sweep:
             return made
         if not inner and (made := self.keeper.equal_output(node, graph, known)) is not None:
             return made
-        for prepared in self.rules.get(operator_of(node), ()):
+        # Of ATen nodes, which have to go, everything that was tried is told.
+        every = self.firing.telling and (self.notes.every or node.domain == dialect.ATEN)
+        for prepared in self.rules.at(node, every=every):
             new = self.firing.at(prepared, node, graph)
             if new is not None:
                 generation = getattr(node, "generation", 0) + 1
@@ -230,15 +232,6 @@ class Sweep:
                 self.facts.infer(inner)
         for tensor, inner_tensor in zip(node.outputs, function.outputs, strict=False):
             tensor.fact = self.facts.of(inner_tensor)
-
-
-def _by_root(rules: Sequence[Prepared]) -> dict[tuple[str, str], list[Prepared]]:
-    """The rules by the operators at which they begin."""
-    found: dict[tuple[str, str], list[Prepared]] = {}
-    for prepared in rules:
-        for root in prepared.matcher.roots:
-            found.setdefault(root, []).append(prepared)
-    return found
 
 
 def _label(node: gs.Node) -> str:

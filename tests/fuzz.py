@@ -21,10 +21,11 @@ with atheris.instrument_imports(include=["surgeon", "lark"]):
     from surgeon.errors import Location, SurgeonError
     from surgeon.expressions import Expression, truth, why_not
     from surgeon.isolation import isolation
-    from surgeon.model import Model, parse
+    from surgeon.model import Model
     from surgeon.notation.pattern import print_pattern
     from surgeon.notation.syntax import parse_pattern, parse_replacement
     from surgeon.recipe import Recipe
+    from surgeon.wire import parse
 
 ROOT = Path(__file__).parent.parent
 PLACE = Location("<fuzz>")

@@ -23,9 +23,10 @@ import surgeon
 from surgeon.authoring import recipe_of, rule
 from surgeon.errors import ModelError, OutputError
 from surgeon.match import Match
-from surgeon.model import Model, describe, serialise
+from surgeon.model import Model, describe
 from surgeon.rewrite import Draft
 from surgeon.runtime import Session
+from surgeon.wire import serialise
 
 F32 = np.float32
 
@@ -538,7 +539,7 @@ def test_a_model_larger_than_protobuf_writes(monkeypatch: pytest.MonkeyPatch) ->
     large: Any = SimpleNamespace(SerializeToString=fail, graph=graph)
     with pytest.raises(MemoryError):
         serialise(large, where="out.onnx")
-    monkeypatch.setattr("surgeon.model.LARGEST", 100)
+    monkeypatch.setattr("surgeon.wire.LARGEST", 100)
     with pytest.raises(ModelError) as caught:
         serialise(large, where="out.onnx")
     assert caught.value.what == (

@@ -19,7 +19,7 @@ from surgeon.batch.publish import open_target
 from surgeon.batch.reports import RESERVED
 from surgeon.batch.sources import SUFFIX
 from surgeon.errors import ForeignError, MemoryUp, ModelError, SurgeonError, TimeUp
-from surgeon.model import LARGEST
+from surgeon.wire import LARGEST
 from surgeon.workers import Worker
 
 TASK = "surgeon.batch.task:repair"

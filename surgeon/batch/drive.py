@@ -20,7 +20,7 @@ from surgeon.batch.row import Row
 from surgeon.batch.sources import Source
 from surgeon.batch.state import Known, State
 from surgeon.errors import ModelError, SurgeonError
-from surgeon.model import check_size
+from surgeon.wire import check_size
 
 AGAIN = 2  # how often a file is tried anew that the executor lost
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from surgeon.batch.far import Stamp
 from surgeon.files import external_path
-from surgeon.model import check_size
+from surgeon.wire import check_size
 
 _CHUNK = 1 << 20
 _COMPUTE = ("onnx", "onnxruntime", "onnx-graphsurgeon", "onnxsim", "numpy", "ml-dtypes")

@@ -12,10 +12,11 @@ from typing import Any
 from surgeon.errors import LeftoverError, ModelError, OutputError, RecipeError, SurgeonError
 from surgeon.external import external_tensors
 from surgeon.files import write_whole
-from surgeon.model import Model, serialise
+from surgeon.model import Model
 from surgeon.recipe import Recipe
 from surgeon.report import Report
 from surgeon.surgery import apply
+from surgeon.wire import serialise
 
 _PARSED = 3  # times its size: the bytes, the protobuf, and one copy
 _ALLOCATION = ("bad_alloc", "failed to allocate memory", "cannot allocate memory")

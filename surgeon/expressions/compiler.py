@@ -216,7 +216,10 @@ class _Compiler:
         subject = self._text.segment(node)
 
         def truth(scope: Scope) -> bool | Unknown:
-            value = scalar_of(run(scope))
+            value = run(scope)
+            if value is True or value is False:
+                return value
+            value = scalar_of(value)
             if isinstance(value, bool | Unknown):
                 return value
             return Unknown(f"{subject} is {describe(value)}, neither true nor false")

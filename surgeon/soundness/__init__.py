@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -34,8 +35,23 @@ _BODIES = {
 }
 
 
-def check(proto: onnx.ModelProto, folder: Path | None, *, where: str) -> bool:
-    """Refuse what is no model; True where it has bodies, as If and Loop have.
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """What was seen of a model on the way.
+
+    Attributes:
+        bodies: Whether it has any, as If and Loop have.
+        outside: Whether values of it lie in other files.
+        shared: Names that several nodes of one graph have.
+    """
+
+    bodies: bool
+    outside: bool
+    shared: tuple[str, ...]
+
+
+def check(proto: onnx.ModelProto, folder: Path | None, *, where: str) -> Sound:
+    """Refuse what is no model, and say what was seen of it.
 
     Args:
         proto: As it was read.
@@ -51,11 +67,13 @@ def check(proto: onnx.ModelProto, folder: Path | None, *, where: str) -> bool:
         _check_functions(main, functions)
         opset = max((e.version for e in proto.opset_import if e.domain in _STANDARD), default=1)
         _check_imports(proto)
-        bodies = False
+        bodies, outside = False, False
+        shared: dict[str, None] = {}
         for top in (main, *functions):
             _check_names(top)
             for scope in top.with_bodies():
                 bodies = bodies or scope is not top
+                shared.update(dict.fromkeys(sorted(_repeated(node.proto for node in scope.nodes))))
                 _check_order(scope)
                 for node in scope.nodes:
                     if node.attributes:
@@ -64,9 +82,10 @@ def check(proto: onnx.ModelProto, folder: Path | None, *, where: str) -> bool:
                         _check_branches(node)
                 for tensor in scope.tensors():
                     check_tensor(tensor, folder)
+                    outside = outside or tensor.data_location == tensor.EXTERNAL
     except Broken as broken:
         raise ModelError(str(broken), where=where, mend=_MEND) from None
-    return bodies
+    return Sound(bodies, outside, tuple(shared))
 
 
 def _scopes(proto: onnx.ModelProto) -> list[Scope]:
@@ -76,19 +95,12 @@ def _scopes(proto: onnx.ModelProto) -> list[Scope]:
         raise Broken("a text in its NodeProto is not UTF-8") from None
 
 
-def with_names_of_their_own(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, list[str]]:
-    """The model with the nodes of each graph named apart, and the names that several had.
-
-    onnxruntime refuses two nodes of one name. The model itself where there are none.
-    """
-    if not any(_repeated(graph) for graph in _every_graph(proto)):
-        return proto, []
+def with_names_of_their_own(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy of a model with the nodes of each graph named apart, as onnxruntime wants them."""
     out = onnx.ModelProto()
     out.CopyFrom(proto)
-    names: dict[str, None] = {}
     for graph in _every_graph(out):
-        repeated = _repeated(graph)
-        names.update(dict.fromkeys(repeated))
+        repeated = _repeated(graph.node)
         taken = {node.name for node in graph.node}
         seen: Counter[str] = Counter()
         for node in graph.node:
@@ -100,7 +112,7 @@ def with_names_of_their_own(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, li
                 node.name = f"{stem}_{seen[stem]}"
                 seen[stem] += node.name in taken
             taken.add(node.name)
-    return out, list(names)
+    return out
 
 
 def _every_graph(proto: onnx.ModelProto) -> Iterator[Any]:
@@ -117,8 +129,9 @@ def _every_graph(proto: onnx.ModelProto) -> Iterator[Any]:
                     stack.extend(attribute.graphs)
 
 
-def _repeated(graph: Any) -> set[str]:
-    names = [node.name for node in graph.node if node.name]
+def _repeated(nodes: Iterable[onnx.NodeProto]) -> set[str]:
+    """The names that several of these nodes have."""
+    names = [node.name for node in nodes if node.name]
     if len(set(names)) == len(names):
         return set()
     return {name for name, count in Counter(names).items() if count > 1}
