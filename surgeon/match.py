@@ -81,7 +81,7 @@ def attribute_of(node: gs.Node, key: str) -> Any:
 
 @cache
 def _default(op: str, key: str) -> Any:
-    schema = opsets.schema(op, onnx.defs.onnx_opset_version())
+    schema = opsets.schema(op, opsets.newest_opset())
     if schema is None or key not in schema.attributes:
         return None
     default = schema.attributes[key].default_value

@@ -157,7 +157,7 @@ def _is_old(node: gs.Node, opset: int) -> bool:
     Attributes that leave the newer meaning as it is go. A Dropout trains unless it says otherwise;
     a Cast named its target by a word; Tile and Scan had other inputs.
     """
-    newest = schema(node.op, onnx.defs.onnx_opset_version())
+    newest = schema(node.op, newest_opset())
     if newest is None:
         return False
     if opset < _SINCE.get(node.op, 1) and node.attrs.get("is_test") != 1:
@@ -193,9 +193,8 @@ def emit(
     inputs = list(inputs)
     if domain not in STANDARD:
         return _proto(op, domain, attributes, inputs, outputs, name)
-    newest = schema(op, onnx.defs.onnx_opset_version())
-    own = schema(op, opset)
-    if own is None or newest is None:
+    own = _form(op, opset)
+    if own is None:
         first = first_opset(op)
         raise Unavailable(
             f"`{op}` needs opset {first}" if first else f"`{op}` is no standard operator"
@@ -222,17 +221,18 @@ def emit(
         attributes[move.attribute] = (
             array.reshape(-1).tolist()[0] if move.scalar or op == "TopK" else array.tolist()
         )
-    known = own.attributes
     for key in list(attributes):
-        if key in known:
+        if key in own.attributes:
             continue
-        default = newest.attributes[key].default_value if key in newest.attributes else None
+        newest = schema(op, newest_opset())
+        known = newest.attributes if newest is not None else {}
+        default = known[key].default_value if key in known else None
         if default is None or onnx.helper.get_attribute_value(default) != attributes[key]:
             raise Unavailable(f"attribute `{key}` of `{op}` needs a newer opset than {opset}")
         del attributes[key]
     while inputs and inputs[-1].is_empty():
         inputs.pop()
-    if len(inputs) > own.max_input:
+    if len(inputs) > own.most:
         raise Unavailable(f"`{op}` with {len(inputs)} inputs needs a newer opset than {opset}")
     _check_dtypes(op, own, inputs, dtype_of, opset)
     return _proto(op, domain, attributes, inputs, outputs, name)
@@ -245,19 +245,16 @@ def first_opset(op: str) -> int | None:
 
 def _check_dtypes(
     op: str,
-    own: onnx.defs.OpSchema,
+    own: _Form,
     inputs: Sequence[gs.Tensor],
     dtype_of: Callable[[gs.Tensor], int],
     opset: int,
 ) -> None:
-    formal = own.inputs
+    if not own.operands:
+        return
     for index, tensor in enumerate(inputs):
-        if tensor.is_empty() or not formal:
-            continue
-        dtype = dtype_of(tensor)
-        if not dtype:
-            continue
-        if not takes(op, opset, min(index, len(formal) - 1), dtype):
+        dtype = dtype_of(tensor) if tensor.name else 0
+        if dtype and not takes(op, opset, min(index, own.operands - 1), dtype):
             name = onnx.TensorProto.DataType.Name(dtype).lower()
             raise Unavailable(
                 f"`{op}` of opset {opset} does not take tensor({name}) as input {index}"
@@ -275,6 +272,34 @@ def takes(op: str, opset: int, index: int, dtype: int) -> bool:
 def _allowed(op: str, opset: int, index: int) -> frozenset[str]:
     own = schema(op, opset)
     return frozenset(own.inputs[index].types) if own else frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What `emit` asks of a schema, which is slow to answer.
+
+    Attributes:
+        operands: How many inputs it names.
+        most: How many inputs it takes.
+    """
+
+    attributes: frozenset[str]
+    operands: int
+    most: int
+
+
+@cache
+def _form(op: str, opset: int) -> _Form | None:
+    own = schema(op, opset)
+    if own is None:
+        return None
+    return _Form(frozenset(own.attributes), len(own.inputs), own.max_input)
+
+
+@cache
+def newest_opset() -> int:
+    """The newest default opset that onnx knows."""
+    return int(onnx.defs.onnx_opset_version())
 
 
 @cache

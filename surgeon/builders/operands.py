@@ -95,7 +95,7 @@ def _clipped(draft: Draft, work: Work, node: gs.Node) -> gs.Tensor:
 
 def _places(schema: onnx.defs.OpSchema, operands: Sequence[gs.Tensor]) -> dict[str, list[int]]:
     """Which operands share a type parameter; one that is an attribute in the opset goes along."""
-    newest = opsets.schema(schema.name, onnx.defs.onnx_opset_version()) or schema
+    newest = opsets.schema(schema.name, opsets.newest_opset()) or schema
     last = schema.inputs[-1]
     found: dict[str, list[int]] = {}
     for index, tensor in enumerate(operands):
