@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +14,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims, edges
+from surgeon.dims import Dim
 from surgeon.edges import EDGES, NORMAL, Drawing
 from surgeon.facts import Fact, Facts
 from surgeon.facts.fact import Array
@@ -40,6 +44,8 @@ class Piece:
         constants: By name, what needs no drawing.
         inputs: What is drawn, and what is known of it.
         symbols: The symbols in its shapes, each with the largest number it may be.
+        shapes: Those of its inputs and of what both sides compute, where they are known, and how
+            many values have each.
     """
 
     model: Model
@@ -50,6 +56,7 @@ class Piece:
     constants: Mapping[str, Array]
     inputs: Sequence[tuple[gs.Tensor, Fact]]
     symbols: Mapping[str, int | None]
+    shapes: Mapping[tuple[Dim, ...], int]
 
     def key(self, rule: Rule) -> str:
         """What makes two pieces the same: rule, operators, attributes, shapes and constants."""
@@ -126,6 +133,17 @@ class Piece:
                 dtype = onnx.helper.tensor_dtype_to_np_dtype(fact.dtype)
                 found[tensor.name] = np.array(numbers, dtype).reshape(_shape(fact, point))
         return found
+
+    def elements(self, point: Mapping[str, int]) -> int:
+        """How many elements a run of both sides reads and computes at these sizes, as far as known.
+
+        Weights and what hangs on other symbols do not count.
+        """
+        total = 0
+        for shape, count in self.shapes.items():
+            with contextlib.suppress(KeyError):
+                total += count * math.prod([dims.evaluate(d, point) for d in shape])
+        return total
 
     def is_empty(self, point: Mapping[str, int]) -> bool:
         """Whether something that is drawn has no element at these sizes."""
@@ -221,7 +239,9 @@ def cut(model: Model, facts: Facts, match: Match, draft: Draft, pairs: Pairs) ->
         parts = list(fact.shape) + (fact.value.reshape(-1).tolist() if fact.symbolic else [])  # type: ignore[union-attr]
         for part in parts:
             symbols.update(sorted(dims.limits(part).items()))
-    return Piece(model, nodes, behind, draft.nodes, pairs, constants, inputs, symbols)
+    computed = [facts.of(t).shape for n in (*nodes, *draft.nodes) for t in n.outputs]
+    shapes = Counter(s for s in (*computed, *(f.shape for _, f in inputs)) if s is not None)
+    return Piece(model, nodes, behind, draft.nodes, pairs, constants, inputs, symbols, shapes)
 
 
 def _makers_among(nodes: Sequence[gs.Node], wanted: Sequence[gs.Tensor]) -> list[gs.Node]:

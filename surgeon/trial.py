@@ -62,6 +62,9 @@ _FURTHER: tuple[tuple[int, ...], ...] = (
     (2, 3, 0),
 )
 _MOST_SIZES = 4  # points beyond numbers in the replacement
+# Elements of one run, and of all further ones together: large values take long, and one set of them
+# shows as much as many small ones do.
+_LARGE = _ALL = 1 << 24
 Point = Mapping[str, int]
 
 
@@ -178,7 +181,7 @@ class Trial:
         for style in (NORMAL, ORDERED, DEFINITE):
             ran: list[Point] = []
             undefined = False
-            for point in _points(piece, _SIZES):
+            for point in _moderate(piece, _points(piece, _SIZES)):
                 try:
                     bad = bench.differs([_Run(point, style, len(ran))], strict=True)
                 except (KeyError, ValueError) as error:
@@ -194,14 +197,14 @@ class Trial:
                 if bad is not None:
                     return bad
                 ran.append(point)
-                if len(ran) == WANTED:
+                if len(ran) == WANTED or piece.elements(point) > _LARGE:
                     break
             if ran:
                 if drawn_outputs(models[0]):
                     self.counts["compared by dtype and shape: it draws at random"] += 1
                     return None
                 self.counts["compared"] += 1
-                return self._on_real_values(bench) or _further(bench, ran[-1], style)
+                return self._on_real_values(bench) or self._further(bench, ran[-1], style)
             if not undefined:
                 break
         self.counts[f"not compared: {why}"] += 1
@@ -222,17 +225,25 @@ class Trial:
                 return bad
         return None
 
-
-def _further(bench: _Bench, at: Point, style: str) -> Difference | None:
-    """Values and sizes that few models see, and at which rewrites are wrong; where both run."""
-    piece = bench.piece
-    styles = _styles(bench.rule, piece) if style == NORMAL else []
-    runs = [_Run(at, *drawn) for drawn in styles]
-    for place, point in enumerate((*_points(piece, _FURTHER), *_beyond(piece, at))):
-        runs.append(_Run(point, style, 0))
-        if styles and place < 2:
-            runs.append(_Run(point, EDGES, 2))
-    return bench.differs(runs)
+    def _further(self, bench: _Bench, at: Point, style: str) -> Difference | None:
+        """Values and sizes that few models see, and at which rewrites are wrong; where both run."""
+        piece = bench.piece
+        styles = _styles(bench.rule, piece) if style == NORMAL else []
+        here = piece.elements(at)
+        runs = [(_Run(at, *drawn), here) for drawn in styles]
+        for place, point in enumerate((*_points(piece, _FURTHER), *_beyond(piece, at))):
+            size = piece.elements(point)
+            runs.append((_Run(point, style, 0), size))
+            if styles and place < 2:
+                runs.append((_Run(point, EDGES, 2), size))
+        left, chosen = _ALL, []
+        for run, size in runs:
+            if size <= left:
+                left -= size
+                chosen.append(run)
+        if len(chosen) < len(runs):
+            self.counts["compared on fewer values: they are large"] += 1
+        return bench.differs(chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,6 +364,13 @@ def _points(piece: Piece, choices: Sequence[Sequence[int]]) -> Iterator[Point]:
         if key not in seen:
             seen.add(key)
             yield point
+
+
+def _moderate(piece: Piece, points: Iterator[Point]) -> list[Point]:
+    """Those at which no run is large; where all are, the one with the smallest."""
+    found = list(points)
+    small = [point for point in found if piece.elements(point) <= _LARGE]
+    return small or sorted(found, key=piece.elements)[:1]
 
 
 def _beyond(piece: Piece, at: Point) -> Iterator[Point]:

@@ -392,6 +392,33 @@ def test_pieces_that_cannot_be_compared_are_counted_with_a_reason() -> None:
     assert found == {"not compared: it is approximate": 1}
 
 
+def test_large_values_are_compared_on_fewer_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The replacement of one run may take seconds and gigabytes: the sizes are chosen small."""
+    shapes: list[tuple[int, ...]] = []
+    check = pair.Pair.check
+
+    def watched(self: pair.Pair, inputs: Any, *args: Any) -> Any:
+        shapes.extend(shape for given in inputs for _, shape in given.drawn.values())
+        return check(self, inputs, *args)
+
+    monkeypatch.setattr(pair.Pair, "check", watched)
+    proto = model_of("float[b,1000] x", "y = Neg (x)", "y")
+    assert pieces(proto, neg_by_sub) == {"compared": 1}
+    usual = len(shapes)
+    shapes.clear()
+    # x, y and what takes its place are 3,000 elements for each of a batch
+    monkeypatch.setattr("surgeon.trial._LARGE", 4000)
+    monkeypatch.setattr("surgeon.trial._ALL", 10_000)
+    few = "compared on fewer values: they are large"
+    assert pieces(proto, neg_by_sub) == {"compared": 1, few: 1}
+    assert {shape[0] for shape in shapes} <= {0, 1, 2, 3}
+    assert 2 < len(shapes) < usual
+    shapes.clear()
+    monkeypatch.setattr("surgeon.trial._LARGE", 2000)
+    assert pieces(proto, neg_by_sub) == {"compared": 1, few: 1}
+    assert shapes[0] == (1, 1000)  # one run there is all the same, of the smallest
+
+
 def test_what_the_mean_of_no_element_is_decides_nothing() -> None:
     proto = onnx.parser.parse_model(
         """<ir_version: 8, opset_import: ["": 13, "org.pytorch.aten": 1]>

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 
 from surgeon.errors import SurgeonError, VerifyError
 from surgeon.runtime import NotRunnable, RunFailed
-from surgeon.verify import OutputCheck, Verdict, compare_arrays, open_pair, verify
+from surgeon.verify import OutputCheck, Verdict, compare_arrays, measure, open_pair, verify
 from surgeon.verify.inputs import bounds, draw, required_inputs
 from surgeon.verify.noise import beside_poles
 
@@ -76,6 +76,23 @@ def test_nan_at_the_same_places_is_no_difference() -> None:
     assert compare_arrays("y", want, want.copy()).agrees
     check = compare_arrays("y", want[:1], want[:1])
     assert (check.agrees, check.weak) == (True, "it holds no finite number")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64"])
+def test_large_arrays_are_measured_in_blocks(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(0)
+    want = (generator.normal(size=(7, 11)) + 3).astype(dtype)
+    have = (want * (1 + 1e-3 * generator.normal(size=(7, 11)))).astype(dtype)
+    want[3, 4:6] = have[3, 4:6] = np.inf, np.nan
+    monkeypatch.setattr(measure, "_BLOCK", 5)
+    check = compare_arrays("y", want, have)
+    finite = np.isfinite(want)
+    e, a = (array[finite].astype(complex) for array in (want, have))
+    error, spread = np.abs(e - a).max(), np.abs(e - e.mean()).max()
+    assert check.max_absolute == pytest.approx(error, rel=1e-12)
+    assert check.max_relative == pytest.approx(error / spread, rel=1e-12)
+    have[0, 0], have[6, 10] = np.nan, np.inf
+    assert compare_arrays("y", want, have).fault == "NaN at 1 other places"
 
 
 def test_bit_means_bit() -> None:

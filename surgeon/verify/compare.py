@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-import ml_dtypes
 import numpy as np
 
+from surgeon.verify.measure import Measured, finfo
 from surgeon.verify.verdict import OutputCheck
 
 # Allowed error of a whole model and of one rewrite, relative to the output's own spread. Measured
@@ -120,12 +120,12 @@ def _compare_lists(name: str, expected: Any, actual: Any, **options: Any) -> Out
 
 def _compare_exactly(name: str, want: Any, have: Any) -> OutputCheck:
     agrees = bool(np.array_equal(want, have))
-    distance = 0.0
+    distance = relative = 0.0
     if not agrees and want.dtype.kind in "biu":
-        distance = float(np.abs(want.astype(np.float64) - have.astype(np.float64)).max())
+        measured = Measured(want, have)
+        distance, spread = measured.error, measured.spread
+        relative = distance / spread if spread else distance
     fault = None if agrees else f"{int((want != have).sum())} of {want.size} values differ"
-    spread = _spread(want.astype(np.float64)) if want.dtype.kind in "biu" else 0.0
-    relative = distance / spread if spread else distance
     weak = "it is empty" if want.size == 0 else None
     kind = "string" if want.dtype.kind in "OUS" else want.dtype.name
     return OutputCheck(name, kind, distance, relative, 0.0, 0.0, agrees, weak, fault)
@@ -138,22 +138,19 @@ def _compare_floats(
         weak = None if np.isfinite(want).any() else "it holds no finite number"
         weak = weak if want.size else "it is empty"
         return OutputCheck(name, want.dtype.name, 0.0, 0.0, 0.0, allowed, agrees=True, weak=weak)
-    wide = np.complex128 if want.dtype.kind == "c" else np.float64
-    e, a = want.astype(wide), have.astype(wide)
-    finite = np.isfinite(e)
+    measured = Measured(want, have)
     weak = None
     if want.size == 0:
         weak = "it is empty"
-    elif not finite.any():
+    elif not measured.finite:
         weak = "it holds no finite number"
-    if fault := _elsewhere(e, a):
-        return replace(faulty(name, want, fault), tolerance=allowed, weak=weak)
-    e, a = e[finite], a[finite]
-    error = np.abs(e - a)
-    largest = float(error.max(initial=0.0))
-    magnitude, spread = float(np.abs(e).max(initial=0.0)), _spread(e)
+    for what, places in measured.elsewhere.items():
+        if places:
+            fault = f"{what} at {places} other places"
+            return replace(faulty(name, want, fault), tolerance=allowed, weak=weak)
+    largest, spread = measured.error, measured.spread
     resolution = float(finfo(want.dtype).eps)
-    floor = ROUNDINGS * resolution * max(magnitude, averaged)
+    floor = ROUNDINGS * resolution * max(measured.magnitude, averaged)
     relative = largest / spread if spread else (0.0 if largest == 0.0 else math.inf)
     if weak is None and largest and floor > 0.1 * spread:
         weak = "it varies by little more than rounding"
@@ -162,48 +159,11 @@ def _compare_floats(
         dtype=want.dtype.name,
         max_absolute=largest,
         max_relative=relative,
-        ulp=_ulp(e, error, want.dtype),
+        ulp=measured.ulp,
         tolerance=allowed,
         agrees=largest <= max(allowed * spread, floor),
         weak=weak,
     )
-
-
-def _elsewhere(want: Any, have: Any) -> str | None:
-    """NaN and the infinities have to be at the same places."""
-    tests: dict[str, Callable[[Any], Any]] = {"NaN": np.isnan}
-    if want.dtype.kind == "c":
-        tests["inf"] = np.isinf
-    else:
-        tests |= {"inf": np.isposinf, "-inf": np.isneginf}
-    for what, test in tests.items():
-        places = int((test(want) != test(have)).sum())
-        if places:
-            return f"{what} at {places} other places"
-    return None
-
-
-def finfo(dtype: Any) -> Any:
-    """As numpy's, for bfloat16 and the float8 kinds too."""
-    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
-
-
-def _spread(values: Any) -> float:
-    if values.size == 0:
-        return 0.0
-    spread = float(np.abs(values - values.mean()).max())
-    constant = bool((values == values.flat[0]).all())
-    return float(np.abs(values).max()) if constant else spread
-
-
-def _ulp(expected: Any, error: Any, dtype: Any) -> float:
-    """The error in units of the last place of the expected value."""
-    if not error.size:
-        return 0.0
-    info = finfo(dtype)
-    _, exponent = np.frexp(np.abs(expected))
-    unit = np.maximum(np.ldexp(1.0, exponent - 1 - info.nmant), float(info.smallest_subnormal))
-    return float(np.ceil((error / unit).max()))
 
 
 def _same_bits(want: Any, have: Any) -> bool:

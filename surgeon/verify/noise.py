@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from surgeon.verify.compare import TOLERANCES, compare_arrays, finfo
+from surgeon.verify.compare import TOLERANCES, compare_arrays
 from surgeon.verify.conclusion import DOUBTED
+from surgeon.verify.measure import finfo
 from surgeon.verify.verdict import OutputCheck
 
 CALM = 0.2  # of an output's tolerance: more movement than this, and other inputs are tried

@@ -1,0 +1,90 @@
+"""How far two arrays of floats are apart, block by block: they may be as large as memory allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+_BLOCK = 1 << 13  # elements: what is made of a block stays in a processor's cache
+_PLACES: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
+    {"NaN": np.isnan, "inf": np.isposinf, "-inf": np.isneginf}
+)
+_COMPLEX: Mapping[str, Callable[[Any], Any]] = MappingProxyType({"NaN": np.isnan, "inf": np.isinf})
+
+
+class Measured:
+    """The distance of two arrays of one shape and one dtype, where both are finite.
+
+    Args:
+        want: What is expected: floats, complex or whole numbers.
+        have: What is there.
+
+    Attributes:
+        error: The largest distance.
+        ulp: The largest distance in units of the last place; 0 of whole numbers.
+        magnitude: The largest of the expected.
+        spread: Their largest distance from their mean; their magnitude where all are equal.
+        finite: How many of the expected are finite.
+        elsewhere: Of NaN and the infinities, at how many places one has them and the other not.
+    """
+
+    def __init__(self, want: Any, have: Any) -> None:
+        self.error = self.ulp = self.magnitude = 0.0
+        self.finite = 0
+        info = None if want.dtype.kind in "biu" else finfo(want.dtype)
+        places = _COMPLEX if want.dtype.kind == "c" else _PLACES
+        self.elsewhere = dict.fromkeys(places, 0)
+        total: Any = 0.0
+        first, constant = None, True
+        for e, a in _blocks(want, have):
+            for what, test in places.items():
+                self.elsewhere[what] += int((test(e) != test(a)).sum())
+            finite = np.isfinite(e)
+            e, a = e[finite], a[finite]
+            if not e.size:
+                continue
+            with np.errstate(invalid="ignore", over="ignore"):  # where only one is finite
+                error = np.abs(e - a)
+            magnitudes = np.abs(e)
+            self.finite += e.size
+            self.error = max(self.error, float(error.max()))
+            self.magnitude = max(self.magnitude, float(magnitudes.max()))
+            if info is not None:
+                self.ulp = max(self.ulp, _ulp(magnitudes, error, info))
+            first = e[0] if first is None else first
+            constant = constant and bool((e == first).all())
+            total += e.sum()
+        self.spread = self.magnitude if constant else _spread(want, have, total / self.finite)
+
+
+def finfo(dtype: Any) -> Any:
+    """As numpy's, for bfloat16 and the float8 kinds too."""
+    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+
+
+def _blocks(want: Any, have: Any) -> Iterator[tuple[Any, Any]]:
+    """Both arrays in turn, a block of each, as float64 or complex128."""
+    wide = np.complex128 if want.dtype.kind == "c" else np.float64
+    one, other = (np.ascontiguousarray(array).reshape(-1) for array in (want, have))
+    for start in range(0, one.size, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        yield one[block].astype(wide), other[block].astype(wide)
+
+
+def _spread(want: Any, have: Any, mean: Any) -> float:
+    largest = 0.0
+    for e, _ in _blocks(want, have):
+        largest = max(largest, float(np.abs(e[np.isfinite(e)] - mean).max(initial=0.0)))
+    return largest
+
+
+def _ulp(magnitudes: Any, error: Any, info: Any) -> float:
+    """The error in units of the last place of the expected value."""
+    _, exponent = np.frexp(magnitudes)
+    unit = np.maximum(np.ldexp(1.0, exponent - 1 - info.nmant), float(info.smallest_subnormal))
+    found = float((error / unit).max())
+    return float(np.ceil(found))
