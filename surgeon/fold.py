@@ -21,6 +21,10 @@ from surgeon.links import current
 from surgeon.runtime import NotRunnable, RunFailed
 
 DEFAULT_LIMIT = 1 << 20  # bytes: a larger result stays computed, unless its operands are larger
+_TOGETHER = 16 * DEFAULT_LIMIT  # so much may be added by larger results, less what they replace,
+_REPEATING = frozenset(  # but not by operators whose result says no more than their operands
+    "Expand Tile ConstantOfShape Range EyeLike OneHot Pad Concat Gather Resize Upsample".split()
+)
 _CHOOSE = frozenset({"NonZero", "Compress", "Unique"})  # as many elements as the data say
 _PRODUCTS = frozenset({"Gemm", "MatMul", "Conv"})  # all of them together up to the file's size
 _GROWTH = 4  # how much larger than the whole file one of these may be
@@ -38,7 +42,8 @@ class Folder:
     def __init__(self, facts: Facts, limit: int | None, failures: list[str]) -> None:
         self.facts, self.limit, self.failures = facts, limit, failures
         self._size: int | None = None
-        self._large = 0  # bytes of results above the limit
+        self._large = 0  # bytes of products above the limit
+        self._left = _TOGETHER if limit == DEFAULT_LIMIT else 0  # where a recipe names none
 
     def fold(self, node: gs.Node) -> Sequence[Array | None] | None:
         """The outputs of a node that depends on constants alone; None for any other.
@@ -93,10 +98,19 @@ class Folder:
         if node.op in _PRODUCTS and self._large + out <= self._model_size():
             self._large += out  # a step on the way, most likely, to something small
             return True
-        # as large as its operands, but not by operands that were themselves made large
         operands = {id(t): t for t in node.inputs if not t.is_empty()}.values()
-        into = sum((self._size_of(t) or 0) * _itemsize(self.facts.of(t).dtype) for t in operands)
-        return out <= min(into, _GROWTH * self._model_size())
+        into = sum(map(self._bytes_of, operands))
+        # as large as its operands, but not by operands that were themselves made large
+        if out <= min(into, _GROWTH * self._model_size()):
+            return True
+        added = out - sum(self._bytes_of(t) for t in operands if all(n is node for n in t.outputs))
+        if added > self._left or node.op in _REPEATING:
+            return False
+        self._left -= added
+        return True
+
+    def _bytes_of(self, tensor: gs.Tensor) -> int:
+        return (self._size_of(tensor) or 0) * _itemsize(self.facts.of(tensor).dtype)
 
     def _size_of(self, tensor: gs.Tensor) -> int | None:
         """How many elements a value has, where that is a number."""

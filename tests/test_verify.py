@@ -12,9 +12,17 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from surgeon.errors import SurgeonError, VerifyError
+from surgeon.errors import ForeignError, SurgeonError, VerifyError
 from surgeon.runtime import NotRunnable, RunFailed
-from surgeon.verify import OutputCheck, Verdict, compare_arrays, measure, open_pair, verify
+from surgeon.verify import (
+    OutputCheck,
+    Verdict,
+    compare_arrays,
+    measure,
+    open_pair,
+    originals,
+    verify,
+)
 from surgeon.verify.inputs import bounds, draw, required_inputs
 from surgeon.verify.noise import beside_poles
 
@@ -427,6 +435,30 @@ def test_a_size_the_original_wants_is_searched_for() -> None:
     verdict = verify(fixed, fixed)
     assert (verdict.status, sizes_of(verdict)) == ("equivalent", [(1, 48), (2, 48), (3, 48)])
     assert [n.what for n in verdict.not_compared] == ["t other than 48"]
+
+
+def test_lengths_of_sounds_are_tried_with_one_batch() -> None:
+    """Feature extractors run from some hundred samples on, and some take one sound at a time."""
+    text = """g (float[batch,n] x) => (float[1,2] y) <int64[1] start = {1199},
+        int64[1] end = {1201}, int64[1] axes = {1}, int64[2] shape = {1, 2}> {
+        cut = Slice (x, start, end, axes) y = Reshape (cut, shape) }"""
+    verdict = verify(parse(text), parse(text))
+    assert verdict.status == "equivalent"
+    assert {1600, 16_000} <= {c.sizes["n"] for c in verdict.comparisons}
+
+
+def test_an_original_that_crashes_is_not_tried_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[int] = []
+
+    def crash(*_: object) -> None:
+        tries.append(1)
+        raise ForeignError("onnxruntime crashed (SIGFPE)", where="run", mend="")
+
+    monkeypatch.setattr(originals.Side, "run", crash)
+    verdict = verify(parse(SCALE), parse(SCALE))
+    assert verdict.status == "runs"
+    assert 20 < len(tries) < 50
+    assert "no input was found on which the original runs: onnxruntime crashed" in verdict.detail
 
 
 def test_sizes_and_shapes_that_are_given_are_the_only_ones() -> None:

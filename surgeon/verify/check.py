@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from surgeon.errors import SurgeonError, TimeUp
+from surgeon.errors import ForeignError, SurgeonError, TimeUp
 from surgeon.reference import NoWitness
 from surgeon.verify.compare import TOLERANCES, compare_arrays, compare_drawn
 from surgeon.verify.conclusion import DOUBTED, conclude
@@ -32,6 +33,7 @@ from surgeon.verify.specs import Spec
 from surgeon.verify.summary import digest, has_numbers, squeezed
 from surgeon.verify.verdict import Comparison, NotCompared, OutputCheck, Verdict, describe
 
+_MOST_CRASHES = 30  # of the original, each with a worker of its own, before no more is tried
 UNSTEADY, NO_NUMBERS = 1e30, float("inf")  # how little an input tells, beyond measured movement
 
 
@@ -63,6 +65,7 @@ class Check:
     random: Mapping[str, bool] = field(default_factory=dict)
     inputs: Mapping[str, str] = field(default_factory=dict)  # how each is drawn, in words
     kept: dict[tuple[Any, ...], dict[str, Any]] = field(default_factory=dict)
+    crashes: int = 0  # of the original
 
     def __post_init__(self) -> None:
         for name in self.names:
@@ -147,7 +150,7 @@ class Check:
                 calmest = noise, base, drawing
         if calmest:
             return calmest[1:]
-        for sizes in further:
+        for sizes in itertools.takewhile(lambda _: self.crashes < _MOST_CRASHES, further):
             if fits(sizes, drawing.inputs):
                 for strategy in (STRATEGIES[0], "zeros"):
                     drawing = replace(drawing, strategy=strategy)
@@ -192,6 +195,7 @@ class Check:
         except (NoWitness, TimeUp):  # it would take as long at any other sizes
             raise
         except SurgeonError as error:
+            self.crashes += isinstance(error, ForeignError)
             self.reasons[tuple(sizes.values())] = error.what
             return None
 

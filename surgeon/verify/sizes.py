@@ -15,10 +15,12 @@ OTHER = (64, 37, 100)
 CUBIC = (16, 9, 24)  # where an input has three dynamic dims or more besides the first
 MORE_LEADING = (4, 8, 5, 16, 6, 7, 32, 10, 12, 64)
 MORE_OTHER = (
-    *(32, 16, 128, 8, 224, 96, 48, 20, 10, 50, 12, 7, 5, 6, 4, 3, 2, 1),
-    *(256, 200, 320, 384, 512, 33, 65),
+    *(32, 16, 128, 8, 224, 512, 96, 1600, 48, 20, 10, 50, 12, 7, 5, 6, 4, 3, 2, 1),
+    *(256, 200, 320, 384, 16_000, 33, 65),
 )
 ATTEMPTS = 160
+_LONG = 600  # sizes above are those of sounds and texts, and not of both axes of images
+_LARGEST_LONG = 1 << 18  # elements of one input with such a size
 
 
 def dynamic_dims(inputs: Sequence[Input]) -> dict[str, int]:
@@ -69,7 +71,8 @@ def candidates(
 
 def fits(sizes: Mapping[str, int], inputs: Sequence[Input]) -> bool:
     """Whether no input becomes too large."""
-    return all(math.prod(each.shape(sizes)) <= LARGEST for each in inputs)
+    most = _LARGEST_LONG if max(sizes.values(), default=0) > _LONG else LARGEST
+    return all(math.prod(each.shape(sizes)) <= most for each in inputs)
 
 
 def first_choices(lists: Mapping[str, Sequence[int]]) -> Iterator[dict[str, int]]:
@@ -86,8 +89,10 @@ def search(dims: Mapping[str, int], hints: Mapping[str, Sequence[int]]) -> Itera
     """Where the first choices do not run: leading dims alike, the others alike; bounded."""
     leading = (*LEADING, *MORE_LEADING)
     other = (*OTHER, *MORE_OTHER)
+    # More models want one length than want one batch.
     pairs = sorted(
-        itertools.product(range(len(leading)), range(len(other))), key=lambda p: (sum(p), p)
+        itertools.product(range(len(leading)), range(len(other))),
+        key=lambda pair: (4 * pair[0] + pair[1], pair),
     )
     seen = set()
     for at, place in pairs:
