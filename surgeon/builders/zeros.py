@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
@@ -118,23 +120,35 @@ def _array(facts: Facts, tensor: gs.Tensor) -> Array | None:
 
 def is_zero(draft: Draft, tensor: gs.Tensor) -> bool:
     """Whether every element is proven to be 0; the replacement then rests on what makes it."""
-    array = draft.facts.array(tensor)
-    if array is not None:
-        return array.dtype != object and not array.any()
-    if not _is_made_zero(draft, tensor):
-        return False
-    draft.premises.append(tensor)
+    waiting, premises = [tensor], {id(tensor): tensor}
+    while waiting:
+        tensor = waiting.pop()
+        array = draft.facts.array(tensor)
+        if array is not None:
+            if array.dtype == object or array.any():
+                return False
+            continue
+        for source in _zero_as(tensor):
+            if source is None:
+                return False
+            if id(source) not in premises:
+                premises[id(source)] = source
+                waiting.append(source)
+    draft.premises.extend(t for t in premises.values() if t.inputs)
     return True
 
 
-def _is_made_zero(draft: Draft, tensor: gs.Tensor) -> bool:
+def _zero_as(tensor: gs.Tensor) -> Sequence[gs.Tensor | None]:
+    """What has to be 0 for a computed value to be; None where that is not known."""
     producer = tensor.inputs[0] if tensor.inputs else None
-    if producer is None or (producer.domain or "") not in ("", "ai.onnx"):
-        return False
+    if producer is None or (producer.domain or "") not in opsets.STANDARD:
+        return [None]
     if producer.op == "ConstantOfShape":
         value = producer.attrs.get("value")
-        return value is None or not np.any(getattr(value, "values", value))
-    return producer.op in _MOVES and is_zero(draft, producer.inputs[0])
+        return [None] if value is not None and np.any(getattr(value, "values", value)) else []
+    if producer.op == "Concat":
+        return list(producer.inputs)
+    return [producer.inputs[0] if producer.op in _MOVES else None]
 
 
 def zero_state(draft: Draft, match: Match) -> tuple[gs.Tensor, ...]:
