@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from operator import is_
 from typing import Any
 
@@ -16,7 +17,7 @@ from surgeon import dims, opsets
 from surgeon.alike import attributes_of
 from surgeon.dims import Dim
 from surgeon.errors import ModelError
-from surgeon.facts import breadth, shapes, values
+from surgeon.facts import breadth, contrib, shapes, values
 from surgeon.facts.fact import BOOL, INT64, INTEGERS, UNKNOWN, Array, Fact, of_value
 from surgeon.facts.properties import not_negative, unit_axis
 from surgeon.facts.question import Question
@@ -122,6 +123,12 @@ class Facts:
             if f"{domain}.{node.op}" in self.same_shape and node.inputs and node.outputs:
                 first = self.of(node.inputs[0])
                 node.outputs[0].fact = Fact(first.dtype, first.shape)
+            elif domain == contrib.DOMAIN and not refers:
+                given = [self.of(t) if t.name else None for t in node.inputs]
+                fresh = partial(self._fresh, node)
+                found = contrib.facts(node.op, given, node.attrs, len(node.outputs), fresh)
+                for tensor, fact in zip(node.outputs, found or (), strict=False):
+                    tensor.fact = fact
             return
         if domain == opsets.LEGACY:
             self._ask_onnx(node)
