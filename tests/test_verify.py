@@ -437,6 +437,19 @@ def test_a_size_the_original_wants_is_searched_for() -> None:
     assert [n.what for n in verdict.not_compared] == ["t other than 48"]
 
 
+def test_a_sigmoid_that_is_nearly_nothing_is_rounded_as_1_is() -> None:
+    """The maps of text detectors are 0.0 or 3e-8 where there is no text."""
+    text = """g (float[batch,3] x) => (float[3,batch] y) <float far = {20.0}, float one = {1.0},
+        float off = {0.0}> { a = Sub (x, far) %s t = Transpose (s) y = Add (t, off) }"""
+    original = parse(text.replace("y = Add (t, off)", "y = Identity (t)") % "s = Sigmoid (a)")
+    slow = parse(text % "n = Neg (a) e = Exp (n) p = Add (e, one) s = Reciprocal (p)")
+    verdict = verify(original, slow)
+    assert verdict.status == "equivalent"
+    assert all(o.weak for c in verdict.comparisons for o in c.outputs)
+    slow.graph.initializer[2].float_data[0] = 1e-6
+    assert verify(original, slow).status == "differs"
+
+
 def test_lengths_of_sounds_are_tried_with_one_batch() -> None:
     """Feature extractors run from some hundred samples on, and some take one sound at a time."""
     text = """g (float[batch,n] x) => (float[1,2] y) <int64[1] start = {1199},

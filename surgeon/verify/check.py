@@ -28,6 +28,7 @@ from surgeon.verify.sizes import (
     groups,
     is_leading,
     search,
+    sizes_of,
 )
 from surgeon.verify.specs import Spec
 from surgeon.verify.summary import digest, has_numbers, squeezed
@@ -66,6 +67,7 @@ class Check:
     inputs: Mapping[str, str] = field(default_factory=dict)  # how each is drawn, in words
     kept: dict[tuple[Any, ...], dict[str, Any]] = field(default_factory=dict)
     crashes: int = 0  # of the original
+    squashed: Mapping[str, float] = field(default_factory=dict)  # see `squashed_outputs`
 
     def __post_init__(self) -> None:
         for name in self.names:
@@ -81,7 +83,7 @@ class Check:
         names = [value.name for value in model.graph.input]
         for file in files:
             kept = read_recorded(file, names, [each.name for each in inputs], self.names)
-            sizes = _sizes(kept.feeds, inputs)
+            sizes = sizes_of(kept.feeds, inputs)
             by = f"recorded {kept.file.name}"
             self.progress(f"compare with {kept.file.name}")
             self._compare(kept.feeds, kept.outputs, sizes, -1, by)
@@ -92,7 +94,7 @@ class Check:
         """Compare on the user's own inputs, where the original takes them."""
         assert self.original is not None
         for each in sets:
-            sizes = _sizes(each.feeds, inputs)
+            sizes = sizes_of(each.feeds, inputs)
             self.progress(f"compare on {each.label}")
             expected = self._run_original(each.feeds, sizes)
             if expected is None:
@@ -323,7 +325,11 @@ class Check:
                 checks += [] if check.agrees else [check]
                 continue
             check = compare_arrays(
-                name, expected[name], actual[name], tolerance=self._allowed(expected[name])
+                name,
+                expected[name],
+                actual[name],
+                tolerance=self._allowed(expected[name]),
+                averaged=self.squashed.get(name, 0.0),
             )
             if doubt and not check.agrees:
                 check = self._doubted(check, feeds, expected[name], actual[name], sizes)
@@ -388,13 +394,3 @@ class Check:
 def _form(values: Any) -> tuple[Any, ...]:
     array = np.asarray(values)
     return array.dtype, array.shape
-
-
-def _sizes(feeds: Mapping[str, Any], inputs: Sequence[Input]) -> dict[str, int]:
-    """The dynamic dims' sizes in given arrays."""
-    return {
-        dim: feeds[each.name].shape[axis]
-        for each in inputs
-        for axis, dim in enumerate(each.dims)
-        if isinstance(dim, str) and feeds[each.name].ndim == len(each.dims)
-    }

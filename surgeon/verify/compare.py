@@ -49,8 +49,8 @@ def compare_arrays(
         exact: `bit` for identical numbers, `rounding` for one rewrite's tolerance; a whole
             model's, where it is left out.
         tolerance: Relative to the spread, in place of the table's.
-        averaged: The largest magnitude of what it is an average of, where it is one: an average
-            may be small, and its rounding is that of what was summed up.
+        averaged: The largest magnitude of what was added up to it, where that may be more than it
+            is itself, as in an average or a Sigmoid: its rounding is that of what was added.
     """
     if isinstance(expected, list) or isinstance(actual, list):
         return _compare_lists(name, expected, actual, exact=exact, tolerance=tolerance)

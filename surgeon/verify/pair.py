@@ -17,6 +17,7 @@ from surgeon.reference.arguments import is_foreign
 from surgeon.reference.plan import holds_foreign
 from surgeon.runtime import Feeds, NotRunnable, RunFailed, Runner
 from surgeon.verify.compare import TOLERANCES, Exact, compare_arrays, compare_drawn, faulty
+from surgeon.verify.squashed import squashed_outputs
 from surgeon.verify.verdict import OutputCheck
 
 NOT_RUN = "it does not run"  # how the fault of a second model that fails begins
@@ -46,6 +47,7 @@ class Pair:
         self._second: Runner | None = None
         self._names = [value.name for value in before.graph.output]
         self._drawn = {**drawn_outputs(before), **drawn_outputs(after)}
+        self._squashed = squashed_outputs(before)
         self._averages = any(operator_of(node) in _AVERAGES for node in before.graph.node)
 
     def check(self, inputs: Inputs, exact: Exact, tolerance: float | None = None) -> Checks:
@@ -95,7 +97,7 @@ class Pair:
                 actual[name],
                 exact=exact,
                 tolerance=tolerance,
-                averaged=averaged,
+                averaged=max(averaged, self._squashed.get(name, 0.0)),
             )
             for name in names
         )

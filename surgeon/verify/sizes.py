@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from surgeon.verify.inputs import Input
 
@@ -106,3 +107,13 @@ def search(dims: Mapping[str, int], hints: Mapping[str, Sequence[int]]) -> Itera
             yield sizes
             if len(seen) >= ATTEMPTS:
                 return
+
+
+def sizes_of(feeds: Mapping[str, Any], inputs: Sequence[Input]) -> dict[str, int]:
+    """The dynamic dims' sizes in given arrays."""
+    return {
+        dim: feeds[each.name].shape[axis]
+        for each in inputs
+        for axis, dim in enumerate(each.dims)
+        if isinstance(dim, str) and feeds[each.name].ndim == len(each.dims)
+    }

@@ -24,6 +24,7 @@ from surgeon.verify.interface import interface_fault
 from surgeon.verify.originals import open_original, open_result, read_recorded, recorded_files
 from surgeon.verify.parting import Parting, find_parting
 from surgeon.verify.specs import Spec, read_spec
+from surgeon.verify.squashed import squashed_outputs
 from surgeon.verify.verdict import Verdict
 
 Data: TypeAlias = str | Path | Sequence[str | Path]
@@ -93,6 +94,7 @@ def verify(
             seeds=tuple(seeds),
             progress=progress or (lambda _: None),
             random={**drawn_outputs(before), **drawn_outputs(after)},
+            squashed=squashed_outputs(before),
         )
         try:
             wanted = required_inputs(before, shapes, tied)
