@@ -112,6 +112,8 @@ def bias_of(draft: Draft, node: gs.Node, *, whole: bool = False) -> Array | None
 def narrow(array: Any, weight: Array) -> Array:
     """The numbers in the weight's dtype.
 
+    What is as good as nothing beside the others may lose digits.
+
     Raises:
         Refused: They are not finite in it, or too small for it.
     """
@@ -119,7 +121,9 @@ def narrow(array: Any, weight: Array) -> Array:
         narrow = np.asarray(array).astype(weight.dtype)
     if not np.isfinite(narrow).all():
         raise Refused(f"its constants are not finite in {weight.dtype.name}")
-    if ((np.abs(array) < np.finfo(weight.dtype).tiny) & (np.asarray(array) != 0)).any():
+    wide, info = np.abs(array), np.finfo(weight.dtype)
+    small = (wide < info.tiny) & (wide != 0)
+    if small.any() and wide.max() < info.tiny / info.eps:
         raise Refused(f"its constants are too small for {weight.dtype.name}")
     return narrow
 
