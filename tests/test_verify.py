@@ -460,6 +460,23 @@ def test_lengths_of_sounds_are_tried_with_one_batch() -> None:
     assert {1600, 16_000} <= {c.sizes["n"] for c in verdict.comparisons}
 
 
+def test_the_batch_of_a_recurrent_state_is_that_of_the_input() -> None:
+    text = """g (float[a,b] x, float[1,c,2] h) => (float[a,2] y, float[1,a,2] k) {
+        z, k = GRU <hidden_size = 2> (s, w, r, , , h) y = Squeeze (k, zero) s = Unsqueeze (x, zero)
+        }"""
+    proto = parse(text)
+    for name, array in (
+        ("w", np.ones((1, 6, 96), F32)),
+        ("r", np.ones((1, 6, 2), F32)),
+        ("zero", np.array([0])),
+    ):
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    proto.graph.node.insert(0, proto.graph.node.pop())
+    verdict = verify(proto, proto)
+    assert verdict.status == "equivalent"
+    assert all(c.sizes["a"] == c.sizes["c"] and c.sizes["b"] == 96 for c in verdict.comparisons)
+
+
 def test_an_original_that_crashes_is_not_tried_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     tries: list[int] = []
 

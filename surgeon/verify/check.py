@@ -119,7 +119,7 @@ class Check:
         lists = candidates(dims, inputs, hints)
         drawing = Drawing(inputs, allowed, STRATEGIES[0], specs or {})
         first = [sizes for sizes in first_choices(lists) if fits(sizes, inputs)]
-        found = self._first_that_runs(drawing, first, search(dims, hints))
+        found = self._first_that_runs(drawing, first, search(dims, inputs, hints))
         if found is None:
             why = next(reversed(self.reasons.values()), "no sizes are small enough")
             self.skip("any input", f"no input was found on which the original runs: {why}")

@@ -86,8 +86,11 @@ def first_choices(lists: Mapping[str, Sequence[int]]) -> Iterator[dict[str, int]
             yield sizes
 
 
-def search(dims: Mapping[str, int], hints: Mapping[str, Sequence[int]]) -> Iterator[dict[str, int]]:
+def search(
+    dims: Mapping[str, int], inputs: Sequence[Input], hints: Mapping[str, Sequence[int]]
+) -> Iterator[dict[str, int]]:
     """Where the first choices do not run: leading dims alike, the others alike; bounded."""
+    dims = {dim: 0 if dim in _of_states(inputs) else axis for dim, axis in dims.items()}
     leading = (*LEADING, *MORE_LEADING)
     other = (*OTHER, *MORE_OTHER)
     # More models want one length than want one batch.
@@ -107,6 +110,18 @@ def search(dims: Mapping[str, int], hints: Mapping[str, Sequence[int]]) -> Itera
             yield sizes
             if len(seen) >= ATTEMPTS:
                 return
+
+
+def _of_states(inputs: Sequence[Input]) -> set[str]:
+    """Dims that may be the batch of a recurrent state: the only ones, behind a number of layers."""
+    if not any(each.dims and isinstance(each.dims[0], str) for each in inputs):
+        return set()
+    return {
+        each.dims[1]
+        for each in inputs
+        if len(each.dims) == 3 and [isinstance(dim, str) for dim in each.dims] == [0, 1, 0]
+        if isinstance(each.dims[1], str)
+    }
 
 
 def sizes_of(feeds: Mapping[str, Any], inputs: Sequence[Input]) -> dict[str, int]:
