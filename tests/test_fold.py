@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from truth import Array, model_of
 
+import surgeon
 from surgeon.chance import RANDOM
 from surgeon.dialect import normalise
 from surgeon.facts import Facts
@@ -98,6 +99,27 @@ def test_large_products_are_folded_up_to_the_size_of_the_file() -> None:
     row = np.ones((1, 40), F32)
     assert folded("y = MatMul (a, b)", limit=10, a=row.T, b=row, c=np.ones(2000, F32)) is not None
     assert folded("y = MatMul (a, b)", limit=10, a=row.T, b=row) is None, "6,400 bytes of 320"
+
+
+def test_what_grows_beyond_the_limit_is_folded_where_it_grows_little_in_all() -> None:
+    wide = np.ones((1, 700), F32)
+    assert folded("y = Add (a, b)", a=wide.reshape(700, 1), b=wide) is not None, "1.9 MiB"
+    wide = np.ones((1, 2100), F32)
+    assert folded("y = Add (a, b)", a=wide.reshape(-1, 1), b=wide) is None, "16.8 MiB"
+    one = np.ones((1, 1), F32)
+    assert folded("y = Expand (o, s)", o=one, s=ints(700, 700)) is None, "it says no more"
+    wide = np.ones((1, 700), F32)
+    assert folded("y = Add (a, b)", limit=1000, a=wide.reshape(-1, 1), b=wide) is None, "as told"
+
+
+def test_the_steps_to_a_kernel_count_once() -> None:
+    """Each is 1.9 MiB, and takes the place of the one before: nine would be too many."""
+    steps = " ".join(f"s{i + 1} = Sin (s{i})" for i in range(9))
+    body = f"s0 = Add (a, b) {steps} y = Add (s9, x)"
+    wide = np.linspace(0, 1, 700, dtype=F32).reshape(1, 700)
+    proto = model_of("float[1] x", body, "y", 17, {"a": wide.reshape(-1, 1), "b": wide})
+    result = surgeon.apply(proto, "clean").model.to_proto()
+    assert [node.op_type for node in result.graph.node] == ["Add"]
 
 
 def test_as_many_elements_as_the_data_say() -> None:
