@@ -26,6 +26,8 @@ _REPEATING = frozenset(  # but not by operators whose result says no more than t
     "Expand Tile ConstantOfShape Range EyeLike OneHot Pad Concat Gather Resize Upsample".split()
 )
 _CHOOSE = frozenset({"NonZero", "Compress", "Unique"})  # as many elements as the data say
+# Weights in eight bits and what widens them belong together: runtimes find them so.
+_QUANTIZED = frozenset({"QuantizeLinear", "DequantizeLinear"})
 _PRODUCTS = frozenset({"Gemm", "MatMul", "Conv"})  # all of them together up to the file's size
 _GROWTH = 4  # how much larger than the whole file one of these may be
 
@@ -74,6 +76,7 @@ class Folder:
         return (
             (node.domain or "") in opsets.STANDARD
             and node.op not in RANDOM
+            and node.op not in _QUANTIZED
             and node.origin is not None
             and not any(
                 isinstance(v, (gs.Graph, gs.Node.AttributeRef)) for v in node.attrs.values()

@@ -122,6 +122,27 @@ def test_the_steps_to_a_kernel_count_once() -> None:
     assert [node.op_type for node in result.graph.node] == ["Add"]
 
 
+def test_quantized_weights_stay_as_they_are() -> None:
+    """Widened they are four times as large, and no runtime finds its integer kernels."""
+    body = """r = QuantizeLinear (x, s, z) d = DequantizeLinear (r, s, z)
+        k = DequantizeLinear (w, s, z) v = DequantizeLinear (u, s, z)
+        m = MatMul (d, k) n = MatMul (d, v) y = Concat <axis = 1> (m, n)"""
+    eight = np.arange(12, dtype=np.int8).reshape(3, 4)
+    constants = {"w": eight, "u": eight + 1, "s": F32(0.1), "z": np.int8(1)}
+    proto = model_of("float[a,3] x", body, "y", 17, constants)
+    result = surgeon.apply(proto, "clean")
+    assert not result.report.changes
+    assert [n.op_type for n in result.model.to_proto().graph.node].count("DequantizeLinear") == 3
+    float_weight = model_of(
+        "float[a,3] x",
+        "q = QuantizeLinear (w, s, z) k = DequantizeLinear (q, s, z) y = MatMul (x, k)",
+        "y",
+        17,
+        {"w": np.ones((3, 4), F32), "s": F32(0.1), "z": np.int8(1)},
+    )
+    assert not surgeon.apply(float_weight, "clean").report.housekeeping
+
+
 def test_as_many_elements_as_the_data_say() -> None:
     found = folded("y = NonZero (k)", k=ints(0, 3, 0, 5))
     assert found is not None
