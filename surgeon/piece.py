@@ -168,6 +168,7 @@ class Piece:
             del proto.output[:]
             proto.output.extend(t.name for t in node.outputs)
             read.update(names)
+            read.update(t.name for t in _captured(node))
             graph.node.append(proto)
         for index, tensor in enumerate(outputs):
             graph.node.append(
@@ -195,7 +196,7 @@ def cut(model: Model, facts: Facts, match: Match, draft: Draft, pairs: Pairs) ->
     inside = {id(t) for node in draft.nodes for t in node.outputs}
     operands: dict[int, gs.Tensor] = {}
     for node in draft.nodes:
-        for tensor in _operands(node):
+        for tensor in (*_operands(node), *_captured(node)):
             if not tensor.is_empty() and id(tensor) not in inside:
                 operands[id(tensor)] = tensor
     for _, new in pairs:
@@ -215,7 +216,8 @@ def cut(model: Model, facts: Facts, match: Match, draft: Draft, pairs: Pairs) ->
         for tensor in _operands(node):
             if not tensor.is_empty() and id(tensor) not in made:
                 operands[id(tensor)] = tensor
-    read = [t for node in draft.nodes for t in _operands(node)] + [new for _, new in pairs]
+    read = [t for node in draft.nodes for t in (*_operands(node), *_captured(node))]
+    read += [new for _, new in pairs]
     behind = _makers_among(nodes, read)
     outside = [t for t in operands.values() if id(t) not in made]
     if any(isinstance(v, gs.Graph) for node in nodes for v in node.attrs.values()):
@@ -297,6 +299,18 @@ def _operands(node: gs.Node) -> list[gs.Tensor]:
     """What the node's protobuf reads: in the model's own form, as things stand now."""
     tensors = node.inputs if node.origin_inputs is None else node.origin_inputs
     return [current(t) for t in tensors]
+
+
+def _captured(node: gs.Node) -> Iterator[gs.Tensor]:
+    """What the bodies of a drafted node read of what stands around it."""
+    for body in node.attrs.values():
+        if not isinstance(body, gs.Graph):
+            continue
+        own = {id(t) for t in body.inputs} | {id(t) for n in body.nodes for t in n.outputs}
+        for inner in body.nodes:
+            for tensor in (*_operands(inner), *_captured(inner)):
+                if id(tensor) not in own and getattr(tensor, "home", None) is not body:
+                    yield tensor
 
 
 def _behind(roots: Sequence[gs.Node], keep: set[int], stop: set[int]) -> list[gs.Node] | None:

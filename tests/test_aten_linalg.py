@@ -159,7 +159,7 @@ def test_reflections(shape: tuple[int, ...], dtype: Any) -> None:
         holds("qr", a, False, **shared)
         holds("linalg_qr", a, "reduced", **shared)
         holds("linalg_qr", a, "complete", **shared)
-        holds("pinverse", a, 1e-15, tolerance=50.0)
+        holds("pinverse", a, 1e-15, tolerance=50.0, free=index % 2 == 1)
     still = np.zeros(shape, dtype)
     still[..., 0, 0] = -2
     for a in (still, still * 0, np.triu(matrices(*shape, dtype=dtype))):
@@ -307,12 +307,100 @@ def test_single_precision_in_turns_before_opset_11() -> None:
 
 def test_what_is_refused() -> None:
     refuses("linalg_inv", matrices(257, 257), because="257 rows or columns; up to 256 are taken")
-    refuses("linalg_qr", matrices(33, 33), because="33 rows or columns; up to 32 are", outputs=2)
+    large = matrices(257, 3)
+    refuses("linalg_qr", large, because="257 rows or columns; up to 256 are", outputs=2)
+    refuses("linalg_svdvals", large, because="257 rows or columns; up to 128 are")
     refuses("linalg_inv", matrices(2, 3), because="2 x 3 and not square")
-    refuses("svd", matrices(3, 3), True, True, because="singular values take", outputs=3)
-    refuses("linalg_eigh", matrices(3, 3), "L", because="eigenvalues take", outputs=2)
+    refuses("svd", matrices(3, 3), True, True, because="their signs are", outputs=3)
+    refuses("linalg_eigh", matrices(3, 3), "L", because="their signs are", outputs=2)
+    refuses("linalg_matrix_norm", matrices(3, 3), 3, because="none that singular values say")
     refuses("linalg_qr", matrices(3, 3), "r", because="the other factor is read", outputs=2)
-    refuses("pinverse", matrices(3, 2), 0.1, because="means singular values to be cut off")
-    model, _ = model_of("pinverse", [matrices(3, 3), 1e-15])
+    model, _ = model_of("linalg_qr", [matrices(3, 3)], outputs=2)
     result = surgeon.apply(model, "aten-linalg", verify=False, every_miss=True)
     assert any("--allow contract" in str(miss.reason) for miss in result.report.misses)
+
+
+SHAPES = [
+    (1, 1),
+    (2, 2),
+    (4, 4),
+    (5, 3),
+    (3, 5),
+    (2, 4, 3),
+    (2, 3, 7, 7),
+    (0, 3),
+    (3, 0),
+    (2, 0, 0),
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_singular_values(shape: tuple[int, ...], dtype: Any) -> None:
+    for opset, free in ((9, False), (11, True), (13, False), (18, True)):
+        if dtype == np.float64 and opset < 11:
+            continue
+        a = matrices(*shape, dtype=dtype)
+        shared: dict[str, Any] = {"opset": opset, "free": free}
+        holds("linalg_svdvals", a, **shared)
+        if 0 not in shape:  # PyTorch has no greatest of none
+            for order in (2, -2):
+                holds("linalg_matrix_norm", a, order, **shared)
+        if shape[-1] == shape[-2]:
+            for triangle in "LU":
+                holds("linalg_eigvalsh", a, triangle, **shared)
+
+
+@pytest.mark.parametrize("rank", [0, 1, 3, 4])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_ranks_and_pseudo_inverses(rank: int, dtype: Any) -> None:
+    for index, (high, wide, batch) in enumerate(((4, 4, ()), (6, 5, (3,)), (5, 9, (2, 1)))):
+        a = matrices(*batch, high, rank, dtype=dtype) @ matrices(*batch, rank, wide, dtype=dtype)
+        shared: dict[str, Any] = {"free": index == 1, "opset": OPSETS[index], "tolerance": 100.0}
+        names = {"overload": "atol_rtol_float", **shared}
+        holds("linalg_matrix_rank", a, None, None, False, **names)
+        holds("linalg_matrix_rank", a, 1e-3, False, **shared)
+        holds("linalg_pinv", a, None, None, False, **names)
+        holds("linalg_pinv", a, 1e-3, None, False, **names)
+        holds("linalg_pinv", a, None, 1e-3, False, **names)
+        per = np.full(batch, 1e-3, dtype)
+        holds("linalg_pinv", a, per, None, False, **{**shared, "overload": "atol_rtol_tensor"})
+        both = a @ a.swapaxes(-1, -2)
+        holds("linalg_pinv", both, 1e-2, True, **shared)
+        holds("linalg_matrix_rank", np.triu(both) * 0 + np.tril(both), 1e-2, True, **shared)
+        b = matrices(*batch, high, 2, dtype=dtype)
+        out = {"outputs": 4, **shared, "compared": (0, 2)}
+        if not shared["free"] and high <= wide:
+            holds("linalg_lstsq", a, b, None, "gelsd", **{**out, "compared": (0, 1, 2, 3)})
+
+
+@pytest.mark.parametrize("kind", ["hilbert", "graded", "clustered", "ones", "triangle", "nothing"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_singular_values_of_hard_matrices(kind: str, dtype: Any) -> None:
+    size = 21
+    place = np.arange(size)
+    q = np.linalg.qr(matrices(size, size, dtype=np.float64))[0]
+    a = {
+        "hilbert": 1 / (place[:, None] + place + 1.0),
+        "graded": matrices(size, size) * np.logspace(0, -14, size),
+        "clustered": q @ np.diag(np.where(place < 9, 1, 1 + 1e-6 * place)) @ q.T * 1e20,
+        "ones": np.ones((size, size)),
+        "triangle": np.triu(np.ones((size, size))),
+        "nothing": np.zeros((size, size)),
+    }[kind].astype(dtype)
+    holds("linalg_svdvals", a)
+    holds("linalg_eigvalsh", a, "L")
+    holds("linalg_cond", a + np.eye(size, dtype=dtype) * a.max(initial=1), tolerance=10.0)
+
+
+def test_rotations_of_as_many_columns_as_are_taken() -> None:
+    holds("linalg_svdvals", matrices(130, 128)[:128], tolerance=2.0)
+    holds("linalg_svdvals", matrices(3, 128, dtype=np.float64), free=True)
+
+
+def test_the_check_of_a_rewrite_sees_what_its_turns_read() -> None:
+    solved = model_of("triangular_solve", [matrices(40, 2), positive(40, 40)], outputs=2)[0]
+    for model in (solved, model_of("linalg_svdvals", [matrices(4, 4)])[0]):
+        result = surgeon.apply(model, "aten-linalg", verify=True)
+        assert not result.report.misses
+        assert [n.op_type for n in result.model.to_proto().graph.node].count("Scan") == 1

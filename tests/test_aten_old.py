@@ -61,7 +61,9 @@ add("trace", X[0, 0])
 add("diag", X[0, 0], -1)
 for start, end, step in ((0, 2**63 - 1, 2), (1, -1, 3), (-5, 6, 2)):
     add("slice.Tensor", X, 3, start, end, step, still=True)
-add("linalg_qr", R.normal(size=(2, 4, 3)).astype(F), "reduced", still=True)
+add("linalg_qr", R.normal(size=(2, 4, 3)).astype(F), "reduced")
+for upper in (True, False):
+    add("symeig", X[0, 0, :, :6], True, upper, outputs=1)
 # torch 1.7 and before: complex values as pairs
 PAIRS = R.normal(size=(2, 3, 4, 2)).astype(F)
 for count in (1, 2):
@@ -115,7 +117,7 @@ REFUSED: Calls = [
     ("adaptive_avg_pool2d", [INTS[None], [2, 3]], {"because": "averages integers"}),
     ("adaptive_avg_pool2d", [INTS[None], [1, 1]], {"because": "averages integers"}),
     ("adaptive_avg_pool2d", [INTS[None], [3, 1]], {"because": "averages integers"}),
-    ("symeig", [X[0, 0, :, :6], True, True], {"because": "eigenvalues take an iteration"}),
+    ("linalg_eigvals", [X[0, 0, :, :6]], {"because": "are complex"}),
     ("Placeholder", [X], {"because": "the indices and the values are lost"}),
 ]
 

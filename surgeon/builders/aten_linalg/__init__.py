@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from surgeon.builders.aten_linalg import factors, powers, solving
+from surgeon.builders.aten_linalg import factors, powers, singular, solving
 from surgeon.builders.aten_shape.call import Call
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
@@ -11,24 +11,16 @@ from surgeon.rewrite import Draft, Refused
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     **factors.LOWERINGS,
     **powers.LOWERINGS,
+    **singular.LOWERINGS,
     **solving.LOWERINGS,
 }
 # Why there is nothing to put in the place of an operator, and what helps.
 HOPELESS: Mapping[str, str] = {
     **dict.fromkeys(
-        ("svd", "linalg_svd", "linalg_svdvals", "_linalg_svd", "nuclear_norm", "linalg_cond"),
-        "singular values take an iteration that ends when the data say so, and the signs of the "
-        "vectors are the implementation's",
+        "linalg_eig linalg_eigvals eig".split(),
+        "eigenvalues of any matrix are complex, and their order is the implementation's",
     ),
-    **dict.fromkeys(
-        "linalg_eigh linalg_eigvalsh linalg_eig linalg_eigvals _linalg_eigh symeig eig".split(),
-        "eigenvalues take an iteration that ends when the data say so, and the signs of the "
-        "vectors are the implementation's",
-    ),
-    **dict.fromkeys(
-        ("linalg_lstsq", "linalg_matrix_rank", "lstsq", "matrix_rank"),
-        "the rank decides on the result, and is known at run time only",
-    ),
+    "lstsq": "it gives what LAPACK leaves of the right side, where `linalg_lstsq` gives a solution",
     **dict.fromkeys(
         "linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_ldl_factor linalg_ldl_factor_ex "
         "geqrf".split(),

@@ -1,4 +1,4 @@
-"""Cholesky and QR factors, column by column, and the pseudo-inverse of full rank."""
+"""Cholesky and QR factors, column by column."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 import onnx_graphsurgeon as gs
 
-from surgeon import dims
 from surgeon.builders.aten_linalg import matrices as m
 from surgeon.builders.aten_linalg import turns
-from surgeon.builders.aten_linalg.solving import inverse, substitute, triangular
+from surgeon.builders.aten_linalg.solving import triangular
 from surgeon.builders.aten_shape.call import Call
 from surgeon.rewrite import Refused
 
@@ -61,9 +60,6 @@ def _by_factor(c: Call, factor: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
     upper = bool(c.value("upper"))
     lower, above = (m.turned(c, factor), factor) if upper else (factor, m.turned(c, factor))
     return triangular(c, above, triangular(c, lower, b, upper=False), upper=True)
-
-
-_ROUNDING = 1e-4  # a cut below it is there for rounding alone
 
 
 class _Reflection(NamedTuple):
@@ -133,51 +129,27 @@ def orthogonal(
 
 def _qr(c: Call) -> tuple[gs.Tensor, gs.Tensor]:
     a = c.tensor(c.args.schema.parameters[0].name)
-    high, wide = m.side(c, a, -2), m.side(c, a, -1)
+    size, others = m.side(c, a, -2), m.side(c, a, -1)
     if c.args.schema.position("mode") is not None:
         mode = c.value("mode")
     else:
         mode = "reduced" if c.value("some") else "complete"
+    if mode == "r" and m.is_read(c, 0):
+        raise Refused("its mode is `r`, and the other factor is read")
+    high, wide = m.few(size), m.few(others)
+    if high is None or wide is None:
+        q, r = turns.reflected(c, a, size, others)
+        end = m.smaller(c, size, others)
+        if mode == "complete":
+            return m.columns(c, m.rows(c, q, 0, size), 0, size), m.rows(c, r, 0, size)
+        return m.columns(c, m.rows(c, q, 0, size), 0, end), m.rows(c, r, 0, end)
     reflections, r = householder(c, a, high, wide)
     if mode == "complete":
         missing = max(high - wide, 0)
         return orthogonal(c, a, reflections, high, high), m.padded(c, r, below=missing)
-    first = c.node.outputs[0]
     if mode == "r":
-        if first.outputs or c.draft.surgery.is_output(first):
-            raise Refused("its mode is `r`, and the other factor is read")
         return r, r
     return orthogonal(c, a, reflections, high, min(high, wide)), r
-
-
-def _is_square(c: Call, a: gs.Tensor) -> bool:
-    shape = c.shape(a)
-    return shape is not None and len(shape) > 1 and dims.equal(shape[-2], shape[-1]) is True
-
-
-def _pseudo_inverse(c: Call) -> gs.Tensor:
-    """The inverse, or R^-1 Q^T: full rank is what the recipe's contract assumes."""
-    a = c.tensor()
-    for name in ("rcond", "rtol", "atol"):
-        if c.args.schema.position(name) is not None and (c.value(name) or 0) > _ROUNDING:
-            raise Refused(f"its `{name}` of {c.value(name)} means singular values to be cut off")
-    if c.args.schema.position("hermitian") is not None and c.value("hermitian"):
-        size = m.square(c, a)
-        above = c.op("Less", m.places(c, size), c.count(size))
-        return inverse(c, c.op("Where", above, m.turned(c, a), a))  # what is above is not read
-    if _is_square(c, a):
-        return inverse(c, a)
-    high, wide = m.side(c, a, -2), m.side(c, a, -1)
-    flat = high < wide
-    a = m.turned(c, a) if flat else a
-    high, wide = max(high, wide), min(high, wide)
-    reflections, r = householder(c, a, high, wide)
-    q = orthogonal(c, a, reflections, high, wide)
-    over, right = m.turned(c, q), []
-    for row in range(wide):
-        right.append(m.rows(c, over, row, row + 1))
-    y = substitute(c, [m.rows(c, r, row, row + 1) for row in range(wide)], right)
-    return m.turned(c, y) if flat else y
 
 
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
@@ -185,5 +157,4 @@ LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     "cholesky_solve": _cholesky_solve,
     "cholesky_inverse": _cholesky_inverse,
     **dict.fromkeys(("qr", "linalg_qr"), _qr),
-    **dict.fromkeys(("pinverse", "linalg_pinv"), _pseudo_inverse),
 }

@@ -14,23 +14,11 @@ LARGEST_SIDE = 32  # rows that are eliminated one by one; a step is some fifteen
 LARGEST_IN_TURNS = 256  # rows of which each is a turn of a Scan, over the whole matrix
 
 
-def side(c: Call, x: gs.Tensor, axis: int) -> int:
-    """The length of an axis counted from behind, as a number that is small enough.
-
-    Raises:
-        Refused: It is known at run time only, or too large to be unrolled.
-    """
-    size = any_side(c, x, axis, LARGEST_SIDE)
-    if not isinstance(size, int):
-        raise Refused("the size of its matrices is known at run time only; fix it with `--shape`")
-    return size
-
-
-def any_side(c: Call, x: gs.Tensor, axis: int, largest: int = LARGEST_IN_TURNS) -> Size | int:
+def side(c: Call, x: gs.Tensor, axis: int, largest: int = LARGEST_IN_TURNS) -> Size | int:
     """The length of an axis counted from behind, which may be known at run time only.
 
     Raises:
-        Refused: It is known, and too large.
+        Refused: It is known, and too large; or there are no matrices that PyTorch takes.
     """
     rank = c.rank(x)
     if rank < 2:
@@ -38,15 +26,16 @@ def any_side(c: Call, x: gs.Tensor, axis: int, largest: int = LARGEST_IN_TURNS) 
     if c.dtype(x) not in (TYPE.FLOAT, TYPE.DOUBLE):
         raise Refused("PyTorch has it in single and double precision alone")
     size = c.size(x, rank + axis)
-    if isinstance(size, int) and not 0 < size <= largest:
-        how = "unrolled" if largest == LARGEST_SIDE else "taken"
-        raise Refused(f"its matrices have {size} rows or columns; up to {largest} are {how}")
+    if size == 0:  # as if it came at run time, when it may be 0 too
+        return Size(0, lambda: c.ints([0], "none"))
+    if isinstance(size, int) and size > largest:
+        raise Refused(f"its matrices have {size} rows or columns; up to {largest} are taken")
     return size
 
 
 def square(c: Call, x: gs.Tensor, largest: int = LARGEST_IN_TURNS) -> Size | int:
     """The side of square matrices; PyTorch takes no others."""
-    rows, columns = any_side(c, x, -2, largest), any_side(c, x, -1, largest)
+    rows, columns = side(c, x, -2, largest), side(c, x, -1, largest)
     high, wide = (s if isinstance(s, int) else s.dim for s in (rows, columns))
     if high is not None and wide is not None and dims.equal(high, wide) is False:
         raise Refused(f"its matrices are {high} x {wide} and not square")
@@ -56,6 +45,20 @@ def square(c: Call, x: gs.Tensor, largest: int = LARGEST_IN_TURNS) -> Size | int
 def few(size: Size | int) -> int | None:
     """A side that is known, and small enough to be unrolled; else None, for turns of a Scan."""
     return size if isinstance(size, int) and size <= LARGEST_SIDE else None
+
+
+def smaller(c: Bench, a: Size | int, b: Size | int) -> Size | int:
+    """The smaller of two sizes."""
+    if isinstance(a, int) and isinstance(b, int):
+        return min(a, b)
+    return Size(None, lambda: c.op("Min", c.vector([a]), c.vector([b])))
+
+
+def larger(c: Bench, a: Size | int, b: Size | int) -> Size | int:
+    """The larger of two sizes."""
+    if isinstance(a, int) and isinstance(b, int):
+        return max(a, b)
+    return Size(None, lambda: c.op("Max", c.vector([a]), c.vector([b])))
 
 
 def places(c: Bench, size: Size | int) -> gs.Tensor:
@@ -154,7 +157,8 @@ def first_of(c: Call, wrong: gs.Tensor) -> gs.Tensor:
     """int32: the number, from 1, of the first along the last axis that holds; 0 for none."""
     last = c.rank(wrong) - 1
     numbers = c.cast(wrong, TYPE.INT32)
-    if not isinstance(c.size(wrong, last), int):  # there may be none, and runtimes want one
+    if not isinstance(c.size(wrong, last), int) or c.size(wrong, last) == 0:
+        # there may be none, and runtimes want one
         numbers = c.concat([numbers, c.filled([*c.sizes(wrong)[:-1], 1], 0, TYPE.INT32)], last)
     first = c.cast(c.op("ArgMax", numbers, axis=last, keepdims=0), TYPE.INT32)
     some = c.op("ReduceMax", numbers, c.ints([last], "axes"), keepdims=0)

@@ -43,6 +43,8 @@ def _matrix_exp(c: Call) -> gs.Tensor:
     """Taylor's series of A / 2^s, squared s times; s is each matrix's own."""
     a = c.tensor()
     size, dtype, rank = m.square(c, a, _LARGEST), c.dtype(a), c.rank(a)
+    if c.size(a, rank - 1) == 0:  # no elements, and no greatest
+        return c.filled(c.sizes(a), 0, dtype)
     terms, most = _SERIES[dtype]
     sums = c.op("ReduceSum", c.op("Abs", a), c.ints([rank - 2], "axes"), keepdims=1)
     norm = c.op("ReduceMax", sums, c.ints([rank - 1], "axes"), keepdims=1)

@@ -132,7 +132,7 @@ def _info(c: Call, pivots: gs.Tensor) -> list[gs.Tensor]:
     return [m.first_of(c, c.op("Not", c.cast(pivots, TYPE.BOOL)))]
 
 
-def _is_vector(c: Call, a: gs.Tensor, b: gs.Tensor) -> bool:
+def is_vector(c: Call, a: gs.Tensor, b: gs.Tensor) -> bool:
     """Whether B is a batch of vectors (torch.linalg.solve: one rank less, and of A's shape)."""
     rank = c.rank(b)
     if rank == 1:
@@ -152,7 +152,7 @@ def _is_vector(c: Call, a: gs.Tensor, b: gs.Tensor) -> bool:
 def _solve(c: Call) -> tuple[gs.Tensor, ...]:
     a, b = c.tensor("A"), c.tensor("B")
     m.square(c, a)
-    vector = _is_vector(c, a, b)
+    vector = is_vector(c, a, b)
     left = c.args.schema.position("left") is None or bool(c.value("left"))
     if vector:
         b = c.unsqueeze(b, [c.rank(b)])

@@ -128,6 +128,47 @@ def lower_factor(c: Call, a: gs.Tensor, size: Size | int) -> gs.Tensor:
     return factor
 
 
+def reflected(
+    c: Call, a: gs.Tensor, high: Size | int, wide: Size | int
+) -> tuple[gs.Tensor, gs.Tensor]:
+    """Q [..., high, high] and R [..., high, wide] of A = Q R, each with a row and a column more.
+
+    A column is reflected in each turn, with the signs that LAPACK gives, as in `factors`; the last
+    turn meets a column of zeros, and there is one turn at least.
+    """
+    rank, dtype, lots = c.rank(a), c.dtype(a), c.sizes(a)[:-2]
+    a = c.concat([a, c.filled([*lots, high, 1], 0, dtype)], rank - 1)
+    a = m.stacked(c, [a, c.filled([*lots, 1, c.add(wide, 1)], 0, dtype)])
+    high, wide = c.add(high, 1), c.add(wide, 1)
+    turn = [*range(rank - 2), rank - 1, rank - 2]
+    places, axes = m.places(c, high), c.ints([rank - 2], "axes")
+
+    def step(draft: Draft, state: list[gs.Tensor], number: gs.Tensor) -> list[gs.Tensor]:
+        b, (r, q) = Bench(draft), state
+        zero, one = b.number(0, dtype), b.number(1, dtype)
+        head = _taken(b, _taken(b, r, number, -1), number, -2)
+        below = b.op("Less", number, places)
+        tail = b.op("Where", below, _taken(b, r, number, -1), zero)
+        still = b.op("Equal", b.op("ReduceMax", b.op("Abs", tail), axes, keepdims=1), zero)
+        both = b.op("Concat", head, tail, axis=rank - 2)
+        length = b.op("ReduceL2", both, axes, keepdims=1)
+        multiple = b.op("Where", b.op("Less", head, zero), length, b.op("Neg", length))
+        gap = b.op("Where", still, one, b.op("Sub", head, multiple))
+        base = b.op("Where", still, one, multiple)
+        tau = b.op("Where", still, zero, b.op("Div", b.op("Sub", multiple, head), base))
+        vector = b.op("Where", b.op("Equal", places, number), one, b.op("Div", tail, gap))
+        over = b.op("Transpose", vector, perm=turn)
+        share = b.op("Mul", b.op("Mul", tau, vector), b.op("MatMul", over, r))
+        spread = b.op("Mul", b.op("MatMul", q, vector), b.op("Mul", tau, over))
+        return [b.op("Sub", r, share), b.op("Sub", q, spread)]
+
+    count = m.smaller(c, high, wide)
+    numbers = m.places(c, count)
+    r, q = in_turns(c.draft, [a, m.identity(c, a, high, high)], numbers, step)
+    above = c.op("Less", c.count(wide), places)  # left of the diagonal is rounding
+    return q, m.columns(c, c.op("Where", above, c.number(0, dtype), r), 0, c.sub(wide, 1))
+
+
 def exchanged(
     c: Call, b: gs.Tensor, pivots: gs.Tensor, size: Size | int, *, back: bool
 ) -> gs.Tensor:

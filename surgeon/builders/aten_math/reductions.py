@@ -317,8 +317,7 @@ def matrix_norm(work: Work, x: gs.Tensor, order: Any, dims: Sequence[int]) -> gs
         return p_norm(work, x, 2.0, sorted((rows, columns)), keepdim=keeps(work))
     if order not in (1, -1, math.inf, -math.inf):
         raise Refused(
-            f"the matrix norm {order!r} is made of singular values, which take an iteration that "
-            "ends when the data say so; the norm 'fro' bounds it"
+            f"the matrix norm {order!r} is made of singular values, which `aten-linalg` finds"
         )
     along, across = (rows, columns) if abs(order) == 1 else (columns, rows)
     sums = reduce(work, "ReduceL1", x, [along], keepdim=True)

@@ -168,17 +168,6 @@ def linalg_qr(A: Array, mode: str) -> Any:
     return narrow(q, A), narrow(r, A)
 
 
-def pinverse(self: Array, rcond: float) -> Array:
-    # what is below the dtype's own rounding is no singular value that anything could cut off
-    return narrow(np.linalg.pinv(wide(self), max(rcond, 1e-15)), self)
-
-
-def linalg_pinv(self: Array, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Array:
-    if hermitian:
-        self = np.tril(self) + np.swapaxes(np.tril(self, -1), -1, -2)
-    return pinverse(self, 1e-15 if rtol is None else float(rtol))
-
-
 def matrix_exp(self: Array) -> Array:
     """By Pade's quotient of degree 8, of A halved until its norm is below 1/2."""
     a = wide(self)
@@ -268,16 +257,6 @@ TABLE: tuple[Row, ...] = (
     (f"cholesky_inverse(Tensor self, {_UPPER}) -> Tensor", cholesky_inverse),
     ("qr(Tensor self, bool some=True) -> (Tensor, Tensor)", qr),
     ("linalg_qr(Tensor A, str mode='reduced') -> (Tensor, Tensor)", linalg_qr),
-    ("pinverse(Tensor self, float rcond=1e-15) -> Tensor", pinverse),
-    (
-        "linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor",
-        lambda self, rcond, hermitian: linalg_pinv(self, rtol=rcond, hermitian=hermitian),
-    ),
-    (
-        "linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, "
-        "bool hermitian=False) -> Tensor",
-        linalg_pinv,
-    ),
     ("matrix_exp(Tensor self) -> Tensor", matrix_exp),
     ("linalg_matrix_exp(Tensor self) -> Tensor", matrix_exp),
     (

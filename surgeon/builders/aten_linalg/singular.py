@@ -1,0 +1,236 @@
+"""What singular values and eigenvalues decide: norms, conditions, ranks and pseudo-inverses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.aten_linalg import matrices as m
+from surgeon.builders.aten_linalg import rotations as r
+from surgeon.builders.aten_linalg.solving import is_vector
+from surgeon.builders.aten_shape.call import TYPE, Call
+from surgeon.builders.aten_shape.order import topk
+from surgeon.rewrite import Refused
+
+_SIGNS = (
+    "the vectors are read, and their signs are the implementation's; compute them outside the "
+    "model, or train the model to do without"
+)
+
+
+def _first(c: Call) -> gs.Tensor:
+    """The matrices, whatever the schema calls them."""
+    return c.tensor(c.args.schema.parameters[0].name)
+
+
+def _given(c: Call, name: str) -> bool:
+    return c.args.schema.position(name) is not None and c.has(name)
+
+
+def _values(c: Call) -> gs.Tensor:
+    return r.singular_values(c, _first(c))
+
+
+def _of_three(c: Call) -> tuple[gs.Tensor, ...]:
+    """`svd`: U, S, V, of which S alone is said."""
+    if m.is_read(c, 0) or m.is_read(c, 2):
+        raise Refused(_SIGNS)
+    values = _values(c)
+    return values, values, values
+
+
+def _eigenvalues(c: Call) -> tuple[gs.Tensor, ...]:
+    if m.is_read(c, 1):
+        raise Refused(_SIGNS)
+    if c.args.schema.position("UPLO") is not None:
+        upper = c.value("UPLO").upper() == "U"
+    else:
+        upper = bool(c.value("upper"))
+    return (r.eigenvalues(c, r.symmetric(c, _first(c), upper=upper)),)
+
+
+def _nuclear_norm(c: Call) -> gs.Tensor:
+    x = c.tensor()
+    rank = c.rank(x)
+    over = [-2, -1]
+    if c.args.schema.position("dim") is not None:
+        over = [int(d) for d in c.args.dims("dim")]
+    return _norm(c, x, "nuc", [c.axis(d, rank) for d in over])
+
+
+def _matrix_norm(c: Call) -> gs.Tensor:
+    """The norms 2, -2 and `nuc`; the others are said without singular values."""
+    x = c.tensor()
+    rank = c.rank(x)
+    default = c.value("ord") if _given(c, "ord") or c.node.op == "linalg_matrix_norm" else None
+    over = [c.axis(int(d), rank) for d in c.args.dims("dim")] if _given(c, "dim") else [-2, -1]
+    return _norm(c, c.cast(x, c.wanted_dtype(c.dtype(x))), default, [d % rank for d in over])
+
+
+def _norm(c: Call, x: gs.Tensor, order: Any, over: list[int]) -> gs.Tensor:
+    if order not in ("nuc", 2, -2) or len(over) != 2 or over[0] == over[1]:
+        raise Refused(f"the norm {order!r} is none that singular values say")
+    rank = c.rank(x)
+    rest = [axis for axis in range(rank) if axis not in over]
+    values = r.singular_values(c, c.permute(x, [*rest, *over]))
+    last = c.ints([c.rank(values) - 1], "axes")
+    how = "ReduceSum" if order == "nuc" else "ReduceMax" if order == 2 else "ReduceMin"
+    norm: gs.Tensor = c.op(how, values, last, keepdims=0)
+    return c.unsqueeze(norm, sorted(over)) if bool(c.value("keepdim")) else norm
+
+
+def _condition(c: Call) -> gs.Tensor:
+    """The largest singular value by the smallest; with `p` of -2 the other way round."""
+    p = c.value("p")
+    if p not in (None, 2, -2):
+        raise Refused(f"`p` is {p!r}; the norms of the matrix and of its inverse say it")
+    values = _values(c)
+    last = c.rank(values) - 1
+    ends = [c.op(f"Reduce{end}", values, c.ints([last], "axes"), keepdims=0) for end in _ENDS]
+    made: gs.Tensor = c.op("Div", *(ends[::-1] if p == -2 else ends))
+    return made
+
+
+_ENDS = ("Max", "Min")
+
+
+def _cut(c: Call, a: gs.Tensor, largest: gs.Tensor) -> gs.Tensor:
+    """The greatest singular value that counts as 0, for each matrix or for all.
+
+    Args:
+        c: The node.
+        a: The matrices.
+        largest: Their largest singular values, [..., 1].
+    """
+    dtype = c.dtype(a)
+    kind = onnx.helper.tensor_dtype_to_np_dtype(dtype)
+
+    def tolerance(name: str) -> gs.Tensor | None:
+        if not _given(c, name):
+            return None
+        given = c.args.given.get(name)
+        if isinstance(given, gs.Tensor) and c.facts.array(given) is None:
+            x = c.cast(given, dtype)
+            return c.unsqueeze(x, [c.rank(x)]) if c.rank(x) else x
+        value = c.value(name)
+        if isinstance(value, list):
+            return c.draft.constant(np.asarray(value, kind)[..., None], name)
+        return c.number(value, dtype)
+
+    absolute = tolerance("tol") if c.args.schema.position("tol") is not None else tolerance("atol")
+    share = tolerance("rcond") if c.args.schema.position("rcond") is not None else tolerance("rtol")
+    if share is None and _given(c, "tol"):
+        assert absolute is not None
+        return absolute
+    if share is None:
+        share = _rounding(c, a)
+        if absolute is not None:
+            zero = c.number(0, dtype)
+            share = c.op("Where", c.op("Less", zero, absolute), zero, share)
+    cut = c.op("Mul", share, largest)
+    return cut if absolute is None else c.op("Max", absolute, cut)
+
+
+def _rounding(c: Call, a: gs.Tensor) -> gs.Tensor:
+    """PyTorch's default share: the longer side times the dtype's rounding."""
+    dtype, rank = c.dtype(a), c.rank(a)
+    eps = float(np.finfo(onnx.helper.tensor_dtype_to_np_dtype(dtype)).eps)
+    side = m.larger(c, c.size(a, rank - 2), c.size(a, rank - 1))
+    if isinstance(side, int):
+        return c.number(side * eps, dtype)
+    made: gs.Tensor = c.op("Mul", c.cast(c.vector([side]), dtype), c.number(eps, dtype))
+    return made
+
+
+def _is_symmetric(c: Call) -> bool:
+    names = ("hermitian", "symmetric")
+    return any(c.args.schema.position(n) is not None and bool(c.value(n)) for n in names)
+
+
+def _rank(c: Call) -> gs.Tensor:
+    a = _first(c)
+    a = r.symmetric(c, a, upper=False) if _is_symmetric(c) else a
+    values = r.singular_values(c, a)
+    return _counted(c, a, values)
+
+
+def _counted(c: Call, a: gs.Tensor, values: gs.Tensor) -> gs.Tensor:
+    """How many singular values are above the cut, int64."""
+    last = c.rank(values) - 1
+    filled = c.concat([values, c.filled([*c.sizes(values)[:-1], 1], 0, c.dtype(a))], last)
+    largest = c.slice(filled, last, 0, 1)  # of none it is 0
+    above = c.cast(c.op("Less", _cut(c, a, largest), values), TYPE.INT64)
+    made: gs.Tensor = c.op("ReduceSum", above, c.ints([last], "axes"), keepdims=0)
+    return made
+
+
+def pseudo_inverse(c: Call, a: gs.Tensor) -> gs.Tensor:
+    """V S^-1 U^T, without the singular values that count as 0."""
+    high, wide = (m.side(c, a, axis, r.LARGEST_TURNED) for axis in (-2, -1))
+    flat = isinstance(high, int) and isinstance(wide, int) and high < wide
+    given, a = a, m.turned(c, a) if flat else a
+    found = r.orthogonal_columns(c, a, basis=True)
+    assert found.basis is not None
+    dtype, rank = c.dtype(a), c.rank(a)
+    values = r.lengths(c, found.product)  # of A / scale
+    last = c.rank(values) - 1
+    scale = c.squeeze(found.scale, [rank - 1])
+    sizes = c.op("Mul", values, scale)
+    largest = c.op("ReduceMax", sizes, c.ints([last], "axes"), keepdims=1)
+    kept = c.op("Less", _cut(c, given, largest), sizes)
+    if not (isinstance(high, int) and isinstance(wide, int)):
+        # of more columns than rows the rest is rounding, and a cut may be below that
+        count = m.larger(c, m.smaller(c, high, wide), 1)
+        top, _ = topk(c, sizes, last, count, largest=True)
+        least = c.op("ReduceMin", top, c.ints([last], "axes"), keepdims=1)
+        kept = c.op("And", kept, c.op("Not", c.op("Less", sizes, least)))
+    one, zero = c.number(1, dtype), c.number(0, dtype)
+    inverted = c.op("Where", kept, c.op("Div", one, c.op("Where", kept, values, one)), zero)
+    inverted = c.unsqueeze(inverted, [last])  # [..., 1, N]
+    right = m.turned(c, c.op("Mul", found.product, inverted))
+    right = right if isinstance(high, int) else m.columns(c, right, 0, high)
+    made = c.op("MatMul", c.op("Mul", found.basis, inverted), right)
+    made = c.op("Div", made, found.scale)
+    return m.turned(c, made) if flat else made
+
+
+def _pseudo_inverse(c: Call) -> gs.Tensor:
+    a = _first(c)
+    return pseudo_inverse(c, r.symmetric(c, a, upper=False) if _is_symmetric(c) else a)
+
+
+def _least_squares(c: Call) -> tuple[gs.Tensor, ...]:
+    """`linalg_lstsq`: the shortest of the solutions that are nearest, and what else has a shape."""
+    a, b = c.tensor(), c.tensor("b")
+    high, wide = (m.side(c, a, axis, r.LARGEST_TURNED) for axis in (-2, -1))
+    driver = c.value("driver") or "gelsy"
+    if m.is_read(c, 1) and not (isinstance(high, int) and isinstance(wide, int) and high <= wide):
+        raise Refused("its residuals are read, and they have a shape only where its rank is full")
+    vector = is_vector(c, a, b)
+    b = c.unsqueeze(b, [c.rank(b)]) if vector else b
+    x = c.op("MatMul", pseudo_inverse(c, a), b)
+    x = c.squeeze(x, [c.rank(x) - 1]) if vector else x
+    none = c.filled([0], 0, c.dtype(a))
+    found = [x, none]
+    if not (m.is_read(c, 2) or m.is_read(c, 3)):
+        return (*found, none, none)
+    values = r.singular_values(c, a)
+    ranks = c.filled([0], 0, TYPE.INT64) if driver == "gels" else _counted(c, a, values)
+    return (*found, ranks, values if driver in ("gelsd", "gelss") else none)
+
+
+LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
+    "linalg_svdvals": _values,
+    **dict.fromkeys(("svd", "linalg_svd", "_linalg_svd"), _of_three),
+    **dict.fromkeys(("linalg_eigvalsh", "linalg_eigh", "_linalg_eigh", "symeig"), _eigenvalues),
+    "nuclear_norm": _nuclear_norm,
+    **dict.fromkeys(("linalg_matrix_norm", "linalg_norm", "norm"), _matrix_norm),
+    "linalg_cond": _condition,
+    **dict.fromkeys(("matrix_rank", "linalg_matrix_rank"), _rank),
+    **dict.fromkeys(("pinverse", "linalg_pinv"), _pseudo_inverse),
+    "linalg_lstsq": _least_squares,
+}
