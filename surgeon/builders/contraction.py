@@ -266,6 +266,8 @@ def _multiplied(c: Bench, plan: _Plan) -> Operand:
     one_each = len(plan.inner) == len(plan.columns) == 1
     if one_each and (high == 1 or (high and not alone)):
         return Operand(product(c, a, b), plan.result)
+    if len(plan.inner) == 1 and high < 2 and len(plan.columns) < 2:
+        return _by_vectors(c, plan, a, b)
     sizes, its = c.sizes(a), c.sizes(b)
     rows, depth = sizes[lots : lots + high], c.product(sizes[lots + high :])
     columns = its[alone + len(plan.inner) :]
@@ -273,6 +275,17 @@ def _multiplied(c: Bench, plan: _Plan) -> Operand:
     b = c.reshape(b, [*its[:alone], depth, c.product(columns)])
     y = product(c, a, b)
     return Operand(c.reshape(y, [*c.sizes(y)[:alone], *rows, *columns]), plan.result)
+
+
+def _by_vectors(c: Bench, plan: _Plan, a: gs.Tensor, b: gs.Tensor) -> Operand:
+    """Where rows or columns are none, an axis of 1 stands for them; no length is inferred."""
+    rows = len(plan.batch)
+    a = a if plan.rows else c.unsqueeze(a, [rows])
+    b = b if plan.columns else c.unsqueeze(b, [c.rank(b)])
+    y = product(c, a, b)
+    last = c.rank(y) - 1
+    gone = [axis for axis, some in ((last - 1, plan.rows), (last, plan.columns)) if not some]
+    return Operand(c.squeeze(y, gone), plan.result)
 
 
 def _ordered(c: Bench, x: Operand, labels: Sequence[str]) -> gs.Tensor:

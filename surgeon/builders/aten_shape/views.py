@@ -284,6 +284,8 @@ def _atleast(c: Call) -> gs.Tensor:
 def _pixel_shuffle(c: Call) -> gs.Tensor:
     x, r = c.tensor(), c.integer("upscale_factor")
     rank = c.rank(x)
+    if r == 1:
+        return x
     if rank == 4 and c.opset >= 11 and c.dtype(x) == TYPE.FLOAT:
         return c.op("DepthToSpace", x, blocksize=r, mode="CRD")
     *batch, channels, height, width = c.sizes(x)
@@ -296,6 +298,8 @@ def _pixel_shuffle(c: Call) -> gs.Tensor:
 
 def _pixel_unshuffle(c: Call) -> gs.Tensor:
     x, r = c.tensor(), c.integer("downscale_factor")
+    if r == 1:
+        return x
     *batch, channels, height, width = c.sizes(x)
     low, narrow = c.div(height, r), c.div(width, r)
     n = len(batch)
