@@ -274,6 +274,34 @@ for kind in ("hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomi
         add(f"special_{kind}.n_scalar", NEAR, n)
 for n in (0, 1, 2, 7):
     add("special_legendre_polynomial_p.n_scalar", NEAR[:7].astype("d"), n)
+add("linalg_matrix_norm.str_ord", X, "nuc", [0, 1], True, None)
+add("nuclear_norm", X[0])
+add("nuclear_norm.dim", X, [2, 0], True)
+# without samples
+NONE = np.zeros((0, 3), F)
+add("bilinear", NONE, NONE[:, :2], X[0, :3, :2].reshape(3, 2, 1).transpose(2, 0, 1), None)
+add("bilinear", X[0], X[1, :, :2], X[:2, 0, 1:3].reshape(2, 2, 5).transpose(0, 2, 1), X[0, 0, :2])
+add("pixel_shuffle", NONE[None, None].astype(np.int64), 1)
+# degrees and exponents that are computed, one for each element
+DEGREES = np.array([[0], [1], [2], [5], [7], [-1]])
+for name in ("t", "u", "v", "w"):
+    add(f"special_chebyshev_polynomial_{name}", NEAR[1:6], DEGREES)
+    add(f"special_shifted_chebyshev_polynomial_{name}", NEAR[1:6].astype("d"), DEGREES + 0.7)
+for name in ("hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l"):
+    add(f"special_{name}", NEAR, DEGREES.astype(F))
+add("special_legendre_polynomial_p", NEAR[:7].astype("d"), DEGREES)
+add("special_legendre_polynomial_p", np.asarray(0.3, F), np.asarray(4, F))
+add("special_hermite_polynomial_he", NEAR[:0], DEGREES[:, :0])
+add("special_legendre_polynomial_p.n_scalar", NEAR[:7].astype("d"), 70)
+EXPONENTS = np.array([[1.5], [2], [3], [7.25], [1], [0.5]])
+AT = np.array([0.1, 1, 2.75, 30, 0, -3, np.nan])
+add("special_zeta", EXPONENTS, AT)
+add("special_zeta", EXPONENTS.astype(F), AT.astype(F))
+add("special_zeta", np.array([[2.0], [3], [6]]), np.array([-0.5, -7.25]))
+add("special_zeta.self_scalar", 2.5, AT.astype(F))
+add("special_zeta.other_scalar", EXPONENTS.astype(F), 1.5)
+add("polygamma", 5, AT[:-1].astype(F))
+add("polygamma", 6, np.array([-0.5, -2.5, 3]))
 # integers and their divisors
 COUNTS = np.array([[0, 12, -18, 35], [7, 0, 2**31 - 1, -100]], np.int64)
 FIBONACCI = np.array([[0, 89, 27, -14], [5, 0, 1134903170, 75]], np.int64)
@@ -333,13 +361,10 @@ REFUSED: Calls = [
     ("l1_loss", [X > 0, X > 0, 0], {"because": "subtracts no booleans"}),
     ("margin_ranking_loss", [X > 0, X > 0, X, 0.0, 0], {"because": "subtracts no booleans"}),
     ("soft_margin_loss", [INTS, INTS, 0], {"because": "no such loss of integers, or an integer"}),
-    ("linalg_matrix_norm", [X, 2, [-2, -1], False, None], {"because": "made of singular values"}),
-    ("linalg_matrix_norm.str_ord", [X, "nuc", [0, 1], False, None], {"because": "singular values"}),
-    ("nuclear_norm", [X[0]], {"because": "singular values"}),
+    ("linalg_matrix_norm", [X, 3, [-2, -1], False, None], {"because": "made of singular values"}),
+    ("nuclear_norm", [X[0].astype(np.float16)], {"because": "single and double precision alone"}),
     ("linalg_lu_factor", [FACTORS, True], {"because": "LAPACK's own packing"}),
-    ("polygamma", [5, X], {"because": "the derivative 5 of digamma"}),
-    ("special_zeta", [X, X], {"because": "`self` is known at run time only"}),
-    ("special_zeta.self_scalar", [1.5, X], {"because": "its first argument is 1.5"}),
+    ("polygamma", [-1, X], {"because": "no derivative -1 of digamma"}),
     ("special_gammaincc", [X, X], {"because": "it is approximate"}),
     ("as_strided_scatter", [X, np.ones((2, 2), F), [2, 2], [0, 1], 0], {"because": "overlap"}),
     ("quantile.scalar", [X.astype(np.float16), 0.5, 0, False, "linear"], {"because": "single"}),

@@ -14,6 +14,7 @@ import onnx_graphsurgeon as gs
 from surgeon.builders.aten_math.reductions import reduce
 from surgeon.builders.aten_math.special import digamma, erfinv, from_nearest, lgamma, polynomial
 from surgeon.builders.aten_math.work import DOUBLE, FLOAT, Work, numpy_dtype
+from surgeon.builders.aten_math.zetas import BERNOULLI, hurwitz
 from surgeon.rewrite import Refused
 
 # log(erfcx(x) / t) in Chebyshev polynomials of 4t - 2, where t = 2 / (2 + x) (W. Press et al.,
@@ -29,8 +30,7 @@ _ERFC = (
 _TERMS = {FLOAT: 12, DOUBLE: 28}
 # Where the integral gives way to the asymptotic series, its points, and the terms of the series.
 BESSEL = {FLOAT: (20.0, 12, 8), DOUBLE: (32.0, 20, 24)}
-# B(2k): polygamma's asymptotic series (DLMF 5.15.8) begins behind this many steps to the right.
-_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+# Polygamma's asymptotic series (DLMF 5.15.8) begins behind this many steps to the right.
 _STEPS = {FLOAT: 6, DOUBLE: 14}
 _FAR = 1e-4  # below it, 2p - 1 is too near to -1
 _NEWTON = {FLOAT: 2, DOUBLE: 4}
@@ -197,9 +197,22 @@ def polygamma(work: Work) -> gs.Tensor:
     """`polygamma`: the n-th derivative of digamma, on the left by those of a cotangent."""
     n = int(work.args.value("n"))
     x = work.floating(work.args.tensor("self"))
-    if not 0 <= n <= _HIGHEST:
-        raise Refused(f"the derivative {n} of digamma; up to {_HIGHEST} are series here")
+    if n < 0:
+        raise Refused(f"PyTorch has no derivative {n} of digamma")
+    if n > _HIGHEST:
+        return in_single(work, x, lambda w, t: _high_derivative(w, t, n))
     return in_single(work, x, digamma if n == 0 else lambda w, t: _derivative(w, t, n))
+
+
+def _high_derivative(work: Work, x: gs.Tensor, n: int) -> gs.Tensor:
+    """As PyTorch has it: what is too large for the dtype is infinite before it is multiplied."""
+    dtype = work.dtype(x)
+    most = float(np.finfo(numpy_dtype(dtype)).max)
+    times = float(math.factorial(n)) if n <= 170 else math.inf
+    times = times if times <= most else math.inf
+    y = hurwitz(work, work.number(n + 1, dtype), x)
+    made: gs.Tensor = work.op("Mul", y, times if n % 2 else -times)
+    return made
 
 
 def _derivative(work: Work, x: gs.Tensor, n: int) -> gs.Tensor:
@@ -216,7 +229,7 @@ def _derivative(work: Work, x: gs.Tensor, n: int) -> gs.Tensor:
     # the tail of the sum: 1/n z^n + 1/2 z^(n+1) + sum B(2k) (2k+n-1)! / (2k)! n! z^(2k+n)
     series = [
         b * math.factorial(2 * k + n - 1) / (math.factorial(2 * k) * math.factorial(n))
-        for k, b in enumerate(_BERNOULLI, 1)
+        for k, b in enumerate(BERNOULLI, 1)
     ]
     square = work.op("Mul", inverse, inverse)
     rest = work.op("Mul", square, polynomial(work, square, series[::-1]))
@@ -274,13 +287,16 @@ def log_multigamma(work: Work) -> gs.Tensor:
 
 
 def zeta(work: Work) -> gs.Tensor:
-    """`special_zeta` of a constant whole number: a derivative of digamma."""
-    s = work.args.value("self")
-    if not isinstance(s, (int, float)) or s != int(s) or not 2 <= s <= _HIGHEST + 1:
-        raise Refused(
-            f"its first argument is {s}; whole numbers from 2 to {_HIGHEST + 1} are series"
-        )
-    n, q = int(s) - 1, work.args.tensor("other")
+    """`special_zeta`; of a constant whole number it is a derivative of digamma."""
+    exponent, q = work.args.tensor("self"), work.args.tensor("other")
+    known = work.facts.array(exponent)
+    s = None if known is None or known.size != 1 or known.ndim else float(known)
+    if s is None or s != int(s) or not 2 <= s <= _HIGHEST + 1:
+        dtype, (exponent, q) = work.together(exponent, q, floating=True)
+        wide = dtype if dtype in (FLOAT, DOUBLE) else FLOAT
+        y = hurwitz(work, work.cast(exponent, wide), work.cast(q, wide))
+        return work.cast(y, dtype)
+    n = int(s) - 1
     _, (q,) = work.together(q, floating=True)
     scale = (1.0 if n % 2 else -1.0) / math.factorial(n)
     y = in_single(work, q, lambda w, t: w.op("Mul", _derivative(w, t, n), scale))

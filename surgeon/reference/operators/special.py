@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from statistics import NormalDist
 from typing import Any
 
@@ -177,8 +177,12 @@ def _entr(x: float) -> float:
     return -math.inf if x < 0 else 0.0 if x == 0 else -x * math.log(x)
 
 
-def _zeta(s: int, q: float) -> float:
+def _zeta(s: float, q: float) -> float:
     """The sum of (q + k)^-s itself; its tail is an integral."""
+    if not s > 1:
+        return math.inf if s == 1 else math.nan
+    if math.isnan(q):
+        return q
     if math.isinf(q):
         return 0.0 if q > 0 else math.inf
     if q <= 0 and q == math.floor(q):
@@ -186,9 +190,12 @@ def _zeta(s: int, q: float) -> float:
     terms = _TERMS + (int(-q) if q < 0 else 0)
     if terms > 10 * _TERMS:
         raise Unsuited(f"it is asked for at {q}")
+    if q < 0 and s != math.floor(s):
+        return math.nan
     far = q + terms
     whole = float(np.sum((q + np.arange(terms)) ** float(-s)))
-    return whole + far ** (1 - s) / (s - 1) + far**-s / 2 + s * far ** (-s - 1) / 12
+    tail = far ** (1 - s) / (s - 1) + far**-s / 2 + s * far ** (-s - 1) / 12
+    return whole + float(tail)
 
 
 def _polygamma_at(n: int, x: float) -> float:
@@ -205,11 +212,13 @@ def polygamma(n: int, self: Array) -> Array:
 
 
 def zeta(self: Any, other: Array) -> Array:
-    """Hurwitz's zeta function of a whole number."""
-    s = float(np.asarray(self).reshape(()))
-    if s != int(s) or s < 2:
-        raise Unsuited(f"its first argument is {s}")
-    return _each(lambda q: q if math.isnan(q) else _zeta(int(s), q))(other)
+    """Hurwitz's zeta function, of each pair."""
+    # of a number and a tensor, the tensor decides
+    tensors = [a for a in (np.asarray(self), np.asarray(other)) if a.ndim]
+    s, q = np.broadcast_arrays(np.asarray(self, np.float64), np.asarray(other, np.float64))
+    pairs = zip(s.reshape(-1).tolist(), q.reshape(-1).tolist(), strict=True)
+    found = [_zeta(a, b) for a, b in pairs]
+    return cut(np.asarray(found).reshape(s.shape), _shared(*tensors))
 
 
 def _series(name: str, n: int) -> Callable[[Array], Array]:
@@ -236,18 +245,28 @@ def _second_kind(x: Array, n: int) -> Any:
     return chebyshev.chebval(x, chebyshev.chebder([0.0] * (n + 1) + [1.0])) / (n + 1)
 
 
-def _polynomial(name: str) -> Row:
+def _shared(*arrays: Array) -> np.dtype[Any]:
+    """PyTorch's dtype of both together; integers alone count as float32."""
+    floats = [a.dtype for a in arrays if a.dtype.kind == "f"]
+    return np.result_type(*floats) if floats else np.dtype(np.float32)
+
+
+def _polynomial(name: str) -> Iterator[Row]:
     def run(x: Any, n: Any) -> Array:
         values, dtype = real(np.asarray(x))
-        degree = np.asarray(n)
-        if degree.ndim:
-            raise Unsuited(f"degrees of shape {list(degree.shape)}")
         at = 2 * values - 1 if "shifted" in name else values
-        if degree < 0:
-            return cut(np.zeros_like(values), dtype)
-        return cut(_series(name.rpartition("_")[2], int(degree))(at), dtype)
+        at, degrees = np.broadcast_arrays(at, np.trunc(np.asarray(n, np.float64)))
+        found = np.zeros_like(at)
+        for degree in np.unique(degrees[degrees >= 0]):
+            there = degrees == degree
+            found[there] = _series(name.rpartition("_")[2], int(degree))(at[there])
+        return cut(found, dtype)
 
-    return f"special_{name}.n_scalar(Tensor x, Scalar n) -> Tensor", run
+    def run_together(x: Array, n: Array) -> Array:
+        return run(x.astype(_shared(x, n)), n)
+
+    yield f"special_{name}.n_scalar(Tensor x, Scalar n) -> Tensor", run
+    yield f"special_{name}(Tensor x, Tensor n) -> Tensor", run_together
 
 
 def spherical_bessel_j0(x: Array) -> Array:
@@ -302,10 +321,12 @@ TABLE: tuple[Row, ...] = (
     ("mvlgamma(Tensor self, int p) -> Tensor", mvlgamma),
     ("special_spherical_bessel_j0(Tensor x) -> Tensor", spherical_bessel_j0),
     *(
-        _polynomial(f"{shift}chebyshev_polynomial_{k}")
+        row
         for shift in ("", "shifted_")
         for k in "tuvw"
+        for row in _polynomial(f"{shift}chebyshev_polynomial_{k}")
     ),
-    *(_polynomial(f"hermite_polynomial_{k}") for k in ("h", "he")),
-    *(_polynomial(name) for name in ("laguerre_polynomial_l", "legendre_polynomial_p")),
+    *(row for k in ("h", "he") for row in _polynomial(f"hermite_polynomial_{k}")),
+    *_polynomial("laguerre_polynomial_l"),
+    *_polynomial("legendre_polynomial_p"),
 )
