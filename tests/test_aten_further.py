@@ -279,8 +279,8 @@ add("nuclear_norm", X[0])
 add("nuclear_norm.dim", X, [2, 0], True)
 # without samples
 NONE = np.zeros((0, 3), F)
-add("bilinear", NONE, NONE[:, :2], X[0, :3, :2].reshape(3, 2, 1).transpose(2, 0, 1), None)
-add("bilinear", X[0], X[1, :, :2], X[:2, 0, 1:3].reshape(2, 2, 5).transpose(0, 2, 1), X[0, 0, :2])
+add("bilinear", NONE, NONE[:, :2], X[:1, :3, :2], None)
+add("bilinear", X[0], X[1, :, :2], X[:2, :2].transpose(0, 2, 1), X[0, 0, :2])
 add("pixel_shuffle", NONE[None, None].astype(np.int64), 1)
 # degrees and exponents that are computed, one for each element
 DEGREES = np.array([[0], [1], [2], [5], [7], [-1]])
