@@ -11,6 +11,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import opsets
 from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, FLOATS, INT64, Work
+from surgeon.builders.bench import Bench
 from surgeon.facts.fact import INTEGERS
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
@@ -44,6 +45,8 @@ def operand_types(draft: Draft, match: Match) -> Any:
         return work.equal(*work.together(*node.inputs)[1])
     if node.op == "Clip" and work.dtype(node.inputs[0]) in INTEGERS and draft.facts.opset < 12:
         return _clipped(draft, work, node)
+    if node.op == "Where" and {work.dtype(t) for t in node.inputs} == {BOOL}:
+        return Bench(draft).where(*node.inputs)  # of booleans onnxruntime has none
     operands, computed = list(node.inputs), {}
     for parameter, places in _places(schema, operands).items():
         tensors = [operands[i] for i in places]
