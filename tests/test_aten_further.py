@@ -282,6 +282,11 @@ NONE = np.zeros((0, 3), F)
 add("bilinear", NONE, NONE[:, :2], X[:1, :3, :2], None)
 add("bilinear", X[0], X[1, :, :2], X[:2, :2].transpose(0, 2, 1), X[0, 0, :2])
 add("pixel_shuffle", NONE[None, None].astype(np.int64), 1)
+# axes that may be 1, which dynamic shapes do not say
+add("squeeze.dim", X[:, :1], 1)
+add("squeeze.dim", X[:1], 1)
+add("squeeze.dims", X[:1, :, :1], [0, -1])
+add("squeeze.dims", NONE[None, :, :, None], [0, 1, -1], least=14)
 # degrees and exponents that are computed, one for each element
 DEGREES = np.array([[0], [1], [2], [5], [7], [-1]])
 for name in ("t", "u", "v", "w"):

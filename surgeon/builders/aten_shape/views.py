@@ -164,20 +164,23 @@ def _squeeze(c: Call) -> gs.Tensor:
     assert shape is not None
     if rank == 0:
         return x
-    gone = []
-    for axis in sorted(c.axis(int(d), rank) for d in c.args.dims("dim")):
-        is_one = dims.equal(shape[axis], 1)
-        if is_one is None:
-            at = dims.substitute(shape[axis], c.facts.defined_at)
-            is_one = dims.equal(at, 1)
-        if is_one is None:
-            raise Refused(
-                f"whether axis {axis} ({shape[axis]}) is 1 and goes is known at run time only; "
-                "fix it with `--shape`"
-            )
-        if is_one:
-            gone.append(axis)
-    return c.squeeze(x, gone)
+    asked = sorted(c.axis(int(d), rank) for d in c.args.dims("dim"))
+    are_one = [dims.equal(shape[axis], 1) for axis in asked]
+    if None in are_one:
+        there = [dims.substitute(shape[axis], c.facts.defined_at) for axis in asked]
+        are_one = [dims.equal(dim, 1) for dim in there]
+    if None in are_one:
+        return _squeezed_at_run_time(c, x, asked)
+    return c.squeeze(x, [axis for axis, is_one in zip(asked, are_one, strict=True) if is_one])
+
+
+def _squeezed_at_run_time(c: Call, x: gs.Tensor, asked: Sequence[int]) -> gs.Tensor:
+    """Without those of the axes that are 1; how many are left is known at run time only."""
+    sizes = c.op("Shape", x)
+    others = c.draft.constant(np.array([axis not in asked for axis in range(c.rank(x))]), "others")
+    kept = c.op("Or", others, c.op("Not", c.op("Equal", sizes, c.ints([1], "one"))))
+    extra = {"allowzero": 1} if c.opset >= 14 else {}
+    return c.op("Reshape", x, c.op("Compress", sizes, kept, axis=0), **extra)
 
 
 def _expand(c: Call) -> gs.Tensor:
