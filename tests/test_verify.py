@@ -379,6 +379,25 @@ def test_a_batch_that_tracing_froze_is_compared_sample_by_sample() -> None:
     assert len({c.sizes["time"] for c in verdict.comparisons}) >= 3
 
 
+def test_lengths_of_different_names_are_no_samples() -> None:
+    text = """g (float[rows,3] x, float[edges] line) => (int64[rows,3] y)
+        <bool no = {0}, int64[1] last = {2}, int64[1] first = {0}> { BODY }"""
+    before = parse(text.replace("BODY", "y = org.pytorch.aten.bucketize (x, line, no, no)"))
+    opset = before.opset_import.add()
+    opset.domain, opset.version = "org.pytorch.aten", 1
+    after = parse(
+        text.replace(
+            "BODY",
+            """column = Unsqueeze (x, last)
+            below = Less (line, column)
+            counted = Cast <to = 7> (below)
+            y = ReduceSum <keepdims = 0> (counted, last)""",
+        )
+    )
+    verdict = verify(before, after)  # the witness runs where the edges are in order, of one at most
+    assert verdict.status != "differs", verdict.detail
+
+
 def test_what_is_right_at_the_frozen_batch_only_is_found_wrong_elsewhere() -> None:
     before, after = frozen()
     after.graph.node[-1].output[0] = "sum"

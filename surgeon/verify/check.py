@@ -242,7 +242,8 @@ class Check:
             self._apart(group, base, done, drawing)
         if len(done) >= WANTED or hinted:
             return
-        if len(done) == 1 and all(is_leading(dim, drawing.inputs) for dim in group):
+        # lengths that have names of their own may be no samples: nothing is put together of them
+        if len(done) == len(group) == 1 and is_leading(group[0], drawing.inputs):
             self._by_samples(group, base, drawing)
             return
         other = next(size for size in sizes if size not in done)
