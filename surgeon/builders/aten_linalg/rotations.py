@@ -82,12 +82,16 @@ def _swept(c: Call, state: list[gs.Tensor], full: Size | int) -> list[gs.Tensor]
         b = Bench(draft)
         last = b.rank(given[0]) - 1
         pairs = [(b.slice(x, last, 0, half), b.slice(x, last, half, full)) for x in given]
-        cosine, sine = _angles(b, *pairs[0])
+        sine, half_tangent = _angles(b, *pairs[0])
         made = []
-        for left, right in pairs:
-            first = b.op("Sub", b.op("Mul", cosine, left), b.op("Mul", sine, right))
-            second = b.op("Add", b.op("Mul", sine, left), b.op("Mul", cosine, right))
-            both = b.concat([first, second], last)
+        for (
+            left,
+            right,
+        ) in pairs:  # in Rutishauser's form, which hardly rounds where angles are small
+            more = b.op("Add", right, b.op("Mul", half_tangent, left))
+            less = b.op("Sub", left, b.op("Mul", half_tangent, right))
+            first = b.op("Sub", left, b.op("Mul", sine, more))
+            both = b.concat([first, b.op("Add", right, b.op("Mul", sine, less))], last)
             made.append(both if order is None else b.op("Gather", both, order, axis=last))
         return made
 
@@ -95,7 +99,7 @@ def _swept(c: Call, state: list[gs.Tensor], full: Size | int) -> list[gs.Tensor]
 
 
 def _angles(b: Bench, left: gs.Tensor, right: gs.Tensor) -> tuple[gs.Tensor, gs.Tensor]:
-    """Cosine and sine of the smaller angle by which two columns become orthogonal."""
+    """Sine, and tangent of half, of the smaller angle by which two columns become orthogonal."""
     dtype, axes = b.dtype(left), b.ints([b.rank(left) - 2], "axes")
     kind = onnx.helper.tensor_dtype_to_np_dtype(dtype)
     one, zero = b.number(1, dtype), b.number(0, dtype)
@@ -114,7 +118,8 @@ def _angles(b: Bench, left: gs.Tensor, right: gs.Tensor) -> tuple[gs.Tensor, gs.
     tangent = b.op("Div", sign, b.op("Add", b.op("Abs", ratio), length))
     tangent = b.op("Where", apart, zero, tangent)
     cosine = b.op("Div", one, b.op("Sqrt", b.op("Add", b.op("Mul", tangent, tangent), one)))
-    return cosine, b.op("Mul", cosine, tangent)
+    sine = b.op("Mul", cosine, tangent)
+    return sine, b.op("Div", sine, b.op("Add", cosine, one))
 
 
 def _next_places(c: Call, full: Size | int, half: Size | int) -> gs.Tensor:
