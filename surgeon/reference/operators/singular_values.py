@@ -44,6 +44,8 @@ def svd_of_itself(
 
 
 def eigvalsh(self: Array, UPLO: str) -> Array:  # noqa: N803
+    if self.shape[-1] != self.shape[-2]:
+        raise Unsuited("its matrices are not square")
     return narrow(np.linalg.eigvalsh(wide(self), "U" if UPLO.upper() == "U" else "L"), self)
 
 
@@ -99,6 +101,9 @@ def _kept(x: Any, like: Array, absolute: Any, share: Any) -> tuple[Any, Any]:
 
 
 def _lower(x: Any) -> Any:
+    """Of a symmetric matrix the lower triangle is read."""
+    if x.shape[-1] != x.shape[-2]:
+        raise Unsuited("its matrices are not square")
     return np.tril(x) + np.swapaxes(np.tril(x, -1), -1, -2)
 
 

@@ -39,10 +39,20 @@ def _lined(function: Callable[..., Array]) -> Callable[..., Array]:
     return run
 
 
+def _one_for_each(self: Array, dim: int, index: Array, source: Array) -> None:
+    """The source holds as much for each index as goes there; nothing broadcasts."""
+    wanted = list(self.shape)
+    if wanted:
+        wanted[axis_of(dim, self.ndim)] = index.size
+    if source.ndim and list(source.shape) != wanted:
+        raise Unsuited(f"a source of shape {list(source.shape)} for {wanted}")
+
+
 @_lined
 def index_copy(self: Array, dim: int, index: Array, source: Array) -> Array:
     out = self.copy()
     inside(index, out.shape[axis_of(dim, out.ndim)] if out.ndim else 1)
+    _one_for_each(self, dim, index, source)
     out[along(out, dim, index.reshape(-1))] = source
     return out
 
@@ -51,6 +61,7 @@ def index_copy(self: Array, dim: int, index: Array, source: Array) -> Array:
 def index_add(self: Array, dim: int, index: Array, source: Array, alpha: Any) -> Array:
     out = self.copy()
     inside(index, out.shape[axis_of(dim, out.ndim)] if out.ndim else 1)
+    _one_for_each(self, dim, index, source)
     np.add.at(out, along(out, dim, index), (source * alpha).astype(self.dtype))
     return out
 
@@ -65,6 +76,8 @@ def index_fill(self: Array, dim: int, index: Array, value: Any) -> Array:
 @_lined
 def scatter(self: Array, dim: int, index: Array, src: Array) -> Array:
     out = self.copy()
+    if any(a > b for a, b in zip(index.shape, src.shape, strict=True)):
+        raise Unsuited(f"an index of shape {list(index.shape)} for {list(src.shape)}")
     out[places(self, index, axis_of(dim, self.ndim))] = src[tuple(map(slice, index.shape))]
     return out
 
@@ -125,7 +138,10 @@ def put(self: Array, index: Array, source: Array, accumulate: bool) -> Array:
 
 def select_scatter(self: Array, src: Array, dim: int, index: int) -> Array:
     out = self.copy()
-    out[along(out, dim, index)] = src
+    place = along(out, dim, index)
+    if out[place].shape != src.shape:
+        raise Unsuited(f"a part of shape {list(out[place].shape)} for {list(src.shape)}")
+    out[place] = src
     return out
 
 
@@ -133,7 +149,10 @@ def slice_scatter(
     self: Array, src: Array, dim: int, start: int | None, end: int | None, step: int
 ) -> Array:
     out = self.copy()
-    out[along(out, dim, slice(start, end, step))] = src
+    place = along(out, dim, slice(start, end, step))
+    if out[place].shape != src.shape:
+        raise Unsuited(f"a part of shape {list(out[place].shape)} for {list(src.shape)}")
+    out[place] = src
     return out
 
 
@@ -145,6 +164,7 @@ def index_reduce(
     kinds: dict[str, Any] = {"prod": np.prod, "amax": np.max, "amin": np.min, "mean": np.mean}
     if self.dtype.kind != "f" and reduce == "mean":
         raise Unsuited("a mean of integers")
+    _one_for_each(self, dim, index, source)
     out = np.moveaxis(self.copy(), dim, 0)
     lines = np.moveaxis(source, dim, 0)
     for place in np.unique(index):
