@@ -725,6 +725,12 @@ CASES: dict[str, Case] = {
     "argmin": Case(X1, "y = ArgMin <axis = 1> (x)", "[b, 1, t]", None, (11, 13)),
     "top-k": Case("float[b,9] x", "y, i = TopK (x, k)", None, None, (11, 13), {"k": ints(3)}),
     "top-k-attribute": Case("float[b,9] x", "y, i = TopK <k = 3> (x)", None, None, (9,)),
+    "compress": Case(
+        "float[b,4,t] x, bool[3] c", "y = Compress <axis = -2> (x, c)", None, None, (9, *NEW)
+    ),
+    "compress-of-all": Case(
+        "float[b,t] x, bool[2] c", "y = Compress (x, c)", None, None, (9, *NEW)
+    ),
     "non-zero": Case("float[b,t] x", "y = NonZero (x)", None, None, NEW),
     "cumsum-and-trilu": Case(
         "float[b,t] x", "a = CumSum (x, k) y = Trilu (a)", "[b, t]", None, (14,), {"k": np.int64(1)}

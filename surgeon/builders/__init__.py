@@ -55,6 +55,7 @@ _ROOMS: Mapping[str, str] = {
     "merge_products": "siblings",
     "nearest_as_copies": "resizing",
     "neutral": "cleaning",
+    "gather_under_mask": "operands",
     "operand_types": "operands",
     "output_padding_as_pads": "convolution",
     "picked_part": "views",

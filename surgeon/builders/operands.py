@@ -66,6 +66,23 @@ def operand_types(draft: Draft, match: Match) -> Any:
     return made if common == kind or node.op in _REAL | _COUNTING else work.cast(made, common)
 
 
+def gather_under_mask(draft: Draft, match: Match) -> gs.Tensor:
+    """A Gather of booleans, as PyTorch 1.4 writes `x[mask]`: the elements under the mask.
+
+    The mask covers the first axes; what it covers becomes one axis.
+    """
+    x, mask = match.root.inputs
+    c = Bench(draft)
+    if c.dtype(mask) != BOOL:
+        raise Refused("its indices are no booleans")
+    depth, sizes = c.rank(mask), c.sizes(x)
+    if match.root.attrs.get("axis", 0) or not 0 < depth <= len(sizes):
+        raise Refused(f"a mask of rank {depth} for axis {match.root.attrs.get('axis', 0)}")
+    lines = c.reshape(x, [c.product(sizes[:depth]), *sizes[depth:]])
+    made: gs.Tensor = c.op("Compress", lines, c.flat(mask), axis=0)
+    return made
+
+
 def _clipped(draft: Draft, work: Work, node: gs.Node) -> gs.Tensor:
     """An integer between two others; a bound beyond what its type holds is none."""
     x: gs.Tensor = node.inputs[0]

@@ -153,7 +153,19 @@ def _range(question: Question) -> Sequence[Shape | None] | None:
     return [(count if dims.not_negative(count) else dims.maximum(count, 0),)]
 
 
+def _compress(question: Question) -> Sequence[Shape | None] | None:
+    """Some of an axis, or of all elements in a line: how many, the condition says."""
+    shape, axis = question.shape(0), question.attributes.get("axis")
+    if axis is None:
+        return [(question.fresh(0),)]
+    if shape is None:
+        return None
+    axis %= len(shape)
+    return [(*shape[:axis], question.fresh(axis), *shape[axis + 1 :])]
+
+
 FUNCTIONS: Mapping[str, Function] = {
+    "Compress": _compress,
     "Concat": _concat,
     "Split": _split,
     "Slice": _slice,

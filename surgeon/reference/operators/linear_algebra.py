@@ -143,6 +143,8 @@ def cholesky_ex(self: Array, upper: bool, check_errors: bool) -> Any:
 
 
 def _product(factor: Array, upper: bool) -> Any:
+    if factor.shape[-1] != factor.shape[-2]:
+        raise Unsuited("its factor is not square")
     lower = np.tril(wide(factor).swapaxes(-1, -2) if upper else wide(factor))
     return lower @ lower.swapaxes(-1, -2)
 

@@ -135,6 +135,8 @@ def ctc_loss(
     lengths = np.atleast_1d(np.asarray(target_lengths)).tolist()
     if len(steps) != x.shape[1] or len(lengths) != x.shape[1]:
         raise Unsuited("the lengths are not as many as the texts")
+    if targets.ndim == 2 and len(targets) != x.shape[1]:
+        raise Unsuited("the targets are not as many as the texts")
     if targets.ndim == 1 and not single:
         ends = np.cumsum(lengths)
         texts = [targets[end - n : end] for end, n in zip(ends, lengths, strict=True)]

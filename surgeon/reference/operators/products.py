@@ -56,7 +56,8 @@ def _scaled_sum(self: Array, total: Array, beta: Any, alpha: Any) -> Array:
     if not is_float(self):
         beta, alpha = int(beta), int(alpha)
     whole = _wide(total) * alpha
-    return narrow(whole if beta == 0 else _wide(self) * beta + whole, self)
+    given = np.broadcast_to(_wide(self), whole.shape)  # though it counts for nothing
+    return narrow(whole if beta == 0 else given * beta + whole, self)
 
 
 def addmm(self: Array, mat1: Array, mat2: Array, beta: Any, alpha: Any) -> Array:
