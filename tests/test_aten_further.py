@@ -287,6 +287,13 @@ add("squeeze.dim", X[:, :1], 1)
 add("squeeze.dim", X[:1], 1)
 add("squeeze.dims", X[:1, :, :1], [0, -1])
 add("squeeze.dims", NONE[None, :, :, None], [0, 1, -1], least=14)
+# before opset 11, which has Unique
+TWICE = np.array([[3, 1, 3, 2], [1, -7, 2, 3]])
+for inverse, counts in ((True, True), (False, True), (False, False)):
+    add("_unique2", TWICE, True, inverse, counts, outputs=1 + inverse + counts if inverse else 1)
+add("_unique2", TWICE / 2, True, True, True, outputs=3)
+add("_unique2", TWICE > 1, True, True, True, outputs=3)
+add("_unique2", TWICE[:, :0], True, True, True, outputs=3, still=True, least=11)
 # degrees and exponents that are computed, one for each element
 DEGREES = np.array([[0], [1], [2], [5], [7], [-1]])
 for name in ("t", "u", "v", "w"):

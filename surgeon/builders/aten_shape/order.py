@@ -112,7 +112,10 @@ def _unique(c: Call) -> tuple[gs.Tensor, ...]:
     axis = {}
     if c.node.op == "unique_dim":
         axis = {"axis": c.axis(c.integer("dim"), c.rank(x))}
-    values, _, inverse, counts = c.op("Unique", work, sorted=1, outputs=4, **axis)
+    if c.opset < 11 and not axis:
+        values, inverse, counts = _of_sorted(c, c.flat(work))
+    else:
+        values, _, inverse, counts = c.op("Unique", work, sorted=1, outputs=4, **axis)
     if not axis:
         asked = [bool(c.value(name)) for name in ("return_inverse", "return_counts")]
         inverse = c.reshape(inverse, c.sizes(x)) if asked[0] else c.ints([], "unread")
@@ -127,29 +130,55 @@ def _unique_consecutive(c: Call) -> tuple[gs.Tensor, ...]:
     if not whole:
         axis = c.axis(c.integer("dim"), c.rank(x))
     line = c.flat(x) if whole or c.rank(x) == 0 else x
-    length = c.size(line, axis)
+    begins = _beginnings(c, line, axis)
+    values = c.op("Compress", line, begins, axis=axis)
+    counts = _lengths(c, begins, c.size(line, axis))
+    if whole and not bool(c.value("return_inverse")):  # along a dim, PyTorch gives it in any case
+        inverse = c.ints([], "unread")
+    else:
+        inverse = _numbers(c, begins)
+        inverse = c.reshape(inverse, c.sizes(x)) if whole else inverse
+    if whole and not bool(c.value("return_counts")):
+        counts = c.ints([], "unread")
+    return values, inverse, counts
+
+
+def _of_sorted(c: Call, line: gs.Tensor) -> tuple[gs.Tensor, gs.Tensor, gs.Tensor]:
+    """What Unique gives of a line, from the runs of the sorted line: no Unique is needed."""
+    length = c.size(line, 0)
+    values, order = topk(c, line, 0, length, largest=False)
+    begins = _beginnings(c, values, 0)
+    start = c.filled([length], 0, TYPE.INT64)
+    inverse = c.op("ScatterElements", start, order, _numbers(c, begins), axis=0)
+    return c.op("Compress", values, begins, axis=0), inverse, _lengths(c, begins, length)
+
+
+def _beginnings(c: Call, line: gs.Tensor, axis: int) -> gs.Tensor:
+    """Where slices along an axis differ from those before them; the first one begins a run."""
     behind, before = c.slice(line, axis, 1, 2**62), c.slice(line, axis, 0, -1)
     changes = c.op("Not", c.op("Equal", behind, before))
     if others := [i for i in range(c.rank(line)) if i != axis]:
         count = c.op("ReduceSum", c.cast(changes, TYPE.INT64), c.ints(others, "axes"), keepdims=0)
         changes = c.cast(count, TYPE.BOOL)
-    first = c.slice(c.filled([length], 1, TYPE.BOOL), 0, 0, 1)
-    begins = c.concat([first, changes], 0)
-    values = c.op("Compress", line, begins, axis=axis)
+    first = c.slice(c.filled([c.size(line, axis)], 1, TYPE.BOOL), 0, 0, 1)
+    return c.concat([first, changes], 0)
+
+
+def _lengths(c: Call, begins: gs.Tensor, length: Size | int) -> gs.Tensor:
+    """How long each run is."""
     places = c.flat(c.op("NonZero", begins))
     ends = c.concat([c.slice(places, 0, 1, 2**62), c.slice(c.vector([length]), 0, 0, 1)], 0)
     if isinstance(length, int) and length == 0:
         ends = places
-    counts = c.op("Sub", ends, places)
-    if whole and not bool(c.value("return_inverse")):  # along a dim, PyTorch gives it in any case
-        inverse = c.ints([], "unread")
-    else:
-        so_far = c.op("CumSum", c.cast(begins, TYPE.INT64), c.number(0, TYPE.INT64))
-        inverse = c.op("Sub", so_far, c.ints([1], "one"))
-        inverse = c.reshape(inverse, c.sizes(x)) if whole else inverse
-    if whole and not bool(c.value("return_counts")):
-        counts = c.ints([], "unread")
-    return values, inverse, counts
+    made: gs.Tensor = c.op("Sub", ends, places)
+    return made
+
+
+def _numbers(c: Call, begins: gs.Tensor) -> gs.Tensor:
+    """Of the run in which each stands."""
+    so_far = c.op("CumSum", c.cast(begins, TYPE.INT64), c.number(0, TYPE.INT64))
+    made: gs.Tensor = c.op("Sub", so_far, c.ints([1], "one"))
+    return made
 
 
 def _repeat_interleave(c: Call) -> gs.Tensor:
