@@ -9,6 +9,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call, Size, promote
+from surgeon.builders.aten_shape.views import squeezed_at_run_time
 from surgeon.builders.contraction import diagonal
 from surgeon.dims import bounds
 from surgeon.rewrite import Refused
@@ -90,11 +91,6 @@ def _covariance(c: Call) -> gs.Tensor:
         raise Refused(f"its input has rank {rank}")
     if c.dtype(x) == TYPE.BOOL:
         raise Refused("PyTorch has no covariance of booleans")
-    if rank == 2 and c.size(x, 0) != 1 and _least(c.size(x, 0)) < 2:
-        raise Refused(
-            "how many variables it has is known at run time only, and of a single one the result "
-            "is a number; fix it with `--shape`, or say `--assume 'n >= 2'` of it"
-        )
     x = c.unsqueeze(x, [0]) if rank == 1 else x
     correction = 1 if c.args.schema.position("correction") is None else c.integer("correction")
     given = [c.args.optional(n) if c.args.schema.position(n) is not None else None for n in _SHARES]
@@ -128,9 +124,16 @@ def _is_alone(c: Call) -> bool:
     return c.rank(c.tensor()) == 1 or c.size(c.tensor(), 0) == 1
 
 
+def _as_number(c: Call, y: gs.Tensor) -> gs.Tensor:
+    """A number where there is one variable, which may be known at run time only."""
+    if c.rank(c.tensor()) == 2 and _least(c.size(c.tensor(), 0)) < 2:
+        return squeezed_at_run_time(c, y, [0, 1])
+    return y
+
+
 def _cov(c: Call) -> gs.Tensor:
     y = _covariance(c)
-    return c.op("Reshape", y, c.ints([], "scalar")) if _is_alone(c) else y
+    return c.op("Reshape", y, c.ints([], "scalar")) if _is_alone(c) else _as_number(c, y)
 
 
 def _corrcoef(c: Call) -> gs.Tensor:
@@ -140,7 +143,8 @@ def _corrcoef(c: Call) -> gs.Tensor:
     root = c.op("Sqrt", diagonal(c, y, 0, 0, 1))
     y = c.op("Div", c.op("Div", y, c.unsqueeze(root, [1])), c.unsqueeze(root, [0]))
     dtype = c.dtype(y)
-    return c.op("Min", c.op("Max", y, c.number(-1, dtype)), c.number(1, dtype))
+    y = c.op("Min", c.op("Max", y, c.number(-1, dtype)), c.number(1, dtype))
+    return _as_number(c, y)
 
 
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {

@@ -170,11 +170,11 @@ def _squeeze(c: Call) -> gs.Tensor:
         there = [dims.substitute(shape[axis], c.facts.defined_at) for axis in asked]
         are_one = [dims.equal(dim, 1) for dim in there]
     if None in are_one:
-        return _squeezed_at_run_time(c, x, asked)
+        return squeezed_at_run_time(c, x, asked)
     return c.squeeze(x, [axis for axis, is_one in zip(asked, are_one, strict=True) if is_one])
 
 
-def _squeezed_at_run_time(c: Call, x: gs.Tensor, asked: Sequence[int]) -> gs.Tensor:
+def squeezed_at_run_time(c: Call, x: gs.Tensor, asked: Sequence[int]) -> gs.Tensor:
     """Without those of the axes that are 1; how many are left is known at run time only."""
     sizes = c.op("Shape", x)
     others = c.draft.constant(np.array([axis not in asked for axis in range(c.rank(x))]), "others")
