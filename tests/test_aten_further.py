@@ -287,6 +287,12 @@ add("squeeze.dim", X[:, :1], 1)
 add("squeeze.dim", X[:1], 1)
 add("squeeze.dims", X[:1, :, :1], [0, -1])
 add("squeeze.dims", NONE[None, :, :, None], [0, 1, -1], least=14)
+# lines between ends that are computed, in one step too
+for steps in (0, 1, 2, 5, 6):
+    low, high = np.asarray(-1.5, F), np.asarray(2, F)
+    add("linspace.Tensor_Tensor", low, high, steps, None)
+    add("linspace.Tensor_Scalar", low, 3.5, steps, None)
+    add("logspace.Scalar_Tensor", 0.5, high, steps, 2.0, None)
 # before opset 11, which has Unique
 TWICE = np.array([[3, 1, 3, 2], [1, -7, 2, 3]])
 for inverse, counts in ((True, True), (False, True), (False, False)):

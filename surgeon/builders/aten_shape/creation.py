@@ -132,14 +132,40 @@ def _float_range(c: Call, dtype: int) -> gs.Tensor:
     return c.cast(c.op("Range", *parts), dtype)
 
 
+def computed_line(c: Call, dtype: int) -> gs.Tensor:
+    """`start` to `end` in as many steps, any of them computed, in single precision at least.
+
+    Counted from the nearer end, as PyTorch counts it; one step alone is the start.
+    """
+    compute = TYPE.DOUBLE if dtype == TYPE.DOUBLE else TYPE.FLOAT
+    ends = []
+    for name in ("start", "end"):
+        number = c.cast(c.tensor(name), compute)
+        plain = c.facts.of(number).rank == 0
+        ends.append(number if plain else c.op("Reshape", number, c.ints([], "scalar")))
+    start, end = ends
+    steps = c.scalar(c.tensor("steps"))
+    index, count = c.count(steps), c.vector([steps])
+    one = c.ints([1], "one")
+    last = c.op("Sub", count, one)
+    gaps = c.cast(c.op("Max", last, one), compute)
+    by = c.op("Div", c.op("Sub", end, start), gaps)
+    up = c.op("Add", start, c.op("Mul", by, c.cast(index, compute)))
+    back = c.cast(c.op("Sub", last, index), compute)
+    down = c.op("Sub", end, c.op("Mul", by, back))
+    half = c.op("Max", c.op("Div", count, c.ints([2], "two")), one)
+    made: gs.Tensor = c.op("Where", c.op("Less", index, half), up, down)
+    return made
+
+
 def _linspace(c: Call) -> gs.Tensor:
     start, end, steps = (_known(c, n, None) for n in ("start", "end", "steps"))
     dtype = c.wanted_dtype(TYPE.FLOAT)
-    if None in (start, end, steps):
-        raise Refused("its start, end or number of steps is computed")
-    steps = int(steps)
     if dtype not in FLOATS:
         raise Refused("in integers its rounding is the device's own")
+    if None in (start, end, steps):
+        return c.cast(computed_line(c, dtype), dtype)
+    steps = int(steps)
     if steps == 1:
         array = np.asarray([start], np.float64)
     else:

@@ -10,6 +10,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call
+from surgeon.builders.aten_shape.creation import computed_line
 from surgeon.facts.fact import Array
 from surgeon.rewrite import Refused
 
@@ -26,8 +27,14 @@ def _constant(c: Call, values: Array) -> gs.Tensor:
 
 
 def _logspace(c: Call) -> gs.Tensor:
-    start, end, base = (float(c.value(n)) for n in ("start", "end", "base"))
-    steps = c.integer("steps")
+    base = float(c.value("base"))
+    if any(c.facts.array(c.tensor(name)) is None for name in ("start", "end", "steps")):
+        dtype = c.wanted_dtype(TYPE.FLOAT)
+        if dtype not in FLOATS:
+            raise Refused("in integers its rounding is the device's own")
+        exponents = computed_line(c, dtype)
+        return c.cast(c.op("Pow", c.number(base, c.dtype(exponents)), exponents), dtype)
+    start, end, steps = float(c.value("start")), float(c.value("end")), c.integer("steps")
     line = np.asarray([start]) if steps == 1 else np.linspace(start, end, steps)
     return _constant(c, base**line)
 

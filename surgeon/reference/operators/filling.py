@@ -84,7 +84,8 @@ def arange(end: Any, dtype: Any, **_: Any) -> Array:
 
 
 def linspace(start: Any, end: Any, steps: int, dtype: Any, **_: Any) -> Array:
-    return np.linspace(start, end, steps).astype(dtype or np.float32)
+    low, high = (float(np.asarray(v).reshape(())) for v in (start, end))
+    return np.linspace(low, high, steps).astype(dtype or np.float32)
 
 
 def eye(n: int, dtype: Any, **_: Any) -> Array:
@@ -130,6 +131,13 @@ TABLE: tuple[Row, ...] = (
         arange_step,
     ),
     (f"linspace(Scalar start, Scalar end, int steps, {_OPTIONS}) -> Tensor", linspace),
+    *(
+        (
+            f"linspace.{first}_{last}({first} start, {last} end, int steps, {_OPTIONS}) -> Tensor",
+            linspace,
+        )
+        for first, last in (("Tensor", "Tensor"), ("Tensor", "Scalar"), ("Scalar", "Tensor"))
+    ),
     (f"eye(SymInt n, {_OPTIONS}) -> Tensor", eye),
     (f"eye.m(SymInt n, SymInt m, {_OPTIONS}) -> Tensor", eye_m),
 )

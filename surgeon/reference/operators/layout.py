@@ -130,9 +130,10 @@ def rfftfreq(n: int, d: float, dtype: Any = None, **rest: Any) -> Array:
 
 
 def logspace(
-    start: float, end: float, steps: int, base: float, dtype: Any = None, **rest: Any
+    start: Any, end: Any, steps: int, base: float, dtype: Any = None, **rest: Any
 ) -> Array:
-    return np.logspace(start, end, steps, base=base).astype(dtype or np.float32)
+    low, high = (float(np.asarray(v).reshape(())) for v in (start, end))
+    return np.logspace(low, high, steps, base=base).astype(dtype or np.float32)
 
 
 def _quantile(function: Callable[..., Any]) -> Callable[..., Array]:
@@ -278,9 +279,18 @@ TABLE: tuple[Row, ...] = (
     ),
     (f"fft_fftfreq(int n, float d=1.0, {_TAIL} -> Tensor", fftfreq),
     (f"fft_rfftfreq(int n, float d=1.0, {_TAIL} -> Tensor", rfftfreq),
-    (
-        f"logspace(Scalar start, Scalar end, int steps, float base=10.0, {_TAIL} -> Tensor",
-        logspace,
+    *(
+        (
+            f"logspace{overload}({first} start, {last} end, int steps, float base=10.0, {_TAIL} "
+            "-> Tensor",
+            logspace,
+        )
+        for overload, first, last in (
+            ("", "Scalar", "Scalar"),
+            (".Tensor_Tensor", "Tensor", "Tensor"),
+            (".Tensor_Scalar", "Tensor", "Scalar"),
+            (".Scalar_Tensor", "Scalar", "Tensor"),
+        )
     ),
     *(
         (f"{name}{overload} q, {_RANKED}", _quantile(function))
