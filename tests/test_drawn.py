@@ -119,6 +119,21 @@ def expanded(draw: Draw) -> list[Any]:
     return [x, [*front, *kept], False]
 
 
+def decomposed(draw: Draw) -> list[Any]:
+    return [array(draw, shape(draw, 2, longest=4), ("float32", "float64"), edges=False), None]
+
+
+def spaced(draw: Draw) -> list[Any]:
+    start = array(draw, (), ("float32", "float64"), edges=False)
+    return [start, draw(st.sampled_from([-1.0, 0.0, 2.5])), draw(st.integers(0, 6)), None]
+
+
+def of_degrees(draw: Draw) -> list[Any]:
+    dims = shape(draw, 1, smallest=1, longest=3)
+    x = array(draw, dims, ("float32", "float64"), edges=False)
+    return [np.tanh(x).astype(x.dtype), array(draw, dims[-1:], ("int64", "float32"), edges=False)]
+
+
 def padded(draw: Draw) -> list[Any]:
     x = array(draw, shape(draw, 1), NUMBERS)
     pads: list[int] = []
@@ -454,6 +469,9 @@ CALLS: dict[str, Arguments] = {
     "upsample_bilinear2d": resized([False, True]),
     "upsample_bicubic2d": resized([False, True], longest=5),
     "group_norm": grouped,
+    "linalg_svdvals": decomposed,
+    "linspace.Tensor_Scalar": spaced,
+    "special_legendre_polynomial_p": of_degrees,
 }
 # Where nothing drawn may be refused: the semantics are whole.
 WHOLE = frozenset(
