@@ -287,6 +287,7 @@ add("squeeze.dim", X[:, :1], 1)
 add("squeeze.dim", X[:1], 1)
 add("squeeze.dims", X[:1, :, :1], [0, -1])
 add("squeeze.dims", NONE[None, :, :, None], [0, 1, -1], least=14)
+add("outer", X[0, 0] > 0, X[0, 1] > 0)
 # lines between ends that are computed, in one step too
 for steps in (0, 1, 2, 5, 6):
     low, high = np.asarray(-1.5, F), np.asarray(2, F)

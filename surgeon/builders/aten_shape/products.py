@@ -33,7 +33,8 @@ def _outer(c: Call) -> gs.Tensor:
     names = [p.name for p in c.args.schema.parameters][:2]
     first, second = c.tensor(names[0]), c.tensor(names[1])
     first, second = c.promoted([first, second])
-    return c.op("Mul", c.unsqueeze(first, [1]), c.unsqueeze(second, [0]))
+    times = "And" if c.dtype(first) == TYPE.BOOL else "Mul"
+    return c.op(times, c.unsqueeze(first, [1]), c.unsqueeze(second, [0]))
 
 
 def _scaled(c: Call, x: gs.Tensor, factor: Any) -> gs.Tensor:
