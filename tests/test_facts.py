@@ -784,6 +784,25 @@ CASES: dict[str, Case] = {
         {"o": F32(0), "p": F32(0.5)},
         least=1,
     ),
+    "range-of-whole-floats": Case(
+        X1, "y = Range (o, l, p)", "[6]", None, (11, 17), {"o": F32(0), "l": F32(6), "p": F32(1)}
+    ),
+    "range-of-fractions": Case(
+        X1,
+        "y = Range (o, l, p)",
+        "[9]",
+        None,
+        (11, 17),
+        {"o": F32(0.05), "l": F32(0.9), "p": F32(0.1)},
+    ),
+    "range-that-rounding-ends": Case(
+        X1,
+        "y = Range (o, l, p)",
+        None,
+        None,
+        (11, 17),
+        {"o": F32(0.1), "l": F32(0.4), "p": F32(0.1)},  # 3 in real numbers, 4 in float
+    ),
     "range-small": Case(
         X1,
         "y = Range (o, e, p)",

@@ -72,6 +72,15 @@ def cast_chain(draft: Draft, match: Match) -> gs.Tensor:
     return x if source == target else draft.op("Cast", x, to=target)
 
 
+def cast_like(draft: Draft, match: Match) -> gs.Tensor:
+    """A Cast to the dtype of the second operand; nothing where the first has it."""
+    x, like = match.root.inputs
+    source, target = draft.facts.of(x).dtype, draft.facts.of(like).dtype
+    if target not in _BOOL | _WHOLE | _FLOATS:
+        raise Refused("the dtype that it casts to is not known, or is no number")
+    return x if source == target else draft.op("Cast", x, to=target)
+
+
 def transpose_chain(draft: Draft, match: Match) -> gs.Tensor:
     """A Transpose of a Transpose as one, or as none."""
     outer, inner = match.root, match.nodes[1]
