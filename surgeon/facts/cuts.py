@@ -152,9 +152,9 @@ def _steps(ends: Sequence[Any]) -> int | None:
     if not all(isinstance(end, (int, float)) and math.isfinite(end) for end in ends) or not ends[2]:
         return None
     start, limit, delta = map(Fraction, ends)
-    exact, nearest = (limit - start) / delta, round((limit - start) / delta)
+    exact = (limit - start) / delta
     whole = all(end.denominator == 1 and abs(end) < _WHOLE_FLOATS for end in (start, limit, delta))
-    if not whole and abs(exact - nearest) <= _ROUNDING * max(abs(exact), 1):
+    if not whole and abs(exact - round(exact)) <= _ROUNDING * (1 + abs(exact)):
         return None
     return max(math.ceil(exact), 0)
 
