@@ -821,6 +821,15 @@ CASES: dict[str, Case] = {
         constants={"two": ints(2), "three": ints(3)},
         opsets=(13, 17),
     ),
+    "divide-little-below-zero": Case(
+        X1,
+        "s = Shape (x) a = Sub (s, four) y = Div (a, five)",
+        "[3]",
+        "[max(0, b - 4)//5, max(0, c - 4)//5, max(0, t - 4)//5]",
+        (13, 17),
+        {"four": ints(4), "five": ints(5)},
+        at=({"b": 0, "c": 1, "t": 3}, {"b": 4, "c": 8, "t": 9}, {"b": 2, "c": 14, "t": 10}),
+    ),
     "divide-towards-zero": Case(
         X1,
         "s = Shape (x) a = Sub (s, four) e = Div (a, three) f = Mod (a, three) q = Mod (a, "
