@@ -18,6 +18,7 @@ _ROOMS: Mapping[str, str] = {
     "batch_norm_into_conv": "batch_norm",
     "batch_norm_into_matmul": "batch_norm",
     "batch_norm_into_stacked": "batch_norm",
+    "beside_truth": "spreads",
     "cast_chain": "cleaning",
     "cast_like": "cleaning",
     "cast_updates": "sums",
