@@ -26,6 +26,7 @@ _ROOMS: Mapping[str, str] = {
     "computed_1x1_as_matmul": "computed_conv",
     "computed_conv_as_matmul": "computed_conv",
     "concat_chain": "cleaning",
+    "constant_expand": "targets",
     "constant_slice": "views",
     "cumsum_as_matmul": "sums",
     "drop_dropout": "cleaning",

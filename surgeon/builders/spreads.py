@@ -12,7 +12,8 @@ from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
 _BROADCAST = frozenset(
-    "Add Sub Mul Div Pow And Or Xor Equal Greater Less GreaterOrEqual LessOrEqual Where".split()
+    "Add Sub Mul Div Pow And Or Xor Equal Greater Less GreaterOrEqual LessOrEqual Max Min "
+    "Where".split()
 )
 _EACH = _BROADCAST | frozenset("Cast Not Neg Abs Exp Sqrt".split())
 _MOST = 16  # nodes that an Expand may be put behind
