@@ -619,6 +619,29 @@ def test_inputs_on_which_rounding_matters_are_avoided() -> None:
     assert not any(o.weak for c in verdict.comparisons for o in c.outputs)
 
 
+def test_rounding_of_weights_is_looked_at_where_no_input_is_a_float() -> None:
+    draw = np.random.default_rng(0)
+    rows, weight = draw.normal(size=(2048, 64)).astype(F32), draw.normal(size=(64, 256))
+
+    def scores(factor: float, divisor: float) -> onnx.ModelProto:
+        """Scores that come to steps of 1 / 32 where something large is subtracted."""
+        model = parse(
+            """g (int64[2000] i) => (float[2000,256] y) <float far = {500000.0}> {
+                e = Gather (rows, i)  s = MatMul (e, weight)  t = Div (s, divisor)
+                m = Sub (t, far)  y = Add (m, far) }"""
+        )
+        held = {"rows": rows, "weight": (weight * factor).astype(F32), "divisor": F32(divisor)}
+        for name, array in held.items():
+            model.graph.initializer.append(onnx.numpy_helper.from_array(np.array(array), name))
+        return model
+
+    same = verify(scores(1.0, 1.0), scores(0.3, 0.3))
+    assert same.status == "runs", same.detail
+    assert "rounding alone moves the original's" in same.detail
+    wrong = verify(scores(1.0, 1.0), scores(0.3, 0.303))
+    assert wrong.status == "differs", wrong.detail
+
+
 def test_where_rounding_always_matters_nothing_is_claimed() -> None:
     text = """g (float[n,64] x) => (float[n,64] y) <float k = {100000.0}> {
         e = Exp(x)  b = Mul(e, k)  y = Sin(b) }"""

@@ -20,6 +20,7 @@ from surgeon.verify.verdict import OutputCheck
 
 CALM = 0.2  # of an output's tolerance: more movement than this, and other inputs are tried
 FORGIVEN = 10.0  # times the original's own movement
+OF_WEIGHTS = 2.0  # the same where its weights were moved, on all ways to its outputs at once
 _LARGEST = 1 << 30  # bytes of a model that is copied to move its weights
 
 

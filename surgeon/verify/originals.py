@@ -42,6 +42,10 @@ class Side:
         """The named outputs."""
         return self.runner.run(feeds, names)
 
+    def moves_weights(self, feeds: Mapping[str, Any]) -> bool:
+        """Whether its weights are moved, as none of its inputs can be."""
+        return self.by == "onnxruntime" and self.model is not None and not _has_float(feeds)
+
     def run_trembling(
         self, feeds: Mapping[str, Any], names: Sequence[str], seed: int
     ) -> dict[str, Any] | None:
@@ -50,12 +54,10 @@ class Side:
         In onnxruntime they are the weights, where no input is a float that may be moved instead.
         """
         if self.by == "onnxruntime":
-            moved = (
-                None if self.model is None or _has_float(feeds) else moved_weights(self.model, seed)
-            )
-            return (
-                None if moved is None else open_session(moved, folder=self.folder).run(feeds, names)
-            )
+            if self.model is None or not self.moves_weights(feeds):
+                return None
+            moved = moved_weights(self.model, seed)
+            return moved and open_session(moved, folder=self.folder).run(feeds, names)
         trembling: Any = self.runner
         found: dict[str, Any] = trembling.run_trembling(feeds, names, seed)
         return found
