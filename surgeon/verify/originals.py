@@ -17,7 +17,7 @@ from surgeon.isolation import open_session
 from surgeon.reference import open_reference
 from surgeon.runtime import NotRunnable, Runner, unknown_operators
 from surgeon.verify.compare import TOLERANCES
-from surgeon.verify.noise import moved_weights
+from surgeon.verify.noise import FORGIVEN, OF_WEIGHTS, moved_weights
 
 WAYS = ("onnxruntime", "witness", "torch")
 
@@ -42,9 +42,9 @@ class Side:
         """The named outputs."""
         return self.runner.run(feeds, names)
 
-    def moves_weights(self, feeds: Mapping[str, Any]) -> bool:
-        """Whether its weights are moved, as none of its inputs can be."""
-        return self.by == "onnxruntime" and self.model is not None and not _has_float(feeds)
+    def forgiven(self, feeds: Mapping[str, Any]) -> float:
+        """How many times its own movement a difference from it may be."""
+        return OF_WEIGHTS if self.by == "onnxruntime" and not _has_float(feeds) else FORGIVEN
 
     def run_trembling(
         self, feeds: Mapping[str, Any], names: Sequence[str], seed: int
@@ -54,7 +54,7 @@ class Side:
         In onnxruntime they are the weights, where no input is a float that may be moved instead.
         """
         if self.by == "onnxruntime":
-            if self.model is None or not self.moves_weights(feeds):
+            if self.model is None or _has_float(feeds):
                 return None
             moved = moved_weights(self.model, seed)
             return moved and open_session(moved, folder=self.folder).run(feeds, names)
