@@ -17,6 +17,7 @@ _ROOMS: Mapping[str, str] = {
     "aten_convolution": "convolution",
     "batch_norm_into_conv": "batch_norm",
     "batch_norm_into_matmul": "batch_norm",
+    "batch_norm_into_rows": "batch_norm",
     "batch_norm_into_stacked": "batch_norm",
     "beside_truth": "spreads",
     "cast_chain": "cleaning",

@@ -56,7 +56,7 @@ def _times(draft: Draft, tensor: gs.Tensor, factor: Array) -> gs.Tensor:
     Raises:
         Refused: No constant weight takes the factor.
     """
-    node = _lone_producer(draft, tensor)
+    node = lone_producer(draft, tensor)
     if node.op in ("Conv", "ConvTranspose", "Gemm"):
         return _times_linear(draft, node, factor)
     if node.op == "MatMul":
@@ -71,7 +71,7 @@ def _times(draft: Draft, tensor: gs.Tensor, factor: Array) -> gs.Tensor:
     raise Refused(f"{node.op} has no weight that takes it")
 
 
-def _lone_producer(draft: Draft, tensor: gs.Tensor) -> gs.Node:
+def lone_producer(draft: Draft, tensor: gs.Tensor) -> gs.Node:
     """What computes a value that has one reader.
 
     Raises:
@@ -156,10 +156,10 @@ def factor_before(draft: Draft, match: Match) -> gs.Tensor:
     """y = Conv, ConvTranspose, Gemm or MatMul of c * x, or x / c, with c in the weight."""
     root = match.root
     views: list[gs.Node] = []
-    node = _lone_producer(draft, root.inputs[0])
+    node = lone_producer(draft, root.inputs[0])
     while node.op in _MOVES:
         views.append(node)
-        node = _lone_producer(draft, node.inputs[0])
+        node = lone_producer(draft, node.inputs[0])
     x, factor = _product(draft, node)
     if views and factor.ndim:
         raise Refused(f"more than one number does not pass {views[-1].op}")
