@@ -14,6 +14,7 @@ from typing import Any
 _ROOMS: Mapping[str, str] = {
     "adaptive_pool": "pooling",
     "affine_chain": "affine",
+    "all_written": "places",
     "aten_convolution": "convolution",
     "batch_norm_into_conv": "batch_norm",
     "batch_norm_into_matmul": "batch_norm",

@@ -94,6 +94,20 @@ def places_as_gather(draft: Draft, match: Match) -> gs.Tensor:
     return as_shape(draft, data, out)
 
 
+def all_written(draft: Draft, match: Match) -> gs.Tensor:
+    """ScatterND that writes every place of the axes that it indexes, in order: what it writes."""
+    c, node = Bench(draft), match.root
+    data, indices, updates = node.inputs
+    shape = c.shape(data)
+    if attribute_of(node, "reduction") not in (None, "none", b"none") or shape is None:
+        raise Refused("it combines what it writes with what is there, or a shape is not known")
+    lines = lines_of(c, indices, shape)
+    if not all(is_whole(line, d) for line, d in zip(lines, shape, strict=False)):
+        raise Refused("it writes a part of the axes that it indexes")
+    draft.premises.append(indices)
+    return as_shape(draft, updates, shape)
+
+
 def gather_constant_places(draft: Draft, match: Match) -> gs.Tensor:
     """GatherND with constant indices as Gather: one axis, or the first few joined to one."""
     c, node = Bench(draft), match.root
