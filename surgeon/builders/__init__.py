@@ -36,6 +36,7 @@ _ROOMS: Mapping[str, str] = {
     "einsum_as_matmul": "einsum",
     "factor_before": "factors",
     "factor_behind": "factors",
+    "factor_of_both": "factors",
     "fractions_as_sums": "ranges",
     "gather_constant_places": "places",
     "gemm_of_rows": "linear",

@@ -8,8 +8,10 @@ and products of two computed values, on its way to one.
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import onnx_graphsurgeon as gs
 
+from surgeon import dims
 from surgeon.builders.linear import FLOATS, bias_of, channels_of, narrow, scaled_outputs
 from surgeon.builders.parts import one_a_channel, operand_behind, own_weight
 from surgeon.facts.fact import Array
@@ -168,6 +170,22 @@ def factor_before(draft: Draft, match: Match) -> gs.Tensor:
     for view in reversed(views):
         x = draft.op(view.op, x, *view.inputs[1:], **view.attrs)
     return draft.op(root.op, x, scaled, *root.inputs[2:], **root.attrs)
+
+
+def factor_of_both(draft: Draft, match: Match) -> gs.Tensor:
+    """y = (c * a) (d * b) as (c d * a) b, the factor at the operand that is not the larger."""
+    root, facts = match.root, draft.facts
+    (a, first), (b, second) = (_product(draft, lone_producer(draft, t)) for t in root.inputs)
+    if first.ndim or second.ndim:
+        raise Refused("more than one number does not pass to the other operand")
+    shapes = facts.of(a).shape, facts.of(b).shape
+    left, right = (None if s is None else dims.product(s) for s in shapes)
+    behind = left is not None and right is not None and dims.at_most(right + 1, left) is True
+    kind = onnx.helper.tensor_dtype_to_np_dtype(facts.of(root.outputs[0]).dtype)
+    both = draft.constant(narrow(first * second, np.empty(0, kind)), "factor")
+    scaled = draft.op("Mul", b if behind else a, both)
+    y: gs.Tensor = draft.op("MatMul", *((a, scaled) if behind else (scaled, b)))
+    return y
 
 
 def _scaled_input(node: gs.Node, weight: Array, factor: Array) -> Array:
