@@ -460,6 +460,19 @@ def test_lengths_of_sounds_are_tried_with_one_batch() -> None:
     assert {1600, 16_000} <= {c.sizes["n"] for c in verdict.comparisons}
 
 
+def test_a_mask_as_long_as_what_is_kept_and_new_is_found() -> None:
+    model = parse(
+        """g (float[n,p] kept, float[n,t] x, float[n,m] mask) => (float[n,k] y)
+        <int64 zero = {0}, int64 one = {1}> {
+            c = Concat <axis = 1> (kept, x)  s = Shape (c)  k = Gather (s, one)
+            r = Range (zero, k, one)  g = Gather <axis = 1> (mask, r)  y = Mul (c, g) }"""
+    )
+    verdict = verify(model, model)
+    assert verdict.status == "equivalent", verdict.detail
+    found = verdict.comparisons[0].sizes
+    assert found["m"] >= found["p"] + found["t"]
+
+
 def test_the_batch_of_a_recurrent_state_is_that_of_the_input() -> None:
     text = """g (float[a,b] x, float[1,c,2] h) => (float[a,2] y, float[1,a,2] k) {
         z, k = GRU <hidden_size = 2> (s, w, r, , , h) y = Squeeze (k, zero) s = Unsqueeze (x, zero)

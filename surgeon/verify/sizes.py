@@ -20,6 +20,7 @@ MORE_OTHER = (
     *(256, 200, 320, 384, 16_000, 33, 65),
 )
 ATTEMPTS = 160
+_LONGER = 5  # lengths at which single dims are tried twice as long
 _LONG = 600  # sizes above are those of sounds and texts, and not of both axes of images
 _LARGEST_LONG = 1 << 18  # elements of one input with such a size
 
@@ -89,7 +90,11 @@ def first_choices(lists: Mapping[str, Sequence[int]]) -> Iterator[dict[str, int]
 def search(
     dims: Mapping[str, int], inputs: Sequence[Input], hints: Mapping[str, Sequence[int]]
 ) -> Iterator[dict[str, int]]:
-    """Where the first choices do not run: leading dims alike, the others alike; bounded."""
+    """Where the first choices do not run: leading dims alike, the others alike; bounded.
+
+    At the first few lengths each of the others is tried twice as long, too: a mask is as long as
+    what is kept and what is new.
+    """
     dims = {dim: 0 if dim in _of_states(inputs) else axis for dim, axis in dims.items()}
     leading = (*LEADING, *MORE_LEADING)
     other = (*OTHER, *MORE_OTHER)
@@ -104,12 +109,15 @@ def search(
             dim: hints[dim][0] if hints.get(dim) else (other[place] if axis else leading[at])
             for dim, axis in dims.items()
         }
-        key = tuple(sizes.values())
-        if key not in seen:
-            seen.add(key)
-            yield sizes
-            if len(seen) >= ATTEMPTS:
-                return
+        longer = [dim for dim, axis in dims.items() if axis and not hints.get(dim)]
+        longer = longer if at == 0 and place < _LONGER and len(longer) > 1 else []
+        for each in (sizes, *({**sizes, dim: 2 * sizes[dim]} for dim in longer)):
+            key = tuple(each.values())
+            if key not in seen:
+                seen.add(key)
+                yield each
+        if len(seen) >= ATTEMPTS:
+            return
 
 
 def _of_states(inputs: Sequence[Input]) -> set[str]:
