@@ -25,6 +25,7 @@ from surgeon.verify import (
 )
 from surgeon.verify.inputs import bounds, draw, required_inputs
 from surgeon.verify.noise import beside_poles
+from surgeon.verify.sizes import candidates, dynamic_dims
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus"
 HEADER = '<ir_version: 8, opset_import: ["": 17, "org.pytorch.aten": 1, "my": 1]>\n'
@@ -458,6 +459,14 @@ def test_lengths_of_sounds_are_tried_with_one_batch() -> None:
     verdict = verify(parse(text), parse(text))
     assert verdict.status == "equivalent"
     assert {1600, 16_000} <= {c.sizes["n"] for c in verdict.comparisons}
+
+
+def test_a_dim_on_two_axes_stays_smaller_than_others() -> None:
+    model = parse("g (float[n,3,s,s] x, float[n,t] z) => (float[n,3,s,s] y) { y = Relu (x) }")
+    inputs = required_inputs(model)
+    lists = candidates(dynamic_dims(inputs), inputs, {})
+    assert max(lists["s"][:3]) == 64
+    assert max(lists["t"][:3]) == 100
 
 
 def test_a_mask_as_long_as_what_is_kept_and_new_is_found() -> None:

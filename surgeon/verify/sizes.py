@@ -13,6 +13,7 @@ WANTED = 3  # sizes for each dynamic dim
 LARGEST = 1 << 23  # elements of one input
 LEADING = (2, 1, 3)
 OTHER = (64, 37, 100)
+SQUARE = (64, 37, 48)  # for one that stands on two axes of an input
 CUBIC = (16, 9, 24)  # where an input has three dynamic dims or more besides the first
 MORE_LEADING = (4, 8, 5, 16, 6, 7, 32, 10, 12, 64)
 MORE_OTHER = (
@@ -57,13 +58,15 @@ def candidates(
     """For each dim, the sizes to try, best first; where hints are given, nothing but them.
 
     Dims on one axis of several inputs get the same sizes, as they are often tied; dims on several
-    axes of one input get different ones.
+    axes of one input get different ones. One that stands on two axes of one input stays smaller:
+    what attends from each of its places to each takes the fourth power.
     """
+    square = {dim for each in inputs for dim in each.dims if each.dims.count(dim) > 1}
     counts = [sum(isinstance(dim, str) for dim in each.dims[1:]) for each in inputs]
     other = CUBIC if max(counts, default=0) > 2 else OTHER
     found = {}
     for dim, axis in dims.items():
-        usual = LEADING if axis == 0 else other
+        usual = LEADING if axis == 0 else SQUARE if dim in square and other is OTHER else other
         turn = max(0, axis - 1) % WANTED
         rotated = [*usual[turn:], *usual[:turn]]
         more = MORE_LEADING if axis == 0 else MORE_OTHER
