@@ -790,6 +790,25 @@ CASES: dict[str, Case] = {
         {"o": F32(0), "p": F32(0.5)},
         least=1,
     ),
+    "range-of-whole-floats": Case(
+        X1, "y = Range (o, l, p)", "[6]", None, (11, 17), {"o": F32(0), "l": F32(6), "p": F32(1)}
+    ),
+    "range-of-fractions": Case(
+        X1,
+        "y = Range (o, l, p)",
+        "[9]",
+        None,
+        (11, 17),
+        {"o": F32(0.05), "l": F32(0.9), "p": F32(0.1)},
+    ),
+    "range-that-rounding-ends": Case(
+        X1,
+        "y = Range (o, l, p)",
+        None,
+        None,
+        (11, 17),
+        {"o": F32(0.1), "l": F32(0.4), "p": F32(0.1)},  # 3 in real numbers, 4 in float
+    ),
     "range-small": Case(
         X1,
         "y = Range (o, e, p)",
@@ -807,6 +826,15 @@ CASES: dict[str, Case] = {
         "u = ReduceProd <keepdims = 0> (s) v = ReduceMax (r) w0 = ReduceMin (r) y = Add (u, v)",
         constants={"two": ints(2), "three": ints(3)},
         opsets=(13, 17),
+    ),
+    "divide-little-below-zero": Case(
+        X1,
+        "s = Shape (x) a = Sub (s, four) y = Div (a, five)",
+        "[3]",
+        "[max(0, b - 4)//5, max(0, c - 4)//5, max(0, t - 4)//5]",
+        (13, 17),
+        {"four": ints(4), "five": ints(5)},
+        at=({"b": 0, "c": 1, "t": 3}, {"b": 4, "c": 8, "t": 9}, {"b": 2, "c": 14, "t": 10}),
     ),
     "divide-towards-zero": Case(
         X1,

@@ -25,6 +25,7 @@ from surgeon.verify import (
 )
 from surgeon.verify.inputs import bounds, draw, required_inputs
 from surgeon.verify.noise import beside_poles
+from surgeon.verify.sizes import candidates, dynamic_dims
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus"
 HEADER = '<ir_version: 8, opset_import: ["": 17, "org.pytorch.aten": 1, "my": 1]>\n'
@@ -479,6 +480,27 @@ def test_lengths_of_sounds_are_tried_with_one_batch() -> None:
     assert {1600, 16_000} <= {c.sizes["n"] for c in verdict.comparisons}
 
 
+def test_a_dim_on_two_axes_stays_smaller_than_others() -> None:
+    model = parse("g (float[n,3,s,s] x, float[n,t] z) => (float[n,3,s,s] y) { y = Relu (x) }")
+    inputs = required_inputs(model)
+    lists = candidates(dynamic_dims(inputs), inputs, {})
+    assert max(lists["s"][:3]) == 64
+    assert max(lists["t"][:3]) == 100
+
+
+def test_a_mask_as_long_as_what_is_kept_and_new_is_found() -> None:
+    model = parse(
+        """g (float[n,p] kept, float[n,t] x, float[n,m] mask) => (float[n,k] y)
+        <int64 zero = {0}, int64 one = {1}> {
+            c = Concat <axis = 1> (kept, x)  s = Shape (c)  k = Gather (s, one)
+            r = Range (zero, k, one)  g = Gather <axis = 1> (mask, r)  y = Mul (c, g) }"""
+    )
+    verdict = verify(model, model)
+    assert verdict.status == "equivalent", verdict.detail
+    found = verdict.comparisons[0].sizes
+    assert found["m"] >= found["p"] + found["t"]
+
+
 def test_the_batch_of_a_recurrent_state_is_that_of_the_input() -> None:
     text = """g (float[a,b] x, float[1,c,2] h) => (float[a,2] y, float[1,a,2] k) {
         z, k = GRU <hidden_size = 2> (s, w, r, , , h) y = Squeeze (k, zero) s = Unsqueeze (x, zero)
@@ -636,6 +658,29 @@ def test_inputs_on_which_rounding_matters_are_avoided() -> None:
     verdict = verify(model, shaken)
     assert verdict.status == "equivalent", verdict.detail
     assert not any(o.weak for c in verdict.comparisons for o in c.outputs)
+
+
+def test_rounding_of_weights_is_looked_at_where_no_input_is_a_float() -> None:
+    draw = np.random.default_rng(0)
+    rows, weight = draw.normal(size=(2048, 64)).astype(F32), draw.normal(size=(64, 256))
+
+    def scores(factor: float, divisor: float) -> onnx.ModelProto:
+        """Scores that come to steps of 1 / 32 where something large is subtracted."""
+        model = parse(
+            """g (int64[2000] i) => (float[2000,256] y) <float far = {500000.0}> {
+                e = Gather (rows, i)  s = MatMul (e, weight)  t = Div (s, divisor)
+                m = Sub (t, far)  y = Add (m, far) }"""
+        )
+        held = {"rows": rows, "weight": (weight * factor).astype(F32), "divisor": F32(divisor)}
+        for name, array in held.items():
+            model.graph.initializer.append(onnx.numpy_helper.from_array(np.array(array), name))
+        return model
+
+    same = verify(scores(1.0, 1.0), scores(0.3, 0.3))
+    assert same.status == "runs", same.detail
+    assert "rounding alone moves the original's" in same.detail
+    wrong = verify(scores(1.0, 1.0), scores(0.3, 0.303))
+    assert wrong.status == "differs", wrong.detail
 
 
 def test_where_rounding_always_matters_nothing_is_claimed() -> None:

@@ -12,7 +12,9 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.dynamic import mixture
-from surgeon.builders.linear import scaled_outputs
+from surgeon.builders.factors import lone_producer
+from surgeon.builders.linear import bias_of, narrow, scaled_outputs
+from surgeon.builders.parts import own_weight
 from surgeon.facts.fact import Array
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
@@ -52,6 +54,63 @@ def batch_norm_into_conv(draft: Draft, match: Match) -> gs.Tensor:
         draft.constant((old * factor + shift).astype(weight.dtype), "bias"),
         **conv.attrs,
     )
+
+
+def batch_norm_into_rows(draft: Draft, match: Match) -> gs.Tensor:
+    """BatchNormalization of rows that Gemm, or MatMul and Add, computed, maybe with more axes."""
+    root = match.root
+    factor, shift = factor_and_shift(draft, root)
+    views: list[gs.Node] = []
+    node = lone_producer(draft, root.inputs[0])
+    while node.op == "Reshape":
+        for tensor in (node.inputs[0], node.outputs[0]):
+            shape = draft.facts.of(tensor).shape
+            if not shape or shape[-1] != factor.size:
+                raise Refused("a Reshape in front does not keep its channels")
+        views.append(node)
+        node = lone_producer(draft, node.inputs[0])
+    if node.op == "Gemm":
+        y = _gemm_times(draft, node, factor, shift)
+    else:
+        y = _rows_times(draft, node, factor, shift)
+    for view in reversed(views):
+        y = draft.op(view.op, y, *view.inputs[1:], **view.attrs)
+    return y
+
+
+def _gemm_times(draft: Draft, node: gs.Node, factor: Array, shift: Array) -> gs.Tensor:
+    """Gemm with each column times its factor, plus its shift."""
+    weight, bias = own_weight(draft, node), bias_of(draft, node)
+    old = 0.0 if bias is None else bias.astype(np.float64) * attribute_of(node, "beta")
+    wide = scaled_outputs(node, weight, factor)
+    operands = (narrow(wide, weight), narrow(old * factor + shift, weight))
+    constants = [draft.constant(a, n) for a, n in zip(operands, ("weight", "bias"), strict=True)]
+    y: gs.Tensor = draft.op("Gemm", node.inputs[0], *constants, **{**node.attrs, "beta": 1.0})
+    return y
+
+
+def _rows_times(draft: Draft, node: gs.Node, factor: Array, shift: Array) -> gs.Tensor:
+    """MatMul, and an Add behind it, with each column times its factor, plus its shift."""
+    if node.op == "Add":
+        data = int(draft.facts.array(node.inputs[0]) is not None)
+        summand = _constant(draft, node.inputs[1 - data]).astype(np.float64)
+        if any(n != 1 for n in summand.shape[:-1]) or summand.shape[-1:] not in (
+            (),
+            (1,),
+            factor.shape,
+        ):
+            raise Refused("its summand is more than one number a channel")
+        shift = shift + summand.reshape(-1) * factor
+        node = lone_producer(draft, node.inputs[data])
+    if node.op != "MatMul":
+        raise Refused(f"{node.op} has no weight that takes its factor")
+    weight = own_weight(draft, node)
+    if weight.ndim != 2 or weight.shape[1] != factor.size:
+        raise Refused("its channels are not the columns of a weight")
+    scaled = draft.constant(narrow(weight * factor, weight), "weight")
+    product = draft.op("MatMul", node.inputs[0], scaled)
+    y: gs.Tensor = draft.op("Add", product, draft.constant(narrow(shift, weight), "shift"))
+    return y
 
 
 def batch_norm_into_stacked(draft: Draft, match: Match) -> gs.Tensor:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
+from surgeon.builders.views import as_shape
 from surgeon.dims import Dim
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
@@ -67,13 +68,16 @@ def _lifted(draft: Draft, tensor: gs.Tensor, lead: tuple[Dim, ...]) -> gs.Tensor
 
 
 def _before(draft: Draft, node: gs.Node, lead: tuple[Dim, ...]) -> gs.Tensor:
-    """What a Reshape merges the first axes of.
+    """What a Reshape merges the first axes of; or the same by a Reshape that parts them as well.
 
     Raises:
-        Refused: It does something else, or the axes have other sizes.
+        Refused: It has other sizes, and something else reads the merged axes.
     """
-    x: gs.Tensor = node.inputs[0]
-    before, after = draft.facts.of(x).shape, draft.facts.of(node.outputs[0]).shape
-    if before is None or after is None or before != (*lead, *after[1:]):
+    merged: gs.Tensor = node.outputs[0]
+    before, after = draft.facts.of(node.inputs[0]).shape, draft.facts.of(merged).shape
+    if before is None or after is None:
+        raise Refused(f"a shape at {node.name!r} is not known")
+    wanted = (*lead, *after[1:])
+    if before != wanted and (len(merged.outputs) != 1 or draft.surgery.is_output(merged)):
         raise Refused(f"{node.name!r} does not merge axes as they are parted")
-    return x
+    return as_shape(draft, merged, wanted)

@@ -14,6 +14,7 @@ from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
 _T = onnx.TensorProto
+_EITHER = frozenset({"Mul", "Add", "And", "Or", "Xor"})  # whose operands may change places
 _MOST_PARTS = 16  # of a Concat that several Concats join
 _BOOL = frozenset({_T.BOOL})
 _SIGNED = (_T.INT8, _T.INT16, _T.INT32, _T.INT64)
@@ -69,6 +70,15 @@ def cast_chain(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("its target is no number")
     if between in _FLOATS and target in _WHOLE and not holds_all(source, target):
         raise Refused("what a float outside an integer's range becomes is not defined")
+    return x if source == target else draft.op("Cast", x, to=target)
+
+
+def cast_like(draft: Draft, match: Match) -> gs.Tensor:
+    """A Cast to the dtype of the second operand; nothing where the first has it."""
+    x, like = match.root.inputs
+    source, target = draft.facts.of(x).dtype, draft.facts.of(like).dtype
+    if target not in _BOOL | _WHOLE | _FLOATS:
+        raise Refused("the dtype that it casts to is not known, or is no number")
     return x if source == target else draft.op("Cast", x, to=target)
 
 
@@ -262,7 +272,7 @@ def beside_constant(draft: Draft, match: Match) -> tuple[gs.Tensor, Array]:
     facts, node = draft.facts, match.root
     x, c = node.inputs
     array = facts.array(c)
-    if array is None and node.op in ("Mul", "Add"):
+    if array is None and node.op in _EITHER:
         x, c = c, x
         array = facts.array(c)
     if array is None:
@@ -271,17 +281,20 @@ def beside_constant(draft: Draft, match: Match) -> tuple[gs.Tensor, Array]:
 
 
 def neutral(draft: Draft, match: Match) -> gs.Tensor:
-    """x * 1, x / 1, x ** 1, x - 0 and x + -0.0 are x to the bit; not x + 0.0, where x is -0.0."""
+    """x * 1, x / 1, x ** 1, x - 0 and x + -0.0 are x to the bit; not x + 0.0, where x is -0.0.
+
+    So are x and true, x or false.
+    """
     facts, node = draft.facts, match.root
     x, array = beside_constant(draft, match)
     if array.ndim and not same_dims(facts.of(x).shape, facts.of(node.outputs[0]).shape):
         raise Refused("its constant may make the result larger")
-    plain = 0 if node.op in ("Add", "Sub") else 1
+    plain = 0 if node.op in ("Add", "Sub", "Or", "Xor") else 1
     if (array.size and array.item(0) != plain) or (array != plain).any():  # most differ at once
         raise Refused("its constant changes the value")
     if node.op == "Pow" and facts.of(x).dtype not in _FLOATS:
         raise Refused("a power of integers is computed in floats, which round")
-    if array.dtype.kind not in "iu":
+    if array.dtype.kind not in "iub":
         if array.dtype.kind != "f":
             raise Refused(f"its dtype is {array.dtype.name}")
         if node.op in ("Add", "Sub") and (np.signbit(array) != (node.op == "Add")).any():

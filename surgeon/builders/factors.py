@@ -8,8 +8,10 @@ and products of two computed values, on its way to one.
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import onnx_graphsurgeon as gs
 
+from surgeon import dims
 from surgeon.builders.linear import FLOATS, bias_of, channels_of, narrow, scaled_outputs
 from surgeon.builders.parts import one_a_channel, operand_behind, own_weight
 from surgeon.facts.fact import Array
@@ -56,7 +58,7 @@ def _times(draft: Draft, tensor: gs.Tensor, factor: Array) -> gs.Tensor:
     Raises:
         Refused: No constant weight takes the factor.
     """
-    node = _lone_producer(draft, tensor)
+    node = lone_producer(draft, tensor)
     if node.op in ("Conv", "ConvTranspose", "Gemm"):
         return _times_linear(draft, node, factor)
     if node.op == "MatMul":
@@ -71,7 +73,7 @@ def _times(draft: Draft, tensor: gs.Tensor, factor: Array) -> gs.Tensor:
     raise Refused(f"{node.op} has no weight that takes it")
 
 
-def _lone_producer(draft: Draft, tensor: gs.Tensor) -> gs.Node:
+def lone_producer(draft: Draft, tensor: gs.Tensor) -> gs.Node:
     """What computes a value that has one reader.
 
     Raises:
@@ -156,10 +158,10 @@ def factor_before(draft: Draft, match: Match) -> gs.Tensor:
     """y = Conv, ConvTranspose, Gemm or MatMul of c * x, or x / c, with c in the weight."""
     root = match.root
     views: list[gs.Node] = []
-    node = _lone_producer(draft, root.inputs[0])
+    node = lone_producer(draft, root.inputs[0])
     while node.op in _MOVES:
         views.append(node)
-        node = _lone_producer(draft, node.inputs[0])
+        node = lone_producer(draft, node.inputs[0])
     x, factor = _product(draft, node)
     if views and factor.ndim:
         raise Refused(f"more than one number does not pass {views[-1].op}")
@@ -168,6 +170,22 @@ def factor_before(draft: Draft, match: Match) -> gs.Tensor:
     for view in reversed(views):
         x = draft.op(view.op, x, *view.inputs[1:], **view.attrs)
     return draft.op(root.op, x, scaled, *root.inputs[2:], **root.attrs)
+
+
+def factor_of_both(draft: Draft, match: Match) -> gs.Tensor:
+    """y = (c * a) (d * b) as (c d * a) b, the factor at the operand that is not the larger."""
+    root, facts = match.root, draft.facts
+    (a, first), (b, second) = (_product(draft, lone_producer(draft, t)) for t in root.inputs)
+    if first.ndim or second.ndim:
+        raise Refused("more than one number does not pass to the other operand")
+    shapes = facts.of(a).shape, facts.of(b).shape
+    left, right = (None if s is None else dims.product(s) for s in shapes)
+    behind = left is not None and right is not None and dims.at_most(right + 1, left) is True
+    kind = onnx.helper.tensor_dtype_to_np_dtype(facts.of(root.outputs[0]).dtype)
+    both = draft.constant(narrow(first * second, np.empty(0, kind)), "factor")
+    scaled = draft.op("Mul", b if behind else a, both)
+    y: gs.Tensor = draft.op("MatMul", *((a, scaled) if behind else (scaled, b)))
+    return y
 
 
 def _scaled_input(node: gs.Node, weight: Array, factor: Array) -> Array:

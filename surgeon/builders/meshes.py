@@ -32,6 +32,7 @@ class Line:
         values: The places, without twins; None for a slice.
         along: The axis of the places' own shape that the line runs along; None for one place.
         limit: For a count from 0, the length that it counts to.
+        counted: The places of such a count, as the model computes them.
     """
 
     start: int = 0
@@ -39,6 +40,7 @@ class Line:
     values: Array | None = None
     along: int | None = None
     limit: Dim | None = None
+    counted: gs.Tensor | None = None
 
 
 def line_of(values: Array, along: int | None = None) -> Line:
@@ -73,7 +75,7 @@ def write(
         shape: Of the whole data.
         depth: How many of the lines are done.
     """
-    open_lines = [i for i in range(depth, len(lines)) if not _is_whole(lines[i], shape[first + i])]
+    open_lines = [i for i in range(depth, len(lines)) if not is_whole(lines[i], shape[first + i])]
     if not open_lines:
         return c.op(combine, data, new) if combine else new
     line, axis = lines[depth], first + depth
@@ -90,7 +92,8 @@ def write(
     return c.concat(parts, axis)
 
 
-def _is_whole(line: Line, length: Dim) -> bool:
+def is_whole(line: Line, length: Dim) -> bool:
+    """Whether a line runs along the whole of an axis."""
     if line.values is not None or line.start != 0:
         return False
     return line.end == LARGEST or dims.equal(length, line.end) is True
@@ -123,8 +126,12 @@ def _chosen(
 # ------------------------------------------------------------------ reading a mesh
 
 
-def lines_of(c: Bench, indices: gs.Tensor, shape: Sequence[Dim]) -> list[Line]:
+def lines_of(
+    c: Bench, indices: gs.Tensor, shape: Sequence[Dim], *, read: bool = False
+) -> list[Line]:
     """The lines that the indices are the mesh of, one for each axis of `shape` that they index.
+
+    Where they are read at, and not written to, a count may be of another length than the axis.
 
     Raises:
         Refused: They are not provably a mesh, or one place may stand twice.
@@ -132,18 +139,29 @@ def lines_of(c: Bench, indices: gs.Tensor, shape: Sequence[Dim]) -> list[Line]:
     whole = c.shape(indices)
     if whole is None or not isinstance(whole[-1], int):
         raise Refused("the shape of its indices is not known")
-    parts, node = [indices], producer_of(indices)
-    if whole[-1] > 1:
-        if node is None or node.op != "Concat" or len(node.inputs) != whole[-1]:
-            raise Refused("its indices are known at run time only")
-        parts = list(node.inputs)
-    lines = [_counted(_line(c, t), d) for t, d in zip(parts, shape, strict=False)]
+    parts = [_line(c, t) for t in _columns(c, indices, whole[-1])]
+    lines = [
+        line if read and line.limit is not None else _counted(line, d)
+        for line, d in zip(parts, shape, strict=False)
+    ]
     used = [line.along for line in lines if line.along is not None]
     if used != sorted(set(used)):
         raise Refused("its indices do not follow the order of the axes")
     if any(d != 1 and axis not in used for axis, d in enumerate(whole[:-1])):
         raise Refused("whether a place is written twice is known at run time only")
     return lines
+
+
+def _columns(c: Bench, indices: gs.Tensor, count: int) -> list[gs.Tensor]:
+    """The indices into each axis."""
+    node, array = producer_of(indices), c.facts.array(indices)
+    if count == 1:
+        return [indices]
+    if array is not None and array.dtype != object:
+        return [c.ints_of(array[..., i : i + 1]) for i in range(count)]
+    if node is None or node.op != "Concat" or len(node.inputs) != count:
+        raise Refused("its indices are known at run time only")
+    return list(node.inputs)
 
 
 def _counted(line: Line, length: Dim) -> Line:
@@ -207,7 +225,7 @@ def _count(c: Bench, node: gs.Node) -> Line:
     first, limit, step = (v.reshape(-1).tolist()[0] for v in values if v is not None)
     if first != 0 or step != 1:
         raise Refused("its indices do not count from 0 in ones")
-    return Line(along=0, limit=limit)
+    return Line(along=0, limit=limit, counted=node.outputs[0])
 
 
 def _sliced(c: Bench, node: gs.Node, line: Line) -> Line:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from surgeon import dims
 from surgeon.builders.bench import LARGEST, TYPE, Bench, Size
+from surgeon.builders.meshes import is_whole, lines_of
 from surgeon.builders.parts import remainder
 from surgeon.builders.selections import producer_of
+from surgeon.builders.views import as_shape, source_of
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -62,6 +65,47 @@ def _column(c: Bench, sizes: list[Size | int]) -> gs.Tensor:
         return c.ints_of(np.asarray(known).reshape(-1, 1), "lengths")
     column = c.unsqueeze(c.vector(sizes), [1])
     return c.op("Max", column, c.ints([1], "one"))
+
+
+def places_as_gather(draft: Draft, match: Match) -> gs.Tensor:
+    """GatherND of rows as Gather; of every place of the first axes, in their order, as a view.
+
+    The latter is how `mask[batch, position]` is exported, whose indices are counts that are
+    expanded against each other.
+    """
+    c, node = Bench(draft), match.root
+    data, indices = node.inputs
+    shape, out, whole = c.shape(data), c.shape(node.outputs[0]), c.shape(indices)
+    if attribute_of(node, "batch_dims") or shape is None or out is None or whole is None:
+        raise Refused("it has batch dimensions, or a shape is not known")
+    if whole[-1] == 1:
+        found = source_of(indices, c.facts, whole[:-1])
+        if found is None or (found[0] is indices and c.facts.array(indices) is None):
+            raise Refused("no view of its indices is without their last axis")
+        return c.op("Gather", data, as_shape(draft, indices, whole[:-1]), axis=0)
+    lines = lines_of(c, indices, shape, read=True)
+    if not all(is_whole(line, d) for line, d in zip(lines, shape, strict=False)):
+        raise Refused("it takes a part of the axes that it indexes")
+    draft.premises.append(indices)
+    for axis, (line, length) in enumerate(zip(lines, shape, strict=False)):
+        if line.limit is not None and dims.equal(line.limit, length) is not True:
+            assert line.counted is not None
+            data = c.op("Gather", data, line.counted, axis=axis)  # whether it is all comes later
+    return as_shape(draft, data, out)
+
+
+def all_written(draft: Draft, match: Match) -> gs.Tensor:
+    """ScatterND that writes every place of the axes that it indexes, in order: what it writes."""
+    c, node = Bench(draft), match.root
+    data, indices, updates = node.inputs
+    shape = c.shape(data)
+    if attribute_of(node, "reduction") not in (None, "none", b"none") or shape is None:
+        raise Refused("it combines what it writes with what is there, or a shape is not known")
+    lines = lines_of(c, indices, shape)
+    if not all(is_whole(line, d) for line, d in zip(lines, shape, strict=False)):
+        raise Refused("it writes a part of the axes that it indexes")
+    draft.premises.append(indices)
+    return as_shape(draft, updates, shape)
 
 
 def gather_constant_places(draft: Draft, match: Match) -> gs.Tensor:

@@ -8,6 +8,55 @@ import onnx_graphsurgeon as gs
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
+_READERS = frozenset({"SequenceAt", "SequenceLength", "ConcatFromSequence"})
+_UNREAD = 16  # parts that nobody may read, of one Split
+
+
+def parts_as_list(draft: Draft, match: Match) -> gs.Tensor:
+    """A Split, and its parts in a list that is read at once."""
+    node, s = match.root, match.root.outputs[0]
+    if draft.surgery.is_output(s) or any(
+        reader.op not in _READERS
+        or (reader.op == "SequenceAt" and draft.facts.array(reader.inputs[1]) is None)
+        for reader in s.outputs
+    ):
+        raise Refused("its list goes where a list is needed")
+    x: gs.Tensor = node.inputs[0]
+    axis, sizes = int(attribute_of(node, "axis")), _sizes(draft, node)
+    if len(sizes) > len(s.outputs) + _UNREAD:
+        raise Refused(f"most of its {len(sizes)} parts are read by nothing")
+    parts: list[gs.Tensor] = [x]
+    if len(sizes) > 1:
+        counts = draft.constant(sizes, "sizes")
+        parts = list(draft.op("Split", x, counts, axis=axis, outputs=len(sizes)))
+    if len(node.inputs) < 2 and not attribute_of(node, "keepdims"):
+        axes = draft.constant([axis], "axes")
+        parts = [draft.op("Squeeze", part, axes) for part in parts]
+    items: gs.Tensor = draft.op("SequenceConstruct", *parts)
+    return items
+
+
+def _sizes(draft: Draft, node: gs.Node) -> list[int]:
+    """How large the parts are.
+
+    Raises:
+        Refused: That is known at run time only, or there is no part.
+    """
+    axis, shape = int(attribute_of(node, "axis")), draft.facts.of(node.inputs[0]).shape
+    size = None if shape is None or not -len(shape) <= axis < len(shape) else shape[axis]
+    each = np.array(1) if len(node.inputs) < 2 else draft.facts.array(node.inputs[1])
+    if each is None:
+        raise Refused("the sizes of its parts are computed at run time")
+    if each.ndim:
+        sizes = [int(n) for n in each.tolist()]
+        if not sizes or (len(sizes) == 1 and sizes[0] != size):
+            raise Refused("its one part may be no whole")
+        return sizes
+    step = int(each)
+    if not isinstance(size, int) or size < 1 or step < 1:
+        raise Refused("how many parts it has is known at run time")
+    return [min(step, size - start) for start in range(0, size, step)]
+
 
 def item_of_list(draft: Draft, match: Match) -> gs.Tensor:
     """The item at a constant place, counted from the end where it is negative."""

@@ -4,25 +4,174 @@ from __future__ import annotations
 
 import onnx_graphsurgeon as gs
 
+from surgeon import opsets
+from surgeon.dims import Dim
+from surgeon.facts import Facts
+from surgeon.facts.fact import same_dims
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
+_BROADCAST = frozenset(
+    "Add Sub Mul Div Pow And Or Xor Equal Greater Less GreaterOrEqual LessOrEqual Max Min "
+    "Where".split()
+)
+_EACH = _BROADCAST | frozenset("Cast Not Neg Abs Exp Sqrt".split())
+_MOST = 16  # nodes that an Expand may be put behind
+_ORDERED = frozenset("Reshape Squeeze Unsqueeze Expand Slice Gather Identity Transpose".split())
+
 
 def without_expand(draft: Draft, match: Match) -> gs.Tensor:
-    """y of an Expand and other operands that give the result every axis which the Expand gives."""
+    """y of an Expand and other operands that give the result every axis which the Expand gives.
+
+    Where they do not, the Expand goes behind y, if all that read it there broadcast it anyway.
+    """
     root, facts = match.root, draft.facts
     expanded, x = match.values["e"], match.values["x"]
+    assert expanded is not None
     assert x is not None
-    shape, out = facts.of(x).shape, facts.of(root.outputs[0]).shape
-    others = [facts.of(t).shape for t in root.inputs if t is not expanded]
-    if shape is None or out is None or len(shape) > len(out):
+    shape = facts.of(x).shape
+    if shape is None:
         raise Refused("a shape is not known")
-    own = (1,) * (len(out) - len(shape)) + tuple(shape)
+    others = [t for t in root.inputs if t is not expanded]
+    missing = "it gives the result its axes alone"
+    if root.op in _BROADCAST:
+        missing = _not_given(facts, root, shape, others)
+    if not missing:
+        operands = [x if t is expanded else t for t in root.inputs]
+        made: gs.Tensor = draft.op(root.op, *operands, **root.attrs)
+        return made
+    if not _vanishes(draft, expanded, shape, root.outputs[0]):
+        raise Refused(missing)
+    operands = [_before(facts, t, expanded, shape) for t in root.inputs]
+    small = draft.op(root.op, *operands, **root.attrs)
+    later: gs.Tensor = draft.op("Expand", small, expanded.inputs[0].inputs[1])
+    return later
+
+
+def _not_given(facts: Facts, node: gs.Node, own: tuple[Dim, ...], others: list[gs.Tensor]) -> str:
+    """Which axis of its result a node has from the Expand alone; empty where from none."""
+    out = facts.of(node.outputs[0]).shape
+    if out is None or len(own) > len(out):
+        return "a shape is not known"
+    shapes = [facts.of(t).shape for t in others]
+    own = (1,) * (len(out) - len(own)) + tuple(own)
     for place, (mine, wanted) in enumerate(zip(own, out, strict=True)):
         behind = len(out) - place
-        given = any(o is not None and len(o) >= behind and o[-behind] == wanted for o in others)
+        given = any(o is not None and len(o) >= behind and o[-behind] == wanted for o in shapes)
         if mine != wanted and not (mine == 1 and given):
-            raise Refused(f"nothing else provably gives the result its axis {place} of {wanted}")
-    operands = [x if t is expanded else t for t in root.inputs]
-    made: gs.Tensor = draft.op(root.op, *operands, **root.attrs)
-    return made
+            return f"nothing else provably gives the result its axis {place} of {wanted}"
+    return ""
+
+
+def _vanishes(
+    draft: Draft, expanded: gs.Tensor, own: tuple[Dim, ...], through: gs.Tensor | None = None
+) -> bool:
+    """Whether no Expand is needed once it is put behind all that works on each element alone.
+
+    Args:
+        draft: Asked for facts.
+        expanded: A value that is one of shape `own`, repeated.
+        own: The shape before the Expand.
+        through: A value that must be among those.
+    """
+    facts, region, grown = draft.facts, {id(expanded): expanded}, True
+    while grown:
+        grown = False
+        for node in [n for t in region.values() for n in t.outputs]:
+            if id(node.outputs[0]) in region or not _each(node):
+                continue
+            if all(id(t) in region or _may_stay(facts, t, expanded, own) for t in node.inputs):
+                region[id(node.outputs[0])], grown = node.outputs[0], True
+        if len(region) > _MOST:
+            return False
+    if through is not None and id(through) not in region:
+        return False
+    for tensor in region.values():
+        if draft.surgery.is_output(tensor):
+            return False
+        for node in tensor.outputs:
+            others = [t for t in node.inputs if id(t) not in region]
+            if id(node.outputs[0]) not in region and (
+                node.op not in _BROADCAST or not _each(node) or _not_given(facts, node, own, others)
+            ):
+                return False
+    return True
+
+
+def _each(node: gs.Node) -> bool:
+    return node.op in _EACH and (node.domain or "") in opsets.STANDARD
+
+
+def _may_stay(facts: Facts, t: gs.Tensor, expanded: gs.Tensor, own: tuple[Dim, ...]) -> bool:
+    """Whether a value makes no more of one of shape `own`, or is expanded as the other is."""
+    shape = facts.of(t).shape
+    if shape is None:
+        return False
+    behind = own[len(own) - len(shape) :]
+    if len(shape) <= len(own) and all(d in (1, o) for d, o in zip(shape, behind, strict=True)):
+        return True
+    return _source(t) is not None and _alike(facts, t, expanded, own)
+
+
+def _alike(facts: Facts, t: gs.Tensor, expanded: gs.Tensor, own: tuple[Dim, ...]) -> bool:
+    source = _source(t)
+    if source is None or not same_dims(facts.of(t).shape, facts.of(expanded).shape):
+        return False
+    return same_dims(facts.of(source).shape, own)
+
+
+def _source(t: gs.Tensor) -> gs.Tensor | None:
+    """What an Expand repeats."""
+    node = t.inputs[0] if t.inputs else None
+    if node is None or node.op != "Expand" or (node.domain or "") not in opsets.STANDARD:
+        return None
+    source: gs.Tensor = node.inputs[0]
+    return source
+
+
+def _before(facts: Facts, t: gs.Tensor, expanded: gs.Tensor, own: tuple[Dim, ...]) -> gs.Tensor:
+    """The operand that stands for `t` where nothing is expanded yet."""
+    source = _source(t)
+    if source is not None and _alike(facts, t, expanded, own):
+        return source
+    if not _may_stay(facts, t, expanded, own):
+        raise Refused("an Expand goes behind another of its operands first")
+    return t
+
+
+def beside_truth(draft: Draft, match: Match) -> gs.Tensor:
+    """m of `v >= c and m`, where v is counted from no less than c.
+
+    Where m is smaller than the result, only if what reads it broadcasts it anyway.
+    """
+    facts, m, v, c = draft.facts, *(match.values[name] for name in "mvc")
+    assert m is not None
+    assert v is not None
+    assert c is not None
+    bound, least = facts.array(c), _least(facts, v)
+    if bound is None or least is None or not bound.size or bound.max() > least:
+        raise Refused("it may not hold everywhere")
+    own, out = facts.of(m).shape, facts.of(match.root.outputs[0]).shape
+    draft.premises.append(v)
+    if own is not None and same_dims(own, out):
+        return m
+    single = bound.size == 1 and bound.ndim <= (facts.of(v).rank or 0)
+    if own is None or not single or not _vanishes(draft, match.root.outputs[0], own):
+        raise Refused("it may make the result larger")
+    expanded: gs.Tensor = draft.op("Expand", m, draft.op("Shape", v))
+    return expanded
+
+
+def _least(facts: Facts, tensor: gs.Tensor) -> int | None:
+    """A whole number that no element is below, where a count from it made them."""
+    node = tensor.inputs[0] if tensor.inputs else None
+    if node is None or (node.domain or "") not in opsets.STANDARD:
+        return None
+    if node.op in _ORDERED:
+        return _least(facts, node.inputs[0])
+    if node.op != "Range":
+        return None
+    start, step = facts.array(node.inputs[0]), facts.array(node.inputs[2])
+    if start is None or step is None or step.item() <= 0 or start.dtype.kind != "i":
+        return None
+    return int(start.item())

@@ -33,6 +33,24 @@ def inferred_entry(draft: Draft, match: Match) -> gs.Tensor:
     return draft.op("Reshape", root.inputs[0], target, allowzero=0)
 
 
+def constant_expand(draft: Draft, match: Match) -> gs.Tensor:
+    """y = Expand (x, s) for a computed s, with 1 where x has the size and numbers elsewhere."""
+    root, facts = match.root, draft.facts
+    x: gs.Tensor = root.inputs[0]
+    own, out = facts.of(x).shape, facts.of(root.outputs[0]).shape
+    if own is None or out is None:
+        raise Refused("a shape is not known")
+    target: list[int] = []
+    for axis, size in enumerate(out, len(own) - len(out)):
+        if axis >= 0 and own[axis] == size:
+            target.append(1)
+        elif isinstance(size, int):
+            target.append(size)
+        else:
+            raise Refused(f"an axis has its {size} from the target alone")
+    return draft.op("Expand", x, draft.constant(target, "shape"))
+
+
 def reshape_of_reshape(draft: Draft, match: Match) -> gs.Tensor:
     """y = Reshape (x, t) of a Reshape of x by s, where t is computed.
 

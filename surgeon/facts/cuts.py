@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
 
 from surgeon import dims
 from surgeon.dims import Dim
 from surgeon.facts.question import Function, Question, Shape, broadcast
 from surgeon.facts.values import slice_bounds
+
+_WHOLE_FLOATS = 1 << 23  # float, the narrowest dtype of a Range, holds these and their differences
+_ROUNDING = Fraction(1, 1_000_000)  # more than it rounds a difference by, and then a quotient
 
 
 def _concat(question: Question) -> Sequence[Shape | None] | None:
@@ -141,10 +147,25 @@ def _constant_of_shape(question: Question) -> Sequence[Shape | None] | None:
     return [tuple(d if dims.not_negative(d) else question.fresh(i) for i, d in enumerate(target))]
 
 
+def _steps(ends: Sequence[Any]) -> int | None:
+    """How many floats a Range gives; None where rounding may decide it."""
+    if not all(isinstance(end, (int, float)) and math.isfinite(end) for end in ends) or not ends[2]:
+        return None
+    start, limit, delta = map(Fraction, ends)
+    exact = (limit - start) / delta
+    whole = all(end.denominator == 1 and abs(end) < _WHOLE_FLOATS for end in (start, limit, delta))
+    if not whole and abs(exact - round(exact)) <= _ROUNDING * (1 + abs(exact)):
+        return None
+    return max(math.ceil(exact), 0)
+
+
 def _range(question: Question) -> Sequence[Shape | None] | None:
     ends = [question.value(i) for i in range(3)]
-    if any(value is None or isinstance(value[0], float) for value in ends):
+    if any(value is None for value in ends):
         return [(question.fresh(0),)]
+    if any(isinstance(value[0], float) for value in ends if value is not None):
+        steps = _steps([value[0] for value in ends if value is not None])
+        return [(question.fresh(0) if steps is None else steps,)]
     start, limit, delta = (value[0] for value in ends if value is not None)
     if not isinstance(delta, int) or delta == 0:
         return [(question.fresh(0),)]

@@ -100,6 +100,8 @@ def _divide(a: Dim, b: Dim) -> Dim:
         return exact
     if dims.not_negative(a) and dims.not_negative(b - 1):
         return a // b
+    if isinstance(b, int) and b > 0 and dims.not_negative(a + (b - 1)):
+        return dims.maximum(a, 0) // b  # what lies between -b and 0 is truncated to 0
     raise _NotProvable
 
 

@@ -17,7 +17,7 @@ from surgeon.verify.compare import TOLERANCES, compare_arrays, compare_drawn
 from surgeon.verify.conclusion import DOUBTED, conclude
 from surgeon.verify.datasets import DataSet
 from surgeon.verify.inputs import DRAWN, STRATEGIES, Bound, Drawing, Input
-from surgeon.verify.noise import CALM, FORGIVEN, beside_poles, movement, perturbed, share
+from surgeon.verify.noise import CALM, beside_poles, movement, perturbed, share
 from surgeon.verify.originals import Side, by_samples, read_recorded
 from surgeon.verify.sizes import (
     WANTED,
@@ -366,7 +366,7 @@ class Check:
         if check.fault and check.tolerance:  # NaN or infinities at other places
             return beside_poles(check, expected, actual, others, self._allowed(expected))
         moved = max((self._moved(name, expected, other) for other in others), default=0.0)
-        if error > FORGIVEN * moved or not np.isfinite(moved):
+        if error > self.original.forgiven(feeds) * moved or not np.isfinite(moved):
             return check
         amount = moved * (check.tolerance or 1.0)
         why = f"{DOUBTED} {amount:.2g} of its spread"

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import onnx
 
 from surgeon.verify.compare import TOLERANCES, compare_arrays
 from surgeon.verify.conclusion import DOUBTED
@@ -19,6 +20,8 @@ from surgeon.verify.verdict import OutputCheck
 
 CALM = 0.2  # of an output's tolerance: more movement than this, and other inputs are tried
 FORGIVEN = 10.0  # times the original's own movement
+OF_WEIGHTS = 2.0  # the same where its weights were moved, on all ways to its outputs at once
+_LARGEST = 1 << 30  # bytes of a model that is copied to move its weights
 
 
 def perturbed(feeds: Mapping[str, Any], seed: int, *, steps: float = 1.0) -> dict[str, Any]:
@@ -41,6 +44,37 @@ def perturbed(feeds: Mapping[str, Any], seed: int, *, steps: float = 1.0) -> dic
             step = steps * float(finfo(array.dtype).eps) * largest
             moved[name] = (wide + step * generator.normal(size=wide.shape)).astype(array.dtype)
     return moved
+
+
+def moved_weights(model: onnx.ModelProto, seed: int) -> onnx.ModelProto | None:
+    """The model with every matrix of weights in the file moved by roundings, 4 ** seed of them.
+
+    What is so large that its rounding exceeds 1 is a mask, and stays. None where nothing moves.
+    """
+    if model.ByteSize() > _LARGEST:
+        return None
+    moved = onnx.ModelProto()
+    moved.CopyFrom(model)
+    arrays = {
+        tensor.name: onnx.numpy_helper.to_array(tensor)
+        for tensor in moved.graph.initializer
+        if len(tensor.dims) > 1 and tensor.data_location != onnx.TensorProto.EXTERNAL
+    }
+    weights = {
+        name: array
+        for name, array in arrays.items()
+        if array.dtype.name in TOLERANCES and array.dtype.kind == "f" and _is_weight(array)
+    }
+    shaken = perturbed(weights, seed, steps=4.0**seed)
+    for tensor in moved.graph.initializer:
+        if tensor.name in shaken:
+            tensor.CopyFrom(onnx.numpy_helper.from_array(shaken[tensor.name], tensor.name))
+    return moved if shaken else None
+
+
+def _is_weight(array: Any) -> bool:
+    largest = float(np.abs(array).max(initial=0))
+    return largest * float(finfo(array.dtype).eps) < 1
 
 
 def movement(name: str, before: Any, after: Any, *, tolerance: float | None = None) -> float:

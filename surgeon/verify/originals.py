@@ -16,30 +16,56 @@ from surgeon.errors import VerifyError
 from surgeon.isolation import open_session
 from surgeon.reference import open_reference
 from surgeon.runtime import NotRunnable, Runner, unknown_operators
+from surgeon.verify.compare import TOLERANCES
+from surgeon.verify.noise import FORGIVEN, OF_WEIGHTS, moved_weights
 
 WAYS = ("onnxruntime", "witness", "torch")
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A model ready to run, and in whose words."""
+    """A model ready to run, and in whose words.
+
+    Attributes:
+        by: Who runs it.
+        runner: What does.
+        model: The original, for onnxruntime, where its weights are asked to move.
+        folder: Where its external data lie.
+    """
 
     by: str
     runner: Runner
+    model: onnx.ModelProto | None = None
+    folder: Path | None = None
 
     def run(self, feeds: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
         """The named outputs."""
         return self.runner.run(feeds, names)
 
+    def forgiven(self, feeds: Mapping[str, Any]) -> float:
+        """How many times its own movement a difference from it may be."""
+        return OF_WEIGHTS if self.by == "onnxruntime" and not _has_float(feeds) else FORGIVEN
+
     def run_trembling(
         self, feeds: Mapping[str, Any], names: Sequence[str], seed: int
     ) -> dict[str, Any] | None:
-        """The same with values moved by rounding on the way; None where the runner cannot."""
+        """The same with values moved by rounding on the way; None where the runner cannot.
+
+        In onnxruntime they are the weights, where no input is a float that may be moved instead.
+        """
         if self.by == "onnxruntime":
-            return None
+            if self.model is None or _has_float(feeds):
+                return None
+            moved = moved_weights(self.model, seed)
+            return moved and open_session(moved, folder=self.folder).run(feeds, names)
         trembling: Any = self.runner
         found: dict[str, Any] = trembling.run_trembling(feeds, names, seed)
         return found
+
+
+def _has_float(feeds: Mapping[str, Any]) -> bool:
+    arrays = [np.asarray(value) for value in feeds.values() if not isinstance(value, list)]
+    return any(array.dtype.kind in "fc" or array.dtype.name in TOLERANCES for array in arrays)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +92,7 @@ def open_original(model: onnx.ModelProto, folder: Path | None, way: str | None) 
         )
     if way in (None, "onnxruntime"):
         try:
-            return Side("onnxruntime", open_session(model, folder=folder))
+            return Side("onnxruntime", open_session(model, folder=folder), model, folder)
         except NotRunnable:
             if way is not None:
                 raise

@@ -13,6 +13,7 @@ WANTED = 3  # sizes for each dynamic dim
 LARGEST = 1 << 23  # elements of one input
 LEADING = (2, 1, 3)
 OTHER = (64, 37, 100)
+SQUARE = (64, 37, 48)  # for one that stands on two axes of an input
 CUBIC = (16, 9, 24)  # where an input has three dynamic dims or more besides the first
 MORE_LEADING = (4, 8, 5, 16, 6, 7, 32, 10, 12, 64)
 MORE_OTHER = (
@@ -20,6 +21,7 @@ MORE_OTHER = (
     *(256, 200, 320, 384, 16_000, 33, 65),
 )
 ATTEMPTS = 160
+_LONGER = 5  # lengths at which single dims are tried twice as long
 _LONG = 600  # sizes above are those of sounds and texts, and not of both axes of images
 _LARGEST_LONG = 1 << 18  # elements of one input with such a size
 
@@ -56,13 +58,15 @@ def candidates(
     """For each dim, the sizes to try, best first; where hints are given, nothing but them.
 
     Dims on one axis of several inputs get the same sizes, as they are often tied; dims on several
-    axes of one input get different ones.
+    axes of one input get different ones. One that stands on two axes of one input stays smaller:
+    what attends from each of its places to each takes the fourth power.
     """
+    square = {dim for each in inputs for dim in each.dims if each.dims.count(dim) > 1}
     counts = [sum(isinstance(dim, str) for dim in each.dims[1:]) for each in inputs]
     other = CUBIC if max(counts, default=0) > 2 else OTHER
     found = {}
     for dim, axis in dims.items():
-        usual = LEADING if axis == 0 else other
+        usual = LEADING if axis == 0 else SQUARE if dim in square and other is OTHER else other
         turn = max(0, axis - 1) % WANTED
         rotated = [*usual[turn:], *usual[:turn]]
         more = MORE_LEADING if axis == 0 else MORE_OTHER
@@ -89,7 +93,11 @@ def first_choices(lists: Mapping[str, Sequence[int]]) -> Iterator[dict[str, int]
 def search(
     dims: Mapping[str, int], inputs: Sequence[Input], hints: Mapping[str, Sequence[int]]
 ) -> Iterator[dict[str, int]]:
-    """Where the first choices do not run: leading dims alike, the others alike; bounded."""
+    """Where the first choices do not run: leading dims alike, the others alike; bounded.
+
+    At the first few lengths each of the others is tried twice as long, too: a mask is as long as
+    what is kept and what is new.
+    """
     dims = {dim: 0 if dim in _of_states(inputs) else axis for dim, axis in dims.items()}
     leading = (*LEADING, *MORE_LEADING)
     other = (*OTHER, *MORE_OTHER)
@@ -104,12 +112,15 @@ def search(
             dim: hints[dim][0] if hints.get(dim) else (other[place] if axis else leading[at])
             for dim, axis in dims.items()
         }
-        key = tuple(sizes.values())
-        if key not in seen:
-            seen.add(key)
-            yield sizes
-            if len(seen) >= ATTEMPTS:
-                return
+        longer = [dim for dim, axis in dims.items() if axis and not hints.get(dim)]
+        longer = longer if at == 0 and place < _LONGER and len(longer) > 1 else []
+        for each in (sizes, *({**sizes, dim: 2 * sizes[dim]} for dim in longer)):
+            key = tuple(each.values())
+            if key not in seen:
+                seen.add(key)
+                yield each
+        if len(seen) >= ATTEMPTS:
+            return
 
 
 def _of_states(inputs: Sequence[Input]) -> set[str]:

@@ -203,6 +203,70 @@ class Turns(nn.Module):
         return y, z, torch.tensor(turns)
 
 
+class Layer(nn.Module):
+    """A decoder's layer with grouped keys, which gives what it keeps of keys and values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.q, self.k, self.v = nn.Linear(16, 16), nn.Linear(16, 8), nn.Linear(16, 8)
+        self.out, self.scale = nn.Linear(16, 16), nn.Parameter(torch.rand(16) + 0.5)
+
+    def forward(self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Any:
+        b, t, _ = x.shape
+        y = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * self.scale
+        q = self.q(y).view(b, t, 4, 4).transpose(1, 2)
+        k, v = (m(y).view(b, t, 2, 4).transpose(1, 2) for m in (self.k, self.v))
+        k, v = torch.cat((keys, k), 2), torch.cat((values, v), 2)
+        wide = [a[:, :, None].expand(-1, -1, 2, -1, -1).reshape(b, 4, -1, 4) for a in (k, v)]
+        z = F.scaled_dot_product_attention(q, wide[0], wide[1], attn_mask=mask)
+        return x + self.out(z.transpose(1, 2).reshape(b, t, 16)), k, v
+
+
+@network("i20 b t", "f b 2 p 4", "f b 2 p 4", "i2 b p", b=(2, 1, 3), t=(3, 1, 4), p=(5, 2, 7))
+class Decoder(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows, self.layer = nn.Embedding(20, 16), Layer()
+
+    def forward(self, x: Tensor, keys: Tensor, values: Tensor, held: Tensor) -> Any:
+        b, t = x.shape
+        whole = torch.cat((held.bool(), torch.ones(b, t, dtype=torch.bool)), 1)
+        place = torch.arange(keys.shape[2] + t)
+        padded = whole[torch.arange(b)[:, None, None, None], place[None, None, None, :]]
+        mask = (place[None, :] <= place[-t:, None]) & padded
+        return self.layer(self.rows(x), keys, values, mask)
+
+
+@network("i20 b t", "i2 b t", b=(2, 1, 3), t=(7, 5, 9))
+class Masked(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows, self.both = nn.Embedding(20, 16), nn.Linear(16, 32)
+
+    def forward(self, x: Tensor, held: Tensor) -> Tensor:
+        b, t = x.shape
+        q, k = (a.view(b, t, 2, 8).transpose(1, 2) for a in self.both(self.rows(x)).chunk(2, -1))
+        wide = 1.0 - held[:, None, None, :].expand(b, 1, t, t).float()
+        bias = wide.masked_fill(wide.bool(), -1e4)
+        merged = k.reshape(b * 2, t, 8).transpose(1, 2).reshape(b, 2, 8, t)
+        return (q @ merged / math.sqrt(8) + bias).softmax(-1)
+
+
+@network("f b t 8", b=(2, 1, 3), t=(6, 5, 8))
+class NormedRows(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.norm = nn.Linear(8, 12, bias=False), nn.BatchNorm1d(12)
+        nn.init.uniform_(self.norm.running_var, 0.5, 2.0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.linear(x)
+        y = self.norm(y.flatten(0, 1)).view_as(y)
+        z = torch.zeros_like(y)
+        z[:, :] = y
+        return torch.minimum(z, torch.full_like(z, 0.5))[..., torch.tensor([2, 0, 5])]
+
+
 def drawn(kind: str, sizes: Sizes, turn: int, seed: int) -> Tensor:
     """An input at the sizes of this turn."""
     letter, *names = kind.split()
@@ -229,7 +293,7 @@ def exported(
 ) -> Any:
     """The model; without kinds it is static."""
     names, axes, given = [f"x{i}" for i in range(len(tensors))], axes_of(kinds), tuple(tensors)
-    if mode == "dynamo":
+    if mode.startswith("dynamo"):
         auto: Any = getattr(torch.export, "Dim", None)
         shapes = tuple(dict.fromkeys(each, auto.AUTO) for each in axes)
         made: Any = torch.onnx.export(
@@ -240,6 +304,7 @@ def exported(
             input_names=names,
             dynamic_shapes=shapes if kinds else None,
             verbose=False,
+            optimize=mode == "dynamo",
         )
         return made.model_proto
     file, types = io.BytesIO(), torch.onnx.OperatorExportTypes
@@ -270,7 +335,9 @@ def ways(turn: int) -> Iterator[tuple[str, int, bool]]:
         for dynamic in (False, True):
             yield mode, OPSETS[mode][(turn + place + dynamic) % 4], dynamic
     if RELEASE >= (2, 8):
-        yield from (("dynamo", opset, dynamic) for opset, dynamic in ((18, False), (20, True)))
+        for place, mode in enumerate(("dynamo", "dynamoraw")):
+            for dynamic in (False, True):
+                yield mode, (18, 20, 22, 23)[(turn + 2 * place + dynamic) % 4], dynamic
 
 
 def main() -> None:

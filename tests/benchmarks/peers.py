@@ -280,9 +280,13 @@ def outside(folder: Path, name: str, layers: int) -> Path:
     return path
 
 
-def models(folder: Path, largest: int, part: str) -> list[tuple[str, Path]]:
-    """The samples, some of the corpus where it is, and what is made, with `part` in their names."""
+def models(folder: Path, arguments: argparse.Namespace) -> list[tuple[str, Path]]:
+    """The samples, some of the corpus where it is, and what is made; or the files of `--models`."""
     import onnx
+
+    largest, part = arguments.largest, arguments.only
+    if arguments.models:
+        return [(p.stem, p) for p in sorted(arguments.models.glob("*.onnx")) if part in p.stem]
 
     sys.path.insert(0, str(Path(__file__).parent))
     from graphs import blocks, transformer
@@ -311,7 +315,7 @@ def models(folder: Path, largest: int, part: str) -> list[tuple[str, Path]]:
 def rows(arguments: argparse.Namespace, folder: Path) -> list[list[str]]:
     """The table, line by line; each is printed when it is known."""
     table = []
-    for name, path in models(folder, arguments.largest, arguments.only):
+    for name, path in models(folder, arguments):
         before = nodes(path)
         large = before >= LARGE  # onnxruntime takes many minutes to load it
         original = None if large else session(path)
@@ -409,6 +413,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=120, help="for one tool and model")
     parser.add_argument("--external", action="store_true", help="up to 8 GB of data as well")
     parser.add_argument("--only", default="", help="part of the names of the models to measure")
+    parser.add_argument(
+        "--models", type=Path, help="a folder of models, in place of the usual ones"
+    )
     parser.add_argument("--note", default="ratios say more than seconds.", help="on the machine")
     parser.add_argument("--write", type=Path, help="the page to write")
     arguments = parser.parse_args()

@@ -167,8 +167,7 @@ def _squeeze(c: Call) -> gs.Tensor:
     asked = sorted(c.axis(int(d), rank) for d in c.args.dims("dim"))
     are_one = [dims.equal(shape[axis], 1) for axis in asked]
     if None in are_one:
-        there = [dims.substitute(shape[axis], c.facts.defined_at) for axis in asked]
-        are_one = [dims.equal(dim, 1) for dim in there]
+        are_one = [dims.equal(dims.substitute(shape[a], c.facts.defined_at), 1) for a in asked]
     if None in are_one:
         return squeezed_at_run_time(c, x, asked)
     return c.squeeze(x, [axis for axis, is_one in zip(asked, are_one, strict=True) if is_one])
