@@ -239,8 +239,8 @@ class Model:
                 proto = self.to_proto()
                 if outside:
                     carrier.carry(external_tensors(proto))
-                if outside and self.changed:
-                    carrier.put_aside(proto, self.proto)
+                    if self.changed:
+                        carrier.put_aside(proto, self.proto)
                 data = serialise(proto, where=str(path))
             write_whole(path, data)
         except BaseException:

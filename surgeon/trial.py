@@ -197,7 +197,7 @@ class Trial:
                 if bad is not None:
                     return bad
                 ran.append(point)
-                if len(ran) == WANTED or piece.elements(point) > _LARGE:
+                if len(ran) == WANTED:
                     break
             if ran:
                 if drawn_outputs(models[0]):
@@ -366,11 +366,18 @@ def _points(piece: Piece, choices: Sequence[Sequence[int]]) -> Iterator[Point]:
             yield point
 
 
-def _moderate(piece: Piece, points: Iterator[Point]) -> list[Point]:
+def _moderate(piece: Piece, points: Iterator[Point]) -> Iterator[Point]:
     """Those at which no run is large; where all are, the one with the smallest."""
-    found = list(points)
-    small = [point for point in found if piece.elements(point) <= _LARGE]
-    return small or sorted(found, key=piece.elements)[:1]
+    some, large = False, []
+    for point in points:
+        size = piece.elements(point)
+        if size <= _LARGE:
+            some = True
+            yield point
+        else:
+            large.append((size, point))
+    if not some:
+        yield min(large, key=lambda each: each[0])[1]
 
 
 def _beyond(piece: Piece, at: Point) -> Iterator[Point]:

@@ -6,14 +6,12 @@ are onnxruntime's `ContribOperators.md`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 import onnx
 
-from surgeon.dims import Dim
 from surgeon.facts.fact import Fact
 from surgeon.facts.question import Question, Shape
 from surgeon.facts.shapes import FUNCTIONS
@@ -64,29 +62,15 @@ _FORMS: Mapping[str, _Form] = MappingProxyType(
 )
 
 
-def facts(
-    op: str,
-    inputs: Sequence[Fact | None],
-    attributes: Mapping[str, Any],
-    outputs: int,
-    fresh: Callable[[int], Dim],
-) -> list[Fact] | None:
-    """What is known of the outputs of an operator of `com.microsoft`; None where nothing is.
-
-    Args:
-        op: The operator.
-        inputs: The operands' facts; None where one is omitted.
-        attributes: As the node has them.
-        outputs: How many outputs the node names.
-        fresh: Gives a new dimension for an axis of output 0 that is not provable.
-    """
-    question = Question(inputs, attributes, outputs, fresh)
+def facts(op: str, question: Question) -> list[Fact] | None:
+    """What is known of the outputs of an operator of `com.microsoft`; None where nothing is."""
+    inputs = question.inputs
     if op == "DynamicQuantizeLSTM":
         return _lstm(question)
     if op == "QLinearConcat":
         return _known(question, "Concat", inputs[2::3], 2)
     form = _FORMS.get(op)
-    if form is None or attributes.get("channels_last"):
+    if form is None or question.attributes.get("channels_last"):
         return None
     operands = [inputs[i] if i < len(inputs) else None for i in form.operands]
     return _known(question, form.like, operands, form.typed, form.untyped)

@@ -125,9 +125,9 @@ class Facts:
                 node.outputs[0].fact = Fact(first.dtype, first.shape)
             elif domain == contrib.DOMAIN and not refers:
                 given = [self.of(t) if t.name else None for t in node.inputs]
-                fresh = partial(self._fresh, node)
-                found = contrib.facts(node.op, given, node.attrs, len(node.outputs), fresh)
-                for tensor, fact in zip(node.outputs, found or (), strict=False):
+                fresh, count = partial(self._fresh, node), len(node.outputs)
+                said = contrib.facts(node.op, Question(given, node.attrs, count, fresh))
+                for tensor, fact in zip(node.outputs, said or (), strict=False):
                     tensor.fact = fact
             return
         if domain == opsets.LEGACY:

@@ -97,7 +97,7 @@ class Pair:
                 actual[name],
                 exact=exact,
                 tolerance=tolerance,
-                averaged=max(averaged, self._squashed.get(name, 0.0)),
+                averaged=max(averaged, 1.0 if name in self._squashed else 0.0),
             )
             for name in names
         )
