@@ -22,11 +22,33 @@ from surgeon.builders.aten_shape.slices import from_front
 from surgeon.facts.fact import same_dims
 from surgeon.rewrite import Refused
 
+_FLATTENING = ("Reshape", "Flatten", "reshape", "view", "flatten")
+
 
 def _index_put(c: Call) -> gs.Tensor:
     x, values = c.tensor(), c.cast(c.tensor("values"), c.dtype(c.tensor()))
     given = masks_of(c, c.args.tensors("indices"))
+    if len(given) == 1 and given[0] is not None:
+        given = [_unflattened(c, x, given[0], values)]
     return put_at(c, x, given, values, accumulate=bool(c.value("accumulate")))
+
+
+def _unflattened(c: Call, x: gs.Tensor, mask: gs.Tensor, values: gs.Tensor) -> gs.Tensor:
+    """The mask of several axes of `x` behind a flattened one.
+
+    PyTorch 1.5 to 1.8 flatten the indices of a write, masks too, but not what is written to. A mask
+    of one axis must be as long as that axis, so that a flattened one says nothing else, but where
+    its further axes are 1 each; there the rank of the values tells.
+    """
+    made = mask.inputs[0] if mask.inputs else None
+    if made is None or made.op not in _FLATTENING or c.facts.of(mask).rank != 1:
+        return mask
+    whole = made.inputs[0]
+    shape, sizes, lines = c.shape(whole), c.shape(x), c.shape(values)
+    if c.dtype(mask) not in MASKS or shape is None or sizes is None or lines is None:
+        return mask
+    fits = len(lines) <= len(sizes) - len(shape) + 1 and same_dims(shape, sizes[: len(shape)])
+    return c.cast(whole, TYPE.BOOL) if len(shape) > 1 and fits else mask
 
 
 def put_at(
@@ -98,7 +120,7 @@ def _put_in_order(c: Call, x: gs.Tensor, mask: gs.Tensor, values: gs.Tensor) -> 
     if not many or not same_dims(shape[1:], (c.shape(x) or ())[c.rank(mask) :]):
         extra = len(shape) - 1 - len(behind)
         values = c.squeeze(values, list(range(extra)) if extra > 0 else [])
-        values = c.op("Expand", values, c.vector([c.size(places, 0), *behind], "sizes"))
+        values = c.op("Expand", values, c.vector([c.size(found, 1), *behind], "sizes"))
     return c.op("ScatterND", x, places, values)
 
 
@@ -110,6 +132,7 @@ def _where_masked(
     if shape is None or depth == 0:
         return None
     behind = rank - axis - depth
+    _fitting(c, x, mask, axis)
     at = len(shape) - behind - 1  # the axis of the values that runs over the mask's places
     if at >= 0 and shape[at] != 1:
         return None
@@ -122,6 +145,18 @@ def _where_masked(
     if accumulate:
         values = c.op("Add", x, values)
     return c.where(wide, values, x)
+
+
+def _fitting(c: Call, x: gs.Tensor, mask: gs.Tensor, axis: int) -> None:
+    """Raises Refused where the mask is provably of another shape than what it covers."""
+    sizes, lengths = c.shape(mask), c.shape(x)
+    if sizes is None or lengths is None:
+        return
+    covered = lengths[axis : axis + len(sizes)]
+    pairs = zip(sizes, covered, strict=False)
+    if len(covered) < len(sizes) or any(dims.equal(a, b) is False for a, b in pairs):
+        mine, its = (", ".join(map(str, line)) for line in (sizes, covered))
+        raise Refused(f"its mask of [{mine}] does not cover [{its}] of its input")
 
 
 def _scatter_lines(

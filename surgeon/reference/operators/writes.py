@@ -18,11 +18,24 @@ from surgeon.reference.operators.shapes import axis_of
 
 def index_put(self: Array, indices: list[Array | None], values: Array, accumulate: bool) -> Array:
     out = self.copy()
+    keys = keys_of([_unfolded(self, index) for index in indices])
     if accumulate:
-        np.add.at(out, keys_of(indices), values.astype(self.dtype))
+        np.add.at(out, keys, values.astype(self.dtype))
     else:
-        out[keys_of(indices)] = values
+        out[keys] = values
     return out
+
+
+def _unfolded(self: Array, index: Array | None) -> Array | None:
+    """The index; as PyTorch 1.5 to 1.8 write it, a mask of several axes is one line of them all."""
+    if index is None or index.dtype not in (np.bool_, np.uint8) or index.ndim != 1:
+        return index
+    if not self.ndim or index.size == self.shape[0]:
+        return index
+    sizes = np.cumprod(self.shape).tolist()
+    if index.size not in sizes:
+        return index
+    return index.reshape(self.shape[: sizes.index(index.size) + 1])
 
 
 def _lined(function: Callable[..., Array]) -> Callable[..., Array]:
