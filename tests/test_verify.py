@@ -470,6 +470,18 @@ def test_a_sigmoid_that_is_nearly_nothing_is_rounded_as_1_is() -> None:
     assert verify(original, slow).status == "differs"
 
 
+def test_what_is_computed_in_halves_is_no_finer_than_they_are() -> None:
+    head = "g (float[n,4] x) => (float[n,4] y) <float16 k = {15872}, float d = {%s}>"
+    cast = "h = Cast <to = 10> (x) "
+    halves = head + " { p = Mul(h, k) q = Cast <to = 1> (p) y = Add(q, d) " + cast + "}"
+    floats = head + " { w = Cast <to = 1> (k) p = Mul(x, w) y = Add(p, d) }"
+    for text, status in ((halves, "equivalent"), (floats, "differs")):
+        # the first stands in an order of its own; weights kept as halves are no halves in floats
+        verdict = verify(parse(text % "0"), parse(text % "0.01"))
+        assert verdict.status == status, verdict.detail
+    assert verify(parse(halves % "0"), parse(halves % "0.5")).status == "differs"
+
+
 def test_lengths_of_sounds_are_tried_with_one_batch() -> None:
     """Feature extractors run from some hundred samples on, and some take one sound at a time."""
     text = """g (float[batch,n] x) => (float[1,2] y) <int64[1] start = {1199},
@@ -713,6 +725,22 @@ def test_rounding_of_a_value_on_the_way_is_no_difference() -> None:
     assert verdict.status == "equivalent", verdict.detail
     assert max(o.max_relative for c in verdict.comparisons for o in c.outputs) > 1e-4
     assert verify(fallen, wrong).status == "differs"
+
+
+def test_the_original_trembles_once_for_all_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"y{i}" for i in range(5)]
+    outputs = ", ".join(f"float[n] {name}" for name in names)
+    steep = "g (float[n] x) => (%s) <float k = {%s}> { s = Mul(x, k) %s }"
+    lines = " ".join(f"{name} = Sin(s)" for name in names)
+    runs = []
+    run = originals.Side.run
+    monkeypatch.setattr(originals.Side, "run", lambda *args: runs.append(args) or run(*args))
+    before, after = (parse(steep % (outputs, k, lines)) for k in ("1e6", "1000000.1"))
+    verdict = verify(before, after, seeds=(0,), sizes={"n": [64]})
+    assert [c.agrees for c in verdict.comparisons] == [True], verdict.detail
+    assert verdict.status == "runs"
+    # one each, one perturbed for each way of drawing, three that tremble
+    assert len(runs) <= 15
 
 
 def test_doubles_computed_from_floats_are_judged_as_floats() -> None:

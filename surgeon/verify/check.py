@@ -14,10 +14,10 @@ import onnx
 from surgeon.errors import ForeignError, SurgeonError, TimeUp
 from surgeon.reference import NoWitness
 from surgeon.verify.compare import TOLERANCES, compare_arrays, compare_drawn
-from surgeon.verify.conclusion import DOUBTED, conclude
+from surgeon.verify.conclusion import conclude
 from surgeon.verify.datasets import DataSet
 from surgeon.verify.inputs import DRAWN, STRATEGIES, Bound, Drawing, Input
-from surgeon.verify.noise import CALM, beside_poles, movement, perturbed, share
+from surgeon.verify.noise import CALM, doubted, movement, perturbed
 from surgeon.verify.originals import Side, by_samples, read_recorded
 from surgeon.verify.sizes import (
     WANTED,
@@ -32,7 +32,7 @@ from surgeon.verify.sizes import (
 )
 from surgeon.verify.specs import Spec
 from surgeon.verify.summary import digest, has_numbers, squeezed
-from surgeon.verify.verdict import Comparison, NotCompared, OutputCheck, Verdict, describe
+from surgeon.verify.verdict import Comparison, NotCompared, Verdict, describe
 
 _MOST_CRASHES = 30  # of the original, each with a worker of its own, before no more is tried
 UNSTEADY, NO_NUMBERS = 1e30, float("inf")  # how little an input tells, beyond measured movement
@@ -68,6 +68,7 @@ class Check:
     kept: dict[tuple[Any, ...], dict[str, Any]] = field(default_factory=dict)
     crashes: int = 0  # of the original
     squashed: frozenset[str] = frozenset()  # see `squashed_outputs`
+    coarse: Mapping[str, str] = field(default_factory=dict)  # see `coarse_outputs`
 
     def __post_init__(self) -> None:
         for name in self.names:
@@ -329,56 +330,46 @@ class Check:
                 name,
                 expected[name],
                 actual[name],
-                tolerance=self._allowed(expected[name]),
+                tolerance=self._allowed(name, expected[name]),
                 averaged=1.0 if name in self.squashed else 0.0,
             )
-            if doubt and not check.agrees:
-                check = self._doubted(check, feeds, expected[name], actual[name], sizes)
             checks.append(check)
             key = (*sizes.items(), by)
             seen = self.digests.setdefault(name, {}).setdefault(key, [])
             seen.append(digest(expected[name]))
+        if doubt and (
+            apart := [c.name for c in checks if not c.agrees and c.name not in self.random]
+        ):
+            others = self._trembled(feeds, sizes, apart)
+            most = self.original.forgiven(feeds) if self.original else 0.0
+            for at, check in enumerate(checks):
+                if (name := check.name) in others:
+                    tolerance = self._allowed(name, expected[name])
+                    values = expected[name], actual[name], others[name]
+                    checks[at] = doubted(check, *values, tolerance=tolerance, most=most)
         self.comparisons.append(Comparison(dict(sizes), seed, by, tuple(checks), drawn))
 
-    def _doubted(
-        self,
-        check: OutputCheck,
-        feeds: Mapping[str, Any],
-        expected: Any,
-        actual: Any,
-        sizes: Mapping[str, int],
-    ) -> OutputCheck:
-        """A difference the original itself shows when values move by rounding is none."""
-        name, error = check.name, 0.0
-        if check.tolerance:
-            error = check.max_relative / check.tolerance
-        elif _form(expected) == _form(actual):
-            error = share(expected, actual)
-        else:
-            return check
+    def _trembled(
+        self, feeds: Mapping[str, Any], sizes: Mapping[str, int], names: Sequence[str]
+    ) -> dict[str, list[Any]]:
+        """Outputs of the original where values move by rounding: as often as it runs there."""
         assert self.original is not None
         runs = [
             self._run_original(perturbed(feeds, turn, steps=steps), sizes)
             for turn, steps in enumerate((1.0, 4.0, 16.0))
         ]
-        runs += [self.original.run_trembling(feeds, self.names, seed) for seed in range(3)]
-        others = [run[name] for run in runs if run is not None]
-        if check.fault and check.tolerance:  # NaN or infinities at other places
-            return beside_poles(check, expected, actual, others, self._allowed(expected))
-        moved = max((self._moved(name, expected, other) for other in others), default=0.0)
-        if error > self.original.forgiven(feeds) * moved or not np.isfinite(moved):
-            return check
-        amount = moved * (check.tolerance or 1.0)
-        why = f"{DOUBTED} {amount:.2g} of its spread"
-        return replace(check, agrees=True, weak=why)
+        runs += [self.original.run_trembling(feeds, names, seed) for seed in range(3)]
+        return {name: [run[name] for run in runs if run is not None] for name in names}
 
     def _moved(self, name: str, before: Any, after: Any) -> float:
-        return movement(name, before, after, tolerance=self._allowed(before))
+        return movement(name, before, after, tolerance=self._allowed(name, before))
 
-    def _allowed(self, expected: Any) -> float | None:
+    def _allowed(self, name: str, expected: Any) -> float | None:
         kind = np.asarray(expected[0] if isinstance(expected, list) and expected else expected)
-        usual = TOLERANCES.get(kind.dtype.name)
-        return None if usual is None else max(self.tolerance, usual[0])
+        kinds = [kind.dtype.name, self.coarse.get(name, "")]
+        if kinds[0] not in TOLERANCES:
+            return None
+        return max(self.tolerance, *(TOLERANCES[each][0] for each in kinds if each in TOLERANCES))
 
     def skip(self, what: str, why: str) -> None:
         """Note what is not compared."""
@@ -390,8 +381,3 @@ class Check:
             self.names, self.comparisons, self.not_compared, self.digests, self.fault, lacking
         )
         return replace(found, inputs=self.inputs)
-
-
-def _form(values: Any) -> tuple[Any, ...]:
-    array = np.asarray(values)
-    return array.dtype, array.shape

@@ -87,6 +87,41 @@ def movement(name: str, before: Any, after: Any, *, tolerance: float | None = No
     return float("inf") if np.shape(before) != np.shape(after) else share(before, after)
 
 
+def doubted(
+    check: OutputCheck,
+    before: Any,
+    after: Any,
+    others: Sequence[Any],
+    *,
+    tolerance: float | None,
+    most: float,
+) -> OutputCheck:
+    """A difference the original itself shows when values move by rounding is none.
+
+    Args:
+        check: That says so.
+        before: What the original computes.
+        after: What the result does.
+        others: What the original computes where values are moved by rounding.
+        tolerance: Relative to the spread.
+        most: How many times the original's own movement the difference may be.
+    """
+    if check.fault and check.tolerance:  # NaN or infinities at other places
+        return beside_poles(check, before, after, others, tolerance)
+    if check.tolerance:
+        error = check.max_relative / check.tolerance
+    elif _form(before) == _form(after):
+        error = share(before, after)
+    else:
+        return check
+    moved = (movement(check.name, before, other, tolerance=tolerance) for other in others)
+    largest = max(moved, default=0.0)
+    if error > most * largest or not np.isfinite(largest):
+        return check
+    amount = largest * (check.tolerance or 1.0)
+    return replace(check, agrees=True, weak=f"{DOUBTED} {amount:.2g} of its spread")
+
+
 def beside_poles(
     check: OutputCheck, before: Any, after: Any, others: Sequence[Any], tolerance: float | None
 ) -> OutputCheck:
@@ -111,6 +146,11 @@ def beside_poles(
 def _kind(values: Any) -> Any:
     """0 for a number, else which infinity it is, or 2 for NaN."""
     return np.where(np.isfinite(values), 0, np.where(np.isnan(values), 2, np.sign(values)))
+
+
+def _form(values: Any) -> tuple[Any, ...]:
+    array = np.asarray(values)
+    return array.dtype, array.shape
 
 
 def share(before: Any, after: Any) -> float:

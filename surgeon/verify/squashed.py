@@ -19,9 +19,12 @@ _MOVES = frozenset(
 def squashed_outputs(model: onnx.ModelProto) -> frozenset[str]:
     """The outputs that such an operator gives, as it is or moved."""
     found: set[str] = set()
-    for node in model.graph.node:
-        operator = operator_of(node)
-        moved = operator in _MOVES and not found.isdisjoint(node.input)
-        if moved or operator in _SQUASHING:
-            found.update(node.output)
+    known = -1
+    while len(found) > known:  # once, unless nodes stand before what they read
+        known = len(found)
+        for node in model.graph.node:
+            operator = operator_of(node)
+            moved = operator in _MOVES and not found.isdisjoint(node.input)
+            if moved or operator in _SQUASHING:
+                found.update(node.output)
     return frozenset(value.name for value in model.graph.output if value.name in found)

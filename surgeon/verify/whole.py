@@ -17,12 +17,12 @@ from surgeon.isolation import isolation
 from surgeon.reference import NoWitness
 from surgeon.runtime import NotRunnable
 from surgeon.verify.check import Check
-from surgeon.verify.compare import TOLERANCES
 from surgeon.verify.datasets import DataSet, read_data
 from surgeon.verify.inputs import Drawing, bounds, required_inputs
 from surgeon.verify.interface import interface_fault
 from surgeon.verify.originals import open_original, open_result, read_recorded, recorded_files
 from surgeon.verify.parting import Parting, find_parting
+from surgeon.verify.precision import coarse_outputs, coarsest_tolerance
 from surgeon.verify.specs import Spec, read_spec
 from surgeon.verify.squashed import squashed_outputs
 from surgeon.verify.verdict import Verdict
@@ -90,11 +90,12 @@ def verify(
         check = Check(
             result=side,
             names=[value.name for value in after.graph.output],
-            tolerance=max(allow_approximate or 0.0, _coarsest(before)),
+            tolerance=max(allow_approximate or 0.0, coarsest_tolerance(before)),
             seeds=tuple(seeds),
             progress=progress or (lambda _: None),
             random={**drawn_outputs(before), **drawn_outputs(after)},
             squashed=squashed_outputs(before),
+            coarse=coarse_outputs(before),
         )
         try:
             wanted = required_inputs(before, shapes, tied)
@@ -244,22 +245,3 @@ def _load(
         return model, folder
     path = Path(model)
     return onnx.load(path, load_external_data=False), folder or path.parent
-
-
-def _coarsest(model: onnx.ModelProto) -> float:
-    """The tolerance of the coarsest floats that go in: no output can be finer than they are.
-
-    Of the weights and casts only float32 counts: it is what most doubles are computed from.
-    """
-    kinds = {value.type.tensor_type.elem_type for value in model.graph.input}
-    inner = {tensor.data_type for tensor in model.graph.initializer}
-    inner |= {
-        attribute.i
-        for node in model.graph.node
-        if node.op_type == "Cast"
-        for attribute in node.attribute
-        if attribute.name == "to"
-    }
-    kinds |= inner & {int(onnx.TensorProto.FLOAT)}
-    names = [onnx.helper.tensor_dtype_to_np_dtype(kind).name for kind in kinds if kind]
-    return max((TOLERANCES[name][0] for name in names if name in TOLERANCES), default=0.0)
