@@ -16,6 +16,7 @@ _ROOMS: Mapping[str, str] = {
     "affine_chain": "affine",
     "all_written": "places",
     "aten_convolution": "convolution",
+    "batch_norm_before_linear": "batch_norm",
     "batch_norm_into_conv": "batch_norm",
     "batch_norm_into_matmul": "batch_norm",
     "batch_norm_into_rows": "batch_norm",

@@ -12,12 +12,15 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.dynamic import mixture
-from surgeon.builders.factors import lone_producer
+from surgeon.builders.factors import lone_producer, scaled_inputs
 from surgeon.builders.linear import bias_of, narrow, scaled_outputs
 from surgeon.builders.parts import own_weight
 from surgeon.facts.fact import Array
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
+
+_ROW_VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})  # elements keep their order
+_UNPADDED = (None, "NOTSET", "VALID", b"NOTSET", b"VALID")
 
 
 def factor_and_shift(draft: Draft, node: gs.Node) -> tuple[Array, Array]:
@@ -62,11 +65,11 @@ def batch_norm_into_rows(draft: Draft, match: Match) -> gs.Tensor:
     factor, shift = factor_and_shift(draft, root)
     views: list[gs.Node] = []
     node = lone_producer(draft, root.inputs[0])
-    while node.op == "Reshape":
+    while node.op in _ROW_VIEWS:
         for tensor in (node.inputs[0], node.outputs[0]):
             shape = draft.facts.of(tensor).shape
             if not shape or shape[-1] != factor.size:
-                raise Refused("a Reshape in front does not keep its channels")
+                raise Refused(f"a {node.op} in front does not keep its channels")
         views.append(node)
         node = lone_producer(draft, node.inputs[0])
     if node.op == "Gemm":
@@ -75,6 +78,35 @@ def batch_norm_into_rows(draft: Draft, match: Match) -> gs.Tensor:
         y = _rows_times(draft, node, factor, shift)
     for view in reversed(views):
         y = draft.op(view.op, y, *view.inputs[1:], **view.attrs)
+    return y
+
+
+def batch_norm_before_linear(draft: Draft, match: Match) -> gs.Tensor:
+    """y = Conv or Gemm of BatchNormalization (x), as one of x.
+
+    W (f x + s) + b = (W f) x + (W s + b), where no pads put zeros beside what is shifted.
+    """
+    root = match.root
+    norm: gs.Node = root.inputs[0].inputs[0]
+    factor, shift = factor_and_shift(draft, norm)
+    weight, bias = own_weight(draft, root), bias_of(draft, root)
+    attributes = dict(root.attrs)
+    scale, axes = 1.0, tuple(range(1, weight.ndim))
+    if root.op == "Gemm":
+        if bias is not None:
+            bias = bias.astype(np.float64) * attribute_of(root, "beta")
+        scale, axes = float(attribute_of(root, "alpha")), (int(attribute_of(root, "transB")),)
+        attributes["beta"] = 1.0
+    elif any(attribute_of(root, "pads") or ()) or attribute_of(root, "auto_pad") not in _UNPADDED:
+        raise Refused("its pads put zeros beside what the shift moves")
+    aside = [1] * (weight.ndim - 2)
+    scaled, moved = (
+        scaled_inputs(root, weight, number.reshape(1, -1, *aside)) for number in (factor, shift)
+    )
+    total = scale * moved.sum(axis=axes) + (0.0 if bias is None else bias.astype(np.float64))
+    operands = (narrow(scaled, weight), narrow(total, weight))
+    constants = [draft.constant(a, n) for a, n in zip(operands, ("weight", "bias"), strict=True)]
+    y: gs.Tensor = draft.op(root.op, norm.inputs[0], *constants, **attributes)
     return y
 
 

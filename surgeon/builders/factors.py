@@ -166,7 +166,7 @@ def factor_before(draft: Draft, match: Match) -> gs.Tensor:
     if views and factor.ndim:
         raise Refused(f"more than one number does not pass {views[-1].op}")
     weight = own_weight(draft, root)
-    scaled = draft.constant(narrow(_scaled_input(root, weight, factor), weight), "weight")
+    scaled = draft.constant(narrow(scaled_inputs(root, weight, factor), weight), "weight")
     for view in reversed(views):
         x = draft.op(view.op, x, *view.inputs[1:], **view.attrs)
     return draft.op(root.op, x, scaled, *root.inputs[2:], **root.attrs)
@@ -188,7 +188,7 @@ def factor_of_both(draft: Draft, match: Match) -> gs.Tensor:
     return y
 
 
-def _scaled_input(node: gs.Node, weight: Array, factor: Array) -> Array:
+def scaled_inputs(node: gs.Node, weight: Array, factor: Array) -> Array:
     """The weight with the factor of each input channel taken in, in float64.
 
     Raises:
