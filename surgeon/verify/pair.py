@@ -17,7 +17,6 @@ from surgeon.reference.arguments import is_foreign
 from surgeon.reference.plan import holds_foreign
 from surgeon.runtime import Feeds, NotRunnable, RunFailed, Runner
 from surgeon.verify.compare import TOLERANCES, Exact, compare_arrays, compare_drawn, faulty
-from surgeon.verify.precision import coarse_outputs
 from surgeon.verify.squashed import squashed_outputs
 from surgeon.verify.verdict import OutputCheck
 
@@ -49,7 +48,6 @@ class Pair:
         self._names = [value.name for value in before.graph.output]
         self._drawn = {**drawn_outputs(before), **drawn_outputs(after)}
         self._squashed = squashed_outputs(before)
-        self._coarse = coarse_outputs(before)
         self._averages = any(operator_of(node) in _AVERAGES for node in before.graph.node)
 
     def check(self, inputs: Inputs, exact: Exact, tolerance: float | None = None) -> Checks:
@@ -98,17 +96,11 @@ class Pair:
                 expected[name],
                 actual[name],
                 exact=exact,
-                tolerance=self._allowed(name, tolerance),
+                tolerance=tolerance,
                 averaged=max(averaged, 1.0 if name in self._squashed else 0.0),
             )
             for name in names
         )
-
-    def _allowed(self, name: str, stated: float | None) -> float | None:
-        """The tolerance of one output; None where its own dtype has the say."""
-        if name not in self._coarse:
-            return stated
-        return max(stated or 0.0, TOLERANCES[self._coarse[name]][1])
 
 
 def _magnitude(feeds: Feeds) -> float:

@@ -28,7 +28,7 @@ def coarsest_tolerance(model: onnx.ModelProto) -> float:
 
 
 def coarse_outputs(model: onnx.ModelProto) -> dict[str, str]:
-    """The outputs that are computed by way of halves, by name, and the dtype of those.
+    """The outputs of a whole model that are computed by way of halves, and the dtype of those.
 
     What is computed of float32 goes to halves by a Cast alone; one of a constant is weights that
     are kept as halves, and says nothing of what is computed of them.
