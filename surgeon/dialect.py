@@ -19,7 +19,6 @@ from surgeon.facts import Facts
 from surgeon.model import Model
 from surgeon.schemas import overloads
 from surgeon.schemas.aliases import out_of_place, plain_name
-from surgeon.spelling import EXPERIMENTAL
 
 _AttributeRef = gs.Node.AttributeRef
 ATEN = "aten"
@@ -68,8 +67,6 @@ def normalise(
         _to_aten(node, node.op, "", is_output)
     elif domain in _PRIM_DOMAINS:
         node.domain = PRIM
-    elif domain in opsets.STANDARD and node.op in EXPERIMENTAL:
-        _to_aten(node, node.op, "", is_output)
     elif domain in opsets.STANDARD:
         for value in node.attrs.values():
             if isinstance(value, _AttributeRef):

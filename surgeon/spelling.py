@@ -7,8 +7,6 @@ import onnx
 _ATEN_DOMAINS = frozenset({"org.pytorch.aten", "aten", "torchvision", "org.pytorch.torchvision"})
 _FALLBACK_DOMAINS = _ATEN_DOMAINS | {"", "com.microsoft", "caffe2"}
 _PRIM_DOMAINS = frozenset({"org.pytorch.prim", "prim"})
-# Operators that ONNX had on trial before opset 9 and dropped: PyTorch writes them where it falls back.
-EXPERIMENTAL = frozenset({"DynamicSlice"})
 _CUT = {"__and_": "__and__", "__or_": "__or__", "__xor_": "__xor__"}
 
 
@@ -19,7 +17,7 @@ def operator_name(node: onnx.NodeProto) -> str:
         named = (a.s.decode("utf-8", "replace") for a in node.attribute if a.name == "operator")
         operator = next(named, "?")
         return f"aten.{_CUT.get(operator, operator)}"
-    if domain in _ATEN_DOMAINS or (node.op_type in EXPERIMENTAL and domain in ("", "ai.onnx")):
+    if domain in _ATEN_DOMAINS:
         return f"aten.{node.op_type}"
     if domain in _PRIM_DOMAINS:
         return f"prim.{node.op_type}"

@@ -49,7 +49,6 @@ OTHERS = (
     "ifft(Tensor self, int signal_ndim, bool normalized=False)",
     "irfft(Tensor self, int signal_ndim, bool normalized=False, bool onesided=True, "
     "int[] signal_sizes=[])",
-    "DynamicSlice(Tensor self, Tensor starts, Tensor ends, Tensor axes)",  # of ONNX, on trial
     "Placeholder(Tensor self)",  # what exporters leave of a write whose operands they lost
     "einsum(str equation, Tensor[] tensors)",
     "kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False)",
