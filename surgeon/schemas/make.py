@@ -13,6 +13,7 @@ from typing import Any
 # Signatures that releases before the installed one had, and operators of torchvision, which the
 # exporter writes in the same way (torchvision/csrc/ops).
 OTHERS = (
+    "__getitem__(Tensor[] list, int idx)",
     "_convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, "
     "int[] dilation, bool transposed, int[] output_padding, int groups, bool benchmark, "
     "bool deterministic, bool cudnn_enabled)",

@@ -244,6 +244,7 @@ TABLE: tuple[Row, ...] = (
         "slice.Tensor(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
         slice_,
     ),
+    ("__getitem__(Tensor[] list, int idx) -> Tensor", lambda list, idx: list[idx]),
     ("select.int(Tensor self, int dim, int index) -> Tensor", select),
     ("narrow(Tensor self, int dim, int start, int length) -> Tensor", narrow),
     ("flip(Tensor self, int[] dims) -> Tensor", flip),

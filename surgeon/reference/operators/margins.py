@@ -64,8 +64,8 @@ def soft_margin_loss(self: Array, target: Array, reduction: int) -> Array:
 def multi_margin_loss(
     self: Array, target: Array, p: float, margin: float, weight: Array | None, reduction: int
 ) -> Array:
-    rows, classes = np.atleast_2d(wide(self)), self.shape[-1]
-    found = []
+    rows = np.atleast_2d(wide(self))
+    classes, found = rows.shape[-1], []
     for row, y in zip(rows, np.atleast_1d(target), strict=True):
         if not 0 <= y < classes:
             raise Unsuited("a target is no class")
@@ -76,8 +76,8 @@ def multi_margin_loss(
 
 
 def multilabel_margin_loss(self: Array, target: Array, reduction: int) -> Array:
-    rows, classes = np.atleast_2d(wide(self)), self.shape[-1]
-    found = []
+    rows = np.atleast_2d(wide(self))
+    classes, found = rows.shape[-1], []
     for row, line in zip(rows, np.atleast_2d(target), strict=True):
         named = line[: list(line).index(-1)] if -1 in line else line
         if any(not 0 <= j < classes for j in named):

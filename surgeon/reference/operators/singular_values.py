@@ -120,7 +120,6 @@ def matrix_rank_above(input: Array, tol: Any, hermitian: bool) -> Array:
     return matrix_rank(input, tol, 0.0, hermitian)
 
 
-
 def _pseudo_inverse(x: Any, like: Array, absolute: Any, share: Any) -> Any:
     s, kept = _kept(x, like, absolute, share)
     largest = s.max(-1, keepdims=True, initial=0)
