@@ -13,15 +13,12 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import dims, opsets
+from surgeon import opsets
 from surgeon.facts import Facts
 
 _FLOATS = (onnx.TensorProto.FLOAT16, onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
 _WIDE = (onnx.TensorProto.INT32, onnx.TensorProto.INT64)
 _ORDERED = (*_FLOATS, *_WIDE)
-# onnx infers of this opset's Slice that a dimension with a name is as long as before, and
-# onnxruntime then puts values of other sizes into one buffer.
-_SLICE_KEEPS_NAMES = 10
 Said = Mapping[str, Any]  # a node's attributes
 
 
@@ -133,8 +130,6 @@ def _scatter(draft: Drafting, op: str, inputs: Sequence[gs.Tensor], said: Said) 
 
 def _slice(draft: Drafting, op: str, inputs: Sequence[gs.Tensor], _: Said) -> gs.Tensor | None:
     """With steps or with computed bounds: the places that are taken."""
-    if draft.facts.opset == _SLICE_KEEPS_NAMES:
-        return _nameless_slice(draft, inputs)
     x, rank = inputs[0], draft.facts.of(inputs[0]).rank
     if len(inputs) < 4 or inputs[3].is_empty() or rank is None:
         return None
@@ -158,20 +153,6 @@ def _slice(draft: Drafting, op: str, inputs: Sequence[gs.Tensor], _: Said) -> gs
             return None
         x = draft.op("Gather", x, places, axis=axis % rank)
     return x
-
-
-def _nameless_slice(draft: Drafting, inputs: Sequence[gs.Tensor]) -> gs.Tensor | None:
-    """Of an axis that has a name: behind a Reshape, which takes the names from dimensions."""
-    x, shape = inputs[0], draft.facts.of(inputs[0]).shape
-    bounds = [draft.facts.array(t) for t in inputs[1:4]]
-    if shape is None or len(bounds) < 3 or any(b is None for b in bounds):
-        return None
-    named = [str(shape[axis]) in dims.symbols(shape[axis]) for axis in _integers(bounds[2])]
-    maker = x.inputs[0] if x.inputs else None
-    if not any(named) or (maker is not None and maker.op == "Reshape"):
-        return None
-    bare = draft.op("Reshape", x, draft.op("Shape", x))
-    return _made(draft.op("Slice", bare, *inputs[1:]))
 
 
 def _integers(array: Any) -> list[int]:
@@ -224,5 +205,5 @@ _FORMS: Mapping[str, tuple[int, Form]] = {
     "Mod": (10, _mod),
     "Round": (11, _round),
     "ScatterElements": (11, _scatter),
-    "Slice": (11, _slice),
+    "Slice": (10, _slice),
 }

@@ -38,7 +38,7 @@ def written(
         for i, c in enumerate(constants)
     ]
     draft.op(op, x, *operands, **attributes)
-    origin = draft.nodes[-1].origin  # before it may stand what the opset needs
+    origin = draft.nodes[0].origin
     assert onnx.defs.get_schema(op, opset, "") is not None
     values = {a.name: onnx.helper.get_attribute_value(a) for a in origin.attribute}
     return list(origin.input), values

@@ -20,7 +20,6 @@ from surgeon.builders.windows import Window, digit_of, with_batch
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
-
 _FIRST_DILATED = 10  # the opset of MaxPool's `dilations`
 _FIRST_CEILING = 10  # and of its `ceil_mode`
 
