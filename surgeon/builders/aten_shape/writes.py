@@ -104,6 +104,8 @@ def _as_indexed(
         )
     ):
         return values
+    if shape is not None and _lacks_ones(shape, plain):
+        return c.reshape(values, wanted)
     if shape is not None and _overflow(shape, plain):
         mine = ", ".join(map(str, shape))
         its = ", ".join("?" if d is None else str(d) for d in plain)
@@ -114,11 +116,21 @@ def _as_indexed(
     return c.op("Expand", values, c.vector(wanted, "sizes"))
 
 
-def _overflow(shape: Sequence[dims.Dim], room: Sequence[dims.Dim | None]) -> bool:
-    """Whether values provably do not spread to the places they are for.
+def _lacks_ones(shape: Sequence[dims.Dim], room: Sequence[dims.Dim | None]) -> bool:
+    """Whether values are as many as the places they are for, but for axes of one place.
 
-    PyTorch 1.5 to 1.8 write `x[:, 2] = v` with an axis of one place, which `v` has not.
+    PyTorch 1.5 to 1.10 write `x[:, 2] = v` with such an axis, which `v` has not, and reshape `v`
+    where they have a ScatterND. Where the values spread to the places by themselves, it is the same.
     """
+    mine, its = ([d for d in line if d is None or d != 1] for line in (shape, room))
+    return len(mine) == len(its) and all(
+        a is not None and b is not None and dims.equal(a, b) is True
+        for a, b in zip(mine, its, strict=True)
+    )
+
+
+def _overflow(shape: Sequence[dims.Dim], room: Sequence[dims.Dim | None]) -> bool:
+    """Whether values provably do not spread to the places they are for."""
     pairs = zip(reversed(shape), [*reversed(room), *[1] * len(shape)], strict=False)
     return any(
         isinstance(a, int) and a != 1 and b is not None and dims.equal(a, b) is False
