@@ -85,6 +85,10 @@ class OldMeanings:
             dtype = values[0].dtype if values[0].ndim >= values[1].ndim else values[1].dtype
             return np.asarray(np.where((first < 0) == (second < 0), quotient, -quotient), dtype)
         result = self.witness(call, values, where=where)
+        if call.operator == "floor_divide" and cuts and result.dtype.kind == "f":
+            first, second = (np.asarray(v).astype(result.dtype) for v in values[:2])
+            with np.errstate(all="ignore"):
+                return np.asarray(np.trunc(first / second))
         # each norm is at least eps since 1.12, and their product was before (release notes of 1.12)
         if call.operator == "cosine_similarity" and self.release < (1, 12):
             return _cosine(**fit((_COSINE,), call, values)[1]).astype(result.dtype)

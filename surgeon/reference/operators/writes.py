@@ -152,6 +152,8 @@ def scatter_reduce(
 
 def put(self: Array, index: Array, source: Array, accumulate: bool) -> Array:
     out = self.reshape(-1).copy()
+    if source.size != index.size:
+        raise Unsuited(f"{source.size} values for {index.size} places")
     if accumulate:
         np.add.at(out, index.reshape(-1), source.reshape(-1))
     else:
