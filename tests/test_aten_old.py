@@ -94,6 +94,7 @@ add("linalg_matrix_rank", MATRIX, None, False)
 add("cosine_similarity", np.asarray(1.5, F), np.asarray(-2, F), 0, 1e-8)
 add("multi_margin_loss", np.asarray(0.3, F), np.asarray(0), 1, 0.5, None, 1)
 add("multilabel_margin_loss", np.asarray(0.3, F), np.asarray(0), 1)
+add("linalg_vander", np.asarray(1.5, F), 3)
 # without an axis
 add("one_hot", np.asarray(2), 4)
 add("mH", np.asarray(1.5, F))
