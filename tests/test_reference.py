@@ -330,6 +330,15 @@ def test_a_nearest_point_is_rounded_as_its_own_dtype_does() -> None:
     assert y.item() == x[0, 0, 0, 6], "5.5 in single precision, which rounds to even"
 
 
+def test_a_text_beyond_all_chances() -> None:
+    logs = np.array([[[1000, 0]], [[0, -2000]]], np.float32)
+    one, lengths = np.array([[0]]), np.array([1])
+    (y,) = run("ctc_loss", [logs, one, np.array([2]), lengths, 1, 0, False])
+    assert y.tolist() == [-1000]
+    with pytest.raises(Undefined, match="too small"):
+        run("ctc_loss", [-logs[1:], one, np.array([1]), lengths, 1, 0, False])
+
+
 def test_quotients_of_floats_were_cut_before_1_13() -> None:
     a, b = np.array([-7.5, 7.5], np.float32), np.array([2, -2], np.float32)
     model = one_node("floor_divide", [a, b])
