@@ -138,7 +138,7 @@ def bind(node: gs.Node, facts: Facts) -> Arguments:
     best: tuple[int, Arguments] | None = None
     for schema, found in ((s, f) for s in schemas for f in _fits(s, inputs)):
         score = _score(schema, found, facts)
-        if score is None:
+        if score is None or _gives_other(schema, node):
             continue
         if schema.overload == node.attrs.get("overload", ""):
             score += 1000 if schema.overload else 1  # the file says which it is
@@ -209,6 +209,16 @@ def _fit(
     return found
 
 
+def _gives_other(schema: Schema, node: gs.Node) -> bool:
+    """Whether an overload of `max` and `min` gives more or fewer values than the node has.
+
+    PyTorch writes every argument of a call: `max(x, dim)` has a third, and indices as well.
+    """
+    if schema.name not in ("max", "min") or len(node.inputs) != 2:
+        return False
+    return (len(node.outputs) == 2) == (schema.overload == "other")
+
+
 def _score(
     schema: Schema, found: Mapping[str, gs.Tensor | list[gs.Tensor] | None], facts: Facts
 ) -> int | None:
@@ -249,6 +259,8 @@ def _agrees(parameter: Parameter, value: gs.Tensor | list[gs.Tensor], facts: Fac
         if not parameter.is_list and fact.rank != 0 and fact.shape != (1,):
             return False
     if parameter.type == "bool" and fact.dtype and fact.dtype not in (BOOL, *INTEGERS):
+        return False
+    if parameter.type == "float" and fact.dtype == BOOL:
         return False
     if fact.dtype and parameter.type == "int" and fact.dtype not in INTEGERS:
         # sizes that were computed from scale factors are traced as floats, empty lists as well

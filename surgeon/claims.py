@@ -1,8 +1,9 @@
 """What a file says of its values beside the axioms: shapes that stand in it, held against facts.
 
 Exporters leave stale static shapes on dynamic models. A claim that is proven false is corrected in
-the saved file and reported. Declared outputs keep the shapes that they declare, and their element
-types where these are not proven false: with a false one no runtime loads the file.
+the saved file and reported; of declared outputs too, but only where the inputs' own dimensions
+prove it. With a false one onnxruntime reuses buffers and merges views for the size it was told,
+and fails at others; with a false element type no runtime loads the file.
 """
 
 from __future__ import annotations
@@ -48,6 +49,40 @@ def correct_claims(model: Model, facts: Facts) -> list[str]:
                     corrected[value.name] = mended
         graph.corrected = corrected
         found.extend(corrected)
+    return found
+
+
+def correct_outputs(model: Model, facts: Facts) -> list[str]:
+    """Correct every size that an output declares and that varies with the inputs' dimensions.
+
+    Gives the names of what was corrected. A size that nothing but the run itself tells stays as it
+    is declared.
+
+    Args:
+        model: Its graphs are given `declared`, which the writer uses.
+        facts: What is proven.
+    """
+    known = {
+        name
+        for tensor in model.graph.inputs
+        for dim in facts.of(tensor).shape or ()
+        for name in dims.symbols(dim)
+    }
+    found: list[str] = []
+    for graph, origin in _as_they_came(model):
+        declared = dict(getattr(graph, "declared", {}))
+        for value, tensor in zip(origin.output, graph.outputs, strict=False):
+            shape = facts.of(tensor).shape
+            if shape is None or not tensor.inputs:
+                continue
+            shape = tuple(dims.substitute(dim, facts.defined_at) for dim in shape)
+            if any(not dims.symbols(dim) <= known for dim in shape):
+                continue
+            mended = _mend(declared.get(value.name, value), shape)
+            if mended is not None:
+                declared[value.name] = mended
+                found.append(value.name)
+        graph.declared = declared
     return found
 
 

@@ -29,7 +29,7 @@ _PRIM_DOMAINS = frozenset({"org.pytorch.prim", "prim"})
 _UNPACKED = "_outputs"  # how many elements of its list the node gives out, each by itself
 _DTYPES = {"int": np.int64, "bool": np.bool_, "float": np.float64, "number": np.float64}
 _CUT = {  # exporters drop an underscore
-    f"__{name}_": f"__{name}__" for name in ("and", "or", "xor", "lshift", "rshift")
+    f"__{name}_": f"__{name}__" for name in ("and", "or", "xor", "lshift", "rshift", "getitem")
 }
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dialect, opsets
@@ -197,4 +198,12 @@ def _constant_value(node: gs.Node) -> Any:
     ):
         if key in attrs and not isinstance(attrs[key], gs.Node.AttributeRef):
             return np.asarray(attrs[key], dtype)
-    return None
+    return np.zeros(0, np.int64) if _is_empty_list(node.origin) else None
+
+
+def _is_empty_list(origin: onnx.NodeProto | None) -> bool:
+    """Whether PyTorch wrote `[]`: as a list of tensors, which graphsurgeon does not read."""
+    said = [] if origin is None else origin.attribute
+    return any(
+        a.name == "value" and a.type == onnx.AttributeProto.TENSORS and not a.tensors for a in said
+    )

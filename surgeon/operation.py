@@ -14,7 +14,7 @@ import onnx
 
 from surgeon import dialect, provenance
 from surgeon.assumptions import Axioms
-from surgeon.claims import correct_claims, correct_types, declare, declare_numbers
+from surgeon.claims import correct_claims, correct_outputs, correct_types, declare, declare_numbers
 from surgeon.collector import collector_paused
 from surgeon.culprits import Kept
 from surgeon.errors import SurgeonError
@@ -237,6 +237,7 @@ class Operation:
         self.notes.retyped = frozenset(retyped)
         for what, corrected in (
             ("shapes that the file states", correct_claims(self.model, self.facts)),
+            ("shapes that outputs declare", correct_outputs(self.model, self.facts)),
             ("element types that outputs declare", retyped),
         ):
             if corrected:

@@ -7,7 +7,7 @@ import onnx
 _ATEN_DOMAINS = frozenset({"org.pytorch.aten", "aten", "torchvision", "org.pytorch.torchvision"})
 _FALLBACK_DOMAINS = _ATEN_DOMAINS | {"", "com.microsoft", "caffe2"}
 _PRIM_DOMAINS = frozenset({"org.pytorch.prim", "prim"})
-_CUT = {"__and_": "__and__", "__or_": "__or__", "__xor_": "__xor__"}
+_CUT = {"__and_": "__and__", "__or_": "__or__", "__xor_": "__xor__", "__getitem_": "__getitem__"}
 
 
 def operator_name(node: onnx.NodeProto) -> str:

@@ -83,6 +83,18 @@ for axis in (1, -1):
     add("median.dim", WITH_NAN, axis, False, still=True)
     add("kthvalue", X, 2, axis, True, still=True)
 add("median", X, least=11)
+# arguments that newer signatures have not, or have by other names
+MATRIX = np.diag(np.array([3, 1, 0.5, 0.1], F)) @ np.linalg.qr(R.normal(size=(4, 4)))[0].astype(F)
+add("frobenius_norm", X)
+add("nansum", WITH_NAN, None)
+add("matrix_rank.tol", MATRIX, 0.7, False)
+add("linalg_matrix_rank", MATRIX, 0.7, False)
+add("linalg_matrix_rank", MATRIX, None, False)
+# numbers
+add("cosine_similarity", np.asarray(1.5, F), np.asarray(-2, F), 0, 1e-8)
+add("multi_margin_loss", np.asarray(0.3, F), np.asarray(0), 1, 0.5, None, 1)
+add("multilabel_margin_loss", np.asarray(0.3, F), np.asarray(0), 1)
+add("linalg_vander", np.asarray(1.5, F), 3)
 # without an axis
 add("one_hot", np.asarray(2), 4)
 add("mH", np.asarray(1.5, F))
@@ -131,6 +143,74 @@ def test_refused_with_the_reason(
     operator: str, arguments: list[Any], options: dict[str, Any]
 ) -> None:
     stays(operator, arguments, [X], options["because"])
+
+
+EMPTY = """
+<ir_version: 6, opset_import: ["": 11, "org.pytorch.aten": 1]>
+g (float[N,M] x) => (float y) <int64 none = {0}, double two = {2}> {
+  y = org.pytorch.aten.ATen <operator = "OPERATOR"> (x, ARGUMENTS)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("operator", "arguments", "wanted"),
+    [
+        ("amax", "list, none", np.max),
+        ("frobenius_norm", "list, none", np.linalg.norm),
+        ("nansum", "list, none, ", np.sum),
+        ("new_full", "list, two, , , , none", lambda x: np.asarray(2, F)),
+    ],
+)
+def test_an_empty_list_is_a_list_of_no_tensors(operator: str, arguments: str, wanted: Any) -> None:
+    text = EMPTY.replace("OPERATOR", operator).replace("ARGUMENTS", arguments)
+    model = onnx.parser.parse_model(text)
+    node = onnx.NodeProto(op_type="Constant", output=["list"])
+    node.attribute.add(name="value", type=onnx.AttributeProto.TENSORS)
+    model.graph.node.insert(0, node)
+    result = surgeon.apply(model, "aten")
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent"
+    after = result.model.to_proto()
+    assert not [a for n in after.graph.node for a in n.attribute if a.type == a.TENSORS]
+    x = R.normal(size=(3, 4)).astype(F)
+    session = ort.InferenceSession(after.SerializeToString())
+    feeds = {"x": x} if session.get_inputs() else {}
+    np.testing.assert_allclose(session.run(None, feeds)[0], wanted(x), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("version", "wanted"), [("1.11", 1.0), ("1.12", 0.01)])
+def test_before_1_12_the_product_of_norms_was_held_to_eps(version: str, wanted: float) -> None:
+    text = """
+    <ir_version: 6, opset_import: ["": 13, "org.pytorch.aten": 1]>
+    g (float[N,2] x, float[N,2] z) => (float[N] y) <int64 one = {1}, double eps = {0.1}> {
+      y = org.pytorch.aten.cosine_similarity (x, z, one, eps)
+    }
+    """
+    model = onnx.parser.parse_model(text)
+    model.producer_name, model.producer_version = "pytorch", version
+    result = surgeon.apply(model, "aten")
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent"
+    session = ort.InferenceSession(result.model.to_proto().SerializeToString())
+    feeds = {"x": np.array([[1e-3, 0]], F), "z": np.array([[100, 0]], F)}
+    np.testing.assert_allclose(session.run(None, feeds)[0], [wanted], rtol=1e-4)
+
+
+@pytest.mark.parametrize("operator", ["cummax", "cummin"])
+def test_slices_of_named_dimensions_share_no_buffer_at_opset_10(operator: str) -> None:
+    text = """
+    <ir_version: 6, opset_import: ["": 10, "org.pytorch.aten": 1]>
+    g (float[a,b,c] x) => (float[d,e,f] v, int64[d,e,f] i) <int64 one = {1}> {
+      v, i = org.pytorch.aten.OPERATOR (x, one)
+    }
+    """.replace("OPERATOR", operator)
+    model = onnx.parser.parse_model(text)
+    after = surgeon.apply(model, "aten", verify=False).model.to_proto()
+    x = R.normal(size=(5, 5, 5)).astype(F)
+    made, _ = ort.InferenceSession(after.SerializeToString()).run(None, {"x": x})
+    running = np.maximum if operator == "cummax" else np.minimum
+    np.testing.assert_array_equal(made, running.accumulate(x, 1))
 
 
 SPECTRUM = """

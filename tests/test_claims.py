@@ -55,6 +55,23 @@ def test_a_fixed_dimension_reaches_inputs_and_outputs(options: dict[str, object]
     assert original.SerializeToString() == kept
 
 
+TRACED = """
+<ir_version: 8, opset_import: ["": 13, "org.pytorch.aten": 1]>
+g (float[N,4] x) => (float[2,4] y, int64[3,2] p) {
+  y = org.pytorch.aten.ATen <operator = "hypot", overload_name = ""> (x, x)
+  p = org.pytorch.aten.nonzero (x)
+}
+"""
+
+
+def test_a_traced_size_of_an_output_is_corrected_where_the_inputs_prove_it() -> None:
+    result = surgeon.apply(model(TRACED), "aten")
+    y, p = result.model.to_proto().graph.output
+    assert shape_of(y) == ["N", 4]
+    assert shape_of(p) == [3, 2], "how many there are, the run alone tells"
+    assert "shapes that outputs declare were false: `y`" in result.report.remarks
+
+
 GUESSED = """
 <ir_version: 4, opset_import: ["": 11, "org.pytorch.aten": 1]>
 g (float[N,4] x) => (int64[N,4] y) <int64 one = {1}> {

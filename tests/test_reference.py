@@ -307,6 +307,47 @@ def test_groups_that_do_not_fit_are_undefined() -> None:
     assert "need an input of 2 channels; it has 6" in caught.value.reason
 
 
+@pytest.mark.parametrize(
+    ("operator", "arguments", "because"),
+    [
+        ("put", [normal(4), np.array([0, 1]), normal(3), False], "3 values for 2 places"),
+        ("pixel_shuffle", [normal(1, 3, 2, 2), 2], "3 channels are no multiple of 4"),
+        ("pixel_unshuffle", [normal(1, 3, 2, 3), 2], "2 by 3 is no multiple of 2"),
+        ("histogram", [normal(4), np.zeros(3, np.float32), None, False], "borders do not rise"),
+        ("__rshift__", [np.array([5]), np.array([64])], "more or fewer bits"),
+    ],
+)
+def test_what_no_shape_or_number_fits_is_undefined(
+    operator: str, arguments: list[Any], because: str
+) -> None:
+    with pytest.raises(Undefined, match=because):
+        run(operator, arguments)
+
+
+def test_a_nearest_point_is_rounded_as_its_own_dtype_does() -> None:
+    x, point = normal(1, 1, 1, 8), np.array([[[[0.49999997, 0]]]], np.float32)
+    (y,) = run("grid_sampler", [x, point, 1, 0, False])
+    assert y.item() == x[0, 0, 0, 6], "5.5 in single precision, which rounds to even"
+
+
+def test_a_text_beyond_all_chances() -> None:
+    logs = np.array([[[1000, 0]], [[0, -2000]]], np.float32)
+    one, lengths = np.array([[0]]), np.array([1])
+    (y,) = run("ctc_loss", [logs, one, np.array([2]), lengths, 1, 0, False])
+    assert y.tolist() == [-1000]
+    with pytest.raises(Undefined, match="too small"):
+        run("ctc_loss", [-logs[1:], one, np.array([1]), lengths, 1, 0, False])
+
+
+def test_quotients_of_floats_were_cut_before_1_13() -> None:
+    a, b = np.array([-7.5, 7.5], np.float32), np.array([2, -2], np.float32)
+    model = one_node("floor_divide", [a, b])
+    model.producer_name = "pytorch"
+    for version, wanted in (("1.12", [-3, -3]), ("1.13", [-4, -4])):
+        model.producer_version = version
+        assert Reference(model).run({"v0": a, "v1": b})["y0"].tolist() == wanted
+
+
 def test_shapes_move_data() -> None:
     x = normal(2, 3, 4)
     assert run("flatten", [x, 1, -1])[0].shape == (2, 12)

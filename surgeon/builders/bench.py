@@ -24,6 +24,26 @@ FLOATS = frozenset({TYPE.FLOAT, TYPE.DOUBLE, TYPE.FLOAT16, TYPE.BFLOAT16})
 NARROW = frozenset({TYPE.INT8, TYPE.INT16, TYPE.UINT8, TYPE.UINT16, TYPE.BOOL})
 
 
+_SLICE_KEEPS_NAMES = 10
+
+
+def nameless(draft: Draft, x: gs.Tensor, axes: Sequence[int]) -> gs.Tensor:
+    """What a Slice of opset 10 may cut along these axes, between constant bounds.
+
+    onnx infers of that Slice that a dimension with a name is as long as before, and onnxruntime
+    then puts values of other sizes into one buffer. A Reshape takes the names away.
+    """
+    shape = draft.facts.of(x).shape
+    if draft.facts.opset != _SLICE_KEEPS_NAMES or shape is None:
+        return x
+    named = [str(shape[axis]) in dims.symbols(shape[axis]) for axis in axes]
+    maker = x.inputs[0] if x.inputs else None
+    if not any(named) or (maker is not None and maker.op == "Reshape"):
+        return x
+    made: gs.Tensor = draft.op("Reshape", x, draft.op("Shape", x))
+    return made
+
+
 class Size:
     """A length that is a number, a symbol, or known at run time; nodes are made when asked for.
 
@@ -140,6 +160,8 @@ class Bench:
         self, x: gs.Tensor, axis: int, start: Size | int, end: Size | int, step: int = 1
     ) -> gs.Tensor:
         """Part of an axis, with the bounds as ONNX has them."""
+        if isinstance(start, int) and isinstance(end, int):
+            x = nameless(self.draft, x, [axis])
         bounds = [self.vector([start], "starts"), self.vector([end], "ends")]
         axes, steps = self.ints([axis], "axes"), self.ints([step], "steps")
         if step == 1:

@@ -41,6 +41,8 @@ def is_foreign(node: onnx.NodeProto) -> bool:
     """Whether this node is PyTorch's own: an ATen or prim node in any spelling."""
     if node.domain in ATEN_DOMAINS or node.domain in PRIM_DOMAINS:
         return True
+    if node.op_type == "DynamicSlice":  # on trial in ONNX before opset 9, and dropped
+        return node.domain in ("", "ai.onnx")
     return node.op_type == "ATen" and node.domain in ("", "ai.onnx", "com.microsoft")
 
 
@@ -63,6 +65,9 @@ def decode(node: onnx.NodeProto) -> Call:
     if operator.startswith("__") and operator.endswith("_") and not operator.endswith("__"):
         operator += "_"  # exporters cut one underscore off `__and__`
     arguments = {k: v for k, v in attributes.items() if k not in _NOT_ARGUMENTS}
+    values = len(node.input) + len(arguments), len(node.output)
+    if operator in ("max", "min") and values == (2, 1):
+        overload = "other"  # over a dim there are a third argument and a second output
     return Call(operator, overload, arguments)
 
 

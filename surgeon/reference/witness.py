@@ -55,6 +55,9 @@ class NumpyWitness:
             raise NoWitness(call.operator, where=where, why=str(error)) from None
 
 
+_COSINE = "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor"
+
+
 class OldMeanings:
     """A witness for files of a PyTorch in which some operators meant something else.
 
@@ -82,12 +85,28 @@ class OldMeanings:
             dtype = values[0].dtype if values[0].ndim >= values[1].ndim else values[1].dtype
             return np.asarray(np.where((first < 0) == (second < 0), quotient, -quotient), dtype)
         result = self.witness(call, values, where=where)
+        if call.operator == "floor_divide" and cuts and result.dtype.kind == "f":
+            first, second = (np.asarray(v).astype(result.dtype) for v in values[:2])
+            with np.errstate(all="ignore"):
+                return np.asarray(np.trunc(first / second))
+        # each norm is at least eps since 1.12, and their product was before (release notes of 1.12)
+        if call.operator == "cosine_similarity" and self.release < (1, 12):
+            return _cosine(**fit((_COSINE,), call, values)[1]).astype(result.dtype)
         # comparisons gave bytes before 1.2 (release notes of 1.2.0)
         if self.release < (1, 2) and isinstance(result, np.ndarray) and result.dtype == np.bool_:
             return result.astype(np.uint8)
         if call.operator == "scaled_dot_product_attention" and self.release < (2, 5):
             return _without_keys(result, values[3] if len(values) > 3 else None)
         return result
+
+
+def _cosine(x1: Any, x2: Any, dim: int, eps: float) -> Any:
+    """The product of both norms is at least eps (documentation of 1.11)."""
+    first, second = (np.asarray(x, np.float64) for x in np.broadcast_arrays(x1, x2))
+    norms = np.linalg.norm(np.atleast_1d(first), axis=dim) * np.linalg.norm(
+        np.atleast_1d(second), axis=dim
+    )
+    return np.asarray(np.atleast_1d(first * second).sum(dim) / np.maximum(norms, eps))
 
 
 def _without_keys(result: Any, mask: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 # Signatures that releases before the installed one had, and operators of torchvision, which the
 # exporter writes in the same way (torchvision/csrc/ops).
 OTHERS = (
+    "__getitem__(Tensor[] list, int idx)",
     "_convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, "
     "int[] dilation, bool transposed, int[] output_padding, int groups, bool benchmark, "
     "bool deterministic, bool cudnn_enabled)",
@@ -26,6 +27,10 @@ OTHERS = (
     # torch 1.1 and 1.2, which knew no other corners
     "grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, "
     "bool align_corners=True)",
+    "grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, "
+    "bool align_corners=True)",
+    "grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, "
+    "bool align_corners=True)",
     "affine_grid_generator(Tensor theta, int[] size, bool align_corners=True)",
     "_scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, "
     "Tensor? attn_mask=None, float dropout_p=0.0, bool need_attn_weights=False, "
@@ -33,7 +38,12 @@ OTHERS = (
     "symeig(Tensor self, bool eigenvectors=False, bool upper=True)",
     "eig(Tensor self, bool eigenvectors=False)",
     "lstsq(Tensor self, Tensor A)",
+    "frobenius_norm(Tensor self)",
+    "linalg_matrix_rank(Tensor self, float? tol=None, bool hermitian=False)",
+    "linalg_svd(Tensor self, bool full_matrices=True, bool compute_uv=True)",
     "matrix_rank(Tensor self, bool symmetric=False)",
+    "matrix_rank.tol(Tensor self, float tol, bool symmetric=False)",
+    "nansum(Tensor self, *, int? dtype=None)",
     "max_values(Tensor self, int[] dim, bool keepdim=False)",
     "min_values(Tensor self, int[] dim, bool keepdim=False)",
     "fft(Tensor self, int signal_ndim, bool normalized=False)",

@@ -181,7 +181,10 @@ def pseudo_inverse(c: Call, a: gs.Tensor) -> gs.Tensor:
     scale = c.squeeze(found.scale, [rank - 1])
     sizes = c.op("Mul", values, scale)
     largest = c.op("ReduceMax", sizes, c.ints([last], "axes"), keepdims=1)
-    kept = c.op("Less", _cut(c, given, largest), sizes)
+    cut = _cut(c, given, largest)
+    if c.rank(cut) != c.rank(sizes):
+        raise Refused("its tolerance has more dimensions than there are batches of matrices")
+    kept = c.op("Less", cut, sizes)
     if not (isinstance(high, int) and isinstance(wide, int)):
         # of more columns than rows the rest is rounding, and a cut may be below that
         count = m.larger(c, m.smaller(c, high, wide), 1)

@@ -58,8 +58,8 @@ def vander(work: Work) -> gs.Tensor:
     dtype, rank = work.dtype(x), work.rank(x)
     rising = work.name == "linalg_vander" or bool(work.args.value("increasing"))
     count = work.args.value("N")
-    if rank == 0:
-        raise Refused("its input has rank 0")
+    if rank == 0:  # a list of one
+        x, rank = work.draft.op("Unsqueeze", x, work.axes([0])), 1
     if count is None:
         shape = work.facts.of(x).shape
         count = shape[-1] if shape else None

@@ -22,7 +22,7 @@ from surgeon.builders.aten_math.reductions import (
 )
 from surgeon.builders.aten_math.work import BOOL, FLOATS, INT32, INT64, NARROW, Work, numpy_dtype
 from surgeon.builders.aten_shape.order import topk
-from surgeon.builders.bench import Bench, Size
+from surgeon.builders.bench import Bench, Size, nameless
 from surgeon.rewrite import Refused
 
 _LONGEST_MATRIX = 2048  # the side of a triangular matrix
@@ -138,6 +138,7 @@ def kth_value(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
 
 def part(work: Work, x: gs.Tensor, axis: int, start: int, end: int) -> gs.Tensor:
     """A slice of one axis."""
+    x = nameless(work.draft, x, [axis])
     return work.draft.op("Slice", x, work.axes([start]), work.axes([end]), work.axes([axis]))
 
 

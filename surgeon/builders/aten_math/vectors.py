@@ -13,11 +13,14 @@ from surgeon.rewrite import Refused
 
 
 def _axis(work: Work, a: gs.Tensor, b: gs.Tensor, default: int) -> tuple[int, int]:
-    """`dim` of what the two broadcast to, counted from the front, and the rank of that."""
+    """`dim` of what the two broadcast to, counted from the front, and the rank of that.
+
+    Numbers count as vectors of one element.
+    """
     dim, rank = int(work.constant_of("dim", default)), max(work.rank(a), work.rank(b))
-    if not -rank <= dim < rank:
+    if not -max(rank, 1) <= dim < max(rank, 1):
         raise Refused(f"dim {dim} is outside the rank {rank}")
-    return dim % rank, rank
+    return dim % max(rank, 1), rank
 
 
 def distance(work: Work) -> gs.Tensor:
@@ -47,23 +50,25 @@ def product_along(work: Work) -> gs.Tensor:
 
 
 def cosine_similarity(work: Work) -> gs.Tensor:
-    """`cosine_similarity`: each norm is at least eps, as PyTorch has it since 1.12."""
+    """`cosine_similarity`: each norm is at least eps; before PyTorch 1.12 their product is."""
     _, (a, b) = work.together(work.args.tensor("x1"), work.args.tensor("x2"), floating=True)
     dim, rank = _axis(work, a, b, 1)
     axes = [dim - rank + work.rank(x) for x in (a, b)]  # from the end: the ranks may differ
     eps = work.number(float(work.constant_of("eps", 1e-8)), work.dtype(a))
     terms = work.op("Mul", a, b)
     lengths = [work.facts.of(x).shape for x in (a, b)]
-    mine, its = (None if s is None or i < 0 else s[i] for s, i in zip(lengths, axes, strict=True))
+    mine, its = (s[i] if s and i >= 0 else None for s, i in zip(lengths, axes, strict=True))
     if mine is None or its is None or equal(mine, its) is not True:
         # A length of 1 that is stretched counts as often as it is repeated.
         a, b = (work.draft.op("Expand", x, work.draft.op("Shape", terms)) for x in (a, b))
         axes = [dim, dim]
     product = reduce(work, "ReduceSum", terms, [dim], keepdim=False)
     sizes = [
-        work.extreme("Max", reduce(work, "ReduceL2", x, [i], keepdim=False), eps)
-        for x, i in zip((a, b), axes, strict=True)
+        reduce(work, "ReduceL2", x, [i], keepdim=False) for x, i in zip((a, b), axes, strict=True)
     ]
+    if work.facts.model.is_before(1, 12):
+        return work.op("Div", product, work.extreme("Max", work.op("Mul", *sizes), eps))
+    sizes = [work.extreme("Max", size, eps) for size in sizes]
     return work.op("Div", product, work.op("Mul", *sizes))
 
 

@@ -13,7 +13,7 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.arguments import bind
 from surgeon.builders import parts
-from surgeon.builders.aten_nn.pools import is_same
+from surgeon.builders.aten_nn.pools import is_same, looked_up
 from surgeon.builders.parts import Array, Length
 from surgeon.builders.windows import digit_of, with_batch
 from surgeon.match import Match
@@ -138,25 +138,15 @@ def adaptive_max_pool_indices(draft: Draft, match: Match) -> Any:
         )
     plane = [n for n in fixed[:spatial] if n is not None]
     bins = [n for n in fixed[spatial:] if n is not None]
-    table = _bin_places(plane, bins)
-    flat = parts.reshape(draft, x, [0, 0, int(np.prod(plane))])
-    windows = draft.op("Gather", flat, draft.constant(table, "bins"), axis=2)  # [N, C, bins, width]
-    values = draft.op("ReduceMax", windows, draft.constant([3], "axes"), keepdims=0)
-    best = draft.op("ArgMax", windows, axis=3, keepdims=0)
-    starts = np.arange(table.shape[0], dtype=np.int64) * table.shape[1]
-    at = draft.op("Add", best, draft.constant(starts, "starts"))
-    places = draft.op("Gather", draft.constant(table.reshape(-1), "places"), at, axis=0)
-    shape = [0, 0, *bins] if batched else [-1, *bins]
-    return parts.reshape(draft, values, shape), parts.reshape(draft, places, shape)
+    return looked_up(draft, x, _bin_places(plane, bins), plane, bins, batched=batched)
 
 
-def _bin_places(plane: list[int], bins: list[int]) -> Array:
-    """The places in the plane [bins, width] of every bin; short bins repeat their first place."""
+def _bin_places(plane: list[int], bins: list[int]) -> list[Array]:
+    """The places in the plane of every bin."""
     places = np.arange(int(np.prod(plane)), dtype=np.int64).reshape(plane)
     edges = [_edges(n, count) for n, count in zip(plane, bins, strict=True)]
     rows = []
     for at in np.ndindex(*bins):
         box = tuple(slice(*edges[axis][i]) for axis, i in enumerate(at))
         rows.append(places[box].reshape(-1))
-    width = max(len(row) for row in rows)
-    return np.stack([np.concatenate([r, np.repeat(r[:1], width - len(r))]) for r in rows])
+    return rows

@@ -60,7 +60,8 @@ def im2col(draft: Draft, match: Match) -> Any:
         whole = Length(
             None, lambda: draft.op("Mul", channels.make(), draft.constant([size], "size"))
         )
-        y = draft.op("Reshape", x, parts.shape_from(draft, [0, whole, -1]))
+        many = Length(None, lambda: draft.op("Mul", *(count.make() for count in counts)))
+        y = draft.op("Reshape", x, parts.shape_from(draft, [0, whole, many]))
     return y if batched else parts.squeeze(draft, y, 0)
 
 

@@ -20,6 +20,9 @@ from surgeon.builders.windows import Window, digit_of, with_batch
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
+_FIRST_DILATED = 10  # the opset of MaxPool's `dilations`
+_FIRST_CEILING = 10  # and of its `ceil_mode`
+
 
 def _windows(args: Arguments, spatial: int) -> list[Window]:
     kernel = parts.per_axis(parts.numbers(args, "kernel_size"), spatial, "kernel_size")
@@ -180,6 +183,12 @@ def max_pool(draft: Draft, match: Match, *, indices: int) -> Any:
     windows = _windows(args, spatial)
     x, batched = with_batch(draft, match.root.inputs[0], spatial)
     lengths = parts.lengths_of(draft, x, spatial + 2)[2:]
+    if draft.facts.opset < _FIRST_DILATED and any(w.dilation != 1 for w in windows):
+        if indices and parts.is_read(draft, match.root.outputs[1]):
+            return _looked_up(draft, x, windows, lengths, batched=batched)
+        y = _gathered(draft, x, windows, lengths)
+        y = y if batched else parts.squeeze(draft, y, 0)
+        return (y, y) if indices else y
     near, far, ceil = [w.padding for w in windows], [], 0
     for length, window in zip(lengths, windows, strict=True):
         if window.floors(length):
@@ -187,6 +196,8 @@ def max_pool(draft: Draft, match: Match, *, indices: int) -> Any:
         elif length.static is not None:
             last = (window.count(length.static) - 1) * window.stride + window.reach
             far.append(last - length.static - window.padding)
+        elif window.never_drops and draft.facts.opset < _FIRST_CEILING:
+            far.append(window.padding + window.stride - 1)  # less than a window
         elif window.never_drops:
             far.append(window.padding)
             ceil = 1
@@ -194,9 +205,6 @@ def max_pool(draft: Draft, match: Match, *, indices: int) -> Any:
             raise Refused(
                 "its last window depends on a length known at run time; fix it with `--shape`"
             )
-    if draft.facts.opset < 10 and any(w.dilation != 1 for w in windows) and not indices:
-        y = _gathered(draft, x, windows, lengths)
-        return y if batched else parts.squeeze(draft, y, 0)
     attributes: dict[str, Any] = {
         "kernel_shape": [w.kernel for w in windows],
         "pads": [*near, *far],
@@ -216,23 +224,75 @@ def max_pool(draft: Draft, match: Match, *, indices: int) -> Any:
     return parts.squeeze(draft, y, 0), parts.squeeze(draft, places, 0)
 
 
+def _looked_up(
+    draft: Draft, x: gs.Tensor, windows: list[Window], lengths: list[Length], *, batched: bool
+) -> tuple[gs.Tensor, gs.Tensor]:
+    """The greatest elements of gathered windows, and where in its plane each stands."""
+    taps = [_taps(window, length) for window, length in zip(windows, lengths, strict=True)]
+    plane = [length.static or 0 for length in lengths]
+    counts = [len(rows) for rows in taps]
+    rows = []
+    for at in np.ndindex(*counts):
+        inside = [[n for n in taps[axis][i] if 0 <= n < plane[axis]] for axis, i in enumerate(at)]
+        rows.append(np.ravel_multi_index(np.ix_(*inside), plane).reshape(-1))
+    return looked_up(draft, x, rows, plane, counts, batched=batched)
+
+
+def looked_up(
+    draft: Draft,
+    x: gs.Tensor,
+    rows: list[Array],
+    plane: list[int],
+    bins: list[int],
+    *,
+    batched: bool,
+) -> tuple[gs.Tensor, gs.Tensor]:
+    """The greatest element of every bin, and where in its plane it stands.
+
+    Args:
+        draft: Takes the nodes.
+        x: [N, C, *plane].
+        rows: The places in the plane of every bin.
+        plane: How long the axes are.
+        bins: How many bins there are along each.
+        batched: Whether the result has a batch.
+    """
+    width = max(len(row) for row in rows)
+    table = np.stack([np.concatenate([r, np.repeat(r[:1], width - len(r))]) for r in rows])
+    flat = parts.reshape(draft, x, [0, 0, int(np.prod(plane))])
+    windows = draft.op("Gather", flat, draft.constant(table, "bins"), axis=2)  # [N, C, bins, width]
+    values = draft.op("ReduceMax", windows, draft.constant([3], "axes"), keepdims=0)
+    best = draft.op("ArgMax", windows, axis=3, keepdims=0)
+    starts = np.arange(table.shape[0], dtype=np.int64) * table.shape[1]
+    at = draft.op("Add", best, draft.constant(starts, "starts"))
+    places = draft.op("Gather", draft.constant(table.reshape(-1), "places"), at, axis=0)
+    shape = [0, 0, *bins] if batched else [-1, *bins]
+    return parts.reshape(draft, values, shape), parts.reshape(draft, places, shape)
+
+
+def _taps(window: Window, length: Length) -> list[list[int]]:
+    """What every window reads along an axis; some of it in the padding."""
+    if length.static is None:
+        raise Refused("`dilations` of `MaxPool` needs opset 10; or fix the shape with `--shape`")
+    found = []
+    for row in range(window.count(length.static)):
+        first = row * window.stride - window.padding
+        taps = [first + tap * window.dilation for tap in range(window.kernel)]
+        if not any(0 <= at < length.static for at in taps):
+            raise Refused("a window lies in the padding")
+        found.append(taps)
+    return found
+
+
 def _gathered(
     draft: Draft, x: gs.Tensor, windows: list[Window], lengths: list[Length]
 ) -> gs.Tensor:
     """Windows gathered axis by axis; what would lie outside repeats an element that does not."""
     for axis, (window, length) in enumerate(zip(windows, lengths, strict=True)):
-        if length.static is None:
-            raise Refused(
-                "`dilations` of `MaxPool` needs opset 10; or fix the shape with `--shape`"
-            )
         rows = []
-        for row in range(window.count(length.static)):
-            first = row * window.stride - window.padding
-            taps = [first + tap * window.dilation for tap in range(window.kernel)]
-            inside = [at for at in taps if 0 <= at < length.static]
-            if not inside:
-                raise Refused("a window lies in the padding")
-            rows.append([at if 0 <= at < length.static else inside[0] for at in taps])
+        for taps in _taps(window, length):
+            inside = [at for at in taps if 0 <= at < (length.static or 0)]
+            rows.append([at if at in inside else inside[0] for at in taps])
         windows_of = draft.op("Gather", x, draft.constant(rows, "windows"), axis=axis + 2)
         x = draft.op("ReduceMax", windows_of, draft.constant([axis + 3], "axes"), keepdims=0)
     return x

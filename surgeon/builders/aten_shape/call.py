@@ -115,7 +115,13 @@ class Call(Bench):
         return SCALAR_TYPES[int(number)]
 
     def promoted(self, tensors: Sequence[gs.Tensor]) -> list[gs.Tensor]:
-        """All in one dtype, by PyTorch's promotion; as they are where a dtype is not known."""
+        """All in one dtype, by PyTorch's promotion; as they are where a dtype is not known.
+
+        Raises:
+            Refused: There are none: PyTorch 1.2 loses the list that a scripted loop fills.
+        """
+        if not tensors:
+            raise Refused("its list holds nothing")
         kinds = {self.facts.of(t).dtype for t in tensors}
         if len(kinds) <= 1 or 0 in kinds:
             return list(tensors)

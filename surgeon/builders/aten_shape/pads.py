@@ -9,6 +9,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_shape.call import FLOATS, LARGEST, TYPE, Call
+from surgeon.builders.bench import nameless
 from surgeon.facts.fact import INTEGERS
 from surgeon.rewrite import Refused
 
@@ -62,6 +63,7 @@ def _cut(c: Call, x: gs.Tensor, sides: Mapping[int, tuple[int, int]]) -> gs.Tens
         return x
     starts = [-b for b, _ in some.values()]
     ends = [e if e else LARGEST for _, e in some.values()]
+    x = nameless(c.draft, x, list(some))
     return c.op("Slice", x, c.ints(starts), c.ints(ends), c.ints(list(some)))
 
 

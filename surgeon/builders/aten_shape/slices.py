@@ -53,6 +53,14 @@ def _select(c: Call) -> gs.Tensor:
     return select(c, x, axis, bound(c, "index", 0))
 
 
+def _element(c: Call) -> gs.Tensor:
+    """One of a list, as scripted modules take it; counted from the end where it is negative."""
+    listed, place = c.args.tensors("list"), c.integer("idx")
+    if not -len(listed) <= place < len(listed):
+        raise Refused(f"element {place} of {len(listed)}")
+    return listed[place]
+
+
 def select(c: Call, x: gs.Tensor, axis: int, index: Size | int) -> gs.Tensor:
     """One element of an axis, which goes."""
     if isinstance(index, int):
@@ -315,6 +323,7 @@ def _written(
 
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     "slice": _slice,
+    "__getitem__": _element,
     "select": _select,
     "narrow": _narrow,
     **dict.fromkeys(("flip", "fliplr", "flipud"), _flip),

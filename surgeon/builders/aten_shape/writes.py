@@ -104,10 +104,38 @@ def _as_indexed(
         )
     ):
         return values
+    if shape is not None and _lacks_ones(shape, plain):
+        return c.reshape(values, wanted)
+    if shape is not None and _overflow(shape, plain):
+        mine = ", ".join(map(str, shape))
+        its = ", ".join("?" if d is None else str(d) for d in plain)
+        raise Refused(f"its values of [{mine}] do not fit into [{its}], which its indices name")
     if shape is not None and len(shape) > len(wanted):  # ones in front
         extra = len(shape) - len(wanted)
         values = c.squeeze(values, list(range(extra)))
     return c.op("Expand", values, c.vector(wanted, "sizes"))
+
+
+def _lacks_ones(shape: Sequence[dims.Dim], room: Sequence[dims.Dim | None]) -> bool:
+    """Whether values are as many as the places they are for, but for axes of one place.
+
+    PyTorch 1.5 to 1.10 write `x[:, 2] = v` with such an axis, which `v` has not, and reshape `v`
+    where they have a ScatterND. Where the values spread by themselves, it is the same.
+    """
+    mine, its = ([d for d in line if d is None or d != 1] for line in (shape, room))
+    return len(mine) == len(its) and all(
+        a is not None and b is not None and dims.equal(a, b) is True
+        for a, b in zip(mine, its, strict=True)
+    )
+
+
+def _overflow(shape: Sequence[dims.Dim], room: Sequence[dims.Dim | None]) -> bool:
+    """Whether values provably do not spread to the places they are for."""
+    pairs = zip(reversed(shape), [*reversed(room), *[1] * len(shape)], strict=False)
+    return any(
+        isinstance(a, int) and a != 1 and b is not None and dims.equal(a, b) is False
+        for a, b in pairs
+    )
 
 
 def _put_in_order(c: Call, x: gs.Tensor, mask: gs.Tensor, values: gs.Tensor) -> gs.Tensor:

@@ -185,8 +185,9 @@ def _bits(function: Any) -> Any:
         a, b, dtype = common(self, other)
         if dtype.kind == "f":
             raise Unsuited("floats have no bits")
-        if function in (np.left_shift, np.right_shift) and (b < 0).any():
-            raise Unsuited("it shifts by less than no bit, of which releases make different things")
+        most = 8 * dtype.itemsize - 2
+        if function in (np.left_shift, np.right_shift) and ((b < 0) | (b > most)).any():
+            raise Unsuited("it shifts by more or fewer bits than there are: releases differ")
         return cut(function(a, b), dtype)
 
     return run

@@ -63,6 +63,8 @@ def histogram_between(
 ) -> tuple[Array, Array]:
     if self.dtype.name not in ("float32", "float64") or bins.dtype != self.dtype:
         raise Unsuited(f"its input is {self.dtype.name}, its borders {bins.dtype.name}")
+    if not (np.diff(bins) > 0).all():
+        raise Unsuited("its borders do not rise")
     x = self.reshape(-1)
     weights = np.ones(x.size) if weight is None else wide(weight).reshape(-1)
     made = np.zeros(len(bins) - 1)

@@ -20,6 +20,15 @@ def along(array: Array, axis: int, index: Any) -> Any:
     return (slice(None),) * axis_of(axis, array.ndim) + (index,)
 
 
+def dynamic_slice(self: Array, starts: Array, ends: Array, axes: Array) -> Array:
+    """ONNX's operator on trial: from `starts` up to `ends` along each of `axes`."""
+    for start, end, axis in zip(starts, ends, axes, strict=True):
+        length = self.shape[axis]
+        first, last = (int(np.clip(b + length * (b < 0), 0, length)) for b in (start, end))
+        self = np.take(self, np.arange(first, max(first, last)), axis)
+    return self
+
+
 def slice_(self: Array, dim: int, start: int | None, end: int | None, step: int) -> Array:
     return np.asarray(self[along(self, dim, slice(start, end, step))])
 
@@ -228,9 +237,14 @@ def masked_select(self: Array, mask: Array) -> Array:
 
 TABLE: tuple[Row, ...] = (
     (
+        "DynamicSlice(Tensor self, Tensor starts, Tensor ends, Tensor axes) -> Tensor",
+        dynamic_slice,
+    ),
+    (
         "slice.Tensor(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
         slice_,
     ),
+    ("__getitem__(Tensor[] list, int idx) -> Tensor", lambda list, idx: list[idx]),
     ("select.int(Tensor self, int dim, int index) -> Tensor", select),
     ("narrow(Tensor self, int dim, int start, int length) -> Tensor", narrow),
     ("flip(Tensor self, int[] dims) -> Tensor", flip),

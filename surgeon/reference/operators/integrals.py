@@ -65,7 +65,7 @@ def cumulative_trapezoid(y: Array, dim: int, dx: Any = 1, x: Any = None) -> Arra
 
 
 def vander(x: Array, N: int | None, increasing: bool = True) -> Array:  # noqa: N803
-    kind = x.dtype if is_float(x) else np.dtype(np.int64)
+    x, kind = np.atleast_1d(x), x.dtype if is_float(x) else np.dtype(np.int64)
     powers = np.arange(x.shape[-1] if N is None else N)
     made = x[..., None].astype(np.float64 if is_float(x) else kind) ** powers
     return cut(made if increasing else made[..., ::-1], kind)

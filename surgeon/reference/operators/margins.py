@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -64,8 +65,8 @@ def soft_margin_loss(self: Array, target: Array, reduction: int) -> Array:
 def multi_margin_loss(
     self: Array, target: Array, p: float, margin: float, weight: Array | None, reduction: int
 ) -> Array:
-    rows, classes = np.atleast_2d(wide(self)), self.shape[-1]
-    found = []
+    rows = np.atleast_2d(wide(self))
+    classes, found = rows.shape[-1], []
     for row, y in zip(rows, np.atleast_1d(target), strict=True):
         if not 0 <= y < classes:
             raise Unsuited("a target is no class")
@@ -76,8 +77,8 @@ def multi_margin_loss(
 
 
 def multilabel_margin_loss(self: Array, target: Array, reduction: int) -> Array:
-    rows, classes = np.atleast_2d(wide(self)), self.shape[-1]
-    found = []
+    rows = np.atleast_2d(wide(self))
+    classes, found = rows.shape[-1], []
     for row, line in zip(rows, np.atleast_2d(target), strict=True):
         named = line[: list(line).index(-1)] if -1 in line else line
         if any(not 0 <= j < classes for j in named):
@@ -120,6 +121,17 @@ def _chance(probabilities: Any, labels: list[int], blank: int) -> float:
     return float(sum(after[s] * probabilities[0][text[s]] for s in range(min(2, count))))
 
 
+def _untold(logs: Any, text: list[int], blank: int) -> float:
+    """Minus the logarithm of a text's chance; the greatest of each step is put back behind it."""
+    most = logs.max(axis=1, initial=-np.inf)
+    most = np.where(np.isfinite(most), most, 0)
+    chance = _chance(np.exp(logs - most[:, None]), text, blank)
+    fits = len(text) + sum(a == b for a, b in pairwise(text)) <= len(logs)
+    if not chance and fits and np.isfinite(logs).all():
+        raise Unsuited("its chances are too small for a double")
+    return -math.log(chance) - float(most.sum()) if chance else math.inf
+
+
 def ctc_loss(
     log_probs: Array,
     targets: Array,
@@ -130,7 +142,7 @@ def ctc_loss(
     zero_infinity: bool,
 ) -> Array:
     single = log_probs.ndim == 2
-    x = np.exp(wide(log_probs[:, None] if single else log_probs))
+    x = wide(log_probs[:, None] if single else log_probs)
     steps = np.atleast_1d(np.asarray(input_lengths)).tolist()
     lengths = np.atleast_1d(np.asarray(target_lengths)).tolist()
     if len(steps) != x.shape[1] or len(lengths) != x.shape[1]:
@@ -150,7 +162,7 @@ def ctc_loss(
     if any(not 0 <= v < x.shape[2] for text in texts for v in text):
         raise Unsuited("a label is no class")
     found = [
-        -math.log(c) if (c := _chance(x[:t, i], list(text), blank)) else math.inf
+        _untold(x[:t, i], list(text), blank)
         for i, (t, text) in enumerate(zip(steps, texts, strict=True))
     ]
     losses = np.asarray([0.0 if zero_infinity and v == math.inf else v for v in found])

@@ -294,6 +294,7 @@ _ANY = "(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"
 TABLE: tuple[Row, ...] = (
     (f"sum{_WHOLE}", sum_),
     (f"sum.dim_IntList{_DIMS.format('')}", sum_),
+    (f"nansum{_WHOLE}", lambda self, dtype: nansum(self, None, False, dtype)),
     (f"nansum{_DIMS.format('=None')}", nansum),
     (f"prod{_WHOLE}", prod),
     (
@@ -341,6 +342,7 @@ TABLE: tuple[Row, ...] = (
         norm,
     ),
     ("norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType? dtype=None) -> Tensor", norm),
+    ("frobenius_norm(Tensor self) -> Tensor", norm),
     (
         "frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
         frobenius_norm,

@@ -287,7 +287,8 @@ def im2col(
             top, left = i * dilation[0], j * dilation[1]
             part = x[:, :, top :: stride[0], left :: stride[1]]
             columns.append(part[:, :, : counts[0], : counts[1]])
-    y = np.stack(columns, axis=2).reshape(x.shape[0], -1, counts[0] * counts[1])
+    lines = x.shape[1] * len(columns)
+    y = np.stack(columns, axis=2).reshape(x.shape[0], lines, counts[0] * counts[1])
     return y if self.ndim == 4 else y[0]
 
 

@@ -230,6 +230,8 @@ def column_stack(tensors: list[Array]) -> Array:
 def pixel_shuffle(self: Array, upscale_factor: int) -> Array:
     r = upscale_factor
     *batch, c, h, w = self.shape
+    if c % (r * r):
+        raise Unsuited(f"{c} channels are no multiple of {r * r}")
     out = np.empty((*batch, c // (r * r), h * r, w * r), self.dtype)
     for i in range(r):
         for j in range(r):
@@ -240,6 +242,8 @@ def pixel_shuffle(self: Array, upscale_factor: int) -> Array:
 def pixel_unshuffle(self: Array, downscale_factor: int) -> Array:
     r = downscale_factor
     *batch, c, h, w = self.shape
+    if h % r or w % r:
+        raise Unsuited(f"{h} by {w} is no multiple of {r}")
     out = np.empty((*batch, c * r * r, h // r, w // r), self.dtype)
     for i in range(r):
         for j in range(r):

@@ -34,6 +34,10 @@ def linalg_svd(A: Array, full_matrices: bool, driver: Any = None) -> Any:  # noq
     return _without_vectors(A)
 
 
+def svd_of_old(self: Array, full_matrices: bool, compute_uv: bool) -> Any:
+    return _without_vectors(self)
+
+
 def svd_of_itself(
     A: Array,  # noqa: N803
     full_matrices: bool,
@@ -172,6 +176,11 @@ TABLE: tuple[Row, ...] = (
         linalg_svd,
     ),
     (
+        "linalg_svd(Tensor self, bool full_matrices=True, bool compute_uv=True) "
+        "-> (Tensor, Tensor, Tensor)",
+        svd_of_old,
+    ),
+    (
         "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, "
         "str? driver=None) -> (Tensor, Tensor, Tensor)",
         svd_of_itself,
@@ -190,12 +199,20 @@ TABLE: tuple[Row, ...] = (
     ("nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor", nuclear_norm_over),
     ("linalg_cond(Tensor self, Scalar? p=None) -> Tensor", cond),
     ("linalg_matrix_rank(Tensor input, float tol, " + _HERMITIAN, matrix_rank_above),
+    (
+        "linalg_matrix_rank(Tensor self, float? tol=None, " + _HERMITIAN,
+        lambda self, tol, hermitian: matrix_rank(self, tol, 0.0 if tol else None, hermitian),
+    ),
     ("linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, " + _HERMITIAN, matrix_rank_above),
     ("linalg_matrix_rank.atol_rtol_float(Tensor input, " + _FLOATS + _HERMITIAN, matrix_rank),
     ("linalg_matrix_rank.atol_rtol_tensor(Tensor input, " + _TENSORS + _HERMITIAN, matrix_rank),
     (
         "matrix_rank(Tensor self, bool symmetric=False) -> Tensor",
         lambda self, symmetric: matrix_rank(self, hermitian=symmetric),
+    ),
+    (
+        "matrix_rank.tol(Tensor self, float tol, bool symmetric=False) -> Tensor",
+        lambda self, tol, symmetric: matrix_rank_above(self, tol, symmetric),
     ),
     ("pinverse(Tensor self, float rcond=1e-15) -> Tensor", pinverse),
     ("linalg_pinv(Tensor self, float rcond, " + _HERMITIAN, pinv_above),

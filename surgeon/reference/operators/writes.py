@@ -19,11 +19,21 @@ from surgeon.reference.operators.shapes import axis_of
 def index_put(self: Array, indices: list[Array | None], values: Array, accumulate: bool) -> Array:
     out = self.copy()
     keys = keys_of([_unfolded(self, index) for index in indices])
+    values = _at_places(values, out[keys].shape)
     if accumulate:
         np.add.at(out, keys, values.astype(self.dtype))
     else:
         out[keys] = values
     return out
+
+
+def _at_places(values: Array, places: tuple[int, ...]) -> Array:
+    """The values; as PyTorch 1.5 to 1.10 write `x[:, 2] = v`, they lack axes of one place."""
+    try:
+        return np.broadcast_to(values, places)
+    except ValueError:
+        longer = [[n for n in shape if n != 1] for shape in (values.shape, places)]
+        return values.reshape(places) if longer[0] == longer[1] else values
 
 
 def _unfolded(self: Array, index: Array | None) -> Array | None:
@@ -142,6 +152,8 @@ def scatter_reduce(
 
 def put(self: Array, index: Array, source: Array, accumulate: bool) -> Array:
     out = self.reshape(-1).copy()
+    if source.size != index.size:
+        raise Unsuited(f"{source.size} values for {index.size} places")
     if accumulate:
         np.add.at(out, index.reshape(-1), source.reshape(-1))
     else:
