@@ -154,8 +154,8 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "slice_inverse storage_offset stride sym_is_contiguous sym_storage_offset sym_stride",
     ),
     (
-        "reads or gives factors in LAPACK's own packing; `linalg_solve` and `linalg_qr` need none",
-        "_lu_with_info linalg_householder_product linalg_ldl_solve lu_unpack orgqr ormqr",
+        "reads factors in LAPACK's own packing of blocks; `linalg_solve` needs none",
+        "linalg_ldl_solve",
     ),
     (
         "is a matter of the bits of a float, which no ONNX operator reads; compute it outside "
