@@ -76,7 +76,8 @@ def lu_with_info(self: Array, pivot: bool, check_errors: bool) -> Any:
 
 
 def linalg_lu(A: Array, pivot: bool) -> Any:
-    return lu_unpack(*lu_factor(A, pivot), True, True)
+    packed, pivots = lu_factor(A, pivot)
+    return lu_unpack(packed, pivots, True, True)
 
 
 def _ordered(pivots: Any, high: int) -> Any:
