@@ -135,6 +135,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
         "embedding_bag",
         "fft_c2r",
         "fft_irfft",
+        "fractional_max_pool",
         "grid_sampler",
         "group_norm",
         "gru_cell",

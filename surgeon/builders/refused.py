@@ -163,9 +163,9 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "hash_tensor",
     ),
     (
-        "places its windows or its points by a sequence of samples, in a way that is not "
-        "written; choose them outside the model",
-        "_sobol_engine_draw fractional_max_pool2d fractional_max_pool3d",
+        "places its points by a sequence, in a way that is not written; choose them outside the "
+        "model",
+        "_sobol_engine_draw",
     ),
     (
         "gives a list of borders, or counts by segments, in a way that is not written; give the "

@@ -86,6 +86,58 @@ def _maximum(
     return values, indices
 
 
+def _first_places(sample: Any, length: int, kernel: int, count: int) -> list[int]:
+    """Where the windows of a fractional pooling begin, in the arithmetic of the sample's dtype."""
+    kind = sample.dtype.type
+    room = length - kernel
+    step = kind(room) / kind(max(count - 1, 1))
+    drift = int(sample * step)
+    starts = [int((kind(i) + sample) * step) - drift for i in range(count - 1)]
+    if room < 0 or any(not 0 <= start <= room for start in starts):
+        raise Unsuited(f"windows of {kernel} begin outside {length}")
+    return [*starts, room]
+
+
+def _fractional(axes: int) -> Callable[..., tuple[Array, Array]]:
+    def function(
+        self: Array, kernel_size: list[int], output_size: list[int], random_samples: Array
+    ) -> tuple[Array, Array]:
+        plane = _plane(self, axes)
+        x = self.reshape(-1, self.shape[-axes - 1], *plane)
+        if random_samples.dtype != self.dtype or not np.isfinite(random_samples).all():
+            raise Unsuited("its samples are no numbers of its dtype")
+        if len(random_samples) < len(x) or random_samples.shape[1:] != (x.shape[1], axes):
+            raise Unsuited(f"its samples have the shape {list(random_samples.shape)}")
+        shape = (*x.shape[:2], *output_size)
+        values, indices = np.empty(shape, self.dtype), np.empty(shape, np.int64)
+        for image, channel in np.ndindex(*x.shape[:2]):
+            drawn = random_samples[image, channel]
+            rows = [
+                _first_places(u, *sizes)
+                for u, *sizes in zip(
+                    drawn[::-1] if axes == 2 else drawn,
+                    plane,
+                    kernel_size,
+                    output_size,
+                    strict=True,
+                )
+            ]
+            for at in np.ndindex(*output_size):
+                best = None
+                corner = [row[i] for row, i in zip(rows, at, strict=True)]
+                for tap in np.ndindex(*kernel_size):
+                    place = tuple(a + b for a, b in zip(corner, tap, strict=True))
+                    one = x[(image, channel, *place)]
+                    if best is None or one > best[0] or np.isnan(one):
+                        best = one, int(np.ravel_multi_index(place, plane))
+                assert best is not None
+                values[(image, channel, *at)], indices[(image, channel, *at)] = best
+        shape = (*self.shape[:-axes], *output_size)
+        return values.reshape(shape), indices.reshape(shape)
+
+    return function
+
+
 def _averages(axes: int) -> Callable[..., Array]:
     def function(
         self: Array,
@@ -137,4 +189,16 @@ def _rows(axes: int) -> list[Row]:
     ]
 
 
-TABLE: tuple[Row, ...] = (*_rows(1), *_rows(2), *_rows(3))
+TABLE: tuple[Row, ...] = (
+    *_rows(1),
+    *_rows(2),
+    *_rows(3),
+    *(
+        (
+            f"fractional_max_pool{axes}d(Tensor self, int[{axes}] kernel_size, "
+            f"int[{axes}] output_size, Tensor random_samples) -> (Tensor, Tensor)",
+            _fractional(axes),
+        )
+        for axes in (2, 3)
+    ),
+)
