@@ -48,3 +48,77 @@ def test_fractional_pooling_that_is_refused() -> None:
     for kind, because in ((np.float16, "single or double"), (np.float32, "do not fit into 4")):
         arguments = [x.astype(kind), [5, 5], [2, 2], samples.astype(kind)]
         stays("fractional_max_pool2d", arguments, [found[0].astype(kind), found[1]], because)
+
+
+def whole(dtype: Any, *shape: int) -> Any:
+    """Integers, large ones among them: sums wrap in the narrow dtypes."""
+    large = R.integers(-(2**60), 2**60, shape) if dtype == np.int64 else R.integers(0, 120, shape)
+    return np.where(R.random(shape) < 0.2, large, R.integers(0, 9, shape) - 4).astype(dtype)
+
+
+@pytest.mark.parametrize("spatial", [1, 2, 3])
+def test_averages_of_integers(spatial: int) -> None:
+    for draw in range(10):
+        plane = [int(n) for n in R.integers(5, 8, spatial)]
+        kernel = [int(n) for n in R.integers(2, 4, spatial)]
+        stride = [int(n) for n in R.integers(1, 4, spatial)]
+        padding = [int(R.integers(0, k // 2 + 1)) for k in kernel]
+        rest = [bool(draw % 2), bool(draw % 3)]
+        rest += [[None, 5, -3][draw % 3]] if spatial > 1 and draw % 4 else []
+        dynamic = not rest[0] or all(
+            p + s <= k for p, s, k in zip(padding, stride, kernel, strict=True)
+        )
+        x = whole(np.int64, 2, 3, *plane)
+        holds(f"avg_pool{spatial}d", x, kernel, stride, padding, *rest, still=not dynamic)
+    holds(f"avg_pool{spatial}d", x[0], kernel, [], padding)
+
+
+@pytest.mark.parametrize("spatial", [2, 3])
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8, np.int8, np.int16])
+def test_maxima_of_integers(spatial: int, dtype: Any) -> None:
+    x = whole(dtype, 2, 3, *[7] * spatial)
+    x[0, 0] = np.iinfo(dtype).min
+    for kernel, stride, padding, dilation, ceil in (
+        (3, 2, 1, 1, False), (2, 2, 0, 2, False), (3, 1, 1, 2, True), (3, 2, 1, 1, True),
+    ):  # fmt: skip
+        rest = [[n] * spatial for n in (kernel, stride, padding, dilation)]
+        holds(f"max_pool{spatial}d", x, *rest, ceil)
+        holds(f"max_pool{spatial}d_with_indices", x, *rest, ceil)
+    holds(f"max_pool{spatial}d", x[0].copy(), [2] * spatial)
+
+
+@pytest.mark.parametrize("spatial", [1, 2, 3])
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8, np.int8])
+def test_convolutions_of_integers(spatial: int, dtype: Any) -> None:
+    for draw in range(8):
+        groups = [1, 2, 4][draw % 3]
+        kernel = [int(n) for n in R.integers(1, 4, spatial)]
+        stride, dilation = ([int(n) for n in R.integers(1, 3, spatial)] for _ in range(2))
+        padding = [int(n) for n in R.integers(0, 2, spatial)]
+        x = whole(dtype, 2, 4, *[7] * spatial)
+        bias = whole(dtype, 8) if draw % 2 else None
+        plain = whole(dtype, 8, 4 // groups, *kernel)
+        zeros = [0] * spatial
+        holds(
+            "convolution",
+            x,
+            plain,
+            bias,
+            stride,
+            padding,
+            dilation,
+            False,
+            zeros,
+            groups,
+            still=True,
+        )
+        holds(f"conv{spatial}d", x, plain, bias, stride, padding, dilation, groups, still=True)
+        turned = whole(dtype, 4, 8 // groups, *kernel)
+        extra = [int(R.integers(0, max(s, d))) for s, d in zip(stride, dilation, strict=True)]
+        rest = [bias, stride, padding, extra, groups, dilation]
+        holds(f"conv_transpose{spatial}d", x, turned, *rest, still=True)
+    holds(
+        f"conv{spatial}d", x[0].copy(), plain, None, stride, padding, dilation, groups, still=True
+    )
+    same = [bias, [1] * spatial, "same", dilation, groups]
+    holds(f"conv{spatial}d.padding", x, plain, *same, still=True)

@@ -10,15 +10,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.arguments import Arguments, bind
 from surgeon.builders import parts
 from surgeon.builders.parts import Array, Length
+from surgeon.builders.whole_numbers import averaged, largest
 from surgeon.builders.windows import Window, digit_of, with_batch
+from surgeon.facts.fact import INTEGERS
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
+
+_IN_MAX_POOL = frozenset({onnx.TensorProto.INT8, onnx.TensorProto.UINT8})  # from opset 12
 
 
 def _windows(args: Arguments, spatial: int) -> list[Window]:
@@ -43,9 +48,9 @@ def avg_pool(draft: Draft, match: Match) -> Any:
     spatial = digit_of(match.root.op)
     x, batched = with_batch(draft, match.root.inputs[0], spatial)
     dtype = parts.numpy_dtype(draft, x)
-    if not parts.is_float(dtype):
-        raise Refused(f"no standard form averages {dtype.name}")
-    if _is_global(draft, args, x, spatial):
+    if not parts.is_float(dtype) and dtype != np.int64:
+        raise Refused(f"PyTorch does not average {dtype.name}")
+    if dtype != np.int64 and _is_global(draft, args, x, spatial):
         axes = draft.constant([i + 2 for i in range(spatial)], "axes")
         y = draft.op("ReduceMean", x, axes, keepdims=1)
         return y if batched else parts.squeeze(draft, y, 0)
@@ -54,6 +59,9 @@ def avg_pool(draft: Draft, match: Match) -> Any:
     divisor = None
     if args.schema.position("divisor_override") is not None:
         divisor = args.value("divisor_override")
+    if dtype == np.int64:
+        y = averaged(draft, x, windows, whole=whole, divisor=divisor)
+        return y if batched else parts.squeeze(draft, y, 0)
     lengths = parts.lengths_of(draft, x, spatial + 2)[2:]
     pairs = list(zip(lengths, windows, strict=True))
     if all(w.floors(n) for n, w in pairs) and dtype != np.float64:
@@ -179,6 +187,9 @@ def max_pool(draft: Draft, match: Match, *, indices: int) -> Any:
     spatial = digit_of(match.root.op)
     windows = _windows(args, spatial)
     x, batched = with_batch(draft, match.root.inputs[0], spatial)
+    dtype = draft.facts.of(x).dtype
+    if dtype in INTEGERS and not (dtype in _IN_MAX_POOL and draft.facts.opset >= 12):
+        return _of_integers(draft, x, windows, batched=batched, indices=bool(indices))
     lengths = parts.lengths_of(draft, x, spatial + 2)[2:]
     near, far, ceil = [w.padding for w in windows], [], 0
     for length, window in zip(lengths, windows, strict=True):
@@ -214,6 +225,14 @@ def max_pool(draft: Draft, match: Match, *, indices: int) -> Any:
     if batched:
         return y, places
     return parts.squeeze(draft, y, 0), parts.squeeze(draft, places, 0)
+
+
+def _of_integers(
+    draft: Draft, x: gs.Tensor, windows: list[Window], *, batched: bool, indices: bool
+) -> Any:
+    found = [y for y in largest(draft, x, windows, indices=indices) if y is not None]
+    found = found if batched else [parts.squeeze(draft, y, 0) for y in found]
+    return tuple(found) if indices else found[0]
 
 
 def _gathered(

@@ -37,12 +37,13 @@ def _average(
     count_include_pad: bool,
     divisor_override: int | None,
 ) -> Array:
-    plane, x, stride = _plane(self, axes), wide(self), stride or kernel_size
+    plane, stride = _plane(self, axes), stride or kernel_size
+    x = self if self.dtype == np.int64 else wide(self)
     counts = [
         _count(n, k, s, p, ceil_mode)
         for n, k, s, p in zip(plane, kernel_size, stride, padding, strict=True)
     ]
-    y = np.empty((*self.shape[:-axes], *counts))
+    y = np.empty((*self.shape[:-axes], *counts), x.dtype)
     for at in np.ndindex(*counts):
         whole = 1
         box: list[Any] = [...]
@@ -53,7 +54,12 @@ def _average(
         values = x[tuple(box)]
         inside = int(np.prod([b.stop - b.start for b in box[1:]]))
         divisor = divisor_override or (whole if count_include_pad else inside)
-        y[(..., *at)] = values.sum(axis=tuple(range(-axes, 0))) / divisor
+        total = values.sum(axis=tuple(range(-axes, 0)))
+        if x.dtype.kind == "f":
+            y[(..., *at)] = total / divisor
+        else:  # C++ rounds a quotient of integers towards 0, and a double would not hold it
+            sign = np.sign(total) * np.sign(divisor)
+            y[(..., *at)] = sign * (np.abs(total) // abs(divisor))
     return narrow(y, self)
 
 
