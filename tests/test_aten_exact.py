@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aten_node import agrees, stays
+from aten_node import Written, agrees, lowered, stays
 
 pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
 
@@ -122,3 +122,26 @@ def test_convolutions_of_integers(spatial: int, dtype: Any) -> None:
     )
     same = [bias, [1] * spatial, "same", dilation, groups]
     holds(f"conv{spatial}d.padding", x, plain, *same, still=True)
+
+
+def test_averages_of_integers_over_bins() -> None:
+    for size in ([2, 3], [1, 1], [7, 5], [9, 2]):
+        x = R.integers(-50, 50, (2, 3, 7, 5))
+        y = _bins_of(x, size)
+        written = Written("adaptive_avg_pool2d", [x, size], "A+", 9, dynamic=False)
+        np.testing.assert_array_equal(lowered(written, [y], recipe="aten")[0], y)
+
+
+def _bins_of(x: Any, size: list[int]) -> Any:
+    """PyTorch 2.1's own formula: the sum by the height, and that by the width, each rounded."""
+    edges = [
+        [(i * n // out, -(-(i + 1) * n // out)) for i in range(out)]
+        for n, out in zip(x.shape[2:], size, strict=True)
+    ]
+    rows, columns = edges
+    y = np.empty((*x.shape[:2], *size), np.int64)
+    for i, (top, low) in enumerate(rows):
+        for j, (left, right) in enumerate(columns):
+            total = x[:, :, top:low, left:right].sum((2, 3)) / (low - top)
+            y[:, :, i, j] = np.trunc(np.trunc(total) / (right - left))
+    return y

@@ -93,11 +93,12 @@ def _of_integers(
     told: Mapping[str, Any],
     extra: list[int] | None,
 ) -> gs.Tensor:
-    kernel, pads = told.get("kernel_shape"), told["pads"]
-    if kernel is None:
-        raise Refused("it is of integers, and the shape of its weight is not known")
-    rank = len(kernel)
-    rows = zip(kernel, told["strides"], pads, told["dilations"], pads[rank:], strict=False)
+    pads, rank = told["pads"], len(told["strides"])
+    if "kernel_shape" not in told:  # its windows side by side would be beyond any memory
+        raise Refused("it is of integers, and the size of its kernel is known at run time only")
+    rows = zip(
+        told["kernel_shape"], told["strides"], pads, told["dilations"], pads[rank:], strict=False
+    )
     windows = [Window(k, s, near, d, behind=far) for k, s, near, d, far in rows]
     return convolved(draft, *operands, windows, told["group"], extra)
 

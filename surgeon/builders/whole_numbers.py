@@ -2,7 +2,7 @@
 
 A table says for each axis which element is under each tap of each window; what lies outside is a
 neutral element behind the last. Sums of products are those of int64, which wrap as PyTorch's do in
-any narrower dtype.
+any narrower dtype; they are products of matrices, because onnxruntime's sums go through doubles.
 """
 
 from __future__ import annotations
@@ -35,12 +35,7 @@ class Axis:
     spread: bool = False
 
 
-def slid(c: Bench, window: Window, length: Size | int) -> Axis:
-    """An axis over which a window slides.
-
-    Raises:
-        Refused: How many windows there are is known for no length, or there are none.
-    """
+def _slid(c: Bench, window: Window, length: Size | int) -> Axis:
     if isinstance(length, int):
         return Axis(window, length, window.count(length))
     room = c.sub(c.add(length, window.pads), window.reach)
@@ -53,8 +48,7 @@ def slid(c: Bench, window: Window, length: Size | int) -> Axis:
     return Axis(window, length, c.add(c.div(room, window.stride), 1))
 
 
-def spread(c: Bench, window: Window, length: Size | int, extra: int) -> Axis:
-    """An axis of a transposed convolution with so much output padding."""
+def _spread(c: Bench, window: Window, length: Size | int, extra: int) -> Axis:
     whole = c.add(c.mul(c.sub(length, 1), window.stride), window.reach + extra - window.pads)
     if isinstance(whole, int) and whole < 1:
         raise Refused(f"its output would have the length {whole}")
@@ -63,32 +57,37 @@ def spread(c: Bench, window: Window, length: Size | int, extra: int) -> Axis:
 
 def _table(c: Bench, axis: Axis) -> gs.Tensor:
     """The element under each tap of each window, int64[kernel, count]; the length for none."""
-    window, length = axis.window, axis.length
-    taps = np.arange(window.kernel, dtype=np.int64)[:, None] * window.dilation - window.padding
-    windows, end = c.count(axis.count), c.vector([length])
+    window, end = axis.window, c.vector([axis.length])
+    apart = np.arange(window.kernel)[:, None] * window.dilation - window.padding
+    taps = c.ints_of(apart, "taps")
+    windows, stride = c.count(axis.count), c.ints([window.stride], "stride")
+    zero = c.ints([0], "zero")
     if axis.spread:
-        stride = c.ints([window.stride], "stride")
-        there = c.op("Sub", windows, c.ints_of(taps, "taps"))
+        there = c.op("Sub", windows, taps)
         place = c.op("Div", there, stride)
         outside = c.op("Not", c.op("Equal", c.op("Mul", place, stride), there))
-        outside = c.op("Or", outside, c.op("Less", there, c.ints([0], "zero")))
+        outside = c.op("Or", outside, c.op("Less", there, zero))
     else:
-        first = c.op("Mul", windows, c.ints([window.stride], "stride"))
-        place = c.op("Add", first, c.ints_of(taps, "taps"))
-        outside = c.op("Less", place, c.ints([0], "zero"))
+        place = c.op("Add", c.op("Mul", windows, stride), taps)
+        outside = c.op("Less", place, zero)
     inside = c.op("And", c.op("Not", outside), c.op("Less", place, end))
     made: gs.Tensor = c.op("Where", inside, place, end)
     return made
 
 
+def _under(c: Bench, x: gs.Tensor, axis: Axis, at: int, fill: int) -> gs.Tensor:
+    """[..., kernel, count, ...]: what is under the taps, and `fill` where nothing is."""
+    sizes: list[Size | int] = c.sizes(x)
+    sizes[at] = 1
+    x = c.concat([x, c.filled(sizes, fill, c.dtype(x))], at)
+    made: gs.Tensor = c.op("Gather", x, _table(c, axis), axis=at)
+    return made
+
+
 def _gathered(c: Bench, x: gs.Tensor, axes: Sequence[Axis], fill: int) -> gs.Tensor:
-    """[N, C, *kernel, *count]: what is under the taps, and `fill` where nothing is."""
+    """[N, C, *kernel, *count]."""
     for index, axis in enumerate(axes):
-        at = 2 + 2 * index
-        sizes: list[Size | int] = c.sizes(x)
-        sizes[at] = 1
-        x = c.concat([x, c.filled(sizes, fill, c.dtype(x))], at)
-        x = c.op("Gather", x, _table(c, axis), axis=at)
+        x = _under(c, x, axis, 2 + 2 * index, fill)
     kernels, counts = range(2, c.rank(x), 2), range(3, c.rank(x), 2)
     return c.permute(x, [0, 1, *kernels, *counts])
 
@@ -107,34 +106,31 @@ def convolved(
     Args:
         draft: Where the nodes go.
         x: [N, C, ...].
-        weight: [O, C / groups, ...], transposed [C, O / groups, ...], of known sizes.
+        weight: [O, C / groups, ...], transposed [C, O / groups, ...].
         bias: [O], or None.
-        windows: One for each axis behind the channels.
+        windows: One for each axis behind the channels; their kernels are the weight's.
         groups: Of channels, each with kernels of its own.
         extra: What is added to each axis of a transposed convolution; None for a plain one.
     """
     c = Bench(draft)
     dtype, rank = c.dtype(x), len(windows)
-    shape = c.shape(weight)
-    known = [d for d in shape or () if isinstance(d, int)]
-    if len(known) != rank + 2:
-        raise Refused("it is of integers, and the shape of its weight is not known")
+    first, second = c.sizes(weight)[:2]
     lengths = c.sizes(x)[2:]
     if extra is None:
-        axes = [slid(c, w, n) for w, n in zip(windows, lengths, strict=True)]
+        axes = [_slid(c, *row) for row in zip(windows, lengths, strict=True)]
     else:
-        axes = [spread(c, *row) for row in zip(windows, lengths, extra, strict=True)]
+        axes = [_spread(c, *row) for row in zip(windows, lengths, extra, strict=True)]
     x, weight = c.cast(x, TYPE.INT64), c.cast(weight, TYPE.INT64)
-    each, taps = known[0] // groups, int(np.prod(known[2:]))
-    into, out = (known[1], each) if extra is None else (each, known[1])
-    weight = c.reshape(weight, [groups, each, known[1], taps])
+    each, taps = c.div(first, groups), int(np.prod([w.kernel for w in windows]))
+    into, out = (second, each) if extra is None else (each, second)
+    weight = c.reshape(weight, [groups, each, second, taps])
     if extra is not None:
         weight = c.permute(weight, [0, 2, 1, 3])
-    weight = c.reshape(weight, [groups, out, into * taps])
+    weight = c.reshape(weight, [groups, out, c.mul(into, taps)])
     counts = [axis.count for axis in axes]
     count, lots = c.product(counts), c.size(x, 0)
-    under = c.reshape(_gathered(c, x, axes, 0), [lots, groups, into * taps, count])
-    y = c.reshape(c.op("MatMul", weight, under), [lots, groups * out, *counts])
+    under = c.reshape(_gathered(c, x, axes, 0), [lots, groups, c.mul(into, taps), count])
+    y = c.reshape(c.op("MatMul", weight, under), [lots, c.mul(out, groups), *counts])
     if bias is not None:
         wide = c.cast(bias, TYPE.INT64)
         y = c.op("Add", y, c.unsqueeze(wide, list(range(1, rank + 1))))
@@ -147,21 +143,33 @@ def averaged(
     """Sums over windows of int64, divided as C++ does: what is left over is dropped."""
     c, rank = Bench(draft), len(windows)
     lengths = c.sizes(x)[2:]
-    axes = [slid(c, w, n) for w, n in zip(windows, lengths, strict=True)]
-    counts, taps = [axis.count for axis in axes], int(np.prod([w.kernel for w in windows]))
-    lots = c.sizes(x)[:2]
-    under = c.reshape(_gathered(c, x, axes, 0), [*lots, taps, c.product(counts)])
-    # onnxruntime's ReduceSum goes through doubles, its MatMul does not
-    ones = c.draft.constant(np.ones((1, taps), np.int64), "ones")
-    sums = c.reshape(c.op("MatMul", ones, under), [*lots, *counts])
+    axes = [_slid(c, w, n) for w, n in zip(windows, lengths, strict=True)]
+    for at, axis in enumerate(axes, 2):
+        under = _under(c, x, axis, at, 0)
+        x = c.op("MatMul", _last(c, under, at), _ones(c, axis.window.kernel))
+        x = c.squeeze(x, [rank + 2])
     if divisor is not None:
-        made: gs.Tensor = c.op("Div", sums, c.ints([divisor], "divisor"))
-        return made
+        return _divided(c, x, c.ints([divisor], "divisor"))
     total: gs.Tensor | None = None
     for index, axis in enumerate(axes):
         size = c.unsqueeze(_counted(c, axis, whole=whole), list(range(1, rank - index)))
         total = size if total is None else c.op("Mul", total, size)
-    return c.op("Div", sums, total)
+    assert total is not None
+    return _divided(c, x, total)
+
+
+def _last(c: Bench, x: gs.Tensor, at: int) -> gs.Tensor:
+    """This axis behind the others."""
+    return c.permute(x, [*(i for i in range(c.rank(x)) if i != at), at])
+
+
+def _ones(c: Bench, count: int) -> gs.Tensor:
+    return c.ints_of(np.ones((count, 1)), "ones")
+
+
+def _divided(c: Bench, x: gs.Tensor, by: gs.Tensor) -> gs.Tensor:
+    made: gs.Tensor = c.op("Div", x, by)
+    return made
 
 
 def _counted(c: Bench, axis: Axis, *, whole: bool) -> gs.Tensor:
@@ -179,6 +187,26 @@ def _counted(c: Bench, axis: Axis, *, whole: bool) -> gs.Tensor:
     return made
 
 
+def averaged_bins(
+    draft: Draft, x: gs.Tensor, bins: Sequence[Sequence[tuple[int, int]] | None]
+) -> gs.Tensor:
+    """Averages of int64 over bins [start, end) of each axis behind the channels; None keeps it."""
+    c, rank = Bench(draft), len(bins)
+    total = np.ones([1] * rank, np.int64)
+    for index, edges in enumerate(bins):
+        if edges is None:
+            continue
+        places = np.arange(max(end for _, end in edges))
+        under = [(start <= places) & (places < end) for start, end in edges]
+        matrix = c.ints_of(np.array(under).T, "bins")  # [length, count]
+        x = c.op("MatMul", _last(c, x, 2 + index), matrix)
+        back = [*range(2 + index), rank + 1, *range(2 + index, rank + 1)]
+        x = c.permute(x, back)
+        sizes = np.array([end - start for start, end in edges], np.int64)
+        total = total * sizes.reshape([-1 if i == index else 1 for i in range(rank)])
+    return _divided(c, x, c.ints_of(total, "sizes"))
+
+
 def largest(
     draft: Draft, x: gs.Tensor, windows: Sequence[Window], *, indices: bool
 ) -> tuple[gs.Tensor, gs.Tensor | None]:
@@ -186,8 +214,8 @@ def largest(
     c, rank = Bench(draft), len(windows)
     dtype = c.dtype(x)
     lengths = c.sizes(x)[2:]
-    axes = [slid(c, w, n) for w, n in zip(windows, lengths, strict=True)]
-    least = int(np.iinfo(np.int64).min) if dtype == TYPE.INT64 else -(1 << 40)
+    axes = [_slid(c, w, n) for w, n in zip(windows, lengths, strict=True)]
+    least = int(np.iinfo(np.int64).min)
     under = _gathered(c, c.cast(x, TYPE.INT64), axes, least)
     over = c.ints(range(2, 2 + rank), "axes")
     best = c.op("ReduceMax", under, over, keepdims=1)
