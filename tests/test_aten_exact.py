@@ -145,3 +145,26 @@ def _bins_of(x: Any, size: list[int]) -> Any:
             total = x[:, :, top:low, left:right].sum((2, 3)) / (low - top)
             y[:, :, i, j] = np.trunc(np.trunc(total) / (right - left))
     return y
+
+
+@pytest.mark.parametrize("kind", ["sum", "mean", "max", "min", "prod"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_segments(kind: str, dtype: Any) -> None:
+    one, batched = np.array([2, 0, 3, 1]), np.array([[1, 0, 5], [3, 3, 0]])
+    for draw, initial in enumerate((None, 1.5, -2.0)):
+        x = R.normal(size=(6, 3)).astype(dtype)
+        if draw == 1:
+            x[4, 1], x[0, 0] = np.nan, np.inf
+        y = R.normal(size=(2, 6)).astype(dtype)
+        borders = np.array([0, 2, 2, 5, 6])
+        for lengths, offsets in ((one, None), (None, borders)):
+            rest = [lengths, None, offsets, 0, False, initial]
+            holds("segment_reduce", x, kind, *rest)
+        holds("segment_reduce", y, kind, batched, None, None, 1, False, initial)
+
+
+def test_segments_that_are_refused() -> None:
+    x, lengths = np.zeros((6, 3), np.float32), np.array([[2, 4]])
+    rest = [None, None, 0, False, None]
+    stays("segment_reduce", [x, "sum", lengths, *rest], [x[:2]], "its segments have the rank 2")
+    stays("segment_reduce", [x, "all", lengths[0], *rest], [x[:2]], "it reduces by 'all'")

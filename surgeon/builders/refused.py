@@ -168,9 +168,8 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "_sobol_engine_draw",
     ),
     (
-        "gives a list of borders, or counts by segments, in a way that is not written; give the "
-        "borders, or use `scatter_add`",
-        "_histogramdd_bin_edges segment_reduce",
+        "gives a list of borders in a way that is not written; give the borders",
+        "_histogramdd_bin_edges",
     ),
     (
         "is TorchScript's own, on lists and dictionaries; trace the model instead of scripting it",
