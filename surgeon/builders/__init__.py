@@ -146,6 +146,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
         "lstm_cell",
         "max_pool",
         "max_unpool",
+        "native_batch_norm",
         "native_group_norm",
         "native_layer_norm",
         "native_multi_head_attention",
