@@ -13,8 +13,9 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
+from surgeon.arguments import bind
 from surgeon.builders import parts
-from surgeon.builders.aten_shape.call import TYPE, Call, Size
+from surgeon.builders.bench import TYPE, Bench, Size
 from surgeon.builders.windows import digit_of
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
@@ -22,15 +23,16 @@ from surgeon.rewrite import Draft, Refused
 
 def fractional_max_pool(draft: Draft, match: Match) -> Any:
     """`aten.fractional_max_pool{2,3}d (x, kernel_size, output_size, random_samples)`."""
-    c, spatial = Call(draft, match.root), digit_of(match.root.op)
-    x, samples = c.tensor(), c.tensor("random_samples")
+    c, args = Bench(draft), bind(match.root, draft.facts)
+    spatial = digit_of(match.root.op)
+    x, samples = args.tensor("self"), args.tensor("random_samples")
     dtype = c.dtype(x)
     if dtype not in (TYPE.FLOAT, TYPE.DOUBLE) or c.dtype(samples) != dtype:
         raise Refused("its windows are placed in single or double precision alone, as its input is")
     if dtype == TYPE.DOUBLE and c.opset < 11:
         raise Refused("`ArgMax` in double precision needs opset 11")
-    kernel = parts.per_axis(c.value("kernel_size"), spatial, "kernel_size")
-    outs = parts.per_axis(c.value("output_size"), spatial, "output_size")
+    kernel = parts.per_axis(args.value("kernel_size"), spatial, "kernel_size")
+    outs = parts.per_axis(args.value("output_size"), spatial, "output_size")
     rank = c.rank(x)
     if rank not in (spatial + 1, spatial + 2) or min(*kernel, *outs) < 1:
         raise Refused(f"its input has rank {rank}, its windows {kernel} and its output {outs}")
@@ -50,7 +52,7 @@ def fractional_max_pool(draft: Draft, match: Match) -> Any:
 
 
 def _places(
-    c: Call, samples: gs.Tensor, lengths: list[Size | int], kernel: list[int], outs: list[int]
+    c: Bench, samples: gs.Tensor, lengths: list[Size | int], kernel: list[int], outs: list[int]
 ) -> gs.Tensor:
     """The places in its plane of all that each window holds, [planes, *outs, *kernel]."""
     spatial = len(kernel)
@@ -72,7 +74,7 @@ def _places(
     return found
 
 
-def _starts(c: Call, sample: gs.Tensor, length: Size | int, kernel: int, out: int) -> gs.Tensor:
+def _starts(c: Bench, sample: gs.Tensor, length: Size | int, kernel: int, out: int) -> gs.Tensor:
     """The first place of each window along an axis, int64[planes, out]."""
     if isinstance(length, int) and length < kernel:
         raise Refused(f"windows of {kernel} do not fit into {length}")
@@ -92,7 +94,7 @@ def _starts(c: Call, sample: gs.Tensor, length: Size | int, kernel: int, out: in
 
 
 def _largest(
-    c: Call, x: gs.Tensor, places: gs.Tensor, width: int, lots: Size | int, plane: Size | int
+    c: Bench, x: gs.Tensor, places: gs.Tensor, width: int, lots: Size | int, plane: Size | int
 ) -> tuple[gs.Tensor, gs.Tensor]:
     """The largest of each window and its place in the plane: the first, or the last NaN."""
     flat = c.reshape(x, [c.mul(lots, plane)])
