@@ -44,9 +44,6 @@ def adaptive_pool(draft: Draft, match: Match, *, spatial: int, kind: str) -> Any
         wanted = facts.array(size)
     if wanted is None:
         raise Refused("its output size is computed at run time and not provable")
-    whole = kind == "avg" and facts.of(x).dtype in INTEGERS
-    if whole and facts.of(x).dtype != onnx.TensorProto.INT64:
-        raise Refused("PyTorch averages no integers but int64")
     sizes: list[Dim] = wanted.reshape(-1).tolist()
     sizes = sizes * spatial if len(sizes) == 1 else sizes
     if len(shape) not in (spatial + 1, spatial + 2) or len(sizes) != spatial:
@@ -56,7 +53,7 @@ def adaptive_pool(draft: Draft, match: Match, *, spatial: int, kind: str) -> Any
         x = draft.op("Unsqueeze", x, draft.constant([0], "axes"))
         shape = (1, *shape)
     plan = [_classify(shape[i + 2], sizes[i], i + 2) for i in range(spatial)]
-    if whole:
+    if kind == "avg" and _is_whole(facts.of(x).dtype):
         y = averaged_bins(
             draft, x, [_bins(*row) for row in zip(plan, shape[2:], sizes, strict=True)]
         )
@@ -65,6 +62,12 @@ def adaptive_pool(draft: Draft, match: Match, *, spatial: int, kind: str) -> Any
     if not batched:
         y = draft.op("Squeeze", y, draft.constant([0], "axes"))
     return y
+
+
+def _is_whole(dtype: int) -> bool:
+    if dtype in INTEGERS and dtype != onnx.TensorProto.INT64:
+        raise Refused("PyTorch averages no integers but int64")
+    return dtype in INTEGERS
 
 
 def _bins(how: str, length: Dim, out: Dim) -> list[tuple[int, int]] | None:

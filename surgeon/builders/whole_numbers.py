@@ -121,19 +121,18 @@ def convolved(
     else:
         axes = [_spread(c, *row) for row in zip(windows, lengths, extra, strict=True)]
     x, weight = c.cast(x, TYPE.INT64), c.cast(weight, TYPE.INT64)
-    each, taps = c.div(first, groups), int(np.prod([w.kernel for w in windows]))
-    into, out = (second, each) if extra is None else (each, second)
-    weight = c.reshape(weight, [groups, each, second, taps])
+    taps = int(np.prod([w.kernel for w in windows]))
+    into, out = second, c.div(first, groups)
+    weight = c.reshape(weight, [groups, out, into, taps])
     if extra is not None:
-        weight = c.permute(weight, [0, 2, 1, 3])
+        weight, into, out = c.permute(weight, [0, 2, 1, 3]), out, into
     weight = c.reshape(weight, [groups, out, c.mul(into, taps)])
     counts = [axis.count for axis in axes]
     count, lots = c.product(counts), c.size(x, 0)
     under = c.reshape(_gathered(c, x, axes, 0), [lots, groups, c.mul(into, taps), count])
     y = c.reshape(c.op("MatMul", weight, under), [lots, c.mul(out, groups), *counts])
     if bias is not None:
-        wide = c.cast(bias, TYPE.INT64)
-        y = c.op("Add", y, c.unsqueeze(wide, list(range(1, rank + 1))))
+        y = c.op("Add", y, c.unsqueeze(c.cast(bias, TYPE.INT64), list(range(1, rank + 1))))
     return c.cast(y, dtype)
 
 

@@ -191,20 +191,8 @@ def max_pool(draft: Draft, match: Match, *, indices: int) -> Any:
     if dtype in INTEGERS and not (dtype in _IN_MAX_POOL and draft.facts.opset >= 12):
         return _of_integers(draft, x, windows, batched=batched, indices=bool(indices))
     lengths = parts.lengths_of(draft, x, spatial + 2)[2:]
-    near, far, ceil = [w.padding for w in windows], [], 0
-    for length, window in zip(lengths, windows, strict=True):
-        if window.floors(length):
-            far.append(window.padding)
-        elif length.static is not None:
-            last = (window.count(length.static) - 1) * window.stride + window.reach
-            far.append(last - length.static - window.padding)
-        elif window.never_drops:
-            far.append(window.padding)
-            ceil = 1
-        else:
-            raise Refused(
-                "its last window depends on a length known at run time; fix it with `--shape`"
-            )
+    near = [w.padding for w in windows]
+    far, ceil = _ends(windows, lengths)
     if draft.facts.opset < 10 and any(w.dilation != 1 for w in windows) and not indices:
         y = _gathered(draft, x, windows, lengths)
         return y if batched else parts.squeeze(draft, y, 0)
@@ -225,6 +213,25 @@ def max_pool(draft: Draft, match: Match, *, indices: int) -> Any:
     if batched:
         return y, places
     return parts.squeeze(draft, y, 0), parts.squeeze(draft, places, 0)
+
+
+def _ends(windows: list[Window], lengths: list[Length]) -> tuple[list[int], int]:
+    """The padding behind each axis, and `ceil_mode` where a runtime has to find it."""
+    far, ceil = [], 0
+    for length, window in zip(lengths, windows, strict=True):
+        if window.floors(length):
+            far.append(window.padding)
+        elif length.static is not None:
+            last = (window.count(length.static) - 1) * window.stride + window.reach
+            far.append(last - length.static - window.padding)
+        elif window.never_drops:
+            far.append(window.padding)
+            ceil = 1
+        else:
+            raise Refused(
+                "its last window depends on a length known at run time; fix it with `--shape`"
+            )
+    return far, ceil
 
 
 def _of_integers(
