@@ -61,6 +61,7 @@ _PLAIN_OF_NOT_NUMBERS = _OF_NOT_NUMBERS | frozenset(
 )
 # Operators that a zero or two equal numbers make undecided, or that the piece knows too little of.
 _UNSTEADY = frozenset(
+    "linalg_lu linalg_lu_factor linalg_lu_factor_ex _lu_with_info geqrf lu_solve linalg_lu_solve "
     "qr linalg_qr svd linalg_svd _linalg_svd symeig linalg_eigh _linalg_eigh inverse linalg_inv "
     "linalg_inv_ex linalg_solve cholesky linalg_cholesky lu linalg_det det Det logdet slogdet "
     "pinverse linalg_pinv matrix_exp linalg_matrix_exp linalg_matrix_power matrix_power "

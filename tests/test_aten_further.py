@@ -382,7 +382,7 @@ REFUSED: Calls = [
     ("soft_margin_loss", [INTS, INTS, 0], {"because": "no such loss of integers, or an integer"}),
     ("linalg_matrix_norm", [X, 3, [-2, -1], False, None], {"because": "made of singular values"}),
     ("nuclear_norm", [X[0].astype(np.float16)], {"because": "single and double precision alone"}),
-    ("linalg_lu_factor", [FACTORS, True], {"because": "LAPACK's own packing"}),
+    ("linalg_ldl_factor", [FACTORS, False], {"because": "LAPACK's packing"}),
     ("polygamma", [-1, X], {"because": "no derivative -1 of digamma"}),
     ("special_gammaincc", [X, X], {"because": "it is approximate"}),
     ("as_strided_scatter", [X, np.ones((2, 2), F), [2, 2], [0, 1], 0], {"because": "overlap"}),

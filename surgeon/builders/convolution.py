@@ -10,6 +10,9 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.arguments import text_of
+from surgeon.builders.whole_numbers import convolved
+from surgeon.builders.windows import Window
+from surgeon.facts.fact import INTEGERS
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -70,6 +73,9 @@ def aten_convolution(draft: Draft, match: Match) -> gs.Tensor:
     batched = facts.of(x).rank == rank + 2 or facts.of(x).rank is None
     if not batched:
         x = draft.op("Unsqueeze", x, draft.constant([0], "axes"))
+    if facts.of(x).dtype in INTEGERS:
+        made = _of_integers(draft, (x, weight, bias), attributes, extra if transposed else None)
+        return made if batched else draft.op("Squeeze", made, draft.constant([0], "axes"))
     if transposed and any(extra):
         x, further = _within_strides(draft, x, _Turned(strides, dilations, pads, extra))
         attributes |= further
@@ -79,6 +85,22 @@ def aten_convolution(draft: Draft, match: Match) -> gs.Tensor:
     if "z" in tensors:
         y = draft.op("Add", y, _scaled(draft, tensors["z"], (given.get("alpha") or [1])[0]))
     return draft.op("Relu", y) if node.op.endswith("_relu") else y
+
+
+def _of_integers(
+    draft: Draft,
+    operands: tuple[gs.Tensor, gs.Tensor, gs.Tensor | None],
+    told: Mapping[str, Any],
+    extra: list[int] | None,
+) -> gs.Tensor:
+    pads, rank = told["pads"], len(told["strides"])
+    if "kernel_shape" not in told:  # its windows side by side would be beyond any memory
+        raise Refused("it is of integers, and the size of its kernel is known at run time only")
+    rows = zip(
+        told["kernel_shape"], told["strides"], pads, told["dilations"], pads[rank:], strict=False
+    )
+    windows = [Window(k, s, near, d, behind=far) for k, s, near, d, far in rows]
+    return convolved(draft, *operands, windows, told["group"], extra)
 
 
 class _Turned(NamedTuple):

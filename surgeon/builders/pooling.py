@@ -14,6 +14,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
+from surgeon.builders.whole_numbers import averaged_bins
 from surgeon.dims import Dim
 from surgeon.facts.fact import INTEGERS
 from surgeon.match import Match
@@ -43,8 +44,6 @@ def adaptive_pool(draft: Draft, match: Match, *, spatial: int, kind: str) -> Any
         wanted = facts.array(size)
     if wanted is None:
         raise Refused("its output size is computed at run time and not provable")
-    if kind == "avg" and facts.of(x).dtype in INTEGERS:
-        raise Refused("no standard form averages integers as PyTorch does, axis by axis")
     sizes: list[Dim] = wanted.reshape(-1).tolist()
     sizes = sizes * spatial if len(sizes) == 1 else sizes
     if len(shape) not in (spatial + 1, spatial + 2) or len(sizes) != spatial:
@@ -54,10 +53,34 @@ def adaptive_pool(draft: Draft, match: Match, *, spatial: int, kind: str) -> Any
         x = draft.op("Unsqueeze", x, draft.constant([0], "axes"))
         shape = (1, *shape)
     plan = [_classify(shape[i + 2], sizes[i], i + 2) for i in range(spatial)]
-    y = _pool(draft, x, shape, sizes, plan, kind)
+    if kind == "avg" and _is_whole(facts.of(x).dtype):
+        y = averaged_bins(
+            draft, x, [_bins(*row) for row in zip(plan, shape[2:], sizes, strict=True)]
+        )
+    else:
+        y = _pool(draft, x, shape, sizes, plan, kind)
     if not batched:
         y = draft.op("Squeeze", y, draft.constant([0], "axes"))
     return y
+
+
+def _is_whole(dtype: int) -> bool:
+    if dtype in INTEGERS and dtype != onnx.TensorProto.INT64:
+        raise Refused("PyTorch averages no integers but int64")
+    return dtype in INTEGERS
+
+
+def _bins(how: str, length: Dim, out: Dim) -> list[tuple[int, int]] | None:
+    """The elements of each bin; None where each has one of its own.
+
+    Raises:
+        Refused: The length is known at run time only.
+    """
+    if how == KEEP:
+        return None
+    if not isinstance(length, int) or not isinstance(out, int):
+        raise Refused("it averages integers, over a length known at run time only")
+    return [(i * length // out, -(-(i + 1) * length // out)) for i in range(out)]
 
 
 def _classify(length: Dim, out: Dim, axis: int) -> str:

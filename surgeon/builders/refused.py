@@ -154,8 +154,8 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "slice_inverse storage_offset stride sym_is_contiguous sym_storage_offset sym_stride",
     ),
     (
-        "reads or gives factors in LAPACK's own packing; `linalg_solve` and `linalg_qr` need none",
-        "_lu_with_info linalg_householder_product linalg_ldl_solve lu_unpack orgqr ormqr",
+        "reads factors in LAPACK's own packing of blocks; `linalg_solve` needs none",
+        "linalg_ldl_solve",
     ),
     (
         "is a matter of the bits of a float, which no ONNX operator reads; compute it outside "
@@ -163,14 +163,13 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "hash_tensor",
     ),
     (
-        "places its windows or its points by a sequence of samples, in a way that is not "
-        "written; choose them outside the model",
-        "_sobol_engine_draw fractional_max_pool2d fractional_max_pool3d",
+        "places its points by a sequence, in a way that is not written; choose them outside the "
+        "model",
+        "_sobol_engine_draw",
     ),
     (
-        "gives a list of borders, or counts by segments, in a way that is not written; give the "
-        "borders, or use `scatter_add`",
-        "_histogramdd_bin_edges segment_reduce",
+        "gives a list of borders in a way that is not written; give the borders",
+        "_histogramdd_bin_edges",
     ),
     (
         "is TorchScript's own, on lists and dictionaries; trace the model instead of scripting it",

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from surgeon.builders.aten_linalg import factors, powers, singular, solving
+from surgeon.builders.aten_linalg import factors, packed, powers, singular, solving
 from surgeon.builders.aten_shape.call import Call
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     **factors.LOWERINGS,
+    **packed.LOWERINGS,
     **powers.LOWERINGS,
     **singular.LOWERINGS,
     **solving.LOWERINGS,
@@ -22,9 +23,8 @@ HOPELESS: Mapping[str, str] = {
     ),
     "lstsq": "it gives what LAPACK leaves of the right side, where `linalg_lstsq` gives a solution",
     **dict.fromkeys(
-        "linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_ldl_factor linalg_ldl_factor_ex "
-        "geqrf".split(),
-        "its factors come in LAPACK's own packing; `linalg_solve` and `linalg_qr` need no factors",
+        ("linalg_ldl_factor", "linalg_ldl_factor_ex"),
+        "its pivots are blocks of one or two rows, in LAPACK's packing; `linalg_solve` needs none",
     ),
 }
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call, Size
 from surgeon.builders.bench import Bench
+from surgeon.dims import Dim
 from surgeon.rewrite import Refused
 
 LARGEST_SIDE = 32  # rows that are eliminated one by one; a step is some fifteen nodes
@@ -47,18 +50,23 @@ def few(size: Size | int) -> int | None:
     return size if isinstance(size, int) and size <= LARGEST_SIDE else None
 
 
+def _known(function: Callable[[Dim, Dim], Dim], a: Size | int, b: Size | int) -> Dim | None:
+    first, second = (s if isinstance(s, int) else s.dim for s in (a, b))
+    return None if first is None or second is None else function(first, second)
+
+
 def smaller(c: Bench, a: Size | int, b: Size | int) -> Size | int:
     """The smaller of two sizes."""
     if isinstance(a, int) and isinstance(b, int):
         return min(a, b)
-    return Size(None, lambda: c.op("Min", c.vector([a]), c.vector([b])))
+    return Size(_known(dims.minimum, a, b), lambda: c.op("Min", c.vector([a]), c.vector([b])))
 
 
 def larger(c: Bench, a: Size | int, b: Size | int) -> Size | int:
     """The larger of two sizes."""
     if isinstance(a, int) and isinstance(b, int):
         return max(a, b)
-    return Size(None, lambda: c.op("Max", c.vector([a]), c.vector([b])))
+    return Size(_known(dims.maximum, a, b), lambda: c.op("Max", c.vector([a]), c.vector([b])))
 
 
 def places(c: Bench, size: Size | int) -> gs.Tensor:

@@ -238,33 +238,6 @@ def _solve_triangular(c: Call) -> gs.Tensor:
     return m.turned(c, x)
 
 
-def _exchanged(
-    c: Call, b: gs.Tensor, pivots: gs.Tensor, size: Size | int, *, back: bool
-) -> gs.Tensor:
-    """Rows exchanged one after the other, each with the row (from 1) that its pivot names."""
-    pivots = c.unsqueeze(c.cast(pivots, TYPE.INT64), [c.rank(pivots)])
-    pivots = c.op("Sub", pivots, c.ints([1], "one"))
-    few = m.few(size)
-    if few is None:
-        side = size
-        if not isinstance(size, int):  # one row more, which stays
-            own = c.vector([*c.sizes(pivots)[:-2], 1, 1], "sizes")
-            own = c.op("Expand", c.vector([size]), own)
-            b, pivots = turns.with_none(c, b, size), m.stacked(c, [pivots, own])
-            side = c.add(size, 1)
-        return turns.without(c, turns.exchanged(c, b, pivots, side, back=back), size)
-    places = m.places(c, size)
-    for row in reversed(range(few)) if back else range(few):
-        there = c.op("Equal", places, m.rows(c, pivots, row, row + 1))
-        here = c.op("Equal", places, c.ints([row], "row"))
-        mine = m.rows(c, b, row, row + 1)
-        zero = c.number(0, c.dtype(b))
-        picked = c.op("Where", there, b, zero)
-        picked = c.op("ReduceSum", picked, c.ints([c.rank(picked) - 2], "axes"), keepdims=1)
-        b = c.op("Where", here, picked, c.op("Where", there, mine, b))
-    return b
-
-
 def _lu_solve(c: Call) -> gs.Tensor:
     """Rows exchanged, then a lower triangle with ones on its diagonal, then an upper one.
 
@@ -285,13 +258,15 @@ def _with_factors(
     c: Call, factors: gs.Tensor, pivots: gs.Tensor, b: gs.Tensor, *, turned: bool
 ) -> gs.Tensor:
     size = m.square(c, factors)
+    pivots = c.op("Sub", c.cast(pivots, TYPE.INT64), c.ints([1], "one"))
     if not turned:
-        b = _exchanged(c, b, pivots, size, back=False)
+        b = turns.exchanged(c, b, pivots, size, size, back=False)
         y = triangular(c, factors, b, upper=False, unit=True)
         return triangular(c, factors, y, upper=True)
     over = m.turned(c, factors)
     y = triangular(c, over, b, upper=False)
-    return _exchanged(c, triangular(c, over, y, upper=True, unit=True), pivots, size, back=True)
+    y = triangular(c, over, y, upper=True, unit=True)
+    return turns.exchanged(c, y, pivots, size, size, back=True)
 
 
 def _matrices(c: Call) -> tuple[gs.Tensor, Size | int]:

@@ -19,12 +19,14 @@ from surgeon.builders.aten_nn.bags import embedding_bag
 from surgeon.builders.aten_nn.cells import gru_cell, lstm_cell, rnn_cell
 from surgeon.builders.aten_nn.complexes import real_of_complex
 from surgeon.builders.aten_nn.fold import col2im, im2col
+from surgeon.builders.aten_nn.fractional import fractional_max_pool
 from surgeon.builders.aten_nn.grids import affine_grid_generator, grid_sampler
 from surgeon.builders.aten_nn.norms import (
     batch_norm,
     group_norm,
     instance_norm,
     layer_norm,
+    native_batch_norm,
     native_group_norm,
     native_layer_norm,
     rms_norm,
@@ -48,6 +50,7 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "embedding_bag": embedding_bag,
     "fft_c2r": fft_c2r,
     "fft_irfft": fft_irfft,
+    "fractional_max_pool": fractional_max_pool,
     "grid_sampler": grid_sampler,
     "group_norm": group_norm,
     "gru_cell": gru_cell,
@@ -60,6 +63,7 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "max_unpool": max_unpool,
     "native_group_norm": native_group_norm,
     "native_layer_norm": native_layer_norm,
+    "native_batch_norm": native_batch_norm,
     "native_multi_head_attention": native_multi_head_attention,
     "old_fft": old_fft,
     "real_of_complex": real_of_complex,

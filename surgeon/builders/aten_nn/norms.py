@@ -138,6 +138,23 @@ def batch_norm(draft: Draft, match: Match) -> Any:
     return _batch_norm(draft, args)
 
 
+def native_batch_norm(draft: Draft, match: Match) -> Any:
+    """The same with what it saves for training: the statistics of the batch, or nothing."""
+    y, args = batch_norm(draft, match), bind(match.root, draft.facts)
+    x = args.tensor("input")
+    dtype = parts.numpy_dtype(draft, x)
+    if args.has("running_mean"):
+        half = dtype.itemsize == 2
+        none = draft.constant(np.zeros(0, np.float32 if half else dtype), "none")
+        return y, none, none
+    if dtype.itemsize == 2:
+        raise Refused("its statistics are read, and of half precision; export it in single")
+    rank = parts.rank_of(draft, x)
+    rest = [0, *range(2, rank)]
+    _, *both = standardised(draft, x, rest, _eps(args), dtype)
+    return y, *(parts.squeeze(draft, t, *rest) for t in both)
+
+
 def _by_batch(draft: Draft, args: Arguments) -> gs.Tensor:
     """By mean and variance of each channel over the batch."""
     x = args.tensor("input")

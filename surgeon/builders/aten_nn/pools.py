@@ -10,18 +10,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.arguments import Arguments, bind
 from surgeon.builders import parts
 from surgeon.builders.parts import Array, Length
+from surgeon.builders.whole_numbers import averaged, largest
 from surgeon.builders.windows import Window, digit_of, with_batch
+from surgeon.facts.fact import INTEGERS
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
 _FIRST_DILATED = 10  # the opset of MaxPool's `dilations`
 _FIRST_CEILING = 10  # and of its `ceil_mode`
+_IN_MAX_POOL = frozenset({onnx.TensorProto.INT8, onnx.TensorProto.UINT8})  # from opset 12
 
 
 def _windows(args: Arguments, spatial: int) -> list[Window]:
@@ -46,9 +50,9 @@ def avg_pool(draft: Draft, match: Match) -> Any:
     spatial = digit_of(match.root.op)
     x, batched = with_batch(draft, match.root.inputs[0], spatial)
     dtype = parts.numpy_dtype(draft, x)
-    if not parts.is_float(dtype):
-        raise Refused(f"no standard form averages {dtype.name}")
-    if _is_global(draft, args, x, spatial):
+    if not parts.is_float(dtype) and dtype != np.int64:
+        raise Refused(f"PyTorch does not average {dtype.name}")
+    if dtype != np.int64 and _is_global(draft, args, x, spatial):
         axes = draft.constant([i + 2 for i in range(spatial)], "axes")
         y = draft.op("ReduceMean", x, axes, keepdims=1)
         return y if batched else parts.squeeze(draft, y, 0)
@@ -57,6 +61,9 @@ def avg_pool(draft: Draft, match: Match) -> Any:
     divisor = None
     if args.schema.position("divisor_override") is not None:
         divisor = args.value("divisor_override")
+    if dtype == np.int64:
+        y = averaged(draft, x, windows, whole=whole, divisor=divisor)
+        return y if batched else parts.squeeze(draft, y, 0)
     lengths = parts.lengths_of(draft, x, spatial + 2)[2:]
     pairs = list(zip(lengths, windows, strict=True))
     if all(w.floors(n) for n, w in pairs) and dtype != np.float64:
@@ -182,6 +189,9 @@ def max_pool(draft: Draft, match: Match, *, indices: int) -> Any:
     spatial = digit_of(match.root.op)
     windows = _windows(args, spatial)
     x, batched = with_batch(draft, match.root.inputs[0], spatial)
+    dtype = draft.facts.of(x).dtype
+    if dtype in INTEGERS and not (dtype in _IN_MAX_POOL and draft.facts.opset >= 12):
+        return _of_integers(draft, x, windows, batched=batched, indices=bool(indices))
     lengths = parts.lengths_of(draft, x, spatial + 2)[2:]
     if draft.facts.opset < _FIRST_DILATED and any(w.dilation != 1 for w in windows):
         if indices and parts.is_read(draft, match.root.outputs[1]):
@@ -189,22 +199,8 @@ def max_pool(draft: Draft, match: Match, *, indices: int) -> Any:
         y = _gathered(draft, x, windows, lengths)
         y = y if batched else parts.squeeze(draft, y, 0)
         return (y, y) if indices else y
-    near, far, ceil = [w.padding for w in windows], [], 0
-    for length, window in zip(lengths, windows, strict=True):
-        if window.floors(length):
-            far.append(window.padding)
-        elif length.static is not None:
-            last = (window.count(length.static) - 1) * window.stride + window.reach
-            far.append(last - length.static - window.padding)
-        elif window.never_drops and draft.facts.opset < _FIRST_CEILING:
-            far.append(window.padding + window.stride - 1)  # less than a window
-        elif window.never_drops:
-            far.append(window.padding)
-            ceil = 1
-        else:
-            raise Refused(
-                "its last window depends on a length known at run time; fix it with `--shape`"
-            )
+    near = [w.padding for w in windows]
+    far, ceil = _ends(windows, lengths, draft.facts.opset)
     attributes: dict[str, Any] = {
         "kernel_shape": [w.kernel for w in windows],
         "pads": [*near, *far],
@@ -282,6 +278,35 @@ def _taps(window: Window, length: Length) -> list[list[int]]:
             raise Refused("a window lies in the padding")
         found.append(taps)
     return found
+
+
+def _ends(windows: list[Window], lengths: list[Length], opset: int) -> tuple[list[int], int]:
+    """The padding behind each axis, and `ceil_mode` where a runtime has to find it."""
+    far, ceil = [], 0
+    for length, window in zip(lengths, windows, strict=True):
+        if window.floors(length):
+            far.append(window.padding)
+        elif length.static is not None:
+            last = (window.count(length.static) - 1) * window.stride + window.reach
+            far.append(last - length.static - window.padding)
+        elif window.never_drops and opset < _FIRST_CEILING:
+            far.append(window.padding + window.stride - 1)  # less than a window
+        elif window.never_drops:
+            far.append(window.padding)
+            ceil = 1
+        else:
+            raise Refused(
+                "its last window depends on a length known at run time; fix it with `--shape`"
+            )
+    return far, ceil
+
+
+def _of_integers(
+    draft: Draft, x: gs.Tensor, windows: list[Window], *, batched: bool, indices: bool
+) -> Any:
+    found = [y for y in largest(draft, x, windows, indices=indices) if y is not None]
+    found = found if batched else [parts.squeeze(draft, y, 0) for y in found]
+    return tuple(found) if indices else found[0]
 
 
 def _gathered(

@@ -18,6 +18,7 @@ from surgeon.builders.aten_shape import (
     ragged,
     ranks,
     regions,
+    segments,
     series,
     slices,
     views,
@@ -44,6 +45,7 @@ LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     **ragged.LOWERINGS,
     **ranks.LOWERINGS,
     **regions.LOWERINGS,
+    **segments.LOWERINGS,
     **series.LOWERINGS,
 }
 

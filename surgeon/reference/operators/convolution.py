@@ -45,8 +45,13 @@ def convolution(
     else:
         y = _plain(input, weight, stride, padding, dilation, groups)
     if bias is not None:
-        y += wide(bias).reshape(-1, *[1] * axes)
+        y += _summed(bias).reshape(-1, *[1] * axes)
     return narrow(y, input)
+
+
+def _summed(x: Array) -> Array:
+    """In the dtype of the sums: integers wrap in int64 as they do in any narrower one."""
+    return x.astype(np.int64) if x.dtype.kind in "iu" else wide(x)
 
 
 def _each(numbers: Sequence[int], axes: int, name: str) -> list[int]:
@@ -89,10 +94,10 @@ def _plain(
             f"{[x.shape[2 + i] + 2 * padding[i] for i in axes]}"
         )
     plane = [room[i] // stride[i] + 1 for i in axes]
-    padded = np.pad(wide(x), [(0, 0), (0, 0), *[(p, p) for p in padding]])
+    padded = np.pad(_summed(x), [(0, 0), (0, 0), *[(p, p) for p in padding]])
     source = padded.reshape(x.shape[0], groups, weight.shape[1], *padded.shape[2:])
-    kernel = wide(weight).reshape(groups, -1, *weight.shape[1:])
-    y = np.zeros((x.shape[0], groups, kernel.shape[1], math.prod(plane)))
+    kernel = _summed(weight).reshape(groups, -1, *weight.shape[1:])
+    y = np.zeros((x.shape[0], groups, kernel.shape[1], math.prod(plane)), source.dtype)
     for at in itertools.product(*(range(n) for n in weight.shape[2:])):
         tap: tuple[Any, ...] = (..., *at)
         box: tuple[Any, ...] = (
@@ -135,10 +140,10 @@ def _transposed(
     plane = [full[i] - 2 * padding[i] + output_padding[i] for i in axes]
     if min(plane) < 1:
         raise Unsuited(f"its output would have the shape {plane}")
-    source = wide(x).reshape(x.shape[0], groups, weight.shape[0] // groups, -1)
-    kernel = np.swapaxes(wide(weight).reshape(groups, -1, *weight.shape[1:]), 1, 2)
+    source = _summed(x).reshape(x.shape[0], groups, weight.shape[0] // groups, -1)
+    kernel = np.swapaxes(_summed(weight).reshape(groups, -1, *weight.shape[1:]), 1, 2)
     buffer = [max(full[i], padding[i] + plane[i]) for i in axes]
-    y = np.zeros((x.shape[0], groups, weight.shape[1], *buffer))
+    y = np.zeros((x.shape[0], groups, weight.shape[1], *buffer), source.dtype)
     for at in itertools.product(*(range(n) for n in weight.shape[2:])):
         tap: tuple[Any, ...] = (..., *at)
         box: tuple[Any, ...] = (

@@ -35,6 +35,8 @@ def _check(x: Array, output_size: list[int], axes: int) -> None:
 
 def _average(x: Array, output_size: list[int], axes: int) -> Array:
     _check(x, output_size, axes)
+    if x.dtype == np.int64:
+        return _average_of_integers(x, output_size, axes)
     y = wide(x)
     for axis, count in zip(range(x.ndim - axes, x.ndim), output_size, strict=True):
         if count == y.shape[axis]:
@@ -43,6 +45,18 @@ def _average(x: Array, output_size: list[int], axes: int) -> Array:
         means = [moved[a:b].mean(axis=0) for a, b in bins(y.shape[axis], count)]
         y = np.moveaxis(np.array(means).reshape((count, *moved.shape[1:])), 0, axis)
     return narrow(y, x)
+
+
+def _average_of_integers(x: Array, output_size: list[int], axes: int) -> Array:
+    """Releases before 2.2 had it: what a quotient leaves over is dropped, as C++ does."""
+    y = np.empty((*x.shape[:-axes], *output_size), np.int64)
+    windows = [bins(n, count) for n, count in zip(x.shape[-axes:], output_size, strict=True)]
+    for at in itertools.product(*(range(count) for count in output_size)):
+        box = x[_trailing(tuple(slice(*windows[axis][i]) for axis, i in enumerate(at)))]
+        total = box.sum(axis=tuple(range(-axes, 0)))
+        count = int(np.prod(box.shape[-axes:]))
+        y[_trailing(at)] = np.sign(total) * (np.abs(total) // count)
+    return y
 
 
 def _maximum(x: Array, output_size: list[int], axes: int) -> tuple[Array, Array]:

@@ -37,12 +37,13 @@ def _average(
     count_include_pad: bool,
     divisor_override: int | None,
 ) -> Array:
-    plane, x, stride = _plane(self, axes), wide(self), stride or kernel_size
+    plane, stride = _plane(self, axes), stride or kernel_size
+    x = self if self.dtype == np.int64 else wide(self)
     counts = [
         _count(n, k, s, p, ceil_mode)
         for n, k, s, p in zip(plane, kernel_size, stride, padding, strict=True)
     ]
-    y = np.empty((*self.shape[:-axes], *counts))
+    y = np.empty((*self.shape[:-axes], *counts), x.dtype)
     for at in np.ndindex(*counts):
         whole = 1
         box: list[Any] = [...]
@@ -53,7 +54,12 @@ def _average(
         values = x[tuple(box)]
         inside = int(np.prod([b.stop - b.start for b in box[1:]]))
         divisor = divisor_override or (whole if count_include_pad else inside)
-        y[(..., *at)] = values.sum(axis=tuple(range(-axes, 0))) / divisor
+        total = values.sum(axis=tuple(range(-axes, 0)))
+        if x.dtype.kind == "f":
+            y[(..., *at)] = total / divisor
+        else:  # C++ rounds a quotient of integers towards 0, and a double would not hold it
+            sign = np.sign(total) * np.sign(divisor)
+            y[(..., *at)] = sign * (np.abs(total) // abs(divisor))
     return narrow(y, self)
 
 
@@ -84,6 +90,58 @@ def _maximum(
         values[(..., *at)] = np.take_along_axis(window, best[..., None], -1)[..., 0]
         indices[(..., *at)] = places[box].reshape(-1)[best]
     return values, indices
+
+
+def _first_places(sample: Any, length: int, kernel: int, count: int) -> list[int]:
+    """Where the windows of a fractional pooling begin, in the arithmetic of the sample's dtype."""
+    kind = sample.dtype.type
+    room = length - kernel
+    step = kind(room) / kind(max(count - 1, 1))
+    drift = int(sample * step)
+    starts = [int((kind(i) + sample) * step) - drift for i in range(count - 1)]
+    if room < 0 or any(not 0 <= start <= room for start in starts):
+        raise Unsuited(f"windows of {kernel} begin outside {length}")
+    return [*starts, room]
+
+
+def _fractional(axes: int) -> Callable[..., tuple[Array, Array]]:
+    def function(
+        self: Array, kernel_size: list[int], output_size: list[int], random_samples: Array
+    ) -> tuple[Array, Array]:
+        plane = _plane(self, axes)
+        x = self.reshape(-1, self.shape[-axes - 1], *plane)
+        if random_samples.dtype != self.dtype or not np.isfinite(random_samples).all():
+            raise Unsuited("its samples are no numbers of its dtype")
+        if len(random_samples) < len(x) or random_samples.shape[1:] != (x.shape[1], axes):
+            raise Unsuited(f"its samples have the shape {list(random_samples.shape)}")
+        shape = (*x.shape[:2], *output_size)
+        values, indices = np.empty(shape, self.dtype), np.empty(shape, np.int64)
+        for image, channel in np.ndindex(*x.shape[:2]):
+            drawn = random_samples[image, channel]
+            rows = [
+                _first_places(u, *sizes)
+                for u, *sizes in zip(
+                    drawn[::-1] if axes == 2 else drawn,
+                    plane,
+                    kernel_size,
+                    output_size,
+                    strict=True,
+                )
+            ]
+            for at in np.ndindex(*output_size):
+                best = None
+                corner = [row[i] for row, i in zip(rows, at, strict=True)]
+                for tap in np.ndindex(*kernel_size):
+                    place = tuple(a + b for a, b in zip(corner, tap, strict=True))
+                    one = x[(image, channel, *place)]
+                    if best is None or one > best[0] or np.isnan(one):
+                        best = one, int(np.ravel_multi_index(place, plane))
+                assert best is not None
+                values[(image, channel, *at)], indices[(image, channel, *at)] = best
+        shape = (*self.shape[:-axes], *output_size)
+        return values.reshape(shape), indices.reshape(shape)
+
+    return function
 
 
 def _averages(axes: int) -> Callable[..., Array]:
@@ -137,4 +195,16 @@ def _rows(axes: int) -> list[Row]:
     ]
 
 
-TABLE: tuple[Row, ...] = (*_rows(1), *_rows(2), *_rows(3))
+TABLE: tuple[Row, ...] = (
+    *_rows(1),
+    *_rows(2),
+    *_rows(3),
+    *(
+        (
+            f"fractional_max_pool{axes}d(Tensor self, int[{axes}] kernel_size, "
+            f"int[{axes}] output_size, Tensor random_samples) -> (Tensor, Tensor)",
+            _fractional(axes),
+        )
+        for axes in (2, 3)
+    ),
+)
