@@ -1,9 +1,10 @@
 """What a file says of its values beside the axioms: shapes that stand in it, held against facts.
 
 Exporters leave stale static shapes on dynamic models. A claim that is proven false is corrected in
-the saved file and reported; of declared outputs too, but only where the inputs' own dimensions
-prove it. With a false one onnxruntime reuses buffers and merges views for the size it was told,
-and fails at others; with a false element type no runtime loads the file.
+the saved file and reported. With a false element type of an output no runtime loads the file; with
+a false size of one onnxruntime reuses buffers and merges views for the size it was told, and fails
+at others, so that it is corrected too where no runtime knew the file, and the inputs' own
+dimensions prove it.
 """
 
 from __future__ import annotations

@@ -235,9 +235,11 @@ class Operation:
         declare_numbers(self.model, self.facts)
         retyped = correct_types(self.model, self.facts)
         self.notes.retyped = frozenset(retyped)
+        # what any runtime loads keeps the shapes that it declares
+        resized = correct_outputs(self.model, self.facts) if self._is_rid_of_foreign() else []
         for what, corrected in (
             ("shapes that the file states", correct_claims(self.model, self.facts)),
-            ("shapes that outputs declare", correct_outputs(self.model, self.facts)),
+            ("shapes that outputs declare", resized),
             ("element types that outputs declare", retyped),
         ):
             if corrected:

@@ -72,6 +72,17 @@ def test_a_traced_size_of_an_output_is_corrected_where_the_inputs_prove_it() -> 
     assert "shapes that outputs declare were false: `y`" in result.report.remarks
 
 
+def test_what_a_runtime_loads_keeps_the_sizes_that_its_outputs_declare() -> None:
+    known = TRACED.replace("org.pytorch.aten.nonzero (x)", "Transpose (n) n = NonZero (x)")
+    known = known.replace(
+        'org.pytorch.aten.ATen <operator = "hypot", overload_name = ""> (x, x)',
+        "Exp (z) z = Identity (x)",
+    )
+    result = surgeon.apply(model(known), "clean")
+    assert result.model.changed
+    assert shape_of(result.model.to_proto().graph.output[0]) == [2, 4]
+
+
 GUESSED = """
 <ir_version: 4, opset_import: ["": 11, "org.pytorch.aten": 1]>
 g (float[N,4] x) => (int64[N,4] y) <int64 one = {1}> {
