@@ -724,6 +724,24 @@ CASES: dict[str, Case] = {
     "argmax": Case(X1, "y = ArgMax <axis = -1, keepdims = 0> (x)", "[b, c]", None, (11, 13)),
     "argmin": Case(X1, "y = ArgMin <axis = 1> (x)", "[b, 1, t]", None, (11, 13)),
     "top-k": Case("float[b,9] x", "y, i = TopK (x, k)", None, None, (11, 13), {"k": ints(3)}),
+    "top-k-of-unknown": Case(
+        "float[b,t] x",
+        "y, i = TopK (x, k)",
+        "[b, 3]",
+        None,
+        (11, 13),
+        {"k": ints(3)},
+        at=tuple({"b": b, "t": t} for b in (1, 2) for t in (3, 5)),
+    ),
+    "top-k-at-most": Case(
+        "float[b,t] x",
+        "s = Shape (x) n = Gather <axis = 0> (s, l) k = Min (n, three) y, i = TopK (x, k)",
+        None,
+        None,
+        (12, 13),
+        {"l": ints(1), "three": ints(3)},
+        at=tuple({"b": b, "t": t} for b in (1, 2) for t in (1, 2, 3, 5)),
+    ),
     "top-k-attribute": Case("float[b,9] x", "y, i = TopK <k = 3> (x)", None, None, (9,)),
     "compress": Case(
         "float[b,4,t] x, bool[3] c", "y = Compress <axis = -2> (x, c)", None, None, (9, *NEW)

@@ -185,6 +185,16 @@ def _compress(question: Question) -> Sequence[Shape | None] | None:
     return [(*shape[:axis], question.fresh(axis), *shape[axis + 1 :])]
 
 
+def _top_k(question: Question) -> Sequence[Shape | None] | None:
+    """It does not run where an axis has fewer than `k` elements."""
+    shape, wanted = question.shape(0), question.value(1)
+    if shape is None:
+        return None
+    axis = question.attributes.get("axis", -1) % len(shape)
+    count = wanted[0] if wanted and dims.not_negative(wanted[0]) else question.fresh(axis)
+    return [(*shape[:axis], count, *shape[axis + 1 :])] * 2
+
+
 FUNCTIONS: Mapping[str, Function] = {
     "Compress": _compress,
     "Concat": _concat,
@@ -196,4 +206,5 @@ FUNCTIONS: Mapping[str, Function] = {
     "Pad": _pad,
     "ConstantOfShape": _constant_of_shape,
     "Range": _range,
+    "TopK": _top_k,
 }

@@ -364,7 +364,9 @@ class Facts:
         op = node.op
         if op in shapes.COMPARES:
             return BOOL
-        if op in ("Shape", "Size", "ArgMax", "ArgMin") or (op == "MaxPool" and index == 1):
+        if op in ("Shape", "Size", "ArgMax", "ArgMin") or (
+            op in ("MaxPool", "TopK") and index == 1
+        ):
             return INT64
         if op == "Cast":
             return int(node.attrs.get("to", 0))
