@@ -9,8 +9,10 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call, Size
 from surgeon.builders.bench import Bench
+from surgeon.rewrite import Refused
 
 _TOPK = frozenset({TYPE.FLOAT, TYPE.DOUBLE, TYPE.INT64, TYPE.INT32})
+_MOST_COMPARED = 4096  # elements that are each compared with every other
 
 
 def topk(
@@ -55,6 +57,8 @@ def _by_rank(
     NaN stands behind all numbers, and before them where the largest come first.
     """
     rank, length = c.rank(x), c.size(x, axis)
+    if isinstance(length, int) and length > _MOST_COMPARED:
+        raise Refused(f"before opset 11 each of {length} elements is compared with every other")
     after = [*range(1, rank - axis)]
     own, other = c.unsqueeze(x, [axis + 1]), c.unsqueeze(x, [axis])
     places = c.count(length)
