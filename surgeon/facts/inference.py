@@ -364,9 +364,7 @@ class Facts:
         op = node.op
         if op in shapes.COMPARES:
             return BOOL
-        if op in ("Shape", "Size", "ArgMax", "ArgMin") or (
-            op in ("MaxPool", "TopK") and index == 1
-        ):
+        if (op, index) in shapes.COUNTS:
             return INT64
         if op == "Cast":
             return int(node.attrs.get("to", 0))

@@ -190,6 +190,10 @@ BINARY = (
 COMPARES = frozenset(
     "And Or Xor Not Equal Less LessOrEqual Greater GreaterOrEqual IsNaN IsInf".split()
 )
+# outputs that are sizes or places
+COUNTS = frozenset(
+    {("Shape", 0), ("Size", 0), ("ArgMax", 0), ("ArgMin", 0), ("MaxPool", 1), ("TopK", 1)}
+)
 
 FUNCTIONS: Mapping[str, Function] = {
     **dict.fromkeys(UNARY, _same),

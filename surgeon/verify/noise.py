@@ -127,12 +127,7 @@ def beside_poles(
 ) -> OutputCheck:
     """Numbers and none at other places than the original's: compared where it is sure itself.
 
-    Args:
-        check: That says so.
-        before: What the original computes.
-        after: What the result does.
-        others: What the original computes where values are moved by rounding.
-        tolerance: Relative to the spread.
+    Its arguments are those of `doubted`.
     """
     moved = [_kind(each) != _kind(before) for each in others if np.shape(each) == np.shape(before)]
     poles = np.any(moved, axis=0) if moved else np.zeros(np.shape(before), bool)
