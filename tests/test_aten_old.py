@@ -126,9 +126,6 @@ REFUSED: Calls = [
         [*HEADS, None, 0.0, False, True],
         {"because": "its seventh argument is no flag"},
     ),
-    ("adaptive_avg_pool2d", [INTS[None], [2, 3]], {"because": "averages integers"}),
-    ("adaptive_avg_pool2d", [INTS[None], [1, 1]], {"because": "averages integers"}),
-    ("adaptive_avg_pool2d", [INTS[None], [3, 1]], {"because": "averages integers"}),
     ("linalg_eigvals", [X[0, 0, :, :6]], {"because": "are complex"}),
     ("Placeholder", [X], {"because": "the indices and the values are lost"}),
 ]
