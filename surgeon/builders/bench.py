@@ -22,9 +22,7 @@ TYPE = onnx.TensorProto
 LARGEST = int(np.iinfo(np.int64).max)
 FLOATS = frozenset({TYPE.FLOAT, TYPE.DOUBLE, TYPE.FLOAT16, TYPE.BFLOAT16})
 NARROW = frozenset({TYPE.INT8, TYPE.INT16, TYPE.UINT8, TYPE.UINT16, TYPE.BOOL})
-
-
-_SLICE_KEEPS_NAMES = 10
+_SLICE_KEEPS_NAMES = 10  # the opset whose Slice is inferred wrongly: see `nameless`
 
 
 def nameless(draft: Draft, x: gs.Tensor, axes: Sequence[int]) -> gs.Tensor:

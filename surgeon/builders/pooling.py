@@ -15,6 +15,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.whole_numbers import averaged_bins
+from surgeon.builders.windows import adaptive_bins
 from surgeon.dims import Dim
 from surgeon.facts.fact import INTEGERS
 from surgeon.match import Match
@@ -80,7 +81,7 @@ def _bins(how: str, length: Dim, out: Dim) -> list[tuple[int, int]] | None:
         return None
     if not isinstance(length, int) or not isinstance(out, int):
         raise Refused("it averages integers, over a length known at run time only")
-    return [(i * length // out, -(-(i + 1) * length // out)) for i in range(out)]
+    return adaptive_bins(length, out)
 
 
 def _classify(length: Dim, out: Dim, axis: int) -> str:
@@ -137,13 +138,10 @@ def _uneven(
     draft: Draft, x: gs.Tensor, axis: int, rank: int, length: int, out: int, kind: str
 ) -> gs.Tensor:
     """One axis with bins of unequal size: a product with a constant matrix, or gathered bins."""
-    starts = [i * length // out for i in range(out)]
-    ends = [-(-(i + 1) * length // out) for i in range(out)]
+    edges = adaptive_bins(length, out)
     if kind == "max":
-        widest = max(e - s for s, e in zip(starts, ends, strict=True))
-        index = [
-            min(s + j, e - 1) for s, e in zip(starts, ends, strict=True) for j in range(widest)
-        ]
+        widest = max(e - s for s, e in edges)
+        index = [min(s + j, e - 1) for s, e in edges for j in range(widest)]
         bins = draft.op("Gather", x, draft.constant(index, "bins"), axis=axis)
         before = draft.facts.of(x).shape
         target = (
@@ -159,7 +157,7 @@ def _uneven(
         raise Refused(f"axis {axis} would need a matrix of {length} x {out}")
     dtype = _float_dtype(draft, x)
     matrix = np.zeros((out, length), np.float64)
-    for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
+    for i, (start, end) in enumerate(edges):
         matrix[i, start:end] = 1.0 / (end - start)
     if axis == rank - 1:
         return draft.op("MatMul", x, draft.constant(matrix.T.astype(dtype), "columns"))

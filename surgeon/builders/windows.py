@@ -85,3 +85,8 @@ def with_batch(draft: Draft, x: gs.Tensor, spatial: int) -> tuple[gs.Tensor, boo
     if rank == spatial + 2:
         return x, True
     return parts.unsqueeze(draft, x, 0), False
+
+
+def adaptive_bins(length: int, out: int) -> list[tuple[int, int]]:
+    """The elements [start, end) of each bin of an adaptive pool (ATen AdaptivePooling.h)."""
+    return [(i * length // out, -(-(i + 1) * length // out)) for i in range(out)]

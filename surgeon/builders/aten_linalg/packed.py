@@ -51,6 +51,34 @@ def _edged(c: Call, x: gs.Tensor, *, row: bool = True, column: bool = True) -> g
     return x
 
 
+class _Field(NamedTuple):
+    """What is worked on step by step, and what its rows, columns and steps are told by.
+
+    Attributes:
+        a: The matrices, with an edge where there may be no step.
+        short: How many steps there are, one at the edge among them.
+        lots: The dimensions in front.
+        places: The numbers of the rows, in a column.
+        across: Those of the columns.
+        steps: Those of the steps.
+    """
+
+    a: gs.Tensor
+    short: Size | int
+    lots: list[Size | int]
+    places: gs.Tensor
+    across: gs.Tensor
+    steps: gs.Tensor
+
+
+def _field(c: Call, a: gs.Tensor, sides: _Sides) -> _Field:
+    short = sides.short
+    if sides.open:
+        a, short = _edged(c, a), c.add(short, 1)
+    *lots, high, wide = c.sizes(a)
+    return _Field(a, short, lots, m.places(c, high), c.count(wide), c.count(short))
+
+
 def _without_edge(c: Call, x: gs.Tensor) -> gs.Tensor:
     return m.columns(c, m.rows(c, x, 0, -1), 0, -1)
 
@@ -76,12 +104,8 @@ def _triangles(c: Call, a: gs.Tensor, sides: _Sides) -> _Triangles:
         raise Refused("`ArgMax` in double precision needs opset 11")
     if c.args.schema.position("pivot") is not None and not c.value("pivot"):
         raise Refused("it is without pivots, which PyTorch does not have on the CPU")
-    short = sides.short
-    if sides.open:
-        a, short = _edged(c, a), c.add(short, 1)
-    high, wide = (c.size(a, c.rank(a) + axis) for axis in (-2, -1))
-    rank, dtype, lots = c.rank(a), c.dtype(a), c.sizes(a)[:-2]
-    places, across, steps = m.places(c, high), c.count(wide), c.count(short)
+    rank, dtype = c.rank(a), c.dtype(a)
+    a, short, lots, places, across, steps = _field(c, a, sides)
     pivots = c.filled([*lots, 1, short], 0, TYPE.INT64)
 
     def step(draft: Draft, state: list[gs.Tensor], number: gs.Tensor) -> list[gs.Tensor]:
@@ -171,12 +195,8 @@ def _reflections(c: Call) -> tuple[gs.Tensor, gs.Tensor]:
     """`geqrf`: R, below its diagonal the vectors without their ones, and the factors tau."""
     a = _first(c)
     sides = _sides(c, a)
-    short = sides.short
-    if sides.open:
-        a, short = _edged(c, a), c.add(short, 1)
-    high, wide = (c.size(a, c.rank(a) + axis) for axis in (-2, -1))
-    rank, dtype, lots = c.rank(a), c.dtype(a), c.sizes(a)[:-2]
-    places, across, steps = m.places(c, high), c.count(wide), c.count(short)
+    rank, dtype = c.rank(a), c.dtype(a)
+    a, short, lots, places, across, steps = _field(c, a, sides)
 
     def step(draft: Draft, state: list[gs.Tensor], number: gs.Tensor) -> list[gs.Tensor]:
         b, (x, taus) = Bench(draft), state

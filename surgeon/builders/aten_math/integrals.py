@@ -54,12 +54,10 @@ def _widths(work: Work, x: gs.Tensor, axis: int, rank: int) -> gs.Tensor:
 
 def vander(work: Work) -> gs.Tensor:
     """`vander` and `linalg_vander`: the powers of each element, by products."""
-    x = work.args.tensor("x")
+    x = work.as_list(work.args.tensor("x"))
     dtype, rank = work.dtype(x), work.rank(x)
     rising = work.name == "linalg_vander" or bool(work.args.value("increasing"))
     count = work.args.value("N")
-    if rank == 0:  # a list of one
-        x, rank = work.draft.op("Unsqueeze", x, work.axes([0])), 1
     if count is None:
         shape = work.facts.of(x).shape
         count = shape[-1] if shape else None

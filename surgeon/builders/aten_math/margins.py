@@ -93,14 +93,6 @@ def soft_margin(work: Work) -> gs.Tensor:
     return reduced(work, log_one_plus_exp(work, work.op("Neg", work.op("Mul", x, y))))
 
 
-def _as_list(work: Work, x: gs.Tensor) -> gs.Tensor:
-    """A number is the score of one class."""
-    if work.rank(x):
-        return x
-    made: gs.Tensor = work.draft.op("Unsqueeze", x, work.axes([0]))
-    return made
-
-
 def _classes(work: Work, x: gs.Tensor) -> Size | int:
     rank = work.rank(x)
     if rank not in (1, 2):
@@ -111,7 +103,7 @@ def _classes(work: Work, x: gs.Tensor) -> Size | int:
 def multi_margin(work: Work) -> gs.Tensor:
     """`multi_margin_loss`: what every other class has too much, to the power of 1 or 2."""
     x, target = _float(work, "self"), work.cast(work.args.tensor("target"), INT64)
-    x = _as_list(work, x)
+    x = work.as_list(x)
     classes, axis = _classes(work, x), work.rank(x) - 1
     listed = axis == 0 and work.rank(target) == 1  # one class, given and answered as a list
     if work.rank(target) != axis and not listed:
@@ -135,7 +127,7 @@ def multi_margin(work: Work) -> gs.Tensor:
 def multilabel_margin(work: Work) -> gs.Tensor:
     """`multilabel_margin_loss`: each named class against the others; names end at -1."""
     x, target = _float(work, "self"), work.cast(work.args.tensor("target"), INT64)
-    x, target = _as_list(work, x), _as_list(work, target)
+    x, target = work.as_list(x), work.as_list(target)
     classes, axis = _classes(work, x), work.rank(x) - 1
     ends = running_sum(work, work.cast(_is(work, target, -1), INT64), axis)
     named = work.equal(ends, work.number(0, INT64))

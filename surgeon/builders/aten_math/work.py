@@ -157,6 +157,13 @@ class Work:
         """A list of integers as a constant."""
         return self.draft.constant(np.asarray(axes, np.int64), "axes")
 
+    def as_list(self, x: gs.Tensor) -> gs.Tensor:
+        """The value; a number as a list of one."""
+        if self.rank(x):
+            return x
+        made: gs.Tensor = self.draft.op("Unsqueeze", x, self.axes([0]))
+        return made
+
     def cast(self, x: gs.Tensor, dtype: int) -> gs.Tensor:
         """The value in another dtype; constants are converted here."""
         have = self.facts.of(x).dtype

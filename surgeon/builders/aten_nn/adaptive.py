@@ -15,7 +15,7 @@ from surgeon.arguments import bind
 from surgeon.builders import parts
 from surgeon.builders.aten_nn.pools import is_same, looked_up
 from surgeon.builders.parts import Array, Length
-from surgeon.builders.windows import digit_of, with_batch
+from surgeon.builders.windows import adaptive_bins, digit_of, with_batch
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -54,13 +54,9 @@ def adaptive_avg_pool_computed(draft: Draft, match: Match) -> Any:
     return x if batched else parts.squeeze(draft, x, 0)
 
 
-def _edges(length: int, out: int) -> list[tuple[int, int]]:
-    return [(i * length // out, -(-(i + 1) * length // out)) for i in range(out)]
-
-
 def _bins(length: int, out: int) -> Array:
     matrix = np.zeros((out, length))
-    for row, (start, end) in enumerate(_edges(length, out)):
+    for row, (start, end) in enumerate(adaptive_bins(length, out)):
         matrix[row, start:end] = 1.0 / (end - start)
     return matrix
 
@@ -144,7 +140,7 @@ def adaptive_max_pool_indices(draft: Draft, match: Match) -> Any:
 def _bin_places(plane: list[int], bins: list[int]) -> list[Array]:
     """The places in the plane of every bin."""
     places = np.arange(int(np.prod(plane)), dtype=np.int64).reshape(plane)
-    edges = [_edges(n, count) for n, count in zip(plane, bins, strict=True)]
+    edges = [adaptive_bins(n, count) for n, count in zip(plane, bins, strict=True)]
     rows = []
     for at in np.ndindex(*bins):
         box = tuple(slice(*edges[axis][i]) for axis, i in enumerate(at))
