@@ -17,6 +17,7 @@ import onnx_graphsurgeon as gs
 from surgeon import opsets
 from surgeon.facts import Facts
 from surgeon.model import Model
+from surgeon.objects import make_variable
 from surgeon.schemas import overloads
 from surgeon.schemas.aliases import out_of_place, plain_name
 
@@ -140,7 +141,7 @@ def _positional(node: gs.Node, operator: str, attributes: dict[str, Any]) -> lis
             elif parameter.type == "Tensor" and waiting:
                 inputs.append(waiting.pop(0))
             else:
-                inputs.append(gs.Variable.empty())
+                inputs.append(make_variable(""))
         if not waiting:
             while inputs and inputs[-1].is_empty():
                 inputs.pop()

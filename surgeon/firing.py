@@ -12,6 +12,7 @@ from surgeon import opsets
 from surgeon.builders import BUILDERS
 from surgeon.candidates import Prepared, operator_of
 from surgeon.captured import CapturedValue
+from surgeon.dialect import ATEN
 from surgeon.errors import Location
 from surgeon.expressions import truth, why_not
 from surgeon.facts import Facts
@@ -159,7 +160,9 @@ class Firing:
         reason: Callable[[], str],
         location: Location | None = None,
     ) -> None:
-        if self.telling:
+        # worth reading: the whole pattern was found, or the node has to go
+        tells = found[0] >= found[1] or node.domain == ATEN or self.notes.every
+        if self.telling and tells:
             self.notes.misses.append(
                 MissRecord(rule.id, rule.recipe, node, *found, reason, location or rule.location)
             )

@@ -1,10 +1,11 @@
-"""The only door to protobuf and to graphsurgeon's import and export.
+"""The only door to protobuf and to graphsurgeon's graph.
 
 graphsurgeon's `Graph` is the one mutable graph; what it cannot carry (doc strings, metadata, types
 it has no name for) stays in the protobuf it came from, and comes out again as it went in: every
 graphsurgeon node, constant and graph remembers its `origin`.
 
-Beside graphsurgeon's own fields the objects of the graph carry, all written here or in `rewrite`:
+Beside graphsurgeon's own fields the objects of the graph carry, all written in `importer` or in
+`rewrite`:
 
 * node: `origin` (NodeProto or None), `origin_inputs` (the tensors the origin names, where the
   dialect changed the node's inputs, else None), `made` (how a rule made it, or None), `home` (the
@@ -20,7 +21,6 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections import ChainMap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,11 +32,12 @@ import onnx_graphsurgeon as gs
 from onnx_graphsurgeon.ir.tensor import LazyValues, SparseValues
 from onnx_graphsurgeon.logger import G_LOGGER
 
+from surgeon.collector import collector_paused
 from surgeon.errors import ModelError
 from surgeon.external import KEEP, Carrier, external_tensors
 from surgeon.files import external_path, write_whole
+from surgeon.importer import import_graph
 from surgeon.links import bodies
-from surgeon.ordering import in_order
 from surgeon.soundness import Sound, check
 from surgeon.wire import check_size, parse, serialise
 from surgeon.writer import Writer, imports, set_property
@@ -88,19 +89,15 @@ class Model:
             ModelError: It is no model, or graphsurgeon cannot carry it.
         """
         if self._graph is None:
-            nested = self.sound.bodies
+            scopes = self.sound.take_scopes(self.proto)
             try:
-                source = in_order(self.proto) if nested else self.proto
-                graph = gs.import_onnx(source)
+                graph = import_graph(self.proto, scopes)
             except Exception as error:  # graphsurgeon has no exceptions of its own
                 raise ModelError(
                     f"graphsurgeon cannot carry this graph: {error}",
                     where=str(self.path or "model"),
                     mend="Check it with `onnx.checker`; open an issue with it if it is valid.",
                 ) from error
-            _remember(graph, source.graph)
-            for function, origin in zip(graph.functions, source.functions, strict=True):
-                _remember(function, origin)
             self._graph = graph
         return self._graph
 
@@ -236,12 +233,13 @@ class Model:
                 carrier.carry(external_tensors(self.proto) if outside else ())
                 data = self.path.read_bytes()
             else:
-                proto = self.to_proto()
-                if outside:
-                    carrier.carry(external_tensors(proto))
-                    if self.changed:
-                        carrier.put_aside(proto, self.proto)
-                data = serialise(proto, where=str(path))
+                with collector_paused():
+                    proto = self.to_proto()
+                    if outside:
+                        carrier.carry(external_tensors(proto))
+                        if self.changed:
+                            carrier.put_aside(proto, self.proto)
+                    data = serialise(proto, where=str(path))
             write_whole(path, data)
         except BaseException:
             carrier.take_back(unless=data)
@@ -296,36 +294,3 @@ def describe(node: gs.Node) -> str:
     """How reports and errors call a node: its name, or its first output's, and its operator."""
     name = node.name or next((t.name for t in node.outputs if t.name), "")
     return f"node {name!r} ({node.domain or 'ai.onnx'}.{node.op})"
-
-
-def _remember(graph: gs.Graph, origin: Any) -> None:
-    around: tuple[set[str], ...] = ()
-    owners: ChainMap[str, gs.Graph] = ChainMap()
-    stack = [(graph, origin, around, owners)]
-    while stack:
-        graph, origin, around, owners = stack.pop()
-        owners = owners.new_child(dict.fromkeys(_initializers(origin), graph))
-        graph.origin, graph.reads = origin, {getattr(v, "name", v) for v in origin.output}
-        for outer in around:
-            outer |= graph.reads
-        inner, around = bool(around), (*around, graph.reads)
-        for node, proto in zip(graph.nodes, origin.node, strict=True):
-            node.__dict__.update(origin=proto, origin_inputs=None, made=None, home=graph)
-            for tensor in node.inputs:
-                if isinstance(tensor, gs.Constant):
-                    for reads in around:
-                        reads.add(tensor.name)
-                    if "home" not in tensor.__dict__:
-                        tensor.home = owners.get(tensor.name, graph) if inner else graph
-            if node.attrs:
-                for attribute in proto.attribute:
-                    body = node.attrs.get(attribute.name)
-                    if isinstance(body, gs.Graph):
-                        stack.append((body, attribute.g, around, owners))
-
-
-def _initializers(origin: Any) -> list[str]:
-    """The names of a graph's own; a function has none."""
-    if not isinstance(origin, onnx.GraphProto):
-        return []
-    return [t.name for t in origin.initializer] + [t.values.name for t in origin.sparse_initializer]

@@ -120,7 +120,7 @@ class Operation:
             source=str(self.original.path or "<model>"),
             recipes=tuple(recipe.name for recipe in self.recipes),
             changes=tuple(self.notes.changes),
-            misses=tuple(nearest(self.misses, every=self.notes.every)),
+            misses=tuple(nearest(self.misses)),
             housekeeping=dict(self.notes.housekeeping),
             pieces=dict(self.pieces),
             remarks=tuple(self.notes.remarks),
@@ -276,17 +276,12 @@ def operators(model: Model) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def nearest(records: Sequence[MissRecord], *, every: bool) -> list[Missed]:
-    """The attempts worth reading, in words: for each node and rule the latest.
-
-    Without `every`: those where the whole pattern was found, and those at ATen nodes that stay.
-    """
+def nearest(records: Sequence[MissRecord]) -> list[Missed]:
+    """The attempts that failed at nodes which stay, in words: for each node and rule the latest."""
     latest: dict[tuple[int, str, str], MissRecord] = {}
     for record in records:
         root = record.root
-        if "gone" in root.__dict__:
-            continue
-        if every or record.matched >= record.total or root.domain == dialect.ATEN:
+        if not root.__dict__.get("gone"):
             latest[id(root), record.recipe, record.rule] = record
     return [
         Missed(

@@ -19,6 +19,7 @@ import onnx
 import onnx.defs
 import onnx_graphsurgeon as gs
 
+from surgeon.objects import make_variable
 from surgeon.writer import Writer
 
 Array = npt.NDArray[Any]
@@ -142,7 +143,7 @@ def raise_form(
         dtype = dtype_of_input if move.like_input else np.int64
         array = np.array(value, dtype) if move.scalar else np.atleast_1d(np.array(value, dtype))
         while len(inputs) < move.index:
-            inputs.append(gs.Variable.empty())
+            inputs.append(make_variable(""))
         constant = gs.Constant(f"{node.outputs[0].name}/{move.attribute}", array)
         if len(inputs) == move.index:
             inputs.append(constant)

@@ -18,6 +18,7 @@ from surgeon.facts import Facts
 from surgeon.facts.fact import Array
 from surgeon.links import bodies, current, toposort
 from surgeon.model import Model
+from surgeon.objects import make_constant, make_node, make_variable
 from surgeon.older import older_form
 
 
@@ -153,7 +154,7 @@ class Surgery:
         producer = tensor.inputs[0]
         list.clear(tensor.inputs)
         index = next(i for i, t in enumerate(producer.outputs) if t is tensor)
-        list.__setitem__(producer.outputs, index, gs.Variable.empty())
+        list.__setitem__(producer.outputs, index, make_variable(""))
         tensor.to_constant(
             np.ascontiguousarray(array).reshape(array.shape)
             if isinstance(array, np.ndarray)
@@ -239,9 +240,7 @@ class Surgery:
 
     def constant(self, graph: gs.Graph, stem: str, array: Array) -> gs.Constant:
         """A new initializer of `graph`."""
-        tensor = gs.Constant(self.fresh(stem), np.asarray(array))
-        tensor.home = graph
-        return tensor
+        return make_constant(self.fresh(stem), np.asarray(array), graph)
 
     def release(self, node: gs.Node) -> None:
         """Let a node go that nobody reads, and what only it read; the sweep drops them."""
@@ -319,7 +318,7 @@ class Draft:
             surgeon.opsets.Unavailable: The model's opset has no such operator or form.
         """
         surgery = self.surgery
-        tensors = [gs.Variable.empty() if t is None else t for t in inputs]
+        tensors = [make_variable("") if t is None else t for t in inputs]
         if domain in opsets.STANDARD:
             older = older_form(self, op_type, tensors, attributes)
             if older is not None:
@@ -327,7 +326,7 @@ class Draft:
         endings = [op_type] if outputs == 1 else outputs
         if isinstance(endings, int):
             endings = [f"{op_type}_{i}" for i in range(endings)]
-        made = [gs.Variable(surgery.fresh(f"{self.stem}/{ending}")) for ending in endings]
+        made = [make_variable(surgery.fresh(f"{self.stem}/{ending}")) for ending in endings]
         label = surgery.fresh(f"{self.stem}/{name or op_type}:node")
         proto, named = opsets.emit(
             op_type,
@@ -341,15 +340,10 @@ class Draft:
             rank_of=lambda t: self.facts.of(t).rank,
             dtype_of=lambda t: self.facts.of(t).dtype,
         )
-        node = gs.Node(op_type, label, dict(attributes), tensors, made, domain or None)
-        node.__dict__.update(
-            origin=proto,
-            origin_inputs=named,
-            made=None,
-            drafted=True,
-            normal=True,
-            home=self.graph,
+        node = make_node(
+            op_type, label, dict(attributes), tensors, made, domain or None, proto, self.graph
         )
+        node.__dict__.update(origin_inputs=named, drafted=True, normal=True)
         self.nodes.append(node)
         self.facts.infer(node)
         return made[0] if len(made) == 1 else tuple(made)

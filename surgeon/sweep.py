@@ -141,7 +141,7 @@ class Sweep:
         done: list[gs.Node] = []
         while pending:
             node = pending.pop()
-            if self.surgery.is_dead(node) or "gone" in node.__dict__:
+            if self.surgery.is_dead(node) or node.__dict__.get("gone"):
                 self._drop_unread(node)
                 continue
             new = self._visit(node, graph, known)
@@ -149,10 +149,10 @@ class Sweep:
                 done.append(node)
             else:
                 pending.extend(reversed(new))
-        graph.nodes = [node for node in done if "gone" not in node.__dict__]
+        graph.nodes = [node for node in done if not node.__dict__.get("gone")]
 
     def _drop_unread(self, node: gs.Node) -> None:
-        if "gone" not in node.__dict__:
+        if not node.__dict__.get("gone"):
             self.surgery.release(node)
             self.notes.housekeeping["unread nodes dropped"] += 1
 
@@ -195,7 +195,7 @@ class Sweep:
         return None
 
     def _normalise(self, node: gs.Node) -> None:
-        if "normal" not in node.__dict__:
+        if not node.__dict__.get("normal"):
             dialect.normalise(node, self.facts.opset, self.facts, self.surgery.is_output)
             node.__dict__["normal"] = True
 

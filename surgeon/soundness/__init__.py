@@ -40,14 +40,19 @@ class Sound:
     """What was seen of a model on the way.
 
     Attributes:
-        bodies: Whether it has any, as If and Loop have.
         outside: Whether values of it lie in other files.
         shared: Names that several nodes of one graph have.
+        scopes: Its graph and its functions as they were read, for who links them and takes them.
     """
 
-    bodies: bool
     outside: bool
     shared: tuple[str, ...]
+    scopes: list[Scope]
+
+    def take_scopes(self, proto: onnx.ModelProto) -> list[Scope]:
+        """The scopes; read from `proto` again where somebody has them already."""
+        taken, self.scopes[:] = self.scopes[:], []
+        return taken or scopes_of(proto)
 
 
 def check(proto: onnx.ModelProto, folder: Path | None, *, where: str) -> Sound:
@@ -62,17 +67,16 @@ def check(proto: onnx.ModelProto, folder: Path | None, *, where: str) -> Sound:
         ModelError: It is broken; says where.
     """
     try:
-        main, *functions = _scopes(proto)
+        main, *functions = scopes = scopes_of(proto)
         check_texts(proto, (main, *functions))
         _check_functions(main, functions)
         opset = max((e.version for e in proto.opset_import if e.domain in _STANDARD), default=1)
         _check_imports(proto)
-        bodies, outside = False, False
+        outside = False
         shared: dict[str, None] = {}
         for top in (main, *functions):
             _check_names(top)
             for scope in top.with_bodies():
-                bodies = bodies or scope is not top
                 shared.update(dict.fromkeys(sorted(_repeated(node.proto for node in scope.nodes))))
                 _check_order(scope)
                 for node in scope.nodes:
@@ -85,10 +89,15 @@ def check(proto: onnx.ModelProto, folder: Path | None, *, where: str) -> Sound:
                     outside = outside or tensor.data_location == tensor.EXTERNAL
     except Broken as broken:
         raise ModelError(str(broken), where=where, mend=_MEND) from None
-    return Sound(bodies, outside, tuple(shared))
+    return Sound(outside, tuple(shared), scopes)
 
 
-def _scopes(proto: onnx.ModelProto) -> list[Scope]:
+def scopes_of(proto: onnx.ModelProto) -> list[Scope]:
+    """The graph and the functions of a model, read once.
+
+    Raises:
+        Broken: A text is none.
+    """
     try:
         return [Scope(top) for top in (proto.graph, *proto.functions)]
     except UnicodeDecodeError:

@@ -20,10 +20,10 @@ class Node:
 
     def __init__(self, proto: onnx.NodeProto) -> None:
         self.proto = proto
-        self.inputs: list[str] = list(proto.input)
-        self.outputs: list[str] = list(proto.output)
-        self.attributes: list[onnx.AttributeProto] = list(proto.attribute)
-        self.bodies: list[Scope] = []
+        self.inputs: tuple[str, ...] = tuple(proto.input)
+        self.outputs: tuple[str, ...] = tuple(proto.output)
+        self.attributes: tuple[onnx.AttributeProto, ...] = tuple(proto.attribute)
+        self.bodies: tuple[Scope, ...] = ()
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -40,26 +40,29 @@ class Scope:
 
     Args:
         top: A graph or function. Bodies are read with it, however deep they are nested.
+
+    Attributes:
+        held_as: Of a body the name of the attribute that holds it alone, else "".
     """
 
-    __slots__ = ("nodes", "proto")
+    __slots__ = ("held_as", "nodes", "proto")
 
     def __init__(self, top: Any) -> None:
-        self._read(top)
+        self._read(top, "")
         stack = [self]
         while stack:
             for node in stack.pop().nodes:
                 for attribute in node.attributes:
-                    held = [attribute.g] if attribute.HasField("g") else []
-                    for graph in (*held, *attribute.graphs):
+                    held = [(attribute.g, attribute.name)] if attribute.HasField("g") else []
+                    for graph, name in (*held, *((each, "") for each in attribute.graphs)):
                         body = Scope.__new__(Scope)
-                        body._read(graph)
-                        node.bodies.append(body)
+                        body._read(graph, name)
+                        node.bodies += (body,)
                 if node.bodies:
                     stack.extend(node.bodies)
 
-    def _read(self, proto: Any) -> None:
-        self.proto = proto
+    def _read(self, proto: Any, held_as: str) -> None:
+        self.proto, self.held_as = proto, held_as
         self.nodes = [Node(node) for node in proto.node]
 
     def with_bodies(self) -> Iterator[Scope]:
