@@ -127,14 +127,14 @@ class Carrier:
             self._brought.append(to)
             write_whole(to, bytes(data))
 
-    def take_back(self, *, unless: bytes) -> None:
+    def take_back(self, *, unless: Iterable[bytes]) -> None:
         """Remove what was brought: the model it was for is not there, unless it just came.
 
         Args:
             unless: The bytes of the model: an interrupt may come when they are in place already.
         """
         with contextlib.suppress(OSError):
-            if self._brought and self.target.read_bytes() == unless:
+            if self._brought and self.target.read_bytes() == b"".join(unless):
                 return
         for path in self._brought:
             with contextlib.suppress(OSError):

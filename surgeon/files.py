@@ -14,8 +14,12 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from surgeon.errors import ModelError, OutputError
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, *pieces: bytes) -> None:
     """Write beside, then rename: a reader sees the old file or the new one.
+
+    Args:
+        path: Where to.
+        pieces: What the file holds, one behind the other.
 
     Raises:
         OutputError: The folder is missing or read-only, or the disk is full.
@@ -31,7 +35,7 @@ def write_whole(path: Path, data: bytes) -> None:
     beside = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
         _keep_mode(beside, path)

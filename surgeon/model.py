@@ -39,7 +39,7 @@ from surgeon.files import external_path, write_whole
 from surgeon.importer import import_graph
 from surgeon.links import bodies
 from surgeon.soundness import Sound, check
-from surgeon.wire import check_size, parse, serialise
+from surgeon.wire import check_size, copy_field, parse, serialise
 from surgeon.writer import Writer, imports, set_property
 
 Array = npt.NDArray[Any]
@@ -188,28 +188,43 @@ class Model:
 
     def to_proto(self) -> onnx.ModelProto:
         """The model as a protobuf of its own; the original's where nothing was rewritten."""
-        out = onnx.ModelProto()
         if not self.changed:
+            out = onnx.ModelProto()
             out.CopyFrom(self.proto)
             return out
-        envelope = onnx.ModelProto()
+        out, initializers = self._written()
+        out.graph.initializer.extend(initializers)
+        return out
+
+    def to_bytes(self, *, where: str) -> list[bytes]:
+        """The model as it is saved, in pieces; weights are not copied for it.
+
+        Args:
+            where: What the errors say.
+
+        Raises:
+            ModelError: It is larger than protobuf can write (2 GiB).
+        """
+        if not self.changed:
+            return serialise(self.proto, where=where)
+        out, initializers = self._written()
+        return serialise(out, initializers, where=where)
+
+    def _written(self) -> tuple[onnx.ModelProto, list[onnx.TensorProto]]:
+        """A rewritten model without the main graph's initializers, and these."""
+        out = onnx.ModelProto()
         for field, value in self.proto.ListFields():
-            if field.name in ("graph", "functions", "opset_import"):
-                continue
-            if field.is_repeated if hasattr(field, "is_repeated") else field.label == 3:
-                getattr(envelope, field.name).extend(value)
-            else:
-                setattr(envelope, field.name, value)
-        out.CopyFrom(envelope)
+            if field.name not in ("graph", "functions", "opset_import"):
+                copy_field(field, value, out)
         writer = Writer(self.graph, self.overridable, self.proto.ir_version)
-        writer.graph(self.graph, out.graph)
+        initializers = writer.graph(self.graph, out.graph)
         for function in self.graph.functions:
             out.functions.append(writer.function(function))
         functions = {(f.domain, f.name) for f in out.functions}
         out.opset_import.extend(imports(self.proto.opset_import, out, functions))
         for key, text in self.stamps.items():
             set_property(out.metadata_props, key, text)
-        return out
+        return out, initializers
 
     def save(self, path: str | os.PathLike[str], *, external_data: str = KEEP) -> None:
         """Write the model whole or not at all; external data goes with it.
@@ -226,21 +241,23 @@ class Model:
         """
         path = Path(path)
         carrier = Carrier(self.folder, path, external_data)
-        data = b""
+        data: list[bytes] = []
         outside = self._sound is None or self._sound.outside
         try:
             if not self.changed and self.path is not None and not carrier.edits:
                 carrier.carry(external_tensors(self.proto) if outside else ())
-                data = self.path.read_bytes()
+                data = [self.path.read_bytes()]
             else:
                 with collector_paused():
-                    proto = self.to_proto()
                     if outside:
+                        proto = self.to_proto()
                         carrier.carry(external_tensors(proto))
                         if self.changed:
                             carrier.put_aside(proto, self.proto)
-                    data = serialise(proto, where=str(path))
-            write_whole(path, data)
+                        data = serialise(proto, where=str(path))
+                    else:
+                        data = self.to_bytes(where=str(path))
+            write_whole(path, *data)
         except BaseException:
             carrier.take_back(unless=data)
             raise

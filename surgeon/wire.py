@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import onnx
-from google.protobuf.message import DecodeError, EncodeError
+from google.protobuf.message import DecodeError, EncodeError, Message
 
 from surgeon.errors import ModelError
 
@@ -62,28 +64,93 @@ def parse(data: bytes, *, where: str) -> onnx.ModelProto:
     return proto
 
 
-def serialise(proto: onnx.ModelProto, *, where: str) -> bytes:
-    """The bytes of a model.
+def serialise(
+    proto: onnx.ModelProto, initializers: Sequence[onnx.TensorProto] = (), *, where: str
+) -> list[bytes]:
+    """The bytes of a model, in pieces.
+
+    protobuf takes a model's whole size three times over to write it, and a tensor has to be copied
+    into the graph before; here each initializer is written by itself, where it stands in the file
+    (https://protobuf.dev/programming-guides/encoding: a message is its fields, each a tag, a length
+    and its bytes; protobuf orders them by number). The pieces make what the whole would.
+
+    Args:
+        proto: The model; taken apart where there are `initializers`.
+        initializers: Those of the main graph, which `proto` lacks.
+        where: What the errors say.
 
     Raises:
         ModelError: It is larger than protobuf can write (2 GiB).
     """
     try:
-        return bytes(proto.SerializeToString(deterministic=True))
+        if not initializers:
+            pieces = [_bytes_of(proto)]
+        else:
+            behind, end = _taken_behind(proto, "graph"), _taken_behind(proto.graph, "initializer")
+            inner = [_bytes_of(proto.graph)]
+            for tensor in initializers:
+                data = _bytes_of(tensor)
+                inner += (_head(onnx.GraphProto, "initializer", len(data)), data)
+            inner.append(_bytes_of(end))
+            head = _head(onnx.ModelProto, "graph", sum(map(len, inner)))
+            proto.ClearField("graph")
+            pieces = [_bytes_of(proto), head, *inner, _bytes_of(behind)]
     except (ValueError, EncodeError) as error:
         # "Failed to serialize" is all that protobuf says, also where memory is short.
-        if isinstance(error, EncodeError) and _weight(proto) < LARGEST * 0.9:
+        small = _weight((*proto.graph.initializer, *initializers)) < LARGEST * 0.9
+        if isinstance(error, EncodeError) and small:
             raise MemoryError from None
-        raise ModelError(
-            "the model is larger than the 2 GiB that protobuf can write in one file",
-            where=where,
-            mend="Convert it to external data first: `onnx.save(..., save_as_external_data=True)`.",
-        ) from None
+        raise _too_large(where) from None
+    if sum(map(len, pieces)) >= LARGEST:
+        raise _too_large(where)
+    return pieces
 
 
-def _weight(proto: onnx.ModelProto) -> int:
-    """Bytes of the values inside a model, about."""
+def _too_large(where: str) -> ModelError:
+    return ModelError(
+        "the model is larger than the 2 GiB that protobuf can write in one file",
+        where=where,
+        mend="Convert it to external data first: `onnx.save(..., save_as_external_data=True)`.",
+    )
+
+
+def _bytes_of(message: Message) -> bytes:
+    return bytes(message.SerializeToString(deterministic=True))
+
+
+def copy_field(field: Any, value: Any, target: Any) -> None:
+    """Put what `ListFields` gives of a message into another of its kind, which lacks it."""
+    if field.is_repeated if hasattr(field, "is_repeated") else field.label == field.LABEL_REPEATED:
+        getattr(target, field.name).extend(value)
+    else:
+        setattr(target, field.name, value)
+
+
+def _taken_behind(message: Any, name: str) -> Any:
+    """The fields that stand behind field `name`, in a message of their own; none is a message."""
+    behind = type(message)()
+    for field, value in message.ListFields():
+        if field.number > message.DESCRIPTOR.fields_by_name[name].number:
+            copy_field(field, value, behind)
+            message.ClearField(field.name)
+    return behind
+
+
+def _head(message: type[Message], name: str, size: int) -> bytes:
+    """What stands in front of a field's `size` bytes: its number and kind, and how many."""
+    length_delimited = 2
+    found = bytearray()
+    for number in (message.DESCRIPTOR.fields_by_name[name].number << 3 | length_delimited, size):
+        while number > 0x7F:
+            found.append(number & 0x7F | 0x80)
+            number >>= 7
+        found.append(number)
+    return bytes(found)
+
+
+def _weight(tensors: Iterable[onnx.TensorProto]) -> int:
+    """Bytes of the values of tensors, about."""
     return sum(
         len(tensor.raw_data) + 4 * len(tensor.float_data) + 8 * len(tensor.int64_data)
-        for tensor in proto.graph.initializer
+        for tensor in tensors
     )

@@ -27,12 +27,16 @@ class Writer:
     def __init__(self, main: gs.Graph, overridable: set[str], version: int) -> None:
         self.main, self.overridable, self.version = main, overridable, version
 
-    def graph(self, graph: gs.Graph, out: onnx.GraphProto) -> None:
-        """A main graph or a body, with the initializers that live in it, into an empty `out`."""
+    def graph(self, graph: gs.Graph, out: onnx.GraphProto) -> list[onnx.TensorProto]:
+        """A main graph or a body into an empty `out`; gives the initializers that live in it.
+
+        They are the model's own messages, in order, for who needs no copies of them.
+        """
         origin: onnx.GraphProto | None = getattr(graph, "origin", None)
         out.name = graph.name
         constants = self._constants(graph)
         as_nodes = self.version < FIRST_IR_WITH_FREE_INITIALIZERS
+        initializers: list[onnx.TensorProto] = []
         for constant in constants:
             values = constant._values
             if isinstance(values, SparseValues):
@@ -40,7 +44,7 @@ class Writer:
             elif as_nodes and constant.name not in self.overridable:
                 out.node.append(_constant_node(constant))
             else:
-                out.initializer.append(_tensor(constant))
+                initializers.append(_tensor(constant))
         names = {constant.name for constant in constants}
         for node in graph.nodes:
             self.node(node, out.node.add())
@@ -49,11 +53,12 @@ class Writer:
             exported = gs.export_onnx(graph, do_type_check=False).graph
             out.input.extend(exported.input)
             out.output.extend(exported.output)
-            return
+            return initializers
         keep = {tensor.name for tensor in graph.inputs} | self.overridable
         declared = getattr(graph, "declared", {})
         out.input.extend(declared.get(v.name, v) for v in origin.input if v.name in keep)
-        _add_unread(out, origin, names, graph.reads, self.overridable)
+        spare = (t for t in origin.sparse_initializer if t.values.name not in names)
+        out.sparse_initializer.extend(t for t in spare if t.values.name not in graph.reads)
         out.output.extend(declared.get(v.name, v) for v in origin.output)
         claims = getattr(graph, "corrected", {})
         for value in origin.value_info:
@@ -65,6 +70,7 @@ class Writer:
         for note in origin.quantization_annotation:
             if note.tensor_name in names or note.tensor_name in keep:
                 out.quantization_annotation.append(note)
+        return self._with_unread(initializers, origin, names, graph.reads)
 
     def function(self, function: gs.Function) -> onnx.FunctionProto:
         """A function; its constants become Constant nodes."""
@@ -89,10 +95,25 @@ class Writer:
             body = node.attrs.get(attribute.name)
             if isinstance(body, gs.Graph):
                 attribute.ClearField("g")
-                self.graph(body, attribute.g)
+                attribute.g.initializer.extend(self.graph(body, attribute.g))
         if node.made and self.version >= FIRST_IR_WITH_NODE_METADATA:
             for key, text in node.made.items():
                 set_property(out.metadata_props, key, text)
+
+    def _with_unread(
+        self,
+        initializers: list[onnx.TensorProto],
+        origin: onnx.GraphProto,
+        names: set[str],
+        read: set[str],
+    ) -> list[onnx.TensorProto]:
+        """And those that nobody read from the beginning, each in its place."""
+        unread = (t for t in origin.initializer if t.name not in names)
+        kept = [t for t in unread if t.name not in read or t.name in self.overridable]
+        if not kept:
+            return initializers
+        order = {t.name: i for i, t in enumerate(origin.initializer)}
+        return sorted([*initializers, *kept], key=lambda t: order.get(t.name, len(order)))
 
     def _constants(self, graph: gs.Graph) -> list[gs.Constant]:
         """The constants that live in this graph and are read in it or in its bodies, in order."""
@@ -107,24 +128,6 @@ class Writer:
         if isinstance(getattr(graph, "origin", None), onnx.GraphProto):
             order = {t.name: i for i, t in enumerate(graph.origin.initializer)}
         return sorted(found.values(), key=lambda c: order.get(c.name, len(order)))
-
-
-def _add_unread(
-    out: onnx.GraphProto,
-    origin: onnx.GraphProto,
-    names: set[str],
-    read: set[str],
-    overridable: set[str],
-) -> None:
-    """Put the initializers back that nobody read from the beginning, each in its place."""
-    spare = (t for t in origin.sparse_initializer if t.values.name not in names)
-    out.sparse_initializer.extend(t for t in spare if t.values.name not in read)
-    unread = (t for t in origin.initializer if t.name not in names)
-    kept = [t for t in unread if t.name not in read or t.name in overridable]
-    if kept:  # sorting moves every weight's bytes, so only where there is something to place
-        out.initializer.extend(kept)
-        order = {t.name: i for i, t in enumerate(origin.initializer)}
-        out.initializer.sort(key=lambda t: order.get(t.name, len(order)))
 
 
 def imports(

@@ -528,6 +528,20 @@ def test_the_opset_and_how_nodes_are_called() -> None:
     assert describe(unnamed) == "node 'y' (my.Relu)"
 
 
+@pytest.mark.parametrize("weights", [0, 1, 3])
+def test_pieces_make_what_protobuf_writes_of_the_whole(weights: int) -> None:
+    """Tensors of 0, 1, 2 and 3 bytes of length."""
+    whole = rich()
+    sizes = [0, 5, 200, 70_000][: weights + 1] if weights else []
+    del whole.graph.initializer[:]
+    parts = onnx.ModelProto()
+    parts.CopyFrom(whole)
+    tensors = [numpy_helper.from_array(np.arange(size, dtype=F32), f"w{size}") for size in sizes]
+    whole.graph.initializer.extend(tensors)
+    pieces = serialise(parts, tensors, where="out.onnx")
+    assert b"".join(pieces) == whole.SerializeToString(deterministic=True)
+
+
 def test_a_model_larger_than_protobuf_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     """protobuf says nothing but that it failed: too large, or no memory."""
 
@@ -542,9 +556,11 @@ def test_a_model_larger_than_protobuf_writes(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("surgeon.wire.LARGEST", 100)
     with pytest.raises(ModelError) as caught:
         serialise(large, where="out.onnx")
-    assert caught.value.what == (
-        "the model is larger than the 2 GiB that protobuf can write in one file"
-    )
+    told = "the model is larger than the 2 GiB that protobuf can write in one file"
+    assert caught.value.what == told
+    with pytest.raises(ModelError) as caught:  # each tensor fits, and all of them do not
+        serialise(rich(), [tensor, tensor], where="out.onnx")
+    assert caught.value.what == told
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from surgeon.model import Model
 from surgeon.recipe import Recipe
 from surgeon.report import Report
 from surgeon.surgery import apply
-from surgeon.wire import serialise
 
 _PARSED = 3  # times its size: the bytes, the protobuf, and one copy
 _ALLOCATION = ("bad_alloc", "failed to allocate memory", "cannot allocate memory")
@@ -58,7 +57,7 @@ def repair(
         plans = _recipes(tuple(recipes), tuple(digests))
         result = apply(path, *plans, **options)
         if result.model.changed:
-            write_whole(Path(target), serialise(result.model.to_proto(), where=path))
+            write_whole(Path(target), *result.model.to_bytes(where=path))
         found = _told(result.report)
         _see_compared(found)
         found["outcome"] = "repaired" if result.model.changed else "unchanged"
