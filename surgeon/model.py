@@ -217,7 +217,7 @@ class Model:
             if field.name not in ("graph", "functions", "opset_import"):
                 copy_field(field, value, out)
         writer = Writer(self.graph, self.overridable, self.proto.ir_version)
-        initializers = writer.graph(self.graph, out.graph)
+        initializers = writer.without_weights(self.graph, out.graph)
         for function in self.graph.functions:
             out.functions.append(writer.function(function))
         functions = {(f.domain, f.name) for f in out.functions}

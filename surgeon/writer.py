@@ -27,11 +27,12 @@ class Writer:
     def __init__(self, main: gs.Graph, overridable: set[str], version: int) -> None:
         self.main, self.overridable, self.version = main, overridable, version
 
-    def graph(self, graph: gs.Graph, out: onnx.GraphProto) -> list[onnx.TensorProto]:
-        """A main graph or a body into an empty `out`; gives the initializers that live in it.
+    def graph(self, graph: gs.Graph, out: onnx.GraphProto) -> None:
+        """A main graph or a body, with the initializers that live in it, into an empty `out`."""
+        out.initializer.extend(self.without_weights(graph, out))
 
-        They are the model's own messages, in order, for who needs no copies of them.
-        """
+    def without_weights(self, graph: gs.Graph, out: onnx.GraphProto) -> list[onnx.TensorProto]:
+        """The same but for the graph's own initializers, which it gives: in order, no copies."""
         origin: onnx.GraphProto | None = getattr(graph, "origin", None)
         out.name = graph.name
         constants = self._constants(graph)
@@ -95,7 +96,7 @@ class Writer:
             body = node.attrs.get(attribute.name)
             if isinstance(body, gs.Graph):
                 attribute.ClearField("g")
-                attribute.g.initializer.extend(self.graph(body, attribute.g))
+                self.graph(body, attribute.g)
         if node.made and self.version >= FIRST_IR_WITH_NODE_METADATA:
             for key, text in node.made.items():
                 set_property(out.metadata_props, key, text)
