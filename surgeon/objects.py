@@ -15,6 +15,7 @@ import onnx_graphsurgeon as gs
 from onnx_graphsurgeon.util.misc import SynchronizedList
 
 _add = list.append
+_MANY = 64  # readers of a constant
 
 
 class Links(SynchronizedList):  # type: ignore[misc]
@@ -95,3 +96,24 @@ def make_constant(
     fields["fact"] = None
     fields["became"] = None
     return tensor
+
+
+def forget_reader(tensor: gs.Tensor, node: gs.Node) -> None:
+    """Take a node, which lists the tensor no longer, once from the tensor's readers, by identity.
+
+    A constant with many readers keeps it until half of them have left: to look for each among the
+    readers of an axis that every node has would cost their square.
+    """
+    readers = tensor.outputs
+    if len(readers) > _MANY and isinstance(tensor, gs.Constant):
+        fields = tensor.__dict__
+        fields["left"] = fields.get("left", 0) + 1
+        if fields["left"] * 2 > len(readers):
+            still = [reader for reader in readers if any(t is tensor for t in reader.inputs)]
+            list.__setitem__(readers, slice(None), still)
+            fields["left"] = 0
+        return
+    for index in range(len(readers)):
+        if readers[index] is node:
+            list.__delitem__(readers, index)
+            break

@@ -18,7 +18,7 @@ from surgeon.facts import Facts
 from surgeon.facts.fact import Array
 from surgeon.links import bodies, current, toposort
 from surgeon.model import Model
-from surgeon.objects import make_constant, make_node, make_variable
+from surgeon.objects import forget_reader, make_constant, make_node, make_variable
 from surgeon.older import older_form
 
 
@@ -381,9 +381,5 @@ def _unlink(node: gs.Node, tensors: Any) -> list[gs.Tensor]:
     inputs = list(tensors)
     list.clear(tensors)
     for tensor in inputs:
-        readers = tensor.outputs
-        for index in range(len(readers)):
-            if readers[index] is node:
-                list.__delitem__(readers, index)
-                break
+        forget_reader(tensor, node)
     return inputs

@@ -174,3 +174,23 @@ def test_a_cycle_is_an_error_that_names_a_node() -> None:
     add.inputs[1] = relu.outputs[0]
     with pytest.raises(ValueError, match=r"Add|Relu"):
         toposort(graph)
+
+
+@pytest.mark.parametrize("step", [1, 7, 199])
+def test_a_constant_of_many_readers_lists_all_that_stay_and_few_that_left(step: int) -> None:
+    """Nodes leave in any order; `step` has no divisor in common with their number."""
+    body = "c = Constant <value_float = 1.0> () " + " ".join(
+        f"y{i} = Add (x, c)" for i in range(200)
+    )
+    surgery, t = open_up(body, "y0", "float x")
+    add = t["y0"].inputs[0]
+    surgery.to_constant(t["c"], np.ones((), F32), surgery.model.graph)
+    nodes = [reader for reader in surgery.model.graph.nodes if reader.op == "Add"]
+    constant = add.inputs[1]
+    leaving = [node for i in range(200) if (node := nodes[i * step % 200]) is not add]
+    for count, node in enumerate(leaving, 1):
+        surgery.release(node)
+        alive = [reader for reader in constant.outputs if not reader.gone]
+        assert len(alive) == 200 - count
+        assert len(constant.outputs) <= max(2 * len(alive), 64)
+    assert constant.outputs == [add]
