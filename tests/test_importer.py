@@ -11,11 +11,13 @@ import onnx
 import onnx_graphsurgeon as gs
 import pytest
 from onnx import TensorProto, helper
+from onnx_graphsurgeon.util.misc import SynchronizedList
 from test_backend import cases
 from test_model import rich
 from truth import parse
 
 from surgeon.model import Model
+from surgeon.objects import make_constant, make_node, make_variable
 
 SAMPLES = sorted((Path(__file__).parent.parent / "samples").rglob("*.onnx"))
 
@@ -146,3 +148,37 @@ def test_what_a_body_reads_of_its_surroundings_counts_as_read_there() -> None:
     graph = Model(nested("{ o = Mul (c, x) }")).graph
     assert "c" in graph.reads
     assert graph.nodes[0].attrs["then_branch"].nodes[0].inputs[0].home is graph
+
+
+def test_objects_have_the_fields_that_graphsurgeon_s_constructors_set() -> None:
+    graph, array = gs.Graph(), np.zeros(2, np.float32)
+    x, y = gs.Variable("x"), gs.Variable("y")
+    theirs = [gs.Node("Op", "n", {"a": 1}, [x], [y], "d"), y, gs.Constant("c", array, 0)]
+    v, w = make_variable("x"), make_variable("y")
+    ours = [
+        make_node("Op", "n", {"a": 1}, [v], [w], "d", None, graph),
+        w,
+        make_constant("c", array, graph, 0),
+    ]
+    for one, other in zip(ours, theirs, strict=True):
+        assert type(one) is type(other)
+        for field, value in vars(other).items():
+            found = vars(one)[field]
+            if isinstance(value, SynchronizedList):
+                assert isinstance(found, SynchronizedList)
+                assert [each.name for each in found] == [each.name for each in value]
+                assert found.field_name == value.field_name
+                assert found.parent_obj is one
+            else:
+                assert found is value or found == value, field
+
+
+def test_lists_of_neighbours_keep_both_ends_in_step() -> None:
+    graph, v, w, y = gs.Graph(), make_variable("v"), make_variable("w"), make_variable("y")
+    node = make_node("Op", "n", {}, [v], [y], None, None, graph)
+    node.inputs = [w, v]
+    assert (list(v.outputs), list(w.outputs)) == ([node], [node])
+    node.inputs.remove(v)
+    assert not v.outputs
+    v.outputs.append(node)
+    assert [tensor.name for tensor in node.inputs] == ["w", "v"]
