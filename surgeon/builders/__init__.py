@@ -65,6 +65,7 @@ _ROOMS: Mapping[str, str] = {
     "gather_under_mask": "operands",
     "operand_types": "operands",
     "output_padding_as_pads": "convolution",
+    "pool_in_bounds": "windows",
     "picked_part": "views",
     "pad_into_window": "linear",
     "pad_to_concat": "padding",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import onnx_graphsurgeon as gs
 
 from surgeon.builders import parts
 from surgeon.builders.parts import Length
+from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
 
@@ -90,3 +92,39 @@ def with_batch(draft: Draft, x: gs.Tensor, spatial: int) -> tuple[gs.Tensor, boo
 def adaptive_bins(length: int, out: int) -> list[tuple[int, int]]:
     """The elements [start, end) of each bin of an adaptive pool (ATen AdaptivePooling.h)."""
     return [(i * length // out, -(-(i + 1) * length // out)) for i in range(out)]
+
+
+def pool_in_bounds(draft: Draft, match: Match) -> Any:
+    """A pool whose strides are numbers and whose padding is narrower than its windows.
+
+    PyTorch before 1.5 leaves strides empty that are the windows' sizes; below opset 10 its exporter
+    writes `ceil_mode` as padding behind, of which windows need not reach the last.
+    """
+    node = match.root
+    attributes = dict(node.attrs)
+    kernel = attributes["kernel_shape"]
+    count = len(kernel)
+    if attributes.get("strides") == []:
+        attributes["strides"] = list(kernel)
+    pads = list(attributes.get("pads") or [0] * (2 * count))
+    if any(pad >= size for pad, size in zip(pads, [*kernel, *kernel], strict=True)):
+        if attributes.get("ceil_mode") or attribute_of(node, "auto_pad") not in (None, "NOTSET"):
+            raise Refused("its windows are counted otherwise")
+        lengths = draft.facts.of(node.inputs[0]).shape
+        strides = attributes.get("strides") or [1] * count
+        dilations = attributes.get("dilations") or [1] * count
+        for axis in range(count):
+            length = lengths[2 + axis] if lengths else None
+            if not isinstance(length, int):
+                raise Refused("how many elements it pools is not known")
+            front, behind = pads[axis], pads[count + axis]
+            window = Window(kernel[axis], strides[axis], front, dilations[axis], behind=behind)
+            unread = (length + window.pads - window.reach) % window.stride
+            pads[count + axis] = behind - min(unread, behind)
+        if any(pad >= size for pad, size in zip(pads, [*kernel, *kernel], strict=True)):
+            raise Refused("a window of it lies in the padding alone")
+        attributes["pads"] = pads
+    if attributes == dict(node.attrs):
+        raise Refused("its strides are numbers and its padding is narrower than its windows")
+    made = draft.op(node.op, *node.inputs, outputs=len(node.outputs), **attributes)
+    return (made, None) if node.op == "MaxPool" and len(node.outputs) == 1 else made
