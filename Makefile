@@ -11,7 +11,7 @@
 #   make test-targets  the mended samples in the runtimes they are mended for (OpenVINO, TensorRT)
 #   make test-oldest   every test with the oldest dependencies that pyproject.toml admits
 #   make bench         surgeon beside other simplifiers: docs/benchmarks.md
-#   make docs          the pages that are made of the recipes
+#   make docs          what is made of the recipes: the pages, and what is kept of them
 #   make samples       export samples/ anew (needs PyTorch)
 
 CORPUS ?= ../shared/corpus
@@ -56,6 +56,7 @@ cases: .venv/installed-dev
 	$(BIN)/surgeon test recipes/
 
 docs: .venv/installed
+	$(BIN)/python -m surgeon.recipe.make
 	$(BIN)/surgeon recipes pages docs/
 
 hostile: .venv/installed-dev

@@ -26,12 +26,16 @@ class Expression:
         text: The expression, white space made plain.
         location: Where it begins.
         names: The names it reads from the scope; not those of functions and dtypes.
+        source: It as it was written, of which the closures are made when they are first asked for.
+        functions: Names of functions that the scope will bring.
     """
 
     text: str
     location: Location
     names: frozenset[str]
-    _compiled: Compiled = field(repr=False, compare=False)
+    source: str = field(repr=False, compare=False)
+    functions: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+    _made: Compiled | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def parse(cls, text: str, location: Location, *, functions: Collection[str] = ()) -> Expression:
@@ -45,8 +49,17 @@ class Expression:
         Raises:
             RecipeError: It is no expression of the closed kind; names the place in the file.
         """
-        compiled = compile_expression(text, location, frozenset(functions))
-        return cls(compiled.text, location, frozenset(compiled.places), compiled)
+        known = frozenset(functions)
+        made = compile_expression(text, location, known)
+        return cls(made.text, location, frozenset(made.places), text, known, made)
+
+    @property
+    def _compiled(self) -> Compiled:
+        if self._made is None:
+            made = compile_expression(self.source, self.location, self.functions)
+            object.__setattr__(self, "_made", made)
+            return made
+        return self._made
 
     def place(self, name: str) -> Location:
         """Where a name of `names` stands first."""

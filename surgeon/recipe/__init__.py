@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import ChainMap
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from surgeon.document import Value, parse, read_text, suggest
+from surgeon.document import read_text, suggest
 from surgeon.errors import Location, RecipeError
 from surgeon.files import is_file
 from surgeon.recipe.inverses import check_inverses
-from surgeon.recipe.reading import Known, read_rule
 from surgeon.recipe.rules import (
     BuilderCall,
     FoldStep,
@@ -24,7 +23,8 @@ from surgeon.recipe.rules import (
     SimplifyStep,
     Step,
 )
-from surgeon.recipe.schema import RecipeModel, RuleModel, StepModel, validate
+from surgeon.recipe.shelf import shelved
+from surgeon.recipe.written import Use, Written
 
 __all__ = [
     "BuilderCall",
@@ -130,6 +130,8 @@ def bundled() -> dict[str, Path]:
 
 def schema() -> dict[str, Any]:
     """The JSON schema of a recipe file, for editors."""
+    from surgeon.recipe.schema import RecipeModel
+
     return RecipeModel.model_json_schema(by_alias=True)
 
 
@@ -199,104 +201,55 @@ class _Loader:
         self.reading.append(key)
         data = text.encode("utf-8", "replace")
         self.digest.update(b"%d\n" % len(data) + data)
-        root = parse(text, file=file)
-        model = validate(root)
-        custom = frozenset(model.custom)
-        _check_same_shape(model, root)
-        known = Known(custom, frozenset(self.functions), self._known_builders())
+        written = self._written(text, file)
         used: list[Recipe] = []
-        steps = self._steps(model, root, known, file, used)
-        rules = [rule for s in steps if isinstance(s, RulesStep) for rule in s.rules]
-        _check_ids(rules)
+        steps: list[Step] = []
+        for step, place in zip(written.steps, written.places, strict=True):
+            steps += self._used(step, file, used) if isinstance(step, Use) else [step]
+            if len(steps) > MAX_STEPS:
+                raise RecipeError(
+                    f"more than {MAX_STEPS} steps", where=place, mend="Use fewer recipes."
+                )
+        _check_ids([rule for s in steps if isinstance(s, RulesStep) for rule in s.rules])
         for step in steps:
             if isinstance(step, RulesStep):
                 check_inverses(step.rules)
         self.reading.pop()
         return Recipe(
-            name=model.name,
-            about=model.about,
+            name=written.name,
+            about=written.about,
             steps=tuple(steps),
-            allow=frozenset(model.allow),
-            custom=custom.union(*(recipe.custom for recipe in used)),
-            same_shape=frozenset(model.same_shape).union(*(recipe.same_shape for recipe in used)),
-            ensure=model.ensure,
+            allow=written.allow,
+            custom=written.custom.union(*(recipe.custom for recipe in used)),
+            same_shape=written.same_shape.union(*(recipe.same_shape for recipe in used)),
+            ensure=written.ensure,
             source=file,
             digest=self.digest.hexdigest(),
         )
 
-    def _known_builders(self) -> Mapping[str, Any]:
+    def _written(self, text: str, file: str) -> Written:
+        """What one file says: a bundled one from the shelf, where it is as it was read."""
+        path = Path(file)
+        if not self.functions and not self.builders and self.shelf.get(path.stem) == path:
+            kept = shelved(path.stem, text, file)
+            if kept is not None:
+                return kept
         from surgeon.builders import BUILDERS
+        from surgeon.recipe.file import read_file
+        from surgeon.recipe.reading import Known
 
-        return ChainMap(dict.fromkeys(self.builders or ()), BUILDERS)  # type: ignore[arg-type]
+        builders: Any = ChainMap(dict.fromkeys(self.builders or ()), BUILDERS)  # type: ignore[arg-type]
+        return read_file(text, file, Known(frozenset(), frozenset(self.functions), builders))
 
-    def _steps(
-        self, model: RecipeModel, root: Value, known: Known, file: str, used: list[Recipe]
-    ) -> list[Step]:
-        if (model.rules is None) == (model.steps is None):
-            both = model.rules is not None
-            raise RecipeError(
-                "it has both `rules` and `steps`" if both else "it has no rules",
-                where=root.key_location("steps"),
-                mend="Make the rules a step: `- rules: [...]`." if both else "Add `rules: ...`.",
-            )
-        if model.rules is not None:
-            rules = _rules(model.rules, root.find("rules"), model.name, known)
-            return [RulesStep(rules, model.tidy)]
-        steps: list[Step] = []
-        for index, item in enumerate(model.steps or ()):
-            value = root.find("steps", index) or root
-            if len(item.model_fields_set) != 1:
-                raise RecipeError(
-                    f"a step has one key, not {len(item.model_fields_set)}",
-                    where=value.location,
-                    mend="Make each a step of its own, with its own `-`.",
-                )
-            steps += self._step(item, value, known, file, used, model.name)
-            if len(steps) > MAX_STEPS:
-                raise RecipeError(
-                    f"more than {MAX_STEPS} steps", where=value.location, mend="Use fewer recipes."
-                )
-        return steps
-
-    def _step(
-        self,
-        item: StepModel,
-        value: Value,
-        known: Known,
-        file: str,
-        used: list[Recipe],
-        name: str,
-    ) -> list[Step]:
-        (key,) = item.model_fields_set
-        content = value.find(key.replace("_", "-")) or value
-        if key == "fold":
-            return [FoldStep(item.fold.max_bytes if item.fold else None)]
-        if isinstance(item.use, str):
-            recipe = self._use(item.use, content.location, file)
+    def _used(self, use: Use, file: str, used: list[Recipe]) -> list[Step]:
+        """The steps of a recipe; or one step of the rules of several, in order, each rule once."""
+        if not use.together:
+            recipe = self._use(use.names[0], use.places[0], file)
             used.append(recipe)
             return list(recipe.steps)
-        if item.use is not None:
-            return [self._together(item.use, content, file, used)]
-        if item.rules is not None:
-            return [RulesStep(_rules(item.rules, content, name, known))]
-        if item.simplify is not None:
-            return [SimplifyStep(item.simplify)]
-        if item.raise_opset is not None:
-            return [RaiseOpsetStep(item.raise_opset)]
-        raise RecipeError(
-            f"`{key.replace('_', '-')}` is empty",
-            where=content.location,
-            mend="Give it a value, or take the step out.",
-        )
-
-    def _together(self, names: list[str], value: Value, file: str, used: list[Recipe]) -> RulesStep:
-        """One step of the rules of several recipes, in order; a rule reached twice counts once."""
-        if not names:
-            raise RecipeError("`use` is empty", where=value.location, mend="Name a recipe.")
         rules: dict[Location, Rule] = {}
         tidy = False
-        for index, name in enumerate(names):
-            where = (value.find(index) or value).location
+        for name, where in zip(use.names, use.places, strict=True):
             recipe = self._use(name, where, file)
             used.append(recipe)
             for step in recipe.steps:
@@ -309,7 +262,7 @@ class _Loader:
                 tidy = tidy or step.tidy
                 for rule in step.rules:
                     rules.setdefault(rule.location, rule)
-        return RulesStep(tuple(rules.values()), tidy)
+        return [RulesStep(tuple(rules.values()), tidy)]
 
     def _use(self, name: str, where: Location, file: str) -> Recipe:
         path = self.find(name, Path(file).parent if file != "<text>" else Path(), where)
@@ -323,27 +276,6 @@ class _Loader:
         if key not in self.read:
             self.read[key] = self.file(path, key)
         return self.read[key]
-
-
-def _rules(
-    models: list[RuleModel], value: Value | None, recipe: str, known: Known
-) -> tuple[Rule, ...]:
-    found = []
-    for index, model in enumerate(models):
-        item = value.find(index) if value is not None else None
-        assert item is not None, "the models hold what the document holds"
-        found.append(read_rule(model, item, recipe, known))
-    return tuple(found)
-
-
-def _check_same_shape(model: RecipeModel, root: Value) -> None:
-    for index, name in enumerate(model.same_shape):
-        if name not in model.custom:
-            raise RecipeError(
-                f"`{name}` is not declared",
-                where=(root.find("same_shape", index) or root).location,
-                mend=f"Declare it: `custom: [{name}]`.",
-            )
 
 
 def _check_ids(rules: list[Rule]) -> None:

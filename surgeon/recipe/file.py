@@ -1,0 +1,111 @@
+"""One recipe file read from its text, with every check that needs no other file."""
+
+from __future__ import annotations
+
+from surgeon.document import Value, parse
+from surgeon.errors import Location, RecipeError
+from surgeon.recipe.reading import Known, read_rule
+from surgeon.recipe.rules import FoldStep, RaiseOpsetStep, Rule, RulesStep, SimplifyStep
+from surgeon.recipe.schema import RecipeModel, RuleModel, StepModel, validate
+from surgeon.recipe.written import Use, Written, WrittenStep
+
+
+def read_file(text: str, file: str, known: Known) -> Written:
+    """Read a recipe's text.
+
+    Args:
+        text: The YAML.
+        file: Its name, for places.
+        known: Functions and builders it may name; operators of its own come to these.
+
+    Raises:
+        RecipeError: Something in it is wrong; names the place.
+    """
+    root = parse(text, file=file)
+    model = validate(root)
+    _check_same_shape(model, root)
+    custom = frozenset(model.custom)
+    steps, places = _steps(model, root, Known(custom, known.functions, known.builders))
+    return Written(
+        name=model.name,
+        about=model.about,
+        steps=tuple(steps),
+        places=places,
+        allow=frozenset(model.allow),
+        custom=custom,
+        same_shape=frozenset(model.same_shape),
+        ensure=model.ensure,
+    )
+
+
+def _steps(
+    model: RecipeModel, root: Value, known: Known
+) -> tuple[list[WrittenStep], tuple[Location, ...]]:
+    if (model.rules is None) == (model.steps is None):
+        both = model.rules is not None
+        raise RecipeError(
+            "it has both `rules` and `steps`" if both else "it has no rules",
+            where=root.key_location("steps"),
+            mend="Make the rules a step: `- rules: [...]`." if both else "Add `rules: ...`.",
+        )
+    if model.rules is not None:
+        rules = _rules(model.rules, root.find("rules"), model.name, known)
+        return [RulesStep(rules, model.tidy)], (root.location,)
+    values = [root.find("steps", index) or root for index in range(len(model.steps or ()))]
+    steps = [
+        _step(item, value, known, model.name)
+        for item, value in zip(model.steps or (), values, strict=True)
+    ]
+    return steps, tuple(value.location for value in values)
+
+
+def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep:
+    if len(item.model_fields_set) != 1:
+        raise RecipeError(
+            f"a step has one key, not {len(item.model_fields_set)}",
+            where=value.location,
+            mend="Make each a step of its own, with its own `-`.",
+        )
+    (key,) = item.model_fields_set
+    content = value.find(key.replace("_", "-")) or value
+    if key == "fold":
+        return FoldStep(item.fold.max_bytes if item.fold else None)
+    if isinstance(item.use, str):
+        return Use((item.use,), (content.location,), together=False)
+    if item.use is not None:
+        if not item.use:
+            raise RecipeError("`use` is empty", where=content.location, mend="Name a recipe.")
+        places = [(content.find(index) or content).location for index in range(len(item.use))]
+        return Use(tuple(item.use), tuple(places), together=True)
+    if item.rules is not None:
+        return RulesStep(_rules(item.rules, content, name, known))
+    if item.simplify is not None:
+        return SimplifyStep(item.simplify)
+    if item.raise_opset is not None:
+        return RaiseOpsetStep(item.raise_opset)
+    raise RecipeError(
+        f"`{key.replace('_', '-')}` is empty",
+        where=content.location,
+        mend="Give it a value, or take the step out.",
+    )
+
+
+def _rules(
+    models: list[RuleModel], value: Value | None, recipe: str, known: Known
+) -> tuple[Rule, ...]:
+    found = []
+    for index, model in enumerate(models):
+        item = value.find(index) if value is not None else None
+        assert item is not None, "the models hold what the document holds"
+        found.append(read_rule(model, item, recipe, known))
+    return tuple(found)
+
+
+def _check_same_shape(model: RecipeModel, root: Value) -> None:
+    for index, name in enumerate(model.same_shape):
+        if name not in model.custom:
+            raise RecipeError(
+                f"`{name}` is not declared",
+                where=(root.find("same_shape", index) or root).location,
+                mend=f"Declare it: `custom: [{name}]`.",
+            )
