@@ -93,6 +93,27 @@ def attributes_as_inputs(draft: Draft, match: Match) -> Any:
     return draft.op(node.op, *given, outputs=len(node.outputs), **attributes)
 
 
+def expand_but_kept(draft: Draft, match: Match) -> gs.Tensor:
+    """An Expand to sizes of which some are -1: those axes stay as they are.
+
+    A target of 1 keeps an axis, whatever its length.
+    """
+    x, sizes = match.root.inputs
+    known = draft.facts.array(sizes)
+    entries = draft.facts.of(sizes).value if known is None else known
+    said = [] if entries is None else entries.reshape(-1).tolist()
+    kept = np.array([isinstance(size, int) and size == -1 for size in said])
+    if not kept.any():
+        raise Refused("none of its sizes is known to be -1")
+    if known is None:
+        one = draft.constant([1], "one")
+        target: gs.Tensor = draft.op("Where", draft.constant(kept, "kept"), one, sizes)
+    else:
+        target = draft.constant(np.where(kept, 1, known), "sizes")
+    made: gs.Tensor = draft.op("Expand", x, target)
+    return made
+
+
 def gather_under_mask(draft: Draft, match: Match) -> gs.Tensor:
     """A Gather of booleans, as PyTorch 1.4 writes `x[mask]`: the elements under the mask.
 
