@@ -17,6 +17,7 @@ from surgeon.builders.aten_shape.indices import (
     first_axis,
     linear_places,
     masks_of,
+    no_old_number,
     place_of,
 )
 from surgeon.builders.aten_shape.slices import from_front
@@ -307,6 +308,8 @@ def _of_any_rank(lowering: Callable[[Call], gs.Tensor]) -> Callable[[Call], gs.T
     def run(c: Call) -> gs.Tensor:
         if c.rank(c.tensor()) != 0:
             return lowering(c)
+        if c.node.op == "index_fill" and not c.facts.model.is_before(1, 5):
+            no_old_number(c, 1, 9)
         given = dict(c.args.given)
         for name in ("self", "index", "src", "source"):
             tensor = given.get(name)
