@@ -415,6 +415,7 @@ add("bucketize.Scalar", 2.0, steps.astype(np.float64), False, False)
 for kind in KINDS:
     add("diff", f(2, 4, dtype=kind), 1, -1, None, None)
     add("diff", f(4, 3, dtype=kind), 2, 0, f(1, 3, dtype=kind), f(2, 3, dtype=kind))
+    add("diff", f(4, 3, dtype=kind), 0, 0, f(1, 3, dtype=kind), None)
 add("hsplit.int", f(6), 3)
 add("hsplit.int", f(2, 6), 2)
 add("hsplit.array", f(2, 7), [1, 4])

@@ -283,6 +283,19 @@ def test_div_of_integers_before_torch_1_5_is_an_integer() -> None:
     assert_same(lowered(model, feeds)[0], (a / b).astype(np.float32), "div of torch 1.12")
 
 
+def test_angles_of_reals_before_torch_1_8_are_0() -> None:
+    for x in (np.array([-2, 0.5, np.nan], np.float32), np.array([-2, 3])):
+        model, feeds = model_of("angle", [x])
+        model.producer_name, model.producer_version = "pytorch", "1.8"
+        wanted = np.angle(x).astype(np.float32)
+        assert_same(lowered(model, feeds)[0], wanted, "angle of torch 1.8")
+        model.producer_version = "1.7"
+        output = model.graph.output[0].type.tensor_type
+        output.elem_type = helper.np_dtype_to_tensor_dtype(x.dtype)
+        assert_same(Reference(model).run(feeds)["y0"], np.zeros_like(x), "its witness")
+        assert_same(lowered(model, feeds)[0], np.zeros_like(x), "angle of torch 1.7")
+
+
 def test_truth_before_torch_1_2_is_bytes() -> None:
     model, feeds = model_of("isclose", [X, X + 1e-7])
     model.graph.output[0].type.CopyFrom(

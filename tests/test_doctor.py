@@ -179,7 +179,7 @@ def test_the_oldest_versions_tested_are_the_lower_bounds() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     wanted = [*project["dependencies"], *extras["remote"], *extras["cluster"]]
-    bounds = {re.split(">=", text)[0]: re.split(">=", text)[1] for text in wanted}
+    bounds = {re.split(">=", text)[0]: re.split("[>=,]+", text)[1] for text in wanted}
     bounds["dask"] = bounds["distributed"]  # of which each release wants its own
     lines = (ROOT / "tests" / "oldest.txt").read_text(encoding="utf-8").splitlines()
     pins = dict(line.split("==") for line in lines if not line.startswith("#"))

@@ -20,7 +20,7 @@ from surgeon.recipe import (
     bundled,
     schema,
 )
-from surgeon.recipe.schema import RuleModel
+from surgeon.recipe.models import RuleModel
 
 HEAD = "surgeon: 1\nname: test\n"
 FIRST = HEAD + "rules:\n  - {id: a, why: w, exact: bit, match: y = Relu (x), "

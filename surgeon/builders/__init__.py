@@ -62,6 +62,8 @@ _ROOMS: Mapping[str, str] = {
     "merge_products": "siblings",
     "nearest_as_copies": "resizing",
     "neutral": "cleaning",
+    "attributes_as_inputs": "operands",
+    "expand_but_kept": "operands",
     "gather_under_mask": "operands",
     "operand_types": "operands",
     "output_padding_as_pads": "convolution",

@@ -25,6 +25,8 @@ _REAL = frozenset(
 )
 # It sums integers and booleans in int64 and keeps that.
 _COUNTING = frozenset({"CumSum"})
+# It counts booleans so; of integers an exporter writes the type to add in itself.
+_COUNTING_TRUTHS = frozenset({"ReduceSum", "ReduceProd"})
 
 
 def operand_types(draft: Draft, match: Match) -> Any:
@@ -63,7 +65,53 @@ def operand_types(draft: Draft, match: Match) -> Any:
     given = [None if t.is_empty() else t for t in operands]
     made = draft.op(node.op, *given, **node.attrs)
     common, kind = computed.get(schema.outputs[0].type_str, (0, 0))
-    return made if common == kind or node.op in _REAL | _COUNTING else work.cast(made, common)
+    counted = node.op in _COUNTING or (node.op in _COUNTING_TRUTHS and common == BOOL)
+    return made if common == kind or node.op in _REAL or counted else work.cast(made, common)
+
+
+def attributes_as_inputs(draft: Draft, match: Match) -> Any:
+    """A standard operator with attributes that are inputs in the model's opset."""
+    node = match.root
+    inputs, attributes = list(node.inputs), dict(node.attrs)
+    old = [move for move in opsets.MOVED[node.op] if move.attribute in attributes]
+    if not old:  # an opset that has them as attributes has them as inputs in the newest form
+        raise Refused("its attributes are its opset's")
+    for move in old:
+        inputs += [gs.Variable.empty()] * (move.index + 1 - len(inputs))
+        if not inputs[move.index].is_empty():
+            raise Refused(f"`{move.attribute}` is an attribute and an input")
+        dtype = draft.facts.of(inputs[0]).dtype if move.like_input else INT64
+        if not dtype:
+            raise Refused("the dtype of its input is not known")
+        value = np.asarray(
+            attributes.pop(move.attribute), onnx.helper.tensor_dtype_to_np_dtype(dtype)
+        )
+        if not move.scalar:
+            value = np.atleast_1d(value)
+        inputs[move.index] = draft.constant(value, move.attribute)
+    given = [None if t.is_empty() else t for t in inputs]
+    return draft.op(node.op, *given, outputs=len(node.outputs), **attributes)
+
+
+def expand_but_kept(draft: Draft, match: Match) -> gs.Tensor:
+    """An Expand to sizes of which some are -1: those axes stay as they are.
+
+    A target of 1 keeps an axis, whatever its length.
+    """
+    x, sizes = match.root.inputs
+    known = draft.facts.array(sizes)
+    entries = draft.facts.of(sizes).value if known is None else known
+    said = [] if entries is None else entries.reshape(-1).tolist()
+    kept = np.array([isinstance(size, int) and size == -1 for size in said])
+    if not kept.any():
+        raise Refused("none of its sizes is known to be -1")
+    if known is None:
+        one = draft.constant([1], "one")
+        target: gs.Tensor = draft.op("Where", draft.constant(kept, "kept"), one, sizes)
+    else:
+        target = draft.constant(np.where(kept, 1, known), "sizes")
+    made: gs.Tensor = draft.op("Expand", x, target)
+    return made
 
 
 def gather_under_mask(draft: Draft, match: Match) -> gs.Tensor:
@@ -141,6 +189,8 @@ def _kind(operator: str, common: int, allowed: set[int]) -> int:
     if operator in _REAL and FLOAT in allowed:
         return FLOAT
     if operator in _COUNTING and common not in FLOATS:
+        return INT64
+    if operator in _COUNTING_TRUTHS and common == BOOL:
         return INT64
     for kind in (onnx.TensorProto.INT32, onnx.TensorProto.INT64, DOUBLE, FLOAT):
         narrower = common not in FLOATS and _width(common) <= _width(kind)

@@ -11,9 +11,11 @@ import numpy as np
 import onnx
 import onnx.parser
 
+from surgeon import opsets
 from surgeon.errors import Location, RecipeError
 
 _DEPRECATED = "is deprecated in domain_version"
+_UNKNOWN = re.compile(r"Unrecognized attribute: (\w+) for operator (\w+)")
 _POSITION = re.compile(r"\[ParseError at position \(line: (\d+) column: (\d+)\)\]")
 
 
@@ -72,7 +74,7 @@ class Text:
         try:
             onnx.checker.check_model(model)
         except onnx.checker.ValidationError as error:
-            if _DEPRECATED in str(error):  # valid in its day, and files hold it
+            if _was_valid(str(error)):
                 return model
             at = f" at opset {opset}" if opset is not None else ""
             raise RecipeError(
@@ -106,3 +108,12 @@ class Text:
             where=where,
             mend="See https://onnx.ai/onnx/repo-docs/Syntax.html.",
         )
+
+
+def _was_valid(refusal: str) -> bool:
+    """Whether an older opset has what the checker refuses: files hold such nodes."""
+    unknown = _UNKNOWN.search(refusal)
+    if unknown is None:
+        return _DEPRECATED in refusal
+    attribute, operator = unknown.groups()
+    return any(move.attribute == attribute for move in opsets.MOVED.get(operator, ()))

@@ -130,7 +130,7 @@ def bundled() -> dict[str, Path]:
 
 def schema() -> dict[str, Any]:
     """The JSON schema of a recipe file, for editors."""
-    from surgeon.recipe.schema import RecipeModel
+    from surgeon.recipe.models import RecipeModel
 
     return RecipeModel.model_json_schema(by_alias=True)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from surgeon.document import Value, parse
 from surgeon.errors import Location, RecipeError
+from surgeon.recipe.models import RecipeModel, RuleModel, StepModel, validate
 from surgeon.recipe.reading import Known, read_rule
 from surgeon.recipe.rules import FoldStep, RaiseOpsetStep, Rule, RulesStep, SimplifyStep
-from surgeon.recipe.schema import RecipeModel, RuleModel, StepModel, validate
 from surgeon.recipe.written import Use, Written, WrittenStep
 
 

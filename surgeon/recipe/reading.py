@@ -21,8 +21,8 @@ from surgeon.notation import (
     parse_pattern,
     parse_replacement,
 )
+from surgeon.recipe.models import RuleModel
 from surgeon.recipe.rules import BuilderCall, Rule
-from surgeon.recipe.schema import RuleModel
 
 
 @dataclass(frozen=True, slots=True)

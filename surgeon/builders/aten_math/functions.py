@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
+import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.arithmetic import truncate
@@ -261,8 +262,13 @@ def x_log_y(work: Work) -> gs.Tensor:
 
 
 def angle(work: Work) -> gs.Tensor:
-    """`angle` of reals: pi on the left, 0 elsewhere, NaN as it is."""
-    x = work.floating(work.args.tensor("self"))
+    """`angle` of reals: pi on the left, 0 elsewhere, NaN as it is; before PyTorch 1.8 always 0."""
+    given = work.args.tensor("self")
+    if work.facts.model.is_before(1, 8):
+        zero = np.zeros(1, onnx.helper.tensor_dtype_to_np_dtype(work.dtype(given)))
+        none: gs.Tensor = work.op("ConstantOfShape", work.op("Shape", given), value=zero)
+        return none
+    x = work.floating(given)
     dtype = work.dtype(x)
     left = work.op("Less", x, work.number(0, dtype))
     made = work.where(left, work.number(math.pi, dtype), work.number(0, dtype))

@@ -145,8 +145,19 @@ def _masked(c: Call, x: gs.Tensor, mask: gs.Tensor, axis: int) -> gs.Tensor:
     return c.op("Compress", x, c.flat(c.cast(mask, TYPE.BOOL)), axis=axis)
 
 
+def no_old_number(c: Call, *release: int) -> None:
+    """Raises Refused for a number in a file of a release that made now a line of it, now none."""
+    if c.rank(c.tensor()) == 0 and c.facts.model.is_before(*release):
+        version = ".".join(map(str, release))
+        raise Refused(
+            f"before PyTorch {version} its result on a number was now a number, now a line"
+        )
+
+
 def _masked_select(c: Call) -> gs.Tensor:
     x, mask = c.tensor(), c.cast(c.tensor("mask"), TYPE.BOOL)
+    if c.rank(mask) == 0:
+        no_old_number(c, 1, 8)
     same = c.shape(x) is not None and c.shape(x) == c.shape(mask)
     if not same:
         rank = max(c.rank(x), c.rank(mask))
@@ -176,6 +187,7 @@ def _index_select(c: Call) -> gs.Tensor:
     x, index = c.tensor(), c.cast(c.tensor("index"), TYPE.INT64)
     rank = c.rank(x)
     if rank == 0:
+        no_old_number(c, 1, 8)
         return x
     axis = c.axis(c.integer("dim"), rank)
     if c.facts.of(index).rank != 1:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.arguments import Arguments
-from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call, Size
+from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call
 from surgeon.builders.aten_shape.combining import combined_elements, combined_lines, neutral
+from surgeon.builders.aten_shape.fitting import as_indexed
 from surgeon.builders.aten_shape.indices import (
     MASKS,
     first_axis,
     linear_places,
     masks_of,
+    no_old_number,
     place_of,
 )
 from surgeon.builders.aten_shape.slices import from_front
@@ -73,7 +75,7 @@ def put_at(
     behind = [lengths[i] for i in rest]
     flat = c.reshape(front, [whole, *behind])
     begin = axes[0] if place.joined else 0
-    values = _as_indexed(c, values, linear, [lengths[i] for i in rest], begin)
+    values = as_indexed(c, values, linear, [lengths[i] for i in rest], begin)
     order = [begin + i for i in range(place.rank)]
     others = [i for i in range(place.rank + len(rest)) if i not in order]
     values = c.permute(values, [*order, *others])
@@ -86,56 +88,6 @@ def put_at(
     result = c.reshape(result, [*[lengths[a] for a in axes], *behind])
     back = [*axes, *rest]
     return c.permute(result, [back.index(i) for i in range(rank)])
-
-
-def _as_indexed(
-    c: Call, values: gs.Tensor, linear: gs.Tensor, rest: Sequence[Size | int], begin: int
-) -> gs.Tensor:
-    """The values in the shape of what the indices take."""
-    inside = [c.size(linear, i) for i in range(c.rank(linear))]
-    wanted = [*rest[:begin], *inside, *rest[begin:]]
-    shape = c.shape(values)
-    plain = [s if isinstance(s, int) else s.dim for s in wanted]
-    if (
-        shape is not None
-        and len(shape) == len(plain)
-        and all(
-            b is not None and dims.equal(a, b) is True for a, b in zip(shape, plain, strict=True)
-        )
-    ):
-        return values
-    if shape is not None and _lacks_ones(shape, plain):
-        return c.reshape(values, wanted)
-    if shape is not None and _overflow(shape, plain):
-        mine = ", ".join(map(str, shape))
-        its = ", ".join("?" if d is None else str(d) for d in plain)
-        raise Refused(f"its values of [{mine}] do not fit into [{its}], which its indices name")
-    if shape is not None and len(shape) > len(wanted):  # ones in front
-        extra = len(shape) - len(wanted)
-        values = c.squeeze(values, list(range(extra)))
-    return c.op("Expand", values, c.vector(wanted, "sizes"))
-
-
-def _lacks_ones(shape: Sequence[dims.Dim], room: Sequence[dims.Dim | None]) -> bool:
-    """Whether values are as many as the places they are for, but for axes of one place.
-
-    PyTorch 1.5 to 1.10 write `x[:, 2] = v` with such an axis, which `v` has not, and reshape `v`
-    where they have a ScatterND. Where the values spread by themselves, it is the same.
-    """
-    mine, its = ([d for d in line if d is None or d != 1] for line in (shape, room))
-    return len(mine) == len(its) and all(
-        a is not None and b is not None and dims.equal(a, b) is True
-        for a, b in zip(mine, its, strict=True)
-    )
-
-
-def _overflow(shape: Sequence[dims.Dim], room: Sequence[dims.Dim | None]) -> bool:
-    """Whether values provably do not spread to the places they are for."""
-    pairs = zip(reversed(shape), [*reversed(room), *[1] * len(shape)], strict=False)
-    return any(
-        isinstance(a, int) and a != 1 and b is not None and dims.equal(a, b) is False
-        for a, b in pairs
-    )
 
 
 def _put_in_order(c: Call, x: gs.Tensor, mask: gs.Tensor, values: gs.Tensor) -> gs.Tensor:
@@ -356,6 +308,8 @@ def _of_any_rank(lowering: Callable[[Call], gs.Tensor]) -> Callable[[Call], gs.T
     def run(c: Call) -> gs.Tensor:
         if c.rank(c.tensor()) != 0:
             return lowering(c)
+        if c.node.op == "index_fill" and not c.facts.model.is_before(1, 5):
+            no_old_number(c, 1, 9)
         given = dict(c.args.given)
         for name in ("self", "index", "src", "source"):
             tensor = given.get(name)

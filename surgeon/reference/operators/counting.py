@@ -156,6 +156,8 @@ def bucketize(self: Any, boundaries: Array, out_int32: bool, right: bool) -> Arr
 
 
 def diff(self: Array, n: int, dim: int, prepend: Array | None, append: Array | None) -> Array:
+    if n == 0:  # PyTorch gives the input, without what was to be joined to it
+        return self
     parts = [t for t in (prepend, self, append) if t is not None]
     return np.diff(np.concatenate(parts, dim), n, dim)
 

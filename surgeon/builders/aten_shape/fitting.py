@@ -1,0 +1,83 @@
+"""Values in the shape of the places they are written to, as PyTorch and its exporters mean it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_graphsurgeon as gs
+
+from surgeon import dims
+from surgeon.builders.aten_shape.call import Call, Size
+from surgeon.rewrite import Refused
+
+
+def as_indexed(
+    c: Call, values: gs.Tensor, linear: gs.Tensor, rest: Sequence[Size | int], begin: int
+) -> gs.Tensor:
+    """The values in the shape of what the indices take."""
+    inside = [c.size(linear, i) for i in range(c.rank(linear))]
+    wanted = [*rest[:begin], *inside, *rest[begin:]]
+    shape = c.shape(values)
+    plain = [s if isinstance(s, int) else s.dim for s in wanted]
+    if (
+        shape is not None
+        and len(shape) == len(plain)
+        and all(
+            b is not None and dims.equal(a, b) is True for a, b in zip(shape, plain, strict=True)
+        )
+    ):
+        return values
+    if shape is not None and _lacks_ones(shape, plain):
+        return c.reshape(values, wanted)
+    if shape is not None and _overflow(shape, plain):
+        mine = ", ".join(map(str, shape))
+        its = ", ".join("?" if d is None else str(d) for d in plain)
+        raise Refused(f"its values of [{mine}] do not fit into [{its}], which its indices name")
+    lacking = None if shape is None else _ones_to_add(shape, plain)
+    if lacking is not None:
+        values = c.unsqueeze(values, lacking)
+    elif shape is not None and len(shape) > len(wanted):  # ones in front
+        extra = len(shape) - len(wanted)
+        values = c.squeeze(values, list(range(extra)))
+    return c.op("Expand", values, c.vector(wanted, "sizes"))
+
+
+def _lacks_ones(shape: Sequence[dims.Dim], room: Sequence[dims.Dim | None]) -> bool:
+    """Whether values are as many as the places they are for, but for axes of one place.
+
+    PyTorch 1.5 to 1.10 write `x[:, 2] = v` with such an axis, which `v` has not, and reshape `v`
+    where they have a ScatterND. Where the values spread by themselves, it is the same.
+    """
+    mine, its = ([d for d in line if d is None or d != 1] for line in (shape, room))
+    return len(mine) == len(its) and all(
+        a is not None and b is not None and dims.equal(a, b) is True
+        for a, b in zip(mine, its, strict=True)
+    )
+
+
+def _ones_to_add(shape: Sequence[dims.Dim], room: Sequence[dims.Dim | None]) -> list[int] | None:
+    """The places of axes that values lack, as in `_lacks_ones`, where sizes are not proven equal.
+
+    None where it may be that they spread by themselves, to other places.
+    """
+    ones = [i for i, b in enumerate(room) if b == 1]
+    others = [i for i, b in enumerate(room) if b != 1]
+    by_itself = range(len(room) - len(shape), len(room))
+    if not ones or len(others) != len(shape):
+        return None
+    spread = [b for a, b in zip(shape, by_itself, strict=True) if room[b] == 1 and a != 1]
+    apart = any(a != b and room[b] != 1 for a, b in zip(others, by_itself, strict=True))
+    unlike = any(
+        a != 1 and room[i] is not None and dims.equal(a, room[i]) is False  # type: ignore[arg-type]
+        for a, i in zip(shape, others, strict=True)
+    )
+    return ones if spread and not apart and not unlike else None
+
+
+def _overflow(shape: Sequence[dims.Dim], room: Sequence[dims.Dim | None]) -> bool:
+    """Whether values provably do not spread to the places they are for."""
+    pairs = zip(reversed(shape), [*reversed(room), *[1] * len(shape)], strict=False)
+    return any(
+        isinstance(a, int) and a != 1 and b is not None and dims.equal(a, b) is False
+        for a, b in pairs
+    )
