@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
 from surgeon import dims
@@ -13,7 +12,7 @@ from surgeon.facts.question import Function, Question, Shape, broadcast
 from surgeon.facts.values import slice_bounds
 
 _WHOLE_FLOATS = 1 << 23  # float, the narrowest dtype of a Range, holds these and their differences
-_ROUNDING = Fraction(1, 1_000_000)  # more than it rounds a difference by, and then a quotient
+_ROUNDING = 1_000_000  # a part of it is more than it rounds a difference by, and then a quotient
 
 
 def _concat(question: Question) -> Sequence[Shape | None] | None:
@@ -151,10 +150,12 @@ def _steps(ends: Sequence[Any]) -> int | None:
     """How many floats a Range gives; None where rounding may decide it."""
     if not all(isinstance(end, (int, float)) and math.isfinite(end) for end in ends) or not ends[2]:
         return None
+    from fractions import Fraction  # seldom wanted, and with the decimals that it imports dear
+
     start, limit, delta = map(Fraction, ends)
     exact = (limit - start) / delta
     whole = all(end.denominator == 1 and abs(end) < _WHOLE_FLOATS for end in (start, limit, delta))
-    if not whole and abs(exact - round(exact)) <= _ROUNDING * (1 + abs(exact)):
+    if not whole and abs(exact - round(exact)) * _ROUNDING <= 1 + abs(exact):
         return None
     return max(math.ceil(exact), 0)
 
