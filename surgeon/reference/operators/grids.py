@@ -42,7 +42,9 @@ def _taps(
     value: float, size: int, mode: int, padding: int, corners: bool
 ) -> list[tuple[int, float]]:
     """The elements of an axis that a coordinate of [-1, 1] reads, and their weights."""
-    place = (value + 1) / 2 * (size - 1) if corners else ((value + 1) * size - 1) / 2
+    kind = np.asarray(value).dtype.type  # numpy before 2 made float64 of a float32 and a number
+    one, two, n = kind(1), kind(2), kind(size)
+    place = (value + one) / two * (n - one) if corners else ((value + one) * n - one) / two
     if mode == 2:
         base = math.floor(place)
         rows = [(k, _kernel(place - k)) for k in range(base - 1, base + 3)]
