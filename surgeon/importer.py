@@ -95,9 +95,10 @@ def _fill(top: gs.Graph, scope: Scope) -> None:
             names |= from_around
         seen: Mapping[str, gs.Tensor] = {}
         for node, said in zip(graph.nodes, scope.nodes, strict=True):
-            if said.bodies:
+            bodies = [body for body in said.bodies if body.held_as]
+            if bodies:
                 seen = seen or {**outer, **tensors}
-                for body in said.bodies:
+                for body in bodies:
                     held = gs.Graph(
                         name=body.proto.name,
                         doc_string=body.proto.doc_string,

@@ -193,3 +193,14 @@ def test_lists_of_neighbours_keep_both_ends_in_step() -> None:
     assert not v.outputs
     v.outputs.append(node)
     assert [tensor.name for tensor in node.inputs] == ["w", "v"]
+
+
+def test_a_list_of_graphs_is_no_body_as_for_graphsurgeon() -> None:
+    inner = helper.make_graph([helper.make_node("Abs", ["x"], ["d"])], "inner", [], [])
+    node = helper.make_node("Switch", ["x"], ["y"], domain="my", cases=[inner, inner], mode="all")
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy"]
+    graph = helper.make_graph([node], "g", ends[:1], ends[1:])
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("my", 1)]
+    proto = helper.make_model(graph, opset_imports=imports)
+    assert list(Model(proto).graph.nodes[0].attrs) == ["mode"]
+    assert_same(proto)
