@@ -161,8 +161,7 @@ class Firing:
         location: Location | None = None,
     ) -> None:
         # worth reading: the whole pattern was found, or the node has to go
-        tells = found[0] >= found[1] or node.domain == ATEN or self.notes.every
-        if self.telling and tells:
+        if self.telling and (found[0] >= found[1] or node.domain == ATEN or self.notes.every):
             self.notes.misses.append(
                 MissRecord(rule.id, rule.recipe, node, *found, reason, location or rule.location)
             )

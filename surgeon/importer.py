@@ -45,7 +45,7 @@ def import_graph(proto: onnx.ModelProto, scopes: Sequence[Scope]) -> gs.Graph:
     Raises:
         Exception: Of graphsurgeon or Python, where a tensor or text is none that they know.
     """
-    opset = next((e.version for e in proto.opset_import if e.domain in ("", "ai.onnx")), None)
+    opset = _opset(proto)
     main, *inner = scopes
     functions = [_function(scope, opset, proto.opset_import) for scope in inner]
     graph = gs.Graph(
@@ -64,17 +64,20 @@ def import_graph(proto: onnx.ModelProto, scopes: Sequence[Scope]) -> gs.Graph:
 
 def _function(scope: Scope, opset: int | None, domains: Any) -> gs.Function:
     proto = scope.proto
-    own = next((e.version for e in proto.opset_import if e.domain in ("", "ai.onnx")), None)
     function = gs.Function(
         proto.name,
         proto.domain,
         doc_string=proto.doc_string,
-        opset=own or opset,
+        opset=_opset(proto) or opset,
         import_domains=proto.opset_import or domains,
         attrs=dict.fromkeys(proto.attribute) | _attributes(proto.attribute_proto),
     )
     _fill(function, scope)
     return function
+
+
+def _opset(proto: onnx.ModelProto | onnx.FunctionProto) -> int | None:
+    return next((e.version for e in proto.opset_import if e.domain in ("", "ai.onnx")), None)
 
 
 def _fill(top: gs.Graph, scope: Scope) -> None:

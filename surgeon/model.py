@@ -4,16 +4,16 @@ graphsurgeon's `Graph` is the one mutable graph; what it cannot carry (doc strin
 it has no name for) stays in the protobuf it came from, and comes out again as it went in: every
 graphsurgeon node, constant and graph remembers its `origin`.
 
-Beside graphsurgeon's own fields the objects of the graph carry, all written in `importer` or in
-`rewrite`:
+Beside graphsurgeon's own fields the objects of the graph carry, all written in `importer`,
+`objects` or `rewrite`:
 
 * node: `origin` (NodeProto or None), `origin_inputs` (the tensors the origin names, where the
   dialect changed the node's inputs, else None), `made` (how a rule made it, or None), `home` (the
   graph it was drafted in), `normal` (in normal form), `seen` (the operands' facts it was inferred
-  from), `drafted` and `gone`;
+  from), `attributes_key` (see `alike`; False before it is asked), `drafted` and `gone`;
 * graph: `origin`, and `reads` (the constants that it or its bodies read as they came, by name);
 * tensor: `home` (the graph a constant belongs to), `fact` (see `facts`), `became` (the tensor that
-  took its place, or None).
+  took its place, or None), `left` (of a constant, how many that it lists read it no longer).
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ class Model:
         out = onnx.ModelProto()
         for field, value in self.proto.ListFields():
             if field.name not in ("graph", "functions", "opset_import"):
-                copy_field(field, value, out)
+                copy_field(field.name, value, out)
         writer = Writer(self.graph, self.overridable, self.proto.ir_version)
         initializers = writer.without_weights(self.graph, out.graph)
         for function in self.graph.functions:

@@ -68,15 +68,10 @@ def make_node(
 def make_variable(name: str) -> gs.Variable:
     """A value that no initializer holds; "" is an operand left out."""
     tensor: gs.Variable = object.__new__(gs.Variable)
-    fields = tensor.__dict__
-    fields["name"] = name
-    fields["inputs"] = Links(tensor, "outputs")
-    fields["outputs"] = Links(tensor, "inputs")
+    fields = _begun(tensor, name)
     fields["dtype"] = None
     fields["shape"] = None
     fields["type"] = "tensor_type"
-    fields["fact"] = None
-    fields["became"] = None
     return tensor
 
 
@@ -85,17 +80,23 @@ def make_constant(
 ) -> gs.Constant:
     """An initializer of `home`: an array, or graphsurgeon's values that are read when asked."""
     tensor: gs.Constant = object.__new__(gs.Constant)
-    fields = tensor.__dict__
-    fields["name"] = name
-    fields["inputs"] = Links(tensor, "outputs")
-    fields["outputs"] = Links(tensor, "inputs")
+    fields = _begun(tensor, name)
     fields["_values"] = values
     fields["data_location"] = data_location
     fields["_export_dtype"] = None
     fields["home"] = home
+    return tensor
+
+
+def _begun(tensor: gs.Tensor, name: str) -> dict[str, Any]:
+    """The fields of a tensor, with those that every kind has."""
+    fields: dict[str, Any] = tensor.__dict__
+    fields["name"] = name
+    fields["inputs"] = Links(tensor, "outputs")
+    fields["outputs"] = Links(tensor, "inputs")
     fields["fact"] = None
     fields["became"] = None
-    return tensor
+    return fields
 
 
 def forget_reader(tensor: gs.Tensor, node: gs.Node) -> None:

@@ -46,6 +46,11 @@ class Moved:
     like_input: bool = False
     scalar: bool = False
 
+    def constant(self, value: Any, dtype_of_input: Any) -> Array:
+        """What the attribute says, as the input that it became."""
+        array = np.array(value, dtype_of_input if self.like_input else np.int64)
+        return array if self.scalar else np.atleast_1d(array)
+
 
 _AXES_18 = (Moved("axes", 1, 18),)
 MOVED: Mapping[str, tuple[Moved, ...]] = {
@@ -140,8 +145,7 @@ def raise_form(
             node.domain = LEGACY
             return
         value = node.attrs.pop(move.attribute)
-        dtype = dtype_of_input if move.like_input else np.int64
-        array = np.array(value, dtype) if move.scalar else np.atleast_1d(np.array(value, dtype))
+        array = move.constant(value, dtype_of_input)
         while len(inputs) < move.index:
             inputs.append(make_variable(""))
         constant = gs.Constant(f"{node.outputs[0].name}/{move.attribute}", array)

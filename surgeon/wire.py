@@ -118,12 +118,12 @@ def _bytes_of(message: Message) -> bytes:
     return bytes(message.SerializeToString(deterministic=True))
 
 
-def copy_field(field: Any, value: Any, target: Any) -> None:
-    """Put what `ListFields` gives of a message into another of its kind, which lacks it."""
-    if field.is_repeated if hasattr(field, "is_repeated") else field.label == field.LABEL_REPEATED:
-        getattr(target, field.name).extend(value)
+def copy_field(name: str, value: Any, target: Any) -> None:
+    """Put a field that is no single message into a message which lacks it."""
+    if isinstance(value, str | bytes | int | float):
+        setattr(target, name, value)
     else:
-        setattr(target, field.name, value)
+        getattr(target, name).extend(value)
 
 
 def _taken_behind(message: Any, name: str) -> Any:
@@ -131,7 +131,7 @@ def _taken_behind(message: Any, name: str) -> Any:
     behind = type(message)()
     for field, value in message.ListFields():
         if field.number > message.DESCRIPTOR.fields_by_name[name].number:
-            copy_field(field, value, behind)
+            copy_field(field.name, value, behind)
             message.ClearField(field.name)
     return behind
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import onnx
@@ -21,6 +22,7 @@ from surgeon.facts.fact import same_dims
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
+_WINDOWS = ("auto_pad", "dilations", "output_padding", "output_shape", "pads", "strides")
 _LARGEST_IDENTITY = 1 << 22  # elements of a constant identity kernel
 
 
@@ -73,7 +75,7 @@ def frame_of(draft: Draft, match: Match) -> Frame:
     """
     node, facts = match.root, draft.facts
     x, weight = node.inputs[0], node.inputs[1]
-    bias = node.inputs[2] if len(node.inputs) > 2 and not node.inputs[2].is_empty() else None
+    bias = bias_of(node)
     shape, kernel, out = (facts.of(t).shape for t in (x, weight, node.outputs[0]))
     if shape is None or kernel is None or out is None or len(shape) != len(kernel):
         raise Refused("the shape of its input or weight is not known")
@@ -88,6 +90,16 @@ def frame_of(draft: Draft, match: Match) -> Frame:
     if cout is None:
         raise Refused(f"the weight's {kernel[0]} output channels do not split into {groups} groups")
     return Frame(x, weight, bias, shape[0], groups, kernel[1], cout, kernel[2:], shape[2:], out[2:])
+
+
+def windows_of(node: gs.Node) -> dict[str, Any]:
+    """The attributes of a Conv or ConvTranspose that say where its windows lie."""
+    return {key: node.attrs[key] for key in _WINDOWS if node.attrs.get(key) is not None}
+
+
+def bias_of(node: gs.Node) -> gs.Tensor | None:
+    """The bias of a Conv or ConvTranspose."""
+    return node.inputs[2] if len(node.inputs) > 2 and not node.inputs[2].is_empty() else None
 
 
 def computed_1x1_as_matmul(draft: Draft, match: Match) -> gs.Tensor:
@@ -131,11 +143,7 @@ def _columns(draft: Draft, node: gs.Node, frame: Frame, kernel: list[int]) -> gs
         raise Refused(f"its windows of {size} elements would need a large constant kernel")
     dtype = onnx.helper.tensor_dtype_to_np_dtype(draft.facts.of(frame.weight).dtype)
     identity = np.tile(np.eye(size).reshape(size, 1, *kernel), (channels, 1, *[1] * len(kernel)))
-    attributes = {
-        key: value
-        for key in ("auto_pad", "dilations", "pads", "strides")
-        if (value := node.attrs.get(key)) is not None
-    }
+    attributes = windows_of(node)
     weight = draft.constant(identity.astype(dtype), "identity")
     return draft.op("Conv", x, weight, group=channels, kernel_shape=kernel, **attributes)
 

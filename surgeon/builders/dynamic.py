@@ -14,7 +14,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
-from surgeon.builders.computed_conv import as_one, frame_of
+from surgeon.builders.computed_conv import as_one, frame_of, windows_of
 from surgeon.builders.views import KEEP_ORDER, as_shape
 from surgeon.dims import Dim, constant_target
 from surgeon.facts import Facts
@@ -45,11 +45,7 @@ def stacked_convolution(draft: Draft, match: Match) -> gs.Tensor:
     count = kernels.shape[1]
     stacked = kernels.reshape(channels * count, *kernels.shape[2:])
     x = as_shape(draft, frame.x, (samples, per * frame.cin, *frame.spatial))
-    attributes = {
-        key: value
-        for key in ("auto_pad", "dilations", "pads", "strides")
-        if (value := node.attrs.get(key)) is not None
-    }
+    attributes = windows_of(node)
     operands = [x, draft.constant(np.ascontiguousarray(stacked), "kernels")]
     biases = None if frame.bias is None else _bank_of_biases(frame.bias, mix, facts, channels)
     if biases is not None:

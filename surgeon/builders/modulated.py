@@ -14,15 +14,13 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
-from surgeon.builders.computed_conv import as_one
+from surgeon.builders.computed_conv import as_one, bias_of, windows_of
 from surgeon.builders.views import KEEP_ORDER, as_shape
 from surgeon.dims import Dim
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
-
-_KEPT = ("auto_pad", "dilations", "output_padding", "output_shape", "pads", "strides")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +61,7 @@ def modulated_convolution(draft: Draft, match: Match) -> gs.Tensor:
     """A Conv or ConvTranspose with weight W * s * d of each sample, with W alone as its weight."""
     node, facts = match.root, draft.facts
     x, weight = node.inputs[0], node.inputs[1]
-    bias = node.inputs[2] if len(node.inputs) > 2 and not node.inputs[2].is_empty() else None
+    bias = bias_of(node)
     given, sizes = facts.of(x).shape, facts.of(weight).shape
     if given is None or sizes is None or len(given) != len(sizes):
         raise Refused("the shape of its input or weight is not known")
@@ -85,7 +83,7 @@ def modulated_convolution(draft: Draft, match: Match) -> gs.Tensor:
     for tensor, axis, divides in product.factors:
         if axis == inner:
             x = draft.op("Div" if divides else "Mul", x, _line(draft, tensor, axis, ones))
-    attributes = {key: node.attrs[key] for key in _KEPT if node.attrs.get(key) is not None}
+    attributes = windows_of(node)
     constant = draft.constant(np.swapaxes(kernel, 0, 1) if turned else kernel, "kernel")
     y = draft.op(node.op, x, constant, kernel_shape=list(kernel.shape[2:]), **attributes)
     for tensor, axis, divides in product.factors:

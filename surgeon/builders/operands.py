@@ -65,8 +65,8 @@ def operand_types(draft: Draft, match: Match) -> Any:
     given = [None if t.is_empty() else t for t in operands]
     made = draft.op(node.op, *given, **node.attrs)
     common, kind = computed.get(schema.outputs[0].type_str, (0, 0))
-    counted = node.op in _COUNTING or (node.op in _COUNTING_TRUTHS and common == BOOL)
-    return made if common == kind or node.op in _REAL or counted else work.cast(made, common)
+    keeps = common == kind or node.op in _REAL or _counts(node.op, common)
+    return made if keeps else work.cast(made, common)
 
 
 def attributes_as_inputs(draft: Draft, match: Match) -> Any:
@@ -76,18 +76,15 @@ def attributes_as_inputs(draft: Draft, match: Match) -> Any:
     old = [move for move in opsets.MOVED[node.op] if move.attribute in attributes]
     if not old:  # an opset that has them as attributes has them as inputs in the newest form
         raise Refused("its attributes are its opset's")
+    dtype = draft.facts.of(inputs[0]).dtype if inputs else 0
+    numpy_dtype = onnx.helper.tensor_dtype_to_np_dtype(dtype) if dtype else None
     for move in old:
         inputs += [gs.Variable.empty()] * (move.index + 1 - len(inputs))
         if not inputs[move.index].is_empty():
             raise Refused(f"`{move.attribute}` is an attribute and an input")
-        dtype = draft.facts.of(inputs[0]).dtype if move.like_input else INT64
-        if not dtype:
+        if move.like_input and not dtype:
             raise Refused("the dtype of its input is not known")
-        value = np.asarray(
-            attributes.pop(move.attribute), onnx.helper.tensor_dtype_to_np_dtype(dtype)
-        )
-        if not move.scalar:
-            value = np.atleast_1d(value)
+        value = move.constant(attributes.pop(move.attribute), numpy_dtype)
         inputs[move.index] = draft.constant(value, move.attribute)
     given = [None if t.is_empty() else t for t in inputs]
     return draft.op(node.op, *given, outputs=len(node.outputs), **attributes)
@@ -180,6 +177,11 @@ def _places(schema: onnx.defs.OpSchema, operands: Sequence[gs.Tensor]) -> dict[s
     return found
 
 
+def _counts(operator: str, common: int) -> bool:
+    """Whether it gives int64, whatever whole numbers or truths of this type it is given."""
+    return operator in _COUNTING or (operator in _COUNTING_TRUTHS and common == BOOL)
+
+
 def _kind(operator: str, common: int, allowed: set[int]) -> int:
     """The type to compute in."""
     if common in allowed:
@@ -188,9 +190,7 @@ def _kind(operator: str, common: int, allowed: set[int]) -> int:
         return BOOL
     if operator in _REAL and FLOAT in allowed:
         return FLOAT
-    if operator in _COUNTING and common not in FLOATS:
-        return INT64
-    if operator in _COUNTING_TRUTHS and common == BOOL:
+    if _counts(operator, common) and common not in FLOATS:
         return INT64
     for kind in (onnx.TensorProto.INT32, onnx.TensorProto.INT64, DOUBLE, FLOAT):
         narrower = common not in FLOATS and _width(common) <= _width(kind)

@@ -107,7 +107,7 @@ def pool_in_bounds(draft: Draft, match: Match) -> Any:
     if attributes.get("strides") == []:
         attributes["strides"] = list(kernel)
     pads = list(attributes.get("pads") or [0] * (2 * count))
-    if any(pad >= size for pad, size in zip(pads, [*kernel, *kernel], strict=True)):
+    if _are_wide(pads, kernel):
         if attributes.get("ceil_mode") or attribute_of(node, "auto_pad") not in (None, "NOTSET"):
             raise Refused("its windows are counted otherwise")
         lengths = draft.facts.of(node.inputs[0]).shape
@@ -121,10 +121,15 @@ def pool_in_bounds(draft: Draft, match: Match) -> Any:
             window = Window(kernel[axis], strides[axis], front, dilations[axis], behind=behind)
             unread = (length + window.pads - window.reach) % window.stride
             pads[count + axis] = behind - min(unread, behind)
-        if any(pad >= size for pad, size in zip(pads, [*kernel, *kernel], strict=True)):
+        if _are_wide(pads, kernel):
             raise Refused("a window of it lies in the padding alone")
         attributes["pads"] = pads
     if attributes == dict(node.attrs):
         raise Refused("its strides are numbers and its padding is narrower than its windows")
     made = draft.op(node.op, *node.inputs, outputs=len(node.outputs), **attributes)
     return (made, None) if node.op == "MaxPool" and len(node.outputs) == 1 else made
+
+
+def _are_wide(pads: list[int], kernel: list[int]) -> bool:
+    """Whether the padding of an end is as wide as a window, which onnxruntime refuses."""
+    return any(pad >= size for pad, size in zip(pads, [*kernel, *kernel], strict=True))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from surgeon.document import Value, parse
 from surgeon.errors import Location, RecipeError
 from surgeon.recipe.models import RecipeModel, RuleModel, StepModel, validate
@@ -25,7 +27,7 @@ def read_file(text: str, file: str, known: Known) -> Written:
     model = validate(root)
     _check_same_shape(model, root)
     custom = frozenset(model.custom)
-    steps, places = _steps(model, root, Known(custom, known.functions, known.builders))
+    steps, places = _steps(model, root, replace(known, custom=custom))
     return Written(
         name=model.name,
         about=model.about,

@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
+from surgeon.builders import parts
 from surgeon.builders.aten_math.arithmetic import truncate
 from surgeon.builders.aten_math.comparison import sign_bit
 from surgeon.builders.aten_math.work import DOUBLE, FLOAT, FLOATS, Work
@@ -266,8 +267,7 @@ def angle(work: Work) -> gs.Tensor:
     given = work.args.tensor("self")
     if work.facts.model.is_before(1, 8):
         zero = np.zeros(1, onnx.helper.tensor_dtype_to_np_dtype(work.dtype(given)))
-        none: gs.Tensor = work.op("ConstantOfShape", work.op("Shape", given), value=zero)
-        return none
+        return parts.filled(work.draft, work.op("Shape", given), zero)
     x = work.floating(given)
     dtype = work.dtype(x)
     left = work.op("Less", x, work.number(0, dtype))
