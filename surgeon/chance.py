@@ -59,15 +59,18 @@ def drawn_outputs(model: onnx.ModelProto) -> dict[str, bool]:
 def _drawing_functions(model: onnx.ModelProto) -> set[tuple[str, str]]:
     """The model's functions that draw, or call one that does."""
     found: set[tuple[str, str]] = set()
-    for _ in model.functions:  # as deep as they can call one another
-        found |= {
-            (function.domain, function.name)
-            for function in model.functions
-            if any(
-                (node.domain, node.op_type) in found or _draws(node, _constants(function))
-                for node in function.node
-            )
-        }
+    callers: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for function in model.functions:
+        key, constants = (function.domain, function.name), _constants(function)
+        for node in function.node:
+            callers.setdefault((node.domain, node.op_type), []).append(key)
+            if key not in found and _draws(node, constants):
+                found.add(key)
+    waiting = list(found)
+    while waiting:
+        further = {key for key in callers.get(waiting.pop(), ()) if key not in found}
+        found |= further
+        waiting += further
     return found
 
 

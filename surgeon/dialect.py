@@ -20,18 +20,13 @@ from surgeon.model import Model
 from surgeon.objects import make_variable
 from surgeon.schemas import overloads
 from surgeon.schemas.aliases import out_of_place, plain_name
+from surgeon.spelling import ATEN_DOMAINS, CUT, FALLBACK_DOMAINS, PRIM_DOMAINS
 
 _AttributeRef = gs.Node.AttributeRef
 ATEN = "aten"
 PRIM = "prim"
-_FALLBACK_DOMAINS = frozenset({"org.pytorch.aten", "aten", "com.microsoft", "", "caffe2"})
-_ATEN_DOMAINS = frozenset({"org.pytorch.aten", "aten", "torchvision", "org.pytorch.torchvision"})
-_PRIM_DOMAINS = frozenset({"org.pytorch.prim", "prim"})
 _UNPACKED = "_outputs"  # how many elements of its list the node gives out, each by itself
 _DTYPES = {"int": np.int64, "bool": np.bool_, "float": np.float64, "number": np.float64}
-_CUT = {  # exporters drop an underscore
-    f"__{name}_": f"__{name}__" for name in ("and", "or", "xor", "lshift", "rshift", "getitem")
-}
 
 
 def strip_initializer_inputs(model: Model, *, keep: bool) -> list[str]:
@@ -60,13 +55,13 @@ def normalise(
 ) -> None:
     """Bring one node to normal form, in place; `origin` keeps what the file says."""
     domain = node.domain or ""
-    if node.op == "ATen" and domain in _FALLBACK_DOMAINS:
+    if node.op == "ATen" and domain in FALLBACK_DOMAINS:
         operator = node.attrs.get("operator", "")
         overload = str(node.attrs.get("overload_name", ""))
-        _to_aten(node, _CUT.get(operator, operator), overload, is_output)
-    elif domain in _ATEN_DOMAINS and "overload" not in node.attrs:
+        _to_aten(node, CUT.get(operator, operator), overload, is_output)
+    elif domain in ATEN_DOMAINS and "overload" not in node.attrs:
         _to_aten(node, node.op, "", is_output)
-    elif domain in _PRIM_DOMAINS:
+    elif domain in PRIM_DOMAINS:
         node.domain = PRIM
     elif domain in opsets.STANDARD:
         for value in node.attrs.values():

@@ -29,8 +29,9 @@ _CUTS = frozenset(
 
 def may_have_lost(model: Model) -> bool:
     """Whether PyTorch before 1.5 wrote the file, with nodes of its own: it may lack assignments."""
-    nodes = model.proto.graph.node
-    return model.is_before(1, 5) and any(is_foreign(operator_name(node)) for node in nodes)
+    return model.is_before(1, 5) and any(
+        is_foreign(operator_name(node)) for graph in _graphs(model.proto) for node in graph.node
+    )
 
 
 def unread_inputs(model: Model) -> list[str]:
@@ -38,7 +39,8 @@ def unread_inputs(model: Model) -> list[str]:
     if not model.is_before(1, 5):
         return []
     proto = model.proto
-    read = {*_read(proto.graph), *(output.name for output in proto.graph.output)}
+    read = {name for graph in _graphs(proto) for node in graph.node for name in node.input}
+    read |= {output.name for graph in _graphs(proto) for output in graph.output}
     constants = {tensor.name for tensor in proto.graph.initializer}
     return [i.name for i in proto.graph.input if i.name not in read | constants]
 
@@ -51,19 +53,19 @@ def unwritten_values(model: Model) -> list[str]:
     """
     if not model.is_before(1, 5):
         return []
-    graph = model.proto.graph
-    outputs = {output.name for output in graph.output}
-    cut = {node.input[0] for node in graph.node if node.input and operator_name(node) in _CUTS}
-    found = []
-    for node in graph.node:
-        operator = operator_name(node)
-        if operator == "aten.clone":
-            suspects = outputs
-        elif operator in _ZEROS or (operator == "ConstantOfShape" and _is_zero(node)):
-            suspects = outputs | cut
-        else:
-            continue
-        found += [name for name in node.output if name in suspects]
+    found: list[str] = []
+    for graph in _graphs(model.proto):
+        outputs = {output.name for output in graph.output}
+        cut = {node.input[0] for node in graph.node if node.input and operator_name(node) in _CUTS}
+        for node in graph.node:
+            operator = operator_name(node)
+            if operator == "aten.clone":
+                suspects = outputs
+            elif operator in _ZEROS or (operator == "ConstantOfShape" and _is_zero(node)):
+                suspects = outputs | cut
+            else:
+                continue
+            found += [name for name in node.output if name in suspects]
     return found
 
 
@@ -75,12 +77,11 @@ def misnormed_weights(model: Model) -> list[str]:
     """
     if not may_have_lost(model):
         return []
-    graph = model.proto.graph
-    sizes = {tensor.name: list(tensor.dims) for tensor in graph.initializer}
+    sizes = {t.name: list(t.dims) for graph in _graphs(model.proto) for t in graph.initializer}
     norms: dict[str, str] = {}  # of which weight
     shares: dict[str, str] = {}
     found = []
-    for node in graph.node:
+    for node in (node for graph in _graphs(model.proto) for node in graph.node):
         first, *rest = node.input or [""]
         if node.op_type == "ReduceL2" and first in sizes:
             axes = next((list(a.ints) for a in node.attribute if a.name == "axes"), None)
@@ -102,9 +103,11 @@ def _is_zero(node: onnx.NodeProto) -> bool:
     return not any(value.any() for value in values)
 
 
-def _read(graph: onnx.GraphProto) -> Iterator[str]:
-    for node in graph.node:
-        yield from node.input
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                yield from _read(attribute.g)
+def _graphs(proto: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
+    """The graph of a model and every body in it; PyTorch before 1.5 writes no functions."""
+    stack = [proto.graph]
+    while stack:
+        graph = stack.pop()
+        yield graph
+        for node in graph.node:
+            stack.extend(a.g for a in node.attribute if a.HasField("g"))

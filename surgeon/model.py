@@ -220,8 +220,8 @@ class Model:
         initializers = writer.without_weights(self.graph, out.graph)
         for function in self.graph.functions:
             out.functions.append(writer.function(function))
-        functions = {(f.domain, f.name) for f in out.functions}
-        out.opset_import.extend(imports(self.proto.opset_import, out, functions))
+        before, now = [self.proto.graph, *self.proto.functions], [out.graph, *out.functions]
+        out.opset_import.extend(imports(self.proto.opset_import, self.opset, before, now))
         for key, text in self.stamps.items():
             set_property(out.metadata_props, key, text)
         return out, initializers

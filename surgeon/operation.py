@@ -87,9 +87,9 @@ class Operation:
             allow = self.allow | recipe.allow
             for step in recipe.steps:
                 if isinstance(step, RulesStep):
-                    self._sweep(step.rules, DEFAULT_LIMIT, allow, always=step.tidy)
+                    self._sweep(step.rules, DEFAULT_LIMIT, allow, tidy=step.tidy)
                 elif isinstance(step, FoldStep):
-                    self._sweep((), step.max_bytes or DEFAULT_LIMIT, allow, always=True)
+                    self._sweep((), step.max_bytes or DEFAULT_LIMIT, allow)
                 elif isinstance(step, SimplifyStep):
                     from surgeon.simplify import simplify
 
@@ -170,7 +170,7 @@ class Operation:
         )
 
     def _sweep(
-        self, rules: Sequence[Rule], fold: int, allow: frozenset[str], *, always: bool
+        self, rules: Sequence[Rule], fold: int, allow: frozenset[str], *, tidy: bool = False
     ) -> None:
         self._settle()
         sweep = Sweep(
@@ -180,6 +180,7 @@ class Operation:
             self.notes,
             rules,
             fold=fold,
+            tidy=tidy,
             allow=allow,
             check=self.trial,
             progress=self.progress,
@@ -187,7 +188,7 @@ class Operation:
         fired = sweep.run()
         self.misses = self.misses + list(self.notes.misses)
         # what an earlier recipe folded on its way counts, where this one says that it does
-        if fired or (always and self.notes.housekeeping.total()):
+        if fired or ((tidy or not rules) and self.notes.housekeeping.total()):
             self.model.changed = True
 
     def _settle(self) -> None:

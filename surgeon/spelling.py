@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import onnx
 
-_ATEN_DOMAINS = frozenset({"org.pytorch.aten", "aten", "torchvision", "org.pytorch.torchvision"})
-_FALLBACK_DOMAINS = _ATEN_DOMAINS | {"", "com.microsoft", "caffe2"}
-_PRIM_DOMAINS = frozenset({"org.pytorch.prim", "prim"})
-_CUT = {"__and_": "__and__", "__or_": "__or__", "__xor_": "__xor__", "__getitem_": "__getitem__"}
+ATEN_DOMAINS = frozenset({"org.pytorch.aten", "aten", "torchvision", "org.pytorch.torchvision"})
+FALLBACK_DOMAINS = ATEN_DOMAINS | {"", "com.microsoft", "caffe2"}
+PRIM_DOMAINS = frozenset({"org.pytorch.prim", "prim"})
+CUT = {  # exporters drop an underscore
+    f"__{name}_": f"__{name}__" for name in ("and", "or", "xor", "lshift", "rshift", "getitem")
+}
 
 
 def operator_name(node: onnx.NodeProto) -> str:
     """The operator's name as recipes write it, whichever way the exporter spelled it."""
     domain = node.domain
-    if node.op_type == "ATen" and domain in _FALLBACK_DOMAINS:
+    if node.op_type == "ATen" and domain in FALLBACK_DOMAINS:
         named = (a.s.decode("utf-8", "replace") for a in node.attribute if a.name == "operator")
         operator = next(named, "?")
-        return f"aten.{_CUT.get(operator, operator)}"
-    if domain in _ATEN_DOMAINS:
+        return f"aten.{CUT.get(operator, operator)}"
+    if domain in ATEN_DOMAINS:
         return f"aten.{node.op_type}"
-    if domain in _PRIM_DOMAINS:
+    if domain in PRIM_DOMAINS:
         return f"prim.{node.op_type}"
     return node.op_type if domain in ("", "ai.onnx") else f"{domain}.{node.op_type}"
 

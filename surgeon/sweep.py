@@ -13,7 +13,8 @@ from functools import partial
 
 import onnx_graphsurgeon as gs
 
-from surgeon import dialect
+from surgeon import dialect, opsets
+from surgeon.calls import Calls
 from surgeon.candidates import Candidates, Prepared
 from surgeon.errors import ModelError, SettleError
 from surgeon.facts import UNKNOWN, Fact, Facts
@@ -21,7 +22,7 @@ from surgeon.facts.bodies import body_input, body_output, meet
 from surgeon.firing import Check, Firing
 from surgeon.fold import Folder
 from surgeon.housekeeping import Housekeeper, Known
-from surgeon.links import bodies, toposort
+from surgeon.links import toposort
 from surgeon.model import Model, describe
 from surgeon.recipe import Rule
 from surgeon.report import Notes
@@ -43,6 +44,7 @@ class Sweep:
         rules: Tried in order at each node; the first that fires wins. Late ones wait for the second
             sweep.
         fold: Largest constant to compute, in bytes; None leaves all but shape arithmetic.
+        tidy: Whether nodes are to be few, whatever the rules do.
         allow: `approximate`, `contract`: kinds of rules that may fire.
         check: Compares a match with its draft before it is spliced.
         progress: Called with a line of text at each sweep.
@@ -57,6 +59,7 @@ class Sweep:
         rules: Sequence[Rule],
         *,
         fold: int | None,
+        tidy: bool = False,
         allow: frozenset[str] = frozenset(),
         check: Check | None = None,
         progress: Callable[[str], None] | None = None,
@@ -68,9 +71,8 @@ class Sweep:
         )
         self.unroller = Unroller(facts, surgery)
         self.firing = Firing(facts, surgery, notes, allow=allow, check=check)
-        self.functions = {(f.domain, f.name): f for f in model.graph.functions}
-        self.order = _callers_first(self.functions)
-        self.calls: dict[tuple[str, str], list[tuple[Fact, ...]]] = {}
+        self.calls = Calls(model, surgery, facts.opset, tidy=tidy, wanted=self._wanted)
+        self.given: dict[int, list[tuple[Fact, ...]]] = {}  # to a function, by its identity
         every = [Prepared(rule) for rule in rules]
         early = [prepared for prepared in every if not prepared.rule.late]
         self.late = len(early) < len(every)
@@ -86,6 +88,7 @@ class Sweep:
         """
         total = 0
         last: Counter[str] = Counter()
+        self.calls.choose(swept=False)
         for count in range(MAX_SWEEPS):
             self.rules = self.all if count else self.first
             self.firing.telling = bool(count) or not self.late
@@ -94,9 +97,11 @@ class Sweep:
             if self.progress:
                 self.progress(f"sweep {count + 1}")
             quiet = self._whole()
+            self.calls.forget()
             last = Counter(change.rule for change in self.notes.changes[before:])
             total += last.total()
-            if quiet and not last and (count or not self.late):
+            more = self.calls.choose(swept=True) or (self.late and not count)
+            if quiet and not last and not more:
                 return total
         name = last.most_common(1)[0][0] if last else "folding"
         raise self._unsettled(f"rule `{name}` still fires after {MAX_SWEEPS} sweeps")
@@ -111,11 +116,11 @@ class Sweep:
     def _whole(self) -> bool:
         """One sweep over the model; True where housekeeping changed nothing."""
         housekept = self.notes.housekeeping.total()
-        self.calls.clear()
+        self.given.clear()
         self.facts.enter(self.model.graph)
         self._graph(self.model.graph, Known())
-        for function in self.order:
-            seen = self.calls.get((function.domain, function.name), [])
+        for function in self.calls.callers_first():
+            seen = self.given.get(id(function), [])
             with self._inside(f"{function.domain}.{function.name}"):
                 for index, tensor in enumerate(function.inputs):
                     given = [call[index] for call in seen if index < len(call)]
@@ -171,8 +176,11 @@ class Sweep:
             if (copies := self.unroller.unroll(node, graph)) is not None:
                 self.notes.housekeeping["Loop nodes of a few turns unrolled"] += 1
                 return copies
-        elif self.functions and (node.domain or "", node.op) in self.functions:
-            self._call(node, self.functions[node.domain or "", node.op])
+        elif (function := self.calls.function(node)) is not None:
+            if (copies := self.calls.inline(node, graph)) is not None:
+                self.notes.housekeeping["function calls inlined"] += 1
+                return copies
+            self._call(node, function)
         if not inner and (self.keeper.fold(node, graph) or self.keeper.merge(node, known)):
             return []
         if not inner and (made := self.keeper.constant_output(node, graph)) is not None:
@@ -193,6 +201,13 @@ class Sweep:
                     drafted.__dict__["generation"] = generation
                 return new
         return None
+
+    def _wanted(self, node: gs.Node) -> bool:
+        """Whether a node is of no operator that runtimes know, and there are rules for it."""
+        if node.op != "ATen" and (node.domain or "") in (*opsets.STANDARD, opsets.LEGACY):
+            return False
+        self._normalise(node)  # which needs no facts of these
+        return bool(self.rules.at(node, every=True))
 
     def _normalise(self, node: gs.Node) -> None:
         if not node.__dict__.get("normal"):
@@ -222,7 +237,7 @@ class Sweep:
     def _call(self, node: gs.Node, function: gs.Function) -> None:
         """The outputs' facts of a call: the function is analysed with this call's operands."""
         facts = tuple(self.facts.of(t) for t in node.inputs)
-        self.calls.setdefault((function.domain, function.name), []).append(facts)
+        self.given.setdefault(id(function), []).append(facts)
         given = (*facts, *[UNKNOWN] * (len(function.inputs) - len(facts)))
         for tensor, fact in zip(function.inputs, given, strict=False):
             tensor.fact = fact
@@ -236,18 +251,3 @@ class Sweep:
 
 def _label(node: gs.Node) -> str:
     return next((t.name for t in node.outputs if t.name), "")
-
-
-def _callers_first(functions: Mapping[tuple[str, str], gs.Function]) -> list[gs.Function]:
-    """The functions, each behind those that call it: then all its calls are known."""
-    called = {
-        key: {(n.domain or "", n.op) for graph in (f, *bodies(f)) for n in graph.nodes}
-        for key, f in functions.items()
-    }
-    order: list[gs.Function] = []
-    waiting = dict(functions)
-    while waiting:
-        free = [k for k in waiting if not any(k in called[o] for o in waiting if o != k)]
-        for key in free or list(waiting):  # a circle of calls is no valid model
-            order.append(waiting.pop(key))
-    return order

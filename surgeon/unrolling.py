@@ -10,6 +10,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import opsets
 from surgeon.chance import RANDOM
+from surgeon.copies import Copier
 from surgeon.facts import Facts
 from surgeon.links import bodies, current, toposort
 from surgeon.rewrite import Draft, Surgery
@@ -18,8 +19,6 @@ MOST_TRIPS = 16
 MOST_NODES = 512  # of all the copies; a Loop that would be more stays
 _FIRST_OPSET = 7  # before, Concat and Unsqueeze had other forms
 _CARRIED = 2  # inputs before the values that go from turn to turn: how often, and whether at all
-
-Mapping = dict[int, gs.Tensor]  # by the tensor's identity: what stands for it in a copy
 
 
 class Unroller:
@@ -103,72 +102,15 @@ class Unroller:
                 *carried,
             ]
             inside = {id(t): value for t, value in zip(given, values, strict=True)}
-            made.extend(self._copy(member, graph, inside, named=True) for member in order)
-            ends = [_stands_for(tensor, inside) for tensor in body.outputs[1:]]
+            copier = Copier(self.surgery, graph, inside)
+            made.extend(copier.nodes(order))
+            ends = [copier.stands_for(tensor) for tensor in body.outputs[1:]]
             carried = ends[: len(carried)]
             for rows, end in zip(scanned, ends[len(carried) :], strict=True):
                 rows.append(end)
         joined = [_joined(draft, rows) for rows in scanned]
         pairs = list(zip(list(node.outputs), [*carried, *joined], strict=False))
         return [*made, *draft.nodes, *self.surgery.end_in(node, graph, pairs)]
-
-    def _copy(self, node: gs.Node, graph: gs.Graph, inside: Mapping, *, named: bool) -> gs.Node:
-        """One node of a body, once more.
-
-        Args:
-            node: Of the body, or of one inside it.
-            graph: Where the copy is.
-            inside: What stands for the body's values; the copy's own come in.
-            named: Whether its names are to be new: those inside inner bodies are theirs alone.
-        """
-        fresh = self.surgery.fresh
-        attributes = {
-            key: self._copy_graph(value, inside) if isinstance(value, gs.Graph) else value
-            for key, value in node.attrs.items()
-        }
-        outputs = []
-        for tensor in node.outputs:
-            name = fresh(tensor.name) if named and tensor.name else tensor.name
-            outputs.append(gs.Variable(name, tensor.dtype, tensor.shape, tensor.type))
-            inside[id(tensor)] = outputs[-1]
-        label = fresh(node.name) if named and node.name else node.name
-        inputs = [_stands_for(tensor, inside) for tensor in node.inputs]
-        copy = gs.Node(node.op, label, attributes, inputs, outputs, node.domain)
-        origin = type(node.origin)()
-        origin.CopyFrom(node.origin)
-        origin.name = label
-        del origin.output[:]
-        origin.output.extend(tensor.name for tensor in outputs)
-        named_inputs = node.origin_inputs
-        if named_inputs is not None:
-            named_inputs = tuple(_stands_for(tensor, inside) for tensor in named_inputs)
-        copy.__dict__.update(
-            origin=origin,
-            origin_inputs=named_inputs,
-            made=node.made,
-            normal=getattr(node, "normal", False),
-            home=graph,
-        )
-        return copy
-
-    def _copy_graph(self, graph: gs.Graph, inside: Mapping) -> gs.Graph:
-        """A body inside the body, with values of its own under the names they have."""
-        inputs = [gs.Variable(t.name, t.dtype, t.shape, t.type) for t in graph.inputs]
-        inside.update(zip(map(id, graph.inputs), inputs, strict=True))
-        copy = gs.Graph([], inputs, [], graph.name, graph.doc_string, graph.opset)
-        copy.origin, copy.reads = graph.origin, graph.reads
-        for inner in (graph, *bodies(graph)):
-            tensors = [t for n in inner.nodes for t in (*n.inputs, *(n.origin_inputs or ()))]
-            for tensor in map(current, (*tensors, *inner.outputs)):
-                if isinstance(tensor, gs.Constant) and getattr(tensor, "home", None) is graph:
-                    own = gs.Constant(tensor.name, tensor._values)
-                    own.home = copy
-                    inside.setdefault(id(tensor), own)
-        for node in toposort(graph):
-            copy.nodes.append(self._copy(node, copy, inside, named=False))
-        copy.outputs = [_stands_for(tensor, inside) for tensor in graph.outputs]
-        self.surgery.outputs.update((id(tensor), tensor) for tensor in copy.outputs)
-        return copy
 
 
 def _may_be_copied(body: gs.Graph) -> bool:
@@ -186,11 +128,6 @@ def _may_be_copied(body: gs.Graph) -> bool:
 def _one(value: int, dtype: Any, like: gs.Tensor) -> Any:
     """A number in the shape that the body declares: none, or one element."""
     return np.full((1,) if like.shape is not None and len(like.shape) == 1 else (), value, dtype)
-
-
-def _stands_for(tensor: gs.Tensor, inside: Mapping) -> gs.Tensor:
-    tensor = current(tensor)
-    return gs.Variable.empty() if tensor.is_empty() else inside.get(id(tensor), tensor)
 
 
 def _joined(draft: Draft, rows: Sequence[gs.Tensor]) -> gs.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import onnx_graphsurgeon as gs
 from onnx_graphsurgeon.ir.tensor import LazyValues, SparseValues
 
 from surgeon.links import bodies, current
+from surgeon.spelling import ATEN_DOMAINS, PRIM_DOMAINS
 
 FIRST_IR_WITH_FREE_INITIALIZERS = 4  # before, every initializer had to be a graph input too
 FIRST_IR_WITH_NODE_METADATA = 10
@@ -82,6 +84,10 @@ class Writer:
             out.node.append(_constant_node(constant))
         for node in function.nodes:
             self.node(node, out.node.add())
+        del out.opset_import[:]
+        origin = function.origin
+        made = imports(origin.opset_import, function.opset, [origin], [out])
+        out.opset_import.extend(made)
         return out
 
     def node(self, node: gs.Node, out: onnx.NodeProto) -> None:
@@ -132,21 +138,40 @@ class Writer:
 
 
 def imports(
-    original: Any, out: onnx.ModelProto, functions: set[tuple[str, str]]
+    original: Any, opset: int, before: Sequence[Any], now: Sequence[Any]
 ) -> list[onnx.OperatorSetIdProto]:
-    """The operator sets of the original that are still used, or that it imported unused."""
-    used, was_used = {""}, {""}
-    stack: list[Any] = [out.graph, *out.functions]
+    """The operator sets that were imported, but for those whose last node went, and new ones.
+
+    PyTorch's exporter imports its own wherever something may fall back: they need a node to stay.
+
+    Args:
+        original: What was imported.
+        opset: The version of ONNX's own operators, where none of them was imported.
+        before: The graphs and functions as they were read.
+        now: As they are written.
+    """
+    were, are = _domains(before), _domains(now)
+    gone = were - are - {""}
+    gone |= (ATEN_DOMAINS | PRIM_DOMAINS) - are
+    kept = [e for e in original if _plain(e.domain) not in gone]
+    missing = are - were - {_plain(e.domain) for e in kept}
+    made = (onnx.helper.make_opsetid(d, 1 if d else opset) for d in sorted(missing))
+    return [*kept, *made]
+
+
+def _domains(graphs: Sequence[Any]) -> set[str]:
+    """The domains of all nodes."""
+    used = set()
+    stack = list(graphs)
     while stack:
         for node in stack.pop().node:
-            used.add(node.domain)
+            used.add(_plain(node.domain))
             stack.extend(a.g for a in node.attribute if a.HasField("g"))
-    fallback = {"org.pytorch.aten", "org.pytorch.prim", "aten", "prim"}
-    fallback |= {"torchvision", "org.pytorch.torchvision"}
-    kept = [e for e in original if e.domain not in fallback or e.domain in used]
-    missing = used - {"ai.onnx" if e.domain == "" else e.domain for e in kept} - was_used
-    missing -= {e.domain for e in kept}
-    return [*kept, *(onnx.helper.make_opsetid(domain, 1) for domain in sorted(missing))]
+    return used
+
+
+def _plain(domain: str) -> str:
+    return "" if domain == "ai.onnx" else domain
 
 
 def set_property(properties: Any, key: str, text: str) -> None:

@@ -364,12 +364,21 @@ def test_a_body_and_its_outer_names_run_after_all() -> None:
         ("c = org.pytorch.aten.clone (x) y = org.pytorch.aten.relu (c)", None),
     ],
 )
-def test_zeros_that_nothing_was_written_to_are_asked_about(body: str, value: str | None) -> None:
+@pytest.mark.parametrize("inside", [False, True], ids=["in the graph", "in a branch"])
+def test_zeros_that_nothing_was_written_to_are_asked_about(
+    body: str, value: str | None, inside: bool
+) -> None:
     head = '<ir_version: 4, opset_import: ["": 11, "org.pytorch.aten": 0],'
     maker = 'producer_name: "pytorch", producer_version: "1.3">'
+    if inside:
+        other = "else_branch = e () => (float[5,4] o) { o = Neg (x) }"
+        body = f"r = If (p) <then_branch = t () => (float[5,4] y) {{ {body} }}, {other}>"
     model = onnx.parser.parse_model(
-        f"{head} {maker} g (float[5,4] x) => (float[5,4] y) <int64[2] s = {{5, 4}}> {{ {body} }}"
+        f"{head} {maker} g (float[5,4] x, bool p) => (float[5,4] {'r' if inside else 'y'})"
+        f"<int64[2] s = {{5, 4}}> {{ {body} }}"
     )
+    if not inside:
+        del model.graph.input[1]
     if value is None:
         surgeon.apply(model, "aten")
         return

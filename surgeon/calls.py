@@ -1,0 +1,145 @@
+"""A call of a model-local function as the nodes of the function, which then know what it gives."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import onnx_graphsurgeon as gs
+
+from surgeon.copies import Copier
+from surgeon.links import bodies, toposort
+from surgeon.model import Model
+from surgeon.rewrite import Surgery
+
+Key = tuple[str, str]
+
+MOST_NODES = 10_000  # of all the copies of a function, where they are more than the calls are
+_RUNTIMES = ("ai.onnx", "com.microsoft")  # what is of these may have a kernel of its own
+_TORCHLIB = ("pkg.onnxscript.torch_lib", "pkg.torch.onnx")  # how exporters spell operators
+
+
+class Calls:
+    """Puts the nodes of functions in the place of their calls.
+
+    Where that makes no more nodes, where a function is an exporter's spelling of an operator, and
+    where a node in it has to be rewritten and was not, for what is not known of all its calls.
+
+    Args:
+        model: Whose functions.
+        surgery: The writer of wiring.
+        opset: Functions of another one stay.
+        tidy: Whether nodes are to be few; else only what has to be rewritten counts.
+        wanted: Whether a node is one that no runtime knows, and there are rules for it.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        surgery: Surgery,
+        opset: int,
+        *,
+        tidy: bool,
+        wanted: Callable[[gs.Node], bool],
+    ) -> None:
+        self.model, self.surgery, self.tidy, self.wanted = model, surgery, tidy, wanted
+        self.functions: dict[Key, gs.Function] = {
+            (f.domain, f.name): f for f in model.graph.functions if f.opset == opset
+        }
+        self.chosen: set[Key] = set()
+
+    def choose(self, *, swept: bool) -> bool:
+        """Say of which functions the calls go, as they and their calls are now.
+
+        Args:
+            swept: Whether the functions were brought as far as they come by themselves. Before,
+                only those go that are called once.
+
+        Returns:
+            Whether there is one among them that was not before.
+        """
+        if not self.functions:
+            return False
+        sites, before = self._sites(), self.chosen
+        able = {k: f for k, f in self.functions.items() if swept or sites[k] == 1}
+        self.chosen = before | {k for k, f in able.items() if self._goes(f, sites[k])}
+        return len(self.chosen) > len(before)
+
+    def function(self, node: gs.Node) -> gs.Function | None:
+        """What a node calls; None where that is no function of this model and opset."""
+        return self.functions.get(key_of(node)) if self.functions else None
+
+    def inline(self, node: gs.Node, graph: gs.Graph) -> list[gs.Node] | None:
+        """The nodes in the place of a call, producers first; None where it stays.
+
+        Args:
+            node: Any node.
+            graph: Where it is.
+        """
+        key = key_of(node)
+        if key not in self.chosen or not all(map(self.surgery.may_end, node.outputs)):
+            return None
+        function = self.functions[key]
+        if len(node.inputs) > len(function.inputs) or len(node.outputs) > len(function.outputs):
+            return None
+        try:
+            order = toposort(function)
+        except ValueError:
+            return None  # a cycle, which the sweep of the function names
+        missing = len(function.inputs) - len(node.inputs)
+        operands = [*node.inputs, *(gs.Variable.empty() for _ in range(missing))]
+        inside = {id(t): o for t, o in zip(function.inputs, operands, strict=True)}
+        given = {p.name: (p, function.attrs.get(p.name)) for p in function.origin.attribute_proto}
+        given |= {p.name: (p, node.attrs.get(p.name)) for p in node.origin.attribute}
+        copier = Copier(self.surgery, graph, inside, given)
+        copier.constants(function)
+        made = copier.nodes(order)
+        pairs = [
+            (old, copier.stands_for(new))
+            for old, new in zip(node.outputs, function.outputs, strict=False)
+        ]
+        return [*made, *self.surgery.end_in(node, graph, pairs)]
+
+    def forget(self) -> None:
+        """Let functions go whose last call went."""
+        if not self.chosen:
+            return
+        sites = self._sites()
+        gone = {key for key in self.chosen & self.functions.keys() if not sites[key]}
+        for key in gone:
+            del self.functions[key]
+        kept = [f for f in self.model.graph.functions if (f.domain, f.name) not in gone]
+        self.model.graph.functions = kept
+
+    def _goes(self, function: gs.Function, calls: int) -> bool:
+        if not calls or not function.domain or function.domain.startswith(_RUNTIMES):
+            return False
+        nodes = [n for inner in (function, *bodies(function)) for n in inner.nodes]
+        size = sum(node.op != "Constant" for node in nodes)
+        if self.tidy and calls * size <= calls + size:
+            return True
+        if calls * size > MOST_NODES:
+            return False
+        if self.tidy and function.domain.startswith(_TORCHLIB):
+            return True
+        return any(map(self.wanted, nodes))
+
+    def _sites(self) -> Counter[Key]:
+        return Counter(key_of(n) for graph in self.model.graphs() for n in graph.nodes)
+
+    def callers_first(self) -> Iterator[gs.Function]:
+        """The functions, each behind those that call it: then all its calls are known."""
+        called = {
+            key: {key_of(n) for graph in (f, *bodies(f)) for n in graph.nodes}
+            for key, f in self.functions.items()
+        }
+        waiting = dict(self.functions)
+        while waiting:
+            free = [k for k in waiting if not any(k in called[o] for o in waiting if o != k)]
+            for key in free or list(waiting):  # a circle of calls is no valid model
+                yield waiting.pop(key)
+
+
+def key_of(node: gs.Node) -> Key:
+    """What a node calls, if it is a call: domain and name."""
+    return node.domain or "", node.op
