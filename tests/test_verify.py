@@ -635,6 +635,14 @@ def test_a_number_that_the_model_does_not_run_with_is_told() -> None:
     assert [each.what for each in verdict.not_compared] == ["rate=7"]
 
 
+def test_a_table_that_is_computed_bounds_its_indices() -> None:
+    model = parse("""g (int64[n,t] ids, int8[90,3] table) => (float[n,t,3] y)
+{
+        wide = Cast <to = 1> (table)  two = Add(wide, wide)  y = Gather(two, ids)
+    }""")
+    assert bounds(model, required_inputs(model))["ids"].high == 90
+
+
 def test_tokens_that_the_model_asks_for_are_among_them() -> None:
     model = parse("""g (int64[n,t] ids, int64[n,t] mask, float[90,3] table) =>
         (float[n,t,3] y, bool[n,t] p, bool[n,t] m)

@@ -36,6 +36,8 @@ _INDICES: Mapping[tuple[str, int], tuple[int, int | None]] = {
 _OFFSETS = frozenset({("embedding_bag", 2)})  # 0 is in order, whatever the bags hold
 _MOST_MARKS = 8  # of one input
 FREE = (0, 3)  # where nothing bounds an integer
+_SCALED = frozenset({"Identity", "Cast", "DequantizeLinear"})
+_OF_TABLES = _SCALED | {"Mul", "Div", "Add", "Sub"}  # what weights in few bits go through
 _LENGTHS = frozenset({("LSTM", 4), ("GRU", 4), ("RNN", 4), ("ReverseSequence", 1)})
 
 Dim = int | str
@@ -84,8 +86,11 @@ def bounds(model: onnx.ModelProto, inputs: Sequence[Input]) -> dict[str, Bound]:
         if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
             value = constant_value(node)
             shapes[node.output[0]] = value.shape if isinstance(value, np.ndarray) else ()
-        elif node.op_type == "Identity" and node.input and node.input[0] in shapes:
-            shapes[node.output[0]] = shapes[node.input[0]]
+        elif node.op_type in _OF_TABLES and all(name in shapes for name in node.input if name):
+            dims = [shapes[name] for name in node.input if name]
+            if node.op_type in _SCALED:
+                dims = dims[:1]
+            shapes[node.output[0]] = _joined(dims)
     scalars = _constants(model)
     found = {}
     for each in inputs:
@@ -102,6 +107,13 @@ def bounds(model: onnx.ModelProto, inputs: Sequence[Input]) -> dict[str, Bound]:
             if bound or (fit and not _known_otherwise(each)):
                 found[each.name] = Bound(low, high, tuple(fit[:_MOST_MARKS]))
     return found
+
+
+def _joined(shapes: Sequence[tuple[Dim, ...]]) -> tuple[Dim, ...]:
+    """The shape that operands are broadcast to, where that is plain."""
+    rank = max(map(len, shapes))
+    wide = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+    return tuple(next((d for d in dims if d != 1), 1) for dims in zip(*wide, strict=True))
 
 
 def _known_otherwise(each: Input) -> bool:
