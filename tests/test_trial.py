@@ -282,6 +282,21 @@ def test_a_premise_that_the_replacement_reads_goes_into_the_piece_with_what_make
     assert dict(result.report.after) == {"Add": 1, "Where": 1}
 
 
+def test_sizes_of_sounds_are_tried_where_short_ones_leave_nothing() -> None:
+    body = """f = Conv <kernel_shape = [512], strides = [160]> (x, k) a = Mul (f, two)
+        y = Add (a, two)"""
+    constants = {"k": np.ones((2, 1, 512), F32) / 512, "two": F32(2)}
+    model = model_of("float[b,1,t] x", body, "y", constants=constants)
+
+    @rule("y = Add (a, c)")
+    def turned(draft: Draft, match: Match) -> Any:
+        return draft.op("Sub", match.values["a"], draft.op("Neg", match.values["c"]))
+
+    report = surgeon.apply(model, turned).report
+    assert report.fired.total() == 1
+    assert report.pieces["compared"] == 1
+
+
 def test_a_check_with_a_premise_is_not_taken_for_one_without() -> None:
     """The first Relu is needless, the second is not; the pieces differ in what is known of x."""
 
