@@ -21,6 +21,7 @@ from surgeon.objects import make_variable
 from surgeon.schemas import overloads
 from surgeon.schemas.aliases import out_of_place, plain_name
 from surgeon.spelling import ATEN_DOMAINS, CUT, FALLBACK_DOMAINS, PRIM_DOMAINS
+from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
 _AttributeRef = gs.Node.AttributeRef
 ATEN = "aten"
@@ -29,25 +30,31 @@ _UNPACKED = "_outputs"  # how many elements of its list the node gives out, each
 _DTYPES = {"int": np.int64, "bool": np.bool_, "float": np.float64, "number": np.float64}
 
 
-def strip_initializer_inputs(model: Model, *, keep: bool) -> list[str]:
+def strip_initializer_inputs(model: Model, *, keep: bool) -> str:
     """Take the initializers that are graph inputs too for constants, where the exporter meant so.
 
-    torch 1.1 to 2.4 list every initializer as an input in fallback mode.
+    torch 1.1 to 2.4 list every initializer as an input in fallback mode. Before IR version 4 the
+    format itself wants them there, and no runtime overrides one.
 
     Args:
-        model: Its `overridable` names are cleared where they leave the inputs.
+        model: Its `overridable` names are cleared where they are constants.
         keep: Keep them overridable, and so not constant.
 
     Returns:
-        The names that leave the graph's inputs.
+        What becomes of them, in a sentence; "" where nothing does.
     """
-    if keep or model.proto.producer_name != "pytorch":
-        return []
-    if model.proto.ir_version < 4:
-        return []
-    gone = sorted(model.overridable)
+    listed = model.proto.ir_version < FIRST_IR_WITH_FREE_INITIALIZERS
+    if keep or not model.overridable or not (listed or model.proto.producer_name == "pytorch"):
+        return ""
+    count = f"{len(model.overridable)} initializers that "
     model.overridable.clear()
-    return gone
+    kept = "(`--keep-overridable` keeps them)"
+    if listed:
+        return (
+            f"{count}the inputs list, as IR version {model.proto.ir_version} wants, are constants: "
+            f"those that nothing reads any more leave {kept}"
+        )
+    return f"{count}the exporter lists as inputs are constants, and leave the inputs {kept}"
 
 
 def normalise(

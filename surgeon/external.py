@@ -75,7 +75,7 @@ class Carrier:
         found = list(tensors)
         if self.source is None or not found:
             return
-        places = {location: external_path(location, self.source) for location in _locations(found)}
+        places = {location: external_path(location, self.source) for location in locations(found)}
         for location, inside in places.items():
             self._refuse_own(location, inside)
         if self.way == INLINE:
@@ -169,7 +169,8 @@ class Carrier:
             )
 
 
-def _locations(tensors: Iterable[onnx.TensorProto]) -> set[str]:
+def locations(tensors: Iterable[onnx.TensorProto]) -> set[str]:
+    """The data files of tensors, as they say them."""
     return {
         entry.value
         for tensor in tensors

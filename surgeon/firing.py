@@ -28,6 +28,8 @@ Pairs = list[tuple[gs.Tensor, gs.Tensor]]
 Check = Callable[[Rule, Match, Draft, Pairs], str | None]
 _NO_NAMES: Mapping[str, Any] = {}
 
+FAILED = "; please report it"  # ends the remark on a rule that raised what no rule should
+
 
 class Firing:
     """Tries rules.
@@ -81,7 +83,7 @@ class Firing:
             refusal = f"the rule failed: {type(error).__name__}: {error}"
             self.notes.remarks.append(
                 f"rule `{rule.id}` ({rule.location}) failed at {describe(node)}, which stays as it "
-                f"was: {type(error).__name__}: {error}; please report it"
+                f"was: {type(error).__name__}: {error}{FAILED}"
             )
         if refusal is not None:
             draft.discard()

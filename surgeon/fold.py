@@ -25,9 +25,15 @@ _TOGETHER = 16 * DEFAULT_LIMIT  # so much may be added by larger results, less w
 _REPEATING = frozenset(  # but not by operators whose result says no more than their operands
     "Expand Tile ConstantOfShape Range EyeLike OneHot Pad Concat Gather Resize Upsample".split()
 )
+# Bytes from which on what such an operator adds is counted: as much as the file, and the default
+# limit, may come of it. Networks without their weights make each by such a node.
+_SMALL = 1 << 8
 _CHOOSE = frozenset({"NonZero", "Compress", "Unique"})  # as many elements as the data say
 # Weights in eight bits and what widens them belong together: runtimes find them so.
 _QUANTIZED = frozenset({"QuantizeLinear", "DequantizeLinear"})
+_WIDENED = 1024  # elements from which on a Cast of theirs is left to the run
+_EIGHT_BITS = frozenset({onnx.TensorProto.INT8, onnx.TensorProto.UINT8})
+_FLOATS = frozenset({onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16})
 _PRODUCTS = frozenset({"Gemm", "MatMul", "Conv"})  # all of them together up to the file's size
 _GROWTH = 4  # how much larger than the whole file one of these may be
 
@@ -46,6 +52,7 @@ class Folder:
         self._size: int | None = None
         self._large = 0  # bytes of products above the limit
         self._left = _TOGETHER if limit == DEFAULT_LIMIT else 0  # where a recipe names none
+        self._repeated = 0  # bytes of those whose result says no more than their operands
 
     def fold(self, node: gs.Node) -> Sequence[Array | None] | None:
         """The outputs of a node that depends on constants alone; None for any other.
@@ -77,11 +84,18 @@ class Folder:
             (node.domain or "") in opsets.STANDARD
             and node.op not in RANDOM
             and node.op not in _QUANTIZED
+            and not (node.op == "Cast" and self._widens(node))
             and node.origin is not None
             and not any(
                 isinstance(v, (gs.Graph, gs.Node.AttributeRef)) for v in node.attrs.values()
             )
         )
+
+    def _widens(self, node: gs.Node) -> bool:
+        """Whether a Cast makes floats of weights in eight bits."""
+        read, made = self.facts.of(node.inputs[0]), self.facts.of(node.outputs[0])
+        many = (self._size_of(node.inputs[0]) or 0) > _WIDENED
+        return many and read.dtype in _EIGHT_BITS and made.dtype in _FLOATS
 
     def _fits(self, node: gs.Node) -> bool:
         """Whether every output's size is known and small enough, before anything is computed."""
@@ -97,7 +111,7 @@ class Folder:
             elif tensor.outputs or len(node.outputs) == 1:
                 return False
         if out <= self.limit:
-            return True
+            return self.limit != DEFAULT_LIMIT or self._counted(node, out)
         if node.op in _PRODUCTS and self._large + out <= self._model_size():
             self._large += out  # a step on the way, most likely, to something small
             return True
@@ -110,6 +124,15 @@ class Folder:
         if added > self._left or node.op in _REPEATING:
             return False
         self._left -= added
+        return True
+
+    def _counted(self, node: gs.Node, out: int) -> bool:
+        """Whether what repeats its operands may add this much to the file, which is counted."""
+        if node.op not in _REPEATING or out <= _SMALL:
+            return True
+        if self._repeated + out > DEFAULT_LIMIT + self._model_size():
+            return False
+        self._repeated += out
         return True
 
     def _bytes_of(self, tensor: gs.Tensor) -> int:

@@ -20,6 +20,7 @@ from surgeon.files import external_path
 from surgeon.model import Model, describe
 from surgeon.recipe import Recipe, bundled
 from surgeon.spelling import operator_name, spelling
+from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
 STANDARD = frozenset({"", "ai.onnx", "ai.onnx.ml"})
 
@@ -329,7 +330,9 @@ def _computed_weights(proto: onnx.ModelProto) -> int:
     given = {value.name for value in proto.graph.input}
     constant = {tensor.name for tensor in proto.graph.initializer} - given
     constant |= {tensor.values.name for tensor in proto.graph.sparse_initializer} | {""}
-    if proto.producer_name == "pytorch":  # its overridable initializers are constants
+    if (  # what is listed among the inputs is a constant
+        proto.producer_name == "pytorch" or proto.ir_version < FIRST_IR_WITH_FREE_INITIALIZERS
+    ):
         constant |= {tensor.name for tensor in proto.graph.initializer}
     found = 0
     for node in _nodes(proto):

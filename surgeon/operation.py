@@ -136,12 +136,9 @@ class Operation:
 
     def _begin(self) -> None:
         """Facts and wiring for the model at hand."""
-        gone = dialect.strip_initializer_inputs(self.model, keep=self.keep)
-        if gone and not any("are constants" in remark for remark in self.notes.remarks):
-            self.notes.remarks.append(
-                f"{len(gone)} initializers that the exporter lists as inputs are constants, and "
-                "leave the inputs (`--keep-overridable` keeps them)"
-            )
+        said = dialect.strip_initializer_inputs(self.model, keep=self.keep)
+        if said and not any("are constants" in remark for remark in self.notes.remarks):
+            self.notes.remarks.append(said)
         self.facts = Facts(
             self.model,
             fixed=self.axioms.shapes,

@@ -204,8 +204,8 @@ def cut(model: Model, facts: Facts, match: Match, draft: Draft, pairs: Pairs) ->
             operands[id(new)] = new
     roots = [old.inputs[0] for old, _ in pairs if old.inputs]
     keep = {id(n) for n in match.nodes} | {id(n) for v in match.views.values() for n in v}
-    keep |= {id(n) for t in draft.premises for n in _makers(facts, t)}
     leans = {id(n) for n in draft.leans}
+    leans |= {id(n) for t in draft.premises for n in _makers(facts, t)}
     # a value that the replacement reads is drawn, unless it rests on what makes it
     stop = {i for i, t in operands.items() if not (t.inputs and id(t.inputs[0]) in leans)}
     nodes = _behind(roots, keep | leans, stop)

@@ -16,6 +16,8 @@ from surgeon.authoring import recipe_of
 from surgeon.collector import collector_paused
 from surgeon.culprits import Kept, Place, find_culprits
 from surgeon.errors import RecipeError, SurgeonError
+from surgeon.external import external_tensors, locations
+from surgeon.files import external_path
 from surgeon.model import Model
 from surgeon.operation import Clock, Operation
 from surgeon.recipe import Recipe, Rule
@@ -124,6 +126,7 @@ def apply(
     clock.lap("load")
     with collector_paused():
         original, shared = _named_apart(original)
+        _see_data(original)
         work = Operation(
             original, plans, axioms, frozenset(allow), keep_overridable, verify, progress, date
         )
@@ -195,6 +198,17 @@ def _named_apart(model: Model) -> tuple[Model, tuple[str, ...]]:
     if shared:
         model = Model(with_names_of_their_own(model.proto), path=model.path)
     return model, shared
+
+
+def _see_data(model: Model) -> None:
+    """Whether the files are there that the model refers to: without them nothing can be shown.
+
+    Raises:
+        ModelError: One is missing, or lies outside the model's folder.
+    """
+    if model.folder is not None and model.sound.outside:
+        for location in sorted(locations(external_tensors(model.proto))):
+            external_path(location, model.folder)
 
 
 def _shared_names(names: Sequence[str]) -> str:

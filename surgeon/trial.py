@@ -49,6 +49,8 @@ _SIZES: tuple[tuple[int, ...], ...] = (
     (16,),
     (32,),
     (37, 64, 45),
+    (2, 700, 650),  # of sounds: a window of 25 ms is 400 of their samples
+    *((700,), (2, 5_000), (5_000,)),
 )
 # Then longer ones, sizes of 1, equal sizes, and no size at all: where both run.
 _FURTHER: tuple[tuple[int, ...], ...] = (
@@ -184,8 +186,11 @@ class Trial:
             for point in _moderate(piece, _points(piece, _SIZES)):
                 try:
                     bad = bench.differs([_Run(point, style, len(ran))], strict=True)
-                except (KeyError, ValueError) as error:
-                    why = f"its sizes are not decided by `{error}`"
+                except KeyError as error:
+                    why = f"nothing decides the size {error}"
+                    continue
+                except ValueError as error:
+                    why = f"at all sizes tried it has {error}"
                     continue
                 except (Undefined, RunFailed) as error:
                     why = f"it does not run: {error.what[:120]}"

@@ -39,12 +39,14 @@ class Writer:
         out.name = graph.name
         constants = self._constants(graph)
         as_nodes = self.version < FIRST_IR_WITH_FREE_INITIALIZERS
+        listed = {value.name for value in origin.input} if as_nodes and origin else set()
+        listed |= self.overridable
         initializers: list[onnx.TensorProto] = []
         for constant in constants:
             values = constant._values
             if isinstance(values, SparseValues):
                 out.sparse_initializer.append(values.tensor)
-            elif as_nodes and constant.name not in self.overridable:
+            elif as_nodes and constant.name not in listed:
                 out.node.append(_constant_node(constant))
             else:
                 initializers.append(_tensor(constant))
@@ -57,7 +59,10 @@ class Writer:
             out.input.extend(exported.input)
             out.output.extend(exported.output)
             return initializers
+        initializers = self._with_unread(initializers, origin, names, graph.reads)
         keep = {tensor.name for tensor in graph.inputs} | self.overridable
+        if as_nodes:
+            keep.update(tensor.name for tensor in initializers)
         declared = getattr(graph, "declared", {})
         out.input.extend(declared.get(v.name, v) for v in origin.input if v.name in keep)
         spare = (t for t in origin.sparse_initializer if t.values.name not in names)
@@ -73,7 +78,7 @@ class Writer:
         for note in origin.quantization_annotation:
             if note.tensor_name in names or note.tensor_name in keep:
                 out.quantization_annotation.append(note)
-        return self._with_unread(initializers, origin, names, graph.reads)
+        return initializers
 
     def function(self, function: gs.Function) -> onnx.FunctionProto:
         """A function; its constants become Constant nodes."""

@@ -59,6 +59,10 @@ def same(one: Any, other: Any) -> bool:
     return one.dtype == other.dtype and one.shape == other.shape and close
 
 
+def _listed(model: onnx.ModelProto) -> list[str]:
+    return [value.name for value in model.graph.input]
+
+
 def fault(case: Any) -> str | None:
     """What is wrong with what `clean` makes of a case; None where nothing is."""
     before = case.model
@@ -66,9 +70,10 @@ def fault(case: Any) -> str | None:
     after = surgeon.apply(before, "clean", verify=False).model.to_proto()
     if before.SerializeToString() != data:
         return "the argument was changed"
-    for kind in ("input", "output"):
-        if list(getattr(before.graph, kind)) != list(getattr(after.graph, kind)):
-            return f"the {kind}s are declared otherwise"
+    if required(before) != required(after) or set(_listed(after)) > set(_listed(before)):
+        return "the inputs are declared otherwise"
+    if list(before.graph.output) != list(after.graph.output):
+        return "the outputs are declared otherwise"
     if after.SerializeToString() == data:
         return None
     inputs = list(case.data_sets[0][0])
@@ -121,7 +126,7 @@ def test_networks_with_computed_weights_do_not_grow(path):
     after = result.model.to_proto()
     onnx.checker.check_model(after)
     assert list(after.graph.output) == list(model.graph.output)
-    assert after.ByteSize() < 3 * model.ByteSize() + (1 << 20)
+    assert after.ByteSize() < 3 * model.ByteSize() + (2 << 20)
     assert len(after.graph.node) <= len(model.graph.node)
 
 

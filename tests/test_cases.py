@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from textwrap import dedent, indent
+from typing import Any
 
 import numpy as np
 import onnx
@@ -13,6 +14,7 @@ from surgeon.cases.renaming import in_other_words
 from surgeon.cases.structure import difference
 from surgeon.cases.text import Filling
 from surgeon.errors import RecipeError
+from surgeon.firing import Firing
 
 HEAD = '<ir_version: 8, opset_import: ["": 13, "org.pytorch.aten": 1]>'
 
@@ -151,6 +153,24 @@ def test_silent_for_another_reason(tmp_path: Path) -> None:
     cases = REFUSES.replace("is not ai.onnx.Neg", "the moon is full")
     text = "\n".join(check(tmp_path, DOUBLE_NEGATION, cases))
     assert "Silent: `double-negation` does not say 'the moon is full', but: " in text
+
+
+def test_broken_where_a_rule_fails_beside_its_firing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failure ends no run over a model; here it must not hide behind what fires elsewhere."""
+    real, calls = Firing._draft, []
+
+    def failing(self: Any, *given: Any) -> Any:
+        calls.append(given)
+        if len(calls) == 1:
+            raise KeyError("nowhere")
+        return real(self, *given)
+
+    monkeypatch.setattr(Firing, "_draft", failing)
+    text = "\n".join(check(tmp_path, DOUBLE_NEGATION, FIRES + REFUSES))
+    assert "Broken: rule `double-negation`" in text
+    assert "KeyError: 'nowhere'" in text
 
 
 def test_wrong_numbers(tmp_path: Path) -> None:

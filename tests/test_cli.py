@@ -333,6 +333,7 @@ def test_missing_external_data(net: Path, double: Path, tmp_path: Path) -> None:
     model.graph.node[-1].input[1] = "w"
     net.write_bytes(model.SerializeToString())
     refused(run("apply", double, net, tmp_path / "o.onnx", "--no-verify"), 4, "gone.bin")
+    refused(run("apply", "clean", net, tmp_path / "o.onnx"), 4, "`gone.bin` is missing")
     assert not (tmp_path / "o.onnx").exists()
 
 

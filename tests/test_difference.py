@@ -148,3 +148,16 @@ def test_the_command_prints_what_a_script_or_a_reader_wants(tmp_path):
     assert data["replaced"] == [{"name": "b", "before": "Relu", "after": "Sigmoid"}]
     missing = run(app, ["diff", one, str(tmp_path / "none.onnx")])
     assert missing.exit_code == 4
+
+
+def test_a_long_text_is_not_a_page_of_its_own(tmp_path):
+    compare(tmp_path, BEFORE, BEFORE)
+    model = onnx.load(tmp_path / "b.onnx")
+    model.metadata_props.add(key="notes", value="word " * 500)
+    onnx.save(model, tmp_path / "b.onnx")
+    one, other = str(tmp_path / "a.onnx"), str(tmp_path / "b.onnx")
+    run = CliRunner().invoke
+    shown = run(app, ["diff", one, other]).stdout
+    assert shown.count("word") < 50
+    assert "(2,500 characters; `--verbose` shows more" in " ".join(shown.split())
+    assert run(app, ["diff", one, other, "--verbose"]).stdout.count("word") > 300

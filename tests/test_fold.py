@@ -143,6 +143,32 @@ def test_quantized_weights_stay_as_they_are() -> None:
     assert not surgeon.apply(float_weight, "clean").report.housekeeping
 
 
+def test_weights_in_eight_bits_that_a_cast_widens_stay_as_they_are() -> None:
+    body = """f = Cast <to = 1> (w) k = Mul (f, s) m = MatMul (x, k) b = Cast <to = 1> (o)
+        y = Add (m, b)"""
+    eight = (np.arange(64 * 32) % 200 - 100).astype(np.int8).reshape(64, 32)
+    constants = {"w": eight, "s": np.ones((1, 32), F32), "o": eight[0]}
+    result = surgeon.apply(model_of("float[a,64] x", body, "y", 17, constants), "clean")
+    kept = [node.op_type for node in result.model.to_proto().graph.node]
+    assert kept.count("Cast") == 1  # a bias is short
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent"
+
+
+def test_what_repeats_a_number_adds_no_more_than_a_file() -> None:
+    """Networks without their weights make each by such a node: together they are hundreds of MB."""
+    many = range(12)
+    body = " ".join(
+        f"w{i} = ConstantOfShape <value: tensor = float[1] {{{i + 1}}}> (s) m{i} = Mul (x, w{i})"
+        for i in many
+    )
+    sums = f"y = Sum ({', '.join(f'm{i}' for i in many)})"
+    model = model_of("float[400,500] x", f"{body} {sums}", "y", 17, {"s": np.array([400, 500])})
+    result = surgeon.apply(model, "clean")
+    assert result.report.after["ConstantOfShape"] == 11
+    assert result.model.to_proto().ByteSize() < 2 << 20
+
+
 def test_as_many_elements_as_the_data_say() -> None:
     found = folded("y = NonZero (k)", k=ints(0, 3, 0, 5))
     assert found is not None

@@ -275,6 +275,21 @@ def test_ir_3_has_no_initializer_beside_the_inputs() -> None:
     np.testing.assert_array_equal(Session(out).run({"x": np.ones(2, F32)})["y"], [-1, -1])
 
 
+def test_an_initializer_of_ir_3_is_a_constant_and_listed_as_long_as_it_is_read() -> None:
+    body = "v = Neg (w) a = Mul (x, v) b = Mul (a, u) y = Relu (b)"
+    constants = {"w": np.ones(2, F32), "u": np.full(2, 3, F32)}
+    proto = model_of("float[2] x, float[2] w, float[2] u", body, "y", 8, constants)
+    proto.ir_version = 3
+    proto.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", 1, [2]))
+    result = surgeon.apply(proto, "clean")
+    out = result.model.to_proto()
+    onnx.checker.check_model(out)
+    assert result.report.verdict.status == "equivalent"
+    assert not any(node.op_type == "Neg" for node in out.graph.node)
+    assert "w" not in [v.name for v in out.graph.input]
+    assert [v.name for v in out.graph.input][1:] == [t.name for t in out.graph.initializer]
+
+
 def test_constants_of_functions_and_bodies_stay_where_they_are() -> None:
     proto = parse(
         """

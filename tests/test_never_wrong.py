@@ -94,7 +94,10 @@ def hold(
     before = proto.SerializeToString(deterministic=True)
     after = surgeon.apply(proto, recipe, verify=False).model.to_proto()
     assert proto.SerializeToString(deterministic=True) == before
-    assert list(after.graph.input) == list(proto.graph.input)
+    # before IR version 4 the inputs list the initializers, constants that may go
+    constants = {t.name for t in proto.graph.initializer} if proto.ir_version < 4 else set()
+    faces = [[v for v in m.graph.input if v.name not in constants] for m in (proto, after)]
+    assert faces[0] == faces[1]
     assert list(after.graph.output) == list(proto.graph.output)
     assert runs
     for feeds in runs:
@@ -247,7 +250,8 @@ def test_initializers_that_are_inputs_and_that_are_none(ir: int) -> None:
         runs.append({"x": noise(3), "w": np.array([-1], F32), "k": np.array([0], F32)})
     after = hold(proto, *runs)
     onnx.checker.check_model(after)
-    assert {t.name for t in after.graph.initializer} == {"w", "k"}
+    assert {t.name for t in after.graph.initializer} == ({"w", "k"} if ir > 3 else {"w"})
+    assert {"x", "w"} <= {value.name for value in after.graph.input}
 
 
 def test_an_old_file_gets_no_initializer_beside_its_inputs() -> None:

@@ -269,6 +269,34 @@ def test_a_premise_behind_the_match_goes_into_the_piece() -> None:
     assert surgeon.apply(alone, needless).report.changes == ()
 
 
+def test_a_premise_that_the_replacement_reads_goes_into_the_piece_with_what_makes_it() -> None:
+    """Places that are counted from 0 are no less; drawn, as what is read, they were below."""
+    constants = {"o": np.int64(0), "i": np.int64(1), "at": np.array([3]), "low": F32(-5)}
+    body = """s = Shape (m) t = Gather (s, at) z = Squeeze (t) r = Range (o, z, i)
+        u = Unsqueeze (r, front) v = Unsqueeze (u, at) g = GreaterOrEqual (v, o)
+        a = And (g, m) b = Where (a, none, low) y = Add (x, b)"""
+    constants |= {"front": np.array([0, 1]), "none": F32(0)}
+    model = model_of("bool[b,1,1,t] m, float[b,2,t,t] x", body, "y", constants=constants)
+    result = surgeon.apply(model, "clean")
+    assert result.report.refusals == ()
+    assert dict(result.report.after) == {"Add": 1, "Where": 1}
+
+
+def test_sizes_of_sounds_are_tried_where_short_ones_leave_nothing() -> None:
+    body = """f = Conv <kernel_shape = [512], strides = [160]> (x, k) a = Mul (f, two)
+        y = Add (a, two)"""
+    constants = {"k": np.ones((2, 1, 512), F32) / 512, "two": F32(2)}
+    model = model_of("float[b,1,t] x", body, "y", constants=constants)
+
+    @rule("y = Add (a, c)")
+    def turned(draft: Draft, match: Match) -> Any:
+        return draft.op("Sub", match.values["a"], draft.op("Neg", match.values["c"]))
+
+    report = surgeon.apply(model, turned).report
+    assert report.fired.total() == 1
+    assert report.pieces["compared"] == 1
+
+
 def test_a_check_with_a_premise_is_not_taken_for_one_without() -> None:
     """The first Relu is needless, the second is not; the pieces differ in what is known of x."""
 

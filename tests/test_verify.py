@@ -23,9 +23,11 @@ from surgeon.verify import (
     originals,
     verify,
 )
-from surgeon.verify.inputs import bounds, draw, required_inputs
+from surgeon.verify.inputs import Drawing, draw, required_inputs
+from surgeon.verify.limits import bounds
 from surgeon.verify.noise import beside_poles
 from surgeon.verify.sizes import candidates, dynamic_dims
+from surgeon.verify.whole import differing_feeds
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus"
 HEADER = '<ir_version: 8, opset_import: ["": 17, "org.pytorch.aten": 1, "my": 1]>\n'
@@ -595,6 +597,65 @@ def test_indices_stay_within_what_their_reader_allows() -> None:
     again = draw(inputs, {"n": 50, "t": 7}, 0, allowed=allowed)
     assert all(np.array_equal(feeds[name], again[name]) for name in feeds)
     assert verify(model, model).status == "equivalent"
+
+
+BRANCHES = """g (float[n,t] x, int64 rate) => (float[n,t] y)
+    <int64 wide = {{16000}}, float two = {{2}}> {{
+    is = Equal(rate, wide)
+    y = If <then_branch = a () => (float[n,t] p) {{ p = {then}(x, two) }},
+            else_branch = b () => (float[n,t] q) {{ q = Neg(x) }}> (is)
+}}"""
+
+
+def test_a_number_that_the_model_asks_for_is_given_to_it() -> None:
+    model, wrong = (parse(BRANCHES.format(then=operator)) for operator in ("Mul", "Add"))
+    assert bounds(model, required_inputs(model))["rate"].marks == (16000,)
+    verdict = verify(model, model)
+    assert verdict.status == "equivalent"
+    assert {c.by for c in verdict.comparisons} == {"onnxruntime", "onnxruntime where rate=16000"}
+    verdict = verify(model, wrong)
+    assert verdict.status == "differs"
+    (bad, *_) = [c for c in verdict.comparisons if not c.agrees]
+    assert bad.fixed == {"rate": 16000}
+    assert Verdict.from_dict(verdict.to_dict()) == verdict
+    feeds = differing_feeds(model, verdict)
+    assert feeds is not None
+    assert feeds["rate"] == 16000
+
+
+def test_a_number_that_the_model_does_not_run_with_is_told() -> None:
+    model = parse("""g (float[n,t] x, int64 rate) => (float[n,t] y)
+        <int64 seven = {7}, int64[2] odd = {77, 13}> {
+        is = Equal(rate, seven)
+        y = If <then_branch = a () => (float[n,t] p) { p = Reshape(x, odd) },
+                else_branch = b () => (float[n,t] q) { q = Neg(x) }> (is)
+    }""")
+    verdict = verify(model, model)
+    assert verdict.status == "equivalent"
+    assert [each.what for each in verdict.not_compared] == ["rate=7"]
+
+
+def test_a_table_that_is_computed_bounds_its_indices() -> None:
+    model = parse("""g (int64[n,t] ids, int8[90,3] table) => (float[n,t,3] y)
+{
+        wide = Cast <to = 1> (table)  two = Add(wide, wide)  y = Gather(two, ids)
+    }""")
+    assert bounds(model, required_inputs(model))["ids"].high == 90
+
+
+def test_tokens_that_the_model_asks_for_are_among_them() -> None:
+    model = parse("""g (int64[n,t] ids, int64[n,t] mask, float[90,3] table) =>
+        (float[n,t,3] y, bool[n,t] p, bool[n,t] m)
+        <int64 pad = {77}, int64 none = {0}, int64 out = {99}> {
+        y = Gather(table, ids)  p = Equal(ids, pad)  m = Equal(mask, none)  o = Equal(ids, out)
+    }""")
+    inputs = required_inputs(model)
+    allowed = bounds(model, inputs)
+    assert {name: (b.high, b.marks) for name, b in allowed.items()} == {"ids": (90, (77,))}
+    feeds = draw(inputs, {"n": 8, "t": 16}, 0, allowed=allowed)
+    assert 16 < (feeds["ids"] == 77).sum() < 64
+    said = Drawing(inputs, allowed, "normal").describe()
+    assert said["ids"] == "from 0 to below 90, 77 among them"
 
 
 @pytest.mark.parametrize(

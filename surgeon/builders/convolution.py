@@ -144,6 +144,8 @@ def output_padding_as_pads(draft: Draft, match: Match) -> gs.Tensor:
     extra = [int(n) for n in attributes.pop("output_padding", [])]
     if str(attributes.get("auto_pad", "NOTSET")) != "NOTSET" or "output_shape" in attributes:
         raise Refused("its pads are left to the runtime")
+    if not any(extra):
+        raise Refused("its output padding is below its strides")
     rank = len(extra)
     told = _Turned(
         [int(n) for n in attributes.get("strides", [1] * rank)],

@@ -61,7 +61,7 @@ def range_within_table(draft: Draft, match: Match) -> gs.Tensor:
     low, high = _span(c, count)
     if high is not None:
         raise Refused("the bound of its length needs no table")
-    if count.start != 0 or count.step != 1:
+    if not isinstance(count.start, int) or count.start or count.step != 1:
         raise Refused("it does not count from 0 in ones")
     sizes = list(_indexed(c, node.outputs[0]))
     if not sizes:

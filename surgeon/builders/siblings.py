@@ -139,11 +139,14 @@ def slices_as_split(draft: Draft, match: Match) -> gs.Tensor:
 
 
 def _bounds(draft: Draft, node: gs.Node) -> tuple[int, int, int] | None:
-    """(axis, start, end) of a Slice of one axis with step 1 and constant bounds."""
+    """(axis, start, end) of a Slice of one axis with step 1 and constant bounds.
+
+    None of an old one that the sweep has not come to: its bounds are attributes yet.
+    """
     facts = draft.facts
     shape = facts.of(node.inputs[0]).shape
     values = [facts.array(t) if not t.is_empty() else None for t in node.inputs[1:]]
-    if shape is None or any(v is None or v.size != 1 for v in values):
+    if shape is None or len(values) < 2 or any(v is None or v.size != 1 for v in values):
         return None
     numbers = [int(v.reshape(())) for v in values if v is not None]
     axis = numbers[2] % len(shape) if len(numbers) > 2 else 0

@@ -15,7 +15,8 @@ from surgeon.errors import SurgeonError
 from surgeon.reference import NoWitness
 from surgeon.runtime import NotRunnable, Runner
 from surgeon.verify.compare import compare_arrays, compare_drawn
-from surgeon.verify.inputs import Input, bounds, draw, required_inputs
+from surgeon.verify.inputs import draw, required_inputs
+from surgeon.verify.limits import Input, bounds
 from surgeon.verify.originals import Side, by_samples
 from surgeon.verify.pair import open_runner
 from surgeon.verify.sizes import dynamic_dims

@@ -15,6 +15,7 @@ from surgeon.cases.reading import Case, Refusal
 from surgeon.cases.renaming import Names, in_other_words
 from surgeon.cases.structure import difference
 from surgeon.errors import RecipeError, SurgeonError
+from surgeon.firing import FAILED
 from surgeon.model import Model
 from surgeon.recipe import Recipe, Rule, RulesStep
 from surgeon.report import Report
@@ -60,6 +61,7 @@ def _at(case: Case, recipe: Recipe, opset: int | None) -> Iterator[str]:
     if case.refuses is not None:
         yield from _refusal(case, case.refuses, recipe, before)
     first = _apply(case, recipe, before)
+    yield from _failures(first)
     if case.fires_any:
         case = replace(case, fires=first.fired)
     yield from _counts(case, recipe, first)
@@ -98,6 +100,7 @@ def _refusal(
     rule = _rule(recipe, refusal.rule)
     alone = Recipe(recipe.name, steps=(RulesStep((rule,)),), allow=recipe.allow)
     tried = _apply(case, alone, before)
+    yield from _failures(tried)
     if tried.report.changes:
         yield f"Noisy: `{rule.id}` fires, at {tried.report.changes[0].node} ({rule.location})"
         return
@@ -106,6 +109,13 @@ def _refusal(
     if not any(refusal.because in reason for reason in reasons):
         said = "; ".join(dict.fromkeys(reasons))
         yield f"Silent: `{rule.id}` does not say {refusal.because!r}, but: {said}"
+
+
+def _failures(applied: _Applied) -> Iterator[str]:
+    """A rule may refuse, and not fail: not even where it fires somewhere else."""
+    for remark in applied.report.remarks:
+        if remark.endswith(FAILED):
+            yield f"Broken: {remark.removesuffix(FAILED)}"
 
 
 def _counts(case: Case, recipe: Recipe, applied: _Applied) -> Iterator[str]:

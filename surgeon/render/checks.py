@@ -131,6 +131,12 @@ def _reservations(found: Verdict) -> Iterator[Text]:
             f"{words.clean(why)}",
             style="yellow",
         )
+    if weak:
+        yield Text(
+            "where it is weak, real inputs (`--data FILE`) or a way to draw them "
+            "(`--input NAME=SPEC`) show more",
+            style="dim",
+        )
     if found.custom_operators:
         yield Text(
             f"onnxruntime has not: {words.listed(found.custom_operators, 20)}", style="yellow"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from surgeon.difference import Change, Difference
 
 MOST = 20  # lines of one kind before the rest is counted only
+LONGEST = 200  # characters of one value: metadata can hold whole documents, surgeon's log too
 
 
 def difference(found: Difference, *, verbose: bool = False) -> RenderableType:
@@ -50,18 +51,25 @@ def _section(head: str, changes: Sequence[Change], verbose: bool) -> Iterator[Re
     table.add_column(overflow="fold")
     most = len(changes) if verbose else MOST
     for change in changes[:most]:
-        table.add_row(Text(words.name(change.name)), _change(change))
+        table.add_row(Text(words.name(change.name)), _change(change, verbose))
     yield Padding(table, (0, 0, 0, 2))
     if len(changes) > most:
         yield Text(f"  and {len(changes) - most:,} more (`--verbose` shows all)", style="dim")
 
 
-def _change(change: Change) -> Text:
-    if not change.before:
-        return Text(f"+ {words.clean(change.after)}", style="green")
-    if not change.after:
-        return Text(f"- {words.clean(change.before)}", style="red")
-    return Text(f"{words.clean(change.before)} -> {words.clean(change.after)}")
+def _change(change: Change, verbose: bool) -> Text:
+    before, after = (_value(each, verbose) for each in (change.before, change.after))
+    if not before:
+        return Text(f"+ {after}", style="green")
+    if not after:
+        return Text(f"- {before}", style="red")
+    return Text(f"{before} -> {after}")
+
+
+def _value(text: str, verbose: bool) -> str:
+    if verbose or len(text) <= LONGEST:
+        return words.clean(text)
+    return f"{words.clean(text[:LONGEST])} ... ({len(text):,} characters; `--verbose` shows more)"
 
 
 def _operators(found: Difference) -> Table:

@@ -46,11 +46,17 @@ def _check_node(node: Node) -> None:
 
 def _check(stack: list[Any]) -> None:
     """Look at messages and all that they hold, but for nodes and graphs."""
+    found: list[str] | tuple[str, ...]
     while stack:
         message = stack.pop()
-        small = type(message) is onnx.AttributeProto
+        kind = type(message)
         try:
-            found = _set_fields(message, stack) if small else _every_field(message, stack)
+            if kind is onnx.StringStringEntryProto:  # a dozen in each node of PyTorch's exporter
+                found = message.key, message.value
+            elif kind is onnx.AttributeProto:
+                found = _set_fields(message, stack)
+            else:
+                found = _every_field(message, stack)
             "".join(found)
         except (UnicodeDecodeError, TypeError):
             raise _broken(message) from None

@@ -8,17 +8,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 
 from surgeon.errors import ForeignError, SurgeonError, TimeUp
 from surgeon.reference import NoWitness
-from surgeon.verify.compare import TOLERANCES, compare_arrays, compare_drawn
+from surgeon.verify.compare import compare_arrays, compare_drawn
 from surgeon.verify.conclusion import conclude
 from surgeon.verify.datasets import DataSet
-from surgeon.verify.inputs import DRAWN, STRATEGIES, Bound, Drawing, Input
+from surgeon.verify.inputs import DRAWN, STRATEGIES, Drawing
+from surgeon.verify.limits import Bound, Input
 from surgeon.verify.noise import CALM, doubted, movement, perturbed
 from surgeon.verify.originals import Side, by_samples, read_recorded
+from surgeon.verify.precision import allowed
 from surgeon.verify.sizes import (
     WANTED,
     candidates,
@@ -34,6 +35,7 @@ from surgeon.verify.specs import Spec
 from surgeon.verify.summary import digest, has_numbers, squeezed
 from surgeon.verify.verdict import Comparison, NotCompared, Verdict, describe
 
+_FOR_A_MARK = 40  # sizes tried for a number that the model asks for
 _MOST_CRASHES = 30  # of the original, each with a worker of its own, before no more is tried
 UNSTEADY, NO_NUMBERS = 1e30, float("inf")  # how little an input tells, beyond measured movement
 
@@ -102,7 +104,7 @@ class Check:
                 self.skip(f"data `{each.label}`", self.reasons[tuple(sizes.values())])
                 continue
             by = self.original.by
-            self._compare(each.feeds, expected, sizes, -1, by, drawn=each.label, doubt=True)
+            self._compare(each.feeds, expected, sizes, -1, by, label=each.label, doubt=True)
             if self.fault:
                 return
 
@@ -111,14 +113,14 @@ class Check:
     def drawn(
         self,
         inputs: Sequence[Input],
-        allowed: Mapping[str, Bound],
+        limits: Mapping[str, Bound],
         hints: Mapping[str, list[int]],
         specs: Mapping[str, Spec] | None = None,
     ) -> None:
         """Compare on drawn inputs, at several sizes."""
         dims = dynamic_dims(inputs)
         lists = candidates(dims, inputs, hints)
-        drawing = Drawing(inputs, allowed, STRATEGIES[0], specs or {})
+        drawing = Drawing(inputs, limits, STRATEGIES[0], specs or {})
         first = [sizes for sizes in first_choices(lists) if fits(sizes, inputs)]
         found = self._first_that_runs(drawing, first, search(dims, inputs, hints))
         if found is None:
@@ -133,6 +135,21 @@ class Check:
                 ran.append(sizes)
         for group in groups(dims, base, hints):
             self._more_sizes(group, lists[group[0]], ran, drawing, hinted=group[0] in hints)
+        for marked in drawing.at_marks():
+            if not self.fault:
+                self._at_mark(marked, [base, *ran], search(dims, inputs, hints))
+
+    def _at_mark(
+        self,
+        drawing: Drawing,
+        known: Sequence[Mapping[str, int]],
+        further: Iterator[Mapping[str, int]],
+    ) -> None:
+        """Compare where an input is a number that the model asks for, at sizes that run there."""
+        if found := self._first_that_runs(drawing, known, itertools.islice(further, _FOR_A_MARK)):
+            self._at(*found)
+            return
+        self.skip(describe(drawing.fixed), next(reversed(self.reasons.values())))
 
     def _first_that_runs(
         self,
@@ -203,20 +220,21 @@ class Check:
             return None
 
     def _at(self, sizes: Mapping[str, int], drawing: Drawing) -> bool:
-        """Compare at these sizes; whether the original runs there."""
+        """Compare at these sizes; whether the original runs there with any of the seeds."""
+        ran = False
         for seed in self.seeds:
             self.progress(f"compare at {describe(sizes) or 'the declared sizes'}, seed {seed}")
             feeds = drawing.feeds(sizes, seed)
             expected = self.kept.pop((drawing.strategy, tuple(sizes.values()), seed), None)
             expected = expected or self._run_original(feeds, sizes)
             if expected is None:
-                return False
-            assert self.original is not None
-            by = self.original.by
-            self._compare(feeds, expected, sizes, seed, by, drawn=drawing.strategy, doubt=True)
+                break
+            ran = True
+            by = self.original.by if self.original else ""
+            self._compare(feeds, expected, sizes, seed, by, drawing, doubt=True)
             if self.fault:
-                return True
-        return True
+                break
+        return ran
 
     def _more_sizes(
         self,
@@ -296,7 +314,7 @@ class Check:
                 self.skip(f"{' and '.join(group)}=1", dropped)
                 continue
             by = f"{self.original.by}, sample by sample"
-            self._compare(feeds, expected, sizes, self.seeds[0], by, drawn=drawing.strategy)
+            self._compare(feeds, expected, sizes, self.seeds[0], by, drawing)
 
     # -------------------------------------------------------------------------- comparing
 
@@ -307,10 +325,13 @@ class Check:
         sizes: Mapping[str, int],
         seed: int,
         by: str,
+        drawing: Drawing | None = None,
         *,
-        drawn: str = "",
+        label: str = "",
         doubt: bool = False,
     ) -> None:
+        drawn, fixed = (drawing.strategy, drawing.fixed) if drawing else (label, {})
+        by += f" where {describe(fixed)}" if fixed else ""
         names = [name for name in self.names if name in expected]
         try:
             actual = self.result.run(feeds, names)
@@ -347,7 +368,7 @@ class Check:
                     tolerance = self._allowed(name, expected[name])
                     values = expected[name], actual[name], others[name]
                     checks[at] = doubted(check, *values, tolerance=tolerance, most=most)
-        self.comparisons.append(Comparison(dict(sizes), seed, by, tuple(checks), drawn))
+        self.comparisons.append(Comparison(dict(sizes), seed, by, tuple(checks), drawn, fixed))
 
     def _trembled(
         self, feeds: Mapping[str, Any], sizes: Mapping[str, int], names: Sequence[str]
@@ -365,11 +386,7 @@ class Check:
         return movement(name, before, after, tolerance=self._allowed(name, before))
 
     def _allowed(self, name: str, expected: Any) -> float | None:
-        kind = np.asarray(expected[0] if isinstance(expected, list) and expected else expected)
-        kinds = [kind.dtype.name, self.coarse.get(name, "")]
-        if kinds[0] not in TOLERANCES:
-            return None
-        return max(self.tolerance, *(TOLERANCES[each][0] for each in kinds if each in TOLERANCES))
+        return allowed(expected, self.coarse.get(name, ""), self.tolerance)
 
     def skip(self, what: str, why: str) -> None:
         """Note what is not compared."""

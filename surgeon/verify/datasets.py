@@ -13,7 +13,7 @@ import onnx
 
 from surgeon.document import suggest
 from surgeon.errors import VerifyError
-from surgeon.verify.inputs import Input
+from surgeon.verify.limits import Input
 
 MOST = 64  # sets that are read
 _ORDER = re.compile(r"input_(\d+)\.pb$")

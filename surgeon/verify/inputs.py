@@ -2,72 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import onnx
 
-from surgeon.reference.arguments import constant_value, decode, is_foreign
-from surgeon.reference.plan import subgraphs
+from surgeon.verify.limits import FREE, Bound, Dim, Input
 from surgeon.verify.specs import Spec, fitting
 
 DRAWN = ("normal", "plain", "uniform", "positive")  # by seed
 STRATEGIES = (*DRAWN, "ones", "zeros")
 WORDS = ("", "a", "surgeon", "onnx", "Ärzte", "0", "two words")
 _WORDS = {"i": "small integers", "u": "small integers", "b": "true or false", "O": "words"}
-_SAME_VALUES = frozenset(
-    {"Cast", "Identity", "Unsqueeze", "Squeeze", "Reshape", "Transpose", "Flatten", "Expand"}
-    | {"Slice", "Concat", "Tile", "Clip", "Split"}
-)
-# Operator and operand: the operand whose dim bounds it, and the default axis (None: the smallest).
-_INDICES: Mapping[tuple[str, int], tuple[int, int | None]] = {
-    ("Gather", 1): (0, 0),
-    ("GatherElements", 1): (0, 0),
-    ("GatherND", 1): (0, None),
-    ("Scatter", 1): (0, 0),
-    ("ScatterElements", 1): (0, 0),
-    ("ScatterND", 1): (0, None),
-    ("embedding", 1): (0, 0),
-    ("embedding_bag", 1): (0, 0),
-    ("gather", 2): (0, None),
-    ("index_select", 2): (0, None),
-    ("index", 1): (0, None),
-    ("take", 1): (0, None),
-}
-_OFFSETS = frozenset({("embedding_bag", 2)})  # 0 is in order, whatever the bags hold
-_LENGTHS = frozenset({("LSTM", 4), ("GRU", 4), ("RNN", 4), ("ReverseSequence", 1)})
-
-Dim = int | str
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
-    """An input that has to be given.
-
-    Attributes:
-        name: The value's name.
-        dtype: numpy's, strings as object.
-        dims: Sizes, and names of dynamic dims; an unnamed one is called `input.axis`.
-    """
-
-    name: str
-    dtype: np.dtype[Any]
-    dims: tuple[Dim, ...]
-
-    def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        """The shape at these sizes."""
-        return tuple(sizes[dim] if isinstance(dim, str) else dim for dim in self.dims)
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """What an integer input may hold: from `low`, up to but without `high` (a size or a dim)."""
-
-    low: int
-    high: Dim
 
 
 def required_inputs(
@@ -118,92 +66,6 @@ def _input(
     return Input(value.name, dtype, same)
 
 
-def bounds(model: onnx.ModelProto, inputs: Sequence[Input]) -> dict[str, Bound]:
-    """What the readers of each integer input allow it to hold."""
-    readers: dict[str, list[tuple[onnx.NodeProto, int]]] = {}
-    shapes: dict[str, tuple[Dim, ...]] = {t.name: tuple(t.dims) for t in model.graph.initializer}
-    shapes.update((each.name, each.dims) for each in inputs)
-    for node in _all_nodes(model.graph):
-        for place, name in enumerate(node.input):
-            readers.setdefault(name, []).append((node, place))
-        if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
-            value = constant_value(node)
-            shapes[node.output[0]] = value.shape if isinstance(value, np.ndarray) else ()
-        elif node.op_type == "Identity" and node.input and node.input[0] in shapes:
-            shapes[node.output[0]] = shapes[node.input[0]]
-    depths = _constants(model)
-    found = {}
-    for each in inputs:
-        if each.dtype.kind in "iu":
-            limits = list(_limits(each.name, readers, shapes, depths))
-            if limits:
-                known = [b for b in limits if isinstance(b.high, int)]
-                found[each.name] = min(known or limits, key=lambda b: (b.low == 0, b.high))
-    return found
-
-
-def _constants(model: onnx.ModelProto) -> dict[str, int]:
-    """Scalars among the initializers and constants: the depth of a OneHot say."""
-    tensors = {t.name: t for t in model.graph.initializer}
-    for node in model.graph.node:
-        if node.op_type == "Constant":
-            for attribute in node.attribute:
-                if attribute.name == "value" and attribute.HasField("t"):
-                    tensors[node.output[0]] = attribute.t
-    return {
-        name: int(onnx.numpy_helper.to_array(t).reshape(-1)[0])
-        for name, t in tensors.items()
-        if t.data_type in (onnx.TensorProto.INT32, onnx.TensorProto.INT64)
-        and math.prod(t.dims) == 1
-        and t.data_location != onnx.TensorProto.EXTERNAL
-    }
-
-
-def _all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    for node in graph.node:
-        yield node
-        for body in subgraphs(node):
-            yield from _all_nodes(body)
-
-
-def _limits(
-    name: str,
-    readers: Mapping[str, list[tuple[onnx.NodeProto, int]]],
-    shapes: Mapping[str, tuple[Dim, ...]],
-    scalars: Mapping[str, int],
-) -> Iterator[Bound]:
-    pending, seen = [name], {name}
-    while pending:
-        for node, place in readers.get(pending.pop(), ()):
-            operator = decode(node).operator if is_foreign(node) else node.op_type
-            if (operator, place) in _INDICES:
-                data, axis = _INDICES[operator, place]
-                attributes = {a.name: a.i for a in node.attribute}
-                if axis is not None:
-                    axis = attributes.get("axis", axis)
-                yield Bound(0, _size(shapes.get(node.input[data]), axis))
-            elif (operator, place) == ("OneHot", 0):
-                yield Bound(0, scalars.get(node.input[1], 2))
-            elif (operator, place) in _LENGTHS:
-                yield Bound(1, 2)
-            elif (operator, place) in _OFFSETS:
-                yield Bound(0, 1)
-            elif operator in _SAME_VALUES and (place == 0 or operator == "Concat"):
-                for output in node.output:
-                    if output not in seen:
-                        seen.add(output)
-                        pending.append(output)
-
-
-def _size(shape: tuple[Dim, ...] | None, axis: int | None) -> Dim:
-    """The dim that bounds an index; 2 where nothing is known, so that more than one is tried."""
-    if not shape:
-        return 2
-    if axis is None:
-        return min((dim for dim in shape if isinstance(dim, int)), default=2)
-    return shape[axis] if -len(shape) <= axis < len(shape) else 2
-
-
 def draw(
     inputs: Sequence[Input],
     sizes: Mapping[str, int],
@@ -212,6 +74,7 @@ def draw(
     strategy: str = "normal",
     allowed: Mapping[str, Bound] | None = None,
     specs: Mapping[str, Spec] | None = None,
+    fixed: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
     """One array an input; the same for the same seed.
 
@@ -222,10 +85,14 @@ def draw(
         strategy: One of STRATEGIES.
         allowed: Bounds of integer inputs.
         specs: How the user wants inputs drawn, by name: whatever the strategy.
+        fixed: What inputs of one number hold, by name.
     """
     feeds = {}
     shapes = {each.name: each.shape(sizes) for each in inputs}
     for place, each in enumerate(inputs):
+        if fixed and each.name in fixed:
+            feeds[each.name] = np.full(shapes[each.name], fixed[each.name], each.dtype)
+            continue
         generator = np.random.default_rng([seed, place])
         bound = (allowed or {}).get(each.name)
         spec = (specs or {}).get(each.name)
@@ -235,8 +102,11 @@ def draw(
             feeds[each.name] = spec.draw(generator, each.dtype, shapes[each.name], shapes)
             continue
         if bound is not None and isinstance(bound.high, str):
-            bound = Bound(bound.low, sizes.get(bound.high, 2))
-        feeds[each.name] = _array(generator, each.dtype, shapes[each.name], strategy, bound)
+            bound = replace(bound, high=sizes.get(bound.high, 2))
+        array = _array(generator, each.dtype, shapes[each.name], strategy, bound)
+        if bound is not None and bound.marks and strategy in DRAWN and array.size > 1:
+            array = _marked(generator, array, bound.marks)
+        feeds[each.name] = array
     return feeds
 
 
@@ -273,10 +143,16 @@ def _integers(
     elif dtype.itemsize == 1 and strategy == "normal":
         low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max) + 1  # pixels, quantities
     else:
-        low, high = 0, 3
+        low, high = FREE
     if strategy in ("ones", "zeros"):
         return np.full(shape, min(high - 1, max(low, int(strategy == "ones"))), dtype)
     return np.asarray(generator.integers(low, high, shape)).astype(dtype)
+
+
+def _marked(generator: np.random.Generator, array: Any, marks: tuple[int, ...]) -> Any:
+    """Every fourth number is a mark."""
+    chosen = generator.choice(np.array(marks, array.dtype), array.shape)
+    return np.where(generator.random(array.shape) < 0.25, chosen, array)
 
 
 def _floats(generator: np.random.Generator, shape: tuple[int, ...], strategy: str) -> Any:
@@ -307,12 +183,27 @@ class Drawing:
     allowed: Mapping[str, Bound]
     strategy: str
     specs: Mapping[str, Spec] = field(default_factory=dict)
+    fixed: Mapping[str, int] = field(default_factory=dict)
 
     def feeds(self, sizes: Mapping[str, int], seed: int) -> dict[str, Any]:
         """One set of inputs."""
         return draw(
-            self.inputs, sizes, seed, strategy=self.strategy, allowed=self.allowed, specs=self.specs
+            self.inputs,
+            sizes,
+            seed,
+            strategy=self.strategy,
+            allowed=self.allowed,
+            specs=self.specs,
+            fixed=self.fixed,
         )
+
+    def at_marks(self) -> Iterator[Drawing]:
+        """Where a single number is one that the model asks for: other nodes may run there."""
+        for each in self.inputs:
+            if each.name not in self.specs and all(dim == 1 for dim in each.dims):
+                bound = self.allowed.get(each.name)
+                for mark in bound.marks if bound else ():
+                    yield replace(self, fixed={each.name: mark})
 
     def describe(self) -> dict[str, str]:
         """How each input is drawn, in words."""
@@ -324,7 +215,17 @@ class Drawing:
             if spec is not None:
                 found[each.name] = spec.text
             elif bound is not None:
-                found[each.name] = f"from {bound.low} to below {bound.high}"
+                free = (bound.low, bound.high) == FREE
+                range_ = _WORDS["i"] if free else f"from {bound.low} to below {bound.high}"
+                among = bound.marks and any(dim != 1 for dim in each.dims)
+                found[each.name] = (
+                    f"{range_}, {_listed(bound.marks)} among them" if among else range_
+                )
             else:
                 found[each.name] = _WORDS.get(each.dtype.kind, self.strategy)
         return found
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    *rest, last = map(str, numbers)
+    return f"{', '.join(rest)} and {last}" if rest else last

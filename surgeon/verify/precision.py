@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import onnx
 
 from surgeon.chance import operator_of
@@ -56,3 +59,18 @@ def _cast_to(node: onnx.NodeProto) -> int:
     if node.op_type != "Cast":
         return 0
     return next((int(a.i) for a in node.attribute if a.name == "to"), 0)
+
+
+def allowed(expected: Any, coarse: str, least: float) -> float | None:
+    """The tolerance of an output; None where its dtype is compared exactly.
+
+    Args:
+        expected: The reference's array, or a list of them.
+        coarse: The dtype that it was computed in on the way, or "".
+        least: Allowed whatever the table says.
+    """
+    kind = np.asarray(expected[0] if isinstance(expected, list) and expected else expected)
+    kinds = [kind.dtype.name, coarse]
+    if kinds[0] not in TOLERANCES:
+        return None
+    return max(least, *(TOLERANCES[each][0] for each in kinds if each in TOLERANCES))

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from surgeon.verify.inputs import Input
+from surgeon.verify.limits import Input
 
 WANTED = 3  # sizes for each dynamic dim
 LARGEST = 1 << 23  # elements of one input

@@ -58,6 +58,7 @@ class Comparison:
         outputs: One check an output.
         drawn: The way of drawing: `normal`, `uniform`, ...; the file or folder of the user's data;
             "" for recorded inputs.
+        fixed: What inputs of one number held, where that was not drawn.
     """
 
     sizes: Mapping[str, int]
@@ -65,6 +66,7 @@ class Comparison:
     by: str
     outputs: tuple[OutputCheck, ...]
     drawn: str = ""
+    fixed: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def agrees(self) -> bool:
@@ -74,7 +76,7 @@ class Comparison:
     def describe(self) -> str:
         """Where this is, in words."""
         source = f"seed {self.seed}" if self.seed >= 0 else self.drawn and f"data {self.drawn}"
-        return " ".join(filter(None, (describe(self.sizes), source)))
+        return " ".join(filter(None, (describe(self.fixed), describe(self.sizes), source)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,7 @@ class Verdict:
                     "seed": c.seed,
                     "by": c.by,
                     "drawn": c.drawn,
+                    "fixed": dict(c.fixed),
                     "outputs": [plain_check(output) for output in c.outputs],
                 }
                 for c in self.comparisons
@@ -138,6 +141,7 @@ class Verdict:
                     seed=c["seed"],
                     by=c["by"],
                     drawn=c.get("drawn", ""),
+                    fixed=dict(c.get("fixed", {})),
                     outputs=tuple(_output(output) for output in c["outputs"]),
                 )
                 for c in plain["comparisons"]

@@ -18,8 +18,9 @@ from surgeon.reference import NoWitness
 from surgeon.runtime import NotRunnable
 from surgeon.verify.check import Check
 from surgeon.verify.datasets import DataSet, read_data
-from surgeon.verify.inputs import Drawing, bounds, required_inputs
+from surgeon.verify.inputs import Drawing, required_inputs
 from surgeon.verify.interface import interface_fault
+from surgeon.verify.limits import bounds
 from surgeon.verify.originals import open_original, open_result, read_recorded, recorded_files
 from surgeon.verify.parting import Parting, find_parting
 from surgeon.verify.precision import coarse_outputs, coarsest_tolerance
@@ -182,7 +183,7 @@ def differing_feeds(
     wanted = required_inputs(original, shapes, tied)
     given = read_given(original, inputs, data, shapes=shapes, reference=reference)
     if bad.seed >= 0:
-        drawing = Drawing(wanted, bounds(original, wanted), bad.drawn, given.specs)
+        drawing = Drawing(wanted, bounds(original, wanted), bad.drawn, given.specs, bad.fixed)
         return drawing.feeds(bad.sizes, bad.seed)
     if bad.drawn:
         return next(each.feeds for each in given.sets if each.label == bad.drawn)

@@ -1,0 +1,204 @@
+"""What the nodes that read an integer input allow it to hold, and which numbers they ask for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+
+from surgeon.reference.arguments import constant_value, decode, is_foreign
+from surgeon.reference.plan import subgraphs
+from surgeon.verify.specs import fitting
+
+_SAME_VALUES = frozenset(
+    {"Cast", "Identity", "Unsqueeze", "Squeeze", "Reshape", "Transpose", "Flatten", "Expand"}
+    | {"Slice", "Concat", "Tile", "Clip", "Split"}
+)
+# Operator and operand: the operand whose dim bounds it, and the default axis (None: the smallest).
+_INDICES: Mapping[tuple[str, int], tuple[int, int | None]] = {
+    ("Gather", 1): (0, 0),
+    ("GatherElements", 1): (0, 0),
+    ("GatherND", 1): (0, None),
+    ("Scatter", 1): (0, 0),
+    ("ScatterElements", 1): (0, 0),
+    ("ScatterND", 1): (0, None),
+    ("embedding", 1): (0, 0),
+    ("embedding_bag", 1): (0, 0),
+    ("gather", 2): (0, None),
+    ("index_select", 2): (0, None),
+    ("index", 1): (0, None),
+    ("take", 1): (0, None),
+}
+_OFFSETS = frozenset({("embedding_bag", 2)})  # 0 is in order, whatever the bags hold
+_MOST_MARKS = 8  # of one input
+FREE = (0, 3)  # where nothing bounds an integer
+_SCALED = frozenset({"Identity", "Cast", "DequantizeLinear"})
+_OF_TABLES = _SCALED | {"Mul", "Div", "Add", "Sub"}  # what weights in few bits go through
+_LENGTHS = frozenset({("LSTM", 4), ("GRU", 4), ("RNN", 4), ("ReverseSequence", 1)})
+
+Dim = int | str
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An input that has to be given.
+
+    Attributes:
+        name: The value's name.
+        dtype: numpy's, strings as object.
+        dims: Sizes, and names of dynamic dims; an unnamed one is called `input.axis`.
+    """
+
+    name: str
+    dtype: np.dtype[Any]
+    dims: tuple[Dim, ...]
+
+    def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """The shape at these sizes."""
+        return tuple(sizes[dim] if isinstance(dim, str) else dim for dim in self.dims)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What an integer input may hold: from `low`, up to but without `high` (a size or a dim).
+
+    `marks` are the numbers that the model asks whether it is: padding among tokens, or a sampling
+    rate that has a branch of its own, which would never run without.
+    """
+
+    low: int
+    high: Dim
+    marks: tuple[int, ...] = ()
+
+
+def bounds(model: onnx.ModelProto, inputs: Sequence[Input]) -> dict[str, Bound]:
+    """What the readers of each integer input allow it to hold."""
+    readers: dict[str, list[tuple[onnx.NodeProto, int]]] = {}
+    shapes: dict[str, tuple[Dim, ...]] = {t.name: tuple(t.dims) for t in model.graph.initializer}
+    shapes.update((each.name, each.dims) for each in inputs)
+    for node in _all_nodes(model.graph):
+        for place, name in enumerate(node.input):
+            readers.setdefault(name, []).append((node, place))
+        if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
+            value = constant_value(node)
+            shapes[node.output[0]] = value.shape if isinstance(value, np.ndarray) else ()
+        elif node.op_type in _OF_TABLES and all(name in shapes for name in node.input if name):
+            dims = [shapes[name] for name in node.input if name]
+            if node.op_type in _SCALED:
+                dims = dims[:1]
+            shapes[node.output[0]] = _joined(dims)
+    scalars = _constants(model)
+    found = {}
+    for each in inputs:
+        if each.dtype.kind in "iu":
+            limits: list[Bound] = []
+            marks: dict[int, None] = {}
+            for node, place in _reached(each.name, readers):
+                limits += _limits(node, place, shapes, scalars)
+                marks |= dict.fromkeys(_marks(node, place, scalars))
+            known = [b for b in limits if isinstance(b.high, int)]
+            bound = min(known or limits, key=lambda b: (b.low == 0, b.high), default=None)
+            low, high = (bound.low, bound.high) if bound else FREE
+            fit = [n for n in marks if _holds(each.dtype, n) and (not bound or _within(n, bound))]
+            if bound or (fit and not _known_otherwise(each)):
+                found[each.name] = Bound(low, high, tuple(fit[:_MOST_MARKS]))
+    return found
+
+
+def _joined(shapes: Sequence[tuple[Dim, ...]]) -> tuple[Dim, ...]:
+    """The shape that operands are broadcast to, where that is plain."""
+    rank = max(map(len, shapes))
+    wide = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+    return tuple(next((d for d in dims if d != 1), 1) for dims in zip(*wide, strict=True))
+
+
+def _known_otherwise(each: Input) -> bool:
+    """Whether an input that nothing bounds is drawn by its name, or over all that its dtype has."""
+    return each.dtype.itemsize == 1 or fitting(each.name, each.dtype, len(each.dims)) is not None
+
+
+def _holds(dtype: np.dtype[Any], number: int) -> bool:
+    return bool(np.iinfo(dtype).min <= number <= np.iinfo(dtype).max)
+
+
+def _within(number: int, bound: Bound) -> bool:
+    return isinstance(bound.high, int) and bound.low <= number < bound.high
+
+
+def _constants(model: onnx.ModelProto) -> dict[str, int]:
+    """Scalars among the initializers and constants: the depth of a OneHot say."""
+    tensors = {t.name: t for t in model.graph.initializer}
+    for node in _all_nodes(model.graph):
+        if node.op_type == "Constant":
+            for attribute in node.attribute:
+                if attribute.name == "value" and attribute.HasField("t"):
+                    tensors[node.output[0]] = attribute.t
+    return {
+        name: int(onnx.numpy_helper.to_array(t).reshape(-1)[0])
+        for name, t in tensors.items()
+        if t.data_type in (onnx.TensorProto.INT32, onnx.TensorProto.INT64)
+        and math.prod(t.dims) == 1
+        and t.data_location != onnx.TensorProto.EXTERNAL
+    }
+
+
+def _all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    for node in graph.node:
+        yield node
+        for body in subgraphs(node):
+            yield from _all_nodes(body)
+
+
+def _reached(
+    name: str, readers: Mapping[str, list[tuple[onnx.NodeProto, int]]]
+) -> Iterator[tuple[onnx.NodeProto, int]]:
+    """Who reads the very values of an input, and as which operand."""
+    pending, seen = [name], {name}
+    while pending:
+        for node, place in readers.get(pending.pop(), ()):
+            yield node, place
+            if node.op_type in _SAME_VALUES and (place == 0 or node.op_type == "Concat"):
+                pending += [output for output in node.output if output not in seen]
+                seen.update(node.output)
+
+
+def _limits(
+    node: onnx.NodeProto,
+    place: int,
+    shapes: Mapping[str, tuple[Dim, ...]],
+    scalars: Mapping[str, int],
+) -> Iterator[Bound]:
+    operator = decode(node).operator if is_foreign(node) else node.op_type
+    if (operator, place) in _INDICES:
+        data, axis = _INDICES[operator, place]
+        attributes = {a.name: a.i for a in node.attribute}
+        if axis is not None:
+            axis = attributes.get("axis", axis)
+        yield Bound(0, _size(shapes.get(node.input[data]), axis))
+    elif (operator, place) == ("OneHot", 0):
+        yield Bound(0, scalars.get(node.input[1], 2))
+    elif (operator, place) in _LENGTHS:
+        yield Bound(1, 2)
+    elif (operator, place) in _OFFSETS:
+        yield Bound(0, 1)
+
+
+def _marks(node: onnx.NodeProto, place: int, scalars: Mapping[str, int]) -> Iterator[int]:
+    """The constant that an integer is held against."""
+    if node.op_type == "Equal" and not node.domain:
+        number = scalars.get(node.input[1 - place])
+        if number is not None:
+            yield number
+
+
+def _size(shape: tuple[Dim, ...] | None, axis: int | None) -> Dim:
+    """The dim that bounds an index; 2 where nothing is known, so that more than one is tried."""
+    if not shape:
+        return 2
+    if axis is None:
+        return min((dim for dim in shape if isinstance(dim, int)), default=2)
+    return shape[axis] if -len(shape) <= axis < len(shape) else 2
