@@ -126,7 +126,8 @@ def apply(
     clock.lap("load")
     with collector_paused():
         original, shared = _named_apart(original)
-        _see_data(original)
+        if verify:
+            _see_data(original)
         work = Operation(
             original, plans, axioms, frozenset(allow), keep_overridable, verify, progress, date
         )
