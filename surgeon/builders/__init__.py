@@ -85,6 +85,7 @@ _ROOMS: Mapping[str, str] = {
     "ratio_of_sizes": "ratios",
     "reshape_of_reshape": "targets",
     "resize_as_gathers": "sampling",
+    "rows_between_views": "rows",
     "same_as_input": "cleaning",
     "reduce_chain": "cleaning",
     "reduced_axes": "reductions",

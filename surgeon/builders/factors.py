@@ -214,6 +214,8 @@ def factor_before(draft: Draft, match: Match) -> gs.Tensor:
         views.append(node)
         node = lone_producer(draft, node.inputs[0])
     x, factor = _product(draft, node)
+    if not factor.ndim and factor == 0.5 and _is_gelu(x):
+        raise Refused("it ends a GELU, which runtimes know by it and compute as one")
     if views and factor.ndim:
         raise Refused(f"more than one number does not pass {views[-1].op}")
     weight = own_weight(draft, root)
@@ -221,6 +223,15 @@ def factor_before(draft: Draft, match: Match) -> gs.Tensor:
     for view in reversed(views):
         x = draft.op(view.op, x, *view.inputs[1:], **view.attrs)
     return draft.op(root.op, x, scaled, *root.inputs[2:], **root.attrs)
+
+
+def _is_gelu(tensor: gs.Tensor) -> bool:
+    """Whether a value is x * (1 + erf(...)): twice a GELU."""
+    found = [tensor]
+    for wanted in ("Mul", "Add", "Erf"):
+        makers = [t.inputs[0] for t in found if t.inputs]
+        found = [t for node in makers if node.op == wanted for t in node.inputs]
+    return bool(found)
 
 
 def factor_of_both(draft: Draft, match: Match) -> gs.Tensor:
