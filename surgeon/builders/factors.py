@@ -214,7 +214,7 @@ def factor_before(draft: Draft, match: Match) -> gs.Tensor:
         views.append(node)
         node = lone_producer(draft, node.inputs[0])
     x, factor = _product(draft, node)
-    if not factor.ndim and factor == 0.5 and _is_gelu(x):
+    if root.op == "MatMul" and not factor.ndim and factor == 0.5 and _is_gelu(x):
         raise Refused("it ends a GELU, which runtimes know by it and compute as one")
     if views and factor.ndim:
         raise Refused(f"more than one number does not pass {views[-1].op}")
