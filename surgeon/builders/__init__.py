@@ -63,6 +63,8 @@ _ROOMS: Mapping[str, str] = {
     "modulated_convolution": "modulated",
     "nearest_as_copies": "resizing",
     "neutral": "cleaning",
+    "number_of_transposed": "jointly",
+    "numbers_as_lists": "numbers",
     "numbers_as_split": "jointly",
     "attributes_as_inputs": "operands",
     "expand_but_kept": "operands",

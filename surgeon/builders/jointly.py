@@ -1,4 +1,4 @@
-"""Views and Transposes of the parts of a value, done to the whole before it is parted.
+"""Views and Transposes of parts and of operands, done once to the whole or to the result.
 
 Query, key and value of one product are each viewed as heads and turned: one view and one Transpose
 of the whole do the same, and the Split is of heads then.
@@ -109,6 +109,19 @@ def numbers_as_split(draft: Draft, match: Match) -> gs.Tensor:
     pieces = draft.op("Split", turned, sizes, outputs=count, axis=kept.index(at))
     readers = [found[i] for i in range(count)]
     return _given(draft, match, dict(zip(map(id, readers), pieces, strict=True)), readers)
+
+
+def number_of_transposed(draft: Draft, match: Match) -> gs.Tensor:
+    """One step along an axis of a Transpose, straight from what is transposed."""
+    root, turn = match.root, match.nodes[1]
+    rank = len(_shape(draft, turn.inputs[0]))
+    order = list(attribute_of(turn, "perm") or range(rank)[::-1])
+    axis = order[int(attribute_of(root, "axis")) % rank]
+    rest = [i for i in order if i != axis]
+    if rest != sorted(rest):
+        raise Refused("the other axes are in another order")
+    y: gs.Tensor = draft.op("Gather", turn.inputs[0], root.inputs[1], axis=axis)
+    return y
 
 
 def transposes_of_both(draft: Draft, match: Match) -> gs.Tensor:
