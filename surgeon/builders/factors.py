@@ -7,6 +7,8 @@ and products of two computed values, on its way to one.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
@@ -19,6 +21,7 @@ from surgeon.match import VIEWS, Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
 _MOVES = VIEWS - {"Cast"}
+_LARGEST_SPREAD = 1 << 16  # elements of a factor in front of a view
 
 
 def factor_behind(draft: Draft, match: Match) -> gs.Tensor:
@@ -65,10 +68,10 @@ def _times(draft: Draft, tensor: gs.Tensor, factor: Array) -> gs.Tensor:
         return _times_product(draft, node, factor)
     if node.op in ("Add", "Sub"):
         return _times_sum(draft, node, factor)
+    if node.op == "Split":
+        return _times_part(draft, node, tensor, factor)
     if node.op in _MOVES:
-        if factor.ndim:
-            raise Refused(f"more than one number does not pass {node.op}")
-        moved = _times(draft, node.inputs[0], factor)
+        moved = _times(draft, node.inputs[0], _in_front(draft, node, factor))
         return draft.op(node.op, moved, *node.inputs[1:], **node.attrs)
     raise Refused(f"{node.op} has no weight that takes it")
 
@@ -137,6 +140,54 @@ def _of_axis(factor: Array, axis: int, weight: Array) -> Array:
     return factor.reshape([-1, *[1] * (-axis - 1)])
 
 
+def _times_part(draft: Draft, split: gs.Node, part: gs.Tensor, factor: Array) -> gs.Tensor:
+    """A factor behind one part of a Split: of the whole, it is 1 for the other parts."""
+    shapes = [draft.facts.of(piece).shape for piece in split.outputs]
+    rank = len(shapes[0] or ())
+    axis = int(attribute_of(split, "axis")) % max(rank, 1)
+    found = [shape[axis] for shape in shapes if shape is not None]
+    sizes = [size for size in found if isinstance(size, int)]
+    if len(sizes) != len(shapes):
+        raise Refused("the sizes of its Split are known at run time only")
+    spread = factor.reshape([1] * rank) if not factor.ndim else factor
+    others = [n for place, n in enumerate(spread.shape) if place != axis]
+    columns = [
+        np.broadcast_to(spread if piece is part else 1.0, [*others[:axis], size, *others[axis:]])
+        for piece, size in zip(split.outputs, sizes, strict=True)
+    ]
+    made = _times(draft, split.inputs[0], np.concatenate(columns, axis))
+    pieces = draft.op("Split", made, *split.inputs[1:], outputs=len(sizes), **split.attrs)
+    pieces = pieces if len(sizes) > 1 else (pieces,)
+    pairs = list(zip(split.outputs, pieces, strict=True))
+    draft.also.append((split, [pair for pair in pairs if pair[0] is not part]))
+    return next(new for old, new in pairs if old is part)
+
+
+def _in_front(draft: Draft, node: gs.Node, factor: Array) -> Array:
+    """The factor of what a view or Transpose makes, as one of what it reads.
+
+    Raises:
+        Refused: It is more than one number, and the view moves dimensions that are not known.
+    """
+    if not factor.ndim:
+        return factor
+    before, after = (draft.facts.of(t).shape for t in (node.inputs[0], node.outputs[0]))
+    if before is None or after is None:
+        raise Refused("a shape is not known")
+    if node.op == "Transpose":
+        order = attribute_of(node, "perm") or range(len(before))[::-1]
+        return factor.transpose(np.argsort(order))
+    lead = 0
+    while lead < min(len(before), len(after)) and before[lead] == after[lead]:
+        lead += 1
+    sizes = [[n for n in shape[lead:] if isinstance(n, int)] for shape in (before, after)]
+    known = len(sizes[0]) == len(before) - lead and len(sizes[1]) == len(after) - lead
+    if not known or factor.shape[:lead] != (1,) * lead or math.prod(sizes[1]) > _LARGEST_SPREAD:
+        raise Refused(f"more than one number does not pass {node.op}")
+    spread = np.broadcast_to(factor, [*[1] * lead, *sizes[1]])
+    return spread.reshape([*[1] * lead, *sizes[0]])
+
+
 def _times_sum(draft: Draft, node: gs.Node, factor: Array) -> gs.Tensor:
     """A factor behind the sum of a computed value and a constant: both take it."""
     data = 1 if draft.facts.array(node.inputs[0]) is not None else 0
@@ -163,6 +214,8 @@ def factor_before(draft: Draft, match: Match) -> gs.Tensor:
         views.append(node)
         node = lone_producer(draft, node.inputs[0])
     x, factor = _product(draft, node)
+    if root.op == "MatMul" and not factor.ndim and factor == 0.5 and _is_gelu(x):
+        raise Refused("it ends a GELU, which runtimes know by it and compute as one")
     if views and factor.ndim:
         raise Refused(f"more than one number does not pass {views[-1].op}")
     weight = own_weight(draft, root)
@@ -170,6 +223,15 @@ def factor_before(draft: Draft, match: Match) -> gs.Tensor:
     for view in reversed(views):
         x = draft.op(view.op, x, *view.inputs[1:], **view.attrs)
     return draft.op(root.op, x, scaled, *root.inputs[2:], **root.attrs)
+
+
+def _is_gelu(tensor: gs.Tensor) -> bool:
+    """Whether a value is x * (1 + erf(...)): twice a GELU."""
+    found = [tensor]
+    for wanted in ("Mul", "Add", "Erf"):
+        makers = [t.inputs[0] for t in found if t.inputs]
+        found = [t for node in makers if node.op == wanted for t in node.inputs]
+    return bool(found)
 
 
 def factor_of_both(draft: Draft, match: Match) -> gs.Tensor:

@@ -158,6 +158,7 @@ def beside_truth(draft: Draft, match: Match) -> gs.Tensor:
     single = bound.size == 1 and bound.ndim <= (facts.of(v).rank or 0)
     if own is None or not single or not _vanishes(draft, match.root.outputs[0], own):
         raise Refused("it may make the result larger")
+    draft.leans.append(v.inputs[0])  # its shape is read, but it has to be what counts
     expanded: gs.Tensor = draft.op("Expand", m, draft.op("Shape", v))
     return expanded
 

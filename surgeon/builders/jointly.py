@@ -1,0 +1,206 @@
+"""Views and Transposes of parts and of operands, done once to the whole or to the result.
+
+Query, key and value of one product are each viewed as heads and turned: one view and one Transpose
+of the whole do the same, and the Split is of heads then.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import onnx_graphsurgeon as gs
+
+from surgeon import dims
+from surgeon.builders.views import as_shape
+from surgeon.dims import Dim
+from surgeon.facts.fact import same_dims
+from surgeon.match import Match, attribute_of
+from surgeon.rewrite import Draft, Refused
+
+Shape = tuple[Dim, ...]
+
+
+def view_before_split(draft: Draft, match: Match) -> gs.Tensor:
+    """Each part of a Split in a view that parts its axis further, as one view of the whole.
+
+    The elements of a part that share their place on the axes in front stand in one piece, in the
+    part as in the whole: so the view may come first, if it keeps those axes.
+    """
+    split, axis, readers = _parted(draft, match, "Reshape")
+    whole = split.inputs[0]
+    shape = _shape(draft, whole)
+    heads: list[int] = []
+    tails: list[Shape] = []
+    for part, reader in zip(split.outputs, readers, strict=True):
+        own, out = _shape(draft, part), _shape(draft, reader.outputs[0])
+        if len(out) <= axis or not same_dims(out[:axis], shape[:axis]):
+            raise Refused("a view changes the axes in front of that of the Split")
+        count, tail = out[axis], out[axis + 1 :]
+        if not isinstance(count, int):
+            raise Refused("how many there are of a part is known at run time only")
+        if dims.equal(dims.product(own[axis:]), dims.product(out[axis:])) is not True:
+            raise Refused("a view is not known to keep the elements behind those axes together")
+        heads.append(count)
+        tails.append(tail)
+    if not all(same_dims(tails[0], tail) for tail in tails):
+        raise Refused("the views of the parts are of different sizes")
+    viewed = as_shape(draft, whole, (*shape[:axis], sum(heads), *tails[0]))
+    sizes = draft.constant(heads, "sizes")
+    pieces = draft.op("Split", viewed, sizes, outputs=len(heads), axis=axis)
+    return _given(draft, match, dict(zip(map(id, readers), pieces, strict=True)), readers)
+
+
+def transpose_before_split(draft: Draft, match: Match) -> gs.Tensor:
+    """Each part of a Split transposed, as one Transpose of the whole; what differs stays behind."""
+    split, axis, readers = _parted(draft, match, "Transpose")
+    rank = len(_shape(draft, split.inputs[0]))
+    orders = [tuple(attribute_of(n, "perm") or range(rank)[::-1]) for n in readers]
+    (order, count), *_ = Counter(orders).most_common(1)
+    if count < 2:
+        raise Refused("no two parts are transposed alike")
+    turned = draft.op("Transpose", split.inputs[0], perm=list(order))
+    sizes = draft.constant([_static(draft, part, axis) for part in split.outputs], "sizes")
+    at = order.index(axis)
+    pieces = list(draft.op("Split", turned, sizes, outputs=len(readers), axis=at))
+    for place, own in enumerate(orders):
+        if own != order:
+            rest = [order.index(i) for i in own]
+            pieces[place] = draft.op("Transpose", pieces[place], perm=rest)
+    return _given(draft, match, dict(zip(map(id, readers), pieces, strict=True)), readers)
+
+
+def numbers_as_split(draft: Draft, match: Match) -> gs.Tensor:
+    """All numbers of an axis, each picked by a Gather, as a Split of the axis behind it.
+
+    The axis and the one behind it are viewed as one, so that no Split has an axis too many.
+    """
+    root, facts, surgery = match.root, draft.facts, draft.surgery
+    x = root.inputs[0]
+    shape = _shape(draft, x)
+    axis = int(attribute_of(root, "axis")) % len(shape)
+    count = shape[axis]
+    if not isinstance(count, int) or len(x.outputs) != count or count < 2 or surgery.is_output(x):
+        raise Refused("its input is read otherwise than by a Gather of each number of one axis")
+    found: dict[int, gs.Node] = {}
+    for node in x.outputs:
+        number = facts.array(node.inputs[1]) if node.op == "Gather" else None
+        if number is None or number.ndim or node.inputs[0] is not x or not draft.holds(node):
+            raise Refused("something else reads its input, or its number is not constant")
+        if int(attribute_of(node, "axis")) % len(shape) != axis:
+            raise Refused("a Gather is of another axis")
+        found[int(number) % count] = node
+    if len(found) != count or any(surgery.is_output(n.outputs[0]) for n in found.values()):
+        raise Refused("not every number is picked once, or the model gives one out")
+    source, order = x, list(range(len(shape)))
+    turn = x.inputs[0] if x.inputs else None
+    if turn is not None and turn.op == "Transpose" and not turn.domain and draft.holds(turn):
+        source, order = turn.inputs[0], list(attribute_of(turn, "perm") or order[::-1])
+    before, at = _shape(draft, source), order[axis]
+    size = before[at + 1] if at + 1 < len(before) else None
+    if not isinstance(size, int):
+        raise Refused("the axis behind it has no size that is known")
+    merged = as_shape(draft, source, (*before[:at], count * size, *before[at + 2 :]))
+    view = merged.inputs[0] if merged.inputs else None
+    if count == 2 and view is not None and view.inputs[0] is source:
+        raise Refused("it is no view that may be another instead, so nothing is saved")
+    kept = [i - (i > at) for i in order if i != at]
+    turned = merged if kept == sorted(kept) else draft.op("Transpose", merged, perm=kept)
+    sizes = draft.constant([size] * count, "sizes")
+    pieces = draft.op("Split", turned, sizes, outputs=count, axis=kept.index(at))
+    readers = [found[i] for i in range(count)]
+    return _given(draft, match, dict(zip(map(id, readers), pieces, strict=True)), readers)
+
+
+def number_of_transposed(draft: Draft, match: Match) -> gs.Tensor:
+    """One step along an axis of a Transpose, straight from what is transposed."""
+    root, turn = match.root, match.nodes[1]
+    rank = len(_shape(draft, turn.inputs[0]))
+    order = list(attribute_of(turn, "perm") or range(rank)[::-1])
+    axis = order[int(attribute_of(root, "axis")) % rank]
+    rest = [i for i in order if i != axis]
+    if rest != sorted(rest):
+        raise Refused("the other axes are in another order")
+    y: gs.Tensor = draft.op("Gather", turn.inputs[0], root.inputs[1], axis=axis)
+    return y
+
+
+def transposes_of_both(draft: Draft, match: Match) -> gs.Tensor:
+    """y of two values that are transposed alike, transposed itself.
+
+    It takes a Transpose away where nothing else reads the two, or where one meets the next.
+    """
+    root, surgery = match.root, draft.surgery
+    turns = [t.inputs[0] for t in root.inputs]
+    if turns[0] is turns[1]:
+        raise Refused("both operands are one value")
+    ranks = {len(_shape(draft, t)) for t in root.inputs}
+    orders = [list(attribute_of(n, "perm") or ()) for n in turns]
+    if len(ranks) > 1 or orders[0] != orders[1] or not orders[0]:
+        raise Refused("the two are transposed otherwise")
+    alone = [len(n.outputs[0].outputs) == 1 and not surgery.is_output(n.outputs[0]) for n in turns]
+    if not all(alone) and not (any(alone) and _meets(draft, root, orders[0])):
+        raise Refused("something else reads them as they are, so nothing is saved")
+    y = draft.op(root.op, *(n.inputs[0] for n in turns), **root.attrs)
+    turned: gs.Tensor = draft.op("Transpose", y, perm=orders[0])
+    return turned
+
+
+def _meets(draft: Draft, node: gs.Node, order: list[int]) -> bool:
+    """Whether all that reads a node's result turns it back, so that no Transpose is left."""
+    back = [order.index(axis) for axis in range(len(order))]
+    readers = node.outputs[0].outputs
+    return (
+        bool(readers)
+        and not draft.surgery.is_output(node.outputs[0])
+        and all(
+            n.op == "Transpose" and list(attribute_of(n, "perm") or ()) == back for n in readers
+        )
+    )
+
+
+def _parted(draft: Draft, match: Match, op_type: str) -> tuple[gs.Node, int, list[gs.Node]]:
+    """The Split whose part the root reads, its axis, and the only reader of each part.
+
+    Raises:
+        Refused: There is none, or a part is read otherwise.
+    """
+    part = match.root.inputs[0]
+    split = part.inputs[0] if part.inputs else None
+    if split is None or split.op != "Split" or split.domain or not draft.holds(split):
+        raise Refused("its input is no part of a Split")
+    readers: list[gs.Node] = []
+    for piece in split.outputs:
+        node = piece.outputs[0] if len(piece.outputs) == 1 else None
+        if node is None or node.op != op_type or node.inputs[0] is not piece or node.domain:
+            raise Refused(f"a part of the Split is read otherwise than by one {op_type}")
+        outside = draft.surgery.is_output(piece) or draft.surgery.is_output(node.outputs[0])
+        if outside or not draft.holds(node):
+            raise Refused("the model gives a part out, or a body reads it")
+        readers.append(node)
+    if len(readers) < 2:
+        raise Refused("the Split has one part")
+    return split, int(attribute_of(split, "axis")) % len(_shape(draft, part)), readers
+
+
+def _given(
+    draft: Draft, match: Match, made: dict[int, gs.Tensor], readers: list[gs.Node]
+) -> gs.Tensor:
+    """The new tensor in the root's place; the other readers' are handed over as well."""
+    for node in readers:
+        if node is not match.root:
+            draft.also.append((node, [(node.outputs[0], made[id(node)])]))
+    return made[id(match.root)]
+
+
+def _shape(draft: Draft, tensor: gs.Tensor) -> Shape:
+    shape = draft.facts.of(tensor).shape
+    if shape is None:
+        raise Refused("a shape is not known")
+    return shape
+
+
+def _static(draft: Draft, tensor: gs.Tensor, axis: int) -> int:
+    size = _shape(draft, tensor)[axis]
+    if not isinstance(size, int):
+        raise Refused("the sizes of the Split are known at run time only")
+    return size
