@@ -100,16 +100,25 @@ class Calls:
         ]
         return [*made, *self.surgery.end_in(node, graph, pairs)]
 
-    def forget(self) -> None:
-        """Let functions go whose last call went."""
-        if not self.chosen:
-            return
-        sites = self._sites()
-        gone = {key for key in self.chosen & self.functions.keys() if not sites[key]}
-        for key in gone:
-            del self.functions[key]
-        kept = [f for f in self.model.graph.functions if (f.domain, f.name) not in gone]
-        self.model.graph.functions = kept
+    def forget(self) -> int:
+        """Let functions go that nothing calls: those whose calls went, and if tidy the others.
+
+        Returns:
+            How many went that nothing called from the beginning.
+        """
+        gone: set[Key] = set()
+        while self.functions:
+            sites = self._sites()
+            able = self.functions.keys() if self.tidy else self.chosen & self.functions.keys()
+            uncalled = {key for key in able if not sites[key]}
+            if not uncalled:
+                break
+            gone |= uncalled
+            for key in uncalled:
+                del self.functions[key]
+            kept = [f for f in self.model.graph.functions if (f.domain, f.name) not in uncalled]
+            self.model.graph.functions = kept
+        return len(gone - self.chosen)
 
     def _goes(self, function: gs.Function, calls: int) -> bool:
         if not calls or not function.domain or function.domain.startswith(_RUNTIMES):

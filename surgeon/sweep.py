@@ -88,20 +88,23 @@ class Sweep:
         """
         total = 0
         last: Counter[str] = Counter()
-        self.calls.choose(swept=False)
+        called = self.calls.choose(swept=False)
         for count in range(MAX_SWEEPS):
-            self.rules = self.all if count else self.first
-            self.firing.telling = bool(count) or not self.late
+            # late rules wait until everything was seen once, what is inlined too
+            every = not self.late or (count > 0 and not called)
+            self.rules = self.all if every else self.first
+            self.firing.telling = every
             before = len(self.notes.changes)
             self.notes.misses.clear()
             if self.progress:
                 self.progress(f"sweep {count + 1}")
             quiet = self._whole()
-            self.calls.forget()
+            if uncalled := self.calls.forget():
+                self.notes.housekeeping["functions dropped that nothing calls"] += uncalled
             last = Counter(change.rule for change in self.notes.changes[before:])
             total += last.total()
-            more = self.calls.choose(swept=True) or (self.late and not count)
-            if quiet and not last and not more:
+            called = self.calls.choose(swept=True)
+            if quiet and not last and every and not called:
                 return total
         name = last.most_common(1)[0][0] if last else "folding"
         raise self._unsettled(f"rule `{name}` still fires after {MAX_SWEEPS} sweeps")

@@ -226,6 +226,22 @@ def test_standard_functions_stay_where_nodes_need_not_be_few() -> None:
     assert [entry.domain for entry in out.opset_import] == ["", "my"]
 
 
+def test_a_function_that_nothing_calls_goes_where_nodes_are_to_be_few() -> None:
+    proto = parse(
+        """
+        g (float[n,3] x) => (float[n,3] y) {
+          y = org.pytorch.aten.ATen <operator = "expm1", overload_name = ""> (x) }
+        <domain: "my", opset_import: ["": 17, "my": 1]>
+        outer (v) => (o) { a = my.inner (v) o = Neg (a) }
+        <domain: "my", opset_import: ["": 17]>
+        inner (v) => (o) { o = Exp (v) }
+        """,
+        domains=', "my": 1, "org.pytorch.aten": 1',
+    )
+    assert [f.name for f in repaired(proto, "aten").functions] == ["outer", "inner"]
+    assert not repaired(repaired(proto, "aten")).functions
+
+
 def test_what_a_function_draws_is_drawn_whoever_calls_it() -> None:
     proto = parse(
         """

@@ -83,6 +83,7 @@ _ROOMS: Mapping[str, str] = {
     "plus_zero": "zeros",
     "range_as_slice": "ranges",
     "range_as_sums": "ranges",
+    "range_of_numbers": "ranges",
     "range_within_table": "ranges",
     "ratio_of_sizes": "ratios",
     "reshape_of_reshape": "targets",

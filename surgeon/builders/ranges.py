@@ -44,6 +44,20 @@ class _Count:
     dtype: int
 
 
+def range_of_numbers(draft: Draft, match: Match) -> gs.Tensor:
+    """Range of lists of one, of the numbers in them."""
+    facts, operands = draft.facts, list(match.root.inputs)
+    lists = [facts.of(tensor).shape == (1,) for tensor in operands]
+    if not any(lists):
+        raise Refused("its operands are not known to be lists of one")
+    zero = draft.constant([0], "axis")
+    for place, tensor in enumerate(operands):
+        if lists[place]:
+            operands[place] = draft.op("Squeeze", tensor, zero)
+    y: gs.Tensor = draft.op("Range", *operands)
+    return y
+
+
 def range_as_slice(draft: Draft, match: Match) -> gs.Tensor:
     """Range of a length that is known to have a bound: so many elements of a constant table."""
     c = Bench(draft)

@@ -8,14 +8,9 @@ from surgeon.facts.fact import same_dims
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
-_POOLS = {"GlobalAveragePool": "ReduceMean"}  # the largest of all is no such: NaN is not agreed on
-
 
 def reduced_axes(draft: Draft, match: Match) -> gs.Tensor:
-    """Axes of length 1 that a reduction keeps and a view drops, or the other way round.
-
-    A pool over all positions is a reduction that keeps them.
-    """
+    """Axes of length 1 that a reduction keeps and a view drops, or the other way round."""
     root, work = match.root, match.nodes[1]
     shape = draft.facts.of(work.inputs[0]).shape
     out = draft.facts.of(root.outputs[0]).shape
@@ -27,24 +22,18 @@ def reduced_axes(draft: Draft, match: Match) -> gs.Tensor:
     keeps = same_dims(out, tuple(kept))
     if not keeps and not same_dims(out, tuple(dropped)):
         raise Refused("the view does more than drop or put in the reduced axes")
-    if keeps and work.op in _POOLS:
-        raise Refused("the view does nothing")
-    name, attributes = _POOLS.get(work.op, work.op), dict(work.attrs)
+    attributes = dict(work.attrs)
     attributes["keepdims"] = int(keeps)
     operands = [work.inputs[0]]
-    if name not in ("ArgMax", "ArgMin"):
+    if work.op not in ("ArgMax", "ArgMin"):
         operands.append(draft.constant(sorted(axes), "axes"))
         attributes.pop("noop_with_empty_axes", None)
-    y: gs.Tensor = draft.op(name, *operands, **attributes)
+    y: gs.Tensor = draft.op(work.op, *operands, **attributes)
     return y
 
 
 def _axes(draft: Draft, node: gs.Node, rank: int) -> set[int]:
     """The axes that a node reduces, from 0."""
-    if node.op in _POOLS:
-        if rank < 3:
-            raise Refused("it pools no axis")
-        return set(range(2, rank))
     if node.op in ("ArgMax", "ArgMin"):
         return {int(attribute_of(node, "axis")) % rank}
     given = len(node.inputs) > 1 and not node.inputs[1].is_empty()
