@@ -14,10 +14,12 @@ from onnx import TensorProto, helper
 
 from surgeon.errors import ModelError
 from surgeon.reference import NoWitness, Reference, Undefined
-from surgeon.reference.arguments import decode, fit
+from surgeon.reference.arguments import Call, decode, fit
+from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators import OPERATORS
 from surgeon.reference.operators.pooling import bins
 from surgeon.reference.schema import Mismatch, parse_schema
+from surgeon.reference.witness import NumpyWitness, OldMeanings
 from surgeon.runtime import RunFailed, Runner, Session
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus"
@@ -639,3 +641,33 @@ def test_torch_says_the_same() -> None:
         Reference(one_node("no_such", [x]), witness=TorchWitness()).run({"v0": x})
     with pytest.raises(Undefined):
         Reference(one_node("view", [x, [4, 4]]), witness=TorchWitness()).run({"v0": x})
+
+
+@pytest.mark.parametrize(
+    ("operator", "shapes"),
+    [
+        ("bilinear", [(2, 1), (2, 4), (5, 3, 4)]),
+        ("bilinear", [(1, 3), (2, 4), (5, 3, 4)]),
+        ("gru_cell", [(2, 1), (2, 4), (12, 3), (12, 4)]),
+        ("lstm_cell", [(2, 3), [(2, 1), (2, 4)], (16, 3), (16, 4)]),
+        ("scaled_dot_product_attention", [(1, 2, 5, 1), (1, 2, 6, 4), (1, 2, 6, 4)]),
+        ("scaled_dot_product_attention", [(1, 2, 5, 4), (1, 2, 6, 4), (1, 2, 1, 4)]),
+    ],
+)
+def test_sizes_of_1_are_no_other_sizes_in_sums_of_products(operator: str, shapes: Any) -> None:
+    """PyTorch raises there, where numpy's einsum would take the one element many times."""
+    values = [
+        [np.ones(each, np.float32) for each in shape]
+        if isinstance(shape, list)
+        else np.ones(shape, np.float32)
+        for shape in shapes
+    ]
+    with pytest.raises(Unsuited):
+        NumpyWitness()(Call(operator, "", {}), values, where="")
+
+
+def test_lists_of_different_shapes_reach_operators_of_one_argument() -> None:
+    witness = OldMeanings(NumpyWitness(), (1, 12))
+    arrays = [np.arange(2), np.arange(3)]
+    found = witness(Call("cartesian_prod", "", {}), [arrays], where="")
+    assert found.tolist() == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]

@@ -891,3 +891,36 @@ def test_a_real_export_against_itself() -> None:
     recorded = sorted(path.parent.glob(path.stem + ".0.npz"))
     verdict = verify(path, path, reference=recorded)
     assert (verdict.status, verdict.comparisons[0].agrees) == ("runs", True)
+
+
+@pytest.mark.parametrize(
+    ("body", "channels"),
+    [
+        pytest.param("i = Cast <to = 1> (x) y = Conv <group = 2> (i, w)", 14, id="Conv"),
+        pytest.param("a = Relu (x) y = BatchNormalization (x, s, s, s, s)", 11, id="norm"),
+        pytest.param("r = my.f (x, w) y = Identity (r)", 7, id="in a function"),
+        pytest.param(
+            """o = Constant <value = int64 {1}> () f = Constant <value = bool {0}> ()
+            y = org.pytorch.aten._convolution (x, w, , ones, none, ones, f, none, o, f, f, f)""",
+            7,
+            id="of PyTorch's exporter",
+        ),
+    ],
+)
+def test_channels_that_a_weight_demands_are_given(body: str, channels: int) -> None:
+    """Whoever names every dim leaves a network that runs with one number of channels."""
+    model = parse(f"""g (float[n,c,h,w_] x) => (float[n,d,i,j] y)
+        <float[11] s = {{1,2,3,4,5,6,7,8,9,10,11}},
+         int64[2] ones = {{1,1}}, int64[2] none = {{0,0}}> {{
+        {body}
+    }}
+    <domain: "my", opset_import: ["": 17]>
+    f (v, u) => (o) {{ o = Conv (v, u) }}""")
+    weight = np.random.default_rng(0).normal(size=(4, 7, 3, 3)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
+    if "my.f" not in body:
+        del model.functions[:]
+    verdict = verify(model, model)
+    assert not verdict.not_compared
+    assert {each.sizes["c"] for each in verdict.comparisons} == {channels}
+    assert len({each.sizes["h"] for each in verdict.comparisons}) > 1

@@ -14,7 +14,15 @@ from surgeon.errors import ModelError
 from surgeon.isolation import Isolated, cell
 from surgeon.reference import control
 from surgeon.reference.errors import NoWitness
-from surgeon.reference.plan import CONTROL, Constants, Step, captures, make_plan, operator_sets
+from surgeon.reference.plan import (
+    CONTROL,
+    Constants,
+    Step,
+    captures,
+    make_plan,
+    operator_sets,
+    without_calls,
+)
 from surgeon.reference.witness import (
     NumpyWitness,
     OldMeanings,
@@ -84,10 +92,7 @@ class Reference:
         if isinstance(model, Path):
             folder = folder or model.parent
             model = onnx.load(model, load_external_data=False)
-        if model.functions:
-            from onnx import inliner
-
-            model = inliner.inline_local_functions(model)
+        model = without_calls(model)
         self._model = model
         self._folder = folder
         self._witness: Witness = witness or NumpyWitness()

@@ -121,6 +121,19 @@ class Constants:
         return self._outer is not None and self._outer.embed(name, graph)
 
 
+def without_calls(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with its functions written out; as it is, where onnx cannot do that."""
+    if not model.functions:
+        return model
+    from onnx import inliner
+
+    try:
+        flat: onnx.ModelProto = inliner.inline_local_functions(model)
+    except Exception:  # whatever C++ has against the model
+        return model
+    return flat
+
+
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
     """The bodies of a node."""
     for attribute in node.attribute:

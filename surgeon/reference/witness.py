@@ -85,8 +85,7 @@ class OldMeanings:
             dtype = values[0].dtype if values[0].ndim >= values[1].ndim else values[1].dtype
             return np.asarray(np.where((first < 0) == (second < 0), quotient, -quotient), dtype)
         # every real number had the angle 0 before 1.8 (documentation of torch.angle)
-        real = len(values) == 1 and np.asarray(values[0]).dtype.kind != "c"
-        if call.operator == "angle" and self.release < (1, 8) and real:
+        if call.operator == "angle" and self.release < (1, 8) and values[0].dtype.kind != "c":
             return np.zeros_like(values[0])
         result = self.witness(call, values, where=where)
         if call.operator == "floor_divide" and cuts and result.dtype.kind == "f":

@@ -80,7 +80,7 @@ def bounds(model: onnx.ModelProto, inputs: Sequence[Input]) -> dict[str, Bound]:
     readers: dict[str, list[tuple[onnx.NodeProto, int]]] = {}
     shapes: dict[str, tuple[Dim, ...]] = {t.name: tuple(t.dims) for t in model.graph.initializer}
     shapes.update((each.name, each.dims) for each in inputs)
-    for node in _all_nodes(model.graph):
+    for node in all_nodes(model.graph):
         for place, name in enumerate(node.input):
             readers.setdefault(name, []).append((node, place))
         if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
@@ -132,7 +132,7 @@ def _within(number: int, bound: Bound) -> bool:
 def _constants(model: onnx.ModelProto) -> dict[str, int]:
     """Scalars among the initializers and constants: the depth of a OneHot say."""
     tensors = {t.name: t for t in model.graph.initializer}
-    for node in _all_nodes(model.graph):
+    for node in all_nodes(model.graph):
         if node.op_type == "Constant":
             for attribute in node.attribute:
                 if attribute.name == "value" and attribute.HasField("t"):
@@ -146,11 +146,12 @@ def _constants(model: onnx.ModelProto) -> dict[str, int]:
     }
 
 
-def _all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """The nodes of a graph and of the bodies in it."""
     for node in graph.node:
         yield node
         for body in subgraphs(node):
-            yield from _all_nodes(body)
+            yield from all_nodes(body)
 
 
 def _reached(

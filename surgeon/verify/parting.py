@@ -19,7 +19,7 @@ import onnx
 from surgeon.errors import SurgeonError
 from surgeon.reference import open_reference
 from surgeon.reference.arguments import decode, is_foreign
-from surgeon.reference.plan import reads
+from surgeon.reference.plan import reads, without_calls
 from surgeon.verify.compare import compare_arrays
 from surgeon.verify.verdict import OutputCheck, plain_check
 
@@ -109,10 +109,7 @@ class _Side:
     """A model, its nodes in order, and what runs any of its values."""
 
     def __init__(self, model: onnx.ModelProto, folder: Path | None) -> None:
-        if model.functions:
-            from onnx import inliner
-
-            model = inliner.inline_local_functions(model)
+        model = without_calls(model)
         self.nodes = list(model.graph.node)
         self.makers = {name: node for node in self.nodes for name in node.output if name}
         self.outputs = [value.name for value in model.graph.output]

@@ -44,7 +44,10 @@ def _heads(
     mask: Array | None,
     kind: int | None,
 ) -> tuple[Any, Any]:
-    size = inputs[0].shape[-1]
+    query, key, value = (x.shape for x in inputs)
+    if not query[0] == key[0] == value[0] or key[1] != value[1]:  # which einsum may broadcast
+        raise Unsuited("its inputs have different batches, or not as many keys as values")
+    size = query[-1]
     width = size // heads
     sides = [
         _linear(x, qkv[0][i * size : (i + 1) * size], qkv[1][i * size : (i + 1) * size])
@@ -53,7 +56,7 @@ def _heads(
     q, k, v = (s.reshape(*s.shape[:2], heads, width) for s in sides)
     scores = np.einsum("blhd,bshd->bhls", q, k) / math.sqrt(width)
     shares = _weights(scores, _kept(mask, kind, len(scores), heads, scores))
-    y = np.einsum("bhls,bshd->blhd", shares, v).reshape(*inputs[0].shape[:2], size)
+    y = np.einsum("bhls,bshd->blhd", shares, v).reshape(*query[:2], size)
     return _linear(y, *proj), shares
 
 
@@ -150,6 +153,10 @@ def scaled_dot_product_attention(
     if enable_gqa:
         group = q.shape[-3] // k.shape[-3]
         k, v = (np.repeat(t, group, axis=-3) for t in (k, v))
+    if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:  # which einsum may broadcast
+        raise Unsuited(
+            "its keys are of another size than its queries, or not as many as its values"
+        )
     scores = np.einsum("...ld,...sd->...ls", q, k)
     scores = scores / math.sqrt(q.shape[-1]) if scale is None else scores * scale
     kept: Array = np.ones(scores.shape, bool)

@@ -102,6 +102,10 @@ def tensordot(self: Array, other: Array, dims_self: list[int], dims_other: list[
 
 
 def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None) -> Array:
+    if (input1.shape[-1], input2.shape[-1]) != weight.shape[1:]:  # which einsum may broadcast
+        raise Unsuited("its operands have other sizes than its weight")
+    if input1.shape[:-1] != input2.shape[:-1]:
+        raise Unsuited("its operands have different batches")
     y = np.einsum("...i,oij,...j->...o", _wide(input1), _wide(weight), _wide(input2))
     return narrow(y if bias is None else y + bias, input1)
 

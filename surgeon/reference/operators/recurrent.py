@@ -19,6 +19,8 @@ def _sigmoid(x: Any) -> Any:
 
 
 def _linear(x: Any, weight: Any, bias: Any) -> Any:
+    if x.shape[-1] != weight.shape[-1]:  # which einsum may broadcast
+        raise Unsuited(f"{x.shape[-1]} features, and weights of {weight.shape[-1]}")
     return np.einsum("...i,oi->...o", x, weight) + (0 if bias is None else bias)
 
 
@@ -123,6 +125,8 @@ def _sequence(kind: str, many: bool) -> Callable[..., Any]:
             raise Unsuited(f"its input has rank {input.ndim}")
         x = wide(input).swapaxes(0, 1) if batch_first else wide(input)
         states = [wide(s) for s in (hx if many else [hx])]
+        if any(s.shape[1] != x.shape[1] for s in states):
+            raise Unsuited("its states are of another batch")
         rows, finals = _layers(
             STEPS[kind],
             list(x),
