@@ -117,7 +117,7 @@ class Check:
         hints: Mapping[str, list[int]],
         specs: Mapping[str, Spec] | None = None,
     ) -> str:
-        """Compare on drawn inputs, at several sizes; gives why not, where the original runs nowhere."""
+        """Compare on drawn inputs, at several sizes; why not, if the original runs on none."""
         dims = dynamic_dims(inputs)
         lists = candidates(dims, inputs, hints)
         drawing = Drawing(inputs, limits, STRATEGIES[0], specs or {})
