@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from graphlib import TopologicalSorter
 
 import onnx_graphsurgeon as gs
 
@@ -12,7 +13,7 @@ from surgeon.links import bodies, toposort
 from surgeon.model import Model
 from surgeon.rewrite import Surgery
 
-Key = tuple[str, str]
+Key = tuple[str, str, str]  # domain, name, and which of several of one name
 
 MOST_NODES = 10_000  # of all the copies of a function, where they are more than the calls are
 _RUNTIMES = ("ai.onnx", "com.microsoft")  # what is of these may have a kernel of its own
@@ -44,7 +45,7 @@ class Calls:
     ) -> None:
         self.model, self.surgery, self.tidy, self.wanted = model, surgery, tidy, wanted
         self.functions: dict[Key, gs.Function] = {
-            (f.domain, f.name): f for f in model.graph.functions if f.opset == opset
+            _key_of_function(f): f for f in model.graph.functions if f.opset == opset
         }
         self.chosen: set[Key] = set()
 
@@ -116,7 +117,7 @@ class Calls:
             gone |= uncalled
             for key in uncalled:
                 del self.functions[key]
-            kept = [f for f in self.model.graph.functions if (f.domain, f.name) not in uncalled]
+            kept = [f for f in self.model.graph.functions if _key_of_function(f) not in uncalled]
             self.model.graph.functions = kept
         return len(gone - self.chosen)
 
@@ -136,19 +137,22 @@ class Calls:
     def _sites(self) -> Counter[Key]:
         return Counter(key_of(n) for graph in self.model.graphs() for n in graph.nodes)
 
-    def callers_first(self) -> Iterator[gs.Function]:
+    def callers_first(self) -> list[gs.Function]:
         """The functions, each behind those that call it: then all its calls are known."""
-        called = {
-            key: {key_of(n) for graph in (f, *bodies(f)) for n in graph.nodes}
-            for key, f in self.functions.items()
-        }
-        waiting = dict(self.functions)
-        while waiting:
-            free = [k for k in waiting if not any(k in called[o] for o in waiting if o != k)]
-            for key in free or list(waiting):  # a circle of calls is no valid model
-                yield waiting.pop(key)
+        sorter: TopologicalSorter[Key] = TopologicalSorter()
+        for key, function in self.functions.items():
+            sorter.add(key)
+            for inner in (function, *bodies(function)):
+                for node in inner.nodes:
+                    sorter.add(key_of(node), key)
+        # what calls itself was refused when the model was read
+        return [self.functions[key] for key in sorter.static_order() if key in self.functions]
 
 
 def key_of(node: gs.Node) -> Key:
-    """What a node calls, if it is a call: domain and name."""
-    return node.domain or "", node.op
+    """What a node calls, if it is a call."""
+    return node.domain or "", node.op, getattr(node.origin, "overload", "")
+
+
+def _key_of_function(function: gs.Function) -> Key:
+    return function.domain, function.name, getattr(function.origin, "overload", "")

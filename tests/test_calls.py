@@ -226,6 +226,22 @@ def test_standard_functions_stay_where_nodes_need_not_be_few() -> None:
     assert [entry.domain for entry in out.opset_import] == ["", "my"]
 
 
+def test_functions_of_one_name_are_told_apart_by_their_overload() -> None:
+    proto = parse(
+        """
+        g (float[n,3] x) => (float[n,3] y) { a = my.f (x) y = my.f (a) }
+        <domain: "my", opset_import: ["": 17]>
+        f (v) => (o) { a = Identity (v) o = Neg (a) }
+        <domain: "my", opset_import: ["": 17]>
+        f (v) => (o) { a = Identity (v) o = Exp (a) }
+        """,
+        domains=', "my": 1',
+        ir=10,
+    )
+    proto.functions[1].overload = proto.graph.node[1].overload = "exp"
+    assert held(proto, {"x": X}) == ["Neg", "Exp"]
+
+
 def test_a_function_that_nothing_calls_goes_where_nodes_are_to_be_few() -> None:
     proto = parse(
         """
