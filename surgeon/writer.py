@@ -155,11 +155,12 @@ def imports(
         before: The graphs and functions as they were read.
         now: As they are written.
     """
-    were, are = _domains(before), _domains(now)
+    are, imported = _domains(now), {_plain(e.domain) for e in original}
+    were = _domains(before) if are ^ imported else are
     gone = were - are - {""}
     gone |= (ATEN_DOMAINS | PRIM_DOMAINS) - are
     kept = [e for e in original if _plain(e.domain) not in gone]
-    missing = are - were - {_plain(e.domain) for e in kept}
+    missing = are - were - imported
     made = (onnx.helper.make_opsetid(d, 1 if d else opset) for d in sorted(missing))
     return [*kept, *made]
 
