@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 FLOOR = 4 << 30  # bytes of address space: onnxruntime and its threads map 1 GiB before any model
+MEMINFO = Path("/proc/meminfo")
 _COPIES = 7  # of a model at once, measured at 200 MB: file, protobufs, a session for each side
 _WORKER = 300 << 20  # bytes of an idle worker with what it imported
 
@@ -28,6 +29,15 @@ def memory() -> int:
     return total
 
 
+def available() -> int:
+    """Bytes of memory that are free or can be freed at once; all, where nobody says."""
+    with contextlib.suppress(OSError, ValueError, StopIteration):
+        lines = MEMINFO.read_text().splitlines()
+        line = next(line for line in lines if line.startswith("MemAvailable:"))
+        return int(line.split()[1]) << 10
+    return memory()
+
+
 def need(model: int) -> int:
     """Bytes of memory that a model of so many bytes, its data included, is expected to need."""
     return _WORKER + _COPIES * model
@@ -39,5 +49,8 @@ def limit(model: int, jobs: int) -> int:
 
 
 def share() -> int:
-    """The address space of a worker that runs alone: the rest is for the process that asks it."""
-    return max(FLOOR, memory() * 4 // 5)
+    """The address space of a worker that runs alone: the rest is for the process that asks it.
+
+    No more than is free now: what others hold would be taken from them, or from us.
+    """
+    return max(FLOOR, min(memory(), available()) * 4 // 5)

@@ -17,6 +17,7 @@ from surgeon.edges import Source, draw
 from surgeon.facts import Fact
 from surgeon.match import Match
 from surgeon.recipe import Rule
+from surgeon.reference import Undefined
 from surgeon.rewrite import Draft, Refused
 from surgeon.surgery import Result
 from surgeon.verify import pair
@@ -457,3 +458,31 @@ def test_what_the_mean_of_no_element_is_decides_nothing() -> None:
     result = surgeon.apply(proto, "aten")
     assert not result.report.refusals
     assert result.report.after == {"ReduceMean": 1}
+
+
+def test_what_cannot_be_joined_shows_nothing_of_how_it_is_joined() -> None:
+    """onnxruntime looks past operands without elements, whatever their other sizes are."""
+    inputs = "float[n,2,a] x, float[n,1,b] y, float[n,1,c] z"
+    two = "{ w = Concat <axis = 1> (y, z) o = Concat <axis = 1> (x, w) }"
+    one = "{ o = Concat <axis = 1> (x, y, z) }"
+    wrong = "{ o = Concat <axis = 1> (x, z, y) }"
+    before, after, other = (
+        onnx.parser.parse_model(
+            f'<ir_version: 8, opset_import: ["": 17]> g ({inputs}) => (float[n,m,d] o) {body}'
+        )
+        for body in (two, one, wrong)
+    )
+    draw = np.random.default_rng(0)
+    sizes = {"odd": (3, 0, 3), "even": (3, 3, 3)}
+    feeds = {
+        key: {
+            name: draw.normal(size=(2, rows, size)).astype(np.float32)
+            for name, rows, size in zip("xyz", (2, 1, 1), each, strict=True)
+        }
+        for key, each in sizes.items()
+    }
+    odd, even = pair.Pair(before, after).check([feeds["odd"], feeds["even"]], "bit")
+    assert isinstance(odd, Undefined)
+    assert all(check.agrees for check in even)
+    (even,) = pair.Pair(before, other).check([feeds["even"]], "bit")
+    assert not any(check.agrees for check in even)

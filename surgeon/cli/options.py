@@ -158,8 +158,8 @@ Memory = Annotated[
     typer.Option(
         "--memory",
         metavar="SIZE",
-        help="Address space of the process they run in, as `8G`; by default four fifths of the "
-        "machine's memory. No limit on Windows.",
+        help="Address space of the process they run in, as `8G`; by default four fifths of what "
+        "is free of the machine's memory. No limit on Windows.",
         rich_help_panel="Limits",
     ),
 ]

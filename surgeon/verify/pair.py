@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from surgeon.verify.verdict import OutputCheck
 
 NOT_RUN = "it does not run"  # how the fault of a second model that fails begins
 _TASK = "surgeon.verify.pair:Pair"
+_FAULTY = re.compile(r"op_type:(\w+)")  # operators in what shape inference says
 _AVERAGES = frozenset(
     "ReduceMean GlobalAveragePool AveragePool mean avg_pool1d avg_pool2d avg_pool3d "
     "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d".split()
@@ -88,7 +90,7 @@ class Pair:
             fault = f"{NOT_RUN}: {error.what[:200]}"
             return tuple(faulty(name, expected[name], fault) for name in names)
         averaged = _magnitude(feeds) if self._averages else 0.0
-        return tuple(
+        checks = tuple(
             compare_drawn(name, expected[name], actual[name], sized=self._drawn[name])
             if name in self._drawn
             else compare_arrays(
@@ -101,6 +103,32 @@ class Pair:
             )
             for name in names
         )
+        if not all(check.agrees for check in checks) and _joins_no_shapes(self._before, feeds):
+            reason = "its operands have different sizes beside the axis"
+            return Undefined(reason, operator="Concat", where="the original")
+        return checks
+
+
+def _joins_no_shapes(model: onnx.ModelProto, feeds: Feeds) -> bool:
+    """Whether a Concat is given what cannot be joined.
+
+    onnxruntime looks at no size beside an operand without elements, and joins what is left.
+    """
+    if not any(node.op_type == "Concat" for node in model.graph.node):
+        return False
+    fixed = onnx.ModelProto()
+    fixed.CopyFrom(model)
+    for value in fixed.graph.input:
+        if isinstance(array := feeds.get(value.name), np.ndarray):
+            shape = value.type.tensor_type.shape
+            del shape.dim[:]
+            for size in array.shape:
+                shape.dim.add(dim_value=size)
+    try:
+        onnx.shape_inference.infer_shapes(fixed, strict_mode=True)
+    except onnx.shape_inference.InferenceError as error:
+        return set(_FAULTY.findall(str(error))) == {"Concat"}
+    return False
 
 
 def _magnitude(feeds: Feeds) -> float:
