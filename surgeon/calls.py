@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from graphlib import TopologicalSorter
 
 import onnx_graphsurgeon as gs
@@ -61,10 +61,17 @@ class Calls:
         """
         if not self.functions:
             return False
-        sites, before = self._sites(), self.chosen
-        able = {k: f for k, f in self.functions.items() if swept or sites[k] == 1}
-        self.chosen = before | {k for k, f in able.items() if self._goes(f, sites[k])}
-        return len(self.chosen) > len(before)
+        sites, before = self._sites(), len(self.chosen)
+        sizes: dict[Key, int] = {}
+        for function in reversed(self.callers_first()):  # each may hold what it calls by then
+            key = _key_of_function(function)
+            nodes = [n for inner in (function, *bodies(function)) for n in inner.nodes]
+            called = [k for node in nodes if (k := key_of(node)) in self.chosen and k in sizes]
+            sizes[key] = sum(node.op != "Constant" for node in nodes) - len(called)
+            sizes[key] += sum(sizes[k] for k in called)
+            if (swept or sites[key] == 1) and self._goes(function, nodes, sizes[key], sites[key]):
+                self.chosen.add(key)
+        return len(self.chosen) > before
 
     def function(self, node: gs.Node) -> gs.Function | None:
         """What a node calls; None where that is no function of this model and opset."""
@@ -121,11 +128,9 @@ class Calls:
             self.model.graph.functions = kept
         return len(gone - self.chosen)
 
-    def _goes(self, function: gs.Function, calls: int) -> bool:
+    def _goes(self, function: gs.Function, nodes: Sequence[gs.Node], size: int, calls: int) -> bool:
         if not calls or not function.domain or function.domain.startswith(_RUNTIMES):
             return False
-        nodes = [n for inner in (function, *bodies(function)) for n in inner.nodes]
-        size = sum(node.op != "Constant" for node in nodes)
         if self.tidy and calls * size <= calls + size:
             return True
         if calls * size > MOST_NODES:

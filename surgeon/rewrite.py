@@ -21,6 +21,8 @@ from surgeon.model import Model
 from surgeon.objects import forget_reader, make_constant, make_node, make_variable
 from surgeon.older import older_form
 
+_MANY = 16  # names of one stem from which on the next number is remembered
+
 
 class Refused(Exception):
     """A builder or template cannot replace this match; the text says why."""
@@ -37,6 +39,7 @@ class Surgery:
     def __init__(self, model: Model, facts: Facts) -> None:
         self.model, self.facts = model, facts
         self.names: set[str] = set()
+        self._many: dict[str, int] = {}  # how far the numbers behind a stem are taken
         self.outputs: dict[int, gs.Tensor] = {}
         self.removed: list[gs.Node] = []
         self.findings: dict[str, Any] = {}  # what builders found out that is costly to find again
@@ -61,10 +64,12 @@ class Surgery:
 
     def fresh(self, stem: str) -> str:
         """A name that nothing in the model has, from the name of the value it stands for."""
-        name, count = stem, 1
+        name, count = stem, self._many.get(stem, 1)
         while name in self.names:
             count += 1
             name = f"{stem}_{count}"
+        if count > _MANY:
+            self._many[stem] = count
         self.names.add(name)
         return name
 

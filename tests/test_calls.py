@@ -226,6 +226,34 @@ def test_standard_functions_stay_where_nodes_need_not_be_few() -> None:
     assert [entry.domain for entry in out.opset_import] == ["", "my"]
 
 
+@pytest.mark.parametrize("domain", ["my", "pkg.onnxscript.torch_lib"])
+@pytest.mark.parametrize("depth", [5, 17])
+def test_functions_that_call_one_another_twice_do_not_grow_without_bounds(
+    domain: str, depth: int
+) -> None:
+    """Of 17 levels it would be a quarter of a million nodes, if all were written out."""
+    levels = "".join(
+        f"""<domain: "{domain}", opset_import: ["": 17, "{domain}": 1]>
+        f{i} (v) => (o) {{ a = {domain}.f{i - 1} (v) o = {domain}.f{i - 1} (a) }}"""
+        for i in range(1, depth)
+    )
+    proto = parse(
+        f"""
+        g (float[3] x) => (float[3] y) {{ a = {domain}.f{depth - 1} (x) y = Neg (a) }}
+        <domain: "{domain}", opset_import: ["": 17]>
+        f0 (v) => (o) {{ a = Sin (v) o = Cos (a) }}
+        {levels}
+        """,
+        domains=f', "{domain}": 1',
+    )
+    out = repaired(proto, verify=False)
+    assert sum(len(top.node) for top in (out.graph, *out.functions)) < 20_000
+    if depth == 5:  # onnxruntime writes them all out
+        x = np.ones(3, F32)
+        found, wanted = Session(out).run({"x": x})["y"], Session(proto).run({"x": x})["y"]
+        np.testing.assert_allclose(found, wanted)
+
+
 def test_functions_of_one_name_are_told_apart_by_their_overload() -> None:
     proto = parse(
         """
