@@ -65,7 +65,7 @@ class Calls:
         sizes: dict[Key, int] = {}
         for function in reversed(self.callers_first()):  # each may hold what it calls by then
             key = _key_of_function(function)
-            nodes = [n for inner in (function, *bodies(function)) for n in inner.nodes]
+            nodes = _nodes_of(function)
             called = [k for node in nodes if (k := key_of(node)) in self.chosen and k in sizes]
             sizes[key] = sum(node.op != "Constant" for node in nodes) - len(called)
             sizes[key] += sum(sizes[k] for k in called)
@@ -147,9 +147,8 @@ class Calls:
         sorter: TopologicalSorter[Key] = TopologicalSorter()
         for key, function in self.functions.items():
             sorter.add(key)
-            for inner in (function, *bodies(function)):
-                for node in inner.nodes:
-                    sorter.add(key_of(node), key)
+            for node in _nodes_of(function):
+                sorter.add(key_of(node), key)
         # what calls itself was refused when the model was read
         return [self.functions[key] for key in sorter.static_order() if key in self.functions]
 
@@ -161,3 +160,7 @@ def key_of(node: gs.Node) -> Key:
 
 def _key_of_function(function: gs.Function) -> Key:
     return function.domain, function.name, getattr(function.origin, "overload", "")
+
+
+def _nodes_of(function: gs.Function) -> list[gs.Node]:
+    return [node for inner in (function, *bodies(function)) for node in inner.nodes]

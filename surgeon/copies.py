@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import onnx_graphsurgeon as gs
 
-from surgeon.links import bodies, current, toposort
+from surgeon.links import constants_of, current, toposort
 from surgeon.rewrite import Surgery
 
 AttributeRef = gs.Node.AttributeRef
@@ -40,7 +40,7 @@ class Copier:
 
     def constants(self, scope: gs.Graph) -> None:
         """Let the copies read constants of their own in the place of those that live in a scope."""
-        for tensor in _constants(scope):
+        for tensor in constants_of(scope):
             self._constant(tensor, self.graph, self.surgery.fresh(tensor.name))
 
     def stands_for(self, tensor: gs.Tensor) -> gs.Tensor:
@@ -117,23 +117,10 @@ class Copier:
         self.inside.update(zip(map(id, graph.inputs), inputs, strict=True))
         copy = gs.Graph([], inputs, [], graph.name, graph.doc_string, graph.opset)
         copy.origin, copy.reads = graph.origin, graph.reads
-        for tensor in _constants(graph):
+        for tensor in constants_of(graph):
             self._constant(tensor, copy, tensor.name)
         for node in toposort(graph):
             copy.nodes.append(self._node(node, copy, named=False))
         copy.outputs = [self.stands_for(tensor) for tensor in graph.outputs]
         self.surgery.outputs.update((id(tensor), tensor) for tensor in copy.outputs)
         return copy
-
-
-def _constants(graph: gs.Graph) -> Iterator[gs.Constant]:
-    """The constants that live in a graph, read there or in its bodies."""
-    seen: set[int] = set()
-    for inner in (graph, *bodies(graph)):
-        tensors = [t for n in inner.nodes for t in (*n.inputs, *(n.origin_inputs or ()))]
-        for tensor in map(current, (*tensors, *inner.outputs)):
-            if id(tensor) in seen or not isinstance(tensor, gs.Constant):
-                continue
-            seen.add(id(tensor))
-            if getattr(tensor, "home", None) is graph:
-                yield tensor

@@ -26,6 +26,19 @@ def current(tensor: gs.Tensor) -> gs.Tensor:
     return tensor
 
 
+def constants_of(graph: gs.Graph) -> Iterator[gs.Constant]:
+    """The constants that live in a graph, read there or in its bodies, each once."""
+    seen: set[int] = set()
+    for inner in (graph, *bodies(graph)):
+        tensors = [t for n in inner.nodes for t in (*n.inputs, *(n.origin_inputs or ()))]
+        for tensor in map(current, (*tensors, *inner.outputs)):
+            if id(tensor) in seen or not isinstance(tensor, gs.Constant):
+                continue
+            seen.add(id(tensor))
+            if getattr(tensor, "home", None) is graph:
+                yield tensor
+
+
 def toposort(graph: gs.Graph) -> list[gs.Node]:
     """The nodes so that producers come first; the file's order where it is one already.
 

@@ -25,7 +25,7 @@ from surgeon.model import Model, describe
 from surgeon.recipe import FoldStep, RaiseOpsetStep, Recipe, Rule, RulesStep, SimplifyStep
 from surgeon.report import Missed, MissRecord, Notes, Report
 from surgeon.rewrite import Surgery
-from surgeon.spelling import is_foreign
+from surgeon.spelling import ATEN_DOMAINS, is_foreign
 from surgeon.sweep import Sweep
 from surgeon.writer import FIRST_IR_WITH_NODE_METADATA
 
@@ -267,7 +267,7 @@ def operators(model: Model) -> dict[str, int]:
             name = node.op if domain in ("", "ai.onnx", "ai.onnx.legacy") else f"{domain}.{node.op}"
             if node.op == "ATen":  # in any domain
                 name = f"aten.{node.attrs.get('operator', '?')}"
-            elif domain in ("org.pytorch.aten", "torchvision", "org.pytorch.torchvision"):
+            elif domain in ATEN_DOMAINS:
                 name = f"aten.{node.op}"
             if name != "Constant":
                 counts[name] += 1

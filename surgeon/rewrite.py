@@ -16,7 +16,7 @@ import onnx_graphsurgeon as gs
 from surgeon import opsets
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
-from surgeon.links import bodies, current, toposort
+from surgeon.links import bodies, constants_of, current, toposort
 from surgeon.model import Model
 from surgeon.objects import forget_reader, make_constant, make_node, make_variable
 from surgeon.older import older_form
@@ -205,11 +205,8 @@ class Surgery:
 
     def raise_constants(self, body: gs.Graph, graph: gs.Graph) -> None:
         """Let the constants of a body live in the graph around it, under fresh names."""
-        for inner in (body, *bodies(body)):
-            tensors = [t for n in inner.nodes for t in (*n.inputs, *(n.origin_inputs or ()))]
-            for tensor in map(current, (*tensors, *inner.outputs)):
-                if isinstance(tensor, gs.Constant) and getattr(tensor, "home", None) is body:
-                    tensor.name, tensor.home = self.fresh(tensor.name), graph
+        for tensor in constants_of(body):
+            tensor.name, tensor.home = self.fresh(tensor.name), graph
 
     def may_end(self, tensor: gs.Tensor) -> bool:
         """Whether `end_in` may give a value: what is a graph's output needs an Identity.

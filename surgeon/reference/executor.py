@@ -92,8 +92,7 @@ class Reference:
         if isinstance(model, Path):
             folder = folder or model.parent
             model = onnx.load(model, load_external_data=False)
-        model = without_calls(model)
-        self._model = model
+        self._model = model = without_calls(model)
         self._folder = folder
         self._witness: Witness = witness or NumpyWitness()
         release = release_of(model)
