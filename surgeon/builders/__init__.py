@@ -92,6 +92,8 @@ _ROOMS: Mapping[str, str] = {
     "same_as_input": "cleaning",
     "reduce_chain": "cleaning",
     "reduced_axes": "reductions",
+    "reduced_before_view": "reductions",
+    "pooled_before_view": "reductions",
     "refused_by_name": "refused",
     "scale_into_norm": "norms",
     "scatter_box": "scatter",

@@ -1,9 +1,15 @@
-"""Reductions beside views of what they reduce to."""
+"""Reductions beside views: of what they reduce, and of what they reduce to."""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
+
 import onnx_graphsurgeon as gs
 
+from surgeon import dims
+from surgeon.builders.views import as_shape
+from surgeon.dims import Dim
 from surgeon.facts.fact import same_dims
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
@@ -30,6 +36,72 @@ def reduced_axes(draft: Draft, match: Match) -> gs.Tensor:
         attributes.pop("noop_with_empty_axes", None)
     y: gs.Tensor = draft.op(work.op, *operands, **attributes)
     return y
+
+
+def reduced_before_view(draft: Draft, match: Match) -> gs.Tensor:
+    """Axes that a view joins or parts, and that are reduced then: those of the value viewed."""
+    work, view = match.root, match.nodes[1]
+    x = view.inputs[0]
+    shape, inside = draft.facts.of(x).shape, draft.facts.of(view.outputs[0]).shape
+    if shape is None or inside is None:
+        raise Refused("a shape is not known")
+    axes = _axes(draft, work, len(inside))
+    gone: set[int] = set()
+    for own, seen in _alike(shape, inside):
+        if axes.issuperset(seen):
+            gone.update(own)
+        elif not axes.isdisjoint(seen):
+            raise Refused("axes that belong together are reduced only in part")
+    if not gone:
+        raise Refused("nothing but axes of length 1 is reduced")
+    keeps = bool(attribute_of(work, "keepdims"))
+    # Axes of length 1 are in no group: they may stay or go.
+    for more in (gone, gone | {axis for axis, size in enumerate(shape) if size == 1}):
+        left = [1 if i in more else n for i, n in enumerate(shape) if keeps or i not in more]
+        if same_dims(draft.facts.of(work.outputs[0]).shape, tuple(left)):
+            reduced = draft.constant(sorted(more), "axes")
+            y: gs.Tensor = draft.op(work.op, x, reduced, keepdims=int(keeps))
+            return y
+    raise Refused("the view changes what stays")
+
+
+def _alike(shape: Sequence[Dim], inside: Sequence[Dim]) -> list[tuple[list[int], list[int]]]:
+    """Axes in front of a view and in it that hold the same, in the smallest groups; no 1 in any.
+
+    Raises:
+        Refused: Sizes are not known to come together.
+    """
+    own, seen = ([i for i, size in enumerate(sizes) if size != 1] for sizes in (shape, inside))
+    groups: list[tuple[list[int], list[int]]] = []
+    while own or seen:
+        ends = itertools.product(range(1, len(own) + 1), range(1, len(seen) + 1))
+        for i, j in sorted(ends, key=sum):
+            sizes = (shape[axis] for axis in own[:i]), (inside[axis] for axis in seen[:j])
+            if dims.equal(*map(dims.product, sizes)):
+                groups.append((own[:i], seen[:j]))
+                own, seen = own[i:], seen[j:]
+                break
+        else:
+            raise Refused("which axes belong together is known at run time only")
+    return groups
+
+
+def pooled_before_view(draft: Draft, match: Match) -> gs.Tensor:
+    """A pool over all places between two views: over the places as they stood before the first."""
+    root, pool, view = match.nodes[:3]
+    x = view.inputs[0]
+    shape, inside = draft.facts.of(x).shape, draft.facts.of(pool.inputs[0]).shape
+    out = draft.facts.of(root.outputs[0]).shape
+    if shape is None or inside is None or out is None:
+        raise Refused("a shape is not known")
+    # Runtimes pool images, and few of them anything else.
+    if len(shape) != 4 and len(shape) != len(inside):
+        raise Refused("the value in front of the views is no image")
+    if not same_dims(shape[:2], inside[:2]):
+        raise Refused("the view in front changes the samples or channels")
+    pooled: gs.Tensor = draft.op(pool.op, x)
+    draft.facts.infer(draft.nodes[-1])
+    return as_shape(draft, pooled, out)
 
 
 def _axes(draft: Draft, node: gs.Node, rank: int) -> set[int]:
