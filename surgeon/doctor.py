@@ -110,7 +110,7 @@ PAIRS = (
     Pair(
         "onnxruntime", "<1.19", "numpy", ">=2",
         "it was built for numpy 1 and cannot be imported",
-        'Run `pip install --upgrade "onnxruntime>=1.27"`, or `pip install "numpy<2"`.',
+        'Run `pip install --upgrade "onnxruntime>=1.29"`, or `pip install "numpy<2"`.',
     ),
     Pair(
         "typer", "<0.15.4", "click", ">=8.2",

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import helper
 
@@ -20,7 +19,6 @@ from surgeon.runtime import Session
 pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
-ONNXRUNTIME = tuple(int(part) for part in onnxruntime.__version__.split(".")[:2])
 GENERATOR = np.random.default_rng(7)
 SPELLINGS = ("A+", "A", "N")
 
@@ -418,8 +416,6 @@ def test_affine_grids(opset: int, dtype: Any) -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_transforms(dtype: Any) -> None:
-    if dtype is np.float64 and ONNXRUNTIME < (1, 29):
-        pytest.skip("onnxruntime has Cos of double from 1.29")
     x = normal(3, 8, 5, dtype=dtype)
     for operator, dim, n, norm in itertools.product(
         ("fft_fft", "fft_ifft", "fft_rfft"), (-1, 1), (None, 4, 9), (None, "ortho", "forward")
