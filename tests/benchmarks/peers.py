@@ -21,7 +21,6 @@ import importlib.metadata
 import json
 import os
 import platform
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -43,89 +42,14 @@ HEADS = (
 )
 EXTERNAL = {"0.5 GB outside": 8, "2.5 GB outside": 40, "8 GB outside": 125}  # layers of 64 MB
 COPY = "plain copy"
+SIMPLIFYING = Path(__file__).with_name("simplifying.py")
 FOR_ALL = 40  # layers up to which other tools are tried: they hold the weights several times
 BLANK = ["", ""]  # for what was not run
 
 
-# ------------------------------------------------------------------------------- in the child
-
-
-def simplify(tool: str, source: str, target: str) -> None:
-    """One tool's work, from file to file."""
-    model: Any
-    if tool == COPY:
-        shutil.copyfile(Path(source).with_suffix(".data"), Path(target).with_suffix(".data"))
-        return
-    if tool.startswith("surgeon"):
-        import surgeon
-
-        model = surgeon.apply(source, "clean", verify=tool == "surgeon checked").model
-        model.save(target, external_data="copy" if tool == "surgeon copying" else "keep")
-        return
-    import onnx
-
-    external = "_outside" in source
-    if tool == "onnxruntime":
-        import onnxruntime as ort
-
-        options = ort.SessionOptions()
-        options.log_severity_level = 4
-        options.optimized_model_filepath = target
-        if external:
-            entry = "session.optimized_model_external_initializers_file_name"
-            options.add_session_config_entry(entry, f"{Path(target).name}.data")
-        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
-        ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-        return
-    model = onnx.load(source)
-    if tool == "onnxsim":
-        import onnxsim
-
-        model = onnxsim.simplify(model)[0]
-    elif tool == "onnxslim":
-        import onnxslim
-
-        model = onnxslim.slim(model)
-    elif tool == "onnxscript":
-        from onnxscript import optimizer
-
-        model = optimizer.optimize(model)
-    elif tool == "onnxoptimizer":
-        import onnxoptimizer
-
-        passes = onnxoptimizer.get_fuse_and_elimination_passes()
-        model = onnxoptimizer.optimize(model, passes)
-    else:
-        import onnx_graphsurgeon as gs
-
-        graph = gs.import_onnx(model)
-        model = gs.export_onnx(graph.fold_constants().cleanup().toposort())
-    onnx.save(
-        model,
-        target,
-        save_as_external_data=external,
-        location=f"{Path(target).name}.data" if external else None,
-    )
-
-
-def child(tool: str, source: str, target: str) -> None:
-    """Says the CPU seconds of the work, with its imports, and the peak of the memory."""
-    before = time.process_time()
-    simplify(tool, source, target)
-    found: dict[str, float] = {"cpu": time.process_time() - before}
-    status = Path("/proc/self/status")  # the kernel's other figure counts what the parent held
-    if status.exists():
-        line = next(row for row in status.read_text().splitlines() if row.startswith("VmHWM"))
-        found["peak"] = int(line.split()[1]) / 1000
-    print(json.dumps(found))
-
-
-# ------------------------------------------------------------------------------- in the parent
-
-
 def measure(python: str, tool: str, source: Path, target: Path, seconds: float) -> dict[str, Any]:
     """A process of its own: its CPU seconds, its peak memory, and what it says itself."""
-    command = [python, str(Path(__file__)), "--child", tool, str(source), str(target)]
+    command = [python, str(SIMPLIFYING), tool, str(source), str(target)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(command, stdout=out, stderr=errors, env=environment)
@@ -404,9 +328,6 @@ def page(table: list[list[str]], arguments: argparse.Namespace) -> str:
 
 def main() -> None:
     """Measure, print, write."""
-    if sys.argv[1:2] == ["--child"]:
-        child(*sys.argv[2:5])
-        return
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--python", required=True, help="an interpreter that has the peers")
     parser.add_argument("--largest", type=int, default=100_000, help="nodes of the largest graph")
