@@ -19,6 +19,7 @@ from surgeon.collector import collector_paused
 from surgeon.culprits import Kept
 from surgeon.errors import SurgeonError
 from surgeon.facts import Facts
+from surgeon.facts.carried import Carried
 from surgeon.fold import DEFAULT_LIMIT
 from surgeon.lost import may_have_lost
 from surgeon.model import Model, describe
@@ -73,6 +74,7 @@ class Operation:
         self.before = operators(self.model)
         self.misses: list[MissRecord] = []
         self.settled = 0  # how many of these are from earlier steps than the last
+        self.carried = Carried()
 
     @property
     def changed(self) -> bool:
@@ -80,7 +82,19 @@ class Operation:
         return self.model.changed
 
     def run(self, clock: Clock) -> None:
-        """Every step of every recipe, in order."""
+        """Every step of every recipe; anew where more was taken for granted than was shown."""
+        changed, remarks = self.model.changed, list(self.notes.remarks)
+        self._steps(clock)
+        while self.carried.in_vain():
+            self.model = self.original.clone()
+            self.model.changed = changed
+            self.notes = Notes(remarks=remarks.copy(), every=self.notes.every)
+            self.misses, self.settled = [], 0
+            self.pieces.clear()
+            self._steps(clock)
+        self._finish()
+
+    def _steps(self, clock: Clock) -> None:
         self._begin()
         clock.lap("import")
         for recipe in self.recipes:
@@ -102,7 +116,6 @@ class Operation:
 
                     self._replace_proto(partial(raise_opset, opset=step.opset), "raise-opset")
             clock.lap("sweep")
-        self._finish()
 
     def again(self, kept: Kept, *, check: bool) -> Operation:
         """The same on the same model, with some rewrites left out."""
@@ -180,6 +193,7 @@ class Operation:
             tidy=tidy,
             allow=allow,
             check=self.trial,
+            carried=self.carried,
             progress=self.progress,
         )
         fired = sweep.run()

@@ -105,12 +105,12 @@ class Surgery:
             producer = new.inputs[0] if new.inputs else None
             drafted = producer is not None and getattr(producer, "drafted", False)
             if (adopt or self.is_output(old)) and drafted and not self.is_output(new):
-                self._adopt(producer, new, old)
+                self.adopt(producer, new, old)
             else:
                 self.replace_value(old, new)
         self.release(root)
 
-    def _adopt(self, producer: gs.Node, new: gs.Tensor, old: gs.Tensor) -> None:
+    def adopt(self, producer: gs.Node, new: gs.Tensor, old: gs.Tensor) -> None:
         """`producer` makes `old` instead of `new`."""
         index = next(i for i, t in enumerate(producer.outputs) if t is new)
         list.__setitem__(producer.outputs, index, old)
@@ -139,7 +139,7 @@ class Surgery:
         proto = type(producer.origin)()  # what was read stays as it was
         proto.CopyFrom(producer.origin)
         producer.origin = proto
-        self._adopt(producer, source, out)
+        self.adopt(producer, source, out)
         self.release(node)
         return True
 

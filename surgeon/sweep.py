@@ -14,15 +14,17 @@ from functools import partial
 import onnx_graphsurgeon as gs
 
 from surgeon import dialect, opsets
+from surgeon.agreement import agree
 from surgeon.calls import Calls
 from surgeon.candidates import Candidates, Prepared
 from surgeon.errors import ModelError, SettleError
 from surgeon.facts import UNKNOWN, Fact, Facts
 from surgeon.facts.bodies import body_input, body_output, meet
+from surgeon.facts.carried import Carried
 from surgeon.firing import Check, Firing
 from surgeon.fold import Folder
 from surgeon.housekeeping import Housekeeper, Known
-from surgeon.links import toposort
+from surgeon.links import bodies, toposort
 from surgeon.model import Model, describe
 from surgeon.recipe import Rule
 from surgeon.report import Notes
@@ -47,6 +49,7 @@ class Sweep:
         tidy: Whether nodes are to be few, whatever the rules do.
         allow: `approximate`, `contract`: kinds of rules that may fire.
         check: Compares a match with its draft before it is spliced.
+        carried: What is taken for granted of the values that Loops carry.
         progress: Called with a line of text at each sweep.
     """
 
@@ -62,9 +65,11 @@ class Sweep:
         tidy: bool = False,
         allow: frozenset[str] = frozenset(),
         check: Check | None = None,
+        carried: Carried | None = None,
         progress: Callable[[str], None] | None = None,
     ) -> None:
         self.model, self.facts, self.surgery, self.notes = model, facts, surgery, notes
+        self.carried = carried or Carried()
         self.progress = progress
         self.keeper = Housekeeper(
             facts, surgery, Folder(facts, fold, notes.failures), notes.housekeeping
@@ -220,20 +225,63 @@ class Sweep:
     def _bodies(self, node: gs.Node, inner: Mapping[str, gs.Graph], known: Known) -> None:
         """Sweep the bodies of a node; then say what is known of its outputs."""
         for key, body in inner.items():
-            with self._inside(f"{_label(node)}.{key}"):
-                for index, tensor in enumerate(body.inputs):
-                    tensor.fact = body_input(self.facts, node, index, tensor)
+            with self._inside(f"{_label(node)}.{key}") as place:
+                self._enter(node, body, place)
+                if node.op == "Loop" and self.carried.is_new(place):
+                    self._foresee(node, body, place)
                 self._graph(body, Known(known))
+        if cast := agree(node, self.facts, self.surgery):
+            self.notes.housekeeping["results of branches and turns cast to one type"] += cast
+            self.model.changed = True
+        self._leave(node, place)
+
+    def _enter(self, node: gs.Node, body: gs.Graph, place: str) -> None:
+        """Say what a body may count on."""
+        for index, tensor in enumerate(body.inputs):
+            tensor.fact = body_input(self.facts, node, index, tensor, self.carried, place)
+
+    def _leave(self, node: gs.Node, place: str) -> None:
+        """Say what is known of the outputs of a node; its last body was at that place."""
+        if node.op == "Loop":
+            self.carried.judge(self.facts, node, place, final=False)
         for index, tensor in enumerate(node.outputs):
-            tensor.fact = body_output(self.facts, node, index)
+            tensor.fact = body_output(self.facts, node, index, self.carried, place)
+
+    def _foresee(self, node: gs.Node, body: gs.Graph, place: str) -> None:
+        """Take no more for granted of what a Loop carries than what its body, as it came, shows."""
+        try:
+            self._look(body)
+            final = all(
+                (inner.domain or "") in opsets.STANDARD
+                for graph in (body, *bodies(body))
+                for inner in graph.nodes
+            )
+            while self.carried.judge(self.facts, node, place, final=final):
+                self._enter(node, body, place)
+                self._look(body)
+        except ValueError:
+            return  # a cycle, which the sweep of the body names
+
+    def _look(self, graph: gs.Graph) -> None:
+        """Fill the facts of a graph, and change nothing in it."""
+        for node in toposort(graph):
+            self._normalise(node)
+            self.facts.infer(node)
+            inner = [(k, v) for k, v in node.attrs.items() if isinstance(v, gs.Graph)]
+            for key, body in inner:
+                with self._inside(f"{_label(node)}.{key}") as place:
+                    self._enter(node, body, place)
+                    self._look(body)
+            if inner:
+                self._leave(node, place)
 
     @contextmanager
-    def _inside(self, label: str) -> Iterator[None]:
+    def _inside(self, label: str) -> Iterator[str]:
         """New dimensions are named after where they are: siblings may use the same names."""
         outer = self.facts.scope
         self.facts.scope = f"{outer}{label}/"
         try:
-            yield
+            yield self.facts.scope
         finally:
             self.facts.scope = outer
 
@@ -245,9 +293,7 @@ class Sweep:
         for tensor, fact in zip(function.inputs, given, strict=False):
             tensor.fact = fact
         with self._inside(_label(node)):
-            for inner in toposort(function):
-                self._normalise(inner)
-                self.facts.infer(inner)
+            self._look(function)
         for tensor, inner_tensor in zip(node.outputs, function.outputs, strict=False):
             tensor.fact = self.facts.of(inner_tensor)
 

@@ -1264,15 +1264,39 @@ def test_shapes_and_assumptions_of_the_user() -> None:
     assert hold(proto, [{"b": 2, "t": 4}, {"b": 3, "t": 8}], **options).wrong == []
 
 
-def test_a_loop_carried_value_has_its_dtype_alone() -> None:
+@pytest.mark.parametrize(
+    ("work", "shape"),
+    [
+        ("u = Relu (v)", "(b, t)"),
+        ("n = Identity (v) u = Add (n, x)", "(b, t)"),
+        ("u = Concat <axis = 0> (v, v)", "(y.0, y.1)"),
+        ("u = Transpose (v)", "(y.0, y.1)"),
+        ("a = Constant <value = int64[1] {0}> () u = Unsqueeze (v, a)", "None"),
+    ],
+)
+def test_a_loop_carries_on_what_its_body_is_shown_to_keep(work: str, shape: str) -> None:
     proto = parse(
         "g (float[b,t] x, int64 count) => (float[p,q] y) { y = Loop (count, , x) <body = "
         "l (int64 i, bool k, float[c,d] v) => (bool o, float[e,f] u) "
-        "{ o = Identity (k) u = Concat <axis = 0> (v, v) }> }"
+        f"{{ o = Identity (k) {work} }}> }}"
     )
     facts, tensors = infer(proto)
-    assert facts.of(tensors["y"]).shape is None
+    assert str(facts.of(tensors["y"]).shape) == shape
     assert facts.of(tensors["y"]).dtype == 1
+
+
+def test_what_two_carried_values_keep_is_shown_of_both_at_once() -> None:
+    """Each turn they change places, and the second is of another size."""
+    for second, shape in (("x", "(b, t)"), ("z", "(p.0, p.1)")):
+        proto = parse(
+            "g (float[b,t] x, float[b,s] z, int64 count) => (float[k,l] p, float[m,n] q) "
+            f"{{ p, q = Loop (count, , x, {second}) <body = "
+            "l (int64 i, bool k, float[c,d] v, float[e,f] w) "
+            "=> (bool o, float[r,s] u, float[t,s] a) "
+            "{ o = Identity (k) u = Relu (w) a = Neg (v) }> }"
+        )
+        facts, tensors = infer(proto)
+        assert str(facts.of(tensors["p"]).shape) == shape
 
 
 def test_a_body_reads_facts_of_outer_values() -> None:

@@ -382,6 +382,126 @@ def test_values_carried_by_a_loop_are_not_folded_from_their_first_turn() -> None
     assert found["z"].tolist() == [2, 4, 8]
 
 
+def test_what_a_loop_carries_keeps_its_shape_where_the_body_shows_it() -> None:
+    proto = parse(
+        """
+        g (float[n,4] x, int64 count) => (float[n,4] y) <int64[2] two = {-1, 4}> {
+          y = Loop (count, , x) <body =
+            b (int64 i, bool k, float[k0,k1] v) => (bool o, float[k2,k3] u) {
+            o = Identity (k)
+            s = Shape (v)
+            a = Tanh (v)
+            r = Reshape (a, s)
+            q = Reshape (r, two)
+            u = Add (q, x)
+          }>
+        }
+        """
+    )
+    result = surgeon.apply(proto, "clean")
+    out = same(proto, result)
+    assert ops(out.graph.node[-1].attribute[0].g) == ["Identity", "Tanh", "Add"]
+
+
+def aten_loop(work: str) -> onnx.ModelProto:
+    """A Loop of two turns or more that does something to a value, with PyTorch's own nodes."""
+    proto = parse(
+        """
+        g (float[n,4] x, int64 count) => (float[k,l] y) <int64 first = {0}> {
+          y = Loop (count, , x) <body =
+            b (int64 i, bool k, float[k0,k1] v) => (bool o, float[k2,k3] u) {
+              o = Identity (k) WORK
+            }>
+        }
+        """.replace("WORK", work),
+        opset=11,
+    )
+    proto.opset_import.append(onnx.helper.make_opsetid("org.pytorch.aten", 1))
+    return proto
+
+
+def test_what_pytorchs_nodes_in_a_loop_keep_is_shown_by_what_replaced_them() -> None:
+    proto = aten_loop(
+        't = org.pytorch.aten.ATen <operator = "log_softmax"> (v, first) u = Transpose (t)'
+    )
+    result = surgeon.apply(proto, "aten")
+    assert result.report.verdict.status == "equivalent"
+    assert not result.report.misses
+    x = np.arange(12, dtype=F32).reshape(3, 4) / 7
+    found = Session(result.model.to_proto()).run({"x": x, "count": np.array(1)})["y"]
+    wanted = x - np.log(np.exp(x).sum(0, keepdims=True))
+    np.testing.assert_allclose(found, wanted.T, rtol=1e-5)
+
+
+def test_what_was_taken_for_granted_of_a_loop_and_not_shown_is_undone() -> None:
+    """Each turn has one axis more than the last."""
+    proto = aten_loop(
+        't = org.pytorch.aten.ATen <operator = "log_softmax"> (v, first) '
+        "u = Unsqueeze <axes = [0]> (t)"
+    )
+    with pytest.raises(surgeon.SurgeonError, match=r"log_softmax.*left.*rank of .* is not known"):
+        surgeon.apply(proto, "aten")
+    result = surgeon.apply(proto, "aten", allow=["leftover"])
+    assert not result.report.changes
+    assert result.model.to_proto() == proto
+
+
+@pytest.mark.parametrize(
+    ("then", "orelse", "kinds"),
+    [
+        ("a = Greater (x, z)", "b = Cast <to = 7> (x)", ["Greater", "Cast"]),
+        ("a = Cast <to = 11> (x)", "b = Neg (x)", ["Neg", "Cast"]),
+    ],
+)
+def test_branches_of_two_element_types_come_to_one(
+    then: str, orelse: str, kinds: list[str]
+) -> None:
+    """No runtime loads such a file; the type that holds every value of the other stands."""
+    proto = parse(
+        f"""
+        g (bool c, float[n] x, float[n] z) => (float[n] y) {{
+          t = If (c) <then_branch = p () => (a) {{ {then} }},
+                      else_branch = q () => (b) {{ {orelse} }}>
+          y = Cast <to = 1> (t)
+        }}
+        """
+    )
+    result = surgeon.apply(proto, "clean")
+    assert result.report.verdict.status == "runs"
+    out = result.model.to_proto()
+    onnx.checker.check_model(out, full_check=True)
+    bodies = [a.g for node in out.graph.node for a in node.attribute if a.type == a.GRAPH]
+    assert kinds in [ops(body) for body in bodies]
+    x, z = np.array([1.5, -2, 3], F32), np.zeros(3, F32)
+    for c in (True, False):
+        found = Session(out).run({"c": np.array(c), "x": x, "z": z})["y"]
+        named = {"Greater": x > z, "Cast": x.astype(np.int64) if "7" in orelse else x, "Neg": -x}
+        wanted = named[(then if c else orelse).split()[2]]
+        np.testing.assert_array_equal(found, wanted.astype(F32))
+
+
+def test_what_a_loop_carries_gets_the_element_type_that_it_began_with() -> None:
+    """TorchScript's floats are doubles, and the exporter computes with float32."""
+    proto = parse(
+        """
+        g (float[n] x, int64 count) => (float[n] y) <double begin = {1.5}> {
+          e = Loop (count, , begin) <body =
+            b (int64 i, bool k, double v) => (bool o, double u) {
+            o = Identity (k) f = Cast <to = 1> (v) u = Add (f, f)
+          }>
+          s = Cast <to = 1> (e)
+          y = Mul (x, s)
+        }
+        """
+    )
+    result = surgeon.apply(proto, "clean")
+    assert result.report.verdict.status == "runs"
+    out = result.model.to_proto()
+    onnx.checker.check_model(out, full_check=True)
+    found = Session(out).run({"x": np.ones(2, F32), "count": np.array(3)})["y"]
+    assert found.tolist() == [12.0, 12.0]
+
+
 # --------------------------------------------------------------------------------------- functions
 
 

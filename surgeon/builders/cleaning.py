@@ -6,49 +6,15 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
-import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.facts.fact import Array, same_dims
+from surgeon.facts.kinds import FLOATS, TRUTH, WHOLE, holds_all
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
-_T = onnx.TensorProto
 _EITHER = frozenset({"Mul", "Add", "And", "Or", "Xor"})  # whose operands may change places
 _MOST_PARTS = 16  # of a Concat that several Concats join
-_BOOL = frozenset({_T.BOOL})
-_SIGNED = (_T.INT8, _T.INT16, _T.INT32, _T.INT64)
-_UNSIGNED = (_T.UINT8, _T.UINT16, _T.UINT32, _T.UINT64)
-_WHOLE = frozenset({*_SIGNED, *_UNSIGNED})
-_FLOATS = frozenset({_T.FLOAT16, _T.BFLOAT16, _T.FLOAT, _T.DOUBLE})
-# Bits of each type: those of an integer without its sign, and those of a float's significand.
-_BITS: dict[int, int] = {
-    **{kind: 7 + 8 * ((1 << i) - 1) for i, kind in enumerate(_SIGNED)},
-    **{kind: 8 << i for i, kind in enumerate(_UNSIGNED)},
-    **{_T.FLOAT16: 11, _T.BFLOAT16: 8, _T.FLOAT: 24, _T.DOUBLE: 53},
-}
-_WIDER_FLOATS = frozenset(
-    {
-        (_T.FLOAT16, _T.FLOAT),
-        (_T.FLOAT16, _T.DOUBLE),
-        (_T.BFLOAT16, _T.FLOAT),
-        (_T.BFLOAT16, _T.DOUBLE),
-        (_T.FLOAT, _T.DOUBLE),
-    }
-)
-
-
-def holds_all(source: int, target: int) -> bool:
-    """Whether every value of one dtype is a value of the other."""
-    if source == target or (source in _BOOL and target in _WHOLE | _FLOATS):
-        return True
-    if source in _FLOATS:
-        return (source, target) in _WIDER_FLOATS
-    if source not in _WHOLE or target not in _WHOLE | _FLOATS:
-        return False
-    if source in _SIGNED and target in _UNSIGNED:
-        return False
-    return _BITS[source] <= _BITS[target]
 
 
 def cast_chain(draft: Draft, match: Match) -> gs.Tensor:
@@ -66,9 +32,9 @@ def cast_chain(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("a dtype is not known")
     if not holds_all(source, between):
         raise Refused("the first Cast may lose something")
-    if target not in _BOOL | _WHOLE | _FLOATS:
+    if target not in TRUTH | WHOLE | FLOATS:
         raise Refused("its target is no number")
-    if between in _FLOATS and target in _WHOLE and not holds_all(source, target):
+    if between in FLOATS and target in WHOLE and not holds_all(source, target):
         raise Refused("what a float outside an integer's range becomes is not defined")
     return x if source == target else draft.op("Cast", x, to=target)
 
@@ -77,7 +43,7 @@ def cast_like(draft: Draft, match: Match) -> gs.Tensor:
     """A Cast to the dtype of the second operand; nothing where the first has it."""
     x, like = match.root.inputs
     source, target = draft.facts.of(x).dtype, draft.facts.of(like).dtype
-    if target not in _BOOL | _WHOLE | _FLOATS:
+    if target not in TRUTH | WHOLE | FLOATS:
         raise Refused("the dtype that it casts to is not known, or is no number")
     return x if source == target else draft.op("Cast", x, to=target)
 
@@ -292,7 +258,7 @@ def neutral(draft: Draft, match: Match) -> gs.Tensor:
     plain = 0 if node.op in ("Add", "Sub", "Or", "Xor") else 1
     if (array.size and array.item(0) != plain) or (array != plain).any():  # most differ at once
         raise Refused("its constant changes the value")
-    if node.op == "Pow" and facts.of(x).dtype not in _FLOATS:
+    if node.op == "Pow" and facts.of(x).dtype not in FLOATS:
         raise Refused("a power of integers is computed in floats, which round")
     if array.dtype.kind not in "iub":
         if array.dtype.kind != "f":

@@ -1,7 +1,8 @@
 """What a body may count on of what it is given, and what is known of what comes out of it.
 
 As ONNX has it, the state of a Scan keeps dtype and shape from turn to turn, and what is scanned
-comes without the axis along which it is taken apart. What a Loop carries may change its shape.
+comes without the axis along which it is taken apart. What a Loop carries may change its shape:
+`carried` tells what of it does not.
 """
 
 from __future__ import annotations
@@ -13,31 +14,37 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.dims import Dim
+from surgeon.facts.carried import Carried
 from surgeon.facts.fact import INT64, UNKNOWN, Fact
 from surgeon.facts.inference import Facts
 
 _SCAN_WITHOUT_BATCH = 9  # the opset from which on a Scan has no axis for the batch
 
 
-def body_input(facts: Facts, node: gs.Node, index: int, tensor: gs.Tensor) -> Fact:
-    """What the body of a node may count on of one of its inputs.
+def body_input(
+    facts: Facts, node: gs.Node, index: int, tensor: gs.Tensor, carried: Carried, place: str
+) -> Fact:
+    """What the body of a node, at a place of its own, may count on of one of its inputs.
 
-    Of values that a Loop carries from turn to turn, the dtype alone. The number of the turn has no
-    dimension, or one of size 1 where the body declares it so.
+    The number of a Loop's turn has no dimension, or one of size 1 where the body declares it so.
     """
     if node.op == "Loop" and index < 2:
         shape = (1,) if tensor.shape is not None and len(tensor.shape) == 1 else ()
         return Fact(INT64 if index == 0 else onnx.TensorProto.BOOL, shape)
     if node.op not in ("Loop", "Scan") or index >= len(node.inputs):
         return UNKNOWN
+    if node.op == "Loop":
+        return carried.given(facts, node, place, index, tensor.name)
     given = facts.of(node.inputs[index])
-    if node.op == "Loop" or facts.opset < _SCAN_WITHOUT_BATCH:
+    if facts.opset < _SCAN_WITHOUT_BATCH:
         return Fact(given.dtype)
     return Fact(given.dtype, _one_of(node, index, given.shape))
 
 
-def body_output(facts: Facts, node: gs.Node, index: int) -> Fact:
-    """What is known of an output of a node whose bodies were looked at."""
+def body_output(
+    facts: Facts, node: gs.Node, index: int, carried: Carried | None = None, place: str = ""
+) -> Fact:
+    """What is known of an output of a node whose bodies were looked at, at that place."""
     tensor = node.outputs[index]
     new_dim = partial(facts.new_dim, tensor.name)
     if node.op == "If":
@@ -45,7 +52,8 @@ def body_output(facts: Facts, node: gs.Node, index: int) -> Fact:
         return meet([facts.of(body.outputs[index]) for body in bodies], new_dim)
     body = node.attrs.get("body")
     if node.op == "Loop" and isinstance(body, gs.Graph) and index + 1 < len(body.outputs):
-        return Fact(facts.of(body.outputs[index + 1]).dtype)
+        kept = UNKNOWN if carried is None else carried.behind(facts, node, place, index)
+        return kept if kept.shape is not None else Fact(facts.of(body.outputs[index + 1]).dtype)
     if node.op == "Scan" and isinstance(body, gs.Graph) and index < len(body.outputs):
         return _of_scan(facts, node, index, facts.of(body.outputs[index]))
     return facts.of(tensor)

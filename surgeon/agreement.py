@@ -1,0 +1,75 @@
+"""What the branches of an If give, and what a Loop carries, in one element type each.
+
+Exporters of scripted modules write truths as int64 here and there, and floats as doubles; no
+runtime loads a file whose branches or turns differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_graphsurgeon as gs
+
+from surgeon.facts import Facts
+from surgeon.facts.kinds import holds_all
+from surgeon.objects import make_variable
+from surgeon.rewrite import Surgery
+
+_BEFORE = 2  # inputs of a Loop before those that it carries: how often, and whether at all
+
+
+def agree(node: gs.Node, facts: Facts, surgery: Surgery) -> int:
+    """Cast what a branch or turn gives to the type that holds every value of the others.
+
+    Args:
+        node: An If or a Loop, whose bodies have facts; any other stays as it is.
+        facts: Say the element types.
+        surgery: The writer of wiring.
+
+    Returns:
+        How many were cast.
+    """
+    count = 0
+    for given, kinds in _groups(node, facts):
+        whole = [kind for kind in kinds if all(holds_all(other, kind) for other in kinds)]
+        for body, place in given if len(whole) == 1 else ():
+            own = facts.of(body.outputs[place]).dtype
+            if own != whole[0] and holds_all(own, whole[0]):
+                count += _end_as(body, place, whole[0], surgery)
+    return count
+
+
+def _groups(node: gs.Node, facts: Facts) -> Iterator[tuple[list[tuple[gs.Graph, int]], set[int]]]:
+    """What bodies give that is to be of one type, by number, and the types to choose from."""
+    bodies = [value for value in node.attrs.values() if isinstance(value, gs.Graph)]
+    if node.op == "If":
+        for index in range(len(node.outputs)):
+            given = [(body, index) for body in bodies]
+            yield given, {facts.of(body.outputs[index]).dtype for body in bodies}
+    elif node.op == "Loop":
+        for index, begins in enumerate(node.inputs[_BEFORE:], start=1):
+            yield [(bodies[0], index)], {facts.of(begins).dtype}
+
+
+def _end_as(body: gs.Graph, place: int, dtype: int, surgery: Surgery) -> bool:
+    """Let a body give one of its values in another element type, under its name."""
+    out = body.outputs[place]
+    producer = out.inputs[0] if out.inputs else None
+    if producer is None or not surgery.holds(body, producer):
+        return False
+    value = make_variable(surgery.fresh(out.name))
+    # Who makes the output makes that value instead, and who read it there reads it here.
+    list.clear(out.inputs)
+    proto = type(producer.origin)()  # what was read stays as it was
+    proto.CopyFrom(producer.origin)
+    producer.origin = proto
+    surgery.adopt(producer, out, value)
+    out.became = None
+    surgery.names.add(out.name)
+    made = surgery.draft(body, out.name)
+    end = made.op("Cast", value, to=dtype)
+    list.clear(end.inputs)
+    surgery.adopt(made.nodes[0], end, out)
+    body.nodes.extend(made.nodes)
+    surgery.facts.infer(made.nodes[0])
+    return True
