@@ -78,6 +78,7 @@ _ROOMS: Mapping[str, str] = {
     "parted_batch": "batches",
     "parts_as_list": "sequences",
     "part_of_shape": "ranges",
+    "pieces_as_gather": "pieces",
     "places_as_gather": "places",
     "places_of_mask": "places",
     "plus_zero": "zeros",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -32,6 +33,8 @@ def merge_gemms(draft: Draft, match: Match) -> gs.Tensor:
     ]
     if len(parts) < 2 or parts[0][2] is not root:
         raise Refused("no other Gemm with constant operands reads its input")
+    order = _as_joined([node.outputs[0] for _, _, node in parts])
+    parts = [parts[index] for index in order]
     # weights as [outputs, inputs], as transB = 1 has them
     weight = np.concatenate([w for w, _, _ in parts])
     bias = np.concatenate([b for _, b, _ in parts])
@@ -40,9 +43,7 @@ def merge_gemms(draft: Draft, match: Match) -> gs.Tensor:
         "Gemm", x, draft.constant(weight, "weight"), draft.constant(bias, "bias"), transB=1
     )
     pieces = draft.op("Split", whole, draft.constant(sizes, "sizes"), outputs=len(sizes), axis=1)
-    for (_, _, node), piece in zip(parts[1:], pieces[1:], strict=True):
-        draft.also.append((node, [(node.outputs[0], piece)]))
-    return pieces[0]
+    return _given(draft, root, [node for _, _, node in parts], pieces)
 
 
 def merge_products(draft: Draft, match: Match) -> gs.Tensor:
@@ -67,14 +68,39 @@ def merge_products(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("what is added is no vector, or makes the product larger")
     if len(parts) + sums <= 2 + bool(sums):
         raise Refused("too few products with constant weights read its input")
+    order = _as_joined([node.outputs[0] for node, _, _ in parts])
+    parts = [parts[index] for index in order]
     sizes = [w.shape[1] for _, w, _ in parts]
     y = draft.op("MatMul", x, draft.constant(np.concatenate([w for _, w, _ in parts], 1), "weight"))
     if sums:
         y = draft.op("Add", y, draft.constant(np.concatenate([b for *_, b in parts]), "bias"))
     pieces = draft.op("Split", y, draft.constant(sizes, "sizes"), outputs=len(sizes), axis=rank - 1)
-    for (node, *_), piece in zip(parts[1:], pieces[1:], strict=True):
-        draft.also.append((node, [(node.outputs[0], piece)]))
-    return pieces[0]
+    return _given(draft, root, [node for node, _, _ in parts], pieces)
+
+
+def _as_joined(made: Sequence[gs.Tensor]) -> list[int]:
+    """In which order to make values at once: that in which a Concat joins them, if one does."""
+    readers = {id(n): n for t in made for n in t.outputs if n.op == "Concat" and not n.domain}
+    most, places = 0, dict[int, int]()
+    for reader in readers.values():
+        found = {id(tensor): place for place, tensor in enumerate(reader.inputs)}
+        count = sum(id(tensor) in found for tensor in made)
+        if count > most:
+            most, places = count, found
+    return sorted(range(len(made)), key=lambda i: places.get(id(made[i]), len(places)))
+
+
+def _given(
+    draft: Draft, root: gs.Node, nodes: Sequence[gs.Node], pieces: Sequence[gs.Tensor]
+) -> gs.Tensor:
+    """The piece in the root's place; those of the other nodes are handed over as well."""
+    mine: list[gs.Tensor] = []
+    for node, piece in zip(nodes, pieces, strict=True):
+        if node is root:
+            mine.append(piece)
+        else:
+            draft.also.append((node, [(node.outputs[0], piece)]))
+    return mine[0]
 
 
 def _part(draft: Draft, product: gs.Node) -> tuple[gs.Node, Array, Array]:
