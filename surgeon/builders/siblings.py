@@ -13,6 +13,8 @@ from surgeon.facts.fact import Array, same_dims
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
+_MOST_READERS = 512  # of a value that Slices cut
+
 
 def merge_gemms(draft: Draft, match: Match) -> gs.Tensor:
     """Gemms with constant weights on one input as one Gemm and a Split."""
@@ -137,6 +139,8 @@ def slices_as_split(draft: Draft, match: Match) -> gs.Tensor:
     axis = mine[0]
     if not isinstance(shape[axis], int):
         raise Refused(f"axis {axis} is {shape[axis]}: the sizes of a Split are constant")
+    if mine[1] > 0 or len(x.outputs) > _MOST_READERS:  # each would look at all the others
+        raise Refused("it is not the first of its axis, or very many read what it cuts")
     found: dict[tuple[int, int], list[gs.Node]] = {}
     for node in x.outputs:
         if node.op != "Slice" or node.inputs[0] is not x or getattr(node, "gone", False):
