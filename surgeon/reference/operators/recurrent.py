@@ -91,6 +91,8 @@ def _layers(
     layers: int,
     ways: int,
 ) -> Any:
+    if any(len(s) != layers * ways for s in hx):
+        raise Unsuited(f"its states are not of {layers * ways} layers and directions")
     each = len(params) // (layers * ways)
     finals: list[list[Any]] = [[] for _ in hx]
     for layer in range(layers):
