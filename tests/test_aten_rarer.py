@@ -203,6 +203,7 @@ for density in (False, True):
         add("_histogramdd_from_bin_cts", POINTS, [3, 2, 4], None, weight, density, still=True)
         sides = [-1, 1, 0, 2, -2, 1]
         add("_histogramdd_from_bin_cts", POINTS, [3, 2, 4], sides, weight, density, still=True)
+add("_histogramdd_bin_edges", POINTS, [3, 2, 4], None, None, False, still=True, listed=True)
 add("_histogramdd_from_bin_cts", GAPS, [2] * GAPS.shape[-1], [-1, 1] * GAPS.shape[-1], still=True)
 add("_histogramdd_from_bin_cts", np.ones((3, 2)), [2, 3], None, None, False, still=True)
 # exponents

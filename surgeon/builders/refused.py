@@ -168,10 +168,6 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "_sobol_engine_draw",
     ),
     (
-        "gives a list of borders in a way that is not written; give the borders",
-        "_histogramdd_bin_edges",
-    ),
-    (
         "is TorchScript's own, on lists and dictionaries; trace the model instead of scripting it",
         "Bool Complex ComplexImplicit Delete Float FloatImplicit Int IntImplicit ScalarImplicit "
         "_set_item _tensor_to_list as_tensor clear count dict get items keys len pop popitem "
