@@ -95,7 +95,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     ),
     (
         "is of nested or jagged tensors, which ONNX has not; pad them and pass a mask",
-        "_jagged_to_padded_dense_forward _ncf_unsqueeze _ncf_view "
+        " _ncf_unsqueeze _ncf_view "
         "_nested_compute_contiguous_strides_offsets _nested_from_padded "
         "_nested_from_padded_and_nested_example _nested_from_padded_tensor "
         "_nested_get_jagged_dummy _nested_get_lengths _nested_get_max_seqlen "
@@ -104,8 +104,8 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "_nested_tensor_from_tensor_list _nested_tensor_size _nested_tensor_softmax_with_shape "
         "_nested_tensor_storage_offsets _nested_tensor_strides _nested_view_from_buffer "
         "_nested_view_from_buffer_copy _nested_view_from_jagged _nested_view_from_jagged_copy "
-        "_pack_padded_sequence _pack_sequence _pad_packed_sequence "
-        "_padded_dense_to_jagged_forward nested_to_padded_tensor to_padded_tensor",
+        "_pack_sequence "
+        " nested_to_padded_tensor to_padded_tensor",
     ),
     (
         "is of PyTorch's own quantised tensors; export the model in floats and quantise the ONNX "

@@ -159,8 +159,13 @@ def _packed(kind: str, many: bool) -> Callable[..., Any]:
     ) -> Any:
         if train and dropout > 0:
             raise Unsuited("it drops out at random")
+        falls = batch_sizes.size and (np.diff(batch_sizes) <= 0).all() and batch_sizes[-1] > 0
+        if not falls or batch_sizes.sum() != len(data):
+            raise Unsuited("its batch sizes do not fall, or are not those of its rows")
         bounds = np.cumsum(batch_sizes)[:-1]
         states = [wide(s) for s in (hx if many else [hx])]
+        if any(s.shape[1] != batch_sizes[0] for s in states):
+            raise Unsuited("its states are of another batch")
         rows, finals = _layers(
             STEPS[kind],
             np.split(wide(data), bounds),
