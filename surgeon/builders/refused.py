@@ -179,10 +179,6 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "write by `torch.where` or `scatter`",
         "Placeholder",
     ),
-    (
-        "has no rule here yet; write it in the module by operators that ONNX has, or write a rule",
-        "_upsample_lanczos2d_aa",
-    ),
 )
 REASONS: Mapping[str, str] = {name: why for why, names in _GROUPS for name in names.split()}
 
