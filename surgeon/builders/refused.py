@@ -60,10 +60,6 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "_rowwise_prune embedding_renorm",
     ),
     (
-        "multiplies groups of rows whose limits are values; write one `matmul` for each group",
-        "_grouped_mm",
-    ),
-    (
         "writes into tensors that are given to it; export the operator without `_helper`",
         "_cummax_helper _cummin_helper",
     ),
@@ -116,7 +112,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "_make_per_tensor_quantized_tensor _mixed_dtypes_linear _scaled_grouped_mm "
         "_scaled_grouped_mm_v2 _scaled_mm _scaled_mm_v2 _weight_int4pack_mm "
         "_weight_int4pack_mm_for_cpu _weight_int4pack_mm_with_scales_and_zeros "
-        "_weight_int8pack_mm _wrapped_linear_prepack _wrapped_quantized_linear_prepacked "
+        "_wrapped_linear_prepack _wrapped_quantized_linear_prepacked "
         "choose_qparams_optimized dequantize empty_quantized fbgemm_linear_fp16_weight "
         "fbgemm_linear_fp16_weight_fp32_activation fbgemm_linear_int8_weight "
         "fbgemm_linear_int8_weight_fp32_activation fbgemm_linear_quantize_weight "
