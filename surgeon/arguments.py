@@ -242,6 +242,8 @@ def _agrees(parameter: Parameter, value: gs.Tensor | list[gs.Tensor], facts: Fac
     if isinstance(value, list):
         if value and all(t.is_empty() for t in value):  # of what was left out, perhaps
             return None if parameter.is_list else False
+        if parameter.type in _PLAIN and any(_is_row(facts, t) for t in value):
+            return False
         return parameter.is_list
     if _is_device(value):
         return parameter.type == "Device"
@@ -266,6 +268,11 @@ def _agrees(parameter: Parameter, value: gs.Tensor | list[gs.Tensor], facts: Fac
         # sizes that were computed from scale factors are traced as floats, empty lists as well
         return None if parameter.is_list else False
     return True if fact.dtype else None
+
+
+def _is_row(facts: Facts, tensor: gs.Tensor) -> bool:
+    """Whether it is known to be more than a number, and so no element of a list of numbers."""
+    return facts.of(tensor).shape not in (None, (), (1,))
 
 
 def _is_device(tensor: gs.Tensor) -> bool:

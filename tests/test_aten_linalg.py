@@ -374,6 +374,21 @@ def test_ranks_and_pseudo_inverses(rank: int, dtype: Any) -> None:
             holds("linalg_lstsq", a, b, None, "gelsd", **{**out, "compared": (0, 1, 2, 3)})
 
 
+@pytest.mark.parametrize("driver", [None, "gels", "gelsy", "gelsd", "gelss"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_residuals_of_least_squares(driver: str | None, dtype: Any) -> None:
+    """Squares of each column; none of a square matrix, of a deficient one, or by `gelsy`."""
+    a, b = matrices(5, 3, dtype=dtype), matrices(5, 2, dtype=dtype)
+    options: dict[str, Any] = {"outputs": 4, "compared": (0, 1), "tolerance": 100.0}
+    calls = [(a, b), (a, b[:, 0]), (a[:3], b[:3])]
+    if driver != "gels":
+        calls.append((np.ones_like(a), b))
+    else:
+        calls.append((np.stack([a, a * 2]), np.stack([b, b])))
+    for index, (first, second) in enumerate(calls):
+        holds("linalg_lstsq", first, second, None, driver, opset=OPSETS[index % 3], **options)
+
+
 @pytest.mark.parametrize("kind", ["hilbert", "graded", "clustered", "ones", "triangle", "nothing"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_singular_values_of_hard_matrices(kind: str, dtype: Any) -> None:

@@ -103,6 +103,13 @@ add("real", X)
 add("hardtanh", X, 0.5, -0.5)
 for swap in (True, False):
     add("triplet_margin_loss", INTS, INTS[::-1], INTS + 1, 1.0, 2.0, 1e-6, swap, 1)
+    for p in (1.0, np.inf):
+        add("triplet_margin_loss", X[0, 0], X[0, 1], X[1, 0], 1.0, p, 1e-6, swap, 0)
+# differences of bytes wrap
+BYTES = INTS.astype(np.uint8)
+add("triplet_margin_loss", BYTES, BYTES[::-1], BYTES + np.uint8(1), 9.0, 2.0, 1e-6, True, 1)
+add("pairwise_distance", BYTES, BYTES[::-1], 2.0, 1e-6, False)
+add("pairwise_distance", INTS, X[0, 0, :3, :4], 2.0, 1e-6, False)
 # single precision combines what is scattered in half
 add("scatter_add", X[0, 0].astype(H), 0, INTS[:2] % 6, X[0, 1, :2, :4].astype(H), least=16)
 add("index_add", X[0, 0].astype(H), 0, PLACES, X[0, 1, :5].astype(H), 1, least=16)

@@ -203,6 +203,20 @@ for density in (False, True):
         add("_histogramdd_from_bin_cts", POINTS, [3, 2, 4], None, weight, density, still=True)
         sides = [-1, 1, 0, 2, -2, 1]
         add("_histogramdd_from_bin_cts", POINTS, [3, 2, 4], sides, weight, density, still=True)
+# products of groups, and with weights in eight bits
+G = np.random.default_rng(5)
+EXPERTS = G.normal(size=(3, 8, 16)).astype(F)
+EIGHT = G.integers(-127, 128, (5, 8)).astype(np.int8)
+ROWS, COLUMNS = G.normal(size=(6, 8)).astype(F), G.normal(size=(16, 32)).astype(F)
+for offs in ([2, 2, 6], [0, 0, 6], [6, 6, 6]):
+    limits = np.array(offs, np.int32)
+    add("_grouped_mm", ROWS, EXPERTS, limits, None, None)
+    add("_grouped_mm", EXPERTS, COLUMNS, limits * 5 + 2, None, None)
+add("_grouped_mm", COLUMNS, G.normal(size=(32, 8)).astype(F), limits * 5 + 2, None, None)
+add("_grouped_mm", EXPERTS.swapaxes(1, 2).copy(), EXPERTS, None, None, None)
+add("_grouped_mm", ROWS.astype("f2"), EXPERTS.astype("f2"), limits, None, None, least=11)
+add("_weight_int8pack_mm", ROWS, EIGHT, np.abs(G.normal(size=5)).astype(F))
+add("_histogramdd_bin_edges", POINTS, [3, 2, 4], None, None, False, still=True, listed=True)
 add("_histogramdd_from_bin_cts", GAPS, [2] * GAPS.shape[-1], [-1, 1] * GAPS.shape[-1], still=True)
 add("_histogramdd_from_bin_cts", np.ones((3, 2)), [2, 3], None, None, False, still=True)
 # exponents

@@ -82,6 +82,19 @@ def test_a_packed_sequence_of_known_sizes(kind: str, ways: int) -> None:
 
 
 @pytest.mark.parametrize("kind", GATES)
+@pytest.mark.parametrize("ways", [1, 2])
+def test_a_packed_sequence_of_computed_sizes(kind: str, ways: int) -> None:
+    for opset in (9, 11, 17):
+        params = weights(kind, 4, 5, 2, ways, biased=True)
+        hx = states(kind, 2 * ways, 3, 5, 5, zero=False)
+        sizes = np.array([3, 3, 2, 1, 1])
+        rest = [True, 2, 0.0, False, ways == 2]
+        call = Call(kind, [normal(10, 4), sizes, hx, params, *rest], opset=opset)
+        call.outputs, call.overload = 3 if kind == "lstm" else 2, "data"
+        holds(call)
+
+
+@pytest.mark.parametrize("kind", GATES)
 @pytest.mark.parametrize("biased", [False, True])
 def test_a_cell(kind: str, biased: bool) -> None:
     for opset, dynamic in ((9, False), (17, True)):
@@ -111,9 +124,4 @@ def test_what_is_refused() -> None:
     refuses(
         Call("gru", [*double, True, 1, 0.0, False, False, False], outputs=2),
         "onnxruntime has no `GRU` of float64",
-    )
-    packed = [normal(10, 4), np.array([3, 3, 2, 1, 1]), state, params]
-    refuses(
-        Call("gru", [*packed, True, 1, 0.0, False, False], outputs=2, overload="data"),
-        "the batch sizes of its packed sequence are computed at run time",
     )

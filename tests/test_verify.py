@@ -924,3 +924,47 @@ def test_channels_that_a_weight_demands_are_given(body: str, channels: int) -> N
     assert not verdict.not_compared
     assert {each.sizes["c"] for each in verdict.comparisons} == {channels}
     assert len({each.sizes["h"] for each in verdict.comparisons}) > 1
+
+
+@pytest.mark.parametrize("batch_first", [0, 1])
+@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize(("operator", "gates"), [("lstm", 4), ("gru", 3), ("rnn_tanh", 1)])
+def test_a_recurrent_layer_of_which_nothing_is_fixed_is_compared(
+    operator: str, gates: int, listed: bool, batch_first: int
+) -> None:
+    """Width, number of layers and width of the states are what the weights want."""
+    states = ["h", "c"] if operator == "lstm" else ["h"]
+    weights = ["wi", "wh", "bi", "bh"]
+    lists = f"hx = SequenceConstruct ({', '.join(states)})" if listed and len(states) > 1 else ""
+    lists += f" ws = SequenceConstruct ({', '.join(weights)})" if listed else ""
+    between = ["hx"] if listed and len(states) > 1 else states
+    names = ", ".join(["x", *between, *(["ws"] if listed else weights)])
+    inputs = ", ".join(f"float[{s}0, {s}1, {s}2] {s}" for s in states)
+    model = parse(f"""g (float[x0, x1, x2] x, {inputs}) => (float[a, b, d] y)
+        <bool yes = {{1}}, bool no = {{0}}, int64 one = {{1}}, double zero = {{0}},
+         bool first = {{{batch_first}}}> {{
+        {lists}
+        y, {", ".join(f"l{s}" for s in states)} =
+            org.pytorch.aten.{operator} ({names}, yes, one, zero, no, no, first)
+    }}""")
+    generator = np.random.default_rng(0)
+    shapes = [(gates * 5, 4), (gates * 5, 5), (gates * 5,), (gates * 5,)]
+    for name, shape in zip(weights, shapes, strict=True):
+        weight = generator.normal(size=shape).astype(np.float32)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(weight, name))
+    verdict = verify(model, model)
+    assert not verdict.not_compared
+    wanted = {"x2": 4, **{f"{s}{axis}": size for s in states for axis, size in ((0, 1), (2, 5))}}
+    assert all({d: c.sizes[d] for d in wanted} == wanted for c in verdict.comparisons)
+    assert len({c.sizes["x0"] for c in verdict.comparisons}) > 1
+
+
+def test_both_operands_of_a_bilinear_form_are_as_wide_as_its_weight() -> None:
+    model = parse("""g (float[a, b, c] x, float[d, e, f] z) => (float[p, q, r] y) {
+        y = org.pytorch.aten.bilinear (x, z, w, )
+    }""")
+    weight = np.random.default_rng(0).normal(size=(6, 4, 5)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
+    verdict = verify(model, model)
+    assert not verdict.not_compared
+    assert {(c.sizes["c"], c.sizes["f"]) for c in verdict.comparisons} == {(4, 5)}

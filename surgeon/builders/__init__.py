@@ -60,6 +60,7 @@ _ROOMS: Mapping[str, str] = {
     "means_as_layer_norm": "norms",
     "merge_gemms": "siblings",
     "merge_products": "siblings",
+    "modulated_any_batch": "modulated",
     "modulated_convolution": "modulated",
     "nearest_as_copies": "resizing",
     "neutral": "cleaning",

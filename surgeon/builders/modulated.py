@@ -18,7 +18,7 @@ from surgeon.builders.computed_conv import as_one, bias_of, windows_of
 from surgeon.builders.views import KEEP_ORDER, as_shape
 from surgeon.dims import Dim
 from surgeon.facts import Facts
-from surgeon.facts.fact import Array
+from surgeon.facts.fact import Array, same_dims
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -59,7 +59,35 @@ class Product:
 
 def modulated_convolution(draft: Draft, match: Match) -> gs.Tensor:
     """A Conv or ConvTranspose with weight W * s * d of each sample, with W alone as its weight."""
-    node, facts = match.root, draft.facts
+    y, samples = _modulated(draft, match.root)
+    if match.root.op == "ConvTranspose" and (attribute_of(match.root, "group") or 1) != samples:
+        raise Refused(f"it has another number of groups than {samples} samples")
+    return as_one(draft, y, (draft.facts.of(y).rank or 0) - 2)
+
+
+def modulated_any_batch(draft: Draft, match: Match) -> gs.Tensor:
+    """A ConvTranspose whose groups are the batch of the trace, and the Reshape into samples.
+
+    Of the shapes of a ConvTranspose any number of groups could be meant: that it was one of each
+    sample the Reshape says, which at another batch has another number of elements than it names.
+    """
+    facts, made = draft.facts, match.values["c"]
+    assert made is not None
+    y, samples = _modulated(draft, made.inputs[0])
+    named, inside = facts.of(match.root.inputs[1]).value, facts.of(made).shape
+    wanted = facts.of(y).shape
+    if named is None or inside is None or wanted is None:
+        raise Refused("the shape of its samples is not known")
+    if not same_dims(tuple(named.reshape(-1).tolist()), (samples, wanted[1], *inside[2:])):
+        raise Refused("what is behind it does not name its samples, each with its channels")
+    if not same_dims(wanted[2:], inside[2:]):
+        raise Refused("its height and width are not proven")
+    return y
+
+
+def _modulated(draft: Draft, node: gs.Node) -> tuple[gs.Tensor, Dim]:
+    """What it gives as [samples, channels, ...], and how many samples."""
+    facts = draft.facts
     x, weight = node.inputs[0], node.inputs[1]
     bias = bias_of(node)
     given, sizes = facts.of(x).shape, facts.of(weight).shape
@@ -75,8 +103,6 @@ def modulated_convolution(draft: Draft, match: Match) -> gs.Tensor:
     channels, wanted = (first, second) if inner == 1 else (second, first)
     if given[0] != 1 or dims.equal(given[1], samples * channels) is not True:
         raise Refused(f"its channels {given[1]} are not {channels} of each sample")
-    if transposed and (attribute_of(node, "group") or 1) != samples:
-        raise Refused(f"it has another number of groups than {samples} samples")
     kernel = product.kernel()
     ones = [1] * (len(given) - 2)
     x = as_shape(draft, x, (samples, channels, *given[2:]))
@@ -91,7 +117,7 @@ def modulated_convolution(draft: Draft, match: Match) -> gs.Tensor:
             y = draft.op("Div" if divides else "Mul", y, _line(draft, tensor, axis, ones))
     if bias is not None:
         y = draft.op("Add", y, as_shape(draft, bias, (samples, wanted, *ones)))
-    return as_one(draft, y, len(ones))
+    return y, samples
 
 
 def _line(draft: Draft, factor: gs.Tensor, axis: int, ones: list[int]) -> gs.Tensor:

@@ -11,7 +11,13 @@ import onnx_graphsurgeon as gs
 from surgeon import dims, opsets
 from surgeon.builders import parts
 from surgeon.builders.parts import Array, one_a_channel, operand_behind
-from surgeon.builders.standardising import column_of, shaped_like, standardised, vector_of
+from surgeon.builders.standardising import (
+    column_of,
+    in_groups,
+    shaped_like,
+    standardised,
+    vector_of,
+)
 from surgeon.facts.fact import same_dims
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
@@ -37,7 +43,7 @@ def group_norm_as_instances(draft: Draft, match: Match) -> gs.Tensor:
     rank, dtype = parts.rank_of(draft, x), parts.numpy_dtype(draft, x)
     by_group = (node.domain or "") == opsets.LEGACY
     number = draft.facts.of(x).dtype
-    grouped = parts.reshape(draft, x, [0, groups, -1])
+    grouped = in_groups(draft, x, groups)
     if not by_group and attribute_of(node, "stash_type") == onnx.TensorProto.FLOAT:
         if dtype == np.float64:
             raise Refused(

@@ -60,10 +60,6 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "_rowwise_prune embedding_renorm",
     ),
     (
-        "multiplies groups of rows whose limits are values; write one `matmul` for each group",
-        "_grouped_mm",
-    ),
-    (
         "writes into tensors that are given to it; export the operator without `_helper`",
         "_cummax_helper _cummin_helper",
     ),
@@ -95,7 +91,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     ),
     (
         "is of nested or jagged tensors, which ONNX has not; pad them and pass a mask",
-        "_jagged_to_padded_dense_forward _ncf_unsqueeze _ncf_view "
+        " _ncf_unsqueeze _ncf_view "
         "_nested_compute_contiguous_strides_offsets _nested_from_padded "
         "_nested_from_padded_and_nested_example _nested_from_padded_tensor "
         "_nested_get_jagged_dummy _nested_get_lengths _nested_get_max_seqlen "
@@ -104,8 +100,8 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "_nested_tensor_from_tensor_list _nested_tensor_size _nested_tensor_softmax_with_shape "
         "_nested_tensor_storage_offsets _nested_tensor_strides _nested_view_from_buffer "
         "_nested_view_from_buffer_copy _nested_view_from_jagged _nested_view_from_jagged_copy "
-        "_pack_padded_sequence _pack_sequence _pad_packed_sequence "
-        "_padded_dense_to_jagged_forward nested_to_padded_tensor to_padded_tensor",
+        "_pack_sequence "
+        " nested_to_padded_tensor to_padded_tensor",
     ),
     (
         "is of PyTorch's own quantised tensors; export the model in floats and quantise the ONNX "
@@ -116,7 +112,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "_make_per_tensor_quantized_tensor _mixed_dtypes_linear _scaled_grouped_mm "
         "_scaled_grouped_mm_v2 _scaled_mm _scaled_mm_v2 _weight_int4pack_mm "
         "_weight_int4pack_mm_for_cpu _weight_int4pack_mm_with_scales_and_zeros "
-        "_weight_int8pack_mm _wrapped_linear_prepack _wrapped_quantized_linear_prepacked "
+        "_wrapped_linear_prepack _wrapped_quantized_linear_prepacked "
         "choose_qparams_optimized dequantize empty_quantized fbgemm_linear_fp16_weight "
         "fbgemm_linear_fp16_weight_fp32_activation fbgemm_linear_int8_weight "
         "fbgemm_linear_int8_weight_fp32_activation fbgemm_linear_quantize_weight "
@@ -168,10 +164,6 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "_sobol_engine_draw",
     ),
     (
-        "gives a list of borders in a way that is not written; give the borders",
-        "_histogramdd_bin_edges",
-    ),
-    (
         "is TorchScript's own, on lists and dictionaries; trace the model instead of scripting it",
         "Bool Complex ComplexImplicit Delete Float FloatImplicit Int IntImplicit ScalarImplicit "
         "_set_item _tensor_to_list as_tensor clear count dict get items keys len pop popitem "
@@ -182,10 +174,6 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "values are lost; export at opset 11 or later, without `...` or `:` between indices, or "
         "write by `torch.where` or `scatter`",
         "Placeholder",
-    ),
-    (
-        "has no rule here yet; write it in the module by operators that ONNX has, or write a rule",
-        "_upsample_lanczos2d_aa",
     ),
 )
 REASONS: Mapping[str, str] = {name: why for why, names in _GROUPS for name in names.split()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,19 @@ def column_of(draft: Draft, vector: gs.Tensor, rank: int) -> gs.Tensor:
     if array is not None and array.dtype != object and array.size < 1 << 20:
         return draft.constant(array.reshape(-1, *[1] * (rank - 2)), "weight")
     return draft.op("Reshape", vector, draft.constant([-1, *[1] * (rank - 2)], "column"))
+
+
+def in_groups(draft: Draft, x: gs.Tensor, groups: int) -> gs.Tensor:
+    """[N, C, ...] as [N, groups, rest]; the rest is spelled out where it is known.
+
+    What the runtime has to infer it cannot where there are no samples.
+    """
+    shape = draft.facts.of(x).shape or ()
+    known = [d for d in shape[1:] if isinstance(d, int)]
+    told = len(shape) > 1 and len(known) == len(shape) - 1 and 0 not in known
+    rest = math.prod(known) // groups if told else -1
+    made: gs.Tensor = draft.op("Reshape", x, draft.constant([0, groups, rest], "groups"))
+    return made
 
 
 def standardised(

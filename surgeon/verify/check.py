@@ -132,7 +132,7 @@ class Check:
         for sizes in first:
             if sizes != base and not self.fault and self._at(sizes, drawing):
                 ran.append(sizes)
-        for group in groups(dims, base, hints):
+        for group in groups(dims, inputs, base, hints):
             self._more_sizes(group, lists[group[0]], ran, drawing, hinted=group[0] in hints)
         for marked in drawing.at_marks():
             if not self.fault:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from surgeon.verify.limits import Input
@@ -42,11 +42,14 @@ def is_leading(dim: str, inputs: Sequence[Input]) -> bool:
 
 
 def groups(
-    dims: Mapping[str, int], base: Mapping[str, int], hints: Mapping[str, Sequence[int]]
+    dims: Mapping[str, int],
+    inputs: Sequence[Input],
+    base: Mapping[str, int],
+    hints: Mapping[str, Sequence[int]],
 ) -> list[tuple[str, ...]]:
     """Dims that may be tied (the batch of several inputs): on one axis, of one size at the base."""
     found: dict[tuple[object, ...], list[str]] = {}
-    for dim, axis in dims.items():
+    for dim, axis in _roles(dims, inputs, hints).items():
         key = (dim,) if dim in hints else (axis, base[dim])
         found.setdefault(key, []).append(dim)
     return [tuple(group) for group in found.values()]
@@ -98,7 +101,7 @@ def search(
     At the first few lengths each of the others is tried twice as long, too: a mask is as long as
     what is kept and what is new.
     """
-    dims = {dim: 0 if dim in _of_states(inputs) else axis for dim, axis in dims.items()}
+    dims = _roles(dims, inputs, hints)
     leading = (*LEADING, *MORE_LEADING)
     other = (*OTHER, *MORE_OTHER)
     # More models want one length than want one batch.
@@ -123,15 +126,23 @@ def search(
             return
 
 
-def _of_states(inputs: Sequence[Input]) -> set[str]:
+def _roles(
+    dims: Mapping[str, int], inputs: Sequence[Input], hints: Mapping[str, Sequence[int]]
+) -> dict[str, int]:
+    """The axis that each dim counts for: a batch for the first, wherever it stands."""
+    batches = _of_states(inputs, {dim for dim, given in hints.items() if len(given) == 1})
+    return {dim: 0 if dim in batches else axis for dim, axis in dims.items()}
+
+
+def _of_states(inputs: Sequence[Input], fixed: Set[str]) -> set[str]:
     """Dims that may be the batch of a recurrent state: the only ones, behind a number of layers."""
-    if not any(each.dims and isinstance(each.dims[0], str) for each in inputs):
+    free = [[isinstance(d, str) and d not in fixed for d in each.dims] for each in inputs]
+    if not any(each and each[0] for each in free):
         return set()
     return {
-        each.dims[1]
-        for each in inputs
-        if len(each.dims) == 3 and [isinstance(dim, str) for dim in each.dims] == [0, 1, 0]
-        if isinstance(each.dims[1], str)
+        str(each.dims[1])
+        for each, open_ in zip(inputs, free, strict=True)
+        if open_ == [False, True, False]
     }
 
 

@@ -12,7 +12,7 @@ import onnx_graphsurgeon as gs
 from surgeon.builders.aten_linalg import matrices as m
 from surgeon.builders.aten_linalg import rotations as r
 from surgeon.builders.aten_linalg.solving import is_vector
-from surgeon.builders.aten_shape.call import TYPE, Call
+from surgeon.builders.aten_shape.call import TYPE, Call, Size
 from surgeon.builders.aten_shape.order import topk
 from surgeon.rewrite import Refused
 
@@ -211,19 +211,39 @@ def _least_squares(c: Call) -> tuple[gs.Tensor, ...]:
     a, b = c.tensor(), c.tensor("b")
     high, wide = (m.side(c, a, axis, r.LARGEST_TURNED) for axis in (-2, -1))
     driver = c.value("driver") or "gelsy"
-    if m.is_read(c, 1) and not (isinstance(high, int) and isinstance(wide, int) and high <= wide):
-        raise Refused("its residuals are read, and they have a shape only where its rank is full")
     vector = is_vector(c, a, b)
     b = c.unsqueeze(b, [c.rank(b)]) if vector else b
     x = c.op("MatMul", pseudo_inverse(c, a), b)
-    x = c.squeeze(x, [c.rank(x) - 1]) if vector else x
     none = c.filled([0], 0, c.dtype(a))
-    found = [x, none]
+    apart = none
+    if m.is_read(c, 1) and driver != "gelsy":
+        apart = _residuals(c, a, x, b, always=driver == "gels") if _is_high(high, wide) else none
+    found = [c.squeeze(x, [c.rank(x) - 1]) if vector else x, apart]
     if not (m.is_read(c, 2) or m.is_read(c, 3)):
         return (*found, none, none)
     values = r.singular_values(c, a)
     ranks = c.filled([0], 0, TYPE.INT64) if driver == "gels" else _counted(c, a, values)
     return (*found, ranks, values if driver in ("gelsd", "gelss") else none)
+
+
+def _is_high(high: Size | int, wide: Size | int) -> bool:
+    if isinstance(high, int) and isinstance(wide, int):
+        return high > wide
+    raise Refused("its residuals are read, and of its sides which is longer is not known")
+
+
+def _residuals(c: Call, a: gs.Tensor, x: gs.Tensor, b: gs.Tensor, *, always: bool) -> gs.Tensor:
+    """The squares of what is left, added up for each right side; none where a rank is not full."""
+    left = c.op("Sub", c.op("MatMul", a, x), b)
+    rank = c.rank(left)
+    total = c.op("ReduceSum", c.op("Mul", left, left), c.ints([rank - 2], "axes"), keepdims=0)
+    if always:
+        return total
+    if rank > 2:
+        raise Refused("its residuals are read, and they have a shape only where its rank is full")
+    full = c.op("Equal", _counted(c, a, r.singular_values(c, a)), c.vector([c.size(a, 1)]))
+    shown = c.op("Mul", c.cast(full, TYPE.INT64), c.vector([c.size(total, 0)]))
+    return c.slice(total, 0, 0, Size(None, lambda: shown))
 
 
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {

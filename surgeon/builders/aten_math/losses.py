@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_math.reductions import p_norm, reduce
+from surgeon.builders.aten_math.reductions import reduce
+from surgeon.builders.aten_math.vectors import distance_between
 from surgeon.builders.aten_math.work import BOOL, FLOATS, INT64, Work
 from surgeon.rewrite import Refused
 
@@ -111,21 +112,18 @@ def binary_cross_entropy_with_logits(work: Work) -> gs.Tensor:
 
 def triplet_margin(work: Work) -> gs.Tensor:
     """`triplet_margin_loss`."""
-    names = ("anchor", "positive", "negative")
-    _, (anchor, positive, negative) = work.together(
-        *(work.args.tensor(n) for n in names), floating=True
+    anchor, positive, negative = (
+        work.args.tensor(name) for name in ("anchor", "positive", "negative")
     )
-    p, eps = float(work.constant_of("p", 2)), float(work.constant_of("eps", 1e-6))
-
-    def between(a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
-        apart = work.op("Add", work.op("Sub", a, b), eps)
-        return p_norm(work, apart, p, [work.rank(apart) - 1], keepdim=False)
-
-    far = between(anchor, negative)
+    far = distance_between(work, anchor, negative, keepdim=False)
     if work.args.value("swap"):
-        far = work.extreme("Min", far, between(positive, negative))
+        _, (far, other) = work.together(
+            far, distance_between(work, positive, negative, keepdim=False)
+        )
+        far = work.extreme("Min", far, other)
     margin = float(work.constant_of("margin", 1.0))
-    errors = work.op("Add", work.op("Sub", between(anchor, positive), far), margin)
+    _, (near, far) = work.together(distance_between(work, anchor, positive, keepdim=False), far)
+    errors = work.op("Add", work.op("Sub", near, far), margin)
     zero = work.number(0, work.dtype(errors))
     return reduced(work, work.extreme("Max", errors, zero))
 

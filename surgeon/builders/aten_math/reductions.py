@@ -19,6 +19,7 @@ from surgeon.builders.aten_math.work import (
     UINT8,
     Work,
 )
+from surgeon.builders.bench import Bench, Size
 from surgeon.rewrite import Refused
 
 
@@ -47,9 +48,8 @@ def keeps(work: Work) -> bool:
     return work.args.schema.position("keepdim") is not None and bool(work.args.value("keepdim"))
 
 
-# NaN and no number to PyTorch, 0 and the least number of the dtype to onnxruntime.
+# No number to PyTorch, the least number of the dtype to onnxruntime.
 _NEED_SOME = {
-    "ReduceMean": "a mean",
     "ReduceMax": "the largest",
     "ReduceMin": "the smallest",
 }
@@ -68,8 +68,22 @@ def reduce(
     over = shape if dims is None else [shape[d] for d in dims if d < len(shape)]
     if operator in _NEED_SOME and 0 in over:
         raise Refused(f"{_NEED_SOME[operator]} of no elements")
+    if operator == "ReduceMean" and 0 in over:
+        return _nothing(work, x, dims, keepdim=keepdim)
     inputs = [wide] if dims is None else [wide, work.axes(dims)]
     return work.cast(work.draft.op(operator, *inputs, keepdims=int(keepdim)), dtype)
+
+
+def _nothing(work: Work, x: gs.Tensor, dims: Sequence[int] | None, *, keepdim: bool) -> gs.Tensor:
+    """NaN, which is PyTorch's mean of no elements; to onnxruntime it is 0."""
+    bench, rank = Bench(work.draft), work.rank(x)
+    gone = {d % rank for d in (range(rank) if dims is None else dims)}
+    kept: list[Size | int] = [
+        1 if axis in gone else bench.size(x, axis)
+        for axis in range(rank)
+        if keepdim or axis not in gone
+    ]
+    return bench.filled(kept, np.nan, work.dtype(x))
 
 
 def summed(work: Work) -> gs.Tensor:
@@ -215,15 +229,22 @@ def count_nonzero(work: Work) -> gs.Tensor:
     return reduce(work, "ReduceSum", ones, dims_of(work, x), keepdim=False)
 
 
+def _known_count(work: Work, x: gs.Tensor, dims: Sequence[int] | None) -> int | None:
+    shape = work.facts.of(x).shape
+    if shape is None:
+        return None
+    reduced = [shape[d] for d in (range(len(shape)) if dims is None else dims)]
+    known = [d for d in reduced if isinstance(d, int)]
+    return math.prod(known) if len(known) == len(reduced) or 0 in known else None
+
+
 def element_count(
     work: Work, x: gs.Tensor, dims: Sequence[int] | None, dtype: int
 ) -> gs.Tensor | int:
     """How many elements are reduced: a number where it is known, else computed."""
-    shape = work.facts.of(x).shape
-    if shape is not None:
-        reduced = [shape[d] for d in (range(len(shape)) if dims is None else dims)]
-        if all(isinstance(d, int) for d in reduced):
-            return math.prod(d for d in reduced if isinstance(d, int))
+    known = _known_count(work, x, dims)
+    if known is not None:
+        return known
     if dims is None:
         return work.cast(work.draft.op("Size", x), dtype)
     lengths = work.draft.op("Gather", work.draft.op("Shape", x), work.axes(dims), axis=0)
@@ -242,6 +263,9 @@ def moments(work: Work, x: gs.Tensor) -> tuple[gs.Tensor, gs.Tensor]:
         correction = 1.0 if work.constant_of("unbiased", True) else 0.0
     if work.facts.of(x).rank == 0:
         raise Refused("the deviation of a single number")
+    if _known_count(work, x, dims) == 0:
+        nothing = _nothing(work, x, dims, keepdim=keepdim)
+        return nothing, nothing
     center = reduce(work, "ReduceMean", x, dims, keepdim=True)
     apart = work.op("Sub", x, center)
     squares = work.op("Mul", apart, apart)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.reductions import keeps, p_norm, reduce
-from surgeon.builders.aten_math.work import FLOATS, Work
+from surgeon.builders.aten_math.work import BOOL, FLOATS, Work
 from surgeon.dims import equal
 from surgeon.rewrite import Refused
 
@@ -32,11 +32,20 @@ def distance(work: Work) -> gs.Tensor:
 
 def pairwise_distance(work: Work) -> gs.Tensor:
     """`pairwise_distance`: the norm of the difference over the last axis, eps added to it."""
-    _, (a, b) = work.together(work.args.tensor("x1"), work.args.tensor("x2"), floating=True)
-    apart = work.op("Add", work.op("Sub", a, b), float(work.constant_of("eps", 1e-6)))
-    rank = work.rank(apart)
+    return distance_between(
+        work, work.args.tensor("x1"), work.args.tensor("x2"), keepdim=keeps(work)
+    )
+
+
+def distance_between(work: Work, x: gs.Tensor, y: gs.Tensor, *, keepdim: bool) -> gs.Tensor:
+    """The norm over the last axis; integers are subtracted as such, so that they wrap."""
+    dtype, (a, b) = work.together(x, y)
+    if dtype == BOOL:
+        raise Refused("PyTorch subtracts no booleans")
+    apart = work.floating(work.widely("Sub", a, b))
+    apart = work.op("Add", apart, float(work.constant_of("eps", 1e-6)))
     p = float(work.constant_of("p", 2))
-    return p_norm(work, apart, p, [rank - 1], keepdim=keeps(work))
+    return p_norm(work, apart, p, [work.rank(apart) - 1], keepdim=keepdim)
 
 
 def product_along(work: Work) -> gs.Tensor:

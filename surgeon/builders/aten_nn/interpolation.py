@@ -21,6 +21,7 @@ from surgeon.builders.cubic import cubic_weight
 from surgeon.builders.parts import Array, Length
 from surgeon.rewrite import Draft
 
+_REACH = {"linear": 1.0, "cubic": 2.0, "lanczos": 3.0}  # of an antialiasing filter, in steps
 CUBIC, CUBIC_ANTIALIAS = -0.75, -0.5  # PyTorch's coefficients, the second that of Pillow
 
 
@@ -48,7 +49,7 @@ class Axis:
 class Manner:
     """How elements between others are had."""
 
-    kind: str  # nearest, exact, linear, cubic
+    kind: str  # nearest, exact, linear, cubic, lanczos
     corners: bool
     antialias: bool
 
@@ -130,7 +131,7 @@ def fixed_matrix(axis: Axis, manner: Manner) -> Array:
 
 def _antialiased(length: int, out: int, ratio: float, kind: str) -> Array:
     """As `_upsample_bilinear2d_aa`: the filter grows with the step, and is cut at the border."""
-    reach = (1.0 if kind == "linear" else 2.0) * max(ratio, 1.0)
+    reach = _REACH[kind] * max(ratio, 1.0)
     inverse = 1.0 / max(ratio, 1.0)
     matrix = np.zeros((out, length))
     for row in range(out):
@@ -140,6 +141,8 @@ def _antialiased(length: int, out: int, ratio: float, kind: str) -> Array:
         distance = np.abs((np.arange(first, last) - centre + 0.5) * inverse)
         if kind == "linear":
             weight = np.maximum(0.0, 1.0 - distance)
+        elif kind == "lanczos":
+            weight = np.where(distance < 3, np.sinc(distance) * np.sinc(distance / 3), 0.0)
         else:
             weight = cubic_weight(distance, CUBIC_ANTIALIAS)
         matrix[row, first:last] = weight / weight.sum()
@@ -217,9 +220,21 @@ def _computed_filter(
         near = _polynomial(draft, far, [a + 2, -(a + 3), 0.0, 1.0], number)
         outer = _polynomial(draft, rest, [a, -5 * a, 8 * a, -4 * a], number)
         weight = draft.op("Where", draft.op("Less", far, one), near, outer)
+    elif manner.kind == "lanczos":
+        far = draft.op("Min", far, number(3))  # where it is 0
+        weight = draft.op("Mul", _sinc(draft, far, 1, number), _sinc(draft, far, 3, number))
     axes = draft.constant([0 if turned else 1], "axes")
     total = draft.op("ReduceSum", weight, axes, keepdims=1)
     return parts.cast(draft, draft.op("Div", weight, total), _number_of(dtype))
+
+
+def _sinc(
+    draft: Draft, d: gs.Tensor, width: float, number: Callable[[float], gs.Tensor]
+) -> gs.Tensor:
+    """sin(pi d / width) / (pi d / width); so near to 0 that it is 1, of a number that is not 0."""
+    angle = draft.op("Max", draft.op("Mul", d, number(np.pi / width)), number(1e-6))
+    made: gs.Tensor = draft.op("Div", draft.op("Sin", angle), angle)
+    return made
 
 
 def _polynomial(

@@ -9,7 +9,13 @@ import onnx_graphsurgeon as gs
 
 from surgeon.arguments import Arguments, bind
 from surgeon.builders import parts
-from surgeon.builders.standardising import column_of, shaped_like, standardised, vector_of
+from surgeon.builders.standardising import (
+    column_of,
+    in_groups,
+    shaped_like,
+    standardised,
+    vector_of,
+)
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -37,7 +43,7 @@ def native_group_norm(draft: Draft, match: Match) -> Any:
         return y, y, y  # the other two are read by nobody
     x = args.tensor("input")
     dtype = parts.numpy_dtype(draft, x)
-    grouped = parts.reshape(draft, x, [0, groups, -1])
+    grouped = in_groups(draft, x, groups)
     _, *both = standardised(draft, grouped, [2], float(args.value("eps")), dtype)
     return y, *(parts.squeeze(draft, t, 2) for t in both)
 
@@ -49,7 +55,7 @@ def _group_norm(draft: Draft, args: Arguments, groups: int) -> gs.Tensor:
         raise Refused("the rank of its input is not known")
     eps = float(args.value("eps"))
     dtype = parts.numpy_dtype(draft, x)
-    grouped = parts.reshape(draft, x, [0, groups, -1])
+    grouped = in_groups(draft, x, groups)
     if dtype.name in ("float32", "float16"):
         ones, zeros = (vector_of(draft, v, groups, dtype) for v in (1, 0))
         y = draft.op("InstanceNormalization", grouped, ones, zeros, epsilon=eps)

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.arguments import Arguments, bind
 from surgeon.builders import parts
+from surgeon.builders.bench import Bench
+from surgeon.builders.packing import Places, places_of, taken
 from surgeon.builders.zeros import is_zero
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
@@ -36,27 +39,15 @@ class _Weights:
     projection: gs.Tensor | None  # [P, H]
 
 
-@dataclass(frozen=True, slots=True)
-class _Packing:
-    """A packed sequence whose batch sizes are known.
-
-    Attributes:
-        lengths: [B], how long each sample is.
-        rows: [T, B], where each step of each sample stands in the packed data; 0 behind its end.
-        back: Where the rows of the packed data stand in [T * B].
-    """
-
-    lengths: parts.Array
-    rows: parts.Array
-    back: parts.Array
-
-
 def recurrent(draft: Draft, match: Match) -> Any:
     """`aten.lstm`, `gru`, `rnn_tanh` and `rnn_relu`, of a batch or of a packed sequence."""
     args = bind(match.root, draft.facts)
     if args.value("train") and float(args.value("dropout")) > 0:
         raise Refused("it drops out at random: it was exported in training mode")
-    packing = _packing(draft, args) if args.schema.position("batch_sizes") is not None else None
+    packing = None
+    if args.schema.position("batch_sizes") is not None:
+        sizes = parts.cast(draft, args.tensor("batch_sizes"), parts.INT64)
+        packing = places_of(Bench(draft), sizes)
     x = args.tensor("input" if packing is None else "data")
     if parts.rank_of(draft, x) != (3 if packing is None else 2):
         raise Refused("its input has no batch, or no time")
@@ -69,41 +60,21 @@ def recurrent(draft: Draft, match: Match) -> Any:
     x = parts.cast(draft, x, parts.FLOAT)
     turned = packing is None and bool(args.value("batch_first"))
     if packing is not None:
-        x = draft.op("Gather", x, draft.constant(packing.rows, "rows"), axis=0)
+        x = draft.op("Gather", x, packing.rows, axis=0)
     elif turned:
         x = draft.op("Transpose", x, perm=[1, 0, 2])
     y, finals = _Stack(draft, args, match.root.op, packing).run(x, states)
     if packing is not None:
-        flat = draft.op("Reshape", y, draft.constant([-1, *_last(draft, y)], "shape"))
-        y = draft.op("Gather", flat, draft.constant(packing.back, "back"), axis=0)
+        y = taken(Bench(draft), y, packing.inside)
     elif turned:
         y = draft.op("Transpose", y, perm=[1, 0, 2])
     return tuple(parts.cast(draft, t, number) for t in (y, *finals))
 
 
-def _last(draft: Draft, y: gs.Tensor) -> list[int]:
-    shape = draft.facts.of(y).shape
-    if shape is None or not isinstance(shape[-1], int):
-        raise Refused("the size of its hidden state is not known")
-    return [shape[-1]]
-
-
-def _packing(draft: Draft, args: Arguments) -> _Packing:
-    sizes = draft.facts.array(args.tensor("batch_sizes"))
-    if sizes is None:
-        raise Refused("the batch sizes of its packed sequence are computed at run time")
-    sizes = sizes.astype(np.int64)
-    steps, samples = np.indices((len(sizes), int(sizes[0])))
-    starts = np.cumsum(sizes) - sizes
-    inside = samples < sizes[:, None]
-    rows = np.where(inside, starts[:, None] + samples, 0)
-    return _Packing(inside.sum(0).astype(np.int32), rows, (steps * int(sizes[0]) + samples)[inside])
-
-
 class _Stack:
     """Layers one after the other."""
 
-    def __init__(self, draft: Draft, args: Arguments, kind: str, packing: _Packing | None) -> None:
+    def __init__(self, draft: Draft, args: Arguments, kind: str, packing: Places | None) -> None:
         self.draft, self.packing = draft, packing
         self.operator, self.activation, self.order = _KINDS[kind]
         self.layers = int(args.value("num_layers"))
@@ -187,7 +158,9 @@ class _Stack:
                 first = [None, *first[1:]]
             again = draft.op("MatMul", again, projection)
         biases = [w.biases for w in weights if w.biases is not None]
-        lengths = None if self.packing is None else draft.constant(self.packing.lengths, "lengths")
+        lengths = None
+        if self.packing is not None:
+            lengths = parts.cast(draft, self.packing.lengths, onnx.TensorProto.INT32)
         extra: dict[str, Any] = {"linear_before_reset": 1} if self.operator == "GRU" else {}
         if self.activation:
             extra["activations"] = [self.activation] * self.directions

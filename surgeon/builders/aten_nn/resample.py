@@ -24,6 +24,12 @@ from surgeon.builders.parts import Array, Length
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
+_KINDS = (
+    ("nearest", "nearest"),
+    ("bicubic", "cubic"),
+    ("linear", "linear"),
+    ("lanczos", "lanczos"),
+)
 _RESIZED = frozenset({"float32", "float16"})
 
 
@@ -35,7 +41,7 @@ def upsample(draft: Draft, match: Match) -> Any:
     spatial = int(name[name.index("d") - 1] if not name.endswith("aa") else 2)
     kind = _kind(name)
     x = node.inputs[0]
-    corners = bool(args.value("align_corners")) if kind in ("linear", "cubic") else False
+    corners = bool(args.value("align_corners")) if kind in ("linear", "cubic", "lanczos") else False
     manner = Manner(kind, corners, name.endswith("_aa"))
     rank = draft.facts.of(x).rank
     if rank not in (None, spatial + 2):
@@ -67,7 +73,7 @@ def upsample(draft: Draft, match: Match) -> Any:
 def _kind(name: str) -> str:
     if name.startswith("nearest_exact"):
         return "exact"
-    for word, kind in (("nearest", "nearest"), ("bicubic", "cubic"), ("linear", "linear")):
+    for word, kind in _KINDS:
         if word in name:
             return kind
     raise Refused(f"no standard form of the filter of `{name}`")
@@ -146,7 +152,7 @@ def _resizes(draft: Draft, dtype: np.dtype[Any], axes: list[Axis], manner: Manne
         return False
     static = all(axis.fixed for axis in axes)
     if manner.antialias:
-        return not static and opset >= 18
+        return not static and opset >= 18 and manner.kind != "lanczos"
     given = [axis.scale is not None for axis in axes]
     if any(given) and not all(given):
         return False

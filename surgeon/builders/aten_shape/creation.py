@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,11 +9,10 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call, Size
+from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call
+from surgeon.builders.aten_shape.steps import LARGEST_CONSTANT, arange, known
 from surgeon.facts.fact import INTEGERS
 from surgeon.rewrite import Refused
-
-_LARGEST_CONSTANT = 1 << 16  # elements of a constant made here
 
 
 def _fill(c: Call) -> gs.Tensor:
@@ -55,81 +53,10 @@ def _sizes(c: Call) -> gs.Tensor:
         return c.cast(given, TYPE.INT64)
 
 
-def _known(c: Call, name: str, default: Any) -> Any:
-    """A number where it is known, else None."""
-    given = c.args.given.get(name)
-    if given is None:
-        return default
-    if isinstance(given, list) or c.facts.array(given) is None:
-        return None
-    return c.value(name)
-
-
-def _arange(c: Call) -> gs.Tensor:
-    start, end, step = (_known(c, n, d) for n, d in (("start", 0), ("end", None), ("step", 1)))
-    kinds = [
-        c.facts.of(t).dtype
-        for n in ("start", "end", "step")
-        if isinstance(t := c.args.given.get(n), gs.Tensor)
-    ]
-    integral = all(k in INTEGERS for k in kinds)
-    dtype = c.wanted_dtype(TYPE.INT64 if integral else TYPE.FLOAT)
-    if None not in (start, end, step):
-        if dtype in INTEGERS:  # as PyTorch, which counts in double and then steps in integers
-            count = max(math.ceil((end - start) / step), 0)
-            array = int(start) + np.arange(count, dtype=np.int64) * int(step)
-        else:
-            count = max(math.ceil((end - start) / step), 0)
-            array = start + np.arange(count, dtype=np.float64) * step
-        if array.size <= _LARGEST_CONSTANT:
-            return c.draft.constant(
-                array.astype(onnx.helper.tensor_dtype_to_np_dtype(dtype)), "range"
-            )
-    if not integral:
-        if dtype in INTEGERS:
-            raise Refused("its bounds are computed and no integers")
-        return _float_range(c, dtype)
-    first, last, by = (
-        c.scalar(t) if isinstance(t := c.args.given.get(n), gs.Tensor) else d
-        for n, d in (("start", 0), ("end", 0), ("step", 1))
-    )
-    if by == 1 and first == 0:
-        return c.cast(c.count(_positive(c, last)), dtype)
-    if not isinstance(by, int) and c.opset >= 11:
-        numbers = [c.op("Reshape", c.vector([v]), c.ints([], "scalar")) for v in (first, last, by)]
-        return c.cast(c.op("Range", *numbers), dtype)
-    if not isinstance(by, int) or by == 0:
-        raise Refused("its step is computed")
-    room = c.sub(last, first) if by > 0 else c.sub(first, last)
-    count_ = c.div(c.add(room, abs(by) - 1), abs(by))
-    steps = c.op("Mul", c.count(_positive(c, count_)), c.ints([by], "step"))
-    return c.cast(c.op("Add", steps, c.vector([first], "start")), dtype)
-
-
 def _dim_arange(c: Call) -> gs.Tensor:
     """As many numbers as an axis is long."""
     like = c.tensor("like")
     return c.count(c.size(like, c.axis(c.integer("dim"), c.rank(like))))
-
-
-def _positive(c: Call, length: Size | int) -> Size | int:
-    """PyTorch refuses a range that runs the other way; nothing to clamp."""
-    return length
-
-
-def _float_range(c: Call, dtype: int) -> gs.Tensor:
-    compute = TYPE.DOUBLE if dtype == TYPE.DOUBLE else TYPE.FLOAT
-    parts = []
-    for name, default in (("start", 0), ("end", 0), ("step", 1)):
-        given = c.args.given.get(name)
-        if not isinstance(given, gs.Tensor):
-            parts.append(c.number(default, compute))
-            continue
-        number = c.cast(given, compute)
-        if c.facts.of(given).rank != 0:
-            number = c.op("Reshape", number, c.ints([], "scalar"))
-        parts.append(number)
-    return c.cast(c.op("Range", *parts), dtype)
 
 
 def computed_line(c: Call, dtype: int) -> gs.Tensor:
@@ -159,7 +86,7 @@ def computed_line(c: Call, dtype: int) -> gs.Tensor:
 
 
 def _linspace(c: Call) -> gs.Tensor:
-    start, end, steps = (_known(c, n, None) for n in ("start", "end", "steps"))
+    start, end, steps = (known(c, n, None) for n in ("start", "end", "steps"))
     dtype = c.wanted_dtype(TYPE.FLOAT)
     if dtype not in FLOATS:
         raise Refused("in integers its rounding is the device's own")
@@ -179,7 +106,7 @@ def _eye(c: Call) -> gs.Tensor:
     rows = c.scalar(c.tensor("n"))
     columns = c.scalar(c.tensor("m")) if c.has("m") else rows
     dtype = c.wanted_dtype(TYPE.FLOAT)
-    if isinstance(rows, int) and isinstance(columns, int) and rows * columns <= _LARGEST_CONSTANT:
+    if isinstance(rows, int) and isinstance(columns, int) and rows * columns <= LARGEST_CONSTANT:
         numpy = onnx.helper.tensor_dtype_to_np_dtype(dtype)
         return c.draft.constant(np.eye(rows, columns).astype(numpy), "eye")
     on = c.op("Equal", c.unsqueeze(c.count(rows), [1]), c.unsqueeze(c.count(columns), [0]))
@@ -245,7 +172,7 @@ LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
         ),
         _fill,
     ),
-    "arange": _arange,
+    "arange": arange,
     "_dim_arange": _dim_arange,
     "linspace": _linspace,
     "eye": _eye,

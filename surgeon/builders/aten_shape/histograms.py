@@ -115,7 +115,7 @@ def _several(c: Call) -> gs.Tensor:
     """
     x = c.tensor()
     dtype, columns = c.dtype(x), _columns(c, x)
-    borders = borders_of_several(c, columns)
+    borders = _borders_of_several(c, columns)
     lengths = [c.size(edges, 0) for edges in borders]
     bins = [length - 1 for length in lengths if isinstance(length, int)]
     if len(bins) < len(lengths) or not all(n > 0 for n in bins):
@@ -154,17 +154,27 @@ def _columns(c: Call, x: gs.Tensor) -> list[gs.Tensor]:
     return [c.op("Gather", rows, c.number(i, TYPE.INT64), axis=1) for i in range(depth)]
 
 
-def borders_of_several(c: Call, columns: list[gs.Tensor]) -> list[gs.Tensor]:
+def edges_of_several(c: Call, count: int) -> list[gs.Tensor]:
+    """The list of borders that comes with the counts."""
+    return _borders_of_several(c, _columns(c, c.tensor()))
+
+
+def _borders_of_several(c: Call, columns: list[gs.Tensor]) -> list[gs.Tensor]:
     """The borders along each dimension."""
     bins = next(p for p in c.args.schema.parameters if p.name == "bins")
+    counts: list[int] = []
     if bins.type == "Tensor":
         borders = c.args.tensors("bins")
+        number = c.facts.array(borders[0]) if len(borders) == 1 else None
+        if number is not None and not number.ndim:  # one count for all, which is no list
+            counts = [int(number)] * len(columns)
+    if bins.type == "Tensor" and not counts:
         if len(borders) != len(columns):
             raise Refused(f"it has {len(borders)} rows of borders for {len(columns)} dimensions")
         if any(c.rank(e) != 1 or c.dtype(e) != c.dtype(columns[0]) for e in borders):
             raise Refused("its borders are no rows in the dtype of its input")
         return borders
-    counts = [int(n) for n in np.ravel(c.value("bins"))]
+    counts = counts or [int(n) for n in np.ravel(c.value("bins"))]
     counts = counts * len(columns) if not bins.is_list else counts
     given = c.value("range")
     if len(counts) != len(columns) or (given is not None and len(given) != 2 * len(columns)):

@@ -10,6 +10,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call, Size
+from surgeon.builders.aten_shape.histograms import edges_of_several
 from surgeon.builders.aten_shape.slices import select
 from surgeon.builders.aten_shape.slopes import gradient
 from surgeon.builders.bench import Bench
@@ -206,12 +207,13 @@ LISTS: Mapping[str, Callable[[Call, int], list[gs.Tensor]]] = {
     "broadcast_tensors": _broadcast_tensors,
     **dict.fromkeys(("nonzero_numpy", "where"), _nonzero_lists),
     "unflatten_dense_tensors": _like_flattened,
+    **dict.fromkeys(("histogramdd", "_histogramdd_bin_edges"), edges_of_several),
 }
 
 
 _BY_THEMSELVES = frozenset(
     "unbind tensor_split split_with_sizes meshgrid broadcast_tensors nonzero_numpy where hsplit "
-    "vsplit dsplit unflatten_dense_tensors".split()
+    "vsplit dsplit unflatten_dense_tensors histogramdd _histogramdd_bin_edges".split()
 )
 
 

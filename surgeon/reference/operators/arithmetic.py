@@ -49,6 +49,18 @@ def _unary(function: Callable[[Any], Any]) -> Any:
     return run
 
 
+def sinc(self: Array) -> Array:
+    """Of pi * x as the dtype has it: at whole numbers all of the result is that rounding.
+
+    Halves are computed in single precision.
+    """
+    x, dtype = real(self)
+    single = np.dtype(np.float64 if dtype == np.float64 else np.float32)
+    angle = (x.astype(single) * single.type(np.pi)).astype(np.float64)
+    with np.errstate(all="ignore"):
+        return cut(np.where(x == 0, 1.0, np.sin(angle) / angle), dtype)
+
+
 def _kept(function: Callable[[Any], Any]) -> Any:
     """A function of floats that leaves integers alone."""
 
@@ -246,10 +258,10 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
         name: getattr(np, numpy_name)
         for name, numpy_name in (
             *((n, n) for n in "exp log sqrt sin cos tan sinh cosh tanh expm1 log1p".split()),
-            *((n, n) for n in "log2 log10 exp2 reciprocal deg2rad rad2deg sinc".split()),
+            *((n, n) for n in "log2 log10 exp2 reciprocal deg2rad rad2deg".split()),
             *((f"a{n}", f"arc{n}") for n in "sin cos tan sinh cosh tanh".split()),
             *((f"arc{n}", f"arc{n}") for n in "sin cos tan sinh cosh tanh".split()),
-            *((f"special_{n}", n) for n in "expm1 log1p exp2 sinc".split()),
+            *((f"special_{n}", n) for n in "expm1 log1p exp2".split()),
         )
     },
     "rsqrt": lambda x: 1 / np.sqrt(x),
@@ -318,6 +330,7 @@ _ALPHA = "(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
 
 TABLE: tuple[Row, ...] = (
     *((f"{name}(Tensor self) -> Tensor", _unary(f)) for name, f in _UNARY.items()),
+    *((f"{name}(Tensor self) -> Tensor", sinc) for name in ("sinc", "special_sinc")),
     *((f"{name}(Tensor self) -> Tensor", _kept(f)) for name, f in _KEPT.items()),
     *((f"{name}(Tensor self) -> Tensor", _of_one(f)) for name, f in _KINDS.items()),
     *((_both(name), _of_two(f)) for name, f in _PAIRS.items()),

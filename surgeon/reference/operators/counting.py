@@ -88,7 +88,7 @@ def histogramdd(
         raise Unsuited("it has no elements to take its range from")
     else:
         counts = [int(n) for n in np.ravel(bins)]
-        counts = counts * depth if np.ndim(bins) == 0 else counts
+        counts = counts * depth if len(counts) == 1 else counts  # one for all
         limits = [
             None if range is None else list(range[2 * i : 2 * i + 2]) for i in np.arange(depth)
         ]
@@ -103,6 +103,10 @@ def histogramdd(
 
 def histogramdd_counts(self: Array, bins: Any, **options: Any) -> Array:
     return histogramdd(self, bins, options.pop("range", None), **options)[0]
+
+
+def histogramdd_edges(self: Array, bins: Any, **options: Any) -> list[Array]:
+    return histogramdd(self, bins, options.pop("range", None), **options)[1]
 
 
 def gradient(
@@ -227,6 +231,11 @@ TABLE: tuple[Row, ...] = (
             histogramdd,
         )
         for name, kind in (("", "int[]"), (".int_bins", "int"), (".TensorList_bins", "Tensor[]"))
+    ),
+    (
+        "_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, "
+        "Tensor? weight=None, bool density=False) -> Tensor[]",
+        histogramdd_edges,
     ),
     (
         "_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, "

@@ -69,7 +69,10 @@ def tensor_of_number(t: Any, dtype: Any, **_: Any) -> Array:
 def arange_step(start: Any, end: Any, step: Any, dtype: Any, **_: Any) -> Array:
     whole = all(isinstance(v, int) for v in (start, end, step))
     kind = np.dtype(dtype or (np.int64 if whole else np.float32))
-    count = max(math.ceil((end - start) / step), 0)
+    if kind == np.int64:  # the one dtype in which PyTorch does not count in double precision
+        count = len(range(int(start), int(end), int(step)))
+    else:
+        count = max(math.ceil((end - start) / step), 0)
     if kind.kind in "iu":
         return (int(start) + np.arange(count) * int(step)).astype(kind)
     return np.asarray(start + np.arange(count) * step).astype(kind)

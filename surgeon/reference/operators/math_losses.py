@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators.math_reductions import pairwise_distance
 from surgeon.reference.operators.math_types import common, cut
 from surgeon.reference.operators.precision import Array, Row, narrow, wide
 
@@ -135,15 +136,13 @@ def triplet_margin_loss(
     swap: bool,
     reduction: int,
 ) -> Array:
-    def between(x: Array, y: Array) -> Any:
-        a, b, _ = common(x, y, floating=True)
-        apart = np.abs(a - b + eps)
-        return (apart**p).sum(axis=-1) ** (1 / p)
+    def between(x: Array, y: Array) -> Array:
+        return pairwise_distance(x, y, p, eps, keepdim=False)
 
     far = between(anchor, negative)
     far = np.minimum(far, between(positive, negative)) if swap else far
-    errors = np.maximum(between(anchor, positive) - far + margin, 0)
-    return _reduced(errors, reduction, common(anchor, positive, floating=True)[2])
+    near, far, dtype = common(between(anchor, positive), far)
+    return _reduced(np.maximum(near - far + margin, 0), reduction, dtype)
 
 
 _PAIR = "(Tensor self, Tensor target, int reduction=Mean"

@@ -206,8 +206,16 @@ def dist(self: Array, other: Array, p: float) -> Array:
 
 
 def pairwise_distance(x1: Array, x2: Array, p: float, eps: float, keepdim: bool) -> Array:
-    a, b, dtype = common(x1, x2, floating=True)
-    return cut(_p_norm(a - b + eps, float(p), -1, keepdim=keepdim), dtype)
+    a, b, dtype = common(x1, x2)
+    if dtype == np.bool_:
+        raise Unsuited("PyTorch subtracts no booleans")
+    apart = a - b
+    if dtype.kind in "iu":  # which wrap, and are float32 from there on
+        dtype = np.dtype(np.float32)
+        apart = (apart.astype(dtype) + dtype.type(eps)).astype(np.float64)
+    else:
+        apart = apart + eps
+    return cut(_p_norm(apart, float(p), -1, keepdim=keepdim), dtype)
 
 
 def cosine_similarity(x1: Array, x2: Array, dim: int, eps: float) -> Array:

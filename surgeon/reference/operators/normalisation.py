@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from surgeon.reference.errors import Unsuited
@@ -47,7 +49,7 @@ def group_norm(
     if input.ndim < 2 or num_groups < 1 or input.shape[1] % num_groups:
         raise Unsuited(f"{num_groups} groups over an input of shape {list(input.shape)}")
     x = wide(input)
-    grouped = x.reshape(x.shape[0], num_groups, -1)
+    grouped = x.reshape(x.shape[0], num_groups, math.prod(x.shape[1:]) // num_groups)
     mean = grouped.mean(axis=2, keepdims=True)
     variance = grouped.var(axis=2, keepdims=True)
     y = ((grouped - mean) / np.sqrt(variance + eps)).reshape(x.shape)
@@ -178,7 +180,7 @@ def native_group_norm(
 ) -> tuple[Array, Array, Array]:
     if input.size != N * C * HxW:
         raise Unsuited(f"{N} x {C} x {HxW} elements of a shape {list(input.shape)}")
-    rows = wide(input).reshape(N, group, -1)
+    rows = wide(input).reshape(N, group, C * HxW // group)
     y = group_norm(input, group, weight, bias, eps, cudnn_enabled=True)
     inverse = (rows.var(axis=-1) + eps) ** -0.5
     return y, narrow(rows.mean(axis=-1), input), narrow(inverse, input)

@@ -146,7 +146,44 @@ def int_mm(self: Array, mat2: Array) -> Array:
     return wide.astype(np.int32)
 
 
+def grouped_mm(
+    self: Array, mat2: Array, offs: Array | None, bias: Array | None, out_dtype: Any
+) -> Array:
+    if bias is not None or self.dtype != mat2.dtype or not is_float(self):
+        raise Unsuited("it has a bias, or operands of no floats or of different ones")
+    dtype = self.dtype if out_dtype is None else out_dtype
+    a, b = _wide(self), _wide(mat2)
+    if offs is None:
+        if (a.ndim, b.ndim) != (3, 3):
+            raise Unsuited("it has no limits of its groups")
+        return np.asarray(np.matmul(a, b)).astype(dtype)
+    ends = [int(n) for n in offs]
+    length = b.shape[1] if a.ndim == 3 else a.shape[1] if b.ndim == 2 else a.shape[0]
+    if (a.ndim, b.ndim) == (3, 3) or sorted(ends) != ends or ends[:1] < [0] or ends[-1] != length:
+        raise Unsuited("its limits do not rise to the last place, or it has too many axes")
+    parts = [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
+    if a.ndim == 3:
+        made = np.concatenate([x @ b[:, part] for x, part in zip(a, parts, strict=True)], 1)
+    elif b.ndim == 3:
+        made = np.concatenate([a[part] @ w for w, part in zip(b, parts, strict=True)])
+    else:
+        made = np.stack([a[:, part] @ b[part] for part in parts])
+    return np.asarray(made).astype(dtype)
+
+
+def weight_int8pack_mm(self: Array, mat2: Array, scales: Array) -> Array:
+    if mat2.dtype != np.int8 or mat2.ndim != 2 or not is_float(self):
+        raise Unsuited("its weight is no matrix of int8, or its input of no floats")
+    return narrow((_wide(self) @ mat2.T.astype(np.float64)) * _wide(scales), self)
+
+
 TABLE: tuple[Row, ...] = (
+    (
+        "_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, "
+        "ScalarType? out_dtype=None) -> Tensor",
+        grouped_mm,
+    ),
+    ("_weight_int8pack_mm(Tensor self, Tensor mat2, Tensor scales) -> Tensor", weight_int8pack_mm),
     ("_int_mm(Tensor self, Tensor mat2) -> Tensor", int_mm),
     ("matmul(Tensor self, Tensor other) -> Tensor", matmul),
     ("linalg_matmul(Tensor self, Tensor other) -> Tensor", matmul),

@@ -91,6 +91,8 @@ def _layers(
     layers: int,
     ways: int,
 ) -> Any:
+    if any(len(s) != layers * ways for s in hx):
+        raise Unsuited(f"its states are not of {layers * ways} layers and directions")
     each = len(params) // (layers * ways)
     finals: list[list[Any]] = [[] for _ in hx]
     for layer in range(layers):
@@ -157,8 +159,13 @@ def _packed(kind: str, many: bool) -> Callable[..., Any]:
     ) -> Any:
         if train and dropout > 0:
             raise Unsuited("it drops out at random")
+        falls = batch_sizes.size and (np.diff(batch_sizes) <= 0).all() and batch_sizes[-1] > 0
+        if not falls or batch_sizes.sum() != len(data):
+            raise Unsuited("its batch sizes do not fall, or are not those of its rows")
         bounds = np.cumsum(batch_sizes)[:-1]
         states = [wide(s) for s in (hx if many else [hx])]
+        if any(s.shape[1] != batch_sizes[0] for s in states):
+            raise Unsuited("its states are of another batch")
         rows, finals = _layers(
             STEPS[kind],
             np.split(wide(data), bounds),

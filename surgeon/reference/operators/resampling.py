@@ -80,6 +80,7 @@ def _antialias(kernel: Callable[[float], float], reach: float) -> Callable[..., 
 
 _aa_linear = _antialias(lambda d: max(0.0, 1.0 - abs(d)), 1.0)
 _aa_cubic = _antialias(lambda d: _keys(d, -0.5), 2.0)
+_aa_lanczos = _antialias(lambda d: float(np.sinc(d) * np.sinc(d / 3)) if abs(d) < 3 else 0.0, 3.0)
 
 
 def _sizes(
@@ -349,6 +350,7 @@ TABLE: tuple[Row, ...] = (
     *_row("upsample_bicubic2d", 2, _cubic_weights),
     *_row("_upsample_bilinear2d_aa", 2, _aa_linear),
     *_row("_upsample_bicubic2d_aa", 2, _aa_cubic),
+    *_row("_upsample_lanczos2d_aa", 2, _aa_lanczos),
     *(r for n in (1, 2, 3) for r in _nearest_row(f"upsample_nearest{n}d", n, middle=False)),
     *(r for n in (1, 2, 3) for r in _nearest_row(f"_upsample_nearest_exact{n}d", n, middle=True)),
     (f"im2col(Tensor self, {_UNFOLD}) -> Tensor", im2col),

@@ -144,14 +144,20 @@ def pinv_above(self: Array, rcond: Any, hermitian: bool) -> Array:
 
 
 def lstsq(self: Array, b: Array, rcond: Any, driver: Any) -> Any:
-    """The solution, the ranks and the singular values; of residuals only that there are none."""
+    """The solution, the residuals, the ranks and the singular values.
+
+    Residuals are of what is higher than wide and of full rank, and never by `gelsy`, the default.
+    """
     vector = b.ndim == 1 or (b.ndim == self.ndim - 1 and b.shape == self.shape[:-1])
     right = wide(b)[..., None] if vector else wide(b)
     x = _pseudo_inverse(wide(self), self, None, rcond) @ right
     ranks = matrix_rank(self, None, rcond)
     none = np.zeros(0, self.dtype)
     high, wide_ = self.shape[-2:]
-    residuals = none if high <= wide_ else None
+    driver = driver or "gelsy"
+    residuals = none
+    if high > wide_ and driver != "gelsy" and (driver == "gels" or (ranks == wide_).all()):
+        residuals = narrow(np.square(wide(self) @ x - right).sum(-2), self)
     return (
         narrow(x[..., 0] if vector else x, self),
         residuals,
