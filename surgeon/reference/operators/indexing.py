@@ -240,11 +240,15 @@ TABLE: tuple[Row, ...] = (
         "DynamicSlice(Tensor self, Tensor starts, Tensor ends, Tensor axes) -> Tensor",
         dynamic_slice,
     ),
+    # the axis of a tensor is never None
+    (
+        "slice.t(List self, None? start=None, int? end=None, int step=1) -> t[]",
+        lambda self, start, end, step: self[slice(start, end, step)],
+    ),
     (
         "slice.Tensor(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
         slice_,
     ),
-    ("__getitem__(Tensor[] list, int idx) -> Tensor", lambda list, idx: list[idx]),
     ("select.int(Tensor self, int dim, int index) -> Tensor", select),
     ("narrow(Tensor self, int dim, int start, int length) -> Tensor", narrow),
     ("flip(Tensor self, int[] dims) -> Tensor", flip),
