@@ -157,6 +157,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
         "gru_cell",
         "im2col",
         "instance_norm",
+        "interpolate",
         "istft",
         "layer_norm",
         "lstm_cell",

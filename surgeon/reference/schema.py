@@ -200,10 +200,8 @@ def _convert(parameter: Parameter, value: Any) -> Any:
         return _tensors(parameter, value)
     if parameter.type == "t":  # whatever a list of TorchScript holds
         return value
-    if parameter.type == "None":
-        raise Mismatch(f"`{parameter.name}` is given")
     if parameter.type == "List":
-        if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim):
+        if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim == 1):
             return value
         raise Mismatch(f"`{parameter.name}` is no list")
     if not parameter.is_list:

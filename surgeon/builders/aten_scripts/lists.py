@@ -179,8 +179,9 @@ def _slice(c: Bench, node: gs.Node) -> gs.Tensor:
     listed = required(node, 0)
     known = elements(listed)
     of_list = node.attrs.get("overload") == "t" or is_list(c, listed)
-    # the axis of a tensor is never None, nor the last of five arguments left out
-    if not of_list and (len(node.inputs) != 4 or operand(node, 1) is not None):
+    # TorchScript gives every argument, which are five of a tensor: there is an axis among them
+    numbers = is_numbers(c, listed) and c.facts.of(listed).dtype == TYPE.INT64
+    if not of_list and (len(node.inputs) != 4 or not numbers):
         raise Refused("it is a slice of a tensor")
     bounds = [None if operand(node, i) is None else place(c, node, i, 0) for i in (1, 2, 3)]
     computed = [operand(node, i) is not None and bounds[i - 1] is None for i in (1, 2, 3)]

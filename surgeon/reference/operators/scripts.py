@@ -62,16 +62,8 @@ def length(a: Listed) -> Array:
     return np.asarray(len(a), np.int64)
 
 
-def element(list: Listed, idx: int) -> Array:
-    return np.asarray(list[idx])
-
-
 def same(l: Listed) -> Listed:  # noqa: E741
     return l
-
-
-def part(l: Listed, start: int | None, end: int | None, step: int) -> Listed:  # noqa: E741
-    return l[slice(start, end, step)]
 
 
 def _changing(change: Callable[..., None]) -> Callable[..., Any]:
@@ -135,10 +127,9 @@ TABLE: tuple[Row, ...] = (
     ("ScalarImplicit(Tensor a) -> Scalar", to_scalar),
     ("floordiv(Tensor a, Tensor b) -> Scalar", floordiv),
     ("len.t(List a) -> int", length),
-    ("__getitem__.t(List list, int idx) -> t", element),
+    ("len.Tensor(Tensor a) -> int", length),
     ("list.t(List l) -> t[]", same),
     ("copy.t(List l) -> t[]", same),
-    ("slice.t(List l, int? start=None, int? end=None, int step=1) -> t[]", part),
     *((schema, _changing(change)) for schema, change in _CHANGES),
     ("add.t(List a, List b) -> t[]", together),
     ("extend.t(List a, List b) -> t[]", together),
