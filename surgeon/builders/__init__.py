@@ -51,6 +51,7 @@ _ROOMS: Mapping[str, str] = {
     "layer_norm_as_means": "norms",
     "length_of_list": "sequences",
     "list_of_one": "targets",
+    "mask_as_places": "masked_rows",
     "masked_count": "masks",
     "masked_put": "masks",
     "masked_put_lines": "masks",
