@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from surgeon.builders.aten_scripts.changes import changed_list
-from surgeon.builders.aten_scripts.lists import made_list, read_list
+from surgeon.builders.aten_scripts.lists import made_list, read_list, typed_list
 from surgeon.builders.aten_scripts.scalars import script_scalar
 
 TABLE: Mapping[str, Callable[..., Any]] = {
@@ -12,4 +12,5 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "made_list": made_list,
     "read_list": read_list,
     "script_scalar": script_scalar,
+    "typed_list": typed_list,
 }

@@ -6,6 +6,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.arguments import bind
 from surgeon.builders.aten_scripts.operands import (
+    FIRST_SEQUENCES,
     NO_LIST,
     as_sequence,
     elements,
@@ -21,6 +22,7 @@ from surgeon.builders.aten_scripts.operands import (
 from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call
 from surgeon.builders.aten_shape.slices import select
 from surgeon.builders.bench import Bench
+from surgeon.facts.sequences import carried
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 from surgeon.spelling import CUT
@@ -43,6 +45,8 @@ def made_list(draft: Draft, match: Match) -> gs.Tensor:
     if node.domain == "prim":
         if not readers & (_WHOLE | _PLACES | _LENGTHS) and not draft.surgery.is_output(made):
             raise Refused("nothing that reads it needs a list")
+        if c.opset < FIRST_SEQUENCES:
+            raise Refused("ONNX has lists from opset 11 on")
         return sequence(c, list(node.inputs))
     if len(node.outputs) > 1 or "_outputs" in node.attrs:
         raise Refused("it gives its parts one by one")
@@ -214,3 +218,26 @@ def _joined(c: Bench, node: gs.Node, *, new_axis: bool) -> gs.Tensor:
         "ConcatFromSequence", listed, axis=axis, **({"new_axis": 1} if new_axis else {})
     )
     return made
+
+
+def typed_list(draft: Draft, match: Match) -> gs.Tensor:
+    """An empty list of the type of what is put into it, which exporters leave at float."""
+    c, made = Bench(draft), match.root.outputs[0]
+    mine = int(match.root.attrs.get("dtype", TYPE.FLOAT))
+    wanted = {dtype for reader in made.outputs for dtype in _put_in(c, made, reader)}
+    if wanted <= {mine} or len(wanted) > 1:
+        raise Refused("nothing of another type is put into it")
+    typed: gs.Tensor = c.op("SequenceEmpty", dtype=wanted.pop())
+    return typed
+
+
+def _put_in(c: Bench, listed: gs.Tensor, reader: gs.Node) -> list[int]:
+    """The types of what an operator puts into a list, as far as they are proven."""
+    found: list[int] = []
+    if reader.op == "SequenceInsert" and reader.inputs[0] is listed:
+        found.append(c.facts.of(reader.inputs[1]).dtype)
+    for index, tensor in enumerate(reader.inputs if reader.op == "Loop" else []):
+        items = carried(c.facts.of, reader, index - 2) if tensor is listed and index > 1 else None
+        if items is not None:
+            found.append(items.dtype)
+    return [dtype for dtype in found if dtype]

@@ -14,6 +14,7 @@ from surgeon.rewrite import Refused
 
 _CONSTRUCTS = frozenset({"SequenceConstruct", "ListConstruct"})
 _EMPTY = frozenset({"SequenceEmpty", "ListConstruct"})
+FIRST_SEQUENCES = 11
 NO_LIST = "what its list is made of is not known"
 
 
@@ -57,11 +58,18 @@ def is_numbers(c: Bench, tensor: gs.Tensor) -> bool:
 
 
 def sequence(c: Bench, items: Sequence[gs.Tensor]) -> gs.Tensor:
-    """A sequence of these."""
-    if items:
-        made: gs.Tensor = c.op("SequenceConstruct", *items)
-        return made
-    return c.op("SequenceEmpty", dtype=TYPE.FLOAT)
+    """A list of these: a sequence, where the opset has such.
+
+    Below, PyTorch's own list stands for it: what reads its elements takes them, and it goes.
+    """
+    made: gs.Tensor
+    if c.opset < FIRST_SEQUENCES:
+        made = c.op("ListConstruct", *items, domain="prim")
+    elif items:
+        made = c.op("SequenceConstruct", *items)
+    else:
+        made = c.op("SequenceEmpty", dtype=TYPE.FLOAT)
+    return made
 
 
 def as_sequence(c: Bench, tensor: gs.Tensor) -> gs.Tensor:
@@ -75,6 +83,8 @@ def as_sequence(c: Bench, tensor: gs.Tensor) -> gs.Tensor:
     known = elements(tensor)
     if known is None:
         raise Refused(NO_LIST)
+    if c.opset < FIRST_SEQUENCES:
+        raise Refused("a list of which more than its elements is read needs opset 11")
     return sequence(c, known)
 
 
