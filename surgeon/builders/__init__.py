@@ -130,7 +130,15 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "aten_linalg": ("aten_linalg",),
     "aten_math": ("aten_math",),
     "aten_random": ("aten_random",),
-    "aten_scripts": ("changed_list", "made_list", "read_list", "script_scalar", "typed_list"),
+    "aten_scripts": (
+        "changed_list",
+        "dictionary_entry",
+        "dictionary_value",
+        "made_list",
+        "read_list",
+        "script_scalar",
+        "typed_list",
+    ),
     "aten_shape": (
         "aten_shape",
         "constant_chunk",

@@ -7,6 +7,7 @@ from typing import Any
 
 import onnx_graphsurgeon as gs
 
+from surgeon.builders.aten_scripts.dictionaries import entries, with_entry, without
 from surgeon.builders.aten_scripts.operands import (
     NO_LIST,
     as_sequence,
@@ -33,6 +34,12 @@ def changed_list(draft: Draft, match: Match) -> Any:
     if kind != "add" and draft.facts.model.is_before(*_FIRST_LISTS):
         raise Refused("PyTorch before 1.8 does not say what reads its list after the change")
     listed = required(node, 0)
+    if (known := entries(listed)) is not None:
+        if kind == "_set_item":
+            return with_entry(c, known, required(node, 1), required(node, 2))
+        if kind in ("pop", "Delete") and len(node.inputs) == 2:
+            return without(c, known, node)
+        raise Refused("it is a dictionary")
     if kind == "add":
         return _together(c, node, listed)
     return _CHANGES[kind](c, node, listed)

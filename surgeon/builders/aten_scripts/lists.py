@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx_graphsurgeon as gs
 
 from surgeon.arguments import bind
+from surgeon.builders.aten_scripts.dictionaries import entries, of_key
 from surgeon.builders.aten_scripts.operands import (
     FIRST_SEQUENCES,
     NO_LIST,
@@ -111,9 +112,15 @@ def read_list(draft: Draft, match: Match) -> gs.Tensor:
     """`len`, `__getitem__`, `list`, `slice` and what joins a list; the first also of tensors."""
     c, node = Bench(draft), match.root
     kind = {"concat": "cat", "concatenate": "cat", "copy": "list"}.get(node.op, node.op)
-    if kind in ("len", "SequenceLength"):
+    if (dictionary := entries(required(node, 0))) is not None:
+        if kind in _PLACES:
+            return of_key(dictionary, node)
+        if kind in _LENGTHS:
+            return c.number(len(dictionary), TYPE.INT64)
+        raise Refused("it is a dictionary")
+    if kind in _LENGTHS:
         return _length(c, required(node, 0))
-    if kind in ("__getitem__", "SequenceAt"):
+    if kind in _PLACES:
         return _element(c, node)
     if kind == "list":
         if len(node.inputs) != 1:

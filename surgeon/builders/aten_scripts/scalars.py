@@ -9,6 +9,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.arguments import text_of
+from surgeon.builders.aten_scripts.dictionaries import entries
 from surgeon.builders.aten_scripts.operands import (
     elements,
     is_numbers,
@@ -63,6 +64,10 @@ def _is(c: Bench, node: gs.Node) -> gs.Tensor:
 
 def _contains(c: Bench, node: gs.Node) -> gs.Tensor:
     listed, item = required(node, 0), required(node, 1)
+    if (dictionary := entries(listed)) is not None:
+        if text_of(item) is None:
+            raise Refused("its key is no constant text")
+        return _truth(c, text_of(item) in dictionary)
     word, parts = text_of(item), elements(listed)
     if parts is not None and (word is not None or any(text_of(p) is not None for p in parts)):
         words = [text_of(part) for part in parts]

@@ -107,6 +107,18 @@ def together(a: Listed, b: Listed) -> Listed:
     return [*a, *b]
 
 
+def put(l: dict[str, Any], idx: str, v: Any) -> dict[str, Any]:  # noqa: E741
+    return {**l, idx: v}
+
+
+def value_of(self: dict[str, Any], key: str) -> Any:
+    return self[key]
+
+
+def without(self: dict[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in self.items() if name != key}
+
+
 _CHANGES = (
     ("append.t(List self, t el) -> t[]", _append),
     ("insert.t(List self, int idx, t el) -> t[]", _insert),
@@ -131,6 +143,11 @@ TABLE: tuple[Row, ...] = (
     ("list.t(List l) -> t[]", same),
     ("copy.t(List l) -> t[]", same),
     *((schema, _changing(change)) for schema, change in _CHANGES),
+    ("_set_item.str(Dictionary l, str idx, t v) -> t", put),
+    ("__getitem__.Dict_str(Dictionary self, str key) -> t", value_of),
+    ("__contains__.str(Dictionary l, str item) -> bool", contains),
+    ("len.Dict_str(Dictionary a) -> int", length),
+    *((f"{n}.Dict_str(Dictionary self, str key) -> t", without) for n in ("pop", "Delete")),
     ("add.t(List a, List b) -> t[]", together),
     ("extend.t(List a, List b) -> t[]", together),
 )
