@@ -48,6 +48,8 @@ class Arguments:
         found = self.given.get(name)
         if found is None or isinstance(found, list):
             raise Refused(f"`{name}` is not given")
+        if self.facts.of(found).items is not None:
+            raise Refused(f"`{name}` is a list of tensors")
         return found
 
     def optional(self, name: str) -> gs.Tensor | None:

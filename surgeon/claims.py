@@ -16,7 +16,7 @@ import onnx
 
 from surgeon import dims
 from surgeon.dims import Dim, Expr
-from surgeon.facts import Facts
+from surgeon.facts import Fact, Facts
 from surgeon.links import bodies
 from surgeon.model import Model
 
@@ -132,6 +132,46 @@ def declare_numbers(model: Model, facts: Facts) -> None:
                     value.name, proven.dtype, ()
                 )
         graph.declared = declared
+
+
+def declare_types(model: Model, facts: Facts) -> None:
+    """Declare what is proven of values whose type the file leaves empty, or says in part.
+
+    Exporters write so what a scripted module's Loop carries, lists above all, and no runtime reads
+    it. What is not proven is not declared, so that a runtime infers it.
+
+    Args:
+        model: Its graphs are given `declared`, which the writer uses.
+        facts: What is proven.
+    """
+    for graph, origin in _as_they_came(model):
+        declared = dict(getattr(graph, "declared", {}))
+        pairs = [*zip(origin.input, graph.inputs, strict=False)] if graph is not model.graph else []
+        for value, tensor in (*pairs, *zip(origin.output, graph.outputs, strict=False)):
+            fact, mended = facts.of(tensor), onnx.ValueInfoProto(name=value.name)
+            if value.name in declared or not _says_too_little(value.type, fact):
+                continue
+            if fact.items is not None and (fact.items.dtype or fact.items.empty):
+                item = mended.type.sequence_type.elem_type.tensor_type
+                item.elem_type = fact.items.dtype or onnx.TensorProto.FLOAT
+            elif fact.items is None and fact.dtype:
+                mended.type.tensor_type.elem_type = fact.dtype
+            declared[value.name] = mended
+        graph.declared = declared
+
+
+def _says_too_little(claimed: onnx.TypeProto, fact: Fact) -> bool:
+    """Whether a type has no kind, or is not that of a list, or not of what is in the list."""
+    kind = claimed.WhichOneof("value")
+    if kind is None:
+        return True
+    if kind == "tensor_type":
+        return fact.items is not None or (not claimed.tensor_type.elem_type and bool(fact.dtype))
+    if kind != "sequence_type" or fact.items is None:
+        return False
+    item = claimed.sequence_type.elem_type
+    said = item.tensor_type.elem_type if item.WhichOneof("value") == "tensor_type" else 0
+    return said == 0 or (fact.items.dtype not in (0, said))
 
 
 def declare(

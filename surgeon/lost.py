@@ -5,6 +5,8 @@ slice nothing is left in the file, and what was assigned is read by nothing. Of 
 an input that nothing reads, 28 do not compute what the module did; and none of those does in which
 zeros are cut, viewed or given out, or a copy is, that nothing was written to: 7 of 7. Its
 `weight_norm` divides by the norm over all axes, although it scales each channel by itself: 2 of 2.
+
+What changes a list in place must give the changed list, in files of every release.
 """
 
 from __future__ import annotations
@@ -24,6 +26,13 @@ _ZEROS = frozenset(
 _CUTS = frozenset(
     {"Slice", "Gather", "Reshape", "Split"}
     | {f"aten.{name}" for name in ("narrow", "slice", "select", "view", "reshape", "split")}
+)
+_CHANGES = frozenset(
+    f"aten.{name}"
+    for name in (
+        *("append", "insert", "extend", "pop", "popitem", "remove", "reverse", "sort", "clear"),
+        *("Delete", "_set_item"),
+    )
 )
 
 
@@ -95,6 +104,48 @@ def misnormed_weights(model: Model) -> list[str]:
                 shares[a] for a, b in pairs if a in shares and math.prod(sizes.get(b, [])) > 1
             ]
     return found
+
+
+def lost_changes(model: Model) -> list[str]:
+    """Lists that a node changes in place, giving nothing that is read, and that are read behind it.
+
+    TorchScript's changes give nothing, or the element that was taken out. The exporter makes them
+    give the changed list, and has what follows read that: where it did not, the file does not say
+    what the list holds then.
+    """
+    if not any(operator_name(n) in _CHANGES for g in _graphs(model.proto) for n in g.node):
+        return []
+    steps = list(_in_order(model.proto.graph, frozenset()))
+    read = {name for _, inputs, _ in steps for name in inputs}
+    found = []
+    for index, (node, _, inside) in enumerate(steps):
+        if node is None or operator_name(node) not in _CHANGES or not node.input:
+            continue
+        listed = node.input[0]
+        if any(name in read for name in node.output):
+            continue
+        # a turn's change is read by the next one
+        again = inside and listed not in inside
+        if again or any(listed in inputs for _, inputs, _ in steps[index + 1 :]):
+            found.append(listed)
+    return list(dict.fromkeys(found))
+
+
+def _in_order(
+    graph: onnx.GraphProto, inside: frozenset[str]
+) -> Iterator[tuple[onnx.NodeProto | None, list[str], frozenset[str]]]:
+    """Nodes as they run, what each reads, and what is made in the bodies around it.
+
+    What a graph gives stands at its end, as read by no node.
+    """
+    for node in graph.node:
+        yield node, list(node.input), inside
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                body = attribute.g
+                made = {v.name for v in body.input} | {o for n in body.node for o in n.output}
+                yield from _in_order(body, inside | made)
+    yield None, [output.name for output in graph.output], inside
 
 
 def _is_zero(node: onnx.NodeProto) -> bool:

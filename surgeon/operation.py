@@ -14,7 +14,14 @@ import onnx
 
 from surgeon import dialect, provenance
 from surgeon.assumptions import Axioms
-from surgeon.claims import correct_claims, correct_outputs, correct_types, declare, declare_numbers
+from surgeon.claims import (
+    correct_claims,
+    correct_outputs,
+    correct_types,
+    declare,
+    declare_numbers,
+    declare_types,
+)
 from surgeon.collector import collector_paused
 from surgeon.culprits import Kept
 from surgeon.errors import SurgeonError
@@ -245,6 +252,7 @@ class Operation:
                 "(`--reference FILE.npz`)"
             )
         declare_numbers(self.model, self.facts)
+        declare_types(self.model, self.facts)
         retyped = correct_types(self.model, self.facts)
         self.notes.retyped = frozenset(retyped)
         # what any runtime loads keeps the shapes that it declares

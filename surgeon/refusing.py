@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from surgeon.culprits import Place
 from surgeon.errors import LeftoverError, VerifyError
-from surgeon.lost import misnormed_weights, unread_inputs, unwritten_values
+from surgeon.lost import lost_changes, misnormed_weights, unread_inputs, unwritten_values
 from surgeon.model import Model
 from surgeon.report import Refusal, Report
 from surgeon.spelling import is_foreign
@@ -53,6 +53,7 @@ def not_saved(report: Report, verdict: Verdict) -> VerifyError:
 
 def refuse_unread(original: Model, report: Report, reference: Reference) -> None:
     """Refuse to repair a file that an old PyTorch wrote wrong, unless outputs are recorded."""
+    _refuse_lost_changes(original, report, reference)
     unread, unwritten = unread_inputs(original), unwritten_values(original)
     misnormed = misnormed_weights(original)
     if not unread and not unwritten and not misnormed:
@@ -75,6 +76,25 @@ def refuse_unread(original: Model, report: Report, reference: Reference) -> None
         where=report.source,
         mend="Export with a newer PyTorch, compare with recorded outputs (`--reference FILE.npz`), "
         "or say `--allow unread` if the module does no more than the file.",
+    )
+    error.report = report
+    raise error
+
+
+def _refuse_lost_changes(original: Model, report: Report, reference: Reference) -> None:
+    changed = lost_changes(original)
+    if not changed:
+        return
+    from surgeon.verify.originals import recorded_files
+
+    if recorded_files(reference):
+        return
+    error = VerifyError(
+        f"`{'`, `'.join(changed)}`: a list that is changed in place, and what reads it behind the "
+        "change does not say so; then the file does not compute what the module did",
+        where=report.source,
+        mend="Export with a newer PyTorch, write `items = items + [x]` in the module, compare with "
+        "recorded outputs (`--reference FILE.npz`), or say `--allow unread`.",
     )
     error.report = report
     raise error

@@ -8,7 +8,8 @@ ATEN_DOMAINS = frozenset({"org.pytorch.aten", "aten", "torchvision", "org.pytorc
 FALLBACK_DOMAINS = ATEN_DOMAINS | {"", "com.microsoft", "caffe2"}
 PRIM_DOMAINS = frozenset({"org.pytorch.prim", "prim"})
 CUT = {  # exporters drop an underscore
-    f"__{name}_": f"__{name}__" for name in ("and", "or", "xor", "lshift", "rshift", "getitem")
+    f"__{name}_": f"__{name}__"
+    for name in "and or xor lshift rshift getitem not is isnot contains".split()
 }
 
 

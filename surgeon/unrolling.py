@@ -18,6 +18,10 @@ from surgeon.rewrite import Draft, Surgery
 MOST_TRIPS = 16
 MOST_NODES = 512  # of all the copies; a Loop that would be more stays
 _FIRST_OPSET = 7  # before, Concat and Unsqueeze had other forms
+_LISTS = frozenset(
+    {("prim", "ListConstruct")}
+    | {("aten", name) for name in ("append", "insert", "pop", "_set_item", "len", "list", "add")}
+)
 _CARRIED = 2  # inputs before the values that go from turn to turn: how often, and whether at all
 
 
@@ -116,10 +120,12 @@ class Unroller:
 def _may_be_copied(body: gs.Graph) -> bool:
     """Whether each copy computes what the body does: nothing draws, nothing is of other makers.
 
-    Copies of an operator that draws from a seed would all draw the same.
+    Copies of an operator that draws from a seed would all draw the same. What TorchScript's lists
+    hold is known where each turn has its own.
     """
     return all(
-        node.op not in RANDOM and (node.domain or "") in (*opsets.STANDARD, opsets.LEGACY)
+        (node.op not in RANDOM and (node.domain or "") in (*opsets.STANDARD, opsets.LEGACY))
+        or (node.domain, node.op) in _LISTS
         for graph in (body, *bodies(body))
         for node in graph.nodes
     )

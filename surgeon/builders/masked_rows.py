@@ -5,11 +5,12 @@ from __future__ import annotations
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
-from surgeon.builders.bench import Bench
+from surgeon.builders.bench import TYPE, Bench
 from surgeon.builders.masks import cut_to, mask_written_to, written
 from surgeon.builders.selections import producer_of
 from surgeon.dims import Dim
-from surgeon.match import Match
+from surgeon.facts.fact import same_dims
+from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
 
@@ -56,3 +57,30 @@ def _row(c: Bench, row: gs.Tensor, behind: tuple[Dim, ...]) -> tuple[gs.Tensor, 
     if any(d != 1 for d in given[:extra]) or not all(fits):
         raise Refused("its updates are not provably one value for all places of the mask")
     return c.squeeze(row, range(extra)) if extra else row, len(behind)
+
+
+def mask_as_places(draft: Draft, match: Match) -> gs.Tensor:
+    """`x[mask] = value` as Where, from a ScatterND whose places are the mask itself.
+
+    An exporter that does not know the dtype of the index writes so: places are never conditions.
+    """
+    c, node = Bench(draft), match.root
+    data, places, _ = node.inputs
+    mask, value = match.values["mask"], match.values["value"]
+    assert mask is not None
+    assert value is not None
+    shape, covered, given = c.shape(mask), c.shape(data), c.shape(value)
+    axes = c.facts.array(match.values["axes"] or places)
+    if c.dtype(mask) != TYPE.BOOL or attribute_of(node, "reduction") not in (None, "none"):
+        raise Refused("its places are numbers")
+    if shape is None or covered is None or given is None:
+        raise Refused("the shape of its mask, its data or its value is not known")
+    if axes is None or axes.reshape(-1).tolist() not in ([-1], [len(shape)]):
+        raise Refused("its mask is no line of places")
+    if any(d != 1 for d in given):
+        raise Refused("it writes more than one value")
+    if not same_dims(shape, covered[: len(shape)]):
+        raise Refused(f"that the mask `{mask.name}` is as large as the data is not provable")
+    wide = c.unsqueeze(mask, range(len(shape), len(covered)))
+    row = c.op("Reshape", value, c.ints([], "scalar")) if given else value
+    return c.where(wide, c.cast(row, c.dtype(data)), data)

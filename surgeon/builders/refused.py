@@ -165,8 +165,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     ),
     (
         "is TorchScript's own, on lists and dictionaries; trace the model instead of scripting it",
-        "Bool Complex ComplexImplicit Delete Float FloatImplicit Int IntImplicit ScalarImplicit "
-        "_set_item _tensor_to_list as_tensor clear count dict get items keys len pop popitem "
+        "Complex ComplexImplicit _tensor_to_list as_tensor clear count dict get items keys popitem "
         "remove setdefault sorted update values",
     ),
     (

@@ -14,10 +14,12 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.dims import Dim
+from surgeon.facts import sequences
 from surgeon.facts.carried import Carried
 from surgeon.facts.fact import INT64, UNKNOWN, Fact
 from surgeon.facts.inference import Facts
 
+_STATES = 2  # the inputs of a Loop before what it carries
 _SCAN_WITHOUT_BATCH = 9  # the opset from which on a Scan has no axis for the batch
 
 
@@ -33,9 +35,11 @@ def body_input(
         return Fact(INT64 if index == 0 else onnx.TensorProto.BOOL, shape)
     if node.op not in ("Loop", "Scan") or index >= len(node.inputs):
         return UNKNOWN
+    given = facts.of(node.inputs[index])
+    if given.items is not None:  # what the body puts into a list is known when it was looked at
+        return Fact(items=node.__dict__.get("lists", {}).get(index - _STATES, sequences.ANY_ITEMS))
     if node.op == "Loop":
         return carried.given(facts, node, place, index, tensor.name)
-    given = facts.of(node.inputs[index])
     if facts.opset < _SCAN_WITHOUT_BATCH:
         return Fact(given.dtype)
     return Fact(given.dtype, _one_of(node, index, given.shape))
@@ -49,8 +53,15 @@ def body_output(
     new_dim = partial(facts.new_dim, tensor.name)
     if node.op == "If":
         bodies = [value for value in node.attrs.values() if isinstance(value, gs.Graph)]
-        return meet([facts.of(body.outputs[index]) for body in bodies], new_dim)
+        found = [facts.of(body.outputs[index]) for body in bodies]
+        lists = [fact.items for fact in found if fact.items is not None]
+        if lists:
+            return Fact(items=sequences.either(lists)) if len(lists) == len(found) else UNKNOWN
+        return meet(found, new_dim)
     body = node.attrs.get("body")
+    if node.op == "Loop" and (items := sequences.carried(facts.of, node, index)) is not None:
+        node.__dict__.setdefault("lists", {})[index] = items
+        return Fact(items=items)
     if node.op == "Loop" and isinstance(body, gs.Graph) and index + 1 < len(body.outputs):
         kept = UNKNOWN if carried is None else carried.behind(facts, node, place, index)
         return kept if kept.shape is not None else Fact(facts.of(body.outputs[index + 1]).dtype)

@@ -27,6 +27,21 @@ INTEGERS = frozenset(
 )
 
 
+class Items(NamedTuple):
+    """What is proven of each item of a list.
+
+    Attributes:
+        dtype: The number of `onnx.TensorProto.DataType`; 0 where unknown.
+        shape: Dimensions, None each where the items may differ in it; None where not even the rank
+            is known, or is not the same for all.
+        empty: Whether there is provably none.
+    """
+
+    dtype: int = 0
+    shape: tuple[Dim | None, ...] | None = None
+    empty: bool = False
+
+
 class Fact(NamedTuple):
     """What is proven of one value.
 
@@ -37,6 +52,7 @@ class Fact(NamedTuple):
             some are symbolic. Small arrays only; `Facts.array` has those of constants.
         unit_axis: The axis (from 0) along which the elements sum to 1, as behind a Softmax.
         not_negative: Whether every element is proven to be at least 0, or NaN, which Relu keeps.
+        items: Of a list, which has no dtype and no shape of its own, what is known of its items.
     """
 
     dtype: int = 0
@@ -44,6 +60,7 @@ class Fact(NamedTuple):
     value: Array | None = None
     unit_axis: int | None = None
     not_negative: bool = False
+    items: Items | None = None
 
     @property
     def rank(self) -> int | None:

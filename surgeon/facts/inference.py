@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from functools import partial
 from operator import is_
 from typing import Any
@@ -17,7 +17,7 @@ from surgeon import dims, opsets
 from surgeon.alike import attributes_of
 from surgeon.dims import Dim
 from surgeon.errors import ModelError
-from surgeon.facts import breadth, contrib, shapes, values
+from surgeon.facts import breadth, contrib, sequences, shapes, values
 from surgeon.facts.fact import BOOL, INT64, INTEGERS, UNKNOWN, Array, Fact, of_value
 from surgeon.facts.properties import not_negative, unit_axis
 from surgeon.facts.question import Question
@@ -182,7 +182,9 @@ class Facts:
         """The same; raises anything where the node is malformed."""
         if node.op == "Conv":
             self._constrain(node, inputs)
-        known = self._values(node, inputs)
+        known = sequences.facts(node.op, inputs, node.attrs, partial(self._fresh, node))
+        if known is None:
+            known = self._values(node, inputs)
         if known is not None:
             for tensor, fact in zip(node.outputs, known, strict=False):
                 tensor.__dict__["fact"] = fact
@@ -197,7 +199,7 @@ class Facts:
                 found = function(question)
             except _MALFORMED:
                 found = None
-        if found is None or found[0] is None or not _whole(found):
+        if found is None or found[0] is None or not shapes.whole(found):
             self._ask_onnx(node)
             return
         for index, (tensor, shape) in enumerate(zip(node.outputs, found, strict=False)):
@@ -225,7 +227,7 @@ class Facts:
 
     def _declared(self, name: str, type_: onnx.TypeProto | None) -> Fact:
         if type_ is None or not type_.HasField("tensor_type"):
-            return UNKNOWN
+            return sequences.declared(type_)
         tensor = type_.tensor_type
         given = self.fixed.get(name)
         if given is not None:
@@ -389,12 +391,3 @@ class Facts:
         found = self._breadth.infer(node, self.of)
         for tensor in node.outputs:
             tensor.fact = found.get(tensor.name, UNKNOWN)
-
-
-def _whole(shapes: Sequence[tuple[Dim, ...] | None]) -> bool:
-    """Whether sizes are whole numbers: those computed from floats are none."""
-    for shape in shapes:
-        for dim in shape or ():
-            if isinstance(dim, float):
-                return False
-    return True

@@ -218,3 +218,12 @@ FUNCTIONS: Mapping[str, Function] = {
     **windows.FUNCTIONS,
     **cuts.FUNCTIONS,
 }
+
+
+def whole(found: Sequence[tuple[Dim, ...] | None]) -> bool:
+    """Whether sizes are whole numbers: those computed from floats are none."""
+    for shape in found:
+        for dim in shape or ():
+            if isinstance(dim, float):
+                return False
+    return True

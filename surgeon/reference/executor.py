@@ -268,6 +268,8 @@ def _typed(name: str, value: Any) -> onnx.ValueInfoProto:
         dtype = value[0].dtype if value else np.dtype(np.float32)
         info.type.sequence_type.elem_type.tensor_type.elem_type = _element(dtype)
         return info
+    if isinstance(value, dict):
+        raise NoWitness("DictConstruct", where=f"value `{name}`", why="ONNX has no dictionaries")
     array = np.asarray(value)
     tensor = info.type.tensor_type
     tensor.elem_type = _element(array.dtype)

@@ -198,6 +198,16 @@ def _convert(parameter: Parameter, value: Any) -> Any:
         raise Mismatch(f"`{parameter.name}` is None")
     if parameter.type == "Tensor":
         return _tensors(parameter, value)
+    if parameter.type == "t":  # whatever a list of TorchScript holds
+        return value
+    if parameter.type == "Dictionary":
+        if isinstance(value, dict):
+            return value
+        raise Mismatch(f"`{parameter.name}` is no dictionary")
+    if parameter.type == "List":
+        if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim == 1):
+            return value
+        raise Mismatch(f"`{parameter.name}` is no list")
     if not parameter.is_list:
         return _scalar(parameter, value)
     if isinstance(value, np.ndarray) and value.ndim == 0:

@@ -174,7 +174,8 @@ def execute(node: onnx.NodeProto, values: Sequence[Any], witness: Witness) -> li
     call = decode(node)
     where = f"node '{node.name or node.output[0]}' ({node.domain or 'ai.onnx'}.{node.op_type})"
     try:
-        result = _prim(node, values, where) if is_prim(node) else witness(call, values, where=where)
+        own = is_prim(node) or call.operator == "DictConstruct"
+        result = _prim(node, values, where) if own else witness(call, values, where=where)
     except Unsuited as error:
         raise Undefined(str(error), operator=call.operator, where=where) from None
     unpacked = any(a.name == "_outputs" for a in node.attribute)
@@ -190,9 +191,11 @@ def execute(node: onnx.NodeProto, values: Sequence[Any], witness: Witness) -> li
 
 def _prim(node: onnx.NodeProto, values: Sequence[Any], where: str) -> Any:
     """TorchScript's own operators: they make lists and open them."""
-    kind = node.op_type
+    kind = node.op_type if is_prim(node) else decode(node).operator
     if kind in ("ListConstruct", "TupleConstruct"):
         return list(values)
+    if kind == "DictConstruct":
+        return {text(key): value for key, value in zip(values[::2], values[1::2], strict=True)}
     if kind in ("ListUnpack", "TupleUnpack"):
         found = values[0] if isinstance(values[0], list) else list(values[0])
         if len(found) != len(node.output):
@@ -207,6 +210,15 @@ def _prim(node: onnx.NodeProto, values: Sequence[Any], where: str) -> Any:
     if kind == "device":
         return "cpu"
     raise NoWitness(f"prim::{kind}", where=where)
+
+
+def text(value: Any) -> str:
+    """A text, as a constant of PyTorch's or of the standard's own kind holds it."""
+    word = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
+    word = word.decode() if isinstance(word, bytes) else word
+    if not isinstance(word, str):
+        raise Unsuited("its key is no text")
+    return word
 
 
 def _chunked(node: onnx.NodeProto, x: Any) -> tuple[Any, ...]:

@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from surgeon import dims
 from surgeon.builders.aten_math.powers import whole_power
 from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOATS, INT64, Work
+from surgeon.facts.fact import INTEGERS
 from surgeon.rewrite import Refused
 
 
@@ -71,6 +73,17 @@ def floor_divide(work: Work) -> gs.Tensor:
     if work.facts.model.is_before(1, 13):
         return truncated_quotient(work, *_pair(work))
     return floor_quotient(work, *_pair(work))
+
+
+def floordiv(work: Work) -> gs.Tensor:
+    """Python's `//`, which scripted modules compute sizes by."""
+    a, b = _pair(work)
+    fact, by = work.facts.of(a), work.facts.array(b)
+    sizes = [] if fact.value is None else fact.value.reshape(-1).tolist()
+    above = by is not None and by.dtype.kind == "i" and bool((by > 0).all())
+    if fact.dtype in INTEGERS and above and sizes and all(map(dims.not_negative, sizes)):
+        return truncated_quotient(work, a, b)  # which shape arithmetic follows
+    return floor_quotient(work, a, b)
 
 
 def floor_quotient(work: Work, a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
@@ -235,6 +248,7 @@ FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
     **dict.fromkeys(("mul", "multiply"), multiply),
     **dict.fromkeys(("div", "divide", "true_divide"), divide),
     "floor_divide": floor_divide,
+    "floordiv": floordiv,
     "remainder": remainder,
     "fmod": remainder,
     "pow": power,

@@ -34,7 +34,7 @@ from surgeon.builders.aten_nn.norms import (
 )
 from surgeon.builders.aten_nn.pools import avg_pool, max_pool
 from surgeon.builders.aten_nn.recurrent import recurrent
-from surgeon.builders.aten_nn.resample import upsample
+from surgeon.builders.aten_nn.resample import interpolate, upsample
 from surgeon.builders.aten_nn.spectra import fft_c2r, fft_irfft, istft, old_fft, stft_as_real
 from surgeon.builders.aten_nn.unpool import max_unpool
 
@@ -74,6 +74,7 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "attention_with_weights": attention_with_weights,
     "stft_as_real": stft_as_real,
     "transformer_encoder_layer": transformer_encoder_layer,
+    "interpolate": interpolate,
     "upsample": upsample,
     "weight_norm": weight_norm,
 }

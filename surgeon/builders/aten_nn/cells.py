@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import onnx_graphsurgeon as gs
 
+from surgeon import dims
 from surgeon.arguments import Arguments, bind
 from surgeon.builders import parts
 from surgeon.match import Match
@@ -20,12 +22,30 @@ def _products(draft: Draft, args: Arguments, hidden: gs.Tensor) -> tuple[gs.Tens
     )
 
 
-def _gates(draft: Draft, x: gs.Tensor, count: int) -> Any:
+def _gates(draft: Draft, args: Arguments, x: gs.Tensor, count: int) -> Any:
+    """The gates apart: they lie side by side along the last axis, each as wide as the state.
+
+    A Loop may carry a state of which nothing is known; the weights say how wide it is. PyTorch's
+    cells take a batch of rows, where no rank is known as well.
+    """
     shape = draft.facts.of(x).shape
-    if shape is None or not isinstance(shape[-1], int):
-        raise Refused("the size of its hidden state is not known")
-    sizes = draft.constant([shape[-1] // count] * count, "sizes")
-    return draft.op("Split", x, sizes, outputs=count, axis=len(shape) - 1)
+    size = _width(draft, args, shape, count)
+    axis = 1 if shape is None else len(shape) - 1
+    sizes = draft.constant([size] * count, "sizes")
+    return draft.op("Split", x, sizes, outputs=count, axis=axis)
+
+
+def _width(draft: Draft, args: Arguments, shape: Sequence[dims.Dim] | None, count: int) -> int:
+    """How wide the hidden state is: `w_hh` is [count * width, width]."""
+    if shape and isinstance(shape[-1], int):
+        return shape[-1] // count
+    again, into = (draft.facts.of(args.tensor(name)).shape for name in ("w_hh", "w_ih"))
+    for weight in (again, into):
+        if weight is not None and len(weight) == 2 and isinstance(weight[0], int):
+            return weight[0] // count
+    if again is not None and len(again) == 2 and isinstance(again[1], int):
+        return again[1]
+    raise Refused("the size of its hidden state is not known")
 
 
 def lstm_cell(draft: Draft, match: Match) -> Any:
@@ -33,7 +53,7 @@ def lstm_cell(draft: Draft, match: Match) -> Any:
     args = bind(match.root, draft.facts)
     hidden, cell = args.tensors("hx")
     total = draft.op("Add", *_products(draft, args, hidden))
-    gates = _gates(draft, total, 4)
+    gates = _gates(draft, args, total, 4)
     into, forget, out = (draft.op("Sigmoid", gates[i]) for i in (0, 1, 3))
     fresh = draft.op("Mul", into, draft.op("Tanh", gates[2]))
     cell = draft.op("Add", draft.op("Mul", forget, cell), fresh)
@@ -44,7 +64,7 @@ def gru_cell(draft: Draft, match: Match) -> Any:
     """`aten.gru_cell`: the reset gate acts on the product with the state, its bias included."""
     args = bind(match.root, draft.facts)
     hidden = args.tensor("hx")
-    mine, its = (_gates(draft, part, 3) for part in _products(draft, args, hidden))
+    mine, its = (_gates(draft, args, part, 3) for part in _products(draft, args, hidden))
     reset, update = (draft.op("Sigmoid", draft.op("Add", mine[i], its[i])) for i in (0, 1))
     fresh = draft.op("Tanh", draft.op("Add", mine[2], draft.op("Mul", reset, its[2])))
     return draft.op("Add", fresh, draft.op("Mul", update, draft.op("Sub", hidden, fresh)))

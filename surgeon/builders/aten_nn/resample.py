@@ -40,17 +40,82 @@ def upsample(draft: Draft, match: Match) -> Any:
     name = node.op.lstrip("_").removeprefix("upsample_")
     spatial = int(name[name.index("d") - 1] if not name.endswith("aa") else 2)
     kind = _kind(name)
-    x = node.inputs[0]
     corners = bool(args.value("align_corners")) if kind in ("linear", "cubic", "lanczos") else False
     manner = Manner(kind, corners, name.endswith("_aa"))
+    lengths = _lengths(draft, node.inputs[0], spatial)
+    axes = _axes(draft, args, lengths[2:], spatial)
+    return _resampled(draft, node.inputs[0], lengths, axes, manner)
+
+
+_MODES = {
+    "nearest": "nearest",
+    "nearest-exact": "exact",
+    "linear": "linear",
+    "bilinear": "linear",
+    "trilinear": "linear",
+    "bicubic": "cubic",
+}
+_MODES_OF = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}  # how many axes each is for
+_KEPT_FACTORS = (1, 6)  # the release from which on factors are used as given, if not told otherwise
+
+
+def interpolate(draft: Draft, match: Match) -> Any:
+    """`aten.__interpolate`, as scripted modules call torch.nn.functional.interpolate."""
+    args = bind(match.root, draft.facts)
+    x, mode = args.tensor("input"), str(args.value("mode"))
+    rank = parts.rank_of(draft, x)
+    if mode not in _MODES:
+        raise Refused(f"no standard form of the mode `{mode}`")
+    if not 3 <= rank <= 5 or _MODES_OF.get(mode, rank - 2) != rank - 2:
+        raise Refused(f"its input has rank {rank}, which the mode `{mode}` has not")
+    anew = args.value("recompute_scale_factor")
+    if anew is None and args.has("scale_factor") and draft.facts.model.is_before(*_KEPT_FACTORS):
+        raise Refused("before PyTorch 1.6 the factors meant other things; say `size` instead")
+    manner = Manner(
+        _MODES[mode],
+        bool(args.value("align_corners")) and _MODES[mode] in ("linear", "cubic"),
+        bool(args.value("antialias")),
+    )
+    if manner.antialias and mode not in ("bilinear", "bicubic"):
+        raise Refused(f"PyTorch has no filter for the mode `{mode}`")
+    lengths = _lengths(draft, x, rank - 2)
+    axes = _asked(draft, args, lengths[2:], anew=bool(anew))
+    return _resampled(draft, x, lengths, axes, manner)
+
+
+def _asked(draft: Draft, args: Arguments, sources: list[Length], *, anew: bool) -> list[Axis]:
+    """By a size, or by factors, which are forgotten once they gave a size where `anew` says so."""
+    count = len(sources)
+    if args.has("size"):
+        targets = parts.lengths_given(draft, args, "size", count)
+        return [Axis(s, t, None) for s, t in zip(sources, targets, strict=True)]
+    if not args.has("scale_factor"):
+        raise Refused("neither its size nor its scale factors are given")
+    numbers = np.asarray(args.value("scale_factor"), np.float64).reshape(-1)
+    factors = [_as_given(float(n)) for n in numbers] * (count if len(numbers) == 1 else 1)
+    if len(factors) != count:
+        raise Refused(f"{len(factors)} scale factors for {count} axes")
+    return [
+        Axis(source, _scaled(draft, source, factor), None if anew else factor)
+        for source, factor in zip(sources, factors, strict=True)
+    ]
+
+
+def _lengths(draft: Draft, x: gs.Tensor, spatial: int) -> list[Length]:
     rank = draft.facts.of(x).rank
     if rank not in (None, spatial + 2):
         raise Refused(f"its input has rank {rank}, not {spatial + 2}")
-    lengths = parts.lengths_of(draft, x, spatial + 2)
-    axes = _axes(draft, args, lengths[2:], spatial)
+    return parts.lengths_of(draft, x, spatial + 2)
+
+
+def _resampled(
+    draft: Draft, x: gs.Tensor, lengths: list[Length], axes: list[Axis], manner: Manner
+) -> Any:
+    """The axes behind the first two in their new lengths."""
+    kind = manner.kind
     if manner.corners:
         axes = [Axis(a.source, a.target, None) for a in axes]
-    if any(a.static is not None and a.static < 1 for axis in axes for a in (axis.target,)):
+    if any(a.target.static is not None and a.target.static < 1 for a in axes):
         raise Refused("its output would be empty")
     if all(axis.kept and axis.scale in (None, 1.0) for axis in axes):
         return x
@@ -64,7 +129,7 @@ def upsample(draft: Draft, match: Match) -> Any:
             x = draft.op("Gather", x, nearest(draft, axis, kind), axis=index + 2)
         elif parts.is_float(dtype):
             matrix = matrix_of(draft, axis, manner, dtype)
-            x = parts.multiply_axis(draft, x, index + 2, spatial + 2, matrix)
+            x = parts.multiply_axis(draft, x, index + 2, len(axes) + 2, matrix)
         else:
             raise Refused(f"no standard form interpolates {dtype.name}")
     return x

@@ -240,10 +240,17 @@ TABLE: tuple[Row, ...] = (
         "DynamicSlice(Tensor self, Tensor starts, Tensor ends, Tensor axes) -> Tensor",
         dynamic_slice,
     ),
+    # TorchScript gives every argument, and a tensor's are five
+    (
+        "slice.t(List self, int? start, int? end, int step) -> t[]",
+        lambda self, start, end, step: self[slice(start, end, step)],
+    ),
     (
         "slice.Tensor(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
         slice_,
     ),
+    ("__getitem__.t(List list, int idx) -> t", lambda list, idx: np.asarray(list[idx])),
+    # a list that stands flattened among the inputs
     ("__getitem__(Tensor[] list, int idx) -> Tensor", lambda list, idx: list[idx]),
     ("select.int(Tensor self, int dim, int index) -> Tensor", select),
     ("narrow(Tensor self, int dim, int start, int length) -> Tensor", narrow),

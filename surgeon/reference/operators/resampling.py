@@ -99,7 +99,7 @@ def _sizes(
     return sizes
 
 
-def _unrounded(factors: Sequence[float] | None) -> list[float] | None:
+def unrounded(factors: Sequence[float] | None) -> list[float] | None:
     """Factors that the file holds in single precision, as they were typed: 0.9, or 5 / 6."""
     return None if factors is None else [_typed(float(factor)) for factor in factors]
 
@@ -227,7 +227,7 @@ def _row(name: str, spatial: int, weights: Callable[..., Array]) -> list[Row]:
         align_corners: bool,
         scale_factors: list[float] | None,
     ) -> Array:
-        factors = _unrounded(scale_factors)
+        factors = unrounded(scale_factors)
         return _weighted(input, spatial, output_size, align_corners, factors, weights, factors)
 
     return [
@@ -252,7 +252,7 @@ def _nearest_row(name: str, spatial: int, *, middle: bool) -> list[Row]:
     def by_factor(
         input: Array, output_size: list[int] | None, scale_factors: list[float] | None
     ) -> Array:
-        factors = _unrounded(scale_factors)
+        factors = unrounded(scale_factors)
         return _nearest(input, spatial, output_size, factors, factors, middle=middle)
 
     return [

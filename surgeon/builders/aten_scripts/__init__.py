@@ -1,0 +1,19 @@
+"""Builders of the recipe `aten-scripts`: what scripted modules compute with numbers and lists."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from surgeon.builders.aten_scripts.changes import changed_list
+from surgeon.builders.aten_scripts.dictionaries import dictionary_entry, dictionary_value
+from surgeon.builders.aten_scripts.lists import made_list, read_list, typed_list
+from surgeon.builders.aten_scripts.scalars import script_scalar
+
+TABLE: Mapping[str, Callable[..., Any]] = {
+    "changed_list": changed_list,
+    "dictionary_entry": dictionary_entry,
+    "dictionary_value": dictionary_value,
+    "made_list": made_list,
+    "read_list": read_list,
+    "script_scalar": script_scalar,
+    "typed_list": typed_list,
+}

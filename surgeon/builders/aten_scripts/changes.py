@@ -1,0 +1,157 @@
+"""TorchScript's changes to lists, which the exporter makes give the list that they changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.aten_scripts.dictionaries import entries, with_entry, without
+from surgeon.builders.aten_scripts.operands import (
+    NO_LIST,
+    as_sequence,
+    elements,
+    is_list,
+    is_numbers,
+    is_sequence,
+    place,
+    required,
+    scalar,
+    sequence,
+)
+from surgeon.builders.bench import TYPE, Bench
+from surgeon.match import Match
+from surgeon.rewrite import Draft, Refused
+
+_FIRST_LISTS = (1, 8)  # the release from which on a change is known to give the changed list
+
+
+def changed_list(draft: Draft, match: Match) -> Any:
+    """The list after a change: elements put in, taken out, replaced, in another order."""
+    c, node = Bench(draft), match.root
+    kind = "add" if node.op in ("add", "extend") else node.op
+    if kind != "add" and draft.facts.model.is_before(*_FIRST_LISTS):
+        raise Refused("PyTorch before 1.8 does not say what reads its list after the change")
+    listed = required(node, 0)
+    if (known := entries(listed)) is not None:
+        if kind == "_set_item":
+            return with_entry(c, known, required(node, 1), required(node, 2))
+        if kind in ("pop", "Delete") and len(node.inputs) == 2:
+            return without(c, known, node)
+        raise Refused("it is a dictionary")
+    if kind == "add":
+        return _together(c, node, listed)
+    return _CHANGES[kind](c, node, listed)
+
+
+def _append(c: Bench, node: gs.Node, listed: gs.Tensor) -> gs.Tensor:
+    return _with(c, listed, required(node, 1))
+
+
+def _with(c: Bench, listed: gs.Tensor, item: gs.Tensor) -> gs.Tensor:
+    """A list with one more at its end."""
+    known = elements(listed)
+    if known is not None:
+        return sequence(c, [*known, item])
+    made: gs.Tensor
+    if is_sequence(c, listed):
+        made = c.op("SequenceInsert", listed, item)
+        return made
+    if is_numbers(c, listed) and c.facts.of(item).rank == 0:
+        return c.concat([listed, c.unsqueeze(c.cast(item, c.dtype(listed)), [0])], 0)
+    raise Refused(NO_LIST)
+
+
+def _insert(c: Bench, node: gs.Node, listed: gs.Tensor) -> gs.Tensor:
+    at, item, known = place(c, node, 1), required(node, 2), elements(listed)
+    if known is not None and at is not None:
+        known.insert(at, item)
+        return sequence(c, known)
+    listed = as_sequence(c, listed)
+    made: gs.Tensor
+    if at == 0:
+        made = c.op("SequenceInsert", listed, item, c.number(0, TYPE.INT64))
+        return made
+    # Python puts what lies beyond an end at that end
+    count = c.op("SequenceLength", listed)
+    index = c.op("Min", scalar(c, required(node, 1), TYPE.INT64), count)
+    index = c.op("Max", index, c.op("Neg", count))
+    made = c.op("SequenceInsert", listed, item, index)
+    return made
+
+
+def _pop(c: Bench, node: gs.Node, listed: gs.Tensor) -> gs.Tensor:
+    """Without one of them, which the exporter takes by a node of its own."""
+    at, known = place(c, node, 1, -1), elements(listed)
+    if known is not None and at is not None:
+        if not -len(known) <= at < len(known):
+            raise Refused(f"element {at} of {len(known)}")
+        del known[at]
+        return sequence(c, known)
+    listed = as_sequence(c, listed)
+    index = c.number(at, TYPE.INT64) if at is not None else scalar(c, node.inputs[1], TYPE.INT64)
+    made: gs.Tensor = c.op("SequenceErase", listed, index)
+    return made
+
+
+def _set(c: Bench, node: gs.Node, listed: gs.Tensor) -> gs.Tensor:
+    at, item, known = place(c, node, 1), required(node, 2), elements(listed)
+    if known is not None and at is not None:
+        if not -len(known) <= at < len(known):
+            raise Refused(f"element {at} of {len(known)}")
+        known[at] = item
+        return sequence(c, known)
+    listed = as_sequence(c, listed)
+    made: gs.Tensor
+    if at is not None:
+        rest = c.op("SequenceErase", listed, c.number(at, TYPE.INT64))
+        # counted from the end, the place is one nearer to it where one is gone
+        after = [] if at == -1 else [c.number(at if at >= 0 else at + 1, TYPE.INT64)]
+        made = c.op("SequenceInsert", rest, item, *after)
+        return made
+    index = scalar(c, required(node, 1), TYPE.INT64)
+    below = c.op("Less", index, c.number(0, TYPE.INT64))
+    index = c.op("Where", below, c.op("Add", index, c.op("SequenceLength", listed)), index)
+    made = c.op("SequenceInsert", c.op("SequenceErase", listed, index), item, index)
+    return made
+
+
+def _reversed(c: Bench, node: gs.Node, listed: gs.Tensor) -> gs.Tensor:
+    known = elements(listed)
+    if known is None:
+        raise Refused("ONNX has no list from behind, of a length that is known at run time")
+    return sequence(c, known[::-1])
+
+
+def _together(c: Bench, node: gs.Node, listed: gs.Tensor) -> gs.Tensor:
+    """One list behind the other; one of both must have known elements."""
+    other = required(node, 1)
+    of_lists = node.op == "extend" or node.attrs.get("overload") == "t"
+    if len(node.inputs) != 2 or not (of_lists or (is_list(c, listed) and is_list(c, other))):
+        raise Refused("it adds no lists")
+    if is_numbers(c, listed) and is_numbers(c, other):
+        return c.concat([listed, c.cast(other, c.dtype(listed))], 0)
+    front, behind = elements(listed), elements(other)
+    if front is not None and behind is not None:
+        return sequence(c, front + behind)
+    if behind is not None:
+        made = as_sequence(c, listed)
+        for item in behind:
+            made = c.op("SequenceInsert", made, item)
+        return made
+    if front is None:
+        raise Refused("ONNX joins no two lists whose lengths are known at run time")
+    made = as_sequence(c, other)
+    for index, item in enumerate(front):
+        made = c.op("SequenceInsert", made, item, c.number(index, TYPE.INT64))
+    return made
+
+
+_CHANGES: Mapping[str, Callable[[Bench, gs.Node, gs.Tensor], gs.Tensor]] = {
+    "append": _append,
+    "insert": _insert,
+    **dict.fromkeys(("pop", "Delete"), _pop),
+    "_set_item": _set,
+    "reverse": _reversed,
+}

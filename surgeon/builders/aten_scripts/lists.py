@@ -1,0 +1,250 @@
+"""TorchScript's lists: what makes one, how long it is, and what is taken out of it."""
+
+from __future__ import annotations
+
+import onnx_graphsurgeon as gs
+
+from surgeon.arguments import bind
+from surgeon.builders.aten_scripts.dictionaries import entries, of_key
+from surgeon.builders.aten_scripts.operands import (
+    FIRST_SEQUENCES,
+    NO_LIST,
+    as_sequence,
+    elements,
+    is_list,
+    is_numbers,
+    is_sequence,
+    operand,
+    place,
+    required,
+    scalar,
+    sequence,
+)
+from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call
+from surgeon.builders.aten_shape.slices import select
+from surgeon.builders.bench import Bench
+from surgeon.facts.sequences import carried
+from surgeon.match import Match
+from surgeon.rewrite import Draft, Refused
+from surgeon.spelling import CUT
+
+# What needs a list to be one, whatever is known of its elements; what reads it at a place.
+_WHOLE = frozenset(
+    "append insert extend pop reverse _set_item Delete add list copy cat stack Loop SequenceInsert "
+    "SequenceErase ConcatFromSequence".split()
+)
+_PLACES = frozenset({"__getitem__", "SequenceAt"})
+_FROM_THE_END = 11  # the opset whose Gather takes places below 0
+_LENGTHS = frozenset({"len", "SequenceLength"})
+
+
+def made_list(draft: Draft, match: Match) -> gs.Tensor:
+    """`prim.ListConstruct` where a list is needed, and the parts that an operator cuts."""
+    c, node = Bench(draft), match.root
+    made = node.outputs[0]
+    readers = {_name(reader) for reader in made.outputs}
+    if node.domain == "prim":
+        if not readers & (_WHOLE | _PLACES | _LENGTHS) and not draft.surgery.is_output(made):
+            raise Refused("nothing that reads it needs a list")
+        if c.opset < FIRST_SEQUENCES:
+            raise Refused("ONNX has lists from opset 11 on")
+        return sequence(c, list(node.inputs))
+    if len(node.outputs) > 1 or "_outputs" in node.attrs:
+        raise Refused("it gives its parts one by one")
+    # the elements of an axis are taken from there
+    computed = node.op != "unbind" and any(_at_run_time(c, reader) for reader in made.outputs)
+    if not computed and not readers & _WHOLE and not draft.surgery.is_output(made):
+        raise Refused("its parts are taken at places that are known")
+    return _parts(Call(draft, node))
+
+
+def _name(node: gs.Node) -> str:
+    """The operator of a node that the walk may not have come to yet."""
+    written = str(node.attrs.get("operator", "")) if node.op == "ATen" else str(node.op)
+    return CUT.get(written, written)
+
+
+def _at_run_time(c: Bench, reader: gs.Node) -> bool:
+    """Whether an operator asks for a part, or for how many there are, at run time."""
+    if _name(reader) in _PLACES:
+        return c.facts.array(reader.inputs[1]) is None
+    return _name(reader) in _LENGTHS
+
+
+def _parts(c: Call) -> gs.Tensor:
+    x, kind = c.tensor(), c.node.op
+    axis = c.axis(c.integer("dim"), c.rank(x))
+    made: gs.Tensor
+    if kind == "unbind":
+        made = c.op("SplitToSequence", x, axis=axis, keepdims=0)
+        return made
+    if kind == "chunk":
+        chunks = c.integer("chunks")
+        if chunks < 1:
+            raise Refused(f"it asks for {chunks} parts")
+        each = c.div(c.add(c.size(x, axis), chunks - 1), chunks)
+        if isinstance(each, int):
+            each = max(each, 1)
+            made = c.op("SplitToSequence", x, c.number(each, TYPE.INT64), axis=axis)
+            return made
+        most = c.op("Max", each.tensor, c.ints([1], "one"))  # of nothing, which is one part
+        made = c.op("SplitToSequence", x, scalar(c, most, TYPE.INT64), axis=axis)
+        return made
+    names = [p.name for p in c.args.schema.parameters]
+    name = next(n for n in ("split_size", "split_sizes") if n in names)
+    sizes = c.tensor(name)
+    rank = c.facts.of(sizes).rank
+    if rank is None:
+        raise Refused("whether it cuts by one size or by several is not known")
+    if rank == 0:
+        sizes = scalar(c, sizes, TYPE.INT64)
+    made = c.op("SplitToSequence", x, c.cast(sizes, TYPE.INT64), axis=axis)
+    return made
+
+
+def _unbound(tensor: gs.Tensor) -> gs.Node | None:
+    """The `unbind` that makes a list, whose elements are those of an axis."""
+    made = tensor.inputs[0] if tensor.inputs else None
+    return made if made is not None and (made.domain, made.op) == ("aten", "unbind") else None
+
+
+def read_list(draft: Draft, match: Match) -> gs.Tensor:
+    """`len`, `__getitem__`, `list`, `slice` and what joins a list; the first also of tensors."""
+    c, node = Bench(draft), match.root
+    kind = {"concat": "cat", "concatenate": "cat", "copy": "list"}.get(node.op, node.op)
+    if (dictionary := entries(required(node, 0))) is not None:
+        if kind in _PLACES:
+            return of_key(dictionary, node)
+        if kind in _LENGTHS:
+            return c.number(len(dictionary), TYPE.INT64)
+        raise Refused("it is a dictionary")
+    if kind in _LENGTHS:
+        return _length(c, required(node, 0))
+    if kind in _PLACES:
+        return _element(c, node)
+    if kind == "list":
+        if len(node.inputs) != 1:
+            raise Refused("it copies one tensor into another")
+        return required(node, 0)
+    if kind == "slice":
+        return _slice(c, node)
+    return _joined(c, node, new_axis=kind == "stack")
+
+
+def _length(c: Bench, listed: gs.Tensor) -> gs.Tensor:
+    known = elements(listed)
+    if known is not None:
+        return c.number(len(known), TYPE.INT64)
+    made: gs.Tensor
+    if is_sequence(c, listed):
+        made = c.op("SequenceLength", listed)
+        return made
+    cut = _unbound(listed)
+    if cut is not None:
+        args = bind(cut, c.facts)
+        x = args.tensor("self")
+        axis = c.axis(int(args.value("dim")), c.rank(x))
+        made = c.op("Gather", c.op("Shape", x), c.number(axis, TYPE.INT64), axis=0)
+        return made
+    if not c.facts.of(listed).rank:
+        raise Refused(NO_LIST)
+    # of a tensor as of a list of numbers, the length of the first axis
+    made = c.op("Gather", c.op("Shape", listed), c.number(0, TYPE.INT64), axis=0)
+    return made
+
+
+def _element(c: Bench, node: gs.Node) -> gs.Tensor:
+    made: gs.Tensor
+    listed, known = required(node, 0), elements(required(node, 0))
+    at = place(c, node, 1)
+    if known is not None and at is not None:
+        if not -len(known) <= at < len(known):
+            raise Refused(f"element {at} of {len(known)}")
+        return known[at]
+    cut = _unbound(listed)
+    if cut is not None:
+        call = Call(c.draft, cut)
+        x = call.tensor()
+        axis = call.axis(call.integer("dim"), call.rank(x))
+        if at is None and c.opset >= _FROM_THE_END:
+            made = c.op("Gather", x, scalar(c, required(node, 1), TYPE.INT64), axis=axis)
+            return made
+        return select(call, x, axis, call.scalar(required(node, 1)))
+    if is_list(c, listed):
+        if is_sequence(c, listed) and node.op == "SequenceAt":
+            raise Refused("it has this form already")
+        made = c.op("SequenceAt", as_sequence(c, listed), scalar(c, required(node, 1), TYPE.INT64))
+        return made
+    if not is_numbers(c, listed):
+        raise Refused(NO_LIST)
+    if c.opset < _FROM_THE_END and (at is None or at < 0):
+        if at is None:
+            raise Refused("a place that is computed may be below 0, which needs opset 11")
+        return c.squeeze(c.slice(listed, 0, at, at + 1 if at < -1 else LARGEST), [0])
+    made = c.op("Gather", listed, scalar(c, required(node, 1), TYPE.INT64), axis=0)
+    return made
+
+
+def _slice(c: Bench, node: gs.Node) -> gs.Tensor:
+    """`slice.t`, of a list: there is no axis among its arguments."""
+    listed = required(node, 0)
+    known = elements(listed)
+    of_list = node.attrs.get("overload") == "t" or is_list(c, listed)
+    # TorchScript gives every argument, which are five of a tensor: there is an axis among them
+    numbers = is_numbers(c, listed) and c.facts.of(listed).dtype == TYPE.INT64
+    if not of_list and (len(node.inputs) != 4 or not numbers):
+        raise Refused("it is a slice of a tensor")
+    bounds = [None if operand(node, i) is None else place(c, node, i, 0) for i in (1, 2, 3)]
+    computed = [operand(node, i) is not None and bounds[i - 1] is None for i in (1, 2, 3)]
+    if any(computed):
+        raise Refused("its bounds are known at run time only")
+    start, end, step = bounds
+    if step == 0:
+        raise Refused("its step is 0")
+    if known is not None:
+        return sequence(c, known[slice(start, end, step)])
+    if not is_numbers(c, listed):
+        what = "a list whose length is known at run time" if is_list(c, listed) else "what it cuts"
+        raise Refused(f"ONNX has no slice of {what}")
+    step = 1 if step is None else step
+    first = (0 if step > 0 else LARGEST) if start is None else start
+    last = (LARGEST if step > 0 else -LARGEST) if end is None else end
+    if step < 0 and c.opset < 10:
+        raise Refused("a Slice that counts down needs opset 10")
+    return c.slice(listed, 0, first, last, step)
+
+
+def _joined(c: Bench, node: gs.Node, *, new_axis: bool) -> gs.Tensor:
+    """A list joined along an axis; of known elements, that is any Concat."""
+    listed, axis = required(node, 0), place(c, node, 1, 0)
+    if len(node.inputs) > 2 or not is_sequence(c, listed) or elements(listed) is not None:
+        raise Refused("its list is of known elements, or none")
+    if axis is None:
+        raise Refused("its axis is known at run time only")
+    made: gs.Tensor = c.op(
+        "ConcatFromSequence", listed, axis=axis, **({"new_axis": 1} if new_axis else {})
+    )
+    return made
+
+
+def typed_list(draft: Draft, match: Match) -> gs.Tensor:
+    """An empty list of the type of what is put into it, which exporters leave at float."""
+    c, made = Bench(draft), match.root.outputs[0]
+    mine = int(match.root.attrs.get("dtype", TYPE.FLOAT))
+    wanted = {dtype for reader in made.outputs for dtype in _put_in(c, made, reader)}
+    if wanted <= {mine} or len(wanted) > 1:
+        raise Refused("nothing of another type is put into it")
+    typed: gs.Tensor = c.op("SequenceEmpty", dtype=wanted.pop())
+    return typed
+
+
+def _put_in(c: Bench, listed: gs.Tensor, reader: gs.Node) -> list[int]:
+    """The types of what an operator puts into a list, as far as they are proven."""
+    found: list[int] = []
+    if reader.op == "SequenceInsert" and reader.inputs[0] is listed:
+        found.append(c.facts.of(reader.inputs[1]).dtype)
+    for index, tensor in enumerate(reader.inputs if reader.op == "Loop" else []):
+        items = carried(c.facts.of, reader, index - 2) if tensor is listed and index > 1 else None
+        if items is not None:
+            found.append(items.dtype)
+    return [dtype for dtype in found if dtype]

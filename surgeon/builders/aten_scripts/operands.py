@@ -1,0 +1,112 @@
+"""The operands of TorchScript's own operators: lists by their elements, as sequences, as numbers.
+
+The file does not say what is a list: nodes that make one do, and what is proven of the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.bench import TYPE, Bench
+from surgeon.rewrite import Refused
+
+_CONSTRUCTS = frozenset({"SequenceConstruct", "ListConstruct"})
+_EMPTY = frozenset({"SequenceEmpty", "ListConstruct"})
+FIRST_SEQUENCES = 11
+NO_LIST = "what its list is made of is not known"
+
+
+def operand(node: gs.Node, index: int) -> gs.Tensor | None:
+    """An argument by its place; None where it is None."""
+    if index >= len(node.inputs) or node.inputs[index].is_empty():
+        return None
+    tensor: gs.Tensor = node.inputs[index]
+    return tensor
+
+
+def required(node: gs.Node, index: int) -> gs.Tensor:
+    """An argument that must be there."""
+    found = operand(node, index)
+    if found is None:
+        raise Refused(f"argument {index} is not given")
+    return found
+
+
+def elements(tensor: gs.Tensor) -> list[gs.Tensor] | None:
+    """The elements of a list where a node makes it of them; None where that is not so."""
+    made = tensor.inputs[0] if tensor.inputs else None
+    if made is None or made.op not in _CONSTRUCTS | _EMPTY:
+        return None
+    return [] if made.op == "SequenceEmpty" else list(made.inputs)
+
+
+def is_sequence(c: Bench, tensor: gs.Tensor) -> bool:
+    """Whether a value is proven to be one of ONNX's sequences."""
+    return c.facts.of(tensor).items is not None
+
+
+def is_list(c: Bench, tensor: gs.Tensor) -> bool:
+    """Whether a value is a list of values by themselves, and no tensor."""
+    return is_sequence(c, tensor) or elements(tensor) is not None
+
+
+def is_numbers(c: Bench, tensor: gs.Tensor) -> bool:
+    """Whether a value is a list of numbers, which exporters write as a tensor of rank 1."""
+    return not is_list(c, tensor) and c.facts.of(tensor).rank == 1
+
+
+def sequence(c: Bench, items: Sequence[gs.Tensor]) -> gs.Tensor:
+    """A list of these: a sequence, where the opset has such.
+
+    Below, PyTorch's own list stands for it: what reads its elements takes them, and it goes.
+    """
+    made: gs.Tensor
+    if c.opset < FIRST_SEQUENCES:
+        made = c.op("ListConstruct", *items, domain="prim")
+    elif items:
+        made = c.op("SequenceConstruct", *items)
+    else:
+        made = c.op("SequenceEmpty", dtype=TYPE.FLOAT)
+    return made
+
+
+def as_sequence(c: Bench, tensor: gs.Tensor) -> gs.Tensor:
+    """A list as ONNX's sequence.
+
+    Raises:
+        Refused: Nothing shows that it is a list.
+    """
+    if is_sequence(c, tensor):
+        return tensor
+    known = elements(tensor)
+    if known is None:
+        raise Refused(NO_LIST)
+    if c.opset < FIRST_SEQUENCES:
+        raise Refused("a list of which more than its elements is read needs opset 11")
+    return sequence(c, known)
+
+
+def place(c: Bench, node: gs.Node, index: int, default: int | None = None) -> int | None:
+    """A place in a list where it is constant; None where it is known at run time.
+
+    Raises:
+        Refused: It is not given, and has no default.
+    """
+    given = operand(node, index)
+    if given is None:
+        if default is None:
+            raise Refused("its place is not given")
+        return default
+    array = c.facts.array(given)
+    return None if array is None or array.size != 1 else int(array.item())
+
+
+def scalar(c: Bench, tensor: gs.Tensor, dtype: int) -> gs.Tensor:
+    """A number as a tensor without axes, as ONNX's operators on sequences want it."""
+    cast = c.cast(tensor, dtype)
+    if c.facts.of(tensor).rank == 0:
+        return cast
+    made: gs.Tensor = c.op("Reshape", cast, c.ints([], "scalar"))
+    return made

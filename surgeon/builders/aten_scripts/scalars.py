@@ -1,0 +1,131 @@
+"""TorchScript's operators on Python's numbers: truth, identity, membership, conversions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon.arguments import text_of
+from surgeon.builders.aten_scripts.dictionaries import entries
+from surgeon.builders.aten_scripts.operands import (
+    elements,
+    is_numbers,
+    operand,
+    required,
+    scalar,
+)
+from surgeon.builders.bench import TYPE, Bench
+from surgeon.facts.fact import INTEGERS
+from surgeon.match import Match
+from surgeon.rewrite import Draft, Refused
+
+
+def _truth(c: Bench, value: bool) -> gs.Tensor:
+    return c.draft.constant(np.asarray(value), "truth")
+
+
+def _negated(c: Bench, node: gs.Node) -> gs.Tensor:
+    x = required(node, 0)
+    known = c.facts.array(x)
+    if known is not None and known.size == 1:
+        return _truth(c, not known.item())
+    c.dtype(x)
+    negated: gs.Tensor = c.op("Not", c.cast(x, TYPE.BOOL))
+    return negated
+
+
+def _is_none(c: Bench, tensor: gs.Tensor | None) -> bool:
+    """Whether an argument is None.
+
+    Raises:
+        Refused: It may be: an If may give None by one branch, and then has no type.
+    """
+    if tensor is None:
+        return True
+    made = tensor.inputs[0] if tensor.inputs else None
+    if made is not None and made.op == "Constant" and not made.attrs:
+        return True
+    fact = c.facts.of(tensor)
+    if fact.dtype or fact.items is not None or text_of(tensor) is not None:
+        return False
+    raise Refused(f"whether `{tensor.name}` is None is not known")
+
+
+def _is(c: Bench, node: gs.Node) -> gs.Tensor:
+    """Whether both are None: tensors are compared with nothing else by the exporter."""
+    first, second = (_is_none(c, operand(node, index)) for index in (0, 1))
+    if not first and not second:
+        raise Refused("whether two values are one object is nothing that ONNX can say")
+    return _truth(c, (first and second) == (node.op == "__is__"))
+
+
+def _contains(c: Bench, node: gs.Node) -> gs.Tensor:
+    listed, item = required(node, 0), required(node, 1)
+    if (dictionary := entries(listed)) is not None:
+        if text_of(item) is None:
+            raise Refused("its key is no constant text")
+        return _truth(c, text_of(item) in dictionary)
+    word, parts = text_of(item), elements(listed)
+    if parts is not None and (word is not None or any(text_of(p) is not None for p in parts)):
+        words = [text_of(part) for part in parts]
+        if word is None or None in words:
+            raise Refused("its list is of texts that are not all known")
+        return _truth(c, word in words)
+    numbers, number = c.facts.array(listed), c.facts.array(item)
+    if parts is not None:
+        arrays = [c.facts.array(part) for part in parts]
+        known = [a for a in arrays if a is not None and a.size == 1]
+        numbers = np.asarray([a.item() for a in known]) if len(known) == len(arrays) else None
+    if numbers is not None and not numbers.size:
+        return _truth(c, False)
+    if numbers is not None and number is not None and number.size == 1:
+        return _truth(c, number.item() in numbers.reshape(-1).tolist())
+    if c.dtype(item) not in INTEGERS:
+        raise Refused("it looks for what is no integer, known at run time only")
+    if numbers is not None:
+        listed = c.draft.constant(numbers.astype(np.int64).reshape(-1), "numbers")
+    elif parts is not None:
+        listed = c.concat([c.unsqueeze(scalar(c, p, TYPE.INT64), [0]) for p in parts], 0)
+    elif not is_numbers(c, listed) or c.dtype(listed) not in INTEGERS:
+        raise Refused("its list is not known to be one of integers")
+    same = c.op("Equal", c.cast(listed, TYPE.INT64), scalar(c, item, TYPE.INT64))
+    count = c.op("ReduceSum", c.cast(same, TYPE.FLOAT), c.ints([0], "axes"), keepdims=0)
+    held: gs.Tensor = c.op("Greater", count, c.number(0, TYPE.FLOAT))
+    return held
+
+
+def _number(dtype: int) -> Callable[[Bench, gs.Node], gs.Tensor]:
+    """Python's conversion of a number: to integers towards zero, as Cast does."""
+
+    def run(c: Bench, node: gs.Node) -> gs.Tensor:
+        x = required(node, 0)
+        if text_of(x) is not None:
+            raise Refused("it reads a number out of a text")
+        c.dtype(x)
+        return scalar(c, x, dtype)
+
+    return run
+
+
+def _as_it_is(c: Bench, node: gs.Node) -> gs.Tensor:
+    x = required(node, 0)
+    return scalar(c, x, c.dtype(x))
+
+
+_SCALARS: Mapping[str, Callable[[Bench, gs.Node], gs.Tensor]] = {
+    "__not__": _negated,
+    **dict.fromkeys(("__is__", "__isnot__"), _is),
+    "__contains__": _contains,
+    **dict.fromkeys(("Int", "IntImplicit"), _number(TYPE.INT64)),
+    **dict.fromkeys(("Float", "FloatImplicit"), _number(TYPE.DOUBLE)),
+    "Bool": _number(TYPE.BOOL),
+    "ScalarImplicit": _as_it_is,
+}
+
+
+def script_scalar(draft: Draft, match: Match) -> Any:
+    """An operator on Python's numbers, of which None and texts are some."""
+    return _SCALARS[match.root.op](Bench(draft), match.root)

@@ -1,0 +1,168 @@
+"""What scripted modules do with numbers and lists, against Python's own lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import onnxruntime as ort
+import pytest
+
+import surgeon
+from surgeon.errors import SurgeonError, VerifyError
+
+ROWS = np.arange(12, dtype=np.float32).reshape(4, 3)
+MORE = np.full(3, 7, np.float32)
+Change = Callable[[list[Any]], list[Any]]
+
+# The list of rows, of which nothing but its making is known, and one of known elements.
+OF_ROWS = "q = SplitToSequence <keepdims = 0> (x)"
+KNOWN = (
+    "a = Gather (x, zero) b = Gather (x, one) c = Gather (x, two) d = Gather (x, three) "
+    "q = SequenceConstruct (a, b, c, d)"
+)
+
+
+def _popped(place: int) -> Change:
+    return lambda rows: [row for at, row in enumerate(rows) if at != place % len(rows)]
+
+
+def _inserted(place: int) -> Change:
+    def change(rows: list[Any]) -> list[Any]:
+        rows.insert(place, MORE)
+        return rows
+
+    return change
+
+
+def _replaced(place: int) -> Change:
+    def change(rows: list[Any]) -> list[Any]:
+        rows[place] = MORE
+        return rows
+
+    return change
+
+
+CALLS: list[tuple[str, str, Change]] = [
+    ("append", "q, m", lambda rows: [*rows, MORE]),
+    *((f"insert {p}", f"q, p{p}, m".replace("-", "_"), _inserted(p)) for p in (0, 2, -1, -9, 9)),
+    *((f"pop {p}", f"q, p{p}".replace("-", "_"), _popped(p)) for p in (0, 2, -1, -3)),
+    *((f"Delete {p}", f"q, p{p}".replace("-", "_"), _popped(p)) for p in (1, -2)),
+    *((f"_set_item {p}", f"q, p{p}, m".replace("-", "_"), _replaced(p)) for p in (0, 3, -1, -4)),
+    ("list", "q", lambda rows: rows),
+    ("copy", "q", lambda rows: rows),
+    ("add", "q, n", lambda rows: [*rows, MORE, MORE]),
+    ("add", "n, q", lambda rows: [MORE, MORE, *rows]),
+    ("extend", "q, n", lambda rows: [*rows, MORE, MORE]),
+]
+PLACES = sorted({int(name.split()[1]) for name, _, _ in CALLS if " " in name})
+
+
+def _run(model: onnx.ModelProto, feeds: dict[str, Any]) -> list[Any]:
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    session = ort.InferenceSession(model.SerializeToString(), options)
+    found: list[Any] = session.run(None, feeds)
+    return found
+
+
+def _model(operator: str, arguments: str, making: str, *, computed: bool) -> onnx.ModelProto:
+    names = [f"p{p}".replace("-", "_") for p in PLACES]
+    words = {"zero": 0, "one": 1, "two": 2, "three": 3}
+    every = [*zip(names, PLACES, strict=True), *words.items()]
+    numbers = ", ".join(f"int64 {name} = {{{number}}}" for name, number in every)
+    first, rest = arguments, ""
+    if computed and "p" in arguments:
+        place = next(part for part in arguments.split(", ") if part.startswith("p"))
+        first, rest = arguments.replace(place, "i"), ", int64 i"
+    return onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17, "org.pytorch.aten": 1]>
+        g (float[N,3] x, float[3] m{rest}) => (float[K,3] y, int64 k)
+          <{numbers}> {{
+          {making}
+          n = SequenceConstruct (m, m)
+          s = org.pytorch.aten.ATen <operator = "{operator}", overload_name = "t"> ({first})
+          y = ConcatFromSequence <axis = 0, new_axis = 1> (s)
+          k = org.pytorch.aten.ATen <operator = "len", overload_name = "t"> (s)
+        }}"""
+    )
+
+
+@pytest.mark.parametrize("making", [OF_ROWS, KNOWN], ids=["rows", "known"])
+@pytest.mark.parametrize("computed", [False, True], ids=["constant", "computed"])
+@pytest.mark.parametrize(
+    ("call", "arguments", "change"), CALLS, ids=[f"{c} {a}" for c, a, _ in CALLS]
+)
+def test_a_list_is_changed_as_python_changes_it(
+    call: str, arguments: str, change: Change, making: str, computed: bool
+) -> None:
+    operator, _, place = call.partition(" ")
+    if computed and not place:
+        return
+    result = surgeon.apply(_model(operator, arguments, making, computed=computed), "aten")
+    feeds = {"x": ROWS, "m": MORE} | ({"i": np.asarray(int(place))} if computed else {})
+    y, k = _run(result.model.to_proto(), feeds)
+    want = np.stack(change(list(ROWS)))
+    np.testing.assert_array_equal(y, want)
+    assert k == len(want)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "lost"),
+    [
+        ("s = org.pytorch.aten.append (q, m) y = SequenceAt (q, zero)", True),
+        ("y = SequenceAt (q, zero) s = org.pytorch.aten.append (q, m)", False),
+        ("s = org.pytorch.aten.append (q, m) y = SequenceAt (s, zero)", False),
+        ("s = org.pytorch.aten.pop (q, zero) y = SequenceAt (q, zero)", True),
+    ],
+)
+def test_a_change_that_nothing_reads_is_no_change_of_what_is_read(nodes: str, lost: bool) -> None:
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17, "org.pytorch.aten": 1]>
+        g (float[N,3] x, float[3] m) => (float[3] y) <int64 zero = {{0}}> {{ {OF_ROWS} {nodes} }}"""
+    )
+    if not lost:
+        surgeon.apply(model, "aten")
+        return
+    with pytest.raises(VerifyError, match="`q`: a list that is changed in place"):
+        surgeon.apply(model, "aten")
+    surgeon.apply(model, "aten", allow=["unread"])
+
+
+def test_what_pytorch_before_1_8_changes_is_refused() -> None:
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 12, "org.pytorch.aten": 1],
+            producer_name: "pytorch", producer_version: "1.5">
+        g (float[N,3] x, float[3] m) => (float[3] y) <int64 zero = {{0}}> {{
+          {OF_ROWS} s = org.pytorch.aten.pop (q, zero) y = SequenceAt (s, zero) }}"""
+    )
+    with pytest.raises(SurgeonError, match=r"before 1\.8 does not say"):
+        surgeon.apply(model, "aten")
+
+
+def test_the_type_of_a_list_in_a_loop_is_declared_as_it_is_proven() -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17, "org.pytorch.aten": 1]>
+        g (float[N,3] x, int64 n) => (float[K,3] y) <bool yes = {1}, int64 zero = {0}> {
+          q = SequenceConstruct (x)
+          s, t = Loop (n, yes, q, x) <
+            body = turn (int64 i, bool go, seq(float) r, float v)
+              => (bool on, seq(float) l, float w) {
+              on = Identity (go)
+              w = Identity (v)
+              l = org.pytorch.aten.append (r, v)
+            }
+          >
+          y = org.pytorch.aten.cat (s, zero)
+        }"""
+    )
+    body = model.graph.node[1].attribute[0].g
+    body.input[2].type.Clear()
+    body.input[3].type.Clear()
+    body.output[1].type.sequence_type.elem_type.Clear()
+    repaired = surgeon.apply(model, "aten").model.to_proto()
+    (y,) = _run(repaired, {"x": ROWS, "n": np.asarray(2)})
+    np.testing.assert_array_equal(y, np.concatenate([ROWS] * 3))
