@@ -232,6 +232,11 @@ add("fake_quantize_per_tensor_affine", EVEN, 0.25, 3, -8, 7)
 add("fake_quantize_per_tensor_affine", X, 0.013, -2, -128, 127)
 CHANNELS = [np.array([0.25, 0.5, 0.125, 1], F), np.array([0, 1, -1, 2], np.int32)]
 add("fake_quantize_per_channel_affine", EVEN, *CHANNELS, 1, -4, 11)
+for zero in (3.0, 2.5, 3.5, -2.5, -2.7, -20, 20):
+    steps = [np.array([0.1], F), np.array([zero], F)]
+    add("_fake_quantize_learnable_per_tensor_affine", X, *steps, -8, 7, 1.0)
+    channels = [np.array([v] * EVEN.shape[1], F) for v in (0.1, zero)]
+    add("_fake_quantize_learnable_per_channel_affine", EVEN, *channels, 1, -8, 7, 1.0)
 # matrices
 for order in (1, -1, float("inf"), float("-inf")):
     add("linalg_matrix_norm", X, order, [-2, -1], False, None)
