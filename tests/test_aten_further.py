@@ -144,7 +144,10 @@ add("trapezoid.x", X, X, 1)
 add("trapezoid.x", X, R.normal(size=4).astype(F), 1)
 add("cumulative_trapezoid.dx", INTS, 2, -1)
 add("cumulative_trapezoid.x", X, R.normal(size=5).astype(F), -1)
-add("vander", X[0, 0], None, False, still=True)
+for length in (None, 7):
+    add("vander", X[0, 0], length, False, still=length is not None)
+    add("vander", X[0, 0].astype(np.float64), length, True)
+add("linalg_vander", X[0], None)
 add("vander", INTS[0], 4, True)
 add("linalg_vander", X[0], 3)
 for p in (1.0, 2.0, 3.0, float("inf")):
