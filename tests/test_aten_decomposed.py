@@ -307,6 +307,13 @@ FORWARD: list[tuple[str, list[Any]]] = [
     ("log_sigmoid_forward", [normal(3, 4) * 9]),
     ("fake_quantize_per_tensor_affine_cachemask", [normal(3, 4), 0.013, -2, -128, 127]),
     ("fake_quantize_per_channel_affine_cachemask", [normal(3, 4), *STEPS, 1, -4, 11]),
+    *(
+        (
+            "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams",
+            [normal(3, 4), *(s[:1] for s in STEPS), np.array([on], np.int64), -4, 11],
+        )
+        for on in (0, 1)
+    ),
 ]
 
 

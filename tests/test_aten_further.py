@@ -144,7 +144,10 @@ add("trapezoid.x", X, X, 1)
 add("trapezoid.x", X, R.normal(size=4).astype(F), 1)
 add("cumulative_trapezoid.dx", INTS, 2, -1)
 add("cumulative_trapezoid.x", X, R.normal(size=5).astype(F), -1)
-add("vander", X[0, 0], None, False, still=True)
+for length in (None, 7):
+    add("vander", X[0, 0], length, False, still=length is not None)
+    add("vander", X[0, 0].astype(np.float64), length, True)
+add("linalg_vander", X[0], None)
 add("vander", INTS[0], 4, True)
 add("linalg_vander", X[0], 3)
 for p in (1.0, 2.0, 3.0, float("inf")):
@@ -232,6 +235,11 @@ add("fake_quantize_per_tensor_affine", EVEN, 0.25, 3, -8, 7)
 add("fake_quantize_per_tensor_affine", X, 0.013, -2, -128, 127)
 CHANNELS = [np.array([0.25, 0.5, 0.125, 1], F), np.array([0, 1, -1, 2], np.int32)]
 add("fake_quantize_per_channel_affine", EVEN, *CHANNELS, 1, -4, 11)
+for zero in (3.0, 2.5, 3.5, -2.5, -2.7, -20, 20):
+    steps = [np.array([0.1], F), np.array([zero], F)]
+    add("_fake_quantize_learnable_per_tensor_affine", X, *steps, -8, 7, 1.0)
+    channels = [np.array([v] * EVEN.shape[1], F) for v in (0.1, zero)]
+    add("_fake_quantize_learnable_per_channel_affine", EVEN, *channels, 1, -8, 7, 1.0)
 # matrices
 for order in (1, -1, float("inf"), float("-inf")):
     add("linalg_matrix_norm", X, order, [-2, -1], False, None)

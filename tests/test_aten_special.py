@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 from test_aten_math import EDGES, HAS_TORCH, by_torch, check, lowered, model_of
 
+import surgeon
 from surgeon.reference import Reference
 
 pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
@@ -57,6 +59,22 @@ def test_series_round_as_double_precision_does(operator: str) -> None:
     (wanted,) = by_torch(operator, [x], "")
     scale = np.maximum(np.abs(wanted), 1.0 if operator in ALLOWED else 1e-30)
     assert (np.abs(found - wanted) / scale).max() <= 1e-13
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="PyTorch says what the functions are")
+@pytest.mark.parametrize("operator", [*GRIDS, "special_bessel_j0", "special_modified_bessel_k0"])
+def test_onnxruntime_optimises_nothing_away(operator: str) -> None:
+    """An Add of a double below 1e-45 counts as none to its optimiser."""
+    x = np.concatenate([np.linspace(-40, 40, 321), 10 ** R.uniform(-3, 3, 100)])
+    model, feeds = model_of(operator, [x])
+    result = surgeon.apply(model, "aten", verify=False).model.to_proto().SerializeToString()
+    found = []
+    for level in ("ORT_ENABLE_ALL", "ORT_DISABLE_ALL"):
+        settings = onnxruntime.SessionOptions()
+        settings.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
+        session = onnxruntime.InferenceSession(result, settings)
+        found.append(session.run(None, feeds)[0])
+    np.testing.assert_allclose(*found, rtol=1e-12, atol=1e-300)
 
 
 @pytest.mark.parametrize("operator", GRIDS)

@@ -49,8 +49,6 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     (
         "learns or follows ranges while it runs, as quantisation-aware training does; convert "
         "the model, or put `fake_quantize_per_tensor_affine` with its ranges in its place",
-        "_fake_quantize_learnable_per_channel_affine _fake_quantize_learnable_per_tensor_affine "
-        "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams "
         "_fused_moving_avg_obs_fq_helper _fused_moving_avg_obs_fq_helper_functional "
         "fused_moving_avg_obs_fake_quant",
     ),

@@ -12,7 +12,7 @@ import onnx_graphsurgeon as gs
 from surgeon.builders import parts
 from surgeon.builders.aten_math.arithmetic import truncate
 from surgeon.builders.aten_math.comparison import sign_bit
-from surgeon.builders.aten_math.work import DOUBLE, FLOAT, FLOATS, Work
+from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, FLOATS, Work
 from surgeon.rewrite import Refused
 
 _SAME = {
@@ -292,11 +292,19 @@ def fake_quantize(work: Work) -> gs.Tensor:
         raise Refused("only single precision is rounded to steps here")
     scale, zero = (_of_channel(work, x, n) for n in ("scale", "zero_point"))
     low, high = (work.number(float(work.args.value(n)), FLOAT) for n in ("quant_min", "quant_max"))
+    if "learnable" in work.name:  # where it is no whole number yet
+        zero = work.extreme("Min", work.extreme("Max", work.op("Round", zero), low), high)
     steps = work.op("Round", work.op("Mul", x, work.op("Reciprocal", scale)))
     steps = work.op("Add", steps, zero)
     steps = work.extreme("Min", work.extreme("Max", steps, low), high)
     made: gs.Tensor = work.op("Mul", work.op("Sub", steps, zero), scale)
-    return made
+    if work.args.schema.position("fake_quant_enabled") is None:
+        return made
+    enabled = work.cast(work.args.tensor("fake_quant_enabled"), BOOL)
+    known = work.facts.array(enabled)
+    if known is not None and known.size == 1:
+        return made if known.item() else x
+    return work.where(work.draft.op("Reshape", enabled, work.axes([])), made, x)
 
 
 def _of_channel(work: Work, x: gs.Tensor, name: str) -> gs.Tensor:
@@ -312,6 +320,14 @@ _KINDS = ("", "_cachemask")  # the mask is for training
 FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
     **dict.fromkeys(
         (f"fake_quantize_per_{of}_affine{kind}" for of in ("tensor", "channel") for kind in _KINDS),
+        fake_quantize,
+    ),
+    **dict.fromkeys(
+        (
+            "_fake_quantize_learnable_per_tensor_affine",
+            "_fake_quantize_learnable_per_channel_affine",
+            "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams",
+        ),
         fake_quantize,
     ),
     "angle": angle,

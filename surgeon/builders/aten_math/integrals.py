@@ -9,7 +9,8 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.ordered import part, running_sum
 from surgeon.builders.aten_math.reductions import p_norm, reduce
-from surgeon.builders.aten_math.work import BOOL, FLOATS, INT64, Work, numpy_dtype
+from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, FLOATS, INT64, Work, numpy_dtype
+from surgeon.builders.bench import Bench
 from surgeon.rewrite import Refused
 
 _END = int(np.iinfo(np.int64).max)
@@ -61,8 +62,10 @@ def vander(work: Work) -> gs.Tensor:
     if count is None:
         shape = work.facts.of(x).shape
         count = shape[-1] if shape else None
+    if not isinstance(count, int) and dtype in (FLOAT, DOUBLE):
+        return _powers_of_all(work, x, rising=rising)
     if not isinstance(count, int):
-        raise Refused("how many powers there are is known at run time only")
+        raise Refused("how many powers of integers or halves there are is known at run time only")
     if not 1 <= count <= _MOST_POWERS:
         raise Refused(f"it has {count} columns")
     kind = dtype if dtype in FLOATS else INT64
@@ -76,6 +79,18 @@ def vander(work: Work) -> gs.Tensor:
     for _ in range(count - 1):
         powers.append(column if len(powers) == 1 else work.op("Mul", powers[-1], column))
     made: gs.Tensor = work.draft.op("Concat", *(powers if rising else powers[::-1]), axis=rank)
+    return made
+
+
+def _powers_of_all(work: Work, x: gs.Tensor, *, rising: bool) -> gs.Tensor:
+    """As many powers as the last axis has elements, at run time."""
+    bench, rank = Bench(work.draft), work.rank(x)
+    length = bench.size(x, rank - 1)
+    line = bench.count(length)
+    if not rising:
+        line = work.op("Sub", bench.vector([bench.sub(length, 1)], "last"), line)
+    column = work.draft.op("Unsqueeze", x, work.axes([rank]))
+    made: gs.Tensor = work.op("Pow", column, work.cast(line, work.dtype(x)))
     return made
 
 

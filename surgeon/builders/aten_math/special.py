@@ -174,8 +174,11 @@ def _bessel(order: int, *, scaled: bool) -> Callable[[Work, gs.Tensor], gs.Tenso
         edge = work.number(border, dtype)
         size = work.op("Abs", x)
         low, high = work.extreme("Min", size, edge), work.extreme("Max", size, edge)
-        series = [1 / (math.factorial(k) * math.factorial(k + order)) for k in range(powers)]
-        quarter = work.op("Mul", work.op("Mul", low, low), 0.25)
+        # a power of 2 near the largest square, so that no coefficient is as good as 0: onnxruntime
+        # leaves out an Add of what single precision has as 0, of doubles as well (seen in 1.32)
+        unit = 2 ** round(math.log2(border**2 / 4))
+        series = [unit**k / (math.factorial(k) * math.factorial(k + order)) for k in range(powers)]
+        quarter = work.op("Mul", work.op("Mul", low, low), 0.25 / unit)
         near = polynomial(work, quarter, series[::-1])
         if order:
             near = work.op("Mul", near, work.op("Mul", low, 0.5))

@@ -48,6 +48,48 @@ def fake_quantize_channels(
     return fake_quantize(self, step, zero, quant_min, quant_max)
 
 
+def _whole(zero_point: Array, quant_min: int, quant_max: int) -> Array:
+    return np.clip(np.rint(zero_point.astype(np.float64)), quant_min, quant_max)
+
+
+def fake_quantize_learnable(
+    self: Array,
+    scale: Array,
+    zero_point: Array,
+    quant_min: int,
+    quant_max: int,
+    grad_factor: float = 1.0,
+) -> Array:
+    zero = _whole(zero_point, quant_min, quant_max)
+    return fake_quantize(self, scale, zero, quant_min, quant_max)
+
+
+def fake_quantize_learnable_channels(
+    self: Array,
+    scale: Array,
+    zero_point: Array,
+    axis: int,
+    quant_min: int,
+    quant_max: int,
+    grad_factor: float = 1.0,
+) -> Array:
+    zero = _whole(zero_point, quant_min, quant_max)
+    return fake_quantize_channels(self, scale, zero, axis, quant_min, quant_max)
+
+
+def fake_quantize_where_enabled(
+    self: Array,
+    scale: Array,
+    zero_point: Array,
+    fake_quant_enabled: Array,
+    quant_min: int,
+    quant_max: int,
+) -> Array:
+    if not np.ravel(fake_quant_enabled)[0]:
+        return self
+    return fake_quantize(self, scale, zero_point, quant_min, quant_max)
+
+
 def gcd(self: Any, other: Any) -> Array:
     return _of_integers(np.gcd, self, other)
 
@@ -84,6 +126,17 @@ TABLE: tuple[Row, ...] = (
             "(Tensor self, float scale, int zero_point",
             ".tensor_qparams(Tensor self, Tensor scale, Tensor zero_point",
         )
+    ),
+    (
+        "_fake_quantize_learnable_per_tensor_affine(Tensor self, Tensor scale, Tensor zero_point, "
+        "int quant_min, int quant_max, float grad_factor=1.0) -> Tensor",
+        fake_quantize_learnable,
+    ),
+    (
+        "_fake_quantize_learnable_per_channel_affine(Tensor self, Tensor scale, "
+        "Tensor zero_point, int axis, int quant_min, int quant_max, float grad_factor=1.0) "
+        "-> Tensor",
+        fake_quantize_learnable_channels,
     ),
     (
         "fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, "

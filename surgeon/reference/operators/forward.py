@@ -7,7 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from surgeon.reference.operators.elements import fake_quantize, fake_quantize_channels
+from surgeon.reference.operators.elements import (
+    fake_quantize,
+    fake_quantize_channels,
+    fake_quantize_where_enabled,
+)
 from surgeon.reference.operators.margins import multilabel_margin_loss
 from surgeon.reference.operators.math_losses import nll_loss
 from surgeon.reference.operators.math_types import cut, real
@@ -37,6 +41,11 @@ _PLAIN: tuple[Row, ...] = (
         "fake_quantize_per_tensor_affine_cachemask(Tensor self, float scale, int zero_point, "
         f"{_RANGE}",
         fake_quantize,
+    ),
+    (
+        "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams(Tensor self, Tensor scale, "
+        f"Tensor zero_point, Tensor fake_quant_enabled, {_RANGE}",
+        fake_quantize_where_enabled,
     ),
     (
         "fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, "
