@@ -11,7 +11,12 @@ from typing import Any
 import numpy as np
 
 from surgeon.reference.errors import Unsuited
-from surgeon.reference.operators import math_activations, math_losses, math_reductions
+from surgeon.reference.operators import (
+    math_activations,
+    math_losses,
+    math_norms,
+    math_reductions,
+)
 from surgeon.reference.operators.math_types import common, cut, real, result_type, tensor
 from surgeon.reference.operators.precision import Array, Row, is_float
 
@@ -360,5 +365,6 @@ TABLE: tuple[Row, ...] = (
     ),
     *math_activations.TABLE,
     *math_reductions.TABLE,
+    *math_norms.TABLE,
     *math_losses.TABLE,
 )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from surgeon.reference.errors import Unsuited
-from surgeon.reference.operators.math_reductions import pairwise_distance
+from surgeon.reference.operators.math_norms import pairwise_distance
 from surgeon.reference.operators.math_types import common, cut
 from surgeon.reference.operators.precision import Array, Row, narrow, wide
 
