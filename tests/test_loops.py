@@ -1,7 +1,7 @@
 """Loops drawn at random that keep shapes, or ranks, or neither: what they compute stays."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import onnx
@@ -30,6 +30,12 @@ STEPS = (  # `@` is the result, `$` an operand, `%` another
 )
 
 
+LISTED = """
+    p = SequenceAt (all, first) q = SequenceAt (all, second) ps = Shape (p) qs = Shape (q)
+    sizes = Concat <axis = 0> (ps, qs) sum = Add (p, q)
+"""
+
+
 class Drawn:
     """A model with a Loop, and now and then one in that; nothing is declared of what it carries."""
 
@@ -38,14 +44,21 @@ class Drawn:
         self.shapes = {"x": rng.choice(SHAPES[:3]), "z": rng.choice(SHAPES)}
         count = rng.randint(1, 3)
         ys = [f"y{i}" for i in range(count)]
+        self.listed = rng.random() < 0.3
         loop = self.loop(ys, ["x", *rng.choices(["x", "z"], k=count - 1)], ["x", "z"], 0)
         given = ", ".join(f"float[{shape}] {name}" for name, shape in self.shapes.items())
+        outs = [*(f"float {y}" for y in ys), "int64 size"]
+        loop += " size = Size (y0) "
+        if self.listed:
+            loop = f"none = SequenceEmpty () {loop} {LISTED}"
+            outs += ["int64[d] sizes", "float sum"]
         self.model = parse(
-            f"g ({given}, int64 count) => ({', '.join(f'float {y}' for y in ys)}, int64 size) "
-            f"<int64[1] zero = {{0}}, int64[1] two = {{2}}> {{ {loop} size = Size (y0) }}"
+            f"g ({given}, int64 count) => ({', '.join(outs)}) "
+            "<int64[1] zero = {0}, int64[1] two = {2}, int64 first = {0}, int64 second = {1}> "
+            f"{{ {loop} }}"
         )
-        for value in undeclared(self.model.graph):
-            value.type.tensor_type.ClearField("shape")
+        for tensor in undeclared(self.model.graph):
+            tensor.ClearField("shape")
 
     def loop(self, outs: list[str], begins: list[str], around: list[str], depth: int) -> str:
         """A Loop, as text."""
@@ -71,6 +84,10 @@ class Drawn:
                 lines.append(f"{ends[-1]} = Neg ({rng.choice(values)})")
         head = ", ".join([f"int64 i{at}", f"bool k{at}", *(f"float {v}" for v in carried)])
         tail = ", ".join([f"bool o{at}", *(f"float {end}" for end in ends)])
+        if depth == 0 and self.listed:
+            head, tail = f"{head}, seq(float) list", f"{tail}, seq(float) longer"
+            lines.append(f"longer = SequenceInsert (list, {rng.choice(values)})")
+            outs, begins = [*outs, "all"], [*begins, "none"]
         body = f"b{at} ({head}) => ({tail}) {{ {' '.join(lines)} }}"
         return f"{', '.join(outs)} = Loop (count, , {', '.join(begins)}) <body = {body}>"
 
@@ -86,14 +103,23 @@ class Drawn:
                 }
 
 
-def undeclared(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
+def undeclared(graph: onnx.GraphProto) -> Iterator[onnx.TypeProto.Tensor]:
     """The floats that bodies are given and give, and that a graph gives."""
     for node in graph.node:
         for attribute in node.attribute:
             if attribute.type == attribute.GRAPH:
-                yield from (v for v in attribute.g.input if v.type.tensor_type.elem_type == 1)
+                yield from floats(attribute.g.input)
                 yield from undeclared(attribute.g)
-    yield from (v for v in graph.output if v.type.tensor_type.elem_type == 1)
+    yield from floats(graph.output)
+
+
+def floats(values: Iterable[onnx.ValueInfoProto]) -> Iterator[onnx.TypeProto.Tensor]:
+    """The types of tensors of floats, and of those in lists."""
+    for value in values:
+        listed = value.type.HasField("sequence_type")
+        type_ = value.type.sequence_type.elem_type if listed else value.type
+        if type_.tensor_type.elem_type == onnx.TensorProto.FLOAT:
+            yield type_.tensor_type
 
 
 def test_what_loops_compute_stays_whatever_they_carry() -> None:
@@ -111,12 +137,12 @@ def test_what_loops_compute_stays_whatever_they_carry() -> None:
                 wanted = before.run(feeds)
             except RunFailed:
                 continue  # these sizes do
-            if after is None and feeds["count"] == 0:
+            if after is None:
                 try:
                     after = Session(result.model.to_proto())
                 except NotRunnable:
+                    assert feeds["count"] == 0
                     break  # they do at every turn, which is known now
-            assert after is not None
             found = after.run(feeds)
             for name, value in wanted.items():
                 np.testing.assert_allclose(
@@ -147,3 +173,30 @@ def test_a_loop_that_grows_grows(turns: int) -> None:
         {"x": np.ones((3, 2), F32), "count": np.array(turns)}
     )
     assert found["size"] == 6 * (turns + 1)
+
+
+def test_items_of_a_list_are_as_long_as_their_turn_made_them() -> None:
+    proto = parse(
+        """
+        g (float[n] x, int64 count) => (bool[1] same)
+          <int64 first = {0}, int64 second = {1}, int64[1] zero = {0}>
+        {
+          none = SequenceEmpty ()
+          all = Loop (count, , none) <body =
+            b (int64 i, bool k, seq(float[m]) list) => (bool o, seq(float[l]) longer) {
+              o = Identity (k)
+              turn = Unsqueeze (i, zero)
+              head = Slice (x, zero, turn, zero)
+              longer = SequenceInsert (list, head)
+            }>
+          p = SequenceAt (all, first)
+          q = SequenceAt (all, second)
+          sp = Shape (p)
+          sq = Shape (q)
+          same = Equal (sp, sq)
+        }
+        """
+    )
+    result = surgeon.apply(proto, "clean", verify=False)
+    feeds = {"x": np.ones(5, F32), "count": np.array(3)}
+    assert not Session(result.model.to_proto()).run(feeds)["same"].any()

@@ -59,7 +59,7 @@ def body_output(
             return Fact(items=sequences.either(lists)) if len(lists) == len(found) else UNKNOWN
         return meet(found, new_dim)
     body = node.attrs.get("body")
-    if node.op == "Loop" and (items := sequences.carried(facts.of, node, index)) is not None:
+    if node.op == "Loop" and (items := sequences.carried(facts.of, node, index, place)) is not None:
         node.__dict__.setdefault("lists", {})[index] = items
         return Fact(items=items)
     if node.op == "Loop" and isinstance(body, gs.Graph) and index + 1 < len(body.outputs):

@@ -11,6 +11,7 @@ from typing import Any
 import onnx
 import onnx_graphsurgeon as gs
 
+from surgeon import dims
 from surgeon.dims import Dim
 from surgeon.facts.fact import INT64, UNKNOWN, Fact, Items
 
@@ -140,13 +141,17 @@ _FUNCTIONS: Mapping[str, Callable[..., Fact]] = {
 }
 
 
-def carried(of: Callable[[gs.Tensor], Fact], node: gs.Node, index: int) -> Items | None:
+def carried(
+    of: Callable[[gs.Tensor], Fact], node: gs.Node, index: int, place: str = ""
+) -> Items | None:
     """What is known of a list that a Loop carries, by what its body puts into it.
 
     Args:
         of: What is known of a value.
         node: A Loop whose body was looked at, with its state taken for a list of anything.
         index: Which of its states.
+        place: Of the body; with it begin the names of dimensions that are other ones every turn.
+            Without it, of sizes only numbers are known.
     """
     body = node.attrs.get("body")
     if not isinstance(body, gs.Graph) or index + 2 >= len(node.inputs):
@@ -155,7 +160,19 @@ def carried(of: Callable[[gs.Tensor], Fact], node: gs.Node, index: int) -> Items
     if first is None or index + 2 >= len(body.inputs) or index + 1 >= len(body.outputs):
         return None
     put = _put(of, body.outputs[index + 1], body.inputs[index + 2], depth=0)
-    return ANY_ITEMS if put is None else either([first, *put])
+    if put is None:
+        return ANY_ITEMS
+    items = either([first, *put])
+    if items.shape is None:
+        return items
+    return items._replace(shape=tuple(_outside(dim, place) for dim in items.shape))
+
+
+def _outside(dim: Dim | None, place: str) -> Dim | None:
+    """A dimension, where it is the same every turn."""
+    if dim is None or any(name.startswith(place) for name in dims.symbols(dim)):
+        return None
+    return dim
 
 
 _DEEPEST = 64
