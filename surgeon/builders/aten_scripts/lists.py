@@ -21,6 +21,7 @@ from surgeon.builders.aten_scripts.operands import (
     sequence,
 )
 from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call
+from surgeon.builders.aten_shape.lists import LISTS
 from surgeon.builders.aten_shape.slices import select
 from surgeon.builders.bench import Bench
 from surgeon.facts.sequences import carried
@@ -34,6 +35,8 @@ _WHOLE = frozenset(
     "SequenceErase ConcatFromSequence".split()
 )
 _PLACES = frozenset({"__getitem__", "SequenceAt"})
+_STACKED = frozenset({"Gather", "Slice", "Shape"})  # what reads a list below opset 11
+_MOST_PIECES = 64
 _FROM_THE_END = 11  # the opset whose Gather takes places below 0
 _LENGTHS = frozenset({"len", "SequenceLength"})
 
@@ -51,6 +54,10 @@ def made_list(draft: Draft, match: Match) -> gs.Tensor:
         return sequence(c, list(node.inputs))
     if len(node.outputs) > 1 or "_outputs" in node.attrs:
         raise Refused("it gives its parts one by one")
+    if c.opset < FIRST_SEQUENCES:
+        if not readers & (_STACKED | _WHOLE):
+            raise Refused("its parts are taken at places that are known")
+        return sequence(c, _pieces(Call(draft, node)))
     # the elements of an axis are taken from there
     computed = node.op != "unbind" and any(_at_run_time(c, reader) for reader in made.outputs)
     if not computed and not readers & _WHOLE and not draft.surgery.is_output(made):
@@ -69,6 +76,18 @@ def _at_run_time(c: Bench, reader: gs.Node) -> bool:
     if _name(reader) in _PLACES:
         return c.facts.array(reader.inputs[1]) is None
     return _name(reader) in _LENGTHS
+
+
+def _pieces(c: Call) -> list[gs.Tensor]:
+    """The parts one by one, where it is known how many there are."""
+    x = c.tensor()
+    length = c.size(x, c.axis(c.integer("dim"), c.rank(x)))
+    if not isinstance(length, int):
+        raise Refused(f"how many parts {length.dim} elements have is known at run time only")
+    pieces = LISTS[c.node.op](c, length)
+    if len(pieces) > _MOST_PIECES:
+        raise Refused(f"it has {len(pieces)} parts, of which one is taken at run time")
+    return pieces
 
 
 def _parts(c: Call) -> gs.Tensor:
