@@ -166,3 +166,30 @@ def test_the_type_of_a_list_in_a_loop_is_declared_as_it_is_proven() -> None:
     repaired = surgeon.apply(model, "aten").model.to_proto()
     (y,) = _run(repaired, {"x": ROWS, "n": np.asarray(2)})
     np.testing.assert_array_equal(y, np.concatenate([ROWS] * 3))
+
+
+def test_items_that_turns_put_into_a_list_may_differ_in_size() -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17, "org.pytorch.aten": 1]>
+        g (float[N] x, int64 n) => (int64[1] a, int64[1] b, bool[1] same)
+          <bool yes = {1}, int64 zero = {0}, int64 one = {1}, int64[1] begin = {0}> {
+          q = SequenceEmpty ()
+          s = Loop (n, yes, q) <
+            body = turn (int64 i, bool go, seq(float) r) => (bool on, seq(float) l) {
+              on = Identity (go)
+              j = Add (i, one)
+              end = Unsqueeze (j, begin)
+              v = Slice (x, begin, end)
+              l = org.pytorch.aten.append (r, v)
+            }
+          >
+          c = SequenceAt (s, zero)
+          d = SequenceAt (s, one)
+          a = Shape (c)
+          b = Shape (d)
+          same = Equal (a, b)
+        }"""
+    )
+    repaired = surgeon.apply(model, ["aten", "clean"]).model.to_proto()
+    a, b, same = _run(repaired, {"x": np.zeros(5, np.float32), "n": np.asarray(3)})
+    assert (a, b, same) == (1, 2, False)

@@ -155,7 +155,14 @@ def carried(of: Callable[[gs.Tensor], Fact], node: gs.Node, index: int) -> Items
     if first is None or index + 2 >= len(body.inputs) or index + 1 >= len(body.outputs):
         return None
     put = _put(of, body.outputs[index + 1], body.inputs[index + 2], depth=0)
-    return ANY_ITEMS if put is None else either([first, *put])
+    return ANY_ITEMS if put is None else either([first, *map(_of_every_turn, put)])
+
+
+def _of_every_turn(items: Items) -> Items:
+    """What holds whichever turn put an item in: a symbol is of one turn, and may be its own."""
+    if items.shape is None:
+        return items
+    return items._replace(shape=tuple(d if isinstance(d, int) else None for d in items.shape))
 
 
 _DEEPEST = 64

@@ -10,11 +10,13 @@ import onnx_graphsurgeon as gs
 from surgeon.builders.aten_scripts.dictionaries import entries, with_entry, without
 from surgeon.builders.aten_scripts.operands import (
     NO_LIST,
+    READERS,
     as_sequence,
     elements,
     is_list,
     is_numbers,
     is_sequence,
+    operator_of,
     place,
     required,
     scalar,
@@ -84,6 +86,8 @@ def _insert(c: Bench, node: gs.Node, listed: gs.Tensor) -> gs.Tensor:
 def _pop(c: Bench, node: gs.Node, listed: gs.Tensor) -> gs.Tensor:
     """Without one of them, which the exporter takes by a node of its own."""
     at, known = place(c, node, 1, -1), elements(listed)
+    if any(operator_of(reader) not in READERS for reader in node.outputs[0].outputs):
+        raise Refused("whether it gives the list or what it takes out of it is not known")
     if known is not None and at is not None:
         if not -len(known) <= at < len(known):
             raise Refused(f"element {at} of {len(known)}")
