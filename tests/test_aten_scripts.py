@@ -190,6 +190,7 @@ def test_items_that_turns_put_into_a_list_may_differ_in_size() -> None:
           same = Equal (a, b)
         }"""
     )
-    repaired = surgeon.apply(model, ["aten", "clean"]).model.to_proto()
+    aten = surgeon.apply(model, "aten").model.to_proto()
+    repaired = surgeon.apply(aten, "clean").model.to_proto()
     a, b, same = _run(repaired, {"x": np.zeros(5, np.float32), "n": np.asarray(3)})
     assert (a, b, same) == (1, 2, False)
