@@ -14,6 +14,7 @@ from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators import math_activations, math_losses, math_reductions
 from surgeon.reference.operators.math_types import common, cut, real, result_type, tensor
 from surgeon.reference.operators.precision import Array, Row, is_float
+from surgeon.reference.operators.scripts import together
 
 
 def _binary(
@@ -317,6 +318,8 @@ _ALPHA = "(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
 
 
 TABLE: tuple[Row, ...] = (
+    # TorchScript gives every argument: of tensors these are three
+    ("add.t(Numbers a, Numbers b) -> t[]", together),
     *((f"{name}(Tensor self) -> Tensor", _unary(f)) for name, f in _UNARY.items()),
     *((f"{name}(Tensor self) -> Tensor", _kept(f)) for name, f in _KEPT.items()),
     *((f"{name}(Tensor self) -> Tensor", _of_one(f)) for name, f in _KINDS.items()),
