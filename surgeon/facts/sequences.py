@@ -139,6 +139,8 @@ _FUNCTIONS: Mapping[str, Callable[..., Fact]] = {
     "SplitToSequence": _split,
 }
 
+OPERATORS = frozenset({*_FUNCTIONS, "Identity"})
+
 
 def carried(of: Callable[[gs.Tensor], Fact], node: gs.Node, index: int) -> Items | None:
     """What is known of a list that a Loop carries, by what its body puts into it.
