@@ -12,6 +12,7 @@ What changes a list in place must give the changed list, in files of every relea
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 
 import onnx
@@ -115,37 +116,39 @@ def lost_changes(model: Model) -> list[str]:
     """
     if not any(operator_name(n) in _CHANGES for g in _graphs(model.proto) for n in g.node):
         return []
-    steps = list(_in_order(model.proto.graph, frozenset()))
-    read = {name for _, inputs, _ in steps for name in inputs}
+    steps = list(_in_order(model.proto.graph, None))
+    read = Counter(name for _, inputs, _ in steps for name in inputs)
     found = []
-    for index, (node, _, inside) in enumerate(steps):
+    for index, (node, _, turn) in enumerate(steps):
         if node is None or operator_name(node) not in _CHANGES or not node.input:
             continue
         listed = node.input[0]
-        if any(name in read for name in node.output):
+        if any(read[name] for name in node.output):
             continue
-        # a turn's change is read by the next one
-        again = inside and listed not in inside
+        # what a turn changes is read by the next one
+        again = turn is not None and listed not in turn and read[listed] > 1
         if again or any(listed in inputs for _, inputs, _ in steps[index + 1 :]):
             found.append(listed)
     return list(dict.fromkeys(found))
 
 
 def _in_order(
-    graph: onnx.GraphProto, inside: frozenset[str]
-) -> Iterator[tuple[onnx.NodeProto | None, list[str], frozenset[str]]]:
-    """Nodes as they run, what each reads, and what is made in the bodies around it.
+    graph: onnx.GraphProto, turn: frozenset[str] | None
+) -> Iterator[tuple[onnx.NodeProto | None, list[str], frozenset[str] | None]]:
+    """Nodes as they run, what each reads, and what the turn makes in which it runs, if in any.
 
     What a graph gives stands at its end, as read by no node.
     """
     for node in graph.node:
-        yield node, list(node.input), inside
+        yield node, list(node.input), turn
         for attribute in node.attribute:
             if attribute.HasField("g"):
                 body = attribute.g
                 made = {v.name for v in body.input} | {o for n in body.node for o in n.output}
-                yield from _in_order(body, inside | made)
-    yield None, [output.name for output in graph.output], inside
+                again = node.op_type in ("Loop", "Scan") or turn is not None
+                around = frozenset() if node.op_type in ("Loop", "Scan") else turn or frozenset()
+                yield from _in_order(body, around | made if again else None)
+    yield None, [output.name for output in graph.output], turn
 
 
 def _is_zero(node: onnx.NodeProto) -> bool:

@@ -166,3 +166,71 @@ def test_the_type_of_a_list_in_a_loop_is_declared_as_it_is_proven() -> None:
     repaired = surgeon.apply(model, "aten").model.to_proto()
     (y,) = _run(repaired, {"x": ROWS, "n": np.asarray(2)})
     np.testing.assert_array_equal(y, np.concatenate([ROWS] * 3))
+
+
+def test_items_that_turns_put_into_a_list_may_differ_in_size() -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17, "org.pytorch.aten": 1]>
+        g (float[N] x, int64 n) => (int64[1] a, int64[1] b, bool[1] same)
+          <bool yes = {1}, int64 zero = {0}, int64 one = {1}, int64[1] begin = {0}> {
+          q = SequenceEmpty ()
+          s = Loop (n, yes, q) <
+            body = turn (int64 i, bool go, seq(float) r) => (bool on, seq(float) l) {
+              on = Identity (go)
+              j = Add (i, one)
+              end = Unsqueeze (j, begin)
+              v = Slice (x, begin, end)
+              l = org.pytorch.aten.append (r, v)
+            }
+          >
+          c = SequenceAt (s, zero)
+          d = SequenceAt (s, one)
+          a = Shape (c)
+          b = Shape (d)
+          same = Equal (a, b)
+        }"""
+    )
+    aten = surgeon.apply(model, "aten").model.to_proto()
+    repaired = surgeon.apply(aten, "clean").model.to_proto()
+    a, b, same = _run(repaired, {"x": np.zeros(5, np.float32), "n": np.asarray(3)})
+    assert (a, b, same) == (1, 2, False)
+
+
+@pytest.mark.parametrize("how", ["size", "factor", "anew"])
+@pytest.mark.parametrize(
+    ("mode", "rank"),
+    [
+        *((mode, rank) for mode in ("nearest", "nearest-exact") for rank in (3, 4, 5)),
+        *(("linear", 3), ("bilinear", 4), ("bicubic", 4), ("trilinear", 5)),
+    ],
+)
+def test_interpolation_is_that_of_pytorch(mode: str, rank: int, how: str) -> None:
+    torch = pytest.importorskip("torch")
+    shape = (2, 3, 7, 5, 6)[:rank]
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    size = [9, 4, 8][: rank - 2]
+    given: dict[str, Any] = {"size": size} if how == "size" else {"scale_factor": 1.7}
+    if how == "anew":
+        given["recompute_scale_factor"] = True
+    if mode.endswith(("linear", "cubic")):
+        given["align_corners"] = how == "size"
+    want = torch.nn.functional.interpolate(torch.from_numpy(x), mode=mode, **given).numpy()
+    arguments = ["x", "size" if how == "size" else "", "" if how == "size" else "factor", "mode"]
+    arguments += ["corners" if "align_corners" in given else "", "yes" if how == "anew" else ""]
+    dims = ",".join(f"d{i}" for i in range(rank))
+    inputs = dims if mode != "nearest-exact" else ",".join(map(str, shape))
+    sizes = ", ".join(map(str, size))
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17, "org.pytorch.aten": 1]>
+        g (float[{inputs}] x) => (float[{dims.replace("d", "e")}] y)
+          <int64[{rank - 2}] size = {{{sizes}}}, double factor = {{1.7}}, bool yes = {{1}},
+           bool corners = {{{int(how == "size")}}}> {{
+          mode = Constant <value_string = "{mode}"> ()
+          y = org.pytorch.aten.ATen <operator = "__interpolate"> ({", ".join(arguments)}, )
+        }}"""
+    )
+    result = surgeon.apply(model, "aten")
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent"
+    (y,) = _run(result.model.to_proto(), {"x": x})
+    np.testing.assert_allclose(y, want, rtol=1e-4, atol=1e-5)

@@ -139,6 +139,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
         "made_list",
         "read_list",
         "script_scalar",
+        "stacked_read",
         "typed_list",
     ),
     "aten_shape": (

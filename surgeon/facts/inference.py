@@ -182,7 +182,9 @@ class Facts:
         """The same; raises anything where the node is malformed."""
         if node.op == "Conv":
             self._constrain(node, inputs)
-        known = sequences.facts(node.op, inputs, node.attrs, partial(self._fresh, node))
+        known = None
+        if node.op in sequences.OPERATORS:
+            known = sequences.facts(node.op, inputs, node.attrs, partial(self._fresh, node))
         if known is None:
             known = self._values(node, inputs)
         if known is not None:

@@ -140,6 +140,8 @@ _FUNCTIONS: Mapping[str, Callable[..., Fact]] = {
     "SplitToSequence": _split,
 }
 
+OPERATORS = frozenset({*_FUNCTIONS, "Identity"})
+
 
 def carried(
     of: Callable[[gs.Tensor], Fact], node: gs.Node, index: int, place: str = ""

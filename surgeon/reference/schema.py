@@ -204,7 +204,11 @@ def _convert(parameter: Parameter, value: Any) -> Any:
         if isinstance(value, dict):
             return value
         raise Mismatch(f"`{parameter.name}` is no dictionary")
-    if parameter.type == "List":
+    if parameter.type == "Numbers" and isinstance(value, np.ndarray):
+        if value.ndim == 1 and value.dtype == np.int64:  # a list of integers, as exporters write it
+            return value
+        raise Mismatch(f"`{parameter.name}` is no list of integers")
+    if parameter.type in ("List", "Numbers"):
         if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim == 1):
             return value
         raise Mismatch(f"`{parameter.name}` is no list")

@@ -22,6 +22,18 @@ def _products(draft: Draft, args: Arguments, hidden: gs.Tensor) -> tuple[gs.Tens
     )
 
 
+def _state(draft: Draft, args: Arguments, state: gs.Tensor, count: int) -> gs.Tensor:
+    """A state as the rows that it must be, where a Loop carries it and nothing is known of it.
+
+    What is behind the cell then knows its rank.
+    """
+    if draft.facts.of(state).rank is not None:
+        return state
+    width = _width(draft, args, None, count)
+    rows: gs.Tensor = draft.op("Reshape", state, draft.constant([-1, width], "rows"))
+    return rows
+
+
 def _gates(draft: Draft, args: Arguments, x: gs.Tensor, count: int) -> Any:
     """The gates apart: they lie side by side along the last axis, each as wide as the state.
 
@@ -51,7 +63,7 @@ def _width(draft: Draft, args: Arguments, shape: Sequence[dims.Dim] | None, coun
 def lstm_cell(draft: Draft, match: Match) -> Any:
     """`aten.lstm_cell`: the next hidden state and the next cell state."""
     args = bind(match.root, draft.facts)
-    hidden, cell = args.tensors("hx")
+    hidden, cell = (_state(draft, args, state, 4) for state in args.tensors("hx"))
     total = draft.op("Add", *_products(draft, args, hidden))
     gates = _gates(draft, args, total, 4)
     into, forget, out = (draft.op("Sigmoid", gates[i]) for i in (0, 1, 3))
@@ -63,7 +75,7 @@ def lstm_cell(draft: Draft, match: Match) -> Any:
 def gru_cell(draft: Draft, match: Match) -> Any:
     """`aten.gru_cell`: the reset gate acts on the product with the state, its bias included."""
     args = bind(match.root, draft.facts)
-    hidden = args.tensor("hx")
+    hidden = _state(draft, args, args.tensor("hx"), 3)
     mine, its = (_gates(draft, args, part, 3) for part in _products(draft, args, hidden))
     reset, update = (draft.op("Sigmoid", draft.op("Add", mine[i], its[i])) for i in (0, 1))
     fresh = draft.op("Tanh", draft.op("Add", mine[2], draft.op("Mul", reset, its[2])))
@@ -73,5 +85,6 @@ def gru_cell(draft: Draft, match: Match) -> Any:
 def rnn_cell(draft: Draft, match: Match) -> Any:
     """`aten.rnn_tanh_cell` and `rnn_relu_cell`."""
     args = bind(match.root, draft.facts)
-    total = draft.op("Add", *_products(draft, args, args.tensor("hx")))
+    hidden = _state(draft, args, args.tensor("hx"), 1)
+    total = draft.op("Add", *_products(draft, args, hidden))
     return draft.op("Tanh" if match.root.op == "rnn_tanh_cell" else "Relu", total)

@@ -7,6 +7,7 @@ from surgeon.builders.aten_scripts.changes import changed_list
 from surgeon.builders.aten_scripts.dictionaries import dictionary_entry, dictionary_value
 from surgeon.builders.aten_scripts.lists import made_list, read_list, typed_list
 from surgeon.builders.aten_scripts.scalars import script_scalar
+from surgeon.builders.aten_scripts.stacked import stacked_read
 
 TABLE: Mapping[str, Callable[..., Any]] = {
     "changed_list": changed_list,
@@ -15,5 +16,6 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "made_list": made_list,
     "read_list": read_list,
     "script_scalar": script_scalar,
+    "stacked_read": stacked_read,
     "typed_list": typed_list,
 }

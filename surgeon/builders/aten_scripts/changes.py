@@ -10,11 +10,13 @@ import onnx_graphsurgeon as gs
 from surgeon.builders.aten_scripts.dictionaries import entries, with_entry, without
 from surgeon.builders.aten_scripts.operands import (
     NO_LIST,
+    READERS,
     as_sequence,
     elements,
     is_list,
     is_numbers,
     is_sequence,
+    operator_of,
     place,
     required,
     scalar,
@@ -84,6 +86,8 @@ def _insert(c: Bench, node: gs.Node, listed: gs.Tensor) -> gs.Tensor:
 def _pop(c: Bench, node: gs.Node, listed: gs.Tensor) -> gs.Tensor:
     """Without one of them, which the exporter takes by a node of its own."""
     at, known = place(c, node, 1, -1), elements(listed)
+    if any(operator_of(reader) not in READERS for reader in node.outputs[0].outputs):
+        raise Refused("whether it gives the list or what it takes out of it is not known")
     if known is not None and at is not None:
         if not -len(known) <= at < len(known):
             raise Refused(f"element {at} of {len(known)}")
@@ -128,6 +132,10 @@ def _together(c: Bench, node: gs.Node, listed: gs.Tensor) -> gs.Tensor:
     """One list behind the other; one of both must have known elements."""
     other = required(node, 1)
     of_lists = node.op == "extend" or node.attrs.get("overload") == "t"
+    if node.op == "add" and not node.attrs.get("overload"):
+        # TorchScript gives every argument, which are three of tensors
+        numbers = [c.facts.of(t) for t in (listed, other)]
+        of_lists = all(f.rank == 1 and f.dtype == TYPE.INT64 for f in numbers)
     if len(node.inputs) != 2 or not (of_lists or (is_list(c, listed) and is_list(c, other))):
         raise Refused("it adds no lists")
     if is_numbers(c, listed) and is_numbers(c, other):

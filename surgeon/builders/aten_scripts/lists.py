@@ -8,67 +8,76 @@ from surgeon.arguments import bind
 from surgeon.builders.aten_scripts.dictionaries import entries, of_key
 from surgeon.builders.aten_scripts.operands import (
     FIRST_SEQUENCES,
+    LENGTHS,
     NO_LIST,
+    PLACES,
+    STACKED,
+    WHOLE,
     as_sequence,
     elements,
     is_list,
     is_numbers,
     is_sequence,
     operand,
+    operator_of,
     place,
     required,
     scalar,
     sequence,
 )
 from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call
+from surgeon.builders.aten_shape.lists import LISTS
 from surgeon.builders.aten_shape.slices import select
 from surgeon.builders.bench import Bench
 from surgeon.facts.sequences import carried
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
-from surgeon.spelling import CUT
 
-# What needs a list to be one, whatever is known of its elements; what reads it at a place.
-_WHOLE = frozenset(
-    "append insert extend pop reverse _set_item Delete add list copy cat stack Loop SequenceInsert "
-    "SequenceErase ConcatFromSequence".split()
-)
-_PLACES = frozenset({"__getitem__", "SequenceAt"})
+_MOST_PIECES = 64
 _FROM_THE_END = 11  # the opset whose Gather takes places below 0
-_LENGTHS = frozenset({"len", "SequenceLength"})
 
 
 def made_list(draft: Draft, match: Match) -> gs.Tensor:
     """`prim.ListConstruct` where a list is needed, and the parts that an operator cuts."""
     c, node = Bench(draft), match.root
     made = node.outputs[0]
-    readers = {_name(reader) for reader in made.outputs}
+    readers = {operator_of(reader) for reader in made.outputs}
     if node.domain == "prim":
-        if not readers & (_WHOLE | _PLACES | _LENGTHS) and not draft.surgery.is_output(made):
+        if not readers & (WHOLE | PLACES | LENGTHS) and not draft.surgery.is_output(made):
             raise Refused("nothing that reads it needs a list")
         if c.opset < FIRST_SEQUENCES:
             raise Refused("ONNX has lists from opset 11 on")
         return sequence(c, list(node.inputs))
     if len(node.outputs) > 1 or "_outputs" in node.attrs:
         raise Refused("it gives its parts one by one")
+    if c.opset < FIRST_SEQUENCES:
+        if not readers & (STACKED | WHOLE):
+            raise Refused("its parts are taken at places that are known")
+        return sequence(c, _pieces(Call(draft, node)))
     # the elements of an axis are taken from there
     computed = node.op != "unbind" and any(_at_run_time(c, reader) for reader in made.outputs)
-    if not computed and not readers & _WHOLE and not draft.surgery.is_output(made):
+    if not computed and not readers & WHOLE and not draft.surgery.is_output(made):
         raise Refused("its parts are taken at places that are known")
     return _parts(Call(draft, node))
 
 
-def _name(node: gs.Node) -> str:
-    """The operator of a node that the walk may not have come to yet."""
-    written = str(node.attrs.get("operator", "")) if node.op == "ATen" else str(node.op)
-    return CUT.get(written, written)
-
-
 def _at_run_time(c: Bench, reader: gs.Node) -> bool:
     """Whether an operator asks for a part, or for how many there are, at run time."""
-    if _name(reader) in _PLACES:
+    if operator_of(reader) in PLACES:
         return c.facts.array(reader.inputs[1]) is None
-    return _name(reader) in _LENGTHS
+    return operator_of(reader) in LENGTHS
+
+
+def _pieces(c: Call) -> list[gs.Tensor]:
+    """The parts one by one, where it is known how many there are."""
+    x = c.tensor()
+    length = c.size(x, c.axis(c.integer("dim"), c.rank(x)))
+    if not isinstance(length, int):
+        raise Refused(f"how many parts {length.dim} elements have is known at run time only")
+    pieces = LISTS[c.node.op](c, length)
+    if len(pieces) > _MOST_PIECES:
+        raise Refused(f"it has {len(pieces)} parts, of which one is taken at run time")
+    return pieces
 
 
 def _parts(c: Call) -> gs.Tensor:
@@ -113,14 +122,14 @@ def read_list(draft: Draft, match: Match) -> gs.Tensor:
     c, node = Bench(draft), match.root
     kind = {"concat": "cat", "concatenate": "cat", "copy": "list"}.get(node.op, node.op)
     if (dictionary := entries(required(node, 0))) is not None:
-        if kind in _PLACES:
+        if kind in PLACES:
             return of_key(dictionary, node)
-        if kind in _LENGTHS:
+        if kind in LENGTHS:
             return c.number(len(dictionary), TYPE.INT64)
         raise Refused("it is a dictionary")
-    if kind in _LENGTHS:
+    if kind in LENGTHS:
         return _length(c, required(node, 0))
-    if kind in _PLACES:
+    if kind in PLACES:
         return _element(c, node)
     if kind == "list":
         if len(node.inputs) != 1:

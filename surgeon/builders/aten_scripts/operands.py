@@ -11,10 +11,20 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders.bench import TYPE, Bench
 from surgeon.rewrite import Refused
+from surgeon.spelling import CUT
 
 _CONSTRUCTS = frozenset({"SequenceConstruct", "ListConstruct"})
 _EMPTY = frozenset({"SequenceEmpty", "ListConstruct"})
 FIRST_SEQUENCES = 11
+# What needs a list to be one, whatever is known of its elements; what reads one at a place.
+WHOLE = frozenset(
+    "append insert extend pop reverse _set_item Delete add list copy cat stack Loop SequenceInsert "
+    "SequenceErase ConcatFromSequence".split()
+)
+PLACES = frozenset({"__getitem__", "SequenceAt"})
+LENGTHS = frozenset({"len", "SequenceLength"})
+STACKED = frozenset({"Gather", "Slice", "Shape"})  # what reads a list below opset 11
+READERS = WHOLE | PLACES | LENGTHS | STACKED | {"slice", "concat", "concatenate", "Identity", "If"}
 NO_LIST = "what its list is made of is not known"
 
 
@@ -32,6 +42,12 @@ def required(node: gs.Node, index: int) -> gs.Tensor:
     if found is None:
         raise Refused(f"argument {index} is not given")
     return found
+
+
+def operator_of(node: gs.Node) -> str:
+    """The operator of a node that the walk may not have come to yet."""
+    written = str(node.attrs.get("operator", "")) if node.op == "ATen" else str(node.op)
+    return CUT.get(written, written)
 
 
 def elements(tensor: gs.Tensor) -> list[gs.Tensor] | None:

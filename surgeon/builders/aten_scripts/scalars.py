@@ -27,12 +27,17 @@ def _truth(c: Bench, value: bool) -> gs.Tensor:
     return c.draft.constant(np.asarray(value), "truth")
 
 
+def _no_list(c: Bench, x: gs.Tensor) -> None:
+    if c.facts.of(x).items is not None or elements(x) is not None:
+        raise Refused(f"`{x.name}` is a list")
+
+
 def _negated(c: Bench, node: gs.Node) -> gs.Tensor:
     x = required(node, 0)
     known = c.facts.array(x)
     if known is not None and known.size == 1:
         return _truth(c, not known.item())
-    c.dtype(x)
+    _no_list(c, x)
     negated: gs.Tensor = c.op("Not", c.cast(x, TYPE.BOOL))
     return negated
 
@@ -104,7 +109,7 @@ def _number(dtype: int) -> Callable[[Bench, gs.Node], gs.Tensor]:
         x = required(node, 0)
         if text_of(x) is not None:
             raise Refused("it reads a number out of a text")
-        c.dtype(x)
+        _no_list(c, x)
         return scalar(c, x, dtype)
 
     return run

@@ -201,7 +201,17 @@ def _adjoint(c: Call) -> gs.Tensor:
     return c.permute(x, [*range(rank - 2), rank - 1, rank - 2])
 
 
+def _dim(c: Call) -> gs.Tensor:
+    """How many axes there are; of what a Loop carries that is known at run time."""
+    rank = c.facts.of(c.tensor()).rank
+    if rank is not None:
+        return c.number(rank, TYPE.INT64)
+    count: gs.Tensor = c.op("Size", c.op("Shape", c.tensor()))
+    return count
+
+
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
+    "dim": _dim,
     "as_strided": _as_strided,
     "as_strided_scatter": _as_strided_scatter,
     "linalg_diagonal": _linalg_diagonal,

@@ -32,10 +32,6 @@ def _numel(c: Call) -> gs.Tensor:
     return c.op("Size", c.tensor())
 
 
-def _dim(c: Call) -> gs.Tensor:
-    return c.number(c.rank(c.tensor()), TYPE.INT64)
-
-
 def _item(c: Call) -> gs.Tensor:
     """The one element of a tensor as a number, or whether it is not 0."""
     x = c.tensor()
@@ -374,7 +370,6 @@ LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     "size": _size,
     "_shape_as_tensor": lambda c: c.op("Shape", c.tensor()),
     "numel": _numel,
-    "dim": _dim,
     **dict.fromkeys(("view", "reshape", "_unsafe_view", "_reshape_alias"), _view),
     **dict.fromkeys(("item", "is_nonzero"), _item),
     **dict.fromkeys(("view_as", "reshape_as"), _view_as),

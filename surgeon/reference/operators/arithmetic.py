@@ -19,6 +19,7 @@ from surgeon.reference.operators import (
 )
 from surgeon.reference.operators.math_types import common, cut, real, result_type, tensor
 from surgeon.reference.operators.precision import Array, Row, is_float
+from surgeon.reference.operators.scripts import together
 
 
 def _binary(
@@ -334,6 +335,8 @@ _ALPHA = "(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
 
 
 TABLE: tuple[Row, ...] = (
+    # TorchScript gives every argument: of tensors these are three
+    ("add.t(Numbers a, Numbers b) -> t[]", together),
     *((f"{name}(Tensor self) -> Tensor", _unary(f)) for name, f in _UNARY.items()),
     *((f"{name}(Tensor self) -> Tensor", sinc) for name in ("sinc", "special_sinc")),
     *((f"{name}(Tensor self) -> Tensor", _kept(f)) for name, f in _KEPT.items()),

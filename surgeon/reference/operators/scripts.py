@@ -148,6 +148,5 @@ TABLE: tuple[Row, ...] = (
     ("__contains__.str(Dictionary l, str item) -> bool", contains),
     ("len.Dict_str(Dictionary a) -> int", length),
     *((f"{n}.Dict_str(Dictionary self, str key) -> t", without) for n in ("pop", "Delete")),
-    ("add.t(List a, List b) -> t[]", together),
     ("extend.t(List a, List b) -> t[]", together),
 )
