@@ -38,7 +38,7 @@ def _negated(c: Bench, node: gs.Node) -> gs.Tensor:
     if known is not None and known.size == 1:
         return _truth(c, not known.item())
     _no_list(c, x)
-    negated: gs.Tensor = c.op("Not", c.cast(x, TYPE.BOOL))
+    negated: gs.Tensor = c.op("Not", scalar(c, x, TYPE.BOOL))
     return negated
 
 
