@@ -138,6 +138,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
         "dictionary_value",
         "made_list",
         "read_list",
+        "same_list",
         "script_scalar",
         "stacked_read",
         "typed_list",

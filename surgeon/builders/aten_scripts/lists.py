@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.arguments import bind
@@ -34,6 +36,7 @@ from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
 _MOST_PIECES = 64
+_LISTS_AS_THEY_ARE = 14  # the opset whose Identity takes lists
 _FROM_THE_END = 11  # the opset whose Gather takes places below 0
 
 
@@ -257,3 +260,22 @@ def _put_in(c: Bench, listed: gs.Tensor, reader: gs.Node) -> list[int]:
         if items is not None:
             found.append(items.dtype)
     return [dtype for dtype in found if dtype]
+
+
+def same_list(draft: Draft, match: Match) -> gs.Tensor:
+    """A list that a body gives as it is: one element put in, and taken out again."""
+    c, listed = Bench(draft), match.root.inputs[0]
+    items = c.facts.of(listed).items
+    if items is None:
+        raise Refused("it is no list")
+    if c.opset >= _LISTS_AS_THEY_ARE:
+        raise Refused("the opset has an Identity of lists")
+    dtype = items.dtype or (TYPE.FLOAT if items.empty else 0)
+    if not dtype:
+        raise Refused("the type of its elements is not known")
+    # of the rank of the others, so that what is known of them stays
+    shape = [d if isinstance(d, int) else 1 for d in items.shape or ()]
+    kind = onnx.helper.tensor_dtype_to_np_dtype(dtype)
+    longer = c.op("SequenceInsert", listed, draft.constant(np.zeros(shape, kind), "element"))
+    same: gs.Tensor = c.op("SequenceErase", longer)
+    return same
