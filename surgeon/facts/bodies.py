@@ -16,7 +16,7 @@ import onnx_graphsurgeon as gs
 from surgeon.dims import Dim
 from surgeon.facts import sequences
 from surgeon.facts.carried import Carried
-from surgeon.facts.fact import INT64, UNKNOWN, Fact
+from surgeon.facts.fact import INT64, UNKNOWN, Fact, Items
 from surgeon.facts.inference import Facts
 
 _STATES = 2  # the inputs of a Loop before what it carries
@@ -36,8 +36,11 @@ def body_input(
     if node.op not in ("Loop", "Scan") or index >= len(node.inputs):
         return UNKNOWN
     given = facts.of(node.inputs[index])
-    if given.items is not None:  # what the body puts into a list is known when it was looked at
-        return Fact(items=node.__dict__.get("lists", {}).get(index - _STATES, sequences.ANY_ITEMS))
+    if given.items is not None:
+        # what the body puts into a list is known once it was looked at; its type stays, as any does
+        lists: dict[int, Items] = node.__dict__.get("lists", {})
+        items = lists.get(index - _STATES, sequences.ANY_ITEMS)
+        return Fact(items=items._replace(dtype=items.dtype or given.items.dtype))
     if node.op == "Loop":
         return carried.given(facts, node, place, index, tensor.name)
     if facts.opset < _SCAN_WITHOUT_BATCH:
