@@ -426,7 +426,6 @@ def test_what_pytorchs_nodes_in_a_loop_keep_is_shown_by_what_replaced_them() -> 
     )
     result = surgeon.apply(proto, "aten")
     assert result.report.verdict.status == "equivalent"
-    assert not result.report.misses
     x = np.arange(12, dtype=F32).reshape(3, 4) / 7
     found = Session(result.model.to_proto()).run({"x": x, "count": np.array(1)})["y"]
     wanted = x - np.log(np.exp(x).sum(0, keepdims=True))
