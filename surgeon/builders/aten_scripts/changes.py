@@ -132,8 +132,8 @@ def _together(c: Bench, node: gs.Node, listed: gs.Tensor) -> gs.Tensor:
     """One list behind the other; one of both must have known elements."""
     other = required(node, 1)
     of_lists = node.op == "extend" or node.attrs.get("overload") == "t"
-    if node.op == "add" and not node.attrs.get("overload"):
-        # TorchScript gives every argument, which are three of tensors
+    if node.op == "add" and not node.attrs.get("overload") and "alpha" not in node.attrs:
+        # exporters give every argument, and that of tensors is a third
         numbers = [c.facts.of(t) for t in (listed, other)]
         of_lists = all(f.rank == 1 and f.dtype == TYPE.INT64 for f in numbers)
     if len(node.inputs) != 2 or not (of_lists or (is_list(c, listed) and is_list(c, other))):
