@@ -11,11 +11,10 @@ from collections.abc import Iterator
 import onnx_graphsurgeon as gs
 
 from surgeon.facts import Facts
+from surgeon.facts.fact import FIRST_STATE
 from surgeon.facts.kinds import holds_all
 from surgeon.objects import make_variable
 from surgeon.rewrite import Surgery
-
-_BEFORE = 2  # inputs of a Loop before those that it carries: how often, and whether at all
 
 
 def agree(node: gs.Node, facts: Facts, surgery: Surgery) -> int:
@@ -47,7 +46,7 @@ def _groups(node: gs.Node, facts: Facts) -> Iterator[tuple[list[tuple[gs.Graph, 
             given = [(body, index) for body in bodies]
             yield given, {facts.of(body.outputs[index]).dtype for body in bodies}
     elif node.op == "Loop":
-        for index, begins in enumerate(node.inputs[_BEFORE:], start=1):
+        for index, begins in enumerate(node.inputs[FIRST_STATE:], start=1):
             yield [(bodies[0], index)], {facts.of(begins).dtype}
 
 
@@ -59,17 +58,11 @@ def _end_as(body: gs.Graph, place: int, dtype: int, surgery: Surgery) -> bool:
         return False
     value = make_variable(surgery.fresh(out.name))
     # Who makes the output makes that value instead, and who read it there reads it here.
-    list.clear(out.inputs)
-    proto = type(producer.origin)()  # what was read stays as it was
-    proto.CopyFrom(producer.origin)
-    producer.origin = proto
     surgery.adopt(producer, out, value)
     out.became = None
     surgery.names.add(out.name)
     made = surgery.draft(body, out.name)
     end = made.op("Cast", value, to=dtype)
-    list.clear(end.inputs)
     surgery.adopt(made.nodes[0], end, out)
     body.nodes.extend(made.nodes)
-    surgery.facts.infer(made.nodes[0])
     return True

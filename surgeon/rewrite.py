@@ -112,6 +112,10 @@ class Surgery:
 
     def adopt(self, producer: gs.Node, new: gs.Tensor, old: gs.Tensor) -> None:
         """`producer` makes `old` instead of `new`."""
+        if not getattr(producer, "drafted", False):
+            proto = type(producer.origin)()  # what was read stays as it was
+            proto.CopyFrom(producer.origin)
+            producer.origin = proto
         index = next(i for i, t in enumerate(producer.outputs) if t is new)
         list.__setitem__(producer.outputs, index, old)
         list.append(old.inputs, producer)
@@ -136,9 +140,6 @@ class Surgery:
             return False
         list.clear(node.outputs)
         list.clear(out.inputs)
-        proto = type(producer.origin)()  # what was read stays as it was
-        proto.CopyFrom(producer.origin)
-        producer.origin = proto
         self.adopt(producer, source, out)
         self.release(node)
         return True

@@ -257,8 +257,6 @@ class Sweep:
                 for inner in graph.nodes
             )
             while self.carried.judge(self.facts, node, place, final=final):
-                for inner in (node, *(n for graph in (body, *bodies(body)) for n in graph.nodes)):
-                    inner.__dict__.pop("lists", None)  # they may be of what does not hold
                 self._enter(node, body, place)
                 self._look(body)
         except ValueError:

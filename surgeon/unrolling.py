@@ -12,6 +12,7 @@ from surgeon import opsets
 from surgeon.chance import RANDOM
 from surgeon.copies import Copier
 from surgeon.facts import Facts
+from surgeon.facts.fact import FIRST_STATE
 from surgeon.links import bodies, current, toposort
 from surgeon.rewrite import Draft, Surgery
 
@@ -22,7 +23,6 @@ _LISTS = frozenset(
     {("prim", "ListConstruct")}
     | {("aten", name) for name in ("append", "insert", "pop", "_set_item", "len", "list", "add")}
 )
-_CARRIED = 2  # inputs before the values that go from turn to turn: how often, and whether at all
 
 
 class Unroller:
@@ -47,14 +47,14 @@ class Unroller:
         if node.op != "Loop" or (node.domain or "") not in opsets.STANDARD or body is None:
             return None
         trips = self._trips(node, body)
-        carried = [current(tensor) for tensor in node.inputs[_CARRIED:]]
+        carried = [current(tensor) for tensor in node.inputs[FIRST_STATE:]]
         if trips is None or self.facts.opset < _FIRST_OPSET or not _may_be_copied(body):
             return None
         size = sum(len(inner.nodes) for inner in (body, *bodies(body)))
         scanned = len(body.outputs) - 1 - len(carried)
         if trips > MOST_TRIPS or trips * size > MOST_NODES or (scanned and not trips):
             return None
-        if len(body.inputs) != _CARRIED + len(carried) or any(t.is_empty() for t in carried):
+        if len(body.inputs) != FIRST_STATE + len(carried) or any(t.is_empty() for t in carried):
             return None
         if not all(map(self.surgery.may_end, node.outputs)):
             return None

@@ -7,6 +7,7 @@ of the whole do the same, and the Split is of heads then.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import onnx_graphsurgeon as gs
 
@@ -47,7 +48,7 @@ def view_before_split(draft: Draft, match: Match) -> gs.Tensor:
     viewed = as_shape(draft, whole, (*shape[:axis], sum(heads), *tails[0]))
     sizes = draft.constant(heads, "sizes")
     pieces = draft.op("Split", viewed, sizes, outputs=len(heads), axis=axis)
-    return _given(draft, match, dict(zip(map(id, readers), pieces, strict=True)), readers)
+    return handed_out(draft, match.root, readers, pieces)
 
 
 def transpose_before_split(draft: Draft, match: Match) -> gs.Tensor:
@@ -66,7 +67,7 @@ def transpose_before_split(draft: Draft, match: Match) -> gs.Tensor:
         if own != order:
             rest = [order.index(i) for i in own]
             pieces[place] = draft.op("Transpose", pieces[place], perm=rest)
-    return _given(draft, match, dict(zip(map(id, readers), pieces, strict=True)), readers)
+    return handed_out(draft, match.root, readers, pieces)
 
 
 def numbers_as_split(draft: Draft, match: Match) -> gs.Tensor:
@@ -108,7 +109,7 @@ def numbers_as_split(draft: Draft, match: Match) -> gs.Tensor:
     sizes = draft.constant([size] * count, "sizes")
     pieces = draft.op("Split", turned, sizes, outputs=count, axis=kept.index(at))
     readers = [found[i] for i in range(count)]
-    return _given(draft, match, dict(zip(map(id, readers), pieces, strict=True)), readers)
+    return handed_out(draft, match.root, readers, pieces)
 
 
 def number_of_transposed(draft: Draft, match: Match) -> gs.Tensor:
@@ -182,14 +183,17 @@ def _parted(draft: Draft, match: Match, op_type: str) -> tuple[gs.Node, int, lis
     return split, int(attribute_of(split, "axis")) % len(_shape(draft, part)), readers
 
 
-def _given(
-    draft: Draft, match: Match, made: dict[int, gs.Tensor], readers: list[gs.Node]
+def handed_out(
+    draft: Draft, root: gs.Node, nodes: Sequence[gs.Node], made: Sequence[gs.Tensor]
 ) -> gs.Tensor:
-    """The new tensor in the root's place; the other readers' are handed over as well."""
-    for node in readers:
-        if node is not match.root:
-            draft.also.append((node, [(node.outputs[0], made[id(node)])]))
-    return made[id(match.root)]
+    """The new value in the root's place; those in the places of the others are handed over too."""
+    mine: list[gs.Tensor] = []
+    for node, tensor in zip(nodes, made, strict=True):
+        if node is root:
+            mine.append(tensor)
+        else:
+            draft.also.append((node, [(node.outputs[0], tensor)]))
+    return mine[0]
 
 
 def _shape(draft: Draft, tensor: gs.Tensor) -> Shape:

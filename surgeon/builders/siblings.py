@@ -8,6 +8,7 @@ from contextlib import suppress
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from surgeon.builders.jointly import handed_out
 from surgeon.builders.parts import own_weight
 from surgeon.facts.fact import Array, same_dims
 from surgeon.match import Match, attribute_of
@@ -45,7 +46,7 @@ def merge_gemms(draft: Draft, match: Match) -> gs.Tensor:
         "Gemm", x, draft.constant(weight, "weight"), draft.constant(bias, "bias"), transB=1
     )
     pieces = draft.op("Split", whole, draft.constant(sizes, "sizes"), outputs=len(sizes), axis=1)
-    return _given(draft, root, [node for _, _, node in parts], pieces)
+    return handed_out(draft, root, [node for _, _, node in parts], pieces)
 
 
 def merge_products(draft: Draft, match: Match) -> gs.Tensor:
@@ -77,7 +78,7 @@ def merge_products(draft: Draft, match: Match) -> gs.Tensor:
     if sums:
         y = draft.op("Add", y, draft.constant(np.concatenate([b for *_, b in parts]), "bias"))
     pieces = draft.op("Split", y, draft.constant(sizes, "sizes"), outputs=len(sizes), axis=rank - 1)
-    return _given(draft, root, [node for node, _, _ in parts], pieces)
+    return handed_out(draft, root, [node for node, _, _ in parts], pieces)
 
 
 def _as_joined(made: Sequence[gs.Tensor]) -> list[int]:
@@ -90,19 +91,6 @@ def _as_joined(made: Sequence[gs.Tensor]) -> list[int]:
         if count > most:
             most, places = count, found
     return sorted(range(len(made)), key=lambda i: places.get(id(made[i]), len(places)))
-
-
-def _given(
-    draft: Draft, root: gs.Node, nodes: Sequence[gs.Node], pieces: Sequence[gs.Tensor]
-) -> gs.Tensor:
-    """The piece in the root's place; those of the other nodes are handed over as well."""
-    mine: list[gs.Tensor] = []
-    for node, piece in zip(nodes, pieces, strict=True):
-        if node is root:
-            mine.append(piece)
-        else:
-            draft.also.append((node, [(node.outputs[0], piece)]))
-    return mine[0]
 
 
 def _part(draft: Draft, product: gs.Node) -> tuple[gs.Node, Array, Array]:
@@ -157,15 +145,8 @@ def slices_as_split(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused(f"the slices of axis {axis} do not tile it")
     sizes = [end - start for start, end in order]
     pieces = draft.op("Split", x, draft.constant(sizes, "sizes"), outputs=len(sizes), axis=axis)
-    mine_piece: gs.Tensor | None = None
-    for key, piece in zip(order, pieces, strict=True):
-        for node in found[key]:
-            if node is root:
-                mine_piece = piece
-            else:
-                draft.also.append((node, [(node.outputs[0], piece)]))
-    assert mine_piece is not None
-    return mine_piece
+    nodes = [(node, piece) for key, piece in zip(order, pieces, strict=True) for node in found[key]]
+    return handed_out(draft, root, *zip(*nodes, strict=True))
 
 
 def _bounds(draft: Draft, node: gs.Node) -> tuple[int, int, int] | None:

@@ -195,7 +195,6 @@ def sink_view(draft: Draft, match: Match) -> gs.Tensor:
     if node.op == "Softmax":
         attributes["axis"] = -1
     moved = draft.op(node.op, *operands, **attributes)
-    draft.facts.infer(draft.nodes[-1])
     return _after(draft, moved, result, after)
 
 

@@ -16,10 +16,9 @@ import onnx_graphsurgeon as gs
 from surgeon.dims import Dim
 from surgeon.facts import sequences
 from surgeon.facts.carried import Carried
-from surgeon.facts.fact import INT64, UNKNOWN, Fact, Items
+from surgeon.facts.fact import FIRST_STATE, INT64, UNKNOWN, Fact
 from surgeon.facts.inference import Facts
 
-_STATES = 2  # the inputs of a Loop before what it carries
 _SCAN_WITHOUT_BATCH = 9  # the opset from which on a Scan has no axis for the batch
 
 
@@ -38,8 +37,7 @@ def body_input(
     given = facts.of(node.inputs[index])
     if given.items is not None:
         # what the body puts into a list is known once it was looked at; its type stays, as any does
-        lists: dict[int, Items] = node.__dict__.get("lists", {})
-        items = lists.get(index - _STATES, sequences.ANY_ITEMS)
+        items = carried.items(place, index)
         return Fact(items=items._replace(dtype=items.dtype or given.items.dtype))
     if node.op == "Loop":
         return carried.given(facts, node, place, index, tensor.name)
@@ -63,7 +61,8 @@ def body_output(
         return meet(found, new_dim)
     body = node.attrs.get("body")
     if node.op == "Loop" and (items := sequences.carried(facts.of, node, index, place)) is not None:
-        node.__dict__.setdefault("lists", {})[index] = items
+        if carried is not None:
+            carried.fill(place, index + FIRST_STATE, items)
         return Fact(items=items)
     if node.op == "Loop" and isinstance(body, gs.Graph) and index + 1 < len(body.outputs):
         kept = UNKNOWN if carried is None else carried.behind(facts, node, place, index)

@@ -12,11 +12,11 @@ from functools import partial
 
 import onnx_graphsurgeon as gs
 
-from surgeon.facts.fact import UNKNOWN, Fact, same_dims
+from surgeon.facts.fact import FIRST_STATE, UNKNOWN, Fact, Items, same_dims
 from surgeon.facts.inference import Facts
+from surgeon.facts.sequences import ANY_ITEMS
 
 _NOTHING, _RANK, _SHAPE = range(3)  # how much is taken for granted
-_FIRST = 2  # of the inputs that are carried: before are how often, and whether at all
 
 
 class Carried:
@@ -29,6 +29,15 @@ class Carried:
         self._taken: dict[tuple[str, int], int] = {}
         self._shown: dict[tuple[str, int], int] = {}
         self._seen: set[str] = set()
+        self._items: dict[tuple[str, int], Items] = {}
+
+    def items(self, place: str, index: int) -> Items:
+        """What is known of a list that a body is given, once the body was looked at."""
+        return self._items.get((place, index), ANY_ITEMS)
+
+    def fill(self, place: str, index: int, items: Items) -> None:
+        """Say what a body makes of a list that it is given."""
+        self._items[place, index] = items
 
     def is_new(self, place: str) -> bool:
         """Whether nothing was done to a body yet, whatever was taken for granted; says so once."""
@@ -57,9 +66,9 @@ class Carried:
 
     def behind(self, facts: Facts, node: gs.Node, place: str, index: int) -> Fact:
         """What holds of an output of a Loop that was carried; UNKNOWN of others."""
-        if index + _FIRST >= len(node.inputs):
+        if index + FIRST_STATE >= len(node.inputs):
             return UNKNOWN
-        return self.given(facts, node, place, index + _FIRST, node.outputs[index].name)
+        return self.given(facts, node, place, index + FIRST_STATE, node.outputs[index].name)
 
     def judge(self, facts: Facts, node: gs.Node, place: str, *, final: bool) -> bool:
         """Compare what a body gives with what it was given.
@@ -75,7 +84,9 @@ class Carried:
             Whether less is taken for granted than before, so that the facts of the body are void.
         """
         body, less = node.attrs["body"], False
-        for index in range(_FIRST, min(len(node.inputs), len(body.inputs), len(body.outputs) + 1)):
+        for index in range(
+            FIRST_STATE, min(len(node.inputs), len(body.inputs), len(body.outputs) + 1)
+        ):
             key = place, index
             taken = self._taken.get(key, _SHAPE)
             begins, ends = (facts.of(t) for t in (body.inputs[index], body.outputs[index - 1]))
@@ -89,6 +100,8 @@ class Carried:
             if final and shown < taken:
                 self._taken[key] = shown
                 less = True
+        if less:
+            self._items.clear()  # they may be of what does not hold
         return less
 
     def in_vain(self) -> bool:
@@ -97,4 +110,5 @@ class Carried:
         self._taken |= false
         self._shown.clear()
         self._seen.clear()
+        self._items.clear()
         return bool(false)

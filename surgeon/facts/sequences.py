@@ -13,7 +13,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.dims import Dim
-from surgeon.facts.fact import INT64, UNKNOWN, Fact, Items
+from surgeon.facts.fact import FIRST_STATE, INT64, UNKNOWN, Fact, Items
 
 NewDim = Callable[[int], Dim]
 NO_ITEMS = Items(empty=True)
@@ -156,12 +156,12 @@ def carried(
             Without it, of sizes only numbers are known.
     """
     body = node.attrs.get("body")
-    if not isinstance(body, gs.Graph) or index + 2 >= len(node.inputs):
+    if not isinstance(body, gs.Graph) or index + FIRST_STATE >= len(node.inputs):
         return None
-    first = of(node.inputs[index + 2]).items
-    if first is None or index + 2 >= len(body.inputs) or index + 1 >= len(body.outputs):
+    first = of(node.inputs[index + FIRST_STATE]).items
+    if first is None or index + FIRST_STATE >= len(body.inputs) or index + 1 >= len(body.outputs):
         return None
-    put = _put(of, body.outputs[index + 1], body.inputs[index + 2], depth=0)
+    put = _put(of, body.outputs[index + 1], body.inputs[index + FIRST_STATE], depth=0)
     if put is None:
         return ANY_ITEMS
     items = either([first, *put])

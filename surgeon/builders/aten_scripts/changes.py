@@ -21,6 +21,7 @@ from surgeon.builders.aten_scripts.operands import (
     required,
     scalar,
     sequence,
+    within,
 )
 from surgeon.builders.bench import TYPE, Bench
 from surgeon.match import Match
@@ -89,9 +90,7 @@ def _pop(c: Bench, node: gs.Node, listed: gs.Tensor) -> gs.Tensor:
     if any(operator_of(reader) not in READERS for reader in node.outputs[0].outputs):
         raise Refused("whether it gives the list or what it takes out of it is not known")
     if known is not None and at is not None:
-        if not -len(known) <= at < len(known):
-            raise Refused(f"element {at} of {len(known)}")
-        del known[at]
+        del known[within(at, known)]
         return sequence(c, known)
     listed = as_sequence(c, listed)
     index = c.number(at, TYPE.INT64) if at is not None else scalar(c, node.inputs[1], TYPE.INT64)
@@ -102,9 +101,7 @@ def _pop(c: Bench, node: gs.Node, listed: gs.Tensor) -> gs.Tensor:
 def _set(c: Bench, node: gs.Node, listed: gs.Tensor) -> gs.Tensor:
     at, item, known = place(c, node, 1), required(node, 2), elements(listed)
     if known is not None and at is not None:
-        if not -len(known) <= at < len(known):
-            raise Refused(f"element {at} of {len(known)}")
-        known[at] = item
+        known[within(at, known)] = item
         return sequence(c, known)
     listed = as_sequence(c, listed)
     made: gs.Tensor

@@ -26,11 +26,13 @@ from surgeon.builders.aten_scripts.operands import (
     required,
     scalar,
     sequence,
+    within,
 )
 from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call
 from surgeon.builders.aten_shape.lists import LISTS
 from surgeon.builders.aten_shape.slices import select
 from surgeon.builders.bench import Bench
+from surgeon.facts.fact import FIRST_STATE
 from surgeon.facts.sequences import carried
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
@@ -170,9 +172,7 @@ def _element(c: Bench, node: gs.Node) -> gs.Tensor:
     listed, known = required(node, 0), elements(required(node, 0))
     at = place(c, node, 1)
     if known is not None and at is not None:
-        if not -len(known) <= at < len(known):
-            raise Refused(f"element {at} of {len(known)}")
-        return known[at]
+        return known[within(at, known)]
     cut = _unbound(listed)
     if cut is not None:
         call = Call(c.draft, cut)
@@ -255,8 +255,8 @@ def _put_in(c: Bench, listed: gs.Tensor, reader: gs.Node) -> list[int]:
     found: list[int] = []
     if reader.op == "SequenceInsert" and reader.inputs[0] is listed:
         found.append(c.facts.of(reader.inputs[1]).dtype)
-    for index, tensor in enumerate(reader.inputs if reader.op == "Loop" else []):
-        items = carried(c.facts.of, reader, index - 2) if tensor is listed and index > 1 else None
+    for index, tensor in enumerate(reader.inputs[FIRST_STATE:] if reader.op == "Loop" else []):
+        items = carried(c.facts.of, reader, index) if tensor is listed else None
         if items is not None:
             found.append(items.dtype)
     return [dtype for dtype in found if dtype]

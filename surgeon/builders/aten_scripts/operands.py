@@ -119,6 +119,17 @@ def place(c: Bench, node: gs.Node, index: int, default: int | None = None) -> in
     return None if array is None or array.size != 1 else int(array.item())
 
 
+def within(at: int, items: Sequence[gs.Tensor]) -> int:
+    """A place in a list of known elements.
+
+    Raises:
+        Refused: There is none.
+    """
+    if not -len(items) <= at < len(items):
+        raise Refused(f"element {at} of {len(items)}")
+    return at
+
+
 def scalar(c: Bench, tensor: gs.Tensor, dtype: int) -> gs.Tensor:
     """A number as a tensor without axes, as ONNX's operators on sequences want it."""
     cast = c.cast(tensor, dtype)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_scripts.operands import elements
+from surgeon.builders.aten_scripts.operands import elements, within
 from surgeon.builders.bench import Bench
 from surgeon.facts.fact import same_dims
 from surgeon.match import Match, attribute_of
@@ -28,10 +28,7 @@ def stacked_read(draft: Draft, match: Match) -> gs.Tensor:
     if at is None or at.size != 1 or at.ndim > 1:
         made: gs.Tensor = c.op("Gather", _stack(c, items), node.inputs[1], axis=0)
         return made
-    place = int(at.item())
-    if not -len(items) <= place < len(items):
-        raise Refused(f"element {place} of {len(items)}")
-    return c.unsqueeze(items[place], [0] * at.ndim)
+    return c.unsqueeze(items[within(int(at.item()), items)], [0] * at.ndim)
 
 
 def _shape(c: Bench, node: gs.Node, items: Sequence[gs.Tensor]) -> gs.Tensor:
