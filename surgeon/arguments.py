@@ -7,8 +7,7 @@ is. A list of tensors comes as one input (a sequence) or flattened into several.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx_graphsurgeon as gs
@@ -22,8 +21,7 @@ _LISTS = frozenset({"SequenceConstruct", "ListConstruct", "TupleConstruct"})
 _PLAIN = frozenset({"int", "float", "number", "bool", "str", "Device"})
 
 
-@dataclass(frozen=True, slots=True)
-class Arguments:
+class Arguments(NamedTuple):
     """What a node was called with.
 
     Attributes:

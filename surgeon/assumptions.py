@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from surgeon import dims
 from surgeon.dims import Dim
@@ -25,8 +25,7 @@ _FORMS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Axioms:
+class Axioms(NamedTuple):
     """What holds beside the declared types.
 
     Attributes:

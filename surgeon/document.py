@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from surgeon.errors import Location, RecipeError
 
@@ -75,8 +75,7 @@ class Value:
         return self.location
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One entry of a mapping: where its key stands, and its value."""
 
     location: Location

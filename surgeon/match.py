@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import onnx.defs
 import onnx_graphsurgeon as gs
@@ -36,8 +36,7 @@ class Match:
     views: Mapping[str, tuple[gs.Node, ...]]
 
 
-@dataclass(slots=True)
-class Miss:
+class Miss(NamedTuple):
     """Why a rule did not fire at a node.
 
     Attributes:

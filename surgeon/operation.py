@@ -211,9 +211,9 @@ class Operation:
 
     def _settle(self) -> None:
         """Put the conditions that failed into words, while the graph is as they found it."""
-        for record in self.misses[self.settled :]:
+        for at, record in enumerate(self.misses[self.settled :], self.settled):
             if record.matched >= record.total:
-                record.reason = partial(str, record.reason())
+                self.misses[at] = record._replace(reason=partial(str, record.reason()))
         self.settled = len(self.misses)
 
     def _replace_proto(

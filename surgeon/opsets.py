@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -279,8 +279,7 @@ def _allowed(op: str, opset: int, index: int) -> frozenset[str]:
     return frozenset(own.inputs[index].types) if own else frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
+class _Form(NamedTuple):
     """What `emit` asks of a schema, which is slow to answer.
 
     Attributes:

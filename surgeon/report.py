@@ -6,8 +6,8 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from surgeon.errors import Location
 
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from surgeon.verify import Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """One rewrite.
 
     Attributes:
@@ -41,8 +40,7 @@ class Change:
     location: str
 
 
-@dataclass(slots=True)
-class MissRecord:
+class MissRecord(NamedTuple):
     """An attempt that failed, kept as found; its reason is put into words when it is read."""
 
     rule: str
@@ -54,8 +52,7 @@ class MissRecord:
     location: Location
 
 
-@dataclass(frozen=True, slots=True)
-class Missed:
+class Missed(NamedTuple):
     """Why a rule did not fire at a node.
 
     Attributes:
@@ -77,8 +74,7 @@ class Missed:
         return f"{self.node}: matched {self.matched} of {self.total} nodes; {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """A rewrite that was not made, because it differs from what it would replace.
 
     Attributes:
@@ -106,7 +102,7 @@ class Refusal:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; a number that is not finite becomes None."""
-        plain = asdict(self)
+        plain = self._asdict()
         for name in ("max_absolute", "max_relative"):
             plain[name] = plain[name] if math.isfinite(plain[name]) else None
         return plain
@@ -130,8 +126,7 @@ class Notes:
     failures: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """What `apply` did to a model.
 
     Attributes:
@@ -184,8 +179,8 @@ class Report:
             "source": self.source,
             "recipes": list(self.recipes),
             "opset": self.opset,
-            "changes": [asdict(change) for change in self.changes],
-            "misses": [asdict(miss) for miss in self.misses],
+            "changes": [change._asdict() for change in self.changes],
+            "misses": [miss._asdict() for miss in self.misses],
             "refusals": [refusal.to_dict() for refusal in self.refusals],
             "housekeeping": dict(self.housekeeping),
             "pieces": dict(self.pieces),

@@ -9,10 +9,9 @@ import ctypes
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import onnx
@@ -74,8 +73,7 @@ class RunFailed(OnnxruntimeError):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Port:
+class Port(NamedTuple):
     """An input or output of a session.
 
     Attributes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx_graphsurgeon as gs
@@ -255,8 +255,7 @@ class Search:
         yield state
 
 
-@dataclass(frozen=True, slots=True)
-class _Literal:
+class _Literal(NamedTuple):
     """An input that the recipe wrote as the attribute it once was."""
 
     value: Any = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -150,21 +150,21 @@ def apply(
         progress("verify")
     verdict = _verdict(original, work, checking, progress)
     clock.lap("verify")
-    report = replace(report, verdict=verdict, seconds=dict(clock.seconds))
+    report = report._replace(verdict=verdict, seconds=dict(clock.seconds))
     if verdict.status not in GOOD:
         from surgeon.refusing import blamed
 
         if work.evidence is not None:
             _keep_models(original, work, verdict, checking)
         culprits = _culprits(work, verdict, original, checking)
-        report = replace(report, refusals=(*report.refusals, *blamed(culprits, verdict)))
+        report = report._replace(refusals=(*report.refusals, *blamed(culprits, verdict)))
         if save_partial and culprits:
             rest = work.again(Kept(without=culprits), check=True)
             if shared:
                 rest.model.changed = True
             verdict = _verdict(original, rest, checking, progress)
             found = rest.report(clock)
-            report = replace(found, verdict=verdict, refusals=report.refusals)
+            report = found._replace(verdict=verdict, refusals=report.refusals)
             work = rest
     if verdict.status not in GOOD or (require == "equivalent" and verdict.status == "runs"):
         from surgeon.refusing import not_saved

@@ -15,10 +15,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 from surgeon.errors import ForeignError, MemoryUp, TimeUp
 from surgeon.messages import receive, send
@@ -188,8 +187,7 @@ class Worker:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Terms:
+class _Terms(NamedTuple):
     """On what terms a task is done: seconds, bytes, and how errors call it."""
 
     timeout: float | None

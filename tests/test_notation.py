@@ -416,8 +416,9 @@ def patterns(draw: st.DrawFn) -> Pattern:
     nodes: list[NodePattern] = []
     for index in range(draw(st.integers(1, 3))):
         outputs = draw(st.permutations([f"out{index}", *draw(st.sampled_from([[], [""], ["_"]]))]))
-        values = st.builds(
-            Argument, TEXTS.map("v ".__add__), optional=st.booleans(), through=st.booleans()
+        flags = st.booleans()
+        values = st.tuples(TEXTS.map("v ".__add__), flags, flags).map(
+            lambda drawn: Argument(drawn[0], optional=drawn[1], through=drawn[2])
         )
         odd = st.sampled_from([Argument(""), Argument("_"), Argument("_", optional=True)])
         inputs = draw(st.lists(values | odd, max_size=3))

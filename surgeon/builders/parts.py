@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +27,7 @@ _LARGEST_TWICE = 1 << 18  # bytes of a weight that may stand in a file once more
 _LARGEST_OUTSIDE = 1 << 22  # bytes of external data that are written anew to save a node
 
 
-@dataclass(frozen=True, slots=True)
-class Length:
+class Length(NamedTuple):
     """One dimension.
 
     Attributes:

@@ -70,8 +70,8 @@ def main() -> None:
     gc.disable()  # until a command begins: what typer makes of the parameters stays
     # Else pydantic looks through every installed distribution for plugins, and imports them.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    # Else the threads that numpy's OpenBLAS starts wait for work in a busy loop: a tenth of a second
-    # of every command. They still work when there is something to do. (2^n turns; 26 by itself.)
+    # Else the threads of numpy's OpenBLAS wait for work in a busy loop: a tenth of a second of
+    # every command. They still work when there is something to do. (2^n turns; 26 by itself.)
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "10")
     try:
         app(prog_name="surgeon")

@@ -6,8 +6,8 @@ import ast
 import difflib
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
 from surgeon.document import suggest
 from surgeon.errors import Location, RecipeError
@@ -69,8 +69,7 @@ _WORDS: Mapping[type[ast.AST], str] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Compiled:
+class Compiled(NamedTuple):
     """An expression as closures.
 
     Attributes:

@@ -7,8 +7,8 @@ are onnxruntime's `ContribOperators.md`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
 import onnx
 
@@ -20,8 +20,7 @@ DOMAIN = "com.microsoft"
 _UINT8 = int(onnx.TensorProto.UINT8)
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
+class _Form(NamedTuple):
     """What a contrib operator computes.
 
     Attributes:

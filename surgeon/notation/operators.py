@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,8 +22,7 @@ OLDEST_OPSET = 9
 _NEWEST = 2**31 - 1  # the largest that onnx takes
 
 
-@dataclass(frozen=True, slots=True)
-class _Version:
+class _Version(NamedTuple):
     """What one version of an operator takes."""
 
     since: int

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -24,8 +23,7 @@ DTYPES: Mapping[str, str] = MappingProxyType(
 """ONNX's names of element types in text, and numpy's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(NamedTuple):
     """One operand of a node.
 
     Attributes:
@@ -43,8 +41,7 @@ class Argument:
     computed: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NodePattern:
+class NodePattern(NamedTuple):
     """One node to find, or to write.
 
     Attributes:
@@ -96,8 +93,7 @@ def frozen(value: AttributeValue) -> object:
     return (type(value).__name__, repr(value))
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(NamedTuple):
     """Nodes in topological order, as written; a match begins at the last one, the root."""
 
     nodes: tuple[NodePattern, ...]

@@ -42,8 +42,7 @@ __all__ = [
 MAX_STEPS = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
+class Recipe(NamedTuple):
     """What to do to a model, in order.
 
     Attributes:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from surgeon.errors import Location
 from surgeon.expressions import Expression
@@ -13,8 +12,7 @@ from surgeon.notation import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class BuilderCall:
+class BuilderCall(NamedTuple):
     """A replacement that a builder computes.
 
     Attributes:
@@ -33,8 +31,7 @@ class BuilderCall:
         return self.name == "refused_by_name"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """What to look for, when, and what to write in its place.
 
     Attributes:
@@ -67,8 +64,7 @@ class Rule:
     late: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RulesStep:
+class RulesStep(NamedTuple):
     """Sweeps with these rules until nothing changes.
 
     Attributes:
@@ -79,22 +75,19 @@ class RulesStep:
     tidy: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FoldStep:
+class FoldStep(NamedTuple):
     """Folds constants; results larger than `max_bytes` stay computed."""
 
     max_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SimplifyStep:
+class SimplifyStep(NamedTuple):
     """Hands the model to another simplifier."""
 
     tool: str = "onnxsim"
 
 
-@dataclass(frozen=True, slots=True)
-class RaiseOpsetStep:
+class RaiseOpsetStep(NamedTuple):
     """Converts the model to a newer opset."""
 
     opset: int

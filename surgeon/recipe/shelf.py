@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -70,11 +69,9 @@ def frozen(value: Any) -> Any:
     if isinstance(value, Expression):
         names = sorted(value.names)
         return ["=", value.text, frozen(value.location), names, value.source]
-    if is_dataclass(value):
-        parts = [frozen(getattr(value, field.name)) for field in fields(value)]
-        return [type(value).__name__, *parts]
     if isinstance(value, tuple):
-        return ["()", *map(frozen, value)]
+        word = type(value).__name__ if type(value) in _KINDS.values() else "()"
+        return [word, *map(frozen, value)]
     if isinstance(value, frozenset):
         return ["{}", *map(frozen, sorted(value))]
     if isinstance(value, Mapping):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from surgeon.errors import Location
 from surgeon.recipe.rules import Step
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(NamedTuple):
     """A step that is other recipes' steps, or one step of all their rules.
 
     Attributes:
@@ -27,8 +25,7 @@ class Use:
 WrittenStep: TypeAlias = Step | Use
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(NamedTuple):
     """A recipe file; fields as in `Recipe`.
 
     Attributes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
@@ -279,8 +278,8 @@ def explanation_data(found: Report, *, labels: Collection[str] | None = None) ->
     return {
         "source": found.source,
         "recipes": list(found.recipes),
-        "fired": [asdict(change) for change in changes],
-        "misses": [asdict(each) for each in tried],
+        "fired": [change._asdict() for change in changes],
+        "misses": [each._asdict() for each in tried],
     }
 
 
