@@ -189,6 +189,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
         "attention_with_weights",
         "stft_as_real",
         "transformer_encoder_layer",
+        "turned",
         "upsample",
         "weight_norm",
     ),

@@ -37,6 +37,47 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "grad is_leaf output_nr retain_grad retains_grad",
     ),
     (
+        "is a gradient for which nothing is written; leave the derivative out of the module, or "
+        "spell it out there",
+        "_backward _batch_norm_impl_index_backward _convolution_double_backward "
+        "_ctc_loss_backward _cudnn_attention_backward _cudnn_rnn_backward "
+        "_efficient_attention_backward _embedding_bag_backward _embedding_bag_dense_backward "
+        "_embedding_bag_per_sample_weights_backward "
+        "_fake_quantize_learnable_per_channel_affine_backward "
+        "_fake_quantize_learnable_per_tensor_affine_backward _flash_attention_backward "
+        "_fused_rms_norm_backward _grid_sampler_2d_cpu_fallback_backward "
+        "_masked_softmax_backward _nested_select_backward _nested_sum_backward "
+        "_pack_padded_sequence_backward _pdist_backward "
+        "_scaled_dot_product_cudnn_attention_backward "
+        "_scaled_dot_product_efficient_attention_backward "
+        "_scaled_dot_product_flash_attention_backward "
+        "_scaled_dot_product_flash_attention_for_cpu_backward "
+        "_scaled_dot_product_fused_attention_overrideable_backward _segment_reduce_backward "
+        "_slow_conv2d_backward _thnn_differentiable_gru_cell_backward "
+        "_thnn_differentiable_lstm_cell_backward _thnn_fused_gru_cell_backward "
+        "_thnn_fused_lstm_cell_backward _thnn_fused_lstm_cell_backward_impl "
+        "_weight_norm_differentiable_backward _weight_norm_interface_backward "
+        "affine_grid_generator_backward backward batch_norm_backward "
+        "batch_norm_backward_elemt batch_norm_backward_reduce binary_cross_entropy_backward "
+        "conv_tbc_backward convolution_backward convolution_backward_overrideable "
+        "cudnn_affine_grid_generator_backward cudnn_batch_norm_backward "
+        "cudnn_grid_sampler_backward cummaxmin_backward cumprod_backward dist_backward "
+        "fake_quantize_per_channel_affine_cachemask_backward "
+        "fake_quantize_per_tensor_affine_cachemask_backward fractional_max_pool2d_backward "
+        "fractional_max_pool3d_backward glu_backward_jvp grid_sampler_2d_backward "
+        "grid_sampler_3d_backward huber_loss_backward linear_backward lstm_mps_backward "
+        "masked_scatter_backward masked_select_backward matmul_backward matrix_exp_backward "
+        "max_pool2d_backward miopen_batch_norm_backward miopen_rnn_backward "
+        "mkldnn_adaptive_avg_pool2d_backward mkldnn_linear_backward "
+        "mkldnn_linear_backward_input mkldnn_linear_backward_weights "
+        "mkldnn_max_pool2d_backward mkldnn_max_pool3d_backward mkldnn_rnn_layer_backward "
+        "mps_convolution_backward mps_convolution_transpose_backward mse_loss_backward "
+        "multi_margin_loss_backward multilabel_margin_loss_backward "
+        "native_batch_norm_backward native_group_norm_backward native_layer_norm_backward "
+        "nll_loss2d_backward nll_loss_backward smooth_l1_loss_backward "
+        "soft_margin_loss_backward to_mkldnn_backward trace_backward",
+    ),
+    (
         "casts as an autocast asks; export outside `torch.autocast`, in the dtype that the model "
         "is to have",
         "_autocast_to_full_precision _autocast_to_reduced_precision",
@@ -63,6 +104,10 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     ),
     (
         "is of sparse tensors, which ONNX has not; make them dense (`to_dense`) before the export",
+        "_embedding_bag_sparse_backward _gather_sparse_backward "
+        "_sparse_log_softmax_backward_data _sparse_mm_reduce_impl_backward "
+        "_sparse_softmax_backward_data _sparse_sum_backward embedding_sparse_backward "
+        "to_dense_backward "
         "_coalesce _coalesced _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo "
         "_cslt_compress _cslt_sparse_mm _cslt_sparse_mm_search _dimI _dimV _indices "
         "_indices_copy _nnz _sparse_addmm _sparse_broadcast_to _sparse_broadcast_to_copy "
@@ -108,7 +153,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "_convert_weight_to_int4pack_for_cpu _dyn_quant_matmul_4bit _dyn_quant_pack_4bit_weight "
         "_empty_per_channel_affine_quantized _make_per_channel_quantized_tensor "
         "_make_per_tensor_quantized_tensor _mixed_dtypes_linear _scaled_grouped_mm "
-        "_scaled_grouped_mm_v2 _scaled_mm _scaled_mm_v2 _weight_int4pack_mm "
+        "_scaled_grouped_mm_v2 _scaled_addmm _scaled_mm _scaled_mm_v2 _weight_int4pack_mm "
         "_weight_int4pack_mm_for_cpu _weight_int4pack_mm_with_scales_and_zeros "
         "_wrapped_linear_prepack _wrapped_quantized_linear_prepacked "
         "choose_qparams_optimized dequantize empty_quantized fbgemm_linear_fp16_weight "
@@ -124,10 +169,11 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     (
         "is a kernel of one device or library; export the model on the CPU, or with the layer "
         "that it is part of",
-        "_copy_from _copy_from_and_resize _cudnn_attention_forward _cudnn_ctc_loss _cudnn_rnn "
+        "_copy_from _copy_from_and_resize _cudnn_attention_forward "
+        "_cudnn_attention_forward_no_dropout_inplace _cudnn_ctc_loss _cudnn_rnn "
         "_cudnn_rnn_flatten_weight _flash_attention_forward_no_dropout_inplace _fused_sdp_choice "
-        "_lstm_mps _philox_key_fold_in _philox_key_split _philox_normal _philox_uniform "
-        "_propagate_xla_data _thnn_fused_gru_cell _thnn_fused_lstm_cell _to_cpu "
+        "_lstm_mps _philox_key_fold_in _philox_key_split _philox_normal _philox_randint "
+        "_philox_uniform _propagate_xla_data _thnn_fused_gru_cell _thnn_fused_lstm_cell _to_cpu "
         "_transform_bias_rescale_qkv _triton_multi_head_attention _triton_scaled_dot_attention "
         "_use_cudnn_ctc_loss _use_miopen_ctc_loss cudnn_is_acceptable miopen_ctc_loss miopen_rnn "
         "mkldnn_reorder_conv2d_weight mkldnn_reorder_conv3d_weight mkldnn_rnn_layer to_mkldnn",
@@ -146,6 +192,11 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "is_distributed is_inference is_neg is_non_overlapping_and_dense is_pinned is_set_to "
         "is_strides_like_format record_stream resize resize_as result_type set set_data "
         "slice_inverse storage_offset stride sym_is_contiguous sym_storage_offset sym_stride",
+    ),
+    (
+        "takes a matrix apart into its singular values and vectors, of which ONNX has none; do it "
+        "before the export where the matrix is a weight",
+        "linalg_matrix_sqrth linalg_polar",
     ),
     (
         "reads factors in LAPACK's own packing of blocks; `linalg_solve` needs none",

@@ -1,7 +1,7 @@
 """Writes `aten.txt`: PyTorch's operator schemas, read from an installed torch.
 
 Run: python -m surgeon.schemas.make
-Only what an exporter can leave behind is kept: no in-place or out= variants, no backward passes.
+Only what an exporter can leave behind is kept: no in-place or out= variants.
 """
 
 from __future__ import annotations
@@ -14,6 +14,13 @@ from typing import Any
 # exporter writes in the same way (torchvision/csrc/ops).
 OTHERS = (
     "__getitem__(Tensor[] list, int idx)",
+    "cholesky(Tensor self, bool upper=False)",  # gone from 2.15 on
+    "qr(Tensor self, bool some=True)",
+    "elu_backward(Tensor grad_output, number alpha, number scale, number input_scale, "
+    "Tensor output)",
+    "leaky_relu_backward(Tensor grad_output, Tensor self, number negative_slope)",
+    "softplus_backward(Tensor grad_output, Tensor self, number beta, number threshold, "
+    "Tensor output)",
     "_convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, "
     "int[] dilation, bool transposed, int[] output_padding, int groups, bool benchmark, "
     "bool deterministic, bool cudnn_enabled)",
@@ -82,7 +89,6 @@ def lines() -> list[str]:
         skip = (
             not schema.name.startswith("aten::")
             or any(argument.is_out for argument in schema.arguments)
-            or "backward" in name
             or (name.endswith("_") and not name.startswith("__"))
         )
         if not skip:

@@ -50,7 +50,7 @@ def hardtanh(work: Work) -> gs.Tensor:
 def leaky_relu(work: Work) -> gs.Tensor:
     """`leaky_relu`, and `rrelu` outside training, whose slope is the mean one."""
     x = _input(work)
-    if work.name == "rrelu":
+    if work.name.startswith("rrelu"):
         if work.args.value("training"):
             raise Refused("it draws slopes at random: the model was exported for training")
         slope = (work.args.value("lower") + work.args.value("upper")) / 2
@@ -197,8 +197,14 @@ def threshold(work: Work) -> gs.Tensor:
 
 
 def prelu(work: Work) -> gs.Tensor:
-    """`prelu`: one slope, or one a channel (axis 1)."""
+    """`prelu`: one slope, or one a channel (axis 1); its kernel has them as they broadcast."""
     x, weight = work.args.tensor("self"), work.args.tensor("weight")
+    if work.name == "_prelu_kernel":
+        ranks = [work.facts.of(t).rank for t in (x, weight)]
+        if work.dtype(x) != DOUBLE and None not in ranks and ranks[0] >= ranks[1]:  # type: ignore[operator]
+            return work.draft.op("PRelu", x, weight)
+        positive = work.op("Less", work.number(0, work.dtype(x)), x)
+        return work.where(positive, x, work.op("Mul", weight, x))
     count = work.facts.of(weight).shape
     if count is None or len(count) > 1:
         raise Refused("the shape of `weight` is not known")
@@ -282,7 +288,12 @@ def normalised_exponential(work: Work, operator: str, x: gs.Tensor, axis: int) -
 def glu(work: Work) -> gs.Tensor:
     """`glu`: one half times the sigmoid of the other."""
     x = _input(work)
-    axis = axis_of(work, x)
+    first, second = halves(work, x, axis_of(work, x))
+    return work.op("Mul", first, work.op("Sigmoid", second))
+
+
+def halves(work: Work, x: gs.Tensor, axis: int) -> tuple[gs.Tensor, gs.Tensor]:
+    """A value cut in two along an axis."""
     shape = work.facts.of(x).shape
     length = shape[axis] if shape else None
     if isinstance(length, int):
@@ -292,7 +303,7 @@ def glu(work: Work) -> gs.Tensor:
         first, second = work.draft.op("Split", x, outputs=2, axis=axis, num_outputs=2)
     else:
         first, second = work.draft.op("Split", x, outputs=2, axis=axis)
-    return work.op("Mul", first, work.op("Sigmoid", second))
+    return first, second
 
 
 FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
@@ -300,7 +311,7 @@ FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
     "relu6": hardtanh,
     "hardtanh": hardtanh,
     "leaky_relu": leaky_relu,
-    "rrelu": leaky_relu,
+    **dict.fromkeys(("rrelu", "rrelu_with_noise"), leaky_relu),
     "elu": elu,
     "selu": elu,
     "celu": elu,

@@ -20,6 +20,7 @@ from surgeon.builders.aten_nn.cells import gru_cell, lstm_cell, rnn_cell
 from surgeon.builders.aten_nn.complexes import real_of_complex
 from surgeon.builders.aten_nn.fold import col2im, im2col
 from surgeon.builders.aten_nn.fractional import fractional_max_pool
+from surgeon.builders.aten_nn.gradients import turned
 from surgeon.builders.aten_nn.grids import affine_grid_generator, grid_sampler
 from surgeon.builders.aten_nn.norms import (
     batch_norm,
@@ -39,6 +40,7 @@ from surgeon.builders.aten_nn.spectra import fft_c2r, fft_irfft, istft, old_fft,
 from surgeon.builders.aten_nn.unpool import max_unpool
 
 TABLE: Mapping[str, Callable[..., Any]] = {
+    "turned": turned,
     "adaptive_avg_pool_computed": adaptive_avg_pool_computed,
     "adaptive_max_pool_computed": adaptive_max_pool_computed,
     "adaptive_max_pool_indices": adaptive_max_pool_indices,

@@ -108,6 +108,9 @@ def fixed_matrix(axis: Axis, manner: Manner) -> Array:
     length, out = axis.source.static, axis.target.static
     assert length is not None
     assert out is not None
+    if manner.kind in ("nearest", "exact"):
+        chosen = nearest_index(length, out, axis.scale, manner.kind)
+        return np.asarray(chosen[:, None] == np.arange(length), np.float64)
     ratio = _ratio(axis, manner)
     if manner.antialias:
         return _antialiased(length, out, ratio, manner.kind)

@@ -21,6 +21,7 @@ from surgeon.builders.aten_nn.interpolation import (
     nearest_index,
 )
 from surgeon.builders.parts import Array, Length
+from surgeon.builders.windows import digit_of
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -37,14 +38,18 @@ def upsample(draft: Draft, match: Match) -> Any:
     """`aten.upsample_*` and `aten._upsample_*` in the model's own opset."""
     node = match.root
     args = bind(node, draft.facts)
-    name = node.op.lstrip("_").removeprefix("upsample_")
-    spatial = int(name[name.index("d") - 1] if not name.endswith("aa") else 2)
-    kind = _kind(name)
-    corners = bool(args.value("align_corners")) if kind in ("linear", "cubic", "lanczos") else False
-    manner = Manner(kind, corners, name.endswith("_aa"))
+    spatial, manner = 2 if node.op.endswith("_aa") else digit_of(node.op), manner_of(args, node.op)
     lengths = _lengths(draft, node.inputs[0], spatial)
     axes = _axes(draft, args, lengths[2:], spatial)
     return _resampled(draft, node.inputs[0], lengths, axes, manner)
+
+
+def manner_of(args: Arguments, operator: str) -> Manner:
+    """How an operator of the name `upsample_*` or `_upsample_*` finds what lies between."""
+    name = operator.lstrip("_").removeprefix("upsample_")
+    kind = _kind(name)
+    corners = bool(args.value("align_corners")) if kind in ("linear", "cubic", "lanczos") else False
+    return Manner(kind, corners, name.endswith("_aa"))
 
 
 _MODES = {
@@ -145,7 +150,7 @@ def _kind(name: str) -> str:
 
 
 def _axes(draft: Draft, args: Arguments, sources: list[Length], spatial: int) -> list[Axis]:
-    scales = _scales(args, spatial)
+    scales = scales_of(args, spatial)
     if args.has("output_size"):
         targets = parts.lengths_given(draft, args, "output_size", spatial)
         return [Axis(s, t, f) for s, t, f in zip(sources, targets, scales, strict=True)]
@@ -175,7 +180,8 @@ def _scaled(draft: Draft, source: Length, scale: float) -> Length:
     return Length(dim, make)
 
 
-def _scales(args: Arguments, spatial: int) -> list[float | None]:
+def scales_of(args: Arguments, spatial: int) -> list[float | None]:
+    """The scale of each axis; None where it is the quotient of the lengths."""
     if args.schema.position("scale_factors") is not None:
         values = args.value("scale_factors")
         if values is None:

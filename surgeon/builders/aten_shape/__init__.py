@@ -7,6 +7,7 @@ from surgeon.builders.aten_shape import (
     counts,
     creation,
     distances,
+    gradients,
     grouped,
     histograms,
     indices,
@@ -32,6 +33,7 @@ from surgeon.rewrite import Draft, Refused
 
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     **views.LOWERINGS,
+    **gradients.LOWERINGS,
     **slices.LOWERINGS,
     **creation.LOWERINGS,
     **indices.LOWERINGS,

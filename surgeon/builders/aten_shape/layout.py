@@ -73,15 +73,18 @@ def _linalg_diagonal(c: Call) -> gs.Tensor:
 
 
 def _diagonal_scatter(c: Call) -> gs.Tensor:
+    return with_diagonal(c, c.tensor(), c.cast(c.tensor("src"), c.dtype(c.tensor())))
+
+
+def with_diagonal(c: Call, x: gs.Tensor, source: gs.Tensor) -> gs.Tensor:
     """The source along rows or columns of a matrix, where the diagonal passes."""
-    x, rank, offset = c.tensor(), c.rank(c.tensor()), c.integer("offset")
+    rank, offset = c.rank(x), c.integer("offset")
     first, second = (c.axis(c.integer(n), rank) for n in ("dim1", "dim2"))
     if first == second:
         raise Refused(f"dim1 and dim2 are both {first}")
     there = [i for i in range(rank) if i not in (first, second)] + [first, second]
     y = c.permute(x, there)
     rows, columns = c.size(y, rank - 2), c.size(y, rank - 1)
-    source = c.cast(c.tensor("src"), c.dtype(x))
     last = c.sub(c.size(source, rank - 2), 1)
     if last == -1:
         return x

@@ -273,12 +273,16 @@ def _trace(c: Call) -> gs.Tensor:
 
 
 def _part_scatter(c: Call) -> gs.Tensor:
-    """`select_scatter` and `slice_scatter`: part of an axis replaced."""
-    x, source = c.tensor(), c.cast(c.tensor("src"), c.dtype(c.tensor()))
+    """`select_scatter` and `slice_scatter`."""
+    return with_part(c, c.tensor(), c.cast(c.tensor("src"), c.dtype(c.tensor())))
+
+
+def with_part(c: Call, x: gs.Tensor, source: gs.Tensor) -> gs.Tensor:
+    """Part of an axis replaced: `index` of `dim`, or what `start`, `end` and `step` name."""
     rank = c.rank(x)
     axis = c.axis(c.integer("dim"), rank)
     length = c.size(x, axis)
-    if c.node.op == "select_scatter":
+    if c.args.schema.position("index") is not None:
         start: Size | int = bound(c, "index", 0)
         source, step = c.unsqueeze(source, [axis]), 1
         end: Size | int = LARGEST

@@ -27,6 +27,12 @@ def index_put(self: Array, indices: list[Array | None], values: Array, accumulat
     return out
 
 
+def index_put_impl(
+    self: Array, indices: list[Array | None], values: Array, accumulate: bool, unsafe: bool
+) -> Array:
+    return index_put(self, indices, values, accumulate)
+
+
 def _at_places(values: Array, places: tuple[int, ...]) -> Array:
     """The values; as PyTorch 1.5 to 1.10 write `x[:, 2] = v`, they lack axes of one place."""
     try:
@@ -207,6 +213,11 @@ TABLE: tuple[Row, ...] = (
     (
         "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
         index_put,
+    ),
+    (
+        "_index_put_impl(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, "
+        "bool unsafe=False) -> Tensor",
+        index_put_impl,
     ),
     ("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", index_copy),
     (
