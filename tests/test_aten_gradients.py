@@ -204,6 +204,16 @@ for corners in (False, True):
         None,
         still=True,
     )
+add(
+    "upsample_bicubic2d_backward.vec",
+    normal(2, 3, 8, 7),
+    [8, 7],
+    [2, 3, 4, 5],
+    True,
+    None,
+    still=True,
+)
+add("upsample_nearest2d_backward.vec", normal(2, 3, 8, 7), [8, 7], [2, 3, 4, 5], None, still=True)
 for name in ("upsample_nearest2d_backward", "_upsample_nearest_exact2d_backward"):
     add(name, normal(2, 3, 9, 7), [9, 7], [2, 3, 4, 5], None, None, still=True)
     add(name, normal(2, 3, 9, 7), [9, 7], [2, 3, 4, 5], 2.3, 1.5, still=True)

@@ -76,6 +76,21 @@ OTHERS = (
     "thnn_col2im(Tensor self, int[] output_size, int[] kernel_size, int[] dilation, "
     "int[] padding, int[] stride)",
     "thnn_im2col(Tensor self, int[] kernel_size, int[] dilation, int[] padding, int[] stride)",
+    # gradients of resampling by factors, before 2.0
+    *(
+        f"{name}_backward.vec(Tensor grad_output, int[]? output_size, int[] input_size, "
+        "bool align_corners, float[]? scale_factors)"
+        for name in (
+            *("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d"),
+            *("upsample_bicubic2d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"),
+        )
+    ),
+    *(
+        f"{stem}{n}d_backward.vec(Tensor grad_output, int[]? output_size, int[] input_size, "
+        "float[]? scale_factors)"
+        for stem in ("upsample_nearest", "_upsample_nearest_exact")
+        for n in (1, 2, 3)
+    ),
 )
 
 

@@ -84,11 +84,16 @@ def _resampling(name: str, spatial: int) -> Callable[..., Array]:
     forward = next(f for schema, f in resampling.TABLE if schema.startswith(f"{name}("))
 
     def run(
-        grad_output: Array, output_size: list[int], input_size: list[int], **rest: Any
+        grad_output: Array, output_size: list[int] | None, input_size: list[int], **rest: Any
     ) -> Array:
         found = wide(grad_output)
-        if list(grad_output.shape[2:]) != list(output_size):
+        output_size = list(grad_output.shape[2:]) if output_size is None else list(output_size)
+        if list(grad_output.shape[2:]) != output_size:
             raise Unsuited(f"{list(grad_output.shape)} for an output of {output_size}")
+        if "scale_factors" in rest:
+            given: Any = resampling.unrounded(rest.pop("scale_factors")) or [None] * spatial
+            names = _SCALES[-spatial:] if spatial > 1 else ("scales",)
+            rest |= dict(zip(names, given, strict=True))
         for axis, (length, size) in enumerate(zip(input_size[2:], output_size, strict=True)):
             one = [1] * spatial
             unit = np.eye(length).reshape(
@@ -124,8 +129,11 @@ _NEAREST = tuple(
 )
 
 
+_SCALES = ("scales_d", "scales_h", "scales_w")
+
+
 def _scales(spatial: int) -> str:
-    names = ["scales"] if spatial == 1 else ["scales_d", "scales_h", "scales_w"][-spatial:]
+    names = ("scales",) if spatial == 1 else _SCALES[-spatial:]
     return "".join(f", float? {name}=None" for name in names)
 
 
@@ -141,6 +149,15 @@ TABLE: tuple[Row, ...] = (
             ("replication", _padding(borders.replication_pad)),
         )
         for n in (1, 2, 3)
+    ),
+    *(
+        (
+            f"{name}_backward.vec({_G}SymInt[]? output_size, SymInt[] input_size"
+            f"{', bool align_corners' if (name, n) in _SIZED else ''}, float[]? scale_factors) "
+            "-> Tensor",
+            _resampling(name, n),
+        )
+        for name, n in (*_SIZED, *_NEAREST)
     ),
     *(
         (
