@@ -219,6 +219,36 @@ for name in ("upsample_nearest2d_backward", "_upsample_nearest_exact2d_backward"
     add(name, normal(2, 3, 9, 7), [9, 7], [2, 3, 4, 5], 2.3, 1.5, still=True)
 add("upsample_nearest1d_backward", normal(2, 3, 5), [5], [2, 3, 9], None, still=True)
 
+# attention
+Q, K, V = normal(2, 3, 5, 4), normal(2, 3, 6, 4), normal(2, 3, 6, 4)
+MASK = normal(2, 1, 5, 6)
+MASK[0, 0, 1, 2:] = MASK[1, 0, 3] = -np.inf
+for mask in (None, MASK):
+    for causal in (False, True) if mask is None else (False,):
+        scores = Q @ K.swapaxes(-1, -2) * F(0.3) + (0 if mask is None else mask)
+        if causal:
+            scores = np.where(np.tri(5, 6, dtype=bool), scores, -np.inf)
+        with np.errstate(all="ignore"):
+            sums = np.logaddexp.reduce(scores, axis=-1)
+            shares = np.nan_to_num(np.exp(scores - sums[..., None]))
+        sums = np.where(np.isfinite(sums), sums, 0).astype(F)
+        name = "_scaled_dot_product_flash_attention_for_cpu"
+        add(name, Q, K, V, 0.0, causal, mask, 0.3, outputs=2)
+        add(
+            f"{name}_backward",
+            normal(2, 3, 5, 4),
+            Q,
+            K,
+            V,
+            (shares @ V).astype(F),
+            sums,
+            0.0,
+            causal,
+            mask,
+            0.3,
+            outputs=3,
+        )
+
 
 @pytest.mark.parametrize(("operator", "arguments", "options", "opset", "dynamic"), each(CALLS))
 def test_lowered_as_the_witness(

@@ -186,6 +186,8 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
         "rms_norm",
         "rnn_cell",
         "scaled_dot_product_attention",
+        "attention_backward",
+        "attention_with_sums",
         "attention_with_weights",
         "stft_as_real",
         "transformer_encoder_layer",

@@ -51,7 +51,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "_scaled_dot_product_cudnn_attention_backward "
         "_scaled_dot_product_efficient_attention_backward "
         "_scaled_dot_product_flash_attention_backward "
-        "_scaled_dot_product_flash_attention_for_cpu_backward "
+        ""
         "_scaled_dot_product_fused_attention_overrideable_backward _segment_reduce_backward "
         "_slow_conv2d_backward _thnn_differentiable_gru_cell_backward "
         "_thnn_differentiable_lstm_cell_backward _thnn_fused_gru_cell_backward "

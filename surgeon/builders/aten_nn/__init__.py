@@ -9,7 +9,9 @@ from surgeon.builders.aten_nn.adaptive import (
     adaptive_max_pool_indices,
 )
 from surgeon.builders.aten_nn.attention import (
+    attention_backward,
     attention_forward,
+    attention_with_sums,
     attention_with_weights,
     native_multi_head_attention,
     scaled_dot_product_attention,
@@ -45,7 +47,9 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "adaptive_max_pool_computed": adaptive_max_pool_computed,
     "adaptive_max_pool_indices": adaptive_max_pool_indices,
     "affine_grid_generator": affine_grid_generator,
+    "attention_backward": attention_backward,
     "attention_forward": attention_forward,
+    "attention_with_sums": attention_with_sums,
     "avg_pool": avg_pool,
     "batch_norm": batch_norm,
     "col2im": col2im,

@@ -155,6 +155,45 @@ def scaled_dot_product_attention(draft: Draft, match: Match) -> Any:
     return _attended(draft, args, (query, key, value), mask, causal=causal)[0]
 
 
+def attention_with_sums(draft: Draft, match: Match) -> Any:
+    """`aten._scaled_dot_product_flash_attention_for_cpu` with what its gradient reads."""
+    args = bind(match.root, draft.facts)
+    if float(args.value("dropout_p")) > 0:
+        raise Refused("it drops out at random: it was exported in training mode")
+    query, key, value = (args.tensor(name) for name in ("query", "key", "value"))
+    mask, causal = args.optional("attn_mask"), bool(args.value("is_causal"))
+    y = _attended(draft, args, (query, key, value), mask, causal=causal)[0]
+    scores = _scores(draft, args, query, key, mask, causal=causal)
+    return y, _logarithms_of_sums(draft, scores, parts.numpy_dtype(draft, query))
+
+
+def attention_backward(draft: Draft, match: Match) -> Any:
+    """`aten._scaled_dot_product_flash_attention_for_cpu_backward`: of queries, keys and values.
+
+    With P the softmax, D = P (dO V^T - rows of sum(dO O)): D K, D^T Q, both scaled, and P^T dO.
+    """
+    args = bind(match.root, draft.facts)
+    if float(args.value("dropout_p")) > 0:
+        raise Refused("it drops out at random: it was exported in training mode")
+    query, key, value = (args.tensor(name) for name in ("query", "key", "value"))
+    gradient, out = args.tensor("grad_out"), args.tensor("out")
+    rank = parts.rank_of(draft, query)
+    turn = [*range(rank - 2), rank - 1, rank - 2]
+    mask, causal = args.optional("attn_mask"), bool(args.value("is_causal"))
+    # `logsumexp` says of the scores what they say themselves
+    shares = _shares(draft, _scores(draft, args, query, key, mask, causal=causal), mask)
+    axes = draft.constant([-1], "axes")
+    mean = draft.op("ReduceSum", draft.op("Mul", gradient, out), axes, keepdims=1)
+    slope = draft.op("MatMul", gradient, draft.op("Transpose", value, perm=turn))
+    slope = draft.op("Mul", shares, draft.op("Sub", slope, mean))
+    slope = draft.op("Mul", slope, _scale(draft, args, query, rank))
+    return (
+        draft.op("MatMul", slope, key),
+        draft.op("MatMul", draft.op("Transpose", slope, perm=turn), query),
+        draft.op("MatMul", draft.op("Transpose", shares, perm=turn), gradient),
+    )
+
+
 def attention_with_weights(draft: Draft, match: Match) -> Any:
     """`aten._scaled_dot_product_attention` of torch 1.13: the result, and the weights if wanted."""
     args = bind(match.root, draft.facts)
@@ -217,6 +256,50 @@ def _attended(
 ) -> tuple[gs.Tensor, gs.Tensor]:
     """softmax(Q K^T scale + mask) V, of [..., L, E], [..., S, E] and [..., S, V]; the softmax."""
     query, key, value = inputs
+    scores = _scores(draft, args, query, key, mask, causal=causal)
+    probabilities = _shares(draft, scores, mask)
+    return draft.op("MatMul", probabilities, value), probabilities
+
+
+def _shares(draft: Draft, scores: gs.Tensor, mask: gs.Tensor | None) -> gs.Tensor:
+    """The softmax of each row."""
+    probabilities: gs.Tensor = draft.op("Softmax", scores, axis=-1)
+    if mask is not None and not draft.facts.model.is_before(2, 5):
+        # rows of which everything is masked became 0 in 2.5; before, they were NaN
+        most = draft.op("ReduceMax", scores, draft.constant([-1], "axes"), keepdims=1)
+        dtype = parts.numpy_dtype(draft, scores)
+        empty, zero = _hidden(draft, most, dtype), _number(draft, 0, dtype)
+        return parts.choose(draft, empty, zero, probabilities)
+    return probabilities
+
+
+def _hidden(draft: Draft, most: gs.Tensor, dtype: np.dtype[Any]) -> gs.Tensor:
+    """Where the largest score of a row says that the mask hides all of it."""
+    made: gs.Tensor = draft.op("Less", most, _number(draft, np.finfo(dtype).min, dtype))
+    return made
+
+
+def _logarithms_of_sums(draft: Draft, scores: gs.Tensor, dtype: np.dtype[Any]) -> gs.Tensor:
+    """log(sum(e^score)) of each row, [..., L]; 0 where everything is masked."""
+    axes, zero = draft.constant([-1], "axes"), _number(draft, 0, dtype)
+    most = draft.op("ReduceMax", scores, axes, keepdims=1)
+    hidden = _hidden(draft, most, dtype)
+    safe = parts.choose(draft, hidden, zero, most)
+    total = draft.op("ReduceSum", draft.op("Exp", draft.op("Sub", scores, safe)), axes, keepdims=1)
+    sums = draft.op("Add", safe, draft.op("Log", total))
+    return parts.squeeze(draft, parts.choose(draft, hidden, zero, sums), -1)
+
+
+def _scores(
+    draft: Draft,
+    args: Arguments,
+    query: gs.Tensor,
+    key: gs.Tensor,
+    mask: gs.Tensor | None,
+    *,
+    causal: bool,
+) -> gs.Tensor:
+    """Q K^T scale + mask, [..., L, S]."""
     rank = parts.rank_of(draft, query)
     dtype = parts.numpy_dtype(draft, query)
     turned = [*range(parts.rank_of(draft, key))]
@@ -231,13 +314,7 @@ def _attended(
         scores = parts.choose(draft, hidden, _number(draft, -np.inf, dtype), scores)
     elif mask is not None:
         scores = draft.op("Add", scores, parts.cast(draft, mask, draft.facts.of(query).dtype))
-    probabilities = draft.op("Softmax", scores, axis=-1)
-    if mask is not None and not draft.facts.model.is_before(2, 5):
-        # rows of which everything is masked became 0 in 2.5; before, they were NaN
-        most = draft.op("ReduceMax", scores, draft.constant([-1], "axes"), keepdims=1)
-        empty = draft.op("Less", most, _number(draft, np.finfo(dtype).min, dtype))
-        probabilities = parts.choose(draft, empty, _number(draft, 0, dtype), probabilities)
-    return draft.op("MatMul", probabilities, value), probabilities
+    return scores
 
 
 def _refuse_corner(draft: Draft, query: gs.Tensor, key: gs.Tensor) -> None:
@@ -255,6 +332,7 @@ def _number(draft: Draft, value: float, dtype: np.dtype[Any]) -> gs.Tensor:
 
 
 def _scale(draft: Draft, args: Arguments, query: gs.Tensor, rank: int) -> gs.Tensor:
+    """By what scores are multiplied: what is given, or 1 / sqrt(E)."""
     given = args.value("scale") if args.schema.position("scale") is not None else None
     dtype = parts.numpy_dtype(draft, query)
     if given is not None:

@@ -149,10 +149,23 @@ def scaled_dot_product_attention(
 ) -> Array:
     if dropout_p > 0:
         raise Unsuited("it drops out at random")
-    q, k, v = wide(query), wide(key), wide(value)
+    k, v = wide(key), wide(value)
     if enable_gqa:
-        group = q.shape[-3] // k.shape[-3]
+        group = query.shape[-3] // k.shape[-3]
         k, v = (np.repeat(t, group, axis=-3) for t in (k, v))
+    shares = _shares(*_scores(wide(query), k, v, attn_mask, is_causal, scale))
+    return narrow(np.einsum("...ls,...sd->...ld", shares, v), query)
+
+
+def _shares(scores: Any, kept: Array) -> Any:
+    """What each key has in a row; nothing where the mask hides all of it."""
+    return np.where(kept.any(axis=-1, keepdims=True), _weights(scores, kept), 0)
+
+
+def _scores(
+    q: Any, k: Any, v: Any, attn_mask: Array | None, is_causal: bool, scale: float | None
+) -> tuple[Any, Array]:
+    """The scores [..., L, S], and which of them count."""
     if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:  # which einsum may broadcast
         raise Unsuited(
             "its keys are of another size than its queries, or not as many as its values"
@@ -168,9 +181,7 @@ def scaled_dot_product_attention(
     elif attn_mask is not None:
         scores = scores + wide(attn_mask)
         kept = np.asarray(scores > -np.inf)
-    some = np.asarray(kept).any(axis=-1, keepdims=True)
-    shares = np.where(some, _weights(scores, kept), 0)
-    return narrow(np.einsum("...ls,...sd->...ld", shares, v), query)
+    return scores, kept
 
 
 def flash_attention_for_cpu(
@@ -183,7 +194,36 @@ def flash_attention_for_cpu(
     scale: float | None,
 ) -> Any:
     y = scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale)
-    return y, None  # the logarithms of its sums are for training
+    scores, kept = _scores(wide(query), wide(key), wide(value), attn_mask, is_causal, scale)
+    sums = np.logaddexp.reduce(np.where(kept, scores, -np.inf), axis=-1)
+    return y, narrow(np.where(kept.any(axis=-1), sums, 0), query)
+
+
+def flash_attention_for_cpu_backward(
+    grad_out: Array,
+    query: Array,
+    key: Array,
+    value: Array,
+    out: Array,
+    logsumexp: Array,
+    dropout_p: float,
+    is_causal: bool,
+    attn_mask: Array | None,
+    scale: float | None,
+) -> Any:
+    if dropout_p > 0:
+        raise Unsuited("it drops out at random")
+    q, k, v, gradient = wide(query), wide(key), wide(value), wide(grad_out)
+    # `logsumexp` says of these scores what they say themselves
+    shares = _shares(*_scores(q, k, v, attn_mask, is_causal, scale))
+    towards = np.einsum("...ld,...sd->...ls", gradient, v)
+    slope = shares * (towards - (gradient * wide(out)).sum(axis=-1, keepdims=True))
+    slope = slope / math.sqrt(q.shape[-1]) if scale is None else slope * scale
+    return (
+        narrow(np.einsum("...ls,...sd->...ld", slope, k), query),
+        narrow(np.einsum("...ls,...ld->...sd", slope, q), key),
+        narrow(np.einsum("...ls,...ld->...sd", shares, gradient), value),
+    )
 
 
 def attention_math(
@@ -305,6 +345,12 @@ TABLE: tuple[Row, ...] = (
         f"_scaled_dot_product_flash_attention_for_cpu({_THREE}, float dropout_p=0.0, "
         "bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor, Tensor)",
         flash_attention_for_cpu,
+    ),
+    (
+        f"_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, {_THREE}, "
+        "Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, "
+        "float? scale=None) -> (Tensor, Tensor, Tensor)",
+        flash_attention_for_cpu_backward,
     ),
     *(
         (
