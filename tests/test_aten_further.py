@@ -93,6 +93,10 @@ add("masked_scatter", X, X > 9, np.zeros(0, F), still=True)
 add("fill.Scalar", X, 2.5)
 add("fill.Tensor", INTS, np.asarray(3, F))
 add("copy", X, R.integers(0, 9, (4, 1)))
+for wrapped in (False, True):
+    add("fill_diagonal", X[0], 2.5, wrapped)
+    add("fill_diagonal", R.integers(0, 9, (11, 3)), 4, wrapped)
+add("fill_diagonal", X[:, :3, :3], 0, False)
 for name in ("fft_fftshift", "fft_ifftshift"):
     add(name, X, None)
     add(name, X, [2, 0])

@@ -186,6 +186,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
         "rms_norm",
         "rnn_cell",
         "scaled_dot_product_attention",
+        "size_of_complex",
         "attention_with_weights",
         "stft_as_real",
         "transformer_encoder_layer",

@@ -51,6 +51,7 @@ OTHERS = (
     "irfft(Tensor self, int signal_ndim, bool normalized=False, bool onesided=True, "
     "int[] signal_sizes=[])",
     "Placeholder(Tensor self)",  # what exporters leave of a write whose operands they lost
+    "fill_diagonal(Tensor self, number fill_value, bool wrap=False)",  # in place alone in PyTorch
     "einsum(str equation, Tensor[] tensors)",
     "kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False)",
     "nms(Tensor dets, Tensor scores, float iou_threshold)",

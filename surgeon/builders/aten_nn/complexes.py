@@ -218,6 +218,15 @@ def real_of_complex(draft: Draft, match: Match) -> Any:
     return paired(draft, value)
 
 
+def size_of_complex(draft: Draft, match: Match) -> Any:
+    """`aten.size` and kin of a complex value the graph makes: either part has its sizes."""
+    tensor = match.root.inputs[0]
+    if _is_real(draft, tensor) or not is_complex(draft, tensor):
+        raise Refused("its input is real")
+    real, _ = both_of(complex_of(draft, tensor))
+    return moves.lowered(draft, match.root, real)
+
+
 def _is_real(draft: Draft, tensor: gs.Tensor) -> bool:
     dtype = draft.facts.of(tensor).dtype
     return bool(dtype) and dtype not in (

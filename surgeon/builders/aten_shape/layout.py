@@ -125,6 +125,22 @@ def _fill(c: Call) -> gs.Tensor:
     return c.op("Expand", value, c.op("Shape", x))
 
 
+def _fill_diagonal(c: Call) -> gs.Tensor:
+    """One number where all indices are equal; `wrap` begins anew below a tall matrix's width."""
+    x, rank = c.tensor(), c.rank(c.tensor())
+    if rank < 2:
+        raise Refused(f"its input has rank {rank}")
+    *before, last = (c.count(n) for n in c.sizes(x))
+    if rank == 2 and c.value("wrap"):
+        period = c.vector([c.add(c.size(x, 1), 1)], "period")
+        before = [c.op("Mod", before[0], period)]
+    here = None
+    for axis, line in enumerate(before):
+        same = c.op("Equal", c.unsqueeze(line, [*range(1, rank - axis)]), last)
+        here = same if here is None else c.op("And", here, same)
+    return c.where(here, c.cast(c.tensor("fill_value"), c.dtype(x)), x)
+
+
 def _shifted(c: Call) -> gs.Tensor:
     """`fft_fftshift` brings what stands first to the middle, `fft_ifftshift` back."""
     x = c.tensor()
@@ -218,6 +234,7 @@ LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     "diagonal_scatter": _diagonal_scatter,
     "masked_scatter": _masked_scatter,
     **dict.fromkeys(("fill", "copy"), _fill),
+    "fill_diagonal": _fill_diagonal,
     **dict.fromkeys(("fft_fftshift", "fft_ifftshift"), _shifted),
     **dict.fromkeys(("tril_indices", "triu_indices"), _triangle_indices),
     "combinations": _combinations,
