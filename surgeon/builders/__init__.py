@@ -27,6 +27,7 @@ _ROOMS: Mapping[str, str] = {
     "cast_updates": "sums",
     "col2im_as_conv_transpose": "col2im",
     "computed_1x1_as_matmul": "computed_conv",
+    "computed_conv_any_batch": "computed_conv",
     "computed_conv_as_matmul": "computed_conv",
     "concat_chain": "cleaning",
     "constant_expand": "targets",
