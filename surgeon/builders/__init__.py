@@ -183,6 +183,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
         "native_multi_head_attention",
         "old_fft",
         "real_of_complex",
+        "recursive_filter",
         "recurrent",
         "rms_norm",
         "rnn_cell",

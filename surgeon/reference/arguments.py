@@ -17,7 +17,8 @@ from onnx import AttributeProto
 
 from surgeon.reference.schema import Mismatch, bind, parse_schema
 
-ATEN_DOMAINS = frozenset({"org.pytorch.aten", "aten", "torchvision", "org.pytorch.torchvision"})
+_LIBRARIES = ("aten", "torchvision", "torchaudio")
+ATEN_DOMAINS = frozenset({*_LIBRARIES, *(f"org.pytorch.{name}" for name in _LIBRARIES)})
 PRIM_DOMAINS = frozenset({"org.pytorch.prim", "prim"})
 _NOT_ARGUMENTS = frozenset({"operator", "overload_name", "_outputs"})
 

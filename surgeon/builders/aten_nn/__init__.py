@@ -18,6 +18,7 @@ from surgeon.builders.aten_nn.attention import (
 from surgeon.builders.aten_nn.bags import embedding_bag
 from surgeon.builders.aten_nn.cells import gru_cell, lstm_cell, rnn_cell
 from surgeon.builders.aten_nn.complexes import real_of_complex, size_of_complex
+from surgeon.builders.aten_nn.filters import recursive_filter
 from surgeon.builders.aten_nn.fold import col2im, im2col
 from surgeon.builders.aten_nn.fractional import fractional_max_pool
 from surgeon.builders.aten_nn.grids import affine_grid_generator, grid_sampler
@@ -68,6 +69,7 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "old_fft": old_fft,
     "real_of_complex": real_of_complex,
     "recurrent": recurrent,
+    "recursive_filter": recursive_filter,
     "rms_norm": rms_norm,
     "rnn_cell": rnn_cell,
     "size_of_complex": size_of_complex,
