@@ -36,6 +36,7 @@ _ROOMS: Mapping[str, str] = {
     "drop_dropout": "cleaning",
     "drop_empty_operand": "cleaning",
     "einsum_as_matmul": "einsum",
+    "eye_of_truths": "operands",
     "factor_before": "factors",
     "factor_behind": "factors",
     "factor_of_both": "factors",

@@ -111,6 +111,13 @@ def expand_but_kept(draft: Draft, match: Match) -> gs.Tensor:
     return made
 
 
+def eye_of_truths(draft: Draft, match: Match) -> gs.Tensor:
+    """An EyeLike of booleans, of which onnxruntime has none, as one of numbers."""
+    c, attributes = Bench(draft), {**match.root.attrs, "dtype": FLOAT}
+    like = c.cast(match.root.inputs[0], FLOAT)
+    return c.cast(c.op("EyeLike", like, **attributes), BOOL)
+
+
 def slice_bounds(draft: Draft, match: Match) -> gs.Tensor:
     """A Slice whose bounds are int32 here and int64 there: int64 all, as ONNX wants one type."""
     c = Bench(draft)

@@ -69,7 +69,7 @@ def _as_strided_scatter(c: Call) -> gs.Tensor:
 def _linalg_diagonal(c: Call) -> gs.Tensor:
     x = c.tensor("A")
     first, second = (c.axis(c.integer(n), c.rank(x)) for n in ("dim1", "dim2"))
-    return diagonal(c, x, c.integer("offset"), first, second)
+    return diagonal(c, x, c.counted("offset"), first, second)
 
 
 def _diagonal_scatter(c: Call) -> gs.Tensor:
