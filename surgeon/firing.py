@@ -76,7 +76,8 @@ class Firing:
             pairs = self._draft(rule, outcome, scope, draft)
             refusal = _unchanged(node, draft) or self._forbidden(rule)
             if refusal is None and self.check is not None:
-                refusal = self.check(rule, outcome, draft, pairs)
+                read = [(o, n) for o, n in pairs if o.outputs or self.surgery.is_output(o)]
+                refusal = self.check(rule, outcome, draft, read or pairs)  # the others are anything
         except (Refused, opsets.Unavailable) as error:
             refusal = str(error)
         except Exception as error:  # a rule at fault must not end the run over a whole model

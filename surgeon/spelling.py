@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import onnx
 
-ATEN_DOMAINS = frozenset({"org.pytorch.aten", "aten", "torchvision", "org.pytorch.torchvision"})
+_LIBRARIES = ("aten", "torchvision", "torchaudio")
+ATEN_DOMAINS = frozenset({*_LIBRARIES, *(f"org.pytorch.{name}" for name in _LIBRARIES)})
 FALLBACK_DOMAINS = ATEN_DOMAINS | {"", "com.microsoft", "caffe2"}
 PRIM_DOMAINS = frozenset({"org.pytorch.prim", "prim"})
 CUT = {  # exporters drop an underscore

@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from aten_node import agrees, each, stays
+
+import surgeon
+from surgeon.runtime import Session
 
 pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
 
@@ -93,6 +97,10 @@ add("masked_scatter", X, X > 9, np.zeros(0, F), still=True)
 add("fill.Scalar", X, 2.5)
 add("fill.Tensor", INTS, np.asarray(3, F))
 add("copy", X, R.integers(0, 9, (4, 1)))
+for wrapped in (False, True):
+    add("fill_diagonal", X[0], 2.5, wrapped)
+    add("fill_diagonal", R.integers(0, 9, (11, 3)), 4, wrapped)
+add("fill_diagonal", X[:, :3, :3], 0, False)
 for name in ("fft_fftshift", "fft_ifftshift"):
     add(name, X, None)
     add(name, X, [2, 0])
@@ -417,3 +425,29 @@ def test_what_is_no_number_stands_last_where_places_are_counted(down: bool) -> N
     x = np.round(R.normal(size=(3, 6, 2)), 1).astype(F)
     x[0, 2], x[1, :3, 0], x[2, 4], x[2, 1] = np.nan, np.nan, np.inf, -np.inf
     agrees("sort.stable", [x, True, 1, down], {}, 9, dynamic=True)
+
+
+@pytest.mark.parametrize("taps", [1, 2, 4])
+@pytest.mark.parametrize("opset", [9, 13, 18])
+def test_filters_with_feedback(taps: int, opset: int) -> None:
+    draw = np.random.default_rng(taps)
+    a, b = draw.uniform(-0.3, 0.3, (2, 4, taps)).astype(F)
+    a[:, 0] = 1.5
+    x = draw.normal(size=(2, 4, 30)).astype(F)
+    signal = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n", 4, "t"])
+    found = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["n", 4, "t"])
+    node = onnx.helper.make_node("_lfilter", ["x", "a", "b"], ["y"], domain="torchaudio")
+    given = [onnx.numpy_helper.from_array(v, n) for n, v in (("a", a), ("b", b))]
+    graph = onnx.helper.make_graph([node], "g", [signal], [found], given)
+    opsets = [onnx.helper.make_opsetid(n, v) for n, v in (("", opset), ("torchaudio", 1))]
+    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    result = surgeon.apply(model, "aten", require="equivalent")
+    (y,) = Session(result.model.to_proto()).run({"x": x}).values()
+    wanted = np.zeros_like(x, np.float64)
+    for at in range(30):
+        for past in range(min(at + 1, taps)):
+            wanted[..., at] += b[:, past] * x[..., at - past] - (
+                a[:, past] * wanted[..., at - past] if past else 0
+            )
+        wanted[..., at] /= a[:, 0]
+    np.testing.assert_allclose(y, wanted, atol=1e-5)

@@ -317,6 +317,13 @@ def test_groups_that_do_not_fit_are_undefined() -> None:
         ("pixel_unshuffle", [normal(1, 3, 2, 3), 2], "2 by 3 is no multiple of 2"),
         ("histogram", [normal(4), np.zeros(3, np.float32), None, False], "borders do not rise"),
         ("__rshift__", [np.array([5]), np.array([64])], "more or fewer bits"),
+        (
+            "grid_sampler",
+            [normal(1, 2, 4, 4), normal(2, 3, 3, 2), 0, 0, True],
+            "grids of 2 samples",
+        ),
+        ("fill_diagonal", [normal(4), 1, False], "a diagonal of shape"),
+        ("_lfilter", [normal(1, 3, 9), normal(2, 2), normal(2, 2)], "2 filters for 3 channels"),
     ],
 )
 def test_what_no_shape_or_number_fits_is_undefined(

@@ -16,13 +16,14 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders import parts
-from surgeon.builders.views import as_shape, source_of
+from surgeon.builders.views import KEEP_ORDER, as_shape, source_of
 from surgeon.dims import Dim, constant_target
 from surgeon.facts.fact import same_dims
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
 _WINDOWS = ("auto_pad", "dilations", "output_padding", "output_shape", "pads", "strides")
+_COPIES = ("Expand", "Tile", "Cast")
 _LARGEST_IDENTITY = 1 << 22  # elements of a constant identity kernel
 
 
@@ -121,6 +122,27 @@ def computed_conv_as_matmul(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused(f"its kernel of {text} has a size known at run time only; see `--shape`")
     columns, count = _columns(draft, match.root, frame, kernel), math.prod(kernel)
     return _product(draft, frame, columns, frame.cin * count, frame.out)
+
+
+def computed_conv_any_batch(draft: Draft, match: Match) -> gs.Tensor:
+    """A Conv whose `group` is not proven to be what its weight makes it.
+
+    Samples of a weight that a view mixes are no samples of their own, and what the batch of the
+    trace was cannot be checked one by one.
+    """
+    facts, node = draft.facts, match.root
+    shape, kernel = (facts.of(t).shape for t in node.inputs[:2])
+    group = attribute_of(node, "group") or 1
+    if shape is None or kernel is None:
+        raise Refused("the shape of its input or weight is not known")
+    if dims.equal(kernel[1] * group, shape[1]) is True:
+        raise Refused(f"its {group} groups are those of its weight at every size")
+    made = node.inputs[1]
+    while made.inputs and made.inputs[0].op in (*KEEP_ORDER, *_COPIES, "Transpose"):
+        view, made = made.inputs[0], made.inputs[0].inputs[0]
+        if view.op == "Transpose" and (attribute_of(view, "perm") or [None])[0] != 0:
+            raise Refused("a Transpose moves the samples' dimension of its weight")
+    return computed_conv_as_matmul(draft, match)
 
 
 def _is_plain(node: gs.Node, frame: Frame) -> bool:

@@ -112,14 +112,25 @@ def product(c: Bench, a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
     return c.op("MatMul", a, b)
 
 
-def diagonal(c: Bench, x: gs.Tensor, offset: int, first: int, second: int) -> gs.Tensor:
+def _sides(c: Bench, offset: Size | int) -> tuple[Size | int, Size | int]:
+    """How many rows below and columns to the right of the main diagonal another one begins."""
+    if isinstance(offset, int):
+        return max(-offset, 0), max(offset, 0)
+    below, right = (
+        c.op("Max", c.vector([amount]), c.ints([0], "zero"))
+        for amount in (c.sub(0, offset), offset)
+    )
+    return Size(None, lambda: below), Size(None, lambda: right)
+
+
+def diagonal(c: Bench, x: gs.Tensor, offset: Size | int, first: int, second: int) -> gs.Tensor:
     """The diagonal of two axes, as a last axis."""
     rank = c.rank(x)
     if first == second:
         raise Refused(f"dim1 and dim2 are both {first}")
     x = c.permute(x, [i for i in range(rank) if i not in (first, second)] + [first, second])
     *batch, rows, columns = c.sizes(x)
-    down, right = max(-offset, 0), max(offset, 0)
+    down, right = _sides(c, offset)
     row_room, column_room = c.sub(rows, down), c.sub(columns, right)
     if isinstance(row_room, int) and isinstance(column_room, int):
         length: Size | int = max(min(row_room, column_room), 0)

@@ -111,6 +111,38 @@ def expand_but_kept(draft: Draft, match: Match) -> gs.Tensor:
     return made
 
 
+def eye_of_truths(draft: Draft, match: Match) -> gs.Tensor:
+    """An EyeLike of booleans, of which onnxruntime has none, as one of numbers."""
+    c, attributes = Bench(draft), {**match.root.attrs, "dtype": FLOAT}
+    like = c.cast(match.root.inputs[0], FLOAT)
+    return c.cast(c.op("EyeLike", like, **attributes), BOOL)
+
+
+def slice_bounds(draft: Draft, match: Match) -> gs.Tensor:
+    """A Slice whose bounds are int32 here and int64 there: int64 all, as ONNX wants one type."""
+    c = Bench(draft)
+    x, *bounds = match.root.inputs
+    given = [t for t in bounds if not t.is_empty()]
+    if len({c.dtype(t) for t in given}) < 2:
+        raise Refused("its bounds are of one type")
+    made: gs.Tensor = c.op(
+        "Slice", x, *(None if t.is_empty() else c.cast(t, INT64) for t in bounds)
+    )
+    return made
+
+
+def joined_but_nothing(draft: Draft, match: Match) -> gs.Tensor:
+    """A Concat without operands of shape [0] beside such of another rank, which PyTorch skips."""
+    facts, inputs = draft.facts, match.root.inputs
+    shapes = [facts.of(t).shape for t in inputs]
+    kept = [t for t, shape in zip(inputs, shapes, strict=True) if shape != (0,)]
+    ranks = {facts.of(t).rank for t in kept}
+    if not kept or len(kept) == len(inputs) or ranks & {None, 1}:
+        raise Refused("it has no operand of shape [0] beside such of another rank")
+    made: gs.Tensor = draft.op("Concat", *kept, **match.root.attrs) if len(kept) > 1 else kept[0]
+    return made
+
+
 def gather_under_mask(draft: Draft, match: Match) -> gs.Tensor:
     """A Gather of booleans, as PyTorch 1.4 writes `x[mask]`: the elements under the mask.
 

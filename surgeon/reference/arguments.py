@@ -17,8 +17,10 @@ from onnx import AttributeProto
 
 from surgeon.reference.schema import Mismatch, bind, parse_schema
 
-ATEN_DOMAINS = frozenset({"org.pytorch.aten", "aten", "torchvision", "org.pytorch.torchvision"})
+_LIBRARIES = ("aten", "torchvision", "torchaudio")
+ATEN_DOMAINS = frozenset({*_LIBRARIES, *(f"org.pytorch.{name}" for name in _LIBRARIES)})
 PRIM_DOMAINS = frozenset({"org.pytorch.prim", "prim"})
+_COMPLEX = frozenset({onnx.TensorProto.COMPLEX64, onnx.TensorProto.COMPLEX128})
 _NOT_ARGUMENTS = frozenset({"operator", "overload_name", "_outputs"})
 
 
@@ -43,6 +45,8 @@ def is_foreign(node: onnx.NodeProto) -> bool:
         return True
     if node.op_type == "DynamicSlice":  # on trial in ONNX before opset 9, and dropped
         return node.domain in ("", "ai.onnx")
+    if node.op_type == "Cast":  # no runtime has complex values
+        return node.domain in ("", "ai.onnx") and any(a.i in _COMPLEX for a in node.attribute)
     return node.op_type == "ATen" and node.domain in ("", "ai.onnx", "com.microsoft")
 
 

@@ -58,6 +58,7 @@ OTHERS = (
     "irfft(Tensor self, int signal_ndim, bool normalized=False, bool onesided=True, "
     "int[] signal_sizes=[])",
     "Placeholder(Tensor self)",  # what exporters leave of a write whose operands they lost
+    "fill_diagonal(Tensor self, number fill_value, bool wrap=False)",  # in place alone in PyTorch
     "einsum(str equation, Tensor[] tensors)",
     "kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False)",
     "nms(Tensor dets, Tensor scores, float iou_threshold)",
@@ -71,6 +72,7 @@ OTHERS = (
     "deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, "
     "int stride_h, int stride_w, int pad_h, int pad_w, int dilation_h, int dilation_w, "
     "int groups, int offset_groups, bool use_mask)",
+    "_lfilter(Tensor waveform, Tensor a_coeffs, Tensor b_coeffs)",  # torchaudio's
     "rfft(Tensor self, int signal_ndim, bool normalized=False, bool onesided=True)",
     "solve(Tensor self, Tensor A)",
     "thnn_col2im(Tensor self, int[] output_size, int[] kernel_size, int[] dilation, "

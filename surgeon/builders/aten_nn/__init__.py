@@ -19,7 +19,8 @@ from surgeon.builders.aten_nn.attention import (
 )
 from surgeon.builders.aten_nn.bags import embedding_bag
 from surgeon.builders.aten_nn.cells import gru_cell, lstm_cell, rnn_cell
-from surgeon.builders.aten_nn.complexes import real_of_complex
+from surgeon.builders.aten_nn.complexes import real_of_complex, size_of_complex
+from surgeon.builders.aten_nn.filters import recursive_filter
 from surgeon.builders.aten_nn.fold import col2im, im2col
 from surgeon.builders.aten_nn.fractional import fractional_max_pool
 from surgeon.builders.aten_nn.gradients import turned
@@ -74,8 +75,10 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "old_fft": old_fft,
     "real_of_complex": real_of_complex,
     "recurrent": recurrent,
+    "recursive_filter": recursive_filter,
     "rms_norm": rms_norm,
     "rnn_cell": rnn_cell,
+    "size_of_complex": size_of_complex,
     "scaled_dot_product_attention": scaled_dot_product_attention,
     "attention_with_weights": attention_with_weights,
     "stft_as_real": stft_as_real,

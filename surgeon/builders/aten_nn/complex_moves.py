@@ -22,19 +22,21 @@ def same(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     return only(operands)
 
 
-def moved(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
-    """What moves data, by its lowering for real values, whose room is imported then alone."""
+def lowered(draft: Draft, node: gs.Node, part: gs.Tensor) -> gs.Tensor:
+    """One part, by the node's lowering for real values, whose room is imported then alone."""
     from surgeon.builders.aten_shape import LOWERINGS
     from surgeon.builders.aten_shape.call import Call
 
     call = Call(draft, node)
     first = call.args.schema.parameters[0].name
-    made = []
-    for part in both_of(only(operands)):
-        given = {**call.args.given, first: part}
-        call.args = Arguments(call.args.schema, given, draft.facts)
-        made.append(LOWERINGS[node.op](call))
-    return Complex(*made)
+    call.args = Arguments(call.args.schema, {**call.args.given, first: part}, draft.facts)
+    made: gs.Tensor = LOWERINGS[node.op](call)
+    return made
+
+
+def moved(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """What moves data, part by part."""
+    return Complex(*(lowered(draft, node, part) for part in both_of(only(operands))))
 
 
 def in_standard(draft: Draft, node: gs.Node, operands: Operands) -> Complex:

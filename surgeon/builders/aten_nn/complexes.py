@@ -13,7 +13,7 @@ from surgeon.arguments import Arguments, bind
 from surgeon.builders import parts
 from surgeon.builders.aten_nn import complex_arithmetic as arithmetic
 from surgeon.builders.aten_nn import complex_moves as moves
-from surgeon.builders.aten_nn.complex_arithmetic import Operands, both_of, paired
+from surgeon.builders.aten_nn.complex_arithmetic import Operands, both_of, only, paired
 from surgeon.builders.aten_nn.transforms import Complex, transform
 from surgeon.builders.parts import Length
 from surgeon.match import Match
@@ -23,6 +23,12 @@ _CONJUGATES = ("conj", "_conj", "conj_physical", "_conj_physical")
 _SUMS = ("add", "sub", "Add", "Sub")
 _PRODUCTS, _QUOTIENTS = ("mul", "Mul"), ("div", "Div")
 _TWO_SIDED = (*_SUMS, *_PRODUCTS, *_QUOTIENTS)
+_PADS = ("pad", "constant_pad_nd")
+_TYPES = {  # of what parts ONNX's types are, and PyTorch's by their numbers
+    onnx.TensorProto.COMPLEX64: parts.FLOAT,
+    onnx.TensorProto.COMPLEX128: parts.DOUBLE,
+}
+_NUMBERED = {9: parts.FLOAT, 10: parts.DOUBLE}
 _SAME = ("resolve_conj", "clone", "contiguous", "Identity")
 _SINGLE = ("fft_fft", "fft_ifft", "fft_rfft", "fft_ihfft")
 _KINDS = ("fft", "ifft", "rfft", "ihfft")
@@ -35,7 +41,7 @@ _STANDARD = tuple(
 )
 _MOVES = tuple(
     "view reshape _unsafe_view flatten unflatten permute transpose swapaxes movedim t unsqueeze "
-    "squeeze expand select slice narrow flip roll".split()
+    "squeeze expand select slice narrow flip roll index_select".split()
 )
 _BILINEAR = ("matmul", "mm", "bmm", "MatMul", "Einsum")
 
@@ -53,12 +59,19 @@ def is_complex(draft: Draft, tensor: gs.Tensor) -> bool:
         node = at.inputs[0] if at.inputs else None
         if node is None or (node.domain or "") not in ("aten", "", "ai.onnx"):
             continue
-        if node.op in _MADE and (node.op != "stft" or arithmetic.gives_complex(draft, node)):
+        if _makes(draft, node):
             return True
         if node.op in _FOLLOWS:
             several = node.op in (*_BILINEAR, "Concat")
             waiting.extend(node.inputs if several else node.inputs[:2])
     return False
+
+
+def _makes(draft: Draft, node: gs.Node) -> bool:
+    """Whether complex values begin at a node."""
+    if node.op == "Cast":
+        return node.attrs.get("to") in _TYPES
+    return node.op in _MADE and (node.op != "stft" or arithmetic.gives_complex(draft, node))
 
 
 def complex_of(draft: Draft, tensor: gs.Tensor) -> Complex:
@@ -73,6 +86,8 @@ def complex_of(draft: Draft, tensor: gs.Tensor) -> Complex:
     node = tensor.inputs[0] if tensor.inputs else None
     if node is None or (node.domain or "") not in ("aten", "", "ai.onnx"):
         raise Refused("a complex value comes from outside the graph")
+    if node.op == "Cast" and node.attrs.get("to") in _TYPES:
+        return _typed(draft, node)
     if node.op in _MADE:
         return _MADE[node.op](draft, node)
     if node.op not in _FOLLOWS:
@@ -89,9 +104,52 @@ def _operands(draft: Draft, node: gs.Node) -> list[Complex | gs.Tensor]:
     """What a node is of, the complex ones in their parts."""
     if node.op in _BILINEAR or node.op in _TWO_SIDED:
         followed = node.inputs if node.op in _BILINEAR else node.inputs[:2]
-        return [complex_of(draft, t) if is_complex(draft, t) else t for t in followed]
+        behind = [_real_behind(draft, t) for t in followed]
+        return [complex_of(draft, t) if is_complex(draft, t) else t for t in behind]
     followed = node.inputs if node.op == "Concat" else node.inputs[:1]
     return [complex_of(draft, t) for t in followed]
+
+
+def _real_behind(draft: Draft, tensor: gs.Tensor) -> gs.Tensor:
+    """What was made complex to meet a complex value, where it is real: a product takes it so."""
+    node = tensor.inputs[0] if tensor.inputs else None
+    if node is None or node.op != "Cast" or node.attrs.get("to") not in _TYPES:
+        return tensor
+    before = node.inputs[0]
+    if not _is_real(draft, before):
+        return tensor
+    return parts.cast(draft, before, _TYPES[node.attrs["to"]])
+
+
+def _typed(draft: Draft, node: gs.Node) -> Complex:
+    """A Cast to a complex type; what is real has imaginary parts of 0."""
+    dtype, before = _TYPES[node.attrs["to"]], node.inputs[0]
+    if is_complex(draft, before):
+        return Complex(*(parts.cast(draft, p, dtype) for p in both_of(complex_of(draft, before))))
+    if not _is_real(draft, before):
+        raise Refused("whether what is made complex is real is not known")
+    real = parts.cast(draft, before, dtype)
+    zero = np.zeros((), onnx.helper.tensor_dtype_to_np_dtype(dtype))
+    return Complex(real, draft.op("Expand", draft.constant(zero, "zero"), draft.op("Shape", real)))
+
+
+def _converted(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`to`, which may change the precision."""
+    args = bind(node, draft.facts)
+    wanted = args.value("dtype") if args.schema.position("dtype") is not None else 0
+    if wanted is None:
+        return only(operands)
+    if wanted not in _NUMBERED:
+        raise Refused("a complex value becomes what is not known to be complex")
+    return Complex(*(parts.cast(draft, p, _NUMBERED[wanted]) for p in both_of(only(operands))))
+
+
+def _padded(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """Both parts padded, with 0 where it is with a number."""
+    args = bind(node, draft.facts)
+    if args.has("value") and args.value("value") != 0:
+        raise Refused("it is padded with a number, which the imaginary part is not")
+    return moves.moved(draft, node, operands)
 
 
 # --------------------------------------------------------------------------------- transforms
@@ -189,6 +247,8 @@ _FOLLOWS: Mapping[str, Callable[[Draft, gs.Node, Operands], Complex]] = {
     **dict.fromkeys(_PRODUCTS, arithmetic.product),
     **dict.fromkeys(_QUOTIENTS, arithmetic.quotient),
     **dict.fromkeys(_MOVES, moves.moved),
+    **dict.fromkeys(_PADS, _padded),
+    "to": _converted,
     **dict.fromkeys(_STANDARD, moves.in_standard),
     **dict.fromkeys(_BILINEAR, moves.of_matrices),
     "Concat": moves.end_to_end,
@@ -216,6 +276,15 @@ def real_of_complex(draft: Draft, match: Match) -> Any:
         squares = [draft.op("Mul", part, part) for part in both_of(value)]
         return draft.op("Sqrt", draft.op("Add", *squares))
     return paired(draft, value)
+
+
+def size_of_complex(draft: Draft, match: Match) -> Any:
+    """`aten.size` and kin of a complex value the graph makes: either part has its sizes."""
+    tensor = match.root.inputs[0]
+    if _is_real(draft, tensor) or not is_complex(draft, tensor):
+        raise Refused("its input is real")
+    real, _ = both_of(complex_of(draft, tensor))
+    return moves.lowered(draft, match.root, real)
 
 
 def _is_real(draft: Draft, tensor: gs.Tensor) -> bool:

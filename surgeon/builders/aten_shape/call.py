@@ -72,6 +72,11 @@ class Call(Bench):
         """An integer that must be known."""
         return int(self.value(name))
 
+    def counted(self, name: str) -> Size | int:
+        """An integer that may be known at run time only."""
+        given = self.args.given.get(name)
+        return self.scalar(given) if isinstance(given, gs.Tensor) else self.integer(name)
+
     def listed(self, name: str) -> list[Size | int]:
         """A list of integers, each a number or known at run time; their count must be known."""
         found = self.args.given.get(name)

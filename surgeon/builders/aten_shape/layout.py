@@ -69,7 +69,7 @@ def _as_strided_scatter(c: Call) -> gs.Tensor:
 def _linalg_diagonal(c: Call) -> gs.Tensor:
     x = c.tensor("A")
     first, second = (c.axis(c.integer(n), c.rank(x)) for n in ("dim1", "dim2"))
-    return diagonal(c, x, c.integer("offset"), first, second)
+    return diagonal(c, x, c.counted("offset"), first, second)
 
 
 def _diagonal_scatter(c: Call) -> gs.Tensor:
@@ -126,6 +126,22 @@ def _fill(c: Call) -> gs.Tensor:
     x = c.tensor()
     value = c.cast(c.tensor("src" if c.node.op == "copy" else "value"), c.dtype(x))
     return c.op("Expand", value, c.op("Shape", x))
+
+
+def _fill_diagonal(c: Call) -> gs.Tensor:
+    """One number where all indices are equal; `wrap` begins anew below a tall matrix's width."""
+    x, rank = c.tensor(), c.rank(c.tensor())
+    if rank < 2:
+        raise Refused(f"its input has rank {rank}")
+    *before, last = (c.count(n) for n in c.sizes(x))
+    if rank == 2 and c.value("wrap"):
+        period = c.vector([c.add(c.size(x, 1), 1)], "period")
+        before = [c.op("Mod", before[0], period)]
+    here = None
+    for axis, line in enumerate(before):
+        same = c.op("Equal", c.unsqueeze(line, [*range(1, rank - axis)]), last)
+        here = same if here is None else c.op("And", here, same)
+    return c.where(here, c.cast(c.tensor("fill_value"), c.dtype(x)), x)
 
 
 def _shifted(c: Call) -> gs.Tensor:
@@ -221,6 +237,7 @@ LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     "diagonal_scatter": _diagonal_scatter,
     "masked_scatter": _masked_scatter,
     **dict.fromkeys(("fill", "copy"), _fill),
+    "fill_diagonal": _fill_diagonal,
     **dict.fromkeys(("fft_fftshift", "fft_ifftshift"), _shifted),
     **dict.fromkeys(("tril_indices", "triu_indices"), _triangle_indices),
     "combinations": _combinations,

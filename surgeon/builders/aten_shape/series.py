@@ -9,12 +9,13 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call
+from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call, Size
 from surgeon.builders.aten_shape.creation import computed_line
 from surgeon.facts.fact import Array
 from surgeon.rewrite import Refused
 
 _LARGEST = 1 << 20
+_COSINES = {"hann": (0.5, 0.5), "hamming": (0.54, 0.46)}  # alpha and beta, where nothing is said
 
 
 def _constant(c: Call, values: Array) -> gs.Tensor:
@@ -43,20 +44,57 @@ def _number(c: Call, name: str, default: float) -> float:
     return float(c.value(name)) if c.args.schema.position(name) is not None else default
 
 
+def _cosine(c: Call, kind: str) -> tuple[float, float]:
+    alpha, beta = _COSINES[kind]
+    return _number(c, "alpha", alpha), _number(c, "beta", beta)
+
+
+def _computed_window(c: Call, length: Size, *, periodic: bool) -> gs.Tensor:
+    """A window whose length comes at run time; one number alone is 1."""
+    kind, dtype = c.node.op.removesuffix("_window"), c.wanted_dtype(TYPE.FLOAT)
+    if dtype not in FLOATS:
+        raise Refused("in integers its rounding is the device's own")
+    compute = TYPE.DOUBLE if dtype == TYPE.DOUBLE else TYPE.FLOAT
+
+    def number(value: float) -> gs.Tensor:
+        return c.number(value, compute)
+
+    def wave(share: gs.Tensor, turns: int) -> gs.Tensor:
+        made: gs.Tensor = c.op("Cos", c.op("Mul", share, number(2 * np.pi * turns)))
+        return made
+
+    gaps = c.op("Max", c.vector([length if periodic else c.sub(length, 1)]), c.ints([1], "one"))
+    share = c.op("Div", c.cast(c.count(length), compute), c.cast(gaps, compute))
+    if kind in _COSINES:
+        alpha, beta = _cosine(c, kind)
+        line = c.op("Sub", number(alpha), c.op("Mul", wave(share, 1), number(beta)))
+    elif kind == "blackman":
+        line = c.op("Sub", number(0.42), c.op("Mul", wave(share, 1), number(0.5)))
+        line = c.op("Add", line, c.op("Mul", wave(share, 2), number(0.08)))
+    elif kind == "bartlett":
+        from_middle = c.op("Sub", c.op("Mul", share, number(2)), number(1))
+        line = c.op("Sub", number(1), c.op("Abs", from_middle))
+    else:
+        raise Refused("`window_length` is known at run time only, and ONNX has no Bessel functions")
+    alone = c.op("Less", c.vector([length]), c.ints([2], "two"))
+    return c.cast(c.where(alone, number(1), line), dtype)
+
+
 def _window(c: Call) -> gs.Tensor:
     """Of one period where periodic: as of one more, and without the last."""
-    length = c.integer("window_length")
+    periodic = c.args.schema.position("periodic") is None or bool(c.value("periodic"))
+    length = c.counted("window_length")
+    if not isinstance(length, int):
+        return _computed_window(c, length, periodic=periodic)
     if length > _LARGEST:
         raise Refused(f"a window of {length} numbers")
-    periodic = c.args.schema.position("periodic") is None or bool(c.value("periodic"))
     if length < 2:
         return _constant(c, np.ones(length))
     whole = length + 1 if periodic else length
     angle = 2 * np.pi * np.arange(whole) / (whole - 1)
     kind = c.node.op.removesuffix("_window")
-    if kind in ("hann", "hamming"):
-        usual = (0.5, 0.5) if kind == "hann" else (0.54, 0.46)
-        alpha, beta = _number(c, "alpha", usual[0]), _number(c, "beta", usual[1])
+    if kind in _COSINES:
+        alpha, beta = _cosine(c, kind)
         line = alpha - beta * np.cos(angle)
     elif kind == "blackman":
         line = 0.42 - 0.5 * np.cos(angle) + 0.08 * np.cos(2 * angle)

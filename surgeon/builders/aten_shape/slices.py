@@ -219,7 +219,7 @@ def _diagonal(c: Call) -> gs.Tensor:
     return diagonal(
         c,
         x,
-        c.integer("offset"),
+        c.counted("offset"),
         c.axis(c.integer("dim1"), rank),
         c.axis(c.integer("dim2"), rank),
     )
@@ -227,10 +227,12 @@ def _diagonal(c: Call) -> gs.Tensor:
 
 def _diag(c: Call) -> gs.Tensor:
     x = c.tensor()
-    rank, offset = c.rank(x), c.integer("diagonal")
+    rank = c.rank(x)
     if rank not in (1, 2):
         raise Refused(f"its input has rank {rank}")
-    return embed_diagonal(c, x, offset) if rank == 1 else diagonal(c, x, offset, 0, 1)
+    if rank == 2:
+        return diagonal(c, x, c.counted("diagonal"), 0, 1)
+    return embed_diagonal(c, x, c.integer("diagonal"))
 
 
 def _diagflat(c: Call) -> gs.Tensor:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 
 from surgeon.reference.operators.precision import Array, Row
 
@@ -22,6 +23,10 @@ def convert(self: Array, dtype: Any) -> Array:
 
 def to_other(self: Array, other: Array) -> Array:
     return convert(self, other.dtype)
+
+
+def to_complex(self: Array, to: int) -> Array:
+    return convert(self, onnx.helper.tensor_dtype_to_np_dtype(to))
 
 
 def _to(*unused: str) -> Any:
@@ -84,4 +89,5 @@ TABLE: tuple[Row, ...] = (
         for name, dtype in _CASTS.items()
     ),
     *((f"{name}(Tensor self) -> Tensor", copy) for name in ("lift_fresh", "positive")),
+    ("Cast(Tensor self, *, int to) -> Tensor", to_complex),
 )

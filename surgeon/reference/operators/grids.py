@@ -65,11 +65,13 @@ def grid_sampler(
     spatial = input.ndim - 2
     if spatial not in (2, 3) or grid.ndim != input.ndim or grid.shape[-1] != spatial:
         raise Unsuited(f"a grid of {list(grid.shape)} over an input of {list(input.shape)}")
+    if input.shape[0] != grid.shape[0]:
+        raise Unsuited(f"grids of {grid.shape[0]} samples over {input.shape[0]}")
     if interpolation_mode == 2 and spatial == 3:
         raise Unsuited("volumes are not sampled bicubically")
     x, points = wide(input), wide(grid, name="grid")
-    if interpolation_mode == 1 and grid.dtype == np.float32:
-        points = grid  # which element is nearest hangs on the rounding of its own dtype
+    if grid.dtype == np.float32:
+        points = grid  # where a point lies among thousands hangs on the rounding of its own dtype
     y = np.zeros((*x.shape[:2], *grid.shape[1:-1]))
     for batch in range(x.shape[0]):
         for at in np.ndindex(*grid.shape[1:-1]):

@@ -70,6 +70,18 @@ def copy(self: Array, src: Array, non_blocking: bool = False) -> Array:
     return np.broadcast_to(src, self.shape).astype(self.dtype)
 
 
+def fill_diagonal(self: Array, fill_value: Any, wrap: bool) -> Array:
+    if self.ndim < 2 or (self.ndim > 2 and len(set(self.shape)) > 1):
+        raise Unsuited(f"a diagonal of shape {list(self.shape)}")
+    y = np.array(self, order="C")
+    if self.ndim == 2 and wrap:
+        y.reshape(-1)[:: self.shape[1] + 1] = fill_value
+    else:
+        line = np.arange(min(self.shape))
+        y[(line,) * self.ndim] = fill_value
+    return y
+
+
 def same(self: Array, **rest: Any) -> Array:
     return self
 
@@ -247,6 +259,7 @@ TABLE: tuple[Row, ...] = (
     ("fill.Scalar(Tensor self, Scalar value) -> Tensor", fill),
     ("fill.Tensor(Tensor self, Tensor value) -> Tensor", fill),
     ("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", copy),
+    ("fill_diagonal(Tensor self, Scalar fill_value, bool wrap=False) -> Tensor", fill_diagonal),
     *(
         (f"{name}(Tensor self) -> Tensor", same)
         for name in ("lift", "cpu", "cuda", "data", "resolve_conj", "resolve_neg")
