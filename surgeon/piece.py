@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import math
 from collections import Counter
@@ -141,7 +140,8 @@ class Piece:
         """
         total = 0
         for shape, count in self.shapes.items():
-            with contextlib.suppress(KeyError):
+            # asked first: what an unknown size leaves over is compared symbolically, which is slow
+            if all(dims.symbols(d) <= point.keys() for d in shape):
                 total += count * math.prod([dims.evaluate(d, point) for d in shape])
         return total
 
