@@ -1134,9 +1134,9 @@ def test_what_one_mask_selects_is_equally_long() -> None:
     lengths = {name: fact_of(proto, name).shape for name in "yanb"}
     assert {name: str(shape) for name, shape in lengths.items()} == {
         "y": "(c.held, t)",
-        "a": "(c.held)",
+        "a": "(c.held,)",
         "n": "(1, c.held)",
-        "b": "(d.held)",
+        "b": "(d.held,)",
     }
 
 
