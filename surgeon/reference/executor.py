@@ -268,7 +268,7 @@ def _lengths(array: np.ndarray[Any, Any]) -> tuple[int | None, ...]:
     onnxruntime takes a line of sizes of unknown length, joined to known ones, for an empty one.
     """
     if array.ndim == 1 and array.dtype.kind == "i" and len(array) <= _MOST_SIZES:
-        return array.shape
+        return (len(array),)
     return (None,) * array.ndim
 
 
