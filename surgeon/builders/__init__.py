@@ -186,6 +186,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
         "real_of_complex",
         "recurrent",
         "rms_norm",
+        "shape_of_complex",
         "rnn_cell",
         "scaled_dot_product_attention",
         "attention_with_weights",

@@ -17,7 +17,7 @@ from surgeon.builders.aten_nn.attention import (
 )
 from surgeon.builders.aten_nn.bags import embedding_bag
 from surgeon.builders.aten_nn.cells import gru_cell, lstm_cell, rnn_cell
-from surgeon.builders.aten_nn.complexes import real_of_complex
+from surgeon.builders.aten_nn.complexes import real_of_complex, shape_of_complex
 from surgeon.builders.aten_nn.fold import col2im, im2col
 from surgeon.builders.aten_nn.fractional import fractional_max_pool
 from surgeon.builders.aten_nn.grids import affine_grid_generator, grid_sampler
@@ -69,6 +69,7 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "real_of_complex": real_of_complex,
     "recurrent": recurrent,
     "rms_norm": rms_norm,
+    "shape_of_complex": shape_of_complex,
     "rnn_cell": rnn_cell,
     "scaled_dot_product_attention": scaled_dot_product_attention,
     "attention_with_weights": attention_with_weights,

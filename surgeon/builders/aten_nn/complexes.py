@@ -34,8 +34,9 @@ _STANDARD = tuple(
     "ReduceSum ReduceMean".split()
 )
 _MOVES = tuple(
-    "view reshape _unsafe_view flatten unflatten permute transpose swapaxes movedim t unsqueeze "
-    "squeeze expand select slice narrow flip roll".split()
+    "view reshape _unsafe_view flatten unflatten permute transpose swapaxes swapdims movedim "
+    "moveaxis t numpy_T mT unsqueeze squeeze expand repeat tile select slice narrow flip roll "
+    "index_select".split()
 )
 _BILINEAR = ("matmul", "mm", "bmm", "MatMul", "Einsum")
 
@@ -53,7 +54,7 @@ def is_complex(draft: Draft, tensor: gs.Tensor) -> bool:
         node = at.inputs[0] if at.inputs else None
         if node is None or (node.domain or "") not in ("aten", "", "ai.onnx"):
             continue
-        if node.op in _MADE and (node.op != "stft" or arithmetic.gives_complex(draft, node)):
+        if node.op in _MADE and _gives_complex(draft, node):
             return True
         if node.op in _FOLLOWS:
             several = node.op in (*_BILINEAR, "Concat")
@@ -73,11 +74,17 @@ def complex_of(draft: Draft, tensor: gs.Tensor) -> Complex:
     node = tensor.inputs[0] if tensor.inputs else None
     if node is None or (node.domain or "") not in ("aten", "", "ai.onnx"):
         raise Refused("a complex value comes from outside the graph")
-    if node.op in _MADE:
+    if node.op in _MADE and (node.op == "stft" or _gives_complex(draft, node)):
         return _MADE[node.op](draft, node)
     if node.op not in _FOLLOWS:
         raise Refused(f"complex values of `{node.op}` have no standard form here")
     return _FOLLOWS[node.op](draft, node, _operands(draft, node))
+
+
+def _gives_complex(draft: Draft, node: gs.Node) -> bool:
+    if node.op == "stft":
+        return arithmetic.gives_complex(draft, node)
+    return node.op not in _OF_A_DTYPE or bool(_dtype_of_parts(draft, node))
 
 
 def _constant(draft: Draft, tensor: gs.Tensor) -> Any:
@@ -172,11 +179,56 @@ def axes_of(draft: Draft, args: Arguments, value: Complex) -> list[tuple[int, Le
     ]
 
 
+# ------------------------------------------------------------------- values of a complex dtype
+
+_FLOAT, _DOUBLE = int(onnx.TensorProto.FLOAT), int(onnx.TensorProto.DOUBLE)
+# ONNX's dtype of the parts, by PyTorch's number of a complex dtype and by ONNX's; and its number.
+_BY_NUMBER = {9: _FLOAT, 10: _DOUBLE}
+_BY_TYPE: Mapping[int, int] = {
+    onnx.TensorProto.COMPLEX64: _FLOAT,
+    onnx.TensorProto.COMPLEX128: _DOUBLE,
+}
+_NUMBERS = {_FLOAT: 6, _DOUBLE: 7}
+_OF_A_DTYPE = ("Cast", "to", "zeros")
+
+
+def _dtype_of_parts(draft: Draft, node: gs.Node) -> int:
+    """ONNX's dtype of the parts of what a node gives in a complex dtype; 0 for real values."""
+    if node.op == "Cast":
+        return _BY_TYPE.get(int(node.attrs.get("to", 0)), 0)
+    try:
+        args = bind(node, draft.facts)
+        told = args.value("dtype") if args.schema.position("dtype") is not None else None
+    except Refused:
+        return 0
+    return _BY_NUMBER.get(int(told or 0), 0)
+
+
+def _converted(draft: Draft, node: gs.Node) -> Complex:
+    """`Cast` or `to` in a complex dtype, of real values or of complex ones."""
+    kind, x = _dtype_of_parts(draft, node), node.inputs[0]
+    if is_complex(draft, x):
+        return Complex(*(parts.cast(draft, part, kind) for part in both_of(complex_of(draft, x))))
+    real = parts.cast(draft, x, kind)
+    none = np.zeros(1, onnx.helper.tensor_dtype_to_np_dtype(kind))
+    return Complex(real, draft.op("ConstantOfShape", draft.op("Shape", real), value=none))
+
+
+def _zeros(draft: Draft, node: gs.Node) -> Complex:
+    """`zeros` of a complex dtype, of which both parts are the same."""
+    number = draft.constant(np.array(_NUMBERS[_dtype_of_parts(draft, node)]), "dtype")
+    part = moves.by_lowering(draft, node, dtype=number)
+    return Complex(part, part)
+
+
 _MADE: Mapping[str, Callable[[Draft, gs.Node], Complex]] = {
     "view_as_complex": arithmetic.viewed,
     "complex": arithmetic.joined,
     "polar": arithmetic.polar,
     "stft": arithmetic.short_time,
+    "Cast": _converted,
+    "to": _converted,
+    "zeros": _zeros,
     **dict.fromkeys((*_SINGLE, *_SEVERAL), _transform),
     **dict.fromkeys(_NAMED, _named_transform),
 }
@@ -216,6 +268,17 @@ def real_of_complex(draft: Draft, match: Match) -> Any:
         squares = [draft.op("Mul", part, part) for part in both_of(value)]
         return draft.op("Sqrt", draft.op("Add", *squares))
     return paired(draft, value)
+
+
+def shape_of_complex(draft: Draft, match: Match) -> Any:
+    """`Shape`, or `aten.size` and `numel`, of a complex value the graph makes: its parts' shape."""
+    node = match.root
+    if draft.facts.of(node.inputs[0]).dtype or not is_complex(draft, node.inputs[0]):
+        raise Refused("its input is not known to be complex")
+    part = complex_of(draft, node.inputs[0]).real
+    if node.op == "Shape":
+        return draft.op("Shape", part, **node.attrs)
+    return moves.by_lowering(draft, node, self=part)
 
 
 def _is_real(draft: Draft, tensor: gs.Tensor) -> bool:
