@@ -271,13 +271,13 @@ def real_of_complex(draft: Draft, match: Match) -> Any:
 
 
 def shape_of_complex(draft: Draft, match: Match) -> Any:
-    """`Shape`, or `aten.size` and `numel`, of a complex value the graph makes: its parts' shape."""
+    """`Shape` or `Size`, or `aten.size` and `numel`, of a complex value the graph makes: its parts' shape."""
     node = match.root
     if draft.facts.of(node.inputs[0]).dtype or not is_complex(draft, node.inputs[0]):
         raise Refused("its input is not known to be complex")
     part = complex_of(draft, node.inputs[0]).real
-    if node.op == "Shape":
-        return draft.op("Shape", part, **node.attrs)
+    if node.domain != "aten":
+        return draft.op(node.op, part, **node.attrs)
     return moves.by_lowering(draft, node, self=part)
 
 
