@@ -149,6 +149,15 @@ class Piece:
         """Whether something that is drawn has no element at these sizes."""
         return any(0 in _shape(fact, point) for _, fact in self.inputs if fact.value is None)
 
+    def ends_the_process(self, point: Mapping[str, int]) -> bool:
+        """Whether onnxruntime would: its Einsum divides by the length of an axis, 0 or not."""
+        if not any(node.op == "Einsum" for node in (*self.nodes, *self.behind, *self.draft)):
+            return False
+        try:
+            return self.is_empty(point)
+        except (KeyError, ValueError):  # these sizes make no piece, and nothing will run
+            return False
+
     def models(self) -> tuple[onnx.ModelProto, onnx.ModelProto]:
         """Both models; dimensions that are no numbers are left open, so that each runs anywhere."""
         before = self._model(self.nodes, [old for old, _ in self.pairs])

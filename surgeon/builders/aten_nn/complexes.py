@@ -271,7 +271,7 @@ def real_of_complex(draft: Draft, match: Match) -> Any:
 
 
 def shape_of_complex(draft: Draft, match: Match) -> Any:
-    """`Shape` or `Size`, or `aten.size` and `numel`, of a complex value the graph makes: its parts' shape."""
+    """`Shape`, `Size`, `aten.size` or `numel` of a complex value that the graph makes."""
     node = match.root
     if draft.facts.of(node.inputs[0]).dtype or not is_complex(draft, node.inputs[0]):
         raise Refused("its input is not known to be complex")
