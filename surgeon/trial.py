@@ -236,7 +236,8 @@ class Trial:
         styles = _styles(bench.rule, piece) if style == NORMAL else []
         here = piece.elements(at)
         runs = [(_Run(at, *drawn), here) for drawn in styles]
-        for place, point in enumerate((*_points(piece, _FURTHER), *_beyond(piece, at))):
+        points = (*_points(piece, _FURTHER), *_beyond(piece, at))
+        for place, point in enumerate(p for p in points if not piece.ends_the_process(p)):
             size = piece.elements(point)
             runs.append((_Run(point, style, 0), size))
             if styles and place < 2:

@@ -74,16 +74,22 @@ def test_data_movement_of_complex_values() -> None:
         ("flip", [[0, 2]]),
         ("roll", [[1], [2]]),
         ("flatten", [1, 2]),
+        ("swapdims", [0, 2]),
+        ("moveaxis", [0, -1]),
+        ("mT", []),
+        ("numpy_T", []),
+        ("repeat", [[2, 1, 1]]),
+        ("index_select", [1, np.array([2, 0, 2])]),
     ]
-    overloads = {"transpose": "int", "select": "int", "slice": "Tensor"}
+    overloads = {"transpose": "int", "select": "int", "slice": "Tensor", "moveaxis": "int"}
     for (operator, rest), opset in itertools.product(moves, (9, 17)):
         call = Call(operator, [Z, *rest], before=VIEWED, after="view_as_real", opset=opset)
         call.overload = overloads.get(operator, "")
         holds(call)
 
 
-def aten(kind: str, names: list[str], made: str) -> Any:
-    attributes = {"operator": kind, "overload_name": ""}
+def aten(kind: str, names: list[str], made: str, overload: str = "") -> Any:
+    attributes = {"operator": kind, "overload_name": overload}
     return helper.make_node("ATen", names, [made], domain="org.pytorch.aten", **attributes)
 
 
@@ -139,6 +145,41 @@ def test_values_made_of_two_parts(opset: int) -> None:
             if operator == "polar" and first.shape != second.shape:
                 first = np.ones_like(second)
             agree(nodes, {"p": np.abs(first), "q": second}, opset)
+
+
+@pytest.mark.parametrize(("number", "kind"), [(9, np.float32), (10, np.float64)])
+def test_real_values_are_taken_into_complex_ones(number: int, kind: Any) -> None:
+    feeds = {
+        "r": np.linspace(-1, 1, 5, dtype=kind),
+        "i": np.linspace(0, 2, 5, dtype=kind),
+        "x": np.linspace(-3, 3, 15, dtype=np.float32).reshape(3, 5),
+    }
+    constants = {"size": [3, 5], "number": number, "no": False, "one": 1}
+    nodes = [
+        helper.make_node(
+            "Constant", [], [name], value=onnx.numpy_helper.from_array(np.array(value))
+        )
+        for name, value in constants.items()
+    ]
+    nodes += [
+        aten("complex", ["r", "i"], "c"),
+        aten("zeros", ["size", "number"], "state"),
+        aten("add", ["state", "c", "one"], "sum"),
+        aten("to", ["x", "number", "no", "no"], "wide", "dtype"),
+        aten("add", ["sum", "wide", "one"], "all"),
+        aten("view_as_real", ["all"], "y"),
+    ]
+    agree(nodes, feeds)
+    feeds["x"][0, 0] = np.inf  # of which a product with 0 would be no zero
+    wide = [*nodes[:4], nodes[-3], aten("view_as_real", ["wide"], "y")]
+    agree(wide, {"x": feeds["x"]})
+
+
+def test_the_size_of_a_spectrum_is_that_of_its_parts() -> None:
+    feeds = {"x": np.ones((3, 8), np.float32)}
+    for kind, wanted in (("size", [3, 5]), ("numel", 15)):
+        nodes = [aten("fft_rfft", ["x"], "c"), aten(kind, ["c"], "y")]
+        assert mended(model_of(nodes, feeds), feeds).tolist() == wanted
 
 
 def test_matrices_of_complex_values() -> None:

@@ -749,6 +749,15 @@ CASES: dict[str, Case] = {
     "compress-of-all": Case(
         "float[b,t] x, bool[2] c", "y = Compress (x, c)", None, None, (9, *NEW)
     ),
+    "one-mask": Case(
+        "float[b,4,t] x, float[3] z, bool[3] c",
+        "a = Compress <axis = 1> (x, c) p = Compress <axis = 0> (z, c) "
+        "q = Unsqueeze (p, last) y = Add (a, q) n = NonZero (c)",
+        None,
+        None,
+        NEW,
+        {"last": ints(1)},
+    ),
     "non-zero": Case("float[b,t] x", "y = NonZero (x)", None, None, NEW),
     "cumsum-and-trilu": Case(
         "float[b,t] x", "a = CumSum (x, k) y = Trilu (a)", "[b, t]", None, (14,), {"k": np.int64(1)}
@@ -1114,6 +1123,21 @@ def test_an_element_type_follows_although_an_operand_has_none(body: str, name: s
     found = fact_of(parse(text, domains=', "my": 1'), "y")
     assert onnx.TensorProto.DataType.Name(found.dtype) == name
     assert found.shape is None
+
+
+def test_what_one_mask_selects_is_equally_long() -> None:
+    proto = parse(
+        "g (float[4,t] x, float[4] z, bool[4] c, bool[4] d) => (y, a, n, b) { "
+        "y = Compress <axis = 0> (x, c) "
+        "a = Compress <axis = 0> (z, c) n = NonZero (c) b = Compress <axis = 0> (z, d) }"
+    )
+    lengths = {name: fact_of(proto, name).shape for name in "yanb"}
+    assert {name: str(shape) for name, shape in lengths.items()} == {
+        "y": "(c.held, t)",
+        "a": "(c.held,)",
+        "n": "(1, c.held)",
+        "b": "(d.held,)",
+    }
 
 
 def test_a_window_that_begins_in_the_padding_is_no_window_and_onnx_counts_it() -> None:

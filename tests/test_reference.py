@@ -673,6 +673,31 @@ def test_sizes_of_1_are_no_other_sizes_in_sums_of_products(operator: str, shapes
         NumpyWitness()(Call(operator, "", {}), values, where="")
 
 
+@pytest.mark.parametrize(
+    ("operator", "values"),
+    [
+        ("col2im", [np.ones((1, 6, 3), np.float32), [0, 1], [6, 1], [1, 1], [6, 0], [3, 1]]),
+        ("scatter_add", [np.zeros(3), 0, np.zeros(4, np.int64), np.ones(1)]),
+    ],
+)
+def test_sizes_that_pytorch_refuses_are_refused(operator: str, values: Any) -> None:
+    with pytest.raises(Unsuited):
+        NumpyWitness()(Call(operator, "", {}), values, where="")
+
+
+def test_sizes_that_are_fed_to_a_stretch_have_a_number() -> None:
+    """onnxruntime would join a line of an unknown number of sizes to others as if it were empty."""
+    model = parse(
+        "g (float[b,1,h,w] x, int64[n] two) => (y) "
+        "<int64[2] three = {3, 3}, int64[1] zero = {0}, int64[1] count = {2}> { "
+        "u = org.pytorch.aten.adaptive_avg_pool2d (x, three) all = Shape (u) "
+        "kept = Slice (all, zero, count, zero) sizes = Concat <axis = 0> (kept, two) "
+        'y = Resize <mode = "nearest"> (u, , , sizes) }'
+    )
+    feeds = {"x": normal(2, 1, 6, 6), "two": np.array([6, 9])}
+    assert Reference(model).run(feeds)["y"].shape == (2, 1, 6, 9)
+
+
 def test_lists_of_different_shapes_reach_operators_of_one_argument() -> None:
     witness = OldMeanings(NumpyWitness(), (1, 12))
     arrays = [np.arange(2), np.arange(3)]

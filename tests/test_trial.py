@@ -486,3 +486,16 @@ def test_what_cannot_be_joined_shows_nothing_of_how_it_is_joined() -> None:
     assert all(check.agrees for check in even)
     (even,) = pair.Pair(before, other).check([feeds["even"]], "bit")
     assert not any(check.agrees for check in even)
+
+
+def test_no_size_ends_the_process() -> None:
+    """onnxruntime's Einsum divides by the length of an axis, which ends it, in a check too."""
+    text = (
+        '<ir_version: 8, opset_import: ["": 18]> '
+        "g (float[b,4,8,8] x, float[b,6,8] z, bool[b,4,6] c) => (float[b,4,6] y) "
+        "<int64 zero = {0}, float far = {-100}> { s = Gather <axis = 2> (x, zero) "
+        'u = Einsum <equation = "bie,bje->bij"> (s, z) m = Where (c, far, u) '
+        "n = CastLike (zero, m) y = Add (m, n) }"
+    )
+    result = surgeon.apply(onnx.parser.parse_model(text), "clean")
+    assert result.report.verdict is not None

@@ -116,6 +116,7 @@ def _transposed(
         else:
             extra.append(0 if window.stride == 1 else None)
     x = parts.reshape(draft, x, [0, columns, *counts])
+    axes = list(zip(windows, extra, strict=True))
     attributes: dict[str, Any] = {}
     if any(extra):
         attributes["output_padding"] = [e or 0 for e in extra]
@@ -126,7 +127,10 @@ def _transposed(
         dilations=[w.dilation for w in windows],
         group=groups,
         kernel_shape=kernels,
-        pads=[*(w.padding for w in windows), *(w.pads - w.padding for w in windows)],
+        pads=[
+            *(w.padding for w in windows),
+            *(w.pads - w.padding - (_spare(w) if e is None else 0) for w, e in axes),
+        ],
         strides=[w.stride for w in windows],
         **attributes,
     )
@@ -147,15 +151,20 @@ def _identity(kernels: Sequence[int], groups: int) -> Array:
     return np.tile(identity, (groups, 1, *[1] * len(kernels)))
 
 
+def _spare(window: Window) -> int:
+    """What stays of the padding behind, to be cut off later: a short result had no length else."""
+    return min(window.pads - window.padding, window.stride - 1)
+
+
 def _missing(draft: Draft, out: Length, count: Length, window: Window) -> Length:
-    """What no window reaches at the end of an axis of computed length."""
+    """What no window reaches at the end of a computed length; below 0, what is too much."""
 
     def make() -> gs.Tensor:
         before = draft.op("Sub", count.make(), draft.constant([1], "one"))
         reached = draft.op(
             "Add",
             draft.op("Mul", before, draft.constant([window.stride], "stride")),
-            draft.constant([window.reach - window.pads], "reach"),
+            draft.constant([window.reach - window.pads + _spare(window)], "reach"),
         )
         return draft.op("Sub", out.make(), reached)
 

@@ -11,6 +11,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import opsets
 from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, FLOATS, INT64, Work
+from surgeon.builders.aten_shape.lists import MOST_PARTS
 from surgeon.builders.bench import Bench
 from surgeon.facts.fact import INTEGERS
 from surgeon.match import Match
@@ -111,13 +112,6 @@ def expand_but_kept(draft: Draft, match: Match) -> gs.Tensor:
     return made
 
 
-def eye_of_truths(draft: Draft, match: Match) -> gs.Tensor:
-    """An EyeLike of booleans, of which onnxruntime has none, as one of numbers."""
-    c, attributes = Bench(draft), {**match.root.attrs, "dtype": FLOAT}
-    like = c.cast(match.root.inputs[0], FLOAT)
-    return c.cast(c.op("EyeLike", like, **attributes), BOOL)
-
-
 def slice_bounds(draft: Draft, match: Match) -> gs.Tensor:
     """A Slice whose bounds are int32 here and int64 there: int64 all, as ONNX wants one type."""
     c = Bench(draft)
@@ -140,6 +134,40 @@ def joined_but_nothing(draft: Draft, match: Match) -> gs.Tensor:
     if not kept or len(kept) == len(inputs) or ranks & {None, 1}:
         raise Refused("it has no operand of shape [0] beside such of another rank")
     made: gs.Tensor = draft.op("Concat", *kept, **match.root.attrs) if len(kept) > 1 else kept[0]
+    return made
+
+
+def split_to_the_rest(draft: Draft, match: Match) -> Any:
+    """A Split into equal parts that are more than there is: the last part is what is left.
+
+    `torch.split` makes it so; the exporters write equal parts where they do not know the length.
+    """
+    node = match.root
+    x, sizes = node.inputs
+    shape, axis = draft.facts.of(x).shape, node.attrs.get("axis", 0)
+    parts = draft.facts.array(sizes)
+    if parts is None or not 1 < len(parts) == len(node.outputs) or len(set(parts.tolist())) != 1:
+        raise Refused("its parts are not known to be equally long")
+    if shape is None or not isinstance(whole := shape[axis], int):
+        raise Refused(f"the length of axis {axis} is not known")
+    rest = whole - int(parts[:-1].sum())
+    if not 0 < rest < parts[-1]:
+        raise Refused(f"{len(parts)} parts of {parts[0]} are not the whole of {whole} and a rest")
+    cut = draft.constant([*parts[:-1], rest], "sizes")
+    made = draft.op("Split", x, cut, axis=axis, outputs=len(parts))
+    return (*made, *[made[0]] * (MOST_PARTS - len(parts)))
+
+
+def eye_of_booleans(draft: Draft, match: Match) -> gs.Tensor:
+    """An EyeLike of conditions, by its own dtype or its input's, as one of numbers."""
+    attributes, like = dict(match.root.attrs), match.root.inputs[0]
+    given = draft.facts.of(like).dtype
+    if (attributes.pop("dtype", None) or given) != BOOL:
+        raise Refused("it is not known to be of booleans")
+    if given == BOOL:
+        like = draft.op("Cast", like, to=FLOAT)
+    numbers = draft.op("EyeLike", like, dtype=FLOAT, **attributes)
+    made: gs.Tensor = draft.op("Cast", numbers, to=BOOL)
     return made
 
 

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import onnx_graphsurgeon as gs
+
 from surgeon import dims
 from surgeon.dims import Dim
 from surgeon.facts.question import Function, Question, Shape, broadcast
@@ -186,6 +188,21 @@ def _compress(question: Question) -> Sequence[Shape | None] | None:
     return [(*shape[:axis], question.fresh(axis), *shape[axis + 1 :])]
 
 
+def _non_zero(question: Question) -> Sequence[Shape | None] | None:
+    """A column for each element that holds."""
+    shape = question.shape(0)
+    return None if not shape else [(len(shape), question.fresh(1))]
+
+
+def source(node: gs.Node, axis: int) -> tuple[str, int | str]:
+    """What an unknown length is named after: the value and the axis, or the mask that decides it.
+
+    A mask holds equally often wherever it selects, so what it selects is equally long.
+    """
+    mask = {"Compress": 1, "NonZero": 0}.get(node.op)
+    return (node.outputs[0].name, axis) if mask is None else (node.inputs[mask].name, "held")
+
+
 def _top_k(question: Question) -> Sequence[Shape | None] | None:
     """It does not run where an axis has fewer than `k` elements."""
     shape, wanted = question.shape(0), question.value(1)
@@ -198,6 +215,7 @@ def _top_k(question: Question) -> Sequence[Shape | None] | None:
 
 FUNCTIONS: Mapping[str, Function] = {
     "Compress": _compress,
+    "NonZero": _non_zero,
     "Concat": _concat,
     "Split": _split,
     "Slice": _slice,

@@ -17,7 +17,7 @@ from surgeon import dims, opsets
 from surgeon.alike import attributes_of
 from surgeon.dims import Dim
 from surgeon.errors import ModelError
-from surgeon.facts import breadth, contrib, sequences, shapes, values
+from surgeon.facts import breadth, contrib, cuts, sequences, shapes, values
 from surgeon.facts.fact import BOOL, INT64, INTEGERS, UNKNOWN, Array, Fact, of_value
 from surgeon.facts.properties import not_negative, unit_axis
 from surgeon.facts.question import Question
@@ -249,7 +249,7 @@ class Facts:
         self._declared_names.add(name)
         return self.assumptions.get(name, dims.symbol(name))
 
-    def new_dim(self, name: str, axis: int) -> Dim:
+    def new_dim(self, name: str, axis: int | str) -> Dim:
         """A dimension of which nothing is known: a symbol named after the value and the axis."""
         self._new += 1
         label = f"{self.scope}{name}.{axis}"
@@ -258,7 +258,7 @@ class Facts:
         return dims.symbol(label)
 
     def _fresh(self, node: gs.Node, axis: int) -> Dim:
-        return self.new_dim(node.outputs[0].name, axis)
+        return self.new_dim(*cuts.source(node, axis))
 
     def _constant(self, tensor: gs.Constant) -> Fact:
         raw, data = tensor._values, b""

@@ -192,7 +192,10 @@ COMPARES = frozenset(
 )
 # outputs that are sizes or places
 COUNTS = frozenset(
-    {("Shape", 0), ("Size", 0), ("ArgMax", 0), ("ArgMin", 0), ("MaxPool", 1), ("TopK", 1)}
+    {
+        *((op, 0) for op in ("Shape", "Size", "ArgMax", "ArgMin", "NonZero")),
+        *((op, 1) for op in ("MaxPool", "TopK")),
+    }
 )
 
 FUNCTIONS: Mapping[str, Function] = {

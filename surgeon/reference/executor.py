@@ -34,6 +34,7 @@ from surgeon.reference.witness import (
 from surgeon.runtime import Feeds, NotRunnable, RunFailed, Runner, Session
 
 OpenSession = Callable[..., Runner]
+_MOST_SIZES = 8  # a longer line of integers is data, and may be of another length next time
 
 
 class Trembler(Runner, Protocol):
@@ -254,11 +255,21 @@ class Program:
 
 
 def _kind(value: Any) -> tuple[Any, ...]:
-    """What a session must be made for: dtype and rank."""
+    """What a session must be made for: dtype and rank, and how many sizes there are."""
     if isinstance(value, list):
         return ("list", value[0].dtype if value else None)
     array = np.asarray(value)
-    return (array.dtype, array.ndim)
+    return (array.dtype, *_lengths(array))
+
+
+def _lengths(array: np.ndarray[Any, Any]) -> tuple[int | None, ...]:
+    """The lengths that a session is told: those of what may be sizes, and else none.
+
+    onnxruntime takes a line of sizes of unknown length, joined to known ones, for an empty one.
+    """
+    if array.ndim == 1 and array.dtype.kind == "i" and len(array) <= _MOST_SIZES:
+        return (len(array),)
+    return (None,) * array.ndim
 
 
 def _typed(name: str, value: Any) -> onnx.ValueInfoProto:
@@ -274,8 +285,8 @@ def _typed(name: str, value: Any) -> onnx.ValueInfoProto:
     tensor = info.type.tensor_type
     tensor.elem_type = _element(array.dtype)
     tensor.shape.SetInParent()  # rank 0 is a rank
-    for _ in range(array.ndim):
-        tensor.shape.dim.add()
+    for length in _lengths(array):
+        tensor.shape.dim.add(dim_value=length)
     return info
 
 

@@ -19,7 +19,7 @@ from surgeon.builders.aten_nn.attention import (
 )
 from surgeon.builders.aten_nn.bags import embedding_bag
 from surgeon.builders.aten_nn.cells import gru_cell, lstm_cell, rnn_cell
-from surgeon.builders.aten_nn.complexes import real_of_complex, size_of_complex
+from surgeon.builders.aten_nn.complexes import real_of_complex, shape_of_complex
 from surgeon.builders.aten_nn.filters import recursive_filter
 from surgeon.builders.aten_nn.fold import col2im, im2col
 from surgeon.builders.aten_nn.fractional import fractional_max_pool
@@ -77,8 +77,8 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "recurrent": recurrent,
     "recursive_filter": recursive_filter,
     "rms_norm": rms_norm,
+    "shape_of_complex": shape_of_complex,
     "rnn_cell": rnn_cell,
-    "size_of_complex": size_of_complex,
     "scaled_dot_product_attention": scaled_dot_product_attention,
     "attention_with_weights": attention_with_weights,
     "stft_as_real": stft_as_real,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import onnx_graphsurgeon as gs
 
-from surgeon.arguments import Arguments
+from surgeon.arguments import Arguments, bind
 from surgeon.builders.aten_nn.complex_arithmetic import (
     Operands,
     as_factor,
@@ -22,21 +24,21 @@ def same(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     return only(operands)
 
 
-def lowered(draft: Draft, node: gs.Node, part: gs.Tensor) -> gs.Tensor:
-    """One part, by the node's lowering for real values, whose room is imported then alone."""
-    from surgeon.builders.aten_shape import LOWERINGS
+def by_lowering(draft: Draft, node: gs.Node, **given: gs.Tensor) -> Any:
+    """What the node makes of other arguments than its own, by its lowering for real values."""
+    from surgeon.builders.aten_shape import LOWERINGS  # whose room is imported here alone
     from surgeon.builders.aten_shape.call import Call
 
     call = Call(draft, node)
-    first = call.args.schema.parameters[0].name
-    call.args = Arguments(call.args.schema, {**call.args.given, first: part}, draft.facts)
-    made: gs.Tensor = LOWERINGS[node.op](call)
-    return made
+    call.args = Arguments(call.args.schema, {**call.args.given, **given}, draft.facts)
+    return LOWERINGS[node.op](call)
 
 
 def moved(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
-    """What moves data, part by part."""
-    return Complex(*(lowered(draft, node, part) for part in both_of(only(operands))))
+    """What moves data, on either part."""
+    first = bind(node, draft.facts).schema.parameters[0].name
+    both = both_of(only(operands))
+    return Complex(*(by_lowering(draft, node, **{first: part}) for part in both))
 
 
 def in_standard(draft: Draft, node: gs.Node, operands: Operands) -> Complex:

@@ -24,11 +24,6 @@ _SUMS = ("add", "sub", "Add", "Sub")
 _PRODUCTS, _QUOTIENTS = ("mul", "Mul"), ("div", "Div")
 _TWO_SIDED = (*_SUMS, *_PRODUCTS, *_QUOTIENTS)
 _PADS = ("pad", "constant_pad_nd")
-_TYPES = {  # of what parts ONNX's types are, and PyTorch's by their numbers
-    onnx.TensorProto.COMPLEX64: parts.FLOAT,
-    onnx.TensorProto.COMPLEX128: parts.DOUBLE,
-}
-_NUMBERED = {9: parts.FLOAT, 10: parts.DOUBLE}
 _SAME = ("resolve_conj", "clone", "contiguous", "Identity")
 _SINGLE = ("fft_fft", "fft_ifft", "fft_rfft", "fft_ihfft")
 _KINDS = ("fft", "ifft", "rfft", "ihfft")
@@ -40,8 +35,9 @@ _STANDARD = tuple(
     "ReduceSum ReduceMean".split()
 )
 _MOVES = tuple(
-    "view reshape _unsafe_view flatten unflatten permute transpose swapaxes movedim t unsqueeze "
-    "squeeze expand select slice narrow flip roll index_select".split()
+    "view reshape _unsafe_view flatten unflatten permute transpose swapaxes swapdims movedim "
+    "moveaxis t numpy_T mT unsqueeze squeeze expand repeat tile select slice narrow flip roll "
+    "index_select".split()
 )
 _BILINEAR = ("matmul", "mm", "bmm", "MatMul", "Einsum")
 
@@ -59,19 +55,12 @@ def is_complex(draft: Draft, tensor: gs.Tensor) -> bool:
         node = at.inputs[0] if at.inputs else None
         if node is None or (node.domain or "") not in ("aten", "", "ai.onnx"):
             continue
-        if _makes(draft, node):
+        if node.op in _MADE and _gives_complex(draft, node):
             return True
         if node.op in _FOLLOWS:
             several = node.op in (*_BILINEAR, "Concat")
             waiting.extend(node.inputs if several else node.inputs[:2])
     return False
-
-
-def _makes(draft: Draft, node: gs.Node) -> bool:
-    """Whether complex values begin at a node."""
-    if node.op == "Cast":
-        return node.attrs.get("to") in _TYPES
-    return node.op in _MADE and (node.op != "stft" or arithmetic.gives_complex(draft, node))
 
 
 def complex_of(draft: Draft, tensor: gs.Tensor) -> Complex:
@@ -86,13 +75,17 @@ def complex_of(draft: Draft, tensor: gs.Tensor) -> Complex:
     node = tensor.inputs[0] if tensor.inputs else None
     if node is None or (node.domain or "") not in ("aten", "", "ai.onnx"):
         raise Refused("a complex value comes from outside the graph")
-    if node.op == "Cast" and node.attrs.get("to") in _TYPES:
-        return _typed(draft, node)
-    if node.op in _MADE:
+    if node.op in _MADE and _gives_complex(draft, node):
         return _MADE[node.op](draft, node)
     if node.op not in _FOLLOWS:
         raise Refused(f"complex values of `{node.op}` have no standard form here")
     return _FOLLOWS[node.op](draft, node, _operands(draft, node))
+
+
+def _gives_complex(draft: Draft, node: gs.Node) -> bool:
+    if node.op == "stft":
+        return arithmetic.gives_complex(draft, node)
+    return node.op not in _OF_A_DTYPE or bool(_dtype_of_parts(draft, node))
 
 
 def _constant(draft: Draft, tensor: gs.Tensor) -> Any:
@@ -113,35 +106,12 @@ def _operands(draft: Draft, node: gs.Node) -> list[Complex | gs.Tensor]:
 def _real_behind(draft: Draft, tensor: gs.Tensor) -> gs.Tensor:
     """What was made complex to meet a complex value, where it is real: a product takes it so."""
     node = tensor.inputs[0] if tensor.inputs else None
-    if node is None or node.op != "Cast" or node.attrs.get("to") not in _TYPES:
+    if node is None or node.op != "Cast" or node.attrs.get("to") not in _BY_TYPE:
         return tensor
     before = node.inputs[0]
     if not _is_real(draft, before):
         return tensor
-    return parts.cast(draft, before, _TYPES[node.attrs["to"]])
-
-
-def _typed(draft: Draft, node: gs.Node) -> Complex:
-    """A Cast to a complex type; what is real has imaginary parts of 0."""
-    dtype, before = _TYPES[node.attrs["to"]], node.inputs[0]
-    if is_complex(draft, before):
-        return Complex(*(parts.cast(draft, p, dtype) for p in both_of(complex_of(draft, before))))
-    if not _is_real(draft, before):
-        raise Refused("whether what is made complex is real is not known")
-    real = parts.cast(draft, before, dtype)
-    zero = np.zeros((), onnx.helper.tensor_dtype_to_np_dtype(dtype))
-    return Complex(real, draft.op("Expand", draft.constant(zero, "zero"), draft.op("Shape", real)))
-
-
-def _converted(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
-    """`to`, which may change the precision."""
-    args = bind(node, draft.facts)
-    wanted = args.value("dtype") if args.schema.position("dtype") is not None else 0
-    if wanted is None:
-        return only(operands)
-    if wanted not in _NUMBERED:
-        raise Refused("a complex value becomes what is not known to be complex")
-    return Complex(*(parts.cast(draft, p, _NUMBERED[wanted]) for p in both_of(only(operands))))
+    return parts.cast(draft, before, _BY_TYPE[node.attrs["to"]])
 
 
 def _padded(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
@@ -230,11 +200,66 @@ def axes_of(draft: Draft, args: Arguments, value: Complex) -> list[tuple[int, Le
     ]
 
 
+# ------------------------------------------------------------------- values of a complex dtype
+
+_FLOAT, _DOUBLE = int(onnx.TensorProto.FLOAT), int(onnx.TensorProto.DOUBLE)
+# ONNX's dtype of the parts, by PyTorch's number of a complex dtype and by ONNX's; and its number.
+_BY_NUMBER = {9: _FLOAT, 10: _DOUBLE}
+_BY_TYPE: Mapping[int, int] = {
+    onnx.TensorProto.COMPLEX64: _FLOAT,
+    onnx.TensorProto.COMPLEX128: _DOUBLE,
+}
+_NUMBERS = {_FLOAT: 6, _DOUBLE: 7}
+_OF_A_DTYPE = ("Cast", "to", "zeros")
+
+
+def _dtype_of_parts(draft: Draft, node: gs.Node) -> int:
+    """ONNX's dtype of the parts of what a node gives in a complex dtype; 0 for real values."""
+    if node.op == "Cast":
+        return _BY_TYPE.get(int(node.attrs.get("to", 0)), 0)
+    try:
+        args = bind(node, draft.facts)
+        told = args.value("dtype") if args.schema.position("dtype") is not None else None
+    except Refused:
+        return 0
+    return _BY_NUMBER.get(int(told or 0), 0)
+
+
+def _typed(draft: Draft, node: gs.Node) -> Complex:
+    """`Cast` or `to` in a complex dtype; what is real has imaginary parts of 0."""
+    kind, x = _dtype_of_parts(draft, node), node.inputs[0]
+    if is_complex(draft, x):
+        return Complex(*(parts.cast(draft, part, kind) for part in both_of(complex_of(draft, x))))
+    if not _is_real(draft, x):
+        raise Refused("whether what is made complex is real is not known")
+    real = parts.cast(draft, x, kind)
+    none = np.zeros(1, onnx.helper.tensor_dtype_to_np_dtype(kind))
+    return Complex(real, draft.op("ConstantOfShape", draft.op("Shape", real), value=none))
+
+
+def _kept(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`to` that names no dtype."""
+    args = bind(node, draft.facts)
+    if args.schema.position("dtype") is not None and args.value("dtype") is not None:
+        raise Refused("a complex value becomes what is not known to be complex")
+    return only(operands)
+
+
+def _zeros(draft: Draft, node: gs.Node) -> Complex:
+    """`zeros` of a complex dtype, of which both parts are the same."""
+    number = draft.constant(np.array(_NUMBERS[_dtype_of_parts(draft, node)]), "dtype")
+    part = moves.by_lowering(draft, node, dtype=number)
+    return Complex(part, part)
+
+
 _MADE: Mapping[str, Callable[[Draft, gs.Node], Complex]] = {
     "view_as_complex": arithmetic.viewed,
     "complex": arithmetic.joined,
     "polar": arithmetic.polar,
     "stft": arithmetic.short_time,
+    "Cast": _typed,
+    "to": _typed,
+    "zeros": _zeros,
     **dict.fromkeys((*_SINGLE, *_SEVERAL), _transform),
     **dict.fromkeys(_NAMED, _named_transform),
 }
@@ -248,7 +273,7 @@ _FOLLOWS: Mapping[str, Callable[[Draft, gs.Node, Operands], Complex]] = {
     **dict.fromkeys(_QUOTIENTS, arithmetic.quotient),
     **dict.fromkeys(_MOVES, moves.moved),
     **dict.fromkeys(_PADS, _padded),
-    "to": _converted,
+    "to": _kept,
     **dict.fromkeys(_STANDARD, moves.in_standard),
     **dict.fromkeys(_BILINEAR, moves.of_matrices),
     "Concat": moves.end_to_end,
@@ -278,13 +303,15 @@ def real_of_complex(draft: Draft, match: Match) -> Any:
     return paired(draft, value)
 
 
-def size_of_complex(draft: Draft, match: Match) -> Any:
-    """`aten.size` and kin of a complex value the graph makes: either part has its sizes."""
-    tensor = match.root.inputs[0]
-    if _is_real(draft, tensor) or not is_complex(draft, tensor):
-        raise Refused("its input is real")
-    real, _ = both_of(complex_of(draft, tensor))
-    return moves.lowered(draft, match.root, real)
+def shape_of_complex(draft: Draft, match: Match) -> Any:
+    """`Shape`, `Size`, `aten.size` or `numel` of a complex value that the graph makes."""
+    node = match.root
+    if _is_real(draft, node.inputs[0]) or not is_complex(draft, node.inputs[0]):
+        raise Refused("its input is not known to be complex")
+    part = complex_of(draft, node.inputs[0]).real
+    if node.domain != "aten":
+        return draft.op(node.op, part, **node.attrs)
+    return moves.by_lowering(draft, node, self=part)
 
 
 def _is_real(draft: Draft, tensor: gs.Tensor) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import onnx_graphsurgeon as gs
 
+from surgeon import dims
 from surgeon.builders.aten_shape.call import FLOATS, LARGEST, NARROW, TYPE, Call, Size
 from surgeon.builders.aten_shape.indices import gather
 from surgeon.rewrite import Refused
@@ -88,7 +90,32 @@ def _diff(c: Call) -> gs.Tensor:
     return y
 
 
+def _one_more(c: Call, indices: gs.Tensor) -> gs.Tensor:
+    """As many classes as the largest index asks for, which a negative number says."""
+    most = c.op("ReduceMax", indices, keepdims=1)
+    more: gs.Tensor = c.op("Add", most, c.ints([1], "one"))
+    return more
+
+
+def _one_hot(c: Call) -> gs.Tensor:
+    x, depth = c.cast(c.tensor(), TYPE.INT64), c.listed("num_classes")[0]
+    if isinstance(depth, int):
+        classes = c.ints([depth], "depth") if depth >= 0 else _one_more(c, c.flat(x))
+    else:
+        classes = depth.make()
+        if depth.dim is None or not dims.not_negative(depth.dim):
+            none = c.ints([0], "none")  # beside the indices: a number may be given where none is
+            counted = _one_more(c, c.op("Concat", c.flat(x), none, axis=0))
+            classes = c.op("Where", c.op("Less", classes, none), counted, classes)
+    values = c.draft.constant(np.asarray([0, 1], np.int64), "values")
+    if c.rank(x):
+        return c.op("OneHot", x, classes, values, axis=-1)
+    row = c.op("OneHot", c.flat(x), classes, values, axis=-1)  # of no axis onnxruntime makes none
+    return c.op("Reshape", row, c.ints([-1], "target"))
+
+
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
+    "one_hot": _one_hot,
     "bincount": _bincount,
     **dict.fromkeys(("searchsorted", "bucketize"), _searched),
     "diff": _diff,

@@ -349,22 +349,6 @@ def _block_diag(c: Call) -> gs.Tensor:
     return c.concat(rows, 0)
 
 
-def _one_hot(c: Call) -> gs.Tensor:
-    x, depth = c.tensor(), c.integer("num_classes")
-    x = c.cast(x, TYPE.INT64)
-    classes: gs.Tensor
-    if depth < 0:
-        most = c.op("ReduceMax", c.flat(x), keepdims=1)
-        classes = c.op("Add", most, c.ints([1], "one"))
-    else:
-        classes = c.ints([depth], "depth")
-    values = c.draft.constant(np.asarray([0, 1], np.int64), "values")
-    if c.rank(x):
-        return c.op("OneHot", x, classes, values, axis=-1)
-    row = c.op("OneHot", c.flat(x), classes, values, axis=-1)  # of no axis onnxruntime makes none
-    return c.op("Reshape", row, c.ints([-1], "target"))
-
-
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     **dict.fromkeys(("contiguous", "clone", "detach", "alias", "lift_fresh"), _same),
     "size": _size,
@@ -391,5 +375,4 @@ LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     "channel_shuffle": _channel_shuffle,
     "kron": _kron,
     "block_diag": _block_diag,
-    "one_hot": _one_hot,
 }

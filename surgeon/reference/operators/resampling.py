@@ -303,6 +303,8 @@ def col2im(
 ) -> Array:
     if self.ndim not in (2, 3):
         raise Unsuited(f"its input has rank {self.ndim}")
+    if min(output_size) < 1:
+        raise Unsuited(f"an output of {output_size}")
     x = self if self.ndim == 3 else self[None]
     counts = _counts(output_size, kernel_size, dilation, padding, stride)
     size = kernel_size[0] * kernel_size[1]

@@ -102,12 +102,17 @@ def index_fill(self: Array, dim: int, index: Array, value: Any) -> Array:
     return out
 
 
+def _written(index: Array, src: Array) -> Array:
+    """The part of `src` that an index writes; PyTorch wants one that is no larger."""
+    if any(a > b for a, b in zip(index.shape, src.shape, strict=True)):
+        raise Unsuited(f"an index of shape {list(index.shape)} for {list(src.shape)}")
+    return src[tuple(map(slice, index.shape))]
+
+
 @_lined
 def scatter(self: Array, dim: int, index: Array, src: Array) -> Array:
     out = self.copy()
-    if any(a > b for a, b in zip(index.shape, src.shape, strict=True)):
-        raise Unsuited(f"an index of shape {list(index.shape)} for {list(src.shape)}")
-    out[places(self, index, axis_of(dim, self.ndim))] = src[tuple(map(slice, index.shape))]
+    out[places(self, index, axis_of(dim, self.ndim))] = _written(index, src)
     return out
 
 
@@ -122,9 +127,7 @@ def scatter_value(self: Array, dim: int, index: Array, value: Any) -> Array:
 def scatter_with(self: Array, dim: int, index: Array, src: Array, reduce: str) -> Array:
     out = self.copy()
     function: Any = {"add": np.add, "multiply": np.multiply}[reduce]
-    function.at(
-        out, places(self, index, axis_of(dim, self.ndim)), src[tuple(map(slice, index.shape))]
-    )
+    function.at(out, places(self, index, axis_of(dim, self.ndim)), _written(index, src))
     return out
 
 
