@@ -15,6 +15,7 @@ from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators import borders, resampling
 from surgeon.reference.operators.gradients_in_place import numbered, summed
 from surgeon.reference.operators.precision import Array, Row, narrow, wide
+from surgeon.reference.operators.windows import averaged
 
 
 def _average(spatial: int) -> Callable[..., Array]:
@@ -30,24 +31,14 @@ def _average(spatial: int) -> Callable[..., Array]:
         count_include_pad: bool,
         divisor_override: int | None,
     ) -> Array:
-        kernel, step, pads = (
-            list(each) * (spatial // len(each)) if each else None
-            for each in (kernel_size, stride, padding)
+        kernel, step, padding = (
+            each * (spatial // len(each)) for each in (kernel_size, stride or kernel_size, padding)
         )
-        assert kernel is not None
-        lengths, found = self.shape[-spatial:], np.zeros(self.shape)
-        for place in np.ndindex(*grad_output.shape[-spatial:]):
-            window: list[Any] = [...]
-            count = 1
-            for at, k, s, p, n in zip(
-                place, kernel, step or kernel, pads or [0] * spatial, lengths, strict=True
-            ):
-                first, last = at * s - p, min(at * s - p + k, n + p)
-                inside = slice(max(first, 0), min(last, n))
-                window.append(inside)
-                count *= last - first if count_include_pad else inside.stop - inside.start
-            share = wide(grad_output)[(..., *place)] / (divisor_override or count)
-            found[tuple(window)] += share.reshape(*share.shape, *[1] * spatial)
+        plane, found = self.shape[-spatial:], np.zeros(self.shape)
+        for at in np.ndindex(*grad_output.shape[-spatial:]):
+            box, count = averaged(at, plane, kernel, step, padding, pads=count_include_pad)
+            share = wide(grad_output)[(..., *at)] / (divisor_override or count)
+            found[box] += share.reshape(*share.shape, *[1] * spatial)
         return narrow(found, self)
 
     return run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,22 +45,35 @@ def _average(
     ]
     y = np.empty((*self.shape[:-axes], *counts), x.dtype)
     for at in np.ndindex(*counts):
-        whole = 1
-        box: list[Any] = [...]
-        for i, n, k, s, p in zip(at, plane, kernel_size, stride, padding, strict=True):
-            start, end = i * s - p, min(i * s - p + k, n + p)
-            whole *= end - start
-            box.append(slice(max(start, 0), min(end, n)))
-        values = x[tuple(box)]
-        inside = int(np.prod([b.stop - b.start for b in box[1:]]))
-        divisor = divisor_override or (whole if count_include_pad else inside)
-        total = values.sum(axis=tuple(range(-axes, 0)))
+        box, count = averaged(at, plane, kernel_size, stride, padding, pads=count_include_pad)
+        divisor = divisor_override or count
+        total = x[box].sum(axis=tuple(range(-axes, 0)))
         if x.dtype.kind == "f":
             y[(..., *at)] = total / divisor
         else:  # C++ rounds a quotient of integers towards 0, and a double would not hold it
             sign = np.sign(total) * np.sign(divisor)
             y[(..., *at)] = sign * (np.abs(total) // abs(divisor))
     return narrow(y, self)
+
+
+def averaged(
+    at: Sequence[int],
+    plane: Sequence[int],
+    kernel_size: list[int],
+    stride: list[int],
+    padding: list[int],
+    *,
+    pads: bool,
+) -> tuple[tuple[Any, ...], int]:
+    """The elements under a window, and how many it counts, with the padding or without."""
+    whole, inside = 1, 1
+    box: list[Any] = [...]
+    for i, n, k, s, p in zip(at, plane, kernel_size, stride, padding, strict=True):
+        start, end = i * s - p, min(i * s - p + k, n + p)
+        here = slice(max(start, 0), min(end, n))
+        whole, inside = whole * (end - start), inside * (here.stop - here.start)
+        box.append(here)
+    return tuple(box), whole if pads else inside
 
 
 def _maximum(
