@@ -58,6 +58,23 @@ def test_a_batch_of_no_samples(
         close(y, its)
 
 
+def test_a_grid_of_no_samples() -> None:
+    x, grid = of(2, 3, 4, 5), of(2, 6, 7, 2)
+    arguments = [x, grid, 0, 0, False]
+    wanted = expected("grid_sampler", arguments)
+    written = Written("grid_sampler", arguments, "A+", 13, dynamic=False)
+    model = written.model(wanted, listed=False)
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_param = "N"
+    result = surgeon.apply(model, "aten", verify=False).model.to_proto()
+    session = ort.InferenceSession(result.SerializeToString())
+    names = [value.name for value in model.graph.input]
+    for count in (2, 0):
+        (y,) = session.run(None, dict(zip(names, (x[:count], grid[:count]), strict=True)))
+        assert y.shape == (count, 3, 6, 7)
+        close(y, wanted[0][:count])
+
+
 @pytest.mark.filterwarnings("ignore")  # numpy and PyTorch warn of means of nothing
 @pytest.mark.parametrize("opset", [9, 13, 18])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

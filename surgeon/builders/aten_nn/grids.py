@@ -7,6 +7,7 @@ gathered and weighed.
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -84,10 +85,13 @@ class _Sampling:
         draft, spatial = self.draft, self.rank - 2
         # the grid's last axis counts from the innermost axis of the input
         places = []
+        known = [length.static for length in self.targets[1:-1]]
+        # spelled out where it is known: of a batch of 0 runtimes infer no rest
+        count = -1 if None in known else math.prod(n for n in known if n is not None)
         for axis in range(spatial):
             index = draft.constant([spatial - 1 - axis], "coordinate")
             along = draft.op("Gather", self.grid, index, axis=self.rank - 1)
-            flat = draft.op("Reshape", along, draft.constant([0, -1], "points"))
+            flat = draft.op("Reshape", along, draft.constant([0, count], "points"))
             size = self.as_float(self.lengths[axis + 2])
             places.append((self._place(flat, size), size))
         if self.mode == "nearest":
