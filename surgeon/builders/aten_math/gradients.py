@@ -238,6 +238,8 @@ def _softmax(work: Work) -> gs.Tensor:
 
 def _dropout(work: Work) -> gs.Tensor:
     gradient = work.args.tensor("grad_output")
+    if work.dtype(gradient) not in FLOATS:
+        raise Refused("the gradient of a dropout is of floats")
     mask = work.cast(work.args.tensor("mask"), work.dtype(gradient))
     kept = work.op("Mul", gradient, mask)
     made: gs.Tensor = work.op("Mul", kept, float(work.args.value("scale")))
