@@ -199,30 +199,31 @@ def threshold(work: Work) -> gs.Tensor:
 def prelu(work: Work) -> gs.Tensor:
     """`prelu`: one slope, or one a channel (axis 1); its kernel has them as they broadcast."""
     x, weight = work.args.tensor("self"), work.args.tensor("weight")
+    widens = False
     if work.name == "_prelu_kernel":
-        ranks = [work.facts.of(t).rank for t in (x, weight)]
-        if work.dtype(x) != DOUBLE and None not in ranks and ranks[0] >= ranks[1]:  # type: ignore[operator]
-            return work.draft.op("PRelu", x, weight)
-        positive = work.op("Less", work.number(0, work.dtype(x)), x)
-        return work.where(positive, x, work.op("Mul", weight, x))
+        rank, slopes = (work.facts.of(t).rank for t in (x, weight))
+        widens = rank is None or slopes is None or slopes > rank
+    else:
+        weight = _slopes(work, x, weight)
+    if work.dtype(x) != DOUBLE and not widens:
+        return work.draft.op("PRelu", x, weight)
+    positive = work.op("Less", work.number(0, work.dtype(x)), x)
+    return work.where(positive, x, work.op("Mul", x, weight))
+
+
+def _slopes(work: Work, x: gs.Tensor, weight: gs.Tensor) -> gs.Tensor:
+    """One slope, or one a channel, as they broadcast."""
     count = work.facts.of(weight).shape
     if count is None or len(count) > 1:
         raise Refused("the shape of `weight` is not known")
     if work.facts.of(x).rank == 0:
-        weight = work.draft.op("Reshape", weight, work.axes([]))
-    elif count not in ((), (1,)):
-        rank = work.rank(x)
-        if rank > 2:
-            axes = work.axes(range(1, rank - 1))
-            array = work.facts.array(weight)
-            if array is not None:
-                weight = work.draft.constant(array.reshape(-1, *[1] * (rank - 2)))
-            else:
-                weight = work.draft.op("Unsqueeze", weight, axes)
-    if work.dtype(x) != DOUBLE:
-        return work.draft.op("PRelu", x, weight)
-    positive = work.op("Less", work.number(0, DOUBLE), x)
-    return work.where(positive, x, work.op("Mul", x, weight))
+        return work.draft.op("Reshape", weight, work.axes([]))
+    if count in ((), (1,)) or work.rank(x) <= 2:
+        return weight
+    rank, array = work.rank(x), work.facts.array(weight)
+    if array is not None:
+        return work.draft.constant(array.reshape(-1, *[1] * (rank - 2)))
+    return work.draft.op("Unsqueeze", weight, work.axes(range(1, rank - 1)))
 
 
 def axis_of(work: Work, x: gs.Tensor, name: str = "dim", default: int = -1) -> int:

@@ -130,9 +130,8 @@ def _gelu(work: Work) -> gs.Tensor:
     kind = work.args.value("approximate") if told else "none"
     square = work.op("Mul", x, x)
     if kind == "none":
-        share = work.op(
-            "Mul", work.op("Add", work.op("Erf", work.op("Mul", x, 0.5**0.5)), 1.0), 0.5
-        )
+        inner = work.op("Erf", work.op("Mul", x, math.sqrt(0.5)))
+        share = work.op("Mul", work.op("Add", inner, 1.0), 0.5)
         density = work.op("Exp", work.op("Mul", square, -0.5))
         rest = work.op("Mul", work.op("Mul", x, density), 1 / math.sqrt(2 * math.pi))
     elif kind == "tanh":

@@ -138,8 +138,7 @@ def scaled_dot_product_attention(draft: Draft, match: Match) -> Any:
     if args.schema.overload == "quantized":
         raise Refused("its inputs are quantised in PyTorch's own way")
     query, key, value = (args.tensor(name) for name in ("query", "key", "value"))
-    if float(args.value("dropout_p")) > 0:
-        raise Refused("it drops out at random: it was exported in training mode")
+    _refuse_dropout(args)
     if args.schema.position("enable_gqa") is not None and args.value("enable_gqa"):
         rank = parts.rank_of(draft, query)
         key, value = (_repeated_heads(draft, query, t, rank) for t in (key, value))
@@ -158,12 +157,11 @@ def scaled_dot_product_attention(draft: Draft, match: Match) -> Any:
 def attention_with_sums(draft: Draft, match: Match) -> Any:
     """`aten._scaled_dot_product_flash_attention_for_cpu` with what its gradient reads."""
     args = bind(match.root, draft.facts)
-    if float(args.value("dropout_p")) > 0:
-        raise Refused("it drops out at random: it was exported in training mode")
+    _refuse_dropout(args)
     query, key, value = (args.tensor(name) for name in ("query", "key", "value"))
     mask, causal = args.optional("attn_mask"), bool(args.value("is_causal"))
-    y = _attended(draft, args, (query, key, value), mask, causal=causal)[0]
     scores = _scores(draft, args, query, key, mask, causal=causal)
+    y = draft.op("MatMul", _shares(draft, scores, mask), value)
     return y, _logarithms_of_sums(draft, scores, parts.numpy_dtype(draft, query))
 
 
@@ -173,8 +171,7 @@ def attention_backward(draft: Draft, match: Match) -> Any:
     With P the softmax, D = P (dO V^T - rows of sum(dO O)): D K, D^T Q, both scaled, and P^T dO.
     """
     args = bind(match.root, draft.facts)
-    if float(args.value("dropout_p")) > 0:
-        raise Refused("it drops out at random: it was exported in training mode")
+    _refuse_dropout(args)
     query, key, value = (args.tensor(name) for name in ("query", "key", "value"))
     gradient, out = args.tensor("grad_out"), args.tensor("out")
     rank = parts.rank_of(draft, query)
@@ -197,8 +194,7 @@ def attention_backward(draft: Draft, match: Match) -> Any:
 def attention_with_weights(draft: Draft, match: Match) -> Any:
     """`aten._scaled_dot_product_attention` of torch 1.13: the result, and the weights if wanted."""
     args = bind(match.root, draft.facts)
-    if float(args.value("dropout_p")) > 0:
-        raise Refused("it drops out at random: it was exported in training mode")
+    _refuse_dropout(args)
     wanted = any(parts.is_read(draft, t) for t in match.root.outputs[1:])
     if wanted and not args.value("need_attn_weights"):
         raise Refused("its weights are read, which it does not give")
@@ -215,8 +211,7 @@ def attention_forward(draft: Draft, match: Match) -> Any:
     args = bind(match.root, draft.facts)
     inputs = [args.tensor(name) for name in ("query", "key", "value")]
     _refuse_variants(draft, args, inputs)
-    if float(args.value("dropout_p")) > 0:
-        raise Refused("it drops out at random: it was exported in training mode")
+    _refuse_dropout(args)
     # sdp_utils: 0 for no mask, 1 for one from the upper left corner, 2 from the lower right one
     efficient = args.schema.position("custom_mask_type") is not None
     kind = int(args.value("custom_mask_type" if efficient else "is_causal"))
@@ -315,6 +310,11 @@ def _scores(
     elif mask is not None:
         scores = draft.op("Add", scores, parts.cast(draft, mask, draft.facts.of(query).dtype))
     return scores
+
+
+def _refuse_dropout(args: Arguments) -> None:
+    if float(args.value("dropout_p")) > 0:
+        raise Refused("it drops out at random: it was exported in training mode")
 
 
 def _refuse_corner(draft: Draft, query: gs.Tensor, key: gs.Tensor) -> None:

@@ -58,16 +58,13 @@ def _unfold(c: Call) -> gs.Tensor:
     return c.permute(made, [[*rest, axis].index(i) for i in range(rank)])
 
 
-def _added(c: Call, zeros: gs.Tensor, index: gs.Tensor, axis: int) -> gs.Tensor:
-    index = from_front(c, c.cast(index, TYPE.INT64), c.size(zeros, axis))
-    return combined_elements(c, zeros, index, _gradient(c), axis, "add")
-
-
 def _gather(c: Call) -> gs.Tensor:
     """`gather_backward`: several may have been read from one place."""
-    x = c.tensor()
-    zeros = c.filled(c.sizes(x), 0, c.dtype(_gradient(c)))
-    return _added(c, zeros, c.tensor("index"), c.axis(c.integer("dim"), c.rank(x)))
+    x, gradient = c.tensor(), _gradient(c)
+    axis = c.axis(c.integer("dim"), c.rank(x))
+    index = from_front(c, c.cast(c.tensor("index"), TYPE.INT64), c.size(x, axis))
+    zeros = c.filled(c.sizes(x), 0, c.dtype(gradient))
+    return combined_elements(c, zeros, index, gradient, axis, "add")
 
 
 def _chosen(c: Call) -> gs.Tensor:

@@ -18,7 +18,7 @@ from surgeon.reference.operators import (
     math_reductions,
 )
 from surgeon.reference.operators.math_types import common, cut, real, result_type, tensor
-from surgeon.reference.operators.precision import Array, Row, is_float
+from surgeon.reference.operators.precision import Array, Row, erf, is_float
 from surgeon.reference.operators.scripts import together
 
 
@@ -243,7 +243,6 @@ def _xlogy(x: Any, y: Any) -> Any:
     return np.where(np.isnan(y), np.nan, np.where(x == 0, 0.0, x * np.log(y)))
 
 
-_erf = np.vectorize(math.erf, otypes=[np.float64])
 _erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 
@@ -271,9 +270,9 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
         )
     },
     "rsqrt": lambda x: 1 / np.sqrt(x),
-    "erf": _erf,
+    "erf": erf,
     "erfc": _erfc,
-    "special_erf": _erf,
+    "special_erf": erf,
     "special_erfc": _erfc,
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "special_expit": lambda x: 1 / (1 + np.exp(-x)),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from surgeon.reference.errors import Unsuited
-from surgeon.reference.operators.precision import Array, Row, narrow, wide
+from surgeon.reference.operators.precision import Array, Row, erf, narrow, wide
 
 
 def _weights(scores: Any, kept: Any) -> Any:
@@ -119,12 +119,8 @@ def transformer_encoder_layer(
 
     def forward(x: Any) -> Any:
         inner = _linear(x, ffn_weight_1, ffn_bias_1)
-        if use_gelu:
-            erf = np.vectorize(math.erf, otypes=[np.float64])
-            inner = inner * 0.5 * (1 + erf(inner / math.sqrt(2)))
-        else:
-            inner = np.maximum(inner, 0)
-        return _linear(inner, ffn_weight_2, ffn_bias_2)
+        gelu = inner * 0.5 * (1 + erf(inner / math.sqrt(2)))
+        return _linear(gelu if use_gelu else np.maximum(inner, 0), ffn_weight_2, ffn_bias_2)
 
     x = wide(src)
     first, second = (norm_weight_1, norm_bias_1, eps), (norm_weight_2, norm_bias_2, eps)

@@ -14,9 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from surgeon.reference.operators.precision import Array, Row, narrow, wide
-
-_erf = np.vectorize(math.erf, otypes=[np.float64])
+from surgeon.reference.operators.precision import Array, Row, erf, narrow, wide
 
 
 def _sigmoid(x: Any) -> Any:
@@ -136,7 +134,7 @@ def gelu_backward(grad: Array, self: Array, approximate: str = "none") -> Array:
             inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
             bend = math.sqrt(2 / math.pi) * (1 + 3 * 0.044715 * x**2)
             return 0.5 * (1 + np.tanh(inner)) + 0.5 * x * bend / np.cosh(inner) ** 2
-        share = 0.5 * (1 + _erf(x / math.sqrt(2)))
+        share = 0.5 * (1 + erf(x / math.sqrt(2)))
         return share + x * np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
 
     return _slope(slope)(grad, self)

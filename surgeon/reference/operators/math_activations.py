@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 
 from surgeon.reference.errors import Unsuited
-from surgeon.reference.operators.precision import Array, Row, narrow, wide
+from surgeon.reference.operators.precision import Array, Row, erf, narrow, wide
 from surgeon.reference.operators.shapes import axis_of
-
-_erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
 def _softplus(x: Any) -> Any:
@@ -58,7 +56,7 @@ def gelu(self: Array, approximate: str) -> Array:
     if approximate == "tanh":
         inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
         return narrow(0.5 * x * (1 + np.tanh(inner)), self)
-    return narrow(0.5 * x * (1 + _erf(x / math.sqrt(2))), self)
+    return narrow(0.5 * x * (1 + erf(x / math.sqrt(2))), self)
 
 
 def softplus(self: Array, beta: float, threshold: float) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,8 @@ from surgeon.reference.errors import Unsuited
 
 Array = NDArray[Any]
 Row = tuple[str, Callable[..., Any]]  # a schema, and the function that means the same
+
+erf: Callable[..., NDArray[np.float64]] = np.vectorize(math.erf, otypes=[np.float64])
 
 
 def is_float(array: Array) -> bool:
