@@ -105,8 +105,8 @@ def test_a_quiet_run_without_a_check_imports_what_it_needs(samples: Path, tmp_pa
     idle = (
         *("surgeon.batch", "surgeon.cases", "surgeon.inspection", "surgeon.reference"),
         *("surgeon.refusing", "surgeon.render", "surgeon.trial", "surgeon.verify"),
-        *("concurrent.futures", "fsspec", "multiprocessing", "onnxruntime", "onnxsim", "rich"),
-        *("sqlite3", "torch"),
+        *("concurrent.futures", "fsspec", "multiprocessing", "onnxruntime", "onnxsim"),
+        *("pydantic", "rich", "sqlite3", "torch"),
     )
     out = tmp_path / "out.onnx"
     source = samples / "flatten_pool" / "flatten_pool.onnx"
@@ -122,6 +122,39 @@ def test_a_quiet_run_without_a_check_imports_what_it_needs(samples: Path, tmp_pa
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "IDLE []\n"
     assert out.is_file()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--timeout", "soon"], "--timeout"),
+        (["--timeout", "0"], "0.1"),
+        (["--require", "magic"], "equivalent"),
+        (["--allow", "exact", "--allow", "magic"], "approximate"),
+        (["--external-data"], "requires an argument"),
+    ],
+)
+def test_a_value_that_does_not_fit_its_option_is_refused(
+    given: list[str], said: str, samples: Path, tmp_path: Path
+) -> None:
+    """What needs no conversion skips typer's; what does is converted and checked as ever."""
+    source = samples / "flatten_pool" / "flatten_pool.onnx"
+    result = run("apply", "clean", str(source), str(tmp_path / "out.onnx"), *given)
+    assert result.exit_code == 2
+    assert said in result.output
+    assert not (tmp_path / "out.onnx").exists()
+
+
+def test_options_given_several_times_and_converted_ones_arrive(
+    samples: Path, tmp_path: Path
+) -> None:
+    source = samples / "flatten_pool" / "flatten_pool.onnx"
+    out, log = tmp_path / "out.onnx", tmp_path / "log"
+    given = ["--allow", "contract", "--allow", "approximate", "--timeout", "60", "--no-verify"]
+    result = run("apply", "clean", str(source), str(out), *given, "--log-file", str(log))
+    assert result.exit_code == 0, result.output
+    assert out.is_file()
+    assert log.is_file()
 
 
 def test_the_version_is_that_of_the_distribution() -> None:

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from surgeon.cli import batch, examine, repair, shelf
+from surgeon.cli.commands import Command, Group
 from surgeon.cli.console import INTERRUPTED
 from surgeon.provenance import version
 
@@ -28,6 +29,7 @@ EXIT_CODES = (
 
 app = typer.Typer(
     name="surgeon",
+    cls=Group,
     help="Repair ONNX files after export, and check that nothing was broken.",
     epilog="\n\n".join(["Exit codes:", "", *(f"- {code} {what}" for code, what in EXIT_CODES)]),
     rich_markup_mode="markdown",
@@ -35,16 +37,16 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-app.command(rich_help_panel="Models")(repair.apply)
-app.command(rich_help_panel="Models")(batch.batch)
-app.command(rich_help_panel="Models")(examine.verify)
-app.command(rich_help_panel="Models")(examine.diff)
-app.command(rich_help_panel="Models")(repair.explain)
-app.command(rich_help_panel="Models")(examine.inspect)
-app.command("log", rich_help_panel="Models")(examine.show_log)
+app.command(cls=Command, rich_help_panel="Models")(repair.apply)
+app.command(cls=Command, rich_help_panel="Models")(batch.batch)
+app.command(cls=Command, rich_help_panel="Models")(examine.verify)
+app.command(cls=Command, rich_help_panel="Models")(examine.diff)
+app.command(cls=Command, rich_help_panel="Models")(repair.explain)
+app.command(cls=Command, rich_help_panel="Models")(examine.inspect)
+app.command("log", cls=Command, rich_help_panel="Models")(examine.show_log)
 app.add_typer(shelf.recipes, name="recipes", rich_help_panel="Recipes")
-app.command("test", rich_help_panel="Recipes")(shelf.run_cases)
-app.command(rich_help_panel="surgeon itself")(examine.doctor)
+app.command("test", cls=Command, rich_help_panel="Recipes")(shelf.run_cases)
+app.command(cls=Command, rich_help_panel="surgeon itself")(examine.doctor)
 
 
 def _print_version(wanted: bool) -> None:

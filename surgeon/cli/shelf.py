@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from surgeon.cli import options
+from surgeon.cli.commands import Command, Group
 from surgeon.cli.console import desk
 from surgeon.collector import collector_paused
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from surgeon.recipe import Recipe
 
 recipes = typer.Typer(
+    cls=Group,
     help="List, show, or describe recipes to an editor.",
     invoke_without_command=True,
     rich_markup_mode="markdown",
@@ -39,13 +41,13 @@ def recipes_alone(
         _list(as_json=as_json)
 
 
-@recipes.command("list")
+@recipes.command("list", cls=Command)
 def list_recipes(as_json: options.Json = False) -> None:
     """List the bundled recipes."""
     _list(as_json=as_json)
 
 
-@recipes.command("show")
+@recipes.command("show", cls=Command)
 def show_recipe(
     name: Annotated[
         str,
@@ -70,13 +72,13 @@ def show_recipe(
             place.show(render.recipe(found))
 
 
-@recipes.command("schema")
+@recipes.command("schema", cls=Command)
 def print_schema() -> None:
     """Print the JSON schema of a recipe, for editors."""
     _print_schema()
 
 
-@recipes.command("pages")
+@recipes.command("pages", cls=Command)
 def write_pages(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the pages go.")],
 ) -> None:
