@@ -18,7 +18,6 @@ Beside graphsurgeon's own fields the objects of the graph carry, all written in 
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 from collections.abc import Iterator
@@ -45,7 +44,6 @@ from surgeon.writer import Writer, imports, set_property
 Array = npt.NDArray[Any]
 
 G_LOGGER.severity = G_LOGGER.CRITICAL  # surgeon reports for itself
-logging.getLogger("onnx_graphsurgeon").setLevel(logging.CRITICAL)
 
 
 class Model:

@@ -3,14 +3,16 @@
 Run: make bench, or
     python tests/benchmarks/peers.py --python .venv-bench/bin/python --write docs/benchmarks.md
 
-Each tool gets each model in a process of its own: nodes without Constant, CPU seconds from load to
-saved inside the process and of the whole process, the peak of its memory, whether the result
-equals the original in onnxruntime on three input sets of other sizes, and how long it runs there on
-one thread, the best of many runs, with onnxruntime's own optimisations off and on. The samples hold
-ATen nodes, which onnxruntime does not load: there is nothing to compare with. With `--external`,
-models of 0.5, 2.5 and 8 GB of external data too, of which only the cost is measured. There
-`surgeon` writes into the folder where the data are, `surgeon copying` gives the result data of its
-own, as the others do, and `plain copy` is what copying them costs alone.
+Each tool gets each model in processes of its own: nodes without Constant, CPU seconds from load to
+saved where the tool is loaded, those of a whole process that does nothing else, the peak of its
+memory, whether the result equals the original in onnxruntime on three input sets of other sizes,
+and how long it runs there on one thread, with onnxruntime's own optimisations off and on: the best
+of many runs, all results of a model in turns, as the machine is not equally fast all the time. The
+whole process is the tool's command where it has one. The samples hold ATen nodes, which onnxruntime
+does not load: there is nothing to compare with. With `--external`, models of 0.5, 2.5 and 8 GB of
+external data too, of which only the cost is measured. There `surgeon` writes into the folder where
+the data are, `surgeon copying` gives the result data of its own, as the others do, and `plain copy`
+is what copying them costs alone.
 """
 
 from __future__ import annotations
@@ -45,13 +47,20 @@ COPY = "plain copy"
 SIMPLIFYING = Path(__file__).with_name("simplifying.py")
 FOR_ALL = 40  # layers up to which other tools are tried: they hold the weights several times
 BLANK = ["", ""]  # for what was not run
+LONG = 20.0  # CPU seconds above which a tool is run once, as what it loads is nothing beside them
+SHORT = 2.0  # below which three runs cost little, and noise much
+COMMANDS = {  # as users call them
+    "surgeon": ["surgeon", "apply", "clean", "IN", "OUT", "--no-verify"],
+    "surgeon checked": ["surgeon", "apply", "clean", "IN", "OUT"],
+    "onnxsim": ["onnxsim", "IN", "OUT", "0"],
+    "onnxslim": ["onnxslim", "IN", "OUT"],
+}
 
 
-def measure(python: str, tool: str, source: Path, target: Path, seconds: float) -> dict[str, Any]:
-    """A process of its own: its CPU seconds, its peak memory, and what it says itself."""
-    command = [python, str(SIMPLIFYING), tool, str(source), str(target)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+def run(command: list[str], seconds: float, **variables: str) -> dict[str, Any]:
+    """A process of its own: its CPU seconds, its peak memory, and what it says itself as JSON."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
+        environment = {**os.environ, **variables}
         process = subprocess.Popen(command, stdout=out, stderr=errors, env=environment)
         timer = threading.Timer(seconds, process.kill)
         timer.start()
@@ -68,9 +77,31 @@ def measure(python: str, tool: str, source: Path, target: Path, seconds: float) 
     unit = 1 if sys.platform == "darwin" else 1024
     return {
         "peak": usage.ru_maxrss * unit / 1e6,
-        **json.loads(lines[-1]),
+        **(json.loads(lines[-1]) if lines[-1].startswith("{") else {}),
         "whole": usage.ru_utime + usage.ru_stime,
     }
+
+
+def measure(
+    python: str, tool: str, source: Path, target: Path, seconds: float, *, once: bool = False
+) -> dict[str, Any]:
+    """What a tool costs: one run, its command, and a run where all is loaded; `once`, one run."""
+    work = [python, str(SIMPLIFYING), tool, str(source), str(target)]
+    got = run(work, seconds, OMP_NUM_THREADS="1")
+    if once or "failed" in got or got["cpu"] > LONG:
+        return got
+    command = work
+    if tool in COMMANDS:
+        places = {"IN": str(source), "OUT": str(target)}
+        name, *rest = COMMANDS[tool]
+        command = [str(Path(python).with_name(name)), *(places.get(word, word) for word in rest)]
+    times = 3 if got["cpu"] < SHORT else 1
+    wholes = [run(command, seconds).get("whole", got["whole"]) for _ in range(times)]
+    loaded = [
+        run([*work, "loaded"], seconds, OMP_NUM_THREADS="1").get("cpu", got["cpu"])
+        for _ in range(times)
+    ]
+    return {**got, "cpu": min(loaded), "whole": min(wholes)}
 
 
 def nodes(path: Path) -> int:
@@ -150,25 +181,26 @@ def equal(original: Any, path: Path) -> str:
     return "yes" if compared == 3 else f"yes, on {compared}" if compared else "-"
 
 
-def latencies(path: Path) -> list[str]:
-    """Milliseconds of a run, the best of many, with onnxruntime's optimisations off and on."""
-    found = []
+def latencies(paths: list[Path]) -> list[list[str]]:
+    """Milliseconds of a run of each model, in turns, onnxruntime's optimisations off and on."""
+    found: list[list[str]] = [[] for _ in paths]
     for optimise in (False, True):
-        result = session(path, optimise=optimise)
-        if result is None:
-            return ["-", "-"]
-        best, start = float("inf"), time.perf_counter()
-        try:
-            inputs = feeds(result, 1)
-            for _ in range(RUNS):
-                before = time.perf_counter()
-                result.run(None, inputs)
-                best = min(best, time.perf_counter() - before)
-                if time.perf_counter() - start > SECONDS_OF_RUNS:
-                    break
-        except Exception:  # a size that the model does not take
-            return ["-", "-"]
-        found.append(f"{best * 1e3:.3f}")
+        sessions = [session(path, optimise=optimise) for path in paths]
+        best = [float("inf")] * len(paths)
+        start = time.perf_counter()
+        for _ in range(RUNS):
+            for index, model in enumerate(sessions):
+                try:
+                    inputs = feeds(model, 1)
+                    before = time.perf_counter()
+                    model.run(None, inputs)
+                    best[index] = min(best[index], time.perf_counter() - before)
+                except Exception:  # one that does not load, or does not take this size
+                    sessions[index] = None
+            if time.perf_counter() - start > SECONDS_OF_RUNS * len(paths):
+                break
+        for cells, model, value in zip(found, sessions, best, strict=True):
+            cells.append("-" if model is None else f"{value * 1e3:.3f}")
     return found
 
 
@@ -237,27 +269,34 @@ def models(folder: Path, arguments: argparse.Namespace) -> list[tuple[str, Path]
 
 
 def rows(arguments: argparse.Namespace, folder: Path) -> list[list[str]]:
-    """The table, line by line; each is printed when it is known."""
+    """The table, line by line; those of a model are printed when they are known."""
     table = []
     for name, path in models(folder, arguments):
         before = nodes(path)
         large = before >= LARGE  # onnxruntime takes many minutes to load it
         original = None if large else session(path)
-        came = ["-", "-"] if large else latencies(path)
-        table.append([name, "as it came", str(before), "", *came, "", "", ""])
-        print(" | ".join(table[-1]), flush=True)
-        for tool in IN_TIME if large else TOOLS:
-            python = sys.executable if tool.startswith("surgeon") else arguments.python
-            target = folder / "out.onnx"
+        tools = IN_TIME if large else TOOLS
+        targets = [folder / f"out_{index}.onnx" for index in range(len(tools))]
+        lines = [[name, "as it came", str(before), "", *BLANK, "", "", ""]]
+        for tool, target in zip(tools, targets, strict=True):
             target.unlink(missing_ok=True)
+            python = sys.executable if tool.startswith("surgeon") else arguments.python
             got = measure(python, tool, path, target, arguments.seconds)
             if "failed" in got:
-                row = [name, tool, "", got["failed"], *BLANK, "", "", ""]
+                target.unlink(missing_ok=True)
+                lines.append([name, tool, "", got["failed"], *BLANK, "", "", ""])
             else:
-                runs = ["-", "-", "-"] if large else [equal(original, target), *latencies(target)]
-                row = [name, tool, str(nodes(target)), *runs, *costs(got)]
-            print(" | ".join(row), flush=True)
-            table.append(row)
+                same = "-" if large else equal(original, target)
+                lines.append([name, tool, str(nodes(target)), same, *BLANK, *costs(got)])
+        if not large:
+            ran = [(path, lines[0]), *zip(targets, lines[1:], strict=True)]
+            ran = [(model, line) for model, line in ran if model.exists()]
+            found = latencies([model for model, _ in ran])
+            for (_, line), cells in zip(ran, found, strict=True):
+                line[4:6] = cells
+        for line in lines:
+            print(" | ".join(line), flush=True)
+        table += lines
     return table
 
 
@@ -277,7 +316,7 @@ def external_rows(arguments: argparse.Namespace, folder: Path) -> list[list[str]
             python = arguments.python if tool in PEERS else sys.executable
             with tempfile.TemporaryDirectory(dir=folder) as place:
                 target = (folder if tool == "surgeon" else Path(place)) / "out.onnx"
-                got = measure(python, tool, path, target, 10 * arguments.seconds)
+                got = measure(python, tool, path, target, 10 * arguments.seconds, once=True)
                 row = [name, tool, "", got.get("failed", "-"), *BLANK, "", "", ""]
                 if "failed" not in got:
                     left = str(nodes(target)) if target.exists() else ""
@@ -304,13 +343,16 @@ def page(table: list[list[str]], arguments: argparse.Namespace) -> str:
         "",
         "Written by `make bench`; some models are of the folder that `SURGEON_CORPUS` names.",
         "`surgeon` is `surgeon apply clean --no-verify`, as no other tool compares its result;",
-        "`surgeon checked` compares every rewrite and the whole result. CPU seconds in process are",
-        "from before the tool's import to the saved file. `equal`: in",
+        "`surgeon checked` compares every rewrite and the whole result. `CPU in process`: seconds",
+        "from load to saved where the tool has mended another file before; `CPU whole`: those of a",
+        "process that does this alone, the tool's command where it has one, a line of Python where",
+        f"it has none, the best of three where they are short. Above {LONG:.0f} s, and with data",
+        "outside, a tool runs once, and both are of that process. `equal`: in",
         f"onnxruntime {own} without its optimisations, on three input sets of different sizes.",
         "",
         f"- Versions: {versions}; Python {platform.python_version()}.",
         f"- Machine: {platform.platform()}, {os.cpu_count()} cores; {arguments.note}",
-        "- `ms`: a run of the result on one thread, the best of up to 200 runs in a second,",
+        f"- `ms`: a run on one thread, the best of up to {RUNS}, all results of a model in turns,",
         "  with onnxruntime's own optimisations off (as is) and on.",
         f"- A tool gets {arguments.seconds:.0f} seconds a model, with data outside ten times that;",
         "  the largest graph goes to those that end in it, and is not loaded in onnxruntime.",
