@@ -27,15 +27,18 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
+from collections import defaultdict
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from graphs import blocks, transformer
+from running import RUNS, equal, latencies, nodes, session
+
 ROOT = Path(__file__).parents[2]
 PEERS = ("onnxsim", "onnxslim", "onnxscript", "onnxoptimizer", "onnx-graphsurgeon", "onnxruntime")
 TOOLS = ("surgeon", "surgeon checked", *PEERS)
-RUNS, SECONDS_OF_RUNS = 200, 1.0  # of one model, for its latency
 LARGE = 50_000  # nodes from which on only those are measured that end in time
 IN_TIME = ("surgeon", "onnxsim", "onnx-graphsurgeon")
 HEADS = (
@@ -83,124 +86,32 @@ def run(command: list[str], seconds: float, **variables: str) -> dict[str, Any]:
 
 
 def measure(
-    python: str, tool: str, source: Path, target: Path, seconds: float, *, once: bool = False
-) -> dict[str, Any]:
-    """What a tool costs: one run, its command, and a run where all is loaded; `once`, one run."""
-    work = [python, str(SIMPLIFYING), tool, str(source), str(target)]
-    got = run(work, seconds, OMP_NUM_THREADS="1")
-    if once or "failed" in got or got["cpu"] > LONG:
-        return got
-    command = work
-    if tool in COMMANDS:
-        places = {"IN": str(source), "OUT": str(target)}
+    interpreters: Mapping[str, str], source: Path, targets: Mapping[str, Path], seconds: float
+) -> dict[str, dict[str, Any]]:
+    """What each tool costs: run once, and then as its command and where it is loaded, in turns."""
+
+    def work(tool: str) -> list[str]:
+        return [interpreters[tool], str(SIMPLIFYING), tool, str(source), str(targets[tool])]
+
+    def command(tool: str) -> list[str]:
+        if tool not in COMMANDS:
+            return work(tool)
+        places = {"IN": str(source), "OUT": str(targets[tool])}
         name, *rest = COMMANDS[tool]
-        command = [str(Path(python).with_name(name)), *(places.get(word, word) for word in rest)]
-    times = 3 if got["cpu"] < SHORT else 1
-    wholes = [run(command, seconds).get("whole", got["whole"]) for _ in range(times)]
-    loaded = [
-        run([*work, "loaded"], seconds, OMP_NUM_THREADS="1").get("cpu", got["cpu"])
-        for _ in range(times)
-    ]
-    return {**got, "cpu": min(loaded), "whole": min(wholes)}
+        script = Path(interpreters[tool]).with_name(name)
+        return [str(script), *(places.get(word, word) for word in rest)]
 
-
-def nodes(path: Path) -> int:
-    """Nodes without Constant, bodies included."""
-    import onnx
-
-    def count(graph: onnx.GraphProto) -> int:
-        inner = [a.g for n in graph.node for a in n.attribute if a.HasField("g")]
-        own = sum(node.op_type != "Constant" for node in graph.node)
-        return own + sum(count(body) for body in inner)
-
-    return count(onnx.load(path, load_external_data=False).graph)
-
-
-def session(path: Path, *, optimise: bool = False) -> Any:
-    """The model in onnxruntime, as it stands by default, on one thread; None where it fails."""
-    import onnxruntime as ort
-
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    levels = ort.GraphOptimizationLevel
-    options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimise else levels.ORT_DISABLE_ALL
-    try:
-        return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except Exception:  # onnxruntime's exceptions have no common base
-        return None
-
-
-def feeds(found: Any, seed: int) -> dict[str, Any]:
-    """Inputs of one size for each name of a dimension, another for each seed."""
-    import numpy as np
-
-    rng = np.random.default_rng(seed)
-    sizes: dict[str, int] = {}
-    made = {}
-    for value in found.get_inputs():
-        names = [d if isinstance(d, int) else str(d) for d in value.shape]
-        shape = [
-            d if isinstance(d, int) else sizes.setdefault(d, 2 + seed + 5 * len(sizes))
-            for d in names
-        ]
-        array = rng.normal(size=shape)
-        kind = value.type[7:-1]
-        names_of = {"float": "float32", "double": "float64"}
-        made[value.name] = array.astype(names_of.get(kind, kind))
-    return made
-
-
-def equal(original: Any, path: Path) -> str:
-    """Whether the result equals the original on three input sets, within float32's rounding."""
-    import numpy as np
-
-    if original is None:
-        return "-"
-    result = session(path)
-    if result is None:
-        return "does not load"
-    compared = 0
-    for seed in range(3):
-        try:
-            inputs = feeds(original, seed)
-            expected = original.run(None, inputs)
-        except Exception:  # a size that the original does not take
-            continue
-        try:
-            found = result.run(None, inputs)
-        except Exception:
-            return "does not run"
-        for a, b in zip(expected, found, strict=True):
-            scale = float(np.abs(a.astype(np.float64)).max(initial=0)) or 1.0
-            if a.shape != b.shape or a.dtype != b.dtype:
-                return "other shape"
-            if not np.allclose(a, b, rtol=1e-3, atol=1e-4 * scale, equal_nan=True):
-                return "WRONG"
-        compared += 1
-    return "yes" if compared == 3 else f"yes, on {compared}" if compared else "-"
-
-
-def latencies(paths: list[Path]) -> list[list[str]]:
-    """Milliseconds of a run of each model, in turns, onnxruntime's optimisations off and on."""
-    found: list[list[str]] = [[] for _ in paths]
-    for optimise in (False, True):
-        sessions = [session(path, optimise=optimise) for path in paths]
-        best = [float("inf")] * len(paths)
-        start = time.perf_counter()
-        for _ in range(RUNS):
-            for index, model in enumerate(sessions):
-                try:
-                    inputs = feeds(model, 1)
-                    before = time.perf_counter()
-                    model.run(None, inputs)
-                    best[index] = min(best[index], time.perf_counter() - before)
-                except Exception:  # one that does not load, or does not take this size
-                    sessions[index] = None
-            if time.perf_counter() - start > SECONDS_OF_RUNS * len(paths):
-                break
-        for cells, model, value in zip(found, sessions, best, strict=True):
-            cells.append("-" if model is None else f"{value * 1e3:.3f}")
+    first = {tool: run(work(tool), seconds, OMP_NUM_THREADS="1") for tool in targets}
+    found = {tool: dict(got) for tool, got in first.items()}
+    for turn in range(3):
+        for tool, got in first.items():
+            if "failed" in got or got["cpu"] > (SHORT if turn else LONG):
+                continue
+            loaded = run([*work(tool), "loaded"], seconds, OMP_NUM_THREADS="1")
+            whole = run(command(tool), seconds)
+            for key, value in (("cpu", loaded.get("cpu")), ("whole", whole.get("whole"))):
+                if value is not None:
+                    found[tool][key] = min(value, found[tool][key] if turn else value)
     return found
 
 
@@ -244,9 +155,6 @@ def models(folder: Path, arguments: argparse.Namespace) -> list[tuple[str, Path]
     if arguments.models:
         return [(p.stem, p) for p in sorted(arguments.models.glob("*.onnx")) if part in p.stem]
 
-    sys.path.insert(0, str(Path(__file__).parent))
-    from graphs import blocks, transformer
-
     found = [(p.stem, p) for p in sorted((ROOT / "samples").glob("*/*.onnx"))]
     corpus = os.environ.get("SURGEON_CORPUS")
     if corpus:
@@ -276,20 +184,19 @@ def rows(arguments: argparse.Namespace, folder: Path) -> list[list[str]]:
         large = before >= LARGE  # onnxruntime takes many minutes to load it
         original = None if large else session(path)
         tools = IN_TIME if large else TOOLS
-        targets = [folder / f"out_{index}.onnx" for index in range(len(tools))]
-        lines = [[name, "as it came", str(before), "", *BLANK, "", "", ""]]
-        for tool, target in zip(tools, targets, strict=True):
+        targets = {tool: folder / f"{tool}.onnx" for tool in tools}
+        for target in targets.values():
             target.unlink(missing_ok=True)
-            python = sys.executable if tool.startswith("surgeon") else arguments.python
-            got = measure(python, tool, path, target, arguments.seconds)
+        lines = [[name, "as it came", str(before), "", *BLANK, "", "", ""]]
+        for tool, got in measure(arguments.interpreters, path, targets, arguments.seconds).items():
             if "failed" in got:
-                target.unlink(missing_ok=True)
+                targets[tool].unlink(missing_ok=True)
                 lines.append([name, tool, "", got["failed"], *BLANK, "", "", ""])
             else:
-                same = "-" if large else equal(original, target)
-                lines.append([name, tool, str(nodes(target)), same, *BLANK, *costs(got)])
+                same = "-" if large else equal(original, targets[tool])
+                lines.append([name, tool, str(nodes(targets[tool])), same, *BLANK, *costs(got)])
         if not large:
-            ran = [(path, lines[0]), *zip(targets, lines[1:], strict=True)]
+            ran = [(path, lines[0]), *zip(targets.values(), lines[1:], strict=True)]
             ran = [(model, line) for model, line in ran if model.exists()]
             found = latencies([model for model, _ in ran])
             for (_, line), cells in zip(ran, found, strict=True):
@@ -313,10 +220,16 @@ def external_rows(arguments: argparse.Namespace, folder: Path) -> list[list[str]
             continue
         path = outside(folder, name, layers)
         for tool in (COPY, "surgeon", "surgeon copying", *(PEERS if layers <= FOR_ALL else ())):
-            python = arguments.python if tool in PEERS else sys.executable
             with tempfile.TemporaryDirectory(dir=folder) as place:
                 target = (folder if tool == "surgeon" else Path(place)) / "out.onnx"
-                got = measure(python, tool, path, target, 10 * arguments.seconds, once=True)
+                work = [
+                    arguments.interpreters[tool],
+                    str(SIMPLIFYING),
+                    tool,
+                    str(path),
+                    str(target),
+                ]
+                got = run(work, 10 * arguments.seconds, OMP_NUM_THREADS="1")
                 row = [name, tool, "", got.get("failed", "-"), *BLANK, "", "", ""]
                 if "failed" not in got:
                     left = str(nodes(target)) if target.exists() else ""
@@ -382,6 +295,8 @@ def main() -> None:
     parser.add_argument("--note", default="ratios say more than seconds.", help="on the machine")
     parser.add_argument("--write", type=Path, help="the page to write")
     arguments = parser.parse_args()
+    arguments.interpreters = defaultdict(lambda: sys.executable)
+    arguments.interpreters.update(dict.fromkeys(PEERS, arguments.python))
     compileall.compile_dir(ROOT / "surgeon", quiet=1)  # as pip did with the others
     with tempfile.TemporaryDirectory() as folder:
         table = rows(arguments, Path(folder))
