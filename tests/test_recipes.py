@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from surgeon.cases import run
+from surgeon.recipe import Recipe
 
 RECIPES = sorted(
     path
@@ -23,3 +24,11 @@ def test_every_case_holds_and_every_rule_has_cases(path: Path) -> None:
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_a_recipe_has_cases_beside_it(path: Path) -> None:
     assert path.with_name(f"{path.stem}.cases.yaml").is_file()
+
+
+def test_all_recipes_can_be_put_together(tmp_path: Path) -> None:
+    """No two rules have one id: whatever a user puts into one recipe, it loads."""
+    several = tmp_path / "several.yaml"
+    uses = "".join(f"  - use: {path.stem}\n" for path in RECIPES)
+    several.write_text(f"surgeon: 1\nname: several\nallow: [contract, approximate]\nsteps:\n{uses}")
+    assert Recipe.load(several).steps
