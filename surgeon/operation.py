@@ -230,7 +230,7 @@ class Operation:
         self.model.changed = True
         self._begin()
 
-    def _is_rid_of_foreign(self) -> bool:
+    def is_rid_of_foreign(self) -> bool:
         """Whether a node of PyTorch's own, which no runtime knows, is there no longer."""
         now = operators(self.model)
         return any(
@@ -241,7 +241,7 @@ class Operation:
         """What the file says of itself, brought in line with what is proven and was done."""
         if declare(self.model, self.facts, self.axioms.shapes, self.axioms.fixed):
             self.model.changed = True
-        if any(r.ensure == "no-aten" for r in self.recipes) and self._is_rid_of_foreign():
+        if any(r.ensure == "no-aten" for r in self.recipes) and self.is_rid_of_foreign():
             self.model.changed = True  # an assertion that gives nothing to anybody
         if not self.model.changed:
             return
@@ -256,7 +256,7 @@ class Operation:
         retyped = correct_types(self.model, self.facts)
         self.notes.retyped = frozenset(retyped)
         # what any runtime loads keeps the shapes that it declares
-        resized = correct_outputs(self.model, self.facts) if self._is_rid_of_foreign() else []
+        resized = correct_outputs(self.model, self.facts) if self.is_rid_of_foreign() else []
         for what, corrected in (
             ("shapes that the file states", correct_claims(self.model, self.facts)),
             ("shapes that outputs declare", resized),

@@ -138,12 +138,16 @@ def apply(
             work.model.changed = True
         work.run(clock)
         report = work.report(clock)
-    if any(recipe.ensure == "no-aten" for recipe in plans) and "leftover" not in allow:
-        from surgeon.refusing import refuse_leftovers, refuse_unread
+    ensured = any(recipe.ensure == "no-aten" for recipe in plans)
+    if ensured and "leftover" not in allow:
+        from surgeon.refusing import refuse_leftovers
 
         refuse_leftovers(report)
-        if work.changed and "unread" not in allow:
-            refuse_unread(original, report, reference)
+    # A file that no runtime took has never shown anybody what it computes.
+    if (ensured or work.is_rid_of_foreign()) and work.changed and "unread" not in allow:
+        from surgeon.refusing import refuse_unread
+
+        refuse_unread(original, report, reference)
     if not work.changed or not verify:
         return Result(work.model, report)
     if progress:

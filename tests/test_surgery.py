@@ -389,6 +389,23 @@ def test_zeros_that_nothing_was_written_to_are_asked_about(
     surgeon.apply(model, "aten")
 
 
+def test_a_recipe_that_promises_nothing_asks_too_when_it_replaces_fallback_nodes() -> None:
+    """No runtime has ever shown anybody what such a file computes."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 4, opset_import: ["": 11, "org.pytorch.aten": 0],
+            producer_name: "pytorch", producer_version: "1.3">
+        g (float[5,4] x) => (float[5,4] y)
+        <int64[2] s = {5, 4}>
+        { z = org.pytorch.aten.zeros_like (x) v = Reshape (z, s) y = Add (x, v) }"""
+    )
+    recipe = "surgeon: 1\nname: ours\nsteps:\n  - use: aten\n"
+    own = surgeon.Recipe.parse(recipe)
+    with pytest.raises(VerifyError, match="nothing is written to `z`, which was made to be"):
+        surgeon.apply(model, own)
+    assert surgeon.apply(model, own, allow=["unread"]).report.fired
+    assert not surgeon.apply(model, "clean", verify=False).report.fired
+
+
 @pytest.mark.parametrize(
     ("axes", "channels", "asked"),
     [("0, 1, 2", 2, True), ("1, 2", 2, False), ("0, 1, 2", 1, False)],
