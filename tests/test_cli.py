@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +14,11 @@ import onnx.parser
 import pytest
 from command import run
 from onnx import TensorProto
+from typer.main import get_command
 
 import surgeon
-from surgeon.cli import EXIT_CODES
+from surgeon.cli import EXIT_CODES, app
+from surgeon.cli.commands import Command, Group
 from surgeon.cli.options import read_shapes
 from surgeon.errors import SurgeonError
 
@@ -155,6 +158,26 @@ def test_options_given_several_times_and_converted_ones_arrive(
     assert result.exit_code == 0, result.output
     assert out.is_file()
     assert log.is_file()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="closes streams as a shell of Unix does")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_streams_change_nothing(closed: str, samples: Path, tmp_path: Path) -> None:
+    """Some services start programs without them."""
+    source, out = samples / "flatten_pool" / "flatten_pool.onnx", tmp_path / "out.onnx"
+    command = [sys.executable, "-m", "surgeon", "apply", "clean", str(source), str(out)]
+    done = subprocess.run(f"{shlex.join([*command, '--no-verify'])} {closed}", shell=True)
+    assert done.returncode == 0
+    assert out.is_file()
+
+
+def test_every_command_hands_on_what_needs_no_conversion() -> None:
+    """docs/decisions/0012."""
+    waiting: list[Any] = [get_command(app)]
+    while waiting:
+        command = waiting.pop()
+        assert isinstance(command, Command | Group), command.name
+        waiting += getattr(command, "commands", {}).values()
 
 
 def test_the_version_is_that_of_the_distribution() -> None:

@@ -70,6 +70,9 @@ def surgeon(
 def main() -> None:
     """Run the command line; what `surgeon` and `python -m surgeon` call."""
     gc.disable()  # until a command begins: what typer makes of the parameters stays
+    for name in ("stdout", "stderr"):  # None where the caller closed them: nobody reads
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     # Else pydantic looks through every installed distribution for plugins, and imports them.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # Else the threads of numpy's OpenBLAS wait for work in a busy loop: a tenth of a second of

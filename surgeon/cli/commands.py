@@ -1,6 +1,6 @@
 """What typer makes of the commands, and of their parameters' values.
 
-Typer (from 0.28 on) lets pydantic convert every value, also of options that are not given: 80 ms
+Typer (from 0.29 on) lets pydantic convert every value, also of options that are not given: 80 ms
 for imports, in a command that needs 200 for all the rest. Here what is None or already what the
 annotation says passes as it is, and a text becomes a Path; anything else typer converts and checks.
 """
