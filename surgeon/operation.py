@@ -232,16 +232,16 @@ class Operation:
 
     def is_rid_of_foreign(self) -> bool:
         """Whether a node of PyTorch's own, which no runtime knows, is there no longer."""
-        now = operators(self.model)
-        return any(
-            count > now.get(name, 0) for name, count in self.before.items() if is_foreign(name)
-        )
+        foreign = {name: count for name, count in self.before.items() if is_foreign(name)}
+        now = operators(self.model) if foreign else {}
+        return any(count > now.get(name, 0) for name, count in foreign.items())
 
     def _finish(self) -> None:
         """What the file says of itself, brought in line with what is proven and was done."""
         if declare(self.model, self.facts, self.axioms.shapes, self.axioms.fixed):
             self.model.changed = True
-        if any(r.ensure == "no-aten" for r in self.recipes) and self.is_rid_of_foreign():
+        mended = self.is_rid_of_foreign()
+        if mended and any(recipe.ensure == "no-aten" for recipe in self.recipes):
             self.model.changed = True  # an assertion that gives nothing to anybody
         if not self.model.changed:
             return
@@ -256,7 +256,7 @@ class Operation:
         retyped = correct_types(self.model, self.facts)
         self.notes.retyped = frozenset(retyped)
         # what any runtime loads keeps the shapes that it declares
-        resized = correct_outputs(self.model, self.facts) if self.is_rid_of_foreign() else []
+        resized = correct_outputs(self.model, self.facts) if mended else []
         for what, corrected in (
             ("shapes that the file states", correct_claims(self.model, self.facts)),
             ("shapes that outputs declare", resized),

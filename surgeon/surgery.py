@@ -144,7 +144,7 @@ def apply(
 
         refuse_leftovers(report)
     # A file that no runtime took has never shown anybody what it computes.
-    if (ensured or work.is_rid_of_foreign()) and work.changed and "unread" not in allow:
+    if work.changed and "unread" not in allow and (ensured or work.is_rid_of_foreign()):
         from surgeon.refusing import refuse_unread
 
         refuse_unread(original, report, reference)

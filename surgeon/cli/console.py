@@ -99,8 +99,8 @@ class Desk:
     @contextlib.contextmanager
     def working(self, line: str) -> Iterator[Callable[[str], None]]:
         """A spinner while long work runs, on a terminal only; gives what to report progress to."""
-        if not self.quiet and sys.stderr.isatty():
-            self._spinner = _console(stderr=True).status(line)
+        if not self.quiet and (console := _console(stderr=True)).is_terminal:
+            self._spinner = console.status(line)
             self._spinner.start()
         try:
             yield self.progress

@@ -16,8 +16,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-import onnx
-import onnxruntime as ort
+from running import nodes, session
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "dymn_tiny"
 SURGEON = [sys.executable, "-m", "surgeon", "apply", "dymn"]
@@ -36,21 +35,10 @@ def seconds(command: list[str], runs: int = 3) -> float | None:
     return best
 
 
-def nodes(path: Path) -> int:
-    """Nodes of the main graph without Constant."""
-    return sum(node.op_type != "Constant" for node in onnx.load(path).graph.node)
-
-
 def latency(path: Path, *, optimised: bool) -> float | None:
     """The best of 50 runs in milliseconds; None where onnxruntime does not load the model."""
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    level = ort.GraphOptimizationLevel
-    options.graph_optimization_level = level.ORT_ENABLE_ALL if optimised else level.ORT_DISABLE_ALL
-    try:
-        session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except Exception:  # onnxruntime's exceptions have no common base
+    found = session(path, optimise=optimised)
+    if found is None:
         return None
     usual = {0: 2, 3: 100}
     feeds = {
@@ -59,12 +47,12 @@ def latency(path: Path, *, optimised: bool) -> float | None:
             size=[d if isinstance(d, int) else usual.get(i, 32) for i, d in enumerate(value.shape)]
         )
         .astype(np.float32)
-        for value in session.get_inputs()
+        for value in found.get_inputs()
     }
     best = 1e9
     for _ in range(50):
         start = time.perf_counter()
-        session.run(None, feeds)
+        found.run(None, feeds)
         best = min(best, time.perf_counter() - start)
     return best * 1000
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 from graphs import blocks
-from peers import SIMPLIFYING, run
+from peers import run, working
 
 SIZES = (1000, 5000, 20000, 100000)
 AT_ONCE = (1000, 5000, 20000, 5000, 1000, 20000, 100000)  # the quick ones more often
@@ -35,9 +35,8 @@ def main() -> None:
             onnx.save(model, Path(folder, f"{size}.onnx"))
         while time.monotonic() < end:
             for size in AT_ONCE:
-                source = str(Path(folder, f"{size}.onnx"))
-                work = [sys.executable, str(SIMPLIFYING), "surgeon", source, str(target), "loaded"]
-                got = run(work, 600, OMP_NUM_THREADS="1")
+                work = working(sys.executable, "surgeon", Path(folder, f"{size}.onnx"), target)
+                got = run([*work, "loaded"], 600, OMP_NUM_THREADS="1")
                 seconds[size] = min(seconds[size], got["cpu"])
     for size in SIZES:
         each = seconds[size] / nodes[size] * 1e6

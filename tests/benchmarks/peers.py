@@ -27,7 +27,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections import defaultdict
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -85,20 +84,30 @@ def run(command: list[str], seconds: float, **variables: str) -> dict[str, Any]:
     }
 
 
+def interpreter(python: str, tool: str) -> str:
+    """The interpreter that has a tool: that of the peers, or this one."""
+    return python if tool in PEERS else sys.executable
+
+
+def working(python: str, tool: str, source: Path, target: Path) -> list[str]:
+    """The command that lets a tool work on a model, whatever its own command would be."""
+    return [interpreter(python, tool), str(SIMPLIFYING), tool, str(source), str(target)]
+
+
 def measure(
-    interpreters: Mapping[str, str], source: Path, targets: Mapping[str, Path], seconds: float
+    python: str, source: Path, targets: Mapping[str, Path], seconds: float
 ) -> dict[str, dict[str, Any]]:
     """What each tool costs: run once, and then as its command and where it is loaded, in turns."""
 
     def work(tool: str) -> list[str]:
-        return [interpreters[tool], str(SIMPLIFYING), tool, str(source), str(targets[tool])]
+        return working(python, tool, source, targets[tool])
 
     def command(tool: str) -> list[str]:
         if tool not in COMMANDS:
             return work(tool)
         places = {"IN": str(source), "OUT": str(targets[tool])}
         name, *rest = COMMANDS[tool]
-        script = Path(interpreters[tool]).with_name(name)
+        script = Path(interpreter(python, tool)).with_name(name)
         return [str(script), *(places.get(word, word) for word in rest)]
 
     first = {tool: run(work(tool), seconds, OMP_NUM_THREADS="1") for tool in targets}
@@ -188,7 +197,7 @@ def rows(arguments: argparse.Namespace, folder: Path) -> list[list[str]]:
         for target in targets.values():
             target.unlink(missing_ok=True)
         lines = [[name, "as it came", str(before), "", *BLANK, "", "", ""]]
-        for tool, got in measure(arguments.interpreters, path, targets, arguments.seconds).items():
+        for tool, got in measure(arguments.python, path, targets, arguments.seconds).items():
             if "failed" in got:
                 targets[tool].unlink(missing_ok=True)
                 lines.append([name, tool, "", got["failed"], *BLANK, "", "", ""])
@@ -222,13 +231,7 @@ def external_rows(arguments: argparse.Namespace, folder: Path) -> list[list[str]
         for tool in (COPY, "surgeon", "surgeon copying", *(PEERS if layers <= FOR_ALL else ())):
             with tempfile.TemporaryDirectory(dir=folder) as place:
                 target = (folder if tool == "surgeon" else Path(place)) / "out.onnx"
-                work = [
-                    arguments.interpreters[tool],
-                    str(SIMPLIFYING),
-                    tool,
-                    str(path),
-                    str(target),
-                ]
+                work = working(arguments.python, tool, path, target)
                 got = run(work, 10 * arguments.seconds, OMP_NUM_THREADS="1")
                 row = [name, tool, "", got.get("failed", "-"), *BLANK, "", "", ""]
                 if "failed" not in got:
@@ -295,8 +298,6 @@ def main() -> None:
     parser.add_argument("--note", default="ratios say more than seconds.", help="on the machine")
     parser.add_argument("--write", type=Path, help="the page to write")
     arguments = parser.parse_args()
-    arguments.interpreters = defaultdict(lambda: sys.executable)
-    arguments.interpreters.update(dict.fromkeys(PEERS, arguments.python))
     compileall.compile_dir(ROOT / "surgeon", quiet=1)  # as pip did with the others
     with tempfile.TemporaryDirectory() as folder:
         table = rows(arguments, Path(folder))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -90,20 +92,30 @@ def latencies(paths: list[Path]) -> list[list[str]]:
     """Milliseconds of a run of each model, in turns, onnxruntime's optimisations off and on."""
     found: list[list[str]] = [[] for _ in paths]
     for optimise in (False, True):
-        sessions = [session(path, optimise=optimise) for path in paths]
+        models = [_runnable(path, optimise=optimise) for path in paths]
         best = [float("inf")] * len(paths)
         start = time.perf_counter()
         for _ in range(RUNS):
-            for index, model in enumerate(sessions):
-                try:
-                    inputs = feeds(model, 1)
+            for index, run in enumerate(models):
+                if run is not None:
                     before = time.perf_counter()
-                    model.run(None, inputs)
+                    run()
                     best[index] = min(best[index], time.perf_counter() - before)
-                except Exception:  # one that does not load, or does not take this size
-                    sessions[index] = None
             if time.perf_counter() - start > SECONDS_OF_RUNS * len(paths):
                 break
-        for cells, model, value in zip(found, sessions, best, strict=True):
-            cells.append("-" if model is None else f"{value * 1e3:.3f}")
+        for cells, run, value in zip(found, models, best, strict=True):
+            cells.append("-" if run is None else f"{value * 1e3:.3f}")
     return found
+
+
+def _runnable(path: Path, *, optimise: bool) -> Callable[[], Any] | None:
+    """A run of the model at one size; None where it does not load, or does not take it."""
+    found = session(path, optimise=optimise)
+    if found is None:
+        return None
+    try:
+        run = partial(found.run, None, feeds(found, 1))
+        run()
+    except Exception:
+        return None
+    return run
