@@ -244,7 +244,7 @@ def as_recipe(recipe: RecipeLike) -> Recipe:
     raise RecipeError(
         f"`{type(recipe).__name__}` is no recipe",
         where="apply",
-        mend="Give a bundled name, a path, a `Recipe` or a rule.",
+        mend="Give bundled names, paths, `Recipe`s or rules, each as an argument of its own.",
     )
 
 

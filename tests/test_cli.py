@@ -106,6 +106,7 @@ def test_help_and_the_face_import_nothing_heavy() -> None:
 def test_a_quiet_run_without_a_check_imports_what_it_needs(samples: Path, tmp_path: Path) -> None:
     """Every module more is paid by every run; what shows, compares or repairs many is not asked."""
     idle = (
+        *("surgeon.cli.batch", "surgeon.cli.examine", "surgeon.cli.shelf"),
         *("surgeon.batch", "surgeon.cases", "surgeon.inspection", "surgeon.reference"),
         *("surgeon.refusing", "surgeon.render", "surgeon.trial", "surgeon.verify"),
         *("concurrent.futures", "fsspec", "multiprocessing", "onnxruntime", "onnxsim"),

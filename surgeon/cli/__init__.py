@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from typing import Annotated
+from functools import partial
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.main import get_command
 
-from surgeon.cli import batch, examine, repair, shelf
-from surgeon.cli.commands import Command, Group
+from surgeon.cli.commands import Command, Group, Made
 from surgeon.cli.console import INTERRUPTED
 from surgeon.provenance import version
 
@@ -27,26 +29,50 @@ EXIT_CODES = (
     (130, "interrupted"),
 )
 
+COMMANDS = {  # the panel of the help it stands in, and where it is
+    "apply": ("Models", "repair", "apply"),
+    "batch": ("Models", "batch", "batch"),
+    "verify": ("Models", "examine", "verify"),
+    "diff": ("Models", "examine", "diff"),
+    "explain": ("Models", "repair", "explain"),
+    "inspect": ("Models", "examine", "inspect"),
+    "log": ("Models", "examine", "show_log"),
+    "recipes": ("Recipes", "shelf", "recipes"),
+    "test": ("Recipes", "shelf", "run_cases"),
+    "doctor": ("surgeon itself", "examine", "doctor"),
+}
+
+
+def _command(name: str) -> Any:
+    """The command of that name; its module is imported now."""
+    panel, module, attribute = COMMANDS[name]
+    part = getattr(import_module(f"surgeon.cli.{module}"), attribute)
+    if isinstance(part, typer.Typer):
+        part.info.rich_help_panel = panel
+        return get_command(part)
+    alone = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+    alone.command(name, cls=Command, rich_help_panel=panel)(part)
+    return get_command(alone)
+
+
+class Surgeon(Group):
+    """All commands, of which `--help` makes each and a run the one it names."""
+
+    def __init__(self, **settings: Any) -> None:
+        """As typer calls it."""
+        super().__init__(**settings)
+        self.commands = Made({name: partial(_command, name) for name in COMMANDS})
+
+
 app = typer.Typer(
     name="surgeon",
-    cls=Group,
+    cls=Surgeon,
     help="Repair ONNX files after export, and check that nothing was broken.",
     epilog="\n\n".join(["Exit codes:", "", *(f"- {code} {what}" for code, what in EXIT_CODES)]),
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-app.command(cls=Command, rich_help_panel="Models")(repair.apply)
-app.command(cls=Command, rich_help_panel="Models")(batch.batch)
-app.command(cls=Command, rich_help_panel="Models")(examine.verify)
-app.command(cls=Command, rich_help_panel="Models")(examine.diff)
-app.command(cls=Command, rich_help_panel="Models")(repair.explain)
-app.command(cls=Command, rich_help_panel="Models")(examine.inspect)
-app.command("log", cls=Command, rich_help_panel="Models")(examine.show_log)
-app.add_typer(shelf.recipes, name="recipes", rich_help_panel="Recipes")
-app.command("test", cls=Command, rich_help_panel="Recipes")(shelf.run_cases)
-app.command(cls=Command, rich_help_panel="surgeon itself")(examine.doctor)
 
 
 def _print_version(wanted: bool) -> None:

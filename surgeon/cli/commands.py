@@ -3,11 +3,13 @@
 Typer (from 0.29 on) lets pydantic convert every value, also of options that are not given: 80 ms
 for imports, in a command that needs 200 for all the rest. Here what is None or already what the
 annotation says passes as it is, and a text becomes a Path; anything else typer converts and checks.
+
+And typer makes all commands before it runs one, each from its function's signature.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -29,6 +31,43 @@ class Group(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
         """As click says: its own parameters, those of completion, and `--help`."""
         return _lightened(super().get_params(ctx))
+
+
+class Made(MutableMapping[str, Any]):
+    """Commands by their names, each made when it is asked for."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], Any]]) -> None:
+        """Nothing is made yet."""
+        self._makers = dict(makers)
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        """The command.
+
+        Raises:
+            KeyError: There is none of that name.
+        """
+        if name not in self._made:
+            self._made[name] = self._makers[name]()
+        return self._made[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        """Have `command` under that name."""
+        self._makers[name] = lambda: command
+        self._made[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        """Have none under that name."""
+        del self._makers[name]
+        self._made.pop(name, None)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names, in the order of the help."""
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._makers)
 
 
 def _lightened(params: list[Any]) -> list[Any]:

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from surgeon.recipe import Recipe
 
 recipes = typer.Typer(
+    name="recipes",
     cls=Group,
+    add_completion=False,
     help="List, show, or describe recipes to an editor.",
     invoke_without_command=True,
     rich_markup_mode="markdown",
