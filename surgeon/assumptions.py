@@ -6,7 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import onnx
+
 from surgeon import dims
+from surgeon.declared import tensor_of
 from surgeon.dims import Dim
 from surgeon.document import suggest
 from surgeon.errors import RecipeError
@@ -52,13 +55,17 @@ def parse_assumptions(
 ) -> Axioms:
     """Check the user's additions against the model's inputs.
 
+    The shape of a sequence is that of each tensor in it.
+
     Raises:
         RecipeError: No such input or dimension, a rank that differs, or an assumption surgeon
             cannot use.
     """
     initializers = {tensor.name for tensor in model.proto.graph.initializer}
     declared = {
-        v.name: v.type.tensor_type for v in model.proto.graph.input if v.name not in initializers
+        v.name: tensor_of(v.type) or onnx.TypeProto.Tensor()
+        for v in model.proto.graph.input
+        if v.name not in initializers
     }
     fixed: dict[str, tuple[int | str, ...]] = {}
     texts: list[str] = []

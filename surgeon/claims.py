@@ -15,6 +15,7 @@ from typing import Any
 import onnx
 
 from surgeon import dims
+from surgeon.declared import tensor_of
 from surgeon.dims import Dim, Expr
 from surgeon.facts import Fact, Facts
 from surgeon.links import bodies
@@ -190,15 +191,17 @@ def declare(
     graph = model.graph
     declared: dict[str, onnx.ValueInfoProto] = {}
     for value in graph.origin.input:
-        given = shapes.get(value.name)
+        tensor, given = tensor_of(value.type), shapes.get(value.name)
+        if tensor is None or (given is None and not tensor.HasField("shape")):
+            continue
         if given is None:
-            given = [fixed.get(d.dim_param, _dim(d)) for d in value.type.tensor_type.shape.dim]
+            given = [fixed.get(d.dim_param, _dim(d)) for d in tensor.shape.dim]
         declared[value.name] = _with_shape(value, given)
     outputs = {t.name: t for t in graph.outputs}
     for value in graph.origin.output:
-        shape = facts.of(outputs[value.name]).shape
-        old = value.type.tensor_type.shape.dim
-        if shape is not None and len(shape) == len(old):
+        shape, tensor = facts.of(outputs[value.name]).shape, tensor_of(value.type)
+        old = [] if tensor is None else tensor.shape.dim
+        if shape and len(shape) == len(old):
             news = [d if isinstance(d, int) else _dim(o) for d, o in zip(shape, old, strict=True)]
             declared[value.name] = _with_shape(value, news)
     graph.declared = declared
@@ -251,7 +254,9 @@ def _dim(dim: onnx.TensorShapeProto.Dimension) -> int | str:
 def _with_shape(value: onnx.ValueInfoProto, shape: Sequence[int | str]) -> onnx.ValueInfoProto:
     out = onnx.ValueInfoProto()
     out.CopyFrom(value)
-    target = out.type.tensor_type.shape
+    tensor = tensor_of(out.type)
+    assert tensor is not None
+    target = tensor.shape
     notes = [dim.denotation for dim in target.dim]
     del target.dim[:]
     for index, given in enumerate(shape):

@@ -134,3 +134,29 @@ def test_the_number_of_a_turn_is_declared_where_the_exporter_said_little(typed: 
         assert value.type.tensor_type.elem_type == kind
         assert value.type.tensor_type.HasField("shape")
         assert shape_of(value) == []
+
+
+OTHERS = """
+<ir_version: 8, opset_import: ["": 17]>
+g (float[] x, float[N,3] z, seq(float[N]) q) => (float[] y) <int64 first = {0}> {
+  s = SequenceAt (q, first)
+  t = Add (x, s)
+  y = Add (t, z)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "size"),
+    [({"shape": {"z": [2, 3]}}, "N"), ({"assume": ["N == 2"]}, 2), ({"shape": {"q": [2]}}, 2)],
+    ids=["shape of another", "size", "shape of each"],
+)
+def test_what_is_fixed_leaves_sequences_and_unknown_ranks_what_they_are(
+    options: dict[str, object], size: int | str
+) -> None:
+    original = model(OTHERS)
+    original.graph.input[0].type.tensor_type.ClearField("shape")
+    x, _, q = surgeon.apply(original, "clean", verify=False, **options).model.to_proto().graph.input
+    assert not x.type.tensor_type.HasField("shape")
+    [dim] = q.type.sequence_type.elem_type.tensor_type.shape.dim
+    assert (dim.dim_value or dim.dim_param) == size

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from truth import model_of
+from truth import model_of, parse
 from typer.testing import CliRunner
 
 import surgeon
@@ -222,3 +222,39 @@ def test_the_commands_take_both(tmp_path: Path) -> None:
     out = str(tmp_path / "out.onnx")
     arguments = ["apply", "no-ops", paths[0], out, "--input", "x=uniform(0,100)", "--data", data]
     assert CliRunner().invoke(app, arguments).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "g (seq(float[n,3]) x) => (float[m,3] y) { y = ConcatFromSequence <axis = 0> (x) }",
+        """g (seq(float) x) => (float y) <int64 last = {-1}> { y = SequenceAt (x, last) }""",
+        """g (seq(string[n]) x) => (string[n] y) <int64 third = {2}>
+        { y = SequenceAt (x, third) }""",
+        """g (seq(float16[2]) x, float16[2] z) => (seq(float16[2]) y)
+        { y = SequenceInsert (x, z) }""",
+        "g (optional(float[n]) x) => (float[n] y) { y = OptionalGetElement (x) }",
+    ],
+    ids=["joined", "scalars", "long enough", "given out", "optional"],
+)
+def test_sequences_are_drawn_at_several_lengths(text: str) -> None:
+    model = parse(text)
+    verdict = verify(model, model)
+    assert verdict.status == "equivalent", verdict.detail
+    lengths = {c.sizes["x.length"] for c in verdict.comparisons if "x.length" in c.sizes}
+    assert "seq" not in text or len(lengths) == 3
+
+
+def test_what_reads_a_sequence_otherwise_is_found_wrong() -> None:
+    text = "g (seq(float[n]) x) => (float y) <int64 at = {%d}> { a = SequenceAt (x, at) \
+        y = ReduceSum <keepdims = 0> (a) }"
+    assert verify(parse(text % 0), parse(text % -1)).status == "differs"
+    assert verify(parse(text % 0), parse(text % 0)).status == "equivalent"
+
+
+def test_the_shape_that_is_given_is_that_of_each_in_a_sequence() -> None:
+    model = parse("g (seq(float[]) x) => (float[] y) <int64 at = {0}> { y = SequenceAt (x, at) }")
+    assert "the rank of input `x`" in verify(model, model).detail
+    verdict = verify(model, model, shapes={"x": (2, "n")})
+    assert verdict.status == "equivalent"
+    assert {tuple(c.sizes) for c in verdict.comparisons} == {("x.length", "n")}

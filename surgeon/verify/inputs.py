@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 
+from surgeon.declared import is_sequence, tensor_of
 from surgeon.verify.limits import FREE, Bound, Dim, Input
 from surgeon.verify.specs import Spec, fitting
 
@@ -31,7 +32,7 @@ def required_inputs(
         tied: By dim name, another dim that has the same size.
 
     Raises:
-        ValueError: An input cannot be drawn: it is no tensor, or its rank is not known.
+        ValueError: An input cannot be drawn: it holds no tensors, or their rank is not known.
     """
     initializers = {tensor.name for tensor in model.graph.initializer}
     return tuple(
@@ -44,9 +45,9 @@ def required_inputs(
 def _input(
     value: onnx.ValueInfoProto, given: Sequence[Dim] | None, tied: Mapping[str, str]
 ) -> Input:
-    if not value.type.HasField("tensor_type"):
-        raise ValueError(f"input `{value.name}` is no tensor")
-    tensor = value.type.tensor_type
+    tensor, is_list = tensor_of(value.type), is_sequence(value.type)
+    if tensor is None:
+        raise ValueError(f"input `{value.name}` is neither a tensor nor a sequence of tensors")
     if given is None and not tensor.HasField("shape"):
         raise ValueError(f"the rank of input `{value.name}` is not declared; give its shape")
     dims: list[Dim] = []
@@ -63,7 +64,7 @@ def _input(
     else:
         dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
     same = tuple(tied.get(dim, dim) if isinstance(dim, str) else dim for dim in dims)
-    return Input(value.name, dtype, same)
+    return Input(value.name, dtype, (f"{value.name}.length", *same) if is_list else same, is_list)
 
 
 def draw(
@@ -76,7 +77,7 @@ def draw(
     specs: Mapping[str, Spec] | None = None,
     fixed: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
-    """One array an input; the same for the same seed.
+    """One array an input, of a sequence a list of them; the same for the same seed.
 
     Args:
         inputs: What to draw.
@@ -87,26 +88,26 @@ def draw(
         specs: How the user wants inputs drawn, by name: whatever the strategy.
         fixed: What inputs of one number hold, by name.
     """
-    feeds = {}
+    feeds: dict[str, Any] = {}
     shapes = {each.name: each.shape(sizes) for each in inputs}
     for place, each in enumerate(inputs):
         if fixed and each.name in fixed:
-            feeds[each.name] = np.full(shapes[each.name], fixed[each.name], each.dtype)
-            continue
-        generator = np.random.default_rng([seed, place])
-        bound = (allowed or {}).get(each.name)
-        spec = (specs or {}).get(each.name)
-        if spec is None and bound is None:
-            spec = fitting(each.name, each.dtype, len(each.dims))
-        if spec is not None:
-            feeds[each.name] = spec.draw(generator, each.dtype, shapes[each.name], shapes)
-            continue
-        if bound is not None and isinstance(bound.high, str):
-            bound = replace(bound, high=sizes.get(bound.high, 2))
-        array = _array(generator, each.dtype, shapes[each.name], strategy, bound)
-        if bound is not None and bound.marks and strategy in DRAWN and array.size > 1:
-            array = _marked(generator, array, bound.marks)
-        feeds[each.name] = array
+            array = np.full(shapes[each.name], fixed[each.name], each.dtype)
+        else:
+            generator = np.random.default_rng([seed, place])
+            bound = (allowed or {}).get(each.name)
+            spec = (specs or {}).get(each.name)
+            if spec is None and bound is None:
+                spec = fitting(each.name, each.dtype, len(each.dims))
+            if bound is not None and isinstance(bound.high, str):
+                bound = replace(bound, high=sizes.get(bound.high, 2))
+            if spec is not None:
+                array = spec.draw(generator, each.dtype, shapes[each.name], shapes)
+            else:
+                array = _array(generator, each.dtype, shapes[each.name], strategy, bound)
+                if bound is not None and bound.marks and strategy in DRAWN and array.size > 1:
+                    array = _marked(generator, array, bound.marks)
+        feeds[each.name] = [array[n, ...] for n in range(len(array))] if each.is_list else array
     return feeds
 
 

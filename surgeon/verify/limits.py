@@ -51,11 +51,14 @@ class Input:
         name: The value's name.
         dtype: numpy's, strings as object.
         dims: Sizes, and names of dynamic dims; an unnamed one is called `input.axis`.
+        is_list: Whether it is a sequence: of as many tensors as its first dim says, which is called
+            `input.length`, each of the other dims.
     """
 
     name: str
     dtype: np.dtype[Any]
     dims: tuple[Dim, ...]
+    is_list: bool = False
 
     def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
         """The shape at these sizes."""

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 
 from surgeon.chance import operator_of
+from surgeon.declared import tensor_of
 from surgeon.verify.compare import TOLERANCES
 
 _HALVES = {
@@ -22,7 +23,8 @@ def coarsest_tolerance(model: onnx.ModelProto) -> float:
 
     Of the weights and casts only float32 counts: it is what most doubles are computed from.
     """
-    kinds = {value.type.tensor_type.elem_type for value in model.graph.input}
+    tensors = [tensor_of(value.type) for value in model.graph.input]
+    kinds = {tensor.elem_type for tensor in tensors if tensor is not None}
     inner = {tensor.data_type for tensor in model.graph.initializer}
     inner |= {to for node in model.graph.node if (to := _cast_to(node))}
     kinds |= inner & {int(onnx.TensorProto.FLOAT)}

@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
+import numpy as np
+
 from surgeon.verify.limits import Input
 
 WANTED = 3  # sizes for each dynamic dim
@@ -37,8 +39,13 @@ def dynamic_dims(inputs: Sequence[Input]) -> dict[str, int]:
 
 
 def is_leading(dim: str, inputs: Sequence[Input]) -> bool:
-    """Whether this dim stands first wherever it stands."""
-    return all(axis == 0 for each in inputs for axis, d in enumerate(each.dims) if d == dim)
+    """Whether this dim stands first wherever it stands, and is no sequence's length."""
+    return all(
+        axis == 0 and not each.is_list
+        for each in inputs
+        for axis, d in enumerate(each.dims)
+        if d == dim
+    )
 
 
 def groups(
@@ -148,9 +155,15 @@ def _of_states(inputs: Sequence[Input], fixed: Set[str]) -> set[str]:
 
 def sizes_of(feeds: Mapping[str, Any], inputs: Sequence[Input]) -> dict[str, int]:
     """The dynamic dims' sizes in given arrays."""
+    shapes = {each.name: _shape_of(feeds[each.name]) for each in inputs}
     return {
-        dim: feeds[each.name].shape[axis]
+        dim: shapes[each.name][axis]
         for each in inputs
         for axis, dim in enumerate(each.dims)
-        if isinstance(dim, str) and feeds[each.name].ndim == len(each.dims)
+        if isinstance(dim, str) and len(shapes[each.name]) == len(each.dims)
     }
+
+
+def _shape_of(fed: Any) -> tuple[int, ...]:
+    """Of a list: how many, and the shape of the first."""
+    return (len(fed), *fed[0].shape) if isinstance(fed, list) and fed else np.shape(fed)

@@ -1,0 +1,22 @@
+"""What a value is declared to be made of: tensors, whether one or many, there or not."""
+
+from __future__ import annotations
+
+import onnx
+
+
+def is_sequence(type_: onnx.TypeProto) -> bool:
+    """Whether it is a sequence, or may be one where it may be nothing."""
+    return _present(type_).HasField("sequence_type")
+
+
+def tensor_of(type_: onnx.TypeProto) -> onnx.TypeProto.Tensor | None:
+    """The type of a tensor, of each in a sequence, or of what may be there; None of all else."""
+    type_ = _present(type_)
+    if type_.HasField("sequence_type"):
+        type_ = type_.sequence_type.elem_type
+    return type_.tensor_type if type_.HasField("tensor_type") else None
+
+
+def _present(type_: onnx.TypeProto) -> onnx.TypeProto:
+    return type_.optional_type.elem_type if type_.HasField("optional_type") else type_
