@@ -7,7 +7,7 @@ import onnx
 
 def is_sequence(type_: onnx.TypeProto) -> bool:
     """Whether it is a sequence, or may be one where it may be nothing."""
-    return _present(type_).HasField("sequence_type")
+    return bool(_present(type_).HasField("sequence_type"))
 
 
 def tensor_of(type_: onnx.TypeProto) -> onnx.TypeProto.Tensor | None:

@@ -77,6 +77,9 @@ _LEAVES_SIGNS = re.compile(
 # onnxruntime adds up and multiplies whole numbers as doubles in these, whoever wrote them.
 _IN_DOUBLES = re.compile(r"(?i)sum|mean|prod")
 _OVERFLOWING = re.compile(r"(?i)prod|addbmm")
+_OF_COMPLEX = re.compile(r"view_as_complex|complex|polar|stft|_?fft_.*")
+# What runtimes make of complex values that are 0 or nearly so differs: NaN, infinities, any angle.
+_UNSTEADY_OF_COMPLEX = frozenset("div Div reciprocal sgn angle log log2 log10 pow Pow".split())
 # Operators whose outputs grow with an operand's value.
 _GROWING = frozenset(
     "Expand Tile Range ConstantOfShape OneHot Pad Resize Upsample Reshape RandomNormal "
@@ -101,10 +104,13 @@ def styles(
     """
     if operators & _UNSTEADY:
         return []
+    complex_ = any(_OF_COMPLEX.fullmatch(name) for name in operators)
+    if complex_ and operators & _UNSTEADY_OF_COMPLEX:
+        return []
     found = [(EDGES, 0), (EDGES, 1), (FLAT, 0), (FLAT, 1)]
     if operators <= _PLAIN_OF_NOT_NUMBERS and (exact or operators & _OF_NOT_NUMBERS):
         found += [(NOT_NUMBERS, 0), (NOT_NUMBERS, 1)]
-    if floats:
+    if floats and not complex_:  # a square or a product of parts is 0 or infinite where it is not
         found += [(TINY, 0)] if operators & _OF_QUOTIENTS else [(TINY, 0), (HUGE, 0)]
     if floats and exact and not any(_LEAVES_SIGNS.search(name) for name in operators):
         found.append((ZEROS, 0))

@@ -36,7 +36,8 @@ def operand_types(draft: Draft, match: Match) -> Any:
     Operands of one type parameter go to PyTorch's common type, and from there to one that the
     operator has in the model's opset, and its outputs back.
     """
-    node, work = match.root, Work(draft, match)
+    node = match.root
+    work = Work(draft, node)
     schema = opsets.schema(node.op, draft.facts.opset)
     if schema is None:
         raise Refused(f"the model's opset has no `{node.op}`")

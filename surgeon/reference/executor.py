@@ -101,6 +101,7 @@ class Reference:
             self._witness = OldMeanings(self._witness, release)
         self._trembling = self._witness = Trembling(self._witness)
         self._open = open_session
+        self._opsets = operator_sets(model)
         self._programs: dict[tuple[frozenset[str], tuple[str, ...]], Program] = {}
 
     def run(self, feeds: Feeds, outputs: Sequence[str] | None = None) -> dict[str, Any]:
@@ -123,7 +124,7 @@ class Reference:
             constants = Constants(graph, self._folder, overridden=overridden)
             fed = {v.name for v in graph.input}
             self._programs[key] = Program(
-                graph, self._session, self._witness, constants, fed, names
+                graph, self._session, self._witness, constants, fed, names, self._opsets
             )
         return self._programs[key].run(feeds)
 
@@ -137,7 +138,7 @@ class Reference:
 
     def _session(self, model: onnx.ModelProto) -> Runner:
         model.ir_version = max(4, self._model.ir_version)  # below 4, initializers must be inputs
-        for domain, version in operator_sets(self._model).items():
+        for domain, version in self._opsets.items():
             model.opset_import.add(domain=domain, version=version)
         try:
             return self._open(model, folder=self._folder)
@@ -157,6 +158,7 @@ class Program:
         constants: What needs no computing.
         available: Names that are fed, or captured from around the graph.
         requested: Names to compute.
+        opsets: The operator sets of the model, by domain.
     """
 
     def __init__(
@@ -167,8 +169,10 @@ class Program:
         constants: Constants,
         available: Collection[str],
         requested: Sequence[str],
+        opsets: Mapping[str, int],
     ) -> None:
         self._graph, self._open, self._witness = graph, open_session, witness
+        self._opsets = opsets
         self._constants = constants
         self._available = frozenset(available)
         self._requested = tuple(requested)
@@ -224,16 +228,42 @@ class Program:
             available = {v.name for v in graph.input} | set(captures(graph))
             names = [v.name for v in graph.output]
             self._bodies[id(graph)] = Program(
-                graph, self._open, self._witness, constants, available, names
+                graph, self._open, self._witness, constants, available, names, self._opsets
             )
         return self._bodies[id(graph)]
 
     def _run_stretch(self, index: int, step: Step, values: Mapping[str, Any]) -> dict[str, Any]:
         feeds = {name: self._look_up(name, values) for name in step.inputs}
+        if any(_is_complex(value) for value in feeds.values()):
+            return self._run_complex(step, feeds)
         key = (index, *(_kind(value) for value in feeds.values()))
         if key not in self._sessions:
             self._sessions[key] = self._open(self._stretch(step, feeds))
         return self._sessions[key].run(feeds, step.outputs)
+
+    def _run_complex(self, step: Step, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        """One node after the other, those of complex values in Python: no runtime has any."""
+        from onnx.reference import ReferenceEvaluator
+
+        values = dict(feeds)
+        for node in step.nodes:
+            names = dict.fromkeys(name for name in node.input if name)
+            given = {name: self._look_up(name, values) for name in names}
+            if not any(_is_complex(value) for value in given.values()):
+                computed = {name: value for name, value in given.items() if name in values}
+                known = tuple(name for name in given if name not in values)
+                single = Step((node,), True, tuple(computed), known, tuple(node.output), ())
+                found = self._open(self._stretch(single, computed)).run(computed, node.output)
+                values.update(found)
+                continue
+            try:
+                made = ReferenceEvaluator(node, opsets=dict(self._opsets)).run(None, given)
+            except Exception as error:  # whatever Python has against complex values
+                raise NoWitness(
+                    node.op_type, where=f"node '{node.name or node.output[0]}'", why=str(error)
+                ) from None
+            values.update(zip(node.output, made, strict=False))
+        return {name: values[name] for name in step.outputs}
 
     def _stretch(self, step: Step, feeds: Mapping[str, Any]) -> onnx.ModelProto:
         model = onnx.ModelProto()
@@ -270,6 +300,10 @@ def _lengths(array: np.ndarray[Any, Any]) -> tuple[int | None, ...]:
     if array.ndim == 1 and array.dtype.kind == "i" and len(array) <= _MOST_SIZES:
         return (len(array),)
     return (None,) * array.ndim
+
+
+def _is_complex(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind == "c"
 
 
 def _typed(name: str, value: Any) -> onnx.ValueInfoProto:

@@ -36,6 +36,7 @@ class NumpyWitness:
             Unsuited: The operands lie outside the operator's definition.
         """
         from surgeon.reference.operators import OPERATORS
+        from surgeon.reference.operators.complex_values import of_complex
 
         rows = OPERATORS.get(call.operator) or OPERATORS.get(plain_name(call.operator))
         if rows is None:
@@ -47,7 +48,8 @@ class NumpyWitness:
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)  # of a mean of nothing
-                return rows[index][1](**arguments)
+                function = of_complex(plain_name(call.operator), values) or rows[index][1]
+                return function(**arguments)
         # an index out of range, shapes that do not fit, strides of 0
         except (IndexError, ValueError, ZeroDivisionError) as error:
             raise Unsuited(str(error)) from None
@@ -145,9 +147,13 @@ class Trembling:
     def _moved(self, result: Any) -> Any:
         if isinstance(result, (list, tuple)):
             return type(result)(self._moved(item) for item in result)
-        if not isinstance(result, np.ndarray) or result.dtype.kind != "f":
+        if not isinstance(result, np.ndarray) or result.dtype.kind not in "fc":
             return result
         assert self.generator is not None
+        if result.dtype.kind == "c":  # either part by the rounding of the whole
+            real, imaginary = self.generator.integers(-1, 2, (2, *result.shape))
+            apart = np.abs(result) * np.finfo(result.dtype).eps
+            return np.asarray(result + apart * (real + 1j * imaginary)).astype(result.dtype)
         steps = self.generator.integers(-1, 2, result.shape)
         with np.errstate(all="ignore"):
             inward = (result * (1 - np.finfo(result.dtype).eps)).astype(result.dtype)
@@ -174,7 +180,7 @@ def execute(node: onnx.NodeProto, values: Sequence[Any], witness: Witness) -> li
     call = decode(node)
     where = f"node '{node.name or node.output[0]}' ({node.domain or 'ai.onnx'}.{node.op_type})"
     try:
-        own = is_prim(node) or call.operator == "DictConstruct"
+        own = is_prim(node) or call.operator in ("DictConstruct", "SequenceConstruct")
         result = _prim(node, values, where) if own else witness(call, values, where=where)
     except Unsuited as error:
         raise Undefined(str(error), operator=call.operator, where=where) from None
@@ -192,7 +198,7 @@ def execute(node: onnx.NodeProto, values: Sequence[Any], witness: Witness) -> li
 def _prim(node: onnx.NodeProto, values: Sequence[Any], where: str) -> Any:
     """TorchScript's own operators: they make lists and open them."""
     kind = node.op_type if is_prim(node) else decode(node).operator
-    if kind in ("ListConstruct", "TupleConstruct"):
+    if kind in ("ListConstruct", "TupleConstruct", "SequenceConstruct"):
         return list(values)
     if kind == "DictConstruct":
         return {text(key): value for key, value in zip(values[::2], values[1::2], strict=True)}

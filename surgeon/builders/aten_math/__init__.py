@@ -67,7 +67,7 @@ FUNCTIONS: Mapping[str, Callable[[Work], Any]] = {
 
 def aten_math(draft: Draft, match: Match) -> Any:
     """Any operator of `FUNCTIONS`; a tuple where the operator has several outputs."""
-    work = Work(draft, match)
+    work = Work(draft, match.root)
     made = FUNCTIONS[match.root.op](work)
     first = match.root.outputs[0]
     is_truth = not isinstance(made, tuple) and draft.facts.of(made).dtype == BOOL

@@ -18,7 +18,6 @@ import onnx_graphsurgeon as gs
 
 from surgeon.arguments import Arguments, bind
 from surgeon.facts.fact import INTEGERS
-from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
 _T = onnx.TensorProto
@@ -85,11 +84,11 @@ class Work:
 
     Args:
         draft: Where the nodes go.
-        match: Its root is the node.
+        node: The node.
     """
 
-    def __init__(self, draft: Draft, match: Match) -> None:
-        self.draft, self.facts, self.node = draft, draft.facts, match.root
+    def __init__(self, draft: Draft, node: gs.Node) -> None:
+        self.draft, self.facts, self.node = draft, draft.facts, node
         self.opset = draft.facts.opset
 
     def within(self, draft: Draft) -> Work:

@@ -19,7 +19,7 @@ from surgeon.builders.aten_nn.attention import (
 )
 from surgeon.builders.aten_nn.bags import embedding_bag
 from surgeon.builders.aten_nn.cells import gru_cell, lstm_cell, rnn_cell
-from surgeon.builders.aten_nn.complexes import real_of_complex, shape_of_complex
+from surgeon.builders.aten_nn.complex_readers import real_of_complex, shape_of_complex
 from surgeon.builders.aten_nn.filters import recursive_filter
 from surgeon.builders.aten_nn.fold import col2im, im2col
 from surgeon.builders.aten_nn.fractional import fractional_max_pool

@@ -19,8 +19,9 @@ from surgeon.builders.aten_nn.transforms import Complex
 from surgeon.rewrite import Draft, Refused
 
 _DOUBLE = onnx.TensorProto.DOUBLE
+Value: TypeAlias = Complex | gs.Tensor  # of which a tensor is real
 # What a node is of, as far as it was followed: complex values, and real ones beside them.
-Operands: TypeAlias = Sequence[Complex | gs.Tensor]
+Operands: TypeAlias = Sequence[Value]
 
 
 def paired(draft: Draft, value: Complex) -> gs.Tensor:
@@ -38,8 +39,13 @@ def both_of(value: Complex) -> tuple[gs.Tensor, gs.Tensor]:
 
 def only(operands: Operands) -> Complex:
     """The complex value of a node that is of one."""
-    (value,) = operands
-    assert isinstance(value, Complex)
+    return certain(*operands)
+
+
+def certain(value: Value) -> Complex:
+    """A value that has to be complex."""
+    if not isinstance(value, Complex):
+        raise Refused("none of its operands is known to be complex")
     return value
 
 
@@ -65,10 +71,10 @@ def joined(draft: Draft, node: gs.Node) -> Complex:
     real, imaginary = node.inputs[:2]
     if parts.numpy_dtype(draft, real) != parts.numpy_dtype(draft, imaginary):
         raise Refused("its parts differ in dtype")
-    return _alike(draft, Complex(real, imaginary))
+    return alike(draft, Complex(real, imaginary))
 
 
-def _alike(draft: Draft, value: Complex) -> Complex:
+def alike(draft: Draft, value: Complex) -> Complex:
     """Both parts in the shape that they have together."""
     shapes = [draft.facts.of(part).shape for part in both_of(value)]
     if None not in shapes and shapes[0] == shapes[1]:
@@ -103,7 +109,12 @@ def polar(draft: Draft, node: gs.Node) -> Complex:
 
 def conjugate(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     """The imaginary part turned round."""
-    real, imaginary = both_of(only(operands))
+    return turned(draft, only(operands))
+
+
+def turned(draft: Draft, value: Complex) -> Complex:
+    """The conjugate."""
+    real, imaginary = both_of(value)
     return Complex(real, draft.op("Neg", imaginary))
 
 
@@ -112,36 +123,48 @@ def negative(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     return Complex(*(draft.op("Neg", p) for p in both_of(only(operands))))
 
 
-def exponential(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
-    """e^a (cos b + i sin b)."""
-    real, imaginary = both_of(only(operands))
-    size = draft.op("Exp", real)
-    return Complex(*(draft.op("Mul", size, draft.op(f, imaginary)) for f in ("Cos", "Sin")))
-
-
 def added(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
-    """A sum or a difference; a real side adds to the real part."""
-    if node.domain == "aten":
-        args = bind(node, draft.facts)
-        if args.schema.position("alpha") is not None and args.value("alpha") != 1:
-            raise Refused("it adds a multiple of a complex value")
-    operator = "Add" if node.op in ("add", "Add") else "Sub"
+    """`add` and `sub`, of a multiple (alpha) of the second, and `rsub`."""
     a, b = operands
+    if node.domain == "aten" and bind(node, draft.facts).schema.position("alpha") is not None:
+        multiple = bind(node, draft.facts).value("alpha")
+        if node.op == "rsub":
+            a, b = b, scaled(draft, a, multiple)
+        else:
+            b = scaled(draft, b, multiple)
+    return plus(draft, a, b, "Add" if node.op in ("add", "Add") else "Sub")
+
+
+def scaled(draft: Draft, value: Value, multiple: float) -> Value:
+    """By a real number of Python's."""
+    if multiple == 1:
+        return value
+    if isinstance(value, Complex):
+        return Complex(*(_by(draft, part, multiple) for part in both_of(value)))
+    return _by(draft, value, multiple)
+
+
+def _by(draft: Draft, part: gs.Tensor, multiple: float) -> gs.Tensor:
+    number = np.asarray(multiple, parts.numpy_dtype(draft, part))
+    return draft.op("Mul", part, draft.constant(number, "multiple"))
+
+
+def plus(draft: Draft, a: Value, b: Value, operator: str = "Add") -> Complex:
+    """A sum, or by `Sub` a difference; a real side adds to the real part."""
     if isinstance(a, Complex) and isinstance(b, Complex):
         refuse_mixed(draft, a, b)
         pairs = zip(both_of(a), both_of(b), strict=True)
         return Complex(*(draft.op(operator, p, q) for p, q in pairs))
     if isinstance(a, Complex):
         real, imaginary = both_of(a)
-        return _spread(draft, draft.op(operator, real, as_factor(draft, b, real)), imaginary)
-    assert isinstance(b, Complex)
-    real, imaginary = both_of(b)
-    turned = imaginary if operator == "Add" else draft.op("Neg", imaginary)
-    return _spread(draft, draft.op(operator, as_factor(draft, a, real), real), turned)
+        return spread(draft, draft.op(operator, real, as_factor(draft, b, real)), imaginary)
+    real, imaginary = both_of(certain(b))
+    below = imaginary if operator == "Add" else draft.op("Neg", imaginary)
+    return spread(draft, draft.op(operator, as_factor(draft, a, real), real), below)
 
 
-def _spread(draft: Draft, real: gs.Tensor, imaginary: gs.Tensor) -> Complex:
-    """The imaginary part repeated as the sum of the real one was."""
+def spread(draft: Draft, real: gs.Tensor, imaginary: gs.Tensor) -> Complex:
+    """The imaginary part repeated as the real one was."""
     shapes = [draft.facts.of(part).shape for part in (real, imaginary)]
     if None not in shapes and shapes[0] == shapes[1]:
         return Complex(real, imaginary)
@@ -150,13 +173,14 @@ def _spread(draft: Draft, real: gs.Tensor, imaginary: gs.Tensor) -> Complex:
 
 def product(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     """By a complex value or by a real one."""
-    return _multiplied(draft, *operands)
+    return times(draft, *operands)
 
 
-def _multiplied(draft: Draft, a: Complex | gs.Tensor, b: Complex | gs.Tensor) -> Complex:
+def times(draft: Draft, a: Value, b: Value) -> Complex:
+    """A product, one side of which may be real."""
     if not isinstance(a, Complex):
         a, b = b, a
-    assert isinstance(a, Complex)
+    a = certain(a)
     if not isinstance(b, Complex):
         factor = as_factor(draft, b, a.real)
         return Complex(*(draft.op("Mul", part, factor) for part in both_of(a)))
@@ -177,15 +201,52 @@ def quotient(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     """By a real value, or by the conjugate over the squared magnitude."""
     if len(node.inputs) != 2:
         raise Refused("complex values are not divided with rounding")
-    a, b = operands
+    return over(draft, *operands)
+
+
+def over(draft: Draft, a: Value, b: Value) -> Complex:
+    """A quotient, one side of which may be real."""
     if not isinstance(b, Complex):
-        assert isinstance(a, Complex)
+        a = certain(a)
         divisor = as_factor(draft, b, a.real)
         return Complex(*(draft.op("Div", part, divisor) for part in both_of(a)))
-    real, imaginary = both_of(b)
-    squares = draft.op("Add", *(draft.op("Mul", part, part) for part in (real, imaginary)))
-    turned = Complex(real, draft.op("Neg", imaginary))
-    return Complex(*(draft.op("Div", p, squares) for p in both_of(_multiplied(draft, a, turned))))
+    largest, even = evened(draft, b)
+    found = times(draft, a, turned(draft, even))
+    divisors = squared_size(draft, even), largest
+    return Complex(
+        *(draft.op("Div", draft.op("Div", p, divisors[0]), divisors[1]) for p in both_of(found))
+    )
+
+
+def evened(draft: Draft, value: Complex) -> tuple[gs.Tensor, Complex]:
+    """The larger part (1 of nothing), and the value over it, whose square cannot vanish."""
+    zero, one = (number_like(draft, value, n) for n in (0, 1))
+    largest = draft.op("Max", *(draft.op("Abs", part) for part in both_of(value)))
+    largest = draft.op("Where", draft.op("Equal", largest, zero), one, largest)
+    return largest, Complex(*(draft.op("Div", part, largest) for part in both_of(value)))
+
+
+def squared_size(draft: Draft, value: Complex) -> gs.Tensor:
+    """The square of the magnitude."""
+    return draft.op("Add", *(draft.op("Mul", part, part) for part in both_of(value)))
+
+
+def size(draft: Draft, value: Complex) -> gs.Tensor:
+    """The magnitude."""
+    return draft.op("Sqrt", squared_size(draft, value))
+
+
+def number_like(draft: Draft, value: Complex, number: float) -> gs.Tensor:
+    """A real number in the dtype of the parts."""
+    return draft.constant(np.asarray(number, parts.numpy_dtype(draft, value.real)), "number")
+
+
+def as_complex(draft: Draft, value: Value, like: Complex) -> Complex:
+    """A value with two parts, of which the imaginary one of a real value is a 0 that spreads."""
+    if isinstance(value, Complex):
+        refuse_mixed(draft, value, like)
+        return value
+    return Complex(as_factor(draft, value, like.real), number_like(draft, like, 0))
 
 
 def as_factor(draft: Draft, value: gs.Tensor, like: gs.Tensor) -> gs.Tensor:

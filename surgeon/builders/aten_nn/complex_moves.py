@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
+import numpy as np
+import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.arguments import Arguments, bind
+from surgeon.builders import parts
 from surgeon.builders.aten_nn.complex_arithmetic import (
     Operands,
+    Value,
+    alike,
+    as_complex,
     as_factor,
     both_of,
+    certain,
     four_products,
     only,
+    over,
+    plus,
     refuse_mixed,
+    scaled,
+    times,
+    turned,
 )
 from surgeon.builders.aten_nn.transforms import Complex
 from surgeon.rewrite import Draft, Refused
+
+# PyTorch's numbers of dtypes, by ONNX's of the parts: of complex values, and of the parts.
+_COMPLEX_NUMBERS = {int(onnx.TensorProto.FLOAT): 9, int(onnx.TensorProto.DOUBLE): 10}
+REAL_NUMBERS = {int(onnx.TensorProto.FLOAT): 6, int(onnx.TensorProto.DOUBLE): 7}
 
 
 def same(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
@@ -24,21 +42,38 @@ def same(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     return only(operands)
 
 
-def by_lowering(draft: Draft, node: gs.Node, **given: gs.Tensor) -> Any:
+def by_lowering(draft: Draft, node: gs.Node, **given: gs.Tensor | list[gs.Tensor]) -> Any:
     """What the node makes of other arguments than its own, by its lowering for real values."""
-    from surgeon.builders.aten_shape import LOWERINGS  # whose room is imported here alone
+    from surgeon.builders import aten_linalg, aten_math, aten_shape  # whose rooms are asked here
+    from surgeon.builders.aten_math.work import Work
     from surgeon.builders.aten_shape.call import Call
 
+    bound = bind(node, draft.facts)
+    args = Arguments(bound.schema, {**bound.given, **given}, draft.facts)
+    if node.op in aten_math.FUNCTIONS:
+        work = Work(draft, node)
+        work.args = args
+        return aten_math.FUNCTIONS[node.op](work)
     call = Call(draft, node)
-    call.args = Arguments(call.args.schema, {**call.args.given, **given}, draft.facts)
-    return LOWERINGS[node.op](call)
+    call.args = args
+    lowerings = aten_shape.LOWERINGS if node.op in aten_shape.LOWERINGS else aten_linalg.LOWERINGS
+    made = lowerings[node.op](call)
+    return made[0] if isinstance(made, tuple) else made
 
 
 def moved(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
-    """What moves data, on either part."""
-    first = bind(node, draft.facts).schema.parameters[0].name
+    """What moves data or adds some up, on either part."""
+    args = bind(node, draft.facts)
+    if args.schema.position("dtype") is not None and args.value("dtype") is not None:
+        raise Refused("it is asked for in a dtype of its own")
+    first = args.schema.parameters[0].name
     both = both_of(only(operands))
     return Complex(*(by_lowering(draft, node, **{first: part}) for part in both))
+
+
+def adjoint(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """The matrices turned, and conjugated."""
+    return turned(draft, moved(draft, node, operands))
 
 
 def in_standard(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
@@ -50,28 +85,182 @@ def in_standard(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
 
 def end_to_end(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     """`Concat`, of the real parts and of the imaginary ones."""
-    pairs = zip(*(both_of(only([value])) for value in operands), strict=True)
+    pairs = _pairs(draft, operands)
     return Complex(*(draft.op("Concat", *some, **node.attrs) for some in pairs))
 
 
-def of_matrices(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
-    """A product of matrices, or `Einsum` of two."""
-    if len(node.inputs) != 2:
-        raise Refused(f"`{node.op}` of {len(node.inputs)} complex values has no form here")
-    operator = node.op if node.op == "Einsum" else "MatMul"
-    attributes = node.attrs if node.op == "Einsum" else {}
+def joined(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`cat`, `stack` and kin, of the real parts and of the imaginary ones."""
+    name = bind(node, draft.facts).schema.parameters[0].name
+    pairs = _pairs(draft, operands)
+    return Complex(*(by_lowering(draft, node, **{name: list(some)}) for some in pairs))
+
+
+def _pairs(draft: Draft, operands: Operands) -> Iterator[tuple[gs.Tensor, ...]]:
+    """The real parts of some values, and their imaginary parts, each of its value's shape."""
+    like = next(value for value in operands if isinstance(value, Complex))
+    found = [alike(draft, as_complex(draft, value, like)) for value in operands]
+    return zip(*(both_of(value) for value in found), strict=True)
+
+
+def chosen(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`where` and `masked_fill`: the same choice on either part."""
+    like = next(value for value in operands if isinstance(value, Complex))
+    first, second = (as_complex(draft, value, like) for value in operands)
+    if node.op == "masked_fill":
+        mask = bind(node, draft.facts).tensor("mask")
+        first, second = second, first
+    else:
+        mask = node.inputs[0]
+    mask = parts.cast(draft, mask, onnx.TensorProto.BOOL)
+    pairs = zip(both_of(first), both_of(second), strict=True)
+    return alike(draft, Complex(*(draft.op("Where", mask, p, q) for p, q in pairs)))
+
+
+def filled(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`zeros_like` and `ones_like` of a complex value."""
+    args, like = bind(node, draft.facts), only(operands)
+    dtype = draft.facts.of(like.real).dtype
+    if args.value("dtype") not in (None, _COMPLEX_NUMBERS.get(dtype)):
+        raise Refused("it is asked for in a dtype of its own")
+    number = draft.constant(np.array(REAL_NUMBERS.get(dtype, 0)), "dtype")
+    real = by_lowering(draft, node, self=like.real, dtype=number)
+    zero = np.zeros(1, parts.numpy_dtype(draft, like.real))
+    none = draft.op("ConstantOfShape", draft.op("Shape", like.real), value=zero)
+    return Complex(real, none)
+
+
+def bilinear(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """What is linear in each of two operands, by its lowering for real ones."""
+    args = bind(node, draft.facts)
+    names = [p.name for p in args.schema.parameters]
+    listed = isinstance(args.given.get("tensors"), list)
+    if len(operands) != 2:
+        raise Refused(f"`{node.op}` of {len(operands)} complex values has no form here")
 
     def by(p: gs.Tensor, q: gs.Tensor) -> gs.Tensor:
-        made: gs.Tensor = draft.op(operator, p, q, **attributes)
+        given: dict[str, Any] = {"tensors": [p, q]} if listed else {names[0]: p, names[1]: q}
+        made: gs.Tensor = by_lowering(draft, node, **given)
         return made
 
     a, b = operands
+    if node.op == "vdot":
+        a = turned(draft, a) if isinstance(a, Complex) else a
+    return linear_in_both(draft, a, b, by)
+
+
+def linear(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`linear` (input, weight, bias), the bias added behind."""
+    x, weight, *bias = operands
+
+    def by(p: gs.Tensor, q: gs.Tensor) -> gs.Tensor:
+        rank = parts.rank_of(draft, q)
+        q = draft.op("Transpose", q, perm=[1, 0]) if rank == 2 else q
+        return draft.op("MatMul", p, q)
+
+    found = linear_in_both(draft, x, weight, by)
+    return plus(draft, found, bias[0]) if bias else found
+
+
+def added_product(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`addmm` and `baddbmm`: beta times the first, alpha times the product of the others."""
+    args, (first, a, b) = bind(node, draft.facts), operands
+    by = partial(draft.op, "MatMul")
+    found = scaled(draft, linear_in_both(draft, a, b, by), args.value("alpha"))
+    return plus(draft, found, scaled(draft, first, args.value("beta")))
+
+
+def added_elements(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`addcmul` and `addcdiv`: value times a product or quotient, added to the first."""
+    first, a, b = operands
+    made = times(draft, a, b) if node.op == "addcmul" else over(draft, a, b)
+    return plus(draft, first, scaled(draft, made, bind(node, draft.facts).value("value")))
+
+
+def between(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`lerp`: the first, and so much of the way to the second."""
+    first, second, weight = operands
+    return plus(draft, first, times(draft, plus(draft, second, first, "Sub"), weight))
+
+
+def linear_in_both(
+    draft: Draft, a: Value, b: Value, by: Callable[[gs.Tensor, gs.Tensor], gs.Tensor]
+) -> Complex:
+    """A product `by` of real values, of two of which one may be real."""
     if isinstance(a, Complex) and isinstance(b, Complex):
         refuse_mixed(draft, a, b)
         return four_products(draft, a, b, by)
     if isinstance(a, Complex):
         factor = as_factor(draft, b, a.real) if isinstance(b, gs.Tensor) else b
         return Complex(*(by(part, factor) for part in both_of(a)))
-    assert isinstance(b, Complex)
+    b = certain(b)
     factor = as_factor(draft, a, b.real)
     return Complex(*(by(factor, part) for part in both_of(b)))
+
+
+# ---------------------------------------------------------------------- systems of equations
+
+
+def solved(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`linalg_solve`, as [[P, -Q], [Q, P]] [x; y] = [r; s] of A = P + iQ and B = r + is."""
+    args = bind(node, draft.facts)
+    a, b = operands
+    like = a if isinstance(a, Complex) else certain(b)
+    a, b = alike(draft, as_complex(draft, a, like)), alike(draft, as_complex(draft, b, like))
+    rank = parts.rank_of(draft, a.real)
+    if parts.rank_of(draft, b.real) != rank or rank < 2:
+        raise Refused("its right side is not as many matrices as its left side")
+    if args.schema.position("left") is not None and not args.value("left"):
+        raise Refused("its complex matrices stand on the right")
+    right = draft.op("Concat", *both_of(b), axis=rank - 2)
+    return _halves(draft, by_lowering(draft, node, A=_block(draft, a), B=right), a)
+
+
+def inverted(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`linalg_inv` and `inverse`: the first columns of the inverse of the block matrix."""
+    name = bind(node, draft.facts).schema.parameters[0].name
+    value = only(operands)
+    whole = by_lowering(draft, node, **{name: _block(draft, value)})
+    rank, side = parts.rank_of(draft, value.real), _side(draft, value)
+    first = _cut(draft, whole, rank - 1, 0, side)
+    return _halves(draft, first, value)
+
+
+def _block(draft: Draft, value: Complex) -> gs.Tensor:
+    """[[P, -Q], [Q, P]] of P + iQ."""
+    real, imaginary = both_of(value)
+    rank = parts.rank_of(draft, real)
+    above = draft.op("Concat", real, draft.op("Neg", imaginary), axis=rank - 1)
+    below = draft.op("Concat", imaginary, real, axis=rank - 1)
+    return draft.op("Concat", above, below, axis=rank - 2)
+
+
+def _halves(draft: Draft, both: gs.Tensor, value: Complex) -> Complex:
+    """The upper half of the rows, and the lower one."""
+    rank, side = parts.rank_of(draft, value.real), _side(draft, value)
+    return Complex(
+        _cut(draft, both, rank - 2, 0, side), _cut(draft, both, rank - 2, side, 2 * side)
+    )
+
+
+def _side(draft: Draft, value: Complex) -> int:
+    shape = draft.facts.of(value.real).shape
+    if not shape or not isinstance(shape[-1], int):
+        raise Refused("the size of its complex matrices is known at run time only")
+    return shape[-1]
+
+
+def _cut(draft: Draft, x: gs.Tensor, axis: int, start: int, end: int) -> gs.Tensor:
+    bounds = (draft.constant(np.array([n]), "bound") for n in (start, end, axis))
+    return draft.op("Slice", x, *bounds)
+
+
+def of_matrices(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """A product of matrices, or `Einsum` of two."""
+    if len(node.inputs) != 2:
+        raise Refused(f"`{node.op}` of {len(node.inputs)} complex values has no form here")
+    is_sum = node.op == "Einsum"
+    attributes = node.attrs if is_sum else {}
+    by = partial(draft.op, "Einsum" if is_sum else "MatMul", **attributes)
+    a, b = operands
+    return linear_in_both(draft, a, b, by)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,17 +12,17 @@ import onnx_graphsurgeon as gs
 from surgeon.arguments import Arguments, bind
 from surgeon.builders import parts
 from surgeon.builders.aten_nn import complex_arithmetic as arithmetic
+from surgeon.builders.aten_nn import complex_functions as functions
 from surgeon.builders.aten_nn import complex_moves as moves
-from surgeon.builders.aten_nn.complex_arithmetic import Operands, both_of, only, paired
+from surgeon.builders.aten_nn.complex_arithmetic import Operands, both_of, only
 from surgeon.builders.aten_nn.transforms import Complex, transform
 from surgeon.builders.parts import Length
-from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
 _CONJUGATES = ("conj", "_conj", "conj_physical", "_conj_physical")
-_SUMS = ("add", "sub", "Add", "Sub")
-_PRODUCTS, _QUOTIENTS = ("mul", "Mul"), ("div", "Div")
-_TWO_SIDED = (*_SUMS, *_PRODUCTS, *_QUOTIENTS)
+_SUMS = ("add", "sub", "rsub", "Add", "Sub")
+_PRODUCTS, _QUOTIENTS, _POWERS = ("mul", "Mul"), ("div", "Div"), ("pow", "Pow")
+_TWO_SIDED = (*_SUMS, *_PRODUCTS, *_QUOTIENTS, *_POWERS)
 _PADS = ("pad", "constant_pad_nd")
 _SAME = ("resolve_conj", "clone", "contiguous", "Identity")
 _SINGLE = ("fft_fft", "fft_ifft", "fft_rfft", "fft_ihfft")
@@ -32,14 +32,33 @@ _NAMED = ("_fft_r2c", "_fft_c2c")
 # What puts elements elsewhere, or adds some up: the same on either part.
 _STANDARD = tuple(
     "Reshape Transpose Unsqueeze Squeeze Slice Gather GatherElements Expand Flatten Tile "
-    "ReduceSum ReduceMean".split()
+    "ReduceSum ReduceMean CumSum Trilu".split()
 )
 _MOVES = tuple(
-    "view reshape _unsafe_view flatten unflatten permute transpose swapaxes swapdims movedim "
-    "moveaxis t numpy_T mT unsqueeze squeeze expand repeat tile select slice narrow flip roll "
-    "index_select".split()
+    "view reshape _unsafe_view view_as flatten unflatten ravel permute transpose swapaxes swapdims "
+    "movedim moveaxis t numpy_T mT unsqueeze squeeze expand expand_as broadcast_to repeat tile "
+    "repeat_interleave select slice narrow flip roll rot90 unfold fft_fftshift fft_ifftshift "
+    "index index_select gather take take_along_dim tril triu diag diagonal linalg_diagonal "
+    "diag_embed trace diff sum mean cumsum".split()
 )
-_BILINEAR = ("matmul", "mm", "bmm", "MatMul", "Einsum")
+_ADJOINTS = ("adjoint", "mH", "matrix_H")
+_JOINS = ("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack")
+_MATRICES = ("matmul", "mm", "bmm", "mv", "MatMul", "Einsum")
+_BILINEAR = ("einsum", "outer", "ger", "dot", "vdot", "inner", "tensordot", "kron")
+_INVERSES = ("linalg_inv", "inverse")
+# The arguments that may be complex, where they are others than the first.
+_OPERANDS: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(_JOINS, ("tensors",)),
+    "where": ("self", "other"),
+    "masked_fill": ("self", "value"),
+    "linear": ("input", "weight", "bias"),
+    "addmm": ("self", "mat1", "mat2"),
+    "baddbmm": ("self", "batch1", "batch2"),
+    **dict.fromkeys(("addcmul", "addcdiv"), ("self", "tensor1", "tensor2")),
+    "lerp": ("self", "end", "weight"),
+    "linalg_solve": ("A", "B"),
+    "einsum": ("tensors",),
+}
 
 
 def is_complex(draft: Draft, tensor: gs.Tensor) -> bool:
@@ -58,8 +77,7 @@ def is_complex(draft: Draft, tensor: gs.Tensor) -> bool:
         if node.op in _MADE and _gives_complex(draft, node):
             return True
         if node.op in _FOLLOWS:
-            several = node.op in (*_BILINEAR, "Concat")
-            waiting.extend(node.inputs if several else node.inputs[:2])
+            waiting.extend(_followed(draft, node))
     return False
 
 
@@ -93,14 +111,27 @@ def _constant(draft: Draft, tensor: gs.Tensor) -> Any:
     return array if array is not None and array.dtype.kind == "c" else None
 
 
+def _followed(draft: Draft, node: gs.Node) -> list[gs.Tensor]:
+    """The operands that may be complex."""
+    names = _OPERANDS.get(node.op)
+    if names is None or node.domain != "aten":
+        if node.op in ("Concat", "MatMul", "Einsum"):
+            return list(node.inputs)
+        if node.op == "Where":
+            return list(node.inputs[1:])
+        return list(node.inputs[: 2 if node.op in (*_TWO_SIDED, *_MATRICES, *_BILINEAR) else 1])
+    try:
+        given = bind(node, draft.facts).given
+    except Refused:
+        return []
+    found = [given.get(name) for name in names]
+    return [t for one in found for t in (one if isinstance(one, list) else [one]) if t is not None]
+
+
 def _operands(draft: Draft, node: gs.Node) -> list[Complex | gs.Tensor]:
     """What a node is of, the complex ones in their parts."""
-    if node.op in _BILINEAR or node.op in _TWO_SIDED:
-        followed = node.inputs if node.op in _BILINEAR else node.inputs[:2]
-        behind = [_real_behind(draft, t) for t in followed]
-        return [complex_of(draft, t) if is_complex(draft, t) else t for t in behind]
-    followed = node.inputs if node.op == "Concat" else node.inputs[:1]
-    return [complex_of(draft, t) for t in followed]
+    behind = [_real_behind(draft, t) for t in _followed(draft, node)]
+    return [complex_of(draft, t) if is_complex(draft, t) else t for t in behind]
 
 
 def _real_behind(draft: Draft, tensor: gs.Tensor) -> gs.Tensor:
@@ -109,7 +140,7 @@ def _real_behind(draft: Draft, tensor: gs.Tensor) -> gs.Tensor:
     if node is None or node.op != "Cast" or node.attrs.get("to") not in _BY_TYPE:
         return tensor
     before = node.inputs[0]
-    if not _is_real(draft, before):
+    if not is_real(draft, before):
         return tensor
     return parts.cast(draft, before, _BY_TYPE[node.attrs["to"]])
 
@@ -209,7 +240,6 @@ _BY_TYPE: Mapping[int, int] = {
     onnx.TensorProto.COMPLEX64: _FLOAT,
     onnx.TensorProto.COMPLEX128: _DOUBLE,
 }
-_NUMBERS = {_FLOAT: 6, _DOUBLE: 7}
 _OF_A_DTYPE = ("Cast", "to", "zeros")
 
 
@@ -230,7 +260,7 @@ def _typed(draft: Draft, node: gs.Node) -> Complex:
     kind, x = _dtype_of_parts(draft, node), node.inputs[0]
     if is_complex(draft, x):
         return Complex(*(parts.cast(draft, part, kind) for part in both_of(complex_of(draft, x))))
-    if not _is_real(draft, x):
+    if not is_real(draft, x):
         raise Refused("whether what is made complex is real is not known")
     real = parts.cast(draft, x, kind)
     none = np.zeros(1, onnx.helper.tensor_dtype_to_np_dtype(kind))
@@ -247,7 +277,7 @@ def _kept(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
 
 def _zeros(draft: Draft, node: gs.Node) -> Complex:
     """`zeros` of a complex dtype, of which both parts are the same."""
-    number = draft.constant(np.array(_NUMBERS[_dtype_of_parts(draft, node)]), "dtype")
+    number = draft.constant(np.array(moves.REAL_NUMBERS[_dtype_of_parts(draft, node)]), "dtype")
     part = moves.by_lowering(draft, node, dtype=number)
     return Complex(part, part)
 
@@ -267,54 +297,33 @@ _FOLLOWS: Mapping[str, Callable[[Draft, gs.Node, Operands], Complex]] = {
     **dict.fromkeys(_SAME, moves.same),
     **dict.fromkeys(_CONJUGATES, arithmetic.conjugate),
     **dict.fromkeys(("neg", "Neg"), arithmetic.negative),
-    **dict.fromkeys(("exp", "Exp"), arithmetic.exponential),
     **dict.fromkeys(_SUMS, arithmetic.added),
     **dict.fromkeys(_PRODUCTS, arithmetic.product),
     **dict.fromkeys(_QUOTIENTS, arithmetic.quotient),
+    **dict.fromkeys(functions.FUNCTIONS, functions.function),
+    **dict.fromkeys(_POWERS, functions.power),
     **dict.fromkeys(_MOVES, moves.moved),
+    **dict.fromkeys(_ADJOINTS, moves.adjoint),
+    **dict.fromkeys(_JOINS, moves.joined),
+    **dict.fromkeys(("where", "Where", "masked_fill"), moves.chosen),
+    **dict.fromkeys(("zeros_like", "ones_like"), moves.filled),
     **dict.fromkeys(_PADS, _padded),
     "to": _kept,
     **dict.fromkeys(_STANDARD, moves.in_standard),
-    **dict.fromkeys(_BILINEAR, moves.of_matrices),
+    **dict.fromkeys(_MATRICES, moves.of_matrices),
+    **dict.fromkeys(_BILINEAR, moves.bilinear),
+    "linear": moves.linear,
+    **dict.fromkeys(("addmm", "baddbmm"), moves.added_product),
+    **dict.fromkeys(("addcmul", "addcdiv"), moves.added_elements),
+    "lerp": moves.between,
+    "linalg_solve": moves.solved,
+    **dict.fromkeys(_INVERSES, moves.inverted),
     "Concat": moves.end_to_end,
 }
 
 
-def real_of_complex(draft: Draft, match: Match) -> Any:
-    """`aten.view_as_real`, `real`, `imag`, `abs`, `angle` of a complex value the graph makes."""
-    if not is_complex(draft, match.root.inputs[0]) and _is_real(draft, match.root.inputs[0]):
-        if match.root.op == "real":
-            return match.root.inputs[0]
-        raise Refused("its input is real")
-    value = complex_of(draft, match.root.inputs[0])
-    operator = match.root.op
-    if operator == "real":
-        return value.real
-    if operator == "imag":
-        return value.imaginary
-    if operator == "angle":
-        from surgeon.builders.aten_math.functions import angle_between
-        from surgeon.builders.aten_math.work import Work
-
-        return angle_between(Work(draft, match), *reversed(both_of(value)))
-    if operator == "abs":
-        squares = [draft.op("Mul", part, part) for part in both_of(value)]
-        return draft.op("Sqrt", draft.op("Add", *squares))
-    return paired(draft, value)
-
-
-def shape_of_complex(draft: Draft, match: Match) -> Any:
-    """`Shape`, `Size`, `aten.size` or `numel` of a complex value that the graph makes."""
-    node = match.root
-    if _is_real(draft, node.inputs[0]) or not is_complex(draft, node.inputs[0]):
-        raise Refused("its input is not known to be complex")
-    part = complex_of(draft, node.inputs[0]).real
-    if node.domain != "aten":
-        return draft.op(node.op, part, **node.attrs)
-    return moves.by_lowering(draft, node, self=part)
-
-
-def _is_real(draft: Draft, tensor: gs.Tensor) -> bool:
+def is_real(draft: Draft, tensor: gs.Tensor) -> bool:
+    """Whether it is known to hold real values."""
     dtype = draft.facts.of(tensor).dtype
     return bool(dtype) and dtype not in (
         onnx.TensorProto.COMPLEX64,

@@ -8,7 +8,7 @@ import numpy as np
 
 from surgeon.arguments import Arguments
 from surgeon.builders import parts
-from surgeon.builders.aten_nn.transforms import Complex, angles_of
+from surgeon.builders.aten_nn.transforms import Complex, waves
 from surgeon.builders.parts import Array
 from surgeon.rewrite import Draft, Refused
 
@@ -46,8 +46,8 @@ def frames_of(draft: Draft, args: Arguments) -> Complex:
     rows = size if onesided is not None and not onesided else size // 2 + 1
     scale = 1.0 / math.sqrt(size) if args.value("normalized") else 1.0
     weighted = window_of(draft, args, size) * scale
-    angles = angles_of(rows, size, size)
-    kernel = np.concatenate([np.cos(angles) * weighted, -np.sin(angles) * weighted])[:, None]
+    cosine, sine = waves(rows, size, size)
+    kernel = np.concatenate([cosine * weighted, -sine * weighted])[:, None]
     x = parts.unsqueeze(draft, x, *([0, 1] if rank == 1 else [1]))
     if args.schema.position("center") is not None and args.value("center"):
         mode = args.value("pad_mode") or "reflect"

@@ -20,10 +20,10 @@ from surgeon.builders.aten_nn.complexes import axes_of, complex_of, norm_of, val
 from surgeon.builders.aten_nn.frames import frames_of, window_of
 from surgeon.builders.aten_nn.transforms import (
     Complex,
-    angles_of,
     half_inverse,
     real_inverse,
     transform,
+    waves,
 )
 from surgeon.builders.parts import Array, Length
 from surgeon.match import Match
@@ -130,8 +130,7 @@ def istft(draft: Draft, match: Match) -> Any:
     if onesided:
         cosine, sine = half_inverse(frequencies, size, scale)
     else:
-        angles = angles_of(frequencies, size, size)
-        cosine, sine = np.cos(angles) * scale, np.sin(angles) * scale
+        cosine, sine = (wave * scale for wave in waves(frequencies, size, size))
     kernel = (np.concatenate([cosine, -sine]) * window)[:, None].astype(dtype)
     both = draft.op("Concat", *both_of(value), axis=rank - 2)
     if rank == 2:

@@ -30,9 +30,17 @@ def scale_of(norm: Any, size: int, *, inverse: bool) -> float:
     return 1.0 / size if divides else 1.0
 
 
-def angles_of(rows: int, columns: int, size: int) -> Array:
-    """2 pi k t / n, the product reduced first so that it stays exact."""
-    return np.outer(np.arange(rows), np.arange(columns)) % size * (2 * math.pi / size)
+def waves(rows: int, columns: int, size: int) -> tuple[Array, Array]:
+    """Cosine and sine of 2 pi k t / n [rows, columns], the product reduced first.
+
+    Where the angle is a multiple of a right one they are 0, 1 and -1: what is real stays so, whose
+    angle would otherwise be decided by rounding.
+    """
+    turns = np.outer(np.arange(rows), np.arange(columns)) % size
+    angles = turns * (2 * math.pi / size)
+    cosine, sine = np.cos(angles), np.sin(angles)
+    right = 4 * turns % size == 0
+    return np.where(right, np.rint(cosine), cosine), np.where(right, np.rint(sine), sine)
 
 
 def transform(
@@ -139,11 +147,9 @@ def matrices_of(
 ) -> tuple[Any, Any]:
     """The cosines and signed sines [frequencies, length] of a transform over `size` elements."""
     rows = size // 2 + 1 if half else size
-    angles = angles_of(rows, length, size)
-    scale = scale_of(norm, size, inverse=inverse)
-    kept = (np.arange(length) < size) * scale
-    cosine = np.cos(angles) * kept
-    sine = np.sin(angles) * kept * (1 if inverse else -1)
+    cosine, sine = waves(rows, length, size)
+    kept = (np.arange(length) < size) * scale_of(norm, size, inverse=inverse)
+    cosine, sine = cosine * kept, sine * kept * (1 if inverse else -1)
     return parts.constant_matrix(draft, cosine, dtype), parts.constant_matrix(draft, sine, dtype)
 
 
@@ -252,6 +258,6 @@ def half_inverse(length: int, size: int, scale: float) -> tuple[Array, Array]:
     if size % 2 == 0 and size // 2 < length:
         counts[size // 2] = 1
     counts[size // 2 + 1 :] = 0
-    angles = angles_of(length, size, size)
+    cosine, sine = waves(length, size, size)
     weight = (counts * scale)[:, None]
-    return np.cos(angles) * weight, np.sin(angles) * weight
+    return cosine * weight, sine * weight

@@ -206,6 +206,8 @@ def _bilinear(c: Call) -> gs.Tensor:
 def _dot(c: Call) -> gs.Tensor:
     names = [p.name for p in c.args.schema.parameters][:2]
     a, b = c.tensor(names[0]), c.tensor(names[1])
+    if c.node.op == "vdot":
+        c.dtype(a)  # known, and so not complex: that would be conjugated
     if c.node.op == "inner":
         if c.rank(a) == 0 or c.rank(b) == 0:
             return c.op("Mul", a, b)

@@ -31,8 +31,13 @@ def _apart(a: Any, like: Array) -> Any:
     return a
 
 
+def _broad(x: Array) -> Any:
+    """In double precision, complex values too."""
+    return x.astype(np.complex128) if x.dtype.kind == "c" else wide(x)
+
+
 def inverse(A: Array) -> Array:
-    return narrow(_defined(np.linalg.inv, _apart(wide(A), A)), A)
+    return narrow(_defined(np.linalg.inv, _apart(_broad(A), A)), A)
 
 
 def inverse_of_self(self: Array) -> Array:
@@ -49,7 +54,7 @@ def inverse_ex(A: Array, check_errors: bool) -> Any:
 
 
 def solve(A: Array, B: Array, left: bool = True) -> Array:
-    a, b = wide(A), wide(B)
+    a, b = _broad(A), _broad(B)
     vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
     if vector:
         b = b[..., None]
@@ -57,7 +62,7 @@ def solve(A: Array, B: Array, left: bool = True) -> Array:
         a, b = a.swapaxes(-1, -2), b.swapaxes(-1, -2)
     x = _defined(np.linalg.solve, _apart(a, A), b)
     x = x if left else x.swapaxes(-1, -2)
-    return narrow(x[..., 0] if vector else x, A)
+    return narrow(x[..., 0] if vector else x, A if A.dtype.kind == "c" else B)
 
 
 def old_solve(self: Array, A: Array) -> Any:

@@ -1,0 +1,176 @@
+"""Functions of complex values, in two real parts each (a + bi)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.aten_nn.complex_arithmetic import (
+    Operands,
+    both_of,
+    evened,
+    number_like,
+    only,
+    over,
+    plus,
+    scaled,
+    size,
+    times,
+    turned,
+)
+from surgeon.builders.aten_nn.transforms import Complex
+from surgeon.rewrite import Draft, Refused
+
+_MOST = 8  # a power is so many products
+
+
+def angle(draft: Draft, node: gs.Node, value: Complex) -> gs.Tensor:
+    """The angle from the positive real axis."""
+    from surgeon.builders.aten_math.functions import angle_between
+    from surgeon.builders.aten_math.work import Work
+
+    return angle_between(Work(draft, node), *reversed(both_of(value)))
+
+
+def _exponential(draft: Draft, node: gs.Node, value: Complex) -> Complex:
+    """e^a (cos b + i sin b)."""
+    real, imaginary = both_of(value)
+    magnitude = draft.op("Exp", real)
+    return Complex(*(draft.op("Mul", magnitude, draft.op(f, imaginary)) for f in ("Cos", "Sin")))
+
+
+def _logarithm(draft: Draft, node: gs.Node, value: Complex) -> Complex:
+    """The logarithm of the magnitude, and the angle; to another base by a factor."""
+    largest, even = evened(draft, value)
+    logs = (draft.op("Log", x) for x in (largest, size(draft, even)))
+    found = Complex(draft.op("Add", *logs), angle(draft, node, value))
+    base = {"log2": 2.0, "log10": 10.0}.get(node.op)
+    return scaled(draft, found, 1.0 if base is None else 1 / math.log(base))
+
+
+def _root(draft: Draft, node: gs.Node, value: Complex) -> Complex:
+    """The root whose real part is not negative.
+
+    Its larger part is t = sqrt((|z| + |a|) / 2), the other |b| / 2t: nothing cancels out.
+    """
+    real, imaginary = both_of(value)
+    zero, one, half = (number_like(draft, value, n) for n in (0, 1, 0.5))
+    whole = draft.op("Add", size(draft, value), draft.op("Abs", real))
+    larger = draft.op("Sqrt", draft.op("Mul", whole, half))
+    divisor = draft.op("Where", draft.op("Equal", larger, zero), one, larger)
+    other = draft.op("Div", draft.op("Mul", draft.op("Abs", imaginary), half), divisor)
+    left, below = (draft.op("Less", part, zero) for part in (real, imaginary))
+    upright = draft.op("Where", left, larger, other)
+    return Complex(
+        draft.op("Where", left, other, larger),
+        draft.op("Where", below, draft.op("Neg", upright), upright),
+    )
+
+
+def _sign(draft: Draft, node: gs.Node, value: Complex) -> Complex:
+    """What has the angle and the magnitude 1; 0 of 0."""
+    _, even = evened(draft, value)
+    magnitude = size(draft, even)
+    zero, one = (number_like(draft, value, n) for n in (0, 1))
+    divisor = draft.op("Where", draft.op("Equal", magnitude, zero), one, magnitude)
+    return over(draft, even, divisor)
+
+
+def _square(draft: Draft, node: gs.Node, value: Complex) -> Complex:
+    return times(draft, value, value)
+
+
+def _reciprocal(draft: Draft, node: gs.Node, value: Complex) -> Complex:
+    return over(draft, number_like(draft, value, 1), value)
+
+
+def _sine(draft: Draft, node: gs.Node, value: Complex) -> Complex:
+    """sin a cosh b + i cos a sinh b."""
+    return _crossed(draft, value, ("Sin", "Cosh"), ("Cos", "Sinh"))
+
+
+def _cosine(draft: Draft, node: gs.Node, value: Complex) -> Complex:
+    """cos a cosh b - i sin a sinh b."""
+    return turned(draft, _crossed(draft, value, ("Cos", "Cosh"), ("Sin", "Sinh")))
+
+
+def _hyperbolic_sine(draft: Draft, node: gs.Node, value: Complex) -> Complex:
+    """sinh a cos b + i cosh a sin b."""
+    return _crossed(draft, value, ("Sinh", "Cos"), ("Cosh", "Sin"))
+
+
+def _hyperbolic_cosine(draft: Draft, node: gs.Node, value: Complex) -> Complex:
+    """cosh a cos b + i sinh a sin b."""
+    return _crossed(draft, value, ("Cosh", "Cos"), ("Sinh", "Sin"))
+
+
+def _crossed(
+    draft: Draft, value: Complex, first: tuple[str, str], second: tuple[str, str]
+) -> Complex:
+    """Each part a function of the real part times one of the imaginary part."""
+    both = both_of(value)
+    made = [
+        draft.op("Mul", *(draft.op(f, part) for f, part in zip(functions, both, strict=True)))
+        for functions in (first, second)
+    ]
+    return Complex(*made)
+
+
+def _tangent(draft: Draft, node: gs.Node, value: Complex) -> Complex:
+    """With t = tanh a and u = tan b: (t (1 + u^2) + i u (1 - t^2)) / (1 + t^2 u^2)."""
+    real, imaginary = both_of(value)
+    t, u, one = draft.op("Tanh", real), draft.op("Tan", imaginary), number_like(draft, value, 1)
+    t2, u2 = (draft.op("Mul", x, x) for x in (t, u))
+    divisor = draft.op("Add", one, draft.op("Mul", t2, u2))
+    above = Complex(
+        draft.op("Mul", t, draft.op("Add", one, u2)),
+        draft.op("Mul", u, draft.op("Sub", one, t2)),
+    )
+    return over(draft, above, divisor)
+
+
+def _sigmoid(draft: Draft, node: gs.Node, value: Complex) -> Complex:
+    """1 / (1 + e^-z)."""
+    one = number_like(draft, value, 1)
+    back = Complex(*(draft.op("Neg", part) for part in both_of(value)))
+    return over(draft, one, plus(draft, one, _exponential(draft, node, back)))
+
+
+FUNCTIONS: Mapping[str, Callable[[Draft, gs.Node, Complex], Complex]] = {
+    **dict.fromkeys(("exp", "Exp"), _exponential),
+    **dict.fromkeys(("log", "Log", "log2", "log10"), _logarithm),
+    **dict.fromkeys(("sqrt", "Sqrt"), _root),
+    **dict.fromkeys(("reciprocal", "Reciprocal"), _reciprocal),
+    **dict.fromkeys(("sin", "Sin"), _sine),
+    **dict.fromkeys(("cos", "Cos"), _cosine),
+    **dict.fromkeys(("sinh", "Sinh"), _hyperbolic_sine),
+    **dict.fromkeys(("cosh", "Cosh"), _hyperbolic_cosine),
+    **dict.fromkeys(("tanh", "Tanh"), _tangent),
+    **dict.fromkeys(("sigmoid", "Sigmoid"), _sigmoid),
+    "sgn": _sign,
+    "square": _square,
+}
+
+
+def function(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """A function of one value."""
+    return FUNCTIONS[node.op](draft, node, only(operands))
+
+
+def power(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """A power by an exponent that is known: a whole number, or one half."""
+    base, exponent = operands
+    array = None if isinstance(exponent, Complex) else draft.facts.array(exponent)
+    if not isinstance(base, Complex) or array is None or array.size != 1:
+        raise Refused("the exponent of its complex power is not known")
+    number = float(array.reshape(()))
+    if number == 0.5:
+        return _root(draft, node, base)
+    if number != int(number) or not 1 <= abs(number) <= _MOST:
+        raise Refused(f"a complex power by {number:g} has no form of few products")
+    found = base
+    for _ in range(int(abs(number)) - 1):
+        found = times(draft, found, base)
+    return found if number > 0 else _reciprocal(draft, node, found)

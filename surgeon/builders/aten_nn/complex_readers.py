@@ -1,0 +1,68 @@
+"""Where complex values are read as real ones again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import onnx_graphsurgeon as gs
+
+from surgeon.arguments import bind
+from surgeon.builders.aten_nn import complex_moves as moves
+from surgeon.builders.aten_nn.complex_arithmetic import both_of, paired, size
+from surgeon.builders.aten_nn.complex_functions import angle
+from surgeon.builders.aten_nn.complexes import complex_of, is_complex, is_real
+from surgeon.builders.aten_nn.transforms import Complex
+from surgeon.match import Match
+from surgeon.rewrite import Draft, Refused
+
+_JOINED = {"isnan": "Or", "isinf": "Or", "isfinite": "And"}
+
+
+def real_of_complex(draft: Draft, match: Match) -> Any:
+    """An operator that reads a complex value that the graph makes."""
+    node = match.root
+    first = node.inputs[0]
+    if not is_complex(draft, first) and is_real(draft, first):
+        if node.op == "real":
+            return first
+        raise Refused("its input is real")
+    return _READERS[node.op](draft, node, complex_of(draft, first))
+
+
+def _norm(draft: Draft, node: gs.Node, value: Complex) -> gs.Tensor:
+    """A norm that hangs on the magnitudes alone."""
+    args = bind(node, draft.facts)
+    named = next((name for name in ("p", "ord") if args.schema.position(name) is not None), None)
+    order = None if named is None else args.value(named)
+    if order == "nuc" or (node.op == "linalg_norm" and order not in (None, "fro")):
+        raise Refused(f"the norm `{order}` of complex matrices has no form here")
+    return moves.by_lowering(draft, node, self=size(draft, value))
+
+
+def _either(draft: Draft, node: gs.Node, value: Complex) -> gs.Tensor:
+    """What is asked of both parts."""
+    both = [moves.by_lowering(draft, node, self=part) for part in both_of(value)]
+    return draft.op(_JOINED[node.op], *both)
+
+
+_READERS: Mapping[str, Callable[[Draft, gs.Node, Complex], Any]] = {
+    "view_as_real": lambda draft, node, value: paired(draft, value),
+    "real": lambda draft, node, value: value.real,
+    "imag": lambda draft, node, value: value.imaginary,
+    "abs": lambda draft, node, value: size(draft, value),
+    "angle": angle,
+    **dict.fromkeys(("linalg_vector_norm", "linalg_norm", "norm", "frobenius_norm"), _norm),
+    **dict.fromkeys(_JOINED, _either),
+}
+
+
+def shape_of_complex(draft: Draft, match: Match) -> Any:
+    """`Shape`, `Size`, `aten.size` or `numel` of a complex value that the graph makes."""
+    node = match.root
+    if is_real(draft, node.inputs[0]) or not is_complex(draft, node.inputs[0]):
+        raise Refused("its input is not known to be complex")
+    part = complex_of(draft, node.inputs[0]).real
+    if node.domain != "aten":
+        return draft.op(node.op, part, **node.attrs)
+    return moves.by_lowering(draft, node, self=part)

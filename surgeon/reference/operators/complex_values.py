@@ -1,0 +1,118 @@
+"""PyTorch operators whose meaning for complex values is another than that for real ones.
+
+Each takes the arguments of the operator's schema by name (documentation of torch, "Complex
+Numbers", and of each operator), computes in double precision and rounds once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators import math_norms
+from surgeon.reference.operators.math_reductions import Dims, axes_of
+from surgeon.reference.operators.precision import Array
+from surgeon.reference.operators.shapes import axis_of
+
+
+def of_complex(operator: str, operands: Sequence[Any]) -> Callable[..., Any] | None:
+    """The function for these operands; None where the one for real values does."""
+    is_complex = any(isinstance(x, np.ndarray) and x.dtype.kind == "c" for x in operands)
+    return _FUNCTIONS.get(operator) if is_complex else None
+
+
+def _wide(x: Array) -> Any:
+    return x.astype(np.complex128)
+
+
+def _single(function: Callable[[Any], Any]) -> Callable[..., Array]:
+    def run(self: Array) -> Array:
+        return np.asarray(function(_wide(self))).astype(self.dtype)
+
+    return run
+
+
+def _sigmoid(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+def _sign(x: Any) -> Any:
+    sizes = np.abs(x)
+    return np.where(sizes == 0, 0, x / np.where(sizes == 0, 1, sizes))
+
+
+def angle(self: Array) -> Array:
+    """In the dtype of the parts."""
+    return np.asarray(np.angle(_wide(self))).astype(self.real.dtype)
+
+
+def _reduced(function: Callable[..., Any]) -> Callable[..., Array]:
+    def run(
+        self: Array, dim: Dims = None, keepdim: bool = False, dtype: Any = None, **rest: Any
+    ) -> Array:
+        found = function(_wide(self), axis=axes_of(self, dim), keepdims=keepdim)
+        return np.asarray(found).astype(dtype or self.dtype)
+
+    return run
+
+
+def _scanned(function: Callable[..., Any]) -> Callable[..., Array]:
+    def run(self: Array, dim: int, dtype: Any = None) -> Array:
+        x = _wide(self)
+        found = function(x, axis=axis_of(dim, x.ndim)) if x.ndim else x
+        return np.asarray(found).astype(dtype or self.dtype)
+
+    return run
+
+
+def vdot(self: Array, other: Array) -> Array:
+    """The first one conjugated."""
+    return np.asarray(np.vdot(_wide(self), _wide(other))).astype(self.dtype)
+
+
+def adjoint(self: Array) -> Array:
+    """Turned and conjugated."""
+    return np.conj(self) if self.ndim < 2 else np.conj(self.swapaxes(-1, -2))
+
+
+def _of_sizes(function: Callable[..., Any]) -> Callable[..., Array]:
+    """A norm that hangs on the magnitudes alone."""
+
+    def run(self: Array, **rest: Any) -> Array:
+        order = rest.get("ord", rest.get("p"))
+        if function is math_norms.linalg_norm and order not in (None, "fro"):
+            raise Unsuited(f"the norm {order} of complex matrices is one of singular values")
+        if order == "nuc":
+            raise Unsuited("the nuclear norm is one of singular values")
+        sizes = np.abs(_wide(self)).astype(self.real.dtype)
+        return np.asarray(function(sizes, **rest))
+
+    return run
+
+
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    **{
+        name: _single(getattr(np, name))
+        for name in (
+            *("exp", "log", "log2", "log10", "sqrt", "square", "reciprocal"),
+            *("sin", "cos", "tan", "sinh", "cosh", "tanh"),
+        )
+    },
+    "sigmoid": _single(_sigmoid),
+    "sgn": _single(_sign),
+    "angle": angle,
+    "sum": _reduced(np.sum),
+    "mean": _reduced(np.mean),
+    "prod": _reduced(np.prod),
+    "cumsum": _scanned(np.cumsum),
+    "cumprod": _scanned(np.cumprod),
+    "vdot": vdot,
+    **dict.fromkeys(("adjoint", "mH", "matrix_H"), adjoint),
+    "norm": _of_sizes(math_norms.norm),
+    "linalg_vector_norm": _of_sizes(math_norms.vector_norm),
+    "frobenius_norm": _of_sizes(math_norms.norm),
+    "linalg_norm": _of_sizes(math_norms.linalg_norm),
+}
