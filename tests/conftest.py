@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from command import DOUBLE
+from command_files import save
 from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
@@ -35,3 +36,10 @@ def double(tmp_path: Path) -> Path:
     path = tmp_path / "double.yaml"
     path.write_text(DOUBLE)
     return path
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    """y = Neg(Neg(x)) + Sin(x), with a dynamic batch."""
+    body = "net (float[n,4] x) => (float[n,4] y) {a = Neg(x) b = Neg(a) c = Sin(x) y = Add(b, c)}"
+    return save(tmp_path / "net.onnx", body)
