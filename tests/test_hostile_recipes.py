@@ -8,7 +8,7 @@ import pytest
 from hostile_command import Runner, attempt, save, surgeon
 from hostile_models import network
 
-__all__ = ["surgeon"]  # fixtures of `hostile_command`
+__all__ = ["surgeon"]  # a fixture of `hostile_command`
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no fork, and no limits, here")
 
