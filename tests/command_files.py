@@ -7,6 +7,7 @@ from typing import Any
 
 import onnx
 import onnx.parser
+import pytest
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>'
 ONE_RULE = """\
@@ -43,6 +44,13 @@ def recipe(
     path = folder / name
     path.write_text(ONE_RULE.format(id="a-rule", exact=exact, match=match, replace=replace))
     return path
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    """y = Neg(Neg(x)) + Sin(x), with a dynamic batch."""
+    body = "net (float[n,4] x) => (float[n,4] y) {a = Neg(x) b = Neg(a) c = Sin(x) y = Add(b, c)}"
+    return save(tmp_path / "net.onnx", body)
 
 
 def refused(result: Any, code: int, *phrases: str) -> None:

@@ -5,10 +5,23 @@ from pathlib import Path
 
 import pytest
 from command import DOUBLE
-from command_files import save
 from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
+
+pytest.register_assert_rewrite(  # what they assert is shown as in a test
+    "aten_call",
+    "aten_layer",
+    "aten_matrices",
+    "aten_node",
+    "command_files",
+    "expressions_judged",
+    "hostile_command",
+    "matching",
+    "never_wrong",
+    "rich_models",
+    "sweeping",
+)
 
 # A runtime's sessions start at their own pace: no wall-clock limit on one example.
 settings.register_profile("surgeon", deadline=None)
@@ -36,10 +49,3 @@ def double(tmp_path: Path) -> Path:
     path = tmp_path / "double.yaml"
     path.write_text(DOUBLE)
     return path
-
-
-@pytest.fixture
-def net(tmp_path: Path) -> Path:
-    """y = Neg(Neg(x)) + Sin(x), with a dynamic batch."""
-    body = "net (float[n,4] x) => (float[n,4] y) {a = Neg(x) b = Neg(a) c = Sin(x) y = Add(b, c)}"
-    return save(tmp_path / "net.onnx", body)

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 from command import run
-from command_files import refused, shell
+from command_files import net, refused, shell
 from typer.main import get_command
 
 import surgeon
 from surgeon.cli import EXIT_CODES, app
 from surgeon.cli.commands import Command, Group
+
+__all__ = ["net"]  # a fixture of `command_files`
 
 # ------------------------------------------------------------------------------------ itself
 

@@ -7,7 +7,9 @@ import numpy as np
 import onnx
 import onnx.parser
 from command import run
-from command_files import ONE_RULE, recipe, shell
+from command_files import ONE_RULE, net, recipe, shell
+
+__all__ = ["net"]  # a fixture of `command_files`
 
 
 def test_apply_repairs_the_sample(samples: Path, tmp_path: Path) -> None:

@@ -8,10 +8,12 @@ import onnx
 import onnx.parser
 import pytest
 from command import run
-from command_files import HEAD, recipe, refused
+from command_files import HEAD, net, recipe, refused
 from onnx import TensorProto
 
 from surgeon.cli.options import read_shapes
+
+__all__ = ["net"]  # a fixture of `command_files`
 
 BAD_RECIPES = {
     "operator": ("match: y = Neg (x)", "match: y = Ngg (x)", ":7:12", "Did you mean `Neg`?"),

@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 
 from command import run
-from command_files import ONE_RULE, refused, save
+from command_files import ONE_RULE, net, refused, save
+
+__all__ = ["net"]  # a fixture of `command_files`
 
 
 def test_verify_tells_equal_from_different(net: Path, tmp_path: Path) -> None:

@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_files import net
 
 import surgeon
 from surgeon.errors import SurgeonError
+
+__all__ = ["net"]  # a fixture of `command_files`
 
 
 def test_a_submodule_does_not_hide_the_function_of_its_name() -> None:
