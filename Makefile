@@ -60,7 +60,7 @@ docs: .venv/installed
 	$(BIN)/surgeon recipes pages docs/
 
 hostile: .venv/installed-dev
-	$(BIN)/python -c "import os, subprocess, sys; sys.exit(subprocess.call([sys.executable, '-m', 'pytest', 'tests/test_hostile.py', '-rs'], env=os.environ | {'SURGEON_EVERY': '1'}))"
+	$(BIN)/python -c "import glob, os, subprocess, sys; sys.exit(subprocess.call([sys.executable, '-m', 'pytest', *sorted(glob.glob('tests/test_hostile*.py')), '-rs'], env=os.environ | {'SURGEON_EVERY': '1'}))"
 
 kills: .venv/installed-dev
 	$(BIN)/python -c "import os, subprocess, sys; sys.exit(subprocess.call([sys.executable, '-m', 'pytest', 'tests/test_writing.py', '-k', 'moment'], env=os.environ | {'SURGEON_KILLS': '200'}))"

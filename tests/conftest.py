@@ -9,6 +9,20 @@ from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
 
+pytest.register_assert_rewrite(  # what they assert is shown as in a test
+    "aten_call",
+    "aten_layer",
+    "aten_matrices",
+    "aten_node",
+    "command_files",
+    "expressions_judged",
+    "hostile_command",
+    "matching",
+    "never_wrong",
+    "rich_models",
+    "sweeping",
+)
+
 # A runtime's sessions start at their own pace: no wall-clock limit on one example.
 settings.register_profile("surgeon", deadline=None)
 settings.load_profile("surgeon")

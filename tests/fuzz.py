@@ -4,7 +4,7 @@
 
 FOLDER keeps the inputs that reach new code; the rest are libFuzzer's options. Needs atheris, which
 is in no group of dependencies: `make fuzz` has an environment of its own for it. What it finds is
-written to `crash-*` and becomes a test of `test_hostile.py`.
+written to `crash-*` and becomes a test of `test_hostile*.py`.
 """
 
 from __future__ import annotations

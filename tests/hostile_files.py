@@ -1,7 +1,7 @@
 """A hundred files that mean harm or are broken, for batches of strangers' models.
 
-Made from what `test_hostile` gives to `surgeon apply`, and of damaged, foreign and oddly named
-files besides. Linux and macOS only.
+Made from what the tests of such files give to `surgeon apply`, and of damaged, foreign and oddly
+named files besides. Linux and macOS only.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from hostile_bombs import BOMBS
+from hostile_broken import BROKEN
+from hostile_data import WHERE
+from hostile_models import network, with_tensor
 from onnx import TensorProto
-from test_hostile import BOMBS, BROKEN, WHERE, network, with_tensor
 
 GOOD = frozenset(("repaired", "unchanged"))
 ANY = GOOD | {"refused", "broken"}

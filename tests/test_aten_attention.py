@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_aten_nn import Call, Held, holds, normal, refuses
+from aten_layer import Call, Held, holds, normal, refuses
 
 import surgeon
 from surgeon.reference import Reference

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from aten_layer import Call, holds, normal
 from aten_node import torch_witness
 from onnx import helper
-from test_aten_nn import Call, holds, normal
 
 import surgeon
 from surgeon.reference import Reference

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from aten_layer import Call, Held, holds, normal, refuses
 from aten_node import Left, Written, close, expected, lowered, torch_witness
-from test_aten_nn import Call, Held, holds, normal, refuses
 
 from surgeon.reference.arguments import Call as Asked
 from surgeon.reference.witness import NumpyWitness

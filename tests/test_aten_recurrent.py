@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_aten_nn import Call, Held, holds, normal, refuses
+from aten_layer import Call, Held, holds, normal, refuses
 
 pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
 

@@ -9,11 +9,15 @@ import numpy as np
 import onnx
 import pytest
 from aten_node import Written, close, expected, lowered, show
-from aten_shape_calls import CALLS, LISTS
+from aten_shape_calls import LISTS, VIEWS
+from aten_shape_indices import PLACES
+from aten_shape_products import PRODUCTS
+from aten_shape_widening import PADS
 
 pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
 
 OPSETS = (9, 11, 13, 18)
+CALLS = [*VIEWS, *PLACES, *PRODUCTS, *PADS]
 
 
 def _each() -> list[Any]:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
-from test_aten_math import EDGES, HAS_TORCH, by_torch, check, lowered, model_of
+from aten_call import HAS_TORCH, by_torch, check, lowered, model_of
+from aten_operands import EDGES
 
 import surgeon
 from surgeon.reference import Reference

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_batch import double, heavy, log, net, outcomes, run, tree, zoo
+from batches import heavy, log, net, outcomes, run, tree, zoo
 
 import surgeon
 from surgeon.batch import attempt, far, find
 from surgeon.errors import ModelError, OutputError
 
-__all__ = ["double", "log", "zoo"]  # fixtures of `test_batch`
+__all__ = ["log", "zoo"]  # fixtures of `batches`
 fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed (surgeon[remote])")
 
 

@@ -12,8 +12,8 @@ import onnx_graphsurgeon as gs
 import pytest
 from onnx import TensorProto, helper
 from onnx_graphsurgeon.util.misc import SynchronizedList
+from rich_models import rich
 from test_backend import cases
-from test_model import rich
 from truth import parse
 
 from surgeon.model import Model

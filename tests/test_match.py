@@ -2,63 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
+from matching import F32, attempt, attempt_in, ints, names, reason
 from truth import infer, model_of, parse
 
 from surgeon.captured import CapturedValue
-from surgeon.errors import Location
 from surgeon.expressions import Unknown
 from surgeon.facts import Facts
 from surgeon.match import Match, Miss, attribute_of, look_through
-from surgeon.matching import Matcher
-from surgeon.notation import parse_pattern
-
-F32 = np.float32
-Constants = Mapping[str, Any]
-
-
-def ints(*values: int) -> Any:
-    return np.array(values, np.int64)
-
-
-def attempt(
-    pattern: str,
-    body: str,
-    *,
-    inputs: str = "float[b,t] x, float[b,t] z",
-    root: str = "y",
-    opset: int = 17,
-    constants: Constants | None = None,
-    outputs: str = "y",
-) -> Match | Miss:
-    """Match a pattern at the node that makes `root`; facts known, nothing rewritten."""
-    proto = model_of(inputs, body, outputs, opset, constants)
-    proto.opset_import.append(onnx.helper.make_opsetid("my", 1))
-    return attempt_in(pattern, proto, root)
-
-
-def attempt_in(pattern: str, proto: onnx.ModelProto, root: str = "y") -> Match | Miss:
-    facts, tensors = infer(proto)
-    matcher = Matcher(parse_pattern(pattern, Location("<test>")))
-    ends = {id(t) for t in facts.model.graph.outputs}
-    return matcher.at(tensors[root].inputs[0], facts, lambda t: id(t) in ends)
-
-
-def names(found: Match | Miss) -> dict[str, str | None]:
-    """What each name is bound to."""
-    assert isinstance(found, Match), found.reason()
-    return {key: None if t is None else t.name for key, t in found.values.items()}
-
-
-def reason(found: Match | Miss) -> str:
-    assert isinstance(found, Miss)
-    return found.reason()
-
 
 # --------------------------------------------------------------------------------------- structure
 
@@ -268,106 +222,7 @@ def test_another_axis() -> None:
     assert reason(found) == "attribute `axis` of node 'y' (ai.onnx.Softmax) is 0, not -1"
 
 
-# ---------------------------------------------------------------------- old and new forms of a node
-
-
-FORMS: dict[str, dict[int, tuple[str, Constants]]] = {
-    "y = ReduceMean <axes = [1], keepdims = 1> (x)": {
-        11: ("y = ReduceMean <axes = [1]> (x)", {}),
-        13: ("y = ReduceMean <axes = [1]> (x)", {}),
-        18: ("y = ReduceMean (x, k)", {"k": ints(1)}),
-    },
-    "y = ReduceSum <axes = [1]> (x)": {
-        11: ("y = ReduceSum <axes = [1]> (x)", {}),
-        13: ("y = ReduceSum (x, k)", {"k": ints(1)}),
-    },
-    "y = Squeeze <axes = [1]> (x)": {
-        11: ("y = Squeeze <axes = [1]> (x)", {}),
-        13: ("y = Squeeze (x, k)", {"k": ints(1)}),
-    },
-    "y = Unsqueeze <axes = [0, 3]> (x)": {
-        11: ("y = Unsqueeze <axes = [0, 3]> (x)", {}),
-        18: ("y = Unsqueeze (x, k)", {"k": ints(0, 3)}),
-    },
-    "y = Clip <min = 0.0, max = 6.0> (x)": {
-        9: ("y = Clip <min = 0.0, max = 6.0> (x)", {}),
-        11: ("y = Clip (x, k, m)", {"k": F32(0), "m": F32(6)}),
-        18: ("y = Clip (x, k, m)", {"k": F32(0), "m": F32(6)}),
-    },
-    "y = Slice <starts = [1], ends = [3], axes = [1]> (x)": {
-        9: ("y = Slice <starts = [1], ends = [3], axes = [1]> (x)", {}),
-        13: ("y = Slice (x, k, m, k)", {"k": ints(1), "m": ints(3)}),
-    },
-    "y = Pad <pads = [0, 1, 0, 0, 1, 0]> (x)": {
-        9: ("y = Pad <pads = [0, 1, 0, 0, 1, 0]> (x)", {}),
-        13: ("y = Pad (x, k)", {"k": ints(0, 1, 0, 0, 1, 0)}),
-    },
-}
-
-
-def _by_form() -> list[Any]:
-    return [
-        pytest.param(pattern, opset, id=f"{pattern.split()[2]}-{opset}")
-        for pattern, forms in FORMS.items()
-        for opset in forms
-    ]
-
-
-@pytest.mark.parametrize(("pattern", "opset"), _by_form())
-def test_a_pattern_in_the_old_form_matches_every_form(pattern: str, opset: int) -> None:
-    body, constants = FORMS[pattern][opset]
-    found = attempt(pattern, body, inputs="float[b,1,t] x", opset=opset, constants=constants)
-    assert isinstance(found, Match), found.reason()
-
-
-NEW = {
-    "y = ReduceMean (x, axes)": "y = ReduceMean <axes = [1], keepdims = 1> (x)",
-    "y = ReduceSum (x, axes)": "y = ReduceSum <axes = [1]> (x)",
-    "y = Squeeze (x, axes)": "y = Squeeze <axes = [1]> (x)",
-    "y = Unsqueeze (x, axes)": "y = Unsqueeze <axes = [0, 3]> (x)",
-    "y = Clip (x, low, high)": "y = Clip <min = 0.0, max = 6.0> (x)",
-    "y = Slice (x, starts, ends, axes)": "y = Slice <starts = [1], ends = [3], axes = [1]> (x)",
-    "y = Pad (x, pads)": "y = Pad <pads = [0, 1, 0, 0, 1, 0]> (x)",
-}
-
-
-@pytest.mark.parametrize("pattern", NEW)
-def test_a_pattern_in_the_new_form_matches_every_form(pattern: str) -> None:
-    for opset, (body, constants) in FORMS[NEW[pattern]].items():
-        found = attempt(pattern, body, inputs="float[b,1,t] x", opset=opset, constants=constants)
-        assert isinstance(found, Match), (opset, found.reason())
-
-
-def test_values_and_captures_of_arguments_that_moved() -> None:
-    kwargs: dict[str, Any] = {"inputs": "float[b,1,t] x"}
-    pattern = "y = ReduceMean <axes = @axes> (x)"
-    for opset, body in ((17, "y = ReduceMean <axes = [1, 2]> (x)"), (18, "y = ReduceMean (x, k)")):
-        found = attempt(pattern, body, opset=opset, constants={"k": ints(1, 2)}, **kwargs)
-        assert isinstance(found, Match)
-        assert found.attributes["axes"] == [1, 2]
-    found = attempt("y = ReduceMean <axes = [2]> (x)", "y = ReduceMean <axes = [1]> (x)", **kwargs)
-    assert reason(found) == "input 1 of node 'y' (ai.onnx.ReduceMean) is [1], not [2]"
-    unknown = attempt(
-        pattern, "y = ReduceMean (x, k)", opset=18, inputs="float[b,1,t] x, int64[n] k"
-    )
-    assert reason(unknown) == "input 1 of node 'y' (ai.onnx.ReduceMean) is not a known value"
-
-
-@pytest.mark.parametrize(
-    ("opset", "axis", "matches"), [(11, 1, True), (11, 0, False), (13, 0, True)]
-)
-def test_softmax_changed_its_meaning(opset: int, axis: int, matches: bool) -> None:
-    """Before opset 13 it ran over all axes from `axis` on."""
-    found = attempt("y = Softmax (x)", f"y = Softmax <axis = {axis}> (x)", opset=opset)
-    assert isinstance(found, Match) == matches
-    if matches and opset == 11:
-        assert isinstance(
-            attempt("y = Softmax <axis = -1> (x)", "y = Softmax <axis = 1> (x)", opset=11), Match
-        )
-
-
 # ---------------------------------------------------------------------------------- through views
-
 
 VIEWS = "a = Neg (x) v = Reshape (a, k) w = Unsqueeze (v, m) y = Relu (w)"
 VIEW_CONSTANTS = {"k": ints(0, -1, 1), "m": ints(0)}

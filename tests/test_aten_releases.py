@@ -1,0 +1,69 @@
+"""What operators meant in other releases of PyTorch, and in other spellings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from aten_call import assert_same, check, lowered, model_of
+from aten_operands import X, integers
+from onnx import TensorProto, helper
+
+import surgeon
+from surgeon.reference.executor import Reference
+
+pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
+
+
+def test_a_sum_of_integers_is_int64_in_every_spelling() -> None:
+    check("sum", integers("i4", 2, 3), [1], False, None, spellings=("A", "A+", "N"))
+
+
+def test_arguments_as_attributes() -> None:
+    node = helper.make_node("ATen", ["x"], ["y"], operator="cumsum", dim=1)
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 3, 4])],
+    )
+    for opset in (9, 13):
+        model = helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=6
+        )
+        assert_same(lowered(model, {"x": X})[0], np.cumsum(X, 1), f"cumsum at opset {opset}")
+
+
+def test_div_of_integers_before_torch_1_5_is_an_integer() -> None:
+    a, b = np.array([-7, 7, 8]), np.array([2, 2, -3])
+    model, feeds = model_of("div", [a, b])
+    model.producer_name, model.producer_version = "pytorch", "1.3"
+    assert_same(lowered(model, feeds)[0], np.array([-3, 3, -2]), "div of torch 1.4")
+    model.producer_version = "1.12.1"
+    assert_same(lowered(model, feeds)[0], (a / b).astype(np.float32), "div of torch 1.12")
+
+
+def test_angles_of_reals_before_torch_1_8_are_0() -> None:
+    for x in (np.array([-2, 0.5, np.nan], np.float32), np.array([-2, 3])):
+        model, feeds = model_of("angle", [x])
+        model.producer_name, model.producer_version = "pytorch", "1.8"
+        wanted = np.angle(x).astype(np.float32)
+        assert_same(lowered(model, feeds)[0], wanted, "angle of torch 1.8")
+        model.producer_version = "1.7"
+        output = model.graph.output[0].type.tensor_type
+        output.elem_type = helper.np_dtype_to_tensor_dtype(x.dtype)
+        assert_same(Reference(model).run(feeds)["y0"], np.zeros_like(x), "its witness")
+        assert_same(lowered(model, feeds)[0], np.zeros_like(x), "angle of torch 1.7")
+
+
+def test_truth_before_torch_1_2_is_bytes() -> None:
+    model, feeds = model_of("isclose", [X, X + 1e-7])
+    model.graph.output[0].type.CopyFrom(
+        helper.make_tensor_type_proto(TensorProto.UINT8, list(X.shape))
+    )
+    model.producer_name, model.producer_version = "pytorch", "1.1"
+    assert Reference(model).run(feeds)["y0"].dtype == np.uint8
+    verdict = surgeon.apply(model, "aten-math").report.verdict
+    assert verdict is not None
+    assert verdict.status == "equivalent"
+    model.producer_version = "1.2"
+    assert Reference(model).run(feeds)["y0"].dtype == np.bool_

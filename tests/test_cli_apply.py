@@ -1,0 +1,127 @@
+"""`surgeon apply`: what it prints, its exit code, and what it does not write."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.parser
+from command import run
+from command_files import ONE_RULE, net, recipe, shell
+
+__all__ = ["net"]  # a fixture of `command_files`
+
+
+def test_apply_repairs_the_sample(samples: Path, tmp_path: Path) -> None:
+    folder = samples / "dymn_tiny"
+    out, report, page, log = (tmp_path / name for name in ("o.onnx", "r.json", "r.html", "l.txt"))
+    result = run(
+        *("apply", "dymn", folder / "dymn_tiny.onnx", out),
+        *("--reference", folder / "dymn_tiny.0.npz", "--report", report, "--log-file", log),
+    )
+    assert result.exit_code == 0, result.output
+    assert "aten._convolution" in result.output
+    assert "equivalent: " in result.output
+    assert "against recorded dymn_tiny.0.npz" in result.output
+    assert "extends: " in result.output
+    assert f"Saved {out}" in result.output
+    plain = json.loads(report.read_text())
+    assert plain["verdict"]["status"] == "equivalent"
+    assert not any(name.startswith("aten.") for name in plain["after"])
+    assert {node.domain for node in onnx.load(out).graph.node} == {""}
+    assert "sweep 1" in log.read_text()
+    again = run("apply", "dymn", folder / "dymn_tiny.onnx", out, "--no-verify", "--report", page)
+    assert again.exit_code == 0
+    assert "the whole model was not compared" in again.output
+    assert "<html>" in page.read_text()
+
+
+def test_several_recipes_in_order(net: Path, double: Path, tmp_path: Path) -> None:
+    other = recipe(tmp_path, "Sin (x)", "Cos (x)", exact="approximate")
+    out = tmp_path / "o.onnx"
+    result = run("apply", double, other, net, out, "--allow", "approximate", "--no-verify")
+    assert result.exit_code == 0, result.output
+    assert "double and one: 4 nodes -> 2" in result.output
+    assert [node.op_type for node in onnx.load(out).graph.node] == ["Cos", "Add"]
+
+
+def test_json_is_all_that_is_printed_when_asked_for(
+    net: Path, double: Path, tmp_path: Path
+) -> None:
+    done = shell("apply", double, net, tmp_path / "o.onnx", "--json")
+    assert json.loads(done.stdout)["verdict"]["status"] == "equivalent"
+    assert done.stderr == ""
+
+
+def test_quiet_is_quiet(net: Path, double: Path, tmp_path: Path) -> None:
+    result = run("apply", double, net, tmp_path / "o.onnx", "-q")
+    assert (result.exit_code, result.output) == (0, "")
+    assert (tmp_path / "o.onnx").exists()
+
+
+def test_verbose_tells_every_change(net: Path, double: Path, tmp_path: Path) -> None:
+    result = run("apply", double, net, tmp_path / "o.onnx", "-v")
+    assert "2 x Neg -> nothing" in result.output
+    assert "double.yaml:4:5" in result.output
+
+
+def test_a_dry_run_writes_nothing(net: Path, double: Path, tmp_path: Path) -> None:
+    before = sorted(tmp_path.iterdir())
+    result = run("apply", double, net, tmp_path / "o.onnx", "--dry-run")
+    assert result.exit_code == 0
+    assert "Nothing was written" in result.output
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_where_nothing_fires_the_bytes_are_the_inputs(net: Path, tmp_path: Path) -> None:
+    rule = tmp_path / "r.yaml"
+    rule.write_text(
+        ONE_RULE.format(id="a-rule", exact="bit", match="Neg (x)", replace="Relu (x)")
+        + "    where: [x.rank == 3]\n"
+    )
+    out = tmp_path / "o.onnx"
+    result = run("apply", rule, net, out)
+    assert result.exit_code == 0, result.output
+    assert out.read_bytes() == net.read_bytes()
+    assert "no rule fired" in result.output
+    assert "r.yaml:9:13" in result.output
+    assert "surgeon explain" in result.output
+
+
+def test_progress_and_colours_are_for_terminals(net: Path, double: Path, tmp_path: Path) -> None:
+    done = shell("apply", double, net, tmp_path / "o.onnx")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert "\x1b" not in done.stdout
+
+
+def test_a_result_that_differs_is_not_saved_and_its_report_is(net: Path, tmp_path: Path) -> None:
+    wrong = recipe(tmp_path, "Sin (x)", "Cos (x)", exact="approximate")
+    out, report = tmp_path / "o.onnx", tmp_path / "r.json"
+    result = run("apply", wrong, net, out, "--allow", "approximate", "--report", report)
+    assert result.exit_code == 3
+    assert "differs" in result.output
+    assert "error: the result is not saved" in result.output
+    assert not out.exists()
+    assert json.loads(report.read_text())["verdict"]["status"] == "differs"
+
+
+def test_a_file_that_was_there_survives_a_result_that_differs(net: Path, tmp_path: Path) -> None:
+    wrong = recipe(tmp_path, "Sin (x)", "Cos (x)", exact="approximate")
+    out = tmp_path / "o.onnx"
+    out.write_bytes(b"precious")
+    assert run("apply", wrong, net, out, "--allow", "approximate").exit_code == 3
+    assert out.read_bytes() == b"precious"
+
+
+def test_two_recorded_files(net: Path, double: Path, tmp_path: Path) -> None:
+    files = []
+    for rows in (1, 3):
+        x = np.random.default_rng(rows).normal(size=(rows, 4)).astype(np.float32)
+        files.append(tmp_path / f"{rows}.npz")
+        np.savez(files[-1], **{"in.x": x, "out.y": x + np.sin(x)})
+    references = [word for file in files for word in ("--reference", file)]
+    result = run("apply", double, net, tmp_path / "o.onnx", *references)
+    assert result.exit_code == 0, result.output
+    assert "against recorded 1.npz" in result.output
+    assert "against recorded 3.npz" in result.output

@@ -1,0 +1,45 @@
+"""What `import surgeon` gives: the names that it promises, and no more."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_files import net
+
+import surgeon
+from surgeon.errors import SurgeonError
+
+__all__ = ["net"]  # a fixture of `command_files`
+
+
+def test_a_submodule_does_not_hide_the_function_of_its_name() -> None:
+    code = (
+        "import surgeon, surgeon.surgery, surgeon.verify, surgeon.export\n"
+        "from surgeon.verify import Verdict\n"
+        "assert callable(surgeon.verify) and callable(surgeon.export) and callable(surgeon.apply)\n"
+        "assert surgeon.Verdict is Verdict and surgeon.verify is surgeon.verify\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_face_holds_what_it_names() -> None:
+    for name in surgeon.__all__:
+        assert getattr(surgeon, name) is not None
+        assert name in dir(surgeon)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = surgeon.nothing
+
+
+def test_a_rule_in_python_is_a_recipe_too(net: Path, tmp_path: Path) -> None:
+    @surgeon.rule("h = Neg (x)\ny = Neg (h)", why="Twice turned round.", exact="bit")
+    def double_neg(build: Any, match: Any) -> Any:
+        return build.op("Identity", match.values["x"])
+
+    result = surgeon.apply(net, double_neg)
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent"
+    assert sum(result.report.after.values()) == 2
+    with pytest.raises(SurgeonError):
+        surgeon.apply(net, "no-such-recipe")

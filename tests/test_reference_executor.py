@@ -1,0 +1,208 @@
+"""The witness runs a model: stretches in onnxruntime, foreign nodes between them, bodies, lists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from reference_models import normal, parse
+
+from surgeon.errors import ModelError
+from surgeon.reference import NoWitness, Reference
+from surgeon.runtime import RunFailed, Runner, Session
+
+
+class Counted:
+    """Opens sessions and counts them."""
+
+    def __init__(self) -> None:
+        self.models: list[onnx.ModelProto] = []
+
+    def __call__(self, model: onnx.ModelProto, **kwargs: Any) -> Runner:
+        self.models.append(model)
+        return Session(model, **kwargs)
+
+
+MIXED = """g (float[N,C,H,W] x) => (float[N,C,1,1] y, float[N,C,H,W] r)
+    <float[1] half = {0.5}, int64[2] one = {1, 1}> {
+    s = Mul(x, half)
+    r = Relu(s)
+    p = org.pytorch.aten.ATen <operator = "adaptive_avg_pool2d", overload_name = ""> (r, one)
+    y = Neg(p)
+}"""
+
+
+def test_stretches_run_in_sessions_that_are_kept() -> None:
+    counted = Counted()
+    reference = Reference(parse(MIXED), open_session=counted)
+    for shape in [(1, 2, 3, 4), (2, 3, 5, 5)]:
+        x = normal(*shape)
+        found = reference.run({"x": x})
+        half = np.maximum(x * np.float32(0.5), 0)
+        np.testing.assert_array_equal(found["r"], half)
+        np.testing.assert_allclose(found["y"], -half.mean((2, 3), keepdims=True), atol=1e-6)
+    assert [[n.op_type for n in model.graph.node] for model in counted.models] == [
+        ["Mul", "Relu"],
+        ["Neg"],
+    ]
+
+
+def test_any_value_can_be_asked_for_and_the_rest_is_not_computed() -> None:
+    counted = Counted()
+    reference = Reference(parse(MIXED), open_session=counted)
+    found = reference.run({"x": -np.ones((1, 1, 1, 2), np.float32)}, ["s", "half"])
+    assert {name: value.tolist() for name, value in found.items()} == {
+        "s": [[[[-0.5, -0.5]]]],
+        "half": [0.5],
+    }
+    assert len(counted.models[0].graph.node) == 1
+    with pytest.raises(ModelError, match="no value is called `nope`"):
+        reference.run({"x": normal(1, 1, 1, 1)}, ["nope"])
+
+
+def test_inputs_are_checked_as_onnxruntime_does() -> None:
+    reference = Reference(parse(MIXED.replace("N,C,H,W] x", "N,2,H,W] x")))
+    with pytest.raises(RunFailed, match="`x` is not given"):
+        reference.run({})
+    with pytest.raises(RunFailed, match=r"`x` has shape \[1, 3, 2, 2\]"):
+        reference.run({"x": normal(1, 3, 2, 2)})
+    with pytest.raises(RunFailed, match="`x` is given as float64"):
+        reference.run({"x": np.zeros((1, 2, 2, 2))})
+
+
+def test_an_overridable_initializer_can_be_given() -> None:
+    model = parse(MIXED)
+    model.graph.input.append(helper.make_tensor_value_info("half", TensorProto.FLOAT, [1]))
+    reference = Reference(model)
+    x = np.ones((1, 1, 1, 1), np.float32)
+    assert reference.run({"x": x})["y"].item() == -0.5
+    assert reference.run({"x": x, "half": np.array([3], np.float32)})["y"].item() == -3
+    assert reference.run({"x": x})["y"].item() == -0.5
+
+
+def test_unsorted_nodes_and_missing_values() -> None:
+    model = parse(MIXED)
+    nodes = list(model.graph.node)[::-1]
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    x = np.ones((1, 1, 1, 1), np.float32)
+    assert Reference(model).run({"x": x})["y"].item() == -0.5
+    model.graph.node[-1].input[0] = "gone"
+    with pytest.raises(ModelError, match="`gone` is read but nothing produces it"):
+        Reference(model).run({"x": x})
+
+
+def test_lists_go_between_sessions_and_foreign_nodes() -> None:
+    model = parse(
+        """g (float[N,M] a, float[N,M] b) => (float[K,M] y, float[N,M] z) {
+        s = SequenceConstruct(a, b)
+        zero = Constant <value = int64 {0}> ()
+        y = org.pytorch.aten.ATen <operator = "cat"> (s, zero)
+        l = prim.ListConstruct(b, a)
+        u, v = prim.ListUnpack(l)
+        z = Sub(u, v)
+    }"""
+    )
+    a, b = normal(2, 3), normal(2, 3)
+    found = Reference(model).run({"a": a, "b": b})
+    np.testing.assert_array_equal(found["y"], np.concatenate([a, b]))
+    np.testing.assert_array_equal(found["z"], b - a)
+
+
+def test_a_body_with_foreign_nodes_is_interpreted() -> None:
+    model = parse(
+        """g (float[N,C,L] x, bool c) => (float[N,C,2] y, float[T,N,C,2] all, float[N,C,2] z)
+        <int64 three = {3}, float[1] two = {2.0}, int64[1] size = {2}> {
+            yes = Constant <value = bool {1}> ()
+            start = org.pytorch.aten.ATen <operator = "adaptive_avg_pool1d"> (x, size)
+            y, all = Loop (three, yes, start) <body = body (int64 i, bool go, float[N,C,2] h)
+                => (bool go_on, float[N,C,2] next, float[N,C,2] kept) {
+                    go_on = Identity(go)
+                    p = org.pytorch.aten.ATen <operator = "adaptive_avg_pool1d"> (x, size)
+                    m = Mul(h, two)
+                    next = Add(m, p)
+                    kept = Identity(next)
+            }>
+            z = If (c) <
+                then_branch = t () => (float[N,C,2] a) {
+                    a = org.pytorch.aten.ATen <operator = "relu"> (start) },
+                else_branch = e () => (float[N,C,2] b) { b = Neg(start) }
+            >
+        }"""
+    )
+    x = normal(1, 2, 4)
+    p = x.reshape(1, 2, 2, 2).mean(-1)
+    for choice in (True, False):
+        found = Reference(model).run({"x": x, "c": np.asarray(choice)})
+        np.testing.assert_allclose(found["y"], 15 * p, rtol=1e-5)
+        np.testing.assert_allclose(found["all"], np.stack([3 * p, 7 * p, 15 * p]), rtol=1e-5)
+        np.testing.assert_allclose(found["z"], np.maximum(p, 0) if choice else -p, rtol=1e-6)
+
+
+def test_a_scan_with_foreign_nodes_is_interpreted() -> None:
+    model = parse(
+        """g (float[N,M] h, float[T,N,M] xs) => (float[N,M] last, float[T,N,M] ys) {
+            last, ys = Scan <num_scan_inputs = 1, scan_input_directions = [1],
+                body = body (float[N,M] c, float[N,M] x) => (float[N,M] d, float[N,M] e) {
+                    r = org.pytorch.aten.relu(x)
+                    d = Add(c, r)
+                    e = Identity(d)
+                }> (h, xs)
+        }"""
+    )
+    h, xs = np.zeros((1, 2), np.float32), normal(3, 1, 2)
+    found = Reference(model).run({"h": h, "xs": xs})
+    sums = np.cumsum(np.maximum(xs[::-1], 0), axis=0)
+    np.testing.assert_allclose(found["ys"], sums, rtol=1e-6)
+    np.testing.assert_allclose(found["last"], sums[-1], rtol=1e-6)
+
+
+def test_model_local_functions_are_inlined() -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17, "my": 1, "org.pytorch.aten": 1]>
+        g (float[N] x) => (float[N] y) { y = my.Twice(x) }
+        <domain: "my", opset_import: ["": 17, "org.pytorch.aten": 1]>
+        Twice (a) => (b) { r = org.pytorch.aten.relu(a)  b = Add(r, r) }"""
+    )
+    assert Reference(model).run({"x": np.array([-1, 2], np.float32)})["y"].tolist() == [0, 4]
+
+
+def test_a_standard_operator_onnxruntime_lacks_has_no_witness() -> None:
+    model = parse(
+        """g (float[N] x) => (float[N] y) {
+        r = org.pytorch.aten.relu(x)  y = Mystery(r) }"""
+    )
+    with pytest.raises(NoWitness, match=r"`ai.onnx.Mystery` has no witness"):
+        Reference(model).run({"x": normal(2)})
+
+
+def test_external_data_are_read_from_the_folder(tmp_path: Path) -> None:
+    model = parse(
+        """g (float[N,2,3] x) => (float[N,2,1] y)
+        <float[2,1,3] w = {1, 2, 3, 4, 5, 6}, int64 g = {2}, int64[1] one = {1},
+         int64[1] none = {0}> {
+            r = Add(x, w2)
+            y = org.pytorch.aten.conv1d (r, w, , one, none, one, g) }"""
+    )
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones((2, 3), np.float32), "w2"))
+    path = tmp_path / "model.onnx"
+    onnx.save(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    y = Reference(path).run({"x": np.zeros((1, 2, 3), np.float32)})["y"]
+    assert y.tolist() == [[[6], [15]]]
+
+
+def test_sizes_that_are_fed_to_a_stretch_have_a_number() -> None:
+    """onnxruntime would join a line of an unknown number of sizes to others as if it were empty."""
+    model = parse(
+        "g (float[b,1,h,w] x, int64[n] two) => (y) "
+        "<int64[2] three = {3, 3}, int64[1] zero = {0}, int64[1] count = {2}> { "
+        "u = org.pytorch.aten.adaptive_avg_pool2d (x, three) all = Shape (u) "
+        "kept = Slice (all, zero, count, zero) sizes = Concat <axis = 0> (kept, two) "
+        'y = Resize <mode = "nearest"> (u, , , sizes) }'
+    )
+    feeds = {"x": normal(2, 1, 6, 6), "two": np.array([6, 9])}
+    assert Reference(model).run(feeds)["y"].shape == (2, 1, 6, 9)

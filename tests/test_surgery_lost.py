@@ -1,0 +1,124 @@
+"""What an old exporter may have lost, which `apply` asks about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import surgeon
+from surgeon.errors import VerifyError
+
+
+@pytest.mark.parametrize(
+    ("body", "value"),
+    [
+        ("y = org.pytorch.aten.clone (x)", "y"),
+        ("z = org.pytorch.aten.zeros_like (x) v = Reshape (z, s) y = Add (x, v)", "z"),
+        ("i = Shape (x) z = ConstantOfShape (i) y = Identity (z)", None),
+        ("i = Shape (x) y = ConstantOfShape (i)", "y"),
+        ("z = org.pytorch.aten.zeros_like (x) y = Add (x, z)", None),
+        ("c = org.pytorch.aten.clone (x) y = org.pytorch.aten.relu (c)", None),
+    ],
+)
+@pytest.mark.parametrize("inside", [False, True], ids=["in the graph", "in a branch"])
+def test_zeros_that_nothing_was_written_to_are_asked_about(
+    body: str, value: str | None, inside: bool
+) -> None:
+    head = '<ir_version: 4, opset_import: ["": 11, "org.pytorch.aten": 0],'
+    maker = 'producer_name: "pytorch", producer_version: "1.3">'
+    if inside:
+        other = "else_branch = e () => (float[5,4] o) { o = Neg (x) }"
+        body = f"r = If (p) <then_branch = t () => (float[5,4] y) {{ {body} }}, {other}>"
+    model = onnx.parser.parse_model(
+        f"{head} {maker} g (float[5,4] x, bool p) => (float[5,4] {'r' if inside else 'y'})"
+        f"<int64[2] s = {{5, 4}}> {{ {body} }}"
+    )
+    if not inside:
+        del model.graph.input[1]
+    if value is None:
+        surgeon.apply(model, "aten")
+        return
+    with pytest.raises(VerifyError, match=f"nothing is written to `{value}`, which was made to be"):
+        surgeon.apply(model, "aten", "clean")
+    surgeon.apply(model, "aten", allow=["unread"])
+    model.producer_version = "1.12.1"
+    surgeon.apply(model, "aten")
+
+
+def test_a_recipe_that_promises_nothing_asks_too_when_it_replaces_fallback_nodes() -> None:
+    """No runtime has ever shown anybody what such a file computes."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 4, opset_import: ["": 11, "org.pytorch.aten": 0],
+            producer_name: "pytorch", producer_version: "1.3">
+        g (float[5,4] x) => (float[5,4] y)
+        <int64[2] s = {5, 4}>
+        { z = org.pytorch.aten.zeros_like (x) v = Reshape (z, s) y = Add (x, v) }"""
+    )
+    recipe = "surgeon: 1\nname: ours\nsteps:\n  - use: aten\n"
+    own = surgeon.Recipe.parse(recipe)
+    with pytest.raises(VerifyError, match="nothing is written to `z`, which was made to be"):
+        surgeon.apply(model, own)
+    assert surgeon.apply(model, own, allow=["unread"]).report.fired
+    assert not surgeon.apply(model, "clean", verify=False).report.fired
+
+
+@pytest.mark.parametrize(
+    ("axes", "channels", "asked"),
+    [("0, 1, 2", 2, True), ("1, 2", 2, False), ("0, 1, 2", 1, False)],
+)
+def test_a_weight_norm_over_all_axes_is_asked_about(axes: str, channels: int, asked: bool) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 4, opset_import: ["": 11, "org.pytorch.aten": 0],'
+        'producer_name: "pytorch", producer_version: "1.3">'
+        f"g (float[1,3,8] x) => (float[1,2,7] y) {{"
+        f"  n = ReduceL2 <axes = [{axes}], keepdims = 1> (v)"
+        "  d = Div (v, n) w = Mul (c, d) z = Conv (x, w) y = org.pytorch.aten.relu (z) }"
+    )
+    draw = np.random.default_rng(0)
+    for name, shape in {"v": (2, 3, 2), "c": (channels, 1, 1)}.items():
+        values = draw.normal(size=shape).astype(np.float32)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(values, name))
+    if not asked:
+        surgeon.apply(model, "aten")
+        return
+    with pytest.raises(VerifyError, match="`v`: divided by one norm, and scaled channel by"):
+        surgeon.apply(model, "aten")
+    surgeon.apply(model, "aten", allow=["unread"])
+
+
+@pytest.mark.parametrize(("version", "said"), [("1.4", True), ("1.5", False), ("2.13", False)])
+def test_what_an_old_exporter_may_have_lost_is_said(version: str, said: bool) -> None:
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 4, opset_import: ["": 9, "org.pytorch.aten": 0],
+            producer_name: "pytorch", producer_version: "{version}">
+        g (float[5,4] x) => (float[5,4] y) {{ y = org.pytorch.aten.relu (x) }}"""
+    )
+    remarks = surgeon.apply(model, "aten").report.remarks
+    assert any("assignments to a slice" in remark for remark in remarks) == said
+
+
+def test_an_assignment_that_an_old_exporter_lost_is_asked_about(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 4, opset_import: ["": 9, "org.pytorch.aten": 0],
+            producer_name: "pytorch", producer_version: "1.3">
+        g (float[5,4] x, float[5,2] v) => (float[5,4] y) { y = org.pytorch.aten.clone (x) }"""
+    )
+    with pytest.raises(VerifyError) as caught:
+        surgeon.apply(model, "aten")
+    assert caught.value.what.startswith(
+        "nothing reads `v` among the inputs: PyTorch before 1.5 loses"
+    )
+    allowed = surgeon.apply(model, "aten", allow=["unread"]).report.verdict
+    assert allowed is not None
+    assert allowed.status == "equivalent"
+    x, v = np.ones((5, 4), np.float32), np.zeros((5, 2), np.float32)
+    np.savez(tmp_path / "wrong.npz", **{"in.x": x, "in.v": v, "out.y": np.zeros_like(x)})
+    with pytest.raises(VerifyError, match="is not saved"):
+        surgeon.apply(model, "aten", reference=tmp_path / "wrong.npz")
+    np.savez(tmp_path / "right.npz", **{"in.x": x, "in.v": v, "out.y": x})
+    surgeon.apply(model, "aten", reference=tmp_path / "right.npz")
+    model.producer_version = "1.12.1"
+    surgeon.apply(model, "aten")

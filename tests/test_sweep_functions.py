@@ -1,0 +1,81 @@
+"""The walk through functions: what holds for one call is not taken for all."""
+
+from __future__ import annotations
+
+import numpy as np
+from sweeping import F32, FOLD, SIGNS, ops, same
+from truth import parse
+
+import surgeon
+from surgeon.runtime import Session
+
+
+def test_rules_apply_in_functions() -> None:
+    proto = parse(
+        """
+        g (float[n] x) => (float[n] y, float[n] z) { y = my.f (x) a = Abs (x) z = my.f (a) }
+        <domain: "my", opset_import: ["": 17]>
+        f (v) => (o) { a = Neg (v) b = Neg (a) o = Relu (b) }
+        """,
+        domains=', "my": 1',
+    )
+    result = surgeon.apply(proto, SIGNS)
+    assert result.report.fired.total() == 1
+    out = same(proto, result)
+    assert ops(out.functions[0]) == ["Relu"]
+    assert ops(out.graph) == ["f", "Abs", "f"]
+
+
+def test_what_holds_for_one_call_is_not_taken_for_all() -> None:
+    """The Reshape's target is provable in each call, and differs."""
+    proto = parse(
+        """
+        g (float[2,3] x, float[4,5] z) => (float[a] y, float[b] q) { y = my.f (x) q = my.f (z) }
+        <domain: "my", opset_import: ["": 17]>
+        f (v) => (o) {
+          s = Shape (v)
+          i = Constant <value = int64[1] {0}> ()
+          k = Gather (s, i)
+          j = Constant <value = int64[1] {1}> ()
+          m = Gather (s, j)
+          t = Mul (k, m)
+          o = Reshape (v, t)
+        }
+        """,
+        domains=', "my": 1',
+    )
+    result = surgeon.apply(proto, "shape-chains", FOLD, verify=False)
+    feeds = {"x": np.ones((2, 3), F32), "z": np.ones((4, 5), F32)}
+    found = Session(result.model.to_proto()).run(feeds)
+    assert (found["y"].shape, found["q"].shape) == ((6,), (20,))
+
+
+def test_a_function_that_others_call_is_not_taken_for_what_the_main_graph_gives_it() -> None:
+    """`inner` stands first in the file; what `outer` gives it has another shape."""
+    proto = parse(
+        """
+        g (float[2,3] x) => (float[a] y, float[b] q) { y = my.inner (x) q = my.outer (x) }
+        <domain: "my", opset_import: ["": 17, "my": 1]>
+        inner (v) => (o) { s = Shape (v) t = ReduceProd (s) o = Reshape (v, t) }
+        <domain: "my", opset_import: ["": 17, "my": 1]>
+        outer (v) => (o) { c = Concat <axis = 0> (v, v) o = my.inner (c) }
+        """,
+        domains=', "my": 1',
+    )
+    result = surgeon.apply(proto, "shape-chains", FOLD, verify=False)
+    found = Session(result.model.to_proto()).run({"x": np.ones((2, 3), F32)})
+    assert (found["y"].shape, found["q"].shape) == ((6,), (12,))
+
+
+def test_functions_with_optional_inputs() -> None:
+    proto = parse(
+        """
+        g (float[n] x) => (float[n] y, float[n] z) { y = my.f (x) z = my.f (x, x) }
+        <domain: "my", opset_import: ["": 17]>
+        f (v, w) => (o) { a = Neg (v) b = Neg (a) o = Clip (b, w) }
+        """,
+        domains=', "my": 1',
+    )
+    result = surgeon.apply(proto, SIGNS, verify=False)
+    assert result.report.fired.total() == 1
+    assert [len(n.input) for n in result.model.to_proto().graph.node] == [1, 2]

@@ -1,0 +1,153 @@
+"""What of a rewrite is not compared, or not twice, and how the report counts it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from trials import F32, attempt
+from truth import model_of
+
+import surgeon
+from surgeon.authoring import rule
+from surgeon.match import Match
+from surgeon.recipe import Rule
+from surgeon.reference import Undefined
+from surgeon.rewrite import Draft
+from surgeon.verify import pair
+
+
+def pieces(model: Any, *rules: Rule, **options: Any) -> Mapping[str, int]:
+    return surgeon.apply(model, *rules, **options).report.pieces
+
+
+@rule("y = Neg (x)", exact="rounding")
+def neg_by_sub(draft: Draft, match: Match) -> Any:
+    return draft.op("Sub", draft.constant(np.zeros((), F32)), match.values["x"])
+
+
+def test_both_sides_are_opened_once_for_all_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sizes of the Slice are symbols in a value, and reach every point all the same."""
+    opened: list[Any] = []
+    drawn: list[int] = []
+    made = pair.open_session
+    monkeypatch.setattr(pair, "open_session", lambda *a, **k: opened.append(a) or made(*a, **k))
+    check = pair.Pair.check
+    monkeypatch.setattr(pair.Pair, "check", lambda *a: drawn.append(len(a[1])) or check(*a))
+    rewritten = attempt(
+        "halves",
+        "y = Slice (x, s, e, a)",
+        lambda d, v: d.op("Slice", v["x"], v["s"], v["e"], d.constant([-1])),
+    )
+    assert rewritten.report.fired.total() == 1
+    assert len(opened) == 2
+    assert drawn[:2] == [1, 1]
+    assert sum(drawn) > 15
+
+
+def test_one_check_for_equal_pieces() -> None:
+    body = "a = Neg (x) c = Relu (a) d = Neg (c) e = Abs (d) y = Neg (e)"
+    proto = model_of("float[b,t] x", body, "y")
+    assert pieces(proto, neg_by_sub) == {"compared": 2, "compared before": 1}
+
+
+def test_without_verification_nothing_is_compared_and_wrong_rewrites_go_through() -> None:
+    proto = model_of("float[b,t] x", "y = Neg (x)", "y")
+    assert pieces(proto, neg_by_sub, verify=False) == {}
+
+
+def test_pieces_that_cannot_be_compared_are_counted_with_a_reason() -> None:
+    unknown = model_of("float[b] x", "y = Neg (x)", "y")
+    unknown.graph.input[0].type.tensor_type.ClearField("shape")
+    assert pieces(unknown, neg_by_sub) == {"not compared: an operand's shape is not known": 1}
+
+    @rule("y = Neg (x)", exact="approximate")
+    def roughly(draft: Draft, match: Match) -> Any:
+        return draft.op("Sub", draft.constant(np.zeros((), F32)), match.values["x"])
+
+    known = model_of("float[b] x", "y = Neg (x)", "y")
+    found = pieces(known, roughly, allow=["approximate"])
+    assert found == {"not compared: it is approximate": 1}
+
+
+def test_large_values_are_compared_on_fewer_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The replacement of one run may take seconds and gigabytes: the sizes are chosen small."""
+    shapes: list[tuple[int, ...]] = []
+    check = pair.Pair.check
+
+    def watched(self: pair.Pair, inputs: Any, *args: Any) -> Any:
+        shapes.extend(shape for given in inputs for _, shape in given.drawn.values())
+        return check(self, inputs, *args)
+
+    monkeypatch.setattr(pair.Pair, "check", watched)
+    proto = model_of("float[b,1000] x", "y = Neg (x)", "y")
+    assert pieces(proto, neg_by_sub) == {"compared": 1}
+    usual = len(shapes)
+    shapes.clear()
+    # x, y and what takes its place are 3,000 elements for each of a batch
+    monkeypatch.setattr("surgeon.trial._LARGE", 4000)
+    monkeypatch.setattr("surgeon.trial._ALL", 10_000)
+    few = "compared on fewer values: they are large"
+    assert pieces(proto, neg_by_sub) == {"compared": 1, few: 1}
+    assert {shape[0] for shape in shapes} <= {0, 1, 2, 3}
+    assert 2 < len(shapes) < usual
+    shapes.clear()
+    monkeypatch.setattr("surgeon.trial._LARGE", 2000)
+    assert pieces(proto, neg_by_sub) == {"compared": 1, few: 1}
+    assert shapes[0] == (1, 1000)  # one run there is all the same, of the smallest
+
+
+def test_what_the_mean_of_no_element_is_decides_nothing() -> None:
+    proto = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 13, "org.pytorch.aten": 1]>
+        g (float[b,t] x) => (float[t] y) <int64[1] axes = {0}, bool no = {0}> {
+            y = org.pytorch.aten.ATen <operator = "mean", overload_name = ""> (x, axes, no, )
+        }"""
+    )
+    result = surgeon.apply(proto, "aten")
+    assert not result.report.refusals
+    assert result.report.after == {"ReduceMean": 1}
+
+
+def test_what_cannot_be_joined_shows_nothing_of_how_it_is_joined() -> None:
+    """onnxruntime looks past operands without elements, whatever their other sizes are."""
+    inputs = "float[n,2,a] x, float[n,1,b] y, float[n,1,c] z"
+    two = "{ w = Concat <axis = 1> (y, z) o = Concat <axis = 1> (x, w) }"
+    one = "{ o = Concat <axis = 1> (x, y, z) }"
+    wrong = "{ o = Concat <axis = 1> (x, z, y) }"
+    before, after, other = (
+        onnx.parser.parse_model(
+            f'<ir_version: 8, opset_import: ["": 17]> g ({inputs}) => (float[n,m,d] o) {body}'
+        )
+        for body in (two, one, wrong)
+    )
+    draw = np.random.default_rng(0)
+    sizes = {"odd": (3, 0, 3), "even": (3, 3, 3)}
+    feeds = {
+        key: {
+            name: draw.normal(size=(2, rows, size)).astype(np.float32)
+            for name, rows, size in zip("xyz", (2, 1, 1), each, strict=True)
+        }
+        for key, each in sizes.items()
+    }
+    odd, even = pair.Pair(before, after).check([feeds["odd"], feeds["even"]], "bit")
+    assert isinstance(odd, Undefined)
+    assert all(check.agrees for check in even)
+    (even,) = pair.Pair(before, other).check([feeds["even"]], "bit")
+    assert not any(check.agrees for check in even)
+
+
+def test_no_size_ends_the_process() -> None:
+    """onnxruntime's Einsum divides by the length of an axis, which ends it, in a check too."""
+    text = (
+        '<ir_version: 8, opset_import: ["": 18]> '
+        "g (float[b,4,8,8] x, float[b,6,8] z, bool[b,4,6] c) => (float[b,4,6] y) "
+        "<int64 zero = {0}, float far = {-100}> { s = Gather <axis = 2> (x, zero) "
+        'u = Einsum <equation = "bie,bje->bij"> (s, z) m = Where (c, far, u) '
+        "n = CastLike (zero, m) y = Add (m, n) }"
+    )
+    result = surgeon.apply(onnx.parser.parse_model(text), "clean")
+    assert result.report.verdict is not None

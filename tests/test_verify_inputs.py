@@ -1,0 +1,146 @@
+"""What the compared models are run on: indices, numbers and tokens that they ask for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from verdicts import parse
+
+from surgeon.verify import Verdict, verify
+from surgeon.verify.inputs import Drawing, draw, required_inputs
+from surgeon.verify.limits import bounds
+from surgeon.verify.whole import differing_feeds
+
+
+def test_indices_stay_within_what_their_reader_allows() -> None:
+    text = """g (int64[n,t] ids, int32[n,t] kinds, float[n,t] x, int64[n,1] at, uint8[n] pixels)
+        => (float[n,t,3] y, float[n,1] picked, float[n] p)
+        <float[5,3] table = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14},
+         float[2,3] other = {0, 1, 2, 3, 4, 5}> {
+        k = Cast <to = 7> (kinds)
+        a = Gather(table, ids)
+        b = Gather(other, k)
+        y = Add(a, b)
+        picked = GatherElements <axis = 1> (x, at)
+        p = Cast <to = 1> (pixels)
+    }"""
+    model = parse(text)
+    inputs = required_inputs(model)
+    allowed = bounds(model, inputs)
+    assert {name: bound.high for name, bound in allowed.items()} == {
+        "ids": 5,
+        "kinds": 2,
+        "at": "t",
+    }
+    feeds = draw(inputs, {"n": 50, "t": 7}, 0, allowed=allowed)
+    assert set(feeds["ids"].reshape(-1)) == {0, 1, 2, 3, 4}
+    assert set(feeds["kinds"].reshape(-1)) == {0, 1}
+    assert feeds["at"].max() == 6
+    assert feeds["pixels"].max() > 100
+    again = draw(inputs, {"n": 50, "t": 7}, 0, allowed=allowed)
+    assert all(np.array_equal(feeds[name], again[name]) for name in feeds)
+    assert verify(model, model).status == "equivalent"
+
+
+BRANCHES = """g (float[n,t] x, int64 rate) => (float[n,t] y)
+    <int64 wide = {{16000}}, float two = {{2}}> {{
+    is = Equal(rate, wide)
+    y = If <then_branch = a () => (float[n,t] p) {{ p = {then}(x, two) }},
+            else_branch = b () => (float[n,t] q) {{ q = Neg(x) }}> (is)
+}}"""
+
+
+def test_a_number_that_the_model_asks_for_is_given_to_it() -> None:
+    model, wrong = (parse(BRANCHES.format(then=operator)) for operator in ("Mul", "Add"))
+    assert bounds(model, required_inputs(model))["rate"].marks == (16000,)
+    verdict = verify(model, model)
+    assert verdict.status == "equivalent"
+    assert {c.by for c in verdict.comparisons} == {"onnxruntime", "onnxruntime where rate=16000"}
+    verdict = verify(model, wrong)
+    assert verdict.status == "differs"
+    (bad, *_) = [c for c in verdict.comparisons if not c.agrees]
+    assert bad.fixed == {"rate": 16000}
+    assert Verdict.from_dict(verdict.to_dict()) == verdict
+    feeds = differing_feeds(model, verdict)
+    assert feeds is not None
+    assert feeds["rate"] == 16000
+
+
+def test_a_number_that_the_model_does_not_run_with_is_told() -> None:
+    model = parse("""g (float[n,t] x, int64 rate) => (float[n,t] y)
+        <int64 seven = {7}, int64[2] odd = {77, 13}> {
+        is = Equal(rate, seven)
+        y = If <then_branch = a () => (float[n,t] p) { p = Reshape(x, odd) },
+                else_branch = b () => (float[n,t] q) { q = Neg(x) }> (is)
+    }""")
+    verdict = verify(model, model)
+    assert verdict.status == "equivalent"
+    assert [each.what for each in verdict.not_compared] == ["rate=7"]
+
+
+def test_a_table_that_is_computed_bounds_its_indices() -> None:
+    model = parse("""g (int64[n,t] ids, int8[90,3] table) => (float[n,t,3] y)
+{
+        wide = Cast <to = 1> (table)  two = Add(wide, wide)  y = Gather(two, ids)
+    }""")
+    assert bounds(model, required_inputs(model))["ids"].high == 90
+
+
+def test_tokens_that_the_model_asks_for_are_among_them() -> None:
+    model = parse("""g (int64[n,t] ids, int64[n,t] mask, float[90,3] table) =>
+        (float[n,t,3] y, bool[n,t] p, bool[n,t] m)
+        <int64 pad = {77}, int64 none = {0}, int64 out = {99}> {
+        y = Gather(table, ids)  p = Equal(ids, pad)  m = Equal(mask, none)  o = Equal(ids, out)
+    }""")
+    inputs = required_inputs(model)
+    allowed = bounds(model, inputs)
+    assert {name: (b.high, b.marks) for name, b in allowed.items()} == {"ids": (90, (77,))}
+    feeds = draw(inputs, {"n": 8, "t": 16}, 0, allowed=allowed)
+    assert 16 < (feeds["ids"] == 77).sum() < 64
+    said = Drawing(inputs, allowed, "normal").describe()
+    assert said["ids"] == "from 0 to below 90, 77 among them"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        """g (float16[n] h, double[n] d, bool[n] b, string[n] s)
+        => (float16[n] a, double[n] c, bool[n] e, string[n] t)
+        { a = Neg(h)  c = Neg(d)  e = Not(b)  t = Identity(s) }""",
+        """g (bfloat16[n] f, bool[n] b) => (bfloat16[n] g, bool[n] e)
+        { g = Cast <to = 16> (f)  e = Not(b) }""",
+    ],
+)
+def test_inputs_of_every_kind_are_drawn(text: str) -> None:
+    model = parse(text)
+    verdict = verify(model, model)
+    assert verdict.status == "equivalent", verdict.detail
+    assert "weak" not in verdict.detail
+
+
+def test_outputs_no_input_moves_are_weak() -> None:
+    text = """g (float[n,2] x) => (float[n,2] y, float[2] c) <float[2] k = {1, 2}> {
+        y = Neg(x)  c = Identity(k) }"""
+    verdict = verify(parse(text), parse(text))
+    weak = {o.name: o.weak for c in verdict.comparisons for o in c.outputs}
+    assert weak == {"y": None, "c": "no input moves it"}
+    assert "weak" not in verdict.detail
+    zero = parse("g (float[n,2] x) => (float[n,2] y) <float k = {0.0}> { y = Mul(x, k) }")
+    verdict = verify(zero, zero)
+    assert verdict.status == "equivalent"
+    constant = parse("g (float[n,2] x) => (float[m] y) { s = Shape(x)  y = Cast <to = 1> (s) }")
+    verdict = verify(constant, constant)
+    assert verdict.status == "equivalent"
+    assert "the comparison is weak (`y`: only the inputs' sizes move it)" in verdict.detail
+
+
+def test_inputs_on_which_there_are_numbers_are_preferred() -> None:
+    model = parse(
+        "g (float[n] x) => (float[n] y) { m = Neg(x)  z = Sub(x, m)  a = Abs(x) "
+        "n = Neg(a) l = Log(n) w = Exp(x) q = Sqrt(n)  y = Mul(q, w) }"
+    )
+    verdict = verify(model, model)
+    assert verdict.status == "equivalent"
+    assert not any(
+        o.weak == "it holds no finite number" for c in verdict.comparisons for o in c.outputs
+    )

@@ -1,0 +1,147 @@
+"""Rounding is no difference, and no excuse for one."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from verdicts import F32, parse
+
+from surgeon.verify import compare_arrays, originals, verify
+from surgeon.verify.noise import beside_poles
+
+
+def test_a_sigmoid_that_is_nearly_nothing_is_rounded_as_1_is() -> None:
+    """The maps of text detectors are 0.0 or 3e-8 where there is no text."""
+    text = """g (float[batch,3] x) => (float[3,batch] y) <float far = {20.0}, float one = {1.0},
+        float off = {0.0}> { a = Sub (x, far) %s t = Transpose (s) y = Add (t, off) }"""
+    original = parse(text.replace("y = Add (t, off)", "y = Identity (t)") % "s = Sigmoid (a)")
+    slow = parse(text % "n = Neg (a) e = Exp (n) p = Add (e, one) s = Reciprocal (p)")
+    verdict = verify(original, slow)
+    assert verdict.status == "equivalent"
+    assert all(o.weak for c in verdict.comparisons for o in c.outputs)
+    slow.graph.initializer[2].float_data[0] = 1e-6
+    assert verify(original, slow).status == "differs"
+
+
+def test_what_is_computed_in_halves_is_no_finer_than_they_are() -> None:
+    head = "g (float[n,4] x) => (float[n,4] y) <float16 k = {15872}, float d = {%s}>"
+    cast = "h = Cast <to = 10> (x) "
+    halves = head + " { p = Mul(h, k) q = Cast <to = 1> (p) y = Add(q, d) " + cast + "}"
+    floats = head + " { w = Cast <to = 1> (k) p = Mul(x, w) y = Add(p, d) }"
+    for text, status in ((halves, "equivalent"), (floats, "differs")):
+        # the first stands in an order of its own; weights kept as halves are no halves in floats
+        verdict = verify(parse(text % "0"), parse(text % "0.01"))
+        assert verdict.status == status, verdict.detail
+    assert verify(parse(halves % "0"), parse(halves % "0.5")).status == "differs"
+
+
+def test_infinities_that_rounding_moves_are_passed_over() -> None:
+    before, after = (np.array(each, np.float32) for each in ([1, 2, np.inf], [1, 2, 5]))
+    check = compare_arrays("y", before, after)
+    assert not check.agrees
+    found = beside_poles(check, before, after, [before, np.array([1, 2, 7], np.float32)], None)
+    assert found.agrees
+    assert found.weak == "rounding alone moves the original's by infinity at 1 of its places"
+    assert beside_poles(check, before, after, [before], None) is check
+    assert beside_poles(check, before, after, [], None) is check
+    wrong = np.array([1, 9, 5], np.float32)
+    assert not beside_poles(check, before, wrong, [after], None).agrees
+
+
+def test_inputs_on_which_rounding_matters_are_avoided() -> None:
+    model = parse(
+        """g (float[n,64] x) => (float[n,64] y) <float one = {1.0}, float k = {100000.0}> {
+            over = Sub(x, one)  r = Relu(over)  b = Mul(r, k)  s = Sin(b)  y = Add(s, x) }"""
+    )
+    shaken = parse(
+        """g (float[n,64] x) => (float[n,64] y) <float one = {1.0}, float k = {100000.0}> {
+            m = Neg(one)  over = Add(x, m)  r = Relu(over)
+            t = Mul(r, k)  b = Mul(t, almost)  s = Sin(b)  y = Add(s, x) }"""
+    )
+    almost = onnx.numpy_helper.from_array(np.array(1 + 1.2e-7, F32), "almost")
+    shaken.graph.initializer.append(almost)
+    verdict = verify(model, shaken)
+    assert verdict.status == "equivalent", verdict.detail
+    assert not any(o.weak for c in verdict.comparisons for o in c.outputs)
+
+
+def test_rounding_of_weights_is_looked_at_where_no_input_is_a_float() -> None:
+    draw = np.random.default_rng(0)
+    rows, weight = draw.normal(size=(2048, 64)).astype(F32), draw.normal(size=(64, 256))
+
+    def scores(factor: float, divisor: float) -> onnx.ModelProto:
+        """Scores that come to steps of 1 / 32 where something large is subtracted."""
+        model = parse(
+            """g (int64[2000] i) => (float[2000,256] y) <float far = {500000.0}> {
+                e = Gather (rows, i)  s = MatMul (e, weight)  t = Div (s, divisor)
+                m = Sub (t, far)  y = Add (m, far) }"""
+        )
+        held = {"rows": rows, "weight": (weight * factor).astype(F32), "divisor": F32(divisor)}
+        for name, array in held.items():
+            model.graph.initializer.append(onnx.numpy_helper.from_array(np.array(array), name))
+        return model
+
+    same = verify(scores(1.0, 1.0), scores(0.3, 0.3))
+    assert same.status == "runs", same.detail
+    assert "rounding alone moves the original's" in same.detail
+    wrong = verify(scores(1.0, 1.0), scores(0.3, 0.303))
+    assert wrong.status == "differs", wrong.detail
+
+
+def test_where_rounding_always_matters_nothing_is_claimed() -> None:
+    text = """g (float[n,64] x) => (float[n,64] y) <float k = {100000.0}> {
+        e = Exp(x)  b = Mul(e, k)  y = Sin(b) }"""
+    steep, wrong = parse(text), parse(text.replace("Sin", "Atan"))
+    moved = parse(text.replace("y = Sin(b)", "c = Mul(b, almost)  y = Sin(c)"))
+    almost = onnx.numpy_helper.from_array(np.array(1 + 1.2e-7, F32), "almost")
+    moved.graph.initializer.append(almost)
+    for other in (moved, wrong):
+        verdict = verify(steep, other)
+        assert verdict.status == "runs", verdict.detail
+        assert "output `y` was not compared: rounding alone" in verdict.detail
+        assert [n.what for n in verdict.not_compared] == ["output `y`"]
+
+
+def test_rounding_of_a_value_on_the_way_is_no_difference() -> None:
+    text = """g (float[n,64] x) => (float[n,64] y) <float two = {2.0}> {
+        m = Mul(x, two)  t = Tanh(m)  y = Asin(t) }"""
+    fallen = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17, "org.pytorch.aten": 1]>\n'
+        + text.replace("Tanh", "org.pytorch.aten.tanh").replace("Asin", "org.pytorch.aten.asin")
+    )
+    nudged = parse(text.replace("t = Tanh(m)", "h = Tanh(m)  t = Mul(h, almost)"))
+    wrong = parse(text.replace("t = Tanh(m)", "h = Tanh(m)  t = Mul(h, almost)"))
+    for model, factor in ((nudged, 1 - 6e-8), (wrong, 1 - 1e-4)):
+        almost = onnx.numpy_helper.from_array(np.array(factor, F32), "almost")
+        model.graph.initializer.append(almost)
+    verdict = verify(fallen, nudged)
+    assert verdict.status == "equivalent", verdict.detail
+    assert max(o.max_relative for c in verdict.comparisons for o in c.outputs) > 1e-4
+    assert verify(fallen, wrong).status == "differs"
+
+
+def test_the_original_trembles_once_for_all_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"y{i}" for i in range(5)]
+    outputs = ", ".join(f"float[n] {name}" for name in names)
+    steep = "g (float[n] x) => (%s) <float k = {%s}> { s = Mul(x, k) %s }"
+    lines = " ".join(f"{name} = Sin(s)" for name in names)
+    runs = []
+    run = originals.Side.run
+    monkeypatch.setattr(originals.Side, "run", lambda *args: runs.append(args) or run(*args))
+    before, after = (parse(steep % (outputs, k, lines)) for k in ("1e6", "1000000.1"))
+    verdict = verify(before, after, seeds=(0,), sizes={"n": [64]})
+    assert [c.agrees for c in verdict.comparisons] == [True], verdict.detail
+    assert verdict.status == "runs"
+    # one each, one perturbed for each way of drawing, three that tremble
+    assert len(runs) <= 15
+
+
+def test_doubles_computed_from_floats_are_judged_as_floats() -> None:
+    text = "g (float[n,9] x) => (double[n,9] y) { b = Exp(x)  y = Cast <to = 11> (b) }"
+    other = "g (float[n,9] x) => (double[n,9] y) { a = Cast <to = 11> (x)  y = Exp(a) }"
+    verdict = verify(parse(text), parse(other))
+    assert verdict.status == "equivalent", verdict.detail
+    assert verdict.comparisons[0].outputs[0].tolerance == 1e-4
+    double = text.replace("float", "double")
+    assert verify(parse(double), parse(double)).comparisons[0].outputs[0].tolerance == 1e-9

@@ -1,0 +1,267 @@
+"""The sizes at which models are compared: found, given, demanded by weights, frozen by tracing."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from verdicts import F32, SCALE, frozen, parse, sizes_of
+
+from surgeon.errors import ForeignError
+from surgeon.verify import originals, verify
+from surgeon.verify.inputs import required_inputs
+from surgeon.verify.sizes import candidates, dynamic_dims
+
+
+def test_a_batch_that_tracing_froze_is_compared_sample_by_sample() -> None:
+    before, after = frozen()
+    verdict = verify(before, after)
+    assert verdict.status == "equivalent", verdict.detail
+    ways = {c.sizes["batch"]: c.by for c in verdict.comparisons}
+    assert ways == {
+        2: "witness",
+        4: "witness, sample by sample",
+        5: "witness, sample by sample",
+        1: "witness, sample by sample",
+    }
+    assert len({c.sizes["time"] for c in verdict.comparisons}) >= 3
+
+
+def test_lengths_of_different_names_are_no_samples() -> None:
+    text = """g (float[rows,3] x, float[edges] line) => (int64[rows,3] y)
+        <bool no = {0}, int64[1] last = {2}, int64[1] first = {0}> { BODY }"""
+    before = parse(text.replace("BODY", "y = org.pytorch.aten.bucketize (x, line, no, no)"))
+    opset = before.opset_import.add()
+    opset.domain, opset.version = "org.pytorch.aten", 1
+    after = parse(
+        text.replace(
+            "BODY",
+            """column = Unsqueeze (x, last)
+            below = Less (line, column)
+            counted = Cast <to = 7> (below)
+            y = ReduceSum <keepdims = 0> (counted, last)""",
+        )
+    )
+    verdict = verify(before, after)  # the witness runs where the edges are in order, of one at most
+    assert verdict.status != "differs", verdict.detail
+
+
+def test_what_is_right_at_the_frozen_batch_only_is_found_wrong_elsewhere() -> None:
+    before, after = frozen()
+    after.graph.node[-1].output[0] = "sum"
+    after.graph.node.append(helper.make_node("Shape", ["x"], ["s4"], end=1))
+    after.graph.node.append(helper.make_node("Cast", ["s4"], ["f4"], to=TensorProto.FLOAT))
+    half = onnx.numpy_helper.from_array(np.array([0.5], F32), "half")
+    after.graph.initializer.append(half)
+    after.graph.node.append(helper.make_node("Mul", ["f4", "half"], ["one4"]))
+    after.graph.node.append(helper.make_node("Mul", ["sum", "one4"], ["y"]))
+    verdict = verify(before, after)
+    assert verdict.status == "differs"
+    assert "sample by sample" in verdict.detail
+
+
+def test_a_squeeze_that_drops_a_batch_of_one_is_reported_and_no_difference() -> None:
+    before, after = frozen()
+    for model in (before, after):
+        model.graph.node[-1].output[0] = "all"
+        axes = onnx.numpy_helper.from_array(np.array([1, 2]), "plane")
+        model.graph.initializer.append(axes)
+        nodes = [
+            helper.make_node("ReduceMean", ["all"], ["m"], axes=[2], keepdims=1),
+            helper.make_node("Squeeze", ["m"], ["y"]),
+        ]
+        model.graph.node.extend(nodes)
+        del model.graph.output[0].type.tensor_type.shape.dim[2]
+    verdict = verify(before, after)
+    assert verdict.status == "equivalent", verdict.detail
+    (skipped,) = verdict.not_compared
+    assert skipped.what == "batch=1"
+    assert "has shape [2], and samples of the original put together [1, 2]" in skipped.why
+
+
+def test_a_batch_defined_nowhere_else_is_reported() -> None:
+    before, _ = frozen()
+    verdict = verify(before, before)
+    assert verdict.status == "runs"
+    (skipped,) = verdict.not_compared
+    assert skipped.what == "batch other than 2"
+    assert "nor is the result" in skipped.why
+
+
+def test_a_size_the_original_wants_is_searched_for() -> None:
+    text = """g (float[n,3,t] x) => (float[n,3,8,u] y) <int64[4] to = {0, 0, 8, -1}> {
+        y = Reshape(x, to) }"""
+    verdict = verify(parse(text), parse(text))
+    assert verdict.status == "equivalent"
+    times = {c.sizes["t"] for c in verdict.comparisons}
+    assert len(times) >= 3
+    assert all(t % 8 == 0 for t in times)
+    fixed = parse(
+        "g (float[n,t] x) => (float[n,24,2] y) <int64[3] to = {0, 24, 2}> { y = Reshape(x, to) }"
+    )
+    verdict = verify(fixed, fixed)
+    assert (verdict.status, sizes_of(verdict)) == ("equivalent", [(1, 48), (2, 48), (3, 48)])
+    assert [n.what for n in verdict.not_compared] == ["t other than 48"]
+
+
+def test_lengths_of_sounds_are_tried_with_one_batch() -> None:
+    """Feature extractors run from some hundred samples on, and some take one sound at a time."""
+    text = """g (float[batch,n] x) => (float[1,2] y) <int64[1] start = {1199},
+        int64[1] end = {1201}, int64[1] axes = {1}, int64[2] shape = {1, 2}> {
+        cut = Slice (x, start, end, axes) y = Reshape (cut, shape) }"""
+    verdict = verify(parse(text), parse(text))
+    assert verdict.status == "equivalent"
+    assert {1600, 16_000} <= {c.sizes["n"] for c in verdict.comparisons}
+
+
+def test_a_dim_on_two_axes_stays_smaller_than_others() -> None:
+    model = parse("g (float[n,3,s,s] x, float[n,t] z) => (float[n,3,s,s] y) { y = Relu (x) }")
+    inputs = required_inputs(model)
+    lists = candidates(dynamic_dims(inputs), inputs, {})
+    assert max(lists["s"][:3]) == 64
+    assert max(lists["t"][:3]) == 100
+
+
+def test_a_mask_as_long_as_what_is_kept_and_new_is_found() -> None:
+    model = parse(
+        """g (float[n,p] kept, float[n,t] x, float[n,m] mask) => (float[n,k] y)
+        <int64 zero = {0}, int64 one = {1}> {
+            c = Concat <axis = 1> (kept, x)  s = Shape (c)  k = Gather (s, one)
+            r = Range (zero, k, one)  g = Gather <axis = 1> (mask, r)  y = Mul (c, g) }"""
+    )
+    verdict = verify(model, model)
+    assert verdict.status == "equivalent", verdict.detail
+    found = verdict.comparisons[0].sizes
+    assert found["m"] >= found["p"] + found["t"]
+
+
+def test_the_batch_of_a_recurrent_state_is_that_of_the_input() -> None:
+    text = """g (float[a,b] x, float[1,c,2] h) => (float[a,2] y, float[1,a,2] k) {
+        z, k = GRU <hidden_size = 2> (s, w, r, , , h) y = Squeeze (k, zero) s = Unsqueeze (x, zero)
+        }"""
+    proto = parse(text)
+    for name, array in (
+        ("w", np.ones((1, 6, 96), F32)),
+        ("r", np.ones((1, 6, 2), F32)),
+        ("zero", np.array([0])),
+    ):
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    proto.graph.node.insert(0, proto.graph.node.pop())
+    verdict = verify(proto, proto)
+    assert verdict.status == "equivalent"
+    assert all(c.sizes["a"] == c.sizes["c"] and c.sizes["b"] == 96 for c in verdict.comparisons)
+
+
+def test_an_original_that_crashes_is_not_tried_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[int] = []
+
+    def crash(*_: object) -> None:
+        tries.append(1)
+        raise ForeignError("onnxruntime crashed (SIGFPE)", where="run", mend="")
+
+    monkeypatch.setattr(originals.Side, "run", crash)
+    verdict = verify(parse(SCALE), parse(SCALE))
+    assert verdict.status == "runs"
+    assert 20 < len(tries) < 50
+    assert "no input was found on which the original runs: onnxruntime crashed" in verdict.detail
+
+
+def test_sizes_and_shapes_that_are_given_are_the_only_ones() -> None:
+    text = "g (float[n,a] x, float[n,b] z) => (float[n,c] y) { y = Concat <axis = 1> (x, z) }"
+    verdict = verify(parse(text), parse(text), sizes={"a": [5], "n": [1, 4], "b": "a"})
+    assert {tuple(sorted(c.sizes.items())) for c in verdict.comparisons} == {
+        (("a", 5), ("n", 1)),
+        (("a", 5), ("n", 4)),
+    }
+    assert not verdict.not_compared
+    verdict = verify(parse(text), parse(text), shapes={"x": [2, 7], "z": [2, "b"]})
+    assert {tuple(c.sizes) for c in verdict.comparisons} == {("b",)}
+
+
+def test_tied_dims_of_two_names_are_found_and_free_ones_differ() -> None:
+    tied = parse("g (float[a,2] x, float[b,2] z) => (float[c,2] y) { y = Add(x, z) }")
+    verdict = verify(tied, tied)
+    assert verdict.status == "equivalent"
+    assert len({c.sizes["a"] for c in verdict.comparisons}) >= 3
+    free = parse(
+        "g (float[1,a] x, float[1,b] z) => (float[1,c] y) { y = Concat <axis = 1> (x, z) }"
+    )
+    assert any(c.sizes["a"] != c.sizes["b"] for c in verify(free, free).comparisons)
+
+
+@pytest.mark.parametrize(
+    ("body", "channels"),
+    [
+        pytest.param("i = Cast <to = 1> (x) y = Conv <group = 2> (i, w)", 14, id="Conv"),
+        pytest.param("a = Relu (x) y = BatchNormalization (x, s, s, s, s)", 11, id="norm"),
+        pytest.param("r = my.f (x, w) y = Identity (r)", 7, id="in a function"),
+        pytest.param(
+            """o = Constant <value = int64 {1}> () f = Constant <value = bool {0}> ()
+            y = org.pytorch.aten._convolution (x, w, , ones, none, ones, f, none, o, f, f, f)""",
+            7,
+            id="of PyTorch's exporter",
+        ),
+    ],
+)
+def test_channels_that_a_weight_demands_are_given(body: str, channels: int) -> None:
+    """Whoever names every dim leaves a network that runs with one number of channels."""
+    model = parse(f"""g (float[n,c,h,w_] x) => (float[n,d,i,j] y)
+        <float[11] s = {{1,2,3,4,5,6,7,8,9,10,11}},
+         int64[2] ones = {{1,1}}, int64[2] none = {{0,0}}> {{
+        {body}
+    }}
+    <domain: "my", opset_import: ["": 17]>
+    f (v, u) => (o) {{ o = Conv (v, u) }}""")
+    weight = np.random.default_rng(0).normal(size=(4, 7, 3, 3)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
+    if "my.f" not in body:
+        del model.functions[:]
+    verdict = verify(model, model)
+    assert not verdict.not_compared
+    assert {each.sizes["c"] for each in verdict.comparisons} == {channels}
+    assert len({each.sizes["h"] for each in verdict.comparisons}) > 1
+
+
+@pytest.mark.parametrize("batch_first", [0, 1])
+@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize(("operator", "gates"), [("lstm", 4), ("gru", 3), ("rnn_tanh", 1)])
+def test_a_recurrent_layer_of_which_nothing_is_fixed_is_compared(
+    operator: str, gates: int, listed: bool, batch_first: int
+) -> None:
+    """Width, number of layers and width of the states are what the weights want."""
+    states = ["h", "c"] if operator == "lstm" else ["h"]
+    weights = ["wi", "wh", "bi", "bh"]
+    lists = f"hx = SequenceConstruct ({', '.join(states)})" if listed and len(states) > 1 else ""
+    lists += f" ws = SequenceConstruct ({', '.join(weights)})" if listed else ""
+    between = ["hx"] if listed and len(states) > 1 else states
+    names = ", ".join(["x", *between, *(["ws"] if listed else weights)])
+    inputs = ", ".join(f"float[{s}0, {s}1, {s}2] {s}" for s in states)
+    model = parse(f"""g (float[x0, x1, x2] x, {inputs}) => (float[a, b, d] y)
+        <bool yes = {{1}}, bool no = {{0}}, int64 one = {{1}}, double zero = {{0}},
+         bool first = {{{batch_first}}}> {{
+        {lists}
+        y, {", ".join(f"l{s}" for s in states)} =
+            org.pytorch.aten.{operator} ({names}, yes, one, zero, no, no, first)
+    }}""")
+    generator = np.random.default_rng(0)
+    shapes = [(gates * 5, 4), (gates * 5, 5), (gates * 5,), (gates * 5,)]
+    for name, shape in zip(weights, shapes, strict=True):
+        weight = generator.normal(size=shape).astype(np.float32)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(weight, name))
+    verdict = verify(model, model)
+    assert not verdict.not_compared
+    wanted = {"x2": 4, **{f"{s}{axis}": size for s in states for axis, size in ((0, 1), (2, 5))}}
+    assert all({d: c.sizes[d] for d in wanted} == wanted for c in verdict.comparisons)
+    assert len({c.sizes["x0"] for c in verdict.comparisons}) > 1
+
+
+def test_both_operands_of_a_bilinear_form_are_as_wide_as_its_weight() -> None:
+    model = parse("""g (float[a, b, c] x, float[d, e, f] z) => (float[p, q, r] y) {
+        y = org.pytorch.aten.bilinear (x, z, w, )
+    }""")
+    weight = np.random.default_rng(0).normal(size=(6, 4, 5)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
+    verdict = verify(model, model)
+    assert not verdict.not_compared
+    assert {(c.sizes["c"], c.sizes["f"]) for c in verdict.comparisons} == {(4, 5)}
