@@ -9,12 +9,8 @@ import numpy as np
 import onnx
 import pytest
 from aten_layer import Call, holds, normal
-from aten_node import torch_witness
+from complex_graphs import agree, aten, mended, model_of
 from onnx import helper
-
-import surgeon
-from surgeon.reference import Reference
-from surgeon.runtime import Session
 
 pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
 
@@ -86,41 +82,6 @@ def test_data_movement_of_complex_values() -> None:
         call = Call(operator, [Z, *rest], before=VIEWED, after="view_as_real", opset=opset)
         call.overload = overloads.get(operator, "")
         holds(call)
-
-
-def aten(kind: str, names: list[str], made: str, overload: str = "") -> Any:
-    attributes = {"operator": kind, "overload_name": overload}
-    return helper.make_node("ATen", names, [made], domain="org.pytorch.aten", **attributes)
-
-
-def model_of(nodes: list[Any], feeds: dict[str, Any], opset: int = 17) -> onnx.ModelProto:
-    inputs = [
-        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
-        for name, v in feeds.items()
-    ]
-    graph = helper.make_graph(nodes, "g", inputs, [onnx.ValueInfoProto(name="y")])
-    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("org.pytorch.aten", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
-
-
-def agree(nodes: list[Any], feeds: dict[str, Any], opset: int = 17) -> None:
-    """The model, mended, against the witness and against PyTorch."""
-    model = model_of(nodes, feeds, opset)
-    found = mended(model, feeds)
-    tellers = [Reference(model)]
-    if (torch := torch_witness()) is not None:
-        tellers.append(Reference(model, witness=torch))
-    for teller in tellers:
-        (wanted,) = teller.run(feeds).values()
-        assert found.dtype == wanted.dtype
-        np.testing.assert_allclose(found, wanted, rtol=5e-5, atol=5e-5)
-
-
-def mended(model: onnx.ModelProto, feeds: dict[str, Any]) -> Any:
-    saved = surgeon.apply(model, "aten", verify=False).model.to_proto()
-    assert not [n.op_type for n in saved.graph.node if n.domain not in ("", "ai.onnx")]
-    (found,) = Session(saved).run(feeds).values()
-    return found
 
 
 @pytest.mark.parametrize("opset", [9, 17])

@@ -145,6 +145,9 @@ def scaled(draft: Draft, value: Value, multiple: float) -> Value:
 
 
 def _by(draft: Draft, part: gs.Tensor, multiple: float) -> gs.Tensor:
+    array = draft.facts.array(part)
+    if array is not None and array.size == 1:  # a number of Python's: it has no dtype of its own
+        return draft.constant(array * multiple, "multiple")
     number = np.asarray(multiple, parts.numpy_dtype(draft, part))
     return draft.op("Mul", part, draft.constant(number, "multiple"))
 

@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping
 
 import onnx_graphsurgeon as gs
 
+from surgeon.builders.aten_math.comparison import sign_bit
+from surgeon.builders.aten_math.functions import angle_between
+from surgeon.builders.aten_math.work import Work
 from surgeon.builders.aten_nn.complex_arithmetic import (
     Operands,
     both_of,
@@ -28,9 +31,6 @@ _MOST = 8  # a power is so many products
 
 def angle(draft: Draft, node: gs.Node, value: Complex) -> gs.Tensor:
     """The angle from the positive real axis."""
-    from surgeon.builders.aten_math.functions import angle_between
-    from surgeon.builders.aten_math.work import Work
-
     return angle_between(Work(draft, node), *reversed(both_of(value)))
 
 
@@ -61,7 +61,7 @@ def _root(draft: Draft, node: gs.Node, value: Complex) -> Complex:
     larger = draft.op("Sqrt", draft.op("Mul", whole, half))
     divisor = draft.op("Where", draft.op("Equal", larger, zero), one, larger)
     other = draft.op("Div", draft.op("Mul", draft.op("Abs", imaginary), half), divisor)
-    left, below = (draft.op("Less", part, zero) for part in (real, imaginary))
+    left, below = draft.op("Less", real, zero), sign_bit(Work(draft, node), imaginary)
     upright = draft.op("Where", left, larger, other)
     return Complex(
         draft.op("Where", left, other, larger),

@@ -169,7 +169,8 @@ def mul(self: Any, other: Any) -> Array:
 
 def addcdiv(self: Array, tensor1: Array, tensor2: Array, value: float) -> Array:
     a, b, dtype = common(tensor1, tensor2)
-    return cut(self.astype(np.float64) + value * (a / b), result_type(self, np.zeros(1, dtype)))
+    wide = np.complex128 if self.dtype.kind == "c" else np.float64
+    return cut(self.astype(wide) + value * (a / b), result_type(self, np.zeros(1, dtype)))
 
 
 def lerp(self: Array, end: Array, weight: Any) -> Array:

@@ -15,6 +15,8 @@ from surgeon.reference.operators.shapes import axis_of
 
 
 def _wide(x: Array) -> Array:
+    if x.dtype.kind == "c":
+        return x.astype(np.complex128)
     return x.astype(np.float64) if is_float(x) else x
 
 
@@ -53,7 +55,7 @@ def outer(self: Array, vec2: Array) -> Array:
 
 
 def _scaled_sum(self: Array, total: Array, beta: Any, alpha: Any) -> Array:
-    if not is_float(self):
+    if not is_float(self) and self.dtype.kind != "c":
         beta, alpha = int(beta), int(alpha)
     whole = _wide(total) * alpha
     given = np.broadcast_to(_wide(self), whole.shape)  # though it counts for nothing
