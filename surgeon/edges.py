@@ -76,6 +76,8 @@ _LEAVES_SIGNS = re.compile(
 )
 # onnxruntime adds up and multiplies whole numbers as doubles in these, whoever wrote them.
 _IN_DOUBLES = re.compile(r"(?i)sum|mean|prod")
+# A sum of squares of tiny numbers is 0, by which nothing is divided in double precision.
+_OF_SQUARES = frozenset({"_weight_norm", "_weight_norm_interface", "norm_except_dim"})
 _OVERFLOWING = re.compile(r"(?i)prod|addbmm")
 _OF_COMPLEX = re.compile(r"view_as_complex|complex|polar|stft|_?fft_.*")
 # What runtimes make of complex values that are 0 or nearly so differs: NaN, infinities, any angle.
@@ -111,7 +113,8 @@ def styles(
     if operators <= _PLAIN_OF_NOT_NUMBERS and (exact or operators & _OF_NOT_NUMBERS):
         found += [(NOT_NUMBERS, 0), (NOT_NUMBERS, 1)]
     if floats and not complex_:  # a square or a product of parts is 0 or infinite where it is not
-        found += [(TINY, 0)] if operators & _OF_QUOTIENTS else [(TINY, 0), (HUGE, 0)]
+        found += [] if operators & _OF_SQUARES else [(TINY, 0)]
+        found += [] if operators & _OF_QUOTIENTS else [(HUGE, 0)]
     if floats and exact and not any(_LEAVES_SIGNS.search(name) for name in operators):
         found.append((ZEROS, 0))
     if integers:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from aten_call import HAS_TORCH, call, check, check_all, defined
+from aten_call import HAS_TORCH, call, check, check_all, defined, lowered, model_of
 from aten_operands import BOOLS, BYTES, EDGED, EDGES, INF, INTS, UNIT, X, Y, floats, integers
 
+import surgeon
 from surgeon.builders.aten_math import FUNCTIONS
 from surgeon.reference.operators import OPERATORS
 
@@ -173,6 +174,16 @@ def test_quotients_powers_and_scaled_sums() -> None:
         call("sinc", UNIT),
     ]
     check_all(calls)
+
+
+def test_signs_of_zeros_are_copied() -> None:
+    a, b = (np.array(x, np.float32) for x in ([0.0, -0.0, 0.0, -0.0], [-1.0, 2.0, -0.0, 0.0]))
+    model, feeds = model_of("copysign", [a, b])
+    (found,) = lowered(model, feeds)
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(b))
+    result = surgeon.apply(model, "aten-math")  # to the last bit, as the check holds it to
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent"
 
 
 def test_conversions() -> None:

@@ -26,6 +26,8 @@ _REAL = frozenset(
 )
 # It sums integers and booleans in int64 and keeps that.
 _COUNTING = frozenset({"CumSum"})
+# Exporters of PyTorch that take a count for a truth write a product of truths so.
+_OF_TRUTHS = frozenset({"And", "Or", "Xor", "Not"})
 # It counts booleans so; of integers an exporter writes the type to add in itself.
 _COUNTING_TRUTHS = frozenset({"ReduceSum", "ReduceProd"})
 
@@ -51,6 +53,8 @@ def operand_types(draft: Draft, match: Match) -> Any:
         return _clipped(draft, work, node)
     if node.op == "Where" and {work.dtype(t) for t in node.inputs} == {BOOL}:
         return Bench(draft).where(*node.inputs)  # of booleans onnxruntime has none
+    if node.op in _OF_TRUTHS and any(_is_count(work, tensor) for tensor in node.inputs):
+        raise Refused("it is given a count, which the exporter took for a truth: a product, maybe")
     operands, computed = list(node.inputs), {}
     for parameter, places in _places(schema, operands).items():
         tensors = [operands[i] for i in places]
@@ -236,6 +240,13 @@ def _places(schema: onnx.defs.OpSchema, operands: Sequence[gs.Tensor]) -> dict[s
         if not tensor.is_empty() and formal.is_homogeneous:
             found.setdefault(formal.type_str, []).append(index)
     return found
+
+
+def _is_count(work: Work, tensor: gs.Tensor) -> bool:
+    """Whether it is how many of some truths hold."""
+    node = tensor.inputs[0] if tensor.inputs else None
+    counts = node is not None and node.op in _COUNTING | _COUNTING_TRUTHS
+    return counts and work.dtype(tensor) in INTEGERS
 
 
 def _counts(operator: str, common: int) -> bool:

@@ -190,7 +190,8 @@ def copy_sign(work: Work) -> gs.Tensor:
     """`copysign`: the magnitude of one and the sign of the other, -0.0 included."""
     _, (a, b) = work.together(*_pair(work), floating=True)
     size = work.op("Abs", a)
-    return work.where(sign_bit(work, b), work.op("Neg", size), size)
+    # onnxruntime's Where keeps -0.0 of what is chosen where the condition does not hold
+    return work.where(work.op("Not", sign_bit(work, b)), size, work.op("Neg", size))
 
 
 def sign_bit(work: Work, x: gs.Tensor) -> gs.Tensor:
