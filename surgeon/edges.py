@@ -68,16 +68,21 @@ _UNSTEADY = frozenset(
     "triangular_solve linalg_solve_triangular cholesky_solve cholesky_inverse histc NonZero "
     "nonzero kthvalue median".split()
 )
-# What is left of a large quotient is a matter of its rounding.
-_OF_QUOTIENTS = frozenset({"fmod", "remainder", "floor_divide", "div_floor"})
+# What is left of a large quotient is a matter of its rounding; a polynomial's terms are infinite.
+_NOT_OF_HUGE = re.compile(
+    r"fmod|remainder|floor_divide|div_floor|special_shifted_chebyshev_polynomial_[tuvw]"
+)
 # Operators that leave it open which of two zeros they give.
 _LEAVES_SIGNS = re.compile(
     r"(?i)max|min|clip|clamp|relu|sum|mean|pool|mul|gemm|conv|sort|topk|where|mask|solve|diag"
 )
 # onnxruntime adds up and multiplies whole numbers as doubles in these, whoever wrote them.
 _IN_DOUBLES = re.compile(r"(?i)sum|mean|prod")
-# A sum of squares of tiny numbers is 0, by which nothing is divided in double precision.
-_OF_SQUARES = frozenset({"_weight_norm", "_weight_norm_interface", "norm_except_dim"})
+# A sum of squares of tiny numbers is 0, by which nothing is divided in double precision; and
+# onnxruntime's logarithm of what is less than the least normal number is that of the latter.
+_NOT_OF_TINY = re.compile(
+    r"_weight_norm|_weight_norm_interface|norm_except_dim|special_(.*bessel_[yk][01]|ndtri)"
+)
 _OVERFLOWING = re.compile(r"(?i)prod|addbmm")
 _OF_COMPLEX = re.compile(r"view_as_complex|complex|polar|stft|_?fft_.*")
 # What runtimes make of complex values that are 0 or nearly so differs: NaN, infinities, any angle.
@@ -113,8 +118,9 @@ def styles(
     if operators <= _PLAIN_OF_NOT_NUMBERS and (exact or operators & _OF_NOT_NUMBERS):
         found += [(NOT_NUMBERS, 0), (NOT_NUMBERS, 1)]
     if floats and not complex_:  # a square or a product of parts is 0 or infinite where it is not
-        found += [] if operators & _OF_SQUARES else [(TINY, 0)]
-        found += [] if operators & _OF_QUOTIENTS else [(HUGE, 0)]
+        tiny = not any(_NOT_OF_TINY.fullmatch(name) for name in operators)
+        huge = not any(_NOT_OF_HUGE.fullmatch(name) for name in operators)
+        found += [(style, 0) for style, fits in ((TINY, tiny), (HUGE, huge)) if fits]
     if floats and exact and not any(_LEAVES_SIGNS.search(name) for name in operators):
         found.append((ZEROS, 0))
     if integers:

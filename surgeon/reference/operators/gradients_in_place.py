@@ -149,6 +149,8 @@ def cdist_backward(grad_output: Array, x1: Array, x2: Array, p: float, cdist: Ar
 def _unpooled(gradient: Array, x: Array, indices: Array, spatial: int) -> Array:
     planes = math.prod(x.shape[: x.ndim - spatial])
     plane = math.prod(x.shape[x.ndim - spatial :])
+    if indices.size and not 0 <= indices.min() <= indices.max() < plane:
+        raise Unsuited("an index is outside its plane")
     places = indices.reshape(planes, -1) + plane * np.arange(planes)[:, None]
     return summed(gradient.reshape(planes, -1), [planes, plane], places).reshape(x.shape)
 
