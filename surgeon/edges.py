@@ -70,7 +70,7 @@ _UNSTEADY = frozenset(
 )
 # What is left of a large quotient is a matter of its rounding; a polynomial's terms are infinite.
 _NOT_OF_HUGE = re.compile(
-    r"fmod|remainder|floor_divide|div_floor|special_shifted_chebyshev_polynomial_[tuvw]"
+    r"fmod|remainder|floor_divide|div_floor|cumprod|special_shifted_chebyshev_polynomial_[tuvw]"
 )
 # Operators that leave it open which of two zeros they give.
 _LEAVES_SIGNS = re.compile(
@@ -264,8 +264,8 @@ def _among(dtype: np.dtype[Any], style: str, beside: Sequence[float]) -> tuple[A
         return _NO_NUMBERS, 0.5
     if style == ZEROS:
         return np.array([0.0, -0.0]), 0.5
-    if style == HUGE:
-        return _HUGE_VALUES, 0.3
+    if style == HUGE:  # of which a half holds a product of two
+        return _HUGE_VALUES[:4] if dtype.itemsize == 2 else _HUGE_VALUES, 0.3
     info: Any = finfo(dtype)  # type: ignore[no-untyped-call]
     normal = float(info.tiny)
     # Half of the least normal number has all its digits but one; the least of all has one.

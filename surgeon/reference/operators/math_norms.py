@@ -82,7 +82,8 @@ def cosine_similarity(x1: Array, x2: Array, dim: int, eps: float) -> Array:
     a, b, dtype = common(x1, x2, floating=True)
     a, b = np.broadcast_arrays(a, b)
     axis = axis_of(dim, a.ndim)
-    sizes = [np.maximum(np.sqrt((x * x).sum(axis=axis)), eps) for x in (a, b)]
+    least = float(np.asarray(eps).astype(dtype))  # nothing, in halves
+    sizes = [np.maximum(np.sqrt((x * x).sum(axis=axis)), least) for x in (a, b)]
     return cut((a * b).sum(axis=axis) / (sizes[0] * sizes[1]), dtype)
 
 
