@@ -36,7 +36,7 @@ def _joined(dtypes: list[np.dtype[Any]]) -> np.dtype[Any] | None:
 def result_type(*operands: Any) -> np.dtype[Any]:
     """The common dtype: tensors with dimensions, then those without, then Python's numbers.
 
-    A number without dimensions in 64 bits is taken for one of Python's: so exporters write them. But
+    A number without dimensions in 64 bits is taken for one of Python's, as exporters write them; but
     one of several is a tensor: Python adds up its own numbers itself.
     """
     dimensioned, bare, numbers, doubles = [], [], [], 0
