@@ -14,6 +14,7 @@ from surgeon.errors import ModelError
 from surgeon.isolation import Isolated, cell
 from surgeon.reference import control
 from surgeon.reference.errors import NoWitness
+from surgeon.reference.operators.precision import computed
 from surgeon.reference.plan import (
     CONTROL,
     Constants,
@@ -198,7 +199,10 @@ class Program:
                 if node.op_type in CONTROL and node.domain in ("", "ai.onnx"):
                     results = control.run(node, values, self._look_up, self._body)
                 else:
-                    operands = [self._look_up(name, values) for name in node.input]
+                    operands = [
+                        computed(values[name]) if name in values else self._look_up(name, values)
+                        for name in node.input
+                    ]
                     results = execute(node, operands, self._witness)
                 values.update(
                     (name, value)

@@ -57,6 +57,8 @@ class NumpyWitness:
             raise NoWitness(call.operator, where=where, why=str(error)) from None
 
 
+_DISTANCES = frozenset({"pairwise_distance", "triplet_margin_loss"})
+_DISTANCES_ALONG_THE_LAST = (1, 10)
 _COSINE = "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor"
 
 
@@ -81,11 +83,17 @@ class OldMeanings:
         cuts = (call.operator == "div" and self.release < (1, 5)) or (
             call.operator == "floor_divide" and self.release < (1, 13)
         )
-        if whole and cuts and values[1].all():
+        if whole and cuts:
+            if not values[1].all():
+                raise Unsuited("integers are divided by zero")
             first, second = np.broadcast_arrays(values[0], values[1])
             quotient = np.abs(first) // np.abs(second)
             dtype = values[0].dtype if values[0].ndim >= values[1].ndim else values[1].dtype
             return np.asarray(np.where((first < 0) == (second < 0), quotient, -quotient), dtype)
+        # the distance was along axis 1, of which there is one more in batches of matrices
+        # (documentation of torch.nn.functional.pairwise_distance, up to 1.9 and from 1.10 on)
+        if call.operator in _DISTANCES and self.release < _DISTANCES_ALONG_THE_LAST:
+            return self._along_one(call, values, where)
         # every real number had the angle 0 before 1.8 (documentation of torch.angle)
         if call.operator == "angle" and self.release < (1, 8) and values[0].dtype.kind != "c":
             return np.zeros_like(values[0])
@@ -103,6 +111,12 @@ class OldMeanings:
         if call.operator == "scaled_dot_product_attention" and self.release < (2, 5):
             return _without_keys(result, values[3] if len(values) > 3 else None)
         return result
+
+    def _along_one(self, call: Call, values: Sequence[Any], where: str) -> Any:
+        """As along the last axis, with axis 1 in its place."""
+        there = [np.moveaxis(v, 1, -1) if np.ndim(v) > 2 else v for v in values]
+        result = self.witness(call, there, where=where)
+        return np.moveaxis(result, -1, 1) if result.ndim == np.ndim(values[0]) > 2 else result
 
 
 def _cosine(x1: Any, x2: Any, dim: int, eps: float) -> Any:

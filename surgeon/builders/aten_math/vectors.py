@@ -31,21 +31,25 @@ def distance(work: Work) -> gs.Tensor:
 
 
 def pairwise_distance(work: Work) -> gs.Tensor:
-    """`pairwise_distance`: the norm of the difference over the last axis, eps added to it."""
+    """`pairwise_distance`: the norm of the difference along an axis, eps added to it."""
     return distance_between(
         work, work.args.tensor("x1"), work.args.tensor("x2"), keepdim=keeps(work)
     )
 
 
 def distance_between(work: Work, x: gs.Tensor, y: gs.Tensor, *, keepdim: bool) -> gs.Tensor:
-    """The norm over the last axis; integers are subtracted as such, so that they wrap."""
+    """The norm over the last axis, before PyTorch 1.10 over axis 1.
+
+    Integers are subtracted as such, so that they wrap.
+    """
     dtype, (a, b) = work.together(x, y)
     if dtype == BOOL:
         raise Refused("PyTorch subtracts no booleans")
     apart = work.floating(work.widely("Sub", a, b))
     apart = work.op("Add", apart, float(work.constant_of("eps", 1e-6)))
     p = float(work.constant_of("p", 2))
-    return p_norm(work, apart, p, [work.rank(apart) - 1], keepdim=keepdim)
+    axis = 1 if work.facts.model.is_before(1, 10) else work.rank(apart) - 1
+    return p_norm(work, apart, p, [axis], keepdim=keepdim)
 
 
 def product_along(work: Work) -> gs.Tensor:

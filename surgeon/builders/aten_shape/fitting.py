@@ -27,13 +27,13 @@ def as_indexed(
         )
     ):
         return values
-    if shape is not None and _lacks_ones(shape, plain):
+    if shape is not None and (_lacks_ones(shape, plain) or _was_flattened(shape, plain)):
         return c.reshape(values, wanted)
-    if shape is not None and _overflow(shape, plain):
+    lacking = None if shape is None else _ones_to_add(shape, plain)
+    if shape is not None and lacking is None and _overflow(shape, plain):
         mine = ", ".join(map(str, shape))
         its = ", ".join("?" if d is None else str(d) for d in plain)
         raise Refused(f"its values of [{mine}] do not fit into [{its}], which its indices name")
-    lacking = None if shape is None else _ones_to_add(shape, plain)
     if lacking is not None:
         values = c.unsqueeze(values, lacking)
     elif shape is not None and len(shape) > len(wanted):  # ones in front
@@ -55,6 +55,18 @@ def _lacks_ones(shape: Sequence[dims.Dim], room: Sequence[dims.Dim | None]) -> b
     )
 
 
+def _was_flattened(shape: Sequence[dims.Dim], room: Sequence[dims.Dim | None]) -> bool:
+    """Whether values have more axes than the places they are for, and are as many.
+
+    PyTorch 1.5 to 1.8 flatten indices of several axes in an assignment, but not what is assigned.
+    """
+    extra = len(shape) - len(room)
+    known = [d for d in room if d is not None]
+    if extra <= 0 or len(known) < len(room) or all(d == 1 for d in shape[:extra]):
+        return False
+    return dims.equal(dims.product(shape), dims.product(known)) is True
+
+
 def _ones_to_add(shape: Sequence[dims.Dim], room: Sequence[dims.Dim | None]) -> list[int] | None:
     """The places of axes that values lack, as in `_lacks_ones`, where sizes are not proven equal.
 
@@ -66,7 +78,9 @@ def _ones_to_add(shape: Sequence[dims.Dim], room: Sequence[dims.Dim | None]) -> 
     if not ones or len(others) != len(shape):
         return None
     spread = [b for a, b in zip(shape, by_itself, strict=True) if room[b] == 1 and a != 1]
-    apart = any(a != b and room[b] != 1 for a, b in zip(others, by_itself, strict=True))
+    apart = not _overflow(shape, room) and any(
+        a != b and room[b] != 1 for a, b in zip(others, by_itself, strict=True)
+    )
     unlike = any(
         a != 1 and room[i] is not None and dims.equal(a, room[i]) is False  # type: ignore[arg-type]
         for a, i in zip(shape, others, strict=True)

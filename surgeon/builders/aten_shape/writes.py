@@ -60,6 +60,8 @@ def put_at(
     while given and given[-1] is None:
         given.pop()
     said = [t for t in given if t is not None]
+    if not said:  # as PyTorch 1.5 to 1.10 write `x[:] = v`
+        return c.op("Add", x, values) if accumulate else c.op("Expand", values, c.op("Shape", x))
     if len(said) == 1 and c.dtype(said[0]) in MASKS:
         found = _where_masked(c, x, said[0], first_axis(given), values, accumulate=accumulate)
         if found is not None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from surgeon.reference.errors import Unsuited
-from surgeon.reference.operators.precision import Array, is_float
+from surgeon.reference.operators.precision import Array, Computed, is_float
 
 
 def tensor(value: Any) -> Array:
@@ -36,25 +36,23 @@ def _joined(dtypes: list[np.dtype[Any]]) -> np.dtype[Any] | None:
 def result_type(*operands: Any) -> np.dtype[Any]:
     """The common dtype: tensors with dimensions, then those without, then Python's numbers.
 
-    A number without dimensions in 64 bits is taken for one of Python's, as exporters write them; but
-    one of several is a tensor: Python adds up its own numbers itself.
+    A constant without dimensions in 64 bits is one of Python's: so exporters write them.
     """
-    dimensioned, bare, numbers, doubles = [], [], [], 0
+    dimensioned, bare, numbers = [], [], []
     for operand in operands:
         array = tensor(operand)
         if array.dtype.kind not in "biufc" and not is_float(array):
             raise Unsuited(f"an operand is {array.dtype.name}")
         if array.ndim:
             dimensioned.append(array.dtype)
+        elif isinstance(operand, Computed):
+            bare.append(array.dtype)
         elif array.dtype == np.float64:
-            doubles += 1
             numbers.append(np.dtype(np.float32))
         elif array.dtype in (np.int64, np.bool_):
             numbers.append(array.dtype)
         else:
             bare.append(array.dtype)
-    if doubles == len(operands) > 1:
-        return np.dtype(np.float64)
     found: np.dtype[Any] | None = None
     for level in (dimensioned, bare, numbers):
         joined = _joined(level)

@@ -17,6 +17,16 @@ Row = tuple[str, Callable[..., Any]]  # a schema, and the function that means th
 erf: Callable[..., NDArray[np.float64]] = np.vectorize(math.erf, otypes=[np.float64])
 
 
+class Computed(np.ndarray[Any, Any]):
+    """A number without dimensions that a graph computes: it is a tensor, and none of Python's."""
+
+
+def computed(value: Any) -> Any:
+    """The value, marked as one that a graph computes where it has no dimensions."""
+    bare = isinstance(value, np.ndarray) and not value.ndim and value.dtype.kind in "bif"
+    return value.view(Computed) if bare else value
+
+
 def is_float(array: Array) -> bool:
     """Whether the dtype is a floating-point one, bfloat16 included (numpy calls that kind V)."""
     return array.dtype.kind == "f" or array.dtype.name in ("bfloat16", "float8_e4m3fn")

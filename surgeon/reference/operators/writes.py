@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -34,12 +35,16 @@ def index_put_impl(
 
 
 def _at_places(values: Array, places: tuple[int, ...]) -> Array:
-    """The values; as PyTorch 1.5 to 1.10 write `x[:, 2] = v`, they lack axes of one place."""
+    """The values; as PyTorch 1.5 to 1.10 write `x[:, 2] = v`, they lack axes of one place.
+
+    And 1.5 to 1.8 flatten indices of several axes, but not the values.
+    """
     try:
         return np.broadcast_to(values, places)
     except ValueError:
         longer = [[n for n in shape if n != 1] for shape in (values.shape, places)]
-        return values.reshape(places) if longer[0] == longer[1] else values
+        flat = values.ndim > len(places) and values.size == math.prod(places)
+        return values.reshape(places) if longer[0] == longer[1] or flat else values
 
 
 def _unfolded(self: Array, index: Array | None) -> Array | None:
