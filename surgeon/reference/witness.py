@@ -86,7 +86,8 @@ class OldMeanings:
         if whole and cuts:
             if not values[1].all():
                 raise Unsuited("integers are divided by zero")
-            first, second = np.broadcast_arrays(values[0], values[1])
+            wide = (v.astype(np.int64) for v in values[:2])  # the least number has no magnitude
+            first, second = np.broadcast_arrays(*wide)
             quotient = np.abs(first) // np.abs(second)
             dtype = values[0].dtype if values[0].ndim >= values[1].ndim else values[1].dtype
             return np.asarray(np.where((first < 0) == (second < 0), quotient, -quotient), dtype)
@@ -202,6 +203,12 @@ def execute(node: onnx.NodeProto, values: Sequence[Any], witness: Witness) -> li
     if isinstance(result, list) and (unpacked or len(node.output) > 1):
         result = tuple(result)
     results = list(result) if isinstance(result, tuple) else [result]
+    if isinstance(result, tuple) and unpacked and len(results) != len(node.output):
+        raise Undefined(
+            f"{len(results)} parts for {len(node.output)} outputs",
+            operator=call.operator,
+            where=where,
+        )
     if len(results) < len(node.output):
         raise NoWitness(
             call.operator, where=where, why=f"{len(node.output)} outputs, {len(results)} are known"

@@ -105,7 +105,8 @@ def shift(work: Work) -> gs.Tensor:
     else:
         if array.size and (array.min() < 0 or array.max() >= bits - 1):
             raise Refused(f"it shifts by {array.min()} to {array.max()} of {bits} bits")
-        factor = work.draft.constant((1 << array.astype(np.int64)).astype(numpy_dtype(dtype)))
+        factors = np.asarray(1 << array.astype(np.int64), numpy_dtype(dtype))
+        factor = work.draft.constant(factors)
     return work.widely("Mul", a, factor) if left else floor_quotient(work, a, factor)
 
 
