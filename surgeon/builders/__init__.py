@@ -59,6 +59,7 @@ _ROOMS: Mapping[str, str] = {
     "masked_put_lines": "masks",
     "masked_reduce": "masks",
     "masked_row": "masked_rows",
+    "where_of_rows": "masked_rows",
     "matmul_as_gemm": "linear",
     "means_as_layer_norm": "norms",
     "merge_gemms": "siblings",

@@ -14,6 +14,23 @@ from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
 
+def where_of_rows(draft: Draft, match: Match) -> gs.Tensor:
+    """A Where whose condition is of the first axes of what it chooses from, as a mask of rows is."""
+    c, node = Bench(draft), match.root
+    mask, *chosen = node.inputs
+    shape, others = c.shape(mask), [c.shape(x) for x in chosen]
+    if shape is None or None in others:
+        raise Refused("the rank of an operand is not known")
+    whole = max((other for other in others if other is not None), key=len)
+    behind = len(whole) - len(shape)
+    if behind <= 0 or not shape or not same_dims(shape, whole[: len(shape)]):
+        raise Refused("its condition is not of the first axes of what it chooses from")
+    pairs = zip(shape, whole[behind:], strict=True)
+    if not any(1 not in (a, b) and dims.equal(a, b) is False for a, b in pairs):
+        raise Refused("its condition may be of the last axes")
+    return draft.op("Where", c.unsqueeze(mask, range(len(shape), len(whole))), *chosen)
+
+
 def masked_row(draft: Draft, match: Match) -> gs.Tensor:
     """`x[mask] = row` as Where, from a ScatterND that gives the row once for all places.
 

@@ -214,7 +214,7 @@ def _clipped(draft: Draft, work: Work, node: gs.Node) -> gs.Tensor:
         if number is None:
             made = draft.op(operator, made, work.cast(tensor, kind))
         elif limits.min < number < limits.max:
-            if number != int(number):
+            if number != int(number) and not draft.facts.model.is_before(1, 12):
                 raise Refused("its bounds are no integers: PyTorch would make it a float")
             bound = draft.constant(np.array(int(number), limits.dtype), "bound")
             made = draft.op(operator, made, bound)

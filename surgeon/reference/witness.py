@@ -57,6 +57,7 @@ class NumpyWitness:
             raise NoWitness(call.operator, where=where, why=str(error)) from None
 
 
+_CLAMPS = frozenset({"clamp", "clip", "clamp_min", "clamp_max"})
 _DISTANCES = frozenset({"pairwise_distance", "triplet_margin_loss"})
 _DISTANCES_ALONG_THE_LAST = (1, 10)
 _COSINE = "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor"
@@ -91,6 +92,9 @@ class OldMeanings:
             quotient = np.abs(first) // np.abs(second)
             dtype = values[0].dtype if values[0].ndim >= values[1].ndim else values[1].dtype
             return np.asarray(np.where((first < 0) == (second < 0), quotient, -quotient), dtype)
+        # limits of integers became integers before 1.12 (torch.clamp, up to 1.11 and from 1.12 on)
+        if call.operator in _CLAMPS and self.release < (1, 12) and values[0].dtype.kind in "iu":
+            values = [values[0], *(_as_numbers_of(v, values[0]) for v in values[1:])]
         # the distance was along axis 1, of which there is one more in batches of matrices
         # (documentation of torch.nn.functional.pairwise_distance, up to 1.9 and from 1.10 on)
         if call.operator in _DISTANCES and self.release < _DISTANCES_ALONG_THE_LAST:
@@ -118,6 +122,11 @@ class OldMeanings:
         there = [np.moveaxis(v, 1, -1) if np.ndim(v) > 2 else v for v in values]
         result = self.witness(call, there, where=where)
         return np.moveaxis(result, -1, 1) if result.ndim == np.ndim(values[0]) > 2 else result
+
+
+def _as_numbers_of(limit: Any, like: Any) -> Any:
+    """A number in the dtype of an array; what is no number stays."""
+    return limit if limit is None or np.ndim(limit) else np.asarray(limit).astype(like.dtype)
 
 
 def _cosine(x1: Any, x2: Any, dim: int, eps: float) -> Any:

@@ -80,7 +80,10 @@ def fmax(work: Work) -> gs.Tensor:
 
 
 def clamp(work: Work) -> gs.Tensor:
-    """`clamp`, `clip`, `clamp_min`, `clamp_max`; where the limits cross, the upper one holds."""
+    """`clamp`, `clip`, `clamp_min`, `clamp_max`; where the limits cross, the upper one holds.
+
+    Before PyTorch 1.12 integers stayed integers, and numbers as limits became such too.
+    """
     x = work.args.tensor("self")
     limits = [
         work.args.optional(n) if work.args.schema.position(n) else None for n in ("min", "max")
@@ -89,6 +92,8 @@ def clamp(work: Work) -> gs.Tensor:
     if not given:
         raise Refused("neither limit is given")
     dtype = work.result_type(x, *given)
+    if work.facts.model.is_before(1, 12) and all(work.is_number(t) for t in given):
+        dtype = work.dtype(x)
     if dtype == BOOL and (len(given) > 1 or any(work.is_number(t) for t in given)):
         raise Refused("PyTorch clamps no booleans between numbers")
     x = work.cast(x, dtype)
