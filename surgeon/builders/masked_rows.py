@@ -15,7 +15,7 @@ from surgeon.rewrite import Draft, Refused
 
 
 def where_of_rows(draft: Draft, match: Match) -> gs.Tensor:
-    """A Where whose condition is of the first axes of what it chooses from, as a mask of rows is."""
+    """A Where whose condition is of the first axes of what it chooses from: a mask of rows."""
     c, node = Bench(draft), match.root
     mask, *chosen = node.inputs
     shape, others = c.shape(mask), [c.shape(x) for x in chosen]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,8 +19,9 @@ from surgeon.verify.datasets import DataSet
 from surgeon.verify.inputs import DRAWN, STRATEGIES, Drawing
 from surgeon.verify.limits import Bound, Input
 from surgeon.verify.noise import CALM, doubted, movement, perturbed
-from surgeon.verify.originals import Side, by_samples, read_recorded
+from surgeon.verify.originals import Side, read_recorded
 from surgeon.verify.precision import allowed
+from surgeon.verify.samples import Batch, larger_batches
 from surgeon.verify.sizes import (
     WANTED,
     candidates,
@@ -32,11 +34,13 @@ from surgeon.verify.sizes import (
     sizes_of,
 )
 from surgeon.verify.specs import Spec
-from surgeon.verify.summary import digest, has_numbers, squeezed
+from surgeon.verify.summary import digest, has_numbers
 from surgeon.verify.verdict import Comparison, NotCompared, Verdict, describe
 
 _FOR_A_MARK = 40  # sizes tried for a number that the model asks for
 _MOST_CRASHES = 30  # of the original, each with a worker of its own, before no more is tried
+_PATIENCE = 8.0  # seconds of runs at sizes at which the original fails, before no more are tried
+_FARTHEST = 32  # times a size that runs: what takes the square of it takes a thousand times as long
 UNSTEADY, NO_NUMBERS = 1e30, float("inf")  # how little an input tells, beyond measured movement
 
 
@@ -69,6 +73,7 @@ class Check:
     inputs: Mapping[str, str] = field(default_factory=dict)  # how each is drawn, in words
     kept: dict[tuple[Any, ...], dict[str, Any]] = field(default_factory=dict)
     crashes: int = 0  # of the original
+    wasted: float = 0.0  # seconds, on runs of it that fail
     squashed: frozenset[str] = frozenset()  # see `squashed_outputs`
     coarse: Mapping[str, str] = field(default_factory=dict)  # see `coarse_outputs`
 
@@ -170,7 +175,7 @@ class Check:
                 calmest = noise, base, drawing
         if calmest:
             return calmest[1:]
-        for sizes in itertools.takewhile(lambda _: self.crashes < _MOST_CRASHES, further):
+        for sizes in itertools.takewhile(lambda _: self._may_try, further):
             if fits(sizes, drawing.inputs):
                 for strategy in (STRATEGIES[0], "zeros"):
                     drawing = replace(drawing, strategy=strategy)
@@ -199,22 +204,30 @@ class Check:
                 return base, NO_NUMBERS
             if moved is None:
                 return base, UNSTEADY
-            names = [name for name in self.names if name not in self.random]
-            noise = max([noise, *(self._moved(n, outputs[n], moved[n]) for n in names)])
+            for name in (n for n in self.names if n not in self.random):
+                limit = self._allowed(name, outputs[name])
+                noise = max(noise, movement(name, outputs[name], moved[name], tolerance=limit))
             noise = min(noise, UNSTEADY)
             if noise > CALM:
                 return base, noise
         return base, noise
 
+    @property
+    def _may_try(self) -> bool:
+        """Whether the original may be run at sizes at which it may fail."""
+        return self.crashes < _MOST_CRASHES and self.wasted < _PATIENCE
+
     def _run_original(
         self, feeds: Mapping[str, Any], sizes: Mapping[str, int]
     ) -> dict[str, Any] | None:
         assert self.original is not None
+        began = time.perf_counter()
         try:
             return self.original.run(feeds, self.names)
         except (NoWitness, TimeUp):  # it would take as long at any other sizes
             raise
         except SurgeonError as error:
+            self.wasted += time.perf_counter() - began
             self.crashes += isinstance(error, ForeignError)
             self.reasons[tuple(sizes.values())] = error.what
             return None
@@ -250,9 +263,9 @@ class Check:
             return
         base = ran[0]
         done = {each[group[0]] for each in ran}
-        for size in sizes:
+        for size in (n for n in sizes if n <= _FARTHEST * base[group[0]]):
             trial = {**base, **dict.fromkeys(group, size)}
-            if len(done) >= WANTED or self.fault:
+            if len(done) >= WANTED or self.fault or not self._may_try:
                 break
             if size not in done and fits(trial, drawing.inputs) and self._at(trial, drawing):
                 ran.append(trial)
@@ -290,31 +303,13 @@ class Check:
     ) -> None:
         """The original runs at one batch only: larger ones are put together from such runs."""
         assert self.original is not None
-        block = base[group[0]]
-        others = f"{' and '.join(group)} other than {block}"
-        split = [each.name for each in drawing.inputs if each.dims and each.dims[0] in group]
-        for size in (2 * block, 2 * block + 1, *([1] if block > 1 else [])):
-            sizes = {**base, **dict.fromkeys(group, size)}
-            feeds = drawing.feeds(sizes, self.seeds[0])
-            self.progress(f"compare at {describe(sizes)}, sample by sample")
-            try:
-                actual = self.result.run(feeds, self.names)
-            except SurgeonError as error:
-                why = f"the original is not defined there, nor is the result: {error.what}"
-                self.skip(others, why)
-                return
-            try:
-                expected = by_samples(self.original, feeds, split, block, self.names)
-            except SurgeonError as error:
-                expected = error.what
-            if isinstance(expected, str):
-                self.skip(others, expected)
-                return
-            if size == 1 and (dropped := squeezed(expected, actual)):
-                self.skip(f"{' and '.join(group)}=1", dropped)
-                continue
-            by = f"{self.original.by}, sample by sample"
-            self._compare(feeds, expected, sizes, self.seeds[0], by, drawing)
+        sides, seed = (self.original, self.result, self.names), self.seeds[0]
+        self.progress(f"compare at other batches than {base[group[0]]}, sample by sample")
+        for found in larger_batches(*sides, group, base, drawing, seed):
+            if isinstance(found, Batch):
+                self._compare(*found, seed, f"{self.original.by}, sample by sample", drawing)
+            else:
+                self.not_compared.append(found)
 
     # -------------------------------------------------------------------------- comparing
 
@@ -381,9 +376,6 @@ class Check:
         ]
         runs += [self.original.run_trembling(feeds, names, seed) for seed in range(3)]
         return {name: [run[name] for run in runs if run is not None] for name in names}
-
-    def _moved(self, name: str, before: Any, after: Any) -> float:
-        return movement(name, before, after, tolerance=self._allowed(name, before))
 
     def _allowed(self, name: str, expected: Any) -> float | None:
         return allowed(expected, self.coarse.get(name, ""), self.tolerance)
