@@ -266,3 +266,53 @@ def test_angles_of_short_frames(length: int) -> None:
     wanted = np.angle(np.fft.rfft(frames)).transpose(0, 2, 1)
     found = session.run(None, {"x": x})[0]
     np.testing.assert_allclose(np.exp(1j * found), np.exp(1j * wanted), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("values", "indices", "wanted"),
+    [
+        # `x[:, 2] = v` with an axis of one place, of sizes that are a trace's
+        ("float[2,6] v", "r, c", [2, 1, 6]),
+        # `x[i, j] = v` with indices of two axes made flat
+        ("float[2,2,6] v", "f, f", [4, 6]),
+    ],
+    ids=["an axis of one place", "flattened"],
+)
+def test_writes_as_torch_1_5_to_1_10_spell_them(
+    values: str, indices: str, wanted: list[int]
+) -> None:
+    graph = f"""g (float[b,4,6] x, {values}) => (float[b,4,6] y)
+    <int64[2,1] r = {{0, 1}}, int64[1] c = {{2}}, int64[4] f = {{0, 1, 1, 0}}, bool no = {{0}}> {{
+        y = org.pytorch.aten.ATen <operator = "index_put"> (x, {indices}, v, no) }}"""
+    header = '<ir_version: 6, opset_import: ["": 11, "org.pytorch.aten": 1]>'
+    model = onnx.parser.parse_model(header + graph)
+    model.producer_name, model.producer_version = "pytorch", "1.7"
+    x = R.normal(size=(2, 4, 6)).astype(F)
+    dims = model.graph.input[1].type.tensor_type.shape.dim
+    v = R.normal(size=[dim.dim_value for dim in dims]).astype(F)
+    expected = x.copy()
+    if indices == "r, c":
+        expected[np.array([[0], [1]]), np.array([2])] = v.reshape(wanted)
+    else:
+        places = np.array([0, 1, 1, 0])
+        expected[places, places] = v.reshape(wanted)
+    result = surgeon.apply(model, "aten")
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent", result.report.verdict.detail
+    session = ort.InferenceSession(result.model.to_proto().SerializeToString())
+    np.testing.assert_array_equal(session.run(None, {"x": x, "v": v})[0], expected)
+
+
+def test_a_write_to_the_whole_names_no_index() -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 6, opset_import: ["": 11, "org.pytorch.aten": 1]>
+        g (float[b,3] x, float[3] v) => (float[b,3] y, float[b,3] z)
+        <bool no = {0}, bool yes = {1}> {
+            y = org.pytorch.aten.ATen <operator = "index_put"> (x, v, no)
+            z = org.pytorch.aten.ATen <operator = "index_put"> (x, v, yes) }"""
+    )
+    saved = surgeon.apply(model, "aten").model.to_proto()
+    x, v = np.ones((2, 3), F), np.arange(3, dtype=F)
+    y, z = ort.InferenceSession(saved.SerializeToString()).run(None, {"x": x, "v": v})
+    np.testing.assert_array_equal(y, np.broadcast_to(v, (2, 3)))
+    np.testing.assert_array_equal(z, x + v)

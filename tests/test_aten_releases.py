@@ -9,6 +9,7 @@ from aten_operands import X, integers
 from onnx import TensorProto, helper
 
 import surgeon
+from surgeon.reference import Undefined
 from surgeon.reference.executor import Reference
 
 pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
@@ -67,3 +68,49 @@ def test_truth_before_torch_1_2_is_bytes() -> None:
     assert verdict.status == "equivalent"
     model.producer_version = "1.2"
     assert Reference(model).run(feeds)["y0"].dtype == np.bool_
+
+
+@pytest.mark.parametrize(("version", "axis"), [("1.3", 1), ("1.9", 1), ("1.10", 2), ("2.1", 2)])
+def test_distances_were_along_axis_1_before_torch_1_10(version: str, axis: int) -> None:
+    model, feeds = model_of("pairwise_distance", [X, X[::-1] * 2, 2.0, 1e-6, False])
+    model.producer_name, model.producer_version = "pytorch", version
+    wanted = np.sqrt(((X - X[::-1] * 2 + np.float32(1e-6)) ** 2).sum(axis))
+    assert_same(lowered(model, feeds)[0], wanted, f"distance of torch {version}")
+    assert_same(Reference(model).run(feeds)["y0"], wanted, "its witness")
+    kept, feeds = model_of("pairwise_distance", [X, X[::-1] * 2, 2.0, 1e-6, True])
+    kept.producer_name, kept.producer_version = "pytorch", version
+    wanted = np.expand_dims(wanted, axis)
+    assert_same(lowered(kept, feeds)[0], wanted, f"distance of torch {version}")
+    assert_same(Reference(kept).run(feeds)["y0"], wanted, "its witness")
+    margin = [X, X[::-1] * 2, X + 1, 1.0, 2.0, 1e-6, False, 0]
+    triple, feeds = model_of("triplet_margin_loss", margin)
+    triple.producer_name, triple.producer_version = "pytorch", version
+    told = Reference(triple).run(feeds)["y0"]
+    assert told.shape == wanted.squeeze(axis).shape
+    assert_same(lowered(triple, feeds)[0], told, f"loss of torch {version}")
+
+
+@pytest.mark.parametrize("version", ["1.3", "1.11"])
+def test_limits_of_integers_were_cut_before_torch_1_12(version: str) -> None:
+    x = np.array([0, 3, -2, 1])
+    for operator, limits, wanted in (
+        ("clamp", [0.7, 1.5], [0, 1, 0, 1]),
+        ("clamp_min", [1e-9], [0, 3, 0, 1]),
+        ("clamp_max", [1.9], [0, 1, -2, 1]),
+    ):
+        model, feeds = model_of(operator, [x, *limits])
+        model.producer_name, model.producer_version = "pytorch", version
+        assert_same(lowered(model, feeds)[0], np.array(wanted), f"{operator} of torch {version}")
+        assert_same(Reference(model).run(feeds)["y0"], np.array(wanted), "its witness")
+        model.producer_version = "1.12.1"
+        assert lowered(model, feeds)[0].dtype == np.float32
+
+
+def test_the_least_integer_is_divided_and_none_is_by_zero() -> None:
+    model, feeds = model_of("floor_divide", [np.array([-128, 127, -7], np.int8), 3])
+    model.producer_name, model.producer_version = "pytorch", "1.9"
+    assert_same(Reference(model).run(feeds)["y0"], np.array([-42, 42, -2], np.int8), "witness")
+    model, feeds = model_of("div", [np.array([3, 4]), np.array([2, 0])])
+    model.producer_name, model.producer_version = "pytorch", "1.3"
+    with pytest.raises(Undefined, match="divided by zero"):
+        Reference(model).run(feeds)

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 from reference_models import normal, parse
 
 from surgeon.errors import ModelError
-from surgeon.reference import NoWitness, Reference
+from surgeon.reference import NoWitness, Reference, Undefined
 from surgeon.runtime import RunFailed, Runner, Session
 
 
@@ -206,3 +206,26 @@ def test_sizes_that_are_fed_to_a_stretch_have_a_number() -> None:
     )
     feeds = {"x": normal(2, 1, 6, 6), "two": np.array([6, 9])}
     assert Reference(model).run(feeds)["y"].shape == (2, 1, 6, 9)
+
+
+def test_numbers_that_the_graph_computes_are_tensors_and_constants_are_pythons() -> None:
+    text = """g (double x, int64 n) => (double a, float b)
+    <int64 three = {3}, double half = {0.5}> {
+        a = org.pytorch.aten.mul (x, three)
+        b = org.pytorch.aten.mul (n, half)
+    }"""
+    found = Reference(parse(text)).run({"x": np.asarray(2.5), "n": np.asarray(5)})
+    assert {name: (v.dtype.name, float(v)) for name, v in found.items()} == {
+        "a": ("float64", 7.5),
+        "b": ("float32", 2.5),
+    }
+
+
+def test_more_parts_than_a_file_has_outputs_for_are_undefined() -> None:
+    text = """g (float[t] x) => (float[p] a, float[q] b) <int64 size = {2}, int64 axis = {0}> {
+        a, b = org.pytorch.aten.ATen <operator = "split", _outputs = 2> (x, size, axis)
+    }"""
+    reference = Reference(parse(text))
+    assert reference.run({"x": np.arange(3, dtype=np.float32)})["b"].tolist() == [2]
+    with pytest.raises(Undefined, match="3 parts for 2 outputs"):
+        reference.run({"x": np.arange(5, dtype=np.float32)})

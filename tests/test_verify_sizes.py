@@ -265,3 +265,15 @@ def test_both_operands_of_a_bilinear_form_are_as_wide_as_its_weight() -> None:
     verdict = verify(model, model)
     assert not verdict.not_compared
     assert {(c.sizes["c"], c.sizes["f"]) for c in verdict.comparisons} == {(4, 5)}
+
+
+def test_sizes_far_beyond_one_that_runs_are_not_tried() -> None:
+    """What takes the square of a length takes a minute there, only to fail."""
+    text = """g (float[2,n] x) => (float[2,37] y) <int64[2] shape = {2, 37}> {
+        z = Reshape (x, shape) y = Relu (z) }"""
+    said: list[str] = []
+    verdict = verify(parse(text), parse(text), progress=said.append)
+    assert verdict.status == "equivalent"
+    assert {c.sizes["n"] for c in verdict.comparisons} == {37}
+    tried = {int(line.split("n=")[1].split(",")[0].split()[0]) for line in said if "n=" in line}
+    assert 37 < max(tried) <= 32 * 37
