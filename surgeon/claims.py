@@ -3,8 +3,7 @@
 Exporters leave stale static shapes on dynamic models. A claim that is proven false is corrected in
 the saved file and reported. With a false element type of an output no runtime loads the file; with
 a false size of one onnxruntime reuses buffers and merges views for the size it was told, and fails
-at others, so that it is corrected too where no runtime knew the file, and the inputs' own
-dimensions prove it.
+at others, so that it is corrected too where no runtime knew the file.
 """
 
 from __future__ import annotations
@@ -20,6 +19,9 @@ from surgeon.dims import Dim, Expr
 from surgeon.facts import Fact, Facts
 from surgeon.links import bodies
 from surgeon.model import Model
+
+
+_UNTOLD = dims.symbol("")  # a size without a name
 
 
 def _as_they_came(model: Model) -> Iterator[tuple[Any, onnx.GraphProto]]:
@@ -55,10 +57,10 @@ def correct_claims(model: Model, facts: Facts) -> list[str]:
 
 
 def correct_outputs(model: Model, facts: Facts) -> list[str]:
-    """Correct every size that an output declares and that varies with the inputs' dimensions.
+    """Correct every size that an output declares and that varies, or may vary, with the inputs.
 
-    Gives the names of what was corrected. A size that nothing but the run itself tells stays as it
-    is declared.
+    Gives the names of what was corrected. Of a size that nothing but the run itself tells an
+    exporter knows what its trace had: nothing is declared of it, unless no input varies.
 
     Args:
         model: Its graphs are given `declared`, which the writer uses.
@@ -78,8 +80,9 @@ def correct_outputs(model: Model, facts: Facts) -> list[str]:
             if shape is None or not tensor.inputs:
                 continue
             shape = tuple(dims.substitute(dim, facts.defined_at) for dim in shape)
-            if any(not dims.symbols(dim) <= known for dim in shape):
+            if not known and any(map(dims.symbols, shape)):
                 continue
+            shape = tuple(dim if dims.symbols(dim) <= known else _UNTOLD for dim in shape)
             mended = _mend(declared.get(value.name, value), shape)
             if mended is not None:
                 declared[value.name] = mended
