@@ -267,6 +267,8 @@ def _agrees(parameter: Parameter, value: gs.Tensor | list[gs.Tensor], facts: Fac
     if fact.dtype and parameter.type == "int" and fact.dtype not in INTEGERS:
         # sizes that were computed from scale factors are traced as floats, empty lists as well
         return None if parameter.is_list else False
+    if fact.rank == 1 and not parameter.is_list:  # a list of one, sooner
+        return None
     return True if fact.dtype else None
 
 

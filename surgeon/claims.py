@@ -20,7 +20,6 @@ from surgeon.facts import Fact, Facts
 from surgeon.links import bodies
 from surgeon.model import Model
 
-
 _UNTOLD = dims.symbol("")  # a size without a name
 
 

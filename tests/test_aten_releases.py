@@ -114,3 +114,10 @@ def test_the_least_integer_is_divided_and_none_is_by_zero() -> None:
     model.producer_name, model.producer_version = "pytorch", "1.3"
     with pytest.raises(Undefined, match="divided by zero"):
         Reference(model).run(feeds)
+
+
+def test_a_list_of_one_dim_is_no_dtype() -> None:
+    """Where an exporter leaves the arguments behind the dims out."""
+    model, feeds = model_of("sum", [X, [2]])
+    assert_same(lowered(model, feeds)[0], X.sum(2), "sum along one axis")
+    assert_same(Reference(model).run(feeds)["y0"], X.sum(2), "its witness")

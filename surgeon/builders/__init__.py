@@ -60,6 +60,7 @@ _ROOMS: Mapping[str, str] = {
     "masked_reduce": "masks",
     "masked_row": "masked_rows",
     "where_of_rows": "masked_rows",
+    "transposed_any_batch": "transposed",
     "matmul_as_gemm": "linear",
     "means_as_layer_norm": "norms",
     "merge_gemms": "siblings",

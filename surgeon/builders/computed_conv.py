@@ -24,7 +24,7 @@ from surgeon.rewrite import Draft, Refused
 
 _WINDOWS = ("auto_pad", "dilations", "output_padding", "output_shape", "pads", "strides")
 _COPIES = ("Expand", "Tile", "Cast")
-_LARGEST_IDENTITY = 1 << 22  # elements of a constant identity kernel
+LARGEST_IDENTITY = 1 << 22  # elements of a constant identity kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,20 +108,20 @@ def computed_1x1_as_matmul(draft: Draft, match: Match) -> gs.Tensor:
     frame = frame_of(draft, match)
     if not _is_plain(match.root, frame):
         raise Refused("its kernel is not 1x1 with stride 1 and no padding")
-    return _product(draft, frame, frame.x, frame.cin, frame.spatial)
+    return product(draft, frame, frame.x, frame.cin, frame.spatial)
 
 
 def computed_conv_as_matmul(draft: Draft, match: Match) -> gs.Tensor:
     """A Conv with any computed weight is a product with the windows' elements as columns."""
     frame = frame_of(draft, match)
     if _is_plain(match.root, frame):
-        return _product(draft, frame, frame.x, frame.cin, frame.spatial)
+        return product(draft, frame, frame.x, frame.cin, frame.spatial)
     kernel = [k for k in frame.kernel if isinstance(k, int)]
     if len(kernel) != len(frame.kernel):
         text = " x ".join(map(str, frame.kernel))
         raise Refused(f"its kernel of {text} has a size known at run time only; see `--shape`")
     columns, count = _columns(draft, match.root, frame, kernel), math.prod(kernel)
-    return _product(draft, frame, columns, frame.cin * count, frame.out)
+    return product(draft, frame, columns, frame.cin * count, frame.out)
 
 
 def computed_conv_any_batch(draft: Draft, match: Match) -> gs.Tensor:
@@ -161,7 +161,7 @@ def _columns(draft: Draft, node: gs.Node, frame: Frame, kernel: list[int]) -> gs
         x = as_shape(draft, x, (frame.groups, frame.cin, *frame.spatial))
     elif isinstance(frame.groups, int):
         channels *= frame.groups
-    if channels * size * size > _LARGEST_IDENTITY:
+    if channels * size * size > LARGEST_IDENTITY:
         raise Refused(f"its windows of {size} elements would need a large constant kernel")
     dtype = onnx.helper.tensor_dtype_to_np_dtype(draft.facts.of(frame.weight).dtype)
     identity = np.tile(np.eye(size).reshape(size, 1, *kernel), (channels, 1, *[1] * len(kernel)))
@@ -170,7 +170,7 @@ def _columns(draft: Draft, node: gs.Node, frame: Frame, kernel: list[int]) -> gs
     return draft.op("Conv", x, weight, group=channels, kernel_shape=kernel, **attributes)
 
 
-def _product(
+def product(
     draft: Draft, frame: Frame, x: gs.Tensor, width: int, out: tuple[Dim, ...]
 ) -> gs.Tensor:
     """The products of all groups.

@@ -255,7 +255,7 @@ def _scalar(parameter: Parameter, value: Any) -> Any:
             return value
         raise Mismatch(f"`{parameter.name}` is a text")
     array = np.asarray(value)
-    if array.size != 1 or array.ndim > 1:
+    if array.size != 1 or array.ndim > (parameter.type != "ScalarType"):  # nor is a list a dtype
         raise Mismatch(f"`{parameter.name}` has shape {list(array.shape)}")
     number = array.reshape(()).item() if array.dtype.kind in "biufc" else float(array.reshape(()))
     if parameter.type == "int":

@@ -63,7 +63,18 @@ def _viewed(c: Call, x: gs.Tensor, name: str) -> gs.Tensor:
         if whole is not None:
             at = plain.index(-1)
             wanted[at] = whole if isinstance(whole, int) else Size(whole, lambda: c.ints([-1]))
+    if _may_be_of_samples(c, x) and not all(isinstance(s, int) for s in wanted):
+        return c.op("Reshape", x, c.vector(wanted, "target"))
     return c.reshape(x, wanted)
+
+
+def _may_be_of_samples(c: Call, x: gs.Tensor) -> bool:
+    """Whether it is of a ConvTranspose whose groups may be the batch of a trace.
+
+    How many samples there are, the view behind alone says then (`transposed-any-batch`).
+    """
+    made = x.inputs[0] if x.inputs else None
+    return made is not None and made.op == "ConvTranspose" and c.facts.array(made.inputs[1]) is None
 
 
 def _whole(c: Call, x: gs.Tensor, plain: Sequence[Any]) -> Any:
