@@ -34,7 +34,7 @@ _AVERAGES = frozenset(
 _SOLVED = frozenset(
     "inverse linalg_inv linalg_inv_ex linalg_solve linalg_solve_ex solve lu_solve linalg_lu_solve "
     "linalg_tensorsolve linalg_tensorinv linalg_solve_triangular triangular_solve cholesky_solve "
-    "cholesky_inverse linalg_pinv pinverse lstsq linalg_lstsq".split()
+    "cholesky_inverse linalg_pinv pinverse lstsq linalg_lstsq linalg_cond".split()
 )
 Inputs = Sequence[Feeds | Drawing]  # what is yet to be drawn is drawn where it is run
 Checks = list[tuple[OutputCheck, ...] | SurgeonError]

@@ -50,7 +50,7 @@ _READERS: Mapping[str, Callable[[Draft, gs.Node, Complex], Any]] = {
     "view_as_real": lambda draft, node, value: paired(draft, value),
     "real": lambda draft, node, value: value.real,
     "imag": lambda draft, node, value: value.imaginary,
-    "abs": lambda draft, node, value: size(draft, value),
+    **dict.fromkeys(("abs", "Abs"), lambda draft, node, value: size(draft, value)),
     "angle": angle,
     **dict.fromkeys(("linalg_vector_norm", "linalg_norm", "norm", "frobenius_norm"), _norm),
     **dict.fromkeys(_JOINED, _either),
