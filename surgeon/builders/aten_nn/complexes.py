@@ -35,7 +35,7 @@ _STANDARD = tuple(
     "ReduceSum ReduceMean CumSum Trilu".split()
 )
 _MOVES = tuple(
-    "view reshape _unsafe_view view_as flatten unflatten ravel permute transpose swapaxes swapdims "
+    "view reshape _unsafe_view view_as flatten unflatten permute transpose swapaxes swapdims "
     "movedim moveaxis t numpy_T mT unsqueeze squeeze expand expand_as broadcast_to repeat tile "
     "repeat_interleave select slice narrow flip roll rot90 unfold fft_fftshift fft_ifftshift "
     "index index_select gather take take_along_dim tril triu diag diagonal linalg_diagonal "
