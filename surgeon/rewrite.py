@@ -284,6 +284,7 @@ class Draft:
             comes from; the check of the rewrite has to hold them.
         premises: Values whose making the replacement rests on although it reads none of it; the
             check of the rewrite has to hold it.
+        findings: What builders found out for this replacement, to be asked for once more.
     """
 
     def __init__(self, surgery: Surgery, graph: gs.Graph, stem: str) -> None:
@@ -294,6 +295,7 @@ class Draft:
         self.also: list[tuple[gs.Node, list[tuple[gs.Tensor, gs.Tensor]]]] = []
         self.premises: list[gs.Tensor] = []
         self.leans: list[gs.Node] = []
+        self.findings: dict[str, Any] = {}
 
     def op(
         self,

@@ -207,3 +207,24 @@ def test_a_layer_of_spectra() -> None:
     feeds = {"x": x, "w": w}
     found = mended(model_of(nodes, feeds), feeds)
     np.testing.assert_allclose(found, np.fft.irfft(weighed, 16), rtol=2e-5, atol=2e-5)
+
+
+def test_a_value_that_is_read_many_times_is_written_once() -> None:
+    """z -> 0.3 z^2 + c, which reads each z twice: 2^150 readings by way of each."""
+    steps, x = 150, (normal(2, 3, 2) / 4).astype(np.float32)
+    nodes = [
+        helper.make_node("Constant", [], ["f"], value_float=0.3),
+        aten("view_as_complex", ["x"], "z0"),
+    ]
+    for n in range(steps):
+        nodes += [
+            helper.make_node("Mul", [f"z{n}", f"z{n}"], [f"s{n}"]),
+            helper.make_node("Mul", [f"s{n}", "f"], [f"w{n}"]),
+            helper.make_node("Add", [f"w{n}", "z0"], [f"z{n + 1}"]),
+        ]
+    nodes.append(aten("view_as_real", [f"z{steps}"], "y"))
+    start = z = x[..., 0] + 1j * x[..., 1].astype(np.complex128)
+    for _ in range(steps):
+        z = 0.3 * z * z + start
+    found = mended(model_of(nodes, {"x": x}), {"x": x})
+    np.testing.assert_allclose(found, np.stack([z.real, z.imag], -1), rtol=2e-5, atol=2e-5)

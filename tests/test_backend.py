@@ -5,8 +5,6 @@ ConstantOfShape each.
 """
 
 import os
-import warnings
-from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,23 +13,13 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
+from onnx_cases import cases
 
 import surgeon
 
 PARTS = 8
 EVERY = int(os.environ.get("SURGEON_EVERY", "2"))  # part is run
 DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
-
-
-@cache
-def cases() -> list[Any]:
-    """onnx's node tests, which it makes anew each time they are asked for."""
-    with warnings.catch_warnings():  # numpy's, about overflows that are meant
-        warnings.simplefilter("ignore")
-        from onnx.backend.test.case.node import collect_testcases
-
-        found = collect_testcases(None)
-    return sorted((case for case in found if case.model is not None), key=lambda case: case.name)
 
 
 def required(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:

@@ -11,9 +11,9 @@ import onnx
 import onnx_graphsurgeon as gs
 import pytest
 from onnx import TensorProto, helper
+from onnx_cases import cases
 from onnx_graphsurgeon.util.misc import SynchronizedList
 from rich_models import rich
-from test_backend import cases
 from truth import parse
 
 from surgeon.model import Model

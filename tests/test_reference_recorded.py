@@ -12,8 +12,6 @@ from reference_models import normal, one_node
 
 from surgeon.reference import NoWitness, Reference, Undefined
 
-CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus"
-needs_corpus = pytest.mark.skipif(not CORPUS.is_dir(), reason="no corpus beside the repository")
 needs_torch = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="torch is not installed"
 )
@@ -30,7 +28,6 @@ def recorded(path: Path) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     return sets
 
 
-@needs_corpus
 @pytest.mark.corpus
 @pytest.mark.parametrize(
     "name",
@@ -42,8 +39,8 @@ def recorded(path: Path) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         "ops/group_norm_plain__t1.4.0__fallback",
     ],
 )
-def test_the_witness_reproduces_pytorch(name: str) -> None:
-    path = CORPUS / f"{name}.onnx"
+def test_the_witness_reproduces_pytorch(name: str, corpus: Path) -> None:
+    path = corpus / f"{name}.onnx"
     if not path.exists():
         pytest.skip(f"{name} is not in the corpus")
     reference = Reference(path)
@@ -54,10 +51,9 @@ def test_the_witness_reproduces_pytorch(name: str) -> None:
             assert np.abs(found[key] - want).max() <= 2e-5 * max(1, np.abs(want).max())
 
 
-@needs_corpus
 @pytest.mark.corpus
-def test_a_batch_that_tracing_froze_is_undefined() -> None:
-    path = CORPUS / "models/dymn01_dynB__t2.4.1__fallback.onnx"
+def test_a_batch_that_tracing_froze_is_undefined(corpus: Path) -> None:
+    path = corpus / "models/dymn01_dynB__t2.4.1__fallback.onnx"
     reference = Reference(path)
     traced, larger, *_ = recorded(path)
     assert np.allclose(reference.run(traced[0])["output0"], traced[1]["output0"], atol=1e-4)

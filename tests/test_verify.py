@@ -14,8 +14,6 @@ from verdicts import F32, SCALE, frozen, parse, sizes_of
 from surgeon.errors import VerifyError
 from surgeon.verify import Verdict, verify
 
-CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus"
-
 
 def test_equal_models_are_equivalent_at_several_sizes_and_seeds() -> None:
     told: list[str] = []
@@ -218,9 +216,8 @@ def test_the_given_models_are_not_touched() -> None:
 
 
 @pytest.mark.corpus
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="no corpus beside the repository")
-def test_a_real_export_against_itself() -> None:
-    path = CORPUS / "models/dymn04_dynBT__t2.4.1__fallback.onnx"
+def test_a_real_export_against_itself(corpus: Path) -> None:
+    path = corpus / "models/dymn04_dynBT__t2.4.1__fallback.onnx"
     verdict = verify(path, path)
     assert verdict.status == "runs"
     assert len({c.sizes["input0_d3"] for c in verdict.comparisons}) == 3

@@ -16,11 +16,11 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.dims import Dim
 from surgeon.facts.fact import INTEGERS, Array
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Draft, Refused
 
 TYPE = onnx.TensorProto
 LARGEST = int(np.iinfo(np.int64).max)
-FLOATS = frozenset({TYPE.FLOAT, TYPE.DOUBLE, TYPE.FLOAT16, TYPE.BFLOAT16})
 NARROW = frozenset({TYPE.INT8, TYPE.INT16, TYPE.UINT8, TYPE.UINT16, TYPE.BOOL})
 _SLICE_KEEPS_NAMES = 10  # the opset whose Slice is inferred wrongly: see `nameless`
 

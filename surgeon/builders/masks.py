@@ -13,7 +13,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
-from surgeon.builders.bench import FLOATS, TYPE, Bench, Size
+from surgeon.builders.bench import TYPE, Bench, Size
 from surgeon.builders.scatter import one_dtype
 from surgeon.builders.selections import (
     Reader,
@@ -25,6 +25,7 @@ from surgeon.builders.selections import (
 )
 from surgeon.dims import Dim
 from surgeon.facts.fact import same_dims
+from surgeon.facts.kinds import FLOATS
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 

@@ -15,10 +15,11 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.computed_conv import as_one, bias_of, windows_of
+from surgeon.builders.samples import refuse_unnamed
 from surgeon.builders.views import KEEP_ORDER, as_shape
 from surgeon.dims import Dim
 from surgeon.facts import Facts
-from surgeon.facts.fact import Array, same_dims
+from surgeon.facts.fact import Array
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -71,17 +72,10 @@ def modulated_any_batch(draft: Draft, match: Match) -> gs.Tensor:
     Of the shapes of a ConvTranspose any number of groups could be meant: that it was one of each
     sample the Reshape says, which at another batch has another number of elements than it names.
     """
-    facts, made = draft.facts, match.values["c"]
+    made = match.values["c"]
     assert made is not None
     y, samples = _modulated(draft, made.inputs[0])
-    named, inside = facts.of(match.root.inputs[1]).value, facts.of(made).shape
-    wanted = facts.of(y).shape
-    if named is None or inside is None or wanted is None:
-        raise Refused("the shape of its samples is not known")
-    if not same_dims(tuple(named.reshape(-1).tolist()), (samples, wanted[1], *inside[2:])):
-        raise Refused("what is behind it does not name its samples, each with its channels")
-    if not same_dims(wanted[2:], inside[2:]):
-        raise Refused("its height and width are not proven")
+    refuse_unnamed(draft.facts, match, y, samples)
     return y
 
 

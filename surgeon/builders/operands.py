@@ -10,10 +10,11 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import opsets
-from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, FLOATS, INT64, Work
+from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, INT64, Work
 from surgeon.builders.aten_shape.lists import MOST_PARTS
 from surgeon.builders.bench import Bench
 from surgeon.facts.fact import INTEGERS
+from surgeon.facts.kinds import FLOATS
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 

@@ -15,10 +15,11 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
-from surgeon.builders.bench import FLOATS, TYPE, Bench, Size
+from surgeon.builders.bench import TYPE, Bench, Size
 from surgeon.builders.meshes import Line, write
 from surgeon.builders.scatter import combined_by, one_dtype
 from surgeon.builders.selections import producer_of
+from surgeon.facts.kinds import FLOATS
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 

@@ -10,10 +10,11 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
-from surgeon.builders.bench import FLOATS, LARGEST, TYPE, Bench
+from surgeon.builders.bench import LARGEST, TYPE, Bench
 from surgeon.builders.selections import producer_of
 from surgeon.dims import Dim
 from surgeon.facts.fact import INTEGERS
+from surgeon.facts.kinds import FLOATS
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 

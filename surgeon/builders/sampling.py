@@ -13,7 +13,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders import parts
-from surgeon.builders.bench import FLOATS, LARGEST, TYPE, Bench, Size
+from surgeon.builders.bench import LARGEST, TYPE, Bench, Size
 from surgeon.builders.parts import Array
 from surgeon.builders.resizing import (
     Manner,
@@ -25,6 +25,7 @@ from surgeon.builders.resizing import (
     scales_of,
 )
 from surgeon.builders.selections import producer_of
+from surgeon.facts.kinds import FLOATS
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 

@@ -13,9 +13,10 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
-from surgeon.builders.bench import FLOATS, TYPE, Bench
+from surgeon.builders.bench import TYPE, Bench
 from surgeon.builders.lines import apart, by_lines, is_by_lines
 from surgeon.facts.fact import same_dims
+from surgeon.facts.kinds import FLOATS
 from surgeon.match import attribute_of
 
 _ELEMENTWISE = frozenset(

@@ -15,9 +15,9 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.computed_conv import LARGEST_IDENTITY, Frame, bias_of, product, windows_of
+from surgeon.builders.samples import refuse_unnamed
 from surgeon.builders.views import as_shape
 from surgeon.dims import Dim
-from surgeon.facts.fact import same_dims
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -28,20 +28,13 @@ def transposed_any_batch(draft: Draft, match: Match) -> gs.Tensor:
     Of the shapes of a ConvTranspose any number of groups could be meant: that it was one of each
     sample the Reshape says, which at another batch has another number of elements than it names.
     """
-    facts, made = draft.facts, match.values["c"]
+    named, made = draft.facts.of(match.root.inputs[1]).value, match.values["c"]
     assert made is not None
-    named, inside = facts.of(match.root.inputs[1]).value, facts.of(made).shape
-    if named is None or inside is None or named.size != len(inside):
-        raise Refused("the shape of its samples is not known")
-    samples, *rest = named.reshape(-1).tolist()
+    samples = 0 if named is None or not named.size else named.reshape(-1).tolist()[0]
     if isinstance(samples, int):
         raise Refused("what is behind it does not name its samples")
     y = _of_samples(draft, made.inputs[0], samples)
-    wanted = facts.of(y).shape
-    if wanted is None or not same_dims(tuple(rest), (wanted[1], *inside[2:])):
-        raise Refused("what is behind it does not name the channels of each sample")
-    if not same_dims(wanted[2:], inside[2:]):
-        raise Refused("its height and width are not proven")
+    refuse_unnamed(draft.facts, match, y, samples)
     return y
 
 

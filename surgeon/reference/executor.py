@@ -12,7 +12,8 @@ import onnx
 
 from surgeon.errors import ModelError
 from surgeon.isolation import Isolated, cell
-from surgeon.reference import control
+from surgeon.reference import complex_nodes, control
+from surgeon.reference.complex_nodes import is_complex
 from surgeon.reference.errors import NoWitness
 from surgeon.reference.operators.precision import computed
 from surgeon.reference.plan import (
@@ -149,9 +150,6 @@ class Reference:
             raise
 
 
-_OF_TWO_NUMBERS = frozenset("Add Sub Mul Div MatMul Einsum Concat".split())
-
-
 class Program:
     """A graph made ready to run: its plan, and the sessions of its stretches.
 
@@ -241,7 +239,7 @@ class Program:
 
     def _run_stretch(self, index: int, step: Step, values: Mapping[str, Any]) -> dict[str, Any]:
         feeds = {name: self._look_up(name, values) for name in step.inputs}
-        if any(_is_complex(value) for value in feeds.values()):
+        if any(is_complex(value) for value in feeds.values()):
             return self._run_complex(step, feeds)
         key = (index, *(_kind(value) for value in feeds.values()))
         if key not in self._sessions:
@@ -250,32 +248,17 @@ class Program:
 
     def _run_complex(self, step: Step, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """One node after the other, those of complex values in Python: no runtime has any."""
-        from onnx.reference import ReferenceEvaluator
-
         values = dict(feeds)
         for node in step.nodes:
             names = dict.fromkeys(name for name in node.input if name)
             given = {name: self._look_up(name, values) for name in names}
-            if not any(_is_complex(value) for value in given.values()):
-                computed = {name: value for name, value in given.items() if name in values}
-                known = tuple(name for name in given if name not in values)
-                single = Step((node,), True, tuple(computed), known, tuple(node.output), ())
-                found = self._open(self._stretch(single, computed)).run(computed, node.output)
-                values.update(found)
+            if any(is_complex(value) for value in given.values()):
+                values.update(complex_nodes.run(node, given, self._opsets))
                 continue
-            if node.op_type == "Abs":  # of complex values it is real, which onnx does not expect
-                values[node.output[0]] = np.abs(given[node.input[0]])
-                continue
-            if node.op_type in _OF_TWO_NUMBERS:  # PyTorch takes one that is real beside them
-                common = np.result_type(*given.values())
-                given = {name: value.astype(common) for name, value in given.items()}
-            try:
-                made = ReferenceEvaluator(node, opsets=dict(self._opsets)).run(None, given)
-            except Exception as error:  # whatever Python has against complex values
-                raise NoWitness(
-                    node.op_type, where=f"node '{node.name or node.output[0]}'", why=str(error)
-                ) from None
-            values.update(zip(node.output, made, strict=False))
+            fed = {name: value for name, value in given.items() if name in values}
+            known = tuple(name for name in given if name not in values)
+            single = Step((node,), True, tuple(fed), known, tuple(node.output), ())
+            values.update(self._open(self._stretch(single, fed)).run(fed, node.output))
         return {name: values[name] for name in step.outputs}
 
     def _stretch(self, step: Step, feeds: Mapping[str, Any]) -> onnx.ModelProto:
@@ -313,10 +296,6 @@ def _lengths(array: np.ndarray[Any, Any]) -> tuple[int | None, ...]:
     if array.ndim == 1 and array.dtype.kind == "i" and len(array) <= _MOST_SIZES:
         return (len(array),)
     return (None,) * array.ndim
-
-
-def _is_complex(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.kind == "c"
 
 
 def _typed(name: str, value: Any) -> onnx.ValueInfoProto:

@@ -9,7 +9,8 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.functions import _expm1 as expm1
-from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOATS, HALF, Work
+from surgeon.builders.aten_math.work import BOOL, DOUBLE, HALF, Work
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 

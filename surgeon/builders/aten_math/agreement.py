@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
-import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.aten_math.comparison import is_close
 from surgeon.builders.aten_math.reductions import flattened, reduce
-from surgeon.builders.aten_math.work import BOOL, FLOATS, INT64, UINT8, Work
+from surgeon.builders.aten_math.work import BOOL, INT64, UINT8, Work
+from surgeon.builders.scalar_types import PARTS
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
-
-_COMPLEX = frozenset({onnx.TensorProto.COMPLEX64, onnx.TensorProto.COMPLEX128})
 
 
 def _truth(work: Work, value: bool) -> gs.Tensor:
@@ -89,7 +88,7 @@ def kind_of_dtype(work: Work) -> gs.Tensor:
         raise Refused(f"the dtype of `{x.name}` is not known")
     answers = {
         "is_floating_point": found in FLOATS,
-        "is_complex": found in _COMPLEX,
+        "is_complex": found in PARTS,
         "is_signed": found not in (BOOL, UINT8),
     }
     return _truth(work, answers[work.name])

@@ -9,8 +9,9 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.aten_math.powers import whole_power
-from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOATS, INT64, Work
+from surgeon.builders.aten_math.work import BOOL, DOUBLE, INT64, Work
 from surgeon.facts.fact import INTEGERS
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.arithmetic import floor_quotient
-from surgeon.builders.aten_math.work import BOOL, FLOATS, INT32, INT64, NARROW, Work, numpy_dtype
+from surgeon.builders.aten_math.work import BOOL, INT32, INT64, NARROW, Work, numpy_dtype
 from surgeon.facts.fact import INTEGERS
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 _OPERATORS = {

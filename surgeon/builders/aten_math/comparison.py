@@ -7,16 +7,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_math.work import (
-    BOOL,
-    DOUBLE,
-    FLOAT,
-    FLOATS,
-    INT32,
-    INT64,
-    Work,
-    numpy_dtype,
-)
+from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, INT32, INT64, Work, numpy_dtype
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 

@@ -10,8 +10,9 @@ import onnx_graphsurgeon as gs
 from surgeon.builders.aten_math.activations import normalised_exponential
 from surgeon.builders.aten_math.losses import MEAN, NONE, SUM, reduced
 from surgeon.builders.aten_math.reductions import reduce
-from surgeon.builders.aten_math.work import FLOATS, INT64, Work
+from surgeon.builders.aten_math.work import INT64, Work
 from surgeon.builders.bench import Bench, Size
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_math.work import DOUBLE, FLOAT, FLOATS, INT32, Work
+from surgeon.builders.aten_math.work import DOUBLE, FLOAT, INT32, Work
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 # Powers of two that bring any float below 2 and, in the other direction, the least of them, which

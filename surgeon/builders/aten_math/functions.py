@@ -12,7 +12,8 @@ import onnx_graphsurgeon as gs
 from surgeon.builders import parts
 from surgeon.builders.aten_math.arithmetic import truncate
 from surgeon.builders.aten_math.comparison import sign_bit
-from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, FLOATS, Work
+from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, Work
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 _SAME = {

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.activations import axis_of, halves, log_one_plus_exp
-from surgeon.builders.aten_math.work import FLOATS, Work
+from surgeon.builders.aten_math.work import Work
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 

@@ -9,8 +9,9 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.ordered import part, running_sum
 from surgeon.builders.aten_math.reductions import p_norm, reduce
-from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, FLOATS, INT64, Work, numpy_dtype
+from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, INT64, Work, numpy_dtype
 from surgeon.builders.bench import Bench
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 _END = int(np.iinfo(np.int64).max)

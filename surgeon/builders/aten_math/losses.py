@@ -8,7 +8,8 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.reductions import reduce
 from surgeon.builders.aten_math.vectors import distance_between
-from surgeon.builders.aten_math.work import BOOL, FLOATS, INT64, Work
+from surgeon.builders.aten_math.work import BOOL, INT64, Work
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 NONE, MEAN, SUM = 0, 1, 2  # PyTorch's Reduction (aten/src/ATen/core/Reduction.h)

@@ -12,8 +12,9 @@ from surgeon.builders.aten_math.entropy import number_of
 from surgeon.builders.aten_math.losses import reduced
 from surgeon.builders.aten_math.ordered import running_sum
 from surgeon.builders.aten_math.reductions import reduce
-from surgeon.builders.aten_math.work import BOOL, FLOATS, INT64, Work
+from surgeon.builders.aten_math.work import BOOL, INT64, Work
 from surgeon.builders.bench import Bench, Size
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 _TINY = 1e-12  # what PyTorch adds to a squared length (ATen/native/Loss.cpp)

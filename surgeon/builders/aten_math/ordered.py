@@ -20,9 +20,10 @@ from surgeon.builders.aten_math.reductions import (
     keeps,
     reduce,
 )
-from surgeon.builders.aten_math.work import BOOL, FLOATS, INT32, INT64, NARROW, Work, numpy_dtype
+from surgeon.builders.aten_math.work import BOOL, INT32, INT64, NARROW, Work, numpy_dtype
 from surgeon.builders.aten_shape.order import topk
 from surgeon.builders.bench import Bench, Size, nameless
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 _LONGEST_MATRIX = 2048  # the side of a triangular matrix

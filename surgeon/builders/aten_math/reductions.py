@@ -10,16 +10,9 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.activations import axis_of
-from surgeon.builders.aten_math.work import (
-    BOOL,
-    FLOATS,
-    INT32,
-    INT64,
-    NARROW,
-    UINT8,
-    Work,
-)
+from surgeon.builders.aten_math.work import BOOL, INT32, INT64, NARROW, UINT8, Work
 from surgeon.builders.bench import Bench, Size
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 

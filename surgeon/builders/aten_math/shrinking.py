@@ -9,7 +9,8 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.aten_math.reductions import dims_of, keeps, p_norm, reduce
-from surgeon.builders.aten_math.work import FLOATS, INT64, Work
+from surgeon.builders.aten_math.work import INT64, Work
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.reductions import keeps, p_norm, reduce
-from surgeon.builders.aten_math.work import BOOL, FLOATS, Work
+from surgeon.builders.aten_math.work import BOOL, Work
 from surgeon.dims import equal
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 

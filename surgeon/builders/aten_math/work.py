@@ -17,7 +17,9 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.arguments import Arguments, bind
+from surgeon.builders.scalar_types import SCALAR_TYPES, promote
 from surgeon.facts.fact import INTEGERS
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Draft, Refused
 
 _T = onnx.TensorProto
@@ -30,21 +32,7 @@ BOOL, INT32, INT64, FLOAT, DOUBLE, HALF = (
     int(_T.FLOAT16),
 )
 UINT8 = int(_T.UINT8)
-FLOATS = frozenset({HALF, FLOAT, DOUBLE, int(_T.BFLOAT16)})
 NARROW = frozenset({int(_T.INT8), int(_T.INT16), int(_T.UINT8), int(_T.UINT16)})
-# PyTorch's ScalarType numbers (c10/core/ScalarType.h) as ONNX's.
-SCALAR_TYPES = {
-    0: int(_T.UINT8),
-    1: int(_T.INT8),
-    2: int(_T.INT16),
-    3: INT32,
-    4: INT64,
-    5: HALF,
-    6: FLOAT,
-    7: DOUBLE,
-    11: BOOL,
-    15: int(_T.BFLOAT16),
-}
 _SINGLE_ONLY = frozenset("Asin Acos Atan Erf Gelu".split())
 _LARGEST_CONSTANT = 1024  # elements; a longer constant is cast by a node
 
@@ -52,23 +40,6 @@ _LARGEST_CONSTANT = 1024  # elements; a longer constant is cast by a node
 def numpy_dtype(dtype: int) -> np.dtype[Any]:
     """ONNX's dtype number as numpy's dtype."""
     return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(dtype))
-
-
-def promote(first: int, second: int) -> int:
-    """The dtype of two dimensioned tensors together; 0 is none."""
-    if first == second or not second:
-        return first
-    if not first:
-        return second
-    if (first in FLOATS) != (second in FLOATS):
-        return first if first in FLOATS else second
-    if BOOL in (first, second):
-        return first if second == BOOL else second
-    if first in FLOATS and int(_T.BFLOAT16) in (first, second):
-        other = first if second == int(_T.BFLOAT16) else second
-        return FLOAT if other == HALF else other
-    found = np.promote_types(numpy_dtype(first), numpy_dtype(second))
-    return int(onnx.helper.np_dtype_to_tensor_dtype(found))
 
 
 def _category(dtype: int) -> int:

@@ -30,11 +30,8 @@ from surgeon.builders.aten_nn.complex_arithmetic import (
     turned,
 )
 from surgeon.builders.aten_nn.transforms import Complex
+from surgeon.builders.scalar_types import COMPLEX_TYPES, PARTS, number_of
 from surgeon.rewrite import Draft, Refused
-
-# PyTorch's numbers of dtypes, by ONNX's of the parts: of complex values, and of the parts.
-_COMPLEX_NUMBERS = {int(onnx.TensorProto.FLOAT): 9, int(onnx.TensorProto.DOUBLE): 10}
-REAL_NUMBERS = {int(onnx.TensorProto.FLOAT): 6, int(onnx.TensorProto.DOUBLE): 7}
 
 
 def same(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
@@ -121,9 +118,10 @@ def filled(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     """`zeros_like` and `ones_like` of a complex value."""
     args, like = bind(node, draft.facts), only(operands)
     dtype = draft.facts.of(like.real).dtype
-    if args.value("dtype") not in (None, _COMPLEX_NUMBERS.get(dtype)):
+    told = args.value("dtype")
+    if told is not None and PARTS.get(COMPLEX_TYPES.get(told, 0)) != dtype:
         raise Refused("it is asked for in a dtype of its own")
-    number = draft.constant(np.array(REAL_NUMBERS.get(dtype, 0)), "dtype")
+    number = draft.constant(np.array(number_of(dtype)), "dtype")
     real = by_lowering(draft, node, self=like.real, dtype=number)
     zero = np.zeros(1, parts.numpy_dtype(draft, like.real))
     none = draft.op("ConstantOfShape", draft.op("Shape", like.real), value=zero)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from surgeon.builders.aten_nn import complex_moves as moves
 from surgeon.builders.aten_nn.complex_arithmetic import Operands, both_of, only
 from surgeon.builders.aten_nn.transforms import Complex, transform
 from surgeon.builders.parts import Length
+from surgeon.builders.scalar_types import COMPLEX_TYPES, PARTS, number_of
 from surgeon.rewrite import Draft, Refused
 
 _CONJUGATES = ("conj", "_conj", "conj_physical", "_conj_physical")
@@ -59,26 +60,22 @@ _OPERANDS: Mapping[str, Sequence[str]] = {
     "linalg_solve": ("A", "B"),
     "einsum": ("tensors",),
 }
+# Where they are among the inputs of a node whose arguments have no names.
+_FIRST, _BOTH = slice(1), slice(2)
+_PLACES: Mapping[str, slice] = {
+    **dict.fromkeys((*_TWO_SIDED, *_MATRICES, *_BILINEAR), _BOTH),
+    **dict.fromkeys(("Concat", "MatMul", "Einsum"), slice(None)),
+    "Where": slice(1, None),
+}
 
 
 def is_complex(draft: Draft, tensor: gs.Tensor) -> bool:
     """Whether it is made of complex values."""
-    waiting, seen = [tensor], set()
-    while waiting:
-        at = waiting.pop()
-        if id(at) in seen:
-            continue
-        seen.add(id(at))
-        if _constant(draft, at) is not None:
-            return True
-        node = at.inputs[0] if at.inputs else None
-        if node is None or (node.domain or "") not in ("aten", "", "ai.onnx"):
-            continue
-        if node.op in _MADE and _gives_complex(draft, node):
-            return True
-        if node.op in _FOLLOWS:
-            waiting.extend(_followed(draft, node))
-    return False
+    known: dict[int, bool] = draft.findings.setdefault("complex", {})
+    for at in _operands_first(tensor, lambda t: _followed(draft, t), known):
+        found = _constant(draft, at) is not None or _is_made(draft, at)
+        known[id(at)] = found or any(known[id(t)] for t in _followed(draft, at))
+    return known[id(tensor)]
 
 
 def complex_of(draft: Draft, tensor: gs.Tensor) -> Complex:
@@ -87,17 +84,58 @@ def complex_of(draft: Draft, tensor: gs.Tensor) -> Complex:
     Raises:
         Refused: That node has no real form here.
     """
+
+    def behind(at: gs.Tensor) -> list[gs.Tensor]:
+        return (
+            [] if _is_made(draft, at) else [t for t in _followed(draft, at) if is_complex(draft, t)]
+        )
+
+    known: dict[int, Complex] = draft.findings.setdefault("parts", {})
+    for at in _operands_first(tensor, behind, known):
+        known[id(at)] = _parts_of(draft, at)
+    return known[id(tensor)]
+
+
+def _operands_first(
+    tensor: gs.Tensor, operands: Callable[[gs.Tensor], list[gs.Tensor]], known: Mapping[int, Any]
+) -> Iterator[gs.Tensor]:
+    """A value and what it is of, each once, behind its operands; not what is known."""
+    waiting = [(tensor, False)]
+    while waiting:
+        at, is_ready = waiting.pop()
+        if id(at) in known:
+            continue
+        if is_ready:
+            yield at
+            continue
+        waiting.append((at, True))
+        waiting.extend((t, False) for t in operands(at))
+
+
+def _parts_of(draft: Draft, tensor: gs.Tensor) -> Complex:
     array = _constant(draft, tensor)
     if array is not None:
         return Complex(*(draft.constant(np.array(p), "part") for p in (array.real, array.imag)))
-    node = tensor.inputs[0] if tensor.inputs else None
-    if node is None or (node.domain or "") not in ("aten", "", "ai.onnx"):
+    node = _known_maker(tensor)
+    if node is None:
         raise Refused("a complex value comes from outside the graph")
-    if node.op in _MADE and _gives_complex(draft, node):
+    if _is_made(draft, tensor):
         return _MADE[node.op](draft, node)
     if node.op not in _FOLLOWS:
         raise Refused(f"complex values of `{node.op}` have no standard form here")
-    return _FOLLOWS[node.op](draft, node, _operands(draft, node))
+    return _FOLLOWS[node.op](draft, node, _operands(draft, tensor))
+
+
+def _known_maker(tensor: gs.Tensor) -> gs.Node | None:
+    """The node that makes it, where it is of a domain whose operators are known."""
+    node = tensor.inputs[0] if tensor.inputs else None
+    return node if node is not None and (node.domain or "") in ("aten", "", "ai.onnx") else None
+
+
+def _is_made(draft: Draft, tensor: gs.Tensor) -> bool:
+    """Whether its node makes complex values, of whatever it is of."""
+    node = _known_maker(tensor)
+    return node is not None and node.op in _MADE and _gives_complex(draft, node)
 
 
 def _gives_complex(draft: Draft, node: gs.Node) -> bool:
@@ -111,15 +149,14 @@ def _constant(draft: Draft, tensor: gs.Tensor) -> Any:
     return array if array is not None and array.dtype.kind == "c" else None
 
 
-def _followed(draft: Draft, node: gs.Node) -> list[gs.Tensor]:
-    """The operands that may be complex."""
+def _followed(draft: Draft, tensor: gs.Tensor) -> list[gs.Tensor]:
+    """The operands of its node that may be complex, where it is so if one of them is."""
+    node = _known_maker(tensor)
+    if node is None or node.op not in _FOLLOWS:
+        return []
     names = _OPERANDS.get(node.op)
     if names is None or node.domain != "aten":
-        if node.op in ("Concat", "MatMul", "Einsum"):
-            return list(node.inputs)
-        if node.op == "Where":
-            return list(node.inputs[1:])
-        return list(node.inputs[: 2 if node.op in (*_TWO_SIDED, *_MATRICES, *_BILINEAR) else 1])
+        return list(node.inputs[_PLACES.get(node.op, _FIRST)])
     try:
         given = bind(node, draft.facts).given
     except Refused:
@@ -128,21 +165,21 @@ def _followed(draft: Draft, node: gs.Node) -> list[gs.Tensor]:
     return [t for one in found for t in (one if isinstance(one, list) else [one]) if t is not None]
 
 
-def _operands(draft: Draft, node: gs.Node) -> list[Complex | gs.Tensor]:
-    """What a node is of, the complex ones in their parts."""
-    behind = [_real_behind(draft, t) for t in _followed(draft, node)]
+def _operands(draft: Draft, tensor: gs.Tensor) -> list[Complex | gs.Tensor]:
+    """What its node is of, the complex ones in their parts."""
+    behind = [_real_behind(draft, t) for t in _followed(draft, tensor)]
     return [complex_of(draft, t) if is_complex(draft, t) else t for t in behind]
 
 
 def _real_behind(draft: Draft, tensor: gs.Tensor) -> gs.Tensor:
     """What was made complex to meet a complex value, where it is real: a product takes it so."""
     node = tensor.inputs[0] if tensor.inputs else None
-    if node is None or node.op != "Cast" or node.attrs.get("to") not in _BY_TYPE:
+    if node is None or node.op != "Cast" or node.attrs.get("to") not in PARTS:
         return tensor
     before = node.inputs[0]
     if not is_real(draft, before):
         return tensor
-    return parts.cast(draft, before, _BY_TYPE[node.attrs["to"]])
+    return parts.cast(draft, before, PARTS[node.attrs["to"]])
 
 
 def _padded(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
@@ -233,26 +270,19 @@ def axes_of(draft: Draft, args: Arguments, value: Complex) -> list[tuple[int, Le
 
 # ------------------------------------------------------------------- values of a complex dtype
 
-_FLOAT, _DOUBLE = int(onnx.TensorProto.FLOAT), int(onnx.TensorProto.DOUBLE)
-# ONNX's dtype of the parts, by PyTorch's number of a complex dtype and by ONNX's; and its number.
-_BY_NUMBER = {9: _FLOAT, 10: _DOUBLE}
-_BY_TYPE: Mapping[int, int] = {
-    onnx.TensorProto.COMPLEX64: _FLOAT,
-    onnx.TensorProto.COMPLEX128: _DOUBLE,
-}
 _OF_A_DTYPE = ("Cast", "to", "zeros")
 
 
 def _dtype_of_parts(draft: Draft, node: gs.Node) -> int:
     """ONNX's dtype of the parts of what a node gives in a complex dtype; 0 for real values."""
     if node.op == "Cast":
-        return _BY_TYPE.get(int(node.attrs.get("to", 0)), 0)
+        return PARTS.get(int(node.attrs.get("to", 0)), 0)
     try:
         args = bind(node, draft.facts)
         told = args.value("dtype") if args.schema.position("dtype") is not None else None
     except Refused:
         return 0
-    return _BY_NUMBER.get(int(told or 0), 0)
+    return PARTS.get(COMPLEX_TYPES.get(int(told or 0), 0), 0)
 
 
 def _typed(draft: Draft, node: gs.Node) -> Complex:
@@ -277,7 +307,7 @@ def _kept(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
 
 def _zeros(draft: Draft, node: gs.Node) -> Complex:
     """`zeros` of a complex dtype, of which both parts are the same."""
-    number = draft.constant(np.array(moves.REAL_NUMBERS[_dtype_of_parts(draft, node)]), "dtype")
+    number = draft.constant(np.array(number_of(_dtype_of_parts(draft, node))), "dtype")
     part = moves.by_lowering(draft, node, dtype=number)
     return Complex(part, part)
 
@@ -325,7 +355,4 @@ _FOLLOWS: Mapping[str, Callable[[Draft, gs.Node, Operands], Complex]] = {
 def is_real(draft: Draft, tensor: gs.Tensor) -> bool:
     """Whether it is known to hold real values."""
     dtype = draft.facts.of(tensor).dtype
-    return bool(dtype) and dtype not in (
-        onnx.TensorProto.COMPLEX64,
-        onnx.TensorProto.COMPLEX128,
-    )
+    return bool(dtype) and dtype not in PARTS

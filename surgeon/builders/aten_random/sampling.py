@@ -16,7 +16,8 @@ from surgeon.builders.aten_random.sources import (
     uniform,
     uniform_in,
 )
-from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call
+from surgeon.builders.aten_shape.call import TYPE, Call
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 # Whole numbers that a float holds exactly: PyTorch's bounds of `random_` without bounds.

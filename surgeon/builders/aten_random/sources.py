@@ -9,7 +9,8 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call, Size
+from surgeon.builders.aten_shape.call import TYPE, Call, Size
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 # How many uniform numbers there are below 1 in PyTorch's half precisions (ATen/core/

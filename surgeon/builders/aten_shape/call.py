@@ -11,25 +11,11 @@ from typing import Any
 import onnx_graphsurgeon as gs
 
 from surgeon.arguments import Arguments, bind
-from surgeon.builders.bench import FLOATS, LARGEST, NARROW, TYPE, Bench, Size
+from surgeon.builders.bench import LARGEST, NARROW, TYPE, Bench, Size
+from surgeon.builders.scalar_types import SCALAR_TYPES, promote
 from surgeon.rewrite import Draft, Refused
 
-__all__ = ["FLOATS", "LARGEST", "NARROW", "SCALAR_TYPES", "TYPE", "Call", "Size", "promote"]
-
-
-# PyTorch's ScalarType numbers (c10/core/ScalarType.h) as ONNX's.
-SCALAR_TYPES = {
-    0: TYPE.UINT8,
-    1: TYPE.INT8,
-    2: TYPE.INT16,
-    3: TYPE.INT32,
-    4: TYPE.INT64,
-    5: TYPE.FLOAT16,
-    6: TYPE.FLOAT,
-    7: TYPE.DOUBLE,
-    11: TYPE.BOOL,
-    15: TYPE.BFLOAT16,
-}
+__all__ = ["LARGEST", "NARROW", "TYPE", "Call", "Size"]
 
 
 class Call(Bench):
@@ -130,20 +116,6 @@ class Call(Bench):
         kinds = {self.facts.of(t).dtype for t in tensors}
         if len(kinds) <= 1 or 0 in kinds:
             return list(tensors)
-        return [self.cast(t, promote(kinds)) for t in tensors]
-
-
-def promote(kinds: set[int]) -> int:
-    """The dtype that PyTorch computes in, of tensors that are no scalars."""
-    floats = [k for k in kinds if k in FLOATS]
-    if floats:
-        if TYPE.DOUBLE in floats:
-            return int(TYPE.DOUBLE)
-        return int(floats[0] if len(set(floats)) == 1 else TYPE.FLOAT)
-    order: list[int] = [TYPE.BOOL, TYPE.UINT8, TYPE.INT8, TYPE.INT16, TYPE.INT32, TYPE.INT64]
-    if any(k not in order for k in kinds):
-        raise Refused("its operands have dtypes that PyTorch does not mix")
-    top = max(kinds, key=order.index)
-    if top == TYPE.INT8 and TYPE.UINT8 in kinds:
-        return int(TYPE.INT16)
-    return int(top)
+        if not kinds <= set(SCALAR_TYPES.values()):
+            raise Refused("its operands have dtypes that PyTorch does not mix")
+        return [self.cast(t, promote(*kinds)) for t in tensors]

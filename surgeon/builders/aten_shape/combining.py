@@ -10,9 +10,10 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.aten_shape.indices import at_places
-from surgeon.builders.bench import FLOATS, NARROW, TYPE, Bench
+from surgeon.builders.bench import NARROW, TYPE, Bench
 from surgeon.builders.turns import in_turns
 from surgeon.facts.fact import same_dims
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Draft
 
 _LARGEST_TABLE = 1 << 24  # elements of a comparison of every place with every index

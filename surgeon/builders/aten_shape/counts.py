@@ -9,8 +9,9 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
-from surgeon.builders.aten_shape.call import FLOATS, LARGEST, NARROW, TYPE, Call, Size
+from surgeon.builders.aten_shape.call import LARGEST, NARROW, TYPE, Call, Size
 from surgeon.builders.aten_shape.indices import gather
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 

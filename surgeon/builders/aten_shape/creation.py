@@ -9,9 +9,10 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call
+from surgeon.builders.aten_shape.call import TYPE, Call
 from surgeon.builders.aten_shape.steps import LARGEST_CONSTANT, arange, known
 from surgeon.facts.fact import INTEGERS
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call, Size, promote
+from surgeon.builders.aten_shape.call import TYPE, Call, Size
 from surgeon.builders.aten_shape.views import squeezed_at_run_time
 from surgeon.builders.contraction import diagonal
+from surgeon.builders.scalar_types import promote
 from surgeon.dims import bounds
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 
@@ -95,7 +97,7 @@ def _covariance(c: Call) -> gs.Tensor:
     correction = 1 if c.args.schema.position("correction") is None else c.integer("correction")
     given = [c.args.optional(n) if c.args.schema.position(n) is not None else None for n in _SHARES]
     kinds = {k for t in (x, *given) if t is not None and (k := c.dtype(t)) in FLOATS}
-    dtype = promote(kinds or {TYPE.FLOAT})  # of integers alone in single precision
+    dtype = promote(*kinds or {TYPE.FLOAT})  # of integers alone in single precision
     x = c.cast(x, dtype)
     shares = [c.cast(t, dtype) for t in given if t is not None]
     weight = None if not shares else shares[0] if len(shares) == 1 else c.op("Mul", *shares)

@@ -7,7 +7,8 @@ from typing import Any
 
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call
+from surgeon.builders.aten_shape.call import TYPE, Call
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 

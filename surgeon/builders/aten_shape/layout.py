@@ -14,13 +14,13 @@ import onnx_graphsurgeon as gs
 from surgeon.builders.aten_shape.call import TYPE, Call, Size
 from surgeon.builders.aten_shape.slices import rolled
 from surgeon.builders.contraction import diagonal
+from surgeon.builders.scalar_types import PARTS
 from surgeon.dims import Dim
 from surgeon.facts.fact import Array
 from surgeon.rewrite import Refused
 
 _LARGEST = 1 << 20  # elements of a table of places
 _MOST_AT_A_TIME = 3  # of a line of any length, of which all tuples are made
-_COMPLEX = (TYPE.COMPLEX64, TYPE.COMPLEX128)
 
 
 def _places(c: Call) -> Array:
@@ -205,7 +205,7 @@ def _combinations(c: Call) -> gs.Tensor:
 def _same_of_real(c: Call) -> gs.Tensor:
     """What only turns or copies complex numbers leaves real ones as they are."""
     x = c.tensor()
-    if c.dtype(x) in _COMPLEX:
+    if c.dtype(x) in PARTS:
         raise Refused(f"`{x.name}` is complex")
     return x
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call, Size
+from surgeon.builders.aten_shape.call import TYPE, Call, Size
 from surgeon.builders.bench import Bench
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 _TOPK = frozenset({TYPE.FLOAT, TYPE.DOUBLE, TYPE.INT64, TYPE.INT32})

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_shape.call import FLOATS, LARGEST, TYPE, Call
+from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call
 from surgeon.builders.bench import nameless
 from surgeon.facts.fact import INTEGERS
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 # As the enumeration of PyTorch's `_pad_enum` has them (aten/src/ATen/native/PadNd.h).

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call
+from surgeon.builders.aten_shape.call import TYPE, Call
 from surgeon.builders.aten_shape.indices import gather
 from surgeon.builders.aten_shape.order import topk
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 _REAL = (TYPE.FLOAT, TYPE.DOUBLE)

@@ -9,9 +9,10 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call, Size
+from surgeon.builders.aten_shape.call import TYPE, Call, Size
 from surgeon.builders.aten_shape.creation import computed_line
 from surgeon.facts.fact import Array
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 _LARGEST = 1 << 20

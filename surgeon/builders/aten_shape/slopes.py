@@ -8,8 +8,9 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_shape.call import FLOATS, LARGEST, TYPE, Call
+from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call
 from surgeon.facts.fact import Array
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 

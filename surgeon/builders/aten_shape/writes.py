@@ -9,7 +9,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.arguments import Arguments
-from surgeon.builders.aten_shape.call import FLOATS, TYPE, Call
+from surgeon.builders.aten_shape.call import TYPE, Call
 from surgeon.builders.aten_shape.combining import combined_elements, combined_lines, neutral
 from surgeon.builders.aten_shape.fitting import as_indexed
 from surgeon.builders.aten_shape.indices import (
@@ -22,6 +22,7 @@ from surgeon.builders.aten_shape.indices import (
 )
 from surgeon.builders.aten_shape.slices import from_front
 from surgeon.facts.fact import same_dims
+from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 _FLATTENING = ("Reshape", "Flatten", "reshape", "view", "flatten")

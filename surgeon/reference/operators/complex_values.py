@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from surgeon.reference.complex_nodes import is_complex
 from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators import math_norms
 from surgeon.reference.operators.math_reductions import Dims, axes_of
@@ -20,8 +21,7 @@ from surgeon.reference.operators.shapes import axis_of
 
 def of_complex(operator: str, operands: Sequence[Any]) -> Callable[..., Any] | None:
     """The function for these operands; None where the one for real values does."""
-    is_complex = any(isinstance(x, np.ndarray) and x.dtype.kind == "c" for x in operands)
-    return _FUNCTIONS.get(operator) if is_complex else None
+    return _FUNCTIONS.get(operator) if any(is_complex(x) for x in operands) else None
 
 
 def _wide(x: Array) -> Any:
