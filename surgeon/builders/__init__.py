@@ -100,6 +100,7 @@ _ROOMS: Mapping[str, str] = {
     "rows_between_views": "rows",
     "same_as_input": "cleaning",
     "reduce_chain": "cleaning",
+    "unsqueeze_chain": "cleaning",
     "reduced_axes": "reductions",
     "reduced_before_view": "reductions",
     "pooled_before_view": "reductions",

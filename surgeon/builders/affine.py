@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon.facts.fact import Array
+from surgeon.facts import Facts
+from surgeon.facts.fact import Array, same_dims
 from surgeon.match import VIEWS, Match
 from surgeon.rewrite import Draft, Refused
 
@@ -19,9 +20,9 @@ def affine_chain(draft: Draft, match: Match) -> gs.Tensor:
     """y = ((x * a + b) * c + d) ... with constants as x * A + B.
 
     Views inside the chain are kept where they stand, in front; the constants before a view must be
-    single numbers, which no view moves. Every step but the last is read by the chain alone.
+    single numbers, which no view moves, and may not add axes. Every step but the last is read by
+    the chain alone.
     """
-    facts = draft.facts
     steps, views, tensor = _walk(draft, match.root)
     if len(steps) < 2:
         raise Refused("it is one step")
@@ -34,10 +35,6 @@ def affine_chain(draft: Draft, match: Match) -> gs.Tensor:
     if ((np.abs(factor) < np.finfo(dtype).tiny) & (factor != 0)).any():
         raise Refused(f"its factor is too small for {dtype.name}")
     factor, offset = _narrow(factor, dtype), _narrow(offset, dtype)
-    shape = facts.of(match.root.outputs[0]).shape
-    start = facts.of(tensor).shape
-    if shape is None or start is None:
-        raise Refused("its shape is not known")
     y: gs.Tensor = tensor
     for node in reversed(views):
         y = draft.op(node.op, y, *node.inputs[1:], **node.attrs)
@@ -56,10 +53,10 @@ def _composed(steps: list[tuple[gs.Node, Array, bool]]) -> tuple[Array, Array, b
     with np.errstate(all="ignore"):
         for node, constant, constant_first in reversed(steps):
             value = constant.astype(np.float64)
-            if node.op == "Mul":
-                factor, offset, scaled = factor * value, offset * value, True
-            elif node.op == "Div":
-                factor, offset, scaled = factor / value, offset / value, True
+            if node.op in ("Mul", "Div"):
+                by = np.multiply if node.op == "Mul" else np.divide
+                factor, scaled = by(factor, value), True
+                offset = by(offset, value) if moved else offset
             elif node.op == "Add":
                 offset, moved = offset + value, True
             else:
@@ -96,7 +93,7 @@ def _walk(
         if found is None:
             break
         constant, first, data = found
-        if pending and constant.size != 1:
+        if (views or pending) and (constant.size != 1 or not _keeps_shape(facts, node, data)):
             break
         steps.append((node, constant, first))
         views.extend(pending)
@@ -139,9 +136,10 @@ def _step(draft: Draft, node: gs.Node) -> tuple[Array, bool, gs.Tensor] | None:
         return None
     if draft.facts.array(data) is not None:
         return None
-    shape, out = draft.facts.of(data).shape, draft.facts.of(node.outputs[0]).shape
-    if shape is None or out is None or len(out) != len(shape):
-        return None
-    if tuple(shape) != tuple(out):
-        return None  # the constant makes the value larger
     return constant, index == 1, data
+
+
+def _keeps_shape(facts: Facts, node: gs.Node, data: gs.Tensor) -> bool:
+    """Whether the constant is proven not to make the value larger."""
+    shape = facts.of(data).shape
+    return shape is not None and same_dims(shape, facts.of(node.outputs[0]).shape)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -22,6 +22,16 @@ _FORGET = frozenset(
     "Shape Sigmoid Sign Size Softmax Softplus Xor".split()
 )
 _WHOLE = frozenset({*INTEGERS, onnx.TensorProto.BOOL})
+# Operators that give 0.0 where they give a zero; of these, where their operands do; those of any.
+_UPRIGHT = frozenset(
+    "Abs Cosh Exp ReduceL1 ReduceL2 ReduceSumSquare Sigmoid Softmax Softplus".split()
+)
+_KEEP_UPRIGHT: Mapping[str, slice] = {
+    **dict.fromkeys(("Concat", "Max", "Min"), slice(None)),
+    **dict.fromkeys(("MaxPool", "ReduceMax", "ReduceMin", "ReduceSum", "Relu"), slice(1)),
+    **dict.fromkeys(("ScatterElements", "ScatterND"), slice(0, None, 2)),
+    "Where": slice(1, None),
+}
 _MOVES = frozenset(
     "Cast Expand Gather Identity Reshape Slice Split Squeeze Tile Transpose Unsqueeze".split()
 )
@@ -36,7 +46,7 @@ def plus_zero(draft: Draft, match: Match) -> gs.Tensor:
     if array.ndim and not same_dims(facts.of(x).shape, facts.of(node.outputs[0]).shape):
         raise Refused("its constant may make the result larger")
     teller = _tells_zeros_apart(draft, node.outputs[0])
-    if teller:
+    if teller and not _is_upright(facts, x):
         raise Refused(f"it may matter whether it is 0.0 or -0.0: {teller}")
     return x
 
@@ -108,6 +118,32 @@ def _forgets(facts: Facts, node: gs.Node, tensor: gs.Tensor) -> bool:
         array = _array(facts, other)
         return array is not None and bool(np.all(array != 0))
     return False
+
+
+def _is_upright(facts: Facts, tensor: gs.Tensor) -> bool:
+    """Whether no element is -0.0, by what makes it."""
+    waiting, seen = [tensor], {id(tensor)}
+    while waiting:
+        at = waiting.pop()
+        array = _array(facts, at)
+        if array is not None:
+            if array.dtype == object or (np.signbit(array) & (array == 0)).any():
+                return False
+            continue
+        node = at.inputs[0] if at.inputs else None
+        if node is None or (node.domain or "") not in opsets.STANDARD:
+            return False
+        kept = _KEEP_UPRIGHT.get(node.op, slice(1) if node.op in _MOVES else slice(0))
+        behind = node.inputs[kept]
+        if node.op in ("Cast", "CastLike") and facts.of(node.inputs[0]).dtype in _WHOLE:
+            continue
+        if node.op in _UPRIGHT or (node.op == "Mul" and node.inputs[0] is node.inputs[1]):
+            continue
+        if not behind:
+            return False
+        waiting += [t for t in behind if id(t) not in seen]
+        seen.update(map(id, behind))
+    return True
 
 
 def _array(facts: Facts, tensor: gs.Tensor) -> Array | None:
