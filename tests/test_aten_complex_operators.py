@@ -71,6 +71,9 @@ MOVES: dict[str, list[Any]] = {
     "sum": [constant("n", [1, 2]), aten("sum", ["a", "n"], "d")],
     "sum of all": [aten("sum", ["a"], "d")],
     "mean": [constant("n", [-1]), constant("keep", True), aten("mean", ["a", "n", "keep"], "d")],
+    "prod": [ONE, constant("keep", False), aten("prod", ["a", "one", "keep"], "d")],
+    "prod, kept": [ONE, constant("keep", True), aten("prod", ["a", "one", "keep"], "d")],
+    "prod of all": [constant("n", [1, 2]), aten("sum", ["a", "n"], "e"), aten("prod", ["e"], "d")],
     "cumsum": [ONE, aten("cumsum", ["a", "one"], "d")],
     "tril": [ONE, aten("tril", ["a", "one"], "d")],
     "triu": [ONE, aten("triu", ["a", "one"], "d")],
@@ -148,6 +151,33 @@ def test_a_linear_layer_of_complex_weights(bias: bool) -> None:
     feeds = {"w": W[0, :3], **({"v": V[0, 0, :3]} if bias else {})}
     names = ["a", "b", "c"][: 1 + len(feeds)]
     of_values([aten("linear", names, "d")], len(names), **feeds)
+
+
+def several(kind: str, names: list[str], made: list[str]) -> Any:
+    return helper.make_node("ATen", names, made, domain="org.pytorch.aten", operator=kind)
+
+
+SPLITS: dict[str, list[Any]] = {
+    "split": [constant("n", 2), ONE, several("split", ["a", "n", "one"], ["e", "f"])],
+    "chunk": [constant("n", 2), ONE, several("chunk", ["a", "n", "one"], ["e", "f"])],
+    "unbind": [several("unbind", ["a"], ["e", "f"])],
+    "Split": [helper.make_node("Split", ["a"], ["e", "f"], axis=2)],
+}
+
+
+@pytest.mark.parametrize("name", SPLITS)
+def test_parts_of_a_value(name: str) -> None:
+    of_values([*SPLITS[name], helper.make_node("Mul", ["e", "f"], ["d"])], 1)
+
+
+@pytest.mark.parametrize("operator", ["eq", "ne"])
+def test_what_is_the_same(operator: str) -> None:
+    z, w, x = np.round(Z), np.round(W), np.round(normal(2, 4, 4))
+    z[..., 1] = np.round(z[..., 1] / 4)
+    begin = [*BEGIN[:2], aten("_conj", ["a"], "c")]
+    for other, feeds in (("b", {"w": w}), ("c", {}), ("x", {"x": x})):
+        nodes = [n for n in begin if n.output[0] in ("a", other)]
+        agree([*nodes, aten(operator, ["a", other], "y")], {"z": z, **feeds})
 
 
 @pytest.mark.parametrize("order", [1.0, 2.0, np.inf])

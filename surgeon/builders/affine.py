@@ -8,12 +8,14 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.facts import Facts
-from surgeon.facts.fact import Array, same_dims
+from surgeon.facts.fact import INTEGERS, Array, same_dims
 from surgeon.match import VIEWS, Match
 from surgeon.rewrite import Draft, Refused
 
 _STEPS = frozenset({"Add", "Sub", "Mul", "Div"})
 _FLOATS = "f"
+_ROUND = frozenset({"Floor", "Ceil", "Round", "QuantizeLinear", "DynamicQuantizeLinear"})
+_LIMIT = frozenset({"Clip", "Min", "Max", "Relu", "Concat", "Where", "Abs", "Neg", "Identity"})
 
 
 def affine_chain(draft: Draft, match: Match) -> gs.Tensor:
@@ -21,7 +23,7 @@ def affine_chain(draft: Draft, match: Match) -> gs.Tensor:
 
     Views inside the chain are kept where they stand, in front; the constants before a view must be
     single numbers, which no view moves, and may not add axes. Every step but the last is read by
-    the chain alone.
+    the chain alone. In front of what rounds to whole numbers the steps stay as they are.
     """
     steps, views, tensor = _walk(draft, match.root)
     if len(steps) < 2:
@@ -35,6 +37,11 @@ def affine_chain(draft: Draft, match: Match) -> gs.Tensor:
     if ((np.abs(factor) < np.finfo(dtype).tiny) & (factor != 0)).any():
         raise Refused(f"its factor is too small for {dtype.name}")
     factor, offset = _narrow(factor, dtype), _narrow(offset, dtype)
+    rounding = _rounded_by(draft.facts, match.root.outputs[0])
+    if rounding is not None:
+        raise Refused(
+            f"`{rounding.op}` behind it rounds, and the least difference may be one there"
+        )
     y: gs.Tensor = tensor
     for node in reversed(views):
         y = draft.op(node.op, y, *node.inputs[1:], **node.attrs)
@@ -43,6 +50,22 @@ def affine_chain(draft: Draft, match: Match) -> gs.Tensor:
     if moved:
         y = draft.op("Add", y, draft.constant(offset, "offset"))
     return y
+
+
+def _rounded_by(facts: Facts, tensor: gs.Tensor) -> gs.Node | None:
+    """What makes whole numbers of a value, directly or behind what moves, scales or limits it."""
+    waiting, seen = [tensor], {id(tensor)}
+    while waiting:
+        for node in waiting.pop().outputs:
+            if node.op in _ROUND or (
+                node.op == "Cast" and facts.of(node.outputs[0]).dtype in INTEGERS
+            ):
+                return node
+            scales = node.op in _STEPS and any(facts.array(t) is not None for t in node.inputs)
+            if scales or node.op in VIEWS or node.op in _LIMIT:
+                waiting += [t for t in node.outputs if id(t) not in seen]
+                seen.update(map(id, node.outputs))
+    return None
 
 
 def _composed(steps: list[tuple[gs.Node, Array, bool]]) -> tuple[Array, Array, bool, bool]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
@@ -33,6 +33,11 @@ from surgeon.builders.aten_nn.transforms import Complex
 from surgeon.builders.scalar_types import COMPLEX_TYPES, PARTS, number_of
 from surgeon.rewrite import Draft, Refused
 
+if TYPE_CHECKING:
+    from surgeon.builders.aten_shape.call import Call
+
+_MOST_FACTORS = 16  # a product is so many nodes
+
 
 def same(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     """The value as it is."""
@@ -43,19 +48,65 @@ def by_lowering(draft: Draft, node: gs.Node, **given: gs.Tensor | list[gs.Tensor
     """What the node makes of other arguments than its own, by its lowering for real values."""
     from surgeon.builders import aten_linalg, aten_math, aten_shape  # whose rooms are asked here
     from surgeon.builders.aten_math.work import Work
-    from surgeon.builders.aten_shape.call import Call
 
-    bound = bind(node, draft.facts)
-    args = Arguments(bound.schema, {**bound.given, **given}, draft.facts)
     if node.op in aten_math.FUNCTIONS:
         work = Work(draft, node)
-        work.args = args
+        work.args = _args(draft, node, given)
         return aten_math.FUNCTIONS[node.op](work)
-    call = Call(draft, node)
-    call.args = args
     lowerings = aten_shape.LOWERINGS if node.op in aten_shape.LOWERINGS else aten_linalg.LOWERINGS
-    made = lowerings[node.op](call)
+    made = lowerings[node.op](_call(draft, node, given))
     return made[0] if isinstance(made, tuple) else made
+
+
+def _args(draft: Draft, node: gs.Node, given: Mapping[str, Any]) -> Arguments:
+    bound = bind(node, draft.facts)
+    return Arguments(bound.schema, {**bound.given, **given}, draft.facts)
+
+
+def _call(draft: Draft, node: gs.Node, given: Mapping[str, Any]) -> Call:
+    from surgeon.builders.aten_shape.call import Call
+
+    call = Call(draft, node)
+    call.args = _args(draft, node, given)
+    return call
+
+
+def split(draft: Draft, node: gs.Node, operands: Operands) -> list[Complex]:
+    """`split`, `unbind` and kin, and `Split`: a value for each output."""
+    from surgeon.builders.aten_shape.lists import LISTS
+
+    count, both = len(node.outputs), both_of(only(operands))
+    if node.domain == "aten":
+        pieces = [LISTS[node.op](_call(draft, node, {"self": part}), count) for part in both]
+    else:
+        rest = node.inputs[1:]
+        pieces = [draft.op("Split", p, *rest, outputs=count, **node.attrs) for p in both]
+    return [Complex(*pair) for pair in zip(*pieces, strict=True)]
+
+
+def multiplied(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`prod`, over an axis of few elements or over all."""
+    args, value = bind(node, draft.facts), only(operands)
+    if args.value("dtype") is not None:
+        raise Refused("it is asked for in a dtype of its own")
+    named = args.schema.position("dim") is not None
+    if not named:
+        flat = draft.constant(np.array([-1]), "flat")
+        value = Complex(*(draft.op("Reshape", part, flat) for part in both_of(value)))
+    axis = int(args.value("dim")) % parts.rank_of(draft, value.real) if named else 0
+    shape = draft.facts.of(value.real).shape
+    length = None if shape is None else shape[axis]
+    if not isinstance(length, int) or not 1 <= length <= _MOST_FACTORS:
+        raise Refused("how many complex values it multiplies is not known, or they are many")
+    keeps = named and args.value("keepdim")
+    places = [draft.constant(np.array([n] if keeps else n), "place") for n in range(length)]
+    found, *factors = (
+        Complex(*(draft.op("Gather", part, place, axis=axis) for part in both_of(value)))
+        for place in places
+    )
+    for factor in factors:
+        found = times(draft, found, factor)
+    return found
 
 
 def moved(draft: Draft, node: gs.Node, operands: Operands) -> Complex:

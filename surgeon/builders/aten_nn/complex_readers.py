@@ -9,7 +9,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.arguments import bind
 from surgeon.builders.aten_nn import complex_moves as moves
-from surgeon.builders.aten_nn.complex_arithmetic import both_of, paired, size
+from surgeon.builders.aten_nn.complex_arithmetic import as_complex, both_of, paired, size
 from surgeon.builders.aten_nn.complex_functions import angle
 from surgeon.builders.aten_nn.complexes import complex_of, is_complex, is_real
 from surgeon.builders.aten_nn.transforms import Complex
@@ -17,12 +17,15 @@ from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
 _JOINED = {"isnan": "Or", "isinf": "Or", "isfinite": "And"}
+_COMPARED = ("eq", "ne")
 
 
 def real_of_complex(draft: Draft, match: Match) -> Any:
     """An operator that reads a complex value that the graph makes."""
     node = match.root
     first = node.inputs[0]
+    if node.op in _COMPARED:
+        return _compared(draft, node)
     if not is_complex(draft, first) and is_real(draft, first):
         if node.op == "real":
             return first
@@ -44,6 +47,19 @@ def _either(draft: Draft, node: gs.Node, value: Complex) -> gs.Tensor:
     """What is asked of both parts."""
     both = [moves.by_lowering(draft, node, self=part) for part in both_of(value)]
     return draft.op(_JOINED[node.op], *both)
+
+
+def _compared(draft: Draft, node: gs.Node) -> gs.Tensor:
+    """`eq` and `ne`, of which one side may be real."""
+    args = bind(node, draft.facts)
+    sides = [args.tensor(p.name) for p in args.schema.parameters[:2]]
+    values = [complex_of(draft, t) if is_complex(draft, t) else t for t in sides]
+    like = next((v for v in values if isinstance(v, Complex)), None)
+    if like is None:
+        raise Refused("its inputs are not known to be complex")
+    pairs = zip(*(both_of(as_complex(draft, v, like)) for v in values), strict=True)
+    same = draft.op("And", *(draft.op("Equal", p, q) for p, q in pairs))
+    return same if node.op == "eq" else draft.op("Not", same)
 
 
 _READERS: Mapping[str, Callable[[Draft, gs.Node, Complex], Any]] = {

@@ -42,6 +42,10 @@ _MOVES = tuple(
     "index index_select gather take take_along_dim tril triu diag diagonal linalg_diagonal "
     "diag_embed trace diff sum mean cumsum".split()
 )
+_SPLITS = (
+    *("split", "split_with_sizes", "split_copy", "chunk", "unbind", "tensor_split"),
+    *("hsplit", "vsplit", "dsplit", "Split"),
+)
 _ADJOINTS = ("adjoint", "mH", "matrix_H")
 _JOINS = ("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack")
 _MATRICES = ("matmul", "mm", "bmm", "mv", "MatMul", "Einsum")
@@ -92,7 +96,12 @@ def complex_of(draft: Draft, tensor: gs.Tensor) -> Complex:
 
     known: dict[int, Complex] = draft.findings.setdefault("parts", {})
     for at in _operands_first(tensor, behind, known):
-        known[id(at)] = _parts_of(draft, at)
+        node = _known_maker(at)
+        if node is not None and node.op in _SPLITS:
+            made = moves.split(draft, node, _operands(draft, at))
+            known.update(zip(map(id, node.outputs), made, strict=True))
+        else:
+            known[id(at)] = _parts_of(draft, at)
     return known[id(tensor)]
 
 
@@ -152,7 +161,7 @@ def _constant(draft: Draft, tensor: gs.Tensor) -> Any:
 def _followed(draft: Draft, tensor: gs.Tensor) -> list[gs.Tensor]:
     """The operands of its node that may be complex, where it is so if one of them is."""
     node = _known_maker(tensor)
-    if node is None or node.op not in _FOLLOWS:
+    if node is None or (node.op not in _FOLLOWS and node.op not in _SPLITS):
         return []
     names = _OPERANDS.get(node.op)
     if names is None or node.domain != "aten":
@@ -334,6 +343,7 @@ _FOLLOWS: Mapping[str, Callable[[Draft, gs.Node, Operands], Complex]] = {
     **dict.fromkeys(_POWERS, functions.power),
     **dict.fromkeys(_MOVES, moves.moved),
     **dict.fromkeys(_ADJOINTS, moves.adjoint),
+    "prod": moves.multiplied,
     **dict.fromkeys(_JOINS, moves.joined),
     **dict.fromkeys(("where", "Where", "masked_fill"), moves.chosen),
     **dict.fromkeys(("zeros_like", "ones_like"), moves.filled),
