@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
+from packaging.version import Version
 
 import surgeon
 from surgeon.reference import NoWitness
@@ -175,7 +176,13 @@ def lowered(
     settings = ort.SessionOptions()
     settings.log_severity_level = 4
     settings.intra_op_num_threads = 1
-    session = ort.InferenceSession(proto.SerializeToString(), settings)
+    lacking: list[str] = []
+    if Version(ort.__version__) < Version("1.30"):
+        lacking = ["QuickGeluFusion"]  # it has no kernel for doubles
+        empty = any(np.size(fed) == 0 for fed in written.feeds.values())
+        if empty and any(node.op_type == "TopK" for node in proto.graph.node):
+            pytest.skip("onnxruntime before 1.30 ends the process where TopK is of nothing")
+    session = ort.InferenceSession(proto.SerializeToString(), settings, disabled_optimizers=lacking)
     wanted = {i.name for i in session.get_inputs()}
     return list(session.run(None, {k: v for k, v in written.feeds.items() if k in wanted}))
 

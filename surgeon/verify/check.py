@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ import onnx
 
 from surgeon.errors import ForeignError, SurgeonError, TimeUp
 from surgeon.reference import NoWitness
+from surgeon.runtime import NotRunnable
 from surgeon.verify.compare import compare_arrays, compare_drawn
 from surgeon.verify.conclusion import conclude
 from surgeon.verify.datasets import DataSet
@@ -229,6 +231,8 @@ class Check:
         except SurgeonError as error:
             self.wasted += time.perf_counter() - began
             self.crashes += isinstance(error, ForeignError)
+            if isinstance(error, NotRunnable):  # a part does not load, at whatever sizes
+                self.wasted = math.inf
             self.reasons[tuple(sizes.values())] = error.what
             return None
 

@@ -5,8 +5,6 @@
 from __future__ import annotations
 
 import itertools
-import math
-from typing import Any
 
 import numpy as np
 
@@ -14,49 +12,55 @@ from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.precision import Array, Row, narrow, wide
 
 
-def _mirror(place: float, low: float, high: float) -> float:
+def _mirror(place: Array, low: float, high: float) -> Array:
     """Reflected at both ends until it lies between them."""
     span = high - low
     if span <= 0:
-        return 0.0
-    inside = math.fmod(abs(place - low), 2 * span)
-    return low + (inside if inside <= span else 2 * span - inside)
+        return np.zeros(place.shape)
+    inside = np.fmod(np.abs(place - place.dtype.type(low)).astype(np.float64), 2 * span)
+    return np.asarray(low + np.where(inside <= span, inside, 2 * span - inside))
 
 
-def _fit(place: float, size: int, padding: int, corners: bool) -> float:
+def _fit(place: Array, size: int, padding: int, corners: bool) -> Array:
     if padding == 0:
         return place
     if padding == 2:
         place = _mirror(place, 0, size - 1) if corners else _mirror(place, -0.5, size - 0.5)
-    return min(max(place, 0.0), size - 1.0)
+    return np.clip(place, 0, size - 1)
 
 
-def _kernel(distance: float) -> float:
-    d, a = abs(distance), -0.75
-    if d <= 1:
-        return (a + 2) * d**3 - (a + 3) * d**2 + 1
-    return a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a if d < 2 else 0.0
+def _kernel(distance: Array) -> Array:
+    d, a = np.abs(distance), -0.75
+    near = (a + 2) * d**3 - (a + 3) * d**2 + 1
+    far = a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a
+    return np.asarray(np.where(d <= 1, near, np.where(d < 2, far, 0)))
 
 
 def _taps(
-    value: float, size: int, mode: int, padding: int, corners: bool
-) -> list[tuple[int, float]]:
-    """The elements of an axis that a coordinate of [-1, 1] reads, and their weights."""
-    kind = np.asarray(value).dtype.type  # numpy before 2 made float64 of a float32 and a number
-    one, two, n = kind(1), kind(2), kind(size)
+    value: Array, size: int, mode: int, padding: int, corners: bool
+) -> list[tuple[Array, Array]]:
+    """The elements of an axis that coordinates of [-1, 1] read, and their weights.
+
+    An element that there is none of has another place than 0 to size - 1.
+    """
+    one, two, n = (value.dtype.type(number) for number in (1, 2, size))
     place = (value + one) / two * (n - one) if corners else ((value + one) * n - one) / two
-    if mode == 2:
-        base = math.floor(place)
-        rows = [(k, _kernel(place - k)) for k in range(base - 1, base + 3)]
-        rows = [(int(_fit(k, size, padding, corners)), w) for k, w in rows]
-    else:
+    if mode != 2:
         place = _fit(place, size, padding, corners)
-        if mode == 1:
-            rows = [(round(place), 1.0)]
-        else:
-            base = math.floor(place)
-            rows = [(base, 1 - (place - base)), (base + 1, place - base)]
-    return [(k, w) for k, w in rows if 0 <= k < size]
+    if not np.isfinite(place).all():
+        raise ValueError("a point of the grid is not finite")
+    place = place.astype(np.float64)
+    if mode == 1:
+        return [(_whole(np.rint(place), size), np.ones(place.shape))]
+    base = np.floor(place)
+    if mode == 0:
+        return [(_whole(base, size), 1 - (place - base)), (_whole(base + 1, size), place - base)]
+    near = [base + k for k in range(-1, 3)]
+    return [(_whole(_fit(k, size, padding, corners), size), _kernel(place - k)) for k in near]
+
+
+def _whole(place: Array, size: int) -> Array:
+    return np.clip(place, -1, size).astype(np.int64)
 
 
 def grid_sampler(
@@ -72,20 +76,22 @@ def grid_sampler(
     x, points = wide(input), wide(grid, name="grid")
     if grid.dtype == np.float32:
         points = grid  # where a point lies among thousands hangs on the rounding of its own dtype
-    y = np.zeros((*x.shape[:2], *grid.shape[1:-1]))
-    for batch in range(x.shape[0]):
-        for at in np.ndindex(*grid.shape[1:-1]):
-            place = points[batch][at][::-1]
-            taps = [
-                _taps(v, n, interpolation_mode, padding_mode, align_corners)
-                for v, n in zip(place, x.shape[2:], strict=True)
-            ]
-            for corner in itertools.product(*taps):
-                weight = math.prod(w for _, w in corner)
-                where: tuple[Any, ...] = (batch, slice(None), *(k for k, _ in corner))
-                target: tuple[Any, ...] = (batch, slice(None), *at)
-                y[target] += weight * x[where]
-    return narrow(y, input)
+    taps = [
+        _taps(points[..., -1 - axis], n, interpolation_mode, padding_mode, align_corners)
+        for axis, n in enumerate(x.shape[2:])
+    ]
+    rows = np.moveaxis(x, 1, -1)
+    samples = np.arange(len(x)).reshape(-1, *[1] * spatial)
+    y = np.zeros((*grid.shape[:-1], x.shape[1]))
+    for corner in itertools.product(*taps):
+        there = np.ones(grid.shape[:-1], bool)
+        weight = np.ones(grid.shape[:-1])
+        for (place, share), n in zip(corner, x.shape[2:], strict=True):
+            there &= (place >= 0) & (place < n)
+            weight = weight * share
+        weight, at = weight[there], tuple(place[there] for place, _ in corner)
+        y[there] += weight[:, None] * rows[(np.broadcast_to(samples, there.shape)[there], *at)]
+    return narrow(np.ascontiguousarray(np.moveaxis(y, -1, 1)), input)
 
 
 def affine_grid_generator(theta: Array, size: list[int], align_corners: bool) -> Array:

@@ -14,7 +14,9 @@ from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.math_types import cut, real
 from surgeon.reference.operators.precision import Array, Row
 
-_TERMS, _ANGLES = 20_000, 4_000
+# Sums go on to so far, from where Euler's and Maclaurin's formula tells the rest in float64.
+_FAR, _MOST = 50.0, 200_000
+_ANGLES = 4_000
 
 
 def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:
@@ -26,22 +28,46 @@ def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:
     return run
 
 
+def _all(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """As `_each`, of a function of many numbers in a row."""
+
+    def run(self: Array) -> Array:
+        x, dtype = real(self)
+        with np.errstate(all="ignore"):
+            made = function(np.asarray(x, np.float64).reshape(-1))
+        return cut(made.reshape(np.shape(x)), dtype)
+
+    return run
+
+
 def _scaled(function: Callable[[float], float]) -> Callable[[Array], Array]:
     run = _each(function)
     return lambda x: run(x)  # the schema's own name of the argument
 
 
-def _digamma(x: float) -> float:
-    """-gamma + sum of 1/(n+1) - 1/(n+x); the tail is that of a logarithm."""
-    if x == 0:
-        return -math.copysign(math.inf, x)
-    if x == math.inf:
-        return x
-    if not math.isfinite(x) or (x < 0 and x == math.floor(x)):
-        return math.nan
-    n = np.arange(_TERMS + (int(-x) if x < 0 else 0))
-    found = np.sum(1 / (n + 1) - 1 / (n + x)) - np.euler_gamma
-    return float(found + math.log((len(n) + x - 0.5) / (len(n) + 0.5)))
+def _summed(x: Array, term: Callable[[Array, Any], Array]) -> tuple[Array, Array]:
+    """The sum of `term` at x, x + 1 ... up to `_FAR`, and where that ends."""
+    if (x < -_MOST).any():
+        raise Unsuited(f"it is asked for at {x.min()}")
+    total, far = np.zeros(x.shape), x.copy()
+    near = np.flatnonzero(far < _FAR)
+    while near.size:
+        total[near] += term(far[near], near)
+        far[near] += 1
+        near = near[far[near] < _FAR]
+    return total, far
+
+
+def _digamma(x: Array) -> Array:
+    """The sum of -1/(x+n), and Euler's and Maclaurin's formula for its end (DLMF 5.11.2)."""
+    found = np.full(x.shape, np.nan)
+    found[x == 0] = -np.copysign(np.inf, x[x == 0])
+    found[x == np.inf] = np.inf
+    at = np.isfinite(x) & ((x > 0) | (x != np.floor(x)))
+    total, far = _summed(x[at], lambda y, _: -1 / y)
+    end = np.log(far) - 1 / (2 * far) - 1 / (12 * far**2) + 1 / (120 * far**4) - 1 / (252 * far**6)
+    found[at] = total + end
+    return found
 
 
 def _lgamma(x: float) -> float:
@@ -59,16 +85,27 @@ def _erfinv(x: float) -> float:
     return math.copysign(y + error * math.sqrt(math.pi) / 2 * math.exp(y * y), x)
 
 
-def _bessel(order: int, scaled: bool) -> Callable[[float], float]:
+def _bessel(order: int, scaled: bool) -> Callable[[Array], Array]:
     """The mean of e^(x cos t) cos(n t) over half a turn."""
 
-    def run(x: float) -> float:
-        if not math.isfinite(x):
-            return 0.0 if scaled and math.isinf(x) else math.nan  # PyTorch has no number there
-        angles = (np.arange(_ANGLES) + 0.5) * (math.pi / _ANGLES)
-        waves = np.exp(x * np.cos(angles) - abs(x)) * np.cos(order * angles)
-        with np.errstate(over="ignore"):
-            return float(waves.mean() * (1.0 if scaled else np.exp(np.float64(abs(x)))))
+    def mean(x: Array, count: int) -> Array:
+        angles = (np.arange(count) + 0.5) * (math.pi / count)
+        parts = [
+            (np.exp(v[:, None] * np.cos(angles) - np.abs(v)[:, None]) * np.cos(order * angles))
+            for v in np.array_split(x, len(x) * count // 1_000_000 + 1)
+        ]
+        return np.concatenate([part.mean(axis=1) for part in parts])
+
+    def run(x: Array) -> Array:
+        # PyTorch has no number at infinity
+        found = np.where(np.isinf(x) & scaled, 0.0, np.nan)
+        small = np.abs(x) < 100  # whose mean is exact from 64 angles on
+        for there, count in ((small, 100), (np.isfinite(x) & ~small, _ANGLES)):
+            found[there] = mean(x[there], count)
+        if scaled:
+            return found
+        huge = np.isfinite(x) & (np.abs(x) > 720)
+        return np.where(huge, np.inf * np.sign(x) ** order, found * np.exp(np.abs(x)))
 
     return run
 
@@ -177,38 +214,32 @@ def _entr(x: float) -> float:
     return -math.inf if x < 0 else 0.0 if x == 0 else -x * math.log(x)
 
 
-def _zeta(s: float, q: float) -> float:
-    """The sum of (q + k)^-s itself; its tail is an integral."""
-    if not s > 1:
-        return math.inf if s == 1 else math.nan
-    if math.isnan(q):
-        return q
-    if math.isinf(q):
-        return 0.0 if q > 0 else math.inf
-    if q <= 0 and q == math.floor(q):
-        return math.inf
-    terms = _TERMS + (int(-q) if q < 0 else 0)
-    if terms > 10 * _TERMS:
-        raise Unsuited(f"it is asked for at {q}")
-    if q < 0 and s != math.floor(s):
-        return math.nan
-    far = q + terms
-    whole = float(np.sum((q + np.arange(terms)) ** float(-s)))
-    tail = far ** (1 - s) / (s - 1) + far**-s / 2 + s * far ** (-s - 1) / 12
-    return whole + float(tail)
-
-
-def _polygamma_at(n: int, x: float) -> float:
-    if n == 0:
-        return _digamma(x)
-    if n == 1 and x == -math.inf:
-        return math.nan
-    return (-1.0) ** (n + 1) * math.factorial(n) * _zeta(n + 1, x)
+def _zeta(s: Array, q: Array) -> Array:
+    """The sum of (q + k)^-s, and Euler's and Maclaurin's formula for its end (DLMF 25.11.5)."""
+    found = np.where(s == 1, np.inf, np.nan)
+    whole = q == np.floor(q)
+    found[(s > 1) & whole & (q <= 0)] = np.inf
+    found[(s > 1) & (q == np.inf)] = 0
+    at = (s > 1) & np.isfinite(q) & ((q > 0) | (~whole & (s == np.floor(s))))
+    s, q = s[at], q[at]
+    total, far = _summed(q, lambda y, near: y ** -s[near])
+    second = s * (s + 1) * (s + 2)
+    end = far ** (1 - s) / (s - 1) + far**-s / 2 + s * far ** (-s - 1) / 12
+    end += -second * far ** (-s - 3) / 720 + second * (s + 3) * (s + 4) * far ** (-s - 5) / 30240
+    found[at] = total + end
+    return found
 
 
 def polygamma(n: int, self: Array) -> Array:
     """The n-th derivative of digamma, as a sum."""
-    return _each(lambda x: x if math.isnan(x) else _polygamma_at(n, x))(self)
+
+    def run(x: Array) -> Array:
+        if n == 0:
+            return _digamma(x)
+        found = (-1.0) ** (n + 1) * math.factorial(n) * _zeta(np.full(x.shape, n + 1.0), x)
+        return np.where((x == -np.inf) & (n == 1), np.nan, found)
+
+    return _all(run)(self)
 
 
 def zeta(self: Any, other: Array) -> Array:
@@ -216,9 +247,9 @@ def zeta(self: Any, other: Array) -> Array:
     # of a number and a tensor, the tensor decides
     tensors = [a for a in (np.asarray(self), np.asarray(other)) if a.ndim]
     s, q = np.broadcast_arrays(np.asarray(self, np.float64), np.asarray(other, np.float64))
-    pairs = zip(s.reshape(-1).tolist(), q.reshape(-1).tolist(), strict=True)
-    found = [_zeta(a, b) for a, b in pairs]
-    return cut(np.asarray(found).reshape(s.shape), _shared(*tensors))
+    with np.errstate(all="ignore"):
+        found = _zeta(s.reshape(-1), q.reshape(-1))
+    return cut(found.reshape(s.shape), _shared(*tensors))
 
 
 def _series(name: str, n: int) -> Callable[[Array], Array]:
@@ -289,14 +320,16 @@ def mvlgamma(self: Array, p: int) -> Array:
     return cut(np.reshape(each, x.shape) + p * (p - 1) / 4 * math.log(math.pi), dtype)
 
 
-_FUNCTIONS: dict[str, Any] = {
+_OF_ARRAYS: dict[str, Any] = {
     **dict.fromkeys(("digamma", "special_digamma", "special_psi"), _digamma),
-    **dict.fromkeys(("lgamma", "special_gammaln"), _lgamma),
-    **dict.fromkeys(("erfinv", "special_erfinv"), _erfinv),
     **dict.fromkeys(("i0", "special_i0"), _bessel(0, False)),
     "special_i0e": _bessel(0, True),
     "special_i1": _bessel(1, False),
     "special_i1e": _bessel(1, True),
+}
+_FUNCTIONS: dict[str, Any] = {
+    **dict.fromkeys(("lgamma", "special_gammaln"), _lgamma),
+    **dict.fromkeys(("erfinv", "special_erfinv"), _erfinv),
     "special_bessel_j0": _bessel_j(0),
     "special_bessel_j1": _bessel_j(1),
     "special_bessel_y0": _bessel_y(0),
@@ -315,6 +348,7 @@ TABLE: tuple[Row, ...] = (
         for n in (0, 1)
     ),
     *((f"{name}(Tensor self) -> Tensor", _each(f)) for name, f in _FUNCTIONS.items()),
+    *((f"{name}(Tensor self) -> Tensor", _all(f)) for name, f in _OF_ARRAYS.items()),
     ("polygamma(int n, Tensor self) -> Tensor", polygamma),
     ("special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor", zeta),
     ("special_zeta(Tensor self, Tensor other) -> Tensor", zeta),
