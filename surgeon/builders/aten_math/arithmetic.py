@@ -144,10 +144,18 @@ def float_remainder(work: Work, a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
 
 
 def float_fmod(work: Work, a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
-    """The remainder with the dividend's sign, exact from opset 10."""
+    """The remainder with the dividend's sign, exact from opset 10.
+
+    Below, it is computed in double precision, which holds quotients of single precision exactly up
+    to 2^29.
+    """
     if work.opset >= 10:
         made: gs.Tensor = work.op("Mod", a, b, fmod=1)
         return made
+    dtype = work.dtype(a)
+    if dtype != DOUBLE:
+        wide = float_fmod(work, work.cast(a, DOUBLE), work.cast(b, DOUBLE))
+        return work.cast(wide, dtype)
     quotient = truncate(work, work.op("Div", a, b))
     rest = work.op("Sub", a, work.op("Mul", quotient, b))
     finite = work.op("Less", work.op("Abs", a), np.inf)

@@ -128,6 +128,8 @@ def adaptive_max_pool_indices(draft: Draft, match: Match) -> Any:
     lengths = parts.lengths_of(draft, x, spatial + 2)[2:]
     outs = parts.lengths_given(draft, args, "output_size", spatial)
     fixed = [n.static for n in (*lengths, *outs)]
+    if fixed[spatial:] == [1] * spatial and None in fixed[:spatial]:
+        return _greatest_of_all(draft, x, spatial, batched=batched)
     if any(n is None for n in fixed):
         raise Refused(
             "its indices are read and a length is known at run time; fix it with `--shape`"
@@ -135,6 +137,17 @@ def adaptive_max_pool_indices(draft: Draft, match: Match) -> Any:
     plane = [n for n in fixed[:spatial] if n is not None]
     bins = [n for n in fixed[spatial:] if n is not None]
     return looked_up(draft, x, _bin_places(plane, bins), plane, bins, batched=batched)
+
+
+def _greatest_of_all(
+    draft: Draft, x: gs.Tensor, spatial: int, *, batched: bool
+) -> tuple[gs.Tensor, gs.Tensor]:
+    """The greatest element of a plane of any size, and its place: one bin."""
+    flat = draft.op("Reshape", x, draft.constant([0, 0, -1], "flat"))
+    values = draft.op("ReduceMax", flat, draft.constant([2], "axes"), keepdims=1)
+    places = draft.op("ArgMax", flat, axis=2, keepdims=1)
+    shape = [0, 0, *[1] * spatial] if batched else [-1, *[1] * spatial]
+    return parts.reshape(draft, values, shape), parts.reshape(draft, places, shape)
 
 
 def _bin_places(plane: list[int], bins: list[int]) -> list[Array]:

@@ -196,19 +196,18 @@ def _modulo(c: Call, a: gs.Tensor, n: gs.Tensor) -> gs.Tensor:
 
 def _unfold(c: Call) -> gs.Tensor:
     x = c.tensor()
-    size, step, rank = c.integer("size"), c.integer("step"), c.rank(x)
+    size, step, rank = c.counted("size"), c.counted("step"), c.rank(x)
     if rank == 0:
         return c.op("Reshape", x, c.ints([1], "target"))
     axis = c.axis(c.integer("dimension"), rank)
     length = c.size(x, axis)
     count = c.add(c.div(c.sub(length, size), step), 1)
-    inside = np.arange(size, dtype=np.int64)
-    if isinstance(count, int):
+    if isinstance(count, int) and isinstance(size, int) and isinstance(step, int):
         starts = np.arange(count, dtype=np.int64)[:, None] * step
-        index = c.draft.constant(starts + inside, "windows")
+        index = c.draft.constant(starts + np.arange(size, dtype=np.int64), "windows")
     else:
-        begin = c.op("Mul", c.count(count), c.ints([step], "step"))
-        index = c.op("Add", c.unsqueeze(begin, [1]), c.draft.constant(inside, "inside"))
+        begin = c.op("Mul", c.count(count), c.vector([step]))
+        index = c.op("Add", c.unsqueeze(begin, [1]), c.count(size))
     windows = c.op("Gather", x, index, axis=axis)
     return c.permute(windows, [i for i in range(rank + 1) if i != axis + 1] + [axis + 1])
 
