@@ -55,7 +55,7 @@ class Activations:
                     and found[name].dtype == _dtype(fact.dtype)
                     for name, fact in wanted.items()
                 )
-            except KeyError:  # a size that none of these values shows
+            except (KeyError, ValueError):  # a size that none of these values shows, or is none
                 continue
             if fits and set(piece.symbols) <= set(point):
                 yield point, found

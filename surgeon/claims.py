@@ -47,7 +47,7 @@ def correct_claims(model: Model, facts: Facts) -> list[str]:
         for value in origin.value_info:
             tensor = tensors.get(value.name)
             if tensor is not None:
-                mended = _mend(value, facts.of(tensor).shape)
+                mended = _as_tensor(value, facts.of(tensor)) or _mend(value, facts.of(tensor).shape)
                 if mended is not None:
                     corrected[value.name] = mended
         graph.corrected = corrected
@@ -212,6 +212,17 @@ def declare(
         for v in (*graph.origin.input, *graph.origin.output)
         if v.name in declared
     )
+
+
+def _as_tensor(value: onnx.ValueInfoProto, fact: Fact) -> onnx.ValueInfoProto | None:
+    """The claim where a tensor is said to be a list; None where it is not.
+
+    PyTorch's exporter says so of sizes that a scripted module asks for.
+    """
+    if not value.type.HasField("sequence_type") or fact.items is not None or not fact.dtype:
+        return None
+    shape = None if fact.shape is None else [_name(dim) for dim in fact.shape]
+    return onnx.helper.make_tensor_value_info(value.name, fact.dtype, shape)
 
 
 def _mend(value: onnx.ValueInfoProto, shape: tuple[Dim, ...] | None) -> onnx.ValueInfoProto | None:

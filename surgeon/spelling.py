@@ -10,7 +10,10 @@ FALLBACK_DOMAINS = ATEN_DOMAINS | {"", "com.microsoft", "caffe2"}
 PRIM_DOMAINS = frozenset({"org.pytorch.prim", "prim"})
 CUT = {  # exporters drop an underscore
     f"__{name}_": f"__{name}__"
-    for name in "and or xor lshift rshift getitem not is isnot contains".split()
+    for name in (
+        *"and or xor lshift rshift iand ior ixor ilshift irshift".split(),
+        *"getitem not is isnot contains".split(),
+    )
 }
 
 

@@ -55,6 +55,16 @@ def test_a_fixed_dimension_reaches_inputs_and_outputs(options: dict[str, object]
     assert original.SerializeToString() == kept
 
 
+def test_a_tensor_that_is_said_to_be_a_list_is_said_to_be_a_tensor() -> None:
+    """PyTorch 1.11 says so of the sizes that a scripted module asks for."""
+    said = model(STALE)
+    list_ = onnx.helper.make_tensor_sequence_value_info("a", onnx.TensorProto.INT64, None)
+    next(v for v in said.graph.value_info if v.name == "a").CopyFrom(list_)
+    after = surgeon.apply(said, "shape-chains").model.to_proto()
+    (a,) = (v for v in after.graph.value_info if v.name == "a")
+    assert (a.type.tensor_type.elem_type, shape_of(a)) == (onnx.TensorProto.FLOAT, ["N", 4])
+
+
 TRACED = """
 <ir_version: 8, opset_import: ["": 13, "org.pytorch.aten": 1]>
 g (float[N,4] x) => (float[2,4] y, int64[3,2] p) {

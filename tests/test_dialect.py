@@ -34,6 +34,7 @@ def normal(text: str) -> gs.Node:
         ("org.pytorch.aten.celu (x, k)", "celu", ""),
         ('ATen <operator = "celu"> (x, k)', "celu", ""),
         ('org.pytorch.aten.ATen <operator = "__and_"> (x, k)', "__and__", ""),
+        ('org.pytorch.aten.ATen <operator = "__ilshift_"> (x, k)', "__lshift__", ""),
     ],
 )
 def test_aten_nodes(text: str, op: str, overload: str) -> None:

@@ -277,3 +277,18 @@ def test_sizes_far_beyond_one_that_runs_are_not_tried() -> None:
     assert {c.sizes["n"] for c in verdict.comparisons} == {37}
     tried = {int(line.split("n=")[1].split(",")[0].split()[0]) for line in said if "n=" in line}
     assert 37 < max(tried) <= 32 * 37
+
+
+def test_the_sizes_of_a_trace_are_tried_where_no_other_runs() -> None:
+    """Places of 3 rows of 29 are written to, as the output says; the result says of what."""
+    rows, columns = "{0, 1, 2}", f"{{{', '.join(map(str, range(29)))}}}"
+    before = parse(
+        f"""g (float[n,t] x) => (float[3,29] y) <int64[3,1] i = {rows}, int64[29] j = {columns}> {{
+            f = Relu(x)
+            y = org.pytorch.aten.index_put(x, i, j, f)
+        }}"""
+    )
+    verdict = verify(before, parse("g (float[n,t] x) => (float[n,t] y) { y = Relu(x) }"))
+    assert verdict.status == "equivalent"
+    assert {tuple(c.sizes.values()) for c in verdict.comparisons} == {(3, 29)}
+    assert verdict.not_compared[-1].what == "other sizes than those of the trace"

@@ -129,3 +129,25 @@ def gather_constant_places(draft: Draft, match: Match) -> gs.Tensor:
     line = np.ravel_multi_index(tuple(np.moveaxis(places, -1, 0)), lengths)
     flat = c.reshape(data, [int(np.prod(lengths)), *c.sizes(data)[depth:]])
     return c.op("Gather", flat, c.ints_of(line), axis=0)
+
+
+def counted_down(draft: Draft, match: Match) -> gs.Tensor:
+    """Elements from one down to the first, which a Range counts, as a Slice in steps of -1.
+
+    onnxruntime's own optimisations make a Slice of such a Gather too, up to -1, which is the last
+    element there: of nothing.
+    """
+    c, node = Bench(draft), match.root
+    x, axis = node.inputs[0], int(attribute_of(node, "axis") or 0)
+    start, limit, step = match.nodes[1].inputs
+    if any((a := c.facts.array(t)) is None or a.item() != -1 for t in (limit, step)):
+        raise Refused("it does not count down to 0")
+    first = c.scalar(start)
+    known = first if isinstance(first, int) else first.dim
+    low = None if known is None else dims.bounds(known)[0]
+    if low is None or low < -1:
+        raise Refused("it may begin below 0")
+    rank = c.rank(x)
+    bounds = (c.ints([n]) for n in (-LARGEST, axis % rank, -1))
+    y: gs.Tensor = c.op("Slice", x, c.vector([first]), *bounds)
+    return y

@@ -94,6 +94,14 @@ def adaptive_bins(length: int, out: int) -> list[tuple[int, int]]:
     return [(i * length // out, -(-(i + 1) * length // out)) for i in range(out)]
 
 
+def kernel_of_weight(draft: Draft, match: Match) -> gs.Tensor:
+    """A Conv or ConvTranspose without the size of its kernel, which its weight tells."""
+    node = match.root
+    attributes = {name: value for name, value in node.attrs.items() if name != "kernel_shape"}
+    y: gs.Tensor = draft.op(node.op, *node.inputs, **attributes)
+    return y
+
+
 def pool_in_bounds(draft: Draft, match: Match) -> Any:
     """A pool whose strides are numbers and whose padding is narrower than its windows.
 

@@ -75,8 +75,12 @@ def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
 
     Raises:
         KeyError: A symbol has no entry; names it.
+        ValueError: It is a number divided by 0 there.
     """
-    result = substitute(dim, values)
+    try:
+        result = substitute(dim, values)
+    except ZeroDivisionError as error:
+        raise ValueError(str(error)) from None
     if isinstance(result, int):
         return result
     raise KeyError(min(symbols(result)))

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
+import onnx
 
 from surgeon.verify.limits import Input
 
@@ -82,6 +83,20 @@ def candidates(
         more = MORE_LEADING if axis == 0 else MORE_OTHER
         found[dim] = list(hints.get(dim, ())) or list(dict.fromkeys([*rotated, *more]))
     return found
+
+
+def traced_sizes(before: onnx.ModelProto, after: onnx.ModelProto) -> dict[str, list[int]]:
+    """Sizes of dims that the original's outputs state of a trace, where the result's say the dim.
+
+    What a trace froze runs at these sizes if at any.
+    """
+    found: dict[str, set[int]] = {}
+    for one, other in zip(before.graph.output, after.graph.output, strict=False):
+        pair = (v.type.tensor_type.shape.dim for v in (one, other))
+        for claimed, proven in zip(*pair, strict=False):
+            if claimed.dim_value and proven.dim_param:
+                found.setdefault(proven.dim_param, set()).add(claimed.dim_value)
+    return {dim: sorted(sizes) for dim, sizes in found.items() if len(sizes) == 1}
 
 
 def fits(sizes: Mapping[str, int], inputs: Sequence[Input]) -> bool:

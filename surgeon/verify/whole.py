@@ -26,6 +26,7 @@ from surgeon.verify.limits import bounds
 from surgeon.verify.originals import open_original, open_result, read_recorded, recorded_files
 from surgeon.verify.parting import Parting, find_parting
 from surgeon.verify.precision import coarse_outputs, coarsest_tolerance
+from surgeon.verify.sizes import traced_sizes
 from surgeon.verify.specs import Spec, read_spec
 from surgeon.verify.squashed import squashed_outputs
 from surgeon.verify.verdict import Verdict
@@ -117,6 +118,12 @@ def verify(
                 further = demanded_sizes(without_calls(after), wanted) | first
                 if why and further != first:
                     why = check.drawn(wanted, limits, further, given.specs)
+                traced = {**traced_sizes(before, after), **first}
+                if why and traced != first:
+                    others = why
+                    why = check.drawn(wanted, limits, traced, given.specs)
+                    if not why:
+                        check.skip("other sizes than those of the trace", others)
                 if why:
                     check.skip("any input", why)
         except (NoWitness, NotRunnable, ForeignError, ValueError) as error:

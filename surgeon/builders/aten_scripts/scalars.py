@@ -120,6 +120,28 @@ def _as_it_is(c: Bench, node: gs.Node) -> gs.Tensor:
     return scalar(c, x, c.dtype(x))
 
 
+def _nth(c: Bench, node: gs.Node) -> gs.Tensor:
+    """The number of a range at an index: start + index * step."""
+    index, start, step = (scalar(c, required(node, i), TYPE.INT64) for i in range(3))
+    found: gs.Tensor = c.op("Add", start, c.op("Mul", index, step))
+    return found
+
+
+def _range_length(c: Bench, node: gs.Node) -> gs.Tensor:
+    """How many numbers a range has: the distance over the step rounded up, or none."""
+    low, high = (scalar(c, required(node, i), TYPE.INT64) for i in range(2))
+    array = c.facts.array(required(node, 2))
+    if array is None or array.size != 1 or not array.item():
+        raise Refused("its step is not known, or is 0")
+    step = int(array.item())
+    whole = c.op("Sub", high, low) if step > 0 else c.op("Sub", low, high)
+    if abs(step) != 1:
+        whole = c.op("Add", whole, c.number(abs(step) - 1, TYPE.INT64))
+        whole = c.op("Div", whole, c.number(abs(step), TYPE.INT64))
+    zero = c.number(0, TYPE.INT64)
+    return c.where(c.op("Less", zero, whole), whole, zero)
+
+
 _SCALARS: Mapping[str, Callable[[Bench, gs.Node], gs.Tensor]] = {
     "__not__": _negated,
     **dict.fromkeys(("__is__", "__isnot__"), _is),
@@ -128,6 +150,8 @@ _SCALARS: Mapping[str, Callable[[Bench, gs.Node], gs.Tensor]] = {
     **dict.fromkeys(("Float", "FloatImplicit"), _number(TYPE.DOUBLE)),
     "Bool": _number(TYPE.BOOL),
     "ScalarImplicit": _as_it_is,
+    "__derive_index": _nth,
+    "__range_length": _range_length,
 }
 
 

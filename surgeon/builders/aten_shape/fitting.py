@@ -8,13 +8,19 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.aten_shape.call import Call, Size
+from surgeon.facts.fact import same_dims
 from surgeon.rewrite import Refused
 
 
 def as_indexed(
-    c: Call, values: gs.Tensor, linear: gs.Tensor, rest: Sequence[Size | int], begin: int
+    c: Call,
+    values: gs.Tensor,
+    linear: gs.Tensor,
+    rest: Sequence[Size | int],
+    begin: int,
+    data: Sequence[dims.Dim] | None,
 ) -> gs.Tensor:
-    """The values in the shape of what the indices take."""
+    """The values in the shape of what the indices take of data of this shape."""
     inside = [c.size(linear, i) for i in range(c.rank(linear))]
     wanted = [*rest[:begin], *inside, *rest[begin:]]
     shape = c.shape(values)
@@ -29,7 +35,7 @@ def as_indexed(
         return values
     if shape is not None and (_lacks_ones(shape, plain) or _was_flattened(shape, plain)):
         return c.reshape(values, wanted)
-    lacking = None if shape is None else _ones_to_add(shape, plain)
+    lacking = None if shape is None else _ones_to_add(shape, plain, data)
     if shape is not None and lacking is None and _overflow(shape, plain):
         mine = ", ".join(map(str, shape))
         its = ", ".join("?" if d is None else str(d) for d in plain)
@@ -67,10 +73,15 @@ def _was_flattened(shape: Sequence[dims.Dim], room: Sequence[dims.Dim | None]) -
     return dims.equal(dims.product(shape), dims.product(known)) is True
 
 
-def _ones_to_add(shape: Sequence[dims.Dim], room: Sequence[dims.Dim | None]) -> list[int] | None:
+def _ones_to_add(
+    shape: Sequence[dims.Dim],
+    room: Sequence[dims.Dim | None],
+    data: Sequence[dims.Dim] | None,
+) -> list[int] | None:
     """The places of axes that values lack, as in `_lacks_ones`, where sizes are not proven equal.
 
-    None where it may be that they spread by themselves, to other places.
+    None where it may be that they spread by themselves, to other places, unless they are as long as
+    the data, whose axes the room is of: a trace froze indices of all places of an axis.
     """
     ones = [i for i, b in enumerate(room) if b == 1]
     others = [i for i, b in enumerate(room) if b != 1]
@@ -78,7 +89,9 @@ def _ones_to_add(shape: Sequence[dims.Dim], room: Sequence[dims.Dim | None]) -> 
     if not ones or len(others) != len(shape):
         return None
     spread = [b for a, b in zip(shape, by_itself, strict=True) if room[b] == 1 and a != 1]
-    apart = not _overflow(shape, room) and any(
+    alike = data is not None and len(data) == len(room)
+    alike = alike and same_dims(tuple(shape), tuple(data[i] for i in others))  # type: ignore[index]
+    apart = not (alike or _overflow(shape, room)) and any(
         a != b and room[b] != 1 for a, b in zip(others, by_itself, strict=True)
     )
     unlike = any(

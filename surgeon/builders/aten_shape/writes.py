@@ -78,7 +78,7 @@ def put_at(
     behind = [lengths[i] for i in rest]
     flat = c.reshape(front, [whole, *behind])
     begin = axes[0] if place.joined else 0
-    values = as_indexed(c, values, linear, [lengths[i] for i in rest], begin)
+    values = as_indexed(c, values, linear, [lengths[i] for i in rest], begin, c.shape(x))
     order = [begin + i for i in range(place.rank)]
     others = [i for i in range(place.rank + len(rest)) if i not in order]
     values = c.permute(values, [*order, *others])

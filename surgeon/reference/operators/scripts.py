@@ -58,6 +58,16 @@ def floordiv(a: Array, b: Array) -> Array:
     return np.asarray(np.floor_divide(a, b))
 
 
+def nth(index: int, start: int, step: int) -> Array:
+    return np.asarray(start + index * step, np.int64)
+
+
+def range_length(lo: int, hi: int, step: int) -> Array:
+    if not step:
+        raise Unsuited("a range in steps of 0")
+    return np.asarray(len(range(int(lo), int(hi), int(step))), np.int64)
+
+
 def length(a: Listed) -> Array:
     return np.asarray(len(a), np.int64)
 
@@ -138,6 +148,8 @@ TABLE: tuple[Row, ...] = (
     ("Bool(Tensor a) -> bool", to_bool),
     ("ScalarImplicit(Tensor a) -> Scalar", to_scalar),
     ("floordiv(Tensor a, Tensor b) -> Scalar", floordiv),
+    ("__derive_index(int index, int start, int step) -> int", nth),
+    ("__range_length(int lo, int hi, int step) -> int", range_length),
     ("len.t(List a) -> int", length),
     ("len.Tensor(Tensor a) -> int", length),
     ("list.t(List l) -> t[]", same),
