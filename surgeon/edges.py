@@ -74,7 +74,7 @@ _NOT_OF_HUGE = re.compile(
 )
 # Operators that leave it open which of two zeros they give.
 _LEAVES_SIGNS = re.compile(
-    r"(?i)max|min|clip|clamp|relu|sum|mean|pool|mul|gemm|conv|sort|topk|where|mask|solve|diag"
+    r"(?i)max|min|clip|clamp|relu|sum|mean|pool|mul|gemm|conv|sort|topk|where|mask|solve|diag|unique"
 )
 # onnxruntime adds up and multiplies whole numbers as doubles in these, whoever wrote them.
 _IN_DOUBLES = re.compile(r"(?i)sum|mean|prod")

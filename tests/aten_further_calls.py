@@ -308,6 +308,7 @@ for inverse, counts in ((True, True), (False, True), (False, False)):
     add("_unique2", TWICE, True, inverse, counts, outputs=1 + inverse + counts if inverse else 1)
 add("_unique2", TWICE / 2, True, True, True, outputs=3)
 add("_unique2", TWICE > 1, True, True, True, outputs=3)
+add("var", np.asarray(2.5, np.float32), False, still=True)
 add("_unique2", TWICE[:, :0], True, True, True, outputs=3, still=True, least=11)
 # degrees and exponents that are computed, one for each element
 DEGREES = np.array([[0], [1], [2], [5], [7], [-1]])

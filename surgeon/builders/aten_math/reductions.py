@@ -255,7 +255,9 @@ def moments(work: Work, x: gs.Tensor) -> tuple[gs.Tensor, gs.Tensor]:
     else:
         correction = 1.0 if work.constant_of("unbiased", True) else 0.0
     if work.facts.of(x).rank == 0:
-        raise Refused("the deviation of a single number")
+        if correction:
+            raise Refused("the deviation of a single number")
+        return work.op("Sub", x, x), x
     if _known_count(work, x, dims) == 0:
         nothing = _nothing(work, x, dims, keepdim=keepdim)
         return nothing, nothing
