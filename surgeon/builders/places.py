@@ -132,7 +132,7 @@ def gather_constant_places(draft: Draft, match: Match) -> gs.Tensor:
 
 
 def counted_down(draft: Draft, match: Match) -> gs.Tensor:
-    """Elements from one down to the first, which a Range counts, as a Slice in steps of -1.
+    """Elements from one down to the first, which a Range counts, as a Slice in steps back.
 
     onnxruntime's own optimisations make a Slice of such a Gather too, up to -1, which is the last
     element there: of nothing.
@@ -140,7 +140,8 @@ def counted_down(draft: Draft, match: Match) -> gs.Tensor:
     c, node = Bench(draft), match.root
     x, axis = node.inputs[0], int(attribute_of(node, "axis") or 0)
     start, limit, step = match.nodes[1].inputs
-    if any((a := c.facts.array(t)) is None or a.item() != -1 for t in (limit, step)):
+    end, by = c.facts.array(limit), c.facts.array(step)
+    if end is None or by is None or end.item() != -1 or by.item() >= 0:
         raise Refused("it does not count down to 0")
     first = c.scalar(start)
     known = first if isinstance(first, int) else first.dim
@@ -148,6 +149,6 @@ def counted_down(draft: Draft, match: Match) -> gs.Tensor:
     if low is None or low < -1:
         raise Refused("it may begin below 0")
     rank = c.rank(x)
-    bounds = (c.ints([n]) for n in (-LARGEST, axis % rank, -1))
+    bounds = (c.ints([n]) for n in (-LARGEST, axis % rank, int(by.item())))
     y: gs.Tensor = c.op("Slice", x, c.vector([first]), *bounds)
     return y
