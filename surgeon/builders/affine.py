@@ -15,7 +15,7 @@ from surgeon.rewrite import Draft, Refused
 _STEPS = frozenset({"Add", "Sub", "Mul", "Div"})
 _FLOATS = "f"
 _ROUND = frozenset({"Floor", "Ceil", "Round", "QuantizeLinear", "DynamicQuantizeLinear"})
-_LIMIT = frozenset({"Clip", "Min", "Max", "Relu", "Concat", "Where", "Abs", "Neg", "Identity"})
+_LIMIT = frozenset({"Clip", "Min", "Max", "Relu", "Concat", "Where", "Abs", "Neg"})
 
 
 def affine_chain(draft: Draft, match: Match) -> gs.Tensor:

@@ -172,9 +172,9 @@ def filled(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     told = args.value("dtype")
     if told is not None and PARTS.get(COMPLEX_TYPES.get(told, 0)) != dtype:
         raise Refused("it is asked for in a dtype of its own")
+    zero = np.zeros(1, parts.numpy_dtype(draft, like.real))
     number = draft.constant(np.array(number_of(dtype)), "dtype")
     real = by_lowering(draft, node, self=like.real, dtype=number)
-    zero = np.zeros(1, parts.numpy_dtype(draft, like.real))
     none = draft.op("ConstantOfShape", draft.op("Shape", like.real), value=zero)
     return Complex(real, none)
 

@@ -90,9 +90,9 @@ def complex_of(draft: Draft, tensor: gs.Tensor) -> Complex:
     """
 
     def behind(at: gs.Tensor) -> list[gs.Tensor]:
-        return (
-            [] if _is_made(draft, at) else [t for t in _followed(draft, at) if is_complex(draft, t)]
-        )
+        if _is_made(draft, at):
+            return []
+        return [t for t in _followed(draft, at) if is_complex(draft, t)]
 
     known: dict[int, Complex] = draft.findings.setdefault("parts", {})
     for at in _operands_first(tensor, behind, known):
