@@ -89,7 +89,9 @@ def in_cell(function: Callable[..., Any], *args: Any, called: str) -> Any:
         )
 
 
-def open_session(model: onnx.ModelProto | Path, *, folder: Path | None = None) -> Runner:
+def open_session(
+    model: onnx.ModelProto | Path, *, folder: Path | None = None, optimise: bool = False
+) -> Runner:
     """A `Session`, in the worker where one is to be used.
 
     Raises:
@@ -97,12 +99,13 @@ def open_session(model: onnx.ModelProto | Path, *, folder: Path | None = None) -
         ForeignError: onnxruntime ended the worker.
     """
     if (here := _cell.get()) is None:
-        return Session(model, folder=folder)
-    return Isolated(here, "surgeon.isolation:_session", model, folder, called="onnxruntime")
+        return Session(model, folder=folder, optimise=optimise)
+    made = "surgeon.isolation:_session"
+    return Isolated(here, made, model, folder, optimise, called="onnxruntime")
 
 
-def _session(model: onnx.ModelProto | Path, folder: Path | None) -> Session:
-    return Session(model, folder=folder)
+def _session(model: onnx.ModelProto | Path, folder: Path | None, optimise: bool) -> Session:
+    return Session(model, folder=folder, optimise=optimise)
 
 
 class Isolated:

@@ -22,7 +22,7 @@ from surgeon.model import Model
 from surgeon.operation import Clock, Operation
 from surgeon.recipe import Recipe, Rule
 from surgeon.report import Report
-from surgeon.soundness import with_names_of_their_own
+from surgeon.soundness.apart import with_names_of_their_own, with_outputs_of_their_own
 
 if TYPE_CHECKING:
     from surgeon.verify import Reference, Verdict
@@ -125,7 +125,7 @@ def apply(
     given = _given(original, checking) if inputs or data else None
     clock.lap("load")
     with collector_paused():
-        original, shared = _named_apart(original)
+        original, apart = _told_apart(original)
         if verify:
             _see_data(original)
         work = Operation(
@@ -133,9 +133,8 @@ def apply(
         )
         work.given, work.notes.every = given, every_miss
         work.evidence = None if keep_evidence is None else Path(keep_evidence)
-        if shared:
-            work.notes.remarks.append(_shared_names(shared))
-            work.model.changed = True
+        work.notes.remarks.extend(apart)
+        work.model.changed = bool(apart)
         work.run(clock)
         report = work.report(clock)
     ensured = any(recipe.ensure == "no-aten" for recipe in plans)
@@ -164,8 +163,7 @@ def apply(
         report = report._replace(refusals=(*report.refusals, *blamed(culprits, verdict)))
         if save_partial and culprits:
             rest = work.again(Kept(without=culprits), check=True)
-            if shared:
-                rest.model.changed = True
+            rest.model.changed = rest.model.changed or bool(apart)
             verdict = _verdict(original, rest, checking, progress)
             found = rest.report(clock)
             report = found._replace(verdict=verdict, refusals=report.refusals)
@@ -197,12 +195,25 @@ def _culprits(
         return frozenset()
 
 
-def _named_apart(model: Model) -> tuple[Model, tuple[str, ...]]:
-    """The model with nodes of different names, and the names that several nodes had."""
-    shared = model.sound.shared
+def _told_apart(model: Model) -> tuple[Model, list[str]]:
+    """The model with whatever its graphs have twice told apart, and what was, in words."""
+    shared, again = model.sound.shared, model.sound.again
+    said = []
     if shared:
         model = Model(with_names_of_their_own(model.proto), path=model.path)
-    return model, shared
+        said.append(f"several nodes had one name, and got names of their own: {_few(shared)}")
+    if again:
+        model = Model(with_outputs_of_their_own(model.proto), path=model.path)
+        said.append(
+            "a body gave one value as several of its outputs, which onnxruntime mixes up, and "
+            f"gives copies now: {_few(again)}"
+        )
+    return model, said
+
+
+def _few(names: Sequence[str]) -> str:
+    named = ", ".join(f"`{name[:80]}`" for name in names[:3])
+    return f"{named} and {len(names) - 3} more" if len(names) > 3 else named
 
 
 def _see_data(model: Model) -> None:
@@ -214,12 +225,6 @@ def _see_data(model: Model) -> None:
     if model.folder is not None and model.sound.outside:
         for location in sorted(locations(external_tensors(model.proto))):
             external_path(location, model.folder)
-
-
-def _shared_names(names: Sequence[str]) -> str:
-    named = ", ".join(f"`{name[:80]}`" for name in names[:3])
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"several nodes had one name, and got names of their own: {named}{more}"
 
 
 def as_model(model: ModelLike) -> Model:

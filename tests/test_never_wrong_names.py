@@ -25,6 +25,34 @@ def test_nodes_of_one_name_are_named_apart() -> None:
     np.testing.assert_allclose(found, np.maximum(np.exp(-x), 0), rtol=1e-6)
 
 
+def test_a_body_gives_each_value_once() -> None:
+    """onnxruntime leaves the second of two outputs of one name as the memory was."""
+    proto = parse(
+        """
+        g (bool p, float[N] x) => (float[N] y) {
+          a, b, c = If (p) <
+            then_branch = t () => (float[N] u, float[N] u, float[N] u) { u = Neg (x) },
+            else_branch = e () => (float[N] v, float[N] w, float[N] v) {
+              v = Exp (x) w = Relu (x) u_2 = Abs (x) }>
+          d = Sub (a, b) e = Mul (d, c) y = Add (e, b)
+        }
+        """
+    )
+    result = surgeon.apply(proto, "clean")
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent"
+    assert "a body gave one value as several of its outputs" in result.report.remarks[0]
+    assert all(name in result.report.remarks[0] for name in ("`u`", "`v`"))
+    session = Session(result.model.to_proto())
+    for x in (noise(3), noise(1)):
+        for truth, wanted in (
+            (True, -x),
+            (False, (np.exp(x) - np.maximum(x, 0)) * np.exp(x) + np.maximum(x, 0)),
+        ):
+            found = session.run({"p": np.array(truth), "x": x})["y"]
+            np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
+
+
 def test_functions_called_from_functions_and_from_bodies() -> None:
     proto = parse(
         """

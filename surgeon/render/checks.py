@@ -117,6 +117,8 @@ def _outputs(found: Verdict) -> Table:
 
 def _reservations(found: Verdict) -> Iterator[Text]:
     """What the verdict does not cover, said as loudly as the verdict."""
+    for remark in found.remarks:
+        yield Text(words.clean(remark), style="yellow")
     for gap in found.not_compared:
         yield Text(f"not compared: {words.clean(gap.what)}: {words.clean(gap.why)}", style="yellow")
     weak: dict[tuple[str, str], int] = {}

@@ -19,6 +19,7 @@ import onnx
 from onnx import AttributeProto
 
 from surgeon.errors import ModelError
+from surgeon.soundness.apart import repeated
 from surgeon.soundness.scopes import Node, Scope
 from surgeon.soundness.tensors import Broken, check_tensor, quoted
 from surgeon.soundness.texts import check_texts
@@ -40,11 +41,13 @@ class Sound(NamedTuple):
     Attributes:
         outside: Whether values of it lie in other files.
         shared: Names that several nodes of one graph have.
+        again: Values that a body gives as several of its outputs.
         scopes: Its graph and its functions as they were read, for who links them and takes them.
     """
 
     outside: bool
     shared: tuple[str, ...]
+    again: tuple[str, ...]
     scopes: list[Scope]
 
     def take_scopes(self, proto: onnx.ModelProto) -> list[Scope]:
@@ -72,10 +75,13 @@ def check(proto: onnx.ModelProto, folder: Path | None, *, where: str) -> Sound:
         _check_imports(proto)
         outside = False
         shared: dict[str, None] = {}
+        again: dict[str, None] = {}
         for top in (main, *functions):
             _check_names(top)
             for scope in top.with_bodies():
-                shared.update(dict.fromkeys(sorted(_repeated(node.proto for node in scope.nodes))))
+                shared.update(dict.fromkeys(sorted(repeated(n.proto.name for n in scope.nodes))))
+                if scope is not top:
+                    again.update(dict.fromkeys(sorted(repeated(_names(scope.proto.output)))))
                 _check_order(scope)
                 for node in scope.nodes:
                     if node.attributes:
@@ -87,7 +93,7 @@ def check(proto: onnx.ModelProto, folder: Path | None, *, where: str) -> Sound:
                     outside = outside or tensor.data_location == tensor.EXTERNAL
     except Broken as broken:
         raise ModelError(str(broken), where=where, mend=_MEND) from None
-    return Sound(outside, tuple(shared), scopes)
+    return Sound(outside, tuple(shared), tuple(again), scopes)
 
 
 def scopes_of(proto: onnx.ModelProto) -> list[Scope]:
@@ -100,48 +106,6 @@ def scopes_of(proto: onnx.ModelProto) -> list[Scope]:
         return [Scope(top) for top in (proto.graph, *proto.functions)]
     except UnicodeDecodeError:
         raise Broken("a text in its NodeProto is not UTF-8") from None
-
-
-def with_names_of_their_own(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy of a model with the nodes of each graph named apart, as onnxruntime wants them."""
-    out = onnx.ModelProto()
-    out.CopyFrom(proto)
-    for graph in _every_graph(out):
-        repeated = _repeated(graph.node)
-        taken = {node.name for node in graph.node}
-        seen: Counter[str] = Counter()
-        for node in graph.node:
-            if node.name not in repeated:
-                continue
-            stem = node.name
-            seen[stem] += 1
-            while seen[stem] > 1 and node.name in taken:
-                node.name = f"{stem}_{seen[stem]}"
-                seen[stem] += node.name in taken
-            taken.add(node.name)
-    return out
-
-
-def _every_graph(proto: onnx.ModelProto) -> Iterator[Any]:
-    """The graph, the functions, and every body in them."""
-    stack: list[Any] = [proto.graph, *proto.functions]
-    while stack:
-        graph = stack.pop()
-        yield graph
-        for node in graph.node:
-            for attribute in node.attribute:
-                if attribute.HasField("g"):
-                    stack.append(attribute.g)
-                if attribute.type == attribute.GRAPHS:
-                    stack.extend(attribute.graphs)
-
-
-def _repeated(nodes: Iterable[onnx.NodeProto]) -> set[str]:
-    """The names that several of these nodes have."""
-    names = [node.name for node in nodes if node.name]
-    if len(set(names)) == len(names):
-        return set()
-    return {name for name, count in Counter(names).items() if count > 1}
 
 
 # ------------------------------------------------------------------------------------- names

@@ -21,6 +21,7 @@ from surgeon.verify.datasets import DataSet
 from surgeon.verify.inputs import DRAWN, STRATEGIES, Drawing
 from surgeon.verify.limits import Bound, Input
 from surgeon.verify.noise import CALM, doubted, movement, perturbed
+from surgeon.verify.optimised import Run, keep_run
 from surgeon.verify.originals import Side, read_recorded
 from surgeon.verify.precision import allowed
 from surgeon.verify.samples import Batch, larger_batches
@@ -78,6 +79,7 @@ class Check:
     wasted: float = 0.0  # seconds, on runs of it that fail
     squashed: frozenset[str] = frozenset()  # see `squashed_outputs`
     coarse: Mapping[str, str] = field(default_factory=dict)  # see `coarse_outputs`
+    runs: list[Run] = field(default_factory=list)  # a few that agree
 
     def __post_init__(self) -> None:
         for name in self.names:
@@ -368,6 +370,8 @@ class Check:
                     values = expected[name], actual[name], others[name]
                     checks[at] = doubted(check, *values, tolerance=tolerance, most=most)
         self.comparisons.append(Comparison(dict(sizes), seed, by, tuple(checks), drawn, fixed))
+        if self.comparisons[-1].agrees:
+            keep_run(self.runs, Run(dict(sizes), feeds, expected, actual), self.random)
 
     def _trembled(
         self, feeds: Mapping[str, Any], sizes: Mapping[str, int], names: Sequence[str]

@@ -99,6 +99,7 @@ class Verdict:
         not_compared: What could not be compared.
         custom_operators: Operators of the result that onnxruntime has not, as `domain.Op`.
         inputs: How each input was drawn, in words.
+        remarks: What else whoever runs the result should know.
     """
 
     status: Status
@@ -107,6 +108,7 @@ class Verdict:
     not_compared: tuple[NotCompared, ...] = ()
     custom_operators: tuple[str, ...] = ()
     inputs: Mapping[str, str] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; a number that is not finite becomes None."""
@@ -127,6 +129,7 @@ class Verdict:
             "not_compared": [{"what": n.what, "why": n.why} for n in self.not_compared],
             "custom_operators": list(self.custom_operators),
             "inputs": dict(self.inputs),
+            "remarks": list(self.remarks),
         }
 
     @classmethod
@@ -149,6 +152,7 @@ class Verdict:
             not_compared=tuple(NotCompared(**n) for n in plain["not_compared"]),
             custom_operators=tuple(plain["custom_operators"]),
             inputs=dict(plain.get("inputs", {})),
+            remarks=tuple(plain.get("remarks", ())),
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -23,6 +23,7 @@ from surgeon.verify.demands import demanded_sizes
 from surgeon.verify.inputs import Drawing, required_inputs
 from surgeon.verify.interface import interface_fault
 from surgeon.verify.limits import bounds
+from surgeon.verify.optimised import optimised_fault
 from surgeon.verify.originals import open_original, open_result, read_recorded, recorded_files
 from surgeon.verify.parting import Parting, find_parting
 from surgeon.verify.precision import coarse_outputs, coarsest_tolerance
@@ -128,7 +129,12 @@ def verify(
                     check.skip("any input", why)
         except (NoWitness, NotRunnable, ForeignError, ValueError) as error:
             check.skip("any input", error.what if isinstance(error, SurgeonError) else str(error))
-        return check.verdict(lacking)
+        verdict = check.verdict(lacking)
+        if verdict.status in ("equivalent", "runs") and side.by == "onnxruntime" and check.runs:
+            sides = side, check.original
+            fault = optimised_fault(after, folder_result, *sides, check.runs)
+            verdict = replace(verdict, remarks=(fault,) if fault else ())
+        return verdict
 
 
 def bisect(
