@@ -54,11 +54,12 @@ def _not_given(facts: Facts, node: gs.Node, own: tuple[Dim, ...], others: list[g
     if out is None or len(own) > len(out):
         return "a shape is not known"
     shapes = [facts.of(t).shape for t in others]
-    own = (1,) * (len(out) - len(own)) + tuple(own)
+    lacking = len(out) - len(own)  # an axis of 1 is one too, where nothing else has it
+    own = (1,) * lacking + tuple(own)
     for place, (mine, wanted) in enumerate(zip(own, out, strict=True)):
         behind = len(out) - place
         given = any(o is not None and len(o) >= behind and o[-behind] == wanted for o in shapes)
-        if mine != wanted and not (mine == 1 and given):
+        if (mine != wanted or place < lacking) and not (mine == 1 and given):
             return f"nothing else provably gives the result its axis {place} of {wanted}"
     return ""
 
