@@ -14,7 +14,7 @@ from surgeon.chance import RANDOM
 from surgeon.errors import ForeignError
 from surgeon.external import external_tensors
 from surgeon.facts import Facts
-from surgeon.facts.fact import Array
+from surgeon.facts.fact import Array, Fact
 from surgeon.facts.values import MOVES, evaluate
 from surgeon.isolation import open_session
 from surgeon.links import current
@@ -59,11 +59,13 @@ class Folder:
 
         An output of unknown size that nothing reads is None.
         """
-        known = [self.facts.of(t).concrete for t in node.outputs]
+        known = [_known(self.facts.of(t)) for t in node.outputs]
         if known and known[0] is not None and all(value is not None for value in known):
             return [value for value in known if value is not None]
         for tensor in node.inputs:
-            if tensor.name and not isinstance(tensor, gs.Constant):
+            if not tensor.name or isinstance(tensor, gs.Constant):
+                continue
+            if self.facts.of(tensor).concrete is None:  # what is an output may be known, and stays
                 return None
         if self.limit is None or not node.inputs or not self._allowed(node):
             return None
@@ -203,6 +205,16 @@ class Folder:
             self.failures.append(f"a constant {node.op} stays computed: {error.what[:500]}")
             return None
         return [found.get(name) for name in names]
+
+
+def _known(fact: Fact) -> Array | None:
+    """The values where each is known as a number, also where there is none."""
+    if fact.concrete is not None or not fact.dtype or fact.dtype == onnx.TensorProto.STRING:
+        return fact.concrete
+    sizes = [d for d in fact.shape or () if isinstance(d, int)]
+    if 0 not in sizes or fact.rank != len(sizes):
+        return None
+    return np.zeros(sizes, onnx.helper.tensor_dtype_to_np_dtype(fact.dtype))
 
 
 def _itemsize(dtype: int) -> int:

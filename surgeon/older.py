@@ -90,7 +90,12 @@ def _mod(draft: Drafting, op: str, inputs: Sequence[gs.Tensor], said: Said) -> g
     dtype = draft.facts.of(a).dtype
     if dtype not in _WIDE:
         return None
-    rest = draft.op("Sub", a, draft.op("Mul", draft.op("Div", a, b), b))
+    known, whole = draft.facts.array(a), draft.op("Div", a, b)
+    if known is not None and known.size == 1 and known.item() == 1:
+        # onnxruntime's optimisations make b / b of (1 / b) * b, of integers too
+        rest = draft.op("Add", a, draft.op("Mul", draft.op("Neg", whole), b))
+    else:
+        rest = draft.op("Sub", a, draft.op("Mul", whole, b))
     if said.get("fmod"):
         return _made(rest)
     zero = draft.constant(np.zeros((), onnx.helper.tensor_dtype_to_np_dtype(dtype)), "zero")

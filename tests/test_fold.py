@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from truth import Array, model_of
+from truth import Array, model_of, parse
 
 import surgeon
 from surgeon.chance import RANDOM
@@ -228,3 +228,22 @@ def test_outputs_that_nobody_names() -> None:
     found = Folder(facts, 1 << 20, []).fold(node)
     assert found is not None
     assert found[0].shape == (1, 1, 3)
+
+
+def test_an_output_that_is_known_is_a_constant_to_what_reads_it() -> None:
+    proto = parse(
+        """g (float[3] x) => (float[3] o, float[3] y) <int64[1] n = {3}> {
+          o = ConstantOfShape (n) m = Exp (o) y = Add (x, m) }"""
+    )
+    assert surgeon.apply(proto, "clean").report.after == {"Add": 1}
+
+
+def test_what_provably_has_no_element_is_known_without_its_operands() -> None:
+    """onnxruntime's optimisations lose an Expand to nothing."""
+    found = folded("y = Cast <to = 6> (x)", None, inputs="float[2,0] x")
+    assert found is not None
+    assert (found[0].dtype, found[0].shape) == (np.int32, (2, 0))
+    assert folded("y = Expand (x, k)", inputs="float[2,1] x", k=ints(2, 0)) is not None
+    assert folded("y = Expand (x, k)", inputs="float[2,1] x", k=ints(2, 3)) is None
+    assert folded("y = Cast <to = 6> (x)", inputs="float[n,0] x") is None
+    assert folded("y = Cast <to = 8> (x)", inputs="float[2,0] x") is None

@@ -47,6 +47,8 @@ def name_of(dtype: int) -> str:
         (5, 5, 1, 1),
         (2**31 - 1, -(2**31), -1, -3),
         (0, -1, 0, -1),
+        (2, 2**63 - 1, 0, -1),  # to the end, whatever the direction, to onnxruntime
+        (-1, 2**31 - 1, 1, -2),
     ],
 )
 @pytest.mark.parametrize("shape", ["N,4", "4,5", "N,M"])

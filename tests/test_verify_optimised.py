@@ -10,6 +10,7 @@ import onnx
 import pytest
 from verdicts import parse
 
+import surgeon
 from surgeon.isolation import isolation
 from surgeon.runtime import Feeds, RunFailed, Session
 from surgeon.verify import Verdict, verify
@@ -100,6 +101,55 @@ def test_a_fault_of_onnxruntime_itself_is_found() -> None:
     verdict = verify(parse(SLICED), parse(COUNTED))
     assert verdict.status == "equivalent"
     assert "`y`: its shape is [0, 3]" in verdict.remarks[0]
+
+
+BROKEN_ONCE = {  # forms that a rule wrote, or let stand, and these optimisations broke
+    "remainder-of-one": (
+        9,
+        """g (float[2,T] x) => (float[2,T] y) <int64[1] s = {-1}, int64[1] d = {1}> {
+          y = org.pytorch.aten.ATen <operator = "roll", overload_name = ""> (x, s, d) }""",
+    ),
+    "new-axis-behind-a-view": (
+        9,
+        """g (float[3,4,4] x) => (float[3,2,1,8] y) <int64[3] s = {3, 2, 8}> {
+          v = org.pytorch.aten.ATen <operator = "view", overload_name = ""> (r, s)
+          r = Relu (x) u = Unsqueeze <axes = [-2]> (v) y = Neg (u) }""",
+    ),
+    "expanded-to-nothing": (
+        13,
+        """g (float[2,3] x) => (float[2,4] y) <int64[2] s = {2, 0}, int64[1] d = {1}, bool no = {0}>
+        { k = org.pytorch.aten.ATen <operator = "sum", overload_name = "dim_IntList"> (x, d, yes, )
+          yes = Constant <value = bool {1}> ()
+          e = org.pytorch.aten.ATen <operator = "expand", overload_name = ""> (k, s, no)
+          c = Concat <axis = 1> (e, x, k)
+          y = Relu (c) }""",
+    ),
+    "counted-down": (
+        17,
+        COUNTED.replace("y = Gather (x, places)", "z = Gather (x, places) y = "
+        'org.pytorch.aten.ATen <operator = "relu", overload_name = ""> (z)'),
+    ),
+    "norm-of-one-axis": (
+        17,
+        """g (float[4] x) => (float[4] y) <float e = {1e-5}, float w = {2.0}, float two = {2.0}> {
+          q = Pow (x, two) m = ReduceMean <axes = [-1]> (q) u = Add (m, e) v = Sqrt (u)
+          r = Reciprocal (v) n = Mul (x, r) z = Mul (n, w)
+          y = org.pytorch.aten.ATen <operator = "relu", overload_name = ""> (z) }""",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("recipe", ["aten", "all"])
+@pytest.mark.parametrize("name", BROKEN_ONCE)
+def test_what_a_rule_writes_stays_under_optimisations(name: str, recipe: str) -> None:
+    opset, text = BROKEN_ONCE[name]
+    head = f'<ir_version: 8, opset_import: ["": {opset}, "org.pytorch.aten": 1]>'
+    proto = onnx.parser.parse_model(head + text)
+    recipes = ("aten", "clean") if recipe == "all" else (recipe,)
+    verdict = surgeon.apply(proto, *recipes).report.verdict
+    assert verdict is not None
+    assert verdict.status == "equivalent"
+    assert verdict.remarks == ()
 
 
 def test_it_runs_in_the_worker_too() -> None:

@@ -75,6 +75,7 @@ _ROOMS: Mapping[str, str] = {
     "numbers_as_lists": "numbers",
     "numbers_as_split": "jointly",
     "attributes_as_inputs": "operands",
+    "axes_from_front": "operands",
     "expand_but_kept": "operands",
     "eye_of_booleans": "operands",
     "gather_under_mask": "operands",

@@ -158,11 +158,13 @@ def _norm(draft: Draft, match: Match, operator: str, count: int, eps: float) -> 
 
 def _is_square(draft: Draft, square: gs.Tensor, x: gs.Tensor) -> bool:
     node = square.inputs[0] if square.inputs else None
-    if node is None or (node.domain or "") not in opsets.STANDARD or node.inputs[0] is not x:
+    if node is None or (node.domain or "") not in opsets.STANDARD or node.op not in ("Mul", "Pow"):
+        return False
+    if node.inputs[0] is not x:
         return False
     if node.op == "Mul":
         return node.inputs[1] is x
-    return node.op == "Pow" and _number(draft, node.inputs[1]) == 2
+    return _number(draft, node.inputs[1]) == 2
 
 
 def _last(draft: Draft, x: gs.Tensor, axes: Sequence[int]) -> int:

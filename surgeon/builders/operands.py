@@ -19,6 +19,7 @@ from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
 # PyTorch gives integers and booleans back as they are.
+_FIRST_FROM_BEHIND = 11  # the opset whose views count axes from behind too
 _ROUNDING = frozenset({"Floor", "Ceil", "Round"})
 # PyTorch computes these of integers in float32 and keeps that.
 _REAL = frozenset(
@@ -95,6 +96,24 @@ def attributes_as_inputs(draft: Draft, match: Match) -> Any:
         inputs[move.index] = draft.constant(value, move.attribute)
     given = [None if t.is_empty() else t for t in inputs]
     return draft.op(node.op, *given, outputs=len(node.outputs), **attributes)
+
+
+def axes_from_front(draft: Draft, match: Match) -> gs.Tensor:
+    """Unsqueeze and Squeeze below opset 11, whose axes ONNX counts from the front alone there.
+
+    onnxruntime counts them from behind too, but its optimisations lose the axis behind a Reshape.
+    """
+    node, facts = match.root, draft.facts
+    if facts.opset >= _FIRST_FROM_BEHIND:
+        raise Refused("its opset counts axes from behind too")
+    axes = facts.array(node.inputs[1])
+    rank = facts.of(node.outputs[0] if node.op == "Unsqueeze" else node.inputs[0]).rank
+    if axes is None or rank is None:
+        raise Refused("its axes or its rank are not known")
+    if not (axes < 0).any():
+        raise Refused("no axis of it is counted from behind")
+    made: gs.Tensor = draft.op(node.op, node.inputs[0], draft.constant(axes % rank, "axes"))
+    return made
 
 
 def expand_but_kept(draft: Draft, match: Match) -> gs.Tensor:

@@ -11,7 +11,7 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.dims import Dim
 from surgeon.facts.question import Function, Question, Shape, broadcast
-from surgeon.facts.values import slice_bounds
+from surgeon.facts.values import is_to_the_end, slice_bounds
 
 _WHOLE_FLOATS = 1 << 23  # float, the narrowest dtype of a Range, holds these and their differences
 _ROUNDING = 1_000_000  # a part of it is more than it rounds a difference by, and then a quotient
@@ -75,7 +75,7 @@ def _slice(question: Question) -> Sequence[Shape | None] | None:
 
 def sliced(size: Dim, start: Dim, end: Dim, step: Dim) -> Dim | None:
     """How many elements a Slice keeps of an axis of `size`; None where it is not provable."""
-    if not isinstance(step, int) or step == 0:
+    if not isinstance(step, int) or step == 0 or is_to_the_end(end, step):
         return None
     if all(isinstance(v, int) for v in (size, start, end)):
         first, last = slice_bounds(start, end, step, size)  # type: ignore[arg-type]

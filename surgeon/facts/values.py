@@ -216,11 +216,21 @@ def _slice(operands: Operands, attributes: Attributes) -> Sequence[Array]:
         steps = _ints(operands[4])
     index: list[slice] = [slice(None)] * data.ndim
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        if is_to_the_end(end, step):
+            raise _NotProvable
         length = data.shape[axis]
         index[axis] = slice(*slice_bounds(start, end, step, length), step)
         if step < 0 and index[axis].stop == -1:
             index[axis] = slice(index[axis].start, None, step)
     return [data[tuple(index)]]
+
+
+def is_to_the_end(end: Any, step: int) -> bool:
+    """Whether onnxruntime counts back to the first element where the standard keeps none.
+
+    The largest number of 32 and of 64 bits is its "to the end" in every direction.
+    """
+    return step < 0 and isinstance(end, int) and end in (2**31 - 1, 2**63 - 1)
 
 
 def slice_bounds(start: int, end: int, step: int, length: int) -> tuple[int, int]:
