@@ -258,8 +258,9 @@ def draw(
 
 def _among(dtype: np.dtype[Any], style: str, beside: Sequence[float]) -> tuple[Array, float]:
     """The values to mix among the normal ones, and their share."""
-    if style == EDGES:
-        return np.array([*_EDGE_VALUES, *beside]), 0.7
+    if style == EDGES:  # what a mask puts in place of a score is its dtype's last number
+        most = float(finfo(dtype).max) / 2  # type: ignore[no-untyped-call]
+        return np.array([*_EDGE_VALUES, *(v for v in beside if abs(v) <= most)]), 0.7
     if style == NOT_NUMBERS:
         return _NO_NUMBERS, 0.5
     if style == ZEROS:

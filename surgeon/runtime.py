@@ -22,8 +22,8 @@ THREADS = 2  # of one operator in a model of any size
 _SMALL = 1 << 20  # bytes of a model whose threads would take longer to start than it does to run
 EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
 
-# onnxruntime 1.31 ends the process where one of these is given no step, or no row.
-_DEADLY_WITHOUT_ELEMENTS = frozenset({"GRU", "LSTM"})
+# onnxruntime 1.31 ends the process where one of these is given no step or row, or rows of nothing.
+_DEADLY_WITHOUT_ELEMENTS = {"GRU": "", "LSTM": "", "Unique": "axis"}  # where that is given
 
 Feeds = Mapping[str, Any]  # by value name: an array, or a list of arrays for a sequence
 
@@ -133,7 +133,7 @@ class Session:
             options.add_session_config_entry(EXTERNAL_FOLDER, str(folder))
         self._where = str(model) if isinstance(model, Path) else f"graph `{model.graph.name}`"
         self._deadly = isinstance(model, onnx.ModelProto) and any(
-            node.op_type in _DEADLY_WITHOUT_ELEMENTS for node in _nodes(model.graph.node)
+            _is_deadly(node) for node in _nodes(model.graph.node)
         )
         try:
             source = str(model) if isinstance(model, Path) else model.SerializeToString()
@@ -158,7 +158,7 @@ class Session:
         if self._deadly and any(0 in np.shape(v) for v in feeds.values() if hasattr(v, "shape")):
             raise RunFailed(
                 where=self._where,
-                text="onnxruntime has no recurrent layers of no steps or rows, and would end",
+                text="onnxruntime has no steps, rows or unique rows of nothing, and would end",
                 lacking=True,
             )
         try:
@@ -187,6 +187,11 @@ class Session:
             else:
                 values[name] = ort.OrtValue.ortvalue_from_numpy(np.asarray(array))
         return [_array(value) for value in self._session.run_with_ort_values(names, values)]
+
+
+def _is_deadly(node: onnx.NodeProto) -> bool:
+    asked = _DEADLY_WITHOUT_ELEMENTS.get(node.op_type)
+    return asked == "" or any(attribute.name == asked for attribute in node.attribute)
 
 
 def _threads() -> int:

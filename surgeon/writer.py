@@ -55,7 +55,8 @@ class Writer:
             self.node(node, out.node.add())
             names.update([tensor.name for tensor in node.outputs])
         if origin is None:
-            exported = gs.export_onnx(graph, do_type_check=False).graph
+            face = gs.Graph([], graph.inputs, graph.outputs, name=graph.name, opset=graph.opset)
+            exported = gs.export_onnx(face, do_type_check=False).graph
             out.input.extend(exported.input)
             out.output.extend(exported.output)
             return initializers

@@ -333,8 +333,10 @@ add("polygamma", 6, np.array([-0.5, -2.5, 3]))
 # integers and their divisors
 COUNTS = np.array([[0, 12, -18, 35], [7, 0, 2**31 - 1, -100]], np.int64)
 FIBONACCI = np.array([[0, 89, 27, -14], [5, 0, 1134903170, 75]], np.int64)
+INT32_MAX = 2**31 - 1  # products of two such wrap in 32 bits
 for dtype in (np.int64, np.int32):
     add("gcd", COUNTS.astype(dtype), FIBONACCI.astype(dtype))
+    add("lcm", np.array([INT32_MAX - 1, -(2**30)], dtype), np.array([INT32_MAX - 4, 77777], dtype))
     add("lcm", (COUNTS % 999).astype(dtype), (FIBONACCI % 997).astype(dtype))
 add("gcd", np.array([144, 89, 200], np.uint8), np.array([89, 144, 0], np.uint8))
 add("gcd", np.array([4181, -6765], np.int64), np.array([6765, -4181], np.int64))

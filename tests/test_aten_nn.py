@@ -235,6 +235,15 @@ def test_grid_sampling(opset: int) -> None:
                 holds(Call("grid_sampler", operands, opset=opset, dynamic=dynamic), tolerance=2e-4)
 
 
+def test_grid_sampling_between_two_samples() -> None:
+    """Where PyTorch reflects and rounds, and ONNX rounds and reflects."""
+    places = np.array([-6, -2.5, -1.5, -0.75, -0.25, 0, 0.25, 0.5, 1.25, 1.5, 2, 3], np.float32)
+    grid = np.stack(np.meshgrid(places, places), -1)[None]
+    for padding, corners, opset in itertools.product((0, 1, 2), (False, True), (11, 16, 20)):
+        operands = [normal(1, 2, 4, 5), grid, 1, padding, corners]
+        holds(Call("grid_sampler", operands, opset=opset))
+
+
 @pytest.mark.parametrize("opset", [9, 17])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_affine_grids(opset: int, dtype: Any) -> None:

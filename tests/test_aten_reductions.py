@@ -98,6 +98,8 @@ def test_norms_and_moments() -> None:
             *(call(n, X, [1], False, True, outputs=2) for n in ("std_mean", "var_mean")),
             call("std", X, [1], 0, True, overload="correction"),
             call("var_mean", X, [1], 2, False, overload="correction", outputs=2),
+            call("std", X, [1], 2, False, torch=False),  # without the overload 2 is no truth
+            call("var_mean", X, [1], 2, True, outputs=2, torch=False),
             call("aminmax", EDGED, outputs=2),
             call("cosine_similarity", X, floats("f4", 3, 4, seed=3), -1, 1e-8),
             call("cosine_similarity", X, Y, 1, 1e-8),

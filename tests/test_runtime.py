@@ -84,9 +84,26 @@ def test_recurrent_layers_of_no_elements_are_not_tried(shape: tuple[int, ...]) -
     weights = {"w": np.ones((1, 3, 1), np.float32), "r": np.ones((1, 3, 1), np.float32)}
     model = model_of("float[t,b,1] x", "y = GRU <hidden_size = 1> (x, w, r)", "y", 13, weights)
     session = Session(model)
-    with pytest.raises(RunFailed, match="no recurrent layers of no steps or rows"):
+    with pytest.raises(RunFailed, match="no steps, rows or unique rows of nothing"):
         session.run({"x": np.zeros(shape, np.float32)})
     assert session.run({"x": np.zeros((4, 3, 1), np.float32)})["y"].shape == (4, 1, 3, 1)
+
+
+def test_unique_rows_of_nothing_are_not_tried() -> None:
+    rows, elements = (
+        Session(
+            parse(f'<ir_version: 8, opset_import: ["": 17]> g (float[N,T] x) => ({out}) {body}')
+        )
+        for out, body in (
+            ("float[n,t] y", "{ y = Unique <axis = 0> (x) }"),
+            ("float[n] y", "{ y = Unique (x) }"),
+        )
+    )
+    nothing = {"x": np.zeros((3, 0), np.float32)}
+    with pytest.raises(RunFailed, match="unique rows of nothing"):
+        rows.run(nothing)
+    assert elements.run(nothing)["y"].shape == (0,)
+    assert rows.run({"x": np.zeros((3, 2), np.float32)})["y"].shape == (1, 2)
 
 
 def test_bfloat16_goes_in_and_comes_out() -> None:

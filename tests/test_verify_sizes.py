@@ -10,6 +10,7 @@ from verdicts import F32, SCALE, frozen, parse, sizes_of
 
 from surgeon.errors import ForeignError
 from surgeon.verify import originals, verify
+from surgeon.verify.growth import Growth
 from surgeon.verify.inputs import required_inputs
 from surgeon.verify.sizes import candidates, dynamic_dims
 
@@ -78,6 +79,22 @@ def test_a_squeeze_that_drops_a_batch_of_one_is_reported_and_no_difference() -> 
     (skipped,) = verdict.not_compared
     assert skipped.what == "batch=1"
     assert "has shape [2], and samples of the original put together [1, 2]" in skipped.why
+
+
+def test_what_hangs_on_other_samples_is_not_put_together() -> None:
+    before, after = frozen()
+    for model in (before, after):
+        model.graph.node.append(helper.make_node("ReduceMean", ["x"], ["m"], axes=[0]))
+        model.graph.node.append(helper.make_node("Sub", ["x", "m"], ["z"]))
+        model.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, None))
+    verdict = verify(before, after)
+    assert verdict.status == "equivalent", verdict.detail
+    (skipped,) = verdict.not_compared
+    assert skipped.what == "output `z` at batch other than 2"
+    assert skipped.why == "its samples hang on one another"
+    larger = [c for c in verdict.comparisons if c.by.endswith("sample by sample")]
+    assert {o.name for c in larger for o in c.outputs} == {"y"}
+    assert {o.name for c in verdict.comparisons for o in c.outputs} == {"y", "z"}
 
 
 def test_a_batch_defined_nowhere_else_is_reported() -> None:
@@ -292,3 +309,19 @@ def test_the_sizes_of_a_trace_are_tried_where_no_other_runs() -> None:
     assert verdict.status == "equivalent"
     assert {tuple(c.sizes.values()) for c in verdict.comparisons} == {(3, 29)}
     assert verdict.not_compared[-1].what == "other sizes than those of the trace"
+
+
+def test_images_are_smaller_where_each_place_meets_each() -> None:
+    """Of 64 by 37 places each with each is 5.6 million; of channels before, a few thousand."""
+    text = """g (float[n,3,h,w] x) => (float[n,p,q] y) <int64[3] to = {0, 3, -1}> {
+        line = Reshape (x, to) column = Transpose <perm = [0, 2, 1]> (line) BODY }"""
+    some, all_ = (
+        parse(text.replace("BODY", body))
+        for body in ("y = MatMul (line, column)", "y = MatMul (column, line)")
+    )
+    assert max(c.sizes["h"] for c in verify(some, some).comparisons) == 100
+    found = verify(all_, all_)
+    assert found.status == "equivalent"
+    assert {c.sizes["h"] for c in found.comparisons} == {9, 16, 24}
+    assert Growth(all_).elements({"n": 2, "h": 64, "w": 37}) == 2 * (64 * 37) ** 2
+    assert Growth(all_).elements({"n": 2, "h": 64}) == 0

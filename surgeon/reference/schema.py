@@ -265,6 +265,8 @@ def _scalar(parameter: Parameter, value: Any) -> Any:
     if parameter.type == "float":
         return float(number)
     if parameter.type == "bool":
+        if number not in (0, 1):  # a correction, where another signature has the truth
+            raise Mismatch(f"`{parameter.name}` is {number}, and no bool")
         return bool(number)
     if parameter.type == "ScalarType":
         if int(number) not in SCALAR_TYPES:

@@ -18,6 +18,7 @@ from surgeon.runtime import NotRunnable
 from surgeon.verify.compare import compare_arrays, compare_drawn
 from surgeon.verify.conclusion import conclude
 from surgeon.verify.datasets import DataSet
+from surgeon.verify.growth import Growth
 from surgeon.verify.inputs import DRAWN, STRATEGIES, Drawing
 from surgeon.verify.limits import Bound, Input
 from surgeon.verify.noise import CALM, doubted, movement, perturbed
@@ -96,9 +97,8 @@ class Check:
         for file in files:
             kept = read_recorded(file, names, [each.name for each in inputs], self.names)
             sizes = sizes_of(kept.feeds, inputs)
-            by = f"recorded {kept.file.name}"
             self.progress(f"compare with {kept.file.name}")
-            self._compare(kept.feeds, kept.outputs, sizes, -1, by)
+            self._compare(kept.feeds, kept.outputs, sizes, -1, f"recorded {kept.file.name}")
             if self.fault:
                 return
 
@@ -112,8 +112,8 @@ class Check:
             if expected is None:
                 self.skip(f"data `{each.label}`", self.reasons[tuple(sizes.values())])
                 continue
-            by = self.original.by
-            self._compare(each.feeds, expected, sizes, -1, by, label=each.label, doubt=True)
+            given, by = (each.feeds, expected, sizes), self.original.by
+            self._compare(*given, -1, by, label=each.label, doubt=True)
             if self.fault:
                 return
 
@@ -125,10 +125,11 @@ class Check:
         limits: Mapping[str, Bound],
         hints: Mapping[str, list[int]],
         specs: Mapping[str, Spec] | None = None,
+        growth: Growth | None = None,
     ) -> str:
         """Compare on drawn inputs, at several sizes; why not, if the original runs on none."""
         dims = dynamic_dims(inputs)
-        lists = candidates(dims, inputs, hints)
+        lists = candidates(dims, inputs, hints, growth)
         drawing = Drawing(inputs, limits, STRATEGIES[0], specs or {})
         first = [sizes for sizes in first_choices(lists) if fits(sizes, inputs)]
         found = self._first_that_runs(drawing, first, search(dims, inputs, hints))
@@ -194,9 +195,8 @@ class Check:
         """The first sizes that run, and how far rounding of the inputs moves the original."""
         self.kept.clear()
         base, noise = None, 0.0
-        seed = self.seeds[0]
         for sizes in first:
-            feeds = drawing.feeds(sizes, seed)
+            feeds = drawing.feeds(sizes, seed := self.seeds[0])
             outputs = self._run_original(feeds, sizes)
             if outputs is None:
                 continue

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 
+from surgeon.verify.growth import Growth
 from surgeon.verify.limits import Input
 
 WANTED = 3  # sizes for each dynamic dim
@@ -64,17 +65,34 @@ def groups(
 
 
 def candidates(
-    dims: Mapping[str, int], inputs: Sequence[Input], hints: Mapping[str, Sequence[int]]
+    dims: Mapping[str, int],
+    inputs: Sequence[Input],
+    hints: Mapping[str, Sequence[int]],
+    growth: Growth | None = None,
 ) -> dict[str, list[int]]:
     """For each dim, the sizes to try, best first; where hints are given, nothing but them.
 
     Dims on one axis of several inputs get the same sizes, as they are often tied; dims on several
     axes of one input get different ones. One that stands on two axes of one input stays smaller:
-    what attends from each of its places to each takes the fourth power.
+    what attends from each of its places to each takes the fourth power. Where `growth` knows of a
+    value that becomes large at the best ones, smaller ones are first.
     """
+    found = _candidates(dims, inputs, hints, OTHER)
+    best = next(first_choices(found))
+    if growth is not None and growth.elements(best) > LARGEST:
+        return _candidates(dims, inputs, hints, CUBIC)
+    return found
+
+
+def _candidates(
+    dims: Mapping[str, int],
+    inputs: Sequence[Input],
+    hints: Mapping[str, Sequence[int]],
+    other: Sequence[int],
+) -> dict[str, list[int]]:
     square = {dim for each in inputs for dim in each.dims if each.dims.count(dim) > 1}
     counts = [sum(isinstance(dim, str) for dim in each.dims[1:]) for each in inputs]
-    other = CUBIC if max(counts, default=0) > 2 else OTHER
+    other = CUBIC if max(counts, default=0) > 2 else other
     found = {}
     for dim, axis in dims.items():
         usual = LEADING if axis == 0 else SQUARE if dim in square and other is OTHER else other

@@ -20,6 +20,7 @@ from surgeon.runtime import NotRunnable
 from surgeon.verify.check import Check
 from surgeon.verify.datasets import DataSet, read_data
 from surgeon.verify.demands import demanded_sizes
+from surgeon.verify.growth import Growth
 from surgeon.verify.inputs import Drawing, required_inputs
 from surgeon.verify.interface import interface_fault
 from surgeon.verify.limits import bounds
@@ -114,15 +115,16 @@ def verify(
                 flat = without_calls(before)
                 limits = bounds(flat, wanted)
                 first = demanded_sizes(flat, wanted) | hints
-                why = check.drawn(wanted, limits, first, given.specs)
+                growth = Growth(without_calls(after))
+                why = check.drawn(wanted, limits, first, given.specs, growth)
                 # what hides the weights in the original may be gone in the result
                 further = demanded_sizes(without_calls(after), wanted) | first
                 if why and further != first:
-                    why = check.drawn(wanted, limits, further, given.specs)
+                    why = check.drawn(wanted, limits, further, given.specs, growth)
                 traced = {**traced_sizes(before, after), **first}
                 if why and traced != first:
                     others = why
-                    why = check.drawn(wanted, limits, traced, given.specs)
+                    why = check.drawn(wanted, limits, traced, given.specs, growth)
                     if not why:
                         check.skip("other sizes than those of the trace", others)
                 if why:

@@ -40,7 +40,10 @@ def grid_sampler(draft: Draft, match: Match) -> Any:
         padding = _PADDINGS[int(args.value("padding_mode"))]
         corners = bool(args.value("align_corners"))
     opset = draft.facts.opset
-    if opset >= (16 if rank == 4 else 20):
+    # ONNX rounds to the nearest sample and reflects it; PyTorch reflects and rounds, which parts
+    # between two samples unless the corners are the samples' own.
+    apart = mode == "nearest" and padding == "reflection" and not corners
+    if opset >= (16 if rank == 4 else 20) and not apart:
         name = _NEWER_MODES[mode] if opset >= 20 else mode
         return draft.op(
             "GridSample", x, grid, mode=name, padding_mode=padding, align_corners=int(corners)

@@ -95,7 +95,13 @@ def gcd(self: Any, other: Any) -> Array:
 
 
 def lcm(self: Any, other: Any) -> Array:
-    return _of_integers(np.lcm, self, other)
+    """|a / gcd * b|, also where the product wraps."""
+    return _of_integers(_common_multiple, self, other)
+
+
+def _common_multiple(a: Array, b: Array) -> Any:
+    divisor = np.gcd(a, b)
+    return np.abs(a // np.where(divisor == 0, 1, divisor) * b)
 
 
 def _of_integers(function: Any, self: Any, other: Any) -> Array:
