@@ -83,7 +83,7 @@ _ROOMS: Mapping[str, str] = {
     "split_to_the_rest": "operands",
     "output_padding_as_pads": "convolution",
     "pool_in_bounds": "windows",
-    "picked_part": "views",
+    "picked_part": "jointly",
     "pad_into_window": "linear",
     "pad_to_concat": "padding",
     "parted_batch": "batches",

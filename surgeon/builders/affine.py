@@ -25,6 +25,8 @@ def affine_chain(draft: Draft, match: Match) -> gs.Tensor:
     single numbers, which no view moves, and may not add axes. Every step but the last is read by
     the chain alone. In front of what rounds to whole numbers the steps stay as they are.
     """
+    if _goes_on(draft, match.root):
+        raise Refused("the step behind it takes the whole chain")
     steps, views, tensor = _walk(draft, match.root)
     if len(steps) < 2:
         raise Refused("it is one step")
@@ -50,6 +52,15 @@ def affine_chain(draft: Draft, match: Match) -> gs.Tensor:
     if moved:
         y = draft.op("Add", y, draft.constant(offset, "offset"))
     return y
+
+
+def _goes_on(draft: Draft, node: gs.Node) -> bool:
+    """Whether another step alone reads a step: who walked the chain at each took the square."""
+    out = node.outputs[0]
+    if len(out.outputs) != 1 or draft.surgery.is_output(out):
+        return False
+    found = _step(draft, out.outputs[0])
+    return found is not None and found[2] is out
 
 
 def _rounded_by(facts: Facts, tensor: gs.Tensor) -> gs.Node | None:

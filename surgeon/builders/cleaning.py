@@ -143,22 +143,31 @@ def concat_chain(draft: Draft, match: Match) -> gs.Tensor:
             raise Refused("its rank is not known")
         return axis + rank
 
+    def is_alike(node: gs.Node) -> bool:
+        return node.op == "Concat" and not node.domain and axis_of(node) == axis_of(root)
+
     def dissolves(tensor: gs.Tensor) -> bool:
         """Whether Concats alone read a Concat, so that all may take its parts."""
         inner = tensor.inputs[0] if tensor.inputs else None
-        if inner is None or inner.op != "Concat" or inner.domain or surgery.is_output(tensor):
+        if inner is None or inner.op != "Concat" or surgery.is_output(tensor):
             return False
-        readers = [node for node in tensor.outputs if node is not root]
-        if any(node.op != "Concat" or node.domain for node in readers):
-            return False
-        several = len(tensor.outputs) > 1
-        if several and len(inner.inputs) > _MOST_PARTS:
+        if len(tensor.outputs) > 1 and len(inner.inputs) > _MOST_PARTS:
             return False  # what doubles step by step would be spelled out
-        return all(axis_of(node) == axis_of(root) for node in (inner, *readers))
+        return all(map(is_alike, (inner, *tensor.outputs)))
 
+    out = root.outputs[0]
+    if len(out.outputs) == 1 and not surgery.is_output(out) and is_alike(out.outputs[0]):
+        raise Refused("the Concat behind it takes the whole chain")
     parts: list[gs.Tensor] = []
-    for tensor in root.inputs:
-        parts.extend(tensor.inputs[0].inputs if dissolves(tensor) else [tensor])
+    waiting = list(reversed(root.inputs))
+    while waiting:
+        tensor = waiting.pop()
+        if not dissolves(tensor):
+            parts.append(tensor)
+        elif len(tensor.outputs) == 1:
+            waiting.extend(reversed(tensor.inputs[0].inputs))
+        else:
+            parts.extend(tensor.inputs[0].inputs)
     if len(parts) == len(root.inputs):
         raise Refused("no operand is a Concat along the same axis that Concats alone read")
     return draft.op("Concat", *parts, axis=axis_of(root))

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon import dims
+from surgeon import dims, opsets
 from surgeon.builders.views import as_shape
 from surgeon.dims import Dim
+from surgeon.facts import Facts
 from surgeon.facts.fact import same_dims
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
@@ -80,6 +82,9 @@ def numbers_as_split(draft: Draft, match: Match) -> gs.Tensor:
     shape = _shape(draft, x)
     axis = int(attribute_of(root, "axis")) % len(shape)
     count = shape[axis]
+    own = facts.array(root.inputs[1])
+    if own is None or own.ndim or own != 0:
+        raise Refused("who picks number 0 takes all of them")
     if not isinstance(count, int) or len(x.outputs) != count or count < 2 or surgery.is_output(x):
         raise Refused("its input is read otherwise than by a Gather of each number of one axis")
     found: dict[int, gs.Node] = {}
@@ -110,6 +115,73 @@ def numbers_as_split(draft: Draft, match: Match) -> gs.Tensor:
     pieces = draft.op("Split", turned, sizes, outputs=count, axis=kept.index(at))
     readers = [found[i] for i in range(count)]
     return handed_out(draft, match.root, readers, pieces)
+
+
+def picked_part(draft: Draft, match: Match) -> gs.Tensor:
+    """The parts of a Split into single slices, without their axis, as Gathers of their numbers.
+
+    It saves the Split where all parts are read so: query, key and value of one product. A part
+    that is viewed otherwise as well is viewed behind the Gather.
+    """
+    root, facts = match.root, draft.facts
+    part = root.inputs[0]
+    split = part.inputs[0] if part.inputs else None
+    if split is None or split.op != "Split" or not draft.holds(split):
+        raise Refused("its input is no part of a Split")
+    rank = facts.of(split.inputs[0]).rank
+    if rank is None:
+        raise Refused("its rank is not known")
+    read = [piece for piece in split.outputs if piece.outputs]
+    if part is not read[0] and part is not read[-1]:
+        raise Refused("who reads the first or the last part takes all of them")
+    if facts.of(read[-1].outputs[-1].outputs[0]).shape is None:
+        raise Refused("what is made of the last part is not known yet")
+    axis = int(attribute_of(split, "axis")) % rank
+    bare = 0
+    for piece in split.outputs:
+        shape = facts.of(piece).shape
+        if draft.surgery.is_output(piece) or shape is None or shape[axis] != 1:
+            raise Refused("a part of the Split is more than one slice, or the model gives it out")
+        single = shape[:axis] + shape[axis + 1 :]
+        dropped = [_drops(facts, reader, single) for reader in piece.outputs]
+        bare += bool(dropped) and not any(dropped)
+    if bare and not any(_picks(facts, reader, axis) for reader in split.inputs[0].outputs):
+        raise Refused("a part of the Split keeps its axis: there would be no node less")
+    readers, made = [], []
+    for number, piece in enumerate(split.outputs):
+        for reader in piece.outputs:
+            if not draft.holds(reader):
+                raise Refused("a part of the Split is read in a body")
+            index = draft.constant(np.asarray(number, np.int64), "index")
+            picked: gs.Tensor = draft.op("Gather", split.inputs[0], index, axis=axis)
+            behind = facts.of(reader.outputs[0]).shape
+            views = reader.op != "Squeeze" and behind is not None
+            readers.append(reader)
+            made.append(as_shape(draft, picked, behind) if views and behind else picked)
+    return handed_out(draft, root, readers, made)
+
+
+def _drops(facts: Facts, reader: gs.Node, single: Shape) -> bool:
+    """Whether a reader of a slice drops the slice's axis, and does no more; else it views it.
+
+    Raises:
+        Refused: It does neither, or not by a constant.
+    """
+    behind = facts.of(reader.outputs[0]).shape
+    if behind is not None and (reader.domain or "") in opsets.STANDARD:
+        if reader.op == "Squeeze" and behind == single:
+            return True
+        if reader.op == "Reshape" and dims.constant_target(single, behind) is not None:
+            return False
+    raise Refused("a part of the Split is read otherwise")
+
+
+def _picks(facts: Facts, reader: gs.Node, axis: int) -> bool:
+    """Whether it takes a single slice along this axis: parts of the same Split, picked before."""
+    if reader.op != "Gather" or facts.of(reader.inputs[1]).rank != 0:
+        return False
+    rank = facts.of(reader.inputs[0]).rank or 1
+    return bool(int(attribute_of(reader, "axis") or 0) % rank == axis)
 
 
 def number_of_transposed(draft: Draft, match: Match) -> gs.Tensor:

@@ -78,61 +78,6 @@ def view(draft: Draft, match: Match) -> gs.Tensor:
     return draft.op("Reshape", source, draft.constant(target, "shape"), allowzero=0)
 
 
-def picked_part(draft: Draft, match: Match) -> gs.Tensor:
-    """A part of a Split into single slices, without its axis, as a Gather of its number.
-
-    It saves the Split where all parts are read so: query, key and value of one product. A part
-    that is viewed otherwise as well is viewed behind the Gather.
-    """
-    root, facts = match.root, draft.facts
-    part = root.inputs[0]
-    split = part.inputs[0] if part.inputs else None
-    if split is None or split.op != "Split" or not draft.holds(split):
-        raise Refused("its input is no part of a Split")
-    rank = facts.of(split.inputs[0]).rank
-    if rank is None:
-        raise Refused("its rank is not known")
-    axis = int(attribute_of(split, "axis")) % rank
-    bare = 0
-    for piece in split.outputs:
-        shape = facts.of(piece).shape
-        if draft.surgery.is_output(piece) or shape is None or shape[axis] != 1:
-            raise Refused("a part of the Split is more than one slice, or the model gives it out")
-        single = shape[:axis] + shape[axis + 1 :]
-        dropped = [_drops(facts, reader, single) for reader in piece.outputs]
-        bare += bool(dropped) and not any(dropped)
-    if bare and not any(_picks(facts, reader, axis) for reader in split.inputs[0].outputs):
-        raise Refused("a part of the Split keeps its axis: there would be no node less")
-    number = next(i for i, piece in enumerate(split.outputs) if piece is part)
-    index = draft.constant(np.asarray(number, np.int64), "index")
-    picked: gs.Tensor = draft.op("Gather", split.inputs[0], index, axis=axis)
-    behind = facts.of(root.outputs[0]).shape
-    return picked if root.op == "Squeeze" or behind is None else as_shape(draft, picked, behind)
-
-
-def _drops(facts: Facts, reader: gs.Node, single: Shape) -> bool:
-    """Whether a reader of a slice drops the slice's axis, and does no more; else it views it.
-
-    Raises:
-        Refused: It does neither, or not by a constant.
-    """
-    behind = facts.of(reader.outputs[0]).shape
-    if behind is not None and (reader.domain or "") in opsets.STANDARD:
-        if reader.op == "Squeeze" and behind == single:
-            return True
-        if reader.op == "Reshape" and dims.constant_target(single, behind) is not None:
-            return False
-    raise Refused("a part of the Split is read otherwise")
-
-
-def _picks(facts: Facts, reader: gs.Node, axis: int) -> bool:
-    """Whether it takes a single slice along this axis: parts of the same Split, picked before."""
-    if reader.op != "Gather" or facts.of(reader.inputs[1]).rank != 0:
-        return False
-    rank = facts.of(reader.inputs[0]).rank or 1
-    return bool(int(attribute_of(reader, "axis") or 0) % rank == axis)
-
-
 def view_transpose(draft: Draft, match: Match) -> gs.Tensor:
     """A Transpose that moves only dimensions of size 1 keeps the order of elements: a view."""
     node = match.root
