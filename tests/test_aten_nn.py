@@ -78,6 +78,28 @@ def test_a_scale_that_was_given_moves_the_source() -> None:
         holds(Call(operator, [x, [7, 7], *flag, 1.5, 1.5]))
 
 
+@pytest.mark.parametrize("operator", _WEIGHTED)
+@pytest.mark.parametrize("opset", [9, 13, 18])
+def test_an_axis_whose_length_stays_is_copied(operator: str, opset: int) -> None:
+    """Whatever factor was given, but by the cubic that is not antialiased."""
+    spatial = _WEIGHTED[operator]
+    for factor, dynamic in itertools.product((1.1, 1.25), (False, True)):
+        for lengths in ((2, 3, 12), (3, 11, 2), (2, 2, 3)):
+            x = normal(1, 2, *lengths[-spatial:])
+            operands = [x, None, False, [factor] * spatial]
+            holds(Call(operator, operands, overload="vec", opset=opset, dynamic=dynamic))
+
+
+@pytest.mark.parametrize("opset", [9, 13])
+def test_lengths_by_factors_are_products_in_double_precision(opset: int) -> None:
+    """In single precision 45 * 1.4 is 63, 90 * 0.7 is 63 and 45 * 2.6 is 116."""
+    for length, factor in ((45, 1.4), (90, 0.7), (45, 2.6), (100, 2.3), (69, 0.3)):
+        x = normal(1, 2, length)
+        for operator, flag in (("upsample_linear1d", [False]), ("upsample_nearest1d", [])):
+            operands = [x, None, *flag, [factor]]
+            holds(Call(operator, operands, overload="vec", opset=opset, dynamic=True))
+
+
 # -------------------------------------------------------------------------------- fold and unfold
 
 _GRIDS = [

@@ -44,6 +44,11 @@ class Axis:
         a, b = self.source.dim, self.target.dim
         return a is not None and b is not None and dims.equal(a, b) is True
 
+    @property
+    def moves(self) -> bool:
+        """Whether elements come from anywhere but their own places."""
+        return not self.kept or self.scale not in (None, 1.0)
+
 
 @dataclass(frozen=True, slots=True)
 class Manner:
@@ -52,6 +57,11 @@ class Manner:
     kind: str  # nearest, exact, linear, cubic, lanczos
     corners: bool
     antialias: bool
+
+    @property
+    def copies(self) -> bool:
+        """Whether an axis whose length stays is copied, whatever factor was given."""
+        return self.kind == "linear" or self.antialias
 
 
 def _ratio(axis: Axis, manner: Manner) -> float:
@@ -111,6 +121,8 @@ def fixed_matrix(axis: Axis, manner: Manner) -> Array:
     if manner.kind in ("nearest", "exact"):
         chosen = nearest_index(length, out, axis.scale, manner.kind)
         return np.asarray(chosen[:, None] == np.arange(length), np.float64)
+    if length == out and manner.copies:
+        return np.eye(length)
     ratio = _ratio(axis, manner)
     if manner.antialias:
         return _antialiased(length, out, ratio, manner.kind)
@@ -168,9 +180,7 @@ def _computed_matrix(
         gaps = draft.op("Max", draft.op("Sub", target, number(1)), number(1))
         place = draft.op("Mul", at, draft.op("Div", last, gaps))
     else:
-        given = axis.scale
-        ratio = draft.op("Div", source, target) if given is None else number(1.0 / given)
-        half = number(0.5)
+        ratio, half = _computed_ratio(draft, axis, manner, source, target), number(0.5)
         place = draft.op("Sub", draft.op("Mul", draft.op("Add", at, half), ratio), half)
     elements = parts.cast(draft, parts.counting(draft, axis.source), parts.FLOAT)
     elements = parts.unsqueeze(draft, elements, 1 if turned else 0)
@@ -193,6 +203,24 @@ def _computed_matrix(
     return parts.cast(draft, matrix, _number_of(dtype))
 
 
+def _computed_ratio(
+    draft: Draft, axis: Axis, manner: Manner, source: gs.Tensor, target: gs.Tensor
+) -> Any:
+    """How far the source moves for one step, at lengths that are known at run time."""
+    if axis.scale is None:
+        return draft.op("Div", source, target)
+    ratio = draft.constant(np.array([1.0 / axis.scale], np.float32), "ratio")
+    if not (manner.copies and may_stay(axis.scale)):
+        return ratio
+    one = draft.constant(np.array([1.0], np.float32), "number")
+    return draft.op("Where", draft.op("Equal", source, target), one, ratio)
+
+
+def may_stay(scale: float) -> bool:
+    """Whether a factor leaves some length of two and more as it is."""
+    return 1 < scale < 1.5
+
+
 def _computed_filter(
     draft: Draft, axis: Axis, manner: Manner, dtype: np.dtype[Any], *, turned: bool
 ) -> gs.Tensor:
@@ -207,10 +235,8 @@ def _computed_filter(
         gaps = draft.op("Sub", target, one)
         ratio = draft.op("Div", draft.op("Sub", source, one), draft.op("Max", gaps, one))
         ratio = draft.op("Mul", ratio, draft.op("Min", gaps, one))
-    elif axis.scale is None:
-        ratio = draft.op("Div", source, target)
     else:
-        ratio = number(1.0 / axis.scale)
+        ratio = _computed_ratio(draft, axis, manner, source, target)
     at = parts.cast(draft, parts.counting(draft, axis.target), parts.FLOAT)
     centre = draft.op("Mul", draft.op("Add", at, half), ratio)
     elements = parts.cast(draft, parts.counting(draft, axis.source), parts.FLOAT)

@@ -17,6 +17,7 @@ from surgeon.builders.aten_nn.interpolation import (
     Axis,
     Manner,
     matrix_of,
+    may_stay,
     nearest,
     nearest_index,
 )
@@ -32,6 +33,7 @@ _KINDS = (
     ("lanczos", "lanczos"),
 )
 _RESIZED = frozenset({"float32", "float16"})
+_LONG = 4096  # elements of an axis whose nearest neighbours are compared
 
 
 def upsample(draft: Draft, match: Match) -> Any:
@@ -120,15 +122,17 @@ def _resampled(
     kind = manner.kind
     if manner.corners:
         axes = [Axis(a.source, a.target, None) for a in axes]
+    if manner.copies:
+        axes = [Axis(a.source, a.target, None) if a.kept else a for a in axes]
     if any(a.target.static is not None and a.target.static < 1 for a in axes):
         raise Refused("its output would be empty")
-    if all(axis.kept and axis.scale in (None, 1.0) for axis in axes):
+    if not any(axis.moves for axis in axes):
         return x
     dtype = parts.numpy_dtype(draft, x)
     if _resizes(draft, dtype, axes, manner):
         return _resize(draft, x, lengths[:2], axes, manner)
     for index, axis in enumerate(axes):
-        if axis.kept and axis.scale in (None, 1.0):
+        if not axis.moves:
             continue
         if kind in ("nearest", "exact"):
             x = draft.op("Gather", x, nearest(draft, axis, kind), axis=index + 2)
@@ -221,11 +225,15 @@ def _resizes(draft: Draft, dtype: np.dtype[Any], axes: list[Axis], manner: Manne
     opset = draft.facts.opset
     if dtype.name not in _RESIZED or opset < 11 or len(axes) > 2:
         return False
-    static = all(axis.fixed for axis in axes)
+    if any(not a.fixed and a.scale is not None and not _is_plain(a.scale, manner) for a in axes):
+        return False
     if manner.antialias:
-        return not static and opset >= 18 and manner.kind != "lanczos"
-    given = [axis.scale is not None for axis in axes]
+        fixed = all(axis.fixed for axis in axes)
+        return not fixed and opset >= 18 and manner.kind != "lanczos"
+    given = [axis.scale is not None for axis in axes if axis.moves]
     if any(given) and not all(given):
+        return False
+    if all(axis.kept for axis in axes):  # onnxruntime copies
         return False
     for axis in axes:
         if not axis.fixed:
@@ -243,6 +251,21 @@ def _resizes(draft: Draft, dtype: np.dtype[Any], axes: list[Axis], manner: Manne
             if not np.array_equal(theirs, nearest_index(length, out, axis.scale, manner.kind)):
                 return False
     return True
+
+
+def _is_plain(scale: float, manner: Manner) -> bool:
+    """Whether Resize makes the same of every length by this factor.
+
+    It multiplies lengths in single precision, where PyTorch does in double, and scales or copies a
+    length that stays as PyTorch does not: of 45 elements 1.4 makes 62, not 63.
+    """
+    fraction = Fraction(scale)
+    if fraction.denominator > 64 or fraction.numerator > 4096 or may_stay(scale):
+        return False
+    if manner.kind not in ("nearest", "exact"):
+        return True
+    theirs = _resize_index(_LONG, _LONG, np.float32(scale), manner.kind)
+    return np.array_equal(theirs, nearest_index(_LONG, _LONG, scale, manner.kind))
 
 
 def _resize_index(length: int, out: int, factor: Any, kind: str) -> Array:
@@ -285,7 +308,7 @@ def _resize(
     roi = None
     if draft.facts.opset < 13:
         roi = draft.constant(np.zeros(0, np.float32), "roi")
-    scales = [axis.scale for axis in axes]
+    scales = [axis.scale if axis.moves else 1.0 for axis in axes]
     if all(scale is not None for scale in scales):
         factors = np.array([1.0, 1.0, *scales], np.float32)
         return draft.op("Resize", x, roi, draft.constant(factors, "scales"), **attributes)

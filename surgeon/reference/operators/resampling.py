@@ -128,13 +128,12 @@ def _weighted(
         scale = None if factors is None else factors[axis]
         scale = scale if scale is not None and scale > 0 else None
         length = x.shape[axis + 2]
-        if size == length and (corners or scale in (None, 1.0)) and weights in _EXACT:
+        # ATen/native/UpSample.h copies an axis whose length stays, whatever factor was given, but
+        # for the cubic that is not antialiased
+        if size == length and (weights is not _cubic_weights or corners or scale in (None, 1.0)):
             continue
         y = _along(y, axis + 2, weights(size, length, scale, corners))
     return narrow(y, x)
-
-
-_EXACT = (_linear_weights, _cubic_weights)
 
 
 def _nearest(
