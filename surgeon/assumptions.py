@@ -90,6 +90,13 @@ def parse_assumptions(
                     where="--shape",
                     mend="A fixed dimension cannot be changed; give its number.",
                 )
+        for given in shape:
+            if isinstance(given, int) and not 0 <= given < 1 << 31:
+                raise RecipeError(
+                    f"{given} is no length of a dimension of input `{name}`",
+                    where="--shape",
+                    mend="Give a number below 2^31, or a name.",
+                )
         fixed[name] = tuple(shape)
         texts.append(f"{name}=[{', '.join(map(str, shape))}]")
     known = {

@@ -22,8 +22,9 @@ THREADS = 2  # of one operator in a model of any size
 _SMALL = 1 << 20  # bytes of a model whose threads would take longer to start than it does to run
 EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
 
-# onnxruntime 1.31 ends the process where one of these is given no step or row, or rows of nothing.
-_DEADLY_WITHOUT_ELEMENTS = {"GRU": "", "LSTM": "", "Unique": "axis"}  # where that is given
+# onnxruntime 1.31 ends the process where one of these is given no step or row, rows of nothing, or
+# (of halves) planes of nothing; for Unique where it has an axis.
+_DEADLY_WITHOUT_ELEMENTS = {"GRU": "", "LSTM": "", "Unique": "axis", "InstanceNormalization": ""}
 
 Feeds = Mapping[str, Any]  # by value name: an array, or a list of arrays for a sequence
 
@@ -158,7 +159,7 @@ class Session:
         if self._deadly and any(0 in np.shape(v) for v in feeds.values() if hasattr(v, "shape")):
             raise RunFailed(
                 where=self._where,
-                text="onnxruntime has no steps, rows or unique rows of nothing, and would end",
+                text="onnxruntime has no steps, rows or planes of nothing, and would end",
                 lacking=True,
             )
         try:

@@ -205,8 +205,8 @@ def _told_apart(model: Model) -> tuple[Model, list[str]]:
     if again:
         model = Model(with_outputs_of_their_own(model.proto), path=model.path)
         said.append(
-            "a body gave one value as several of its outputs, which onnxruntime mixes up, and "
-            f"gives copies now: {_few(again)}"
+            "a body gave one value as several of its outputs, or one of the graph around it, which "
+            f"onnxruntime mixes up or refuses, and gives copies now: {_few(again)}"
         )
     return model, said
 

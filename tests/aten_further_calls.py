@@ -118,12 +118,16 @@ add("fft_fftfreq", 8, 2.0)
 add("fft_rfftfreq", 8, 2.0)
 add("logspace", 0.0, 3.0, 5, 2.0)
 # places in an order
+ELEVEN = np.random.default_rng(7).normal(size=(3, 11)).astype(F)
 for name in ("quantile", "nanquantile"):
     for way in ("linear", "lower", "higher", "midpoint", "nearest"):
         least = 11 if way == "nearest" else 9
         add(f"{name}.scalar", GAPS, 0.35, 1, False, way, least=least)
         add(name, GAPS, Q, -1, True, way, least=least)
     add(f"{name}.scalar", X, 0.35, None, True, "linear")
+    for share in (0.7, 0.9):  # of which ten times are whole in single precision alone
+        add(f"{name}.scalar", ELEVEN, share, 1, False, "lower", least=9)
+        add(f"{name}.scalar", ELEVEN, share, 1, False, "higher", least=9)
     add(name, X.astype("d"), Q.astype("d"), None, False, "linear")
 add("nanmedian", GAPS)
 add("nanmedian.dim", GAPS, 1, False)

@@ -103,6 +103,12 @@ def test_a_shape() -> None:
 @pytest.mark.parametrize(
     ("shape", "assume", "message"),
     [
+        (
+            {"x": (1 << 31, 3, 4, 4)},
+            [],
+            "--shape: 2147483648 is no length of a dimension of input `x`\n"
+            "  mend: Give a number below 2^31, or a name.",
+        ),
         ({"xx": (1,)}, [], "--shape: the model has no input `xx`\n  mend: Did you mean `x`?"),
         (
             {"x": (1, 3)},

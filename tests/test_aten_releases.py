@@ -39,6 +39,10 @@ def test_div_of_integers_before_torch_1_5_is_an_integer() -> None:
     model, feeds = model_of("div", [a, b])
     model.producer_name, model.producer_version = "pytorch", "1.3"
     assert_same(lowered(model, feeds)[0], np.array([-3, 3, -2]), "div of torch 1.4")
+    wide, feeds_of_both = model_of("div", [a.astype(np.int32)[:, None], b])
+    wide.producer_name, wide.producer_version = "pytorch", "1.3"
+    (made,) = Reference(wide).run(feeds_of_both).values()
+    assert_same(made, lowered(wide, feeds_of_both)[0], "div of int32 by int64, of torch 1.3")
     model.producer_version = "1.12.1"
     assert_same(lowered(model, feeds)[0], (a / b).astype(np.float32), "div of torch 1.12")
 

@@ -53,6 +53,28 @@ def test_a_body_gives_each_value_once() -> None:
             np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
 
 
+def test_a_body_that_gives_a_value_around_it_gives_a_copy() -> None:
+    """onnxruntime refuses the file."""
+    proto = parse(
+        """
+        g (bool p, float[N] x) => (float[N] y) {
+          a = Neg (x)
+          b, c = If (p) <
+            then_branch = t () => (float[N] a, float[N] x) { x_2 = Exp (a) },
+            else_branch = e () => (float[N] v, float[N] a) { v = Exp (x) }>
+          y = Sub (b, c)
+        }
+        """
+    )
+    result = surgeon.apply(proto, "clean")
+    assert "or one of the graph around it" in result.report.remarks[0]
+    session = Session(result.model.to_proto())
+    x = noise(3)
+    for truth, wanted in ((True, -2 * x), (False, np.exp(x) + x)):
+        found = session.run({"p": np.array(truth), "x": x})["y"]
+        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
+
+
 def test_functions_called_from_functions_and_from_bodies() -> None:
     proto = parse(
         """

@@ -151,6 +151,34 @@ def test_arithmetic_on_shapes_wraps_where_the_type_does(dtype: Any) -> None:
         hold(proto, {"x": noise(2, 3)}, {"x": noise(2, 1)})
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_comparisons_of_sizes_that_wrap_are_not_decided(dtype: Any) -> None:
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    name = TensorProto.DataType.Name(kind).lower()
+    proto = given(
+        parse(
+            f"g (float[N,T] x) => ({name}[2] y, bool[2] z, {name}[2] w) {{ "
+            f"s = Shape (x) c = Cast <to = {kind}> (s) a = Add (c, big) y = Min (a, less) "
+            "m = Mul (c, big) z = Less (m, less) k = Sub (less, m) w = Max (k, less) }"
+        ),
+        big=np.array(np.iinfo(dtype).max, dtype),
+        less=np.array(-3, dtype),
+    )
+    hold(proto, {"x": noise(2, 3)}, {"x": noise(5, 1)})
+
+
+def test_a_size_that_is_picked_keeps_its_type() -> None:
+    proto = given(
+        parse(
+            "g (float[N,T,4] x, int32 q) => (int32 y) "
+            "{ s = Shape (x) c = Cast <to = 6> (s) d = Gather (c, i) y = Mul (d, q) }"
+        ),
+        i=np.array(2),
+    )
+    after = hold(proto, {"x": noise(2, 3, 4), "q": np.array(3, np.int32)})
+    assert [node.op_type for node in after.graph.node] == ["Mul"]
+
+
 def test_a_cast_of_a_size_that_does_not_fit_wraps() -> None:
     proto = given(
         parse(

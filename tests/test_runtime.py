@@ -84,9 +84,18 @@ def test_recurrent_layers_of_no_elements_are_not_tried(shape: tuple[int, ...]) -
     weights = {"w": np.ones((1, 3, 1), np.float32), "r": np.ones((1, 3, 1), np.float32)}
     model = model_of("float[t,b,1] x", "y = GRU <hidden_size = 1> (x, w, r)", "y", 13, weights)
     session = Session(model)
-    with pytest.raises(RunFailed, match="no steps, rows or unique rows of nothing"):
+    with pytest.raises(RunFailed, match="no steps, rows or planes of nothing"):
         session.run({"x": np.zeros(shape, np.float32)})
     assert session.run({"x": np.zeros((4, 3, 1), np.float32)})["y"].shape == (4, 1, 3, 1)
+
+
+def test_planes_of_nothing_are_not_tried() -> None:
+    model = parse(
+        """<ir_version: 8, opset_import: ["": 17]> g (float16[n,2,h,w] x) => (float16[n,2,h,w] y)
+        <float16[2] s = {1, 1}, float16[2] b = {0, 0}> { y = InstanceNormalization (x, s, b) }"""
+    )
+    with pytest.raises(RunFailed, match="rows or planes of nothing"):
+        Session(model).run({"x": np.zeros((1, 2, 0, 3), np.float16)})
 
 
 def test_unique_rows_of_nothing_are_not_tried() -> None:
@@ -100,7 +109,7 @@ def test_unique_rows_of_nothing_are_not_tried() -> None:
         )
     )
     nothing = {"x": np.zeros((3, 0), np.float32)}
-    with pytest.raises(RunFailed, match="unique rows of nothing"):
+    with pytest.raises(RunFailed, match="rows or planes of nothing"):
         rows.run(nothing)
     assert elements.run(nothing)["y"].shape == (0,)
     assert rows.run({"x": np.zeros((3, 2), np.float32)})["y"].shape == (1, 2)

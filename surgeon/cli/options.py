@@ -177,6 +177,11 @@ LogFile = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
 
 
+def _is_dim(part: str) -> bool:
+    """Whether it is a length that a tensor can have, or may be a name and is no other number."""
+    return int(part) < 1 << 31 if part.isdigit() else part[0] not in "-+.?0123456789"
+
+
 def read_shapes(texts: Sequence[str] | None) -> dict[str, list[int | str]]:
     """`x=1,1,128,t` as input name and dims. A name may hold `=`: the last one counts.
 
@@ -201,10 +206,10 @@ def read_shapes(texts: Sequence[str] | None) -> dict[str, list[int | str]]:
                 f"input `{name}` has two shapes", where="--shape", mend="Leave one of them out."
             )
         shapes[name] = [int(part) if part.isdigit() else part for part in parts]
-        negative = next((part for part in parts if part.startswith("-")), None)
-        if negative is not None:
+        odd = next((part for part in parts if not _is_dim(part)), None)
+        if odd is not None:
             raise UsageError(
-                f"`{negative}` is no size of a dimension",
+                f"`{odd}` is no size of a dimension",
                 where="--shape",
                 mend="Give a dynamic dimension a name, such as `t`.",
             )

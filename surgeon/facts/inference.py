@@ -328,7 +328,7 @@ class Facts:
         if isinstance(attributes.get("value"), gs.Constant):
             attributes = {**attributes, "value": self.model.array(attributes["value"])}
         result = values.evaluate(op, operands, attributes)
-        if result is None:
+        if result is None or any(values.may_wrap(a, dtype) for a in result):
             return None
         return [of_value(np.asarray(a), dtype) for a in result]
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import onnx
 
 from surgeon import dims
 from surgeon.dims import Dim
@@ -21,6 +22,10 @@ Array = npt.NDArray[Any]
 Operands = Sequence[Array | None]
 Attributes = Mapping[str, Any]
 Function = Callable[[Operands, Attributes], "Sequence[Array] | None"]
+
+
+# How large a number may be that is added to lengths, and one that multiplies them.
+_MOST, _MOST_OF_INT32 = (1 << 62, 1 << 31), (1 << 30, 1 << 16)
 
 
 class _NotProvable(Exception):
@@ -36,6 +41,23 @@ def evaluate(op: str, operands: Operands, attributes: Attributes) -> Sequence[Ar
         return function(operands, attributes)
     except (_NotProvable, ValueError, IndexError, TypeError, OverflowError, ZeroDivisionError):
         return None  # the node is wrong, or not decided; either way nothing is proven
+
+
+def may_wrap(array: Array, dtype: int) -> bool:
+    """Whether a symbolic element leaves its type at sizes that tensors have.
+
+    A length is below 2^31, and a product of lengths counts elements: numbers beside them are what
+    makes a value leave int64, or int32.
+    """
+    if array.dtype != object:
+        return False
+    most = _MOST_OF_INT32 if dtype == onnx.TensorProto.INT32 else _MOST
+    return any(
+        abs(factor) >= most[bool(monomial)]
+        for element in array.reshape(-1).tolist()
+        if isinstance(element, dims.Expr)
+        for monomial, factor in element.terms
+    )
 
 
 def as_objects(array: Array) -> Array:
@@ -202,7 +224,8 @@ def _gather(operands: Operands, attributes: Attributes) -> Sequence[Array]:
     data, indices = _need(operands[0]), _need(operands[1])
     if indices.dtype == object:
         raise _NotProvable
-    return [np.take(data, indices.astype(np.int64), axis=attributes.get("axis", 0))]
+    taken = np.take(data, indices.astype(np.int64), axis=attributes.get("axis", 0))
+    return [np.asarray(taken, data.dtype)]  # of one `Dim` numpy takes what it holds
 
 
 def _slice(operands: Operands, attributes: Attributes) -> Sequence[Array]:

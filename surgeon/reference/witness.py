@@ -11,6 +11,7 @@ import onnx
 
 from surgeon.reference.arguments import Call, constant_value, decode, fit, is_prim
 from surgeon.reference.errors import NoWitness, Undefined, Unsuited
+from surgeon.reference.operators.math_types import result_type
 from surgeon.reference.schema import Mismatch
 from surgeon.schemas.aliases import plain_name
 
@@ -90,8 +91,8 @@ class OldMeanings:
             wide = (v.astype(np.int64) for v in values[:2])  # the least number has no magnitude
             first, second = np.broadcast_arrays(*wide)
             quotient = np.abs(first) // np.abs(second)
-            dtype = values[0].dtype if values[0].ndim >= values[1].ndim else values[1].dtype
-            return np.asarray(np.where((first < 0) == (second < 0), quotient, -quotient), dtype)
+            quotient = np.where((first < 0) == (second < 0), quotient, -quotient)
+            return np.asarray(quotient, result_type(*values[:2]))
         # limits of integers became integers before 1.12 (torch.clamp, up to 1.11 and from 1.12 on)
         if call.operator in _CLAMPS and self.release < (1, 12) and values[0].dtype.kind in "iu":
             values = [values[0], *(_as_numbers_of(v, values[0]) for v in values[1:])]

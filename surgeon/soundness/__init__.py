@@ -19,7 +19,7 @@ import onnx
 from onnx import AttributeProto
 
 from surgeon.errors import ModelError
-from surgeon.soundness.apart import repeated
+from surgeon.soundness.apart import outputs_to_copy, repeated
 from surgeon.soundness.scopes import Node, Scope
 from surgeon.soundness.tensors import Broken, check_tensor, quoted
 from surgeon.soundness.texts import check_texts
@@ -41,7 +41,7 @@ class Sound(NamedTuple):
     Attributes:
         outside: Whether values of it lie in other files.
         shared: Names that several nodes of one graph have.
-        again: Values that a body gives as several of its outputs.
+        again: Values that a body gives as several of its outputs, or that are not its own.
         scopes: Its graph and its functions as they were read, for who links them and takes them.
     """
 
@@ -81,7 +81,7 @@ def check(proto: onnx.ModelProto, folder: Path | None, *, where: str) -> Sound:
             for scope in top.with_bodies():
                 shared.update(dict.fromkeys(sorted(repeated(n.proto.name for n in scope.nodes))))
                 if scope is not top:
-                    again.update(dict.fromkeys(sorted(repeated(_names(scope.proto.output)))))
+                    again.update(dict.fromkeys(sorted(outputs_to_copy(scope.proto))))
                 _check_order(scope)
                 for node in scope.nodes:
                     if node.attributes:

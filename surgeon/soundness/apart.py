@@ -1,7 +1,7 @@
 """What one graph has twice and onnxruntime wants once: told apart in a copy of the model.
 
-Nodes of one name are refused there. A value that a body gives as two of its outputs is given once:
-the other output is whatever the memory holds.
+Nodes of one name are refused there, as is a body that gives a value of the graph around it. Of a
+value that a body gives as two of its outputs one is whatever the memory holds.
 """
 
 from __future__ import annotations
@@ -33,25 +33,37 @@ def with_names_of_their_own(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def with_outputs_of_their_own(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy of a model in which each body gives each value once, and copies of it besides."""
+    """A copy of a model in which each body gives values of its own once, and copies besides."""
     out = _copy(proto)
     main, graphs = out.graph, list(_every_graph(out))
     bodies = [each for each in graphs if isinstance(each, onnx.GraphProto) and each is not main]
-    taken = {name for graph in graphs for node in graph.node for name in node.output}
-    for graph in (main, *bodies):
-        taken.update(value.name for value in (*graph.input, *graph.initializer))
+    taken: set[str] = {name for graph in graphs for node in graph.node for name in node.output}
+    taken = taken.union(*(_own(graph) for graph in (main, *bodies)))
     for graph in bodies:
-        given: set[str] = set()
+        seen: set[str] = set()
+        own = _own(graph)
         for value in graph.output:
-            if value.name in given:
+            if value.name in seen or value.name not in own:
                 stem, count = value.name, 2
                 while (name := f"{stem}_{count}") in taken:
                     count += 1
                 graph.node.add(op_type="Identity", input=[stem], output=[name])
                 value.name = name
                 taken.add(name)
-            given.add(value.name)
+            seen.add(value.name)
     return out
+
+
+def outputs_to_copy(body: onnx.GraphProto) -> set[str]:
+    """The values that a body gives several times, or that are not its own."""
+    names = [value.name for value in body.output]
+    return repeated(names) | set(names).difference(_own(body))
+
+
+def _own(graph: onnx.GraphProto) -> set[str]:
+    """The values that a graph itself makes or is given."""
+    values = (*graph.input, *graph.initializer, *(s.values for s in graph.sparse_initializer))
+    return {*(v.name for v in values), *(name for node in graph.node for name in node.output)}
 
 
 def repeated(names: Iterable[str]) -> set[str]:

@@ -44,9 +44,12 @@ def isclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) ->
     equal: Array = a == b
     if dtype.kind == "f" and equal_nan:
         equal |= np.isnan(a) & np.isnan(b)
-    wide, other_wide = a.astype(np.float64), b.astype(np.float64)
-    room = np.abs(wide - other_wide)
-    return equal | (np.isfinite(room) & (room <= atol + rtol * np.abs(other_wide)))
+    if dtype.kind != "f":  # the bound is a float, of which PyTorch computes in its default type
+        a, b = a.astype(np.float64), b.astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        room, bound = np.abs(a - b), atol + np.abs(a.dtype.type(rtol) * b)
+        equal |= np.isfinite(room) & (room <= bound.astype(a.dtype))
+    return equal
 
 
 def nan_to_num(self: Array, nan: float | None, posinf: float | None, neginf: float | None) -> Array:

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -148,20 +147,51 @@ def logspace(
     return np.logspace(low, high, steps, base=base).astype(dtype or np.float32)
 
 
-def _quantile(function: Callable[..., Any]) -> Callable[..., Array]:
+def _quantile(*, of_numbers: bool) -> Callable[..., Array]:
+    """Between the two values beside rank q * (n - 1), which has the dtype of the input.
+
+    Where NaN counts, it is what a line is that holds any.
+    """
+
     def run(self: Array, q: Any, dim: int | None, keepdim: bool, interpolation: str) -> Array:
-        shares = np.asarray(q, np.float64).astype(self.dtype).astype(np.float64)
+        shares = np.asarray(q, np.float64).astype(self.dtype)
         if shares.ndim > 1 or not is_float(self):
             raise Unsuited("its shares have more than one axis, or its input is no float")
         axis = None if dim is None else axis_of(dim, self.ndim)
-        x = np.atleast_1d(self) if axis is not None else self
-        with warnings.catch_warnings():  # numpy's, of rows of NaN alone
-            warnings.simplefilter("ignore", RuntimeWarning)
-            found = function(wide(x), shares, axis=axis, keepdims=keepdim, method=interpolation)
-        shape = np.shape(found)[1:] if self.ndim == 0 and not shares.ndim else None
-        return cut(np.reshape(found, shape) if shape is not None else found, self.dtype)
+        x = np.atleast_1d(self)
+        lines = np.sort(x.reshape(-1) if axis is None else np.moveaxis(x, axis, -1), axis=-1)
+        length = lines.shape[-1]
+        if not length:
+            raise Unsuited("it has no elements")
+        count = (~np.isnan(lines)).sum(-1, keepdims=True)
+        last = (count - 1 if of_numbers else np.full_like(count, length - 1)).astype(self.dtype)
+        rank = np.maximum(last * shares.reshape(-1), self.dtype.type(0))
+        rank = rank if of_numbers else np.where(count < length, length - 1, rank)
+        rank = _RANKS[interpolation](rank) if interpolation in _RANKS else rank
+        low, high = (
+            wide(np.take_along_axis(lines, place(rank).astype(np.int64), -1))
+            for place in (np.floor, np.ceil)
+        )
+        part = 0.5 if interpolation == "midpoint" else wide(rank) - np.floor(wide(rank))
+        with np.errstate(invalid="ignore"):
+            found = np.where(
+                part < 0.5, low + part * (high - low), high - (high - low) * (1 - part)
+            )
+        shape = list(self.shape) if keepdim else [n for i, n in enumerate(self.shape) if i != axis]
+        if axis is None:
+            shape = [1] * self.ndim if keepdim else []
+        elif keepdim and shape:
+            shape[axis] = 1
+        return cut(np.moveaxis(found, -1, 0).reshape([*shares.shape, *shape]), self.dtype)
 
     return run
+
+
+_RANKS: dict[str, Callable[[Array], Array]] = {
+    "lower": np.floor,
+    "higher": np.ceil,
+    "nearest": np.round,
+}
 
 
 def nanmedian(self: Array) -> Array:
@@ -306,8 +336,8 @@ TABLE: tuple[Row, ...] = (
         )
     ),
     *(
-        (f"{name}{overload} q, {_RANKED}", _quantile(function))
-        for name, function in (("quantile", np.quantile), ("nanquantile", np.nanquantile))
+        (f"{name}{overload} q, {_RANKED}", _quantile(of_numbers=of_numbers))
+        for name, of_numbers in (("quantile", False), ("nanquantile", True))
         for overload in ("(Tensor self, Tensor", ".scalar(Tensor self, float")
     ),
     ("nanmedian(Tensor self) -> Tensor", nanmedian),
