@@ -24,7 +24,8 @@ EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
 
 # onnxruntime 1.31 ends the process where one of these is given no step or row, rows of nothing, or
 # (of halves) planes of nothing; for Unique where it has an axis.
-_DEADLY_WITHOUT_ELEMENTS = {"GRU": "", "LSTM": "", "Unique": "axis", "InstanceNormalization": ""}
+_DEADLY_WITHOUT_ELEMENTS = {"GRU": "", "LSTM": "", "Unique": "axis"}
+_DEADLY_WITHOUT_HALVES = "InstanceNormalization"
 
 Feeds = Mapping[str, Any]  # by value name: an array, or a list of arrays for a sequence
 
@@ -133,9 +134,9 @@ class Session:
         if folder is not None:
             options.add_session_config_entry(EXTERNAL_FOLDER, str(folder))
         self._where = str(model) if isinstance(model, Path) else f"graph `{model.graph.name}`"
-        self._deadly = isinstance(model, onnx.ModelProto) and any(
-            _is_deadly(node) for node in _nodes(model.graph.node)
-        )
+        nodes = [*_nodes(model.graph.node)] if isinstance(model, onnx.ModelProto) else []
+        self._deadly = any(map(_is_deadly, nodes))
+        self._deadly_of_halves = any(node.op_type == _DEADLY_WITHOUT_HALVES for node in nodes)
         try:
             source = str(model) if isinstance(model, Path) else model.SerializeToString()
             self._session = ort.InferenceSession(
@@ -156,7 +157,9 @@ class Session:
             RunFailed: onnxruntime refuses these inputs, or an operator fails on them.
         """
         names = list(self._names if outputs is None else outputs)
-        if self._deadly and any(0 in np.shape(v) for v in feeds.values() if hasattr(v, "shape")):
+        empty = [v for v in feeds.values() if hasattr(v, "shape") and 0 in np.shape(v)]
+        halves = self._deadly_of_halves and any(v.dtype == np.float16 for v in empty)
+        if halves or (self._deadly and empty):
             raise RunFailed(
                 where=self._where,
                 text="onnxruntime has no steps, rows or planes of nothing, and would end",

@@ -19,11 +19,11 @@ from surgeon.builders.standardising import (
     vector_of,
 )
 from surgeon.facts.fact import same_dims
+from surgeon.facts.kinds import HALVES
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
 _INSTANCES = frozenset({"float32", "float16"})  # what InstanceNormalization is had for everywhere
-_HALVES = frozenset({onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16})
 
 
 # ---------------------------------------------------------------------------------------- groups
@@ -110,7 +110,7 @@ def layer_norm_as_means(draft: Draft, match: Match) -> gs.Tensor:
     axis, eps = attribute_of(node, "axis"), attribute_of(node, "epsilon")
     axes = list(range(axis - parts.rank_of(draft, x) if axis >= 0 else axis, 0))
     dtype, number = parts.numpy_dtype(draft, x), draft.facts.of(x).dtype
-    widened = number in _HALVES and attribute_of(node, "stash_type") == onnx.TensorProto.FLOAT
+    widened = number in HALVES and attribute_of(node, "stash_type") == onnx.TensorProto.FLOAT
     if widened:
         x, dtype = parts.cast(draft, x, onnx.TensorProto.FLOAT), np.dtype(np.float32)
     y = standardised(draft, x, axes, eps, dtype)[0]

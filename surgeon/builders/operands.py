@@ -14,7 +14,7 @@ from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, INT64, Work
 from surgeon.builders.aten_shape.lists import MOST_PARTS
 from surgeon.builders.bench import Bench
 from surgeon.facts.fact import INTEGERS
-from surgeon.facts.kinds import FLOATS
+from surgeon.facts.kinds import FLOATS, HALVES
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -271,7 +271,9 @@ def _is_count(work: Work, tensor: gs.Tensor) -> bool:
 
 def _counts(operator: str, common: int) -> bool:
     """Whether it gives int64, whatever whole numbers or truths of this type it is given."""
-    return operator in _COUNTING or (operator in _COUNTING_TRUTHS and common == BOOL)
+    if operator in _COUNTING:
+        return common not in FLOATS
+    return operator in _COUNTING_TRUTHS and common == BOOL
 
 
 def _kind(operator: str, common: int, allowed: set[int]) -> int:
@@ -282,8 +284,10 @@ def _kind(operator: str, common: int, allowed: set[int]) -> int:
         return BOOL
     if operator in _REAL and FLOAT in allowed:
         return FLOAT
-    if _counts(operator, common) and common not in FLOATS:
+    if _counts(operator, common):
         return INT64
+    if common in HALVES and FLOAT in allowed:
+        return FLOAT
     for kind in (onnx.TensorProto.INT32, onnx.TensorProto.INT64, DOUBLE, FLOAT):
         narrower = common not in FLOATS and _width(common) <= _width(kind)
         if kind in allowed and (narrower or kind in (DOUBLE, FLOAT)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,8 +39,30 @@ def pad_to_concat(draft: Draft, match: Match) -> gs.Tensor:
     if mode not in _MODES:
         raise Refused(f"its mode `{mode}` is none of {', '.join(_MODES)}")
     fill = _fill(draft, node) if mode == "constant" else None
-    for index, axis in enumerate(axes):
-        ends = pads[index], pads[index + len(axes)]
+    pairs = zip(pads, pads[len(axes) :], strict=False)
+    return padded(draft, x, dict(zip(axes, pairs, strict=False)), mode, fill)
+
+
+def padded(
+    draft: Draft,
+    x: gs.Tensor,
+    sides: Mapping[int, tuple[Length, Length]],
+    mode: str,
+    fill: Array | gs.Tensor | None,
+) -> gs.Tensor:
+    """A value with so many elements before and behind on each of these axes.
+
+    Args:
+        draft: Where the nodes go.
+        x: The value; its rank is known.
+        sides: By axis; less than 0 for a crop.
+        mode: As Pad has it.
+        fill: What a constant Pad fills with; None in the other modes.
+
+    Raises:
+        Refused: Nothing shows what it would be.
+    """
+    for axis, ends in sides.items():
         known = [n.static for n in ends]
         if known == [0, 0]:
             continue

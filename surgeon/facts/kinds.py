@@ -9,7 +9,8 @@ TRUTH = frozenset({_T.BOOL})
 _SIGNED = (_T.INT8, _T.INT16, _T.INT32, _T.INT64)
 _UNSIGNED = (_T.UINT8, _T.UINT16, _T.UINT32, _T.UINT64)
 WHOLE = frozenset({*_SIGNED, *_UNSIGNED})
-FLOATS = frozenset({_T.FLOAT16, _T.BFLOAT16, _T.FLOAT, _T.DOUBLE})
+HALVES = frozenset({_T.FLOAT16, _T.BFLOAT16})
+FLOATS = HALVES | {_T.FLOAT, _T.DOUBLE}
 # Bits of each type: those of an integer without its sign, and those of a float's significand.
 _BITS: dict[int, int] = {
     **{kind: 7 + 8 * ((1 << i) - 1) for i, kind in enumerate(_SIGNED)},

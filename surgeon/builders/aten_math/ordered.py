@@ -20,10 +20,10 @@ from surgeon.builders.aten_math.reductions import (
     keeps,
     reduce,
 )
-from surgeon.builders.aten_math.work import BOOL, INT32, INT64, NARROW, Work, numpy_dtype
+from surgeon.builders.aten_math.work import BOOL, FLOAT, INT32, INT64, NARROW, Work, numpy_dtype
 from surgeon.builders.aten_shape.order import topk
 from surgeon.builders.bench import Bench, Size, nameless
-from surgeon.facts.kinds import FLOATS
+from surgeon.facts.kinds import FLOATS, HALVES
 from surgeon.rewrite import Refused
 
 _LONGEST_MATRIX = 2048  # the side of a triangular matrix
@@ -198,7 +198,10 @@ def cumsum(work: Work) -> gs.Tensor:
 def running_sum(work: Work, x: gs.Tensor, axis: int) -> gs.Tensor:
     """Sums up to each place of an axis."""
     if work.opset >= 11:
-        return work.draft.op("CumSum", x, work.draft.constant(np.asarray(axis, np.int64)))
+        dtype = work.dtype(x)  # onnxruntime has none of halves
+        wide = work.cast(x, FLOAT) if dtype in HALVES else x
+        axes = work.draft.constant(np.asarray(axis, np.int64))
+        return work.cast(work.draft.op("CumSum", wide, axes), dtype)
     matrix, rank = _triangle(work, x, axis), work.rank(x)
     if axis == rank - 1:
         return work.draft.op("MatMul", x, matrix)

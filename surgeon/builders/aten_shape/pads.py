@@ -6,16 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_graphsurgeon as gs
 
+from surgeon.builders import padding
 from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call
-from surgeon.builders.bench import nameless
-from surgeon.facts.fact import INTEGERS
+from surgeon.builders.bench import Size, nameless
+from surgeon.builders.parts import Length, constant_length
+from surgeon.facts.fact import INTEGERS, Array
 from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 # As the enumeration of PyTorch's `_pad_enum` has them (aten/src/ATen/native/PadNd.h).
 _NUMBERED = ("reflect", "edge", "wrap", "constant")
+_FIRST_OF_COMPUTED = 11  # the opset whose Pad takes computed amounts
 _MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
@@ -109,9 +113,8 @@ def _bordered(c: Call, x: gs.Tensor, axis: int, before: int, after: int, value: 
 def _gathered(c: Call, x: gs.Tensor, axis: int, before: int, after: int, mode: str) -> gs.Tensor:
     length = c.size(x, axis)
     if not isinstance(length, int):
-        raise Refused(
-            f"`Pad` in mode {mode} takes no such dtype, and axis {axis} has no fixed size"
-        )
+        ends = (constant_length(c.draft, before), constant_length(c.draft, after))
+        return padding.padded(c.draft, x, {axis: ends}, mode, None)
     order = np.pad(np.arange(length), (before, after), mode=mode)  # type: ignore[call-overload]
     return c.op("Gather", x, c.draft.constant(order.astype(np.int64), "order"), axis=axis)
 
@@ -126,20 +129,32 @@ def _wrapped(c: Call, x: gs.Tensor, axis: int, before: int, after: int) -> gs.Te
 
 
 def _computed(c: Call, x: gs.Tensor, name: str, count: int, mode: str, value: Any) -> gs.Tensor:
-    """Amounts known at run time: put in ONNX's order there."""
+    """Amounts known at run time: put in ONNX's order there, or joined on axis by axis."""
     if mode == "wrap":
         raise Refused("its amounts are known at run time only")
     dtype, rank = c.dtype(x), c.rank(x)
-    if dtype not in FLOATS and (c.opset < 13 or dtype not in INTEGERS):
-        raise Refused(
-            "its amounts are known at run time only, for a dtype that `Pad` does not take"
-        )
+    takes = dtype in FLOATS or (c.opset >= 13 and dtype in INTEGERS)
+    if not takes or c.opset < _FIRST_OF_COMPUTED:
+        ends = [_length(c, amount) for amount in c.listed(name)]
+        sides = {rank - 1 - i: (ends[2 * i], ends[2 * i + 1]) for i in range(count // 2)}
+        return padding.padded(c.draft, x, sides, mode, _fill(c, dtype, mode, value))
     given = c.vector(c.listed(name), "amounts")
     padded = c.concat([given, c.ints([0] * (2 * rank - count), "rest")], 0)
     order = [2 * (rank - 1 - a) for a in range(rank)]
     pads = c.op("Gather", padded, c.ints([*order, *[o + 1 for o in order]], "order"), axis=0)
     extra = [c.number(value, dtype)] if mode == "constant" and value != 0 else []
     return c.op("Pad", x, pads, *extra, mode=mode)
+
+
+def _length(c: Call, amount: Size | int) -> Length:
+    if isinstance(amount, int):
+        return constant_length(c.draft, amount)
+    return Length(amount.dim, lambda: amount.tensor)
+
+
+def _fill(c: Call, dtype: int, mode: str, value: Any) -> Array | None:
+    kind = onnx.helper.tensor_dtype_to_np_dtype(dtype)
+    return np.asarray(value).astype(kind) if mode == "constant" else None
 
 
 def _names(stem: str) -> Sequence[str]:
