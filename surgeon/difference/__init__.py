@@ -3,28 +3,34 @@
 A value's name is what a node is known by: the nodes that give it in both models are one node, the
 same, changed, or replaced by another operator. Nodes whose values were given other names are found
 by what they compute from values that are already paired.
+
+All that a runtime reads or computes from counts, field by field of the protobuf. What does not
+count, doc strings and names of nodes say, is named where it differs.
 """
 
 from __future__ import annotations
 
+import filecmp
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import onnx
 
 from surgeon.difference.graphs import Pairing, Step
+from surgeon.difference.parts import parts_of
+from surgeon.difference.values import Values
 from surgeon.difference.weights import Weights
-from surgeon.inspection import Value, value_of
 from surgeon.model import Model
 from surgeon.soundness import check
 from surgeon.soundness.scopes import Scope
 from surgeon.spelling import operator_name
 
-_TOLD = ("graph", "functions", "opset_import", "metadata_props")  # told in their own words
+_TOLD = frozenset({"graph", "functions"})  # in their own words
+_SPELLING = "how the files hold the same: order, storage, texts of values"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +55,19 @@ class Difference:
     Attributes:
         before: The first model's path.
         after: The second's.
-        header: Versions, producer, texts and metadata.
+        header: Versions, producer, texts and metadata; bindings of training.
         interface: Inputs and outputs; overridable initializers count as inputs.
         operators: How many nodes of each operator, in both; those whose number changed.
         kept: How many nodes are the same.
+        declared: Inputs, outputs, operator sets and attributes of bodies and functions, types of
+            inner values that both models declare, quantization.
         replaced: Values that another operator gives now.
         changed: Nodes with other attributes or operands.
         renamed: Nodes that give the same under other names.
         gone: Nodes of the first model whose values nothing gives any more.
         new: Nodes of the second model whose values nothing gave.
         initializers: Weights that changed, went, came or were renamed.
+        aside: In what the files differ that is no difference of the models: doc strings, say.
     """
 
     before: str
@@ -67,20 +76,22 @@ class Difference:
     interface: tuple[Change, ...]
     operators: Mapping[str, tuple[int, int]]
     kept: int
+    declared: tuple[Change, ...]
     replaced: tuple[Change, ...]
     changed: tuple[Change, ...]
     renamed: tuple[Change, ...]
     gone: tuple[Change, ...]
     new: tuple[Change, ...]
     initializers: tuple[Change, ...]
+    aside: tuple[str, ...]
 
     @property
     def same(self) -> bool:
-        """Whether nothing changed at all."""
+        """Whether nothing changed that counts."""
         return not any(
             getattr(self, field.name)
             for field in fields(self)
-            if field.name not in ("before", "after", "kept")
+            if field.name not in ("before", "after", "kept", "aside")
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -99,71 +110,60 @@ def difference(before: str | os.PathLike[str], after: str | os.PathLike[str]) ->
     one, other = (Model.load(Path(path)) for path in (before, after))
     for model in (one, other):
         check(model.proto, model.folder, where=str(model.path))
-    weights = Weights(one, other)
-    pairing = Pairing(weights)
-    pairing.compare(Scope(one.proto.graph), Scope(other.proto.graph))
-    functions, others = (
-        {(f.domain, f.name): Scope(f) for f in proto.functions}
-        for proto in (one.proto, other.proto)
-    )
-    empty = Scope(onnx.GraphProto())
-    for key in dict.fromkeys((*functions, *others)):
-        where = f"{key[0]}.{key[1]}/"
-        pairing.compare(functions.get(key, empty), others.get(key, empty), where)
-    found = {kind: tuple(Change(*each) for each in pairing.found[kind]) for kind in Step}
-    return Difference(
+    values = Values((one.folder, other.folder))
+    pairing = Pairing(Weights(values), values)
+    ends = pairing.ends
+    names = pairing.compare(Scope(one.proto.graph), Scope(other.proto.graph))
+    _functions(one.proto, other.proto, pairing)
+    for infos in zip(one.proto.training_info, other.proto.training_info, strict=False):
+        for kind in ("initialization", "algorithm"):
+            graph, its = (Scope(getattr(info, kind)) for info in infos)
+            pairing.compare(graph, its, f"training {kind}/", names)
+    header = ends.differences(parts_of(one.proto, _TOLD), parts_of(other.proto, _TOLD, {**names}))
+    found = {kind: _changes(pairing.found[kind]) for kind in Step}
+    compared = Difference(
         before=str(before),
         after=str(after),
-        header=tuple(_header(one.proto, other.proto)),
-        interface=tuple(_interface(one.proto, other.proto)),
+        header=_changes(header),
+        interface=_changes(ends.interface),
         operators=_operators(one.proto, other.proto),
         kept=pairing.kept,
+        declared=_changes(ends.declared),
         replaced=found[Step.REPLACED],
         changed=found[Step.CHANGED],
         renamed=found[Step.RENAMED],
         gone=found[Step.GONE],
         new=found[Step.NEW],
-        initializers=tuple(Change(*each) for each in pairing.weights.found),
+        initializers=_changes(pairing.weights.found),
+        aside=tuple(pairing.aside),
     )
+    if compared.same and not compared.aside and not filecmp.cmp(before, after, shallow=False):
+        return replace(compared, aside=(_SPELLING,))
+    return compared
 
 
-def _header(one: onnx.ModelProto, other: onnx.ModelProto) -> Iterator[Change]:
-    for field in onnx.ModelProto.DESCRIPTOR.fields:
-        if field.name in _TOLD or field.message_type is not None:
-            continue
-        texts = [str(getattr(proto, field.name)) for proto in (one, other)]
-        if texts[0] != texts[1]:
-            yield Change(field.name, *texts)
-    opsets = [
-        {entry.domain or "ai.onnx": str(entry.version) for entry in proto.opset_import}
+def _changes(found: Iterable[tuple[str, str, str]]) -> tuple[Change, ...]:
+    return tuple(Change(*each) for each in found)
+
+
+def _functions(one: onnx.ModelProto, other: onnx.ModelProto, pairing: Pairing) -> None:
+    """Compare the functions of both models, and note those that only one has."""
+    functions, others = (
+        {(f.domain, f.name, f.overload): Scope(f) for f in proto.functions}
         for proto in (one, other)
-    ]
-    yield from _mappings("opset of ", *opsets)
-    properties = [{p.key: p.value for p in proto.metadata_props} for proto in (one, other)]
-    yield from _mappings("metadata ", *properties)
+    )
+    empty = Scope(onnx.GraphProto())
+    for key in dict.fromkeys((*functions, *others)):
+        was, now = functions.get(key), others.get(key)
+        name = f"{key[0]}.{key[1]}{f':{key[2]}' if key[2] else ''}"
+        if was is None or now is None:
+            before, after = (_signature(scope) if scope else "" for scope in (was, now))
+            pairing.ends.declared.append((f"function {name}", before, after))
+        pairing.compare(was or empty, now or empty, f"{name}/")
 
 
-def _mappings(what: str, one: Mapping[str, str], other: Mapping[str, str]) -> Iterator[Change]:
-    for key in dict.fromkeys((*one, *other)):
-        if one.get(key) != other.get(key):
-            yield Change(f"{what}{key}", one.get(key, ""), other.get(key, ""))
-
-
-def _interface(one: onnx.ModelProto, other: onnx.ModelProto) -> Iterator[Change]:
-    for kind in ("input", "output"):
-        values, others = ([value_of(v) for v in getattr(p.graph, kind)] for p in (one, other))
-        yield from _mappings(
-            f"{kind} ", {v.name: _said(v) for v in values}, {v.name: _said(v) for v in others}
-        )
-        names, theirs = ([v.name for v in each] for each in (values, others))
-        if names != theirs and set(names) == set(theirs):
-            yield Change(f"order of the {kind}s", ", ".join(names), ", ".join(theirs))
-
-
-def _said(value: Value) -> str:
-    if value.shape is None:
-        return f"{value.kind} of unknown rank"
-    return f"{value.kind} [{', '.join('?' if d is None else str(d) for d in value.shape)}]"
+def _signature(scope: Scope) -> str:
+    return f"({', '.join(scope.proto.input)}) => ({', '.join(scope.proto.output)})"
 
 
 def _operators(one: onnx.ModelProto, other: onnx.ModelProto) -> dict[str, tuple[int, int]]:

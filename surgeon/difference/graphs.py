@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from enum import Enum
 from typing import Any
 
 import onnx
 
+from surgeon.difference.ends import Ends, called
+from surgeon.difference.parts import PLAIN, graphs_of, parts_of
+from surgeon.difference.values import Values
 from surgeon.difference.weights import Weights, constant, constants_of
 from surgeon.soundness.scopes import Node, Scope
 from surgeon.spelling import operator_name
 
+Names = MutableMapping[str, str]  # of the second model's values: what the first calls them
+
 _LONGEST = 60  # characters of an attribute's value
+_OF_NODE = PLAIN | {"name", "input", "output"}  # told in other words, or not counted
 
 
 class Step(Enum):
@@ -30,36 +37,55 @@ class Pairing:
 
     Attributes:
         found: What became of nodes: (name, before, after).
+        ends: What graphs, bodies and functions declare.
+        aside: In what the models differ that does not count.
         kept: How many nodes are the same.
 
     Args:
         weights: Pairs initializers, whose names nodes read.
+        values: Compares attributes.
     """
 
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: Weights, values: Values) -> None:
         self.weights = weights
         self.kept = 0
         self.found: dict[Step, list[tuple[str, str, str]]] = {step: [] for step in Step}
-        self._names: dict[str, str] = {}  # of the second model's values: what the first calls them
+        self.aside: dict[str, None] = {}
+        self.ends = Ends(values, self.aside)
+        self._values = values
 
-    def compare(self, one: Scope, other: Scope, where: str = "") -> None:
+    def compare(
+        self, one: Scope, other: Scope, where: str = "", around: Mapping[str, str] | None = None
+    ) -> dict[str, str]:
         """Pair two graphs and every body of nodes that are in both.
 
         Args:
             one: Of the first model.
             other: Of the second.
             where: Stands in front of names: the function or body.
-        """
-        stack = [(one, other, where)]
-        while stack:
-            one, other, where = stack.pop()
-            self._names.update(self.weights.pair(one, other, where))
-            for first, second in self._pairs(one, other, where):
-                self._tell(first, second, where)
-                for attribute, bodies in _paired_bodies(first, second):
-                    stack.append((*bodies, f"{where}{_label(second)}.{attribute}/"))
+            around: Of values around it that the second calls otherwise: what the first calls them.
 
-    def _pairs(self, one: Scope, other: Scope, where: str) -> Iterator[tuple[Node, Node]]:
+        Returns:
+            What the first calls the values of the second's graph.
+        """
+        outermost: dict[str, str] = {}
+        names: Names = ChainMap(outermost, dict(around or {}))
+        stack = [(one, other, where, names)]
+        while stack:
+            one, other, where, names = stack.pop()
+            self.ends.before(one, other, where, names)
+            names.update(self.weights.pair(one, other, where))
+            for first, second in self._pairs(one, other, where, names):
+                self._tell(first, second, where, names)
+                for label, bodies in _paired_bodies(first, second):
+                    inner: Names = ChainMap({}, *_maps(names))
+                    stack.append((*bodies, f"{where}{_label(second)}.{label}/", inner))
+            self.ends.after(one, other, where, names)
+        return outermost
+
+    def _pairs(
+        self, one: Scope, other: Scope, where: str, names: Names
+    ) -> Iterator[tuple[Node, Node]]:
         nodes, others = ([n for n in each.nodes if not constant(n)] for each in (one, other))
         by_value = {name: node for node in nodes for name in node.outputs if name}
         used: set[int] = set()
@@ -73,74 +99,119 @@ class Pairing:
             else:
                 rest.append(node)
         for first, second in pairs:
-            self._map(first, second)
+            _map(first, second, names)
         left = [node for node in nodes if id(node) not in used]
-        renamed = list(self._by_structure(left, rest))
+        renamed = list(_by_structure(left, rest, names))
         paired = {id(node) for pair in renamed for node in pair}
-        constants, fixed = constants_of(one), constants_of(other)
-        for node in left:
-            if id(node) not in paired:
-                now = "constant" if any(name in fixed for name in node.outputs) else ""
-                step = Step.REPLACED if now else Step.GONE
-                self.found[step].append((f"{where}{_label(node)}", _operator(node), now))
-        for node in rest:
-            if id(node) not in paired:
-                was = "constant" if any(name in constants for name in node.outputs) else ""
-                step = Step.REPLACED if was else Step.NEW
-                self.found[step].append((f"{where}{_label(node)}", was, _operator(node)))
+        lost = [node for node in left if id(node) not in paired]
+        self._replaced(lost, _given_by(other, others), where, came=False)
+        self._replaced(
+            [node for node in rest if id(node) not in paired],
+            _given_by(one, nodes),
+            where,
+            came=True,
+        )
+        if [id(n) for n in nodes if id(n) in used] != [id(first) for first, _ in pairs]:
+            self.aside["order of nodes"] = None
         yield from pairs
         yield from renamed
 
-    def _by_structure(
-        self, left: Sequence[Node], rest: Sequence[Node]
-    ) -> Iterator[tuple[Node, Node]]:
-        """Nodes of one operator with one node's name, or that compute the same from the same."""
-        named: dict[tuple[str, str], list[Node]] = {}
-        waiting: dict[Any, list[Node]] = {}
-        for node in left:
-            named.setdefault((node.proto.name, _operator(node)), []).append(node)
-            waiting.setdefault(_key(node, {}), []).append(node)
-        used: set[int] = set()
-        for node in rest:
-            same_name = named.get((node.proto.name, _operator(node)), []) if node.proto.name else []
-            same_work = waiting.get(_key(node, self._names), [])
-            free = [n for n in (*same_work, *same_name) if id(n) not in used]
-            if free:
-                used.add(id(free[0]))
-                self._map(free[0], node)
-                yield free[0], node
+    def _replaced(
+        self, nodes: Sequence[Node], givers: Mapping[str, str], where: str, *, came: bool
+    ) -> None:
+        """Note nodes of one model only, and what gives their values in the other."""
+        for node in nodes:
+            giver = next((givers[name] for name in node.outputs if name in givers), "")
+            step = Step.REPLACED if giver else (Step.NEW if came else Step.GONE)
+            told = (giver, _operator(node)) if came else (_operator(node), giver)
+            self.found[step].append((f"{where}{_label(node)}", *told))
 
-    def _map(self, first: Node, second: Node) -> None:
-        for name, new in zip(first.outputs, second.outputs, strict=False):
-            if new and name:
-                self._names[new] = name
-
-    def _tell(self, first: Node, second: Node, where: str) -> None:
+    def _tell(self, first: Node, second: Node, where: str, names: Names) -> None:
         """Note what became of a node that is in both."""
         label = f"{where}{_label(second)}"
         if _operator(first) != _operator(second):
             self.found[Step.REPLACED].append((label, _operator(first), _operator(second)))
             return
         name = f"{label} ({_operator(second)})"
-        told = [(f"{name} {what}", a, b) for what, a, b in self._details(first, second)]
+        told = [(f"{name} {what}", a, b) for what, a, b in self._details(first, second, names)]
         self.found[Step.CHANGED] += told
-        was, now = (", ".join(filter(None, node.outputs)) for node in (first, second))
+        was, now = (_without_end(node.outputs) for node in (first, second))
         if was != now:
-            self.found[Step.RENAMED].append((f"{where}{_operator(second)}", was, now))
+            step = Step.RENAMED if _places(was) == _places(now) else Step.CHANGED
+            said = f"{where}{_operator(second)}" if step is Step.RENAMED else f"{name} outputs"
+            before, after = (", ".join(n or "none" for n in each) for each in (was, now))
+            self.found[step].append((said, before, after))
         elif not told:
             self.kept += 1
 
-    def _details(self, first: Node, second: Node) -> Iterator[tuple[str, str, str]]:
-        """What differs: which attribute or input, before, after."""
-        one, other = _attributes(first), _attributes(second)
-        for key in dict.fromkeys((*one, *other)):
-            if one.get(key) != other.get(key):
-                was, now = (_short(each[key]) if key in each else "none" for each in (one, other))
-                yield f"attribute {key}", was, now
+    def _details(self, first: Node, second: Node, names: Names) -> Iterator[tuple[str, str, str]]:
+        """What differs: which attribute, input or other field, before, after."""
+        if first.proto != second.proto:
+            one, other = (
+                parts_of(node.proto, _OF_NODE, known)
+                for node, known in ((first, None), (second, names))
+            )
+            for each in (one, other):
+                if each.get("domain") == "ai.onnx":  # says what no domain says
+                    del each["domain"]
+            for key in dict.fromkeys((*one, *other)):
+                told = self._values.told(one.get(key), other.get(key), longest=_LONGEST)
+                if told:
+                    yield key, told[0] or "none", told[1] or "none"
+            if first.proto.name != second.proto.name:
+                self.aside["names of nodes"] = None
+            self.ends.set_aside(first.proto, second.proto)
         for index in range(max(len(first.inputs), len(second.inputs))):
             was, now = (_nth(node.inputs, index) for node in (first, second))
-            if was != self._names.get(now, now):
-                yield f"input {index}", was or "none", now or "none"
+            known = names.get(now, now)
+            if was != known:
+                yield f"input {index}", was or "none", called(now, known, was) or "none"
+
+
+def _by_structure(
+    left: Sequence[Node], rest: Sequence[Node], names: Names
+) -> Iterator[tuple[Node, Node]]:
+    """Nodes of one operator with one node's name, or that compute the same from the same."""
+    named: dict[tuple[str, str], list[Node]] = {}
+    waiting: dict[Any, list[Node]] = {}
+    for node in left:
+        named.setdefault((node.proto.name, _operator(node)), []).append(node)
+        waiting.setdefault(_key(node, {}), []).append(node)
+    used: set[int] = set()
+    for node in rest:
+        same_name = named.get((node.proto.name, _operator(node)), []) if node.proto.name else []
+        same_work = waiting.get(_key(node, names), [])
+        free = [n for n in (*same_work, *same_name) if id(n) not in used]
+        if free:
+            used.add(id(free[0]))
+            _map(free[0], node, names)
+            yield free[0], node
+
+
+def _map(first: Node, second: Node, names: Names) -> None:
+    for name, new in zip(first.outputs, second.outputs, strict=False):
+        if new and name:
+            names[new] = name
+
+
+def _maps(names: Names) -> list[Any]:
+    return names.maps if isinstance(names, ChainMap) else [names]
+
+
+def _given_by(scope: Scope, nodes: Sequence[Node]) -> dict[str, str]:
+    """What gives each value of a graph."""
+    givers = {name: _operator(node) for node in nodes for name in node.outputs if name}
+    return {**dict.fromkeys(constants_of(scope), "constant"), **givers}
+
+
+def _without_end(names: Sequence[str]) -> tuple[str, ...]:
+    """Outputs without the empty ones at the end, which say nothing."""
+    count = max((index + 1 for index, name in enumerate(names) if name), default=0)
+    return tuple(names[:count])
+
+
+def _places(names: Sequence[str]) -> list[bool]:
+    return [bool(name) for name in names]
 
 
 def _nth(names: Sequence[str], index: int) -> str:
@@ -148,14 +219,13 @@ def _nth(names: Sequence[str], index: int) -> str:
 
 
 def _paired_bodies(first: Node, second: Node) -> Iterator[tuple[str, tuple[Scope, Scope]]]:
-    names = [
-        [a.name for a in node.attributes for _ in range(a.HasField("g") + len(a.graphs))]
-        for node in (first, second)
+    labels = [
+        [label for a in node.attributes for label in graphs_of(a)] for node in (first, second)
     ]
-    bodies = dict(zip(names[1], second.bodies, strict=True))
-    for name, body in zip(names[0], first.bodies, strict=True):
-        if name in bodies:
-            yield name, (body, bodies[name])
+    bodies = dict(zip(labels[1], second.bodies, strict=True))
+    for label, body in zip(labels[0], first.bodies, strict=True):
+        if label in bodies:
+            yield label, (body, bodies[label])
 
 
 def _label(node: Node) -> str:
@@ -168,28 +238,16 @@ def _operator(node: Node) -> str:
 
 def _key(node: Node, names: Mapping[str, str]) -> Any:
     """What a node computes, and from what."""
-    attributes = tuple(
-        (a.name, a.SerializeToString(deterministic=True))
-        for a in sorted(node.attributes, key=lambda a: a.name)
-    )
+    attributes = tuple(sorted(map(_bytes, node.attributes)))
     reads = tuple(names.get(name, name) for name in node.inputs)
-    return node.key, reads, len(node.outputs), attributes
+    return _operator(node), node.key[2], reads, len(node.outputs), attributes
 
 
-def _attributes(node: Node) -> dict[str, Any]:
-    """By name, in bytes that compare; bodies are graphs of their own."""
-    return {
-        a.name: a.SerializeToString(deterministic=True)
-        for a in node.attributes
-        if not a.HasField("g") and not a.graphs
-    }
-
-
-def _short(data: bytes) -> str:
-    attribute = onnx.AttributeProto.FromString(data)
-    if attribute.HasField("t"):
-        tensor = attribute.t
-        kind = onnx.TensorProto.DataType.Name(tensor.data_type).lower()
-        return f"{kind} {list(tensor.dims)}"
-    text = str(onnx.helper.get_attribute_value(attribute))
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+def _bytes(attribute: onnx.AttributeProto) -> bytes:
+    """An attribute without its text."""
+    if attribute.doc_string:
+        copy = onnx.AttributeProto()
+        copy.CopyFrom(attribute)
+        copy.ClearField("doc_string")
+        attribute = copy
+    return bytes(attribute.SerializeToString(deterministic=True))

@@ -24,10 +24,13 @@ def difference(found: Difference, *, verbose: bool = False) -> RenderableType:
     title = f"{words.name(found.before)} -> {words.name(found.after)}"
     parts: list[RenderableType] = [Text(title, style="bold")]
     if found.same:
-        return Group(*parts, Text(f"No difference: {words.count(found.kept, 'node')} the same."))
+        what = "No difference that counts" if found.aside else "No difference"
+        same = Text(f"{what}: {words.count(found.kept, 'node')} the same.")
+        return Group(*parts, same, *_aside(found))
     for head, changes in (
         ("Header", found.header),
         ("Inputs and outputs", found.interface),
+        ("Bodies, functions and annotations", found.declared),
         ("Values given by another operator", found.replaced),
         ("Nodes with other attributes or operands", found.changed),
         ("Nodes whose outputs have other names", found.renamed),
@@ -39,7 +42,12 @@ def difference(found: Difference, *, verbose: bool = False) -> RenderableType:
         if head == "Inputs and outputs" and found.operators:
             parts += [Text("\nOperators", style="bold"), Padding(_operators(found), (0, 0, 0, 2))]
     parts.append(Text(f"\n{words.count(found.kept, 'node')} the same."))
-    return Group(*parts)
+    return Group(*parts, *_aside(found))
+
+
+def _aside(found: Difference) -> Iterator[RenderableType]:
+    if found.aside:
+        yield Text(f"Different and not counted: {'; '.join(found.aside)}.", style="dim")
 
 
 def _section(head: str, changes: Sequence[Change], verbose: bool) -> Iterator[RenderableType]:
@@ -58,7 +66,7 @@ def _section(head: str, changes: Sequence[Change], verbose: bool) -> Iterator[Re
 
 
 def _change(change: Change, verbose: bool) -> Text:
-    before, after = (_value(each, verbose) for each in (change.before, change.after))
+    before, after = _values(change, verbose)
     if not before:
         return Text(f"+ {after}", style="green")
     if not after:
@@ -66,10 +74,19 @@ def _change(change: Change, verbose: bool) -> Text:
     return Text(f"{before} -> {after}")
 
 
-def _value(text: str, verbose: bool) -> str:
-    if verbose or len(text) <= LONGEST:
-        return words.clean(text)
-    return f"{words.clean(text[:LONGEST])} ... ({len(text):,} characters; `--verbose` shows more)"
+def _values(change: Change, verbose: bool) -> tuple[str, str]:
+    texts = (change.before, change.after)
+    if verbose or max(map(len, texts)) <= LONGEST:
+        return words.clean(texts[0]), words.clean(texts[1])
+    from surgeon.difference.texts import apart
+
+    before, after = (
+        words.clean(cut)
+        if cut == text
+        else f"{words.clean(cut)} ({len(text):,} characters; `--verbose` shows more)"
+        for text, cut in zip(texts, apart(*texts, LONGEST), strict=True)
+    )
+    return before, after
 
 
 def _operators(found: Difference) -> Table:
