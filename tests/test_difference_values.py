@@ -143,6 +143,15 @@ def test_a_constant_is_its_value_however_it_is_written(tmp_path, written, same):
     assert list(told(found)) == ["initializers"]
 
 
+def test_a_constant_is_what_its_kind_says(tmp_path):
+    node = helper.make_node("Constant", [], ["s"], sparse_value=sparse([5], [1], [4]))
+    other = onnx.NodeProto()
+    other.CopyFrom(node)
+    other.attribute[0].type = AttributeProto.SPARSE_TENSORS
+    found = compare_models(tmp_path, model(constant=node), model(constant=other))
+    assert told(found) == {"replaced": [("s", "constant", "Constant")]}
+
+
 def attribute(kind, **held):
     made = AttributeProto(name="a", type=getattr(AttributeProto, kind))
     for field, value in held.items():

@@ -14,7 +14,13 @@ from surgeon.difference.values import Values, content
 from surgeon.soundness.scopes import Node, Scope
 
 _KINDS = onnx.AttributeProto.AttributeType
-_PLAIN = {  # the attributes of a Constant that hold no tensor: their kind, the dtype they mean
+_HELD = (  # the attributes that hold a tensor: their kind, which files before IR 2 leave out
+    ("value", _KINDS.TENSOR, "t"),
+    ("sparse_value", _KINDS.SPARSE_TENSOR, "sparse_tensor"),
+)
+_PLAIN: dict[
+    str, tuple[int, int]
+] = {  # the attributes of a Constant that hold no tensor: their kind, the dtype they mean
     "value_float": (_KINDS.FLOAT, onnx.TensorProto.FLOAT),
     "value_floats": (_KINDS.FLOATS, onnx.TensorProto.FLOAT),
     "value_int": (_KINDS.INT, onnx.TensorProto.INT64),
@@ -104,10 +110,9 @@ def _value(node: Node) -> Tensor | None:
     attribute = node.attributes[0]
     if attribute.ref_attr_name:  # a function's caller says it
         return None
-    if attribute.name == "value" and attribute.HasField("t"):
-        return attribute.t
-    if attribute.name == "sparse_value" and attribute.HasField("sparse_tensor"):
-        return attribute.sparse_tensor
+    for name, own, field in _HELD:
+        if attribute.name == name and attribute.type in (0, own) and attribute.HasField(field):
+            return getattr(attribute, field)  # type: ignore[no-any-return]
     kind, dtype = _PLAIN.get(attribute.name, (0, 0))
     return _plain(attribute, dtype) if kind and attribute.type == kind else None
 
