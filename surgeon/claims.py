@@ -21,6 +21,7 @@ from surgeon.links import bodies
 from surgeon.model import Model
 
 _UNTOLD = dims.symbol("")  # a size without a name
+_COUNTED_BY_VALUES = frozenset({"Unique", "NonZero", "Compress", "NonMaxSuppression"})
 
 
 def _as_they_came(model: Model) -> Iterator[tuple[Any, onnx.GraphProto]]:
@@ -55,19 +56,30 @@ def correct_claims(model: Model, facts: Facts) -> list[str]:
     return found
 
 
-def correct_outputs(model: Model, facts: Facts) -> list[str]:
+def correct_outputs(model: Model, facts: Facts, *, ranks: bool = False) -> list[str]:
     """Correct every size that an output declares and that varies, or may vary, with the inputs.
 
     Gives the names of what was corrected. Of a size that nothing but the run itself tells an
-    exporter knows what its trace had: nothing is declared of it, unless no input varies.
+    exporter knows what its trace had: nothing is declared of it, unless no input varies. Where the
+    values of the inputs tell it, it varies with these.
 
     Args:
         model: Its graphs are given `declared`, which the writer uses.
         facts: What is proven.
+        ranks: Only where the rank is another, with which no runtime loads the file.
     """
     known = {
         name
         for tensor in model.graph.inputs
+        for dim in facts.of(tensor).shape or ()
+        for name in dims.symbols(dim)
+    }
+    by_values = {
+        name
+        for graph in (model.graph, *bodies(model.graph))
+        for node in graph.nodes
+        if node.op in _COUNTED_BY_VALUES
+        for tensor in node.outputs
         for dim in facts.of(tensor).shape or ()
         for name in dims.symbols(dim)
     }
@@ -78,8 +90,11 @@ def correct_outputs(model: Model, facts: Facts) -> list[str]:
             shape = facts.of(tensor).shape
             if shape is None or not tensor.inputs:
                 continue
+            if ranks and not _has_other_rank(value, len(shape)):
+                continue
             shape = tuple(dims.substitute(dim, facts.defined_at) for dim in shape)
-            if not known and any(map(dims.symbols, shape)):
+            open_ = {name for dim in shape for name in dims.symbols(dim)}
+            if not known and not open_ <= by_values:
                 continue
             shape = tuple(dim if dims.symbols(dim) <= known else _UNTOLD for dim in shape)
             mended = _mend(declared.get(value.name, value), shape)
@@ -242,6 +257,11 @@ def _mend(value: onnx.ValueInfoProto, shape: tuple[Dim, ...] | None) -> onnx.Val
         false = false or wrong
         news.append(_name(proven) if wrong else _dim(dim))
     return _with_shape(value, news) if false else None
+
+
+def _has_other_rank(value: onnx.ValueInfoProto, rank: int) -> bool:
+    tensor = value.type.tensor_type
+    return tensor.HasField("shape") and len(tensor.shape.dim) != rank
 
 
 def _differs(claimed: int, proven: Dim) -> bool:

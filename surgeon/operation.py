@@ -243,8 +243,11 @@ class Operation:
         mended = self.is_rid_of_foreign()
         if mended and any(recipe.ensure == "no-aten" for recipe in self.recipes):
             self.model.changed = True  # an assertion that gives nothing to anybody
-        if not self.model.changed:
+        # what any runtime loads keeps the sizes that it declares
+        resized = correct_outputs(self.model, self.facts, ranks=not mended)
+        if not self.model.changed and not resized:
             return
+        self.model.changed = True
         if may_have_lost(self.original):
             self.notes.remarks.append(
                 "PyTorch before 1.5 leaves assignments to a slice (`x[:, 1:3] = v`) out of its "
@@ -255,8 +258,6 @@ class Operation:
         declare_types(self.model, self.facts)
         retyped = correct_types(self.model, self.facts)
         self.notes.retyped = frozenset(retyped)
-        # what any runtime loads keeps the shapes that it declares
-        resized = correct_outputs(self.model, self.facts) if mended else []
         for what, corrected in (
             ("shapes that the file states", correct_claims(self.model, self.facts)),
             ("shapes that outputs declare", resized),

@@ -93,6 +93,30 @@ def test_what_a_runtime_loads_keeps_the_sizes_that_its_outputs_declare() -> None
     assert shape_of(result.model.to_proto().graph.output[0]) == [2, 4]
 
 
+def test_a_rank_that_an_output_falsely_declares_is_corrected_anywhere() -> None:
+    """With it no runtime loads the file."""
+    text = """<ir_version: 8, opset_import: ["": 13]>
+    g (float[N,4] x) => (float[N] y, float[2,4] z) <int64[1] a = {1}> {
+      y = Unsqueeze (x, a)
+      z = Abs (x)
+    }"""
+    result = surgeon.apply(model(text), "clean")
+    y, z = result.model.to_proto().graph.output
+    assert (shape_of(y), shape_of(z)) == (["N", 1, 4], [2, 4])
+    assert result.report.remarks == ("shapes that outputs declare were false: `y`",)
+
+
+def test_a_size_that_hangs_on_values_varies_where_no_size_does() -> None:
+    text = """<ir_version: 8, opset_import: ["": 13, "org.pytorch.aten": 1]>
+    g (float[9] x) => (int64[4,1] p, float[9] y) {
+      p = org.pytorch.aten.nonzero (x)
+      y = org.pytorch.aten.ATen <operator = "hypot", overload_name = ""> (x, x)
+    }"""
+    result = surgeon.apply(model(text), "aten")
+    p, y = result.model.to_proto().graph.output
+    assert (shape_of(p), shape_of(y)) == (["", 1], [9])
+
+
 GUESSED = """
 <ir_version: 4, opset_import: ["": 11, "org.pytorch.aten": 1]>
 g (float[N,4] x) => (int64[N,4] y) <int64 one = {1}> {
