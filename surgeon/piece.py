@@ -179,6 +179,10 @@ class Piece:
             read.update(names)
             read.update(t.name for t in _captured(node))
             graph.node.append(proto)
+        nameless = {t.name for node in nodes if node.op == "Uninitialized" for t in node.outputs}
+        for value in self.model.proto.graph.value_info if nameless else ():
+            if value.name in nameless:  # which has the type that the file says, and no other
+                graph.value_info.append(value)
         for index, tensor in enumerate(outputs):
             graph.node.append(
                 onnx.helper.make_node("Identity", [tensor.name], [f"surgeon.output.{index}"])

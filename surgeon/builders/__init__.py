@@ -153,6 +153,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
         "script_scalar",
         "stacked_read",
         "typed_list",
+        "uninitialized",
     ),
     "aten_shape": (
         "aten_shape",

@@ -199,6 +199,8 @@ class Program:
                 node = step.nodes[0]
                 if node.op_type in CONTROL and node.domain in ("", "ai.onnx"):
                     results = control.run(node, values, self._look_up, self._body)
+                elif (node.domain, node.op_type) == ("prim", "Uninitialized"):
+                    results = [self._unread(name) for name in node.output]
                 else:
                     operands = [
                         computed(values[name]) if name in values else self._look_up(name, values)
@@ -213,6 +215,12 @@ class Program:
             for name in step.dead:
                 values.pop(name, None)
         return {name: self._look_up(name, values) for name in self._requested}
+
+    def _unread(self, name: str) -> Any:
+        """What stands for a value that is not there and that nothing reads: a zero of its type."""
+        found = (v.type.tensor_type.elem_type for v in self._graph.value_info if v.name == name)
+        kind = next(found, 0) or onnx.TensorProto.FLOAT
+        return np.zeros((), onnx.helper.tensor_dtype_to_np_dtype(kind))
 
     def _look_up(self, name: str, values: Mapping[str, Any]) -> Any:
         if not name:

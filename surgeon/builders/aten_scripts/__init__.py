@@ -6,7 +6,7 @@ from typing import Any
 from surgeon.builders.aten_scripts.changes import changed_list
 from surgeon.builders.aten_scripts.dictionaries import dictionary_entry, dictionary_value
 from surgeon.builders.aten_scripts.lists import made_list, read_list, same_list, typed_list
-from surgeon.builders.aten_scripts.scalars import script_scalar
+from surgeon.builders.aten_scripts.scalars import script_scalar, uninitialized
 from surgeon.builders.aten_scripts.stacked import stacked_read
 
 TABLE: Mapping[str, Callable[..., Any]] = {
@@ -19,4 +19,5 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "script_scalar": script_scalar,
     "stacked_read": stacked_read,
     "typed_list": typed_list,
+    "uninitialized": uninitialized,
 }

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.arguments import text_of
@@ -158,3 +159,23 @@ _SCALARS: Mapping[str, Callable[[Bench, gs.Node], gs.Tensor]] = {
 def script_scalar(draft: Draft, match: Match) -> Any:
     """An operator on Python's numbers, of which None and texts are some."""
     return _SCALARS[match.root.op](Bench(draft), match.root)
+
+
+def uninitialized(draft: Draft, match: Match) -> Any:
+    """`prim.Uninitialized`, which stands for a value that is not there on this way and is not read.
+
+    A zero of the type that the file states; of a tensor it states none, and most are of floats.
+    """
+    outputs = match.root.outputs
+    origin = getattr(draft.graph, "origin", None)
+    stated = {v.name: v.type.tensor_type.elem_type for v in getattr(origin, "value_info", ())}
+    if any(map(draft.surgery.is_output, outputs)):
+        raise Refused("the model gives it out")
+    zeros = []
+    for tensor in outputs:
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(stated.get(tensor.name) or TYPE.FLOAT)
+        zeros.append(draft.op("Identity", draft.constant(np.zeros((), dtype), "nothing")))
+    return (*zeros, *[zeros[0]] * (MOST_UNINITIALIZED - len(outputs)))
+
+
+MOST_UNINITIALIZED = 8  # of one node: what a function gives that returns early
