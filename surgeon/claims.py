@@ -105,6 +105,40 @@ def correct_outputs(model: Model, facts: Facts, *, ranks: bool = False) -> list[
     return found
 
 
+def correct_carried(model: Model, facts: Facts) -> list[str]:
+    """Correct what bodies declare of the shapes that they are given, where it is not proven.
+
+    Exporters know the shapes of a Loop's first turn, and onnxruntime takes them for those of all.
+
+    Args:
+        model: Its bodies are given `declared`, which the writer uses.
+        facts: What is proven.
+    """
+    found: list[str] = []
+    for graph, origin in _as_they_came(model):
+        if graph is model.graph:
+            continue
+        declared = dict(getattr(graph, "declared", {}))
+        for value, tensor in zip(origin.input, graph.inputs, strict=False):
+            claimed, shape = value.type.tensor_type, facts.of(tensor).shape
+            if not claimed.HasField("shape"):
+                continue
+            if shape is not None:
+                open_ = tuple(_UNTOLD if dims.symbols(dim) else dim for dim in shape)
+                mended = _mend(declared.get(value.name, value), open_)
+            elif any(dim.dim_value for dim in claimed.shape.dim):
+                mended = onnx.ValueInfoProto()
+                mended.CopyFrom(declared.get(value.name, value))
+                mended.type.tensor_type.ClearField("shape")
+            else:
+                mended = None
+            if mended is not None:
+                declared[value.name] = mended
+                found.append(value.name)
+        graph.declared = declared
+    return found
+
+
 def correct_types(model: Model, facts: Facts) -> list[str]:
     """Correct every false element type of an output, in bodies too; names what was corrected.
 

@@ -15,6 +15,7 @@ import onnx
 from surgeon import dialect, provenance
 from surgeon.assumptions import Axioms
 from surgeon.claims import (
+    correct_carried,
     correct_claims,
     correct_outputs,
     correct_types,
@@ -245,6 +246,7 @@ class Operation:
             self.model.changed = True  # an assertion that gives nothing to anybody
         # what any runtime loads keeps the sizes that it declares
         resized = correct_outputs(self.model, self.facts, ranks=not mended)
+        carried = correct_carried(self.model, self.facts) if mended else []
         if not self.model.changed and not resized:
             return
         self.model.changed = True
@@ -261,6 +263,7 @@ class Operation:
         for what, corrected in (
             ("shapes that the file states", correct_claims(self.model, self.facts)),
             ("shapes that outputs declare", resized),
+            ("shapes that bodies declare", carried),
             ("element types that outputs declare", retyped),
         ):
             if corrected:

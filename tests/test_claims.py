@@ -117,6 +117,25 @@ def test_a_size_that_hangs_on_values_varies_where_no_size_does() -> None:
     assert (shape_of(p), shape_of(y)) == (["", 1], [9])
 
 
+def test_what_a_loop_carries_has_the_shape_of_every_turn() -> None:
+    """Exporters state that of the first, which onnxruntime's optimisations take for all."""
+    text = """<ir_version: 8, opset_import: ["": 13, "org.pytorch.aten": 1]>
+    g (float[1] x, int64 n) => (int64[1] y) <bool yes = {1}> {
+      a = org.pytorch.aten.ATen <operator = "hypot", overload_name = ""> (x, x)
+      z, w = Loop (n, yes, a, a) <body = b (int64 i, bool c, float[1] s, float[1] e) =>
+        (bool d, float[m] t, float[1] f) {
+          d = Identity (c) t = Concat <axis = 0> (s, s) f = Neg (e) }>
+      y = Shape (z)
+    }"""
+    result = surgeon.apply(model(text), "aten")
+    assert result.report.verdict is not None
+    assert (result.report.verdict.status, result.report.verdict.remarks) == ("equivalent", ())
+    proto = result.model.to_proto()
+    body = next(n for n in proto.graph.node if n.op_type == "Loop").attribute[0].g
+    assert [shape_of(value) for value in body.input[2:]] == [[""], [1]]
+    assert "shapes that bodies declare were false: `s`" in result.report.remarks
+
+
 GUESSED = """
 <ir_version: 4, opset_import: ["": 11, "org.pytorch.aten": 1]>
 g (float[N,4] x) => (int64[N,4] y) <int64 one = {1}> {
