@@ -242,7 +242,9 @@ def cumprod(work: Work) -> gs.Tensor:
     x, axis = _accumulated(work)
     if work.rank(x) == 0:
         return x
-    return scan(work, [x], axis, lambda a, b: [work.op("Mul", a[0], b[0])])[0]
+    dtype = work.dtype(x)  # PyTorch keeps the product of halves in single precision
+    wide = work.cast(x, FLOAT) if dtype in HALVES else x
+    return work.cast(scan(work, [wide], axis, lambda a, b: [work.op("Mul", a[0], b[0])])[0], dtype)
 
 
 def log_cumsum_exp(work: Work) -> gs.Tensor:

@@ -156,7 +156,9 @@ def _shifted(c: Call) -> gs.Tensor:
 
 
 def _triangle_indices(c: Call) -> gs.Tensor:
-    rows, columns, offset = (c.integer(n) for n in ("row", "col", "offset"))
+    rows, columns, offset = c.counted("row"), c.counted("col"), c.integer("offset")
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        return _computed_triangle(c, rows, columns, offset)
     if rows * columns > _LARGEST:
         raise Refused(f"a matrix of {rows} x {columns}")
     ones = np.ones((rows, columns), np.bool_)
@@ -165,6 +167,16 @@ def _triangle_indices(c: Call) -> gs.Tensor:
     )
     kind = onnx.helper.tensor_dtype_to_np_dtype(c.wanted_dtype(TYPE.INT64))
     return c.draft.constant(np.stack(found).astype(kind), "indices")
+
+
+def _computed_triangle(c: Call, rows: Size | int, columns: Size | int, offset: int) -> gs.Tensor:
+    """The places in a matrix whose sizes are known at run time, row by row."""
+    down = c.op("Add", c.unsqueeze(c.count(rows), [1]), c.ints([offset], "offset"))
+    along = c.unsqueeze(c.count(columns), [0])
+    lower = c.node.op == "tril_indices"
+    outside = c.op("Less", *((down, along) if lower else (along, down)))
+    found = c.op("NonZero", c.op("Not", outside))
+    return c.cast(found, c.wanted_dtype(TYPE.INT64))
 
 
 def _chosen(c: Call, x: gs.Tensor, length: Size, count: int) -> gs.Tensor:

@@ -107,13 +107,30 @@ def _window(c: Call) -> gs.Tensor:
 
 
 def _frequencies(c: Call) -> gs.Tensor:
-    count, step = c.integer("n"), float(c.value("d"))
+    count, step = c.counted("n"), float(c.value("d"))
+    if not isinstance(count, int):
+        return _computed_frequencies(c, count, step)
     if count > _LARGEST:
         raise Refused(f"{count} frequencies")
     line = np.arange(count // 2 + 1)
     if c.node.op == "fft_fftfreq":
         line = (np.arange(count) + count // 2) % count - count // 2
     return _constant(c, line / (count * step))
+
+
+def _computed_frequencies(c: Call, count: Size, step: float) -> gs.Tensor:
+    """Of a number that is known at run time; in whole numbers up to the division."""
+    if c.node.op == "fft_fftfreq":
+        line = c.count(count)
+        less = c.op("Sub", line, count.tensor)
+        half = c.vector([c.div(c.add(count, 1), 2)])
+        line = c.op("Where", c.op("Less", line, half), line, less)
+    else:
+        line = c.count(c.add(c.div(count, 2), 1))
+    dtype = c.wanted_dtype(TYPE.FLOAT)
+    whole = c.op("Mul", c.cast(count.tensor, dtype), c.number(step, dtype))
+    made: gs.Tensor = c.op("Div", c.cast(line, dtype), whole)
+    return made
 
 
 _WINDOWS = ("hann", "hamming", "blackman", "bartlett", "kaiser")
