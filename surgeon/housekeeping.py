@@ -68,7 +68,8 @@ class Housekeeper:
             return False
         self.surgery.to_constant(out, value, graph)
         out.fact = None  # a call may have asked onnx, which says less
-        self.done["Constant nodes made initializers"] += 1
+        if not isinstance(graph, gs.Function):  # which has no initializers: it is written as it was
+            self.done["Constant nodes made initializers"] += 1
         return True
 
     def fold(self, node: gs.Node, graph: gs.Graph) -> bool:
@@ -196,8 +197,10 @@ def _constant_value(node: gs.Node) -> Any:
         ("value_float", np.float32),
         ("value_floats", np.float32),
     ):
-        if key in attrs and not isinstance(attrs[key], gs.Node.AttributeRef):
-            return np.asarray(attrs[key], dtype)
+        held = attrs.get(key)
+        numbers = held if isinstance(held, list) else [held]
+        if key in attrs and all(isinstance(number, (int, float)) for number in numbers):
+            return np.asarray(held, dtype)
     return np.zeros(0, np.int64) if _is_empty_list(node.origin) else None
 
 

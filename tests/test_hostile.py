@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hostile_broken import BROKEN
+from hostile_broken import BROKEN, with_attribute
 from hostile_command import (
     EVERY,
     Runner,
@@ -25,6 +25,7 @@ from hostile_command import (
     surgeon,
 )
 from hostile_models import network
+from onnx import AttributeProto
 
 __all__ = ["rules", "surgeon"]  # fixtures of `hostile_command`
 
@@ -83,6 +84,17 @@ def test_a_batch_of_broken_models(surgeon: Runner, rules: Path, tmp_path: Path) 
     for index, (make, _, _) in enumerate(BROKEN.values()):
         (folder / f"{index}.onnx").write_bytes(make().SerializeToString())
     batch_of(surgeon, rules, folder, len(BROKEN))
+
+
+def test_a_constant_in_a_kind_of_its_own_is_read_or_left(
+    surgeon: Runner, rules: Path, tmp_path: Path
+) -> None:
+    for kind in (AttributeProto.STRING, AttributeProto.STRINGS, AttributeProto.GRAPH):
+        model = with_attribute("Constant", value_ints=[1, 2])
+        node = model.graph.node[2]
+        del node.input[:]
+        node.attribute[0].type = kind
+        attempt(surgeon, rules, save(tmp_path, model), (0, 3, 4))
 
 
 def test_nodes_of_one_name_are_named_anew(surgeon: Runner, rules: Path, tmp_path: Path) -> None:

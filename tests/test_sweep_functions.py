@@ -79,3 +79,18 @@ def test_functions_with_optional_inputs() -> None:
     result = surgeon.apply(proto, SIGNS, verify=False)
     assert result.report.fired.total() == 1
     assert [len(n.input) for n in result.model.to_proto().graph.node] == [1, 2]
+
+
+def test_a_constant_of_a_function_stays_as_it_is() -> None:
+    """A function has no initializers: to say that one was made would change the file each time."""
+    proto = parse(
+        """
+        g (float[n] x) => (float[n] y) { y = my.twice (x) }
+        <domain: "my", opset_import: ["": 17]>
+        twice (v) => (o) { k = Constant <value = float {2.0}> () o = Mul (v, k) }
+        """,
+        domains=', "my": 1',
+    )
+    result = surgeon.apply(proto, SIGNS)
+    assert not result.model.changed
+    assert not result.report.housekeeping
