@@ -63,7 +63,7 @@ def normalise(
     """Bring one node to normal form, in place; `origin` keeps what the file says."""
     domain = node.domain or ""
     if node.op == "ATen" and domain in FALLBACK_DOMAINS:
-        operator = node.attrs.get("operator", "")
+        operator = str(node.attrs.get("operator", ""))
         overload = str(node.attrs.get("overload_name", ""))
         _to_aten(node, CUT.get(operator, operator), overload, is_output)
     elif domain in ATEN_DOMAINS and "overload" not in node.attrs:

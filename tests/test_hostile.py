@@ -97,6 +97,13 @@ def test_a_constant_in_a_kind_of_its_own_is_read_or_left(
         attempt(surgeon, rules, save(tmp_path, model), (0, 3, 4))
 
 
+def test_an_operator_that_is_a_list_is_none(surgeon: Runner, rules: Path, tmp_path: Path) -> None:
+    model = with_attribute("ATen", "k", operator=["add", "mul"])
+    model.graph.node[2].domain = "org.pytorch.aten"
+    model.opset_import.add(domain="org.pytorch.aten", version=1)
+    attempt(surgeon, rules, save(tmp_path, model), (0, 3, 4))
+
+
 def test_nodes_of_one_name_are_named_anew(surgeon: Runner, rules: Path, tmp_path: Path) -> None:
     model = network()
     for node in model.graph.node:
