@@ -97,6 +97,13 @@ def test_a_constant_in_a_kind_of_its_own_is_read_or_left(
         attempt(surgeon, rules, save(tmp_path, model), (0, 3, 4))
 
 
+def test_operands_of_what_takes_none(surgeon: Runner, rules: Path, tmp_path: Path) -> None:
+    model = with_attribute("RandomNormal", shape=[1])
+    model.graph.node[1].domain = "own"  # so that nothing is known of its type
+    model.opset_import.add(domain="own", version=1)
+    attempt(surgeon, rules, save(tmp_path, model), (0, 3, 4))
+
+
 def test_an_operator_that_is_a_list_is_none(surgeon: Runner, rules: Path, tmp_path: Path) -> None:
     model = with_attribute("ATen", "k", operator=["add", "mul"])
     model.graph.node[2].domain = "org.pytorch.aten"

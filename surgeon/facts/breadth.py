@@ -79,12 +79,12 @@ class Breadth:
             allowed = constraint.allowed_type_strs
             if len(allowed) == 1:
                 known[constraint.type_param_str] = opsets.element_type(allowed[0])
-        for index, fact in enumerate(inputs):
+        for index, fact in enumerate(inputs if schema.inputs else ()):  # it may have none to have
             formal = schema.inputs[min(index, len(schema.inputs) - 1)]
             if formal.is_homogeneous and fact.dtype:
                 known[formal.type_str] = fact.dtype
         found = {}
-        for index, name in enumerate(proto.output):
+        for index, name in enumerate(proto.output if schema.outputs else ()):
             formal = schema.outputs[min(index, len(schema.outputs) - 1)]
             dtype = known.get(formal.type_str) or opsets.element_type(formal.type_str)
             if proto.op_type == "Cast":
