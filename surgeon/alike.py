@@ -24,13 +24,14 @@ def attributes_of(node: gs.Node) -> Key | None:
     known = node.__dict__.get("attributes_key", False)
     if known is not False:
         return known  # type: ignore[no-any-return]
-    key = _spelled(attrs)
+    key = spelled(attrs)
     if node.__dict__.get("normal"):
         node.__dict__["attributes_key"] = key
     return key
 
 
-def _spelled(attrs: dict[str, Any]) -> Key | None:
+def spelled(attrs: dict[str, Any]) -> Key | None:
+    """Attributes by name, to compare; None where one is no number, text or list of them."""
     found: list[tuple[str, Any, Any]] = []
     for name, value in attrs.items():
         if type(value) in _SINGLE:

@@ -9,12 +9,13 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import dialect, opsets
-from surgeon.alike import attributes_of
-from surgeon.chance import RANDOM
+from surgeon import opsets
 from surgeon.facts import Facts
 from surgeon.fold import Folder
 from surgeon.rewrite import Surgery
+from surgeon.sameness import Sameness
+
+_WITH_BODIES = frozenset({"If", "Loop", "Scan"})
 
 
 class Known:
@@ -46,6 +47,7 @@ class Housekeeper:
 
     def __init__(self, facts: Facts, surgery: Surgery, folder: Folder, done: Counter[str]) -> None:
         self.facts, self.surgery, self.folder, self.done = facts, surgery, folder, done
+        self.sameness = Sameness(facts)
 
     def unwrap(self, node: gs.Node, graph: gs.Graph) -> bool:
         """Constant nodes become constants, Identity goes; True where the node went."""
@@ -136,6 +138,8 @@ class Housekeeper:
         """An Identity for an output that an earlier node computes too; None where none does."""
         if len(node.outputs) != 1 or not self.surgery.gives_output(node):
             return None
+        if node.op in _WITH_BODIES and not self.surgery.may_end(node.outputs[0]):
+            return None
         twin = self._twin(node, known)
         if twin is None or self.surgery.gives_output(twin) or not self.surgery.holds(graph, twin):
             return None
@@ -148,42 +152,36 @@ class Housekeeper:
     def _twin(self, node: gs.Node, known: Known) -> gs.Node | None:
         """An equal node that came before; the node itself is remembered where there is none."""
         twin = None
-        for key in (self._spelling(node), self._value(node)):
+        spelling = self.sameness.of(node)
+        for key in (spelling, self._value(node)):
             if key is None:
                 continue
             found = known.find(key)
             if found is None or getattr(found, "gone", False):
                 known.nodes[key] = node
-            elif found is not node and len(found.outputs) == len(node.outputs):
+            elif found is node or not _gives_all(found, node):
+                continue
+            elif key is spelling and not self.sameness.holds(key, found, node):
+                known.nodes[key] = node
+            else:
                 twin = twin or found
         return twin
 
     def _value(self, node: gs.Node) -> tuple[Any, ...] | None:
         """Shape arithmetic with one symbolic result computes one thing, however it is spelled."""
-        if len(node.outputs) != 1:
+        if len(node.outputs) != 1 or node.op in _WITH_BODIES:  # what is known of these may change
             return None
         fact = self.facts.of(node.outputs[0])
         if not fact.symbolic or fact.value is None:
             return None
         return ("value", fact.dtype, fact.shape, tuple(fact.value.reshape(-1).tolist()))
 
-    def _spelling(self, node: gs.Node) -> tuple[Any, ...] | None:
-        """What makes two nodes equal; None for those that are never merged."""
-        if node.op in RANDOM or node.domain not in (None, "", "ai.onnx", dialect.ATEN):
-            return None
-        attributes = attributes_of(node)
-        if attributes is None:
-            return None
-        inputs = tuple([self._identity(t) for t in node.inputs])
-        return (node.domain or "", node.op, len(node.outputs), inputs, attributes)
 
-    def _identity(self, tensor: gs.Tensor) -> Any:
-        if not tensor.name:
-            return None
-        value = self.facts.of(tensor).value
-        if value is not None and value.dtype.kind in "iubf":
-            return (value.dtype.str, value.shape, value.tobytes())
-        return id(tensor)
+def _gives_all(found: gs.Node, node: gs.Node) -> bool:
+    """Whether a node names every output that an equal one does: those not wanted have no name."""
+    if len(found.outputs) != len(node.outputs):
+        return False
+    return all(a.name or not b.name for a, b in zip(found.outputs, node.outputs, strict=True))
 
 
 def _constant_value(node: gs.Node) -> Any:

@@ -189,11 +189,11 @@ class Sweep:
                 self.notes.housekeeping["function calls inlined"] += 1
                 return copies
             self._call(node, function)
-        if not inner and (self.keeper.fold(node, graph) or self.keeper.merge(node, known)):
+        if (not inner and self.keeper.fold(node, graph)) or self.keeper.merge(node, known):
             return []
         if not inner and (made := self.keeper.constant_output(node, graph)) is not None:
             return made
-        if not inner and (made := self.keeper.equal_output(node, graph, known)) is not None:
+        if (made := self.keeper.equal_output(node, graph, known)) is not None:
             return made
         # Of ATen nodes, which have to go, everything that was tried is told.
         every = self.firing.telling and (self.notes.every or node.domain == dialect.ATEN)
