@@ -12,6 +12,7 @@ import onnx_graphsurgeon as gs
 from surgeon import opsets
 from surgeon.facts import Facts
 from surgeon.fold import Folder
+from surgeon.links import current
 from surgeon.rewrite import Surgery
 from surgeon.sameness import Sameness
 
@@ -105,13 +106,13 @@ class Housekeeper:
         """The nodes of the branch that an If takes, where that is proven; None where it stays."""
         if node.op != "If" or (node.domain or "") not in opsets.STANDARD:
             return None
-        if not all(map(self.surgery.may_end, node.outputs)):
-            return None
         condition = self.facts.array(node.inputs[0])
         if condition is None or condition.size != 1:
             return None
         taken = node.attrs.get("then_branch" if condition.any() else "else_branch")
         if not isinstance(taken, gs.Graph) or len(taken.outputs) != len(node.outputs):
+            return None
+        if not all(map(self.surgery.may_end, node.outputs, map(current, taken.outputs))):
             return None
         try:
             moved = self.surgery.inline(node, taken, graph)

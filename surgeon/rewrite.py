@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import onnx
 import onnx_graphsurgeon as gs
+from onnx.helper import np_dtype_to_tensor_dtype
 
 from surgeon import opsets
 from surgeon.facts import Facts
@@ -209,19 +209,28 @@ class Surgery:
         for tensor in constants_of(body):
             tensor.name, tensor.home = self.fresh(tensor.name), graph
 
-    def may_end(self, tensor: gs.Tensor) -> bool:
+    def may_end(self, tensor: gs.Tensor, taken: gs.Tensor | None = None) -> bool:
         """Whether `end_in` may give a value: what is a graph's output needs an Identity.
 
         Identities of sequences came late, and some types later than others.
+
+        Args:
+            tensor: The value.
+            taken: What is to be given, which may say its type where the value does not.
         """
         if not self.is_output(tensor):
             return True
-        dtype = self.facts.of(tensor).dtype or getattr(tensor, "dtype", None) or 0
         if getattr(tensor, "type", "") != "tensor_type":
             return False
-        if not isinstance(dtype, int):
-            dtype = int(onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+        dtype = self._dtype_of(tensor)
+        if not dtype and taken is not None and getattr(taken, "type", "") == "tensor_type":
+            dtype = self._dtype_of(taken)
         return opsets.takes("Identity", self.facts.opset, 0, dtype)
+
+    def _dtype_of(self, tensor: gs.Tensor) -> int:
+        """The element type that is proven or declared; 0 where neither is."""
+        dtype = self.facts.of(tensor).dtype or getattr(tensor, "dtype", None) or 0
+        return dtype if isinstance(dtype, int) else int(np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
     def end_in(
         self, node: gs.Node, graph: gs.Graph, pairs: Sequence[tuple[gs.Tensor, gs.Tensor]]

@@ -94,3 +94,22 @@ def test_a_constant_of_a_function_stays_as_it_is() -> None:
     result = surgeon.apply(proto, SIGNS)
     assert not result.model.changed
     assert not result.report.housekeeping
+
+
+def test_a_branch_that_is_taken_anyway_gives_the_output_of_a_function() -> None:
+    proto = parse(
+        """
+        g (float[n] x) => (float[n] y) { a = my.f (x) y = my.f (a) }
+        <domain: "my", opset_import: ["": 17]>
+        f (v) => (o) {
+          c = Constant <value = bool {1}> ()
+          a = Sin (v) b = Cos (v) d = Mul (a, b)
+          o = If (c) <then_branch = t () => (float[n] r) { r = Relu (d) },
+                      else_branch = u () => (float[n] s) { s = Neg (d) }>
+        }
+        """,
+        domains=', "my": 1',
+    )
+    result = surgeon.apply(proto, FOLD)
+    out = same(proto, result)
+    assert ops(out.functions[0]) == ["Sin", "Cos", "Mul", "Relu"]
