@@ -170,11 +170,11 @@ class Housekeeper:
 
     def _value(self, node: gs.Node) -> tuple[Any, ...] | None:
         """Shape arithmetic with one symbolic result computes one thing, however it is spelled."""
-        if len(node.outputs) != 1 or node.op in _WITH_BODIES:  # what is known of these may change
+        if len(node.outputs) != 1:
             return None
         fact = self.facts.of(node.outputs[0])
-        if not fact.symbolic or fact.value is None:
-            return None
+        if fact.value is None or not fact.symbolic or node.op in _WITH_BODIES:
+            return None  # what is known of a value that a body gives may change
         return ("value", fact.dtype, fact.shape, tuple(fact.value.reshape(-1).tolist()))
 
 
@@ -182,7 +182,9 @@ def _gives_all(found: gs.Node, node: gs.Node) -> bool:
     """Whether a node names every output that an equal one does: those not wanted have no name."""
     if len(found.outputs) != len(node.outputs):
         return False
-    return all(a.name or not b.name for a, b in zip(found.outputs, node.outputs, strict=True))
+    return len(node.outputs) == 1 or all(
+        a.name or not b.name for a, b in zip(found.outputs, node.outputs, strict=True)
+    )
 
 
 def _constant_value(node: gs.Node) -> Any:

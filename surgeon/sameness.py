@@ -83,8 +83,8 @@ class Sameness:
             return (domain, op, len(node.outputs), inputs, attributes)
         elif attributes or op in _WITH_AXIS:
             attributes = self._form(node, op, attributes)
-        while inputs and inputs[-1] is None:
-            inputs = inputs[:-1]
+        if inputs and inputs[-1] is None:
+            inputs = _trimmed(inputs)
         reorder = _OPERANDS.get(op)
         if reorder is not None:
             inputs = reorder(self.facts, node, inputs)
@@ -189,6 +189,13 @@ class Sameness:
             found.append(said)
         outputs = [self._place(current(tensor), inside) for tensor in body.outputs]
         return (len(body.inputs), tuple(found), tuple(outputs))
+
+
+def _trimmed(inputs: Inputs) -> Inputs:
+    """Operands without those left out at the end."""
+    while inputs and inputs[-1] is None:
+        inputs = inputs[:-1]
+    return inputs
 
 
 def _small(constant: gs.Constant) -> Any:
