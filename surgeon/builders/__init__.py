@@ -25,6 +25,7 @@ _ROOMS: Mapping[str, str] = {
     "cast_chain": "cleaning",
     "cast_like": "cleaning",
     "cast_updates": "sums",
+    "casts_into_rms_norm": "norms",
     "clip_chain": "repeats",
     "col2im_as_conv_transpose": "col2im",
     "computed_1x1_as_matmul": "computed_conv",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -126,7 +127,10 @@ def means_as_layer_norm(draft: Draft, match: Match) -> gs.Tensor:
     eps, count = _number(draft, values["eps"]), _last(draft, x, _axes(draft, values["a1"]))
     if _last(draft, x, _axes(draft, values["a2"])) != count:
         raise Refused("its mean and its variance are over different axes")
-    if "two" in values and _number(draft, values["two"]) != 2:
+    squares, difference = values["q"], values["d"]
+    assert squares is not None
+    assert difference is not None
+    if not _is_square(draft, squares, difference):
         raise Refused("its differences are not squared")
     return _norm(draft, match, "LayerNormalization", count, eps)
 
@@ -137,10 +141,30 @@ def squares_as_rms_norm(draft: Draft, match: Match) -> gs.Tensor:
     x, squares = values["x"], values["q"]
     assert x is not None
     assert squares is not None
-    if not _is_square(draft, squares, x):
-        raise Refused("what it takes the mean of is not the square of what it divides")
     eps, count = _number(draft, values["eps"]), _last(draft, x, _axes(draft, values["axes"]))
+    if "count" in values:
+        sizes = [d for d in (draft.facts.of(x).shape or ())[-count:] if isinstance(d, int)]
+        if _number(draft, values["count"]) != math.prod(sizes):
+            raise Refused("what it divides the sum of squares by is not their number")
+    elif not _is_square(draft, squares, x):
+        raise Refused("what it takes the mean of is not the square of what it divides")
     return _norm(draft, match, "RMSNormalization", count, eps)
+
+
+def casts_into_rms_norm(draft: Draft, match: Match) -> gs.Tensor:
+    """An RMSNormalization in float32 of what was halves and is to be halves again."""
+    x, wide = match.values["x"], match.values["n"]
+    assert x is not None
+    assert wide is not None
+    norm = wide.inputs[0]
+    scale = _parameter(draft, norm, 1)
+    if scale is None or (scale != 1).any():
+        raise Refused("it scales before it gives halves, and not behind")
+    if attribute_of(norm, "stash_type") != onnx.TensorProto.FLOAT:
+        raise Refused("it does not compute in float32")
+    made = draft.constant(np.ones(scale.shape, np.float16), "scale")
+    result: gs.Tensor = draft.op("RMSNormalization", x, made, **norm.attrs)
+    return result
 
 
 def _norm(draft: Draft, match: Match, operator: str, count: int, eps: float) -> gs.Tensor:
@@ -172,6 +196,8 @@ def _last(draft: Draft, x: gs.Tensor, axes: Sequence[int]) -> int:
     shape = draft.facts.of(x).shape
     if shape is None:
         raise Refused("the shape of its input is not known")
+    if not shape:
+        raise Refused("it is a single number")
     places, count = sorted(axis % len(shape) for axis in axes), len(axes)
     if places != list(range(len(shape) - count, len(shape))) or not places:
         raise Refused(f"its axes {list(axes)} are not the last ones")

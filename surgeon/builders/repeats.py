@@ -113,8 +113,8 @@ def reduced_nothing(draft: Draft, match: Match) -> gs.Tensor:
     shape = facts.of(x).shape
     if shape is None:
         raise Refused("the shape of its input is not known")
-    axes = sorted(axis % len(shape) for axis in named) or list(range(len(shape)))
-    if any(shape[axis] != 1 for axis in axes):
+    axes = sorted(axis % max(len(shape), 1) for axis in named) or list(range(len(shape)))
+    if any(axis >= len(shape) or shape[axis] != 1 for axis in axes):
         raise Refused("an axis that it reduces may have more than one element")
     if node.op == "ReduceL1":
         x = draft.op("Abs", x)
