@@ -72,6 +72,7 @@ _ROOMS: Mapping[str, str] = {
     "modulated_any_batch": "modulated",
     "modulated_convolution": "modulated",
     "nearest_as_copies": "resizing",
+    "negative_behind": "factors",
     "neutral": "cleaning",
     "number_of_transposed": "jointly",
     "numbers_as_lists": "numbers",

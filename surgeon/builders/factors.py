@@ -29,6 +29,14 @@ def factor_behind(draft: Draft, match: Match) -> gs.Tensor:
     return _times(draft, *_product(draft, match.root))
 
 
+def negative_behind(draft: Draft, match: Match) -> gs.Tensor:
+    """y = -p, with -1 in the weights that p is computed with."""
+    x: gs.Tensor = match.root.inputs[0]
+    if draft.facts.of(x).dtype not in FLOATS:
+        raise Refused("it is no float")
+    return _times(draft, x, np.array(-1.0))
+
+
 def _product(draft: Draft, node: gs.Node) -> tuple[gs.Tensor, Array]:
     """The computed operand of a Mul or Div with a constant, and the factor.
 

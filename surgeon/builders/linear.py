@@ -15,8 +15,10 @@ import onnx_graphsurgeon as gs
 from surgeon.builders.parts import one_a_channel, operand_behind, own_weight
 from surgeon.facts.fact import Array, same_dims
 from surgeon.match import Match, attribute_of
+from surgeon.opsets import STANDARD
 from surgeon.rewrite import Draft, Refused
 
+_MOST_READERS = 16  # of a Pad, each of which looks at all
 FLOATS = frozenset({onnx.TensorProto.FLOAT16, onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE})
 
 
@@ -144,8 +146,8 @@ def matmul_as_gemm(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("it is no float")
     if not same_dims(facts.of(product).shape, facts.of(root.outputs[0]).shape):
         raise Refused("what is added may make the result larger")
-    if facts.of(b).rank not in (1, 2):
-        raise Refused("what is added is no vector or matrix")
+    if facts.of(b).rank not in (0, 1, 2):
+        raise Refused("what is added is no number, vector or matrix")
     return draft.op("Gemm", left, right, b)
 
 
@@ -181,12 +183,36 @@ def gemm_of_rows(draft: Draft, match: Match) -> gs.Tensor:
 def pad_into_window(draft: Draft, match: Match) -> gs.Tensor:
     """y = Conv or AveragePool of zeros around x: into the operator's own pads.
 
+    A Pad that several read goes into each of them, or stays.
+    """
+    node = match.root
+    padded: gs.Tensor = node.inputs[0]
+    if draft.surgery.is_output(padded):
+        raise Refused("the Pad gives an output")
+    if len(padded.outputs) > _MOST_READERS:
+        raise Refused(f"more than {_MOST_READERS} read the Pad")
+    for reader in padded.outputs:
+        if reader.op not in ("Conv", "AveragePool") or (reader.domain or "") not in STANDARD:
+            raise Refused(f"{reader.op} reads the Pad too")
+        if reader.inputs[0] is not padded or any(t is padded for t in reader.inputs[1:]):
+            raise Refused("another operand is the Pad too")
+        if reader is not node:
+            _padded(draft, reader)
+    pad: gs.Node = padded.inputs[0]
+    return draft.op(node.op, pad.inputs[0], *node.inputs[1:], **_padded(draft, node))
+
+
+def _padded(draft: Draft, node: gs.Node) -> dict[str, Any]:
+    """The attributes of a Conv or AveragePool with the Pad in front of it taken in.
+
     An AveragePool counts the zeros of a Pad, so it must count its own: where it counts them
     already, or has none of its own.
+
+    Raises:
+        Refused: It cannot take the Pad.
     """
-    facts, node = draft.facts, match.root
     pad: gs.Node = node.inputs[0].inputs[0]
-    rank = facts.of(pad.inputs[0]).rank
+    rank = draft.facts.of(pad.inputs[0]).rank
     if rank is None:
         raise Refused("its rank is not known")
     sides = _zeros(draft, pad, rank)
@@ -211,7 +237,7 @@ def pad_into_window(draft: Draft, match: Match) -> gs.Tensor:
         if any(n >= size for n, size in zip(attributes["pads"], reach, strict=True)):
             raise Refused("runtimes want pads that are smaller than the window")
         attributes["count_include_pad"] = 1
-    return draft.op(node.op, pad.inputs[0], *node.inputs[1:], **attributes)
+    return attributes
 
 
 def _zeros(draft: Draft, pad: gs.Node, rank: int) -> list[int]:
