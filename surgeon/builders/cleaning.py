@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
-
 import numpy as np
 import onnx_graphsurgeon as gs
 
@@ -171,72 +168,6 @@ def concat_chain(draft: Draft, match: Match) -> gs.Tensor:
     if len(parts) == len(root.inputs):
         raise Refused("no operand is a Concat along the same axis that Concats alone read")
     return draft.op("Concat", *parts, axis=axis_of(root))
-
-
-def slice_chain(draft: Draft, match: Match) -> gs.Tensor:
-    """A Slice of a Slice along other axes, as one.
-
-    A Slice with several readers goes where all of them are Slices that leave gaps, or of which some
-    overlap: those that tile an axis are better one Split of it.
-    """
-    outer, inner = match.root, match.nodes[1]
-    rank = draft.facts.of(inner.inputs[0]).rank
-    first, second = (_bounds(draft, node, rank) for node in (inner, outer))
-    _check_readers(draft, inner.outputs[0], first, rank)
-    rows = zip(*first, *second, strict=True)
-    names = ("starts", "ends", "axes", "steps")
-    lists = [draft.constant(list(row), name) for row, name in zip(rows, names, strict=True)]
-    return draft.op("Slice", inner.inputs[0], *lists)
-
-
-def _check_readers(
-    draft: Draft, cut: gs.Tensor, first: list[tuple[int, int, int, int]], rank: int | None
-) -> None:
-    """That every reader of a cut value may cut what it was cut from.
-
-    Raises:
-        Refused: One is no Slice of other axes, or one of several has no gaps.
-    """
-    if draft.surgery.is_output(cut) or any(
-        n.op != "Slice" or n.inputs[0] is not cut for n in cut.outputs
-    ):
-        raise Refused("something else reads what is cut")
-    bounds = [part for reader in cut.outputs for part in _bounds(draft, reader, rank)]
-    if {axis for *_, axis, _ in first} & {axis for *_, axis, _ in bounds}:
-        raise Refused("both cut the same axis")
-    gaps = all(step != 1 for *_, step in bounds)
-    if len(cut.outputs) > 1 and not gaps and not _overlap(bounds):
-        raise Refused("several Slices without gaps may be one Split")
-
-
-def _overlap(cuts: Sequence[tuple[int, int, int, int]]) -> bool:
-    """Whether two of these share an element, so that no Split gives both."""
-    spans = sorted((axis, *c) for *c, axis, step in cuts if step == 1 and 0 <= c[0] < c[1])
-    return any(a[0] == b[0] and b[1] < a[2] for a, b in itertools.pairwise(spans))
-
-
-def _bounds(draft: Draft, node: gs.Node, rank: int | None) -> list[tuple[int, int, int, int]]:
-    """(start, end, axis, step) of each axis that a Slice names."""
-    lists: list[Sequence[int] | None] = []
-    for index in range(1, 5):
-        tensor = node.inputs[index] if len(node.inputs) > index else None
-        if tensor is None or tensor.is_empty():
-            lists.append(None)
-            continue
-        array = draft.facts.array(tensor)
-        if array is None:
-            raise Refused("its bounds are computed at run time")
-        lists.append([int(n) for n in array.reshape(-1).tolist()])
-    starts, ends, axes, steps = lists
-    assert starts is not None
-    assert ends is not None
-    axes = axes if axes is not None else list(range(len(starts)))
-    if any(axis < 0 for axis in axes):
-        if rank is None:
-            raise Refused("its rank is not known")
-        axes = [axis % rank for axis in axes]
-    steps = steps if steps is not None else [1] * len(starts)
-    return list(zip(starts, ends, axes, steps, strict=True))
 
 
 def drop_dropout(draft: Draft, match: Match) -> gs.Tensor:

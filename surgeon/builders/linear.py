@@ -248,13 +248,23 @@ def _zeros(draft: Draft, pad: gs.Node, rank: int) -> list[int]:
     """
     if (attribute_of(pad, "mode") or "constant") not in ("constant", b"constant"):
         raise Refused("the Pad adds no zeros")
-    pads = array_of(draft, pad, 1)
-    if pads is None:
-        raise Refused("the pads are computed at run time")
+    sides = sides_of(draft, pad, rank)
     if len(pad.inputs) > 2 and not pad.inputs[2].is_empty():
         value = array_of(draft, pad, 2)
         if value is None or (value != 0).any():
             raise Refused("the Pad adds no zeros")
+    return sides
+
+
+def sides_of(draft: Draft, pad: gs.Node, rank: int) -> list[int]:
+    """The pads of a Pad, of all axes: starts, then ends.
+
+    Raises:
+        Refused: How many they are is known at run time only.
+    """
+    pads = array_of(draft, pad, 1)
+    if pads is None:
+        raise Refused("the pads are computed at run time")
     axes: list[int] = list(range(rank))
     if len(pad.inputs) > 3 and not pad.inputs[3].is_empty():
         given = array_of(draft, pad, 3)
