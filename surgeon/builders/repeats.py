@@ -10,7 +10,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders.parts import squeeze
 from surgeon.facts.fact import Array
-from surgeon.facts.kinds import TRUTH, WHOLE
+from surgeon.facts.kinds import FLOATS, TRUTH, WHOLE
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -74,7 +74,7 @@ def _limits(draft: Draft, node: gs.Node, kind: np.dtype[Any]) -> tuple[float, fl
         else:
             found.append(_highest(kind) if index else _lowest(kind))
     least, most = found
-    if not least <= most:  # NaN too
+    if not least <= most or np.inf in (least, -most):  # NaN too
         raise Refused("its bounds leave nothing between them")
     return least, most
 
@@ -117,5 +117,7 @@ def reduced_nothing(draft: Draft, match: Match) -> gs.Tensor:
     if any(axis >= len(shape) or shape[axis] != 1 for axis in axes):
         raise Refused("an axis that it reduces may have more than one element")
     if node.op == "ReduceL1":
+        if facts.of(x).dtype not in FLOATS:
+            raise Refused("the smallest integer has no size, and runtimes do not agree on one")
         x = draft.op("Abs", x)
     return x if attribute_of(node, "keepdims") or not axes else squeeze(draft, x, *axes)
