@@ -41,12 +41,13 @@ def agree(node: gs.Node, facts: Facts, surgery: Surgery) -> int:
 def _groups(node: gs.Node, facts: Facts) -> Iterator[tuple[list[tuple[gs.Graph, int]], set[int]]]:
     """What bodies give that is to be of one type, by number, and the types to choose from."""
     bodies = [value for value in node.attrs.values() if isinstance(value, gs.Graph)]
+    least = min((len(body.outputs) for body in bodies), default=0)  # a broken file may have fewer
     if node.op == "If":
-        for index in range(len(node.outputs)):
+        for index in range(min(len(node.outputs), least)):
             given = [(body, index) for body in bodies]
             yield given, {facts.of(body.outputs[index]).dtype for body in bodies}
     elif node.op == "Loop":
-        for index, begins in enumerate(node.inputs[FIRST_STATE:], start=1):
+        for index, begins in enumerate(node.inputs[FIRST_STATE : FIRST_STATE + least - 1], start=1):
             yield [(bodies[0], index)], {facts.of(begins).dtype}
 
 

@@ -10,6 +10,7 @@ import random
 import sys
 from pathlib import Path
 
+import onnx.parser
 import pytest
 from hostile_broken import BROKEN, with_attribute
 from hostile_command import (
@@ -102,6 +103,21 @@ def test_operands_of_what_takes_none(surgeon: Runner, rules: Path, tmp_path: Pat
     model.graph.node[1].domain = "own"  # so that nothing is known of its type
     model.opset_import.add(domain="own", version=1)
     attempt(surgeon, rules, save(tmp_path, model), (0, 3, 4))
+
+
+@pytest.mark.parametrize("operator", ["If", "Loop"])
+def test_a_body_that_gives_too_little(
+    operator: str, surgeon: Runner, rules: Path, tmp_path: Path
+) -> None:
+    body = {
+        "If": "y, e = If (c) <then_branch = t () => (float r) { r = Neg (x) }, "
+        "else_branch = u () => (float s) { s = Exp (x) }>",
+        "Loop": "y, e = Loop (n, c, x, x) <body = b (int64 i, bool d, float r, float s) => "
+        "(bool f) { f = Identity (d) }>",
+    }
+    text = f"g (float x, bool c, int64 n) => (float y) {{ a = Neg (x) {body[operator]} }}"
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> {text}')
+    attempt(surgeon, rules, save(tmp_path, model), (0, 2, 3, 4))
 
 
 def test_an_operator_that_is_a_list_is_none(surgeon: Runner, rules: Path, tmp_path: Path) -> None:
