@@ -86,7 +86,7 @@ class Sameness:
         if inputs and inputs[-1] is None:
             inputs = _trimmed(inputs)
         reorder = _OPERANDS.get(op)
-        if reorder is not None:
+        if reorder is not None and inputs:  # a broken file may give it none
             inputs = reorder(self.facts, node, inputs)
         return (op, len(node.outputs), inputs, attributes)
 

@@ -120,6 +120,15 @@ def test_a_body_that_gives_too_little(
     attempt(surgeon, rules, save(tmp_path, model), (0, 2, 3, 4))
 
 
+@pytest.mark.parametrize("operator", ["ReduceSum", "Squeeze", "Max", "Add", "Gather", "Slice"])
+def test_operators_without_operands(
+    operator: str, surgeon: Runner, rules: Path, tmp_path: Path
+) -> None:
+    model = with_attribute(operator)
+    del model.graph.node[2].input[:]
+    attempt(surgeon, rules, save(tmp_path, model), (0, 3, 4))
+
+
 def test_an_operator_that_is_a_list_is_none(surgeon: Runner, rules: Path, tmp_path: Path) -> None:
     model = with_attribute("ATen", "k", operator=["add", "mul"])
     model.graph.node[2].domain = "org.pytorch.aten"
