@@ -301,7 +301,7 @@ def _length(facts: Facts, node: gs.Node, axis: int) -> int | None:
     if shape is None or not -len(shape) <= axis < len(shape):
         return None
     length = shape[axis]
-    return length if isinstance(length, int) else None
+    return length if isinstance(length, int) and length >= 0 else None  # none is of a broken file
 
 
 _REDUCTIONS = (

@@ -129,6 +129,14 @@ def test_operators_without_operands(
     attempt(surgeon, rules, save(tmp_path, model), (0, 3, 4))
 
 
+def test_a_cut_of_less_than_nothing(surgeon: Runner, rules: Path, tmp_path: Path) -> None:
+    text = """g (float[2,3] x) => (float[a,b] y, float[c,d] z)
+    <int64[4] p = {0, -5, 0, 0}, int64[1] s = {0}, int64[1] e = {1}, int64[1] k = {1}> {
+      q = Pad (x, p) y = Slice (q, s, e, k) z = Slice (q, s, e, k) }"""
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 13]> {text}')
+    attempt(surgeon, rules, save(tmp_path, model), (0, 3, 4))
+
+
 def test_an_operator_that_is_a_list_is_none(surgeon: Runner, rules: Path, tmp_path: Path) -> None:
     model = with_attribute("ATen", "k", operator=["add", "mul"])
     model.graph.node[2].domain = "org.pytorch.aten"
