@@ -212,7 +212,7 @@ def _known(fact: Fact) -> Array | None:
     if fact.concrete is not None or not fact.dtype or fact.dtype == onnx.TensorProto.STRING:
         return fact.concrete
     sizes = [d for d in fact.shape or () if isinstance(d, int)]
-    if 0 not in sizes or fact.rank != len(sizes):
+    if 0 not in sizes or fact.rank != len(sizes) or min(sizes) < 0:
         return None
     return np.zeros(sizes, onnx.helper.tensor_dtype_to_np_dtype(fact.dtype))
 

@@ -129,10 +129,16 @@ def test_operators_without_operands(
     attempt(surgeon, rules, save(tmp_path, model), (0, 3, 4))
 
 
-def test_a_cut_of_less_than_nothing(surgeon: Runner, rules: Path, tmp_path: Path) -> None:
-    text = """g (float[2,3] x) => (float[a,b] y, float[c,d] z)
-    <int64[4] p = {0, -5, 0, 0}, int64[1] s = {0}, int64[1] e = {1}, int64[1] k = {1}> {
-      q = Pad (x, p) y = Slice (q, s, e, k) z = Slice (q, s, e, k) }"""
+@pytest.mark.parametrize("axes", [(2,), (2, 3), (0, 1, 2, 3)])
+def test_a_cut_of_less_than_nothing(
+    axes: tuple[int, ...], surgeon: Runner, rules: Path, tmp_path: Path
+) -> None:
+    """A window that is larger than the image leaves less than none."""
+    ones, cut = "1" + ", 1" * (len(axes) - 1), ", ".join(map(str, axes))
+    kind = f"int64[{len(axes)}]"
+    text = f"""g (float[1,1,3,3] x, float[1,1,5,5] w) => (float[a,b,c,d] y, float[e,f,g,h] z)
+    <{kind} s = {{{ones}}}, {kind} e = {{{ones}}}, {kind} k = {{{cut}}}> {{
+      t = Conv (x, w) y = Slice (t, s, e, k) m = Slice (t, s, e, k) z = Neg (m) }}"""
     model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 13]> {text}')
     attempt(surgeon, rules, save(tmp_path, model), (0, 3, 4))
 
