@@ -143,6 +143,16 @@ def test_a_cut_of_less_than_nothing(
     attempt(surgeon, rules, save(tmp_path, model), (0, 3, 4))
 
 
+@pytest.mark.parametrize("place", ["cast", "input"])
+def test_an_element_type_that_is_none(
+    place: str, surgeon: Runner, rules: Path, tmp_path: Path
+) -> None:
+    model = with_attribute("Cast", to=34 if place == "cast" else 1)
+    if place == "input":
+        model.graph.input[0].type.tensor_type.elem_type = 34
+    attempt(surgeon, rules, save(tmp_path, model), (0, 2, 3, 4))
+
+
 def test_an_operator_that_is_a_list_is_none(surgeon: Runner, rules: Path, tmp_path: Path) -> None:
     model = with_attribute("ATen", "k", operator=["add", "mul"])
     model.graph.node[2].domain = "org.pytorch.aten"

@@ -11,6 +11,7 @@ import onnx_graphsurgeon as gs
 from surgeon import opsets
 from surgeon.dims import Dim
 from surgeon.facts.fact import Fact
+from surgeon.facts.kinds import known_type
 from surgeon.links import current
 from surgeon.model import Model
 
@@ -88,7 +89,7 @@ class Breadth:
             formal = schema.outputs[min(index, len(schema.outputs) - 1)]
             dtype = known.get(formal.type_str) or opsets.element_type(formal.type_str)
             if proto.op_type == "Cast":
-                dtype = next((a.i for a in proto.attribute if a.name == "to"), 0)
+                dtype = known_type(next((a.i for a in proto.attribute if a.name == "to"), 0))
             if name and dtype and formal.is_homogeneous:
                 found[name] = Fact(dtype)
         return found
@@ -116,7 +117,7 @@ class Breadth:
     def _fact(self, type_: onnx.TypeProto, name: str) -> Fact:
         tensor = type_.tensor_type
         if not tensor.HasField("shape"):
-            return Fact(tensor.elem_type)
+            return Fact(known_type(tensor.elem_type))
         shape: list[Dim] = []
         for axis, dim in enumerate(tensor.shape.dim):
             if dim.HasField("dim_value"):
@@ -124,4 +125,4 @@ class Breadth:
             else:
                 known = self._dims.get(dim.dim_param)
                 shape.append(self.new_dim(name, axis) if known is None else known)
-        return Fact(tensor.elem_type, tuple(shape))
+        return Fact(known_type(tensor.elem_type), tuple(shape))

@@ -19,6 +19,7 @@ from surgeon.dims import Dim
 from surgeon.errors import ModelError
 from surgeon.facts import breadth, contrib, cuts, sequences, shapes, values
 from surgeon.facts.fact import BOOL, INT64, INTEGERS, UNKNOWN, Array, Fact, of_value
+from surgeon.facts.kinds import known_type
 from surgeon.facts.properties import not_negative, unit_axis
 from surgeon.facts.question import Question
 from surgeon.model import Model
@@ -234,16 +235,16 @@ class Facts:
         given = self.fixed.get(name)
         if given is not None:
             shape = tuple(self._symbol(d) if isinstance(d, str) else d for d in given)
-            return Fact(tensor.elem_type, shape)
+            return Fact(known_type(tensor.elem_type), shape)
         if not tensor.HasField("shape"):
-            return Fact(tensor.elem_type)
+            return Fact(known_type(tensor.elem_type))
         found: list[Dim] = []
         for axis, dim in enumerate(tensor.shape.dim):
             if dim.HasField("dim_value") and dim.dim_value >= 0:
                 found.append(dim.dim_value)
             else:
                 found.append(self._symbol(dim.dim_param or f"{name}.{axis}"))
-        return Fact(tensor.elem_type, tuple(found))
+        return Fact(known_type(tensor.elem_type), tuple(found))
 
     def _symbol(self, name: str) -> Dim:
         self._declared_names.add(name)
@@ -333,8 +334,8 @@ class Facts:
         return [of_value(np.asarray(a), dtype) for a in result]
 
     def _cast(self, node: gs.Node, source: Fact | None) -> list[Fact] | None:
-        to = node.attrs.get("to")
-        if source is None or source.value is None or to is None:
+        to = known_type(node.attrs.get("to") or 0)
+        if source is None or source.value is None or not to:
             return None
         value = source.value
         if source.symbolic:
@@ -371,7 +372,7 @@ class Facts:
         if (op, index) in shapes.COUNTS:
             return INT64
         if op == "Cast":
-            return int(node.attrs.get("to", 0))
+            return known_type(int(node.attrs.get("to", 0)))
         if op == "ConstantOfShape":
             value = node.attrs.get("value")
             return int(onnx.TensorProto.FLOAT if value is None else self._attribute_dtype(value))

@@ -39,3 +39,11 @@ def holds_all(source: int, target: int) -> bool:
     if source in _SIGNED and target in _UNSIGNED:
         return False
     return _BITS[source] <= _BITS[target]
+
+
+def known_type(dtype: int) -> int:
+    """The number of an element type; 0 where it is none that onnx knows, as in a broken file."""
+    return dtype if dtype in _KNOWN else 0
+
+
+_KNOWN = frozenset(_T.DataType.values())

@@ -14,6 +14,7 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.dims import Dim
 from surgeon.facts.fact import FIRST_STATE, INT64, UNKNOWN, Fact, Items
+from surgeon.facts.kinds import known_type
 
 NewDim = Callable[[int], Dim]
 NO_ITEMS = Items(empty=True)
@@ -50,9 +51,9 @@ def declared(type_: onnx.TypeProto | None) -> Fact:
         return UNKNOWN
     tensor = item.tensor_type
     if not tensor.HasField("shape"):
-        return Fact(items=Items(tensor.elem_type))
+        return Fact(items=Items(known_type(tensor.elem_type)))
     sizes = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
-    return Fact(items=Items(tensor.elem_type, tuple(sizes)))
+    return Fact(items=Items(known_type(tensor.elem_type), tuple(sizes)))
 
 
 def facts(
