@@ -18,8 +18,8 @@ from surgeon.facts.kinds import FLOATS, HALVES
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
-# PyTorch gives integers and booleans back as they are.
 _FIRST_FROM_BEHIND = 11  # the opset whose views count axes from behind too
+# PyTorch gives integers and booleans back as they are.
 _ROUNDING = frozenset({"Floor", "Ceil", "Round"})
 # PyTorch computes these of integers in float32 and keeps that.
 _REAL = frozenset(

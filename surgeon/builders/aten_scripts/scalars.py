@@ -23,6 +23,8 @@ from surgeon.facts.fact import INTEGERS
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
+_MOST_UNINITIALIZED = 8  # of one node: what a function gives that returns early
+
 
 def _truth(c: Bench, value: bool) -> gs.Tensor:
     return c.draft.constant(np.asarray(value), "truth")
@@ -175,7 +177,4 @@ def uninitialized(draft: Draft, match: Match) -> Any:
     for tensor in outputs:
         dtype = onnx.helper.tensor_dtype_to_np_dtype(stated.get(tensor.name) or TYPE.FLOAT)
         zeros.append(draft.op("Identity", draft.constant(np.zeros((), dtype), "nothing")))
-    return (*zeros, *[zeros[0]] * (MOST_UNINITIALIZED - len(outputs)))
-
-
-MOST_UNINITIALIZED = 8  # of one node: what a function gives that returns early
+    return (*zeros, *[zeros[0]] * (_MOST_UNINITIALIZED - len(outputs)))
