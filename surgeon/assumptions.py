@@ -14,17 +14,19 @@ from surgeon.dims import Dim
 from surgeon.document import suggest
 from surgeon.errors import RecipeError
 from surgeon.model import Model
+from surgeon.numerals import NO_LENGTH
 
 _NAME = r"([A-Za-z_][\w.\-/:]*)"
+_NUMBER = r"([0-9]{1,10})"
 _FORMS = (
-    (re.compile(rf"^{_NAME}\s*%\s*(\d+)\s*==\s*0$"), "multiple"),
-    (re.compile(rf"^{_NAME}\s*%\s*(\d+)\s*==\s*(\d+)$"), "remainder"),
-    (re.compile(rf"^{_NAME}\s*==\s*(\d+)$"), "number"),
+    (re.compile(rf"^{_NAME}\s*%\s*{_NUMBER}\s*==\s*0$"), "multiple"),
+    (re.compile(rf"^{_NAME}\s*%\s*{_NUMBER}\s*==\s*{_NUMBER}$"), "remainder"),
+    (re.compile(rf"^{_NAME}\s*==\s*{_NUMBER}$"), "number"),
     (re.compile(rf"^{_NAME}\s*==\s*{_NAME}$"), "same"),
-    (re.compile(rf"^{_NAME}\s*>=\s*(\d+)$"), "least"),
-    (re.compile(rf"^{_NAME}\s*>\s*(\d+)$"), "more"),
-    (re.compile(rf"^{_NAME}\s*<=\s*(\d+)$"), "most"),
-    (re.compile(rf"^{_NAME}\s*<\s*(\d+)$"), "less"),
+    (re.compile(rf"^{_NAME}\s*>=\s*{_NUMBER}$"), "least"),
+    (re.compile(rf"^{_NAME}\s*>\s*{_NUMBER}$"), "more"),
+    (re.compile(rf"^{_NAME}\s*<=\s*{_NUMBER}$"), "most"),
+    (re.compile(rf"^{_NAME}\s*<\s*{_NUMBER}$"), "less"),
 )
 
 
@@ -91,7 +93,7 @@ def parse_assumptions(
                     mend="A fixed dimension cannot be changed; give its number.",
                 )
         for given in shape:
-            if isinstance(given, int) and not 0 <= given < 1 << 31:
+            if isinstance(given, int) and not 0 <= given < NO_LENGTH:
                 raise RecipeError(
                     f"{given} is no length of a dimension of input `{name}`",
                     where="--shape",
@@ -150,13 +152,21 @@ def _assumed(
 def _read(text: str) -> tuple[str, re.Match[str]]:
     """The form of an assumption, and its parts."""
     for pattern, form in _FORMS:
-        if match := pattern.match(text.strip()):
+        match = pattern.match(text.strip())
+        if match and form == "same":
+            return form, match
+        if match and _possible(form, *(int(number) for number in match.groups()[1:])):
             return form, match
     raise RecipeError(
         f"surgeon cannot use the assumption `{text}`",
         where="--assume",
         mend="Write it as `t % 32 == 0`, `t == 64`, `h == w`, `t >= 16` or `t <= 512`.",
     )
+
+
+def _possible(form: str, number: int, rest: int = 0) -> bool:
+    """Whether lengths are of these numbers, and a remainder is below what is divided by."""
+    return number < NO_LENGTH and (rest < number or form not in ("multiple", "remainder"))
 
 
 def _said(name: str, about: Mapping[str, Sequence[str]]) -> tuple[Dim, tuple[int, ...] | str]:

@@ -18,6 +18,7 @@ from surgeon.errors import ModelError, RecipeError
 from surgeon.external import external_tensors
 from surgeon.files import external_path
 from surgeon.model import Model, describe
+from surgeon.numerals import natural
 from surgeon.recipe import Recipe, bundled
 from surgeon.spelling import operator_name, spelling
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
@@ -301,8 +302,8 @@ def _dynamic(inputs: Sequence[Value]) -> tuple[str, ...]:
 def _bytes(tensor: onnx.TensorProto) -> int:
     """What a tensor's values take, without looking at them."""
     for entry in tensor.external_data:
-        if entry.key == "length" and entry.value.isdigit():
-            return int(entry.value)
+        if entry.key == "length" and (length := natural(entry.value)) is not None:
+            return length
     if tensor.HasField("raw_data"):
         return len(tensor.raw_data)
     try:

@@ -37,6 +37,7 @@ from surgeon.external import KEEP, Carrier, external_tensors
 from surgeon.files import external_path, write_whole
 from surgeon.importer import import_graph
 from surgeon.links import bodies
+from surgeon.producer import release_of
 from surgeon.soundness import Sound, check
 from surgeon.wire import check_size, copy_field, parse, serialise
 from surgeon.writer import Writer, imports, set_property
@@ -145,10 +146,8 @@ class Model:
 
         1.4.0 calls itself 1.3; a file of another producer counts as new.
         """
-        parts = self.proto.producer_version.split("+")[0].split(".")
-        if self.proto.producer_name != "pytorch" or not all(p.isdigit() for p in parts[:2]):
-            return False
-        return tuple(int(p) for p in parts[:2]) < version
+        release = release_of(self.proto)
+        return release is not None and release < version
 
     def clone(self) -> Model:
         """The model as it was read, ready to be rewritten anew."""

@@ -17,6 +17,7 @@ import numpy as np
 import onnx
 
 from surgeon.errors import SurgeonError
+from surgeon.numerals import natural
 
 THREADS = 2  # of one operator in a model of any size
 _SMALL = 1 << 20  # bytes of a model whose threads would take longer to start than it does to run
@@ -199,8 +200,7 @@ def _is_deadly(node: onnx.NodeProto) -> bool:
 
 
 def _threads() -> int:
-    stated = os.environ.get("OMP_NUM_THREADS", "")
-    return int(stated) if stated.isdecimal() and int(stated) else THREADS
+    return natural(os.environ.get("OMP_NUM_THREADS", "")) or THREADS
 
 
 def unknown_operators(model: onnx.ModelProto) -> tuple[str, ...]:

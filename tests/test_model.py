@@ -20,6 +20,7 @@ import surgeon
 from surgeon.authoring import recipe_of
 from surgeon.errors import ModelError
 from surgeon.model import Model, describe
+from surgeon.producer import release_of
 from surgeon.runtime import Session
 from surgeon.wire import serialise
 
@@ -164,6 +165,26 @@ def test_types_that_graphsurgeon_has_not_are_left_alone(kind: str, tmp_path: Pat
     assert model.opset == 17
     model.save(target)
     assert target.read_bytes() == source.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("producer", "version", "release"),
+    [
+        ("pytorch", "1.13.1", (1, 13)),
+        ("pytorch", "2.4.1+cu121", (2, 4)),
+        ("pytorch", "2", (2, 0)),
+        ("pytorch", "1.13a0", None),
+        ("pytorch", "\u00b2.1", None),
+        ("pytorch", "9" * 5000 + ".1", None),
+        ("pytorch", "", None),
+        ("maker", "1.1", None),
+    ],
+)
+def test_the_release_that_wrote_a_file(
+    producer: str, version: str, release: tuple[int, int] | None
+) -> None:
+    proto = onnx.ModelProto(producer_name=producer, producer_version=version)
+    assert release_of(proto) == release
 
 
 def test_the_opset_and_how_nodes_are_called() -> None:

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from surgeon.cli.console import UsageError
+from surgeon.numerals import NO_LENGTH, natural
 
 LIMIT = 600.0  # seconds
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -177,9 +178,22 @@ LogFile = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
 
 
-def _is_dim(part: str) -> bool:
-    """Whether it is a length that a tensor can have, or may be a name and is no other number."""
-    return int(part) < 1 << 31 if part.isdigit() else part[0] not in "-+.?0123456789"
+def _dim(part: str) -> int | str:
+    """A length that a tensor can have, or a name that looks like no number.
+
+    Raises:
+        UsageError: It is neither.
+    """
+    number = natural(part)
+    if number is not None and number < NO_LENGTH:
+        return number
+    if number is None and part[0] not in "-+.?" and not part[0].isdigit():
+        return part
+    raise UsageError(
+        f"`{part}` is no size of a dimension",
+        where="--shape",
+        mend="Give a number below 2^31, or a name, such as `t`, where the dimension is dynamic.",
+    )
 
 
 def read_shapes(texts: Sequence[str] | None) -> dict[str, list[int | str]]:
@@ -205,14 +219,7 @@ def read_shapes(texts: Sequence[str] | None) -> dict[str, list[int | str]]:
             raise UsageError(
                 f"input `{name}` has two shapes", where="--shape", mend="Leave one of them out."
             )
-        shapes[name] = [int(part) if part.isdigit() else part for part in parts]
-        odd = next((part for part in parts if not _is_dim(part)), None)
-        if odd is not None:
-            raise UsageError(
-                f"`{odd}` is no size of a dimension",
-                where="--shape",
-                mend="Give a dynamic dimension a name, such as `t`.",
-            )
+        shapes[name] = [_dim(part) for part in parts]
     return shapes
 
 

@@ -12,6 +12,7 @@ import onnx
 
 from surgeon.errors import ModelError
 from surgeon.isolation import Isolated, cell
+from surgeon.producer import release_of
 from surgeon.reference import complex_nodes, control
 from surgeon.reference.complex_nodes import is_complex
 from surgeon.reference.errors import NoWitness
@@ -31,7 +32,6 @@ from surgeon.reference.witness import (
     Trembling,
     Witness,
     execute,
-    release_of,
 )
 from surgeon.runtime import Feeds, NotRunnable, RunFailed, Runner, Session
 

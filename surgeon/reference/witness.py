@@ -187,14 +187,6 @@ class Trembling:
         return np.asarray(np.choose(steps + 1, (inward, result, outward)))
 
 
-def release_of(model: onnx.ModelProto) -> tuple[int, int] | None:
-    """The release of PyTorch that wrote the file, as it says; None for other producers."""
-    parts = model.producer_version.split("+")[0].split(".")
-    if model.producer_name != "pytorch" or not all(p.isdigit() for p in parts[:2]):
-        return None
-    return int(parts[0]), int(parts[1]) if len(parts) > 1 else 0
-
-
 def execute(node: onnx.NodeProto, values: Sequence[Any], witness: Witness) -> list[Any]:
     """The outputs of a foreign node, one for each of its output names.
 

@@ -11,6 +11,7 @@ from onnx import TensorProto
 
 from surgeon.errors import ModelError
 from surgeon.files import external_path
+from surgeon.numerals import natural
 
 _SHOWN = 120  # characters of a stranger's name in an error
 _KNOWN = frozenset(TensorProto.DataType.values()) - {TensorProto.UNDEFINED}
@@ -79,9 +80,10 @@ def _check_external(tensor: onnx.TensorProto, name: str, size: int, folder: Path
     numbers = {}
     for key in ("offset", "length"):
         text = entries.get(key) or "0"
-        if not (text.isascii() and text.isdigit() and len(text) < 20):
+        number = natural(text)
+        if number is None:
             raise Broken(f"the external data of {name} has the {key} {quoted(text)}")
-        numbers[key] = int(text)
+        numbers[key] = number
     if "length" in entries and numbers["length"] != size:
         raise Broken(
             f"{name} holds {numbers['length']} bytes, and its shape {list(tensor.dims)[:8]} wants "

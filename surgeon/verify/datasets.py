@@ -13,6 +13,7 @@ import onnx
 
 from surgeon.document import suggest
 from surgeon.errors import VerifyError
+from surgeon.numerals import natural
 from surgeon.verify.limits import Input
 
 MOST = 64  # sets that are read
@@ -73,10 +74,15 @@ def _files(path: Path) -> Iterator[Path]:
     elif path.is_dir():
         yield from sorted(path.glob("*.npz"))
         folders = [path, *path.glob("test_data_set_*")]
-        named = [(folder.name.rpartition("_")[2], folder) for folder in folders]
-        for _, folder in sorted(named, key=lambda n: (int(n[0]) if n[0].isdigit() else -1, n[0])):
+        for folder in sorted(folders, key=_numbered):
             if any(_ORDER.match(file.name) for file in folder.iterdir()):
                 yield folder
+
+
+def _numbered(folder: Path) -> tuple[int, str]:
+    ending = folder.name.rpartition("_")[2]
+    number = natural(ending)
+    return (-1 if number is None else number, ending)
 
 
 def _read(path: Path, order: Sequence[str]) -> DataSet:

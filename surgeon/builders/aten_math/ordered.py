@@ -24,11 +24,11 @@ from surgeon.builders.aten_math.work import BOOL, FLOAT, INT32, INT64, NARROW, W
 from surgeon.builders.aten_shape.order import topk
 from surgeon.builders.bench import Bench, Size, nameless
 from surgeon.facts.kinds import FLOATS, HALVES
+from surgeon.numerals import NO_LENGTH
 from surgeon.rewrite import Refused
 
 _LONGEST_MATRIX = 2048  # the side of a triangular matrix
 _LONGEST_SCAN = 1 << 16
-_LONGEST = 1 << 31  # what no axis reaches
 
 
 def _has_second(work: Work) -> bool:
@@ -163,9 +163,9 @@ def scan(
         raise Refused(f"axis {axis} has {length} elements")
     step = 1
     found = list(parts)
-    while step < (_LONGEST if length is None else length):
+    while step < (NO_LENGTH if length is None else length):
         earlier = [part(work, x, axis, 0, -step) for x in found]
-        later = [part(work, x, axis, step, _LONGEST) for x in found]
+        later = [part(work, x, axis, step, NO_LENGTH) for x in found]
         heads = [part(work, x, axis, 0, step) for x in found]
         made = combine(earlier, later)
         found = [
