@@ -39,7 +39,23 @@ def grid_sampler(draft: Draft, match: Match) -> Any:
         mode = _MODES[int(args.value("interpolation_mode"))]
         padding = _PADDINGS[int(args.value("padding_mode"))]
         corners = bool(args.value("align_corners"))
-    opset = draft.facts.opset
+    return sampled(draft, x, grid, mode, padding, corners=corners)
+
+
+def sampled(
+    draft: Draft, x: gs.Tensor, grid: gs.Tensor, mode: str, padding: str, *, corners: bool
+) -> Any:
+    """What a grid reads of images or volumes, as `torch.nn.functional.grid_sample` says.
+
+    Args:
+        draft: Where the nodes go.
+        x: Images [N, C, H, W], or volumes [N, C, D, H, W].
+        grid: Places [N, ..., 2] or [N, ..., 3], the innermost axis first, of x's dtype.
+        mode: `bilinear`, `nearest` or `bicubic`.
+        padding: `zeros`, `border` or `reflection`.
+        corners: Whether -1 and 1 are the middles of the outer elements, or their outer borders.
+    """
+    opset, rank = draft.facts.opset, parts.rank_of(draft, grid)
     # ONNX rounds to the nearest sample and reflects it; PyTorch reflects and rounds, which parts
     # between two samples unless the corners are the samples' own.
     apart = mode == "nearest" and padding == "reflection" and not corners

@@ -9,6 +9,8 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_shape.call import TYPE, Call
+from surgeon.builders.aten_shape.deformed import deform_conv2d
+from surgeon.facts.kinds import HALVES
 from surgeon.rewrite import Refused
 
 _MOST = (1 << 31) - 1  # boxes
@@ -28,9 +30,19 @@ def _nms(c: Call) -> gs.Tensor:
 
 
 def _roi_align(c: Call) -> gs.Tensor:
+    return _aligned(c, aligned=bool(c.value("aligned")))
+
+
+def _aligned(c: Call, *, aligned: bool) -> gs.Tensor:
+    """The mean of samples in each bin of each region.
+
+    Args:
+        c: The call.
+        aligned: Whether pixels are where their middles are, and regions as small as they say.
+    """
     x, rois = c.tensor("input"), c.tensor("rois")
     dtype = c.dtype(x)
-    kind = TYPE.FLOAT if dtype in (TYPE.FLOAT16, TYPE.BFLOAT16) else dtype
+    kind = TYPE.FLOAT if dtype in HALVES else dtype
     rois = c.cast(rois, kind)
     image = c.cast(c.op("Gather", rois, c.number(0, TYPE.INT64), axis=1), TYPE.INT64)
     attributes: dict[str, Any] = {
@@ -40,7 +52,6 @@ def _roi_align(c: Call) -> gs.Tensor:
         "sampling_ratio": max(c.integer("sampling_ratio"), 0),
         "spatial_scale": float(c.value("spatial_scale")),
     }
-    aligned = bool(c.value("aligned"))
     if c.opset >= 16:
         way = "half_pixel" if aligned else "output_half_pixel"
         attributes["coordinate_transformation_mode"] = way
@@ -50,41 +61,50 @@ def _roi_align(c: Call) -> gs.Tensor:
     return c.cast(y, dtype)
 
 
-def _deform_conv(c: Call) -> gs.Tensor:
-    x, weight, offset = (c.tensor(n) for n in ("input", "weight", "offset"))
-    shape = c.shape(weight)
-    kernel = list(shape[2:]) if shape is not None else [None]
-    if len(kernel) != 2 or not all(isinstance(n, int) for n in kernel):
-        raise Refused("the size of its kernel is known at run time only")
-    mask = c.tensor("mask") if bool(c.value("use_mask")) else None
-    pads = [c.integer(n) for n in ("pad_h", "pad_w")]
-    y: gs.Tensor = c.op(
-        "DeformConv",
-        x,
-        weight,
-        offset,
-        c.tensor("bias"),
-        *([] if mask is None else [mask]),
-        kernel_shape=kernel,
-        strides=[c.integer(n) for n in ("stride_h", "stride_w")],
-        pads=pads * 2,
-        dilations=[c.integer(n) for n in ("dilation_h", "dilation_w")],
-        group=c.integer("groups"),
-        offset_group=c.integer("offset_groups"),
+def _roi_pool(c: Call) -> gs.Tensor:
+    """The largest of the whole pixels that each bin covers."""
+    if any(output.outputs for output in c.node.outputs[1:]):
+        raise Refused("ONNX gives no places of the largest")
+    x = c.tensor("input")
+    dtype = c.dtype(x)
+    kind = TYPE.FLOAT if dtype in HALVES else dtype
+    y = c.op(
+        "MaxRoiPool",
+        c.cast(x, kind),
+        c.cast(c.tensor("rois"), kind),
+        pooled_shape=[c.integer("pooled_height"), c.integer("pooled_width")],
+        spatial_scale=float(c.value("spatial_scale")),
     )
-    return y
+    return c.cast(y, dtype)
+
+
+def _ps_roi_align(c: Call) -> gs.Tensor:
+    """Of every channel all bins are made, and of those the one that is the channel's own."""
+    if any(output.outputs for output in c.node.outputs[1:]):
+        raise Refused("ONNX has no use for the channels that bins are read from")
+    height, width = c.integer("pooled_height"), c.integer("pooled_width")
+    bins, shape = height * width, c.shape(c.tensor("input"))
+    channels = None if shape is None else shape[1]
+    if not isinstance(channels, int):
+        raise Refused("the number of its channels is known at run time only")
+    found = _aligned(c, aligned=True)
+    own = c.op("Reshape", found, c.ints([0, channels // bins, bins * bins], "pairs"))
+    own = c.op("Gather", own, c.ints_of(np.arange(bins) * (bins + 1), "own"), axis=2)
+    return c.op("Reshape", own, c.ints([0, channels // bins, height, width], "bins"))
 
 
 def _without_operator(c: Call) -> gs.Tensor:
     raise Refused(
-        f"ONNX has no `{c.node.op}`: its regions have borders of whole pixels or channels of their "
-        "own; `roi_align` does nearly the same, and ONNX has it"
+        f"ONNX has no `{c.node.op}`: its bins have borders of whole pixels and channels of their "
+        "own; `ps_roi_align` does nearly the same, and has a form"
     )
 
 
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     "nms": _nms,
     "roi_align": _roi_align,
-    "deform_conv2d": _deform_conv,
-    **dict.fromkeys(("roi_pool", "ps_roi_align", "ps_roi_pool"), _without_operator),
+    "deform_conv2d": deform_conv2d,
+    "roi_pool": _roi_pool,
+    "ps_roi_align": _ps_roi_align,
+    "ps_roi_pool": _without_operator,
 }

@@ -33,18 +33,40 @@ def nms(dets: Array, scores: Array, iou_threshold: float) -> Array:
     return np.asarray(kept, np.int64)
 
 
-def _pixel(plane: Any, y: float, x: float) -> Any:
-    """Between four pixels; 0 for what lies a pixel or more outside (all channels at once)."""
+def _between(plane: Any, y: Any, x: Any, *, border: bool) -> Any:
+    """Between four pixels, of all channels at once [channels, places].
+
+    Args:
+        plane: [channels, height, width].
+        y: Rows of places, as fractions of pixels.
+        x: Columns of places.
+        border: Whether what lies less than a pixel outside is the border's, and else 0; or whether
+            there are zeros all around the image.
+    """
     height, width = plane.shape[-2:]
-    if y < -1 or y > height or x < -1 or x > width:
-        return np.zeros(plane.shape[0])
-    y, x = min(max(y, 0), height - 1), min(max(x, 0), width - 1)
-    top, left = int(y), int(x)
-    below, right = min(top + 1, height - 1), min(left + 1, width - 1)
-    v, u = y - top, x - left
-    upper = plane[:, top, left] * (1 - u) + plane[:, top, right] * u
-    lower = plane[:, below, left] * (1 - u) + plane[:, below, right] * u
-    return upper * (1 - v) + lower * v
+    there = (y >= -1) & (y <= height) & (x >= -1) & (x <= width)
+    if border:
+        y, x = np.clip(y, 0, height - 1), np.clip(x, 0, width - 1)
+    y, x = np.where(there, y, 0), np.where(there, x, 0)
+    top, left = np.floor(y).astype(int), np.floor(x).astype(int)
+    total = np.zeros((plane.shape[0], len(y)))
+    for i, j in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        row, column = top + i, left + j
+        share = (1 - abs(y - row)) * (1 - abs(x - column))
+        inside = there & (row >= 0) & (row < height) & (column >= 0) & (column < width)
+        read = plane[:, np.clip(row, 0, height - 1), np.clip(column, 0, width - 1)]
+        total += np.where(inside & (share != 0), read * share, 0)
+    return total
+
+
+def _regions(rois: Array, images: int, scale: float) -> list[tuple[int, list[float]]]:
+    """The image of each region, and its left, top, right and bottom in pixels of the features."""
+    found = []
+    for image, *corners in wide(rois):
+        if not 0 <= image < images:
+            raise Unsuited(f"a region of image {image}")
+        found.append((int(image), [corner * scale for corner in corners]))
+    return found
 
 
 def roi_align(
@@ -56,40 +78,78 @@ def roi_align(
     sampling_ratio: int,
     aligned: bool,
 ) -> Array:
-    x, shift = wide(input), 0.5 if aligned else 0.0
-    y = np.zeros((len(rois), x.shape[1], pooled_height, pooled_width))
-    for n, (image, *corners) in enumerate(wide(rois)):
-        if not 0 <= image < len(x):
-            raise Unsuited(f"a region of image {image}")
-        left, top, right, bottom = (c * spatial_scale - shift for c in corners)
+    x, shift, bins = wide(input), 0.5 if aligned else 0.0, (pooled_height, pooled_width)
+    y = np.zeros((len(rois), x.shape[1], *bins))
+    for n, (image, corners) in enumerate(_regions(rois, len(x), spatial_scale)):
+        left, top, right, bottom = (corner - shift for corner in corners)
         size = [bottom - top, right - left]
         if not aligned:
             size = [max(s, 1.0) for s in size]
-        bins = [size[0] / pooled_height, size[1] / pooled_width]
-        grid = [sampling_ratio if sampling_ratio > 0 else math.ceil(b) for b in bins]
-        for i, j in np.ndindex(pooled_height, pooled_width):
-            places = [
-                (
-                    top + (i + (p + 0.5) / grid[0]) * bins[0],
-                    left + (j + (q + 0.5) / grid[1]) * bins[1],
-                )
-                for p in range(grid[0])
-                for q in range(grid[1])
-            ]
-            total = sum((_pixel(x[int(image)], a, b) for a, b in places), np.zeros(x.shape[1]))
-            y[n, :, i, j] = total / max(len(places), 1)
+        bin_size = [s / count for s, count in zip(size, bins, strict=True)]
+        grid = [max(sampling_ratio if sampling_ratio > 0 else math.ceil(b), 0) for b in bin_size]
+        if 0 in grid:
+            continue
+        rows, columns = (
+            start + (np.arange(count * g) + 0.5) / g * b
+            for start, count, g, b in zip((top, left), bins, grid, bin_size, strict=True)
+        )
+        places = np.meshgrid(rows, columns, indexing="ij")
+        found = _between(x[image], *(p.ravel() for p in places), border=True)
+        y[n] = found.reshape(-1, bins[0], grid[0], bins[1], grid[1]).mean((2, 4))
     return narrow(y, input)
 
 
-def _zero_outside(plane: Any, y: float, x: float) -> Any:
-    """Between four pixels, with zeros around the image."""
-    top, left = math.floor(y), math.floor(x)
-    total = np.zeros(plane.shape[0])
-    for i, j in ((0, 0), (0, 1), (1, 0), (1, 1)):
-        row, column = top + i, left + j
-        if 0 <= row < plane.shape[1] and 0 <= column < plane.shape[2]:
-            total = total + plane[:, row, column] * (1 - abs(y - row)) * (1 - abs(x - column))
-    return total
+def ps_roi_align(
+    input: Array,
+    rois: Array,
+    spatial_scale: float,
+    pooled_height: int,
+    pooled_width: int,
+    sampling_ratio: int,
+) -> tuple[Array, Array]:
+    if sampling_ratio <= 0 and (wide(rois)[:, 3:] <= wide(rois)[:, 1:3]).any():
+        raise Unsuited("a region without a sample, whose mean is none")
+    bins = (pooled_height, pooled_width)
+    channels = np.arange(input.shape[1], dtype=np.int32).reshape(-1, *bins)
+    aligned = roi_align(
+        input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio, True
+    )
+    own = np.einsum("ncijij->ncij", aligned.reshape(len(rois), len(channels), *bins, *bins))
+    return own.copy(), np.broadcast_to(channels, own.shape)
+
+
+def roi_pool(
+    input: Array, rois: Array, spatial_scale: float, pooled_height: int, pooled_width: int
+) -> tuple[Array, Array]:
+    x, bins = wide(input), (pooled_height, pooled_width)
+    y = np.zeros((len(rois), x.shape[1], *bins))
+    which = np.full(y.shape, -1, np.int32)
+    single = np.float32(spatial_scale)  # products of single precision decide which pixel it is
+    for n, (image, *corners) in enumerate(np.asarray(rois, np.float32)):
+        if not 0 <= image < len(x):
+            raise Unsuited(f"a region of image {image}")
+        # C++ rounds halves away from zero
+        left, top, right, bottom = (
+            int(math.copysign(math.floor(abs(c * single) + 0.5), c)) for c in corners
+        )
+        starts, sizes = (top, left), (max(bottom - top + 1, 1), max(right - left + 1, 1))
+        for i, j in np.ndindex(*bins):
+            spans = []
+            for place, start, size, count, most in zip(
+                (i, j), starts, sizes, bins, x.shape[2:], strict=True
+            ):
+                each = np.float32(size) / np.float32(count)
+                low = math.floor(np.float32(place) * each) + start
+                high = math.ceil(np.float32(place + 1) * each) + start
+                spans.append(range(min(max(low, 0), most), min(max(high, 0), most)))
+            if not all(len(span) for span in spans):
+                continue
+            plane = x[int(image)][:, spans[0].start : spans[0].stop, spans[1].start : spans[1].stop]
+            best = plane.reshape(len(plane), -1).argmax(1)
+            y[n, :, i, j] = plane.reshape(len(plane), -1).max(1)
+            row, column = np.divmod(best, len(spans[1]))
+            which[n, :, i, j] = (row + spans[0].start) * x.shape[3] + column + spans[1].start
+    return narrow(y, input), which
 
 
 def deform_conv2d(
@@ -99,21 +159,26 @@ def deform_conv2d(
     rows, columns = weight.shape[2:]
     out, groups, parts = weight.shape[0], sizes["groups"], sizes["offset_groups"]
     height, width = offset.shape[2:]
+    for axis, length, size, count in zip(
+        "hw", x.shape[2:], (rows, columns), (height, width), strict=True
+    ):
+        reach = sizes[f"dilation_{axis}"] * (size - 1) + 1
+        if (length + 2 * sizes[f"pad_{axis}"] - reach) // sizes[f"stride_{axis}"] + 1 != count:
+            raise Unsuited("more or fewer offsets than the convolution has places")
     moved = moved.reshape(len(x), parts, rows, columns, 2, height, width)
     shares = np.ones((len(x), parts, rows, columns, height, width))
     if sizes["use_mask"]:
         shares = wide(mask).reshape(shares.shape)
     each = x.shape[1] // parts
+    r, c, i, j = np.indices((rows, columns, height, width))
+    top = i * sizes["stride_h"] - sizes["pad_h"] + r * sizes["dilation_h"]
+    left = j * sizes["stride_w"] - sizes["pad_w"] + c * sizes["dilation_w"]
     taken = np.zeros((len(x), x.shape[1], rows, columns, height, width))
-    for n, g, r, c, i, j in np.ndindex(len(x), parts, rows, columns, height, width):
-        dy, dx = moved[n, g, r, c, :, i, j]
-        place = (
-            i * sizes["stride_h"] - sizes["pad_h"] + r * sizes["dilation_h"] + dy,
-            j * sizes["stride_w"] - sizes["pad_w"] + c * sizes["dilation_w"] + dx,
-        )
+    for n, g in np.ndindex(len(x), parts):
+        y_of, x_of = top + moved[n, g, :, :, 0], left + moved[n, g, :, :, 1]
         channels = slice(g * each, (g + 1) * each)
-        found = _zero_outside(x[n, channels], *place)
-        taken[n, channels, r, c, i, j] = found * shares[n, g, r, c, i, j]
+        found = _between(x[n, channels], y_of.ravel(), x_of.ravel(), border=False)
+        taken[n, channels] = found.reshape(each, *top.shape) * shares[n, g]
     split = taken.reshape(len(x), groups, -1, rows, columns, height, width)
     kernels = w.reshape(groups, out // groups, -1, rows, columns)
     y = np.einsum("ngcrsij,gocrs->ngoij", split, kernels).reshape(len(x), out, height, width)
@@ -122,11 +187,17 @@ def deform_conv2d(
 
 _ROI = (
     "Tensor input, Tensor rois, float spatial_scale, int pooled_height, int pooled_width, "
-    "int sampling_ratio, bool aligned"
+    "int sampling_ratio"
 )
 TABLE: tuple[Row, ...] = (
     ("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor", nms),
-    (f"roi_align({_ROI}) -> Tensor", roi_align),
+    (f"roi_align({_ROI}, bool aligned) -> Tensor", roi_align),
+    (f"ps_roi_align({_ROI}) -> (Tensor, Tensor)", ps_roi_align),
+    (
+        "roi_pool(Tensor input, Tensor rois, float spatial_scale, int pooled_height, "
+        "int pooled_width) -> (Tensor, Tensor)",
+        roi_pool,
+    ),
     (
         "deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, "
         "int stride_h, int stride_w, int pad_h, int pad_w, int dilation_h, int dilation_w, "
