@@ -41,6 +41,7 @@ class Piece:
         draft: The replacement.
         pairs: Which value takes the place of which.
         constants: By name, what needs no drawing.
+        passed: Those of the constants that both sides read, and whose values decided nothing.
         inputs: What is drawn, and what is known of it.
         symbols: The symbols in its shapes, each with the largest number it may be.
         shapes: Those of its inputs and of what both sides compute, where they are known, and how
@@ -53,6 +54,7 @@ class Piece:
     draft: Sequence[gs.Node]
     pairs: Pairs
     constants: Mapping[str, Array]
+    passed: frozenset[str]
     inputs: Sequence[tuple[gs.Tensor, Fact]]
     symbols: Mapping[str, int | None]
     shapes: Mapping[tuple[Dim, ...], int]
@@ -82,7 +84,8 @@ class Piece:
             digest.update(text.encode())
         for name, array in self.constants.items():
             digest.update(f"{number(name)}:{array.dtype}{array.shape}".encode())
-            digest.update(array.tobytes())
+            if name not in self.passed:
+                digest.update(array.tobytes())
         return digest.hexdigest()
 
     @property
@@ -136,9 +139,9 @@ class Piece:
     def elements(self, point: Mapping[str, int]) -> int:
         """How many elements a run of both sides reads and computes at these sizes, as far as known.
 
-        Weights and what hangs on other symbols do not count.
+        What hangs on other symbols does not count.
         """
-        total = 0
+        total = sum(array.size for array in self.constants.values())
         for shape, count in self.shapes.items():
             # asked first: what an unknown size leaves over is compared symbolically, which is slow
             if all(dims.symbols(d) <= point.keys() for d in shape):
@@ -241,7 +244,7 @@ def cut(model: Model, facts: Facts, match: Match, draft: Draft, pairs: Pairs) ->
     size = 0
     for tensor in outside:
         fact = facts.of(tensor)
-        array = facts.array(tensor)
+        array = facts.array(tensor, decides=False)
         if array is not None:
             size += array.nbytes
             if size > _LARGEST:
@@ -256,7 +259,20 @@ def cut(model: Model, facts: Facts, match: Match, draft: Draft, pairs: Pairs) ->
             symbols.update(sorted(dims.limits(part).items()))
     computed = [facts.of(t).shape for n in (*nodes, *draft.nodes) for t in n.outputs]
     shapes = Counter(s for s in (*computed, *(f.shape for _, f in inputs)) if s is not None)
-    return Piece(model, nodes, behind, draft.nodes, pairs, constants, inputs, symbols, shapes)
+    passed = {t.name for n in nodes for t in _operands(n) if facts.is_unread(t)}
+    passed &= {t.name for n in draft.nodes for t in _operands(n)} & constants.keys()
+    return Piece(
+        model,
+        nodes,
+        behind,
+        draft.nodes,
+        pairs,
+        constants,
+        frozenset(passed),
+        inputs,
+        symbols,
+        shapes,
+    )
 
 
 def _makers_among(nodes: Sequence[gs.Node], wanted: Sequence[gs.Tensor]) -> list[gs.Node]:

@@ -118,28 +118,15 @@ class Session:
     ) -> None:
         import onnxruntime as ort
 
-        options = ort.SessionOptions()
-        options.log_severity_level = 4
-        small = isinstance(model, onnx.ModelProto) and model.ByteSize() < _SMALL
-        options.intra_op_num_threads = 1 if small else _threads()
-        options.inter_op_num_threads = 1
-        options.enable_cpu_mem_arena = not small  # it asks for twice what a few runs need
-        options.enable_mem_reuse = False  # the plan of it takes the square of the number of nodes
-        options.use_deterministic_compute = True
-        # The witness holds many sessions: their idle threads must not spin (7 times as slow).
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        level = ort.GraphOptimizationLevel
-        options.graph_optimization_level = (
-            level.ORT_ENABLE_ALL if optimise else level.ORT_DISABLE_ALL
-        )
-        if folder is not None:
-            options.add_session_config_entry(EXTERNAL_FOLDER, str(folder))
         self._where = str(model) if isinstance(model, Path) else f"graph `{model.graph.name}`"
         nodes = [*_nodes(model.graph.node)] if isinstance(model, onnx.ModelProto) else []
         self._deadly = any(map(_is_deadly, nodes))
         self._deadly_of_halves = any(node.op_type == _DEADLY_WITHOUT_HALVES for node in nodes)
         try:
+            # protobuf counts bytes by writing them: once is enough
             source = str(model) if isinstance(model, Path) else model.SerializeToString()
+            size = None if isinstance(source, str) else len(source)
+            options = _options(size, optimise=optimise, folder=folder)
             self._session = ort.InferenceSession(
                 source, options, providers=["CPUExecutionProvider"]
             )
@@ -197,6 +184,27 @@ class Session:
 def _is_deadly(node: onnx.NodeProto) -> bool:
     asked = _DEADLY_WITHOUT_ELEMENTS.get(node.op_type)
     return asked == "" or any(attribute.name == asked for attribute in node.attribute)
+
+
+def _options(size: int | None, *, optimise: bool, folder: Path | None) -> Any:
+    """How a model of so many bytes runs; None for one that lies in a file."""
+    import onnxruntime as ort
+
+    small = size is not None and size < _SMALL
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1 if small else _threads()
+    options.inter_op_num_threads = 1
+    options.enable_cpu_mem_arena = not small  # it asks for twice what a few runs need
+    options.enable_mem_reuse = False  # the plan of it takes the square of the number of nodes
+    options.use_deterministic_compute = True
+    # The witness holds many sessions: their idle threads must not spin (7 times as slow).
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    level = ort.GraphOptimizationLevel
+    options.graph_optimization_level = level.ORT_ENABLE_ALL if optimise else level.ORT_DISABLE_ALL
+    if folder is not None:
+        options.add_session_config_entry(EXTERNAL_FOLDER, str(folder))
+    return options
 
 
 def _threads() -> int:

@@ -106,7 +106,13 @@ class Sameness:
         fields = tensor.__dict__
         if not fields["name"]:
             return None
-        value = (fields.get("fact") or self.facts.of(tensor)).value
+        fact = fields.get("fact") or self.facts.of(tensor)
+        value = fact.value
+        if value is None and isinstance(tensor, gs.Constant):
+            # what is not of this file may be missing, and is not read to compare it
+            if math.prod(tensor.shape) > _MOST_ELEMENTS or self.facts.model.bytes_outside(tensor):
+                return id(tensor)
+            value = self.facts.array(tensor, decides=False)
         if value is not None and value.dtype.kind in "iubf":
             return _said(value)
         return id(tensor)

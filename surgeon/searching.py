@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import opsets
+from surgeon.dims import Dim
 from surgeon.facts import Facts
 from surgeon.match import attribute_of, look_through
 from surgeon.model import describe
@@ -188,7 +190,15 @@ class Search:
         self, literal: _Literal, operands: list[gs.Tensor], index: int, node: gs.Node, state: State
     ) -> bool:
         tensor = operands[index] if index < len(operands) else None
-        array = None if tensor is None or tensor.is_empty() else self.facts.array(tensor)
+        if tensor is not None and tensor.is_empty():
+            tensor = None
+        wanted = np.asarray(literal.value).reshape(-1).tolist()
+        shape = None if tensor is None else self.facts.of(tensor).shape
+        if literal.capture is None and _are_more(shape, len(wanted)):  # weights are not read
+            many = f"has the shape {list(shape or ())}, and is not {wanted}"
+            self.fail(state, lambda: f"input {index} of {describe(node)} {many}")
+            return False
+        array = None if tensor is None else self.facts.array(tensor)
         found = None if array is None else array.reshape(-1).tolist()
         if literal.capture is not None:
             if found is None:
@@ -196,7 +206,6 @@ class Search:
                 return False
             state.attributes[literal.capture] = found
             return True
-        wanted = np.asarray(literal.value).reshape(-1).tolist()
         if found is None or [float(v) for v in found] != [float(v) for v in wanted]:
             self.fail(state, lambda: f"input {index} of {describe(node)} is {found}, not {wanted}")
             return False
@@ -273,6 +282,7 @@ class _Unbound:
 
 
 _UNBOUND: Any = _Unbound()
+_NAMED = 64  # numbers of a constant that a message names
 
 
 def _with_moved(want: NodePattern, moved: Mapping[int, Any]) -> tuple[Argument | _Literal, ...]:
@@ -303,3 +313,10 @@ def _as_stored(value: Any) -> Any:
     """A captured attribute; a float as the float32 it is in the file, so that 1e-5 equals 1e-5."""
     found = _plain(value)
     return np.float32(found) if isinstance(found, float) else found
+
+
+def _are_more(shape: Sequence[Dim] | None, numbers: int) -> bool:
+    """Whether a shape has more elements than so many numbers, and than a message would name."""
+    if shape is None or not all(isinstance(d, int) for d in shape):
+        return False
+    return math.prod(d for d in shape if isinstance(d, int)) > max(numbers, _NAMED)

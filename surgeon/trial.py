@@ -66,7 +66,7 @@ _FURTHER: tuple[tuple[int, ...], ...] = (
 _MOST_SIZES = 4  # points beyond numbers in the replacement
 # Elements of one run, and of all further ones together: large values take long, and one set of them
 # shows as much as many small ones do.
-_LARGE = _ALL = 1 << 24
+_LARGE = _ALL = 1 << 22
 Point = Mapping[str, int]
 
 

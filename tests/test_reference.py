@@ -141,6 +141,7 @@ def test_groups_that_do_not_fit_are_undefined() -> None:
             [normal(1, 2, 4, 4), normal(2, 3, 3, 2), 0, 0, True],
             "grids of 2 samples",
         ),
+        ("topk", [normal(4), -1, 0, True, True], "-1 of 4 elements"),
         ("fill_diagonal", [normal(4), 1, False], "a diagonal of shape"),
         ("_lfilter", [normal(1, 3, 9), normal(2, 2), normal(2, 2)], "2 filters for 3 channels"),
     ],

@@ -9,8 +9,12 @@ import numpy as np
 import onnx_graphsurgeon as gs
 import pytest
 from trials import F32, Build, W, attempt, op
+from truth import model_of
 
-from surgeon.rewrite import Draft
+import surgeon
+from surgeon.authoring import rule
+from surgeon.match import Match
+from surgeon.rewrite import Draft, Refused
 
 
 def split_swapped(d: Draft, v: Mapping[str, Any]) -> Any:
@@ -193,3 +197,29 @@ def test_the_reason_names_error_and_size() -> None:
     assert reason == (
         "the replacement differs from what it replaces: its shape is [2, 2], not [2, 1] at b=2, t=3"
     )
+
+
+@pytest.mark.parametrize("reads", [False, True], ids=["handed on", "read"])
+def test_weights_that_are_handed_on_are_as_good_as_others(reads: bool) -> None:
+    """One comparison serves all layers of a shape, unless the rewrite hangs on their numbers."""
+
+    @rule("y = MatMul (x, w)", exact="rounding")
+    def turned(draft: Draft, found: Match) -> Any:
+        x, w = found.values["x"], found.values["w"]
+        assert x is not None
+        assert w is not None
+        if found.root.made:
+            raise Refused("it was made here")
+        if reads and draft.facts.array(w) is None:
+            raise Refused("its weights are not known")
+        rows = draft.op("Transpose", x, perm=[1, 0])
+        product = draft.op("MatMul", draft.op("Transpose", w, perm=[1, 0]), rows)
+        return draft.op("Transpose", product, perm=[1, 0])
+
+    draw = np.random.default_rng(0)
+    weights = {name: draw.normal(size=(5, 5)).astype(F32) for name in "uvw"}
+    body = "a = MatMul (x, u) b = MatMul (a, v) y = MatMul (b, w)"
+    report = surgeon.apply(model_of("float[n,5] x", body, "y", 17, weights), turned).report
+    assert len(report.changes) == 3
+    before = 0 if reads else 2
+    assert report.pieces == {"compared": 3 - before, **({"compared before": 2} if before else {})}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import onnx
 import pytest
 from verdicts import F32, parse
 
-from surgeon.verify import compare_arrays, originals, verify
+import surgeon
+from surgeon.verify import compare_arrays, originals, pair, verify
 from surgeon.verify.noise import beside_poles
 
 
@@ -145,3 +148,18 @@ def test_doubles_computed_from_floats_are_judged_as_floats() -> None:
     assert verdict.comparisons[0].outputs[0].tolerance == 1e-4
     double = text.replace("float", "double")
     assert verify(parse(double), parse(double)).comparisons[0].outputs[0].tolerance == 1e-9
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_places_between_pixels_are_as_exact_as_they_are_far_out(
+    known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 800 columns the last stands at 319.3, which float32 knows to 3e-5."""
+    text = """<ir_version: 8, opset_import: ["": 17, "org.pytorch.aten": 1]>
+        g (float[1,2,320,320] x) => (float[1,2,800,800] y)
+        <int64[2] size = {800, 800}, bool corners = {0}> {
+          y = org.pytorch.aten.upsample_bilinear2d (x, size, corners) }"""
+    if not known:
+        monkeypatch.setattr(pair, "_PLACES", re.compile("none"))
+    report = surgeon.apply(onnx.parser.parse_model(text), "aten", allow=["leftover"]).report
+    assert [r.rule for r in report.refusals] == ([] if known else ["upsample"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping
 from functools import partial
 from operator import is_
@@ -11,13 +10,12 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
-from onnx_graphsurgeon.ir.tensor import LazyValues
 
 from surgeon import dims, opsets
 from surgeon.alike import attributes_of
 from surgeon.dims import Dim
-from surgeon.errors import ModelError
 from surgeon.facts import breadth, contrib, cuts, sequences, shapes, values
+from surgeon.facts.constants import LARGEST_VALUE, Constants
 from surgeon.facts.fact import BOOL, INT64, INTEGERS, UNKNOWN, Array, Fact, of_value
 from surgeon.facts.kinds import known_type
 from surgeon.facts.properties import not_negative, unit_axis
@@ -36,7 +34,6 @@ _MALFORMED = (  # what a node that is not as its operator wants it may bring abo
     ValueError,
     ZeroDivisionError,
 )
-LARGEST_VALUE = 1024  # elements; a longer value is no shape arithmetic and is kept as a constant
 
 # Operators whose inputs and output are all of one dtype.
 _OF_ONE_TYPE = frozenset("Add Sub Mul Div MatMul Gemm Concat Max Min Sum Mean".split())
@@ -78,7 +75,7 @@ class Facts:
         # What was inferred, by operator, attributes and the facts of the inputs, which are held so
         # that no other fact gets the place in memory by which they are known: blocks repeat.
         self._alike: dict[Any, tuple[list[Fact | None], list[Fact]]] = {}
-        self._constants: dict[Any, Fact] = {}
+        self._constants = Constants(model)
         self._known: dict[Any, Fact] = {}
         self._new = 0  # dimensions that were made
 
@@ -98,18 +95,27 @@ class Facts:
         if fact is not None:
             return fact  # type: ignore[no-any-return]
         if isinstance(tensor, gs.Constant):
-            tensor.__dict__["fact"] = fact = self._constant(tensor)
+            tensor.__dict__["fact"] = fact = self._constants.fact(tensor)
             return fact
         return UNKNOWN
 
-    def array(self, tensor: gs.Tensor) -> Array | None:
-        """The values of a tensor where every one is known as a number, of any size."""
+    def array(self, tensor: gs.Tensor, *, decides: bool = True) -> Array | None:
+        """The values of a tensor where every one is known as a number, of any size.
+
+        Args:
+            tensor: Any tensor.
+            decides: Whether anything is to hang on the values: see `is_unread`.
+        """
         fact = self.of(tensor)
         if fact.concrete is not None:
             return fact.concrete
         if isinstance(tensor, gs.Constant) and tensor.name not in self.model.overridable:
-            return self.model.array(tensor)
+            return self._constants.array(tensor, decides=decides)
         return None
+
+    def is_unread(self, tensor: gs.Tensor) -> bool:
+        """Whether only the dtype and the shape of a large constant decided anything so far."""
+        return self._constants.is_unread(tensor)
 
     def infer(self, node: gs.Node) -> None:
         """Fill the facts of a node's outputs, unless its inputs' are the same as last time."""
@@ -261,32 +267,6 @@ class Facts:
     def _fresh(self, node: gs.Node, axis: int) -> Dim:
         return self.new_dim(*cuts.source(node, axis))
 
-    def _constant(self, tensor: gs.Constant) -> Fact:
-        raw, data = tensor._values, b""
-        if isinstance(raw, LazyValues):
-            proto = raw.tensor
-            if not isinstance(proto, onnx.TensorProto):
-                return Fact(proto.values.data_type, tuple(proto.dims))
-            dtype, shape = proto.data_type, tuple(proto.dims)
-        else:
-            dtype, shape = onnx.helper.np_dtype_to_tensor_dtype(raw.dtype), tuple(raw.shape)
-        if math.prod(shape) > LARGEST_VALUE or tensor.name in self.model.overridable:
-            return self._constants.setdefault((dtype, shape), Fact(dtype, shape))
-        if isinstance(raw, LazyValues):
-            data = proto.raw_data
-        elif raw.dtype != object:
-            data = raw.tobytes()
-        known = self._constants.get((dtype, shape, data)) if data else None
-        if known is not None:
-            return known
-        try:
-            fact = Fact(dtype, shape, self.model.array(tensor))
-        except ModelError:  # external data that is not there: whoever needs the values says so
-            return Fact(dtype, shape)
-        if data:
-            self._constants[dtype, shape, data] = fact
-        return fact
-
     def _values(self, node: gs.Node, inputs: list[Fact | None]) -> list[Fact] | None:
         """The outputs' facts where even their elements are known."""
         op = node.op
@@ -306,7 +286,7 @@ class Facts:
             value = node.attrs.get("value")
             if isinstance(value, np.ndarray):
                 return [of_value(value, int(onnx.helper.np_dtype_to_tensor_dtype(value.dtype)))]
-            return [self._constant(value)] if isinstance(value, gs.Constant) else None
+            return [self._constants.fact(value)] if isinstance(value, gs.Constant) else None
         operands: list[Array | None] = []
         for fact in inputs:
             if fact is not None and fact.value is None:

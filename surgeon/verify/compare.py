@@ -60,7 +60,7 @@ def compare_arrays(
     if (known := TOLERANCES.get(want.dtype.name)) is None:
         return _compare_exactly(name, want, have)
     allowed = known[1 if exact else 0] if tolerance is None else tolerance
-    check = _compare_floats(name, want, have, allowed, averaged)
+    check = _compare_floats(name, want, have, allowed, averaged, places=exact is None)
     if exact == "bit":
         same = _same_bits(want, have)
         fault = None if same or check.max_absolute or check.fault else "zeros of another sign"
@@ -132,21 +132,21 @@ def _compare_exactly(name: str, want: Any, have: Any) -> OutputCheck:
 
 
 def _compare_floats(
-    name: str, want: Any, have: Any, allowed: float, averaged: float
+    name: str, want: Any, have: Any, allowed: float, averaged: float, *, places: bool
 ) -> OutputCheck:
     if np.array_equal(want, have):  # most are: what follows takes 20 times as long
         weak = None if np.isfinite(want).any() else "it holds no finite number"
         weak = weak if want.size else "it is empty"
         return OutputCheck(name, want.dtype.name, 0.0, 0.0, 0.0, allowed, agrees=True, weak=weak)
-    measured = Measured(want, have)
+    measured = Measured(want, have, places=places)
     weak = None
     if want.size == 0:
         weak = "it is empty"
     elif not measured.finite:
         weak = "it holds no finite number"
-    for what, places in measured.elsewhere.items():
-        if places:
-            fault = f"{what} at {places} other places"
+    for what, count in measured.elsewhere.items():
+        if count:
+            fault = f"{what} at {count} other places"
             return replace(faulty(name, want, fault), tolerance=allowed, weak=weak)
     largest, spread = measured.error, measured.spread
     resolution = float(finfo(want.dtype).eps)

@@ -22,30 +22,32 @@ class Measured:
     Args:
         want: What is expected: floats, complex or whole numbers.
         have: What is there.
+        places: Whether the distance in units of the last place is wanted, which takes as long as
+            all the rest.
 
     Attributes:
         error: The largest distance.
-        ulp: The largest distance in units of the last place; 0 of whole numbers.
+        ulp: The largest distance in units of the last place; 0 of whole numbers, and unless wanted.
         magnitude: The largest of the expected.
         spread: Their largest distance from their mean; their magnitude where all are equal.
         finite: How many of the expected are finite.
         elsewhere: Of NaN and the infinities, at how many places one has them and the other not.
     """
 
-    def __init__(self, want: Any, have: Any) -> None:
+    def __init__(self, want: Any, have: Any, *, places: bool = True) -> None:
         self.error = self.ulp = self.magnitude = 0.0
         self.finite = 0
-        info = None if want.dtype.kind in "biu" else finfo(want.dtype)
+        info = finfo(want.dtype) if places and want.dtype.kind not in "biu" else None
         plain = want.dtype.kind != "c"
-        places = _PLACES if plain else _COMPLEX
-        self.elsewhere = dict.fromkeys(places, 0)
+        tests = _PLACES if plain else _COMPLEX
+        self.elsewhere = dict.fromkeys(tests, 0)
         total: Any = 0.0
         low, high = np.inf, -np.inf
         first, constant = None, True
         for e, a in _blocks(want, have):
             finite = np.isfinite(e)
             if not (finite.all() and np.isfinite(a).all()):  # few blocks: each test is a pass
-                for what, test in places.items():
+                for what, test in tests.items():
                     self.elsewhere[what] += int((test(e) != test(a)).sum())
                 e, a = e[finite], a[finite]
             if not e.size:

@@ -30,6 +30,10 @@ _AVERAGES = frozenset(
     "ReduceMean GlobalAveragePool AveragePool mean avg_pool1d avg_pool2d avg_pool3d "
     "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d".split()
 )
+# Between neighbours, at places that are computed: rounding of a place grows with it.
+_PLACES = re.compile(
+    r"Resize|Upsample|GridSample|interpolate|_*(upsample_|grid_sampler|cudnn_grid)"
+)
 # Where rounding may weigh as much as the result: a matrix drawn at random may be near a singular
 # one, and the exponential of scores magnifies theirs.
 _MAGNIFYING = frozenset(
@@ -66,6 +70,7 @@ class Pair:
         self._squashed = squashed_outputs(before)
         self._magnifies = any(operator_of(node) in _MAGNIFYING for node in before.graph.node)
         self._averages = any(operator_of(node) in _AVERAGES for node in before.graph.node)
+        self._places = any(_PLACES.match(operator_of(node)) for node in before.graph.node)
 
     def check(self, inputs: Inputs, exact: Exact, tolerance: float | None = None) -> Checks:
         """Compare them: for each set of inputs one check an output, or why there is none.
@@ -104,7 +109,7 @@ class Pair:
                 return error
             fault = f"{NOT_RUN}: {error.what[:200]}"
             return tuple(faulty(name, expected[name], fault) for name in names)
-        averaged = _magnitude(feeds) if self._averages else 0.0
+        averaged = self._added_up(feeds, expected)
         checks = tuple(
             compare_drawn(name, expected[name], actual[name], sized=self._drawn[name])
             if name in self._drawn
@@ -137,6 +142,14 @@ class Pair:
             reason = "its operands have different sizes beside the axis"
             return Undefined(reason, operator="Concat", where="the original")
         return checks
+
+    def _added_up(self, feeds: Feeds, expected: Feeds) -> float:
+        """The magnitude of which its rounding is, where that may be more than the result's own."""
+        if self._places:
+            arrays = [np.asarray(a) for a in (*feeds.values(), *expected.values())]
+            longest: int = max(length for array in arrays for length in (2, *array.shape))
+            return _magnitude(feeds) * longest / 2
+        return _magnitude(feeds) if self._averages else 0.0
 
     def _moved(self, first: Runner, feeds: Feeds) -> list[dict[str, Any]]:
         """What the first gives where its inputs are moved by rounding; nothing where it fails."""

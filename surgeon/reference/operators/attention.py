@@ -45,7 +45,7 @@ def _heads(
     kind: int | None,
 ) -> tuple[Any, Any]:
     query, key, value = (x.shape for x in inputs)
-    if not query[0] == key[0] == value[0] or key[1] != value[1]:  # which einsum may broadcast
+    if not query[0] == key[0] == value[0] or key[1] != value[1]:  # which a product may broadcast
         raise Unsuited("its inputs have different batches, or not as many keys as values")
     size = query[-1]
     width = size // heads
@@ -53,10 +53,10 @@ def _heads(
         _linear(x, qkv[0][i * size : (i + 1) * size], qkv[1][i * size : (i + 1) * size])
         for i, x in enumerate(inputs)
     ]
-    q, k, v = (s.reshape(*s.shape[:2], heads, width) for s in sides)
-    scores = np.einsum("blhd,bshd->bhls", q, k) / math.sqrt(width)
+    q, k, v = (s.reshape(*s.shape[:2], heads, width).swapaxes(1, 2) for s in sides)
+    scores = q @ _turned(k) / math.sqrt(width)
     shares = _weights(scores, _kept(mask, kind, len(scores), heads, scores))
-    y = np.einsum("bhls,bshd->blhd", shares, v).reshape(*query[:2], size)
+    y = (shares @ v).swapaxes(1, 2).reshape(*query[:2], size)
     return _linear(y, *proj), shares
 
 
@@ -150,7 +150,11 @@ def scaled_dot_product_attention(
         group = query.shape[-3] // k.shape[-3]
         k, v = (np.repeat(t, group, axis=-3) for t in (k, v))
     shares = _shares(*_scores(wide(query), k, v, attn_mask, is_causal, scale))
-    return narrow(np.einsum("...ls,...sd->...ld", shares, v), query)
+    return narrow(shares @ v, query)
+
+
+def _turned(matrices: Any) -> Any:
+    return np.swapaxes(matrices, -1, -2)
 
 
 def _shares(scores: Any, kept: Array) -> Any:
@@ -162,11 +166,11 @@ def _scores(
     q: Any, k: Any, v: Any, attn_mask: Array | None, is_causal: bool, scale: float | None
 ) -> tuple[Any, Array]:
     """The scores [..., L, S], and which of them count."""
-    if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:  # which einsum may broadcast
+    if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:  # which a product may broadcast
         raise Unsuited(
             "its keys are of another size than its queries, or not as many as its values"
         )
-    scores = np.einsum("...ld,...sd->...ls", q, k)
+    scores = q @ _turned(k)
     scores = scores / math.sqrt(q.shape[-1]) if scale is None else scores * scale
     kept: Array = np.ones(scores.shape, bool)
     if is_causal:
@@ -212,13 +216,13 @@ def flash_attention_for_cpu_backward(
     q, k, v, gradient = wide(query), wide(key), wide(value), wide(grad_out)
     # `logsumexp` says of these scores what they say themselves
     shares = _shares(*_scores(q, k, v, attn_mask, is_causal, scale))
-    towards = np.einsum("...ld,...sd->...ls", gradient, v)
+    towards = gradient @ _turned(v)
     slope = shares * (towards - (gradient * wide(out)).sum(axis=-1, keepdims=True))
     slope = slope / math.sqrt(q.shape[-1]) if scale is None else slope * scale
     return (
-        narrow(np.einsum("...ls,...sd->...ld", slope, k), query),
-        narrow(np.einsum("...ls,...ld->...sd", slope, q), key),
-        narrow(np.einsum("...ls,...ld->...sd", shares, gradient), value),
+        narrow(slope @ k, query),
+        narrow(_turned(slope) @ q, key),
+        narrow(_turned(shares) @ gradient, value),
     )
 
 

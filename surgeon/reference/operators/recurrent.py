@@ -19,9 +19,9 @@ def _sigmoid(x: Any) -> Any:
 
 
 def _linear(x: Any, weight: Any, bias: Any) -> Any:
-    if x.shape[-1] != weight.shape[-1]:  # which einsum may broadcast
+    if x.shape[-1] != weight.shape[-1]:
         raise Unsuited(f"{x.shape[-1]} features, and weights of {weight.shape[-1]}")
-    return np.einsum("...i,oi->...o", x, weight) + (0 if bias is None else bias)
+    return x @ weight.T + (0 if bias is None else bias)
 
 
 def _parts(weights: list[Any], biased: bool) -> tuple[Any, Any, Any, Any, Any]:

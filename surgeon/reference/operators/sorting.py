@@ -45,7 +45,7 @@ def topk(self: Array, k: int, dim: int, largest: bool, sorted: bool) -> tuple[Ar
     values, places = sort(self, dim, largest)
     if self.ndim == 0:
         return values, places
-    if k > self.shape[dim]:
+    if not 0 <= k <= self.shape[dim]:
         raise Unsuited(f"{k} of {self.shape[dim]} elements")
     part = along(self, dim, slice(0, k))
     return values[part], places[part]

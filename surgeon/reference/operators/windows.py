@@ -86,23 +86,37 @@ def _maximum(
     ceil_mode: bool,
 ) -> tuple[Array, Array]:
     plane, stride = _plane(self, axes), stride or kernel_size
-    rows = list(zip(plane, kernel_size, stride, padding, dilation, strict=True))
-    counts = [_count(n, d * (k - 1) + 1, s, p, ceil_mode) for n, k, s, p, d in rows]
-    values = np.empty((*self.shape[:-axes], *counts), self.dtype)
+    taps = []
+    for n, k, s, p, d in zip(plane, kernel_size, stride, padding, dilation, strict=True):
+        starts = np.arange(_count(n, d * (k - 1) + 1, s, p, ceil_mode)) * s - p
+        # padding is never the largest: the nearest element of the window stands in for it again
+        first = starts + -(-np.maximum(-starts, 0) // d) * d
+        last = np.minimum(starts + d * (k - 1), starts + (n - 1 - starts) // d * d)
+        if (first > last).any():
+            raise Unsuited("a window lies in the padding alone")
+        each = starts[:, None] + d * np.arange(k)
+        taps.append(np.clip(each, first[:, None], last[:, None]))
+    counts = [len(t) for t in taps]
+    places = _windows(np.arange(int(np.prod(plane)), dtype=np.int64).reshape(plane), taps)
+    samples = self.reshape(-1, *plane)
+    values = np.empty((len(samples), *counts), self.dtype)
     indices = np.empty(values.shape, np.int64)
-    places = np.arange(int(np.prod(plane)), dtype=np.int64).reshape(plane)
-    for at in np.ndindex(*counts):
-        taps = [
-            [t for t in range(i * s - p, i * s - p + d * (k - 1) + 1, d) if 0 <= t < n]
-            for i, (n, k, s, p, d) in zip(at, rows, strict=True)
-        ]
-        box = np.ix_(*taps)
-        trailing: tuple[Any, ...] = (..., *box)
-        window = self[trailing].reshape(*self.shape[:-axes], -1)
-        best = np.argmax(window, axis=-1)
-        values[(..., *at)] = np.take_along_axis(window, best[..., None], -1)[..., 0]
-        indices[(..., *at)] = places[box].reshape(-1)[best]
-    return values, indices
+    for n, sample in enumerate(samples):
+        windows = _windows(sample, taps)
+        best = np.argmax(windows, axis=-1)[..., None]
+        values[n] = np.take_along_axis(windows, best, -1)[..., 0]
+        indices[n] = np.take_along_axis(places, best, -1)[..., 0]
+    shape = (*self.shape[:-axes], *counts)
+    return values.reshape(shape), indices.reshape(shape)
+
+
+def _windows(plane: Any, taps: list[Any]) -> Any:
+    """What stands under each window, in a line, row by row [counts, taps of one]."""
+    count, rank = [each.shape for each in taps], len(taps)
+    under = plane[np.ix_(*(each.reshape(-1) for each in taps))]
+    apart = under.reshape([n for shape in count for n in shape])
+    order = [*range(0, 2 * rank, 2), *range(1, 2 * rank, 2)]
+    return apart.transpose(order).reshape(*(n for n, _ in count), -1)
 
 
 def _first_places(sample: Any, length: int, kernel: int, count: int) -> list[int]:
