@@ -1,4 +1,4 @@
-"""What is drawn at random: the operators that draw, and the outputs of a model that hang on them.
+"""What is drawn at random, or never set: the operators, and the outputs that hang on them.
 
 Two runs of such a model differ, so their numbers say nothing of a rewrite. Which outputs those are
 is read from the wiring: two draws that happen to agree would tell a comparison that they need not.
@@ -30,19 +30,26 @@ RANDOM = frozenset(
     "normal_functional uniform exponential geometric cauchy log_normal random poisson binomial "
     "_fused_dropout _standard_gamma _sample_dirichlet".split()
 ) | frozenset(_SWITCHED)
+# What they give holds whatever memory held.
+_UNSET = frozenset(
+    "empty empty_like new_empty empty_strided empty_permuted new_empty_strided".split()
+)
+# Of the first input they take the sizes alone.
+_OVERWRITES = frozenset("fill zero copy full_like new_zeros new_ones new_full".split())
 # Their outputs hang on the sizes of their inputs alone.
-_OF_SIZES = frozenset("Shape Size EyeLike size numel dim zeros_like ones_like empty_like".split())
+_OF_SIZES = frozenset("Shape Size EyeLike size numel dim zeros_like ones_like".split())
 # The sizes of their outputs hang on the sizes of their inputs alone.
-_KEEPS_SIZES = RANDOM | frozenset(
+_PLAIN = frozenset(
     "Abs Add And Cast Ceil Clip Concat Conv Cos Div Dropout Elu Equal Erf Exp Floor Gelu Gemm "
     "Greater GreaterOrEqual Identity IsInf IsNaN LayerNormalization LeakyRelu Less LessOrEqual Log "
     "LogSoftmax MatMul Max Min Mod Mul Neg Not Or Pow Reciprocal Relu Round Shape Sigmoid Sign Sin "
     "Size Softmax Softplus Sqrt Sub Sum Tan Tanh Transpose Where Xor".split()
 )
+_KEEPS_SIZES = RANDOM | _UNSET | _OVERWRITES | _PLAIN
 
 
 def drawn_outputs(model: onnx.ModelProto) -> dict[str, bool]:
-    """The outputs that hang on what is drawn at random, and whether their sizes do too."""
+    """The outputs that hang on what is drawn or never set, and whether their sizes do too."""
     calls = _drawing_functions(model)
     values: set[str] = set()
     sizes: set[str] = set()
@@ -88,7 +95,8 @@ def _follow(
         drawn = some_sizes = bool(reads & sizes)
     else:
         draws = _draws(node, constants) or (node.domain, node.op_type) in calls
-        drawn = draws or bool(reads & values)
+        taken = set(node.input[1:]) if operator in _OVERWRITES else reads
+        drawn = draws or operator in _UNSET or bool(taken & values)
         opaque = drawn and (operator not in _KEEPS_SIZES or bool(bodies))
         some_sizes = bool(reads & sizes) or opaque
     names = [name for name in node.output if name]

@@ -128,6 +128,16 @@ def test_groups_that_do_not_fit_are_undefined() -> None:
     assert "need an input of 2 channels; it has 6" in caught.value.reason
 
 
+def test_sizes_that_a_trace_left_as_fractions_are_cut() -> None:
+    """`int(height * 2.5)` is traced as the product."""
+    x = normal(1, 1, 2, 4)
+    wanted = run("upsample_bilinear2d", [x, np.array([5, 9]), False, None])
+    cut = run("upsample_bilinear2d", [x, np.array([5.0001, 9.9], np.float32), False, None])
+    np.testing.assert_array_equal(wanted, cut)
+    with pytest.raises(NoWitness, match=r"`dim` is 0\.5, no integer"):
+        run("softmax", [x, np.float32(0.5), None])
+
+
 @pytest.mark.parametrize(
     ("operator", "arguments", "because"),
     [

@@ -155,9 +155,23 @@ def test_outputs_drawn_at_random_are_not_compared() -> None:
     )
     verdict = verify(model, model)
     assert verdict.status == "runs"
-    assert "`y` was not compared: the original draws it at random" in verdict.detail
+    assert "`y` was not compared: the original draws it at random, or never" in verdict.detail
     assert [n.what for n in verdict.not_compared] == ["output `y`"]
     assert {o.name for c in verdict.comparisons for o in c.outputs} == {"z"}
+
+
+def test_what_memory_held_is_not_compared_until_it_is_filled() -> None:
+    """`torch.empty` gives what memory held; `fill_` and `copy_` take only its sizes."""
+    text = (
+        "g (float[2] x) => (float[2] y, float[2] z) {"
+        " size = Shape(x)  held = aten.empty(size)  y = aten.abs(held)"
+        " three = Constant<value_float = 3.0>()  z = aten.fill(held, three) }"
+    )
+    verdict = verify(parse(text), parse(text))
+    assert [n.what for n in verdict.not_compared] == ["output `y`"]
+    assert {o.name for c in verdict.comparisons for o in c.outputs} == {"z"}
+    wrong = parse(text.replace("3.0", "4.0"))
+    assert verify(parse(text), wrong).status == "differs"
 
 
 def test_an_input_of_unknown_rank_wants_a_shape() -> None:

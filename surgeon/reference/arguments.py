@@ -124,10 +124,12 @@ def fit(schemas: Sequence[str], call: Call, values: Sequence[Any]) -> tuple[int,
     named = [
         i for i in order if call.overload and parse_schema(schemas[i]).overload == call.overload
     ]
-    for index in named or order:
-        schema = parse_schema(schemas[index])
-        try:
-            return index, bind(schema, values, call.attributes)
-        except Mismatch as error:
-            reasons.append(f"{schemas[index].partition(' ->')[0]}: {error}")
-    raise Mismatch("; ".join(reasons))
+    # a trace loses the `int()` around a size: fractions are cut where no signature has fractions
+    for cut in (False, True):
+        for index in named or order:
+            schema = parse_schema(schemas[index])
+            try:
+                return index, bind(schema, values, call.attributes, cut=cut)
+            except Mismatch as error:
+                reasons.append(f"{schemas[index].partition(' ->')[0]}: {error}")
+    raise Mismatch("; ".join(dict.fromkeys(reasons)))

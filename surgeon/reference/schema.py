@@ -121,13 +121,16 @@ def _default(text: str) -> Any:
         return text
 
 
-def bind(schema: Schema, values: Sequence[Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
+def bind(
+    schema: Schema, values: Sequence[Any], attributes: Mapping[str, Any], *, cut: bool = False
+) -> dict[str, Any]:
     """Every parameter's value by name, as Python has it.
 
     Args:
         schema: The signature.
         values: What the node's inputs hold, in order; None for an empty name.
         attributes: Arguments by name.
+        cut: Whether sizes may be fractions, and are cut.
 
     Raises:
         Mismatch: The values are too many, too few or of another kind.
@@ -139,17 +142,20 @@ def bind(schema: Schema, values: Sequence[Any], attributes: Mapping[str, Any]) -
     reason = Mismatch("it takes no arguments")
     for pairs in _pairings(left, list(values)):
         try:
-            return _bind(schema, {**attributes, **pairs})
+            return _bind(schema, {**attributes, **pairs}, cut=cut)
         except Mismatch as error:
             reason = error
     raise reason
 
 
-def _bind(schema: Schema, given: Mapping[str, Any]) -> dict[str, Any]:
+def _bind(schema: Schema, given: Mapping[str, Any], *, cut: bool) -> dict[str, Any]:
     bound: dict[str, Any] = {}
     for parameter in schema.parameters:
         if parameter.name in given:
-            bound[parameter.name] = _convert(parameter, given[parameter.name])
+            value = given[parameter.name]
+            if cut and "size" in parameter.name and isinstance(value, np.ndarray):
+                value = np.trunc(value) if value.dtype.kind == "f" else value
+            bound[parameter.name] = _convert(parameter, value)
             continue
         if parameter.default is ... and not parameter.optional:
             raise Mismatch(f"`{parameter.name}` is not given")

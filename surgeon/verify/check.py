@@ -85,7 +85,7 @@ class Check:
     def __post_init__(self) -> None:
         for name in self.names:
             if name in self.random:
-                self.skip(f"output `{name}`", "the original draws it at random")
+                self.skip(f"output `{name}`", "the original draws it at random, or never sets it")
 
     # ------------------------------------------------------------------ inputs of a file
 

@@ -69,7 +69,7 @@ def compare_arrays(
 
 
 def compare_drawn(name: str, expected: Any, actual: Any, *, sized: bool) -> OutputCheck:
-    """Whether what is drawn at random is of one kind: dtype and shape; its numbers are no matter.
+    """Whether what is drawn or never set is of one kind: dtype and shape; no matter its numbers.
 
     Args:
         name: The output's name.
@@ -87,7 +87,7 @@ def compare_drawn(name: str, expected: Any, actual: Any, *, sized: bool) -> Outp
     if fault:
         return faulty(name, expected, fault)
     kind = "list" if isinstance(expected, list) else np.asarray(expected).dtype.name
-    weak = "it is drawn at random"
+    weak = "it is drawn at random, or never set"
     return OutputCheck(name, kind, 0.0, 0.0, 0.0, 0.0, agrees=True, weak=weak)
 
 

@@ -255,6 +255,10 @@ def new_empty(self: Array, size: Any, dtype: Any = None, **rest: Any) -> Array:
     return np.zeros(tuple(size), dtype or self.dtype)
 
 
+def empty_like(self: Array, dtype: Any = None, **rest: Any) -> Array:
+    return np.zeros(self.shape, dtype or self.dtype)
+
+
 _TAIL = (
     "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None)"
 )
@@ -350,6 +354,12 @@ TABLE: tuple[Row, ...] = (
     (f"isin.Tensor_Scalar(Tensor elements, Scalar test_element, {_ISIN}", isin_scalar),
     (f"isin.Scalar_Tensor(Scalar element, Tensor test_elements, {_ISIN}", isin_of_scalar),
     ("conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor", conv_tbc),
+    (f"empty(int[] size, {_TAIL[:-1]}, MemoryFormat? memory_format=None) -> Tensor", empty),
+    (f"new_empty(Tensor self, int[] size, {_TAIL} -> Tensor", new_empty),
+    (
+        f"empty_like(Tensor self, {_TAIL[:-1]}, MemoryFormat? memory_format=None) -> Tensor",
+        empty_like,
+    ),
     (f"empty_strided(int[] size, int[] stride, {_TAIL} -> Tensor", empty),
     (f"empty_permuted(int[] size, int[] physical_layout, {_TAIL} -> Tensor", empty),
     (f"new_empty_strided(Tensor self, int[] size, int[] stride, {_TAIL} -> Tensor", new_empty),
