@@ -10,6 +10,7 @@ import pytest
 from verdicts import F32, parse
 
 import surgeon
+from surgeon.reference import open_reference
 from surgeon.verify import compare_arrays, originals, pair, verify
 from surgeon.verify.noise import beside_poles
 
@@ -138,6 +139,37 @@ def test_the_original_trembles_once_for_all_outputs(monkeypatch: pytest.MonkeyPa
     assert verdict.status == "runs"
     # one each, one perturbed for each way of drawing, three that tremble
     assert len(runs) <= 15
+
+
+@pytest.mark.parametrize("step", ["floor (wide)", "mul (wide, one)"])
+def test_a_size_that_is_held_as_a_float_does_not_end_the_check(step: str) -> None:
+    """2.9999998 is cut to 2: a floor stays whole; where a product moves, the run is left out."""
+    text = """g (float[n] x) => (float[n] y) <int64 axis = {0}, int64 six = {6},
+          int64[1] once = {1}, float one = {1}, float most = {1e6}> {
+        size = org.pytorch.aten.size (x, axis)  wide = org.pytorch.aten.to (size, six)
+        near = org.pytorch.aten.%s  cut = Cast <to = 7> (near)  shape = Reshape (cut, once)
+        same = Reshape (x, shape)  large = org.pytorch.aten.mul (same, most)  y = Sin (large) }"""
+    opsets = '<ir_version: 8, opset_import: ["": 17, "org.pytorch.aten": 1]>\n'
+    steep = (
+        "g (float[n] x) => (float[n] y) <float most = {1000000.1}> { b = Mul(x, most) y = Sin(b) }"
+    )
+    verdict = verify(onnx.parser.parse_model(opsets + text % step), parse(steep), sizes={"n": [64]})
+    assert verdict.status == "runs", verdict.detail
+    assert "output `y` was not compared: rounding alone" in verdict.detail
+
+
+@pytest.mark.parametrize(("step", "moves"), [("floor", False), ("to", False), ("exp", True)])
+def test_what_an_operator_makes_exactly_does_not_tremble(step: str, moves: bool) -> None:
+    second = ", six" if step == "to" else ""
+    text = f"""<ir_version: 8, opset_import: ["": 17, "org.pytorch.aten": 1]>
+        g (float[n] x) => (float[n] y, float s) <int64 six = {{6}}, int64 axis = {{0}}> {{
+          y = org.pytorch.aten.{step} (x{second})  size = org.pytorch.aten.size (x, axis)
+          s = org.pytorch.aten.true_divide (size, size) }}"""
+    model = open_reference(onnx.parser.parse_model(text))
+    feeds = {"x": np.linspace(-3, 3, 999, dtype=F32)}
+    calm, moved = model.run(feeds, ["y", "s"]), model.run_trembling(feeds, ["y", "s"], 0)
+    assert np.any(calm["y"] != moved["y"]) == moves
+    assert calm["s"] == moved["s"]  # of whole numbers
 
 
 def test_doubles_computed_from_floats_are_judged_as_floats() -> None:

@@ -150,11 +150,21 @@ def _without_keys(result: Any, mask: Any) -> Any:
     return found
 
 
+_EXACT = frozenset(
+    "to type_as _cast_Double _cast_Float _cast_Half floor ceil round trunc"
+    " clamp clamp_min clamp_max max min maximum minimum neg abs relu where"
+    " select slice view reshape squeeze unsqueeze expand expand_as flatten unbind split chunk"
+    " permute transpose t cat stack clone contiguous detach alias gather index_select repeat"
+    " item _local_scalar_dense Int Float ScalarImplicit FloatImplicit IntImplicit".split()
+)  # they round nothing: they give values they were given, or whole numbers
+
+
 class Trembling:
     """A witness whose results can be told to move by their own rounding.
 
     A value computed in the middle may decide on more than the inputs do: asin(tanh(x)) near 1 moves
-    by what a rounding of tanh moves it, and a rounding of x is not seen there.
+    by what a rounding of tanh moves it, and a rounding of x is not seen there. What is exact by
+    definition stays: sizes are held as floats too, and 2.9999998 is cut to another size than 3.
 
     Attributes:
         generator: Draws the movements; None for none.
@@ -167,7 +177,9 @@ class Trembling:
     def __call__(self, call: Call, values: Sequence[Any], *, where: str) -> Any:
         """As `Witness`."""
         result = self.witness(call, values, where=where)
-        return result if self.generator is None else self._moved(result)
+        if self.generator is None or call.operator in _EXACT or not _has_floats(values):
+            return result
+        return self._moved(result)
 
     def _moved(self, result: Any) -> Any:
         if isinstance(result, (list, tuple)):
@@ -185,6 +197,15 @@ class Trembling:
             outward = np.nextafter(result, np.copysign(np.inf, result).astype(result.dtype))
         outward = np.where(np.abs(result) == 1, result, outward)  # a tanh beyond 1 has no asin
         return np.asarray(np.choose(steps + 1, (inward, result, outward)))
+
+
+def _has_floats(values: Sequence[Any]) -> bool:
+    return any(
+        _has_floats(each)
+        if isinstance(each, list)
+        else isinstance(each, np.ndarray) and each.dtype.kind in "fc"
+        for each in values
+    )
 
 
 def execute(node: onnx.NodeProto, values: Sequence[Any], witness: Witness) -> list[Any]:

@@ -39,7 +39,7 @@ from surgeon.verify.sizes import (
 )
 from surgeon.verify.specs import Spec
 from surgeon.verify.summary import digest, has_numbers
-from surgeon.verify.verdict import Comparison, NotCompared, Verdict, describe
+from surgeon.verify.verdict import Comparison, NotCompared, OutputCheck, Verdict, describe
 
 _FOR_A_MARK = 40  # sizes tried for a number that the model asks for
 _MOST_CRASHES = 30  # of the original, each with a worker of its own, before no more is tried
@@ -359,31 +359,34 @@ class Check:
             key = (*sizes.items(), by)
             seen = self.digests.setdefault(name, {}).setdefault(key, [])
             seen.append(digest(expected[name]))
-        if doubt and (
-            apart := [c.name for c in checks if not c.agrees and c.name not in self.random]
-        ):
-            others = self._trembled(feeds, sizes, apart)
-            most = self.original.forgiven(feeds) if self.original else 0.0
-            for at, check in enumerate(checks):
-                if (name := check.name) in others:
-                    tolerance = self._allowed(name, expected[name])
-                    values = expected[name], actual[name], others[name]
-                    checks[at] = doubted(check, *values, tolerance=tolerance, most=most)
+        if doubt:
+            checks = self._doubted(checks, feeds, expected, actual)
         self.comparisons.append(Comparison(dict(sizes), seed, by, tuple(checks), drawn, fixed))
         if self.comparisons[-1].agrees:
             keep_run(self.runs, Run(dict(sizes), feeds, expected, actual), self.random)
 
-    def _trembled(
-        self, feeds: Mapping[str, Any], sizes: Mapping[str, int], names: Sequence[str]
-    ) -> dict[str, list[Any]]:
-        """Outputs of the original where values move by rounding: as often as it runs there."""
+    def _doubted(
+        self,
+        checks: Sequence[OutputCheck],
+        feeds: Mapping[str, Any],
+        expected: Mapping[str, Any],
+        actual: Mapping[str, Any],
+    ) -> list[OutputCheck]:
+        """The checks, where no output differs by what rounding may move the original by."""
         assert self.original is not None
-        runs = [
-            self._run_original(perturbed(feeds, turn, steps=steps), sizes)
-            for turn, steps in enumerate((1.0, 4.0, 16.0))
-        ]
-        runs += [self.original.run_trembling(feeds, names, seed) for seed in range(3)]
-        return {name: [run[name] for run in runs if run is not None] for name in names}
+        most, found = self.original.forgiven(feeds), list(checks)
+        runs: list[Mapping[str, Any]] = []
+        apart = [n for n, c in enumerate(checks) if not c.agrees and c.name not in self.random]
+        for run in self.original.trembling_runs(feeds, self.names) if apart else ():
+            runs.append(run)
+            for place in apart:
+                check, name = checks[place], checks[place].name
+                values = expected[name], actual[name], [each[name] for each in runs]
+                tolerance = self._allowed(name, expected[name])
+                found[place] = doubted(check, *values, tolerance=tolerance, most=most)
+            if all(found[place].agrees for place in apart):
+                break  # each run takes as long as a comparison
+        return found
 
     def _allowed(self, name: str, expected: Any) -> float | None:
         return allowed(expected, self.coarse.get(name, ""), self.tolerance)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 
-from surgeon.errors import VerifyError
+from surgeon.errors import SurgeonError, TimeUp, VerifyError
 from surgeon.isolation import open_session
-from surgeon.reference import open_reference
+from surgeon.reference import NoWitness, open_reference
 from surgeon.runtime import NotRunnable, Runner, unknown_operators
 from surgeon.verify.compare import TOLERANCES
-from surgeon.verify.noise import FORGIVEN, OF_WEIGHTS, moved_weights
+from surgeon.verify.noise import FORGIVEN, OF_WEIGHTS, moved_weights, perturbed
 
 WAYS = ("onnxruntime", "witness", "torch")
 
@@ -46,10 +47,23 @@ class Side:
         """How many times its own movement a difference from it may be."""
         return OF_WEIGHTS if self.by == "onnxruntime" and not _has_float(feeds) else FORGIVEN
 
-    def run_trembling(
+    def trembling_runs(
+        self, feeds: Mapping[str, Any], names: Sequence[str]
+    ) -> Iterator[dict[str, Any]]:
+        """The named outputs where values move by rounding: first the inputs, then those on the way.
+
+        A run that fails is left out: what moved there decides on a size, and tells nothing.
+        """
+        for turn, steps in enumerate((1.0, 4.0, 16.0)):
+            moved = perturbed(feeds, turn, steps=steps)
+            yield from _unless_failed(partial(self.runner.run, moved, names))
+        for seed in range(3):
+            yield from _unless_failed(partial(self._trembling, feeds, names, seed))
+
+    def _trembling(
         self, feeds: Mapping[str, Any], names: Sequence[str], seed: int
     ) -> dict[str, Any] | None:
-        """The same with values moved by rounding on the way; None where the runner cannot.
+        """None where the runner cannot.
 
         In onnxruntime they are the weights, where no input is a float that may be moved instead.
         """
@@ -61,6 +75,17 @@ class Side:
         trembling: Any = self.runner
         found: dict[str, Any] = trembling.run_trembling(feeds, names, seed)
         return found
+
+
+def _unless_failed(run: Callable[[], dict[str, Any] | None]) -> Iterator[dict[str, Any]]:
+    try:
+        found = run()
+    except (NoWitness, TimeUp):  # it would again
+        raise
+    except SurgeonError:
+        return
+    if found is not None:
+        yield found
 
 
 def _has_float(feeds: Mapping[str, Any]) -> bool:
