@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.facts import Facts
@@ -294,8 +295,11 @@ def text_of(tensor: gs.Tensor) -> str | None:
         if isinstance(value, (str, bytes)):
             return value.decode() if isinstance(value, bytes) else value
     if isinstance(tensor, gs.Constant):
-        values = getattr(tensor, "values", None)
-        if isinstance(values, np.ndarray) and values.dtype.kind in "OUS" and values.size == 1:
+        proto = getattr(tensor._values, "tensor", None)
+        if proto is not None and getattr(proto, "data_type", None) != onnx.TensorProto.STRING:
+            return None  # and is not read: weights would stay in memory
+        values = np.asarray(tensor.values)
+        if values.dtype.kind in "OUS" and values.size == 1:
             item = values.reshape(-1)[0]
             return item.decode() if isinstance(item, bytes) else str(item)
     return None

@@ -35,6 +35,9 @@ _WIDENED = 1024  # elements from which on a Cast of theirs is left to the run
 _EIGHT_BITS = frozenset({onnx.TensorProto.INT8, onnx.TensorProto.UINT8})
 _FLOATS = frozenset({onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16})
 _PRODUCTS = frozenset({"Gemm", "MatMul", "Conv"})  # all of them together up to the file's size
+# Bytes of a model from which on no weight in external data is folded: what is made of it stands in
+# the protobuf, which ends at 2 GiB, and in memory.
+_STAYS_OUTSIDE = 1 << 30
 _GROWTH = 4  # how much larger than the whole file one of these may be
 
 
@@ -118,6 +121,9 @@ class Folder:
             self._large += out  # a step on the way, most likely, to something small
             return True
         operands = {id(t): t for t in node.inputs if not t.is_empty()}.values()
+        outside = any(map(self.facts.model.bytes_outside, operands))
+        if outside and self._model_size() > _STAYS_OUTSIDE:
+            return False
         into = sum(map(self._bytes_of, operands))
         # as large as its operands, but not by operands that were themselves made large
         if out <= min(into, _GROWTH * self._model_size()):

@@ -9,13 +9,28 @@ import pickle
 import struct
 from typing import Any, BinaryIO
 
+from google.protobuf.message import EncodeError
+
+from surgeon.errors import ModelError
+
 _LENGTH = struct.Struct("<Q")
 
 
 def send(stream: BinaryIO | Any, message: Any) -> None:
-    """Write a message."""
+    """Write a message.
+
+    Raises:
+        ModelError: It holds a model that is larger than protobuf can write.
+    """
     buffers: list[pickle.PickleBuffer] = []
-    data = pickle.dumps(message, protocol=5, buffer_callback=buffers.append)
+    try:
+        data = pickle.dumps(message, protocol=5, buffer_callback=buffers.append)
+    except EncodeError:
+        raise ModelError(
+            "on the way the model grows larger than the 2 GiB that protobuf can write",
+            where="what is sent to a worker",
+            mend="Keep its weights in external data: `onnx.save(..., save_as_external_data=True)`.",
+        ) from None
     parts = [memoryview(data), *(buffer.raw() for buffer in buffers)]
     stream.write(_LENGTH.pack(len(parts)) + b"".join(_LENGTH.pack(part.nbytes) for part in parts))
     for part in parts:

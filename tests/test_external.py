@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 
@@ -11,8 +12,9 @@ import pytest
 from command import run
 
 import surgeon
-from surgeon import external
+from surgeon import external, fold
 from surgeon.errors import ModelError, OutputError
+from surgeon.messages import send
 from surgeon.model import Model
 
 
@@ -173,3 +175,29 @@ def test_what_was_brought_goes_again_when_the_model_cannot_be_written(
     with pytest.raises(OutputError):
         Model.load(net).save(tmp_path / "out.onnx")
     assert names(tmp_path) == ["in"]
+
+
+def test_weights_of_a_large_model_are_not_folded_into_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is made of them would stand in the protobuf, which ends at 2 GiB."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float[n,600] x) => (float[n,600] y)'
+        "{ t = Transpose <perm = [1, 0]> (w)  y = MatMul (x, t) }"
+    )
+    model.graph.initializer.append(
+        onnx.numpy_helper.from_array(np.ones((600, 600), np.float32), "w")
+    )
+    onnx.save(model, tmp_path / "net.onnx", save_as_external_data=True, size_threshold=0)
+    for largest, operators in ((1 << 30, ["MatMul"]), (1 << 20, ["Transpose", "MatMul"])):
+        monkeypatch.setattr(fold, "_STAYS_OUTSIDE", largest)
+        repaired = surgeon.apply(tmp_path / "net.onnx", "clean", verify=False).model.to_proto()
+        assert [node.op_type for node in repaired.graph.node] == operators, largest
+
+
+def test_a_model_that_protobuf_cannot_write_is_no_bug() -> None:
+    model = onnx.ModelProto()
+    for _ in range(2):
+        model.graph.initializer.add(raw_data=bytes(1100 << 20))
+    with pytest.raises(ModelError, match="larger than the 2 GiB that protobuf can write"):
+        send(io.BytesIO(), model)

@@ -112,7 +112,7 @@ def _normal(c: Call) -> gs.Tensor:
         return c.cast(c.op("Add", c.op("Mul", y, std), mean), dtype)
     both = [c.tensor(n) for n in ("mean", "std")]
     # Of two tensors, whatever the file says: exporters name the overload by the count alone.
-    whole = [t for t in both if not (isinstance(t, gs.Constant) and t.values.ndim == 0)] or both
+    whole = [t for t in both if not (isinstance(t, gs.Constant) and len(t.shape) == 0)] or both
     dtype = c.dtype(c.promoted(whole)[0])
     kind = computed(dtype)
     mean, std = (c.cast(t, kind) for t in both)
