@@ -195,3 +195,29 @@ def test_places_between_pixels_are_as_exact_as_they_are_far_out(
         monkeypatch.setattr(pair, "_PLACES", re.compile("none"))
     report = surgeon.apply(onnx.parser.parse_model(text), "aten", allow=["leftover"]).report
     assert [r.rule for r in report.refusals] == ([] if known else ["upsample"])
+
+
+def test_a_norm_of_values_that_are_nearly_equal_is_not_refused_for_its_rounding() -> None:
+    """Of two values a group norm divides by their distance, which may be next to nothing."""
+    text = """g (float[n,256,2] x) => (float[n,256,2] y)
+        <float small = {0.04}, float one = {1.0}, float eps = {0.0000000001}> {
+        f = Mul(x, small)  z = Add(f, one)  %s }"""
+    before = parse(text % "y = InstanceNormalization <epsilon = 0.0000000001> (z, w, b)")
+    after, wrong = (
+        parse(
+            text
+            % f"""m = ReduceMean <axes = [2]> (z)  d = Sub(z, m)  q = Mul(d, d)
+                v = ReduceMean <axes = [2]> (q)  e = Add(v, {more})  s = Sqrt(e)  y = Div(d, s)"""
+        )
+        for more in ("eps", "small")
+    )
+    for name, value in (("w", 1), ("b", 0)):
+        array = onnx.numpy_helper.from_array(np.full(256, value, F32), name)
+        before.graph.initializer.append(array)
+    draw = np.random.default_rng(0)
+    feeds = {"x": draw.standard_normal((3, 256, 2)).astype(F32)}
+    ((check,),) = pair.Pair(before, after).check([feeds], "rounding")
+    assert check.agrees
+    assert check.weak
+    ((check,),) = pair.Pair(before, wrong).check([feeds], "rounding")
+    assert not check.agrees

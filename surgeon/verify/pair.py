@@ -35,7 +35,8 @@ _PLACES = re.compile(
     r"Resize|Upsample|GridSample|interpolate|_*(upsample_|grid_sampler|cudnn_grid)"
 )
 # Where rounding may weigh as much as the result: a matrix drawn at random may be near a singular
-# one, and the exponential of scores magnifies theirs.
+# one, the exponential of scores magnifies theirs, and so does what divides by a deviation, which is
+# next to nothing where few values are normalised that are nearly equal.
 _MAGNIFYING = frozenset(
     "inverse linalg_inv linalg_inv_ex linalg_solve linalg_solve_ex solve lu_solve linalg_lu_solve "
     "linalg_tensorsolve linalg_tensorinv linalg_solve_triangular triangular_solve cholesky_solve "
@@ -44,7 +45,9 @@ _MAGNIFYING = frozenset(
     "_scaled_dot_product_attention_math_for_mps _scaled_dot_product_efficient_attention "
     "_scaled_dot_product_flash_attention _scaled_dot_product_flash_attention_for_cpu "
     "_scaled_dot_product_cudnn_attention _scaled_dot_product_fused_attention_overrideable "
-    "_native_multi_head_attention _transformer_encoder_layer_fwd".split()
+    "_native_multi_head_attention _transformer_encoder_layer_fwd "
+    "group_norm native_group_norm layer_norm native_layer_norm instance_norm "
+    "GroupNormalization LayerNormalization InstanceNormalization".split()
 )
 Inputs = Sequence[Feeds | Drawing]  # what is yet to be drawn is drawn where it is run
 Checks = list[tuple[OutputCheck, ...] | SurgeonError]
@@ -68,7 +71,9 @@ class Pair:
         self._names = [value.name for value in before.graph.output]
         self._drawn = {**drawn_outputs(before), **drawn_outputs(after)}
         self._squashed = squashed_outputs(before)
-        self._magnifies = any(operator_of(node) in _MAGNIFYING for node in before.graph.node)
+        self._magnifies = any(
+            operator_of(node) in _MAGNIFYING for node in (*before.graph.node, *after.graph.node)
+        )
         self._averages = any(operator_of(node) in _AVERAGES for node in before.graph.node)
         self._places = any(_PLACES.match(operator_of(node)) for node in before.graph.node)
 
