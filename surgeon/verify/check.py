@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,9 +10,9 @@ from typing import Any
 
 import onnx
 
-from surgeon.errors import ForeignError, SurgeonError, TimeUp
+from surgeon.errors import SurgeonError
 from surgeon.reference import NoWitness
-from surgeon.runtime import NotRunnable
+from surgeon.verify.attempts import Attempts
 from surgeon.verify.compare import compare_arrays, compare_drawn
 from surgeon.verify.conclusion import conclude
 from surgeon.verify.datasets import DataSet
@@ -42,8 +40,6 @@ from surgeon.verify.summary import digest, has_numbers
 from surgeon.verify.verdict import Comparison, NotCompared, OutputCheck, Verdict, describe
 
 _FOR_A_MARK = 40  # sizes tried for a number that the model asks for
-_MOST_CRASHES = 30  # of the original, each with a worker of its own, before no more is tried
-_PATIENCE = 8.0  # seconds of runs at sizes at which the original fails, before no more are tried
 _FARTHEST = 32  # times a size that runs: what takes the square of it takes a thousand times as long
 UNSTEADY, NO_NUMBERS = 1e30, float("inf")  # how little an input tells, beyond measured movement
 
@@ -72,12 +68,10 @@ class Check:
     not_compared: list[NotCompared] = field(default_factory=list)
     fault: str | None = None  # why the result is broken
     digests: dict[str, dict[tuple[Any, ...], list[bytes]]] = field(default_factory=dict)
-    reasons: dict[tuple[int, ...], str] = field(default_factory=dict)
+    attempts: Attempts = field(default_factory=Attempts)
     random: Mapping[str, bool] = field(default_factory=dict)
     inputs: Mapping[str, str] = field(default_factory=dict)  # how each is drawn, in words
     kept: dict[tuple[Any, ...], dict[str, Any]] = field(default_factory=dict)
-    crashes: int = 0  # of the original
-    wasted: float = 0.0  # seconds, on runs of it that fail
     squashed: frozenset[str] = frozenset()  # see `squashed_outputs`
     coarse: Mapping[str, str] = field(default_factory=dict)  # see `coarse_outputs`
     runs: list[Run] = field(default_factory=list)  # a few that agree
@@ -110,7 +104,7 @@ class Check:
             self.progress(f"compare on {each.label}")
             expected = self._run_original(each.feeds, sizes)
             if expected is None:
-                self.skip(f"data `{each.label}`", self.reasons[tuple(sizes.values())])
+                self.skip(f"data `{each.label}`", self.attempts.reason_at(sizes))
                 continue
             given, by = (each.feeds, expected, sizes), self.original.by
             self._compare(*given, -1, by, label=each.label, doubt=True)
@@ -134,7 +128,7 @@ class Check:
         first = [sizes for sizes in first_choices(lists) if fits(sizes, inputs)]
         found = self._first_that_runs(drawing, first, search(dims, inputs, hints))
         if found is None:
-            why = next(reversed(self.reasons.values()), "no sizes are small enough")
+            why = self.attempts.last_reason()
             return f"no input was found on which the original runs: {why}"
         base, drawing = found
         self.inputs = drawing.describe()
@@ -159,7 +153,7 @@ class Check:
         if found := self._first_that_runs(drawing, known, itertools.islice(further, _FOR_A_MARK)):
             self._at(*found)
             return
-        self.skip(describe(drawing.fixed), next(reversed(self.reasons.values())))
+        self.skip(describe(drawing.fixed), self.attempts.last_reason())
 
     def _first_that_runs(
         self,
@@ -180,7 +174,7 @@ class Check:
                 calmest = noise, base, drawing
         if calmest:
             return calmest[1:]
-        for sizes in itertools.takewhile(lambda _: self._may_try, further):
+        for sizes in itertools.takewhile(lambda _: self.attempts.may_go_on, further):
             if fits(sizes, drawing.inputs):
                 for strategy in (STRATEGIES[0], "zeros"):
                     drawing = replace(drawing, strategy=strategy)
@@ -216,27 +210,11 @@ class Check:
                 return base, noise
         return base, noise
 
-    @property
-    def _may_try(self) -> bool:
-        """Whether the original may be run at sizes at which it may fail."""
-        return self.crashes < _MOST_CRASHES and self.wasted < _PATIENCE
-
     def _run_original(
         self, feeds: Mapping[str, Any], sizes: Mapping[str, int]
     ) -> dict[str, Any] | None:
         assert self.original is not None
-        began = time.perf_counter()
-        try:
-            return self.original.run(feeds, self.names)
-        except (NoWitness, TimeUp):  # it would take as long at any other sizes
-            raise
-        except SurgeonError as error:
-            self.wasted += time.perf_counter() - began
-            self.crashes += isinstance(error, ForeignError)
-            if isinstance(error, NotRunnable):  # a part does not load, at whatever sizes
-                self.wasted = math.inf
-            self.reasons[tuple(sizes.values())] = error.what
-            return None
+        return self.attempts.run(self.original, feeds, self.names, sizes)
 
     def _at(self, sizes: Mapping[str, int], drawing: Drawing) -> bool:
         """Compare at these sizes; whether the original runs there with any of the seeds."""
@@ -271,7 +249,7 @@ class Check:
         done = {each[group[0]] for each in ran}
         for size in (n for n in sizes if n <= _FARTHEST * base[group[0]]):
             trial = {**base, **dict.fromkeys(group, size)}
-            if len(done) >= WANTED or self.fault or not self._may_try:
+            if len(done) >= WANTED or self.fault or not self.attempts.may_go_on:
                 break
             if size not in done and fits(trial, drawing.inputs) and self._at(trial, drawing):
                 ran.append(trial)
@@ -286,8 +264,8 @@ class Check:
             return
         other = next(size for size in sizes if size not in done)
         failed = {**base, **dict.fromkeys(group, other)}
-        why = self.reasons.get(tuple(failed.values()), "the original does not run there")
-        self.skip(f"{' and '.join(group)} other than {', '.join(map(str, sorted(done)))}", why)
+        known = ", ".join(map(str, sorted(done)))
+        self.skip(f"{' and '.join(group)} other than {known}", self.attempts.reason_at(failed))
 
     def _apart(
         self,
