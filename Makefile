@@ -1,6 +1,6 @@
 # Daily commands. Each is a plain call of a Python command, so it can be typed by hand just as well.
 #   make demo          see surgeon mend a small DyMN-like model
-#   make check         what to run before a commit: format, lint, types, fast tests, recipe cases
+#   make check         what to run before a commit: format, lint, types, fast tests, recipe cases among them
 #   make test          the environment and every test
 #   make hostile       broken and malicious files, each in a process with limits
 #   make kills         200 runs killed at random moments: every file is the old one or the new one
@@ -41,10 +41,10 @@ demo: .venv/installed
 	$(BIN)/python -c "import pathlib; pathlib.Path('out').mkdir(exist_ok=True)"
 	$(BIN)/surgeon apply recipes/dymn.yaml samples/dymn_tiny/dymn_tiny.onnx out/dymn_tiny.onnx --reference samples/dymn_tiny/dymn_tiny.0.npz --reference samples/dymn_tiny/dymn_tiny.1.npz --reference samples/dymn_tiny/dymn_tiny.2.npz --reference samples/dymn_tiny/dymn_tiny.3.npz
 
-check: .venv/installed-dev lint cases
+check: .venv/installed-dev lint
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
-test: .venv/installed-dev lint cases
+test: .venv/installed-dev lint
 	$(BIN)/python -m pytest -n 2 -rs
 
 lint: .venv/installed-dev

@@ -20,6 +20,7 @@ from surgeon.batch import attempt, far, find
 from surgeon.errors import ModelError, OutputError
 
 __all__ = ["log", "zoo"]  # fixtures of `batches`
+pytestmark = pytest.mark.slow  # a process for each file; `test_batch.py` is of `make check`
 fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed (surgeon[remote])")
 
 
@@ -267,7 +268,6 @@ def test_local_files_need_no_fsspec(
 # ----------------------------------------------------------------------- executors of others
 
 
-@pytest.mark.slow
 def test_processes_as_an_executor(zoo: Path, double: Path) -> None:
     seen = []
     with ProcessPoolExecutor(2) as executor:
@@ -284,7 +284,6 @@ def die(*_: object) -> None:
     os._exit(1)
 
 
-@pytest.mark.slow
 def test_a_broken_executor_ends_the_run_well(zoo: Path, double: Path) -> None:
     with ProcessPoolExecutor(1) as executor:
         with pytest.raises(Exception, match="terminated abruptly"):
@@ -295,7 +294,6 @@ def test_a_broken_executor_ends_the_run_well(zoo: Path, double: Path) -> None:
     assert len(list(surgeon.batch(zoo, zoo.parent / "out", double))) == 3
 
 
-@pytest.mark.slow
 def test_another_surgeon_on_the_worker_is_refused(
     zoo: Path, double: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -314,7 +312,6 @@ def repair(*arguments):
 """
 
 
-@pytest.mark.slow
 def test_a_cluster_whose_worker_dies(
     tmp_path: Path, double: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -350,7 +347,6 @@ def test_a_cluster_whose_worker_dies(
     assert tree(tmp_path / "out") == tree(tmp_path / "near")
 
 
-@pytest.mark.slow
 def test_the_command_on_a_cluster(tmp_path: Path, zoo: Path, double: Path) -> None:
     distributed = pytest.importorskip(
         "distributed", reason="Dask is not installed (surgeon[cluster])"

@@ -19,6 +19,7 @@ from surgeon.batch.identity import version
 from surgeon.errors import OutputError
 
 __all__ = ["log", "zoo"]  # fixtures of `batches`
+pytestmark = pytest.mark.slow  # a process for each file; `test_batch.py` is of `make check`
 
 
 def test_a_second_run_does_what_is_new_or_changed(
@@ -93,7 +94,6 @@ def test_what_a_file_took_is_given_back(tmp_path: Path, double: Path) -> None:
     assert left == []
 
 
-@pytest.mark.slow
 def test_failed_files_are_done_again_when_that_is_asked_for(
     zoo: Path, double: Path, log: Path
 ) -> None:
@@ -152,7 +152,6 @@ def test_two_runs_do_not_share_a_state(zoo: Path, double: Path) -> None:
     assert len(list(surgeon.batch(zoo, zoo.parent / "out", double))) == 3
 
 
-@pytest.mark.slow
 def test_a_killed_run_goes_on_where_it_was(zoo: Path, double: Path, log: Path) -> None:
     for index in range(12):
         (zoo / f"slow{index:02}.onnx").write_bytes(net(20 + index))
@@ -186,7 +185,6 @@ def test_a_killed_run_goes_on_where_it_was(zoo: Path, double: Path, log: Path) -
     assert len(again) <= 15 + 2 * 3  # what was in hand when a run was killed, and no more
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="memory and children are read in /proc")
 def test_hostile_files_and_kills_at_random_moments(tmp_path: Path, double: Path) -> None:
     """The small form of `make batch`; it says which seed it took."""

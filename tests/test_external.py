@@ -195,6 +195,7 @@ def test_weights_of_a_large_model_are_not_folded_into_it(
         assert [node.op_type for node in repaired.graph.node] == operators, largest
 
 
+@pytest.mark.slow  # of 2 GB
 def test_a_model_that_protobuf_cannot_write_is_no_bug() -> None:
     model = onnx.ModelProto()
     for _ in range(2):

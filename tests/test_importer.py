@@ -88,6 +88,7 @@ def test_what_a_model_can_hold_is_linked_as_graphsurgeon_links_it() -> None:
     assert_same(rich())
 
 
+@pytest.mark.slow
 def test_onnx_s_own_models_are_linked_as_graphsurgeon_links_them() -> None:
     seen = 0
     for case in cases()[::3]:

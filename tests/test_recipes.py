@@ -14,7 +14,6 @@ RECIPES = sorted(
 )
 
 
-@pytest.mark.slow  # `make check` runs them by `make cases`
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_every_case_holds_and_every_rule_has_cases(path: Path) -> None:
     outcomes = run([path])
