@@ -14,6 +14,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
+from surgeon.builders.views import view_between
 from surgeon.dims import Dim
 from surgeon.facts.fact import INTEGERS, Array
 from surgeon.facts.kinds import FLOATS
@@ -228,9 +229,8 @@ class Bench:
                 dims.equal(a, b) is True for a, b in zip(shape, known, strict=True)
             ):
                 return x
-            target = dims.constant_target(shape, known)
-            if target is not None:
-                return self.op("Reshape", x, self.ints(target, "target"))
+            if (between := view_between(tuple(shape), tuple(known))) is not None:
+                return between.draw(self.draft, x)
         if 0 in plain:  # no elements; before opset 14 a 0 would copy the dimension in its place
             return self.filled(wanted, 0, self.dtype(x))
         if shape is not None:

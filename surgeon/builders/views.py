@@ -1,9 +1,9 @@
-"""Reshapes with constant targets: 0 where a dimension stays, one -1, numbers elsewhere."""
+"""Views whose form does not hang on sizes of run time: Reshapes with constant targets above all."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx_graphsurgeon as gs
@@ -24,35 +24,96 @@ _ELEMENTWISE = frozenset(
 )
 
 
-def source_of(tensor: gs.Tensor, facts: Facts, wanted: Shape) -> tuple[gs.Tensor, list[int]] | None:
-    """The value furthest behind order-keeping views that a constant Reshape turns into `wanted`."""
-    found: tuple[gs.Tensor, list[int]] | None = None
+class View(NamedTuple):
+    """The operator that gives a value other dims without moving an element, and its numbers."""
+
+    op: str
+    numbers: Sequence[int]  # a Reshape's target, axes of Squeeze and Unsqueeze, Flatten's one axis
+
+    def draw(self, draft: Draft, x: gs.Tensor) -> gs.Tensor:
+        """The value in these dims."""
+        if self.op == "Reshape":
+            return draft.op("Reshape", x, draft.constant(self.numbers, "shape"), allowzero=0)
+        if self.op == "Flatten":
+            return draft.op("Flatten", x, axis=self.numbers[0])
+        return draft.op(self.op, x, draft.constant(self.numbers, "axes"))
+
+
+def view_between(before: Shape, wanted: Shape) -> View | None:
+    """The view that turns one shape into another, whatever the sizes at run time, if there is one.
+
+    A Reshape with a constant target says no more than one size that moves. Unsqueeze, Squeeze and
+    Flatten move several, as lengths of 1 come and go or axes join.
+    """
+    if (target := constant_target(before, wanted)) is not None:
+        return View("Reshape", target)
+    if (axes := _ones_put_in(before, wanted)) is not None:
+        return View("Unsqueeze", axes)
+    if (axes := _ones_put_in(wanted, before)) is not None:
+        return View("Squeeze", axes)
+    if len(wanted) == 2:
+        for axis in range(1, len(before)):
+            joined = dims.product(before[:axis]), dims.product(before[axis:])
+            if same_dims(joined, wanted):
+                return View("Flatten", [axis])
+    return None
+
+
+def _ones_put_in(short: Shape, long: Shape) -> list[int] | None:
+    """The axes of `long` that have length 1 and are not of `short`, which has all the others."""
+    axes: list[int] = []
+    rest = list(reversed(short))
+    for axis, dim in enumerate(long):
+        if rest and dims.equal(rest[-1], dim) is True:
+            rest.pop()
+        elif dim == 1:
+            axes.append(axis)
+        else:
+            return None
+    return None if rest else axes
+
+
+def keeps_order(node: gs.Node, facts: Facts) -> bool:
+    """Whether a node gives the elements of its first operand in their order, in other dims."""
+    if (node.domain or "") not in opsets.STANDARD:
+        return False
+    if node.op != "Transpose":
+        return node.op in KEEP_ORDER
+    shape = facts.of(node.inputs[0]).shape
+    if shape is None:
+        return False
+    perm = attribute_of(node, "perm") or list(range(len(shape)))[::-1]
+    moved = [axis for axis in perm if shape[axis] != 1]
+    return moved == sorted(moved)
+
+
+def source_of(tensor: gs.Tensor, facts: Facts, wanted: Shape) -> tuple[gs.Tensor, View] | None:
+    """The value furthest behind order-keeping views that one view turns into `wanted`, and it."""
+    found: tuple[gs.Tensor, View] | None = None
     while True:
         shape = facts.of(tensor).shape
-        if shape is not None:
-            target = constant_target(shape, wanted)
-            if target is not None:
-                found = (tensor, target)
+        if shape is not None and (between := view_between(shape, wanted)) is not None:
+            found = (tensor, between)
         node = tensor.inputs[0] if tensor.inputs else None
-        if node is None or node.op not in KEEP_ORDER or (node.domain or "") not in opsets.STANDARD:
+        if node is None or not keeps_order(node, facts):
             return found
         tensor = node.inputs[0]
 
 
 def as_shape(draft: Draft, tensor: gs.Tensor, wanted: Shape, why: str = "") -> gs.Tensor:
-    """The value in another shape: itself, one behind it, or a Reshape with a constant target.
+    """The value in another shape: itself, one behind it, or a view of that.
 
     Raises:
-        Refused: No constant target exists (two dimensions are known at run time only).
+        Refused: No view gives the shape (two dimensions are known at run time only).
     """
     found = source_of(tensor, draft.facts, wanted)
     if found is None:
         text = ", ".join(map(str, wanted))
         raise Refused(f"no constant Reshape gives [{text}]{why}; fix a dimension with `--shape`")
-    source, target = found
+    source, between = found
     if same_dims(draft.facts.of(source).shape, wanted):
         return source
-    return draft.op("Reshape", source, draft.constant(target, "shape"), allowzero=0)
+    return between.draw(draft, source)
 
 
 def view(draft: Draft, match: Match) -> gs.Tensor:
@@ -63,19 +124,19 @@ def view(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("its shape is not known")
     x = root.inputs[0]
     settled = root.op != "Reshape" or facts.array(root.inputs[1]) is not None
-    if settled and not (x.inputs and x.inputs[0].op in KEEP_ORDER):
+    if settled and not (x.inputs and keeps_order(x.inputs[0], facts)):
         if same_dims(facts.of(x).shape, shape):
             return x
         raise Refused("it has this form already")
     found = source_of(x, facts, shape)
     if found is None:
         raise Refused(f"no constant Reshape gives [{', '.join(map(str, shape))}]")
-    source, target = found
+    source, between = found
     if same_dims(facts.of(source).shape, shape):
         return source
     if source is x and settled:
         raise Refused("it has this form already")
-    return draft.op("Reshape", source, draft.constant(target, "shape"), allowzero=0)
+    return between.draw(draft, source)
 
 
 def view_transpose(draft: Draft, match: Match) -> gs.Tensor:
@@ -84,9 +145,7 @@ def view_transpose(draft: Draft, match: Match) -> gs.Tensor:
     shape, out = draft.facts.of(node.inputs[0]).shape, draft.facts.of(node.outputs[0]).shape
     if shape is None or out is None:
         raise Refused("its operand's shape is not known")
-    perm = attribute_of(node, "perm") or list(range(len(shape)))[::-1]
-    moved = [axis for axis in perm if shape[axis] != 1]
-    if moved != sorted(moved):
+    if not keeps_order(node, draft.facts):
         raise Refused("it changes the order of elements")
     return as_shape(draft, node.inputs[0], out)
 
@@ -169,11 +228,11 @@ def _before_view(array: Array, before: Shape, inside: Shape) -> Array:
     return np.ascontiguousarray(spread).reshape([d for d in before[1:] if isinstance(d, int)])
 
 
-def _after(draft: Draft, moved: gs.Tensor, shape: Sequence[Dim], after: Shape) -> gs.Tensor:
-    target = constant_target(tuple(shape), after)
-    if target is None:
+def _after(draft: Draft, moved: gs.Tensor, shape: Shape, after: Shape) -> gs.Tensor:
+    between = view_between(shape, after)
+    if between is None:
         raise Refused("no constant Reshape gives its shape")
-    return draft.op("Reshape", moved, draft.constant(target, "shape"), allowzero=0)
+    return between.draw(draft, moved)
 
 
 def constant_slice(draft: Draft, match: Match) -> gs.Tensor:
