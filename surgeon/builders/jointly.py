@@ -13,7 +13,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import dims, opsets
-from surgeon.builders.views import as_shape
+from surgeon.builders.views import as_shape, source_of
 from surgeon.dims import Dim
 from surgeon.facts import Facts
 from surgeon.facts.fact import same_dims
@@ -182,6 +182,31 @@ def _picks(facts: Facts, reader: gs.Node, axis: int) -> bool:
         return False
     rank = facts.of(reader.inputs[0]).rank or 1
     return bool(int(attribute_of(reader, "axis") or 0) % rank == axis)
+
+
+def layers_as_concat(draft: Draft, match: Match) -> gs.Tensor:
+    """Layers that are stacked in front of an axis and joined with it: put one behind the other."""
+    (root, joined), facts = match.nodes[:2], draft.facts
+    stacked, out = facts.of(joined.outputs[0]).shape, facts.of(root.outputs[0]).shape
+    if stacked is None or out is None:
+        raise Refused("a shape is not known")
+    axis = int(attribute_of(joined, "axis")) % len(stacked)
+    layer = (*stacked[:axis], *stacked[axis + 1 :])
+    count = len(joined.inputs)
+    if stacked[axis] != count or axis >= len(layer):
+        raise Refused("it does not join layers of 1 in front of an axis")
+    if not same_dims(out, (*layer[:axis], layer[axis] * count, *layer[axis + 1 :])):
+        raise Refused("the view behind does more than join the layers with the next axis")
+    if any(reader is not root and reader.op != "Shape" for reader in joined.outputs[0].outputs):
+        raise Refused("something else reads the layers as they are stacked")
+    layers = []
+    for tensor in joined.inputs:
+        found = source_of(tensor, facts, layer)
+        if found is None or not same_dims(facts.of(found[0]).shape, layer):
+            raise Refused(f"`{tensor.name}` is no view of a layer")
+        layers.append(found[0])
+    y: gs.Tensor = draft.op("Concat", *layers, axis=axis)
+    return y
 
 
 def number_of_transposed(draft: Draft, match: Match) -> gs.Tensor:

@@ -200,10 +200,23 @@ def _picked(step: _Step, grid: list[Array]) -> list[Array] | None:
     return [*grid[:place], np.where(chosen < 0, chosen + size, chosen), *grid[end:]]
 
 
+def _turned(step: _Step, grid: list[Array]) -> list[Array] | None:
+    first, count = len(step.frame.before), len(step.inner)
+    rank = first + count + len(step.frame.behind)
+    order = list(attribute_of(step.node, "perm") or range(rank)[::-1])
+    between = [axis - first for axis in order[first : first + count]]
+    if order != [*range(first), *(axis + first for axis in between), *range(first + count, rank)]:
+        return None
+    if sorted(between) != list(range(count)):
+        return None  # axes of the frame stand between the others
+    return [grid[between.index(axis)] for axis in range(count)]
+
+
 _STEPS: Mapping[str, Callable[[_Step, list[Array]], list[Array] | None]] = {
     "Expand": _repeated,
     "Tile": _repeated,
     "Split": _parted,
     "Slice": _cut,
     "Gather": _picked,
+    "Transpose": _turned,
 }

@@ -152,3 +152,25 @@ def counted_down(draft: Draft, match: Match) -> gs.Tensor:
     bounds = (c.ints([n]) for n in (-LARGEST, axis % rank, int(by.item())))
     y: gs.Tensor = c.op("Slice", x, c.vector([first]), *bounds)
     return y
+
+
+def counted_from_end(draft: Draft, match: Match) -> gs.Tensor:
+    """Gather of an index that is computed from the length of its axis: counted from the end."""
+    root, facts = match.root, draft.facts
+    data, index = root.inputs
+    shape, known = facts.of(data).shape, facts.of(index).value
+    if facts.opset < 11:
+        raise Refused("an index counts from the end from opset 11 on")
+    if shape is None or known is None or facts.array(index) is not None:
+        raise Refused("its index is constant, or how it is computed is not known")
+    axis = int(attribute_of(root, "axis") or 0) % len(shape)
+    places = []
+    for entry in known.reshape(-1).tolist():
+        past = entry - shape[axis]
+        # Below zero, the index of a shorter axis would be counted from the end itself.
+        if not isinstance(past, int) or past >= 0 or (past < -1 and not dims.not_negative(entry)):
+            raise Refused(f"its index {entry} of {shape[axis]} is known at run time only")
+        places.append(past)
+    indices = draft.constant(np.array(places, np.int64).reshape(known.shape), "index")
+    y: gs.Tensor = draft.op("Gather", data, indices, axis=axis)
+    return y

@@ -17,16 +17,23 @@ from surgeon.rewrite import Draft, Refused
 
 def reduced_axes(draft: Draft, match: Match) -> gs.Tensor:
     """Axes of length 1 that a reduction keeps and a view drops, or the other way round."""
-    root, work = match.root, match.nodes[1]
+    return reduced_as(draft, match.nodes[1], draft.facts.of(match.root.outputs[0]).shape)
+
+
+def reduced_as(draft: Draft, work: gs.Node, out: Sequence[Dim] | None) -> gs.Tensor:
+    """What a node reduces, in the dims that it has where its axes are kept, or where they are not.
+
+    Raises:
+        Refused: The dims are others.
+    """
     shape = draft.facts.of(work.inputs[0]).shape
-    out = draft.facts.of(root.outputs[0]).shape
     if shape is None or out is None:
         raise Refused("a shape is not known")
     axes = _axes(draft, work, len(shape))
     dropped = [size for axis, size in enumerate(shape) if axis not in axes]
     kept = [1 if axis in axes else size for axis, size in enumerate(shape)]
-    keeps = same_dims(out, tuple(kept))
-    if not keeps and not same_dims(out, tuple(dropped)):
+    keeps = same_dims(tuple(out), tuple(kept))
+    if not keeps and not same_dims(tuple(out), tuple(dropped)):
         raise Refused("the view does more than drop or put in the reduced axes")
     attributes = dict(work.attrs)
     attributes["keepdims"] = int(keeps)

@@ -1,37 +1,59 @@
-"""Work on rows between two views: a row is the same in every view that keeps the last axis."""
+"""Work between two views: on rows, which views keep that keep the last axis, or on each element."""
 
 from __future__ import annotations
 
 import onnx_graphsurgeon as gs
 
 from surgeon import dims, opsets
+from surgeon.builders.reductions import reduced_as
 from surgeon.builders.views import KEEP_ORDER, as_shape
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
-_ELEMENTWISE = frozenset(
+Shape = tuple[dims.Dim, ...]
+_EACH = frozenset(
     "Relu Sigmoid Tanh Exp Log Sqrt Neg Abs HardSwish HardSigmoid Erf Gelu Elu LeakyRelu Softplus "
-    "Reciprocal Add Sub Mul Div Pow".split()
+    "Reciprocal".split()
 )
+_ELEMENTWISE = _EACH | frozenset({"Add", "Sub", "Mul", "Div", "Pow"})
 _OVER_ROWS = frozenset({"Softmax", "LogSoftmax", "LayerNormalization"})
+_REDUCTIONS = frozenset(
+    "ReduceMean ReduceSum ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceSumSquare "
+    "ReduceLogSumExp".split()
+)
 _MOST = 24  # nodes between the views
 
 
 def rows_between_views(draft: Draft, match: Match) -> gs.Tensor:
-    """y = Reshape of what is computed of each row of a view, in the shape that y has."""
+    """y = a view of what is computed of each row, or element, of another: in the shape that y has.
+
+    Where it is of each element, what keeps or drops the axes that it reduces is such a view too.
+    """
     root, facts = match.root, draft.facts
     behind, out = root.inputs[0], facts.of(root.outputs[0]).shape
     inside = facts.of(behind).shape
-    if not out or not inside or dims.equal(out[-1], inside[-1]) is not True:
-        raise Refused("the view behind does not keep the last axis")
+    if out is None or inside is None:
+        raise Refused("a shape is not known")
     nodes, entry = _region(draft, root, inside)
-    moved: dict[int, gs.Tensor] = {id(entry): as_shape(draft, entry, out)}
+    maker = entry.inputs[0]
+    if all(node.op in _EACH for node in nodes):
+        reduces = maker.op in _REDUCTIONS
+        start = reduced_as(draft, maker, out) if reduces else as_shape(draft, entry, out)
+    elif maker.op in _REDUCTIONS:
+        raise Refused(f"{entry.name!r} is no view")
+    elif not out or not inside or dims.equal(out[-1], inside[-1]) is not True:
+        raise Refused("the view behind does not keep the last axis")
+    else:
+        row = (facts.of(entry).shape or ())[-1]
+        start = as_shape(draft, entry, (*out[:-1], row))
+    moved: dict[int, gs.Tensor] = {id(entry): start}
     for node in nodes:
         operands = []
         for tensor in node.inputs:
             new = moved.get(id(tensor), tensor)
-            array = None if new is not tensor or tensor.is_empty() else facts.array(tensor)
-            if array is not None and array.ndim > 1 and node.op in _ELEMENTWISE:
+            plain = new is tensor and not tensor.is_empty() and node.op in _ELEMENTWISE
+            array = facts.array(tensor) if plain else None
+            if array is not None and array.ndim > 1:
                 new = draft.constant(array.reshape(array.shape[-1:]), "row")
             operands.append(new)
         attributes = dict(node.attrs)
@@ -43,9 +65,7 @@ def rows_between_views(draft: Draft, match: Match) -> gs.Tensor:
     return moved[id(behind)]
 
 
-def _region(
-    draft: Draft, root: gs.Node, shape: tuple[dims.Dim, ...]
-) -> tuple[list[gs.Node], gs.Tensor]:
+def _region(draft: Draft, root: gs.Node, shape: Shape) -> tuple[list[gs.Node], gs.Tensor]:
     """The nodes between the root and the one view that all of them come from, producers first.
 
     Raises:
@@ -55,12 +75,12 @@ def _region(
     entries: dict[int, gs.Tensor] = {}
 
     def visit(tensor: gs.Tensor) -> None:
-        if tensor.is_empty() or draft.facts.array(tensor) is not None:
+        if tensor.is_empty() or isinstance(tensor, gs.Constant):
             return
         node = tensor.inputs[0] if tensor.inputs else None
         if node is None or not draft.holds(node) or (node.domain or "") not in opsets.STANDARD:
             raise Refused(f"{tensor.name!r} is no view")
-        if node.op in KEEP_ORDER:
+        if node.op in KEEP_ORDER or (node.op in _REDUCTIONS and not _keeps(node)):
             entries[id(tensor)] = tensor
         elif id(node) not in nodes:
             _check(draft, node, shape)
@@ -74,7 +94,7 @@ def _region(
     if len(entries) != 1 or not nodes:
         raise Refused("what lies between the views comes from no view, or from several")
     (entry,) = entries.values()
-    if draft.facts.of(entry).shape != shape:
+    if (draft.facts.of(entry).shape or (None,))[:-1] != shape[:-1]:
         raise Refused("the view in front has another shape than the one behind reads")
     inner = {*nodes, id(root)}
     for tensor in (entry, *(n.outputs[0] for n in nodes.values())):
@@ -83,7 +103,12 @@ def _region(
     return list(nodes.values()), entry
 
 
-def _check(draft: Draft, node: gs.Node, shape: tuple[dims.Dim, ...]) -> None:
+def _keeps(node: gs.Node) -> bool:
+    """Whether a reduction keeps its axes, as lengths of 1."""
+    return bool(attribute_of(node, "keepdims"))
+
+
+def _check(draft: Draft, node: gs.Node, shape: Shape) -> None:
     """That a node computes each row of its result of the same row of its operands."""
     facts, rank = draft.facts, len(shape)
     out = facts.of(node.outputs[0]).shape
@@ -93,12 +118,15 @@ def _check(draft: Draft, node: gs.Node, shape: tuple[dims.Dim, ...]) -> None:
         if int(attribute_of(node, "axis")) % rank != rank - 1:
             raise Refused(f"{node.op} is not over rows")
         return
+    if node.op == "MatMul":
+        weight = node.inputs[1]
+        if not isinstance(weight, gs.Constant) or facts.of(weight).rank != 2 or rank < 2:
+            raise Refused("a product is not of rows and a constant matrix")
+        return
     if node.op == "ReduceMean":
         axes = facts.array(node.inputs[1]) if len(node.inputs) > 1 else None
         if axes is None or axes.size != 1 or int(axes.reshape(())) % rank != rank - 1:
             raise Refused("a mean is not of rows")
-        if not attribute_of(node, "keepdims"):
-            raise Refused("a mean drops its axis")
         return
     if node.op not in _ELEMENTWISE:
         raise Refused(f"{node.op} may mix rows")

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 import onnx_graphsurgeon as gs
 
-from surgeon import opsets
+from surgeon import dims, opsets
+from surgeon.builders.origins import origins_of
 from surgeon.builders.views import KEEP_ORDER
 from surgeon.facts import Facts
 from surgeon.facts.fact import INT64
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
+Shape = tuple[dims.Dim, ...]
+_LONGEST = 64  # entries of a list
 _DEEPEST = 8  # nodes on the way from a number to the sizes that it is computed from
 _OF_NUMBERS = frozenset("Gather Add Sub Mul Div Mod Cast Floor Ceil Neg Min Max".split())
 
@@ -95,6 +101,95 @@ def where_of_lists(draft: Draft, match: Match) -> gs.Tensor:
         first[i % len(first)] if flags[i % len(flags)] else second[i % len(second)]
         for i in range(count)
     ]
+    return _joined(draft, entries)
+
+
+def copied_entries(draft: Draft, match: Match) -> gs.Tensor:
+    """y = Reshape (x, t) for a computed t: 0 where a size stays, and -1 for the costliest other."""
+    root, facts = match.root, draft.facts
+    x, target = root.inputs
+    own, out = facts.of(x).shape, facts.of(root.outputs[0]).shape
+    blocks = _blocks(facts, target)
+    if own is None or out is None or blocks is None:
+        raise Refused("a shape is not known, or its target is not joined of lists of known length")
+    if 0 in out or sum(length for _, length in blocks) != len(out):
+        raise Refused("a tensor without elements tells no size")
+    found: list[int | gs.Tensor] = []
+    axis = 0
+    for entry, length in blocks:
+        known = [_copied(own, out, place) for place in range(axis, axis + length)]
+        axis += length
+        found += [entry] if None in known else [size for size in known if size is not None]
+    if not any(isinstance(entry, int) and entry == -1 for entry in found):
+        # one that is read once in the target: another copy of it would keep what computes it
+        often = Counter(id(entry) for entry in found)
+        single = {id(entry) for entry, length in blocks if length == 1}
+        left = [
+            (_is_arithmetic(entry), place)
+            for place, entry in enumerate(found)
+            if isinstance(entry, gs.Tensor) and id(entry) in single and often[id(entry)] == 1
+        ]
+        if left:
+            found[max(left)[1]] = -1
+    if len(_computed(found)) >= len(_computed([entry for entry, _ in blocks])):
+        raise Refused("every size that is computed has to be")
+    return draft.op("Reshape", x, _joined(draft, found), allowzero=0)
+
+
+def _copied(own: Shape, out: Shape, axis: int) -> int | None:
+    """What a target says of an axis that has a known size, or keeps the one that it has."""
+    size = out[axis]
+    if isinstance(size, int):
+        return size
+    return 0 if axis < len(own) and dims.equal(own[axis], size) is True else None
+
+
+def _computed(entries: Sequence[int | gs.Tensor]) -> set[int]:
+    """The values that a target reads, by identity."""
+    return {id(entry) for entry in entries if isinstance(entry, gs.Tensor)}
+
+
+def _blocks(facts: Facts, target: gs.Tensor) -> list[tuple[int | gs.Tensor, int]] | None:
+    """What a target is joined of: numbers, and lists of computed sizes, each with its length."""
+    node = target.inputs[0] if target.inputs else None
+    parts = node.inputs if node is not None and node.op == "Concat" else [target]
+    found: list[tuple[int | gs.Tensor, int]] = []
+    for part in parts:
+        array, shape = facts.array(part), facts.of(part).shape
+        if array is not None:
+            found += [(int(number), 1) for number in array.reshape(-1).tolist()]
+        elif shape is not None and len(shape) == 1 and isinstance(shape[0], int):
+            found.append((part, shape[0]))
+        else:
+            return None
+    return found
+
+
+def _is_arithmetic(entry: gs.Tensor) -> bool:
+    """Whether a size is more than a part of a shape."""
+    while entry.inputs:
+        node = entry.inputs[0]
+        if node.op not in KEEP_ORDER:
+            return node.op not in ("Gather", "Slice", "Shape", "Split")
+        entry = node.inputs[0]
+    return False
+
+
+def list_in_order(draft: Draft, match: Match) -> gs.Tensor:
+    """A list that is put into rows, turned round and laid out again: its sizes in that order.
+
+    So PyTorch's exporters bring the amounts of a Pad into the order that ONNX has them in.
+    """
+    listed = match.root.outputs[0]
+    for source, places in origins_of(draft, listed, 0, _LONGEST)[:0:-1]:
+        entries = _entries(draft.facts, source)
+        if entries is not None and len(places) != 0 and max(places) < len(entries):
+            return _joined(draft, [entries[place] for place in places])
+    raise Refused("it is not made of a list of single sizes")
+
+
+def _joined(draft: Draft, entries: Sequence[int | gs.Tensor]) -> gs.Tensor:
+    """A list of numbers and computed sizes; neighbouring numbers are one constant."""
     joined: list[gs.Tensor] = []
     numbers: list[int] = []
     for entry in [*entries, None]:

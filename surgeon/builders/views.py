@@ -150,6 +150,56 @@ def view_transpose(draft: Draft, match: Match) -> gs.Tensor:
     return as_shape(draft, node.inputs[0], out)
 
 
+def joined_before_transpose(draft: Draft, match: Match) -> gs.Tensor:
+    """Axes that a Reshape joins behind a Transpose: joined in front, where they stand together.
+
+    So no size is asked for: of [N, C, H, W] the tokens [N, H * W, C] are [N, C, -1], transposed.
+    """
+    root, turn = match.root, match.nodes[1]
+    facts, x = draft.facts, turn.inputs[0]
+    before, inside = facts.of(x).shape, facts.of(turn.outputs[0]).shape
+    out = facts.of(root.outputs[0]).shape
+    if before is None or inside is None or out is None:
+        raise Refused("a shape is not known")
+    if facts.array(root.inputs[1]) is not None:
+        raise Refused("its target is constant")
+    perm = list(attribute_of(turn, "perm") or range(len(before))[::-1])
+    groups = [[perm[place] for place in group] for group in _joining(inside, out)]
+    if any(group != list(range(group[0], group[0] + len(group))) for group in groups):
+        raise Refused("what it joins does not stand together in front of the Transpose")
+    order = sorted(groups)
+    merged = tuple(dims.product(before[axis] for axis in group) for group in order)
+    joined = as_shape(draft, x, merged)
+    y: gs.Tensor = draft.op("Transpose", joined, perm=[order.index(group) for group in groups])
+    return y
+
+
+def _joining(inside: Shape, out: Shape) -> list[list[int]]:
+    """The axes of one shape that each axis of another joins, all in their order.
+
+    Raises:
+        Refused: It does more than join them.
+    """
+    groups: list[list[int]] = []
+    place = 0
+    for size in out:
+        group = [place]
+        place += 1
+        while place < len(inside) and dims.equal(_all(inside, group), size) is not True:
+            group.append(place)
+            place += 1
+        if place > len(inside) or dims.equal(_all(inside, group), size) is not True:
+            raise Refused("it does more than join axes")
+        groups.append(group)
+    if place != len(inside):
+        raise Refused("it does more than join axes")
+    return groups
+
+
+def _all(shape: Shape, axes: Sequence[int]) -> Dim:
+    return dims.product(shape[axis] for axis in axes)
+
+
 def sink_view(draft: Draft, match: Match) -> gs.Tensor:
     """A view in front of an operation goes behind it, where it can meet others.
 
