@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,9 @@ import onnx_graphsurgeon as gs
 
 from surgeon.matching import Matcher, makers_of
 from surgeon.recipe import BuilderCall, Rule
+from surgeon.searching import COMMUTATIVE
+
+_IS_COMPUTED = re.compile(r"not (\w+)\.is_constant")
 
 
 class Prepared:
@@ -16,15 +20,20 @@ class Prepared:
 
     Attributes:
         asks_nothing: Whether no expression reads what matched.
+        computed: Inputs of the root, by place, that a condition wants not to be constants.
     """
 
-    __slots__ = ("asks_nothing", "matcher", "rule")
+    __slots__ = ("asks_nothing", "computed", "matcher", "rule")
 
     def __init__(self, rule: Rule) -> None:
         replace = rule.replace
         called = isinstance(replace, BuilderCall) and not replace.arguments
         self.rule, self.matcher = rule, Matcher(rule.match)
         self.asks_nothing = called and not rule.where
+        root = self.matcher.root
+        texts = [] if COMMUTATIVE.intersection(root.operators) else [w.text for w in rule.where]
+        names = {found[1] for text in texts if (found := _IS_COMPUTED.fullmatch(text))}
+        self.computed = [i for i, each in enumerate(root.inputs) if each.name in names]
 
 
 class Candidates:
@@ -42,18 +51,24 @@ class Candidates:
 
         Args:
             node: Where they would begin.
-            every: Also those whose pattern wants its operands made by other operators: they miss,
-                but say so.
+            every: Also those whose pattern wants its operands made by other operators, or
+                computed: they miss, but say so.
         """
         root = operator_of(node)
         rules = self._by_root.get(root)
         if rules is None or every:
             return rules or ()
         makers = makers_of(node)
-        found = self._by_makers.get((root, makers))
+        constants = tuple([isinstance(tensor, gs.Constant) for tensor in node.inputs])
+        found = self._by_makers.get((root, makers, constants))
         if found is None:
-            found = [each for each in rules if each.matcher.lacks(node.op, makers) is None]
-            self._by_makers[root, makers] = found
+            found = [
+                each
+                for each in rules
+                if each.matcher.lacks(node.op, makers) is None
+                and not any(constants[place : place + 1] == (True,) for place in each.computed)
+            ]
+            self._by_makers[root, makers, constants] = found
         return found
 
 

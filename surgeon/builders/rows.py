@@ -34,15 +34,15 @@ def rows_between_views(draft: Draft, match: Match) -> gs.Tensor:
     inside = facts.of(behind).shape
     if out is None or inside is None:
         raise Refused("a shape is not known")
-    nodes, entry = _region(draft, root, inside)
+    rows = bool(out and inside) and dims.equal(out[-1], inside[-1]) is True
+    nodes, entry = _region(draft, root, inside, rows=rows)
     maker = entry.inputs[0]
-    if all(node.op in _EACH for node in nodes):
-        reduces = maker.op in _REDUCTIONS
-        start = reduced_as(draft, maker, out) if reduces else as_shape(draft, entry, out)
-    elif maker.op in _REDUCTIONS:
-        raise Refused(f"{entry.name!r} is no view")
-    elif not out or not inside or dims.equal(out[-1], inside[-1]) is not True:
-        raise Refused("the view behind does not keep the last axis")
+    if maker.op in _REDUCTIONS:
+        if any(node.op not in _EACH for node in nodes):
+            raise Refused(f"{entry.name!r} is no view")
+        start = reduced_as(draft, maker, out)
+    elif all(node.op in _EACH for node in nodes):
+        start = as_shape(draft, entry, out)
     else:
         row = (facts.of(entry).shape or ())[-1]
         start = as_shape(draft, entry, (*out[:-1], row))
@@ -65,8 +65,16 @@ def rows_between_views(draft: Draft, match: Match) -> gs.Tensor:
     return moved[id(behind)]
 
 
-def _region(draft: Draft, root: gs.Node, shape: Shape) -> tuple[list[gs.Node], gs.Tensor]:
+def _region(
+    draft: Draft, root: gs.Node, shape: Shape, *, rows: bool
+) -> tuple[list[gs.Node], gs.Tensor]:
     """The nodes between the root and the one view that all of them come from, producers first.
+
+    Args:
+        draft: Where what is known is asked.
+        root: The view behind.
+        shape: What it views.
+        rows: Whether it keeps the last axis; each element has to be computed by itself otherwise.
 
     Raises:
         Refused: Something else has a part in them, or they do more than compute on rows.
@@ -83,6 +91,8 @@ def _region(draft: Draft, root: gs.Node, shape: Shape) -> tuple[list[gs.Node], g
         if node.op in KEEP_ORDER or (node.op in _REDUCTIONS and not _keeps(node)):
             entries[id(tensor)] = tensor
         elif id(node) not in nodes:
+            if not rows and node.op not in _EACH:
+                raise Refused("the view behind does not keep the last axis")
             _check(draft, node, shape)
             if len(nodes) >= _MOST:
                 raise Refused("much lies between the views")

@@ -1,0 +1,58 @@
+"""Which rules are tried at a node: what cannot fire there is passed over, and told if asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from truth import infer, model_of
+
+from surgeon.candidates import Candidates, Prepared
+from surgeon.recipe import Recipe
+
+RULES = """surgeon: 1
+name: targets
+rules:
+  - id: computed
+    why: It is so.
+    exact: rounding
+    match: y = Reshape (x, t)
+    where: [not t.is_constant]
+    replace: y = Relu (x)
+  - id: either
+    why: It is so.
+    exact: rounding
+    match: y = Add (a, b)
+    where: [not b.is_constant]
+    replace: y = Relu (a)
+  - id: behind
+    why: It is so.
+    exact: rounding
+    match: |
+      m = Relu (x)
+      y = Reshape (m, t)
+    replace: y = Relu (x)
+"""
+
+
+def test_rules_that_cannot_fire_are_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "targets.yaml"
+    path.write_text(RULES)
+    rules = Candidates([Prepared(rule) for rule in Recipe.load(str(path)).rules])
+    body = (
+        "c = Reshape (x, k)  d = Reshape (x, n)  e = Add (x, w)  r = Relu (x)  f = Reshape (r, k)"
+    )
+    inputs, constants = "float[2,3] x, int64[2] n", {"k": [3, 2], "w": [1.0, 2.0, 3.0]}
+    _, tensors = infer(model_of(inputs, body, "c d e f", 17, constants))
+    tried = {
+        name: [
+            [each.rule.id for each in rules.at(tensors[name].inputs[0], every=every)]
+            for every in (False, True)
+        ]
+        for name in "cdef"
+    }
+    assert tried == {
+        "c": [[], ["computed", "behind"]],
+        "d": [["computed"], ["computed", "behind"]],
+        "e": [["either"], ["either"]],  # its operands may stand in the other order
+        "f": [["behind"], ["computed", "behind"]],
+    }
