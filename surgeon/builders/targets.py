@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import onnx_graphsurgeon as gs
 
@@ -18,7 +19,9 @@ from surgeon.rewrite import Draft, Refused
 Shape = tuple[dims.Dim, ...]
 _LONGEST = 64  # entries of a list
 _DEEPEST = 8  # nodes on the way from a number to the sizes that it is computed from
-_OF_NUMBERS = frozenset("Gather Add Sub Mul Div Mod Cast Floor Ceil Neg Min Max".split())
+_OF_NUMBERS = frozenset(
+    "Gather Squeeze Add Sub Mul Div Mod Cast Floor Ceil Neg Min Max Sqrt Reciprocal".split()
+)
 
 
 def inferred_entry(draft: Draft, match: Match) -> gs.Tensor:
@@ -204,6 +207,71 @@ def _joined(draft: Draft, entries: Sequence[int | gs.Tensor]) -> gs.Tensor:
     return joined[0] if len(joined) == 1 else draft.op("Concat", *joined, axis=0)
 
 
+def shapes_in_a_row(draft: Draft, match: Match) -> gs.Tensor:
+    """A Concat of parts of a shape that follow one another: each run of them is one part."""
+    parts, found = list(match.root.inputs), []
+    fewer = False
+    while parts:
+        span = _span(draft.facts, parts[0])
+        run = [parts.pop(0)]
+        if span is not None:
+            x, first, end = span
+            while parts and (following := _span(draft.facts, parts[0])) is not None:
+                if following[0] is not x or following[1] != end:
+                    break
+                end = following[2]
+                run.append(parts.pop(0))
+            if sum(len(part.outputs) == 1 for part in run) > 1:
+                part: dict[str, Any] = (
+                    {}
+                    if first == 0 and end == draft.facts.of(x).rank
+                    else {"start": first, "end": end}
+                )
+                run, fewer = [draft.op("Shape", x, **part)], True
+        found += run
+    if not fewer:
+        raise Refused("no two parts of one shape follow one another")
+    return found[0] if len(found) == 1 else draft.op("Concat", *found, axis=0)
+
+
+def _span(facts: Facts, part: gs.Tensor) -> tuple[gs.Tensor, int, int] | None:
+    """Whose sizes a Shape gives, from which axis to which; None of what else makes a value."""
+    node = part.inputs[0] if part.inputs else None
+    if node is None or node.op != "Shape" or (node.domain or "") not in opsets.STANDARD:
+        return None
+    rank = facts.of(node.inputs[0]).rank
+    if rank is None:
+        return None
+    end = attribute_of(node, "end")
+    first, end, _ = slice(attribute_of(node, "start"), end).indices(rank)
+    return (node.inputs[0], first, end) if first < end else None
+
+
+def number_as_list(draft: Draft, match: Match) -> gs.Tensor:
+    """What is computed of a value and of a size that was taken out of a list: of the list."""
+    root = match.root
+    value, number = (match.values[name] for name in "ae")
+    assert value is not None
+    assert number is not None
+    if not draft.facts.of(value).rank or draft.facts.of(number).rank != 0:
+        raise Refused("it is not computed of a number and of a value that has axes")
+    made = _as_list(draft, number, _DEEPEST)
+    if not any(node.op == "Squeeze" for node in _behind(number)):
+        raise Refused("nothing is taken out of a list on the way")
+    operands = [made if tensor is number else tensor for tensor in root.inputs]
+    y: gs.Tensor = draft.op(root.op, *operands)
+    return y
+
+
+def _behind(number: gs.Tensor) -> Iterator[gs.Node]:
+    """The nodes that a number is computed by, as far as `_as_list` goes."""
+    for node in number.inputs:
+        yield node
+        if node.op in _OF_NUMBERS:
+            for tensor in node.inputs:
+                yield from _behind(tensor)
+
+
 def list_of_one(draft: Draft, match: Match) -> gs.Tensor:
     """y = Unsqueeze (e, 0) of a number computed from sizes: computed from lists of one size.
 
@@ -230,6 +298,10 @@ def _as_list(draft: Draft, number: gs.Tensor, deepest: int) -> gs.Tensor:
         raise Refused(f"`{number.name}` is not computed from sizes alone")
     if len(number.outputs) != 1 or draft.surgery.is_output(number) or not draft.holds(node):
         raise Refused(f"`{number.name}` is read elsewhere as well")
+    if node.op == "Squeeze":
+        if draft.facts.of(node.inputs[0]).shape != (1,):
+            raise Refused(f"`{number.name}` is not taken out of a list of one")
+        return node.inputs[0]
     if node.op == "Gather":
         index = draft.facts.array(node.inputs[1])
         if index is None or index.ndim or draft.facts.of(node.inputs[0]).rank != 1:
