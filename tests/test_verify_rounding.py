@@ -195,3 +195,15 @@ def test_places_between_pixels_are_as_exact_as_they_are_far_out(
         monkeypatch.setattr(pair, "_PLACES", re.compile("none"))
     report = surgeon.apply(onnx.parser.parse_model(text), "aten", allow=["leftover"]).report
     assert [r.rule for r in report.refusals] == ([] if known else ["upsample"])
+
+
+@pytest.mark.parametrize(("after", "agrees"), [("ReduceSum", True), ("ReduceMax", False)])
+def test_a_sum_is_rounded_as_its_terms_are(after: str, agrees: bool) -> None:
+    text = "g (float[n] x) => (float y) { y = %s }"
+    before = parse(text % 'org.pytorch.aten.ATen <operator = "sum"> (x, )')
+    both = pair.Pair(before, parse(text % f"{after} <keepdims = 0> (x)"))
+    terms = np.random.default_rng(0).normal(size=720) * 3e4
+    terms[-1] -= terms.sum() - 1
+    (checks,) = both.check([{"x": terms.astype(F32)}], "rounding")
+    assert isinstance(checks, tuple)
+    assert [check.agrees for check in checks] == [agrees]

@@ -100,7 +100,13 @@ def einsum(equation: str, tensors: list[Array], path: Any = None) -> Array:
 
 
 def tensordot(self: Array, other: Array, dims_self: list[int], dims_other: list[int]) -> Array:
-    return narrow(np.tensordot(_wide(self), _wide(other), (dims_self, dims_other)), self)
+    one, two = _wide(self), _wide(other)
+    for left, right in zip(dims_self, dims_other, strict=True):  # an axis of one is spread
+        if one.shape[left] == 1:
+            two = two.sum(right, keepdims=True)
+        elif two.shape[right] == 1:
+            one = one.sum(left, keepdims=True)
+    return narrow(np.tensordot(one, two, (dims_self, dims_other)), self)
 
 
 def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None) -> Array:
