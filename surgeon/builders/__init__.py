@@ -104,6 +104,7 @@ _ROOMS: Mapping[str, str] = {
     "reshape_of_reshape": "targets",
     "resize_as_gathers": "sampling",
     "rows_between_views": "rows",
+    "same_as_pads": "windows",
     "same_as_input": "cleaning",
     "reduce_chain": "cleaning",
     "twice_the_same": "repeats",

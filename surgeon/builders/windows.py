@@ -102,6 +102,27 @@ def kernel_of_weight(draft: Draft, match: Match) -> gs.Tensor:
     return y
 
 
+def same_as_pads(draft: Draft, match: Match) -> gs.Tensor:
+    """A Conv at a stride of 1 whose padding keeps the lengths, whatever they are: as numbers."""
+    node = match.root
+    attributes = dict(node.attrs)
+    mode = attributes.pop("auto_pad")
+    dilations = attributes.get("dilations") or []
+    if all(n == 1 for n in dilations):
+        raise Refused("runtimes take it where nothing is dilated")
+    if any(n != 1 for n in attributes.get("strides") or []):
+        raise Refused("its padding depends on the lengths where a stride is not 1")
+    shape = draft.facts.of(node.inputs[1]).shape
+    kernel = attributes.get("kernel_shape") or (shape or ())[2:]
+    if len(kernel) != len(dilations) or not all(isinstance(n, int) for n in kernel):
+        raise Refused("the size of its kernel is not known")
+    whole = [d * (k - 1) for d, k in zip(dilations, kernel, strict=True)]
+    less, more = [n // 2 for n in whole], [n - n // 2 for n in whole]
+    pads = [*more, *less] if mode == "SAME_LOWER" else [*less, *more]
+    y: gs.Tensor = draft.op("Conv", *node.inputs, **attributes, pads=pads)
+    return y
+
+
 def pool_in_bounds(draft: Draft, match: Match) -> Any:
     """A pool whose strides are numbers and whose padding is narrower than its windows.
 
