@@ -74,12 +74,11 @@ def avg_pool(draft: Draft, match: Match) -> Any:
             y = draft.op("Mul", y, draft.constant(factor, "factor"))
     elif all(n.static is not None for n in lengths):
         y = _by_matrices(draft, x, pairs, dtype, whole=whole, divisor=divisor)
-    elif dtype != np.float64 and all(w.never_drops for w in windows):
+    elif dtype != np.float64:
         y = _counted(draft, x, windows, dtype, whole=whole, divisor=divisor)
+        y = _begun(draft, y, pairs)
     else:
-        raise Refused(
-            "its last window depends on a length known at run time; fix it with `--shape`"
-        )
+        raise Refused("it is of doubles, of a length known at run time; fix it with `--shape`")
     return y if batched else parts.squeeze(draft, y, 0)
 
 
@@ -180,6 +179,33 @@ def _counted(
     return draft.op("Div", sums, pooled(draft.op("Pad", ones, edges)))
 
 
+def _begun(draft: Draft, y: gs.Tensor, pairs: list[tuple[Length, Window]]) -> gs.Tensor:
+    """The windows of every axis that do not begin behind the input; as many as its last element."""
+    axes, ends = [], []
+    for axis, (length, window) in enumerate(pairs, start=2):
+        if window.ceil and window.stride > 1 and not window.never_drops:
+            axes.append(axis)
+            ends.append(_begins(draft, length, window))
+    if not axes:
+        return y
+    first = draft.constant([0] * len(axes), "starts")
+    return draft.op("Slice", y, first, parts.shape_from(draft, ends), draft.constant(axes, "axes"))
+
+
+def _begins(draft: Draft, length: Length, window: Window) -> Length:
+    """How many windows begin in front of the input's last element or at it."""
+
+    def make() -> gs.Tensor:
+        last = draft.op("Add", length.make(), draft.constant([window.padding - 1], "padding"))
+        before = draft.op("Div", last, draft.constant([window.stride], "stride"))
+        made: gs.Tensor = draft.op("Add", before, draft.constant([1], "one"))
+        return made
+
+    if length.static is not None:
+        return parts.constant_length(draft, window.count(length.static))
+    return Length(None, make)
+
+
 # -------------------------------------------------------------------------------------- maximum
 
 
@@ -197,6 +223,15 @@ def max_pool(draft: Draft, match: Match, *, indices: int) -> Any:
         if indices and parts.is_read(draft, match.root.outputs[1]):
             return _looked_up(draft, x, windows, lengths, batched=batched)
         y = _gathered(draft, x, windows, lengths)
+        y = y if batched else parts.squeeze(draft, y, 0)
+        return (y, y) if indices else y
+    if any(_may_drop(w, n) for w, n in zip(windows, lengths, strict=True)):
+        if indices and parts.is_read(draft, match.root.outputs[1]):
+            raise Refused(
+                "its last window depends on a length known at run time, and its places are read; "
+                "fix it with `--shape`"
+            )
+        y = _longer(draft, x, windows, lengths)
         y = y if batched else parts.squeeze(draft, y, 0)
         return (y, y) if indices else y
     near = [w.padding for w in windows]
@@ -278,6 +313,29 @@ def _taps(window: Window, length: Length) -> list[list[int]]:
             raise Refused("a window lies in the padding")
         found.append(taps)
     return found
+
+
+def _may_drop(window: Window, length: Length) -> bool:
+    """Whether it is known at run time only if the last window begins behind the input."""
+    return length.static is None and not window.floors(length) and not window.never_drops
+
+
+def _longer(draft: Draft, x: gs.Tensor, windows: list[Window], lengths: list[Length]) -> gs.Tensor:
+    """The maxima of full windows of a longer input, of which those are kept that begin in it."""
+    kind = parts.numpy_dtype(draft, x)
+    least = -np.inf if parts.is_float(kind) else np.iinfo(kind).min
+    near = [w.padding for w in windows]
+    far = [w.padding + (w.stride - 1 if w.ceil else 0) for w in windows]
+    edges = draft.constant([0, 0, *near, 0, 0, *far], "pads")
+    x = draft.op("Pad", x, edges, draft.constant(np.array(least, kind), "least"))
+    attributes: dict[str, Any] = {
+        "kernel_shape": [w.kernel for w in windows],
+        "strides": [w.stride for w in windows],
+    }
+    if any(w.dilation != 1 for w in windows):
+        attributes["dilations"] = [w.dilation for w in windows]
+    y = draft.op("MaxPool", x, **attributes)
+    return _begun(draft, y, list(zip(lengths, windows, strict=True)))
 
 
 def _ends(windows: list[Window], lengths: list[Length], opset: int) -> tuple[list[int], int]:
