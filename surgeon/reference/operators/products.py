@@ -121,6 +121,9 @@ def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None) ->
 def cross(self: Array, other: Array, dim: int | None) -> Array:
     a, b = np.broadcast_arrays(self, other)
     axis = a.shape.index(3) if dim is None else axis_of(dim, a.ndim)
+    lengths = self.shape[axis - a.ndim], other.shape[axis - a.ndim]
+    if lengths != (3, 3):  # numpy spreads one element, and makes a number of two
+        raise ValueError(f"vectors of {lengths[0]} and {lengths[1]} elements have no cross product")
     return np.cross(a, b, axis=axis)
 
 
