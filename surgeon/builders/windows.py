@@ -73,6 +73,44 @@ class Window:
         """Whether no window can begin behind the input, however long it is."""
         return self.padding + self.stride <= self.reach
 
+    def may_drop(self, length: Length) -> bool:
+        """Whether it is known at run time only if the last window begins behind the input."""
+        return length.static is None and not self.floors(length) and not self.never_drops
+
+    def is_wide(self, length: Length) -> bool:
+        """Whether padding is as wide as its elements side by side, which onnxruntime refuses."""
+        behind, known = self.padding, length.static
+        if known is not None and not self.floors(length):
+            behind += self.covered(known) - known
+        return max(self.padding, behind) >= self.kernel
+
+
+def begun(draft: Draft, y: gs.Tensor, pairs: list[tuple[Length, Window]]) -> gs.Tensor:
+    """The windows of every axis that do not begin behind the input; as many as its last element."""
+    axes, ends = [], []
+    for axis, (length, window) in enumerate(pairs, start=2):
+        if window.ceil and window.stride > 1 and not window.never_drops:
+            axes.append(axis)
+            ends.append(_begins(draft, length, window))
+    if not axes:
+        return y
+    first = draft.constant([0] * len(axes), "starts")
+    return draft.op("Slice", y, first, parts.shape_from(draft, ends), draft.constant(axes, "axes"))
+
+
+def _begins(draft: Draft, length: Length, window: Window) -> Length:
+    """How many windows begin in front of the input's last element or at it."""
+
+    def make() -> gs.Tensor:
+        last = draft.op("Add", length.make(), draft.constant([window.padding - 1], "padding"))
+        before = draft.op("Div", last, draft.constant([window.stride], "stride"))
+        made: gs.Tensor = draft.op("Add", before, draft.constant([1], "one"))
+        return made
+
+    if length.static is not None:
+        return parts.constant_length(draft, window.count(length.static))
+    return Length(None, make)
+
 
 def digit_of(operator: str) -> int:
     """How many axes the operator's name says."""

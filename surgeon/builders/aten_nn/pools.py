@@ -18,7 +18,7 @@ from surgeon.arguments import Arguments, bind
 from surgeon.builders import parts
 from surgeon.builders.parts import Array, Length
 from surgeon.builders.whole_numbers import averaged, largest
-from surgeon.builders.windows import Window, digit_of, with_batch
+from surgeon.builders.windows import Window, begun, digit_of, with_batch
 from surgeon.facts.fact import INTEGERS
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
@@ -76,7 +76,7 @@ def avg_pool(draft: Draft, match: Match) -> Any:
         y = _by_matrices(draft, x, pairs, dtype, whole=whole, divisor=divisor)
     elif dtype != np.float64:
         y = _counted(draft, x, windows, dtype, whole=whole, divisor=divisor)
-        y = _begun(draft, y, pairs)
+        y = begun(draft, y, pairs)
     else:
         raise Refused("it is of doubles, of a length known at run time; fix it with `--shape`")
     return y if batched else parts.squeeze(draft, y, 0)
@@ -179,33 +179,6 @@ def _counted(
     return draft.op("Div", sums, pooled(draft.op("Pad", ones, edges)))
 
 
-def _begun(draft: Draft, y: gs.Tensor, pairs: list[tuple[Length, Window]]) -> gs.Tensor:
-    """The windows of every axis that do not begin behind the input; as many as its last element."""
-    axes, ends = [], []
-    for axis, (length, window) in enumerate(pairs, start=2):
-        if window.ceil and window.stride > 1 and not window.never_drops:
-            axes.append(axis)
-            ends.append(_begins(draft, length, window))
-    if not axes:
-        return y
-    first = draft.constant([0] * len(axes), "starts")
-    return draft.op("Slice", y, first, parts.shape_from(draft, ends), draft.constant(axes, "axes"))
-
-
-def _begins(draft: Draft, length: Length, window: Window) -> Length:
-    """How many windows begin in front of the input's last element or at it."""
-
-    def make() -> gs.Tensor:
-        last = draft.op("Add", length.make(), draft.constant([window.padding - 1], "padding"))
-        before = draft.op("Div", last, draft.constant([window.stride], "stride"))
-        made: gs.Tensor = draft.op("Add", before, draft.constant([1], "one"))
-        return made
-
-    if length.static is not None:
-        return parts.constant_length(draft, window.count(length.static))
-    return Length(None, make)
-
-
 # -------------------------------------------------------------------------------------- maximum
 
 
@@ -225,11 +198,11 @@ def max_pool(draft: Draft, match: Match, *, indices: int) -> Any:
         y = _gathered(draft, x, windows, lengths)
         y = y if batched else parts.squeeze(draft, y, 0)
         return (y, y) if indices else y
-    if any(_may_drop(w, n) for w, n in zip(windows, lengths, strict=True)):
+    if any(w.may_drop(n) or w.is_wide(n) for w, n in zip(windows, lengths, strict=True)):
         if indices and parts.is_read(draft, match.root.outputs[1]):
             raise Refused(
-                "its last window depends on a length known at run time, and its places are read; "
-                "fix it with `--shape`"
+                "its last window depends on a length known at run time, or it is padded by as much "
+                "as a window, and its places are read; fix it with `--shape`"
             )
         y = _longer(draft, x, windows, lengths)
         y = y if batched else parts.squeeze(draft, y, 0)
@@ -315,11 +288,6 @@ def _taps(window: Window, length: Length) -> list[list[int]]:
     return found
 
 
-def _may_drop(window: Window, length: Length) -> bool:
-    """Whether it is known at run time only if the last window begins behind the input."""
-    return length.static is None and not window.floors(length) and not window.never_drops
-
-
 def _longer(draft: Draft, x: gs.Tensor, windows: list[Window], lengths: list[Length]) -> gs.Tensor:
     """The maxima of full windows of a longer input, of which those are kept that begin in it."""
     kind = parts.numpy_dtype(draft, x)
@@ -335,7 +303,7 @@ def _longer(draft: Draft, x: gs.Tensor, windows: list[Window], lengths: list[Len
     if any(w.dilation != 1 for w in windows):
         attributes["dilations"] = [w.dilation for w in windows]
     y = draft.op("MaxPool", x, **attributes)
-    return _begun(draft, y, list(zip(lengths, windows, strict=True)))
+    return begun(draft, y, list(zip(lengths, windows, strict=True)))
 
 
 def _ends(windows: list[Window], lengths: list[Length], opset: int) -> tuple[list[int], int]:
