@@ -13,14 +13,15 @@ from typing import Any
 
 import onnx
 
-from surgeon import dims
+from surgeon import dims, opsets
 from surgeon.declared import tensor_of
 from surgeon.dims import Dim, Expr
 from surgeon.facts import Fact, Facts
-from surgeon.links import bodies
+from surgeon.links import bodies, current
 from surgeon.model import Model
 
 _UNTOLD = dims.symbol("")  # a size without a name
+_CUTS_KEEP = 10  # the opset whose Slice onnx infers so
 _COUNTED_BY_VALUES = frozenset({"Unique", "NonZero", "Compress", "NonMaxSuppression"})
 
 
@@ -54,6 +55,36 @@ def correct_claims(model: Model, facts: Facts) -> list[str]:
         graph.corrected = corrected
         found.extend(corrected)
     return found
+
+
+def state_cuts(model: Model, facts: Facts) -> None:
+    """Say how long cuts are, at the opset at which onnx infers that they are as long as before.
+
+    onnxruntime believes that, and lets values of one shape share memory.
+
+    Args:
+        model: Its graphs are given `stated`, which the writer adds to what the file said.
+        facts: What is proven.
+    """
+    if facts.opset != _CUTS_KEEP:
+        return
+    for graph, origin in _as_they_came(model):
+        said = {value.name for value in (*origin.value_info, *origin.output)}
+        stated = []
+        for node in graph.nodes:
+            if node.op != "Slice" or (node.domain or "") not in opsets.STANDARD:
+                continue
+            before, after = (facts.of(current(t)) for t in (node.inputs[0], node.outputs[0]))
+            name = node.outputs[0].name
+            if name in said or not after.dtype or before.rank is None or before.rank != after.rank:
+                continue
+            pairs = enumerate(zip(before.shape or (), after.shape or (), strict=True))
+            shape = [
+                None if dims.equal(a, b) is True else b if isinstance(b, int) else f"{name}.{axis}"
+                for axis, (a, b) in pairs
+            ]
+            stated.append(onnx.helper.make_tensor_value_info(name, after.dtype, shape))
+        graph.stated = stated
 
 
 def correct_outputs(model: Model, facts: Facts, *, ranks: bool = False) -> list[str]:

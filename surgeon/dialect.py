@@ -20,7 +20,7 @@ from surgeon.model import Model
 from surgeon.objects import make_variable
 from surgeon.schemas import overloads
 from surgeon.schemas.aliases import out_of_place, plain_name
-from surgeon.spelling import ATEN_DOMAINS, CUT, FALLBACK_DOMAINS, PRIM_DOMAINS
+from surgeon.spelling import ATEN_DOMAINS, CUT, FALLBACK_DOMAINS, LOST_WRITE, PRIM_DOMAINS
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
 _AttributeRef = gs.Node.AttributeRef
@@ -66,7 +66,9 @@ def normalise(
         operator = str(node.attrs.get("operator", ""))
         overload = str(node.attrs.get("overload_name", ""))
         _to_aten(node, CUT.get(operator, operator), overload, is_output)
-    elif domain in ATEN_DOMAINS and "overload" not in node.attrs:
+    elif (domain in ATEN_DOMAINS and "overload" not in node.attrs) or (
+        domain in opsets.STANDARD and node.op == LOST_WRITE
+    ):
         _to_aten(node, node.op, "", is_output)
     elif domain in PRIM_DOMAINS:
         node.domain = PRIM

@@ -22,6 +22,7 @@ from surgeon.claims import (
     declare,
     declare_numbers,
     declare_types,
+    state_cuts,
 )
 from surgeon.collector import collector_paused
 from surgeon.culprits import Kept
@@ -258,6 +259,7 @@ class Operation:
             )
         declare_numbers(self.model, self.facts)
         declare_types(self.model, self.facts)
+        state_cuts(self.model, self.facts)
         retyped = correct_types(self.model, self.facts)
         self.notes.retyped = frozenset(retyped)
         for what, corrected in (

@@ -24,6 +24,8 @@ from surgeon.model import Model
 from surgeon.recipe import Rule
 from surgeon.rewrite import Draft
 
+# Einsum divides by the length of an axis, and ConvTranspose over three axes writes to none.
+_BLIND = frozenset({"Einsum", "ConvTranspose"})
 _DEPTH = 12  # how far behind the match the replacement's operands may lie
 _LARGEST = 1 << 26  # bytes of constants in a piece
 _LARGEST_INPUT = 1 << 22  # elements of one drawn input
@@ -153,8 +155,8 @@ class Piece:
         return any(0 in _shape(fact, point) for _, fact in self.inputs if fact.value is None)
 
     def ends_the_process(self, point: Mapping[str, int]) -> bool:
-        """Whether onnxruntime would: its Einsum divides by the length of an axis, 0 or not."""
-        if not any(node.op == "Einsum" for node in (*self.nodes, *self.behind, *self.draft)):
+        """Whether onnxruntime would, on no elements; some operators look at no length."""
+        if not any(node.op in _BLIND for node in (*self.nodes, *self.behind, *self.draft)):
             return False
         try:
             return self.is_empty(point)

@@ -8,6 +8,7 @@ _LIBRARIES = ("aten", "torchvision", "torchaudio")
 ATEN_DOMAINS = frozenset({*_LIBRARIES, *(f"org.pytorch.{name}" for name in _LIBRARIES)})
 FALLBACK_DOMAINS = ATEN_DOMAINS | {"", "com.microsoft", "caffe2"}
 PRIM_DOMAINS = frozenset({"org.pytorch.prim", "prim"})
+LOST_WRITE = "Placeholder"  # without fallback it has no domain: a write whose operands are lost
 CUT = {  # exporters drop an underscore
     f"__{name}_": f"__{name}__"
     for name in (
@@ -24,7 +25,7 @@ def operator_name(node: onnx.NodeProto) -> str:
         named = (a.s.decode("utf-8", "replace") for a in node.attribute if a.name == "operator")
         operator = next(named, "?")
         return f"aten.{CUT.get(operator, operator)}"
-    if domain in ATEN_DOMAINS:
+    if domain in ATEN_DOMAINS or (domain in ("", "ai.onnx") and node.op_type == LOST_WRITE):
         return f"aten.{node.op_type}"
     if domain in PRIM_DOMAINS:
         return f"prim.{node.op_type}"

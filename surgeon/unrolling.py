@@ -1,4 +1,4 @@
-"""A Loop that provably runs a few times, as its body so many times in a row."""
+"""A Loop that provably runs a few times, as its body so many times in a row; so a SequenceMap."""
 
 from __future__ import annotations
 
@@ -44,7 +44,11 @@ class Unroller:
             graph: Where it is.
         """
         body = node.attrs.get("body")
-        if node.op != "Loop" or (node.domain or "") not in opsets.STANDARD or body is None:
+        if (node.domain or "") not in opsets.STANDARD or not isinstance(body, gs.Graph):
+            return None
+        if node.op == "SequenceMap":
+            return self._mapped(node, graph, body)
+        if node.op != "Loop":
             return None
         trips = self._trips(node, body)
         carried = [current(tensor) for tensor in node.inputs[FIRST_STATE:]]
@@ -58,11 +62,40 @@ class Unroller:
             return None
         if not all(map(self.surgery.may_end, node.outputs)):
             return None
-        try:
-            order = toposort(body)
-        except ValueError:
-            return None  # a cycle, which the sweep of the body names
-        return self._lay_out(node, graph, order, carried, trips)
+        order = _in_order(body)
+        return None if order is None else self._lay_out(node, graph, order, carried, trips)
+
+    def _mapped(self, node: gs.Node, graph: gs.Graph, body: gs.Graph) -> list[gs.Node] | None:
+        """A SequenceMap over lists whose elements are known, as a list of what its body gives."""
+        given = [current(tensor) for tensor in node.inputs]
+        lists = [_elements(tensor) for tensor in given]
+        count = len(lists[0] or ()) if lists else 0
+        size = sum(len(inner.nodes) for inner in (body, *bodies(body)))
+        if not 0 < count <= MOST_TRIPS or count * size > MOST_NODES or not _may_be_copied(body):
+            return None
+        for tensor, items in zip(given, lists, strict=True):
+            if len(items or ()) != count and self.facts.of(tensor).items is not None:
+                return None  # a list of other makers, or of another length
+        if len(body.inputs) != len(given) or not all(map(self.surgery.may_end, node.outputs)):
+            return None
+        if (order := _in_order(body)) is None:
+            return None
+        draft = self.surgery.draft(graph, next((t.name for t in node.outputs if t.name), "map"))
+        self.surgery.raise_constants(body, graph)
+        made: list[gs.Node] = []
+        rows: list[list[gs.Tensor]] = [[] for _ in body.outputs]
+        for turn in range(count):
+            inside = {
+                id(inner): tensor if items is None else items[turn]
+                for inner, tensor, items in zip(body.inputs, given, lists, strict=True)
+            }
+            copier = Copier(self.surgery, graph, inside)
+            made.extend(copier.nodes(order))
+            for row, tensor in zip(rows, body.outputs, strict=True):
+                row.append(copier.stands_for(tensor))
+        joined = [draft.op("SequenceConstruct", *row) for row in rows]
+        pairs = list(zip(list(node.outputs), joined, strict=False))
+        return [*made, *draft.nodes, *self.surgery.end_in(node, graph, pairs)]
 
     def _trips(self, node: gs.Node, body: gs.Graph) -> int | None:
         """How often the body runs, where that is proven."""
@@ -129,6 +162,22 @@ def _may_be_copied(body: gs.Graph) -> bool:
         for graph in (body, *bodies(body))
         for node in graph.nodes
     )
+
+
+def _in_order(body: gs.Graph) -> Sequence[gs.Node] | None:
+    """The body's nodes, producers first."""
+    try:
+        return toposort(body)
+    except ValueError:
+        return None  # a cycle, which the sweep of the body names
+
+
+def _elements(tensor: gs.Tensor) -> list[gs.Tensor] | None:
+    """What a list is made of, where a SequenceConstruct says so."""
+    producer = tensor.inputs[0] if tensor.inputs else None
+    if producer is None or producer.op != "SequenceConstruct":
+        return None
+    return [current(each) for each in producer.inputs]
 
 
 def _one(value: int, dtype: Any, like: gs.Tensor) -> Any:

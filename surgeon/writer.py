@@ -73,6 +73,9 @@ class Writer:
         for value in origin.value_info:
             if value.name in names:
                 out.value_info.append(claims.get(value.name, value))
+        out.value_info.extend(
+            value for value in getattr(graph, "stated", ()) if value.name in names
+        )
         if origin.HasField("doc_string"):
             out.doc_string = origin.doc_string
         out.metadata_props.extend(origin.metadata_props)

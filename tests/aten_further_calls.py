@@ -98,6 +98,7 @@ for name in ("fft_fftshift", "fft_ifftshift"):
     add(name, X, [2, 0])
 for name in ("mH", "adjoint", "resolve_conj", "conj"):
     add(name, X)
+    add(name, X > 0)
 add("matrix_H", X[0])
 # tables and lines
 add("tril_indices", 3, 4, 1)

@@ -48,6 +48,8 @@ add("einsum", "ab,bc,cd->ad", [f(2, 3), f(3, 4), f(4, 2)])
 add("tensordot", f(2, 3, 4), f(4, 3, 5), [1, 2], [1, 0])
 add("tensordot", f(2, 3), f(2, 3), [0, -1], [0, -1])
 add("tensordot", f(2), f(3), [], [])
+add("tensordot", f(3, 4, 1), f(3, 2), [-1], [0])  # an axis of one goes with any
+add("tensordot", f(3, 4), f(1, 2, 4), [0, 1], [0, 2])
 add("bilinear", f(2, 3), f(2, 4), f(5, 3, 4), f(5))
 add("bilinear", f(2, 2, 3), f(2, 2, 4), f(5, 3, 4), None)
 add("cross", f(2, 3), f(2, 3), None, still=True)

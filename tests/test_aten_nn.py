@@ -30,7 +30,6 @@ _WEIGHTED: dict[str, int] = {
     "_upsample_bicubic2d_aa": 2,
     "_upsample_lanczos2d_aa": 2,
 }
-_RESIZED_AA = ("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa")
 _NEAREST: dict[str, int] = {
     f"{name}{n}d": n for name in ("upsample_nearest", "_upsample_nearest_exact") for n in (1, 2, 3)
 }
@@ -45,8 +44,6 @@ def test_upsampling_to_a_size(operator: str, opset: int) -> None:
     for index, (size, flag) in enumerate(itertools.product(_TARGETS[spatial], flags)):
         spelling = SPELLINGS[index % 3]
         for dynamic in (False, True):
-            if dynamic and operator in _RESIZED_AA and opset >= 18:
-                continue  # where onnxruntime has its own antialiasing
             operands = [x, list(size), *flag]
             holds(Call(operator, operands, opset=opset, dynamic=dynamic, spelling=spelling))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx.parser
+import onnxruntime as ort
 import pytest
 
 import surgeon
@@ -213,3 +215,21 @@ def test_what_is_fixed_leaves_sequences_and_unknown_ranks_what_they_are(
     assert not x.type.tensor_type.HasField("shape")
     [dim] = q.type.sequence_type.elem_type.tensor_type.shape.dim
     assert (dim.dim_value or dim.dim_param) == size
+
+
+def test_a_cut_is_said_to_be_short_where_onnx_infers_that_it_keeps_its_length() -> None:
+    """At opset 10 onnx copies the lengths, and onnxruntime gives their memory to other values."""
+    cut = model(
+        """<ir_version: 6, opset_import: ["": 10]>
+        g (float[b,t,h] x) => (float[b,1,h] y, float[b,t,h] z)
+        <int64[1] s = {-2}, int64[1] e = {-1}, int64[1] a = {1}> {
+          d = Identity (x)  n = Neg (d)  k = Slice (n, s, e, a)  m = Exp (k)
+          y = ReduceMax <axes = [1]> (m)  c = Abs (n)  o = Mul (c, n)  z = Neg (o) }"""
+    )
+    after = surgeon.apply(cut, "clean").model.to_proto()
+    assert {v.name: shape_of(v) for v in after.graph.value_info} == {"k": ["", "k.1", ""]}
+    x = np.ones((2, 7, 3), np.float32)
+    session = ort.InferenceSession(after.SerializeToString(), providers=["CPUExecutionProvider"])
+    assert [t.shape for t in session.run(None, {"x": x})] == [(2, 1, 3), (2, 7, 3)]
+    again = surgeon.apply(after, "clean").model.to_proto()
+    assert again.SerializeToString() == after.SerializeToString()

@@ -259,6 +259,46 @@ def test_a_loop_whose_turns_are_not_proven_stays(trips, go, again, body, left):
         np.testing.assert_array_equal(a, b)
 
 
+MAP = """<ir_version: 8, opset_import: ["": 18]>
+g (float[N,3] x, float[N,3] z, seq(float[N,3]) l) => (float[N,d] y, seq(float[N,3]) given)
+    <int64 zero = {0}, int64 one = {1}, int64[2] shape = {-1, 1}, float k = {0.5}> {
+  s = SequenceConstruct (LIST)
+  m, n = SequenceMap <body = b (float[i,j] e, float[i,j] w) => (float[i,j] o, float[i,j] u) {
+    size = Shape (e)  rank = Size (size)  flat = Equal (rank, one)
+    r = If (flat) <then_branch = t () => (float[i,j] a) { a = Reshape (e, shape) },
+                   else_branch = f () => (float[i,j] c) { c = Identity (e) }>
+    o = Mul (r, k)  u = INNER (e, w)
+  }> (s, SECOND)
+  p = SequenceAt (m, zero)  q = SequenceAt (n, LAST)  y = Concat <axis = 1> (p, q)
+  given = Identity (l)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("words", "left"),
+    [
+        ({}, 0),
+        ({"SECOND": "s"}, 0),
+        ({"SECOND": "l"}, 1),  # of as many elements as come
+        ({"INNER": "RandomUniformLike", ", w": ""}, 1),
+    ],
+)
+def test_a_map_over_a_list_of_known_elements_is_its_body_for_each(words, left):
+    text = MAP
+    given = {"LIST": "x, z", "SECOND": "z", "INNER": "Sub", "LAST": "one"} | words
+    for word, instead in given.items():
+        text = text.replace(word, instead) if word.isupper() else text.replace("(e, w)", "(e)")
+    before = parser.parse_model(text)
+    result = surgeon.apply(before, "clean", verify=False)
+    after = result.model.to_proto()
+    assert result.report.after.get("SequenceMap", 0) == left
+    assert ("SequenceConstruct" in result.report.after) == bool(left)
+    x, z = np.random.default_rng(1).normal(size=(2, 4, 3)).astype(np.float32)
+    feeds = {"x": x, "z": z, "l": [x, z]}
+    if "Random" not in text:
+        np.testing.assert_array_equal(run(before, feeds)[0], run(after, feeds)[0])
+
+
 def test_a_loop_of_no_turn_that_gathers_rows_stays():
     before = parser.parse_model(
         """<ir_version: 8, opset_import: ["": 17]>

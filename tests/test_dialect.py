@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import onnx
 import onnx_graphsurgeon as gs
 import pytest
 from truth import infer, model_of, parse
 
 import surgeon
 from surgeon import dialect
+from surgeon.errors import LeftoverError
 from surgeon.facts import Facts
 from surgeon.model import Model
 from surgeon.recipe import Recipe
@@ -101,3 +103,15 @@ def test_a_node_is_normal_once() -> None:
     )
     node = tensors["y"].inputs[0]
     assert (node.op, node.domain) == ("relu", "aten")
+
+
+def test_a_lost_write_without_a_domain_is_pytorchs() -> None:
+    """`FALLTHROUGH` leaves it as if it were of the standard."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 13]> g (float[2] x) => (float[2] y) '
+        '{ y = Placeholder <name = "index_put_"> (x) }'
+    )
+    with pytest.raises(LeftoverError) as left:
+        surgeon.apply(model, "aten")
+    assert left.value.what.startswith("`aten.Placeholder` left, which no runtime knows")
+    assert "the indices and the values are lost" in left.value.what

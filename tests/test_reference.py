@@ -153,6 +153,8 @@ def test_sizes_that_a_trace_left_as_fractions_are_cut() -> None:
         ),
         ("topk", [normal(4), -1, 0, True, True], "-1 of 4 elements"),
         ("fill_diagonal", [normal(4), 1, False], "a diagonal of shape"),
+        ("cross", [normal(4, 2), normal(4, 2), 1], "vectors of 2 and 2 elements"),
+        ("linalg_cross", [normal(4, 1), normal(4, 3), -1], "vectors of 1 and 3 elements"),
         ("_lfilter", [normal(1, 3, 9), normal(2, 2), normal(2, 2)], "2 filters for 3 channels"),
     ],
 )

@@ -140,6 +140,20 @@ def test_what_cannot_be_joined_shows_nothing_of_how_it_is_joined() -> None:
     assert not any(check.agrees for check in even)
 
 
+def test_no_depth_ends_the_process() -> None:
+    """onnxruntime's ConvTranspose over three axes ends it where one of them has no length."""
+    text = (
+        '<ir_version: 8, opset_import: ["": 13, "org.pytorch.aten": 1]> '
+        "g (float[b,4,t,h,5] x) => (float[b,2,u,v,5] y) <int64[3] one = {1, 1, 1}, "
+        "int64[3] none = {0, 0, 0}, int64 groups = {1}, float k = {0.5}, "
+        "int64[5] shape = {4, 2, 3, 2, 1}> { w = Expand (k, shape) "
+        "y = org.pytorch.aten.conv_transpose3d (x, w, , one, none, none, groups, one) }"
+    )
+    result = surgeon.apply(onnx.parser.parse_model(text), "aten")
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent"
+
+
 def test_no_size_ends_the_process() -> None:
     """onnxruntime's Einsum divides by the length of an axis, which ends it, in a check too."""
     text = (

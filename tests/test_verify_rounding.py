@@ -28,6 +28,18 @@ def test_a_sigmoid_that_is_nearly_nothing_is_rounded_as_1_is() -> None:
     assert verify(original, slow).status == "differs"
 
 
+def test_one_less_a_cosine_is_rounded_as_1_is() -> None:
+    """Of vectors that are alike it is nothing, or a rounding of 1."""
+    text = """g (float[n,1] x, float[n,1] w) => (float[n] y)
+        <float z = {0.0}, int64 no = {0}, int64[1] last = {1}> {
+        a = Exp (x)  b = Exp (w)  s = Sign (a)  e = Squeeze (s, last)
+        y = org.pytorch.aten.ATen <operator = "cosine_embedding_loss"> (a, b, e, z, no) }"""
+    verdict = surgeon.apply(parse(text), "aten").report.verdict
+    assert verdict is not None
+    assert verdict.status == "equivalent"
+    assert all(o.weak for c in verdict.comparisons for o in c.outputs)
+
+
 def test_what_is_computed_in_halves_is_no_finer_than_they_are() -> None:
     head = "g (float[n,4] x) => (float[n,4] y) <float16 k = {15872}, float d = {%s}>"
     cast = "h = Cast <to = 10> (x) "
@@ -221,3 +233,15 @@ def test_a_norm_of_values_that_are_nearly_equal_is_not_refused_for_its_rounding(
     assert check.weak
     ((check,),) = pair.Pair(before, wrong).check([feeds], "rounding")
     assert not check.agrees
+
+
+@pytest.mark.parametrize(("after", "agrees"), [("ReduceSum", True), ("ReduceMax", False)])
+def test_a_sum_is_rounded_as_its_terms_are(after: str, agrees: bool) -> None:
+    text = "g (float[n] x) => (float y) { y = %s }"
+    before = parse(text % 'org.pytorch.aten.ATen <operator = "sum"> (x, )')
+    both = pair.Pair(before, parse(text % f"{after} <keepdims = 0> (x)"))
+    terms = np.random.default_rng(0).normal(size=720) * 3e4
+    terms[-1] -= terms.sum() - 1
+    (checks,) = both.check([{"x": terms.astype(F32)}], "rounding")
+    assert isinstance(checks, tuple)
+    assert [check.agrees for check in checks] == [agrees]

@@ -97,6 +97,55 @@ def test_what_hangs_on_other_samples_is_not_put_together() -> None:
     assert {o.name for c in verdict.comparisons for o in c.outputs} == {"y", "z"}
 
 
+def test_what_does_not_follow_the_batch_is_not_put_together() -> None:
+    before, after = frozen()
+    for model in (before, after):
+        for name, of in (("u", "x"), ("n", "w")):
+            model.graph.node.append(helper.make_node("Shape", [of], [f"{name}0"], end=1))
+            model.graph.output.append(helper.make_tensor_value_info(name, TensorProto.INT64, None))
+        model.graph.node.append(helper.make_node("Add", ["u0", "i0"], ["u"]))
+        model.graph.node.append(helper.make_node("Expand", ["n0", "u0"], ["n"]))
+        zero = onnx.numpy_helper.from_array(np.array([0]), "i0")
+        if model is before:  # the other has one of this name
+            model.graph.initializer.append(zero)
+    verdict = verify(before, after)
+    assert verdict.status == "equivalent", verdict.detail
+    skipped = {each.what: each.why for each in verdict.not_compared}
+    assert skipped == {
+        "output `u` at batch other than 2": "no input moves it",
+        "output `n` at batch other than 2": "no input moves it",
+    }
+
+
+def test_an_output_of_one_row_is_no_sample_of_a_batch_of_one() -> None:
+    text = """g (float[batch,4] x) => (float[batch,4] y, float[1,4] m) <int64[2] to = {1, 4}> {
+        m = ReduceMean <axes = [0]> (x) TAIL }"""
+    frozen_at_one = parse(text.replace("TAIL", "y = Reshape (x, to)"))
+    free = parse(text.replace("TAIL", "y = Identity (x)"))
+    verdict = verify(frozen_at_one, free)
+    assert verdict.status == "equivalent", verdict.detail
+    (skipped,) = verdict.not_compared
+    assert skipped.what == "output `m` at batch other than 1"
+    assert skipped.why.startswith("it is as long at a larger batch")
+    larger = [c for c in verdict.comparisons if c.sizes["batch"] > 1]
+    assert {o.name for c in larger for o in c.outputs} == {"y"}
+
+
+def test_a_size_without_numbers_asks_for_no_other_inputs() -> None:
+    """The deviation of one row is no number; on ones all of it would be rounding."""
+    text = """g (float[t,6] x) => (float[6] y, float[t] z) <float one = {1.0}> {
+        m = ReduceMean <axes = [0]> (x)  d = Sub (x, m)  q = Mul (d, d)
+        s = ReduceSum <keepdims = 0> (q, first)  n = Shape <end = 1> (x)
+        f = Cast <to = 1> (n)  k = Sub (f, one)  y = Div (s, k)
+        z = ReduceMean <axes = [1], keepdims = 0> (x) }"""
+    model = parse(text)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([0]), "first"))
+    verdict = verify(model, model)
+    assert verdict.status == "equivalent", verdict.detail
+    assert verdict.inputs == {"x": "normal"}
+    assert 1 in {c.sizes["t"] for c in verdict.comparisons}
+
+
 def test_a_batch_defined_nowhere_else_is_reported() -> None:
     before, _ = frozen()
     verdict = verify(before, before)

@@ -117,6 +117,7 @@ _ROOMS: Mapping[str, str] = {
     "reshape_of_reshape": "targets",
     "resize_as_gathers": "sampling",
     "rows_between_views": "rows",
+    "same_as_pads": "windows",
     "same_as_input": "cleaning",
     "same_branches": "chains",
     "scale_into_norm": "norms",

@@ -114,12 +114,20 @@ def _by_places(
         raise Refused(
             f"the pads of axis {axis} in mode `{mode}` are computed at run time, and may be crops"
         )
+    return _places(draft, x, axis, pads, mode)
+
+
+def _places(
+    draft: Draft, x: gs.Tensor, axis: int, pads: tuple[Length, Length], mode: str
+) -> gs.Tensor:
     size = parts.lengths_of(draft, x, axis + 1)[axis]
     length, before = size.make(), pads[0].make()
     total = draft.op("Add", draft.op("Add", length, before), pads[1].make())
     place = draft.op("Sub", parts.counting(draft, Length(None, lambda: total)), before)
     if mode == "wrap":
-        place = draft.op("Mod", place, length)
+        if draft.facts.opset < 10:  # no Mod; PyTorch goes around once at most
+            place = draft.op("Add", place, length)
+        place = parts.remainder(draft, place, length)
     else:
         last = draft.op("Sub", length, draft.constant([1], "one"))
         if mode == "reflect":  # around the first element, then around the last
@@ -201,7 +209,17 @@ def _by_lengths(
 ) -> gs.Tensor:
     """Blocks of one value, of lengths known at run time, which may turn out to be crops."""
     blocks, crops = zip(*(_signs(draft, n) for n in pads), strict=True)
-    y = _joined(draft, x, axis, blocks, fill)
+    return _cropped(draft, _joined(draft, x, axis, blocks, fill), axis, crops)
+
+
+def wrapped(draft: Draft, x: gs.Tensor, axis: int, pads: tuple[Length, Length]) -> gs.Tensor:
+    """Elements of x alone, around an axis; first are taken off what turns out to be crops."""
+    (before, first), (after, last) = (_signs(draft, n) for n in pads)
+    return _places(draft, _cropped(draft, x, axis, (first, last)), axis, (before, after), "wrap")
+
+
+def _cropped(draft: Draft, y: gs.Tensor, axis: int, crops: Sequence[gs.Tensor | None]) -> gs.Tensor:
+    """A value without so many elements, as a number that is not positive says, at either end."""
     if all(crop is None for crop in crops):
         return y
     zero = draft.constant([0], "zero")

@@ -73,6 +73,44 @@ class Window:
         """Whether no window can begin behind the input, however long it is."""
         return self.padding + self.stride <= self.reach
 
+    def may_drop(self, length: Length) -> bool:
+        """Whether it is known at run time only if the last window begins behind the input."""
+        return length.static is None and not self.floors(length) and not self.never_drops
+
+    def is_wide(self, length: Length) -> bool:
+        """Whether padding is as wide as its elements side by side, which onnxruntime refuses."""
+        behind, known = self.padding, length.static
+        if known is not None and not self.floors(length):
+            behind += self.covered(known) - known
+        return max(self.padding, behind) >= self.kernel
+
+
+def begun(draft: Draft, y: gs.Tensor, pairs: list[tuple[Length, Window]]) -> gs.Tensor:
+    """The windows of every axis that do not begin behind the input; as many as its last element."""
+    axes, ends = [], []
+    for axis, (length, window) in enumerate(pairs, start=2):
+        if window.ceil and window.stride > 1 and not window.never_drops:
+            axes.append(axis)
+            ends.append(_begins(draft, length, window))
+    if not axes:
+        return y
+    first = draft.constant([0] * len(axes), "starts")
+    return draft.op("Slice", y, first, parts.shape_from(draft, ends), draft.constant(axes, "axes"))
+
+
+def _begins(draft: Draft, length: Length, window: Window) -> Length:
+    """How many windows begin in front of the input's last element or at it."""
+
+    def make() -> gs.Tensor:
+        last = draft.op("Add", length.make(), draft.constant([window.padding - 1], "padding"))
+        before = draft.op("Div", last, draft.constant([window.stride], "stride"))
+        made: gs.Tensor = draft.op("Add", before, draft.constant([1], "one"))
+        return made
+
+    if length.static is not None:
+        return parts.constant_length(draft, window.count(length.static))
+    return Length(None, make)
+
 
 def digit_of(operator: str) -> int:
     """How many axes the operator's name says."""
@@ -99,6 +137,27 @@ def kernel_of_weight(draft: Draft, match: Match) -> gs.Tensor:
     node = match.root
     attributes = {name: value for name, value in node.attrs.items() if name != "kernel_shape"}
     y: gs.Tensor = draft.op(node.op, *node.inputs, **attributes)
+    return y
+
+
+def same_as_pads(draft: Draft, match: Match) -> gs.Tensor:
+    """A Conv at a stride of 1 whose padding keeps the lengths, whatever they are: as numbers."""
+    node = match.root
+    attributes = dict(node.attrs)
+    mode = attributes.pop("auto_pad")
+    dilations = attributes.get("dilations") or []
+    if all(n == 1 for n in dilations):
+        raise Refused("runtimes take it where nothing is dilated")
+    if any(n != 1 for n in attributes.get("strides") or []):
+        raise Refused("its padding depends on the lengths where a stride is not 1")
+    shape = draft.facts.of(node.inputs[1]).shape
+    kernel = attributes.get("kernel_shape") or (shape or ())[2:]
+    if len(kernel) != len(dilations) or not all(isinstance(n, int) for n in kernel):
+        raise Refused("the size of its kernel is not known")
+    whole = [d * (k - 1) for d, k in zip(dilations, kernel, strict=True)]
+    less, more = [n // 2 for n in whole], [n - n // 2 for n in whole]
+    pads = [*more, *less] if mode == "SAME_LOWER" else [*less, *more]
+    y: gs.Tensor = draft.op("Conv", *node.inputs, **attributes, pads=pads)
     return y
 
 

@@ -189,6 +189,7 @@ class Check:
         """The first sizes that run, and how far rounding of the inputs moves the original."""
         self.kept.clear()
         base, noise = None, 0.0
+        blank: set[str] = set(self.names)  # what had no number yet, at whatever size
         for sizes in first:
             feeds = drawing.feeds(sizes, seed := self.seeds[0])
             outputs = self._run_original(feeds, sizes)
@@ -198,16 +199,18 @@ class Check:
             if base is None:
                 base = sizes
             moved = self._run_original(perturbed(feeds, seed), sizes)
-            if not all(map(has_numbers, outputs.values())):
-                return base, NO_NUMBERS
+            numbers = {name for name, value in outputs.items() if has_numbers(value)}
+            blank -= numbers
             if moved is None:
                 return base, UNSTEADY
-            for name in (n for n in self.names if n not in self.random):
+            for name in (n for n in self.names if n not in self.random and n in numbers):
                 limit = self._allowed(name, outputs[name])
                 noise = max(noise, movement(name, outputs[name], moved[name], tolerance=limit))
             noise = min(noise, UNSTEADY)
             if noise > CALM:
                 return base, noise
+        if base is not None and blank:
+            return base, NO_NUMBERS
         return base, noise
 
     def _run_original(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,6 +31,8 @@ _AVERAGES = frozenset(
     "ReduceMean GlobalAveragePool AveragePool mean avg_pool1d avg_pool2d avg_pool3d "
     "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d".split()
 )
+_SUMS = frozenset("ReduceSum sum nansum trace".split())  # their terms may cancel
+_BESIDE = {"Constant", "Identity"}
 # Between neighbours, at places that are computed: rounding of a place grows with it.
 _PLACES = re.compile(
     r"Resize|Upsample|GridSample|interpolate|_*(upsample_|grid_sampler|cudnn_grid)"
@@ -75,6 +78,7 @@ class Pair:
             operator_of(node) in _MAGNIFYING for node in (*before.graph.node, *after.graph.node)
         )
         self._averages = any(operator_of(node) in _AVERAGES for node in before.graph.node)
+        self._sums = {*map(operator_of, before.graph.node)} - _BESIDE <= _SUMS
         self._places = any(_PLACES.match(operator_of(node)) for node in before.graph.node)
 
     def check(self, inputs: Inputs, exact: Exact, tolerance: float | None = None) -> Checks:
@@ -154,6 +158,10 @@ class Pair:
             arrays = [np.asarray(a) for a in (*feeds.values(), *expected.values())]
             longest: int = max(length for array in arrays for length in (2, *array.shape))
             return _magnitude(feeds) * longest / 2
+        if self._sums:
+            sizes = [[np.size(value) for value in side.values()] for side in (feeds, expected)]
+            terms = max(sizes[0], default=1) / max(1, min(sizes[1], default=1))
+            return _magnitude(feeds) * math.sqrt(terms)
         return _magnitude(feeds) if self._averages else 0.0
 
     def _moved(self, first: Runner, feeds: Feeds) -> list[dict[str, Any]]:

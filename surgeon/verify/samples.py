@@ -14,6 +14,8 @@ from surgeon.verify.originals import Side, by_samples
 from surgeon.verify.summary import squeezed
 from surgeon.verify.verdict import NotCompared
 
+_NO_BATCH = "it is as long at a larger batch, so its samples are no samples of the batch"
+
 
 class Batch(NamedTuple):
     """Inputs of a batch that the original does not take, and what its runs on parts of it make."""
@@ -46,21 +48,23 @@ def larger_batches(
     block = base[group[0]]
     others = f"{' and '.join(group)} other than {block}"
     split = [each.name for each in drawing.inputs if each.dims and each.dims[0] in group]
-    together = _computed_together(original, drawing, split, base, names, seed)
-    for name in together:
-        yield NotCompared(f"output `{name}` at {others}", "its samples hang on one another")
-    names = [name for name in names if name not in together]
-    if not names:
-        return
+    apart = _not_samples(original, drawing, split, base, names, seed)
     for size in (2 * block, 2 * block + 1, *([1] if block > 1 else [])):
         sizes = {**base, **dict.fromkeys(group, size)}
         feeds = drawing.feeds(sizes, seed)
+        names = [name for name in names if name not in apart]
+        if not names:
+            break
         try:
             actual = result.run(feeds, names)
         except SurgeonError as error:
             why = f"the original is not defined there, nor is the result: {error.what}"
             yield NotCompared(others, why)
             return
+        apart |= {name: _NO_BATCH for name in names if size > block == _length(actual[name])}
+        names = [name for name in names if name not in apart]
+        if not names:
+            break
         try:
             expected = by_samples(original, feeds, split, block, names)
         except SurgeonError as error:
@@ -72,19 +76,26 @@ def larger_batches(
             yield NotCompared(f"{' and '.join(group)}=1", dropped)
             continue
         yield Batch(feeds, expected, sizes)
+    for name, why in apart.items():
+        yield NotCompared(f"output `{name}` at {others}", why)
 
 
-def _computed_together(
+def _length(value: Any) -> int | None:
+    return len(value) if isinstance(value, np.ndarray) and value.ndim else None
+
+
+def _not_samples(
     original: Side,
     drawing: Drawing,
     split: Collection[str],
     base: Mapping[str, int],
     names: Sequence[str],
     seed: int,
-) -> list[str]:
-    """Outputs of which a sample changes where only another sample's inputs do: a batch's mean, say.
+) -> dict[str, str]:
+    """Outputs that cannot be put together, and why.
 
-    Of a batch of one nothing is known.
+    A sample of some changes where only another sample's inputs do: a batch's mean, say. Others say
+    the sizes alone, which are other ones for each part. Of a batch of one only the latter is seen.
     """
     first, other = drawing.feeds(base, seed), drawing.feeds(base, seed + 1)
     mixed = {
@@ -92,13 +103,16 @@ def _computed_together(
         for name, x in first.items()
     }
     try:
-        runs = [original.run(feeds, names) for feeds in (first, mixed)]
+        runs = [original.run(feeds, names) for feeds in (first, mixed, other)]
     except SurgeonError:
-        return []
-    found = []
+        return {}
+    found = {}
     for name in names:
-        one, two = (run[name] for run in runs)
-        if all(isinstance(x, np.ndarray) and x.ndim for x in (one, two)):
-            check = compare_arrays(name, one[:1], two[:1])
-            found += [] if check.agrees else [name]
+        one, two, three = (run[name] for run in runs)
+        if not all(isinstance(x, np.ndarray) and x.ndim for x in (one, two, three)):
+            continue
+        if not compare_arrays(name, one[:1], two[:1]).agrees:
+            found[name] = "its samples hang on one another"
+        elif one.shape == three.shape and np.array_equal(one, three):
+            found[name] = "no input moves it"
     return found

@@ -1,7 +1,7 @@
 """Outputs whose rounding is that of 1, however small they are.
 
 A Sigmoid is 0.5 and half a tanh, so that of -17 it is 0.0 or 6e-8: both are right to the last place
-of what was added. An error in it is no share of its own size.
+of what was added. So it is with 1 less a cosine. An error in it is no share of its own size.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import onnx
 
 from surgeon.chance import operator_of
 
-_SQUASHING = frozenset({"Sigmoid", "HardSigmoid", "sigmoid", "hardsigmoid", "special_expit"})
+_SQUASHING = frozenset(
+    "Sigmoid HardSigmoid sigmoid hardsigmoid special_expit cosine_embedding_loss".split()
+)
 _MOVES = frozenset(
     "Identity Reshape Transpose Squeeze Unsqueeze Flatten Slice Gather Concat Split Cast".split()
 )

@@ -18,7 +18,7 @@ from surgeon.arguments import Arguments, bind
 from surgeon.builders import parts
 from surgeon.builders.parts import Array, Length
 from surgeon.builders.whole_numbers import averaged, largest
-from surgeon.builders.windows import Window, digit_of, with_batch
+from surgeon.builders.windows import Window, begun, digit_of, with_batch
 from surgeon.facts.fact import INTEGERS
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
@@ -74,12 +74,11 @@ def avg_pool(draft: Draft, match: Match) -> Any:
             y = draft.op("Mul", y, draft.constant(factor, "factor"))
     elif all(n.static is not None for n in lengths):
         y = _by_matrices(draft, x, pairs, dtype, whole=whole, divisor=divisor)
-    elif dtype != np.float64 and all(w.never_drops for w in windows):
+    elif dtype != np.float64:
         y = _counted(draft, x, windows, dtype, whole=whole, divisor=divisor)
+        y = begun(draft, y, pairs)
     else:
-        raise Refused(
-            "its last window depends on a length known at run time; fix it with `--shape`"
-        )
+        raise Refused("it is of doubles, of a length known at run time; fix it with `--shape`")
     return y if batched else parts.squeeze(draft, y, 0)
 
 
@@ -199,6 +198,15 @@ def max_pool(draft: Draft, match: Match, *, indices: int) -> Any:
         y = _gathered(draft, x, windows, lengths)
         y = y if batched else parts.squeeze(draft, y, 0)
         return (y, y) if indices else y
+    if any(w.may_drop(n) or w.is_wide(n) for w, n in zip(windows, lengths, strict=True)):
+        if indices and parts.is_read(draft, match.root.outputs[1]):
+            raise Refused(
+                "its last window depends on a length known at run time, or it is padded by as much "
+                "as a window, and its places are read; fix it with `--shape`"
+            )
+        y = _longer(draft, x, windows, lengths)
+        y = y if batched else parts.squeeze(draft, y, 0)
+        return (y, y) if indices else y
     near = [w.padding for w in windows]
     far, ceil = _ends(windows, lengths, draft.facts.opset)
     attributes: dict[str, Any] = {
@@ -278,6 +286,24 @@ def _taps(window: Window, length: Length) -> list[list[int]]:
             raise Refused("a window lies in the padding")
         found.append(taps)
     return found
+
+
+def _longer(draft: Draft, x: gs.Tensor, windows: list[Window], lengths: list[Length]) -> gs.Tensor:
+    """The maxima of full windows of a longer input, of which those are kept that begin in it."""
+    kind = parts.numpy_dtype(draft, x)
+    least = -np.inf if parts.is_float(kind) else np.iinfo(kind).min
+    near = [w.padding for w in windows]
+    far = [w.padding + (w.stride - 1 if w.ceil else 0) for w in windows]
+    edges = draft.constant([0, 0, *near, 0, 0, *far], "pads")
+    x = draft.op("Pad", x, edges, draft.constant(np.array(least, kind), "least"))
+    attributes: dict[str, Any] = {
+        "kernel_shape": [w.kernel for w in windows],
+        "strides": [w.stride for w in windows],
+    }
+    if any(w.dilation != 1 for w in windows):
+        attributes["dilations"] = [w.dilation for w in windows]
+    y = draft.op("MaxPool", x, **attributes)
+    return begun(draft, y, list(zip(lengths, windows, strict=True)))
 
 
 def _ends(windows: list[Window], lengths: list[Length], opset: int) -> tuple[list[int], int]:

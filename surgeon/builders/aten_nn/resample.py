@@ -229,7 +229,8 @@ def _resizes(draft: Draft, dtype: np.dtype[Any], axes: list[Axis], manner: Manne
         return False
     if manner.antialias:
         fixed = all(axis.fixed for axis in axes)
-        return not fixed and opset >= 18 and manner.kind != "lanczos"
+        usual = manner.kind != "lanczos" and not manner.corners  # PyTorch centres windows otherwise
+        return not fixed and opset >= 18 and usual
     given = [axis.scale is not None for axis in axes if axis.moves]
     if any(given) and not all(given):
         return False
@@ -304,7 +305,7 @@ def _resize(
     if manner.corners:
         attributes["coordinate_transformation_mode"] = "align_corners"
     if manner.antialias:
-        attributes["antialias"] = 1
+        attributes |= {"antialias": 1, "exclude_outside": 1}  # windows are cut at the border
     roi = None
     if draft.facts.opset < 13:
         roi = draft.constant(np.zeros(0, np.float32), "roi")

@@ -217,6 +217,23 @@ _BY_THEMSELVES = frozenset(
 )
 
 
+def _part(c: Call, x: gs.Tensor, length: Size, index: int) -> gs.Tensor:
+    """One of as many parts as an axis of run time has; nothing, where PyTorch finds none there."""
+    each: Size | int | None = None
+    if c.node.op == "chunk" and index < c.integer("chunks"):
+        chunks = c.integer("chunks")
+        each = c.div(c.add(length, chunks - 1), chunks)
+    elif c.node.op == "split":
+        name = "split_sizes" if c.args.schema.position("split_sizes") is not None else "split_size"
+        given = c.args.given.get(name)
+        is_list = isinstance(given, gs.Tensor) and c.rank(given) != 0
+        each = None if is_list else c.listed(name)[0]
+    if each is None:
+        raise Refused(f"how many parts {length.dim} elements have is known at run time only")
+    axis = c.axis(c.integer("dim"), c.rank(x))
+    return c.slice(x, axis, c.mul(each, index), c.mul(each, index + 1))
+
+
 def list_element(draft: Draft, match: Match) -> gs.Tensor:
     """`SequenceAt` on the list that an ATen operator makes."""
     source, position = match.values["list"], match.values["position"]
@@ -234,7 +251,7 @@ def list_element(draft: Draft, match: Match) -> gs.Tensor:
         x = call.tensor()
         length = call.size(x, call.axis(call.integer("dim"), call.rank(x)))
         if not isinstance(length, int):
-            raise Refused(f"how many parts {length.dim} elements have is known at run time only")
+            return _part(call, x, length, index)
     parts = LISTS[producer.op](call, index + 1)
     if index >= len(parts):
         raise Refused(f"its list has {len(parts)} elements")

@@ -130,9 +130,9 @@ def _wrapped(c: Call, x: gs.Tensor, axis: int, before: int, after: int) -> gs.Te
 
 def _computed(c: Call, x: gs.Tensor, name: str, count: int, mode: str, value: Any) -> gs.Tensor:
     """Amounts known at run time: put in ONNX's order there, or joined on axis by axis."""
-    if mode == "wrap":
-        raise Refused("its amounts are known at run time only")
     dtype, rank = c.dtype(x), c.rank(x)
+    if mode == "wrap":
+        return _around(c, x, c.listed(name))
     takes = dtype in FLOATS or (c.opset >= 13 and dtype in INTEGERS)
     if not takes or c.opset < _FIRST_OF_COMPUTED:
         ends = [_length(c, amount) for amount in c.listed(name)]
@@ -144,6 +144,19 @@ def _computed(c: Call, x: gs.Tensor, name: str, count: int, mode: str, value: An
     pads = c.op("Gather", padded, c.ints([*order, *[o + 1 for o in order]], "order"), axis=0)
     extra = [c.number(value, dtype)] if mode == "constant" and value != 0 else []
     return c.op("Pad", x, pads, *extra, mode=mode)
+
+
+def _around(c: Call, x: gs.Tensor, amounts: Sequence[Size | int]) -> gs.Tensor:
+    """Axis by axis; wrapping sees what crops leave."""
+    rank = c.rank(x)
+    for i in range(len(amounts) // 2):
+        axis, before, after = rank - 1 - i, *amounts[2 * i : 2 * i + 2]
+        if isinstance(before, int) and isinstance(after, int):
+            x = _cut(c, x, {axis: (min(before, 0), min(after, 0))})
+            x = _wrapped(c, x, axis, max(before, 0), max(after, 0))
+        else:
+            x = padding.wrapped(c.draft, x, axis, (_length(c, before), _length(c, after)))
+    return x
 
 
 def _length(c: Call, amount: Size | int) -> Length:

@@ -86,7 +86,8 @@ def same(self: Array, **rest: Any) -> Array:
 
 
 def adjoint(self: Array) -> Array:
-    return self if self.ndim == 0 else np.conj(np.swapaxes(self, -1, -2))
+    turned = self if self.ndim == 0 else np.swapaxes(self, -1, -2)
+    return np.conj(turned) if turned.dtype.kind == "c" else turned  # numpy makes int8 of truths
 
 
 def _shift(function: Callable[..., Array]) -> Callable[..., Array]:

@@ -100,7 +100,13 @@ def einsum(equation: str, tensors: list[Array], path: Any = None) -> Array:
 
 
 def tensordot(self: Array, other: Array, dims_self: list[int], dims_other: list[int]) -> Array:
-    return narrow(np.tensordot(_wide(self), _wide(other), (dims_self, dims_other)), self)
+    one, two = _wide(self), _wide(other)
+    for left, right in zip(dims_self, dims_other, strict=True):  # an axis of one is spread
+        if one.shape[left] == 1:
+            two = two.sum(right, keepdims=True)
+        elif two.shape[right] == 1:
+            one = one.sum(left, keepdims=True)
+    return narrow(np.tensordot(one, two, (dims_self, dims_other)), self)
 
 
 def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None) -> Array:
@@ -115,6 +121,9 @@ def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None) ->
 def cross(self: Array, other: Array, dim: int | None) -> Array:
     a, b = np.broadcast_arrays(self, other)
     axis = a.shape.index(3) if dim is None else axis_of(dim, a.ndim)
+    lengths = self.shape[axis - a.ndim], other.shape[axis - a.ndim]
+    if lengths != (3, 3):  # numpy spreads one element, and makes a number of two
+        raise ValueError(f"vectors of {lengths[0]} and {lengths[1]} elements have no cross product")
     return np.cross(a, b, axis=axis)
 
 

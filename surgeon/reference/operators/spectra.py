@@ -164,7 +164,7 @@ def imag(self: Array) -> Array:
 
 
 def conjugate(self: Array) -> Array:
-    return np.conjugate(self)
+    return np.conjugate(self) if self.dtype.kind == "c" else self  # numpy makes int8 of truths
 
 
 def _old(name: str) -> Callable[..., Array]:
