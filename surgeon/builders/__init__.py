@@ -109,6 +109,7 @@ _ROOMS: Mapping[str, str] = {
     "product_without_expand": "repeated",
     "repeated_as_gather": "repeated",
     "shape_of_source": "lengths",
+    "slice_into_window": "cropped",
     "sign_behind_join": "halves",
     "shift_before_linear": "batch_norm",
     "transpose_before_expand": "repeated",
