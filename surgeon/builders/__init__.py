@@ -35,6 +35,8 @@ _ROOMS: Mapping[str, str] = {
     "concat_chain": "cleaning",
     "constant_expand": "targets",
     "constant_slice": "views",
+    "conv_and_conv": "parallel",
+    "conv_and_norm": "parallel",
     "counted_down": "places",
     "cumsum_as_matmul": "sums",
     "drop_dropout": "cleaning",
