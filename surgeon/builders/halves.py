@@ -21,7 +21,7 @@ def sign_behind_join(draft: Draft, match: Match) -> gs.Tensor:
 
     Signs are one node for all that multiply by s; each of those loses one.
     """
-    c, root = Bench(draft), match.root
+    c = Bench(draft)
     joined, s = match.values["r"], match.values["s"]
     assert joined is not None
     assert s is not None
@@ -31,7 +31,7 @@ def sign_behind_join(draft: Draft, match: Match) -> gs.Tensor:
     if found is None:
         raise Refused("no part is the negative of something, or a part's size is not known")
     signs, axis = found
-    rank, own = c.rank(root.outputs[0]), c.shape(s)
+    rank, own = c.rank(joined), c.shape(s)
     along = axis - rank + len(own or ())
     if own is None or along < 0 or own[along] != len(signs):
         raise Refused("what it is multiplied by is one number for several parts")
