@@ -109,10 +109,21 @@ class Sweep:
             last = Counter(change.rule for change in self.notes.changes[before:])
             total += last.total()
             called = self.calls.choose(swept=True)
-            if quiet and not last and every and not called:
+            sharper = self.facts.sharpen()
+            if sharper:
+                self._tell(sharper)
+            if quiet and not last and every and not called and not sharper:
                 return total
         name = last.most_common(1)[0][0] if last else "folding"
         raise self._unsettled(f"rule `{name}` still fires after {MAX_SWEEPS} sweeps")
+
+    def _tell(self, names: Sequence[str]) -> None:
+        least = self.facts.fitting.least
+        self.notes.remarks.extend(
+            f"dimension `{name}` is {least[name]} or more wherever the model has a value: "
+            "below, a Conv has a kernel larger than its input"
+            for name in names
+        )
 
     def _unsettled(self, what: str) -> SettleError:
         return SettleError(

@@ -142,3 +142,15 @@ def test_a_constant_target_copies_numbers_and_leaves_one_open(
     source: tuple[Dim, ...], wanted: tuple[Dim, ...], target: list[int] | None
 ) -> None:
     assert dims.constant_target(source, wanted) == target
+
+
+def test_what_is_cut_to_a_length_is_told_from_what_is_not() -> None:
+    n, m = symbol("n"), symbol("m")
+    assert dims.is_cut_off(dims.minimum(n, 64), n)
+    assert dims.is_cut_off(dims.minimum(n + m, 1), n + m)
+    assert not dims.is_cut_off(dims.minimum(n, 0), n)  # 1 and 0 broadcast to 0
+    assert not dims.is_cut_off(dims.minimum(n, m), n)  # m may be 0
+    assert not dims.is_cut_off(dims.minimum(n, 64), m)
+    assert not dims.is_cut_off(dims.maximum(n, 64), n)
+    assert not dims.is_cut_off(2 * dims.minimum(n, 64), n)
+    assert not dims.is_cut_off(n, n)

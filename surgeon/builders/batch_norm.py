@@ -13,8 +13,8 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.builders.dynamic import mixture
 from surgeon.builders.factors import lone_producer, scaled_inputs
-from surgeon.builders.linear import bias_of, narrow, scaled_outputs
-from surgeon.builders.parts import own_weight
+from surgeon.builders.linear import FLOATS, bias_of, narrow, scaled_outputs
+from surgeon.builders.parts import one_a_channel, operand_behind, own_weight
 from surgeon.facts.fact import Array
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
@@ -86,9 +86,35 @@ def batch_norm_before_linear(draft: Draft, match: Match) -> gs.Tensor:
 
     W (f x + s) + b = (W f) x + (W s + b), where no pads put zeros beside what is shifted.
     """
+    norm: gs.Node = match.root.inputs[0].inputs[0]
+    return _taken_in(draft, match.root, norm.inputs[0], *factor_and_shift(draft, norm))
+
+
+def shift_before_linear(draft: Draft, match: Match) -> gs.Tensor:
+    """y = Conv or Gemm of x + c or x - c, with what the weight makes of c in the bias."""
     root = match.root
-    norm: gs.Node = root.inputs[0].inputs[0]
-    factor, shift = factor_and_shift(draft, norm)
+    summed: gs.Node = root.inputs[0].inputs[0]
+    data = 1 if draft.facts.array(summed.inputs[0]) is not None else 0
+    x, constant = summed.inputs[data], summed.inputs[1 - data]
+    if draft.facts.of(x).dtype not in FLOATS or (summed.op == "Sub" and data):
+        raise Refused("it is no float, or it is taken off a constant")
+    wide = operand_behind(draft, x, constant, summed.outputs[0], "its summand")
+    shift = one_a_channel(wide, "its summand").astype(np.float64)
+    if not np.isfinite(shift).all():
+        raise Refused("its summand is not finite")
+    weight = own_weight(draft, root)
+    if root.op == "Conv":
+        channels = weight.shape[1] * int(attribute_of(root, "group") or 1)
+    elif attribute_of(root, "transA"):
+        raise Refused("its input is transposed")
+    else:
+        channels = weight.shape[1 if attribute_of(root, "transB") else 0]
+    shift = np.broadcast_to(-shift if summed.op == "Sub" else shift, channels)
+    return _taken_in(draft, root, x, np.ones(channels), shift)
+
+
+def _taken_in(draft: Draft, root: gs.Node, x: gs.Tensor, factor: Array, shift: Array) -> gs.Tensor:
+    """A Conv or Gemm of factor * x + shift, a number a channel each, as one of x."""
     weight, bias = own_weight(draft, root), bias_of(draft, root)
     attributes = dict(root.attrs)
     scale, axes = 1.0, tuple(range(1, weight.ndim))
@@ -106,7 +132,7 @@ def batch_norm_before_linear(draft: Draft, match: Match) -> gs.Tensor:
     total = scale * moved.sum(axis=axes) + (0.0 if bias is None else bias.astype(np.float64))
     operands = (narrow(scaled, weight), narrow(total, weight))
     constants = [draft.constant(a, n) for a, n in zip(operands, ("weight", "bias"), strict=True)]
-    y: gs.Tensor = draft.op(root.op, norm.inputs[0], *constants, **attributes)
+    y: gs.Tensor = draft.op(root.op, x, *constants, **attributes)
     return y
 
 

@@ -21,6 +21,7 @@ from surgeon.match import VIEWS, Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
 _MOVES = VIEWS - {"Cast"}
+_BENT = frozenset({"Relu", "LeakyRelu", "PRelu"})  # at 0 alone: what is positive passes
 _LARGEST_SPREAD = 1 << 16  # elements of a factor in front of a view
 
 
@@ -81,6 +82,8 @@ def _times(draft: Draft, tensor: gs.Tensor, factor: Array) -> gs.Tensor:
     if node.op in _MOVES:
         moved = _times(draft, node.inputs[0], _in_front(draft, node, factor))
         return draft.op(node.op, moved, *node.inputs[1:], **node.attrs)
+    if node.op in _BENT - {"PRelu"} and _is_positive(factor):
+        return draft.op(node.op, _times(draft, node.inputs[0], factor), **node.attrs)
     raise Refused(f"{node.op} has no weight that takes it")
 
 
@@ -216,21 +219,28 @@ def _times_sum(draft: Draft, node: gs.Node, factor: Array) -> gs.Tensor:
 def factor_before(draft: Draft, match: Match) -> gs.Tensor:
     """y = Conv, ConvTranspose, Gemm or MatMul of c * x, or x / c, with c in the weight."""
     root = match.root
-    views: list[gs.Node] = []
+    passed: list[gs.Node] = []
     node = lone_producer(draft, root.inputs[0])
-    while node.op in _MOVES:
-        views.append(node)
+    while node.op in _MOVES or node.op in _BENT:
+        passed.append(node)
         node = lone_producer(draft, node.inputs[0])
     x, factor = _product(draft, node)
     if root.op == "MatMul" and not factor.ndim and factor == 0.5 and _is_gelu(x):
         raise Refused("it ends a GELU, which runtimes know by it and compute as one")
+    views = [other.op for other in passed if other.op in _MOVES]
     if views and factor.ndim:
-        raise Refused(f"more than one number does not pass {views[-1].op}")
+        raise Refused(f"more than one number does not pass {views[-1]}")
+    if len(views) < len(passed) and not _is_positive(factor):
+        raise Refused("what is not positive does not pass a Relu")
     weight = own_weight(draft, root)
     scaled = draft.constant(narrow(scaled_inputs(root, weight, factor), weight), "weight")
-    for view in reversed(views):
-        x = draft.op(view.op, x, *view.inputs[1:], **view.attrs)
+    for other in reversed(passed):
+        x = draft.op(other.op, x, *other.inputs[1:], **other.attrs)
     return draft.op(root.op, x, scaled, *root.inputs[2:], **root.attrs)
+
+
+def _is_positive(factor: Array) -> bool:
+    return bool((np.isfinite(factor) & (factor > 0)).all())
 
 
 def _is_gelu(tensor: gs.Tensor) -> bool:

@@ -139,7 +139,7 @@ def lines_of(
     whole = c.shape(indices)
     if whole is None or not isinstance(whole[-1], int):
         raise Refused("the shape of its indices is not known")
-    parts = [_line(c, t) for t in _columns(c, indices, whole[-1])]
+    parts = [line_through(c, t) for t in _columns(c, indices, whole[-1])]
     lines = [
         line if read and line.limit is not None else _counted(line, d)
         for line, d in zip(parts, shape, strict=False)
@@ -180,7 +180,7 @@ def _counted(line: Line, length: Dim) -> Line:
     return line_of(values, line.along)
 
 
-def _line(c: Bench, t: gs.Tensor) -> Line:
+def line_through(c: Bench, t: gs.Tensor) -> Line:
     """The line that a tensor of indices repeats along its other axes."""
     array, node, shape = c.facts.array(t), producer_of(t), c.shape(t)
     if array is not None and array.dtype != object:
@@ -191,7 +191,7 @@ def _line(c: Bench, t: gs.Tensor) -> Line:
         return _count(c, node)
     if node.op not in ("Expand", "Reshape", "Unsqueeze", "Squeeze", "Cast", "Identity", "Slice"):
         raise Refused("its indices are known at run time only")
-    inner = _line(c, node.inputs[0])
+    inner = line_through(c, node.inputs[0])
     before = c.shape(node.inputs[0])
     if node.op == "Slice":
         return _sliced(c, node, inner)

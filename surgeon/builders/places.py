@@ -91,6 +91,11 @@ def places_as_gather(draft: Draft, match: Match) -> gs.Tensor:
         if line.limit is not None and dims.equal(line.limit, length) is not True:
             assert line.counted is not None
             data = c.op("Gather", data, line.counted, axis=axis)  # whether it is all comes later
+    used = [line.along for line in lines]
+    if (
+        data is not node.inputs[0] and None not in used
+    ):  # a Reshape may not infer lengths of nothing
+        return c.unsqueeze(data, [axis for axis in range(len(whole) - 1) if axis not in used])
     return as_shape(draft, data, out)
 
 

@@ -8,7 +8,7 @@ from surgeon import opsets
 from surgeon.dims import Dim
 from surgeon.facts import Facts
 from surgeon.facts.fact import same_dims
-from surgeon.match import Match
+from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
 _BROADCAST = frozenset(
@@ -35,12 +35,12 @@ def without_expand(draft: Draft, match: Match) -> gs.Tensor:
     others = [t for t in root.inputs if t is not expanded]
     missing = "it gives the result its axes alone"
     if root.op in _BROADCAST:
-        missing = _not_given(facts, root, shape, others)
+        missing = not_given(facts, root, shape, others)
     if not missing:
         operands = [x if t is expanded else t for t in root.inputs]
         made: gs.Tensor = draft.op(root.op, *operands, **root.attrs)
         return made
-    if not _vanishes(draft, expanded, shape, root.outputs[0]):
+    if not vanishes(draft, expanded, shape, root.outputs[0]):
         raise Refused(missing)
     operands = [_before(facts, t, expanded, shape) for t in root.inputs]
     small = draft.op(root.op, *operands, **root.attrs)
@@ -48,7 +48,7 @@ def without_expand(draft: Draft, match: Match) -> gs.Tensor:
     return later
 
 
-def _not_given(facts: Facts, node: gs.Node, own: tuple[Dim, ...], others: list[gs.Tensor]) -> str:
+def not_given(facts: Facts, node: gs.Node, own: tuple[Dim, ...], others: list[gs.Tensor]) -> str:
     """Which axis of its result a node has from the Expand alone; empty where from none."""
     out = facts.of(node.outputs[0]).shape
     if out is None or len(own) > len(out):
@@ -64,7 +64,7 @@ def _not_given(facts: Facts, node: gs.Node, own: tuple[Dim, ...], others: list[g
     return ""
 
 
-def _vanishes(
+def vanishes(
     draft: Draft, expanded: gs.Tensor, own: tuple[Dim, ...], through: gs.Tensor | None = None
 ) -> bool:
     """Whether no Expand is needed once it is put behind all that works on each element alone.
@@ -92,11 +92,53 @@ def _vanishes(
             return False
         for node in tensor.outputs:
             others = [t for t in node.inputs if id(t) not in region]
-            if id(node.outputs[0]) not in region and (
-                node.op not in _BROADCAST or not _each(node) or _not_given(facts, node, own, others)
+            if id(node.outputs[0]) in region:
+                continue
+            if _by_places(node, tensor):
+                rows = _of_rows(facts, node, own)
+                if rows is None or not vanishes(draft, node.outputs[0], rows):
+                    return False
+            elif (
+                node.op not in _BROADCAST or not _each(node) or not_given(facts, node, own, others)
             ):
                 return False
     return True
+
+
+def _by_places(node: gs.Node, places: gs.Tensor) -> bool:
+    """Whether a node takes rows of a table at these places."""
+    known = (node.domain or "") in opsets.STANDARD and node.op == "Gather"
+    taken = known and node.inputs[1] is places and node.inputs[0] is not places
+    return taken and not attribute_of(node, "axis")
+
+
+def _of_rows(facts: Facts, node: gs.Node, places: tuple[Dim, ...]) -> tuple[Dim, ...] | None:
+    """The shape of a table's rows at places of this shape."""
+    table = facts.of(node.inputs[0]).shape
+    return None if table is None else (*places, *table[1:])
+
+
+def rows_without_expand(draft: Draft, match: Match) -> gs.Tensor:
+    """Rows of a table at places that are repeated, where what reads them does that anyway."""
+    root, facts = match.root, draft.facts
+    x, expanded = match.values["x"], match.values["e"]
+    assert expanded is not None
+    own = None if x is None else facts.of(x).shape
+    rows = None if own is None else _of_rows(facts, root, own)
+    if rows is None or not _by_places(root, expanded):
+        raise Refused("a shape is not known, or the rows are no rows")
+    if not vanishes(draft, root.outputs[0], rows):
+        raise Refused("something needs them repeated")
+    small = draft.op("Gather", root.inputs[0], x, **root.attrs)
+    widths = [d for d in rows[len(own or ()) :] if isinstance(d, int)]
+    if len(widths) < len(rows) - len(own or ()):
+        raise Refused("how long the rows are is known at run time only")
+    draft.leans.append(expanded.inputs[0])  # its shape is read, but it has to repeat x
+    target = draft.op("Shape", expanded)
+    if widths:
+        target = draft.op("Concat", target, draft.constant(widths, "widths"), axis=0)
+    repeated: gs.Tensor = draft.op("Expand", small, target)
+    return repeated
 
 
 def _each(node: gs.Node) -> bool:
@@ -157,7 +199,7 @@ def beside_truth(draft: Draft, match: Match) -> gs.Tensor:
     if own is not None and same_dims(own, out):
         return m
     single = bound.size == 1 and bound.ndim <= (facts.of(v).rank or 0)
-    if own is None or not single or not _vanishes(draft, match.root.outputs[0], own):
+    if own is None or not single or not vanishes(draft, match.root.outputs[0], own):
         raise Refused("it may make the result larger")
     draft.leans.append(v.inputs[0])  # its shape is read, but it has to be what counts
     expanded: gs.Tensor = draft.op("Expand", m, draft.op("Shape", v))

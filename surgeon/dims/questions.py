@@ -37,6 +37,22 @@ def equal(first: Dim, second: Dim) -> bool | None:
     return None
 
 
+def is_cut_off(dim: Dim, whole: Dim) -> bool:
+    """Whether `dim` is `whole`, but a number of 1 or more where that is less.
+
+    So long is a table that is cut to the length of something. The two broadcast to `whole`: where
+    the number is less it is 1, or they do not broadcast at all.
+    """
+    if isinstance(dim, int) or len(dim.terms) != 1:
+        return False
+    monomial, factor = dim.terms[0]
+    if factor != 1 or len(monomial) != 1 or monomial[0][1] != 1 or monomial[0][0].kind != "min":
+        return False
+    operands = monomial[0][0].operands
+    rest = [other for other in operands if other != whole]
+    return len(rest) == 1 and isinstance(rest[0], int) and rest[0] >= 1
+
+
 def symbols(dim: Dim) -> frozenset[str]:
     """The names of the symbols that the value depends on."""
     return frozenset(limits(dim))

@@ -17,6 +17,7 @@ from surgeon.dims import Dim
 from surgeon.facts import breadth, contrib, cuts, sequences, shapes, values
 from surgeon.facts.constants import LARGEST_VALUE, Constants
 from surgeon.facts.fact import BOOL, INT64, INTEGERS, UNKNOWN, Array, Fact, of_value
+from surgeon.facts.fitting import Fitting
 from surgeon.facts.kinds import known_type
 from surgeon.facts.properties import not_negative, unit_axis
 from surgeon.facts.question import Question
@@ -67,6 +68,7 @@ class Facts:
         self.assumptions = dict(assumptions or {})
         self.same_shape = frozenset(same_shape)
         self.defined_at: dict[str, int] = {}
+        self.fitting = Fitting()
         self.inferred = 0
         self.asked_onnx = 0
         self.scope = ""  # stands before the names of new dimensions: bodies and calls share names
@@ -194,6 +196,8 @@ class Facts:
             known = sequences.facts(node.op, inputs, node.attrs, partial(self._fresh, node))
         if known is None:
             known = self._values(node, inputs)
+            if node.op == "Div":
+                self.fitting.heed(inputs, known)
         if known is not None:
             for tensor, fact in zip(node.outputs, known, strict=False):
                 tensor.__dict__["fact"] = fact
@@ -233,6 +237,17 @@ class Facts:
         solved = dims.solve(x.shape[1] - weight.shape[1] * node.attrs.get("group", 1))
         if solved is not None:
             self.defined_at.setdefault(*solved)
+        if not self.scope and not node.__dict__.get("made"):  # what a rule made may need more
+            self.fitting.learn(x.shape, weight.shape, node.attrs)
+
+    def sharpen(self) -> tuple[str, ...]:
+        """Take what was learned of inputs' lengths as axioms; gives the names, most often none."""
+        found = self.fitting.news(self._declared_names, self.assumptions)
+        if found:
+            self.assumptions.update(found)
+            for tensor in self.model.graph.inputs:
+                tensor.fact = None  # until the graph is entered again
+        return tuple(found)
 
     def _declared(self, name: str, type_: onnx.TypeProto | None) -> Fact:
         if type_ is None or not type_.HasField("tensor_type"):

@@ -63,6 +63,13 @@ def broadcast(shapes: Sequence[Shape], fresh: Callable[[int], Dim]) -> Shape:
             elif isinstance(dim, int):
                 result = dim  # the other is 1 or equal to it, or the node has no value
             elif not isinstance(result, int):
-                result = result if dims.equal(result, dim) else None
+                result = _of_two(result, dim)
         out.append(fresh(axis) if result is None else result)
     return tuple(out)
+
+
+def _of_two(first: Dim, second: Dim) -> Dim | None:
+    """What two dimensions that may be known at run time only broadcast to; None: not provable."""
+    if dims.equal(first, second) or dims.is_cut_off(second, first):
+        return first
+    return second if dims.is_cut_off(first, second) else None

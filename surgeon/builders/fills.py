@@ -1,0 +1,71 @@
+"""Values that hold one number everywhere, and are as large as something else."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+
+from surgeon import opsets
+from surgeon.builders.selections import producer_of
+from surgeon.builders.spreads import not_given, vanishes
+from surgeon.facts import Facts
+from surgeon.facts.fact import Array
+from surgeon.match import Match, attribute_of
+from surgeon.rewrite import Draft, Refused
+
+_SAME = frozenset("Reshape Flatten Squeeze Unsqueeze Transpose Expand Tile Slice Identity".split())
+_DEEP = 8  # nodes that are followed
+
+
+def without_fill(draft: Draft, match: Match) -> gs.Tensor:
+    """What is computed with one number everywhere is computed with that number.
+
+    Where the result is no longer as large then, it is repeated behind, if nothing needs it so.
+    """
+    root, facts, e = match.root, draft.facts, match.values["e"]
+    assert e is not None
+    number = fill_of(facts, e)
+    if number is None:
+        raise Refused("it does not provably hold one number everywhere")
+    others = [t for t in root.inputs if t is not e]
+    missing = not_given(facts, root, (), others)
+    own = facts.of(others[0]).shape if len(others) == 1 else None
+    if missing and (own is None or not vanishes(draft, root.outputs[0], own)):
+        raise Refused(missing)
+    draft.premises.append(e)
+    single = draft.constant(number.reshape(()), "number")
+    made: gs.Tensor = draft.op(
+        root.op, *(single if t is e else t for t in root.inputs), **root.attrs
+    )
+    if missing:
+        draft.leans.append(e.inputs[0])
+        made = draft.op("Expand", made, draft.op("Shape", e))
+    return made
+
+
+def fill_of(facts: Facts, tensor: gs.Tensor, left: int = _DEEP) -> Array | None:
+    """The one number that a value holds everywhere; None where that is not provable."""
+    node = producer_of(tensor)
+    if node is None or not left or (node.domain or "") not in opsets.STANDARD:
+        return None
+    if node.op == "ConstantOfShape":
+        value = node.attrs.get("value")
+        if value is None:
+            return np.zeros(1, np.float32)
+        given = np.asarray(getattr(value, "values", value)).reshape(-1)
+        return given if given.size == 1 and given.dtype.kind in "fiub" else None
+    if node.op not in _SAME and node.op != "Cast":
+        return None
+    found = fill_of(facts, node.inputs[0], left - 1)
+    if node.op != "Cast" or found is None:
+        return found
+    try:
+        kind = onnx.helper.tensor_dtype_to_np_dtype(int(attribute_of(node, "to")))
+    except (KeyError, TypeError):
+        return None
+    if kind.kind not in "fiub" or not np.isfinite(found).all():
+        return None
+    turned = found.astype(kind)
+    kept = kind.kind == "b" or (turned.astype(found.dtype) == found).all()
+    return turned if kept else None
