@@ -8,7 +8,7 @@ from typing import Any
 
 import onnx_graphsurgeon as gs
 
-from surgeon.matching import Matcher, makers_of
+from surgeon.matching import CONSTANT, Matcher, makers_of
 from surgeon.recipe import BuilderCall, Rule
 from surgeon.searching import COMMUTATIVE
 
@@ -59,16 +59,15 @@ class Candidates:
         if rules is None or every:
             return rules or ()
         makers = makers_of(node)
-        constants = tuple([isinstance(tensor, gs.Constant) for tensor in node.inputs])
-        found = self._by_makers.get((root, makers, constants))
+        found = self._by_makers.get((root, makers))
         if found is None:
             found = [
                 each
                 for each in rules
                 if each.matcher.lacks(node.op, makers) is None
-                and not any(constants[place : place + 1] == (True,) for place in each.computed)
+                and not any(makers[place : place + 1] == (CONSTANT,) for place in each.computed)
             ]
-            self._by_makers[root, makers, constants] = found
+            self._by_makers[root, makers] = found
         return found
 
 

@@ -123,9 +123,17 @@ class Matcher:
         return op in COMMUTATIVE and len(self.root.inputs) == inputs == 2
 
 
+CONSTANT = "="  # stands for no operator: what makes a constant
+
+
 def makers_of(node: gs.Node) -> tuple[str | None, ...]:
-    """The operator that makes each input of a node; None for what no node makes."""
-    return tuple([t.inputs[0].op if t.inputs else None for t in node.inputs])
+    """The operator that makes each input of a node; `CONSTANT`, or None for what no node makes."""
+    return tuple(
+        [
+            t.inputs[0].op if t.inputs else CONSTANT if isinstance(t, gs.Constant) else None
+            for t in node.inputs
+        ]
+    )
 
 
 def _not_made(tensor: gs.Tensor, maker: gs.Node | None, name: str, want: NodePattern) -> str:

@@ -89,6 +89,9 @@ def test_normal_form_is_one_form(left: Dim, right: Dim) -> None:
         (lambda b, t: (6 * t + 4) // 3, "2*t + 1"),
         (lambda b, t: (4 * t + 3) // 8, "t//2"),
         (lambda b, t: (b * t - b) // (t - 1), "b"),
+        (lambda b, t: -1 % t, "t - 1"),
+        (lambda b, t: (b * t - 1) % (b * t), "b*t - 1"),
+        (lambda b, t: -1 // (t - 3), "(-1)//(t - 3)"),  # of less than nothing it is another
         (lambda b, t: maximum(b, b + t), "b + t"),
         (lambda b, t: minimum(b, 2 * b + 3), "b"),
         (lambda b, t: 3 * (t // 2) - b, "-b + 3*(t//2)"),

@@ -110,6 +110,31 @@ def pooled_before_view(draft: Draft, match: Match) -> gs.Tensor:
     return as_shape(draft, pooled, out)
 
 
+def mean_times_count(draft: Draft, match: Match) -> gs.Tensor:
+    """A mean times how many elements it is of, in floats: their sum."""
+    root, work = match.root, match.nodes[1]
+    facts, x = draft.facts, work.inputs[0]
+    shape = facts.of(x).shape
+    if shape is None:
+        raise Refused("its shape is not known")
+    axes = _axes(draft, work, len(shape))
+    factor = next(t for t in root.inputs if t is not work.outputs[0])
+    maker = factor.inputs[0] if factor.inputs else None
+    whole = maker.inputs[0] if maker is not None and maker.op == "Cast" else factor
+    known = facts.of(whole).value
+    count = None if known is None or known.size != 1 else known.reshape(-1).tolist()[0]
+    total = dims.product(shape[axis] for axis in axes)
+    if count is None or isinstance(total, int) or dims.equal(count, total) is not True:
+        raise Refused("it is not multiplied by how many elements it is of, as run time tells")
+    if (facts.of(factor).rank or 0) > (facts.of(work.outputs[0]).rank or 0):
+        raise Refused("the number has more axes than the mean")
+    draft.premises.append(factor)
+    keeps = bool(attribute_of(work, "keepdims"))
+    reduced = draft.constant(sorted(axes), "axes")
+    y: gs.Tensor = draft.op("ReduceSum", x, reduced, keepdims=int(keeps))
+    return y
+
+
 def _axes(draft: Draft, node: gs.Node, rank: int) -> set[int]:
     """The axes that a node reduces, from 0."""
     if node.op in ("ArgMax", "ArgMin"):

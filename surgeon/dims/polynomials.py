@@ -132,6 +132,9 @@ def floor_divide(dividend: Dim, divisor: Dim) -> Dim:
         quotient = exact_quotient(dividend, divisor)
         if quotient is not None:
             return quotient
+        least = bounds(divisor)[0]
+        if least is not None and least >= 0 and dividend in (-1, divisor - 1):
+            return -1 if dividend == -1 else 0  # of 1 or more: there is no value for 0
         return _floor_atom(dividend, divisor)
     if divisor < 0:
         dividend, divisor = -dividend, -divisor
