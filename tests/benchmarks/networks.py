@@ -32,7 +32,8 @@ RELEASE = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")
 OPSETS = {"fallback": (9, 11, 13, 16), "aten": (9, 11, 13, 16), "standard": (11, 13, 16, 17)}
 Sizes = Mapping[str, Sequence[int]]
 # By name: what makes it, its inputs, the sizes of their named dimensions, whether it is scripted.
-NETWORKS: dict[str, tuple[Callable[[], nn.Module], Sequence[str], Sizes, bool]] = {}
+Network = tuple[Callable[[], nn.Module], Sequence[str], Sizes, bool]
+NETWORKS: dict[str, Network] = {}
 
 
 def network(*inputs: str, script: bool = False, **sizes: Sequence[int]) -> Callable[[Any], Any]:
@@ -342,12 +343,17 @@ def ways(turn: int) -> Iterator[tuple[str, int, bool]]:
 
 def main() -> None:
     """Write the folders."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    write(NETWORKS, __doc__ or "")
+
+
+def write(networks: Mapping[str, Network], about: str) -> None:
+    """Export what the command line asks for of these networks, each in every way."""
+    parser = argparse.ArgumentParser(description=about.partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", default="", help="networks whose name this expression finds")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    for turn, (name, (make, kinds, sizes, script)) in enumerate(NETWORKS.items()):
+    for turn, (name, (make, kinds, sizes, script)) in enumerate(networks.items()):
         if not re.search(args.only, name):
             continue
         torch.manual_seed(0)
