@@ -367,7 +367,8 @@ class Check:
             assert self.original is not None
             runs = partial(self.original.trembling_runs, feeds, self.names)
             most = self.original.forgiven(feeds)
-            limits = {name: self._allowed(name, expected[name]) for name in names}
+            judged = [name for name in names if name not in self.random]
+            limits = {name: self._allowed(name, expected[name]) for name in judged}
             checks = all_doubted(checks, expected, actual, runs, limits, self.random, most=most)
         self.comparisons.append(Comparison(dict(sizes), seed, by, tuple(checks), drawn, fixed))
         if self.comparisons[-1].agrees:
