@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surgeon import dims
-from surgeon.dims import Dim, at_most, equal, evaluate, maximum, minimum, symbol
+from surgeon.dims import Dim, at_most, equal, evaluate, maximum, minimum, questions, symbol
 
 NAMES = ("a", "b", "t")
 
@@ -113,6 +113,16 @@ def test_proofs_open_floor_divisions() -> None:
 def test_an_unbound_symbol_is_named() -> None:
     with pytest.raises(KeyError, match="t"):
         evaluate(symbol("b") * symbol("t"), {"b": 2})
+
+
+def test_a_missing_symbol_is_told_before_anything_is_worked_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is left would be brought to normal form, with bounds, at every size that is tried."""
+    length = maximum(symbol("t") // 2 + symbol("u"), 3) // 5
+    monkeypatch.setattr(questions, "substitute", pytest.fail)
+    with pytest.raises(KeyError, match="u"):
+        evaluate(length, {"t": 9})
 
 
 @pytest.mark.parametrize(

@@ -93,13 +93,14 @@ def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
         KeyError: A symbol has no entry; names it.
         ValueError: It is a number divided by 0 there.
     """
+    if open_ := symbols(dim) - values.keys():  # bounds of what is left would take their time
+        raise KeyError(min(open_))
     try:
         result = substitute(dim, values)
     except ZeroDivisionError as error:
         raise ValueError(str(error)) from None
-    if isinstance(result, int):
-        return result
-    raise KeyError(min(symbols(result)))
+    assert isinstance(result, int), "every symbol is a number"
+    return result
 
 
 def constant_target(source: Sequence[Dim], wanted: Sequence[Dim]) -> list[int] | None:

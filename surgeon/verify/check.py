@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from surgeon.verify.datasets import DataSet
 from surgeon.verify.growth import Growth
 from surgeon.verify.inputs import DRAWN, STRATEGIES, Drawing
 from surgeon.verify.limits import Bound, Input
-from surgeon.verify.noise import CALM, doubted, movement, perturbed
+from surgeon.verify.noise import CALM, all_doubted, movement, perturbed
 from surgeon.verify.optimised import Run, keep_run
 from surgeon.verify.originals import Side, read_recorded
 from surgeon.verify.precision import allowed
@@ -37,7 +38,7 @@ from surgeon.verify.sizes import (
 )
 from surgeon.verify.specs import Spec
 from surgeon.verify.summary import digest, has_numbers
-from surgeon.verify.verdict import Comparison, NotCompared, OutputCheck, Verdict, describe
+from surgeon.verify.verdict import Comparison, NotCompared, Verdict, describe
 
 _FOR_A_MARK = 40  # sizes tried for a number that the model asks for
 _FARTHEST = 32  # times a size that runs: what takes the square of it takes a thousand times as long
@@ -341,33 +342,15 @@ class Check:
             seen = self.digests.setdefault(name, {}).setdefault(key, [])
             seen.append(digest(expected[name]))
         if doubt:
-            checks = self._doubted(checks, feeds, expected, actual)
+            assert self.original is not None
+            runs = partial(self.original.trembling_runs, feeds, self.names)
+            most = self.original.forgiven(feeds)
+            judged = [name for name in names if name not in self.random]
+            limits = {name: self._allowed(name, expected[name]) for name in judged}
+            checks = all_doubted(checks, expected, actual, runs, limits, self.random, most=most)
         self.comparisons.append(Comparison(dict(sizes), seed, by, tuple(checks), drawn, fixed))
         if self.comparisons[-1].agrees:
             keep_run(self.runs, Run(dict(sizes), feeds, expected, actual), self.random)
-
-    def _doubted(
-        self,
-        checks: Sequence[OutputCheck],
-        feeds: Mapping[str, Any],
-        expected: Mapping[str, Any],
-        actual: Mapping[str, Any],
-    ) -> list[OutputCheck]:
-        """The checks, where no output differs by what rounding may move the original by."""
-        assert self.original is not None
-        most, found = self.original.forgiven(feeds), list(checks)
-        runs: list[Mapping[str, Any]] = []
-        apart = [n for n, c in enumerate(checks) if not c.agrees and c.name not in self.random]
-        for run in self.original.trembling_runs(feeds, self.names) if apart else ():
-            runs.append(run)
-            for place in apart:
-                check, name = checks[place], checks[place].name
-                values = expected[name], actual[name], [each[name] for each in runs]
-                tolerance = self._allowed(name, expected[name])
-                found[place] = doubted(check, *values, tolerance=tolerance, most=most)
-            if all(found[place].agrees for place in apart):
-                break  # each run takes as long as a comparison
-        return found
 
     def _allowed(self, name: str, expected: Any) -> float | None:
         return allowed(expected, self.coarse.get(name, ""), self.tolerance)

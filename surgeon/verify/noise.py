@@ -6,7 +6,7 @@ nothing of a rewrite. They are avoided where others are to be had, and known whe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -121,6 +121,40 @@ def doubted(
         return check
     amount = largest * (check.tolerance or 1.0)
     return replace(check, agrees=True, weak=f"{DOUBTED} {amount:.2g} of its spread")
+
+
+def all_doubted(
+    checks: Sequence[OutputCheck],
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    runs: Callable[[], Iterable[Mapping[str, Any]]],
+    limits: Mapping[str, float | None],
+    passed: Collection[str],
+    *,
+    most: float,
+) -> list[OutputCheck]:
+    """The checks, where no output differs by what rounding may move the original by.
+
+    Args:
+        checks: One for each output.
+        before: What the original computes, by name.
+        after: What the result does.
+        runs: Gives what the original computes where values are moved by rounding, run by run.
+        limits: The tolerance of each, relative to the spread.
+        passed: Outputs that are not looked at.
+        most: How many times the original's own movement a difference may be.
+    """
+    found, others = list(checks), []
+    apart = [n for n, c in enumerate(checks) if not c.agrees and c.name not in passed]
+    for run in runs() if apart else ():
+        others.append(run)
+        for place in apart:
+            name = checks[place].name
+            values = before[name], after[name], [each[name] for each in others]
+            found[place] = doubted(checks[place], *values, tolerance=limits[name], most=most)
+        if all(found[place].agrees for place in apart):
+            break  # each run takes as long as a comparison
+    return found
 
 
 def beside_poles(
