@@ -15,7 +15,9 @@ _BROADCAST = frozenset(
     "Add Sub Mul Div Pow And Or Xor Equal Greater Less GreaterOrEqual LessOrEqual Max Min "
     "Where".split()
 )
-_EACH = _BROADCAST | frozenset("Cast Not Neg Abs Exp Sqrt".split())
+_EACH = _BROADCAST | frozenset(
+    "Cast Not Neg Abs Exp Sqrt Log Sin Cos Tanh Sigmoid Relu Reciprocal Floor".split()
+)
 _MOST = 16  # nodes that an Expand may be put behind
 _ORDERED = frozenset("Reshape Squeeze Unsqueeze Expand Slice Gather Identity Transpose".split())
 
@@ -94,9 +96,10 @@ def vanishes(
             others = [t for t in node.inputs if id(t) not in region]
             if id(node.outputs[0]) in region:
                 continue
-            if _by_places(node, tensor):
-                rows = _of_rows(facts, node, own)
-                if rows is None or not vanishes(draft, node.outputs[0], rows):
+            if _by_places(node, tensor) or node.op == "Unsqueeze":
+                of = _of_rows if node.op == "Gather" else _with_axes
+                shaped = of(facts, node, own)
+                if shaped is None or not vanishes(draft, node.outputs[0], shaped):
                     return False
             elif (
                 node.op not in _BROADCAST or not _each(node) or not_given(facts, node, own, others)
@@ -139,6 +142,47 @@ def rows_without_expand(draft: Draft, match: Match) -> gs.Tensor:
         target = draft.op("Concat", target, draft.constant(widths, "widths"), axis=0)
     repeated: gs.Tensor = draft.op("Expand", small, target)
     return repeated
+
+
+def axes_without_expand(draft: Draft, match: Match) -> gs.Tensor:
+    """An Unsqueeze of what is repeated, where what reads it does that anyway: of what is not."""
+    root, facts = match.root, draft.facts
+    x, target = match.values["x"], match.values["s"]
+    assert x is not None
+    assert target is not None
+    own, axes = facts.of(x).shape, facts.array(root.inputs[1])
+    shaped = None if own is None else _with_axes(facts, root, own)
+    if own is None or shaped is None or axes is None or facts.of(target).shape != (len(own),):
+        raise Refused("a shape is not known, or what is repeated has fewer axes")
+    if not vanishes(draft, root.outputs[0], shaped):
+        raise Refused("something needs it repeated")
+    parts, done = [], 0
+    for count, axis in enumerate(sorted(int(a) % len(shaped) for a in axes.reshape(-1))):
+        if (end := axis - count) > done:
+            parts.append(_entries(draft, target, done, end))
+            done = end
+        parts.append(draft.constant([1], "one"))
+    if done < len(own):
+        parts.append(_entries(draft, target, done, len(own)))
+    small = draft.op("Unsqueeze", *[x, root.inputs[1]])
+    y: gs.Tensor = draft.op("Expand", small, draft.op("Concat", *parts, axis=0))
+    return y
+
+
+def _entries(draft: Draft, listed: gs.Tensor, first: int, end: int) -> gs.Tensor:
+    bounds = (draft.constant([n], name) for n, name in ((first, "starts"), (end, "ends")))
+    part: gs.Tensor = draft.op("Slice", listed, *bounds, draft.constant([0], "axes"))
+    return part
+
+
+def _with_axes(facts: Facts, node: gs.Node, own: tuple[Dim, ...]) -> tuple[Dim, ...] | None:
+    """The shape behind an Unsqueeze of a value of this shape, where it is repeated to that rank."""
+    axes = facts.array(node.inputs[1])
+    if axes is None or facts.of(node.inputs[0]).rank != len(own):
+        return None
+    places = {int(axis) % (len(own) + axes.size) for axis in axes.reshape(-1)}
+    rest = iter(own)
+    return tuple(1 if i in places else next(rest) for i in range(len(own) + axes.size))
 
 
 def _each(node: gs.Node) -> bool:
