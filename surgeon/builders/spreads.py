@@ -38,6 +38,8 @@ def without_expand(draft: Draft, match: Match) -> gs.Tensor:
     missing = "it gives the result its axes alone"
     if root.op in _BROADCAST:
         missing = not_given(facts, root, shape, others)
+        if missing and _as_large_as_one(facts, expanded.inputs[0].inputs[1], others):
+            missing = ""
     if not missing:
         operands = [x if t is expanded else t for t in root.inputs]
         made: gs.Tensor = draft.op(root.op, *operands, **root.attrs)
@@ -48,6 +50,14 @@ def without_expand(draft: Draft, match: Match) -> gs.Tensor:
     small = draft.op(root.op, *operands, **root.attrs)
     later: gs.Tensor = draft.op("Expand", small, expanded.inputs[0].inputs[1])
     return later
+
+
+def _as_large_as_one(facts: Facts, target: gs.Tensor, others: list[gs.Tensor]) -> bool:
+    """Whether an Expand asks for the shape of another operand, which broadcasting gives as well."""
+    sizes = facts.of(target).value
+    wanted = None if sizes is None else tuple(sizes.reshape(-1).tolist())
+    shapes = [facts.of(other).shape for other in others]
+    return wanted is not None and any(s is not None and same_dims(s, wanted) for s in shapes)
 
 
 def not_given(facts: Facts, node: gs.Node, own: tuple[Dim, ...], others: list[gs.Tensor]) -> str:
