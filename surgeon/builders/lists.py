@@ -72,12 +72,9 @@ def shapes_in_a_row(draft: Draft, match: Match) -> gs.Tensor:
                 end = following[2]
                 run.append(parts.pop(0))
             if sum(len(part.outputs) == 1 for part in run) > 1:
-                part: dict[str, Any] = (
-                    {}
-                    if first == 0 and end == draft.facts.of(x).rank
-                    else {"start": first, "end": end}
-                )
-                run, fewer = [draft.op("Shape", x, **part)], True
+                whole = first == 0 and end == draft.facts.of(x).rank
+                bounds: dict[str, Any] = {} if whole else {"start": first, "end": end}
+                run, fewer = [draft.op("Shape", x, **bounds)], True
         found += run
     if not fewer:
         raise Refused("no two parts of one shape follow one another")

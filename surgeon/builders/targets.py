@@ -36,8 +36,12 @@ def inferred_entry(draft: Draft, match: Match) -> gs.Tensor:
 
 
 def copied_entries(draft: Draft, match: Match) -> gs.Tensor:
-    """y = Reshape (x, t) for a computed t: 0 where a size stays, and -1 for the costliest other."""
+    """y = Reshape (x, t) for a computed t: 0 where a size stays, and -1 for the costliest other.
+
+    Where a 0 in t is a length of 0 it stays one, and so nothing is copied.
+    """
     root, facts = match.root, draft.facts
+    as_is = bool(attribute_of(root, "allowzero"))
     x, target = root.inputs
     own, out = facts.of(x).shape, facts.of(root.outputs[0]).shape
     blocks = _blocks(facts, target)
@@ -48,7 +52,7 @@ def copied_entries(draft: Draft, match: Match) -> gs.Tensor:
     found: list[int | gs.Tensor] = []
     axis = 0
     for entry, length in blocks:
-        known = [_copied(own, out, place) for place in range(axis, axis + length)]
+        known = [_copied(own, out, at, as_is=as_is) for at in range(axis, axis + length)]
         axis += length
         found += [entry] if None in known else [size for size in known if size is not None]
     if not any(isinstance(entry, int) and entry == -1 for entry in found):
@@ -64,15 +68,16 @@ def copied_entries(draft: Draft, match: Match) -> gs.Tensor:
             found[max(left)[1]] = -1
     if len(_computed(found)) >= len(_computed([entry for entry, _ in blocks])):
         raise Refused("every size that is computed has to be")
-    return draft.op("Reshape", x, joined_of(draft, found), allowzero=0)
+    return draft.op("Reshape", x, joined_of(draft, found), allowzero=int(as_is))
 
 
-def _copied(own: Shape, out: Shape, axis: int) -> int | None:
+def _copied(own: Shape, out: Shape, axis: int, *, as_is: bool) -> int | None:
     """What a target says of an axis that has a known size, or keeps the one that it has."""
     size = out[axis]
     if isinstance(size, int):
         return size
-    return 0 if axis < len(own) and dims.equal(own[axis], size) is True else None
+    copies = not as_is and axis < len(own) and dims.equal(own[axis], size) is True
+    return 0 if copies else None
 
 
 def _computed(entries: Sequence[int | gs.Tensor]) -> set[int]:
