@@ -16,10 +16,14 @@ def broadcast_anyway(draft: Draft, match: Match) -> gs.Tensor:
     e, root = match.values["e"], match.root
     assert e is not None
     maker = e.inputs[0].op
+    if len(root.inputs) > 1 and root.op != "Gather" and fill_of(draft.facts, e) is not None:
+        try:
+            return without_fill(draft, match)
+        except Refused:
+            if maker != "Expand":
+                raise
     if maker == "Expand":
         return (rows_without_expand if root.op == "Gather" else without_expand)(draft, match)
-    if len(root.inputs) > 1 and root.op != "Gather" and fill_of(draft.facts, e) is not None:
-        return without_fill(draft, match)
     if maker in ("Reshape", "Unsqueeze"):
         return without_leading(draft, match)
     raise Refused("its operand provably holds neither one number nor an axis more than it needs")

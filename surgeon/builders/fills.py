@@ -8,7 +8,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import opsets
 from surgeon.builders.selections import producer_of
-from surgeon.builders.spreads import not_given, vanishes
+from surgeon.builders.spreads import least_of, not_given, vanishes
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
 from surgeon.match import Match, attribute_of
@@ -55,6 +55,12 @@ def fill_of(facts: Facts, tensor: gs.Tensor, left: int = _DEEP) -> Array | None:
             return np.zeros(1, np.float32)
         given = np.asarray(getattr(value, "values", value)).reshape(-1)
         return given if given.size == 1 and given.dtype.kind in "fiub" else None
+    if node.op == "GreaterOrEqual":  # a count beside its least number, as masks of nothing are
+        bound, least = facts.array(node.inputs[1]), least_of(facts, node.inputs[0])
+        always = bound is not None and least is not None and bound.size and bound.max() <= least
+        return np.ones(1, bool) if always else None
+    if node.op == "Where":
+        return _chosen(facts, node, left - 1)
     if node.op not in _SAME and node.op != "Cast":
         return None
     found = fill_of(facts, node.inputs[0], left - 1)
@@ -69,3 +75,15 @@ def fill_of(facts: Facts, tensor: gs.Tensor, left: int = _DEEP) -> Array | None:
     turned = found.astype(kind)
     kept = kind.kind == "b" or (turned.astype(found.dtype) == found).all()
     return turned if kept else None
+
+
+def _chosen(facts: Facts, node: gs.Node, left: int) -> Array | None:
+    """What a choice always takes, where that is one number."""
+    condition = fill_of(facts, node.inputs[0], left)
+    if condition is None:
+        return None
+    taken = node.inputs[1 if condition.item() else 2]
+    array = facts.array(taken)
+    if array is not None and array.size == 1 and array.dtype.kind in "fiub":
+        return array.reshape(1)
+    return fill_of(facts, taken, left)

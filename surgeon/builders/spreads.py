@@ -245,7 +245,7 @@ def beside_truth(draft: Draft, match: Match) -> gs.Tensor:
     assert m is not None
     assert v is not None
     assert c is not None
-    bound, least = facts.array(c), _least(facts, v)
+    bound, least = facts.array(c), least_of(facts, v)
     if bound is None or least is None or not bound.size or bound.max() > least:
         raise Refused("it may not hold everywhere")
     own, out = facts.of(m).shape, facts.of(match.root.outputs[0]).shape
@@ -260,13 +260,13 @@ def beside_truth(draft: Draft, match: Match) -> gs.Tensor:
     return expanded
 
 
-def _least(facts: Facts, tensor: gs.Tensor) -> int | None:
+def least_of(facts: Facts, tensor: gs.Tensor) -> int | None:
     """A whole number that no element is below, where a count from it made them."""
     node = tensor.inputs[0] if tensor.inputs else None
     if node is None or (node.domain or "") not in opsets.STANDARD:
         return None
     if node.op in _ORDERED:
-        return _least(facts, node.inputs[0])
+        return least_of(facts, node.inputs[0])
     if node.op != "Range":
         return None
     start, step = facts.array(node.inputs[0]), facts.array(node.inputs[2])
