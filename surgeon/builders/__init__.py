@@ -155,6 +155,7 @@ _ROOMS: Mapping[str, str] = {
     "squeeze_where_defined": "views",
     "stacked_convolution": "dynamic",
     "stretch_as_conv_transpose": "sampling",
+    "tile_as_expand": "spreads",
     "transpose_before_expand": "repeated",
     "transpose_before_split": "jointly",
     "transpose_chain": "cleaning",

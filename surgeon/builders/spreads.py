@@ -179,6 +179,20 @@ def axes_without_expand(draft: Draft, match: Match) -> gs.Tensor:
     return y
 
 
+def tile_as_expand(draft: Draft, match: Match) -> gs.Tensor:
+    """A Tile of axes of length 1 alone: an Expand, which says 1 where an axis stays."""
+    root, facts = match.root, draft.facts
+    x, counts = root.inputs
+    own, times = facts.of(x).shape, facts.of(counts).value
+    if own is None or times is None or times.size != len(own):
+        raise Refused("a shape is not known, or how often it repeats")
+    for axis, (size, count) in enumerate(zip(own, times.reshape(-1).tolist(), strict=True)):
+        if size != 1 and count != 1:
+            raise Refused(f"it repeats axis {axis} of {size}, as one piece")
+    y: gs.Tensor = draft.op("Expand", x, counts)
+    return y
+
+
 def _entries(draft: Draft, listed: gs.Tensor, first: int, end: int) -> gs.Tensor:
     bounds = (draft.constant([n], name) for n, name in ((first, "starts"), (end, "ends")))
     part: gs.Tensor = draft.op("Slice", listed, *bounds, draft.constant([0], "axes"))
