@@ -83,7 +83,7 @@ mutations: .venv/installed-dev
 	$(BIN)/python -m pytest tests/test_mutations.py
 
 bench: .venv/installed .venv-bench/installed
-	$(BIN)/python tests/benchmarks/peers.py --python $(PEERS)/python --write docs/benchmarks.md
+	$(BIN)/python tests/benchmarks/peers.py --python $(PEERS)/python --corpus $(CORPUS) --external --write docs/benchmarks.md
 
 test-targets: .venv/installed-dev
 	$(BIN)/python -m pip install -q -e ".[targets]"

@@ -26,7 +26,6 @@ _ROOMS: Mapping[str, str] = {
     "batch_norm_into_stacked": "batch_norm",
     "beside_truth": "spreads",
     "broadcast_anyway": "broadcasts",
-    "cast_behind_view": "truths",
     "cast_chain": "cleaning",
     "cast_like": "cleaning",
     "cast_updates": "sums",

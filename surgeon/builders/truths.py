@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon.match import Match, attribute_of
+from surgeon import opsets
+from surgeon.facts.fact import Array
+from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
 _COMPUTED: dict[str, Any] = {
@@ -16,43 +19,67 @@ _COMPUTED: dict[str, Any] = {
     "Mul": np.multiply,
     "Div": np.divide,
 }
+_VIEWS = frozenset({"Reshape", "Unsqueeze", "Squeeze"})
 
 
 def choice_of_numbers(draft: Draft, match: Match) -> gs.Tensor:
     """y of a constant and of a condition as 0 and 1, or of a choice between two constants.
 
-    Both numbers are computed here as the runtime would: in the element type that the operands have.
+    Views between them are views of the condition then. Both numbers are computed here as the
+    runtime would: in the element type that the operands have.
     """
-    root, inner = match.nodes[:2]
-    facts, chosen = draft.facts, inner.outputs[0]
+    root, facts = match.root, draft.facts
+    chosen = match.nodes[1].outputs[0]
     place = 0 if root.inputs[0] is chosen else 1
     constant = facts.array(root.inputs[1 - place])
-    condition = inner.inputs[0]
+    rank = facts.of(chosen).rank
     if constant is None or constant.size != 1 or constant.dtype.kind != "f":
         raise Refused("its other operand is no constant float")
-    if constant.ndim > (facts.of(condition).rank or 0):
+    if rank is None or constant.ndim > rank:
         raise Refused("its constant has more axes than the condition")
-    if inner.op == "Where":
-        sides = [facts.array(tensor) for tensor in inner.inputs[1:]]
-    else:
-        sides = [np.ones((), constant.dtype), np.zeros((), constant.dtype)]
+    views, maker = _maker(draft, chosen)
     numbers = []
-    for side in sides:
-        if side is None or side.size != 1 or side.ndim > (facts.of(condition).rank or 0):
-            raise Refused("what it chooses between are no two constants")
+    for side in _sides(draft, maker, constant):
         pair = [side.reshape(()), constant.reshape(())]
         with np.errstate(all="ignore"):
             number = _COMPUTED[root.op](*(pair if place == 0 else pair[::-1]))
         if not np.isfinite(number):
             raise Refused("it computes no finite number")
         numbers.append(draft.constant(np.asarray(number, constant.dtype), "number"))
+    condition = maker.inputs[0]
+    for view in reversed(views):
+        condition = draft.op(view.op, condition, *view.inputs[1:], **view.attrs)
     y: gs.Tensor = draft.op("Where", condition, *numbers)
     return y
 
 
-def cast_behind_view(draft: Draft, match: Match) -> gs.Tensor:
-    """A view of a condition as numbers: of the condition, which is narrower, and cast behind it."""
-    root, cast = match.nodes[:2]
-    viewed = draft.op(root.op, cast.inputs[0], *root.inputs[1:], **root.attrs)
-    y: gs.Tensor = draft.op("Cast", viewed, to=attribute_of(cast, "to"))
-    return y
+def _maker(draft: Draft, chosen: gs.Tensor) -> tuple[list[gs.Node], gs.Node]:
+    """The views that lead to a value, the last first, and the node that made what they view.
+
+    Raises:
+        Refused: Something else reads what is on the way.
+    """
+    views: list[gs.Node] = []
+    while True:
+        node = chosen.inputs[0] if chosen.inputs else None
+        if node is None or not draft.holds(node) or (node.domain or "") not in opsets.STANDARD:
+            raise Refused("what it views is no choice between two numbers")
+        if len(chosen.outputs) != 1 or draft.surgery.is_output(chosen):
+            raise Refused("something else reads the numbers")
+        if node.op not in _VIEWS:
+            return views, node
+        views.append(node)
+        chosen = node.inputs[0]
+
+
+def _sides(draft: Draft, maker: gs.Node, like: Array) -> list[Array]:
+    """The number where a condition holds, and the one where it does not."""
+    facts = draft.facts
+    rank = facts.of(maker.inputs[0]).rank
+    if maker.op == "Cast" and facts.of(maker.inputs[0]).dtype == onnx.TensorProto.BOOL:
+        return [np.ones((), like.dtype), np.zeros((), like.dtype)]
+    sides = [facts.array(tensor) for tensor in maker.inputs[1:]] if maker.op == "Where" else []
+    found = [side for side in sides if side is not None and side.size == 1]
+    if len(found) != 2 or rank is None or any(side.ndim > rank for side in found):
+        raise Refused("what it views is no choice between two numbers")
+    return found

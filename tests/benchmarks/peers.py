@@ -165,15 +165,17 @@ def models(folder: Path, arguments: argparse.Namespace) -> list[tuple[str, Path]
         return [(p.stem, p) for p in sorted(arguments.models.glob("*.onnx")) if part in p.stem]
 
     found = [(p.stem, p) for p in sorted((ROOT / "samples").glob("*/*.onnx"))]
-    corpus = os.environ.get("SURGEON_CORPUS")
-    if corpus:
-        rows = [json.loads(line) for line in (Path(corpus) / "index.jsonl").open()]
+    index = arguments.corpus / "index.jsonl"
+    if not index.is_file():
+        print(f"no corpus in {arguments.corpus}: its models are left out", file=sys.stderr)
+    else:
+        rows = [json.loads(line) for line in index.open()]
         rows = [row for row in rows if row.get("file") and not row["nonstandard"]]
         rows.sort(key=lambda row: -sum(row.get("nodes", {}).values()))
         kinds: dict[str, dict[str, Any]] = {}
         for row in rows:  # the largest of each of the first few problems
             kinds.setdefault(row["problem"], row)
-        found += [(row["name"], Path(corpus) / row["file"]) for row in list(kinds.values())[:5]]
+        found += [(row["name"], arguments.corpus / row["file"]) for row in list(kinds.values())[:5]]
     sizes = [n for n in (1000, 5000, 20000, 100000) if n <= largest]
     made = [("transformer of 2k", partial(transformer, 2000))]
     made += [(f"blocks of {size // 1000}k", partial(blocks, size)) for size in sizes]
@@ -257,7 +259,7 @@ def page(table: list[list[str]], arguments: argparse.Namespace) -> str:
     lines = [
         "# Benchmarks",
         "",
-        "Written by `make bench`; some models are of the folder that `SURGEON_CORPUS` names.",
+        "Written by `make bench`; some models are of a corpus (`CORPUS=FOLDER`), if there is one.",
         "`surgeon` is `surgeon apply clean --no-verify`, as no other tool compares its result;",
         "`surgeon checked` compares every rewrite and the whole result. `CPU in process`: seconds",
         "from load to saved where the tool has mended another file before; `CPU whole`: those of a",
@@ -295,6 +297,8 @@ def main() -> None:
     parser.add_argument(
         "--models", type=Path, help="a folder of models, in place of the usual ones"
     )
+    usual = Path(os.environ.get("SURGEON_CORPUS") or ROOT.parent / "shared" / "corpus")
+    parser.add_argument("--corpus", type=Path, default=usual, help="a folder of real exports")
     parser.add_argument("--note", default="ratios say more than seconds.", help="on the machine")
     parser.add_argument("--write", type=Path, help="the page to write")
     arguments = parser.parse_args()
