@@ -32,11 +32,12 @@ class View(NamedTuple):
 
     def draw(self, draft: Draft, x: gs.Tensor) -> gs.Tensor:
         """The value in these dims."""
-        if self.op == "Reshape":
-            return draft.op("Reshape", x, draft.constant(self.numbers, "shape"), allowzero=0)
         if self.op == "Flatten":
             return draft.op("Flatten", x, axis=self.numbers[0])
-        return draft.op(self.op, x, draft.constant(self.numbers, "axes"))
+        numbers = np.array(self.numbers, np.int64)  # none at all, where a single number is left
+        if self.op == "Reshape":
+            return draft.op("Reshape", x, draft.constant(numbers, "shape"), allowzero=0)
+        return draft.op(self.op, x, draft.constant(numbers, "axes"))
 
 
 def view_between(before: Shape, wanted: Shape) -> View | None:
