@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx_graphsurgeon as gs
 
 from surgeon import opsets
+from surgeon.builders.bench import Bench
 from surgeon.dims import Dim
 from surgeon.facts import Facts
 from surgeon.facts.fact import same_dims
@@ -166,16 +167,15 @@ def axes_without_expand(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("a shape is not known, or what is repeated has fewer axes")
     if not vanishes(draft, root.outputs[0], shaped):
         raise Refused("something needs it repeated")
-    parts, done = [], 0
+    c, parts, done = Bench(draft), [], 0
     for count, axis in enumerate(sorted(int(a) % len(shaped) for a in axes.reshape(-1))):
         if (end := axis - count) > done:
-            parts.append(_entries(draft, target, done, end))
+            parts.append(c.slice(target, 0, done, end))
             done = end
         parts.append(draft.constant([1], "one"))
     if done < len(own):
-        parts.append(_entries(draft, target, done, len(own)))
-    small = draft.op("Unsqueeze", *[x, root.inputs[1]])
-    y: gs.Tensor = draft.op("Expand", small, draft.op("Concat", *parts, axis=0))
+        parts.append(c.slice(target, 0, done, len(own)))
+    y: gs.Tensor = c.op("Expand", c.op("Unsqueeze", x, root.inputs[1]), c.concat(parts, 0))
     return y
 
 
@@ -191,12 +191,6 @@ def tile_as_expand(draft: Draft, match: Match) -> gs.Tensor:
             raise Refused(f"it repeats axis {axis} of {size}, as one piece")
     y: gs.Tensor = draft.op("Expand", x, counts)
     return y
-
-
-def _entries(draft: Draft, listed: gs.Tensor, first: int, end: int) -> gs.Tensor:
-    bounds = (draft.constant([n], name) for n, name in ((first, "starts"), (end, "ends")))
-    part: gs.Tensor = draft.op("Slice", listed, *bounds, draft.constant([0], "axes"))
-    return part
 
 
 def _with_axes(facts: Facts, node: gs.Node, own: tuple[Dim, ...]) -> tuple[Dim, ...] | None:
