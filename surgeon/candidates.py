@@ -8,11 +8,15 @@ from typing import Any
 
 import onnx_graphsurgeon as gs
 
+from surgeon.facts import Facts
 from surgeon.matching import CONSTANT, Matcher, makers_of
 from surgeon.recipe import BuilderCall, Rule
 from surgeon.searching import COMMUTATIVE
 
-_IS_COMPUTED = re.compile(r"not (\w+)\.is_constant")
+# Conditions that what makes an operand decides, where they cannot hold.
+_COMPUTED = re.compile(r"not (\w+)\.is_constant")
+_CONSTANT = re.compile(r"(\w+)\.is_constant(?: or (\w+)\.is_constant)?(?: and (?!.* (or|if) ).*)?")
+_MADE_BY = re.compile(r"""(\w+)\.maker == ["'](\w+)["']""")
 
 
 class Prepared:
@@ -20,10 +24,9 @@ class Prepared:
 
     Attributes:
         asks_nothing: Whether no expression reads what matched.
-        computed: Inputs of the root, by place, that a condition wants not to be constants.
     """
 
-    __slots__ = ("asks_nothing", "computed", "matcher", "rule")
+    __slots__ = ("_computed", "_constant", "_made_by", "asks_nothing", "matcher", "rule")
 
     def __init__(self, rule: Rule) -> None:
         replace = rule.replace
@@ -31,9 +34,33 @@ class Prepared:
         self.rule, self.matcher = rule, Matcher(rule.match)
         self.asks_nothing = called and not rule.where
         root = self.matcher.root
-        texts = [] if COMMUTATIVE.intersection(root.operators) else [w.text for w in rule.where]
-        names = {found[1] for text in texts if (found := _IS_COMPUTED.fullmatch(text))}
-        self.computed = [i for i, each in enumerate(root.inputs) if each.name in names]
+        places = {each.name: i for i, each in enumerate(root.inputs)}
+        self._computed: list[int] = []  # places of operands that are not to be constants
+        self._made_by: list[tuple[int, str]] = []  # operands, and what makes them
+        self._constant = False  # whether one of the operands has to be
+        for text in (condition.text for condition in rule.where):
+            if COMMUTATIVE.intersection(root.operators):  # which operand is which is open
+                if found := _CONSTANT.fullmatch(text):
+                    self._constant |= {found[1], found[2] or found[1]} <= places.keys()
+            elif (found := _COMPUTED.fullmatch(text)) and found[1] in places:
+                self._computed.append(places[found[1]])
+            elif (found := _MADE_BY.fullmatch(text)) and found[1] in places:
+                self._made_by.append((places[found[1]], found[2]))
+
+    def may_begin(self, op: str, makers: tuple[str | None, ...], *, known: bool) -> bool:
+        """Whether nothing of what makes the operands of a node speaks against the rule.
+
+        Args:
+            op: The node's operator.
+            makers: What makes each of its operands.
+            known: Whether one that a node makes is known.
+        """
+        return (
+            self.matcher.may_be(op, makers)
+            and not any(makers[place : place + 1] == (CONSTANT,) for place in self._computed)
+            and all(makers[place : place + 1] == (maker,) for place, maker in self._made_by)
+            and (known or not self._constant or CONSTANT in makers)
+        )
 
 
 class Candidates:
@@ -44,15 +71,17 @@ class Candidates:
         for prepared in rules:
             for root in prepared.matcher.roots:
                 self._by_root.setdefault(root, []).append(prepared)
-        self._by_makers: dict[Any, list[Prepared]] = {}  # blocks repeat
+        # Blocks repeat. With the rules there are those for a node of which an operand is known.
+        self._by_makers: dict[Any, tuple[list[Prepared], list[Prepared]]] = {}
 
-    def at(self, node: gs.Node, *, every: bool) -> Sequence[Prepared]:
+    def at(self, node: gs.Node, facts: Facts, *, every: bool) -> Sequence[Prepared]:
         """The rules to try at a node.
 
         Args:
             node: Where they would begin.
-            every: Also those whose pattern wants its operands made by other operators, or
-                computed: they miss, but say so.
+            facts: Asked which operands are known.
+            every: Also those of which what makes the operands says that they cannot fire: they
+                miss, but say so.
         """
         root = operator_of(node)
         rules = self._by_root.get(root)
@@ -61,14 +90,14 @@ class Candidates:
         makers = makers_of(node)
         found = self._by_makers.get((root, makers))
         if found is None:
-            found = [
-                each
-                for each in rules
-                if each.matcher.lacks(node.op, makers) is None
-                and not any(makers[place : place + 1] == (CONSTANT,) for place in each.computed)
-            ]
-            self._by_makers[root, makers] = found
-        return found
+            more = [each for each in rules if each.may_begin(node.op, makers, known=True)]
+            few = [each for each in more if each.may_begin(node.op, makers, known=False)]
+            found = self._by_makers[root, makers] = few, more
+        few, more = found
+        if len(few) == len(more):
+            return few
+        known = any(t.inputs and facts.of(t).concrete is not None for t in node.inputs)
+        return more if known else few
 
 
 def operator_of(node: gs.Node) -> tuple[str, str]:

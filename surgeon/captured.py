@@ -9,6 +9,7 @@ from functools import cache
 import onnx
 import onnx_graphsurgeon as gs
 
+from surgeon import opsets
 from surgeon.expressions import Unknown
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
@@ -43,10 +44,17 @@ class CapturedValue:
             return Unknown("it is computed at run time") if value is None else value
         if name == "name":
             return self.tensor.name
+        if name == "maker":
+            return _operator_name(self.tensor.inputs[0]) if self.tensor.inputs else ""
         if name == "views":
             shapes = [self.facts.of(n.inputs[0]).shape for n in self.views]
             return [list(s) for s in shapes if s is not None]
         return Unknown(f"a value has no `{name}`")
+
+
+def _operator_name(node: gs.Node) -> str:
+    """An operator as patterns spell it."""
+    return node.op if (node.domain or "") in opsets.STANDARD else f"{node.domain}.{node.op}"
 
 
 @cache

@@ -60,15 +60,17 @@ class Firing:
         rule, total = prepared.rule, prepared.matcher.total
         outcome = prepared.matcher.at(node, self.facts, self.surgery.is_output)
         if isinstance(outcome, Miss):
-            self._miss(rule, node, (outcome.matched, total), outcome.reason)
+            if self.telling:
+                self._miss(rule, node, (outcome.matched, total), outcome.reason)
             return None
         scope: Mapping[str, Any] = _NO_NAMES
         if not prepared.asks_nothing:
             scope = _Scope(rule, outcome, self.facts, self.surgery.is_output)
         for condition in rule.where:
             if not truth(condition, scope):
-                why = partial(why_not, condition, scope)
-                self._miss(rule, node, (total, total), why, condition.location)
+                if self.telling:
+                    why = partial(why_not, condition, scope)
+                    self._miss(rule, node, (total, total), why, condition.location)
                 return None
         draft = self.surgery.draft(graph, node.outputs[0].name)
         refusal: str | None
@@ -88,7 +90,8 @@ class Firing:
             )
         if refusal is not None:
             draft.discard()
-            self._miss(rule, node, (total, total), partial(str, refusal))
+            if self.telling:
+                self._miss(rule, node, (total, total), partial(str, refusal))
             return None
         self.notes.changes.append(
             Change(
@@ -115,19 +118,21 @@ class Firing:
 
     def _draft(self, rule: Rule, match: Match, scope: Mapping[str, Any], draft: Draft) -> Pairs:
         """Draft the replacement; gives which new tensor takes the place of which output."""
-        names = tuple("" if n == "_" else n for n in rule.match.root.outputs)
-        if isinstance(rule.replace, Pattern):
-            instantiate(draft, rule.replace, match, scope)
-            found = draft.results
+        replace = rule.replace
+        result: Any = None
+        if isinstance(replace, Pattern):
+            instantiate(draft, replace, match, scope)
+        elif isinstance(replace, BuilderCall):
+            arguments = {
+                key: plain(expression.evaluate(scope), key)
+                for key, expression in replace.arguments.items()
+            }
+            result = BUILDERS[replace.name](draft, match, **arguments)
         else:
-            if isinstance(rule.replace, BuilderCall):
-                arguments = {
-                    key: plain(expression.evaluate(scope), key)
-                    for key, expression in rule.replace.arguments.items()
-                }
-                result = BUILDERS[rule.replace.name](draft, match, **arguments)
-            else:
-                result = rule.replace(draft, match)
+            result = replace(draft, match)
+        names = tuple("" if n == "_" else n for n in rule.match.root.outputs)
+        found = draft.results
+        if not isinstance(replace, Pattern):
             results = result if isinstance(result, tuple) else (result,)
             found = dict(zip([n for n in names if n], results, strict=True))
         pairs: Pairs = []
@@ -164,7 +169,7 @@ class Firing:
         location: Location | None = None,
     ) -> None:
         # worth reading: the whole pattern was found, or the node has to go
-        if self.telling and (found[0] >= found[1] or node.domain == ATEN or self.notes.every):
+        if found[0] >= found[1] or node.domain == ATEN or self.notes.every:
             self.notes.misses.append(
                 MissRecord(rule.id, rule.recipe, node, *found, reason, location or rule.location)
             )

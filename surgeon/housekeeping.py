@@ -76,9 +76,7 @@ class Housekeeper:
         return True
 
     def fold(self, node: gs.Node, graph: gs.Graph) -> bool:
-        """Compute a node that depends on constants alone; True where it went."""
-        if self.surgery.gives_output(node):
-            return False
+        """Compute a node of constants alone that gives no output; True where it went."""
         arrays = self.folder.fold(node)
         if arrays is None:
             return False
@@ -88,19 +86,6 @@ class Housekeeper:
                 tensor.fact = None  # now the value is known, where it was not
         self.done["constants folded"] += 1
         return True
-
-    def constant_output(self, node: gs.Node, graph: gs.Graph) -> list[gs.Node] | None:
-        """A Constant for an output that depends on constants alone; None where it stays."""
-        if node.op in ("Constant", "Identity") or len(node.outputs) != 1:
-            return None
-        out = node.outputs[0]
-        arrays = self.folder.fold(node) if self.surgery.is_output(out) else None
-        if arrays is None or arrays[0] is None:
-            return None
-        draft = self.surgery.draft(graph, out.name)
-        self.surgery.hand_over(node, [(out, draft.op("Constant", value=arrays[0]))])
-        self.done["constants folded"] += 1
-        return draft.nodes
 
     def inline(self, node: gs.Node, graph: gs.Graph) -> list[gs.Node] | None:
         """The nodes of the branch that an If takes, where that is proven; None where it stays."""
@@ -122,9 +107,12 @@ class Housekeeper:
         return moved
 
     def merge(self, node: gs.Node, known: Known) -> bool:
-        """Let the readers of a node read an equal one that came before; True where it went."""
-        if self.surgery.gives_output(node):
-            return False
+        """Let the readers of a node read an equal one that came before; True where it went.
+
+        Args:
+            node: One that gives no output.
+            known: What came before.
+        """
         twin = self._twin(node, known)
         if twin is None:
             return False
@@ -135,18 +123,37 @@ class Housekeeper:
         self.done["equal nodes merged"] += 1
         return True
 
-    def equal_output(self, node: gs.Node, graph: gs.Graph, known: Known) -> list[gs.Node] | None:
-        """An Identity for an output that an earlier node computes too; None where none does."""
-        if len(node.outputs) != 1 or not self.surgery.gives_output(node):
+    def known_output(
+        self, node: gs.Node, graph: gs.Graph, known: Known, *, fold: bool
+    ) -> list[gs.Node] | None:
+        """A Constant or an Identity for an output that depends on constants, or came before.
+
+        Args:
+            node: One that gives an output.
+            graph: Where it lies.
+            known: What came before.
+            fold: Whether it may depend on constants alone.
+
+        Returns:
+            What took its place; None where it stays.
+        """
+        if len(node.outputs) != 1:
             return None
-        if node.op in _WITH_BODIES and not self.surgery.may_end(node.outputs[0]):
+        out = node.outputs[0]
+        arrays = None
+        if fold and node.op not in ("Constant", "Identity"):
+            arrays = self.folder.fold(node)
+        draft = self.surgery.draft(graph, out.name)
+        if arrays is not None and arrays[0] is not None:
+            self.surgery.hand_over(node, [(out, draft.op("Constant", value=arrays[0]))])
+            self.done["constants folded"] += 1
+            return draft.nodes
+        if node.op in _WITH_BODIES and not self.surgery.may_end(out):
             return None
         twin = self._twin(node, known)
         if twin is None or self.surgery.gives_output(twin) or not self.surgery.holds(graph, twin):
             return None
-        draft = self.surgery.draft(graph, node.outputs[0].name)
-        same = draft.op("Identity", twin.outputs[0])
-        self.surgery.hand_over(node, [(node.outputs[0], same)])
+        self.surgery.hand_over(node, [(out, draft.op("Identity", twin.outputs[0]))])
         self.done["equal nodes merged"] += 1
         return draft.nodes
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import onnx_graphsurgeon as gs
 
+from surgeon import opsets
+from surgeon.direct import direct_of
 from surgeon.facts import Facts
 from surgeon.match import Match, Miss
-from surgeon.model import describe
 from surgeon.notation import NodePattern, Pattern
 from surgeon.searching import COMMUTATIVE, Search, State
 
@@ -34,8 +34,8 @@ class Matcher:
             for index, argument in enumerate(self.root.inputs)
             if argument.name in self.producers and not argument.through
         ]
-        self.plain = not (self.root.attributes or self.root.captures or self.root.overload)
-        self.operands = self._operands()
+        self.most = None if _takes_more(self.root) else len(self.root.inputs)
+        self.direct = direct_of(pattern, self.producers)
 
     @property
     def roots(self) -> tuple[tuple[str, str], ...]:
@@ -46,10 +46,8 @@ class Matcher:
         self, root: gs.Node, facts: Facts, is_output: Callable[[gs.Tensor], bool]
     ) -> Match | Miss:
         """Match with `root` as the pattern's last node."""
-        if self.operands is not None and (match := self._directly(root)) is not None:
+        if self.direct is not None and (match := self.direct.at(root)) is not None:
             return match
-        if self.plain and (why := self._no_maker(root)) is not None:
-            return Miss(root, 1, self.total, why)
         search = Search(self.producers, facts, is_output)
         for state in search.node(self.root, root, State()):
             return Match(
@@ -57,70 +55,33 @@ class Matcher:
             )
         return Miss(root, search.deepest, self.total, search.why)
 
-    def _operands(self) -> tuple[list[str], str] | None:
-        """The names of the operands and of the rest of them; None where there is more to ask."""
-        arguments, outputs = self.root.inputs, self.root.outputs
-        fixed = [argument.name for argument in arguments if not argument.rest]
-        rests = [argument.name for argument in arguments if argument.rest]
-        if not self.plain or self.total > 1 or self.root.rest is not None or len(rests) > 1:
-            return None
-        names = [*fixed, *rests, *outputs]
-        if len({*names, "", "_"}) < len(names) + 2 or any(a.through for a in arguments):
-            return None
-        return fixed, rests[0] if rests else ""
-
-    def _directly(self, root: gs.Node) -> Match | None:
-        """The match of a pattern of one node that only names operands; None: search for it."""
-        assert self.operands is not None
-        fixed, rest = self.operands
-        want, inputs, outputs = self.root, root.inputs, root.outputs
-        if root.op not in want.operators or (root.domain or "") != want.domain:
-            return None
-        if len(inputs) < len(fixed) or len(outputs) > len(want.outputs):
-            return None
-        more = inputs[len(fixed) :]
-        if not rest and any(tensor.name for tensor in more):
-            return None
-        values: dict[str, gs.Tensor | None] = {}
-        for name, tensor in zip(fixed, inputs, strict=False):
-            if not tensor.name:
-                return None
-            values[name] = tensor
-        for name, tensor in zip(want.outputs, outputs, strict=False):
-            values[name] = tensor
-        rests = {rest: tuple(more)} if rest else {}
-        return Match(root, (root,), values, {}, rests, dict.fromkeys(fixed, ()))
-
-    def _no_maker(self, root: gs.Node) -> Callable[[], str] | None:
-        """Why no search is needed: no input comes from a node that the pattern wants there."""
-        lacking = self.lacks(root.op, makers_of(root))
-        if lacking is None:
-            return None
-        index, want = lacking
-        tensor = root.inputs[1 - index if self._either(root.op, len(root.inputs)) else index]
-        maker = tensor.inputs[0] if tensor.inputs else None
-        return partial(_not_made, tensor, maker, self.root.inputs[index].name, want)
-
-    def lacks(self, op: str, makers: Sequence[str | None]) -> tuple[int, NodePattern] | None:
-        """The input of a root, by its place, that is not made by what the pattern wants there.
+    def may_be(self, op: str, makers: Sequence[str | None]) -> bool:
+        """Whether a root's operands are made as the pattern wants them, and not too many.
 
         Args:
             op: The root's operator.
-            makers: The operator that makes each of its inputs.
+            makers: What makes each of its inputs: see `makers_of`.
         """
+        if self.most is not None and any(makers[self.most :]):
+            return False
         either = self._either(op, len(makers))
-        for index, want in self.needs:
-            if index >= len(makers):
-                return None  # the search says it better
-            if makers[index] not in want.operators and not (
-                either and makers[1 - index] in want.operators
-            ):
-                return index, want
-        return None
+        return all(
+            index >= len(makers)  # the search says it better
+            or makers[index] in want.operators
+            or (either and makers[1 - index] in want.operators)
+            for index, want in self.needs
+        )
 
     def _either(self, op: str, inputs: int) -> bool:
         """Whether the operands may stand in either order."""
         return op in COMMUTATIVE and len(self.root.inputs) == inputs == 2
+
+
+def _takes_more(want: NodePattern) -> bool:
+    """Whether a node may have more operands than its pattern names."""
+    moved = [m.attribute for op in want.operators for m in opsets.MOVED.get(op, ())]
+    asked = {*want.attributes, *want.captures}
+    return any(argument.rest for argument in want.inputs) or not asked.isdisjoint(moved)
 
 
 CONSTANT = "="  # stands for no operator: what makes a constant
@@ -134,9 +95,3 @@ def makers_of(node: gs.Node) -> tuple[str | None, ...]:
             for t in node.inputs
         ]
     )
-
-
-def _not_made(tensor: gs.Tensor, maker: gs.Node | None, name: str, want: NodePattern) -> str:
-    if maker is None:
-        return f"`{name}` ({tensor.name!r}) is not computed by a node"
-    return f"{describe(maker)} is not {want.domain or 'ai.onnx'}.{' | '.join(want.operators)}"

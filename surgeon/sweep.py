@@ -15,6 +15,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dialect, opsets
 from surgeon.agreement import agree
+from surgeon.alike import attributes_of
 from surgeon.calls import Calls
 from surgeon.candidates import Candidates, Prepared
 from surgeon.errors import ModelError, SettleError
@@ -186,8 +187,9 @@ class Sweep:
         if self.keeper.unwrap(node, graph):
             return []
         self.facts.infer(node)
-        attrs = node.attrs
-        inner = attrs and {k: v for k, v in attrs.items() if isinstance(v, gs.Graph)}
+        inner = {}
+        if attributes_of(node) is None:  # which holds more than numbers and texts
+            inner = {k: v for k, v in node.attrs.items() if isinstance(v, gs.Graph)}
         if inner and (moved := self.keeper.inline(node, graph)) is not None:
             return moved
         if inner:
@@ -200,15 +202,14 @@ class Sweep:
                 self.notes.housekeeping["function calls inlined"] += 1
                 return copies
             self._call(node, function)
-        if (not inner and self.keeper.fold(node, graph)) or self.keeper.merge(node, known):
+        if self.surgery.gives_output(node):
+            if (made := self.keeper.known_output(node, graph, known, fold=not inner)) is not None:
+                return made
+        elif (not inner and self.keeper.fold(node, graph)) or self.keeper.merge(node, known):
             return []
-        if not inner and (made := self.keeper.constant_output(node, graph)) is not None:
-            return made
-        if (made := self.keeper.equal_output(node, graph, known)) is not None:
-            return made
         # Of ATen nodes, which have to go, everything that was tried is told.
         every = self.firing.telling and (self.notes.every or node.domain == dialect.ATEN)
-        for prepared in self.rules.at(node, every=every):
+        for prepared in self.rules.at(node, self.facts, every=every):
             new = self.firing.at(prepared, node, graph)
             if new is not None:
                 generation = getattr(node, "generation", 0) + 1
@@ -226,7 +227,7 @@ class Sweep:
         if node.op != "ATen" and (node.domain or "") in (*opsets.STANDARD, opsets.LEGACY):
             return False
         self._normalise(node)  # which needs no facts of these
-        return bool(self.rules.at(node, every=True))
+        return bool(self.rules.at(node, self.facts, every=True))
 
     def _normalise(self, node: gs.Node) -> None:
         if not node.__dict__.get("normal"):

@@ -31,6 +31,23 @@ rules:
       m = Relu (x)
       y = Reshape (m, t)
     replace: y = Relu (x)
+  - id: with-constant
+    why: It is so.
+    exact: rounding
+    match: y = Sub | Add (a, b)
+    where: [a.is_constant or b.is_constant]
+    replace: y = Relu (a)
+  - id: of-part
+    why: It is so.
+    exact: rounding
+    match: y = Relu (p)
+    where: ['p.maker == "Split"']
+    replace: y = Abs (p)
+  - id: of-one
+    why: It is so.
+    exact: rounding
+    match: y = Concat (x)
+    replace: y = Relu (x)
 """
 
 
@@ -39,20 +56,32 @@ def test_rules_that_cannot_fire_are_passed_over(tmp_path: Path) -> None:
     path.write_text(RULES)
     rules = Candidates([Prepared(rule) for rule in Recipe.load(str(path)).rules])
     body = (
-        "c = Reshape (x, k)  d = Reshape (x, n)  e = Add (x, w)  r = Relu (x)  f = Reshape (r, k)"
+        "c = Reshape (x, k)  d = Reshape (x, n)  e = Add (x, w)  r = Relu (x)  f = Reshape (r, k) "
+        "g = Add (x, r)  s = Shape (w)  h = Sub (n, s)  o, p = Split <axis = 1> (x, parts) "
+        "i = Relu (p)  j = Concat <axis = 0> (r, r)  l = Concat <axis = 0> (x)"
     )
-    inputs, constants = "float[2,3] x, int64[2] n", {"k": [3, 2], "w": [1.0, 2.0, 3.0]}
-    _, tensors = infer(model_of(inputs, body, "c d e f", 17, constants))
+    inputs, constants = (
+        "float[2,3] x, int64[2] n",
+        {"k": [3, 2], "w": [1.0, 2.0, 3.0], "parts": [1, 2]},
+    )
+    facts, tensors = infer(model_of(inputs, body, "c d e f g h i j l", 17, constants))
     tried = {
         name: [
-            [each.rule.id for each in rules.at(tensors[name].inputs[0], every=every)]
+            [each.rule.id for each in rules.at(tensors[name].inputs[0], facts, every=every)]
             for every in (False, True)
         ]
-        for name in "cdef"
+        for name in "cdefghirjl"
     }
     assert tried == {
         "c": [[], ["computed", "behind"]],
         "d": [["computed"], ["computed", "behind"]],
-        "e": [["either"], ["either"]],  # its operands may stand in the other order
+        # operands may stand in the other order
+        "e": [["either", "with-constant"], ["either", "with-constant"]],
         "f": [["behind"], ["computed", "behind"]],
+        "g": [["either"], ["either", "with-constant"]],
+        "h": [["with-constant"], ["with-constant"]],  # of a value that is known, and computed
+        "i": [["of-part"], ["of-part"]],
+        "r": [[], ["of-part"]],
+        "j": [[], ["of-one"]],
+        "l": [["of-one"], ["of-one"]],
     }

@@ -298,12 +298,14 @@ def test_what_expressions_see_of_a_value() -> None:
     )
     facts, tensors = infer(proto)
     y = CapturedValue(tensors["y"], facts, lambda t: t.name == "y")
-    seen = {n: y.attribute(n) for n in ("rank", "dtype", "consumers", "is_constant", "name")}
+    asked = ("rank", "dtype", "consumers", "is_constant", "maker", "name")
+    seen = {n: y.attribute(n) for n in asked}
     assert seen == {
         "rank": 1,
         "dtype": "float32",
         "consumers": 2,
         "is_constant": False,
+        "maker": "Reshape",
         "name": "y",
     }
     assert str(y.attribute("shape")) == "[3*b]"

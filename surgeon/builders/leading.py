@@ -55,9 +55,8 @@ def _before(facts: Facts, u: gs.Tensor) -> tuple[gs.Tensor, int] | None:
     shape = facts.of(u).shape
     if shape is None:
         return None
-    for count in range(len(shape), 0, -1):
-        if any(d != 1 for d in shape[:count]):
-            continue
+    ones = next((axis for axis, dim in enumerate(shape) if dim != 1), len(shape))
+    for count in range(ones, 0, -1):
         found = source_of(u, facts, shape[count:])
         if found is not None and same_dims(facts.of(found[0]).shape, shape[count:]):
             return found[0], count

@@ -23,7 +23,7 @@ from surgeon.functions.values import (
     scalar_of,
 )
 
-PROPERTIES = (*("shape", "rank", "dtype", "value", "consumers", "is_constant", "name", "views"),)
+PROPERTIES = tuple("shape rank dtype value consumers is_constant maker name views".split())
 """What may be asked of a value: `x.shape`."""
 
 MAX_LENGTH = 4000

@@ -334,7 +334,7 @@ def _range(operands: Operands, attributes: Attributes) -> Sequence[Array]:
         raise _NotProvable
     if not np.issubdtype(start.dtype, np.integer):
         raise _NotProvable
-    return [np.arange(int(start), int(limit), int(delta), dtype=start.dtype)]
+    return [np.arange(start.item(), limit.item(), delta.item(), dtype=start.dtype)]
 
 
 FUNCTIONS: Mapping[str, Function] = {
