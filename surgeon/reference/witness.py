@@ -191,7 +191,7 @@ class Trembling:
             real, imaginary = self.generator.integers(-1, 2, (2, *result.shape))
             apart = np.abs(result) * np.finfo(result.dtype).eps
             return np.asarray(result + apart * (real + 1j * imaginary)).astype(result.dtype)
-        steps = self.generator.integers(-1, 2, result.shape)
+        steps: Any = self.generator.integers(-1, 2, result.shape)
         with np.errstate(all="ignore"):
             inward = (result * (1 - np.finfo(result.dtype).eps)).astype(result.dtype)
             outward = np.nextafter(result, np.copysign(np.inf, result).astype(result.dtype))

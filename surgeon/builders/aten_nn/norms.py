@@ -97,9 +97,9 @@ def layer_normalised(
     if draft.facts.opset >= 17:
         if weight is None:
             shape = draft.facts.of(x).shape
-            last = None if shape is None else shape[-count:]
-            if last is not None and all(isinstance(d, int) for d in last):
-                weight = draft.constant(np.ones(last, dtype), "weight")  # type: ignore[arg-type]
+            last = [d for d in (shape or ())[-count:] if isinstance(d, int)]
+            if len(last) == count:
+                weight = draft.constant(np.ones(last, dtype), "weight")
         if weight is not None:
             return draft.op("LayerNormalization", x, weight, bias, axis=-count, epsilon=eps)
     return _layer_norm(draft, x, count, weight, bias, eps, dtype)[0]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators.math_reductions import logsumexp
 from surgeon.reference.operators.precision import Array, Row, erf, narrow, wide
 
 
@@ -195,7 +196,7 @@ def flash_attention_for_cpu(
 ) -> Any:
     y = scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale)
     scores, kept = _scores(wide(query), wide(key), wide(value), attn_mask, is_causal, scale)
-    sums = np.logaddexp.reduce(np.where(kept, scores, -np.inf), axis=-1)
+    sums = logsumexp(np.where(kept, scores, -np.inf), -1, False)
     return y, narrow(np.where(kept.any(axis=-1), sums, 0), query)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from surgeon.reference.complex_nodes import is_complex
 from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators import math_norms
-from surgeon.reference.operators.math_reductions import Dims, axes_of
+from surgeon.reference.operators.math_reductions import Dims, over
 from surgeon.reference.operators.precision import Array
 from surgeon.reference.operators.shapes import axis_of
 
@@ -53,7 +53,7 @@ def _reduced(function: Callable[..., Any]) -> Callable[..., Array]:
     def run(
         self: Array, dim: Dims = None, keepdim: bool = False, dtype: Any = None, **rest: Any
     ) -> Array:
-        found = function(_wide(self), axis=axes_of(self, dim), keepdims=keepdim)
+        found = over(function, _wide(self), dim, keepdim)
         return np.asarray(found).astype(dtype or self.dtype)
 
     return run

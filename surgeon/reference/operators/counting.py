@@ -28,7 +28,7 @@ def histc(self: Array, bins: int, min: float, max: float) -> Array:
     if min == max:
         if not x.size or not np.isfinite(x).all():
             raise Unsuited("it has no finite range")
-        min, max = float(x.min()), float(x.max())
+        min, max = float(np.min(x)), float(np.max(x))
         if min == max:
             min, max = min - 1, max + 1
     inside = x[(x >= min) & (x <= max)]
@@ -90,7 +90,8 @@ def histogramdd(
         counts = [int(n) for n in np.ravel(bins)]
         counts = counts * depth if len(counts) == 1 else counts  # one for all
         limits = [
-            None if range is None else list(range[2 * i : 2 * i + 2]) for i in np.arange(depth)
+            None if range is None else list(range[2 * i : 2 * i + 2])
+            for i in np.arange(depth).tolist()
         ]
         columns = zip(samples.T, counts, limits, strict=True)
         edges = [_borders(column, n, limit) for column, n, limit in columns]

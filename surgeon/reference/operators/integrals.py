@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from surgeon.reference.operators.math_reductions import Dims, axes_of
+from surgeon.reference.operators.math_reductions import Dims, over
 from surgeon.reference.operators.math_types import common, cut, real
 from surgeon.reference.operators.precision import Array, Row, is_float, narrow, wide
 from surgeon.reference.operators.shapes import axis_of
@@ -16,9 +16,9 @@ from surgeon.reference.operators.shapes import axis_of
 
 def nanmean(self: Array, dim: Dims, keepdim: bool, dtype: Any) -> Array:
     x = self if dtype is None else self.astype(dtype)
-    values, axes = wide(x), axes_of(x, dim)
-    count = (values == values).sum(axis=axes, keepdims=keepdim)
-    return narrow(np.nansum(values, axis=axes, keepdims=keepdim) / count, x)
+    values = wide(x)
+    count = over(np.sum, values == values, dim, keepdim)
+    return narrow(over(np.nansum, values, dim, keepdim) / count, x)
 
 
 def linalg_vecdot(x: Array, y: Array, dim: int) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 
 from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.math_norms import pairwise_distance
+from surgeon.reference.operators.math_reductions import logsumexp
 from surgeon.reference.operators.math_types import common, cut
 from surgeon.reference.operators.precision import Array, Row, narrow, wide
 
@@ -85,11 +86,11 @@ def nll_loss(
         raise Unsuited("a target is no class")
     index = np.where(kept, target, 0)[:, None]
     weights = np.ones(self.shape[1]) if weight is None else wide(weight)
-    of_target = np.where(kept, weights[index[:, 0]], 0.0)
+    of_target: Array = np.where(kept, weights[index[:, 0]], 0.0)
     chosen = np.take_along_axis(wide(self), index, 1)[:, 0]
-    errors = np.where(kept, -chosen * of_target, 0.0)
+    errors: Array = np.where(kept, -chosen * of_target, 0.0)
     if reduction == 1:
-        return narrow(np.asarray(errors.sum() / of_target.sum()), self)
+        return narrow(np.asarray(np.divide(errors.sum(), of_target.sum())), self)
     return _reduced(errors, reduction, self.dtype)
 
 
@@ -108,7 +109,7 @@ def cross_entropy_loss(
     if self.ndim < 2:
         raise Unsuited(f"an input of rank {self.ndim}")
     x, classes = np.moveaxis(wide(self), 1, -1), self.shape[1]
-    logs = x - np.logaddexp.reduce(x, -1)[..., None]
+    logs = x - logsumexp(x, -1, True)
     each = np.ones(classes) if weight is None else wide(weight)
     whole = target.dtype.kind != "f"
     if whole:

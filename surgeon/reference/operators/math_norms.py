@@ -54,7 +54,7 @@ def matrix_norm(self: Array, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> A
     x = self if dtype is None else self.astype(dtype)
     if len(dim) != 2:
         raise Unsuited(f"a matrix norm over dims {dim}")
-    axes = tuple(axis_of(d, x.ndim) for d in dim)
+    axes = (axis_of(dim[0], x.ndim), axis_of(dim[1], x.ndim))
     if not isinstance(ord, str) and 0 in (x.shape[axis] for axis in axes):
         raise Unsuited("of no values none is the greatest")
     return narrow(np.asarray(np.linalg.norm(wide(x), ord, axis=axes, keepdims=keepdim)), x)

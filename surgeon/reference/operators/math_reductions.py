@@ -24,6 +24,11 @@ def axes_of(x: Array, dim: Dims) -> tuple[int, ...] | None:
     return tuple(sorted(axes)) if axes and x.ndim else None
 
 
+def over(function: Callable[..., Any], x: Array, dim: Dims, keepdim: bool) -> Any:
+    """One of numpy's reductions (`np.sum`, say) over ATen's dims."""
+    return function(x, axis=axes_of(x, dim), keepdims=keepdim)
+
+
 def _accumulated(x: Array, dtype: Any) -> tuple[Array, np.dtype[Any]]:
     """The input as it is added up, and the dtype of the result: integers go into int64."""
     result = np.dtype(dtype) if dtype is not None else x.dtype if is_float(x) else np.dtype("i8")
@@ -33,7 +38,7 @@ def _accumulated(x: Array, dtype: Any) -> tuple[Array, np.dtype[Any]]:
 
 def sum_(self: Array, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Array:
     x, result = _accumulated(self, dtype)
-    return cut(x.sum(axis=axes_of(x, dim), keepdims=keepdim), result)
+    return cut(over(np.sum, x, dim, keepdim), result)
 
 
 def nansum(self: Array, dim: Dims, keepdim: bool, dtype: Any) -> Array:
@@ -43,20 +48,20 @@ def nansum(self: Array, dim: Dims, keepdim: bool, dtype: Any) -> Array:
 
 def prod(self: Array, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Array:
     x, result = _accumulated(self, dtype)
-    return cut(x.prod(axis=axes_of(x, dim), keepdims=keepdim), result)
+    return cut(over(np.prod, x, dim, keepdim), result)
 
 
 def mean(self: Array, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Array:
     x = self if dtype is None else self.astype(dtype)
-    return narrow(wide(x).mean(axis=axes_of(x, dim), keepdims=keepdim), x)
+    return narrow(over(np.mean, wide(x), dim, keepdim), x)
 
 
 def amax(self: Array, dim: Dims = None, keepdim: bool = False) -> Array:
-    return np.asarray(self.max(axis=axes_of(self, dim), keepdims=keepdim))
+    return np.asarray(over(np.max, self, dim, keepdim))
 
 
 def amin(self: Array, dim: Dims = None, keepdim: bool = False) -> Array:
-    return np.asarray(self.min(axis=axes_of(self, dim), keepdims=keepdim))
+    return np.asarray(over(np.min, self, dim, keepdim))
 
 
 def aminmax(self: Array, dim: Dims, keepdim: bool) -> tuple[Array, Array]:
@@ -97,12 +102,12 @@ def min_other(self: Array, other: Array) -> Array:
 
 
 def any_(self: Array, dim: Dims = None, keepdim: bool = False) -> Array:
-    found = self.astype(bool).any(axis=axes_of(self, dim), keepdims=keepdim)
+    found = over(np.any, self.astype(bool), dim, keepdim)
     return np.asarray(found).astype(np.uint8 if self.dtype == np.uint8 else np.bool_)
 
 
 def all_(self: Array, dim: Dims = None, keepdim: bool = False) -> Array:
-    found = self.astype(bool).all(axis=axes_of(self, dim), keepdims=keepdim)
+    found = over(np.all, self.astype(bool), dim, keepdim)
     return np.asarray(found).astype(np.uint8 if self.dtype == np.uint8 else np.bool_)
 
 
@@ -111,13 +116,12 @@ def count_nonzero(self: Array, dim: Dims = None) -> Array:
 
 
 def _variance(x: Array, dim: Dims, correction: float, *, keepdim: bool) -> tuple[Any, Any]:
-    values, axes = wide(x), axes_of(x, dim)
-    center = values.mean(axis=axes, keepdims=True)
-    squares = ((values - center) ** 2).sum(axis=axes, keepdims=keepdim)
+    values = wide(x)
+    center = over(np.mean, values, dim, True)
+    squares = over(np.sum, (values - center) ** 2, dim, keepdim)
     count = values.size // max(1, center.size)
-    return squares / np.float64(max(count - correction, 0)), values.mean(
-        axis=axes, keepdims=keepdim
-    )
+    mean = over(np.mean, values, dim, keepdim)
+    return squares / np.float64(max(count - correction, 0)), mean
 
 
 def _deviation(name: str, form: str) -> Callable[..., Any]:

@@ -75,7 +75,7 @@ def unique_consecutive(
         [i == 0 or bool((lines[i] != lines[i - 1]).any()) for i in range(len(lines))], np.bool_
     )
     nothing = np.zeros(0, np.int64)
-    inverse = np.cumsum(begins) - 1
+    inverse: Array = np.cumsum(begins) - 1
     counts = np.diff([*np.flatnonzero(begins), len(lines)]).astype(np.int64)
     if dim is None:  # along a dim PyTorch gives both, asked for or not
         inverse = inverse.reshape(self.shape) if return_inverse else nothing

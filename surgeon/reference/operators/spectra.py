@@ -184,8 +184,9 @@ def _old(name: str) -> Callable[..., Array]:
             sizes = tuple(signal_sizes) or None
             half = np.fft.irfftn(x, sizes, axes, norm) if onesided else None
             return _like(np.fft.ifftn(x, None, axes, norm).real if half is None else half, self)
-        function = {"fft": np.fft.fftn, "ifft": np.fft.ifftn, "rfft": np.fft.rfftn}[name]
-        made = (function if onesided else np.fft.fftn)(x, None, axes, norm)
+        functions = {"fft": np.fft.fftn, "ifft": np.fft.ifftn, "rfft": np.fft.rfftn}
+        function: Callable[..., Any] = functions[name] if onesided else np.fft.fftn
+        made = function(x, None, axes, norm)
         return _like(np.stack([made.real, made.imag], axis=-1), self)
 
     return run

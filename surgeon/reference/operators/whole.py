@@ -11,7 +11,7 @@ import numpy as np
 
 from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.choices import isclose
-from surgeon.reference.operators.math_reductions import axes_of
+from surgeon.reference.operators.math_reductions import over
 from surgeon.reference.operators.math_types import cut
 from surgeon.reference.operators.precision import Array, Row, is_float, narrow, wide
 from surgeon.reference.operators.products import addmm
@@ -80,7 +80,7 @@ def powsum(self: Array, ord: float, dim: list[int] | None, keepdim: bool, dtype:
     x = self if dtype is None else self.astype(dtype)
     size = np.abs(wide(x))
     powers = (size != 0) * 1.0 if ord == 0 else size**ord
-    return narrow(powers.sum(axis=axes_of(x, dim), keepdims=keepdim), x)
+    return narrow(over(np.sum, powers, dim, keepdim), x)
 
 
 def add_relu(self: Array, other: Any, alpha: float) -> Array:
