@@ -44,7 +44,7 @@ demo: .venv/installed
 check: .venv/installed-dev lint
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
-test: .venv/installed-dev lint
+test: .venv/installed-dev
 	$(BIN)/python -m pytest -n 2 -rs
 
 lint: .venv/installed-dev
