@@ -161,6 +161,7 @@ _ROOMS: Mapping[str, str] = {
     "transposed_any_batch": "transposed",
     "transposes_around": "cleaning",
     "transposes_of_both": "jointly",
+    "turned_region": "turned",
     "twice_the_same": "repeats",
     "unsqueeze_chain": "cleaning",
     "view": "views",
