@@ -46,12 +46,13 @@ def _count(draft: Draft, tensor: gs.Tensor, x: gs.Tensor, axis: int, number: int
     """How often a value is the first (0) or last (-1) element of another; None where it is not."""
     facts = draft.facts
     own, whole = facts.of(tensor).shape, facts.of(x).shape
-    if own is None or whole is None or len(own) != len(whole) or not isinstance(own[axis], int):
-        return None
-    rest = [n for place, n in enumerate(own) if place != axis]
-    if not same_dims(rest, [n for place, n in enumerate(whole) if place != axis]):
+    if own is None or whole is None or len(own) != len(whole):
         return None
     count = own[axis]
+    if not isinstance(count, int) or not same_dims(
+        (*own[:axis], whole[axis], *own[axis + 1 :]), whole
+    ):
+        return None
     node = tensor.inputs[0] if tensor.inputs else None
     if node is not None and node.op in _REPEATED and not node.domain:
         tensor = node.inputs[0]
