@@ -36,7 +36,8 @@ def affine_chain(draft: Draft, match: Match) -> gs.Tensor:
     if any(node.op in ("Add", "Sub") and _rounds(constant) for node, constant, _ in steps):
         raise Refused("a summand is so large that what it is added to is rounded to whole numbers")
     factor, offset, scaled, moved = _composed(steps)
-    if scaled + moved >= len(steps):
+    turned = bool(scaled and moved and (factor == -1).all())  # C - x is one step
+    if scaled + moved - turned >= len(steps):
         raise Refused("it has the fewest steps already")
     if ((np.abs(factor) < np.finfo(dtype).tiny) & (factor != 0)).any():
         raise Refused(f"its factor is too small for {dtype.name}")
@@ -49,6 +50,8 @@ def affine_chain(draft: Draft, match: Match) -> gs.Tensor:
     y: gs.Tensor = tensor
     for node in reversed(views):
         y = draft.op(node.op, y, *node.inputs[1:], **node.attrs)
+    if turned:
+        return draft.op("Sub", draft.constant(offset, "offset"), y)
     if scaled:
         y = draft.op("Mul", y, draft.constant(factor, "factor"))
     if moved:
