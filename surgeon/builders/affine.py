@@ -36,7 +36,8 @@ def affine_chain(draft: Draft, match: Match) -> gs.Tensor:
     if any(node.op in ("Add", "Sub") and _rounds(constant) for node, constant, _ in steps):
         raise Refused("a summand is so large that what it is added to is rounded to whole numbers")
     factor, offset, scaled, moved = _composed(steps)
-    turned = bool(scaled and moved and (factor == -1).all())  # C - x is one step
+    # C - x is one step, but where a guard against 0 would be lost in C
+    turned = bool(scaled and moved and (factor == -1).all()) and not _lost(steps)
     if scaled + moved - turned >= len(steps):
         raise Refused("it has the fewest steps already")
     if ((np.abs(factor) < np.finfo(dtype).tiny) & (factor != 0)).any():
@@ -104,6 +105,13 @@ def _rounded_by(facts: Facts, tensor: gs.Tensor) -> gs.Node | None:
                 waiting += [t for t in node.outputs if id(t) not in seen]
                 seen.update(map(id, node.outputs))
     return None
+
+
+def _lost(steps: list[tuple[gs.Node, Array, bool]]) -> bool:
+    """Whether a summand is as good as nothing beside another, as 1e-6 in (1 - x * x) + 1e-6."""
+    sizes = [np.abs(c.astype(np.float64)) for node, c, _ in steps if node.op in ("Add", "Sub")]
+    least = min(float(size.min()) for size in sizes if size.size)
+    return least < max(float(size.max()) for size in sizes if size.size) * 2.0**-10
 
 
 def _rounds(constant: Array) -> bool:
