@@ -33,8 +33,12 @@ def affine_chain(draft: Draft, match: Match) -> gs.Tensor:
     dtype = steps[0][1].dtype
     if any(constant.dtype != dtype for _, constant, _ in steps):
         raise Refused("its constants have different dtypes")
+    if any(node.op in ("Add", "Sub") and _rounds(constant) for node, constant, _ in steps):
+        raise Refused("a summand is so large that what it is added to is rounded to whole numbers")
     factor, offset, scaled, moved = _composed(steps)
-    if scaled + moved >= len(steps):
+    # C - x is one step, but where a guard against 0 would be lost in C
+    turned = bool(scaled and moved and (factor == -1).all()) and not _lost(steps)
+    if scaled + moved - turned >= len(steps):
         raise Refused("it has the fewest steps already")
     if ((np.abs(factor) < np.finfo(dtype).tiny) & (factor != 0)).any():
         raise Refused(f"its factor is too small for {dtype.name}")
@@ -47,10 +51,34 @@ def affine_chain(draft: Draft, match: Match) -> gs.Tensor:
     y: gs.Tensor = tensor
     for node in reversed(views):
         y = draft.op(node.op, y, *node.inputs[1:], **node.attrs)
+    if turned:
+        return draft.op("Sub", draft.constant(offset, "offset"), y)
     if scaled:
         y = draft.op("Mul", y, draft.constant(factor, "factor"))
     if moved:
         y = draft.op("Add", y, draft.constant(offset, "offset"))
+    return y
+
+
+def summands_of_both(draft: Draft, match: Match) -> gs.Tensor:
+    """(u + c) + (v + d) with constants as (u + v) + C."""
+    bare, constants = [], []
+    for pair in (("u", "c"), ("v", "d")):
+        tensors = [tensor for key in pair if (tensor := match.values[key]) is not None]
+        arrays = [draft.facts.array(tensor) for tensor in tensors]
+        found = [array for array in arrays if array is not None]
+        if len(tensors) != 2 or len(found) != 1:
+            raise Refused("not one summand of each is constant")
+        constants.append(found[0])
+        bare.append(tensors[0 if arrays[0] is None else 1])
+    first, second = constants
+    if first.dtype.kind not in _FLOATS or _rounds(first) or _rounds(second):
+        raise Refused("its constants are no floats, or so large that they round")
+    if first.shape != second.shape:
+        raise Refused("its constants are of different shapes")
+    total = _narrow(first.astype(np.float64) + second, first.dtype)
+    summed = draft.op("Add", *bare)
+    y: gs.Tensor = draft.op("Add", summed, draft.constant(total, "summand"))
     return y
 
 
@@ -77,6 +105,18 @@ def _rounded_by(facts: Facts, tensor: gs.Tensor) -> gs.Node | None:
                 waiting += [t for t in node.outputs if id(t) not in seen]
                 seen.update(map(id, node.outputs))
     return None
+
+
+def _lost(steps: list[tuple[gs.Node, Array, bool]]) -> bool:
+    """Whether a summand is as good as nothing beside another, as 1e-6 in (1 - x * x) + 1e-6."""
+    sizes = [np.abs(c.astype(np.float64)) for node, c, _ in steps if node.op in ("Add", "Sub")]
+    least = min(float(size.min()) for size in sizes if size.size)
+    return least < max(float(size.max()) for size in sizes if size.size) * 2.0**-10
+
+
+def _rounds(constant: Array) -> bool:
+    """Whether digits behind the point are lost beside it, which (x + m) - m is written for."""
+    return bool((np.abs(constant) >= 2.0 ** (np.finfo(constant.dtype).nmant - 1)).any())
 
 
 def _composed(steps: list[tuple[gs.Node, Array, bool]]) -> tuple[Array, Array, bool, bool]:

@@ -20,14 +20,14 @@ from surgeon.facts.fact import Array
 from surgeon.match import VIEWS, Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
-_MOVES = VIEWS - {"Cast"}
-_BENT = frozenset({"Relu", "LeakyRelu", "PRelu"})  # at 0 alone: what is positive passes
+MOVES = VIEWS - {"Cast"}
+BENT = frozenset({"Relu", "LeakyRelu", "PRelu"})  # at 0 alone: what is positive passes
 _LARGEST_SPREAD = 1 << 16  # elements of a factor in front of a view
 
 
 def factor_behind(draft: Draft, match: Match) -> gs.Tensor:
     """y = c * p, or p / c, with c in the weights that p is computed with."""
-    return _times(draft, *_product(draft, match.root))
+    return _times(draft, *product_of(draft, match.root))
 
 
 def negative_behind(draft: Draft, match: Match) -> gs.Tensor:
@@ -38,7 +38,7 @@ def negative_behind(draft: Draft, match: Match) -> gs.Tensor:
     return _times(draft, x, np.array(-1.0))
 
 
-def _product(draft: Draft, node: gs.Node) -> tuple[gs.Tensor, Array]:
+def product_of(draft: Draft, node: gs.Node) -> tuple[gs.Tensor, Array]:
     """The computed operand of a Mul or Div with a constant, and the factor.
 
     The factor is in float64: () where it is one number, else with as many axes as the operand.
@@ -72,17 +72,17 @@ def _times(draft: Draft, tensor: gs.Tensor, factor: Array) -> gs.Tensor:
     """
     node = lone_producer(draft, tensor)
     if node.op in ("Conv", "ConvTranspose", "Gemm"):
-        return _times_linear(draft, node, factor)
+        return times_linear(draft, node, factor)
     if node.op == "MatMul":
         return _times_product(draft, node, factor)
     if node.op in ("Add", "Sub"):
         return _times_sum(draft, node, factor)
     if node.op == "Split":
         return _times_part(draft, node, tensor, factor)
-    if node.op in _MOVES:
+    if node.op in MOVES:
         moved = _times(draft, node.inputs[0], _in_front(draft, node, factor))
         return draft.op(node.op, moved, *node.inputs[1:], **node.attrs)
-    if node.op in _BENT - {"PRelu"} and _is_positive(factor):
+    if node.op in BENT - {"PRelu"} and is_positive(factor):
         return draft.op(node.op, _times(draft, node.inputs[0], factor), **node.attrs)
     raise Refused(f"{node.op} has no weight that takes it")
 
@@ -100,7 +100,7 @@ def lone_producer(draft: Draft, tensor: gs.Tensor) -> gs.Node:
     return tensor.inputs[0]
 
 
-def _times_linear(draft: Draft, node: gs.Node, factor: Array) -> gs.Tensor:
+def times_linear(draft: Draft, node: gs.Node, factor: Array) -> gs.Tensor:
     """A factor of each channel (axis 1) behind Conv, ConvTranspose or Gemm."""
     weight = own_weight(draft, node)
     bias = bias_of(draft, node, whole=not factor.ndim)
@@ -221,16 +221,16 @@ def factor_before(draft: Draft, match: Match) -> gs.Tensor:
     root = match.root
     passed: list[gs.Node] = []
     node = lone_producer(draft, root.inputs[0])
-    while node.op in _MOVES or node.op in _BENT:
+    while node.op in MOVES or node.op in BENT:
         passed.append(node)
         node = lone_producer(draft, node.inputs[0])
-    x, factor = _product(draft, node)
-    if root.op == "MatMul" and not factor.ndim and factor == 0.5 and _is_gelu(x):
+    x, factor = product_of(draft, node)
+    if root.op == "MatMul" and not factor.ndim and factor == 0.5 and is_gelu(x):
         raise Refused("it ends a GELU, which runtimes know by it and compute as one")
-    views = [other.op for other in passed if other.op in _MOVES]
+    views = [other.op for other in passed if other.op in MOVES]
     if views and factor.ndim:
         raise Refused(f"more than one number does not pass {views[-1]}")
-    if len(views) < len(passed) and not _is_positive(factor):
+    if len(views) < len(passed) and not is_positive(factor):
         raise Refused("what is not positive does not pass a Relu")
     weight = own_weight(draft, root)
     scaled = draft.constant(narrow(scaled_inputs(root, weight, factor), weight), "weight")
@@ -239,11 +239,12 @@ def factor_before(draft: Draft, match: Match) -> gs.Tensor:
     return draft.op(root.op, x, scaled, *root.inputs[2:], **root.attrs)
 
 
-def _is_positive(factor: Array) -> bool:
+def is_positive(factor: Array) -> bool:
+    """Whether what is of one sign at each place stays so behind the factor."""
     return bool((np.isfinite(factor) & (factor > 0)).all())
 
 
-def _is_gelu(tensor: gs.Tensor) -> bool:
+def is_gelu(tensor: gs.Tensor) -> bool:
     """Whether a value is x * (1 + erf(...)): twice a GELU."""
     found = [tensor]
     for wanted in ("Mul", "Add", "Erf"):
@@ -255,7 +256,7 @@ def _is_gelu(tensor: gs.Tensor) -> bool:
 def factor_of_both(draft: Draft, match: Match) -> gs.Tensor:
     """y = (c * a) (d * b) as (c d * a) b, the factor at the operand that is not the larger."""
     root, facts = match.root, draft.facts
-    (a, first), (b, second) = (_product(draft, lone_producer(draft, t)) for t in root.inputs)
+    (a, first), (b, second) = (product_of(draft, lone_producer(draft, t)) for t in root.inputs)
     if first.ndim or second.ndim:
         raise Refused("more than one number does not pass to the other operand")
     shapes = facts.of(a).shape, facts.of(b).shape

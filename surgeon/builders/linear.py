@@ -151,6 +151,27 @@ def matmul_as_gemm(draft: Draft, match: Match) -> gs.Tensor:
     return draft.op("Gemm", left, right, b)
 
 
+def gemm_onto_gemm(draft: Draft, match: Match) -> gs.Tensor:
+    """The sum of two Gemms as one that begins with the other, which takes the biases of both."""
+    (_, first, second), facts = match.nodes[:3], draft.facts
+    shapes = [facts.of(t).shape for t in (match.root.outputs[0], first.outputs[0])]
+    if not same_dims(*shapes) or not same_dims(shapes[0], facts.of(second.outputs[0]).shape):
+        raise Refused("one of them makes the result of the other larger")
+    total: Array | None = None
+    for node in (first, second):
+        bias = bias_of(draft, node)
+        if bias is not None:
+            wide = bias.astype(np.float64) * float(attribute_of(node, "beta"))
+            total = wide if total is None else total + wide
+    operands = []
+    if total is not None:
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(facts.of(first.outputs[0]).dtype)
+        operands = [draft.constant(narrow(total, np.empty(0, dtype)), "bias")]
+    inner = draft.op("Gemm", *second.inputs[:2], *operands, **(second.attrs | {"beta": 1.0}))
+    y: gs.Tensor = draft.op("Gemm", *first.inputs[:2], inner, **(first.attrs | {"beta": 1.0}))
+    return y
+
+
 def gemm_of_rows(draft: Draft, match: Match) -> gs.Tensor:
     """y = a Gemm of the rows of x, between views that make a matrix and undo it, as MatMul, Add."""
     facts, x, weight = draft.facts, match.values["x"], match.values["w"]

@@ -124,7 +124,9 @@ def mean_times_count(draft: Draft, match: Match) -> gs.Tensor:
     known = facts.of(whole).value
     count = None if known is None or known.size != 1 else known.reshape(-1).tolist()[0]
     total = dims.product(shape[axis] for axis in axes)
-    if count is None or isinstance(total, int) or dims.equal(count, total) is not True:
+    if count is None or isinstance(count, float) or isinstance(total, int):
+        raise Refused("it is not multiplied by how many elements it is of, as run time tells")
+    if dims.equal(count, total) is not True:
         raise Refused("it is not multiplied by how many elements it is of, as run time tells")
     if (facts.of(factor).rank or 0) > (facts.of(work.outputs[0]).rank or 0):
         raise Refused("the number has more axes than the mean")

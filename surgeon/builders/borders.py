@@ -1,0 +1,85 @@
+"""Values that are continued by their own first and last element: a Pad of the edges."""
+
+from __future__ import annotations
+
+import onnx_graphsurgeon as gs
+
+from surgeon import dims
+from surgeon.facts.fact import same_dims
+from surgeon.match import Match, attribute_of
+from surgeon.rewrite import Draft, Refused
+
+_REPEATED = frozenset({"Expand", "Tile"})
+
+
+def edges_as_pad(draft: Draft, match: Match) -> gs.Tensor:
+    """The first element of an axis some times, the value, and the last some times, as one Pad."""
+    root, facts = match.root, draft.facts
+    operands = list(root.inputs)
+    rank = facts.of(root.outputs[0]).rank
+    if rank is None or not 2 <= len(operands) <= 3:
+        raise Refused("it does not join a value with one or two others, or its rank is not known")
+    axis = int(attribute_of(root, "axis")) % rank
+    for place in range(len(operands)):
+        x = operands[place]
+        before, after = operands[:place], operands[place + 1 :]
+        if len(before) > 1 or len(after) > 1:
+            continue
+        counts = [_count(draft, t, x, axis, 0) for t in before] or [0]
+        counts += [_count(draft, t, x, axis, -1) for t in after] or [0]
+        known = [count for count in counts if count is not None]
+        if len(known) == 2:
+            break
+    else:
+        raise Refused("what stands beside no operand is its own first or last element")
+    shape = facts.of(x).shape
+    assert shape is not None
+    if dims.at_most(1, shape[axis]) is not True:
+        raise Refused("its axis may be empty")
+    amounts = [0] * (2 * rank)
+    amounts[axis], amounts[rank + axis] = known
+    y: gs.Tensor = draft.op("Pad", x, draft.constant(amounts, "amounts"), mode="edge")
+    return y
+
+
+def _count(draft: Draft, tensor: gs.Tensor, x: gs.Tensor, axis: int, number: int) -> int | None:
+    """How often a value is the first (0) or last (-1) element of another; None where it is not."""
+    facts = draft.facts
+    own, whole = facts.of(tensor).shape, facts.of(x).shape
+    if own is None or whole is None or len(own) != len(whole):
+        return None
+    count = own[axis]
+    if not isinstance(count, int) or not same_dims(
+        (*own[:axis], whole[axis], *own[axis + 1 :]), whole
+    ):
+        return None
+    node = tensor.inputs[0] if tensor.inputs else None
+    if node is not None and node.op in _REPEATED and not node.domain:
+        tensor = node.inputs[0]
+        once = facts.of(tensor).shape
+        if once is None or not same_dims(once, (*own[:axis], 1, *own[axis + 1 :])):
+            return None
+        node = tensor.inputs[0] if tensor.inputs else None
+    elif count != 1:
+        return None
+    if node is None or node.domain or node.inputs[0] is not x:
+        return None
+    if node.op == "Gather":
+        index = facts.array(node.inputs[1])
+        along = int(attribute_of(node, "axis")) % len(whole)
+        found = index is not None and index.shape == (1,) and along == axis and index[0] == number
+        return count if found else None
+    return count if node.op == "Slice" and _takes(draft, node, len(whole), axis, number) else None
+
+
+def _takes(draft: Draft, node: gs.Node, rank: int, axis: int, number: int) -> bool:
+    """Whether a Slice takes one element of one axis, the first or the last."""
+    arrays = [None if t.is_empty() else draft.facts.array(t) for t in node.inputs[1:]]
+    given = [t for t in node.inputs[1:] if not t.is_empty()]
+    if any(a is None or a.size != 1 for a in arrays[: len(given)]) or len(arrays) < 2:
+        return False
+    numbers = [int(a.reshape(())) for a in arrays if a is not None]
+    along = numbers[2] % rank if len(numbers) > 2 else 0
+    if along != axis or (len(numbers) > 3 and numbers[3] != 1):
+        return False
+    return numbers[0] == number and (numbers[1] == 1 if number == 0 else numbers[1] >= 1 << 31)
