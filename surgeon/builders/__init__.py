@@ -111,6 +111,8 @@ _ROOMS: Mapping[str, str] = {
     "places_of_mask": "places",
     "plus_zero": "zeros",
     "pool_in_bounds": "windows",
+    "pool_without_batch": "windows",
+    "pad_without_batch": "windows",
     "pooled_before_view": "reductions",
     "product_without_expand": "repeated",
     "range_as_slice": "ranges",

@@ -161,6 +161,40 @@ def same_as_pads(draft: Draft, match: Match) -> gs.Tensor:
     return y
 
 
+def pool_without_batch(draft: Draft, match: Match) -> Any:
+    """A pool over as many axes as stand behind the first: that one is the channels."""
+    node = match.root
+    x, spatial = node.inputs[0], len(node.attrs["kernel_shape"])
+    if draft.facts.of(x).rank != spatial + 1:
+        raise Refused("its input is not known to be without a batch")
+    pooled = draft.op(
+        node.op, parts.unsqueeze(draft, x, 0), outputs=len(node.outputs), **node.attrs
+    )
+    axes = draft.constant([0], "axes")
+    made = [
+        draft.op("Squeeze", y, axes) for y in (pooled if len(node.outputs) > 1 else [pooled])
+    ]
+    return (*made, None)[:2] if node.op == "MaxPool" else made[0]
+
+
+def pad_without_batch(draft: Draft, match: Match) -> gs.Tensor:
+    """A Pad of more axes than there are, of which the first are not padded: they are left out."""
+    node, facts = match.root, draft.facts
+    x, pads, *more = node.inputs
+    rank, amounts = facts.of(x).rank, facts.array(pads)
+    if rank is None or amounts is None or amounts.ndim != 1:
+        raise Refused("its rank or its padding is not known")
+    pairs = amounts.reshape(2, -1) if amounts.size % 2 == 0 else amounts[:0].reshape(2, 0)
+    if pairs.shape[1] <= rank:
+        raise Refused("it pads no more axes than there are")
+    if pairs[:, :-rank].any():
+        raise Refused("it pads axes that are not there")
+    kept = draft.constant(pairs[:, -rank:].reshape(-1), "pads")
+    given = [None if t.is_empty() else t for t in more]
+    y: gs.Tensor = draft.op("Pad", x, kept, *given, **node.attrs)
+    return y
+
+
 def pool_in_bounds(draft: Draft, match: Match) -> Any:
     """A pool whose strides are numbers and whose padding is narrower than its windows.
 
