@@ -99,6 +99,7 @@ _ROOMS: Mapping[str, str] = {
     "numbers_as_split": "jointly",
     "operand_types": "operands",
     "unique_of_wider": "operands",
+    "without_axes": "operands",
     "output_padding_as_pads": "convolution",
     "pad_chain": "chains",
     "pad_into_window": "linear",

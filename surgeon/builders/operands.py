@@ -119,6 +119,13 @@ def attributes_as_inputs(draft: Draft, match: Match) -> Any:
     return draft.op(node.op, *given, outputs=len(node.outputs), **attributes)
 
 
+def without_axes(draft: Draft, match: Match) -> gs.Tensor:
+    """A reduction whose axes are left out, over all of them or as it says of none."""
+    node = match.root
+    made: gs.Tensor = draft.op(node.op, node.inputs[0], **node.attrs)
+    return made
+
+
 def axes_from_front(draft: Draft, match: Match) -> gs.Tensor:
     """Unsqueeze and Squeeze below opset 11, whose axes ONNX counts from the front alone there.
 
