@@ -97,6 +97,20 @@ def test_what_hangs_on_other_samples_is_not_put_together() -> None:
     assert {o.name for c in verdict.comparisons for o in c.outputs} == {"y", "z"}
 
 
+def test_a_sum_that_runs_along_the_batch_is_not_put_together() -> None:
+    before, after = frozen()
+    for model in (before, after):
+        axis = onnx.numpy_helper.from_array(np.array(0), "along")
+        model.graph.initializer.append(axis)
+        model.graph.node.append(helper.make_node("CumSum", ["x", "along"], ["z"]))
+        model.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, None))
+    verdict = verify(before, after)
+    assert verdict.status == "equivalent", verdict.detail
+    (skipped,) = verdict.not_compared
+    assert skipped.what == "output `z` at batch other than 2"
+    assert skipped.why == "its samples hang on one another"
+
+
 def test_what_does_not_follow_the_batch_is_not_put_together() -> None:
     before, after = frozen()
     for model in (before, after):

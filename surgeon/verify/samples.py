@@ -94,24 +94,29 @@ def _not_samples(
 ) -> dict[str, str]:
     """Outputs that cannot be put together, and why.
 
-    A sample of some changes where only another sample's inputs do: a batch's mean, say. Others say
-    the sizes alone, which are other ones for each part. Of a batch of one only the latter is seen.
+    A sample of some changes where only another sample's inputs do: a batch's mean, say, or a sum
+    that runs along the batch, of which the first sample does not. Others say the sizes alone, which
+    are other ones for each part. Of a batch of one only the latter is seen.
     """
     first, other = drawing.feeds(base, seed), drawing.feeds(base, seed + 1)
-    mixed = {
-        name: np.concatenate([x[:1], other[name][1:]]) if name in split else x
-        for name, x in first.items()
-    }
+    before, behind = (
+        {
+            name: np.concatenate(parts(x, other[name])) if name in split else x
+            for name, x in first.items()
+        }
+        for parts in (lambda x, o: [x[:1], o[1:]], lambda x, o: [o[:-1], x[-1:]])
+    )
     try:
-        runs = [original.run(feeds, names) for feeds in (first, mixed, other)]
+        runs = [original.run(feeds, names) for feeds in (first, before, behind, other)]
     except SurgeonError:
         return {}
     found = {}
     for name in names:
-        one, two, three = (run[name] for run in runs)
-        if not all(isinstance(x, np.ndarray) and x.ndim for x in (one, two, three)):
+        one, two, last, three = (run[name] for run in runs)
+        if not all(isinstance(x, np.ndarray) and x.ndim for x in (one, two, last, three)):
             continue
-        if not compare_arrays(name, one[:1], two[:1]).agrees:
+        kept = ((one[:1], two[:1]), (one[-1:], last[-1:]))
+        if not all(compare_arrays(name, *pair).agrees for pair in kept):
             found[name] = "its samples hang on one another"
         elif one.shape == three.shape and np.array_equal(one, three):
             found[name] = "no input moves it"
