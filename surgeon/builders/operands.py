@@ -89,8 +89,8 @@ def operand_types(draft: Draft, match: Match) -> Any:
 
 
 def unique_of_wider(draft: Draft, match: Match) -> Any:
-    """A Unique of what onnxruntime has none of, in 64 bits; where its elements stand is the same."""
-    work, (x,) = Work(draft, match.root), match.root.inputs
+    """A Unique of what onnxruntime has none of, in 64 bits: its elements stand where they did."""
+    work, x = Work(draft, match.root), match.root.inputs[0]
     kind = work.dtype(x)
     if kind not in _WITHOUT_UNIQUE:
         raise Refused("onnxruntime has it of this type")

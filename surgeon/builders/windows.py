@@ -171,9 +171,7 @@ def pool_without_batch(draft: Draft, match: Match) -> Any:
         node.op, parts.unsqueeze(draft, x, 0), outputs=len(node.outputs), **node.attrs
     )
     axes = draft.constant([0], "axes")
-    made = [
-        draft.op("Squeeze", y, axes) for y in (pooled if len(node.outputs) > 1 else [pooled])
-    ]
+    made = [draft.op("Squeeze", y, axes) for y in (pooled if len(node.outputs) > 1 else [pooled])]
     return (*made, None)[:2] if node.op == "MaxPool" else made[0]
 
 

@@ -99,13 +99,8 @@ def _not_samples(
     are other ones for each part. Of a batch of one only the latter is seen.
     """
     first, other = drawing.feeds(base, seed), drawing.feeds(base, seed + 1)
-    before, behind = (
-        {
-            name: np.concatenate(parts(x, other[name])) if name in split else x
-            for name, x in first.items()
-        }
-        for parts in (lambda x, o: [x[:1], o[1:]], lambda x, o: [o[:-1], x[-1:]])
-    )
+    before = _mixed(first, other, split, slice(1, None))
+    behind = _mixed(first, other, split, slice(None, -1))
     try:
         runs = [original.run(feeds, names) for feeds in (first, before, behind, other)]
     except SurgeonError:
@@ -120,4 +115,15 @@ def _not_samples(
             found[name] = "its samples hang on one another"
         elif one.shape == three.shape and np.array_equal(one, three):
             found[name] = "no input moves it"
+    return found
+
+
+def _mixed(
+    first: Mapping[str, Any], other: Mapping[str, Any], split: Collection[str], taken: slice
+) -> dict[str, Any]:
+    """The first inputs, with samples of the other's at the places that are taken."""
+    found = dict(first)
+    for name in first.keys() & set(split):
+        found[name] = first[name].copy()
+        found[name][taken] = other[name][taken]
     return found
