@@ -113,6 +113,7 @@ _ROOMS: Mapping[str, str] = {
     "places_of_mask": "places",
     "plus_zero": "zeros",
     "pool_in_bounds": "windows",
+    "output_padding_in_bounds": "windows",
     "pool_without_batch": "windows",
     "pad_without_batch": "windows",
     "pooled_before_view": "reductions",

@@ -140,6 +140,33 @@ def kernel_of_weight(draft: Draft, match: Match) -> gs.Tensor:
     return y
 
 
+def output_padding_in_bounds(draft: Draft, match: Match) -> gs.Tensor:
+    """A ConvTranspose whose output padding is as large as its stride, without any."""
+    node = match.root
+    attributes, (x, weight, *bias) = dict(node.attrs), node.inputs
+    extra = attributes.pop("output_padding", None) or []
+    count = len(extra)
+    strides = attributes.get("strides") or [1] * count
+    if not extra or all(e < s for e, s in zip(extra, strides, strict=True)):
+        raise Refused("its output padding is less than its strides")
+    if "output_shape" in attributes or attribute_of(node, "auto_pad") not in (None, "NOTSET"):
+        raise Refused("its padding is worked out of its lengths")
+    pads = list(attributes.get("pads") or [0] * (2 * count))
+    behind = [p - e for p, e in zip(pads[count:], extra, strict=True)]
+    attributes["pads"] = [*pads[:count], *(max(n, 0) for n in behind)]
+    if min(behind) >= 0:
+        y: gs.Tensor = draft.op("ConvTranspose", x, weight, *bias, **attributes)
+        return y
+    y = draft.op("ConvTranspose", x, weight, **attributes)
+    more = [0] * (count + 4) + [max(-n, 0) for n in behind]
+    y = draft.op("Pad", y, draft.constant(more, "pads"))
+    if not bias or bias[0].is_empty():
+        return y
+    column = draft.constant([-1, *[1] * count], "column")
+    y = draft.op("Add", y, draft.op("Reshape", bias[0], column))
+    return y
+
+
 def same_as_pads(draft: Draft, match: Match) -> gs.Tensor:
     """A Conv at a stride of 1 whose padding keeps the lengths, whatever they are: as numbers."""
     node = match.root
