@@ -163,8 +163,8 @@ def output_padding_in_bounds(draft: Draft, match: Match) -> gs.Tensor:
     if not bias or bias[0].is_empty():
         return y
     column = draft.constant([-1, *[1] * count], "column")
-    y = draft.op("Add", y, draft.op("Reshape", bias[0], column))
-    return y
+    biased: gs.Tensor = draft.op("Add", y, draft.op("Reshape", bias[0], column))
+    return biased
 
 
 def same_as_pads(draft: Draft, match: Match) -> gs.Tensor:
