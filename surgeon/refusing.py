@@ -11,6 +11,7 @@ from surgeon.errors import LeftoverError, VerifyError
 from surgeon.lost import lost_changes, misnormed_weights, unread_inputs, unwritten_values
 from surgeon.model import Model
 from surgeon.report import Refusal, Report
+from surgeon.schemas.aliases import out_of_place
 from surgeon.spelling import is_foreign
 
 if TYPE_CHECKING:
@@ -110,6 +111,13 @@ def refuse_leftovers(report: Report) -> None:
     for miss in report.misses:
         if "(aten." in miss.node or "(prim." in miss.node:
             reasons[f"{miss.rule}: {miss.reason}"] = None
+    for name in left:
+        operator = name.removeprefix("aten.")
+        if operator != name and not operator.startswith("__") and out_of_place(operator):
+            reasons[
+                f"`{name}` writes into its input, which other nodes read too: the file does not "
+                "say whether before or after; write `y = x.add(...)` for `x.add_(...)`"
+            ] = None
     why = "; ".join(list(reasons)[:4]) or "no rule of these recipes is for them"
     error = LeftoverError(
         f"{names} left, which no runtime knows ({why})",

@@ -135,6 +135,7 @@ REFUSED: Calls = [
     ),
     ("linalg_eigvals", [X[0, 0, :, :6]], {"because": "are complex"}),
     ("Placeholder", [X], {"because": "the indices and the values are lost"}),
+    ("If", [X], {"because": "what it computes is lost"}),
 ]
 
 

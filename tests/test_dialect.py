@@ -105,6 +105,18 @@ def test_a_node_is_normal_once() -> None:
     assert (node.op, node.domain) == ("relu", "aten")
 
 
+def test_a_write_into_what_others_read_too_is_left_with_that_reason() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 13, "org.pytorch.aten": 1]> '
+        "g (float[2] x, float[2] w) => (float[2] y, float[2] z) "
+        "{ y = org.pytorch.aten.mul_ (x, w) z = Neg (x) }"
+    )
+    with pytest.raises(
+        LeftoverError, match=r"`aten.mul_` writes into its input, which other nodes"
+    ):
+        surgeon.apply(model, "aten")
+
+
 def test_a_lost_write_without_a_domain_is_pytorchs() -> None:
     """`FALLTHROUGH` leaves it as if it were of the standard."""
     model = onnx.parser.parse_model(

@@ -275,3 +275,14 @@ def test_lists_of_different_shapes_reach_operators_of_one_argument() -> None:
     arrays = [np.arange(2), np.arange(3)]
     found = witness(Call("cartesian_prod", "", {}), [arrays], where="")
     assert found.tolist() == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
+
+
+def test_what_is_real_in_a_transform_has_no_rounding_for_an_imaginary_part() -> None:
+    x = normal(40, 6)
+    for operator, angle in (("fft_fft", np.pi), ("fft_ifft", -np.pi)):
+        (y,) = run(operator, [x, None, 1, None])
+        for place in (0, 3):
+            (found,) = run("angle", [y[y[:, place].real < 0, place]])
+            assert found == pytest.approx(angle), operator
+    (y,) = run("fft_fftn", [x.reshape(5, 8, 6), None, [1, 2], None])
+    assert (y[:, (0, 0, 4, 4), (0, 3, 0, 3)].imag == 0).all()

@@ -229,3 +229,21 @@ def test_more_parts_than_a_file_has_outputs_for_are_undefined() -> None:
     assert reference.run({"x": np.arange(3, dtype=np.float32)})["b"].tolist() == [2]
     with pytest.raises(Undefined, match="3 parts for 2 outputs"):
         reference.run({"x": np.arange(5, dtype=np.float32)})
+
+
+def test_a_type_that_onnxruntime_lacks_is_computed_by_onnx() -> None:
+    model = parse(
+        """g (float[N] x) => (int64[1,m] places, int32[k] kinds, int64[N] which)
+        <float[1] zero = {0}> {
+        r = org.pytorch.aten.relu(x)
+        d = Cast <to = 11> (r)
+        places = NonZero (d)
+        whole = Cast <to = 6> (r)
+        kinds, first, which, counts = Unique (whole)
+        }"""
+    )
+    found = Reference(model).run({"x": np.array([3, -1, 0, 1, 3], np.float32)})
+    assert found["places"].tolist() == [[0, 3, 4]]
+    assert found["kinds"].dtype == np.int32
+    assert found["kinds"].tolist() == [0, 1, 3]
+    assert found["which"].tolist() == [2, 0, 0, 1, 2]

@@ -111,3 +111,14 @@ def test_a_flattened_list_is_gathered() -> None:
     for more in ([], [None]):
         _, bound = fit([text], call, ["ij,jk->ik", np.eye(2), np.eye(2), *more])
         assert (len(bound["tensors"]), bound["path"]) == (2, None)
+
+
+def test_a_list_of_tensors_of_several_shapes_is_no_number() -> None:
+    """`gru` has nine arguments with a batch and without: where the weights stand tells which."""
+    plain = "gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases) -> T"
+    packed = "gru.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params) -> T"
+    call = decode(node("gru", "org.pytorch.aten"))
+    x, weights = np.zeros((4, 6)), [np.zeros((6, 6)), np.zeros((6, 2)), np.zeros(6)]
+    index, bound = fit([plain, packed], call, [x, np.ones(2), x, weights])
+    assert index == 1
+    assert len(bound["params"]) == 3

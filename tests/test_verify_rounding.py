@@ -12,7 +12,7 @@ from verdicts import F32, parse
 import surgeon
 from surgeon.reference import open_reference
 from surgeon.verify import compare_arrays, originals, pair, verify
-from surgeon.verify.noise import beside_poles
+from surgeon.verify.noise import beside_poles, doubted
 
 
 def test_a_sigmoid_that_is_nearly_nothing_is_rounded_as_1_is() -> None:
@@ -245,3 +245,24 @@ def test_a_sum_is_rounded_as_its_terms_are(after: str, agrees: bool) -> None:
     (checks,) = both.check([{"x": terms.astype(F32)}], "rounding")
     assert isinstance(checks, tuple)
     assert [check.agrees for check in checks] == [agrees]
+
+
+def test_a_difference_from_one_number_everywhere_is_held_against_its_own_movement() -> None:
+    """What is beside the first of a constant's Fourier transform is 0 but for rounding."""
+    before, after = np.zeros(4, np.float32), np.array([0, 1e-7, 0, 0], np.float32)
+    check = compare_arrays("y", before, after)
+    assert not check.agrees
+    moved = [np.array([3e-8, 0, 0, 0], np.float32)]
+    assert doubted(check, before, after, moved, tolerance=None, most=10).agrees
+    assert not doubted(check, before, after, moved, tolerance=None, most=2).agrees
+    assert not doubted(check, before, after, [before], tolerance=None, most=10).agrees
+
+
+def test_a_long_sum_is_rounded_as_what_was_added_up_on_its_way_is() -> None:
+    x = np.random.default_rng(0).choice(np.array([20, -20, 0.3, -6], np.float32), 60_000)
+    sums = parse("g (float[n] x) => (float y) { y = ReduceSum <keepdims = 0> (x) }")
+    late = """g (float[n] x) => (float y) <float off = {%s}> {
+        s = ReduceSum <keepdims = 0> (x)  y = Add (s, off) }"""
+    for off, agrees in ((0.005, True), (0.5, False)):
+        found = pair.Pair(sums, parse(late % off)).check([{"x": x - x.mean()}], "rounding")
+        assert [check.agrees for check in found[0]] == [agrees], off

@@ -61,7 +61,14 @@ def add_up(
     if side_by_side(windows, outs):
         return _blocks(draft, x, windows, counts, outs)
     if dtype == np.float32 and columns is not None:
+        x = parts.reshape(draft, x, [0, columns, *counts])
         return _transposed(draft, x, columns, windows, counts, outs)
+    if dtype == np.float32 and any(n.static is None for n in outs):
+        # how many channels there are is known at run time: each is a sample of its own
+        batch = parts.lengths_of(draft, x, 3)[0]
+        x = parts.reshape(draft, x, [-1, size, *counts])
+        y = _transposed(draft, x, size, windows, counts, outs)
+        return parts.reshape(draft, y, [batch, -1, *outs])
     return _products(draft, x, windows, counts, outs, dtype)
 
 
@@ -106,7 +113,10 @@ def _transposed(
     counts: Sequence[Length],
     outs: Sequence[Length],
 ) -> gs.Tensor:
-    """A transposed convolution whose kernel puts every column where it belongs."""
+    """A transposed convolution whose kernel puts every column where it belongs.
+
+    `x` is [N, columns, *counts].
+    """
     kernels = [w.kernel for w in windows]
     groups = columns // math.prod(kernels)
     extra: list[int | None] = []
@@ -115,7 +125,6 @@ def _transposed(
             extra.append(out.static - window.covered(out.static))
         else:
             extra.append(0 if window.stride == 1 else None)
-    x = parts.reshape(draft, x, [0, columns, *counts])
     axes = list(zip(windows, extra, strict=True))
     attributes: dict[str, Any] = {}
     if any(extra):

@@ -32,6 +32,14 @@ _COUNTING = frozenset({"CumSum"})
 _OF_TRUTHS = frozenset({"And", "Or", "Xor", "Not"})
 # It counts booleans so; of integers an exporter writes the type to add in itself.
 _COUNTING_TRUTHS = frozenset({"ReduceSum", "ReduceProd"})
+_BYTES, _SHORTS = (onnx.TensorProto.UINT8, onnx.TensorProto.INT8), (onnx.TensorProto.INT16,)
+# Types that ONNX has an operator for and onnxruntime 1.31 has not, of those that PyTorch has.
+_NOT_IN_ONNXRUNTIME: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys("ArgMax ArgMin Clip Max Min Pad Where".split(), _SHORTS),
+    **dict.fromkeys(("Einsum", "Trilu"), (*_BYTES, *_SHORTS)),
+    "NonZero": (DOUBLE, onnx.TensorProto.INT8, *_SHORTS),
+}
+_WITHOUT_UNIQUE = (BOOL, onnx.TensorProto.UINT8, onnx.TensorProto.INT16, onnx.TensorProto.INT32)
 
 
 def operand_types(draft: Draft, match: Match) -> Any:
@@ -62,7 +70,10 @@ def operand_types(draft: Draft, match: Match) -> Any:
         tensors = [operands[i] for i in places]
         kinds = {work.dtype(t) for t in tensors}
         common = kinds.pop() if len(kinds) == 1 else work.result_type(*tensors)
-        kind = _kind(node.op, common, allowed.get(parameter) or {opsets.element_type(parameter)})
+        taken = allowed.get(parameter) or {opsets.element_type(parameter)}
+        if common in _NOT_IN_ONNXRUNTIME.get(node.op, ()):
+            taken = {BOOL} if node.op == "NonZero" else taken.difference(_BYTES, _SHORTS)
+        kind = _kind(node.op, common, taken)
         computed[parameter] = common, kind
         for place, tensor in zip(places, tensors, strict=True):
             operands[place] = work.cast(tensor, kind)
@@ -75,6 +86,16 @@ def operand_types(draft: Draft, match: Match) -> Any:
     common, kind = computed.get(schema.outputs[0].type_str, (0, 0))
     keeps = common == kind or node.op in _REAL or _counts(node.op, common)
     return made if keeps else work.cast(made, common)
+
+
+def unique_of_wider(draft: Draft, match: Match) -> Any:
+    """A Unique of what onnxruntime has none of, in 64 bits: its elements stand where they did."""
+    work, x = Work(draft, match.root), match.root.inputs[0]
+    kind = work.dtype(x)
+    if kind not in _WITHOUT_UNIQUE:
+        raise Refused("onnxruntime has it of this type")
+    found, *rest = draft.op("Unique", work.cast(x, INT64), outputs=4, **match.root.attrs)
+    return (work.cast(found, kind), *rest)
 
 
 def attributes_as_inputs(draft: Draft, match: Match) -> Any:
@@ -96,6 +117,13 @@ def attributes_as_inputs(draft: Draft, match: Match) -> Any:
         inputs[move.index] = draft.constant(value, move.attribute)
     given = [None if t.is_empty() else t for t in inputs]
     return draft.op(node.op, *given, outputs=len(node.outputs), **attributes)
+
+
+def without_axes(draft: Draft, match: Match) -> gs.Tensor:
+    """A reduction whose axes are left out, over all of them or as it says of none."""
+    node = match.root
+    made: gs.Tensor = draft.op(node.op, node.inputs[0], **node.attrs)
+    return made
 
 
 def axes_from_front(draft: Draft, match: Match) -> gs.Tensor:

@@ -45,7 +45,11 @@ def adaptive_pool(draft: Draft, match: Match, *, spatial: int, kind: str) -> Any
         wanted = facts.array(size)
     if wanted is None:
         raise Refused("its output size is computed at run time and not provable")
-    sizes: list[Dim] = wanted.reshape(-1).tolist()
+    given = wanted.reshape(-1).tolist()
+    if any(isinstance(n, float) and not n.is_integer() for n in given):
+        raise Refused("its output size is no whole number")
+    # sizes that a scale gives are whole numbers in floats
+    sizes: list[Dim] = [int(n) if isinstance(n, float) else n for n in given]
     sizes = sizes * spatial if len(sizes) == 1 else sizes
     if len(shape) not in (spatial + 1, spatial + 2) or len(sizes) != spatial:
         raise Refused(f"its input has rank {len(shape)} and its output size {len(sizes)} numbers")

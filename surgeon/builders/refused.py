@@ -223,6 +223,11 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "write by `torch.where` or `scatter`",
         "Placeholder",
     ),
+    (
+        "is what the exporter left of a branch, and what it computes is lost; let both branches "
+        "give a tensor, not None, or trace the model",
+        "If",
+    ),
 )
 REASONS: Mapping[str, str] = {name: why for why, names in _GROUPS for name in names.split()}
 

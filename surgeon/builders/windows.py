@@ -140,6 +140,33 @@ def kernel_of_weight(draft: Draft, match: Match) -> gs.Tensor:
     return y
 
 
+def output_padding_in_bounds(draft: Draft, match: Match) -> gs.Tensor:
+    """A ConvTranspose whose output padding is as large as its stride, without any."""
+    node = match.root
+    attributes, (x, weight, *bias) = dict(node.attrs), node.inputs
+    extra = attributes.pop("output_padding", None) or []
+    count = len(extra)
+    strides = attributes.get("strides") or [1] * count
+    if not extra or all(e < s for e, s in zip(extra, strides, strict=True)):
+        raise Refused("its output padding is less than its strides")
+    if "output_shape" in attributes or attribute_of(node, "auto_pad") not in (None, "NOTSET"):
+        raise Refused("its padding is worked out of its lengths")
+    pads = list(attributes.get("pads") or [0] * (2 * count))
+    behind = [p - e for p, e in zip(pads[count:], extra, strict=True)]
+    attributes["pads"] = [*pads[:count], *(max(n, 0) for n in behind)]
+    if min(behind) >= 0:
+        y: gs.Tensor = draft.op("ConvTranspose", x, weight, *bias, **attributes)
+        return y
+    y = draft.op("ConvTranspose", x, weight, **attributes)
+    more = [0] * (count + 4) + [max(-n, 0) for n in behind]
+    y = draft.op("Pad", y, draft.constant(more, "pads"))
+    if not bias or bias[0].is_empty():
+        return y
+    column = draft.constant([-1, *[1] * count], "column")
+    biased: gs.Tensor = draft.op("Add", y, draft.op("Reshape", bias[0], column))
+    return biased
+
+
 def same_as_pads(draft: Draft, match: Match) -> gs.Tensor:
     """A Conv at a stride of 1 whose padding keeps the lengths, whatever they are: as numbers."""
     node = match.root
@@ -158,6 +185,38 @@ def same_as_pads(draft: Draft, match: Match) -> gs.Tensor:
     less, more = [n // 2 for n in whole], [n - n // 2 for n in whole]
     pads = [*more, *less] if mode == "SAME_LOWER" else [*less, *more]
     y: gs.Tensor = draft.op("Conv", *node.inputs, **attributes, pads=pads)
+    return y
+
+
+def pool_without_batch(draft: Draft, match: Match) -> Any:
+    """A pool over as many axes as stand behind the first: that one is the channels."""
+    node = match.root
+    x, spatial = node.inputs[0], len(node.attrs["kernel_shape"])
+    if draft.facts.of(x).rank != spatial + 1:
+        raise Refused("its input is not known to be without a batch")
+    pooled = draft.op(
+        node.op, parts.unsqueeze(draft, x, 0), outputs=len(node.outputs), **node.attrs
+    )
+    axes = draft.constant([0], "axes")
+    made = [draft.op("Squeeze", y, axes) for y in (pooled if len(node.outputs) > 1 else [pooled])]
+    return (*made, None)[:2] if node.op == "MaxPool" else made[0]
+
+
+def pad_without_batch(draft: Draft, match: Match) -> gs.Tensor:
+    """A Pad of more axes than there are, of which the first are not padded: they are left out."""
+    node, facts = match.root, draft.facts
+    x, pads, *more = node.inputs
+    rank, amounts = facts.of(x).rank, facts.array(pads)
+    if rank is None or amounts is None or amounts.ndim != 1:
+        raise Refused("its rank or its padding is not known")
+    pairs = amounts.reshape(2, -1) if amounts.size % 2 == 0 else amounts[:0].reshape(2, 0)
+    if pairs.shape[1] <= rank:
+        raise Refused("it pads no more axes than there are")
+    if pairs[:, :-rank].any():
+        raise Refused("it pads axes that are not there")
+    kept = draft.constant(pairs[:, -rank:].reshape(-1), "pads")
+    given = [None if t.is_empty() else t for t in more]
+    y: gs.Tensor = draft.op("Pad", x, kept, *given, **node.attrs)
     return y
 
 

@@ -13,8 +13,8 @@ import onnx
 from surgeon.errors import ModelError
 from surgeon.isolation import Isolated, cell
 from surgeon.producer import release_of
-from surgeon.reference import complex_nodes, control
-from surgeon.reference.complex_nodes import is_complex
+from surgeon.reference import by_onnx, control
+from surgeon.reference.by_onnx import is_complex
 from surgeon.reference.errors import NoWitness
 from surgeon.reference.operators.precision import computed
 from surgeon.reference.plan import (
@@ -180,6 +180,7 @@ class Program:
         self._requested = tuple(requested)
         self._steps = make_plan(graph, constants, available, requested)
         self._sessions: dict[tuple[Any, ...], Runner] = {}
+        self._apart: set[tuple[Any, ...]] = set()  # of which onnxruntime lacks an operator
         self._bodies: dict[int, Program] = {}
 
     def run(
@@ -247,26 +248,38 @@ class Program:
 
     def _run_stretch(self, index: int, step: Step, values: Mapping[str, Any]) -> dict[str, Any]:
         feeds = {name: self._look_up(name, values) for name in step.inputs}
-        if any(is_complex(value) for value in feeds.values()):
-            return self._run_complex(step, feeds)
         key = (index, *(_kind(value) for value in feeds.values()))
+        if key in self._apart or any(is_complex(value) for value in feeds.values()):
+            return self._run_apart(step, feeds)
         if key not in self._sessions:
-            self._sessions[key] = self._open(self._stretch(step, feeds))
+            try:
+                self._sessions[key] = self._open(self._stretch(step, feeds))
+            except NoWitness:
+                if not any(by_onnx.has(node) for node in step.nodes):
+                    raise
+                self._apart.add(key)
+                return self._run_apart(step, feeds)
         return self._sessions[key].run(feeds, step.outputs)
 
-    def _run_complex(self, step: Step, feeds: Mapping[str, Any]) -> dict[str, Any]:
-        """One node after the other, those of complex values in Python: no runtime has any."""
+    def _run_apart(self, step: Step, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        """One node after the other, in Python those that onnxruntime has not."""
         values = dict(feeds)
         for node in step.nodes:
             names = dict.fromkeys(name for name in node.input if name)
             given = {name: self._look_up(name, values) for name in names}
-            if any(is_complex(value) for value in given.values()):
-                values.update(complex_nodes.run(node, given, self._opsets))
-                continue
             fed = {name: value for name, value in given.items() if name in values}
             known = tuple(name for name in given if name not in values)
-            single = Step((node,), True, tuple(fed), known, tuple(node.output), ())
-            values.update(self._open(self._stretch(single, fed)).run(fed, node.output))
+            made = tuple(name for name in node.output if name)
+            single = Step((node,), True, tuple(fed), known, made, ())
+            try:
+                if any(is_complex(value) for value in given.values()):
+                    values.update(by_onnx.run(node, given, self._opsets))
+                else:
+                    values.update(self._open(self._stretch(single, fed)).run(fed, made))
+            except NoWitness:
+                if not by_onnx.has(node):
+                    raise
+                values.update(by_onnx.run(node, given, self._opsets))
         return {name: values[name] for name in step.outputs}
 
     def _stretch(self, step: Step, feeds: Mapping[str, Any]) -> onnx.ModelProto:

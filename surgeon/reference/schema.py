@@ -260,6 +260,8 @@ def _scalar(parameter: Parameter, value: Any) -> Any:
         if parameter.type in ("Device", "Dimname"):
             return value
         raise Mismatch(f"`{parameter.name}` is a text")
+    if isinstance(value, (list, tuple, dict)):  # of tensors, which need not be of one shape
+        raise Mismatch(f"`{parameter.name}` is a list")
     array = np.asarray(value)
     if array.size != 1 or array.ndim > (parameter.type != "ScalarType"):  # nor is a list a dtype
         raise Mismatch(f"`{parameter.name}` has shape {list(array.shape)}")

@@ -109,6 +109,8 @@ def doubted(
     """
     if check.fault and check.tolerance:  # NaN or infinities at other places
         return beside_poles(check, before, after, others, tolerance)
+    if check.tolerance and not np.isfinite(check.max_relative):
+        return _without_spread(check, before, others, most)
     if check.tolerance:
         error = check.max_relative / check.tolerance
     elif _form(before) == _form(after):
@@ -121,6 +123,17 @@ def doubted(
         return check
     amount = largest * (check.tolerance or 1.0)
     return replace(check, agrees=True, weak=f"{DOUBTED} {amount:.2g} of its spread")
+
+
+def _without_spread(
+    check: OutputCheck, before: Any, others: Sequence[Any], most: float
+) -> OutputCheck:
+    """The same of an output that is one number everywhere, to which no error is relative."""
+    moved = (compare_arrays(check.name, before, other).max_absolute for other in others)
+    largest = max(moved, default=0.0)
+    if check.max_absolute > most * largest or not np.isfinite(largest):
+        return check
+    return replace(check, agrees=True, weak=f"{DOUBTED} {largest:.2g}, and it has no spread")
 
 
 def all_doubted(

@@ -94,25 +94,31 @@ def _not_samples(
 ) -> dict[str, str]:
     """Outputs that cannot be put together, and why.
 
-    A sample of some changes where only another sample's inputs do: a batch's mean, say. Others say
-    the sizes alone, which are other ones for each part. Of a batch of one only the latter is seen.
+    A sample of some changes where only another sample's inputs do: a batch's mean, say. Others move
+    otherwise than their samples are moved: a sum that runs along the batch, a write to the last of
+    it. And others say the sizes alone, which are other ones for each part. Of a batch of one only
+    the latter is seen.
     """
     first, other = drawing.feeds(base, seed), drawing.feeds(base, seed + 1)
     mixed = {
         name: np.concatenate([x[:1], other[name][1:]]) if name in split else x
         for name, x in first.items()
     }
+    turned = {name: np.roll(x, 1, 0) if name in split else x for name, x in first.items()}
     try:
-        runs = [original.run(feeds, names) for feeds in (first, mixed, other)]
+        runs = [original.run(feeds, names) for feeds in (first, mixed, turned, other)]
     except SurgeonError:
         return {}
+    block = next((len(first[name]) for name in split), 1)
     found = {}
     for name in names:
-        one, two, three = (run[name] for run in runs)
-        if not all(isinstance(x, np.ndarray) and x.ndim for x in (one, two, three)):
+        one, two, around, three = (run[name] for run in runs)
+        if not all(isinstance(x, np.ndarray) and x.ndim for x in (one, two, around, three)):
             continue
         if not compare_arrays(name, one[:1], two[:1]).agrees:
             found[name] = "its samples hang on one another"
+        elif not compare_arrays(name, np.roll(one, len(one) // block, 0), around).agrees:
+            found[name] = "its samples hang on where they stand"
         elif one.shape == three.shape and np.array_equal(one, three):
             found[name] = "no input moves it"
     return found

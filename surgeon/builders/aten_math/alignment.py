@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from surgeon.builders.aten_math.entropy import number_of
 from surgeon.builders.aten_math.losses import MEAN, reduced
 from surgeon.builders.aten_math.reductions import reduce
 from surgeon.builders.aten_math.work import DOUBLE, FLOAT, INT64, Work
@@ -37,6 +38,7 @@ def ctc_loss(work: Work) -> gs.Tensor:
         targets = work.draft.op("Reshape", targets, work.axes([1, -1]))
     elif work.rank(targets) == 1:
         targets = _padded(work, targets)
+    targets = _classes(work, x, targets)
     lengths = [
         work.draft.op("Reshape", work.cast(t, INT64), work.axes([-1, 1])) for t in (steps, labels)
     ]
@@ -53,6 +55,16 @@ def ctc_loss(work: Work) -> gs.Tensor:
     elif not batched:
         loss = work.draft.op("Squeeze", loss, work.axes([0]))
     return reduced(work, loss)
+
+
+def _classes(work: Work, x: gs.Tensor, targets: gs.Tensor) -> gs.Tensor:
+    """The labels, what pads a text behind its length among them: that may be no class at all."""
+    bench, known = Bench(work.draft), work.facts.array(targets)
+    count = bench.size(x, 2)
+    if known is not None and isinstance(count, int) and ((known >= 0) & (known < count)).all():
+        return targets
+    last = number_of(work, bench.add(count, -1), INT64)
+    return work.extreme("Max", work.extreme("Min", targets, last), work.number(0, INT64))
 
 
 def _padded(work: Work, targets: gs.Tensor) -> gs.Tensor:

@@ -52,10 +52,16 @@ def number_of(work: Work, size: Size | int, dtype: int) -> gs.Tensor:
     return work.cast(work.draft.op("Reshape", size.tensor, work.axes([])), dtype)
 
 
-def _column(work: Work, rank: int) -> gs.Tensor | None:
-    """The weights of the classes, as they broadcast over [N, C, ...]."""
+def _column(work: Work, rank: int, dtype: int) -> gs.Tensor | None:
+    """The weights of the classes, as they broadcast over [N, C, ...].
+
+    Exporters fold such weights in double precision, where the module has them in the input's type.
+    """
     weight = work.args.optional("weight")
-    if weight is None or rank == 2:
+    if weight is None:
+        return None
+    weight = work.cast(weight, dtype)
+    if rank == 2:
         return weight
     return work.draft.op("Unsqueeze", weight, work.axes(range(1, rank - 1)))
 
@@ -70,7 +76,7 @@ def _named(work: Work, x: gs.Tensor, target: gs.Tensor) -> _Named:
     if ignored >= 0 and not (isinstance(classes, int) and classes <= ignored):
         kept = work.invert(work.op("Equal", column, work.number(ignored, INT64)))
         chosen = work.op("And", chosen, kept)
-    weights, weight = work.cast(chosen, dtype), _column(work, rank)
+    weights, weight = work.cast(chosen, dtype), _column(work, rank, dtype)
     return _Named(chosen, weights if weight is None else work.op("Mul", weights, weight))
 
 
@@ -112,9 +118,9 @@ def _each(work: Work, x: gs.Tensor, smooth: float) -> gs.Tensor:
 def _entropy(work: Work, x: gs.Tensor, target: gs.Tensor) -> gs.Tensor:
     smooth = float(work.constant_of("label_smoothing", 0.0))
     logs = normalised_exponential(work, "LogSoftmax", x, 1)
-    weight = _column(work, work.rank(x))
-    of_all = logs if weight is None else work.op("Mul", logs, weight)
     dtype = work.dtype(x)
+    weight = _column(work, work.rank(x), dtype)
+    of_all = logs if weight is None else work.op("Mul", logs, weight)
     if work.dtype(target) in FLOATS:
         target = work.cast(target, dtype)
         if smooth:

@@ -78,9 +78,10 @@ def kl_div(work: Work) -> gs.Tensor:
     return reduced(work, work.op("Sub", entropy, work.op("Mul", y, x)))
 
 
-def _weighted(work: Work, errors: gs.Tensor) -> gs.Tensor:
+def _weighted(work: Work, errors: gs.Tensor, dtype: int) -> gs.Tensor:
+    """Each error times its weight; PyTorch multiplies in place, and so in the input's type."""
     weight = work.args.optional("weight")
-    return errors if weight is None else work.op("Mul", errors, weight)
+    return errors if weight is None else work.op("Mul", errors, work.cast(weight, dtype))
 
 
 def binary_cross_entropy(work: Work) -> gs.Tensor:
@@ -93,7 +94,7 @@ def binary_cross_entropy(work: Work) -> gs.Tensor:
     second = work.extreme("Max", work.op("Log", work.op("Sub", one, x)), low)
     left = work.op("Mul", y, first)
     right = work.op("Mul", work.op("Sub", one, y), second)
-    return reduced(work, _weighted(work, work.op("Neg", work.op("Add", left, right))))
+    return reduced(work, _weighted(work, work.op("Neg", work.op("Add", left, right)), dtype))
 
 
 def binary_cross_entropy_with_logits(work: Work) -> gs.Tensor:
@@ -101,14 +102,16 @@ def binary_cross_entropy_with_logits(work: Work) -> gs.Tensor:
     from surgeon.builders.aten_math.activations import log_one_plus_exp
 
     x, y = _pair(work)
-    one = work.number(1, work.dtype(x))
+    dtype = work.dtype(x)
+    one = work.number(1, dtype)
     log = log_one_plus_exp(work, work.op("Neg", x))
     positive = work.args.optional("pos_weight")
     if positive is not None:
+        positive = work.cast(positive, dtype)
         factor = work.op("Add", work.op("Mul", work.op("Sub", positive, one), y), one)
         log = work.op("Mul", factor, log)
     errors = work.op("Add", work.op("Mul", work.op("Sub", one, y), x), log)
-    return reduced(work, _weighted(work, errors))
+    return reduced(work, _weighted(work, errors, dtype))
 
 
 def triplet_margin(work: Work) -> gs.Tensor:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from surgeon.reference.complex_nodes import is_complex
+from surgeon.reference.by_onnx import is_complex
 from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators import math_norms
 from surgeon.reference.operators.math_reductions import Dims, over

@@ -36,12 +36,30 @@ def view_as_complex(self: Array) -> Array:
     return found  # a sum with 1j times the other part would lose the sign of a zero
 
 
+def _turned(values: Array, source: Array, axes: Sequence[int] | None) -> Array:
+    """The transform of real values, which is its own conjugate turned around, to the last bit.
+
+    PyTorch computes the half of it: what is real there has no rounding for an imaginary part, whose
+    sign would decide an angle of pi.
+    """
+    if np.iscomplexobj(source):
+        return values
+    axes = range(values.ndim) if axes is None else axes
+    around = np.conj(values)
+    for axis in axes:
+        around = np.roll(np.flip(around, axis), 1, axis)
+    return np.asarray((values + around) / 2)
+
+
 def fft_fft(self: Array, n: int | None, dim: int, norm: str | None) -> Array:
-    return _like(np.fft.fft(self, n, dim, norm), self)  # type: ignore[arg-type]
+    y = np.fft.fft(self, n, dim, norm)  # type: ignore[arg-type]
+    return _like(_turned(y, self, [dim]), self)
 
 
 def fft_ifft(self: Array, n: int | None, dim: int, norm: str | None) -> Array:
-    return _like(np.fft.ifft(self, n, dim, norm), self)  # type: ignore[arg-type]
+    y = np.fft.ifft(self, n, dim, norm)  # type: ignore[arg-type]
+    # of real values PyTorch gives the conjugate of what goes forward
+    return _like(np.conj(_turned(np.conj(y), self, [dim])), self)
 
 
 def fft_rfft(self: Array, n: int | None, dim: int, norm: str | None) -> Array:
@@ -103,7 +121,8 @@ def _scale(normalization: int, count: int) -> float:
 def fft_r2c(self: Array, dim: list[int], normalization: int, onesided: bool) -> Array:
     if np.iscomplexobj(self):
         raise Unsuited("its input is complex")
-    y = np.fft.rfftn(self, axes=dim) if onesided else np.fft.fftn(self, axes=dim)
+    whole = None if onesided else _turned(np.fft.fftn(self, axes=dim), self, dim)
+    y = np.fft.rfftn(self, axes=dim) if whole is None else whole
     return _like(y * _scale(normalization, _over(self, dim)), self)
 
 
@@ -138,6 +157,9 @@ def fft_irfft(self: Array, n: int | None, dim: int, norm: str | None) -> Array:
     return _like(np.fft.irfft(self, n, dim, norm), self)  # type: ignore[arg-type]
 
 
+_WHOLE = ("fftn", "ifftn")  # what keeps both halves
+
+
 def _several(name: str, *, is_real: bool = False) -> Callable[..., Array]:
     function = getattr(np.fft, name)
 
@@ -148,7 +170,8 @@ def _several(name: str, *, is_real: bool = False) -> Callable[..., Array]:
             raise Unsuited("it leaves a size as it is")
         if s is not None and dim is None:
             dim = list(range(-len(s), 0))
-        return _like(function(self, s, dim, norm), self)
+        y = function(self, s, dim, norm)
+        return _like(_turned(y, self, dim) if name in _WHOLE else y, self)
 
     return run
 

@@ -1,4 +1,7 @@
-"""Standard nodes of complex values, which no runtime computes, by onnx's own reference."""
+"""Standard nodes that onnxruntime does not have, by onnx's own reference.
+
+Those of complex values, which no runtime computes, and some of types that it has no kernel for.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,20 @@ import onnx
 from surgeon.reference.errors import NoWitness
 
 _OF_TWO_NUMBERS = frozenset("Add Sub Mul Div MatMul Einsum Concat".split())
+# What onnxruntime 1.31 has of other types alone, and recipes bring to those.
+_OF_OTHER_TYPES = frozenset(
+    "ArgMax ArgMin Clip Einsum EyeLike Max Min NonZero Pad Trilu Unique Where".split()
+)
 
 
 def is_complex(value: Any) -> bool:
     """Whether it is an array of complex values."""
     return isinstance(value, np.ndarray) and value.dtype.kind == "c"
+
+
+def has(node: onnx.NodeProto) -> bool:
+    """Whether onnx's reference is taken where onnxruntime has the operator of other types alone."""
+    return node.domain in ("", "ai.onnx") and node.op_type in _OF_OTHER_TYPES
 
 
 def run(
@@ -24,18 +36,19 @@ def run(
     """What a node makes of its operands, by name.
 
     Raises:
-        NoWitness: It is not defined for complex values in Python either.
+        NoWitness: It is not defined for these values in Python either.
     """
     from onnx.reference import ReferenceEvaluator
 
-    if node.op_type == "Abs":  # of complex values it is real, which onnx does not expect
+    of_complex = any(is_complex(value) for value in given.values())
+    if of_complex and node.op_type == "Abs":  # it is real, which onnx does not expect
         return {node.output[0]: np.abs(given[node.input[0]])}
-    if node.op_type in _OF_TWO_NUMBERS:  # PyTorch takes one that is real beside them
+    if of_complex and node.op_type in _OF_TWO_NUMBERS:  # PyTorch takes one that is real beside them
         common = np.result_type(*given.values())
         given = {name: value.astype(common) for name, value in given.items()}
     try:
         made = ReferenceEvaluator(node, opsets=dict(opsets)).run(None, dict(given))
-    except Exception as error:  # whatever Python has against complex values
+    except Exception as error:  # whatever Python has against these values
         where = f"node '{node.name or node.output[0]}'"
         raise NoWitness(node.op_type, where=where, why=str(error)) from None
     return dict(zip(node.output, made, strict=False))
