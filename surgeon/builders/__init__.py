@@ -41,7 +41,6 @@ _ROOMS: Mapping[str, str] = {
     "constant_slice": "views",
     "conv_and_conv": "parallel",
     "conv_and_norm": "parallel",
-    "convs_apart": "abreast",
     "convs_joined": "abreast",
     "copied_entries": "targets",
     "counted_down": "places",

@@ -225,7 +225,7 @@ def factor_before(draft: Draft, match: Match) -> gs.Tensor:
         passed.append(node)
         node = lone_producer(draft, node.inputs[0])
     x, factor = product_of(draft, node)
-    if root.op == "MatMul" and not factor.ndim and factor == 0.5 and is_gelu(x):
+    if not factor.ndim and factor == 0.5 and is_gelu(x):
         raise Refused("it ends a GELU, which runtimes know by it and compute as one")
     views = [other.op for other in passed if other.op in MOVES]
     if views and factor.ndim:
