@@ -62,9 +62,10 @@ class Folder:
 
         An output of unknown size that nothing reads is None.
         """
-        known = [_known(self.facts.of(t)) for t in node.outputs]
-        if known and known[0] is not None and all(value is not None for value in known):
-            return [value for value in known if value is not None]
+        if node.outputs and _known(self.facts.of(node.outputs[0])) is not None:
+            known = [_known(self.facts.of(t)) for t in node.outputs]
+            if all(value is not None for value in known):
+                return known
         for tensor in node.inputs:
             if not tensor.name or isinstance(tensor, gs.Constant):
                 continue
@@ -215,9 +216,11 @@ class Folder:
 
 def _known(fact: Fact) -> Array | None:
     """The values where each is known as a number, also where there is none."""
-    if fact.concrete is not None or not fact.dtype or fact.dtype == onnx.TensorProto.STRING:
-        return fact.concrete
-    sizes = [d for d in fact.shape or () if isinstance(d, int)]
+    if (value := fact.concrete) is not None or not fact.shape:
+        return value
+    if not fact.dtype or fact.dtype == onnx.TensorProto.STRING:
+        return None
+    sizes = [d for d in fact.shape if isinstance(d, int)]
     if 0 not in sizes or fact.rank != len(sizes) or min(sizes) < 0:
         return None
     return np.zeros(sizes, onnx.helper.tensor_dtype_to_np_dtype(fact.dtype))

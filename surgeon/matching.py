@@ -64,17 +64,13 @@ class Matcher:
         """
         if self.most is not None and any(makers[self.most :]):
             return False
-        either = self._either(op, len(makers))
-        return all(
-            index >= len(makers)  # the search says it better
-            or makers[index] in want.operators
-            or (either and makers[1 - index] in want.operators)
-            for index, want in self.needs
-        )
+        either = op in COMMUTATIVE and len(self.root.inputs) == len(makers) == 2
+        return self._made(makers) or (either and self._made(makers[::-1]))
 
-    def _either(self, op: str, inputs: int) -> bool:
-        """Whether the operands may stand in either order."""
-        return op in COMMUTATIVE and len(self.root.inputs) == inputs == 2
+    def _made(self, makers: Sequence[str | None]) -> bool:
+        return all(  # the search says it better where there are fewer
+            index >= len(makers) or makers[index] in want.operators for index, want in self.needs
+        )
 
 
 def _takes_more(want: NodePattern) -> bool:
