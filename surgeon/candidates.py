@@ -34,7 +34,7 @@ class Prepared:
         self.rule, self.matcher = rule, Matcher(rule.match)
         self.asks_nothing = called and not rule.where
         root = self.matcher.root
-        places = {each.name: i for i, each in enumerate(root.inputs)}
+        places = {each.name: i for i, each in enumerate(root.inputs) if not each.through}
         self._computed: list[int] = []  # places of operands that are not to be constants
         self._made_by: list[tuple[int, str]] = []  # operands, and what makes them
         self._constant = False  # whether one of the operands has to be

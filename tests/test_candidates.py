@@ -43,6 +43,12 @@ rules:
     match: y = Relu (p)
     where: ['p.maker == "Split"']
     replace: y = Abs (p)
+  - id: of-part-behind
+    why: It is so.
+    exact: rounding
+    match: y = Relu (p~)
+    where: ['p.maker == "Split"']
+    replace: y = Abs (p)
   - id: of-one
     why: It is so.
     exact: rounding
@@ -80,8 +86,8 @@ def test_rules_that_cannot_fire_are_passed_over(tmp_path: Path) -> None:
         "f": [["behind"], ["computed", "behind"]],
         "g": [["either"], ["either", "with-constant"]],
         "h": [["with-constant"], ["with-constant"]],  # of a value that is known, and computed
-        "i": [["of-part"], ["of-part"]],
-        "r": [[], ["of-part"]],
+        "i": [["of-part", "of-part-behind"], ["of-part", "of-part-behind"]],
+        "r": [["of-part-behind"], ["of-part", "of-part-behind"]],  # views may stand between
         "j": [[], ["of-one"]],
         "l": [["of-one"], ["of-one"]],
     }

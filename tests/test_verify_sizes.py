@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
 import pytest
@@ -9,7 +11,7 @@ from onnx import TensorProto, helper
 from verdicts import F32, SCALE, frozen, parse, sizes_of
 
 from surgeon.errors import ForeignError
-from surgeon.verify import originals, verify
+from surgeon.verify import Verdict, originals, verify
 from surgeon.verify.growth import Growth
 from surgeon.verify.inputs import required_inputs
 from surgeon.verify.sizes import candidates, dynamic_dims
@@ -81,13 +83,23 @@ def test_a_squeeze_that_drops_a_batch_of_one_is_reported_and_no_difference() -> 
     assert "has shape [2], and samples of the original put together [1, 2]" in skipped.why
 
 
-def test_what_hangs_on_other_samples_is_not_put_together() -> None:
+def beside_frozen(*nodes: onnx.NodeProto, **constants: Any) -> Verdict:
+    """The verdict on models with a frozen batch where nodes give a further output, `z`."""
     before, after = frozen()
     for model in (before, after):
-        model.graph.node.append(helper.make_node("ReduceMean", ["x"], ["m"], axes=[0]))
-        model.graph.node.append(helper.make_node("Sub", ["x", "m"], ["z"]))
+        for name, numbers in constants.items():
+            tensor = onnx.numpy_helper.from_array(np.array(numbers), name)
+            model.graph.initializer.append(tensor)
+        model.graph.node.extend(nodes)
         model.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, None))
-    verdict = verify(before, after)
+    return verify(before, after)
+
+
+def test_what_hangs_on_other_samples_is_not_put_together() -> None:
+    verdict = beside_frozen(
+        helper.make_node("ReduceMean", ["x"], ["m"], axes=[0]),
+        helper.make_node("Sub", ["x", "m"], ["z"]),
+    )
     assert verdict.status == "equivalent", verdict.detail
     (skipped,) = verdict.not_compared
     assert skipped.what == "output `z` at batch other than 2"
@@ -99,23 +111,14 @@ def test_what_hangs_on_other_samples_is_not_put_together() -> None:
 
 @pytest.mark.parametrize("where", ["along the batch", "to the last of it"])
 def test_what_hangs_on_where_samples_stand_is_not_put_together(where: str) -> None:
-    before, after = frozen()
-    for model in (before, after):
-        model.graph.initializer.extend(
-            onnx.numpy_helper.from_array(np.array(numbers), name)
-            for numbers, name in ((0, "along"), ([[-1]], "last"))
-        )
-        if where == "along the batch":
-            nodes = [helper.make_node("CumSum", ["x", "along"], ["z"])]
-        else:
-            nodes = [
-                helper.make_node("GatherND", ["x", "last"], ["l"]),
-                helper.make_node("Add", ["l", "l"], ["twice"]),
-                helper.make_node("ScatterND", ["x", "last", "twice"], ["z"]),
-            ]
-        model.graph.node.extend(nodes)
-        model.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, None))
-    verdict = verify(before, after)
+    nodes = [helper.make_node("CumSum", ["x", "along"], ["z"])]
+    if where == "to the last of it":
+        nodes = [
+            helper.make_node("GatherND", ["x", "last"], ["l"]),
+            helper.make_node("Add", ["l", "l"], ["twice"]),
+            helper.make_node("ScatterND", ["x", "last", "twice"], ["z"]),
+        ]
+    verdict = beside_frozen(*nodes, along=0, last=[[-1]])
     assert verdict.status == "equivalent", verdict.detail
     (skipped,) = verdict.not_compared
     assert skipped.what == "output `z` at batch other than 2"

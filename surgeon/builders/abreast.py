@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from surgeon.alike import spelled
 from surgeon.builders.linear import bias_of
 from surgeon.builders.parts import own_weight
 from surgeon.match import Match, attribute_of
@@ -67,8 +68,8 @@ def _key(conv: gs.Node, bent: gs.Node | None) -> tuple[Any, ...]:
     weight = conv.inputs[1]
     kernel = tuple(conv.attrs.get("kernel_shape") or weight.shape[2:])
     attributes = {k: v for k, v in conv.attrs.items() if k != "kernel_shape"}
-    own = (bent.op, repr(sorted(bent.attrs.items()))) if bent is not None else None
-    return id(conv.inputs[0]), kernel, repr(sorted(attributes.items())), own
+    own = (bent.op, spelled(bent.attrs)) if bent is not None else None
+    return id(conv.inputs[0]), kernel, spelled(attributes), own
 
 
 def _as_one(draft: Draft, parts: Sequence[_Part]) -> gs.Tensor:

@@ -49,14 +49,15 @@ def transpose_chain(draft: Draft, match: Match) -> gs.Tensor:
     """A Transpose of a Transpose as one, or as none."""
     outer, inner = match.root, match.nodes[1]
     rank = draft.facts.of(inner.inputs[0]).rank
-    first, second = (_order(node, rank) for node in (inner, outer))
+    first, second = (order_of(node, rank) for node in (inner, outer))
     order = [first[axis] for axis in second]
     if order == sorted(order):
         return inner.inputs[0]
     return draft.op("Transpose", inner.inputs[0], perm=order)
 
 
-def _order(node: gs.Node, rank: int | None) -> list[int]:
+def order_of(node: gs.Node, rank: int | None) -> list[int]:
+    """The order of axes of a Transpose; without one it turns all around."""
     order = attribute_of(node, "perm")
     if order:
         return [int(axis) for axis in order]
@@ -235,7 +236,7 @@ def transposes_around(draft: Draft, match: Match) -> gs.Tensor:
     rank = draft.facts.of(inner.inputs[0]).rank
     if rank is None:
         raise Refused("its rank is not known")
-    first, second = (_order(node, rank) for node in (inner, outer))
+    first, second = (order_of(node, rank) for node in (inner, outer))
     attributes = dict(work.attrs)
     if work.op in ("Softmax", "LogSoftmax"):
         attributes["axis"] = first[int(attribute_of(work, "axis")) % rank]

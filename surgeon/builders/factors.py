@@ -224,19 +224,30 @@ def factor_before(draft: Draft, match: Match) -> gs.Tensor:
     while node.op in MOVES or node.op in BENT:
         passed.append(node)
         node = lone_producer(draft, node.inputs[0])
-    x, factor = product_of(draft, node)
-    if not factor.ndim and factor == 0.5 and is_gelu(x):
-        raise Refused("it ends a GELU, which runtimes know by it and compute as one")
+    x, factor = factor_in_front(draft, node)
     views = [other.op for other in passed if other.op in MOVES]
     if views and factor.ndim:
         raise Refused(f"more than one number does not pass {views[-1]}")
     if len(views) < len(passed) and not is_positive(factor):
         raise Refused("what is not positive does not pass a Relu")
-    weight = own_weight(draft, root)
-    scaled = draft.constant(narrow(scaled_inputs(root, weight, factor), weight), "weight")
     for other in reversed(passed):
         x = draft.op(other.op, x, *other.inputs[1:], **other.attrs)
-    return draft.op(root.op, x, scaled, *root.inputs[2:], **root.attrs)
+    return with_factor(draft, root, x, factor)
+
+
+def factor_in_front(draft: Draft, node: gs.Node) -> tuple[gs.Tensor, Array]:
+    """What `product_of` gives, of a product that may stand without its factor."""
+    x, factor = product_of(draft, node)
+    if not factor.ndim and factor == 0.5 and _is_gelu(x):
+        raise Refused("it ends a GELU, which runtimes know by it and compute as one")
+    return x, factor
+
+
+def with_factor(draft: Draft, node: gs.Node, x: gs.Tensor, factor: Array) -> gs.Tensor:
+    """A product with a constant weight anew, of x: the weight takes the factor of its operand."""
+    weight = own_weight(draft, node)
+    scaled = draft.constant(narrow(scaled_inputs(node, weight, factor), weight), "weight")
+    return draft.op(node.op, x, scaled, *node.inputs[2:], **node.attrs)
 
 
 def is_positive(factor: Array) -> bool:
@@ -244,7 +255,7 @@ def is_positive(factor: Array) -> bool:
     return bool((np.isfinite(factor) & (factor > 0)).all())
 
 
-def is_gelu(tensor: gs.Tensor) -> bool:
+def _is_gelu(tensor: gs.Tensor) -> bool:
     """Whether a value is x * (1 + erf(...)): twice a GELU."""
     found = [tensor]
     for wanted in ("Mul", "Add", "Erf"):

@@ -13,16 +13,14 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders.factors import (
     MOVES,
-    is_gelu,
+    factor_in_front,
     is_positive,
     lone_producer,
     product_of,
-    scaled_inputs,
     times_linear,
+    with_factor,
 )
 from surgeon.builders.jointly import handed_out
-from surgeon.builders.linear import narrow
-from surgeon.builders.parts import own_weight
 from surgeon.facts.fact import Array, same_dims
 from surgeon.match import Match
 from surgeon.opsets import STANDARD
@@ -46,9 +44,7 @@ def factor_before_all(draft: Draft, match: Match) -> gs.Tensor:
             break
         tensor = node.inputs[0]
         node = _maker(draft, tensor)
-    x, factor = product_of(draft, node)
-    if not factor.ndim and factor == 0.5 and is_gelu(x):
-        raise Refused("it ends a GELU, which runtimes know by it and compute as one")
+    x, factor = factor_in_front(draft, node)
     pairs = list(_taken(draft, tensor, x, factor, skip=None))
     return handed_out(draft, root, [n for n, _ in pairs], [t for _, t in pairs])
 
@@ -117,10 +113,7 @@ def _taken(
             if any(tensor is old for tensor in node.inputs[1:]):
                 raise Refused(f"{node.op} reads it otherwise")
             if node.op in _LINEAR:
-                weight = own_weight(draft, node)
-                scaled = narrow(scaled_inputs(node, weight, factor), weight)
-                made = draft.constant(scaled, "weight")
-                yield node, draft.op(node.op, new, made, *node.inputs[2:], **node.attrs)
+                yield node, with_factor(draft, node, new, factor)
             else:
                 _may_pass(node, factor)
                 moved = draft.op(node.op, new, *node.inputs[1:], **node.attrs)

@@ -13,6 +13,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import opsets
+from surgeon.builders.cleaning import order_of
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -66,7 +67,7 @@ def turned_region(draft: Draft, match: Match) -> gs.Tensor:
     maker = root.inputs[0].inputs[0] if root.inputs[0].inputs else None
     if maker is None or not _may_turn(draft, maker, rank):
         raise Refused("what it turns is not computed element by element, or along axes")
-    order = [int(axis) for axis in attribute_of(root, "perm") or range(rank)[::-1]]
+    order = order_of(root, rank)
     found = None
     for forward in (True, False):
         region = _grown(draft, root, order, forward=forward)
@@ -145,7 +146,7 @@ def _computed(draft: Draft, node: gs.Node) -> Iterator[gs.Tensor]:
 def _is_transpose(draft: Draft, node: gs.Node, order: list[int]) -> bool:
     if node.op != "Transpose" or node.domain or not draft.holds(node):
         return False
-    return list(attribute_of(node, "perm") or range(len(order))[::-1]) == order
+    return order_of(node, len(order)) == order
 
 
 def _may_turn(draft: Draft, node: gs.Node, rank: int) -> bool:
