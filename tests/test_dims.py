@@ -149,6 +149,15 @@ def test_solves_for_the_one_size_that_fits(dim: Dim, found: tuple[str, int] | No
         ((symbol("b"), symbol("t")), (symbol("t"), symbol("b")), None),
         ((symbol("b"), 0), (0, symbol("b")), None),  # a 0 would copy, not be 0
         ((0, symbol("b"), 3), (0, symbol("b") * 3), None),  # nothing tells the open one
+        ((symbol("b") // 2, 4, symbol("t")), (symbol("b") // 2, symbol("t") * 4), None),
+        ((symbol("b"), 4), (symbol("b") // 2, 2, 4), [-1, 2, 4]),
+        ((symbol("b"), 4), (2, symbol("b") // 2, 4), [2, -1, 4]),
+        ((symbol("b"), 4, 6), (symbol("b"), 2, symbol("b") // 2 * 6), [0, 2, -1]),
+        (
+            ((symbol("b") + 1) // 2, 4, symbol("t")),
+            ((symbol("b") + 1) // 2, symbol("t") * 4),
+            [0, -1],
+        ),
     ],
 )
 def test_a_constant_target_copies_numbers_and_leaves_one_open(

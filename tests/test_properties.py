@@ -104,7 +104,7 @@ def test_the_order_of_nodes_is_irrelevant(proto: onnx.ModelProto, chance: random
     shuffled.graph.node.extend(nodes)
     first = surgeon.apply(proto, RECIPE, verify=False)
     second = surgeon.apply(shuffled, RECIPE, verify=False)
-    assert first.report.fired == second.report.fired
+    # Which rules came to it may differ: what one of them leaves without a reader, another found.
     # Of two values that hold one size the first stays, and where it comes from stays with it.
     sizes = {"Shape", "Gather", "Slice"}
     assert {k: n for k, n in first.report.after.items() if k not in sizes} == {

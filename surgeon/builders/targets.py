@@ -38,7 +38,8 @@ def inferred_entry(draft: Draft, match: Match) -> gs.Tensor:
 def copied_entries(draft: Draft, match: Match) -> gs.Tensor:
     """y = Reshape (x, t) for a computed t: 0 where a size stays, and -1 for the costliest other.
 
-    Where a 0 in t is a length of 0 it stays one, and so nothing is copied.
+    Where a 0 in t is a length of 0 it stays one, and so nothing is copied. A size is inferred where
+    the others tell it, should one of them be 0.
     """
     root, facts = match.root, draft.facts
     as_is = bool(attribute_of(root, "allowzero"))
@@ -50,22 +51,27 @@ def copied_entries(draft: Draft, match: Match) -> gs.Tensor:
     if 0 in out or sum(length for _, length in blocks) != len(out):
         raise Refused("a tensor without elements tells no size")
     found: list[int | gs.Tensor] = []
+    places: list[int] = []  # the axis of each
     axis = 0
     for entry, length in blocks:
-        known = [_copied(own, out, at, as_is=as_is) for at in range(axis, axis + length)]
+        axes = range(axis, axis + length)
+        known = [_copied(own, out, at, as_is=as_is) for at in axes]
         axis += length
-        found += [entry] if None in known else [size for size in known if size is not None]
+        given = [(at, size) for at, size in zip(axes, known, strict=True) if size is not None]
+        found += [entry] if None in known else [size for _, size in given]
+        places += [axes[0]] if None in known else [at for at, _ in given]
     if not any(isinstance(entry, int) and entry == -1 for entry in found):
         # one that is read once in the target: another copy of it would keep what computes it
         often = Counter(id(entry) for entry in found)
         single = {id(entry) for entry, length in blocks if length == 1}
         left = [
-            (_is_arithmetic(entry), place)
+            (_is_plain(out[places[place]]), not _is_arithmetic(entry), -place)
             for place, entry in enumerate(found)
             if isinstance(entry, gs.Tensor) and id(entry) in single and often[id(entry)] == 1
+            if dims.infers(own, out, places[place])
         ]
         if left:
-            found[max(left)[1]] = -1
+            found[-min(left)[2]] = -1
     if len(_computed(found)) >= len(_computed([entry for entry, _ in blocks])):
         raise Refused("every size that is computed has to be")
     return draft.op("Reshape", x, joined_of(draft, found), allowzero=int(as_is))
@@ -99,6 +105,11 @@ def _blocks(facts: Facts, target: gs.Tensor) -> list[tuple[int | gs.Tensor, int]
         else:
             return None
     return found
+
+
+def _is_plain(dim: dims.Dim) -> bool:
+    """Whether a size is one that an input may have, and so most likely part of a shape."""
+    return dim == dims.symbol(str(dim))
 
 
 def _is_arithmetic(entry: gs.Tensor) -> bool:

@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from surgeon.dims.polynomials import (
     Atom,
     Dim,
+    at_most,
     floor_divide,
     maximum,
     minimum,
     not_negative,
     of_atom,
+    symbol,
 )
 
 
@@ -106,7 +108,8 @@ def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
 def constant_target(source: Sequence[Dim], wanted: Sequence[Dim]) -> list[int] | None:
     """A constant second operand of Reshape that turns `source` into `wanted`; None without one.
 
-    The element counts must agree. 0 copies the dimension in the same place; at most one is -1.
+    The element counts must agree. 0 copies the dimension in the same place; at most one is -1, and
+    none beside a length that may be 0 (`infers`): without elements any length would do.
     """
     target: list[int] = []
     for axis, dim in enumerate(wanted):
@@ -118,8 +121,21 @@ def constant_target(source: Sequence[Dim], wanted: Sequence[Dim]) -> list[int] |
             target.append(-1)
         else:
             return None
-    # Of a tensor without elements any length would do, so none is inferred.
-    return None if -1 in target and 0 in wanted else target
+    return None if -1 in target and not infers(source, wanted, target.index(-1)) else target
+
+
+def infers(source: Sequence[Dim], wanted: Sequence[Dim], axis: int) -> bool:
+    """Whether a Reshape of `source` finds the length of this axis of `wanted` from the others.
+
+    None of them may be 0, and none is where `source` has elements. That is asked for symbols of 1
+    or more: where an input has none nothing has, but `b // 2` is 0 where b is 1.
+    """
+    others = [dim for place, dim in enumerate(wanted) if place != axis]
+    return all(map(_filled, others)) or all(map(_filled, source))
+
+
+def _filled(dim: Dim) -> bool:
+    return at_most(1, substitute(dim, {name: symbol(name) + 1 for name in symbols(dim)})) is True
 
 
 def solve(dim: Dim) -> tuple[str, int] | None:
