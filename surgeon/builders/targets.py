@@ -55,23 +55,26 @@ def copied_entries(draft: Draft, match: Match) -> gs.Tensor:
     axis = 0
     for entry, length in blocks:
         axes = range(axis, axis + length)
-        known = [_copied(own, out, at, as_is=as_is) for at in axes]
+        known = [size for at in axes if (size := _copied(own, out, at, as_is=as_is)) is not None]
+        if len(known) == length:
+            found += known
+            places += axes
+        else:
+            found.append(entry)
+            places.append(axis)
         axis += length
-        given = [(at, size) for at, size in zip(axes, known, strict=True) if size is not None]
-        found += [entry] if None in known else [size for _, size in given]
-        places += [axes[0]] if None in known else [at for at, _ in given]
     if not any(isinstance(entry, int) and entry == -1 for entry in found):
         # one that is read once in the target: another copy of it would keep what computes it
         often = Counter(id(entry) for entry in found)
         single = {id(entry) for entry, length in blocks if length == 1}
         left = [
-            (_is_plain(out[places[place]]), not _is_arithmetic(entry), -place)
+            (not _is_plain(out[places[place]]), _is_arithmetic(entry), place)
             for place, entry in enumerate(found)
             if isinstance(entry, gs.Tensor) and id(entry) in single and often[id(entry)] == 1
             if dims.infers(own, out, places[place])
         ]
         if left:
-            found[-min(left)[2]] = -1
+            found[max(left)[2]] = -1
     if len(_computed(found)) >= len(_computed([entry for entry, _ in blocks])):
         raise Refused("every size that is computed has to be")
     return draft.op("Reshape", x, joined_of(draft, found), allowzero=int(as_is))
