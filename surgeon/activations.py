@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from surgeon import dims
-from surgeon.dims import Expr
 from surgeon.errors import SurgeonError
 from surgeon.facts.fact import Array
 from surgeon.model import Model
@@ -87,10 +86,8 @@ class Activations:
 def _solve(shape: Sequence[dims.Dim], sizes: Sequence[int], point: dict[str, int]) -> None:
     """Note the sizes of the symbols that stand alone in a shape."""
     for dim, size in zip(shape, sizes, strict=False):
-        if isinstance(dim, Expr) and len(dims.symbols(dim)) == 1:
-            (name,) = dims.symbols(dim)
-            if dim == dims.symbol(name):
-                point.setdefault(name, size)
+        if (name := dims.named(dim)) is not None:
+            point.setdefault(name, size)
 
 
 def _dtype(kind: int) -> np.dtype[Any]:

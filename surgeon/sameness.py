@@ -21,6 +21,7 @@ from surgeon import dialect, opsets
 from surgeon.alike import Key, attributes_of, spelled
 from surgeon.chance import RANDOM
 from surgeon.facts import Facts
+from surgeon.facts.elementwise import REDUCTIONS
 from surgeon.facts.fact import INTEGERS, Array
 from surgeon.links import current
 
@@ -310,16 +311,12 @@ def _length(facts: Facts, node: gs.Node, axis: int) -> int | None:
     return length if isinstance(length, int) and length >= 0 else None  # none is of a broken file
 
 
-_REDUCTIONS = (
-    "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceLogSum "
-    "ReduceLogSumExp ReduceSumSquare"
-).split()
 _OPERANDS: Mapping[str, Callable[[Facts, gs.Node, Inputs], Inputs]] = {
     **dict.fromkeys(
         "Add Mul And Or Xor Equal Sum BitwiseAnd BitwiseOr BitwiseXor".split(), _any_order
     ),
     **dict.fromkeys(("Max", "Min"), _any_order_of_integers),
-    **dict.fromkeys((*_REDUCTIONS, "Squeeze", "Unsqueeze", "CumSum"), _axes),
+    **dict.fromkeys((*REDUCTIONS, "Squeeze", "Unsqueeze", "CumSum"), _axes),
     "Gather": _indices,
     "Slice": _cuts,
 }

@@ -176,3 +176,10 @@ def test_what_is_cut_to_a_length_is_told_from_what_is_not() -> None:
     assert not dims.is_cut_off(dims.maximum(n, 64), n)
     assert not dims.is_cut_off(2 * dims.minimum(n, 64), n)
     assert not dims.is_cut_off(n, n)
+
+
+def test_only_a_symbol_alone_has_a_name() -> None:
+    b, c = dims.symbol("b"), dims.symbol("c", 1, 8)
+    assert [dims.named(dim) for dim in (b, c)] == ["b", "c"]
+    computed = (3, 0, b + 1, 2 * b, -b, b * b, b * c, b // 2, b - b, dims.maximum(b, 2))
+    assert [dims.named(dim) for dim in computed] == [None] * len(computed)

@@ -12,14 +12,11 @@ import onnx_graphsurgeon as gs
 from surgeon.alike import spelled
 from surgeon.builders.linear import bias_of
 from surgeon.builders.parts import own_weight
+from surgeon.facts.elementwise import UNARY
 from surgeon.match import Match, attribute_of
 from surgeon.opsets import STANDARD
 from surgeon.rewrite import Draft, Refused
 
-_BENT = frozenset(
-    {"Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "Relu", "Selu", "Sigmoid"}
-    | {"Softplus", "Softsign", "Tanh"}
-)
 _Part = tuple[gs.Node, gs.Node | None]  # a Conv, and what is computed of it element by element
 
 
@@ -57,7 +54,7 @@ def _part(draft: Draft, tensor: gs.Tensor) -> _Part | None:
             constant = all(isinstance(operand, gs.Constant) for operand in node.inputs[1:])
             single = int(attribute_of(node, "group") or 1) == 1
             return (node, bent) if constant and single else None
-        if bent is not None or node.op not in _BENT:
+        if bent is not None or node.op not in UNARY:
             return None
         bent, tensor = node, node.inputs[0]
     return None

@@ -7,14 +7,11 @@ import onnx_graphsurgeon as gs
 from surgeon import opsets
 from surgeon.builders.views import KEEP_ORDER, source_of
 from surgeon.facts import Facts
+from surgeon.facts.elementwise import BINARY, UNARY
 from surgeon.facts.fact import same_dims
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
-_BOTH = frozenset(
-    "Add Sub Mul Div Pow And Or Xor Equal Greater Less GreaterOrEqual LessOrEqual Where".split()
-)
-_EACH = frozenset("Cast Not Neg Abs Exp Log Sqrt Cos Sin Floor Ceil Relu Sigmoid Tanh".split())
 _MOST = 16  # nodes behind that are asked
 
 
@@ -74,7 +71,7 @@ def _unneeded(draft: Draft, tensor: gs.Tensor, count: int, left: list[int]) -> b
             return False
         if node.op in KEEP_ORDER - {"Identity"} and node.inputs[0] is tensor:
             continue  # it sees the order of elements, which is the same
-        if node.op in _BOTH:
+        if node.op in BINARY:
             others = [facts.of(t).rank for t in node.inputs if t is not tensor]
             if any(r is None for r in others):
                 return False
@@ -90,7 +87,7 @@ def _unneeded(draft: Draft, tensor: gs.Tensor, count: int, left: list[int]) -> b
                 or attribute_of(node, "axis")
             ):
                 return False
-        elif node.op not in _EACH:
+        elif node.op not in UNARY:
             return False
         if not _unneeded(draft, node.outputs[0], count, left):
             return False

@@ -8,19 +8,16 @@ from __future__ import annotations
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.bench import Bench
+from surgeon.facts.elementwise import REDUCTIONS
 from surgeon.match import attribute_of
 
-_REDUCTIONS = frozenset(
-    "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceSumSquare "
-    "ReduceLogSum ReduceLogSumExp".split()
-)
 _ALONG = frozenset("Softmax LogSoftmax Hardmax LayerNormalization RMSNormalization".split())
 _VIEWS = frozenset({"Squeeze", "Unsqueeze"})
 
 
 def is_by_lines(node: gs.Node) -> bool:
     """Whether the operator may be one of these; `apart` says whether the node is."""
-    known = node.op in _REDUCTIONS | _ALONG | _VIEWS | {"MatMul", "Gemm"}
+    known = node.op in REDUCTIONS | _ALONG | _VIEWS | {"MatMul", "Gemm"}
     return known and len(node.outputs) == 1
 
 

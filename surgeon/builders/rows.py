@@ -7,20 +7,12 @@ import onnx_graphsurgeon as gs
 from surgeon import dims, opsets
 from surgeon.builders.reductions import reduced_as
 from surgeon.builders.views import KEEP_ORDER, as_shape
+from surgeon.facts.elementwise import BINARY, REDUCTIONS, UNARY
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
 Shape = tuple[dims.Dim, ...]
-_EACH = frozenset(
-    "Relu Sigmoid Tanh Exp Log Sqrt Neg Abs HardSwish HardSigmoid Erf Gelu Elu LeakyRelu Softplus "
-    "Reciprocal".split()
-)
-_ELEMENTWISE = _EACH | frozenset({"Add", "Sub", "Mul", "Div", "Pow"})
 _OVER_ROWS = frozenset({"Softmax", "LogSoftmax", "LayerNormalization"})
-_REDUCTIONS = frozenset(
-    "ReduceMean ReduceSum ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceSumSquare "
-    "ReduceLogSumExp".split()
-)
 _MOST = 24  # nodes between the views
 
 
@@ -37,11 +29,11 @@ def rows_between_views(draft: Draft, match: Match) -> gs.Tensor:
     rows = bool(out and inside) and dims.equal(out[-1], inside[-1]) is True
     nodes, entry = _region(draft, root, inside, rows=rows)
     maker = entry.inputs[0]
-    if maker.op in _REDUCTIONS:
-        if any(node.op not in _EACH for node in nodes):
+    if maker.op in REDUCTIONS:
+        if any(node.op not in UNARY for node in nodes):
             raise Refused(f"{entry.name!r} is no view")
         start = reduced_as(draft, maker, out)
-    elif all(node.op in _EACH for node in nodes):
+    elif all(node.op in UNARY for node in nodes):
         start = as_shape(draft, entry, out)
     else:
         row = (facts.of(entry).shape or ())[-1]
@@ -51,7 +43,7 @@ def rows_between_views(draft: Draft, match: Match) -> gs.Tensor:
         operands = []
         for tensor in node.inputs:
             new = moved.get(id(tensor), tensor)
-            plain = new is tensor and not tensor.is_empty() and node.op in _ELEMENTWISE
+            plain = new is tensor and not tensor.is_empty() and node.op in UNARY | BINARY
             array = facts.array(tensor) if plain else None
             if array is not None and array.ndim > 1:
                 new = draft.constant(array.reshape(array.shape[-1:]), "row")
@@ -88,10 +80,10 @@ def _region(
         node = tensor.inputs[0] if tensor.inputs else None
         if node is None or not draft.holds(node) or (node.domain or "") not in opsets.STANDARD:
             raise Refused(f"{tensor.name!r} is no view")
-        if node.op in KEEP_ORDER or (node.op in _REDUCTIONS and not _keeps(node)):
+        if node.op in KEEP_ORDER or (node.op in REDUCTIONS and not _keeps(node)):
             entries[id(tensor)] = tensor
         elif id(node) not in nodes:
-            if not rows and node.op not in _EACH:
+            if not rows and node.op not in UNARY:
                 raise Refused("the view behind does not keep the last axis")
             _check(draft, node, shape)
             if len(nodes) >= _MOST:
@@ -138,7 +130,7 @@ def _check(draft: Draft, node: gs.Node, shape: Shape) -> None:
         if axes is None or axes.size != 1 or int(axes.reshape(())) % rank != rank - 1:
             raise Refused("a mean is not of rows")
         return
-    if node.op not in _ELEMENTWISE:
+    if node.op not in UNARY | BINARY:
         raise Refused(f"{node.op} may mix rows")
     for tensor in node.inputs:
         array = facts.array(tensor)

@@ -15,16 +15,12 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.builders.bench import TYPE, Bench
 from surgeon.builders.lines import apart, by_lines, is_by_lines
+from surgeon.facts.elementwise import BINARY, UNARY
 from surgeon.facts.fact import same_dims
 from surgeon.facts.kinds import FLOATS
 from surgeon.match import attribute_of
 
-_ELEMENTWISE = frozenset(
-    "Abs Neg Exp Log Sqrt Relu Sigmoid Tanh Cast Not Floor Ceil Round Sign Erf Reciprocal Softplus "
-    "Softsign Gelu LeakyRelu Elu Selu Celu HardSigmoid HardSwish Mish Clip IsNaN IsInf Identity "
-    "Sin Cos Tan Asin Acos Atan Sinh Cosh Add Sub Mul Div Pow Mod Min Max And Or Xor Equal Less "
-    "Greater LessOrEqual GreaterOrEqual Where".split()
-)
+_EACH = UNARY | BINARY | {"Clip"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +57,7 @@ class Reader:
         """The tensor that a selection was taken from."""
         if id(t) not in self._made:
             node = t.inputs[0]
-            if node.op in _ELEMENTWISE:
+            if node.op in _EACH:
                 operands = [
                     None if x.is_empty() else self.whole(x) if self.selection(x) else x
                     for x in node.inputs
@@ -96,7 +92,7 @@ class Reader:
             found = self.selection(node.inputs[0])
             same = c.facts.of(t).rank == 1 and c.facts.of(node.inputs[0]).rank == 1
             return found if same and node.op == "Reshape" else None
-        if node.op in _ELEMENTWISE and len(node.outputs) == 1:
+        if node.op in _EACH and len(node.outputs) == 1:
             return self._elementwise(node, t)
         if is_by_lines(node):
             return self._by_lines(node)

@@ -8,17 +8,11 @@ from surgeon import opsets
 from surgeon.builders.bench import Bench
 from surgeon.dims import Dim
 from surgeon.facts import Facts
+from surgeon.facts.elementwise import BINARY, UNARY
 from surgeon.facts.fact import same_dims
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
-_BROADCAST = frozenset(
-    "Add Sub Mul Div Pow And Or Xor Equal Greater Less GreaterOrEqual LessOrEqual Max Min "
-    "Where".split()
-)
-_EACH = _BROADCAST | frozenset(
-    "Cast Not Neg Abs Exp Sqrt Log Sin Cos Tanh Sigmoid Relu Reciprocal Floor".split()
-)
 _MOST = 16  # nodes that an Expand may be put behind
 _ORDERED = frozenset("Reshape Squeeze Unsqueeze Expand Slice Gather Identity Transpose".split())
 
@@ -37,7 +31,7 @@ def without_expand(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("a shape is not known")
     others = [t for t in root.inputs if t is not expanded]
     missing = "it gives the result its axes alone"
-    if root.op in _BROADCAST:
+    if root.op in BINARY:
         missing = not_given(facts, root, shape, others)
         if missing and _as_large_as_one(facts, expanded.inputs[0].inputs[1], others):
             missing = ""
@@ -112,9 +106,7 @@ def vanishes(
                 shaped = of(facts, node, own)
                 if shaped is None or not vanishes(draft, node.outputs[0], shaped):
                     return False
-            elif (
-                node.op not in _BROADCAST or not _each(node) or not_given(facts, node, own, others)
-            ):
+            elif node.op not in BINARY or not _each(node) or not_given(facts, node, own, others):
                 return False
     return True
 
@@ -204,7 +196,7 @@ def _with_axes(facts: Facts, node: gs.Node, own: tuple[Dim, ...]) -> tuple[Dim, 
 
 
 def _each(node: gs.Node) -> bool:
-    return node.op in _EACH and (node.domain or "") in opsets.STANDARD
+    return node.op in UNARY | BINARY and (node.domain or "") in opsets.STANDARD
 
 
 def _may_stay(facts: Facts, t: gs.Tensor, expanded: gs.Tensor, own: tuple[Dim, ...]) -> bool:

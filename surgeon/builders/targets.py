@@ -68,7 +68,7 @@ def copied_entries(draft: Draft, match: Match) -> gs.Tensor:
         often = Counter(id(entry) for entry in found)
         single = {id(entry) for entry, length in blocks if length == 1}
         left = [
-            (not _is_plain(out[places[place]]), _is_arithmetic(entry), place)
+            (dims.named(out[places[place]]) is None, _is_arithmetic(entry), place)
             for place, entry in enumerate(found)
             if isinstance(entry, gs.Tensor) and id(entry) in single and often[id(entry)] == 1
             if dims.infers(own, out, places[place])
@@ -108,11 +108,6 @@ def _blocks(facts: Facts, target: gs.Tensor) -> list[tuple[int | gs.Tensor, int]
         else:
             return None
     return found
-
-
-def _is_plain(dim: dims.Dim) -> bool:
-    """Whether a size is one that an input may have, and so most likely part of a shape."""
-    return dim == dims.symbol(str(dim))
 
 
 def _is_arithmetic(entry: gs.Tensor) -> bool:

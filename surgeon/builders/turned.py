@@ -14,19 +14,11 @@ import onnx_graphsurgeon as gs
 
 from surgeon import opsets
 from surgeon.builders.cleaning import order_of
+from surgeon.facts.elementwise import BINARY, REDUCTIONS, UNARY
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
-_EACH = frozenset(
-    {"Abs", "Add", "Ceil", "Clip", "Cos", "Div", "Elu", "Erf", "Exp", "Floor", "Gelu"}
-    | {"HardSigmoid", "HardSwish", "LeakyRelu", "Log", "Max", "Min", "Mish", "Mul", "Neg", "Pow"}
-    | {"PRelu", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Softplus"}
-    | {"Softsign", "Sqrt", "Sub", "Sum", "Tanh", "Where"}
-)
-_REDUCED = frozenset(
-    {"ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"}
-    | {"ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"}
-)
+_EACH = UNARY | BINARY | {"Clip", "PRelu"}
 _ALONG = frozenset({"Concat", "LogSoftmax", "Softmax"})
 _MOST = 64  # nodes that one rewrite turns
 _LARGEST = 1 << 20  # bytes of a constant that is turned
@@ -130,14 +122,14 @@ def _saved(draft: Draft, region: _Region) -> int:
         for node in region.entries.values()
     )
     added = len(region.before) + len(region.after)
-    if added and any(node.op in _REDUCED for node in region.members.values()):
+    if added and any(node.op in REDUCTIONS for node in region.members.values()):
         return 0
     return gone + len(region.exits) - added
 
 
 def _computed(draft: Draft, node: gs.Node) -> Iterator[gs.Tensor]:
     """The operands that have axes to be turned, constants left out."""
-    for tensor in node.inputs[:1] if node.op in _REDUCED else node.inputs:
+    for tensor in node.inputs[:1] if node.op in REDUCTIONS else node.inputs:
         has_axes = not tensor.is_empty() and not isinstance(tensor, gs.Constant)
         if has_axes and draft.facts.of(tensor).rank != 0:
             yield tensor
@@ -154,7 +146,7 @@ def _may_turn(draft: Draft, node: gs.Node, rank: int) -> bool:
     if (node.domain or "") not in opsets.STANDARD or len(node.outputs) != 1:
         return False
     facts = draft.facts
-    if node.op in _REDUCED:
+    if node.op in REDUCTIONS:
         axes = facts.array(node.inputs[1]) if len(node.inputs) > 1 else None
         if axes is None or not axes.size or not attribute_of(node, "keepdims"):
             return False
@@ -200,7 +192,7 @@ def _turned(draft: Draft, root: gs.Node, region: _Region) -> gs.Tensor:
 def _again(draft: Draft, node: gs.Node, order: list[int], made: dict[int, gs.Tensor]) -> gs.Tensor:
     """One member of values that were never turned."""
     attributes, rank = dict(node.attrs), len(order)
-    if node.op in _REDUCED:
+    if node.op in REDUCTIONS:
         axes = draft.facts.array(node.inputs[1])
         assert axes is not None
         own = sorted(order.index(int(axis) % rank) for axis in axes.reshape(-1))

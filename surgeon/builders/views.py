@@ -18,10 +18,6 @@ from surgeon.rewrite import Draft, Refused
 Shape = tuple[Dim, ...]
 KEEP_ORDER = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"})
 _LARGEST_CONSTANT = 1 << 16  # elements of a constant that is repeated to stand before a view
-_ELEMENTWISE = frozenset(
-    "Relu Sigmoid Tanh Exp Log Sqrt Neg Abs HardSwish HardSigmoid Erf Gelu Elu LeakyRelu Selu "
-    "Softplus Softsign Mish Celu Reciprocal Cast".split()
-)
 
 
 class View(NamedTuple):
@@ -237,7 +233,7 @@ def sink_view(draft: Draft, match: Match) -> gs.Tensor:
             raise Refused("it is not over the last axis")
         if dims.equal(before[-1], inside[-1]) is not True:
             raise Refused("the view does not keep the last dimension")
-    elif node.op not in _ELEMENTWISE:
+    else:
         for index, tensor in enumerate(node.inputs):
             if tensor is behind:
                 continue

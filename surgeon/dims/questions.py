@@ -60,6 +60,14 @@ def symbols(dim: Dim) -> frozenset[str]:
     return frozenset(limits(dim))
 
 
+def named(dim: Dim) -> str | None:
+    """The name of the symbol that a dim is; None where it is a number, or computed."""
+    match () if isinstance(dim, int) else dim.terms:
+        case ((((Atom(kind="symbol", text=name), 1),), 1),):
+            return name
+    return None
+
+
 def limits(dim: Dim) -> dict[str, int | None]:
     """The symbols that the value depends on, each with the greatest number it may be, or None."""
     found: dict[str, int | None] = {}

@@ -15,6 +15,7 @@ import numpy as np
 from surgeon import dims
 from surgeon.dims import Dim
 from surgeon.facts import cuts, windows
+from surgeon.facts.elementwise import BINARY, REDUCTIONS, UNARY
 from surgeon.facts.fact import Array
 from surgeon.facts.question import Function, Question, Shape, broadcast
 
@@ -175,18 +176,13 @@ def shape_value(shape: Shape, attributes: Mapping[str, Any]) -> Array:
     return out
 
 
-UNARY = (
-    "Relu Sigmoid Tanh Exp Log Sqrt Neg Abs HardSwish HardSigmoid Erf Gelu Elu LeakyRelu Selu "
-    "Softplus Softsign Mish Celu Floor Ceil Round Sign Reciprocal Softmax LogSoftmax Hardmax "
-    "Identity Not Sin Cos Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh Swish "
-    "BatchNormalization InstanceNormalization GroupNormalization LRN LpNormalization "
-    "LayerNormalization RMSNormalization MeanVarianceNormalization CumSum Trilu ThresholdedRelu "
-    "Shrink BitwiseNot Cast CastLike IsNaN IsInf Clip Dropout ScatterElements ScatterND Scatter"
-).split()
-BINARY = (
-    "Add Sub Mul Div Mod Pow And Or Xor Equal Less LessOrEqual Greater GreaterOrEqual Min Max Sum "
-    "Mean Where PRelu BitShift BitwiseAnd BitwiseOr BitwiseXor"
-).split()
+# Whose first result has the shape of the first operand.
+_SAME = (
+    "BatchNormalization CastLike Clip CumSum Dropout GroupNormalization Hardmax "
+    "InstanceNormalization LRN LayerNormalization LogSoftmax LpNormalization "
+    "MeanVarianceNormalization RMSNormalization Scatter ScatterElements ScatterND Softmax "
+    "Trilu".split()
+)
 COMPARES = frozenset(
     "And Or Xor Not Equal Less LessOrEqual Greater GreaterOrEqual IsNaN IsInf".split()
 )
@@ -199,16 +195,10 @@ COUNTS = frozenset(
 )
 
 FUNCTIONS: Mapping[str, Function] = {
-    **dict.fromkeys(UNARY, _same),
-    **dict.fromkeys(BINARY, _elementwise),
+    **dict.fromkeys((*UNARY, *_SAME), _same),
+    **dict.fromkeys((*BINARY, "PRelu"), _elementwise),
     **dict.fromkeys(("ArgMax", "ArgMin"), _arg_reduce),
-    **dict.fromkeys(
-        (
-            "ReduceMean ReduceSum ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceLogSum "
-            "ReduceLogSumExp ReduceSumSquare"
-        ).split(),
-        _reduce,
-    ),
+    **dict.fromkeys(REDUCTIONS, _reduce),
     "MatMul": _matmul,
     "Gemm": _gemm,
     "Transpose": _transpose,
