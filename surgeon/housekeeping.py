@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Set
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,15 @@ from surgeon.rewrite import Surgery
 from surgeon.sameness import Sameness
 
 _WITH_BODIES = frozenset({"If", "Loop", "Scan"})
+
+
+def rename_constants(surgery: Surgery, names: Set[str]) -> None:
+    """Give the constants of these names others."""
+    for graph in surgery.model.graphs():
+        for node in graph.nodes:
+            for tensor in node.inputs:
+                if tensor.name in names and isinstance(tensor, gs.Constant):
+                    tensor.name = surgery.fresh(tensor.name)
 
 
 class Known:

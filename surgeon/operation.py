@@ -30,6 +30,7 @@ from surgeon.errors import SurgeonError
 from surgeon.facts import Facts
 from surgeon.facts.carried import Carried
 from surgeon.fold import DEFAULT_LIMIT
+from surgeon.housekeeping import rename_constants
 from surgeon.lost import may_have_lost
 from surgeon.model import Model, describe
 from surgeon.recipe import FoldStep, RaiseOpsetStep, Recipe, Rule, RulesStep, SimplifyStep
@@ -42,6 +43,9 @@ from surgeon.writer import FIRST_IR_WITH_NODE_METADATA
 if TYPE_CHECKING:
     from surgeon.firing import Check
     from surgeon.verify.whole import Given
+
+# What onnxruntime's MatMulAddFusion calls its constants, also where a file has such ones.
+_TAKEN = frozenset({"gemm_input_shape", "gemm_output_shape"})
 
 
 @dataclass(slots=True)
@@ -251,6 +255,8 @@ class Operation:
         if not self.model.changed and not resized:
             return
         self.model.changed = True
+        if any(constant.name in _TAKEN for constant in self.original.proto.graph.initializer):
+            rename_constants(self.surgery, _TAKEN)
         if may_have_lost(self.original):
             self.notes.remarks.append(
                 "PyTorch before 1.5 leaves assignments to a slice (`x[:, 1:3] = v`) out of its "

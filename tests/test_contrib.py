@@ -84,6 +84,41 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
         "y = com.microsoft.MatMulIntegerToFloat (a, k, s, s, z, z)",
         {**SCALES, "k": np.ones((3, 5), np.uint8)},
     ),
+    "FusedMatMul": (
+        "float[n,t,3] x, float[n,c,t] k",
+        "y = com.microsoft.FusedMatMul <transA = 1, transB = 1> (x, k)",
+        {},
+    ),
+    "FusedMatMul, rows in front": (
+        "float[t,n,3] x, float[n,3,c] k",
+        "y = com.microsoft.FusedMatMul <transBatchA = 1> (x, k)",
+        {},
+    ),
+    "Attention": (
+        "float[n,t,6] x",
+        "y = com.microsoft.Attention <num_heads = 2> (x, w, b)",
+        {"w": np.ones((6, 24), F32), "b": np.ones(24, F32)},
+    ),
+    "Attention, values of their own width": (
+        "float[n,t,6] x",
+        "y = com.microsoft.Attention <num_heads = 2, qkv_hidden_sizes = [8, 8, 4]> (x, w, b)",
+        {"w": np.ones((6, 20), F32), "b": np.ones(20, F32)},
+    ),
+    "MultiHeadAttention": (
+        "float[n,t,8] q, float[n,c,8] k, float[n,c,4] v",
+        "y = com.microsoft.MultiHeadAttention <num_heads = 2> (q, k, v)",
+        {},
+    ),
+    "EmbedLayerNormalization": (
+        "bool[n,3] x",
+        "i = Cast <to = 6> (x) y, m = com.microsoft.EmbedLayerNormalization (i, , e, e, , b, b)",
+        {"e": np.ones((3, 4), F32), "b": np.ones(4, F32)},
+    ),
+    "QLinearWhere": (
+        "bool[n,1] c, uint8[n,t] a",
+        "y = com.microsoft.QLinearWhere (c, a, s, z, z, s, z, s, z)",
+        SCALES,
+    ),
     "DynamicQuantizeLSTM": (
         "float[t,n,3] x",
         'y, h, c = com.microsoft.DynamicQuantizeLSTM <direction = "bidirectional", '

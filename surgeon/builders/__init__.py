@@ -186,11 +186,34 @@ _ROOMS: Mapping[str, str] = {
     "whole_split": "cleaning",
     "zero_state": "zeros",
 }
-# Rooms of the ATen families, each with a table of its own.
+# Rooms of families, each with a table of its own.
 _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "aten_linalg": ("aten_linalg",),
     "aten_math": ("aten_math",),
     "aten_random": ("aten_random",),
+    "contrib": (
+        "contrib_attention",
+        "contrib_dynamic_quantize_matmul",
+        "contrib_embed_layer_norm",
+        "contrib_fast_gelu",
+        "contrib_fused_conv",
+        "contrib_fused_gemm",
+        "contrib_fused_matmul",
+        "contrib_gelu",
+        "contrib_matmul_integer_to_float",
+        "contrib_multi_head_attention",
+        "contrib_old_layer_norm",
+        "contrib_qgemm",
+        "contrib_qlinear",
+        "contrib_qlinear_concat",
+        "contrib_qlinear_where",
+        "contrib_quantize_linear",
+        "contrib_quick_gelu",
+        "contrib_rms_norm",
+        "contrib_rotary_embedding",
+        "contrib_skip_layer_norm",
+        "contrib_skip_rms_norm",
+    ),
     "aten_scripts": (
         "changed_list",
         "dictionary_entry",

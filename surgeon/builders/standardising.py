@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from surgeon.builders import parts
 from surgeon.rewrite import Draft
 
 
@@ -59,3 +60,58 @@ def shaped_like(draft: Draft, y: gs.Tensor, x: gs.Tensor) -> gs.Tensor:
         target = [0, *(d if isinstance(d, int) else -1 for d in shape[1:])]
         return draft.op("Reshape", y, draft.constant(target, "shape"))
     return draft.op("Reshape", y, draft.op("Shape", x))
+
+
+def layer_normalised(
+    draft: Draft,
+    x: gs.Tensor,
+    count: int,
+    weight: gs.Tensor | None,
+    bias: gs.Tensor | None,
+    eps: float,
+) -> gs.Tensor:
+    """Layer normalisation over the last `count` axes."""
+    dtype = parts.numpy_dtype(draft, x)
+    if draft.facts.opset >= 17:
+        if weight is None:
+            shape = draft.facts.of(x).shape
+            last = [d for d in (shape or ())[-count:] if isinstance(d, int)]
+            if len(last) == count:
+                weight = draft.constant(np.ones(last, dtype), "weight")
+        if weight is not None:
+            return draft.op("LayerNormalization", x, weight, bias, axis=-count, epsilon=eps)
+    return spelled_layer_norm(draft, x, count, weight, bias, eps)[0]
+
+
+def spelled_layer_norm(
+    draft: Draft,
+    x: gs.Tensor,
+    count: int,
+    weight: gs.Tensor | None,
+    bias: gs.Tensor | None,
+    eps: float,
+) -> tuple[gs.Tensor, gs.Tensor, gs.Tensor]:
+    """The same by means; and the mean and the reciprocal of the deviation."""
+    dtype = parts.numpy_dtype(draft, x)
+    y, mean, inverse = standardised(draft, x, list(range(-count, 0)), eps, dtype)
+    if weight is not None:
+        y = draft.op("Mul", y, weight)
+    if bias is not None:
+        y = draft.op("Add", y, bias)
+    return y, mean, inverse
+
+
+def rms_normalised(
+    draft: Draft, x: gs.Tensor, count: int, weight: gs.Tensor | None, eps: float
+) -> gs.Tensor:
+    """x / sqrt(mean(x * x) + eps) * weight over the last `count` axes; half is widened for it."""
+    double = parts.numpy_dtype(draft, x) == np.float64
+    number = parts.DOUBLE if double else parts.FLOAT
+    values = parts.cast(draft, x, number)
+    axes = draft.constant(list(range(-count, 0)), "axes")
+    square = draft.op("ReduceMean", draft.op("Mul", values, values), axes, keepdims=1)
+    least = draft.constant(np.array(eps, np.float64 if double else np.float32), "eps")
+    y = draft.op("Div", values, draft.op("Sqrt", draft.op("Add", square, least)))
+    if weight is not None:
+        y = draft.op("Mul", y, parts.cast(draft, weight, number))
+    return parts.cast(draft, y, draft.facts.of(x).dtype)

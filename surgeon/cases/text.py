@@ -13,9 +13,13 @@ import onnx.parser
 
 from surgeon import opsets
 from surgeon.errors import Location, RecipeError
+from surgeon.notation.operators import OF_RUNTIMES
 
 _DEPRECATED = "is deprecated in domain_version"
 _UNKNOWN = re.compile(r"Unrecognized attribute: (\w+) for operator (\w+)")
+_ABSENT = re.compile(r"No Op registered for (\w+) with domain_version")
+# What onnxruntime saves in ONNX's own domain: never an operator there, or not at every opset.
+_OF_RUNTIMES = OF_RUNTIMES | {"LayerNormalization"}
 _POSITION = re.compile(r"\[ParseError at position \(line: (\d+) column: (\d+)\)\]")
 
 
@@ -74,7 +78,7 @@ class Text:
         try:
             onnx.checker.check_model(model)
         except onnx.checker.ValidationError as error:
-            if _was_valid(str(error)):
+            if _is_met(str(error)):
                 return model
             at = f" at opset {opset}" if opset is not None else ""
             raise RecipeError(
@@ -110,8 +114,11 @@ class Text:
         )
 
 
-def _was_valid(refusal: str) -> bool:
-    """Whether an older opset has what the checker refuses: files hold such nodes."""
+def _is_met(refusal: str) -> bool:
+    """Whether files hold what the checker refuses: of an older opset, or onnxruntime's own."""
+    absent = _ABSENT.search(refusal)
+    if absent is not None:
+        return absent.group(1) in _OF_RUNTIMES
     unknown = _UNKNOWN.search(refusal)
     if unknown is None:
         return _DEPRECATED in refusal

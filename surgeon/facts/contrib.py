@@ -6,12 +6,13 @@ are onnxruntime's `ContribOperators.md`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
 import onnx
 
+from surgeon.dims import Dim
 from surgeon.facts.fact import Fact
 from surgeon.facts.question import Question, Shape
 from surgeon.facts.shapes import FUNCTIONS
@@ -50,6 +51,7 @@ _FORMS: Mapping[str, _Form] = MappingProxyType(
         "DequantizeLinear": _Form("Identity", (0,), 1),
         "QLinearAdd": _Form("Add", (0, 3)),
         "QLinearMul": _Form("Mul", (0, 3)),
+        "QLinearWhere": _Form("Where", (0, 1, 4), 1),
         "QLinearGlobalAveragePool": _Form("GlobalAveragePool", (0,)),
         "QLinearAveragePool": _Form("AveragePool", (0,)),
         "QGemm": _Form("Gemm", (0, 3), 8, int(onnx.TensorProto.FLOAT)),
@@ -64,8 +66,8 @@ _FORMS: Mapping[str, _Form] = MappingProxyType(
 def facts(op: str, question: Question) -> list[Fact] | None:
     """What is known of the outputs of an operator of `com.microsoft`; None where nothing is."""
     inputs = question.inputs
-    if op == "DynamicQuantizeLSTM":
-        return _lstm(question)
+    if op in _ALONE:
+        return _ALONE[op](question)
     if op == "QLinearConcat":
         return _known(question, "Concat", inputs[2::3], 2)
     form = _FORMS.get(op)
@@ -94,3 +96,60 @@ def _lstm(question: Question) -> list[Fact] | None:
     state: Shape = (directions, shape[1], hidden)
     dtype = question.inputs[0].dtype if question.inputs[0] else 0
     return [Fact(dtype, (shape[0], *state)), Fact(dtype, state), Fact(dtype, state)]
+
+
+def _product(question: Question) -> list[Fact] | None:
+    """A MatMul of operands that may be transposed first, and their rows stand before the batch."""
+    sides: list[Fact | None] = []
+    for index, side in enumerate("AB"):
+        shape, fact = question.shape(index), question.inputs[index]
+        if shape is None or fact is None:
+            return None
+        if len(shape) > 1 and question.attributes.get(f"transBatch{side}"):
+            shape = (*shape[1:-1], shape[0], shape[-1])
+        if len(shape) > 1 and question.attributes.get(f"trans{side}"):
+            shape = (*shape[:-2], shape[-1], shape[-2])
+        sides.append(Fact(fact.dtype, shape))
+    return _known(question, "MatMul", sides, 0)
+
+
+def _like_first(question: Question, axes: int, width: Dim | None) -> list[Fact] | None:
+    """The first axes of operand 0, and a width."""
+    shape, fact = question.shape(0), question.inputs[0]
+    if shape is None or fact is None or width is None or len(shape) < axes:
+        return None
+    return [Fact(fact.dtype, (*shape[:axes], width))]
+
+
+def _attention(question: Question) -> list[Fact] | None:
+    widths, weights = question.attributes.get("qkv_hidden_sizes"), question.shape(1)
+    width: Dim | None = None if not widths else int(widths[-1])
+    if width is None and weights and isinstance(weights[-1], int):
+        width = weights[-1] // 3
+    return _like_first(question, 2, width)
+
+
+def _heads(question: Question) -> list[Fact] | None:
+    query, value = question.shape(0), question.shape(2)
+    if query is None or value is None or len(query) != 3 or len(value) not in (3, 4):
+        return None
+    heads = 1 if len(value) == 3 else int(question.attributes["num_heads"])
+    return _like_first(question, 2, value[-1] * heads)
+
+
+def _embedding(question: Question) -> list[Fact] | None:
+    ids, table = question.shape(0), question.inputs[2]
+    if ids is None or table is None or table.shape is None:
+        return None
+    rows = Fact(table.dtype, (*ids, table.shape[-1]))
+    return [rows, Fact(int(onnx.TensorProto.INT32), ids[:1]), rows]
+
+
+_ALONE: Mapping[str, Callable[[Question], list[Fact] | None]] = {
+    "Attention": _attention,
+    "DynamicQuantizeLSTM": _lstm,
+    "EmbedLayerNormalization": _embedding,
+    "FusedMatMul": _product,
+    "MultiHeadAttention": _heads,
+    "TransposeMatMul": _product,
+}

@@ -16,6 +16,9 @@ from surgeon.notation.pattern import AttributeValue, NodePattern, Pattern
 FREE_DOMAINS = frozenset({"aten", "prim", "com.microsoft", "com.microsoft.nchwc", "ai.onnx.legacy"})
 """Domains in the normal form, or known to onnxruntime, that ONNX has no schemas for."""
 
+OF_RUNTIMES = frozenset({"SimplifiedLayerNormalization"})
+"""Operators that onnxruntime puts into ONNX's own domain, which has no schemas for them."""
+
 OLDEST_OPSET = 9
 """The oldest opset that a rule is written out for."""
 
@@ -93,7 +96,7 @@ def check_operators(
 def _is_free(node: NodePattern, operator: str, custom: frozenset[str]) -> bool:
     if node.domain in FREE_DOMAINS or (node.domain and node.domain in custom):
         return True
-    return _full_name(node.domain, operator) in custom
+    return _full_name(node.domain, operator) in custom | OF_RUNTIMES
 
 
 def _full_name(domain: str, operator: str) -> str:

@@ -11,7 +11,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.arguments import Arguments, bind
 from surgeon.builders import parts
-from surgeon.builders.aten_nn.norms import layer_normalised
+from surgeon.builders.standardising import layer_normalised
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 

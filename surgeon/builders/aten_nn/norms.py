@@ -12,7 +12,10 @@ from surgeon.builders import parts
 from surgeon.builders.standardising import (
     column_of,
     in_groups,
+    layer_normalised,
+    rms_normalised,
     shaped_like,
+    spelled_layer_norm,
     standardised,
     vector_of,
 )
@@ -84,50 +87,12 @@ def layer_norm(draft: Draft, match: Match) -> Any:
     return layer_normalised(draft, x, count, weight, bias, float(args.value("eps")))
 
 
-def layer_normalised(
-    draft: Draft,
-    x: gs.Tensor,
-    count: int,
-    weight: gs.Tensor | None,
-    bias: gs.Tensor | None,
-    eps: float,
-) -> gs.Tensor:
-    """Layer normalisation over the last `count` axes."""
-    dtype = parts.numpy_dtype(draft, x)
-    if draft.facts.opset >= 17:
-        if weight is None:
-            shape = draft.facts.of(x).shape
-            last = [d for d in (shape or ())[-count:] if isinstance(d, int)]
-            if len(last) == count:
-                weight = draft.constant(np.ones(last, dtype), "weight")
-        if weight is not None:
-            return draft.op("LayerNormalization", x, weight, bias, axis=-count, epsilon=eps)
-    return _layer_norm(draft, x, count, weight, bias, eps, dtype)[0]
-
-
 def native_layer_norm(draft: Draft, match: Match) -> Any:
     """`aten.native_layer_norm`, which gives the mean and the reciprocal deviation as well."""
     args = bind(match.root, draft.facts)
     x, count = args.tensor("input"), _count_normalised(draft, args)
-    dtype, eps = parts.numpy_dtype(draft, x), float(args.value("eps"))
-    return _layer_norm(draft, x, count, args.optional("weight"), args.optional("bias"), eps, dtype)
-
-
-def _layer_norm(
-    draft: Draft,
-    x: gs.Tensor,
-    count: int,
-    weight: gs.Tensor | None,
-    bias: gs.Tensor | None,
-    eps: float,
-    dtype: np.dtype[Any],
-) -> tuple[gs.Tensor, gs.Tensor, gs.Tensor]:
-    y, mean, inverse = standardised(draft, x, list(range(-count, 0)), eps, dtype)
-    if weight is not None:
-        y = draft.op("Mul", y, weight)
-    if bias is not None:
-        y = draft.op("Add", y, bias)
-    return y, mean, inverse
+    weight, bias = args.optional("weight"), args.optional("bias")
+    return spelled_layer_norm(draft, x, count, weight, bias, float(args.value("eps")))
 
 
 def batch_norm(draft: Draft, match: Match) -> Any:
@@ -240,24 +205,10 @@ def rms_norm(draft: Draft, match: Match) -> Any:
     dtype = parts.numpy_dtype(draft, x)
     if not parts.is_float(dtype):
         raise Refused(f"its input is {dtype.name}")
-    given = args.value("eps")
-    wide = np.dtype(np.float64 if dtype == np.float64 else np.float32)
-    # without an eps it is that of the input's dtype; half is computed in float32, as in PyTorch
-    eps = (
-        float(given)
-        if given is not None
-        else float(np.finfo(np.float64 if dtype == np.float64 else np.float32).eps)
-    )
-    number = parts.DOUBLE if dtype == np.float64 else parts.FLOAT
-    values = parts.cast(draft, x, number)
-    axes = draft.constant(list(range(-count, 0)), "axes")
-    square = draft.op("ReduceMean", draft.op("Mul", values, values), axes, keepdims=1)
-    root = draft.op("Sqrt", draft.op("Add", square, draft.constant(np.array(eps, wide), "eps")))
-    y = draft.op("Div", values, root)
-    weight = args.optional("weight")
-    if weight is not None:
-        y = draft.op("Mul", y, parts.cast(draft, weight, number))
-    return parts.cast(draft, y, draft.facts.of(x).dtype)
+    eps = args.value("eps")
+    if eps is None:  # that of the dtype that it is computed in
+        eps = np.finfo(np.float64 if dtype == np.float64 else np.float32).eps
+    return rms_normalised(draft, x, count, args.optional("weight"), float(eps))
 
 
 def weight_norm(draft: Draft, match: Match) -> Any:

@@ -1,0 +1,58 @@
+"""Builders of the recipe `contrib`: onnxruntime's own operators as those of ONNX.
+
+What they compute is told by onnxruntime's `ContribOperators.md`, and onnxruntime itself is their
+witness: it runs the file as it came.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from surgeon.builders.contrib.attention import attention, multi_head_attention, rotary_embedding
+from surgeon.builders.contrib.fused import (
+    fast_gelu,
+    fused_conv,
+    fused_gemm,
+    fused_matmul,
+    gelu,
+    quick_gelu,
+)
+from surgeon.builders.contrib.normed import (
+    embed_layer_norm,
+    old_layer_norm,
+    rms_norm_of_runtime,
+    skip_layer_norm,
+    skip_rms_norm,
+)
+from surgeon.builders.contrib.quantized import (
+    dynamic_quantize_matmul,
+    matmul_integer_to_float,
+    qgemm,
+    qlinear,
+    qlinear_concat,
+    qlinear_where,
+    quantize_linear,
+)
+
+TABLE: Mapping[str, Callable[..., Any]] = {
+    "contrib_attention": attention,
+    "contrib_dynamic_quantize_matmul": dynamic_quantize_matmul,
+    "contrib_embed_layer_norm": embed_layer_norm,
+    "contrib_fast_gelu": fast_gelu,
+    "contrib_fused_conv": fused_conv,
+    "contrib_fused_gemm": fused_gemm,
+    "contrib_fused_matmul": fused_matmul,
+    "contrib_gelu": gelu,
+    "contrib_matmul_integer_to_float": matmul_integer_to_float,
+    "contrib_multi_head_attention": multi_head_attention,
+    "contrib_old_layer_norm": old_layer_norm,
+    "contrib_qgemm": qgemm,
+    "contrib_qlinear": qlinear,
+    "contrib_qlinear_concat": qlinear_concat,
+    "contrib_qlinear_where": qlinear_where,
+    "contrib_quantize_linear": quantize_linear,
+    "contrib_quick_gelu": quick_gelu,
+    "contrib_rms_norm": rms_norm_of_runtime,
+    "contrib_rotary_embedding": rotary_embedding,
+    "contrib_skip_layer_norm": skip_layer_norm,
+    "contrib_skip_rms_norm": skip_rms_norm,
+}

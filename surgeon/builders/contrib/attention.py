@@ -1,0 +1,232 @@
+"""Attention as onnxruntime's optimizer puts it together, in products and a softmax.
+
+What masks and lengths mean is that of onnxruntime's kernels for CPUs (`attention_helper.h`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+
+from surgeon import dims
+from surgeon.builders import parts
+from surgeon.builders.bench import Bench
+from surgeon.builders.contrib.fused import operand
+from surgeon.match import Match
+from surgeon.rewrite import Draft, Refused
+
+_WHOLE = int(onnx.TensorProto.INT64)
+_SHARED = "its past and present share one buffer, which only the caller knows the length of"
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """Queries, keys and values by heads: `[batch, heads, length, width]`."""
+
+    query: gs.Tensor
+    key: gs.Tensor
+    value: gs.Tensor
+
+
+def attention(draft: Draft, match: Match) -> Any:
+    """`com.microsoft.Attention`: of one input, by weights that are merged; and its state."""
+    node, c = match.root, Bench(draft)
+    x, weights, bias, mask, past, added = (operand(node, i) for i in range(6))
+    if node.attrs.get("past_present_share_buffer") or operand(node, 6) is not None:
+        raise Refused(_SHARED)
+    if node.attrs.get("do_rotary"):
+        raise Refused("it turns queries and keys by their places, which is not written here")
+    if x is None or weights is None:
+        raise Refused("its keys and values come from elsewhere than its input")
+    heads, sizes = int(node.attrs["num_heads"]), _widths(c, node, weights)
+    whole = draft.op("MatMul", x, weights)
+    if bias is not None:
+        whole = draft.op("Add", whole, bias)
+    split = draft.op("Split", whole, c.ints(sizes, "sizes"), outputs=3, axis=2)
+    sides = _Sides(*(_by_heads(c, t, heads, n) for t, n in zip(split, sizes, strict=True)))
+    if past is not None:
+        before = [c.op("Gather", past, c.number(which, _WHOLE), axis=0) for which in (0, 1)]
+        sides = _continued(c, sides, before)
+    y = _attended(c, node, sides, mask, added)
+    if len(node.outputs) < 2 or not parts.is_read(draft, node.outputs[1]):
+        return y, y
+    return y, c.concat([c.unsqueeze(sides.key, [0]), c.unsqueeze(sides.value, [0])], 0)
+
+
+def multi_head_attention(draft: Draft, match: Match) -> Any:
+    """`com.microsoft.MultiHeadAttention`: of queries, keys and values; and its state."""
+    node, c = match.root, Bench(draft)
+    given = [operand(node, i) for i in range(3)]
+    bias, mask, added = (operand(node, i) for i in (3, 4, 5))
+    past = [t for i in (6, 7) if (t := operand(node, i)) is not None]
+    if operand(node, 8) is not None or operand(node, 9) is not None:
+        raise Refused(_SHARED)
+    if any(parts.is_read(draft, t) for t in node.outputs[3:]):
+        raise Refused("its scores are read, which are not written here")
+    inputs = [t for t in given if t is not None]
+    if len(inputs) < 3 or [c.rank(t) for t in inputs] not in ([3, 3, 3], [3, 4, 4]):
+        raise Refused("its queries, keys and values are packed into one")
+    heads = int(node.attrs["num_heads"])
+    sizes = [_width(c, t, heads) for t in inputs]
+    if bias is not None:
+        shares = draft.op("Split", bias, c.ints(sizes, "sizes"), outputs=3, axis=0)
+        pairs = zip(inputs, shares, strict=True)
+        inputs = [draft.op("Add", t, b) if c.rank(t) == 3 else t for t, b in pairs]
+    sides = _Sides(
+        *(
+            _by_heads(c, t, heads, n) if c.rank(t) == 3 else t
+            for t, n in zip(inputs, sizes, strict=True)
+        )
+    )
+    if past:
+        sides = _continued(c, sides, past)
+    return _attended(c, node, sides, mask, added), sides.key, sides.value
+
+
+def _widths(c: Bench, node: gs.Node, weights: gs.Tensor) -> list[int]:
+    """How many of the merged channels are queries, keys and values."""
+    sizes = [int(n) for n in node.attrs.get("qkv_hidden_sizes", ())]
+    shape = c.shape(weights)
+    if not sizes and shape is not None and isinstance(shape[-1], int):
+        sizes = [shape[-1] // 3] * 3
+    if len(sizes) != 3:
+        raise Refused("how wide its queries, keys and values are is not known")
+    return sizes
+
+
+def _width(c: Bench, t: gs.Tensor, heads: int) -> int:
+    shape = c.shape(t)
+    if shape is None or not isinstance(shape[-1], int):
+        raise Refused(f"how wide `{t.name}` is is not known")
+    return shape[-1] if len(shape) == 3 else shape[-1] * heads
+
+
+def _by_heads(c: Bench, t: gs.Tensor, heads: int, width: int) -> gs.Tensor:
+    split = c.op("Reshape", t, c.ints([0, 0, heads, width // heads], "heads"))
+    return c.permute(split, [0, 2, 1, 3])
+
+
+def _continued(c: Bench, sides: _Sides, past: Sequence[gs.Tensor]) -> _Sides:
+    key, value = (c.concat(list(p), 2) for p in zip(past, (sides.key, sides.value), strict=True))
+    return _Sides(sides.query, key, value)
+
+
+def _attended(
+    c: Bench, node: gs.Node, sides: _Sides, mask: gs.Tensor | None, added: gs.Tensor | None
+) -> gs.Tensor:
+    """softmax (scale Q K^T + masks) V, with the heads side by side again."""
+    widths = [(c.shape(t) or (None,))[-1] for t in (sides.query, sides.value)]
+    if not all(isinstance(width, int) for width in widths):
+        raise Refused("how wide a head is is not known")
+    own, other = (int(str(width)) for width in widths)
+    dtype = c.dtype(sides.query)
+    scale = c.number(float(node.attrs.get("scale") or 1 / math.sqrt(own)), dtype)
+    turned = c.permute(sides.key, [0, 1, 3, 2])
+    scores = c.op("Mul", c.op("MatMul", sides.query, turned), scale)
+    filler = float(node.attrs.get("mask_filter_value", -10000.0))
+    for summand in (
+        added,
+        None if mask is None else _padding(c, sides, mask, filler),
+        _causal(c, sides) if node.attrs.get("unidirectional") else None,
+    ):
+        if summand is not None:
+            scores = c.op("Add", scores, summand)
+    y = c.op("MatMul", c.op("Softmax", scores, axis=3), sides.value)
+    heads = int(node.attrs["num_heads"])
+    together = c.permute(y, [0, 2, 1, 3])
+    return c.op("Reshape", together, c.ints([0, 0, heads * other], "channels"))
+
+
+def _padding(c: Bench, sides: _Sides, mask: gs.Tensor, filler: float) -> gs.Tensor:
+    """What is added to scores: nothing where the mask is more than 0, else the filler.
+
+    A mask of one axis has the length of each sequence; with twice as many, where each begins too.
+    """
+    shape, rank = c.shape(mask), c.rank(mask)
+    dtype = c.dtype(sides.query)
+    if rank in (2, 3):
+        seen = c.op("Greater", mask, c.number(0, c.dtype(mask)))
+        seen = c.unsqueeze(seen, [1, 2] if rank == 2 else [1])
+    else:
+        batch = (c.shape(sides.query) or (None,))[0]
+        if rank != 1 or shape is None or batch is None:
+            raise Refused(f"what a mask of rank {rank} stands for is not written here")
+        places = c.cast(c.count(c.size(sides.key, 2)), c.dtype(mask))
+        if dims.equal(shape[0], batch) is True:
+            seen = c.op("Less", places, c.unsqueeze(mask, [1, 2, 3]))
+        elif dims.equal(shape[0], 2 * batch) is True:
+            ends, starts = (c.slice(mask, 0, *b) for b in _halves(c, sides))
+            inside = c.op("Less", places, c.unsqueeze(ends, [1, 2, 3]))
+            begun = c.op("Not", c.op("Less", places, c.unsqueeze(starts, [1, 2, 3])))
+            seen = c.op("And", inside, begun)
+        else:
+            raise Refused("whether its mask has one or two numbers a sequence is not known")
+    return c.where(seen, c.number(0, dtype), c.number(filler, dtype))
+
+
+def _halves(c: Bench, sides: _Sides) -> Sequence[tuple[Any, Any]]:
+    batch = c.size(sides.query, 0)
+    return (0, batch), (batch, c.mul(batch, 2))
+
+
+def _causal(c: Bench, sides: _Sides) -> gs.Tensor:
+    """What is added to scores: the lowest number where a key stands behind the query."""
+    length, total = c.size(sides.query, 2), c.size(sides.key, 2)
+    dtype = c.dtype(sides.query)
+    rows, columns = c.count(length), c.count(total)
+    before = c.sub(total, length)
+    if not isinstance(before, int):
+        rows = c.op("Add", rows, before.tensor)
+    elif before:
+        rows = c.op("Add", rows, c.ints([before]))
+    ahead = c.op("Less", c.unsqueeze(rows, [1]), columns)
+    lowest = np.finfo(onnx.helper.tensor_dtype_to_np_dtype(dtype)).min
+    return c.where(ahead, c.number(lowest, dtype), c.number(0, dtype))
+
+
+def rotary_embedding(draft: Draft, match: Match) -> gs.Tensor:
+    """`com.microsoft.RotaryEmbedding (x, places, cos, sin)`: pairs of channels turned by angles.
+
+    The pairs are a channel and the one half the width further on, or two neighbours.
+    """
+    node, c = match.root, Bench(draft)
+    x, places, cosines, sines = node.inputs
+    if node.attrs.get("is_packed_batching") or float(node.attrs.get("scale", 1.0)) != 1:
+        raise Refused("it is scaled, or its batch is packed, which is not written here")
+    rank, half = c.rank(x), (c.shape(cosines) or (None,))[-1]
+    if not isinstance(half, int) or rank not in (3, 4):
+        raise Refused("how wide its tables are is not known, or its input is no batch of sequences")
+    if rank == 3:
+        channels = _width(c, x, 1)
+        heads = int(node.attrs.get("num_heads", 0)) or channels // (2 * half)
+        split = c.op("Reshape", x, c.ints([0, 0, heads, channels // heads], "heads"))
+        width, axis, length = channels // heads, 2, c.size(x, 1)
+    else:
+        split, axis, length, width = x, 1, c.size(x, 2), _width(c, x, 1)
+    if c.shape(places) == (1,) and c.shape(x) != (1, 1, *(c.shape(x) or ())[2:]):
+        places = c.unsqueeze(c.op("Add", c.count(length), places), [0])
+    elif c.rank(places) == 1:
+        places = c.unsqueeze(places, [0])
+    cosine, sine = (
+        c.unsqueeze(c.op("Gather", table, places, axis=0), [axis]) for table in (cosines, sines)
+    )
+    step = 2 if node.attrs.get("interleaved") else 1
+    ends = ((0, 2 * half), (1, 2 * half)) if step == 2 else ((0, half), (half, 2 * half))
+    first, second = (c.slice(split, 3, *bounds, step) for bounds in ends)
+    turned = [
+        c.op("Sub", c.op("Mul", first, cosine), c.op("Mul", second, sine)),
+        c.op("Add", c.op("Mul", first, sine), c.op("Mul", second, cosine)),
+    ]
+    if step == 2:
+        pairs = c.concat([c.unsqueeze(t, [4]) for t in turned], 4)
+        turned = [c.op("Reshape", pairs, c.ints([0, 0, 0, 2 * half], "pairs"))]
+    if width > 2 * half:
+        turned.append(c.slice(split, 3, 2 * half, width))
+    y = turned[0] if len(turned) == 1 else c.concat(turned, 3)
+    return y if rank == 4 else c.op("Reshape", y, c.ints([0, 0, channels], "channels"))

@@ -1,0 +1,128 @@
+"""Operators on quantized values, as onnxruntime's quantizer writes them, in ONNX's own.
+
+What has an operator of its own in floats becomes that one between DequantizeLinear and
+QuantizeLinear; a product of dynamically quantized values is MatMulInteger and its scales.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import onnx
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.bench import TYPE, Bench
+from surgeon.builders.contrib.fused import operand
+from surgeon.match import Match
+from surgeon.rewrite import Draft, Refused
+
+_FLOAT = int(TYPE.FLOAT)
+_BYTES = frozenset({int(TYPE.INT8), int(TYPE.UINT8)})
+_PER_AXIS = 13  # the opset from which scales may stand along an axis
+_WIDER = 21  # the opset from which 16 and 4 bits have these operators
+# Functions of one value, for which onnxruntime's kernels have a table of all 256 results.
+_FUNCTIONS: Mapping[str, str] = {"QLinearLeakyRelu": "LeakyRelu", "QLinearSigmoid": "Sigmoid"}
+_ROUNDED = (
+    "how its kernel rounds no standard operators do, to the last unit; quantize the floats "
+    "again, with `quant_format=QuantFormat.QDQ`"
+)
+
+
+def qlinear(draft: Draft, match: Match) -> gs.Tensor:
+    """A function of a value with a scale and a zero point, and so its result."""
+    node, c = match.root, Bench(draft)
+    if node.op not in _FUNCTIONS:
+        raise Refused(_ROUNDED)
+    return _narrow(c, node, c.op(_FUNCTIONS[node.op], _wide(c, node, 0), **node.attrs), 3)
+
+
+def qlinear_concat(draft: Draft, match: Match) -> gs.Tensor:
+    """`com.microsoft.QLinearConcat (scale, zero, x1, scale1, zero1, ...)`."""
+    node, c = match.root, Bench(draft)
+    sides = [_wide(c, node, at) for at in range(2, len(node.inputs), 3)]
+    return _narrow(c, node, c.op("Concat", *sides, axis=int(node.attrs["axis"])), 0)
+
+
+def qlinear_where(draft: Draft, match: Match) -> gs.Tensor:
+    """`com.microsoft.QLinearWhere (condition, x, .., y, .., scale, zero)`."""
+    node, c = match.root, Bench(draft)
+    y = c.op("Where", node.inputs[0], _wide(c, node, 1), _wide(c, node, 4))
+    return _narrow(c, node, y, 7)
+
+
+def qgemm(draft: Draft, match: Match) -> gs.Tensor:
+    """`com.microsoft.QGemm` in floats: of quantized matrices, a bias of their products' scale."""
+    node, c = match.root, Bench(draft)
+    if operand(node, 7) is not None:
+        raise Refused(_ROUNDED)
+    a, b = _wide(c, node, 0), _wide(c, node, 3, axis=0 if node.attrs.get("transB") else 1)
+    operands, bias = [a, b], operand(node, 6)
+    if bias is not None:
+        scale = c.op("Mul", node.inputs[1], node.inputs[4])
+        axis = {} if c.rank(scale) == 0 else {"axis": c.rank(bias) - 1}
+        operands.append(c.op("DequantizeLinear", bias, scale, **axis))
+    y: gs.Tensor = c.op("Gemm", *operands, **node.attrs)
+    return y
+
+
+def quantize_linear(draft: Draft, match: Match) -> gs.Tensor:
+    """`com.microsoft.QuantizeLinear` and `DequantizeLinear`, as ONNX has them."""
+    node, c = match.root, Bench(draft)
+    low = c.dtype(node.inputs[0] if node.op == "DequantizeLinear" else node.outputs[0])
+    if low not in _BYTES and low != TYPE.INT32 and c.opset < _WIDER:
+        name = onnx.TensorProto.DataType.Name(low).lower()
+        raise Refused(f"{node.op} of {name} needs opset {_WIDER}, and the model has {c.opset}")
+    attributes = {}
+    if c.rank(node.inputs[1]):
+        _need_axis(c)
+        attributes["axis"] = int(node.attrs.get("axis", 1))
+    return c.op(node.op, *(operand(node, i) for i in range(3)), **attributes)
+
+
+def dynamic_quantize_matmul(draft: Draft, match: Match) -> gs.Tensor:
+    """`com.microsoft.DynamicQuantizeMatMul (a, b, scale, zero, bias)`: of a, quantized here."""
+    node, c = match.root, Bench(draft)
+    a, scale, zero = c.op("DynamicQuantizeLinear", node.inputs[0], outputs=3)
+    b, b_scale, b_zero = (operand(node, index) for index in (1, 2, 3))
+    return _product(c, (a, scale, zero), (b, b_scale, b_zero), operand(node, 4))
+
+
+def matmul_integer_to_float(draft: Draft, match: Match) -> gs.Tensor:
+    """`com.microsoft.MatMulIntegerToFloat (a, b, scales, zeros, bias)`."""
+    node, c = match.root, Bench(draft)
+    a, b, a_scale, b_scale, a_zero, b_zero, bias = (operand(node, i) for i in range(7))
+    return _product(c, (a, a_scale, a_zero), (b, b_scale, b_zero), bias)
+
+
+def _product(c: Bench, a: Any, b: Any, bias: gs.Tensor | None) -> gs.Tensor:
+    """MatMulInteger and what its result is multiplied by; each operand with scale and zero."""
+    if c.facts.of(a[1]).shape != ():
+        raise Refused("the scales of its first operand stand along an axis")
+    whole = c.op("MatMulInteger", a[0], b[0], a[2], b[2])
+    y = c.op("Mul", c.cast(whole, c.dtype(a[1])), c.op("Mul", a[1], b[1]))
+    return y if bias is None else c.op("Add", y, bias)
+
+
+def _wide(c: Bench, node: gs.Node, at: int, axis: int = 0) -> gs.Tensor:
+    """A quantized operand in floats; its scale and zero point stand behind it."""
+    x, scale, zero = (operand(node, at + step) for step in range(3))
+    if x is None or scale is None:
+        raise Refused("an operand or its scale is missing")
+    if c.dtype(x) == _FLOAT:
+        return x
+    attributes = {}
+    if c.rank(scale):
+        _need_axis(c)
+        attributes["axis"] = axis
+    return c.op("DequantizeLinear", x, scale, zero, **attributes)
+
+
+def _narrow(c: Bench, node: gs.Node, y: gs.Tensor, at: int) -> gs.Tensor:
+    """The result, quantized."""
+    return c.op("QuantizeLinear", y, operand(node, at), operand(node, at + 1))
+
+
+def _need_axis(c: Bench) -> None:
+    if c.opset < _PER_AXIS:
+        raise Refused(f"scales along an axis need opset {_PER_AXIS}, and the model has {c.opset}")
