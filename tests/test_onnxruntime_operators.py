@@ -14,6 +14,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 import surgeon
+from surgeon.builders.contrib.refused import REASONS
 from surgeon.recipe import Recipe
 from surgeon.runtime import Session
 
@@ -486,3 +487,9 @@ def test_what_the_optimizer_named_it_may_name_again() -> None:
     (wanted,) = Session(proto).run(feeds).values()
     (found,) = Session(out, optimise=True).run(feeds).values()
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_every_operator_that_the_recipe_refuses_has_its_reason() -> None:
+    rules = {rule.id: rule for rule in RECIPE.rules}
+    (pattern,) = rules["contrib-refused"].match.nodes
+    assert sorted(pattern.operators) == sorted(REASONS)

@@ -209,6 +209,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
         "contrib_qlinear_where",
         "contrib_quantize_linear",
         "contrib_quick_gelu",
+        "contrib_refused",
         "contrib_rms_norm",
         "contrib_rotary_embedding",
         "contrib_skip_layer_norm",

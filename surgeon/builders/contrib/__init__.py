@@ -32,6 +32,7 @@ from surgeon.builders.contrib.quantized import (
     qlinear_where,
     quantize_linear,
 )
+from surgeon.builders.contrib.refused import refused
 
 TABLE: Mapping[str, Callable[..., Any]] = {
     "contrib_attention": attention,
@@ -51,6 +52,7 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "contrib_qlinear_where": qlinear_where,
     "contrib_quantize_linear": quantize_linear,
     "contrib_quick_gelu": quick_gelu,
+    "contrib_refused": refused,
     "contrib_rms_norm": rms_norm_of_runtime,
     "contrib_rotary_embedding": rotary_embedding,
     "contrib_skip_layer_norm": skip_layer_norm,

@@ -1,0 +1,51 @@
+"""Operators of onnxruntime's own for which nothing is written: refused by name, with what helps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from surgeon.match import Match
+from surgeon.rewrite import Draft, Refused
+
+# What is wrong with some operators, and those operators.
+_GROUPS: tuple[tuple[str, str], ...] = (
+    (
+        "is a whole search, a loop around the decoder; export the decoder alone",
+        "BeamSearch GreedySearch Sampling WhisperBeamSearch",
+    ),
+    (
+        "quantizes on its way, as its kernel does and no standard operators do; take the model of "
+        "floats, or quantize it with `quant_format=QuantFormat.QDQ`",
+        "DynamicQuantizeLSTM QAttention QEmbedLayerNormalization",
+    ),
+    (
+        "has weights packed to a few bits, for which nothing is written; quantize the model of "
+        "floats with `quant_format=QuantFormat.QDQ`",
+        "GatherBlockQuantized MatMulBnb4 MatMulFpQ4 MatMulNBits",
+    ),
+    (
+        "keeps a cache whose lengths only the caller knows, for which nothing is written; export "
+        "the model with plain attention",
+        "DecoderMaskedMultiHeadAttention DecoderMaskedSelfAttention GroupQueryAttention "
+        "PagedAttention SparseAttention",
+    ),
+    (
+        "is without padding, in a layout that its kernel alone has; optimise the model anew, "
+        "without packing",
+        "PackedAttention PackedMultiHeadAttention RemovePadding RestorePadding",
+    ),
+)
+REASONS: Mapping[str, str] = {name: why for why, names in _GROUPS for name in names.split()}
+_BLOCKED = (
+    "holds channels in blocks of as many as the machine took that saved the file, and the file "
+    "does not tell how many; save it with `GraphOptimizationLevel.ORT_ENABLE_EXTENDED`, not "
+    "`ORT_ENABLE_ALL`"
+)
+
+
+def refused(draft: Draft, match: Match) -> Any:
+    """Nothing: says why the operator stays, and what would help."""
+    node = match.root
+    blocked = node.domain == "com.microsoft.nchwc"
+    raise Refused(f"`{node.domain}.{node.op}` {_BLOCKED if blocked else REASONS[node.op]}")
