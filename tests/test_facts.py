@@ -11,6 +11,7 @@ from chains import chains
 from facts_case import Case
 from facts_of_arithmetic import ARITHMETIC
 from facts_of_bodies import BODIES
+from facts_of_quantized import QUANTIZED
 from facts_of_sizes import SIZES
 from facts_of_views import VIEWS
 from facts_of_windows import WINDOWS
@@ -20,7 +21,7 @@ from truth import fact_of, hold, infer, points, symbols_of
 from surgeon import dims
 from surgeon.runtime import NotRunnable
 
-CASES: dict[str, Case] = {**WINDOWS, **ARITHMETIC, **VIEWS, **SIZES, **BODIES}
+CASES: dict[str, Case] = {**WINDOWS, **ARITHMETIC, **VIEWS, **SIZES, **QUANTIZED, **BODIES}
 
 
 def variants() -> list[Any]:

@@ -6,38 +6,21 @@ are onnxruntime's `ContribOperators.md`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
 
 import onnx
 
 from surgeon.dims import Dim
 from surgeon.facts.fact import Fact
+from surgeon.facts.likeness import Form, by_form, known
 from surgeon.facts.question import Question, Shape
-from surgeon.facts.shapes import FUNCTIONS
 
 DOMAIN = "com.microsoft"
 _UINT8 = int(onnx.TensorProto.UINT8)
 
 
-class _Form(NamedTuple):
-    """What a contrib operator computes.
-
-    Attributes:
-        like: The standard operator.
-        operands: Where its operands are.
-        typed: The operand that has the output's dtype.
-        untyped: The dtype where that operand is left out.
-    """
-
-    like: str
-    operands: tuple[int, ...]
-    typed: int = 0
-    untyped: int = 0
-
-
-_FORMS: Mapping[str, _Form] = MappingProxyType(
+_FORMS: Mapping[str, Form] = MappingProxyType(
     {
         **dict.fromkeys(
             (
@@ -45,20 +28,20 @@ _FORMS: Mapping[str, _Form] = MappingProxyType(
                 "SkipLayerNormalization SkipSimplifiedLayerNormalization QLinearSigmoid "
                 "QLinearLeakyRelu QLinearSoftmax"
             ).split(),
-            _Form("Identity", (0,)),
+            Form("Identity", (0,)),
         ),
-        "QuantizeLinear": _Form("Identity", (0,), 2, _UINT8),
-        "DequantizeLinear": _Form("Identity", (0,), 1),
-        "QLinearAdd": _Form("Add", (0, 3)),
-        "QLinearMul": _Form("Mul", (0, 3)),
-        "QLinearWhere": _Form("Where", (0, 1, 4), 1),
-        "QLinearGlobalAveragePool": _Form("GlobalAveragePool", (0,)),
-        "QLinearAveragePool": _Form("AveragePool", (0,)),
-        "QGemm": _Form("Gemm", (0, 3), 8, int(onnx.TensorProto.FLOAT)),
-        "FusedConv": _Form("Conv", (0, 1)),
-        "FusedGemm": _Form("Gemm", (0, 1)),
-        "DynamicQuantizeMatMul": _Form("MatMul", (0, 1)),
-        "MatMulIntegerToFloat": _Form("MatMul", (0, 1), 2),
+        "QuantizeLinear": Form("Identity", (0,), 2, _UINT8),
+        "DequantizeLinear": Form("Identity", (0,), 1),
+        "QLinearAdd": Form("Add", (0, 3)),
+        "QLinearMul": Form("Mul", (0, 3)),
+        "QLinearWhere": Form("Where", (0, 1, 4), 1),
+        "QLinearGlobalAveragePool": Form("GlobalAveragePool", (0,)),
+        "QLinearAveragePool": Form("AveragePool", (0,)),
+        "QGemm": Form("Gemm", (0, 3), 8, int(onnx.TensorProto.FLOAT)),
+        "FusedConv": Form("Conv", (0, 1)),
+        "FusedGemm": Form("Gemm", (0, 1)),
+        "DynamicQuantizeMatMul": Form("MatMul", (0, 1)),
+        "MatMulIntegerToFloat": Form("MatMul", (0, 1), 2),
     }
 )
 
@@ -69,23 +52,11 @@ def facts(op: str, question: Question) -> list[Fact] | None:
     if op in _ALONE:
         return _ALONE[op](question)
     if op == "QLinearConcat":
-        return _known(question, "Concat", inputs[2::3], 2)
+        return known(question, "Concat", inputs[2::3], 2)
     form = _FORMS.get(op)
     if form is None or question.attributes.get("channels_last"):
         return None
-    operands = [inputs[i] if i < len(inputs) else None for i in form.operands]
-    return _known(question, form.like, operands, form.typed, form.untyped)
-
-
-def _known(
-    question: Question, like: str, operands: Sequence[Fact | None], typed: int, untyped: int = 0
-) -> list[Fact] | None:
-    """The fact of the first output, and of further ones nothing."""
-    found = FUNCTIONS[like](Question(operands, question.attributes, 1, question.fresh))
-    if not found or found[0] is None:
-        return None
-    source = question.inputs[typed] if question.has(typed) else None
-    return [Fact(untyped if source is None else source.dtype, found[0])]
+    return by_form(form, question)
 
 
 def _lstm(question: Question) -> list[Fact] | None:
@@ -110,7 +81,7 @@ def _product(question: Question) -> list[Fact] | None:
         if len(shape) > 1 and question.attributes.get(f"trans{side}"):
             shape = (*shape[:-2], shape[-1], shape[-2])
         sides.append(Fact(fact.dtype, shape))
-    return _known(question, "MatMul", sides, 0)
+    return known(question, "MatMul", sides, 0)
 
 
 def _like_first(question: Question, axes: int, width: Dim | None) -> list[Fact] | None:

@@ -14,7 +14,7 @@ import onnx_graphsurgeon as gs
 from surgeon import dims, opsets
 from surgeon.alike import attributes_of
 from surgeon.dims import Dim
-from surgeon.facts import breadth, contrib, cuts, sequences, shapes, values
+from surgeon.facts import breadth, contrib, cuts, likeness, sequences, shapes, values
 from surgeon.facts.constants import LARGEST_VALUE, Constants
 from surgeon.facts.fact import BOOL, INT64, INTEGERS, UNKNOWN, Array, Fact, of_value
 from surgeon.facts.fitting import Fitting
@@ -194,6 +194,9 @@ class Facts:
         known = None
         if node.op in sequences.OPERATORS:
             known = sequences.facts(node.op, inputs, node.attrs, partial(self._fresh, node))
+        elif node.op in likeness.STANDARD:
+            question = Question(inputs, node.attrs, len(node.outputs), partial(self._fresh, node))
+            known = likeness.by_form(likeness.STANDARD[node.op], question)
         if known is None:
             known = self._values(node, inputs)
             if node.op == "Div":

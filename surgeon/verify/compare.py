@@ -48,7 +48,8 @@ def compare_arrays(
         actual: The same.
         exact: `bit` for identical numbers, `rounding` for one rewrite's tolerance; a whole
             model's, where it is left out.
-        tolerance: Relative to the spread, in place of the table's.
+        tolerance: Relative to the spread, in place of the table's; of one rewrite's bytes, which
+            stand for quantized numbers, at least a unit.
         averaged: The largest magnitude of what was added up to it, where that may be more than it
             is itself, as in an average or a Sigmoid: its rounding is that of what was added.
     """
@@ -58,7 +59,7 @@ def compare_arrays(
     if fault := _different_kind(want, have):
         return faulty(name, want, fault)
     if (known := TOLERANCES.get(want.dtype.name)) is None:
-        return _compare_exactly(name, want, have)
+        return _compare_exactly(name, want, have, bytes_within=tolerance if exact else None)
     allowed = known[1 if exact else 0] if tolerance is None else tolerance
     check = _compare_floats(name, want, have, allowed, averaged, places=exact is None)
     if exact == "bit":
@@ -118,13 +119,18 @@ def _compare_lists(name: str, expected: Any, actual: Any, **options: Any) -> Out
     return worst(checks)
 
 
-def _compare_exactly(name: str, want: Any, have: Any) -> OutputCheck:
+def _compare_exactly(
+    name: str, want: Any, have: Any, bytes_within: float | None = None
+) -> OutputCheck:
+    """Equal; or, of one approximate rewrite, quantized numbers a unit off, or by so much."""
     agrees = bool(np.array_equal(want, have))
     distance = relative = 0.0
     if not agrees and want.dtype.kind in "biu":
         measured = Measured(want, have)
         distance, spread = measured.error, measured.spread
         relative = distance / spread if spread else distance
+        if bytes_within is not None and want.dtype.itemsize == 1 and want.dtype.kind in "iu":
+            agrees = distance <= max(1.0, bytes_within * spread)
     fault = None if agrees else f"{int((want != have).sum())} of {want.size} values differ"
     weak = "it is empty" if want.size == 0 else None
     kind = "string" if want.dtype.kind in "OUS" else want.dtype.name

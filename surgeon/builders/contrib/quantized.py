@@ -21,20 +21,38 @@ _FLOAT = int(TYPE.FLOAT)
 _BYTES = frozenset({int(TYPE.INT8), int(TYPE.UINT8)})
 _PER_AXIS = 13  # the opset from which scales may stand along an axis
 _WIDER = 21  # the opset from which 16 and 4 bits have these operators
-# Functions of one value, for which onnxruntime's kernels have a table of all 256 results.
-_FUNCTIONS: Mapping[str, str] = {"QLinearLeakyRelu": "LeakyRelu", "QLinearSigmoid": "Sigmoid"}
-_ROUNDED = (
-    "how its kernel rounds no standard operators do, to the last unit; quantize the floats "
-    "again, with `quant_format=QuantFormat.QDQ`"
-)
+# Operators on quantized values: the one in floats, and how many operands are quantized.
+_LIKE: Mapping[str, tuple[str, int]] = {
+    "QLinearAdd": ("Add", 2),
+    "QLinearAveragePool": ("AveragePool", 1),
+    "QLinearGlobalAveragePool": ("GlobalAveragePool", 1),
+    "QLinearLeakyRelu": ("LeakyRelu", 1),
+    "QLinearMul": ("Mul", 2),
+    "QLinearReduceMean": ("ReduceMean", 1),
+    "QLinearSigmoid": ("Sigmoid", 1),
+    "QLinearSoftmax": ("Softmax", 1),
+}
 
 
 def qlinear(draft: Draft, match: Match) -> gs.Tensor:
-    """A function of a value with a scale and a zero point, and so its result."""
+    """An operator of `_LIKE` on values with a scale and a zero point each, and so its result.
+
+    For functions of one value onnxruntime's kernels have a table of all 256 results, which these
+    are; others round on the way, by which a result may be one unit off.
+    """
     node, c = match.root, Bench(draft)
-    if node.op not in _FUNCTIONS:
-        raise Refused(_ROUNDED)
-    return _narrow(c, node, c.op(_FUNCTIONS[node.op], _wide(c, node, 0), **node.attrs), 3)
+    op, count = _LIKE[node.op]
+    attributes = dict(node.attrs)
+    if attributes.pop("channels_last", 0):
+        raise Refused("its channels come last, where no standard operator has them")
+    since = int(attributes.pop("opset", _PER_AXIS))
+    if op == "Softmax" and (since < _PER_AXIS) != (c.opset < _PER_AXIS):
+        raise Refused(f"it is the Softmax of opset {since}, and the model has {c.opset}")
+    sides = [_wide(c, node, 3 * index) for index in range(count)]
+    axes = attributes.pop("axes", None)
+    if axes is not None:
+        sides.append(c.ints([int(axis) for axis in axes], "axes"))
+    return _narrow(c, node, c.op(op, *sides, **attributes), 3 * count)
 
 
 def qlinear_concat(draft: Draft, match: Match) -> gs.Tensor:
@@ -52,10 +70,8 @@ def qlinear_where(draft: Draft, match: Match) -> gs.Tensor:
 
 
 def qgemm(draft: Draft, match: Match) -> gs.Tensor:
-    """`com.microsoft.QGemm` in floats: of quantized matrices, a bias of their products' scale."""
+    """`com.microsoft.QGemm`: of quantized matrices, with a bias of their products' scale."""
     node, c = match.root, Bench(draft)
-    if operand(node, 7) is not None:
-        raise Refused(_ROUNDED)
     a, b = _wide(c, node, 0), _wide(c, node, 3, axis=0 if node.attrs.get("transB") else 1)
     operands, bias = [a, b], operand(node, 6)
     if bias is not None:
@@ -63,7 +79,7 @@ def qgemm(draft: Draft, match: Match) -> gs.Tensor:
         axis = {} if c.rank(scale) == 0 else {"axis": c.rank(bias) - 1}
         operands.append(c.op("DequantizeLinear", bias, scale, **axis))
     y: gs.Tensor = c.op("Gemm", *operands, **node.attrs)
-    return y
+    return y if operand(node, 7) is None else _narrow(c, node, y, 7)
 
 
 def quantize_linear(draft: Draft, match: Match) -> gs.Tensor:
