@@ -135,3 +135,15 @@ def test_attributes_of_other_domains_keep_their_types() -> None:
     proto.graph.output.append(helper.make_tensor_value_info("z", 1, None))
     after = surgeon.apply(proto, "clean", verify=False).model.to_proto()
     assert next(n for n in after.graph.node if n.domain == "my").attribute == other.attribute
+
+
+@pytest.mark.parametrize(("rest", "groups"), [(-1, 2), (4, -1), (4, 2)])
+def test_a_reshape_to_numbers_that_are_fed(rest: int, groups: int) -> None:
+    """Either may be -1 when the model runs, and a Reshape infers one length."""
+    proto = parse(
+        "g (float[n,t,6] x, int64[1] rest, int64[1] groups) => (float[a,b,c,d] y) { "
+        "s = Shape (x) n = Slice (s, zero, one) "
+        "k = Concat <axis = 0> (n, rest, three, groups) y = Reshape (x, k) }"
+    )
+    given(proto, zero=ints(0), one=ints(1), three=ints(3))
+    hold(proto, {"x": noise(2, 4, 6), "rest": ints(rest), "groups": ints(groups)})

@@ -129,6 +129,8 @@ _ROOMS: Mapping[str, str] = {
     "range_of_numbers": "ranges",
     "range_within_table": "ranges",
     "ratio_of_sizes": "ratios",
+    "qlinear_conv_as_pairs": "pairs",
+    "qlinear_matmul_as_pairs": "pairs",
     "reduce_chain": "cleaning",
     "reduced_axes": "reductions",
     "reduced_before_view": "reductions",

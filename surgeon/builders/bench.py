@@ -43,6 +43,14 @@ def nameless(draft: Draft, x: gs.Tensor, axes: Sequence[int]) -> gs.Tensor:
     return made
 
 
+def operand(node: gs.Node, index: int) -> gs.Tensor | None:
+    """An operand by its place; None where it is left out."""
+    if index >= len(node.inputs) or node.inputs[index].is_empty():
+        return None
+    tensor: gs.Tensor = node.inputs[index]
+    return tensor
+
+
 class Size:
     """A length that is a number, a symbol, or known at run time; nodes are made when asked for.
 

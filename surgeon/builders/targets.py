@@ -11,6 +11,7 @@ from surgeon import dims, opsets
 from surgeon.builders.lists import entries_of, joined_of
 from surgeon.builders.views import KEEP_ORDER
 from surgeon.facts import Facts
+from surgeon.facts.fact import Array
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -67,11 +68,15 @@ def copied_entries(draft: Draft, match: Match) -> gs.Tensor:
         # one that is read once in the target: another copy of it would keep what computes it
         often = Counter(id(entry) for entry in found)
         single = {id(entry) for entry, length in blocks if length == 1}
+        # which may be -1 when the model runs, and then no other may
+        open_ = {
+            id(e) for e in found if isinstance(e, gs.Tensor) and not _is_sizes(facts.of(e).value)
+        }
         left = [
             (dims.named(out[places[place]]) is None, _is_arithmetic(entry), place)
             for place, entry in enumerate(found)
             if isinstance(entry, gs.Tensor) and id(entry) in single and often[id(entry)] == 1
-            if dims.infers(own, out, places[place])
+            if dims.infers(own, out, places[place]) and not open_ - {id(entry)}
         ]
         if left:
             found[max(left)[2]] = -1
@@ -87,6 +92,11 @@ def _copied(own: Shape, out: Shape, axis: int, *, as_is: bool) -> int | None:
         return size
     copies = not as_is and axis < len(own) and dims.equal(own[axis], size) is True
     return 0 if copies else None
+
+
+def _is_sizes(value: Array | None) -> bool:
+    """Whether a list provably holds no -1."""
+    return value is not None and all(map(dims.not_negative, value.reshape(-1).tolist()))
 
 
 def _computed(entries: Sequence[int | gs.Tensor]) -> set[int]:

@@ -20,7 +20,6 @@ from surgeon.builders.aten_scripts.operands import (
     is_list,
     is_numbers,
     is_sequence,
-    operand,
     operator_of,
     place,
     required,
@@ -31,7 +30,7 @@ from surgeon.builders.aten_scripts.operands import (
 from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call
 from surgeon.builders.aten_shape.lists import LISTS
 from surgeon.builders.aten_shape.slices import select
-from surgeon.builders.bench import Bench
+from surgeon.builders.bench import Bench, operand
 from surgeon.facts.fact import FIRST_STATE
 from surgeon.facts.sequences import carried
 from surgeon.match import Match

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.bench import TYPE, Bench
+from surgeon.builders.bench import TYPE, Bench, operand
 from surgeon.rewrite import Refused
 from surgeon.spelling import CUT
 
@@ -26,14 +26,6 @@ LENGTHS = frozenset({"len", "SequenceLength"})
 STACKED = frozenset({"Gather", "Slice", "Shape"})  # what reads a list below opset 11
 READERS = WHOLE | PLACES | LENGTHS | STACKED | {"slice", "concat", "concatenate", "Identity", "If"}
 NO_LIST = "what its list is made of is not known"
-
-
-def operand(node: gs.Node, index: int) -> gs.Tensor | None:
-    """An argument by its place; None where it is None."""
-    if index >= len(node.inputs) or node.inputs[index].is_empty():
-        return None
-    tensor: gs.Tensor = node.inputs[index]
-    return tensor
 
 
 def required(node: gs.Node, index: int) -> gs.Tensor:

@@ -14,11 +14,10 @@ from surgeon.builders.aten_scripts.dictionaries import entries
 from surgeon.builders.aten_scripts.operands import (
     elements,
     is_numbers,
-    operand,
     required,
     scalar,
 )
-from surgeon.builders.bench import TYPE, Bench
+from surgeon.builders.bench import TYPE, Bench, operand
 from surgeon.facts.fact import INTEGERS
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused

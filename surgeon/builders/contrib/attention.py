@@ -16,8 +16,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders import parts
-from surgeon.builders.bench import Bench
-from surgeon.builders.contrib.fused import operand
+from surgeon.builders.bench import Bench, operand
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 

@@ -10,6 +10,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders import parts
+from surgeon.builders.bench import operand
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -30,12 +31,6 @@ _ACTIVATIONS: Mapping[str, Sequence[str]] = {
     "ThresholdedRelu": ("alpha",),
 }
 _FUSED = ("activation", "activation_params")
-
-
-def operand(node: gs.Node, index: int) -> gs.Tensor | None:
-    """An operand; None where it is left out."""
-    there = index < len(node.inputs) and not node.inputs[index].is_empty()
-    return node.inputs[index] if there else None
 
 
 def fused_conv(draft: Draft, match: Match) -> gs.Tensor:

@@ -9,8 +9,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.builders import parts
-from surgeon.builders.bench import Bench
-from surgeon.builders.contrib.fused import operand
+from surgeon.builders.bench import Bench, operand
 from surgeon.builders.norms import layer_norm_as_means
 from surgeon.builders.standardising import layer_normalised, rms_normalised
 from surgeon.facts.kinds import HALVES

@@ -6,20 +6,21 @@ QuantizeLinear; a product of dynamically quantized values is MatMulInteger and i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.bench import TYPE, Bench
-from surgeon.builders.contrib.fused import operand
+from surgeon import dims
+from surgeon.builders.bench import TYPE, Bench, operand
+from surgeon.builders.pairs import along, bias_of_product, narrowed, widened
+from surgeon.dims import Dim
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
-_FLOAT = int(TYPE.FLOAT)
 _BYTES = frozenset({int(TYPE.INT8), int(TYPE.UINT8)})
-_PER_AXIS = 13  # the opset from which scales may stand along an axis
+_NEW_SOFTMAX = 13  # the opset from which it is along one axis
 _WIDER = 21  # the opset from which 16 and 4 bits have these operators
 # Operators on quantized values: the one in floats, and how many operands are quantized.
 _LIKE: Mapping[str, tuple[str, int]] = {
@@ -45,41 +46,52 @@ def qlinear(draft: Draft, match: Match) -> gs.Tensor:
     attributes = dict(node.attrs)
     if attributes.pop("channels_last", 0):
         raise Refused("its channels come last, where no standard operator has them")
-    since = int(attributes.pop("opset", _PER_AXIS))
-    if op == "Softmax" and (since < _PER_AXIS) != (c.opset < _PER_AXIS):
+    since = int(attributes.pop("opset", _NEW_SOFTMAX))
+    if op == "Softmax" and (since < _NEW_SOFTMAX) != (c.opset < _NEW_SOFTMAX):
         raise Refused(f"it is the Softmax of opset {since}, and the model has {c.opset}")
-    sides = [_wide(c, node, 3 * index) for index in range(count)]
+    sides = [widened(c, node, 3 * index) for index in range(count)]
     axes = attributes.pop("axes", None)
     if axes is not None:
         sides.append(c.ints([int(axis) for axis in axes], "axes"))
-    return _narrow(c, node, c.op(op, *sides, **attributes), 3 * count)
+    return narrowed(c, node, c.op(op, *sides, **attributes), 3 * count)
 
 
 def qlinear_concat(draft: Draft, match: Match) -> gs.Tensor:
     """`com.microsoft.QLinearConcat (scale, zero, x1, scale1, zero1, ...)`."""
     node, c = match.root, Bench(draft)
-    sides = [_wide(c, node, at) for at in range(2, len(node.inputs), 3)]
-    return _narrow(c, node, c.op("Concat", *sides, axis=int(node.attrs["axis"])), 0)
+    places, axis = range(2, len(node.inputs), 3), int(node.attrs["axis"])
+    first, *rest = (c.shape(node.inputs[at]) for at in places)
+    if first is None or not all(_fits(first, shape, axis) for shape in rest):
+        # onnxruntime's kernel does not look, and gives whatever stands behind the shorter one
+        raise Refused("that its parts have the same sizes is not known; put `clean` in front")
+    return narrowed(c, node, c.op("Concat", *(widened(c, node, at) for at in places), axis=axis), 0)
+
+
+def _fits(first: Sequence[Dim], other: Sequence[Dim] | None, axis: int) -> bool:
+    """Whether two parts are provably of the same sizes but along the axis that they are joined."""
+    if other is None or len(first) != len(other):
+        return False
+    joined = axis % len(first)
+    pairs = enumerate(zip(first, other, strict=True))
+    return all(at == joined or dims.equal(*pair) is True for at, pair in pairs)
 
 
 def qlinear_where(draft: Draft, match: Match) -> gs.Tensor:
     """`com.microsoft.QLinearWhere (condition, x, .., y, .., scale, zero)`."""
     node, c = match.root, Bench(draft)
-    y = c.op("Where", node.inputs[0], _wide(c, node, 1), _wide(c, node, 4))
-    return _narrow(c, node, y, 7)
+    y = c.op("Where", node.inputs[0], widened(c, node, 1), widened(c, node, 4))
+    return narrowed(c, node, y, 7)
 
 
 def qgemm(draft: Draft, match: Match) -> gs.Tensor:
     """`com.microsoft.QGemm`: of quantized matrices, with a bias of their products' scale."""
     node, c = match.root, Bench(draft)
-    a, b = _wide(c, node, 0), _wide(c, node, 3, axis=0 if node.attrs.get("transB") else 1)
+    a, b = widened(c, node, 0), widened(c, node, 3, axis=0 if node.attrs.get("transB") else 1)
     operands, bias = [a, b], operand(node, 6)
     if bias is not None:
-        scale = c.op("Mul", node.inputs[1], node.inputs[4])
-        axis = {} if c.rank(scale) == 0 else {"axis": c.rank(bias) - 1}
-        operands.append(c.op("DequantizeLinear", bias, scale, **axis))
+        operands.append(bias_of_product(c, node, bias, axis=c.rank(bias) - 1))
     y: gs.Tensor = c.op("Gemm", *operands, **node.attrs)
-    return y if operand(node, 7) is None else _narrow(c, node, y, 7)
+    return y if operand(node, 7) is None else narrowed(c, node, y, 7)
 
 
 def quantize_linear(draft: Draft, match: Match) -> gs.Tensor:
@@ -89,10 +101,7 @@ def quantize_linear(draft: Draft, match: Match) -> gs.Tensor:
     if low not in _BYTES and low != TYPE.INT32 and c.opset < _WIDER:
         name = onnx.TensorProto.DataType.Name(low).lower()
         raise Refused(f"{node.op} of {name} needs opset {_WIDER}, and the model has {c.opset}")
-    attributes = {}
-    if c.rank(node.inputs[1]):
-        _need_axis(c)
-        attributes["axis"] = int(node.attrs.get("axis", 1))
+    attributes = along(c, node.inputs[1], int(node.attrs.get("axis", 1)))
     return c.op(node.op, *(operand(node, i) for i in range(3)), **attributes)
 
 
@@ -118,27 +127,3 @@ def _product(c: Bench, a: Any, b: Any, bias: gs.Tensor | None) -> gs.Tensor:
     whole = c.op("MatMulInteger", a[0], b[0], a[2], b[2])
     y = c.op("Mul", c.cast(whole, c.dtype(a[1])), c.op("Mul", a[1], b[1]))
     return y if bias is None else c.op("Add", y, bias)
-
-
-def _wide(c: Bench, node: gs.Node, at: int, axis: int = 0) -> gs.Tensor:
-    """A quantized operand in floats; its scale and zero point stand behind it."""
-    x, scale, zero = (operand(node, at + step) for step in range(3))
-    if x is None or scale is None:
-        raise Refused("an operand or its scale is missing")
-    if c.dtype(x) == _FLOAT:
-        return x
-    attributes = {}
-    if c.rank(scale):
-        _need_axis(c)
-        attributes["axis"] = axis
-    return c.op("DequantizeLinear", x, scale, zero, **attributes)
-
-
-def _narrow(c: Bench, node: gs.Node, y: gs.Tensor, at: int) -> gs.Tensor:
-    """The result, quantized."""
-    return c.op("QuantizeLinear", y, operand(node, at), operand(node, at + 1))
-
-
-def _need_axis(c: Bench) -> None:
-    if c.opset < _PER_AXIS:
-        raise Refused(f"scales along an axis need opset {_PER_AXIS}, and the model has {c.opset}")
