@@ -195,6 +195,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "aten_random": ("aten_random",),
     "contrib": (
         "contrib_attention",
+        "contrib_dynamic_quantize_lstm",
         "contrib_dynamic_quantize_matmul",
         "contrib_embed_layer_norm",
         "contrib_fast_gelu",

@@ -24,6 +24,7 @@ from surgeon.builders.contrib.normed import (
     skip_rms_norm,
 )
 from surgeon.builders.contrib.quantized import (
+    dynamic_quantize_lstm,
     dynamic_quantize_matmul,
     matmul_integer_to_float,
     qgemm,
@@ -36,6 +37,7 @@ from surgeon.builders.contrib.refused import refused
 
 TABLE: Mapping[str, Callable[..., Any]] = {
     "contrib_attention": attention,
+    "contrib_dynamic_quantize_lstm": dynamic_quantize_lstm,
     "contrib_dynamic_quantize_matmul": dynamic_quantize_matmul,
     "contrib_embed_layer_norm": embed_layer_norm,
     "contrib_fast_gelu": fast_gelu,

@@ -19,6 +19,7 @@ from surgeon.dims import Dim
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
+_FLOAT = int(TYPE.FLOAT)
 _BYTES = frozenset({int(TYPE.INT8), int(TYPE.UINT8)})
 _NEW_SOFTMAX = 13  # the opset from which it is along one axis
 _WIDER = 21  # the opset from which 16 and 4 bits have these operators
@@ -127,3 +128,28 @@ def _product(c: Bench, a: Any, b: Any, bias: gs.Tensor | None) -> gs.Tensor:
     whole = c.op("MatMulInteger", a[0], b[0], a[2], b[2])
     y = c.op("Mul", c.cast(whole, c.dtype(a[1])), c.op("Mul", a[1], b[1]))
     return y if bias is None else c.op("Add", y, bias)
+
+
+def dynamic_quantize_lstm(draft: Draft, match: Match) -> Any:
+    """`com.microsoft.DynamicQuantizeLSTM`: an LSTM of its weights in floats.
+
+    Its kernel quantizes what it multiplies by them as well, at each step, which this one does not.
+    """
+    node, c = match.root, Bench(draft)
+    weights = [_weights(c, node, at, 8 + 2 * (at - 1)) for at in (1, 2)]
+    operands = [node.inputs[0], *weights, *(operand(node, at) for at in range(3, 8))]
+    while operands[-1] is None:
+        operands.pop()
+    count = len(node.outputs)
+    made = c.op("LSTM", *operands, outputs=count, **node.attrs)
+    results = (made,) if count == 1 else tuple(made)
+    return results + results[:1] * (3 - count)
+
+
+def _weights(c: Bench, node: gs.Node, at: int, scales: int) -> gs.Tensor:
+    """[directions, 4 hidden, width] in floats; there [directions, width, 4 hidden] in bytes."""
+    scale, zero = node.inputs[scales], node.inputs[scales + 1]
+    axes = [1] if c.rank(scale) == 2 else [1, 2]
+    wide, shift = (c.cast(t, _FLOAT) for t in (node.inputs[at], zero))
+    centred = c.op("Sub", wide, c.unsqueeze(shift, axes))
+    return c.permute(c.op("Mul", centred, c.unsqueeze(scale, axes)), [0, 2, 1])

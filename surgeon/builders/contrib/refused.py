@@ -17,7 +17,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     (
         "quantizes on its way, as its kernel does and no standard operators do; take the model of "
         "floats, or quantize it with `quant_format=QuantFormat.QDQ`",
-        "DynamicQuantizeLSTM QAttention QEmbedLayerNormalization",
+        "QAttention QEmbedLayerNormalization",
     ),
     (
         "has weights packed to a few bits, for which nothing is written; quantize the model of "
