@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 import surgeon
 from surgeon.builders.contrib.refused import REASONS
+from surgeon.errors import SurgeonError
 from surgeon.recipe import Recipe
 from surgeon.runtime import Session
 
@@ -493,3 +494,24 @@ def test_every_operator_that_the_recipe_refuses_has_its_reason() -> None:
     rules = {rule.id: rule for rule in RECIPE.rules}
     (pattern,) = rules["contrib-refused"].match.nodes
     assert sorted(pattern.operators) == sorted(REASONS)
+
+
+@pytest.mark.parametrize("op", sorted({case.op for case in CASES.values() if case.domain}))
+@pytest.mark.parametrize("shape", [[2, 3], [], None])
+def test_a_node_that_lacks_operands_and_attributes_stays(op: str, shape: list[int] | None) -> None:
+    for count in (0, 1, 3, 6):
+        names = [f"x{i}" for i in range(count)]
+        inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, shape) for n in names]
+        graph = helper.make_graph(
+            [helper.make_node(op, names, ["y"], domain="com.microsoft")],
+            "g",
+            inputs,
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        )
+        imports = [helper.make_opsetid("", 13), helper.make_opsetid("com.microsoft", 1)]
+        proto = helper.make_model(graph, opset_imports=imports, ir_version=8)
+        try:
+            report = surgeon.apply(proto, RECIPE, allow=["approximate"]).report
+        except SurgeonError:  # a rewrite of what onnxruntime does not load
+            continue
+        assert not [miss for miss in report.misses if "Error" in miss.reason]

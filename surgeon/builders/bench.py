@@ -51,6 +51,18 @@ def operand(node: gs.Node, index: int) -> gs.Tensor | None:
     return tensor
 
 
+def whole_number(node: gs.Node, key: str) -> int:
+    """An attribute that has to be there.
+
+    Raises:
+        Refused: It is not, or is no whole number.
+    """
+    value = node.attrs.get(key)
+    if not isinstance(value, int):
+        raise Refused(f"it has no `{key}`")
+    return value
+
+
 class Size:
     """A length that is a number, a symbol, or known at run time; nodes are made when asked for.
 

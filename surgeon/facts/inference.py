@@ -135,7 +135,10 @@ class Facts:
             elif domain == contrib.DOMAIN and not refers:
                 given = [self.of(t) if t.name else None for t in node.inputs]
                 fresh, count = partial(self._fresh, node), len(node.outputs)
-                said = contrib.facts(node.op, Question(given, node.attrs, count, fresh))
+                try:
+                    said = contrib.facts(node.op, Question(given, node.attrs, count, fresh))
+                except _MALFORMED:
+                    said = None
                 for tensor, fact in zip(node.outputs, said or (), strict=False):
                     tensor.fact = fact
             return

@@ -16,7 +16,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders import parts
-from surgeon.builders.bench import Bench, operand
+from surgeon.builders.bench import Bench, operand, whole_number
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -43,7 +43,7 @@ def attention(draft: Draft, match: Match) -> Any:
         raise Refused("it turns queries and keys by their places, which is not written here")
     if x is None or weights is None:
         raise Refused("its keys and values come from elsewhere than its input")
-    heads, sizes = int(node.attrs["num_heads"]), _widths(c, node, weights)
+    heads, sizes = whole_number(node, "num_heads"), _widths(c, node, weights)
     whole = draft.op("MatMul", x, weights)
     if bias is not None:
         whole = draft.op("Add", whole, bias)
@@ -71,7 +71,7 @@ def multi_head_attention(draft: Draft, match: Match) -> Any:
     inputs = [t for t in given if t is not None]
     if len(inputs) < 3 or [c.rank(t) for t in inputs] not in ([3, 3, 3], [3, 4, 4]):
         raise Refused("its queries, keys and values are packed into one")
-    heads = int(node.attrs["num_heads"])
+    heads = whole_number(node, "num_heads")
     sizes = [_width(c, t, heads) for t in inputs]
     if bias is not None:
         shares = draft.op("Split", bias, c.ints(sizes, "sizes"), outputs=3, axis=0)
@@ -137,7 +137,7 @@ def _attended(
         if summand is not None:
             scores = c.op("Add", scores, summand)
     y = c.op("MatMul", c.op("Softmax", scores, axis=3), sides.value)
-    heads = int(node.attrs["num_heads"])
+    heads = whole_number(node, "num_heads")
     together = c.permute(y, [0, 2, 1, 3])
     return c.op("Reshape", together, c.ints([0, 0, heads * other], "channels"))
 

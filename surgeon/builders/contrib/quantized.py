@@ -13,7 +13,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
-from surgeon.builders.bench import TYPE, Bench, operand
+from surgeon.builders.bench import TYPE, Bench, operand, whole_number
 from surgeon.builders.pairs import along, bias_of_product, narrowed, widened
 from surgeon.dims import Dim
 from surgeon.match import Match
@@ -60,7 +60,7 @@ def qlinear(draft: Draft, match: Match) -> gs.Tensor:
 def qlinear_concat(draft: Draft, match: Match) -> gs.Tensor:
     """`com.microsoft.QLinearConcat (scale, zero, x1, scale1, zero1, ...)`."""
     node, c = match.root, Bench(draft)
-    places, axis = range(2, len(node.inputs), 3), int(node.attrs["axis"])
+    places, axis = range(2, len(node.inputs), 3), whole_number(node, "axis")
     first, *rest = (c.shape(node.inputs[at]) for at in places)
     if first is None or not all(_fits(first, shape, axis) for shape in rest):
         # onnxruntime's kernel does not look, and gives whatever stands behind the shorter one
@@ -148,7 +148,9 @@ def dynamic_quantize_lstm(draft: Draft, match: Match) -> Any:
 
 def _weights(c: Bench, node: gs.Node, at: int, scales: int) -> gs.Tensor:
     """[directions, 4 hidden, width] in floats; there [directions, width, 4 hidden] in bytes."""
-    scale, zero = node.inputs[scales], node.inputs[scales + 1]
+    scale, zero = operand(node, scales), operand(node, scales + 1)
+    if scale is None or zero is None:
+        raise Refused("a scale or a zero point of its weights is missing")
     axes = [1] if c.rank(scale) == 2 else [1, 2]
     wide, shift = (c.cast(t, _FLOAT) for t in (node.inputs[at], zero))
     centred = c.op("Sub", wide, c.unsqueeze(shift, axes))
