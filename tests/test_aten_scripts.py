@@ -200,7 +200,7 @@ def test_items_that_turns_put_into_a_list_may_differ_in_size() -> None:
 @pytest.mark.parametrize(
     ("mode", "rank"),
     [
-        *((mode, rank) for mode in ("nearest", "nearest-exact") for rank in (3, 4, 5)),
+        *((mode, rank) for mode in ("nearest", "nearest-exact", "area") for rank in (3, 4, 5)),
         *(("linear", 3), ("bilinear", 4), ("bicubic", 4), ("trilinear", 5)),
     ],
 )
