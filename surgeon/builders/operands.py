@@ -211,7 +211,7 @@ def joined_but_nothing(draft: Draft, match: Match) -> gs.Tensor:
 def sizes_said_once(draft: Draft, match: Match) -> gs.Tensor:
     """A Concat of sizes, of which a list stands there once for every axis, as if it were a number.
 
-    PyTorch before 1.13 writes so what a scripted interpolation is given as `size=x.shape[2:]`.
+    PyTorch writes so what a scripted interpolation is given as `size=x.shape[2:]`.
     """
     facts, inputs = draft.facts, match.root.inputs
     ranks = [facts.of(t).rank for t in inputs]
