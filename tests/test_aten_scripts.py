@@ -266,3 +266,19 @@ def test_a_bound_that_a_script_left_out_is_where_the_axis_begins_or_ends(bound: 
         np.testing.assert_array_equal(
             _run(result.model.to_proto(), {"x": x})[0], np.maximum(part, 0)
         )
+
+
+def test_numbers_out_of_a_list_go_into_standard_operators() -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 13, "org.pytorch.aten": 1, "prim": 1]>
+        g (float[n,m] x) => (float[k] y) <int64[1] first = {0}> {
+          s = org.pytorch.aten.ATen <operator = "size"> (x)
+          a, b = prim.ListUnpack (s)
+          c = Mul (a, b)
+          to = Unsqueeze (c, first)
+          y = Reshape (x, to)
+        }"""
+    )
+    result = surgeon.apply(model, "aten")
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent"

@@ -243,7 +243,8 @@ def execute(node: onnx.NodeProto, values: Sequence[Any], witness: Witness) -> li
         raise NoWitness(
             call.operator, where=where, why=f"{len(node.output)} outputs, {len(results)} are known"
         )
-    return results
+    # elements of a list of numbers, which onnxruntime takes as arrays alone
+    return [np.asarray(each) if isinstance(each, np.generic) else each for each in results]
 
 
 def _prim(node: onnx.NodeProto, values: Sequence[Any], where: str) -> Any:

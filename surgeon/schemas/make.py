@@ -76,9 +76,9 @@ OTHERS = (
     "_lfilter(Tensor waveform, Tensor a_coeffs, Tensor b_coeffs)",  # torchaudio's
     "rfft(Tensor self, int signal_ndim, bool normalized=False, bool onesided=True)",
     "solve(Tensor self, Tensor A)",
-    # a list in torch 1.4's scripts, whose numbers stand one beside the other
-    "tensor.numbers(Tensor[] data, *, int? dtype=None, Device? device=None, "
-    "bool requires_grad=False)",
+    # torchvision before 0.6
+    "roi_align(Tensor input, Tensor rois, float spatial_scale, int pooled_height, "
+    "int pooled_width, int sampling_ratio)",
     "thnn_col2im(Tensor self, int[] output_size, int[] kernel_size, int[] dilation, "
     "int[] padding, int[] stride)",
     "thnn_im2col(Tensor self, int[] kernel_size, int[] dilation, int[] padding, int[] stride)",

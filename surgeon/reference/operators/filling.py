@@ -127,7 +127,6 @@ TABLE: tuple[Row, ...] = (
     (f"tensor(Scalar data, {_LITERAL}) -> Tensor", tensor),
     (f"tensor.list(Scalar[] data, {_LITERAL}) -> Tensor", tensor),
     *((f"tensor.{kind}({kind} t, {_LITERAL}) -> Tensor", tensor_of_number) for kind in _KINDS),
-    (f"tensor.numbers(Tensor[] data, {_LITERAL}) -> Tensor", tensor),  # of torch 1.4's scripts
     (f"arange(Scalar end, {_OPTIONS}) -> Tensor", arange),
     (f"arange.start(Scalar start, Scalar end, {_OPTIONS}) -> Tensor", arange_start),
     (
