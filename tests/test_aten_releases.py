@@ -47,6 +47,19 @@ def test_div_of_integers_before_torch_1_5_is_an_integer() -> None:
     assert_same(lowered(model, feeds)[0], (a / b).astype(np.float32), "div of torch 1.12")
 
 
+@pytest.mark.parametrize("kind", ["i8", "f4"])
+def test_floordiv_of_tensors_before_torch_1_5_rounds_to_zero(kind: str) -> None:
+    a, b = np.array([-7, 7, 8]).astype(kind), np.array([2, 2, -3]).astype(kind)
+    for divisor, wanted in ((b, [-3, 3, -2]), (np.array(3, kind), [-2, 2, 2])):
+        model, feeds = model_of("floordiv", [a, divisor])
+        model.producer_name, model.producer_version = "pytorch", "1.3"
+        assert_same(lowered(model, feeds)[0], np.array(wanted, kind), "// of torch 1.4")
+        assert_same(Reference(model).run(feeds)["y0"], np.array(wanted, kind), "its witness")
+    number, feeds = model_of("floordiv", [np.array(-7), np.array(2)])  # Python's own
+    number.producer_name, number.producer_version = "pytorch", "1.3"
+    assert_same(lowered(number, feeds)[0], np.array(-4), "// of numbers of torch 1.4")
+
+
 def test_angles_of_reals_before_torch_1_8_are_0() -> None:
     for x in (np.array([-2, 0.5, np.nan], np.float32), np.array([-2, 3])):
         model, feeds = model_of("angle", [x])

@@ -200,7 +200,7 @@ def test_items_that_turns_put_into_a_list_may_differ_in_size() -> None:
 @pytest.mark.parametrize(
     ("mode", "rank"),
     [
-        *((mode, rank) for mode in ("nearest", "nearest-exact") for rank in (3, 4, 5)),
+        *((mode, rank) for mode in ("nearest", "nearest-exact", "area") for rank in (3, 4, 5)),
         *(("linear", 3), ("bilinear", 4), ("bicubic", 4), ("trilinear", 5)),
     ],
 )
@@ -234,3 +234,51 @@ def test_interpolation_is_that_of_pytorch(mode: str, rank: int, how: str) -> Non
     assert result.report.verdict.status == "equivalent"
     (y,) = _run(result.model.to_proto(), {"x": x})
     np.testing.assert_allclose(y, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("bound", ["start", "end"])
+def test_a_bound_that_a_script_left_out_is_where_the_axis_begins_or_ends(bound: str) -> None:
+    make, number = onnx.helper.make_node, onnx.helper.make_tensor
+    left_out = make("Unsqueeze", [""], ["nothing"], axes=[0])
+    bounds = ["nothing", "half"] if bound == "start" else ["half", "nothing"]
+    nodes = [
+        make("Shape", ["x"], ["shape"]),
+        make("Slice", ["shape"], ["length"], starts=[1], ends=[2], axes=[0]),
+        make("Div", ["length", "two"], ["half"]),
+        left_out,
+        make("DynamicSlice", ["x", *bounds, "axis"], ["part"]),
+        make("ATen", ["part"], ["y"], domain="org.pytorch.aten", operator="relu"),
+    ]
+    value, real = onnx.helper.make_tensor_value_info, onnx.TensorProto.FLOAT
+    constants = [number(n, onnx.TensorProto.INT64, [1], [v]) for n, v in (("two", 2), ("axis", 1))]
+    graph = onnx.helper.make_graph(
+        nodes, "g", [value("x", real, ["n", "m"])], [value("y", real, ["n", "k"])], constants
+    )
+    opsets = [onnx.helper.make_opsetid("", 9), onnx.helper.make_opsetid("org.pytorch.aten", 1)]
+    result = surgeon.apply(
+        onnx.helper.make_model(graph, opset_imports=opsets, ir_version=4), "aten"
+    )
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent"
+    for length in (1, 2, 7):
+        x = np.random.default_rng(length).normal(size=(3, length)).astype(np.float32)
+        part = x[:, : length // 2] if bound == "start" else x[:, length // 2 :]
+        np.testing.assert_array_equal(
+            _run(result.model.to_proto(), {"x": x})[0], np.maximum(part, 0)
+        )
+
+
+def test_numbers_out_of_a_list_go_into_standard_operators() -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 13, "org.pytorch.aten": 1, "prim": 1]>
+        g (float[n,m] x) => (float[k] y) <int64[1] first = {0}> {
+          s = org.pytorch.aten.ATen <operator = "size"> (x)
+          a, b = prim.ListUnpack (s)
+          c = Mul (a, b)
+          to = Unsqueeze (c, first)
+          y = Reshape (x, to)
+        }"""
+    )
+    result = surgeon.apply(model, "aten")
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent"

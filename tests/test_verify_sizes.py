@@ -14,7 +14,7 @@ from surgeon.errors import ForeignError
 from surgeon.verify import Verdict, originals, verify
 from surgeon.verify.growth import Growth
 from surgeon.verify.inputs import required_inputs
-from surgeon.verify.sizes import candidates, dynamic_dims
+from surgeon.verify.sizes import candidates, dynamic_dims, fits
 
 
 def test_a_batch_that_tracing_froze_is_compared_sample_by_sample() -> None:
@@ -402,3 +402,25 @@ def test_images_are_smaller_where_each_place_meets_each() -> None:
     assert {c.sizes["h"] for c in found.comparisons} == {9, 16, 24}
     assert Growth(all_).elements({"n": 2, "h": 64, "w": 37}) == 2 * (64 * 37) ** 2
     assert Growth(all_).elements({"n": 2, "h": 64}) == 0
+    inputs = required_inputs(all_)
+    assert fits({"n": 1, "h": 512, "w": 512}, inputs)
+    assert not fits({"n": 1, "h": 512, "w": 512}, inputs, Growth(all_))
+    assert fits({"n": 1, "h": 64, "w": 64}, inputs, Growth(all_))
+
+
+def test_an_image_of_half_the_resolution_of_another_is_found() -> None:
+    """Each dim has a name of its own, and both of the larger one are twice those of the smaller."""
+    model = parse("""g (float[n,2,h,w] x, float[n,2,p,q] z) => (float[n,2,h,w] y) {
+        s = Shape (x) half = AveragePool <kernel_shape = [2, 2], strides = [2, 2]> (z)
+        same = Reshape (half, s) y = Add (x, same) }""")
+    found = verify(model, model)
+    assert found.status == "equivalent"
+    assert all(c.sizes["p"] == 2 * c.sizes["h"] for c in found.comparisons)
+
+
+def test_what_is_large_at_every_size_is_compared() -> None:
+    model = parse("""g (float[n,1,4] x) => (float[n,4] y) <int64[3] s = {1, 10000000, 4}> {
+        c = Expand (x, s) y = ReduceMax <axes = [1], keepdims = 0> (c) }""")
+    growth = Growth(model)
+    assert growth.elements({"n": 3}) > 1 << 25
+    assert fits({"n": 3}, required_inputs(model), growth)

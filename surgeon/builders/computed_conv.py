@@ -6,7 +6,9 @@ elements of each window one behind another, and what is left is a 1x1 convolutio
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,7 +122,7 @@ def computed_conv_as_matmul(draft: Draft, match: Match) -> gs.Tensor:
     if len(kernel) != len(frame.kernel):
         text = " x ".join(map(str, frame.kernel))
         raise Refused(f"its kernel of {text} has a size known at run time only; see `--shape`")
-    columns, count = _columns(draft, match.root, frame, kernel), math.prod(kernel)
+    columns, count = _columns(draft, windows_of(match.root), frame, kernel), math.prod(kernel)
     return product(draft, frame, columns, frame.cin * count, frame.out)
 
 
@@ -145,6 +147,40 @@ def computed_conv_any_batch(draft: Draft, match: Match) -> gs.Tensor:
     return computed_conv_as_matmul(draft, match)
 
 
+def of_computed_groups(
+    draft: Draft,
+    x: gs.Tensor,
+    weight: gs.Tensor,
+    bias: gs.Tensor | None,
+    windows: Mapping[str, Any],
+) -> gs.Tensor:
+    """A convolution of one image whose groups are known at run time: as its weight makes them.
+
+    Args:
+        draft: Where the nodes go.
+        x: [1, groups*cin, ...].
+        weight: [groups*cout, cin, ...].
+        bias: The bias, or None.
+        windows: Strides, pads and dilations, as Conv has them.
+    """
+    shape, form = (draft.facts.of(t).shape for t in (x, weight))
+    if shape is None or form is None or len(shape) != len(form) or shape[0] != 1:
+        raise Refused("its groups are computed at run time, and its input is not known to be one")
+    kernel = [k for k in form[2:] if isinstance(k, int)]
+    groups = dims.exact_quotient(shape[1], form[1])
+    cout = None if groups is None else dims.exact_quotient(form[0], groups)
+    if cout is None or not isinstance(form[1], int) or len(kernel) != len(form) - 2:
+        raise Refused("its groups are computed at run time, and do not follow from its weight")
+    assert groups is not None
+    frame = Frame(x, weight, bias, 1, groups, form[1], cout, form[2:], shape[2:], ())
+    columns = _columns(draft, windows, frame, kernel)
+    out = draft.facts.of(columns).shape
+    if out is None:
+        raise Refused("the shape of its input is not known")
+    frame = dataclasses.replace(frame, out=out[2:])
+    return product(draft, frame, columns, form[1] * math.prod(kernel), out[2:])
+
+
 def _is_plain(node: gs.Node, frame: Frame) -> bool:
     return (
         all(k == 1 for k in frame.kernel)
@@ -153,7 +189,9 @@ def _is_plain(node: gs.Node, frame: Frame) -> bool:
     )
 
 
-def _columns(draft: Draft, node: gs.Node, frame: Frame, kernel: list[int]) -> gs.Tensor:
+def _columns(
+    draft: Draft, windows: Mapping[str, Any], frame: Frame, kernel: list[int]
+) -> gs.Tensor:
     """[images or groups, channels * elements of a window, ...]: the windows laid out."""
     size = math.prod(kernel)
     x, channels = frame.x, frame.cin
@@ -165,9 +203,8 @@ def _columns(draft: Draft, node: gs.Node, frame: Frame, kernel: list[int]) -> gs
         raise Refused(f"its windows of {size} elements would need a large constant kernel")
     dtype = onnx.helper.tensor_dtype_to_np_dtype(draft.facts.of(frame.weight).dtype)
     identity = np.tile(np.eye(size).reshape(size, 1, *kernel), (channels, 1, *[1] * len(kernel)))
-    attributes = windows_of(node)
     weight = draft.constant(identity.astype(dtype), "identity")
-    return draft.op("Conv", x, weight, group=channels, kernel_shape=kernel, **attributes)
+    return draft.op("Conv", x, weight, group=channels, kernel_shape=kernel, **windows)
 
 
 def product(

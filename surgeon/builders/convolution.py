@@ -10,6 +10,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.arguments import text_of
+from surgeon.builders.computed_conv import of_computed_groups
 from surgeon.builders.whole_numbers import convolved
 from surgeon.builders.windows import Window
 from surgeon.facts.fact import INTEGERS
@@ -56,6 +57,7 @@ def aten_convolution(draft: Draft, match: Match) -> gs.Tensor:
     strides = _per_axis(given.get("stride") or [1], rank)
     dilations = _per_axis(given.get("dilation") or [1], rank)
     extra = _per_axis(given.get("output_padding") or [0], rank)
+    computed = given.get("groups", ...) is None
     groups = int((given.get("groups") or [1])[0])
     if "groups" not in _ARGUMENTS[node.op] and "depthwise" in node.op:
         groups = _channels(draft, x, rank)
@@ -73,9 +75,15 @@ def aten_convolution(draft: Draft, match: Match) -> gs.Tensor:
     batched = facts.of(x).rank == rank + 2 or facts.of(x).rank is None
     if not batched:
         x = draft.op("Unsqueeze", x, draft.constant([0], "axes"))
-    if facts.of(x).dtype in INTEGERS:
+    if facts.of(x).dtype in INTEGERS and not computed:
         made = _of_integers(draft, (x, weight, bias), attributes, extra if transposed else None)
         return made if batched else draft.op("Squeeze", made, draft.constant([0], "axes"))
+    if computed:
+        if transposed or not batched or tensors.keys() - {"bias"} or node.op.endswith("_relu"):
+            raise Refused("`groups` is computed at run time")
+        del attributes["group"]
+        attributes.pop("kernel_shape", None)
+        return of_computed_groups(draft, x, weight, bias, attributes)
     if transposed and any(extra):
         x, further = _within_strides(draft, x, _Turned(strides, dilations, pads, extra))
         attributes |= further
@@ -192,9 +200,9 @@ def _arguments(draft: Draft, node: gs.Node) -> tuple[dict[str, gs.Tensor], dict[
             continue
         word = text_of(tensor) if name == "padding" else None
         array = draft.facts.array(tensor) if word is None else np.asarray([word])
-        if array is None:
+        if array is None and name != "groups":
             raise Refused(f"`{name}` is computed at run time")
-        given[name] = array.reshape(-1).tolist()
+        given[name] = None if array is None else array.reshape(-1).tolist()
     return tensors, given
 
 

@@ -178,6 +178,24 @@ def slice_bounds(draft: Draft, match: Match) -> gs.Tensor:
     return made
 
 
+def dynamic_slice(draft: Draft, match: Match) -> gs.Tensor:
+    """A DynamicSlice, whose bounds may be an Unsqueeze of nothing: from the start, to the end."""
+    x, starts, ends, axes = match.root.inputs
+    if _of_nothing(starts):
+        starts = draft.constant([0], "start")
+    if _of_nothing(ends):
+        ends = draft.constant([np.iinfo(np.int64).max], "end")
+    made: gs.Tensor = draft.op("Slice", x, starts, ends, axes)
+    return made
+
+
+def _of_nothing(bound: gs.Tensor) -> bool:
+    producer = bound.inputs[0] if bound.inputs else None
+    if producer is None or producer.op != "Unsqueeze":
+        return False
+    return all(t.is_empty() for t in producer.inputs[:1])
+
+
 def joined_but_nothing(draft: Draft, match: Match) -> gs.Tensor:
     """A Concat without operands of shape [0] beside such of another rank, which PyTorch skips."""
     facts, inputs = draft.facts, match.root.inputs
@@ -188,6 +206,55 @@ def joined_but_nothing(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("it has no operand of shape [0] beside such of another rank")
     made: gs.Tensor = draft.op("Concat", *kept, **match.root.attrs) if len(kept) > 1 else kept[0]
     return made
+
+
+def sizes_said_once(draft: Draft, match: Match) -> gs.Tensor:
+    """A Concat of sizes, of which a list stands there once for every axis, as if it were a number.
+
+    PyTorch writes so what a scripted interpolation is given as `size=x.shape[2:]`.
+    """
+    facts, inputs = draft.facts, match.root.inputs
+    ranks = [facts.of(t).rank for t in inputs]
+    if sorted(set(ranks), key=str) != [1, 2] or match.root.attrs.get("axis") != 0:
+        raise Refused("it does not join lists of sizes with rows of them")
+    parts = [
+        t if rank == 1 else _said_once(draft, t) for t, rank in zip(inputs, ranks, strict=True)
+    ]
+    made: gs.Tensor = draft.op("Concat", *parts, axis=0)
+    return made
+
+
+def _said_once(draft: Draft, rows: gs.Tensor) -> gs.Tensor:
+    """The list of sizes that each of as many rows is."""
+    facts, kind = draft.facts, draft.facts.of(rows).dtype
+    known = facts.array(rows)
+    if known is not None:
+        if known.shape[0] != known.shape[1] or (known != known[0]).any():
+            raise Refused("its rows are not one list of sizes for every axis")
+        return draft.constant(known[0], "sizes")
+    maker = rows.inputs[0] if rows.inputs else None
+    while maker is not None and maker.op == "Cast":
+        behind = maker.inputs[0].inputs
+        maker = behind[0] if behind else None
+    sizes = None
+    if maker is not None and maker.op == "Concat" and maker.attrs.get("axis") == 0:
+        sizes = _of_one_row(draft, maker.inputs)
+    if sizes is None:
+        raise Refused("its rows are not one list of sizes for every axis")
+    if facts.of(sizes).dtype != kind:
+        sizes = draft.op("Cast", sizes, to=kind)
+    return sizes
+
+
+def _of_one_row(draft: Draft, rows: Sequence[gs.Tensor]) -> gs.Tensor | None:
+    """The list that each of the rows is, as many rows as it has elements."""
+    one = rows[0]
+    row = one.inputs[0] if one.inputs else None
+    if row is None or row.op != "Unsqueeze" or any(t is not one for t in rows):
+        return None
+    fits = draft.facts.of(one).shape == (1, len(rows)) and draft.facts.of(row.inputs[0]).rank == 1
+    found: gs.Tensor = row.inputs[0]
+    return found if fits else None
 
 
 def split_to_the_rest(draft: Draft, match: Match) -> Any:

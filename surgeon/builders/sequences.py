@@ -29,11 +29,21 @@ def parts_as_list(draft: Draft, match: Match) -> gs.Tensor:
     if len(sizes) > 1:
         counts = draft.constant(sizes, "sizes")
         parts = list(draft.op("Split", x, counts, axis=axis, outputs=len(sizes)))
-    if len(node.inputs) < 2 and not attribute_of(node, "keepdims"):
+    if not attribute_of(node, "keepdims") and _drops_axis(draft, node):
         axes = draft.constant([axis], "axes")
         parts = [draft.op("Squeeze", part, axes) for part in parts]
     items: gs.Tensor = draft.op("SequenceConstruct", *parts)
     return items
+
+
+def _drops_axis(draft: Draft, node: gs.Node) -> bool:
+    """Whether its parts are elements without the axis: without sizes, and of 1 as a number too.
+
+    ONNX's text says that `keepdims` is not looked at beside sizes; onnxruntime looks at it beside a
+    number, and PyTorch's exporter writes so what a script unbinds.
+    """
+    each = None if len(node.inputs) < 2 else draft.facts.array(node.inputs[1])
+    return len(node.inputs) < 2 or (each is not None and each.shape == () and int(each) == 1)
 
 
 def _sizes(draft: Draft, node: gs.Node) -> list[int]:

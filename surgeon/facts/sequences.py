@@ -117,7 +117,10 @@ def _split(inputs: Sequence[Fact | None], attributes: Mapping[str, Any], new_dim
     shape: list[Dim | None] = list(x.shape)
     axis = int(attributes.get("axis", 0)) % len(shape)
     sizes = inputs[1] if len(inputs) > 1 else None
-    if sizes is None and not attributes.get("keepdims", 1):
+    kept = bool(attributes.get("keepdims", 1))
+    if not kept and sizes is not None and sizes.rank is None:
+        return Fact(items=Items(x.dtype))
+    if not kept and (sizes is None or sizes.rank == 0):  # so onnxruntime does
         del shape[axis]
     else:
         shape[axis] = 1 if sizes is None else None

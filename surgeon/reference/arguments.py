@@ -45,6 +45,8 @@ def is_foreign(node: onnx.NodeProto) -> bool:
         return True
     if node.op_type == "DynamicSlice":  # on trial in ONNX before opset 9, and dropped
         return node.domain in ("", "ai.onnx")
+    if node.op_type == "Unsqueeze":  # a bound of a slice that was left out
+        return node.domain in ("", "ai.onnx") and not any(node.input[:1])
     if node.op_type == "SequenceConstruct":  # indices of which one is None: no sequence of tensors
         return node.domain in ("", "ai.onnx") and "" in node.input
     if node.op_type == "Cast":  # no runtime has complex values

@@ -263,6 +263,8 @@ def _scalar(parameter: Parameter, value: Any) -> Any:
     if isinstance(value, (list, tuple, dict)):  # of tensors, which need not be of one shape
         raise Mismatch(f"`{parameter.name}` is a list")
     array = np.asarray(value)
+    if array.dtype.kind in "OUS":  # a constant of the standard's own kind
+        raise Mismatch(f"`{parameter.name}` is a text")
     if array.size != 1 or array.ndim > (parameter.type != "ScalarType"):  # nor is a list a dtype
         raise Mismatch(f"`{parameter.name}` has shape {list(array.shape)}")
     number = array.reshape(()).item() if array.dtype.kind in "biufc" else float(array.reshape(()))

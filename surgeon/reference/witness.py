@@ -81,9 +81,12 @@ class OldMeanings:
             isinstance(v, np.ndarray) and v.dtype.kind in "iu" for v in values[:2]
         )
         # torch.div of integers was an integer before 1.5 (release notes of 1.5.0), and
-        # floor_divide rounded to zero before 1.13 (release notes of 1.13.0)
-        cuts = (call.operator == "div" and self.release < (1, 5)) or (
-            call.operator == "floor_divide" and self.release < (1, 13)
+        # floor_divide rounded to zero before 1.13 (release notes of 1.13.0), and so did `//` of
+        # tensors in scripts before 1.5, which had an operator of their own for it
+        cuts = (
+            (call.operator == "div" and self.release < (1, 5))
+            or (call.operator == "floor_divide" and self.release < (1, 13))
+            or (call.operator == "floordiv" and self.release < (1, 5) and _are_tensors(values))
         )
         if whole and cuts:
             if not values[1].all():
@@ -104,7 +107,7 @@ class OldMeanings:
         if call.operator == "angle" and self.release < (1, 8) and values[0].dtype.kind != "c":
             return np.zeros_like(values[0])
         result = self.witness(call, values, where=where)
-        if call.operator == "floor_divide" and cuts and result.dtype.kind == "f":
+        if call.operator in ("floor_divide", "floordiv") and cuts and result.dtype.kind == "f":
             first, second = (np.asarray(v).astype(result.dtype) for v in values[:2])
             with np.errstate(all="ignore"):
                 return np.asarray(np.trunc(first / second))
@@ -208,6 +211,10 @@ def _has_floats(values: Sequence[Any]) -> bool:
     )
 
 
+def _are_tensors(values: Sequence[Any]) -> bool:
+    return any(isinstance(v, np.ndarray) and v.ndim > 0 for v in values)
+
+
 def execute(node: onnx.NodeProto, values: Sequence[Any], witness: Witness) -> list[Any]:
     """The outputs of a foreign node, one for each of its output names.
 
@@ -236,7 +243,8 @@ def execute(node: onnx.NodeProto, values: Sequence[Any], witness: Witness) -> li
         raise NoWitness(
             call.operator, where=where, why=f"{len(node.output)} outputs, {len(results)} are known"
         )
-    return results
+    # elements of a list of numbers, which onnxruntime takes as arrays alone
+    return [np.asarray(each) if isinstance(each, np.generic) else each for each in results]
 
 
 def _prim(node: onnx.NodeProto, values: Sequence[Any], where: str) -> Any:

@@ -54,6 +54,7 @@ OTHERS = (
     "max_values(Tensor self, int[] dim, bool keepdim=False)",
     "min_values(Tensor self, int[] dim, bool keepdim=False)",
     "fft(Tensor self, int signal_ndim, bool normalized=False)",
+    "floordiv.Tensor(Tensor a, Tensor b)",  # torch 1.4's scripts
     "ifft(Tensor self, int signal_ndim, bool normalized=False)",
     "irfft(Tensor self, int signal_ndim, bool normalized=False, bool onesided=True, "
     "int[] signal_sizes=[])",
@@ -75,6 +76,9 @@ OTHERS = (
     "_lfilter(Tensor waveform, Tensor a_coeffs, Tensor b_coeffs)",  # torchaudio's
     "rfft(Tensor self, int signal_ndim, bool normalized=False, bool onesided=True)",
     "solve(Tensor self, Tensor A)",
+    # torchvision before 0.6
+    "roi_align(Tensor input, Tensor rois, float spatial_scale, int pooled_height, "
+    "int pooled_width, int sampling_ratio)",
     "thnn_col2im(Tensor self, int[] output_size, int[] kernel_size, int[] dilation, "
     "int[] padding, int[] stride)",
     "thnn_im2col(Tensor self, int[] kernel_size, int[] dilation, int[] padding, int[] stride)",

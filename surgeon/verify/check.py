@@ -57,6 +57,7 @@ class Check:
         progress: Told what is being compared.
         original: What stands for the original, unless it is recorded.
         random: The outputs drawn at random, and whether their sizes are too (`drawn_outputs`).
+        growth: How large its values become, as far as is known.
     """
 
     result: Side
@@ -76,6 +77,7 @@ class Check:
     squashed: frozenset[str] = frozenset()  # see `squashed_outputs`
     coarse: Mapping[str, str] = field(default_factory=dict)  # see `coarse_outputs`
     runs: list[Run] = field(default_factory=list)  # a few that agree
+    growth: Growth | None = None
 
     def __post_init__(self) -> None:
         for name in self.names:
@@ -120,14 +122,13 @@ class Check:
         limits: Mapping[str, Bound],
         hints: Mapping[str, list[int]],
         specs: Mapping[str, Spec] | None = None,
-        growth: Growth | None = None,
     ) -> str:
         """Compare on drawn inputs, at several sizes; why not, if the original runs on none."""
         dims = dynamic_dims(inputs)
-        lists = candidates(dims, inputs, hints, growth)
+        lists = candidates(dims, inputs, hints, self.growth)
         drawing = Drawing(inputs, limits, STRATEGIES[0], specs or {})
-        first = [sizes for sizes in first_choices(lists) if fits(sizes, inputs)]
-        found = self._first_that_runs(drawing, first, search(dims, inputs, hints))
+        first = [sizes for sizes in first_choices(lists) if fits(sizes, inputs, self.growth)]
+        found = self._first_that_runs(drawing, first, search(dims, inputs, hints, self.growth))
         if found is None:
             why = self.attempts.last_reason()
             return f"no input was found on which the original runs: {why}"
@@ -141,7 +142,7 @@ class Check:
             self._more_sizes(group, lists[group[0]], ran, drawing, hinted=group[0] in hints)
         for marked in drawing.at_marks():
             if not self.fault:
-                self._at_mark(marked, [base, *ran], search(dims, inputs, hints))
+                self._at_mark(marked, [base, *ran], search(dims, inputs, hints, self.growth))
         return ""
 
     def _at_mark(
@@ -176,7 +177,7 @@ class Check:
         if calmest:
             return calmest[1:]
         for sizes in itertools.takewhile(lambda _: self.attempts.may_go_on, further):
-            if fits(sizes, drawing.inputs):
+            if fits(sizes, drawing.inputs, self.growth):
                 for strategy in (STRATEGIES[0], "zeros"):
                     drawing = replace(drawing, strategy=strategy)
                     base, _ = self._judge(drawing, [sizes])
@@ -255,7 +256,11 @@ class Check:
             trial = {**base, **dict.fromkeys(group, size)}
             if len(done) >= WANTED or self.fault or not self.attempts.may_go_on:
                 break
-            if size not in done and fits(trial, drawing.inputs) and self._at(trial, drawing):
+            if (
+                size not in done
+                and fits(trial, drawing.inputs, self.growth)
+                and self._at(trial, drawing)
+            ):
                 ran.append(trial)
                 done.add(size)
         if len(group) > 1:
@@ -283,7 +288,7 @@ class Check:
         size = base[group[0]]
         for dim in group[1:]:
             trial = {**base, dim: next((n for n in known if n != size), size + 1)}
-            if not self.fault and fits(trial, drawing.inputs):
+            if not self.fault and fits(trial, drawing.inputs, self.growth):
                 self._at(trial, drawing)
 
     def _by_samples(

@@ -15,6 +15,8 @@ from surgeon.verify.limits import Input
 
 WANTED = 3  # sizes for each dynamic dim
 LARGEST = 1 << 23  # elements of one input
+_LARGEST_MADE = 1 << 25  # of what the model makes: a few of them take a gigabyte
+_OF_THE_LEAST = 8  # times what it makes at any sizes
 LEADING = (2, 1, 3)
 OTHER = (64, 37, 100)
 SQUARE = (64, 37, 48)  # for one that stands on two axes of an input
@@ -77,11 +79,20 @@ def candidates(
     what attends from each of its places to each takes the fourth power. Where `growth` knows of a
     value that becomes large at the best ones, smaller ones are first.
     """
-    found = _candidates(dims, inputs, hints, OTHER)
-    best = next(first_choices(found))
-    if growth is not None and growth.elements(best) > LARGEST:
-        return _candidates(dims, inputs, hints, CUBIC)
-    return found
+    return _candidates(dims, inputs, hints, _usual(dims, inputs, hints, growth))
+
+
+def _usual(
+    dims: Mapping[str, int],
+    inputs: Sequence[Input],
+    hints: Mapping[str, Sequence[int]],
+    growth: Growth | None,
+) -> tuple[int, ...]:
+    """The best sizes of dims that are no batch: smaller ones where a value becomes large."""
+    if growth is None:
+        return OTHER
+    best = next(first_choices(_candidates(dims, inputs, hints, OTHER)))
+    return CUBIC if growth.elements(best) > LARGEST else OTHER
 
 
 def _candidates(
@@ -117,10 +128,15 @@ def traced_sizes(before: onnx.ModelProto, after: onnx.ModelProto) -> dict[str, l
     return {dim: sorted(sizes) for dim, sizes in found.items() if len(sizes) == 1}
 
 
-def fits(sizes: Mapping[str, int], inputs: Sequence[Input]) -> bool:
-    """Whether no input becomes too large."""
+def fits(sizes: Mapping[str, int], inputs: Sequence[Input], growth: Growth | None = None) -> bool:
+    """Whether no input becomes too large, nor, as far as `growth` knows, what is made of them."""
     most = _LARGEST_LONG if max(sizes.values(), default=0) > _LONG else LARGEST
-    return all(math.prod(each.shape(sizes)) <= most for each in inputs)
+    if any(math.prod(each.shape(sizes)) > most for each in inputs):
+        return False
+    if growth is None:
+        return True
+    least = growth.elements(dict.fromkeys(sizes, 1))  # what no choice of sizes avoids
+    return growth.elements(sizes) <= max(_LARGEST_MADE, _OF_THE_LEAST * least)
 
 
 def first_choices(lists: Mapping[str, Sequence[int]]) -> Iterator[dict[str, int]]:
@@ -134,16 +150,21 @@ def first_choices(lists: Mapping[str, Sequence[int]]) -> Iterator[dict[str, int]
 
 
 def search(
-    dims: Mapping[str, int], inputs: Sequence[Input], hints: Mapping[str, Sequence[int]]
+    dims: Mapping[str, int],
+    inputs: Sequence[Input],
+    hints: Mapping[str, Sequence[int]],
+    growth: Growth | None = None,
 ) -> Iterator[dict[str, int]]:
     """Where the first choices do not run: leading dims alike, the others alike; bounded.
 
     At the first few lengths each of the others is tried twice as long, too: a mask is as long as
-    what is kept and what is new.
+    what is kept and what is new. So are all of an input together: an image has half the resolution
+    of another.
     """
+    usual = _usual(dims, inputs, hints, growth)
     dims = _roles(dims, inputs, hints)
     leading = (*LEADING, *MORE_LEADING)
-    other = (*OTHER, *MORE_OTHER)
+    other = tuple(dict.fromkeys((*usual, *OTHER, *MORE_OTHER)))
     # More models want one length than want one batch.
     pairs = sorted(
         itertools.product(range(len(leading)), range(len(other))),
@@ -157,13 +178,26 @@ def search(
         }
         longer = [dim for dim, axis in dims.items() if axis and not hints.get(dim)]
         longer = longer if at == 0 and place < _LONGER and len(longer) > 1 else []
-        for each in (sizes, *({**sizes, dim: 2 * sizes[dim]} for dim in longer)):
+        alone = [(dim,) for dim in longer]
+        for doubled in ((), *alone, *_planes(inputs, longer)):
+            each = {**sizes, **{dim: 2 * sizes[dim] for dim in doubled}}
             key = tuple(each.values())
             if key not in seen:
                 seen.add(key)
                 yield each
         if len(seen) >= ATTEMPTS:
             return
+
+
+def _planes(inputs: Sequence[Input], dims: Sequence[str]) -> list[tuple[str, ...]]:
+    """Of each of several inputs those of the dims that it has alone, where they are several."""
+    found = []
+    for each in inputs:
+        others = {dim for other in inputs if other is not each for dim in other.dims}
+        own = [dim for dim in dict.fromkeys(each.dims) if dim in dims and dim not in others]
+        if 1 < len(own) < len(dims):
+            found.append(tuple(str(dim) for dim in own))
+    return found
 
 
 def _roles(

@@ -115,16 +115,16 @@ def verify(
                 flat = without_calls(before)
                 limits = bounds(flat, wanted)
                 first = demanded_sizes(flat, wanted) | hints
-                growth = Growth(without_calls(after))
-                why = check.drawn(wanted, limits, first, given.specs, growth)
+                check.growth = Growth(without_calls(after))
+                why = check.drawn(wanted, limits, first, given.specs)
                 # what hides the weights in the original may be gone in the result
                 further = demanded_sizes(without_calls(after), wanted) | first
                 if why and further != first:
-                    why = check.drawn(wanted, limits, further, given.specs, growth)
+                    why = check.drawn(wanted, limits, further, given.specs)
                 traced = {**traced_sizes(before, after), **first}
                 if why and traced != first:
                     others = why
-                    why = check.drawn(wanted, limits, traced, given.specs, growth)
+                    why = check.drawn(wanted, limits, traced, given.specs)
                     if not why:
                         check.skip("other sizes than those of the trace", others)
                 if why:

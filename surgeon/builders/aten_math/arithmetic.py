@@ -77,8 +77,10 @@ def floor_divide(work: Work) -> gs.Tensor:
 
 
 def floordiv(work: Work) -> gs.Tensor:
-    """Python's `//`, which scripted modules compute sizes by."""
+    """Python's `//`, which scripted modules compute sizes by; before PyTorch 1.5 of tensors too."""
     a, b = _pair(work)
+    if work.facts.model.is_before(1, 5) and max(work.rank(a), work.rank(b)) > 0:
+        return truncated_quotient(work, a, b)
     fact, by = work.facts.of(a), work.facts.array(b)
     sizes = [] if fact.value is None else fact.value.reshape(-1).tolist()
     above = by is not None and by.dtype.kind == "i" and bool((by > 0).all())

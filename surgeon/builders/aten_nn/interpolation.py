@@ -167,22 +167,21 @@ def _antialiased(length: int, out: int, ratio: float, kind: str) -> Array:
 def _computed_matrix(
     draft: Draft, axis: Axis, manner: Manner, dtype: np.dtype[Any], *, turned: bool
 ) -> gs.Tensor:
-    """The matrix of lengths that are known at run time, in float32."""
+    """The matrix of lengths that are known at run time, as precise as PyTorch has it."""
+    number = _numbers(draft, dtype)
+    wide = _number_of(_computed_in(dtype))
 
-    def number(value: float) -> gs.Tensor:
-        return draft.constant(np.array([value], np.float32), "number")
-
-    at = parts.cast(draft, parts.counting(draft, axis.target), parts.FLOAT)
-    source = parts.cast(draft, axis.source.make(), parts.FLOAT)
-    target = parts.cast(draft, axis.target.make(), parts.FLOAT)
+    at = parts.cast(draft, parts.counting(draft, axis.target), wide)
+    source = parts.cast(draft, axis.source.make(), wide)
+    target = parts.cast(draft, axis.target.make(), wide)
     last = draft.op("Sub", source, number(1))
     if manner.corners:
         gaps = draft.op("Max", draft.op("Sub", target, number(1)), number(1))
         place = draft.op("Mul", at, draft.op("Div", last, gaps))
     else:
-        ratio, half = _computed_ratio(draft, axis, manner, source, target), number(0.5)
+        ratio, half = _computed_ratio(draft, axis, manner, source, target, number), number(0.5)
         place = draft.op("Sub", draft.op("Mul", draft.op("Add", at, half), ratio), half)
-    elements = parts.cast(draft, parts.counting(draft, axis.source), parts.FLOAT)
+    elements = parts.cast(draft, parts.counting(draft, axis.source), wide)
     elements = parts.unsqueeze(draft, elements, 1 if turned else 0)
     across = 0 if turned else 1
     zero, one = number(0), number(1)
@@ -204,16 +203,20 @@ def _computed_matrix(
 
 
 def _computed_ratio(
-    draft: Draft, axis: Axis, manner: Manner, source: gs.Tensor, target: gs.Tensor
+    draft: Draft,
+    axis: Axis,
+    manner: Manner,
+    source: gs.Tensor,
+    target: gs.Tensor,
+    number: Callable[[float], gs.Tensor],
 ) -> Any:
     """How far the source moves for one step, at lengths that are known at run time."""
     if axis.scale is None:
         return draft.op("Div", source, target)
-    ratio = draft.constant(np.array([1.0 / axis.scale], np.float32), "ratio")
+    ratio = number(1.0 / axis.scale)
     if not (manner.copies and may_stay(axis.scale)):
         return ratio
-    one = draft.constant(np.array([1.0], np.float32), "number")
-    return draft.op("Where", draft.op("Equal", source, target), one, ratio)
+    return draft.op("Where", draft.op("Equal", source, target), number(1), ratio)
 
 
 def may_stay(scale: float) -> bool:
@@ -225,21 +228,19 @@ def _computed_filter(
     draft: Draft, axis: Axis, manner: Manner, dtype: np.dtype[Any], *, turned: bool
 ) -> gs.Tensor:
     """As `_antialiased` for lengths that are known at run time: what it cuts off weighs nothing."""
-
-    def number(value: float) -> gs.Tensor:
-        return draft.constant(np.array([value], np.float32), "number")
-
-    source, target = (parts.cast(draft, t.make(), parts.FLOAT) for t in (axis.source, axis.target))
+    number = _numbers(draft, dtype)
+    wide = _number_of(_computed_in(dtype))
+    source, target = (parts.cast(draft, t.make(), wide) for t in (axis.source, axis.target))
     one, half = number(1), number(0.5)
     if manner.corners:  # and of a single element the step is 0
         gaps = draft.op("Sub", target, one)
         ratio = draft.op("Div", draft.op("Sub", source, one), draft.op("Max", gaps, one))
         ratio = draft.op("Mul", ratio, draft.op("Min", gaps, one))
     else:
-        ratio = _computed_ratio(draft, axis, manner, source, target)
-    at = parts.cast(draft, parts.counting(draft, axis.target), parts.FLOAT)
+        ratio = _computed_ratio(draft, axis, manner, source, target, number)
+    at = parts.cast(draft, parts.counting(draft, axis.target), wide)
     centre = draft.op("Mul", draft.op("Add", at, half), ratio)
-    elements = parts.cast(draft, parts.counting(draft, axis.source), parts.FLOAT)
+    elements = parts.cast(draft, parts.counting(draft, axis.source), wide)
     elements = draft.op("Add", parts.unsqueeze(draft, elements, 1 if turned else 0), half)
     gap = draft.op("Sub", elements, parts.unsqueeze(draft, centre, 0 if turned else 1))
     far = draft.op("Div", draft.op("Abs", gap), draft.op("Max", ratio, one))
@@ -255,6 +256,16 @@ def _computed_filter(
     axes = draft.constant([0 if turned else 1], "axes")
     total = draft.op("ReduceSum", weight, axes, keepdims=1)
     return parts.cast(draft, draft.op("Div", weight, total), _number_of(dtype))
+
+
+def _computed_in(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """What PyTorch computes coordinates in."""
+    return dtype if dtype == np.float64 else np.dtype(np.float32)
+
+
+def _numbers(draft: Draft, dtype: np.dtype[Any]) -> Callable[[float], gs.Tensor]:
+    """What makes constants beside coordinates."""
+    return lambda value: draft.constant(np.array([value], _computed_in(dtype)), "number")
 
 
 def _sinc(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon.arguments import Arguments, bind
+from surgeon.arguments import Arguments, bind, text_of
 from surgeon.builders import parts
 from surgeon.builders.aten_nn.interpolation import (
     CUBIC,
@@ -25,6 +25,7 @@ from surgeon.builders.parts import Array, Length
 from surgeon.builders.windows import digit_of
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
+from surgeon.schemas import overloads
 
 _KINDS = (
     ("nearest", "nearest"),
@@ -63,19 +64,22 @@ _MODES = {
     "bicubic": "cubic",
 }
 _MODES_OF = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}  # how many axes each is for
+_BEHIND_THE_MODE = 2  # arguments before 1.5, the mode among them
 _KEPT_FACTORS = (1, 6)  # the release from which on factors are used as given, if not told otherwise
 
 
 def interpolate(draft: Draft, match: Match) -> Any:
     """`aten.__interpolate`, as scripted modules call torch.nn.functional.interpolate."""
-    args = bind(match.root, draft.facts)
+    args, forgets = _called(draft, match.root)
     x, mode = args.tensor("input"), str(args.value("mode"))
     rank = parts.rank_of(draft, x)
+    if mode == "area" and 3 <= rank <= 5:
+        return _by_area(draft, args, x, rank - 2)
     if mode not in _MODES:
         raise Refused(f"no standard form of the mode `{mode}`")
     if not 3 <= rank <= 5 or _MODES_OF.get(mode, rank - 2) != rank - 2:
         raise Refused(f"its input has rank {rank}, which the mode `{mode}` has not")
-    anew = args.value("recompute_scale_factor")
+    anew = forgets or args.value("recompute_scale_factor")
     if anew is None and args.has("scale_factor") and draft.facts.model.is_before(*_KEPT_FACTORS):
         raise Refused("before PyTorch 1.6 the factors meant other things; say `size` instead")
     manner = Manner(
@@ -88,6 +92,35 @@ def interpolate(draft: Draft, match: Match) -> Any:
     lengths = _lengths(draft, x, rank - 2)
     axes = _asked(draft, args, lengths[2:], anew=bool(anew))
     return _resampled(draft, x, lengths, axes, manner)
+
+
+def _called(draft: Draft, node: gs.Node) -> tuple[Arguments, bool]:
+    """The arguments, and whether factors are forgotten, as PyTorch before 1.5 did always.
+
+    It wrote five arguments, and a list of factors as one beside the other.
+    """
+    mode = next((i for i, t in enumerate(node.inputs) if text_of(t) is not None), 3)
+    forgets = len(node.inputs) - mode == _BEHIND_THE_MODE
+    if mode <= 3:
+        return bind(node, draft.facts), forgets
+    arrays = [draft.facts.array(t) for t in node.inputs[2:mode]]
+    factors = [float(a.reshape(())) for a in arrays if a is not None and a.size == 1]
+    if len(factors) != len(arrays):
+        raise Refused("its scale factors are known at run time only")
+    listed = draft.constant(np.array(factors), "factors")
+    schema = next(s for s in overloads(node.op) if s.overload == "size_list_scale_list")
+    inputs = [*node.inputs[:2], listed, *node.inputs[mode:]]
+    named = zip(schema.parameters, inputs, strict=False)
+    given = {p.name: None if t.is_empty() else t for p, t in named}
+    return Arguments(schema, given, draft.facts), forgets
+
+
+def _by_area(draft: Draft, args: Arguments, x: gs.Tensor, spatial: int) -> gs.Tensor:
+    """The means of an adaptive pooling to the size that is asked for."""
+    axes = _asked(draft, args, _lengths(draft, x, spatial)[2:], anew=True)
+    size = parts.shape_from(draft, [axis.target for axis in axes])
+    pooled: gs.Tensor = draft.op(f"adaptive_avg_pool{spatial}d", x, size, domain="aten")
+    return pooled
 
 
 def _asked(draft: Draft, args: Arguments, sources: list[Length], *, anew: bool) -> list[Axis]:

@@ -7,8 +7,10 @@ from typing import Any
 
 import onnx_graphsurgeon as gs
 
+from surgeon import dims
 from surgeon.builders.aten_shape.call import TYPE, Call, Size
 from surgeon.builders.bench import Bench
+from surgeon.dims import Dim
 from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
@@ -210,9 +212,15 @@ def _repeat_interleave(c: Call) -> gs.Tensor:
             tiled, [*lengths[:axis], c.mul(lengths[axis], times), *lengths[axis + 1 :]]
         )
     repeats = c.cast(given, TYPE.INT64)
-    if c.shape(repeats) == (1,):
+    if not _as_many(c.shape(repeats), lengths[axis]):  # one number is for all
         repeats = c.op("Expand", repeats, c.vector([lengths[axis]]))
     return c.op("Gather", x, _places(c, repeats), axis=axis)
+
+
+def _as_many(shape: tuple[Dim, ...] | None, length: Size | int) -> bool:
+    """Whether there is provably one number for each element."""
+    dim = length if isinstance(length, int) else length.dim
+    return shape is not None and dim is not None and dims.equal(shape[0], dim) is True
 
 
 def _places(c: Call, repeats: gs.Tensor) -> gs.Tensor:

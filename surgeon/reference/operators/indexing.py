@@ -20,10 +20,12 @@ def along(array: Array, axis: int, index: Any) -> Any:
     return (slice(None),) * axis_of(axis, array.ndim) + (index,)
 
 
-def dynamic_slice(self: Array, starts: Array, ends: Array, axes: Array) -> Array:
+def dynamic_slice(self: Array, starts: Array | None, ends: Array | None, axes: Array) -> Array:
     """ONNX's operator on trial: from `starts` up to `ends` along each of `axes`."""
-    for start, end, axis in zip(starts, ends, axes, strict=True):
+    for place, axis in enumerate(axes):
         length = self.shape[axis]
+        start = 0 if starts is None else starts[place]
+        end = length if ends is None else ends[place]
         first, last = (int(np.clip(b + length * (b < 0), 0, length)) for b in (start, end))
         self = np.take(self, np.arange(first, max(first, last)), axis)
     return self
@@ -237,9 +239,10 @@ def masked_select(self: Array, mask: Array) -> Array:
 
 TABLE: tuple[Row, ...] = (
     (
-        "DynamicSlice(Tensor self, Tensor starts, Tensor ends, Tensor axes) -> Tensor",
+        "DynamicSlice(Tensor self, Tensor? starts, Tensor? ends, Tensor axes) -> Tensor",
         dynamic_slice,
     ),
+    ("Unsqueeze(Tensor? self, int[] axes) -> Tensor?", lambda self, axes: None),
     # TorchScript gives every argument, and a tensor's are five
     (
         "slice.t(List self, int? start, int? end, int step) -> t[]",

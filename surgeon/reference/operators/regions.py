@@ -191,6 +191,7 @@ _ROI = (
 )
 TABLE: tuple[Row, ...] = (
     ("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor", nms),
+    (f"roi_align({_ROI}) -> Tensor", lambda **given: roi_align(**given, aligned=False)),
     (f"roi_align({_ROI}, bool aligned) -> Tensor", roi_align),
     (f"ps_roi_align({_ROI}) -> (Tensor, Tensor)", ps_roi_align),
     (

@@ -117,6 +117,10 @@ def together(a: Listed, b: Listed) -> Listed:
     return [*a, *b]
 
 
+def list_with_default(list: list[int], defaults: list[int]) -> Array:
+    return np.array(list, np.int64)  # of which none is None
+
+
 def put(l: dict[str, Any], idx: str, v: Any) -> dict[str, Any]:  # noqa: E741
     return {**l, idx: v}
 
@@ -150,6 +154,7 @@ TABLE: tuple[Row, ...] = (
     ("floordiv(Tensor a, Tensor b) -> Scalar", floordiv),
     ("__derive_index(int index, int start, int step) -> int", nth),
     ("__range_length(int lo, int hi, int step) -> int", range_length),
+    ("list_with_default(int[] list, int[] defaults) -> int[]", list_with_default),
     ("len.t(List a) -> int", length),
     ("len.Tensor(Tensor a) -> int", length),
     ("list.t(List l) -> t[]", same),
