@@ -402,3 +402,15 @@ def test_images_are_smaller_where_each_place_meets_each() -> None:
     assert {c.sizes["h"] for c in found.comparisons} == {9, 16, 24}
     assert Growth(all_).elements({"n": 2, "h": 64, "w": 37}) == 2 * (64 * 37) ** 2
     assert Growth(all_).elements({"n": 2, "h": 64}) == 0
+    assert Growth(all_).is_moderate({"n": 2, "h": 64, "w": 37})
+    assert not Growth(all_).is_moderate({"n": 2, "h": 224, "w": 224})
+
+
+def test_sizes_at_which_a_value_becomes_huge_are_not_tried_where_others_fail() -> None:
+    """It runs where every place is a channel too: 8 by 8 of 64, and not 224 by 224 of them."""
+    text = """g (float[n,64,h,w] x) => (float[n,p,q] y) <int64[3] to = {0, 64, -1}> {
+        line = Reshape (x, to) column = Transpose <perm = [0, 2, 1]> (line)
+        all = MatMul (column, line) y = Add (all, line) }"""
+    found = verify(parse(text), parse(text))
+    assert found.status == "equivalent"
+    assert all(c.sizes["h"] * c.sizes["w"] <= 64 for c in found.comparisons)

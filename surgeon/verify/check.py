@@ -127,7 +127,8 @@ class Check:
         lists = candidates(dims, inputs, hints, growth)
         drawing = Drawing(inputs, limits, STRATEGIES[0], specs or {})
         first = [sizes for sizes in first_choices(lists) if fits(sizes, inputs)]
-        found = self._first_that_runs(drawing, first, search(dims, inputs, hints))
+        moderate = growth.is_moderate if growth else lambda _: True
+        found = self._first_that_runs(drawing, first, filter(moderate, search(dims, inputs, hints)))
         if found is None:
             why = self.attempts.last_reason()
             return f"no input was found on which the original runs: {why}"
@@ -138,10 +139,12 @@ class Check:
             if sizes != base and not self.fault and self._at(sizes, drawing):
                 ran.append(sizes)
         for group in groups(dims, inputs, base, hints):
-            self._more_sizes(group, lists[group[0]], ran, drawing, hinted=group[0] in hints)
+            hinted, lengths = group[0] in hints, lists[group[0]]
+            self._more_sizes(group, lengths, ran, drawing, moderate, hinted=hinted)
         for marked in drawing.at_marks():
             if not self.fault:
-                self._at_mark(marked, [base, *ran], search(dims, inputs, hints))
+                further = filter(moderate, search(dims, inputs, hints))
+                self._at_mark(marked, [base, *ran], further)
         return ""
 
     def _at_mark(
@@ -243,6 +246,7 @@ class Check:
         sizes: Sequence[int],
         ran: list[Mapping[str, int]],
         drawing: Drawing,
+        moderate: Callable[[Mapping[str, int]], bool],
         *,
         hinted: bool,
     ) -> None:
@@ -255,7 +259,9 @@ class Check:
             trial = {**base, **dict.fromkeys(group, size)}
             if len(done) >= WANTED or self.fault or not self.attempts.may_go_on:
                 break
-            if size not in done and fits(trial, drawing.inputs) and self._at(trial, drawing):
+            if size in done or not (fits(trial, drawing.inputs) and moderate(trial)):
+                continue
+            if self._at(trial, drawing):
                 ran.append(trial)
                 done.add(size)
         if len(group) > 1:

@@ -16,6 +16,8 @@ from surgeon.links import toposort
 from surgeon.model import Model
 
 _MOST_NODES = 5000  # inference takes its time too
+_MODERATE = 1 << 25  # elements
+_TIMES = 8
 
 
 class Growth:
@@ -32,6 +34,11 @@ class Growth:
                 self._shapes = _shapes(Model(model))
             except (SurgeonError, ValueError):  # no model, or a circle: whoever runs it says so
                 self._shapes = set()
+
+    def is_moderate(self, sizes: Mapping[str, int]) -> bool:
+        """Whether no value becomes so large at these sizes that others are better tried."""
+        least = self.elements(dict.fromkeys(sizes, 1))  # of the weights' sizes alone
+        return self.elements(sizes) <= max(_MODERATE, _TIMES * least)
 
     def elements(self, sizes: Mapping[str, int]) -> int:
         """How many elements the largest value has at these sizes; 0 where nothing is known."""
