@@ -40,13 +40,14 @@ _PLACES = re.compile(
 )
 # Where rounding may weigh as much as the result: a matrix drawn at random may be near a singular
 # one, the logarithm of a determinant near 1 is next to nothing, the exponential of scores magnifies
-# theirs, and so does what divides by a deviation, which is next to nothing where few values are
-# normalised that are nearly equal.
+# theirs, a gate those of large values whose sum is near 0, and so does what divides by a deviation,
+# which is next to nothing where few values are normalised that are nearly equal.
 _MAGNIFYING = frozenset(
     "inverse linalg_inv linalg_inv_ex linalg_solve linalg_solve_ex solve lu_solve linalg_lu_solve "
     "linalg_tensorsolve linalg_tensorinv linalg_solve_triangular triangular_solve cholesky_solve "
     "cholesky_inverse linalg_pinv pinverse lstsq linalg_lstsq linalg_cond "
     "det linalg_det _linalg_det logdet slogdet linalg_slogdet _linalg_slogdet "
+    "lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell "
     "scaled_dot_product_attention _scaled_dot_product_attention_math "
     "_scaled_dot_product_attention_math_for_mps _scaled_dot_product_efficient_attention "
     "_scaled_dot_product_flash_attention _scaled_dot_product_flash_attention_for_cpu "
