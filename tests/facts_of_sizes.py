@@ -186,6 +186,34 @@ SIZES: dict[str, Case] = {
         {"a": np.array([1], np.uint64), "e": np.array([2], np.uint64)},
         least=1,
     ),
+    "count-below-opset-11": Case(
+        X1,
+        "s = Shape (x) q = ConstantOfShape <value = int64[1] {1}> (s) f = Flatten <axis = 1> (q) "
+        "m = Cast <to = 9> (f) p = NonZero (m) y = Transpose <perm = [1, 0]> (p)",
+        "[b*c*t, 2]",
+        None,
+        ALL,
+    ),
+    "zeros-are-not-counted": Case(
+        X1, "s = Shape (x) q = ConstantOfShape (s) y = NonZero (q)", "[3, q.held]", None, ALL
+    ),
+    "rounded-numbers-are-not-counted": Case(
+        X1,
+        "s = Shape (x) q = ConstantOfShape <value = float[1] {0.5}> (s) "
+        "r = Cast <to = 7> (q) y = NonZero (r)",
+        "[3, r.held]",
+        None,
+        ALL,
+    ),
+    "one-hot-of-a-size": Case(
+        X1,
+        "s = Shape (x) q = ReduceProd <keepdims = 0> (s) a = ConstantOfShape <value = int64[1] {1}>"
+        " (s) y = OneHot <axis = 1> (a, q, z)",
+        "[b, b*c*t, c, t]",
+        None,
+        ALL,
+        {"z": ints(0, 1)},
+    ),
     "narrowing-cast": Case(
         X1, "y = Cast <to = 3> (a)", "[2]", None, NEW, {"a": ints(300, -1)}, least=1
     ),

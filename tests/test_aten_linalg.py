@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from aten_call import HAS_TORCH, by_torch, model_of
 from aten_matrices import BATCHES, OPSETS, holds, lowered, matrices, positive, refuses
+from truth import parse
 
 import surgeon
+from surgeon.runtime import Session
 
 pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
 
@@ -66,6 +69,25 @@ def test_singular_matrices_have_no_determinant() -> None:
     assert sign[[0, 1, 3]].tolist() == [0, 0, 0]
     assert np.isneginf(size[[0, 1, 3]]).all()
     assert np.isnan(lowered(*model_of("logdet", [-np.eye(3, dtype=np.float32)]))[0])
+
+
+def test_the_logarithm_of_a_determinant_of_1_is_compared_by_what_rounding_moves() -> None:
+    """Flows begin with rotations; nearly nothing of a logarithm is left, and that is rounding."""
+    x = matrices(3, dtype=np.float32)
+    weight = np.linalg.qr(matrices(16, 16, dtype=np.float64))[0].astype(np.float32)
+    model = parse(
+        f"""
+        g (float[3] x) => (float[3] y) <float[16,16] w = {{{", ".join(map(str, weight.flat))}}}> {{
+          sign, size = org.pytorch.aten.ATen <operator = "slogdet"> (w)
+          y = Add (x, size)
+        }}
+        """
+    )
+    model.opset_import.append(onnx.helper.make_opsetid("org.pytorch.aten", 1))
+    result = surgeon.apply(model, "aten")
+    assert result.report.verdict.status == "equivalent"
+    found = Session(result.model.to_proto()).run({"x": x})["y"]
+    np.testing.assert_allclose(found, x, atol=1e-5)
 
 
 @pytest.mark.parametrize("upper", [False, True])

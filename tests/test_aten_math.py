@@ -63,6 +63,17 @@ def test_functions_at_their_edges(operator: str) -> None:
     check_all(calls)
 
 
+def test_logarithms_next_to_one_keep_their_digits() -> None:
+    small = (10.0 ** np.arange(-12, 1)).astype(np.float32)
+    x = np.concatenate([small, -small, np.array([0.0, -0.0, 3e38], np.float32)])
+    for operator, arguments in (("log1p", (x,)), ("special_xlog1py", (np.full_like(x, 2), x))):
+        for opset in (9, 13):
+            (found,) = lowered(*model_of(operator, arguments, opset=opset))
+            with np.errstate(divide="ignore"):
+                wanted = np.log1p(x.astype(np.float64)) * (len(arguments))
+            np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
 def test_functions_of_integers() -> None:
     names = "exp sqrt sin floor round trunc sign abs square isnan isfinite relu logical_not".split()
     dtypes = ("i8", "i4", "i1", "u1")

@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from aten_layer import Call, Held, holds, normal, refuses
+from onnx import helper
+
+import surgeon
 
 pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
 
@@ -105,6 +109,40 @@ def test_a_cell(kind: str, biased: bool) -> None:
         call = Call(f"{kind}_cell", [normal(3, 4), hx, *held], opset=opset, dynamic=dynamic)
         call.outputs = 2 if kind == "lstm" else 1
         holds(call)
+
+
+@pytest.mark.parametrize(("into", "hidden"), [(64, 16), (384, 48)])
+def test_gates_of_large_values_are_compared_by_what_rounding_moves(into: int, hidden: int) -> None:
+    """Sums of many large values may be near 0, where a gate is as open as rounding has it."""
+    drawn = np.random.default_rng(0)
+    shapes = [(4 * hidden, into), (4 * hidden, hidden), (4 * hidden,), (4 * hidden,)]
+    held = {
+        f"w{place}": (drawn.uniform(-1, 1, shape) * hidden**-0.5).astype(np.float32)
+        for place, shape in enumerate(shapes)
+    }
+    held |= {"one": np.array(1), "none": np.array(0.0), "yes": np.array(True)}
+    held |= {"no": np.array(False)}
+    nodes = [
+        helper.make_node("SequenceConstruct", ["h", "h"], ["states"]),
+        helper.make_node("SequenceConstruct", ["w0", "w1", "w2", "w3"], ["weights"]),
+        helper.make_node(
+            "ATen",
+            ["x", "states", "weights", "yes", "one", "none", "no", "no", "yes"],
+            ["y", "first", "second"],
+            domain="org.pytorch.aten",
+            operator="lstm",
+            overload_name="input",
+        ),
+    ]
+    values = [
+        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
+        for name, shape in (("x", ["b", 8, into]), ("h", [1, "b", hidden]), ("y", ["b", 8, hidden]))
+    ]
+    constants = [onnx.numpy_helper.from_array(value, name) for name, value in held.items()]
+    graph = helper.make_graph(nodes, "g", values[:2], values[2:], constants)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("org.pytorch.aten", 1)]
+    result = surgeon.apply(helper.make_model(graph, opset_imports=opsets, ir_version=8), "aten")
+    assert result.report.verdict.status == "equivalent"
 
 
 def test_half_precision_is_computed_in_single() -> None:

@@ -52,6 +52,17 @@ CALLS += [
 ]
 
 
+# as torchvision 0.5 has them, without alignment and without a mask
+CALLS += [
+    ("roi_align", [X, ROIS, 0.5, 3, 2, 2], 10),
+    *(
+        ("deform_conv2d", [*given[:3], *given[4:-1]], opset)
+        for given in (_deformed(1, 2, masked=False), _deformed(2, 1, masked=False))
+        for opset in (9, 19)
+    ),
+]
+
+
 @pytest.mark.parametrize("domain", ["torchvision", "org.pytorch.aten"])
 @pytest.mark.parametrize(
     ("operator", "arguments", "least"), CALLS, ids=[f"{i}-{c[0]}" for i, c in enumerate(CALLS)]

@@ -51,6 +51,18 @@ def test_adaptive_pools_over_unequal_windows(axes: int) -> None:
     assert place.dtype == np.int64
 
 
+def test_a_maximum_of_many_small_planes_is_taken_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken, argmax = [], np.argmax
+    monkeypatch.setattr(np, "argmax", lambda *a, **k: taken.append(1) or argmax(*a, **k))
+    x = normal(2, 2048, 3, 3)
+    best, place = run("max_pool2d_with_indices", [x, [3, 3], [1, 1], [1, 1], [1, 1], 0], outputs=2)
+    want = by_onnxruntime("MaxPool", [x], kernel_shape=[3, 3], strides=[1, 1], pads=[1, 1, 1, 1])
+    np.testing.assert_array_equal(best, want)
+    picked = np.take_along_axis(x.reshape(2, 2048, 9), place.reshape(2, 2048, 9), -1)
+    np.testing.assert_array_equal(picked.reshape(best.shape), best)
+    assert len(taken) < 10
+
+
 def test_a_nan_wins_a_maximum() -> None:
     x = np.array([[[1, np.nan, 3, 2]]], np.float32)
     best, place = run("adaptive_max_pool1d", [x, [2]], outputs=2)

@@ -206,6 +206,36 @@ def test_what_a_loop_carries_keeps_its_shape_where_the_body_shows_it() -> None:
     assert ops(out.graph.node[-1].attribute[0].g) == ["Identity", "Tanh", "Add"]
 
 
+def test_a_squeeze_of_an_axis_of_one_element_keeps_what_a_loop_carries() -> None:
+    """PyTorch writes it in a branch; the other gives the value as it is, with one axis more."""
+    proto = parse(
+        """
+        g (float[n] x, int64 count) => (float[k,l] y) <int64 first = {0}, int64 last = {-1}> {
+          z = Loop (count, , x) <body =
+            b (int64 i, bool k, float[k0] v) => (bool o, float[k1] u) <int64[1] one = {1}> {
+            o = Identity (k)
+            a = Unsqueeze <axes = [1]> (v)
+            s = Shape (a)
+            length = Gather <axis = 0> (s, one)
+            c = Equal (length, one)
+            q = If (c) <then_branch = p () => (float[k2] r) { r = Squeeze <axes = [1]> (a) },
+                        else_branch = e () => (float[k3,k4] t) { t = Identity (a) }>
+            u = Sub (q, x)
+          }>
+          w = Unsqueeze <axes = [1]> (z)
+          y = org.pytorch.aten.ATen <operator = "transpose"> (w, first, last)
+        }
+        """,
+        opset=11,
+    )
+    proto.opset_import.append(onnx.helper.make_opsetid("org.pytorch.aten", 1))
+    result = surgeon.apply(proto, "aten")
+    assert result.report.verdict.status == "equivalent"
+    x = np.arange(3, dtype=F32)
+    found = Session(result.model.to_proto()).run({"x": x, "count": np.array(3)})["y"]
+    np.testing.assert_array_equal(found, -2 * x[None])
+
+
 def aten_loop(work: str) -> onnx.ModelProto:
     """A Loop of two turns or more that does something to a value, with PyTorch's own nodes."""
     proto = parse(

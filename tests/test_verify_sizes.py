@@ -406,6 +406,8 @@ def test_images_are_smaller_where_each_place_meets_each() -> None:
     assert fits({"n": 1, "h": 512, "w": 512}, inputs)
     assert not fits({"n": 1, "h": 512, "w": 512}, inputs, Growth(all_))
     assert fits({"n": 1, "h": 64, "w": 64}, inputs, Growth(all_))
+    assert Growth(all_).is_moderate({"n": 2, "h": 64, "w": 37})
+    assert not Growth(all_).is_moderate({"n": 2, "h": 224, "w": 224})
 
 
 def test_an_image_of_half_the_resolution_of_another_is_found() -> None:
@@ -424,3 +426,13 @@ def test_what_is_large_at_every_size_is_compared() -> None:
     growth = Growth(model)
     assert growth.elements({"n": 3}) > 1 << 25
     assert fits({"n": 3}, required_inputs(model), growth)
+
+
+def test_sizes_at_which_a_value_becomes_huge_are_not_tried_where_others_fail() -> None:
+    """It runs where every place is a channel too: 8 by 8 of 64, and not 224 by 224 of them."""
+    text = """g (float[n,64,h,w] x) => (float[n,p,q] y) <int64[3] to = {0, 64, -1}> {
+        line = Reshape (x, to) column = Transpose <perm = [0, 2, 1]> (line)
+        all = MatMul (column, line) y = Add (all, line) }"""
+    found = verify(parse(text), parse(text))
+    assert found.status == "equivalent"
+    assert all(c.sizes["h"] * c.sizes["w"] <= 64 for c in found.comparisons)

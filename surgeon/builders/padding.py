@@ -67,7 +67,7 @@ def padded(
         if known == [0, 0]:
             continue
         if fill is None and None in known:
-            x = _by_places(draft, x, axis, ends, mode)
+            x = _by_lengths_of_pads(draft, x, axis, ends, mode)
         elif fill is None or all(n is not None and n <= 0 for n in known):
             x = _by_numbers(draft, x, axis, [n or 0 for n in known], mode)
         elif None in known:
@@ -106,7 +106,7 @@ def _fill(draft: Draft, node: gs.Node) -> Array | gs.Tensor:
     return np.zeros((), parts.numpy_dtype(draft, node.inputs[0]))
 
 
-def _by_places(
+def _by_lengths_of_pads(
     draft: Draft, x: gs.Tensor, axis: int, pads: tuple[Length, Length], mode: str
 ) -> gs.Tensor:
     """Elements of x alone, at places that are computed as the pads are."""
@@ -114,12 +114,13 @@ def _by_places(
         raise Refused(
             f"the pads of axis {axis} in mode `{mode}` are computed at run time, and may be crops"
         )
-    return _places(draft, x, axis, pads, mode)
+    return by_places(draft, x, axis, pads, mode)
 
 
-def _places(
+def by_places(
     draft: Draft, x: gs.Tensor, axis: int, pads: tuple[Length, Length], mode: str
 ) -> gs.Tensor:
+    """The same where crops are known to mean what PyTorch has them mean: places are left out."""
     size = parts.lengths_of(draft, x, axis + 1)[axis]
     length, before = size.make(), pads[0].make()
     total = draft.op("Add", draft.op("Add", length, before), pads[1].make())
@@ -133,8 +134,12 @@ def _places(
         if mode == "reflect":  # around the first element, then around the last
             beyond = draft.op("Abs", draft.op("Sub", last, draft.op("Abs", place)))
             place = draft.op("Sub", last, beyond)
-        else:
+        elif draft.facts.opset >= 12:
             place = draft.op("Max", draft.constant([0], "zero"), draft.op("Min", place, last))
+        else:  # Max and Min of integers are younger: (|n| - |n - m| + m) / 2 is n within 0 and m
+            ends = (draft.op("Abs", n) for n in (place, draft.op("Sub", place, last)))
+            twice = draft.op("Add", draft.op("Sub", *ends), last)
+            place = draft.op("Div", twice, draft.constant([2], "two"))
     return draft.op("Gather", x, place, axis=axis)
 
 
@@ -215,7 +220,7 @@ def _by_lengths(
 def wrapped(draft: Draft, x: gs.Tensor, axis: int, pads: tuple[Length, Length]) -> gs.Tensor:
     """Elements of x alone, around an axis; first are taken off what turns out to be crops."""
     (before, first), (after, last) = (_signs(draft, n) for n in pads)
-    return _places(draft, _cropped(draft, x, axis, (first, last)), axis, (before, after), "wrap")
+    return by_places(draft, _cropped(draft, x, axis, (first, last)), axis, (before, after), "wrap")
 
 
 def _cropped(draft: Draft, y: gs.Tensor, axis: int, crops: Sequence[gs.Tensor | None]) -> gs.Tensor:

@@ -53,7 +53,7 @@ def body_output(
     tensor = node.outputs[index]
     new_dim = partial(facts.new_dim, tensor.name)
     if node.op == "If":
-        bodies = [value for value in node.attrs.values() if isinstance(value, gs.Graph)]
+        bodies = _possible(facts, node)
         found = [facts.of(body.outputs[index]) for body in bodies]
         lists = [fact.items for fact in found if fact.items is not None]
         if lists:
@@ -70,6 +70,17 @@ def body_output(
     if node.op == "Scan" and isinstance(body, gs.Graph) and index < len(body.outputs):
         return _of_scan(facts, node, index, facts.of(body.outputs[index]))
     return facts.of(tensor)
+
+
+def _possible(facts: Facts, node: gs.Node) -> list[gs.Graph]:
+    """The branches of an If that may be taken: one where the condition is proven."""
+    bodies = {k: value for k, value in node.attrs.items() if isinstance(value, gs.Graph)}
+    condition = facts.array(node.inputs[0]) if node.inputs else None
+    if condition is not None and condition.size == 1:
+        taken = bodies.get("then_branch" if condition.reshape(-1)[0] else "else_branch")
+        if taken is not None:
+            return [taken]
+    return list(bodies.values())
 
 
 def meet(facts: Sequence[Fact], new_dim: Callable[[int], Dim]) -> Fact:

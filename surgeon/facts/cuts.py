@@ -190,8 +190,21 @@ def _compress(question: Question) -> Sequence[Shape | None] | None:
 
 def _non_zero(question: Question) -> Sequence[Shape | None] | None:
     """A column for each element that holds."""
-    shape = question.shape(0)
-    return None if not shape else [(len(shape), question.fresh(1))]
+    shape, mask = question.shape(0), question.inputs[0]
+    if not shape:
+        return None
+    whole = mask is not None and mask.not_zero  # as exporters count below opset 11, without Range
+    return [(len(shape), dims.product(shape) if whole else question.fresh(1))]
+
+
+def _one_hot(question: Question) -> Sequence[Shape | None] | None:
+    shape, depth = question.shape(0), question.value(1)
+    if shape is None:
+        return None
+    axis = question.attributes.get("axis", -1) % (len(shape) + 1)
+    known = depth and not isinstance(depth[0], float) and dims.not_negative(depth[0])
+    length = depth[0] if depth and known else question.fresh(axis)
+    return [(*shape[:axis], length, *shape[axis:])]
 
 
 def source(node: gs.Node, axis: int) -> tuple[str, int | str]:
@@ -216,6 +229,7 @@ def _top_k(question: Question) -> Sequence[Shape | None] | None:
 FUNCTIONS: Mapping[str, Function] = {
     "Compress": _compress,
     "NonZero": _non_zero,
+    "OneHot": _one_hot,
     "Concat": _concat,
     "Split": _split,
     "Slice": _slice,

@@ -53,6 +53,7 @@ class Fact(NamedTuple):
             some are symbolic. Small arrays only; `Facts.array` has those of constants.
         unit_axis: The axis (from 0) along which the elements sum to 1, as behind a Softmax.
         not_negative: Whether every element is proven to be at least 0, or NaN, which Relu keeps.
+        not_zero: Whether every element is proven to be another number than 0, or NaN: true is.
         items: Of a list, which has no dtype and no shape of its own, what is known of its items.
     """
 
@@ -61,6 +62,7 @@ class Fact(NamedTuple):
     value: Array | None = None
     unit_axis: int | None = None
     not_negative: bool = False
+    not_zero: bool = False
     items: Items | None = None
 
     @property

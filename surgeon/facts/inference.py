@@ -19,7 +19,7 @@ from surgeon.facts.constants import LARGEST_VALUE, Constants
 from surgeon.facts.fact import BOOL, INT64, INTEGERS, UNKNOWN, Array, Fact, of_value
 from surgeon.facts.fitting import Fitting
 from surgeon.facts.kinds import known_type
-from surgeon.facts.properties import not_negative, unit_axis
+from surgeon.facts.properties import not_negative, not_zero, unit_axis
 from surgeon.facts.question import Question
 from surgeon.model import Model
 
@@ -228,6 +228,7 @@ class Facts:
                 None,
                 unit_axis(node, inputs, shape),
                 not_negative(node, inputs),
+                not_zero(node, inputs, self.model.array),
             )
 
     def _constrain(self, node: gs.Node, inputs: list[Fact | None]) -> None:

@@ -1,20 +1,26 @@
-"""What is proven of an output beside dtype and shape: a sum of 1, and that nothing is negative."""
+"""What is proven of an output beside dtype and shape: a sum of 1, nothing negative, nothing 0."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.dims import Dim
-from surgeon.facts.fact import Fact
+from surgeon.facts.fact import BOOL, Array, Fact
 
 # Operators whose first output keeps "every element is at least 0".
 _KEEP_SIGN = frozenset(
     "Relu Identity Reshape Transpose Flatten Squeeze Unsqueeze Slice Gather MaxPool AveragePool "
     "GlobalAveragePool GlobalMaxPool Expand Tile Split Concat ReduceMean ReduceMax ReduceMin "
     "ReduceSum Sqrt".split()
+)
+# Operators whose first output holds numbers of its operand alone.
+_KEEP_NUMBERS = frozenset(
+    "Identity Reshape Transpose Flatten Squeeze Unsqueeze Slice Gather Expand Tile Split "
+    "Concat".split()
 )
 _MAKE_SIGN = frozenset("Relu Sigmoid Softmax HardSigmoid Abs Exp Softplus".split())
 
@@ -47,6 +53,28 @@ def not_negative(node: gs.Node, inputs: Sequence[Fact | None]) -> bool:
     if node.op in _KEEP_SIGN:
         data = inputs if node.op == "Concat" else inputs[:1]
         return all(fact is not None and fact.not_negative for fact in data)
+    return False
+
+
+def not_zero(
+    node: gs.Node, inputs: Sequence[Fact | None], array: Callable[[gs.Constant], Array | None]
+) -> bool:
+    """Whether every element of the output is proven not to be 0.
+
+    Args:
+        node: What makes it.
+        inputs: The facts of what that reads.
+        array: Gives the values of a constant.
+    """
+    if node.op == "ConstantOfShape":
+        value = node.attrs.get("value")
+        values = array(value) if isinstance(value, gs.Constant) else value
+        return isinstance(values, np.ndarray) and values.size == 1 and bool(values.all())
+    if node.op in _KEEP_NUMBERS:
+        data = inputs if node.op == "Concat" else inputs[:1]
+        return all(fact is not None and fact.not_zero for fact in data)
+    if node.op == "Cast" and inputs and inputs[0] is not None and inputs[0].not_zero:
+        return BOOL in (inputs[0].dtype, node.attrs.get("to"))  # others may be rounded to 0
     return False
 
 

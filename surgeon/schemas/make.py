@@ -64,21 +64,22 @@ OTHERS = (
     "kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False)",
     "nms(Tensor dets, Tensor scores, float iou_threshold)",
     "roi_align(Tensor input, Tensor rois, float spatial_scale, int pooled_height, "
-    "int pooled_width, int sampling_ratio, bool aligned)",
+    "int pooled_width, int sampling_ratio, bool aligned=False)",  # not given before 0.6
     "ps_roi_align(Tensor input, Tensor rois, float spatial_scale, int pooled_height, "
     "int pooled_width, int sampling_ratio)",
     "roi_pool(Tensor input, Tensor rois, float spatial_scale, int pooled_height, int pooled_width)",
     "ps_roi_pool(Tensor input, Tensor rois, float spatial_scale, int pooled_height, "
     "int pooled_width)",
+    # before 0.9 there was no mask
+    "deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor bias, "
+    "int stride_h, int stride_w, int pad_h, int pad_w, int dilation_h, int dilation_w, "
+    "int groups, int offset_groups)",
     "deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, "
     "int stride_h, int stride_w, int pad_h, int pad_w, int dilation_h, int dilation_w, "
     "int groups, int offset_groups, bool use_mask)",
     "_lfilter(Tensor waveform, Tensor a_coeffs, Tensor b_coeffs)",  # torchaudio's
     "rfft(Tensor self, int signal_ndim, bool normalized=False, bool onesided=True)",
     "solve(Tensor self, Tensor A)",
-    # torchvision before 0.6
-    "roi_align(Tensor input, Tensor rois, float spatial_scale, int pooled_height, "
-    "int pooled_width, int sampling_ratio)",
     "thnn_col2im(Tensor self, int[] output_size, int[] kernel_size, int[] dilation, "
     "int[] padding, int[] stride)",
     "thnn_im2col(Tensor self, int[] kernel_size, int[] dilation, int[] padding, int[] stride)",

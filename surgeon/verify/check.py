@@ -139,7 +139,8 @@ class Check:
             if sizes != base and not self.fault and self._at(sizes, drawing):
                 ran.append(sizes)
         for group in groups(dims, inputs, base, hints):
-            self._more_sizes(group, lists[group[0]], ran, drawing, hinted=group[0] in hints)
+            hinted, lengths = group[0] in hints, lists[group[0]]
+            self._more_sizes(group, lengths, ran, drawing, hinted=hinted)
         for marked in drawing.at_marks():
             if not self.fault:
                 self._at_mark(marked, [base, *ran], search(dims, inputs, hints, self.growth))

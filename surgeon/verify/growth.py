@@ -16,6 +16,8 @@ from surgeon.links import toposort
 from surgeon.model import Model
 
 _MOST_NODES = 5000  # inference takes its time too
+_MODERATE = 1 << 25  # elements: a few such values take a gigabyte
+_TIMES = 8  # what the largest value has at any sizes
 
 
 class Growth:
@@ -26,21 +28,37 @@ class Growth:
     """
 
     def __init__(self, model: onnx.ModelProto) -> None:
-        self._shapes: set[tuple[Dim, ...]] = set()
+        shapes: set[tuple[Dim, ...]] = set()
         if len(model.graph.node) <= _MOST_NODES:
             try:
-                self._shapes = _shapes(Model(model))
+                shapes = _shapes(Model(model))
             except (SurgeonError, ValueError):  # no model, or a circle: whoever runs it says so
-                self._shapes = set()
+                shapes = set()
+        self._shapes = {s for s in shapes if not all(isinstance(dim, int) for dim in s)}
+        fixed = (math.prod(dim for dim in s if isinstance(dim, int)) for s in shapes - self._shapes)
+        self._fixed = max(fixed, default=0)
+        self._dims = {dim for shape in self._shapes for dim in shape if not isinstance(dim, int)}
+        self._least: int | None = None
+
+    def is_moderate(self, sizes: Mapping[str, int]) -> bool:
+        """Whether no value becomes so large at these sizes that others are better tried."""
+        if self._least is None:  # of the weights' sizes alone
+            self._least = self.elements(dict.fromkeys(sizes, 1))
+        return self.elements(sizes) <= max(_MODERATE, _TIMES * self._least)
 
     def elements(self, sizes: Mapping[str, int]) -> int:
         """How many elements the largest value has at these sizes; 0 where nothing is known."""
-        most = 0
-        for shape in self._shapes:
+        known: dict[Dim, int] = {}
+        for dim in self._dims:  # there are far fewer than shapes
             try:
-                most = max(most, math.prod(dims.evaluate(dim, sizes) for dim in shape))
+                known[dim] = dims.evaluate(dim, sizes)
             except (KeyError, ValueError):
                 continue
+        most = self._fixed
+        for shape in self._shapes:
+            lengths = [dim if isinstance(dim, int) else known.get(dim) for dim in shape]
+            if None not in lengths:
+                most = max(most, math.prod(length for length in lengths if length is not None))
         return most
 
 

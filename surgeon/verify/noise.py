@@ -47,6 +47,12 @@ def perturbed(feeds: Mapping[str, Any], seed: int, *, steps: float = 1.0) -> dic
     return moved
 
 
+def has_float(feeds: Mapping[str, Any]) -> bool:
+    """Whether there is a float among values, that rounding could move."""
+    arrays = [np.asarray(value) for value in feeds.values() if not isinstance(value, list)]
+    return any(array.dtype.kind in "fc" or array.dtype.name in TOLERANCES for array in arrays)
+
+
 def moved_weights(model: onnx.ModelProto, seed: int) -> onnx.ModelProto | None:
     """The model with every matrix of weights in the file moved by roundings, 4 ** seed of them.
 

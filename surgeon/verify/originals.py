@@ -17,8 +17,7 @@ from surgeon.errors import SurgeonError, TimeUp, VerifyError
 from surgeon.isolation import open_session
 from surgeon.reference import NoWitness, open_reference
 from surgeon.runtime import NotRunnable, Runner, unknown_operators
-from surgeon.verify.compare import TOLERANCES
-from surgeon.verify.noise import FORGIVEN, OF_WEIGHTS, moved_weights, perturbed
+from surgeon.verify.noise import FORGIVEN, OF_WEIGHTS, has_float, moved_weights, perturbed
 
 WAYS = ("onnxruntime", "witness", "torch")
 
@@ -45,7 +44,7 @@ class Side:
 
     def forgiven(self, feeds: Mapping[str, Any]) -> float:
         """How many times its own movement a difference from it may be."""
-        return OF_WEIGHTS if self.by == "onnxruntime" and not _has_float(feeds) else FORGIVEN
+        return OF_WEIGHTS if self.by == "onnxruntime" and not has_float(feeds) else FORGIVEN
 
     def trembling_runs(
         self, feeds: Mapping[str, Any], names: Sequence[str]
@@ -68,7 +67,7 @@ class Side:
         In onnxruntime they are the weights, where no input is a float that may be moved instead.
         """
         if self.by == "onnxruntime":
-            if self.model is None or _has_float(feeds):
+            if self.model is None or has_float(feeds):
                 return None
             moved = moved_weights(self.model, seed)
             return moved and open_session(moved, folder=self.folder).run(feeds, names)
@@ -86,11 +85,6 @@ def _unless_failed(run: Callable[[], dict[str, Any] | None]) -> Iterator[dict[st
         return
     if found is not None:
         yield found
-
-
-def _has_float(feeds: Mapping[str, Any]) -> bool:
-    arrays = [np.asarray(value) for value in feeds.values() if not isinstance(value, list)]
-    return any(array.dtype.kind in "fc" or array.dtype.name in TOLERANCES for array in arrays)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from surgeon.reference.arguments import is_foreign
 from surgeon.reference.plan import holds_foreign
 from surgeon.runtime import Feeds, NotRunnable, RunFailed, Runner
 from surgeon.verify.compare import TOLERANCES, Exact, compare_arrays, compare_drawn, faulty
-from surgeon.verify.noise import FORGIVEN, doubted, perturbed
+from surgeon.verify.noise import FORGIVEN, doubted, has_float, moved_weights, perturbed
 from surgeon.verify.squashed import squashed_outputs
 from surgeon.verify.verdict import OutputCheck
 
@@ -39,12 +39,15 @@ _PLACES = re.compile(
     r"Resize|Upsample|GridSample|interpolate|_*(upsample_|grid_sampler|cudnn_grid)"
 )
 # Where rounding may weigh as much as the result: a matrix drawn at random may be near a singular
-# one, the exponential of scores magnifies theirs, and so does what divides by a deviation, which is
-# next to nothing where few values are normalised that are nearly equal.
+# one, the logarithm of a determinant near 1 is next to nothing, the exponential of scores magnifies
+# theirs, a gate those of large values whose sum is near 0, and so does what divides by a deviation,
+# which is next to nothing where few values are normalised that are nearly equal.
 _MAGNIFYING = frozenset(
     "inverse linalg_inv linalg_inv_ex linalg_solve linalg_solve_ex solve lu_solve linalg_lu_solve "
     "linalg_tensorsolve linalg_tensorinv linalg_solve_triangular triangular_solve cholesky_solve "
     "cholesky_inverse linalg_pinv pinverse lstsq linalg_lstsq linalg_cond "
+    "det linalg_det _linalg_det logdet slogdet linalg_slogdet _linalg_slogdet "
+    "lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell "
     "scaled_dot_product_attention _scaled_dot_product_attention_math "
     "_scaled_dot_product_attention_math_for_mps _scaled_dot_product_efficient_attention "
     "_scaled_dot_product_flash_attention _scaled_dot_product_flash_attention_for_cpu "
@@ -167,10 +170,14 @@ class Pair:
         return _magnitude(feeds) if self._averages else 0.0
 
     def _moved(self, first: Runner, feeds: Feeds) -> list[dict[str, Any]]:
-        """What the first gives where its inputs are moved by rounding; nothing where it fails."""
+        """What the first gives where what it reads is moved by rounding; nothing where it fails."""
         try:
-            return [first.run(perturbed(feeds, seed), self._names) for seed in range(2)]
-        except (RunFailed, Undefined):
+            if has_float(feeds):
+                return [first.run(perturbed(feeds, seed), self._names) for seed in range(2)]
+            moved = [moved_weights(self._before, seed) for seed in range(2)]
+            opened = [open_runner(model, self._folder) for model in moved if model is not None]
+            return [runner.run(feeds, self._names) for runner in opened]
+        except (NotRunnable, RunFailed, Undefined):
             return []
 
 

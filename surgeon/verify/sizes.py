@@ -15,8 +15,6 @@ from surgeon.verify.limits import Input
 
 WANTED = 3  # sizes for each dynamic dim
 LARGEST = 1 << 23  # elements of one input
-_LARGEST_MADE = 1 << 25  # of what the model makes: a few of them take a gigabyte
-_OF_THE_LEAST = 8  # times what it makes at any sizes
 LEADING = (2, 1, 3)
 OTHER = (64, 37, 100)
 SQUARE = (64, 37, 48)  # for one that stands on two axes of an input
@@ -133,10 +131,7 @@ def fits(sizes: Mapping[str, int], inputs: Sequence[Input], growth: Growth | Non
     most = _LARGEST_LONG if max(sizes.values(), default=0) > _LONG else LARGEST
     if any(math.prod(each.shape(sizes)) > most for each in inputs):
         return False
-    if growth is None:
-        return True
-    least = growth.elements(dict.fromkeys(sizes, 1))  # what no choice of sizes avoids
-    return growth.elements(sizes) <= max(_LARGEST_MADE, _OF_THE_LEAST * least)
+    return growth is None or growth.is_moderate(sizes)
 
 
 def first_choices(lists: Mapping[str, Sequence[int]]) -> Iterator[dict[str, int]]:

@@ -12,7 +12,7 @@ import onnx_graphsurgeon as gs
 from surgeon.builders import parts
 from surgeon.builders.aten_math.arithmetic import truncate
 from surgeon.builders.aten_math.comparison import sign_bit
-from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, Work
+from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, Work, numpy_dtype
 from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
@@ -130,8 +130,16 @@ def _expm1(work: Work, x: gs.Tensor) -> gs.Tensor:
     return work.op("Mul", half, work.op("Add", work.op("Exp", x), 1.0))
 
 
-def _log1p(work: Work, x: gs.Tensor) -> gs.Tensor:
-    return work.op("Log", work.op("Add", x, 1.0))
+def log1p(work: Work, x: gs.Tensor) -> gs.Tensor:
+    """log(1 + x), whose rounding of 1 + x is divided out: it keeps the digits of small x."""
+    dtype = work.dtype(x)
+    above = work.op("Add", x, 1.0)
+    # of infinity a number is taken, or the ratio would be none
+    most = float(np.finfo(numpy_dtype(dtype)).max)
+    taken = work.extreme("Min", work.op("Sub", above, 1.0), work.number(most, dtype))
+    none = work.equal(taken, work.number(0, dtype))
+    ratio = work.op("Div", x, taken)
+    return work.where(none, x, work.op("Mul", work.op("Log", above), ratio))
 
 
 def _scaled_log(base: float) -> Callable[[Work, gs.Tensor], gs.Tensor]:
@@ -164,8 +172,8 @@ def _sinc(work: Work, x: gs.Tensor) -> gs.Tensor:
 _COMPOSED: Mapping[str, Callable[[Work, gs.Tensor], gs.Tensor]] = {
     "expm1": _expm1,
     "special_expm1": _expm1,
-    "log1p": _log1p,
-    "special_log1p": _log1p,
+    "log1p": log1p,
+    "special_log1p": log1p,
     "log2": _scaled_log(2),
     "log10": _scaled_log(10),
     "exp2": _exp2,
@@ -257,8 +265,8 @@ def log_add(work: Work, a: gs.Tensor, b: gs.Tensor, base: float = math.e) -> gs.
 def x_log_y(work: Work) -> gs.Tensor:
     """`xlogy` and `xlog1py`: zero where x is, unless y is NaN."""
     x, y = _pair(work)
-    inner = work.op("Add", y, 1.0) if work.name.endswith("1py") else y
-    product = work.op("Mul", x, work.op("Log", inner))
+    log = log1p(work, y) if work.name.endswith("1py") else work.op("Log", y)
+    product = work.op("Mul", x, log)
     product = work.where(work.equal(x, work.number(0, work.dtype(x))), 0.0, product)
     return work.where(work.is_nan(y), np.nan, product)
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from surgeon.builders.aten_math.functions import log1p
 from surgeon.builders.aten_math.ordered import running_sum
 from surgeon.builders.aten_math.reductions import reduce
 from surgeon.builders.aten_math.special import lgamma, polynomial
@@ -159,19 +160,10 @@ def _area(
     line = work.draft.constant(side * (points + 1) / 2, "points")
     u = work.op("Mul", _column(work, reach), line)
     v = work.op("Div", u, _column(work, place))
-    exponent = work.op("Sub", work.op("Mul", _column(work, power), _log1p(work, v)), u)
+    exponent = work.op("Sub", work.op("Mul", _column(work, power), log1p(work, v)), u)
     heights = work.op("Mul", work.op("Exp", exponent), work.draft.constant(weights / 2, "weights"))
     made: gs.Tensor = work.op("Mul", reach, _total(work, heights))
     return made
-
-
-def _log1p(work: Work, v: gs.Tensor) -> gs.Tensor:
-    """log(1 + v), whose rounding of 1 + v is divided out."""
-    above = work.op("Add", v, 1.0)
-    taken = work.op("Sub", above, 1.0)
-    none = work.equal(taken, work.number(0, DOUBLE))
-    ratio = work.op("Div", v, work.where(none, 1.0, taken))
-    return work.where(none, v, work.op("Mul", work.op("Log", above), ratio))
 
 
 def airy(work: Work) -> gs.Tensor:

@@ -24,7 +24,7 @@ def deform_conv2d(c: Call) -> gs.Tensor:
         if not isinstance(shape[1], int):
             raise Refused("the number of its channels is known at run time only")
         return _of_samples(c, shape[1] * groups, kernel)
-    mask = [c.tensor("mask")] if c.value("use_mask") else []
+    mask = [c.tensor("mask")] if _is_masked(c) else []
     pads = [c.integer(n) for n in ("pad_h", "pad_w")]
     y: gs.Tensor = c.op(
         "DeformConv",
@@ -41,6 +41,11 @@ def deform_conv2d(c: Call) -> gs.Tensor:
         offset_group=c.integer("offset_groups"),
     )
     return y
+
+
+def _is_masked(c: Call) -> bool:
+    """Whether samples are weighed; torchvision before 0.9 knew no mask."""
+    return c.args.schema.position("use_mask") is not None and bool(c.value("use_mask"))
 
 
 def _of_samples(c: Call, channels: int, kernel: list[int]) -> gs.Tensor:
@@ -62,7 +67,7 @@ def _of_samples(c: Call, channels: int, kernel: list[int]) -> gs.Tensor:
     grid = c.concat([c.op("Reshape", p, each) for p in (along_width, along_height)], 3)
     images = _apart(c, c.cast(x, kind), channels // parts, parts)
     taken = sampled(c.draft, images, grid, "bilinear", "zeros", corners=False)
-    if c.value("use_mask"):
+    if _is_masked(c):
         mask = c.op("Reshape", c.cast(c.tensor("mask"), kind), c.vector([-1, 1, tall, columns]))
         taken = c.op("Mul", taken, mask)
     taken = c.op("Reshape", taken, c.vector([-1, channels * taps, rows, columns], "taps"))

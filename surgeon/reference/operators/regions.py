@@ -185,19 +185,31 @@ def deform_conv2d(
     return narrow(y + wide(bias)[:, None, None], input)
 
 
+def deform_conv2d_without_mask(
+    input: Array, weight: Array, offset: Array, bias: Array, **sizes: int
+) -> Array:
+    """As torchvision had it before 0.9."""
+    return deform_conv2d(input, weight, offset, offset, bias, **sizes, use_mask=0)
+
+
 _ROI = (
     "Tensor input, Tensor rois, float spatial_scale, int pooled_height, int pooled_width, "
     "int sampling_ratio"
 )
 TABLE: tuple[Row, ...] = (
     ("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor", nms),
-    (f"roi_align({_ROI}) -> Tensor", lambda **given: roi_align(**given, aligned=False)),
-    (f"roi_align({_ROI}, bool aligned) -> Tensor", roi_align),
+    (f"roi_align({_ROI}, bool aligned=False) -> Tensor", roi_align),
     (f"ps_roi_align({_ROI}) -> (Tensor, Tensor)", ps_roi_align),
     (
         "roi_pool(Tensor input, Tensor rois, float spatial_scale, int pooled_height, "
         "int pooled_width) -> (Tensor, Tensor)",
         roi_pool,
+    ),
+    (
+        "deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor bias, "
+        "int stride_h, int stride_w, int pad_h, int pad_w, int dilation_h, int dilation_w, "
+        "int groups, int offset_groups) -> Tensor",
+        deform_conv2d_without_mask,
     ),
     (
         "deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, "

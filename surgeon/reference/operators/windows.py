@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 
 from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.precision import Array, Row, narrow, wide
+
+_AT_ONCE = 1 << 20  # elements under windows
 
 
 def _count(length: int, reach: int, stride: int, padding: int, ceil_mode: bool) -> int:
@@ -97,26 +100,31 @@ def _maximum(
         each = starts[:, None] + d * np.arange(k)
         taps.append(np.clip(each, first[:, None], last[:, None]))
     counts = [len(t) for t in taps]
-    places = _windows(np.arange(int(np.prod(plane)), dtype=np.int64).reshape(plane), taps)
+    numbered = np.arange(math.prod(plane), dtype=np.int64).reshape(1, *plane)
+    places = _windows(numbered, taps)
     samples = self.reshape(-1, *plane)
     values = np.empty((len(samples), *counts), self.dtype)
     indices = np.empty(values.shape, np.int64)
-    for n, sample in enumerate(samples):
-        windows = _windows(sample, taps)
+    some = max(1, _AT_ONCE // max(places.size, 1))
+    for start in range(0, len(samples), some):  # not all: the windows are many times the samples
+        part = slice(start, start + some)
+        windows = _windows(samples[part], taps)
         best = np.argmax(windows, axis=-1)[..., None]
-        values[n] = np.take_along_axis(windows, best, -1)[..., 0]
-        indices[n] = np.take_along_axis(places, best, -1)[..., 0]
+        values[part] = np.take_along_axis(windows, best, -1)[..., 0]
+        indices[part] = np.take_along_axis(places, best, -1)[..., 0]
     shape = (*self.shape[:-axes], *counts)
     return values.reshape(shape), indices.reshape(shape)
 
 
-def _windows(plane: Any, taps: list[Any]) -> Any:
-    """What stands under each window, in a line, row by row [counts, taps of one]."""
-    count, rank = [each.shape for each in taps], len(taps)
-    under = plane[np.ix_(*(each.reshape(-1) for each in taps))]
-    apart = under.reshape([n for shape in count for n in shape])
-    order = [*range(0, 2 * rank, 2), *range(1, 2 * rank, 2)]
-    return apart.transpose(order).reshape(*(n for n, _ in count), -1)
+def _windows(planes: Any, taps: list[Any]) -> Any:
+    """What stands under each window, in a line, row by row [planes, counts, taps of one]."""
+    counts, rank = [each.shape for each in taps], len(taps)
+    under = planes[(slice(None), *np.ix_(*(each.reshape(-1) for each in taps)))]
+    apart = under.reshape([len(planes), *(n for shape in counts for n in shape)])
+    order = [0, *range(1, 2 * rank, 2), *range(2, 2 * rank + 1, 2)]
+    return apart.transpose(order).reshape(
+        len(planes), *(n for n, _ in counts), math.prod(taps for _, taps in counts)
+    )
 
 
 def _first_places(sample: Any, length: int, kernel: int, count: int) -> list[int]:
