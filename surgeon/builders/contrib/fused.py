@@ -30,13 +30,12 @@ _ACTIVATIONS: Mapping[str, Sequence[str]] = {
     "Tanh": (),
     "ThresholdedRelu": ("alpha",),
 }
-_FUSED = ("activation", "activation_params")
 
 
 def fused_conv(draft: Draft, match: Match) -> gs.Tensor:
     """`com.microsoft.FusedConv (x, w, b, z)`: activation (Conv (x, w, b) + z)."""
     node = match.root
-    attributes = {k: v for k, v in node.attrs.items() if k not in _FUSED}
+    attributes = {k: v for k, v in node.attrs.items() if not k.startswith("activation")}
     y = draft.op("Conv", *(operand(node, index) for index in range(3)), **attributes)
     z = operand(node, 3)
     if z is not None:
@@ -56,17 +55,11 @@ def fused_conv(draft: Draft, match: Match) -> gs.Tensor:
 def fused_gemm(draft: Draft, match: Match) -> gs.Tensor:
     """`com.microsoft.FusedGemm (a, b, c)`: activation (Gemm (a, b, c))."""
     node = match.root
-    prefix = "activation"
-    attributes = {k: v for k, v in node.attrs.items() if not k.startswith(prefix)}
+    attributes = {k: v for k, v in node.attrs.items() if not k.startswith("activation")}
     y = draft.op("Gemm", *(operand(node, index) for index in range(3)), **attributes)
-    numbers = {
-        key: float(value)
-        for key in ("alpha", "beta", "gamma")
-        if (value := node.attrs.get(f"{prefix}_{key}")) is not None
-    }
-    name = node.attrs.get(prefix, "")
-    known = _ACTIVATIONS.get(name, ())
-    return _activated(draft, y, name, {k: v for k, v in numbers.items() if k in known})
+    name = node.attrs.get("activation", "")
+    given = {key: node.attrs.get(f"activation_{key}") for key in _ACTIVATIONS.get(name, ())}
+    return _activated(draft, y, name, {k: v for k, v in given.items() if v is not None})
 
 
 def _activated(draft: Draft, y: gs.Tensor, name: str, numbers: Mapping[str, Any]) -> gs.Tensor:
