@@ -141,6 +141,7 @@ _ROOMS: Mapping[str, str] = {
     "repeated_as_gather": "repeated",
     "reshape_of_reshape": "targets",
     "resize_as_gathers": "sampling",
+    "row_at_places": "masked_rows",
     "rows_between_views": "rows",
     "same_as_input": "cleaning",
     "same_as_pads": "windows",

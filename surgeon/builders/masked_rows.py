@@ -76,6 +76,43 @@ def _row(c: Bench, row: gs.Tensor, behind: tuple[Dim, ...]) -> tuple[gs.Tensor, 
     return c.squeeze(row, range(extra)) if extra else row, len(behind)
 
 
+def row_at_places(draft: Draft, match: Match) -> gs.Tensor:
+    """`x[places] = row` of places that are numbers, from a ScatterND that gives the row once.
+
+    PyTorch gives the row, or a number for all, the shape of a row for each place, which it has
+    where there is one place.
+    """
+    c, node = Bench(draft), match.root
+    data, places, updates = node.inputs
+    row = _before_shaping(updates)
+    covered, shape, given = c.shape(data), c.shape(places), c.shape(row)
+    if covered is None or given is None or not shape or not isinstance(shape[-1], int):
+        raise Refused("the shape of its data, its places or its row is not known")
+    behind = covered[shape[-1] :]
+    count, rows = dims.product(given), dims.product(shape[:-1])
+    number = dims.equal(count, 1) is True
+    if not number and dims.equal(count, dims.product(behind)) is not True:
+        raise Refused("it does not provably write one row, or one number")
+    if dims.equal(rows, 1) is True and (not number or dims.equal(dims.product(behind), 1) is True):
+        raise Refused("there is one place")
+    sizes = [c.size(data, axis) for axis in range(shape[-1], len(covered))]
+    lead = [c.size(places, axis) for axis in range(len(shape) - 1)]
+    one = c.cast(c.reshape(row, [] if number else sizes), c.dtype(data))
+    spread = c.op("Expand", one, c.vector([*lead, *sizes]))
+    return draft.op("ScatterND", data, places, spread, **node.attrs)
+
+
+def _before_shaping(updates: gs.Tensor) -> gs.Tensor:
+    """What a Reshape, cast or not, gives the shape of a row for each place."""
+    maker = producer_of(updates)
+    if maker is not None and maker.op == "Cast":
+        maker = producer_of(maker.inputs[0])
+    if maker is None or maker.op != "Reshape":
+        raise Refused("its updates are not given their shape by a Reshape")
+    row: gs.Tensor = maker.inputs[0]
+    return row
+
+
 def mask_as_places(draft: Draft, match: Match) -> gs.Tensor:
     """`x[mask] = value` as Where, from a ScatterND whose places are the mask itself.
 
