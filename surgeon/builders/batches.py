@@ -11,11 +11,11 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.builders.views import as_shape
 from surgeon.dims import Dim
-from surgeon.facts.elementwise import BINARY, UNARY
+from surgeon.facts.elementwise import ELEMENTWISE
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
-_EACH = UNARY | BINARY | {"Clip"}  # of each element; their other operands are single numbers
+_EACH = ELEMENTWISE | {"Clip"}  # of each element; their other operands are single numbers
 
 
 def parted_batch(draft: Draft, match: Match) -> gs.Tensor:
@@ -61,9 +61,7 @@ def _lifted(draft: Draft, tensor: gs.Tensor, lead: tuple[Dim, ...]) -> gs.Tensor
         if not axis:
             raise Refused(f"its {node.op} is along the batch")
         attributes["axis"] = axis + extra
-    elif node.op not in UNARY | BINARY | {"Clip"} or any(
-        draft.facts.of(t).shape != () for t in node.inputs[1:]
-    ):
+    elif node.op not in _EACH or any(draft.facts.of(t).shape != () for t in node.inputs[1:]):
         raise Refused(f"{node.op} is not known to treat each of the batch by itself")
     return draft.op(node.op, _lifted(draft, node.inputs[0], lead), *node.inputs[1:], **attributes)
 

@@ -49,6 +49,8 @@ def padded(
     sides: Mapping[int, tuple[Length, Length]],
     mode: str,
     fill: Array | gs.Tensor | None,
+    *,
+    crops: bool = False,
 ) -> gs.Tensor:
     """A value with so many elements before and behind on each of these axes.
 
@@ -58,6 +60,8 @@ def padded(
         sides: By axis; less than 0 for a crop.
         mode: As Pad has it.
         fill: What a constant Pad fills with; None in the other modes.
+        crops: Whether amounts that only the run tells may be less than 0 in the other modes, where
+            they leave places out, as in PyTorch.
 
     Raises:
         Refused: Nothing shows what it would be.
@@ -67,7 +71,7 @@ def padded(
         if known == [0, 0]:
             continue
         if fill is None and None in known:
-            x = _by_lengths_of_pads(draft, x, axis, ends, mode)
+            x = _by_places(draft, x, axis, ends, mode, crops=crops)
         elif fill is None or all(n is not None and n <= 0 for n in known):
             x = _by_numbers(draft, x, axis, [n or 0 for n in known], mode)
         elif None in known:
@@ -106,21 +110,14 @@ def _fill(draft: Draft, node: gs.Node) -> Array | gs.Tensor:
     return np.zeros((), parts.numpy_dtype(draft, node.inputs[0]))
 
 
-def _by_lengths_of_pads(
-    draft: Draft, x: gs.Tensor, axis: int, pads: tuple[Length, Length], mode: str
+def _by_places(
+    draft: Draft, x: gs.Tensor, axis: int, pads: tuple[Length, Length], mode: str, *, crops: bool
 ) -> gs.Tensor:
     """Elements of x alone, at places that are computed as the pads are."""
-    if not all(n.dim is not None and dims.not_negative(n.dim) for n in pads):
+    if not crops and not all(n.dim is not None and dims.not_negative(n.dim) for n in pads):
         raise Refused(
             f"the pads of axis {axis} in mode `{mode}` are computed at run time, and may be crops"
         )
-    return by_places(draft, x, axis, pads, mode)
-
-
-def by_places(
-    draft: Draft, x: gs.Tensor, axis: int, pads: tuple[Length, Length], mode: str
-) -> gs.Tensor:
-    """The same where crops are known to mean what PyTorch has them mean: places are left out."""
     size = parts.lengths_of(draft, x, axis + 1)[axis]
     length, before = size.make(), pads[0].make()
     total = draft.op("Add", draft.op("Add", length, before), pads[1].make())
@@ -220,7 +217,8 @@ def _by_lengths(
 def wrapped(draft: Draft, x: gs.Tensor, axis: int, pads: tuple[Length, Length]) -> gs.Tensor:
     """Elements of x alone, around an axis; first are taken off what turns out to be crops."""
     (before, first), (after, last) = (_signs(draft, n) for n in pads)
-    return by_places(draft, _cropped(draft, x, axis, (first, last)), axis, (before, after), "wrap")
+    inner = _cropped(draft, x, axis, (first, last))
+    return _by_places(draft, inner, axis, (before, after), "wrap", crops=True)
 
 
 def _cropped(draft: Draft, y: gs.Tensor, axis: int, crops: Sequence[gs.Tensor | None]) -> gs.Tensor:

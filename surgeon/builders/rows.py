@@ -7,7 +7,7 @@ import onnx_graphsurgeon as gs
 from surgeon import dims, opsets
 from surgeon.builders.reductions import reduced_as
 from surgeon.builders.views import KEEP_ORDER, as_shape
-from surgeon.facts.elementwise import BINARY, REDUCTIONS, UNARY
+from surgeon.facts.elementwise import ELEMENTWISE, REDUCTIONS, UNARY
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -43,7 +43,7 @@ def rows_between_views(draft: Draft, match: Match) -> gs.Tensor:
         operands = []
         for tensor in node.inputs:
             new = moved.get(id(tensor), tensor)
-            plain = new is tensor and not tensor.is_empty() and node.op in UNARY | BINARY
+            plain = new is tensor and not tensor.is_empty() and node.op in ELEMENTWISE
             array = facts.array(tensor) if plain else None
             if array is not None and array.ndim > 1:
                 new = draft.constant(array.reshape(array.shape[-1:]), "row")
@@ -130,7 +130,7 @@ def _check(draft: Draft, node: gs.Node, shape: Shape) -> None:
         if axes is None or axes.size != 1 or int(axes.reshape(())) % rank != rank - 1:
             raise Refused("a mean is not of rows")
         return
-    if node.op not in UNARY | BINARY:
+    if node.op not in ELEMENTWISE:
         raise Refused(f"{node.op} may mix rows")
     for tensor in node.inputs:
         array = facts.array(tensor)

@@ -15,12 +15,12 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.builders.bench import TYPE, Bench
 from surgeon.builders.lines import apart, by_lines, is_by_lines
-from surgeon.facts.elementwise import BINARY, UNARY
+from surgeon.facts.elementwise import ELEMENTWISE
 from surgeon.facts.fact import same_dims
 from surgeon.facts.kinds import FLOATS
 from surgeon.match import attribute_of
 
-_EACH = UNARY | BINARY | {"Clip"}
+_EACH = ELEMENTWISE | {"Clip"}
 
 
 @dataclass(frozen=True, slots=True)

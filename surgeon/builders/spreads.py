@@ -8,7 +8,7 @@ from surgeon import opsets
 from surgeon.builders.bench import Bench
 from surgeon.dims import Dim
 from surgeon.facts import Facts
-from surgeon.facts.elementwise import BINARY, UNARY
+from surgeon.facts.elementwise import BINARY, ELEMENTWISE
 from surgeon.facts.fact import same_dims
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
@@ -196,7 +196,7 @@ def _with_axes(facts: Facts, node: gs.Node, own: tuple[Dim, ...]) -> tuple[Dim, 
 
 
 def _each(node: gs.Node) -> bool:
-    return node.op in UNARY | BINARY and (node.domain or "") in opsets.STANDARD
+    return node.op in ELEMENTWISE and (node.domain or "") in opsets.STANDARD
 
 
 def _may_stay(facts: Facts, t: gs.Tensor, expanded: gs.Tensor, own: tuple[Dim, ...]) -> bool:

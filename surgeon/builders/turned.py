@@ -14,11 +14,11 @@ import onnx_graphsurgeon as gs
 
 from surgeon import opsets
 from surgeon.builders.cleaning import order_of
-from surgeon.facts.elementwise import BINARY, REDUCTIONS, UNARY
+from surgeon.facts.elementwise import ELEMENTWISE, REDUCTIONS
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
-_EACH = UNARY | BINARY | {"Clip", "PRelu"}
+_EACH = ELEMENTWISE | {"Clip", "PRelu"}
 _ALONG = frozenset({"Concat", "LogSoftmax", "Softmax"})
 _MOST = 64  # nodes that one rewrite turns
 _LARGEST = 1 << 20  # bytes of a constant that is turned

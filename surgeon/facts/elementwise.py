@@ -14,6 +14,7 @@ BINARY = frozenset(
     "Add And BitShift BitwiseAnd BitwiseOr BitwiseXor Div Equal Greater GreaterOrEqual Less "
     "LessOrEqual Max Mean Min Mod Mul Or Pow Sub Sum Where Xor".split()
 )
+ELEMENTWISE = UNARY | BINARY
 REDUCTIONS = frozenset(
     "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd "
     "ReduceSum ReduceSumSquare".split()

@@ -13,7 +13,7 @@ from surgeon.builders import padding
 from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call
 from surgeon.builders.bench import Size, nameless
 from surgeon.builders.parts import Length, constant_length
-from surgeon.facts.fact import INTEGERS
+from surgeon.facts.fact import INTEGERS, Array
 from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
@@ -137,17 +137,8 @@ def _computed(c: Call, x: gs.Tensor, name: str, count: int, mode: str, value: An
     if not takes or c.opset < _FIRST_OF_COMPUTED:
         ends = [_length(c, amount) for amount in c.listed(name)]
         sides = {rank - 1 - i: (ends[2 * i], ends[2 * i + 1]) for i in range(count // 2)}
-        if mode == "constant":
-            kind = onnx.helper.tensor_dtype_to_np_dtype(dtype)
-            return padding.padded(c.draft, x, sides, mode, np.asarray(value).astype(kind))
-        for axis, pads in sides.items():
-            known = all(pad.static is not None for pad in pads)
-            x = (
-                padding.padded(c.draft, x, {axis: pads}, mode, None)
-                if known
-                else padding.by_places(c.draft, x, axis, pads, mode)
-            )
-        return x
+        fill = _fill(c, dtype, mode, value)
+        return padding.padded(c.draft, x, sides, mode, fill, crops=True)
     given = c.vector(c.listed(name), "amounts")
     padded = c.concat([given, c.ints([0] * (2 * rank - count), "rest")], 0)
     order = [2 * (rank - 1 - a) for a in range(rank)]
@@ -173,6 +164,11 @@ def _length(c: Call, amount: Size | int) -> Length:
     if isinstance(amount, int):
         return constant_length(c.draft, amount)
     return Length(amount.dim, lambda: amount.tensor)
+
+
+def _fill(c: Call, dtype: int, mode: str, value: Any) -> Array | None:
+    kind = onnx.helper.tensor_dtype_to_np_dtype(dtype)
+    return np.asarray(value).astype(kind) if mode == "constant" else None
 
 
 def _names(stem: str) -> Sequence[str]:

@@ -120,10 +120,7 @@ def _attended(
     c: Bench, node: gs.Node, sides: _Sides, mask: gs.Tensor | None, added: gs.Tensor | None
 ) -> gs.Tensor:
     """softmax (scale Q K^T + masks) V, with the heads side by side again."""
-    widths = [(c.shape(t) or (None,))[-1] for t in (sides.query, sides.value)]
-    if not all(isinstance(width, int) for width in widths):
-        raise Refused("how wide a head is is not known")
-    own, other = (int(str(width)) for width in widths)
+    own, other = (_width(c, t, 1) for t in (sides.query, sides.value))
     dtype = c.dtype(sides.query)
     scale = c.number(float(node.attrs.get("scale") or 1 / math.sqrt(own)), dtype)
     turned = c.permute(sides.key, [0, 1, 3, 2])
