@@ -74,7 +74,7 @@ fuzz: .venv-fuzz/installed
 	$(FUZZ)/python tests/fuzz.py recipes out/fuzz/recipes -max_total_time=$(SECONDS) -timeout=30 -artifact_prefix=out/fuzz/
 
 fuzz-graphs: .venv/installed-dev
-	$(BIN)/python -c "import os, subprocess, sys; sys.exit(subprocess.call([sys.executable, '-m', 'pytest', 'tests/test_properties.py', '-k', 'larger'], env=os.environ | {'SURGEON_EXAMPLES': '10000'}))"
+	$(BIN)/python -c "import os, subprocess, sys; sys.exit(subprocess.call([sys.executable, '-m', 'pytest', 'tests/test_properties.py', '-k', 'larger', '--hypothesis-profile=fuzz'], env=os.environ | {'SURGEON_EXAMPLES': '10000'}))"
 
 batch: .venv/installed-dev
 	$(BIN)/python tests/benchmarks/folder.py $(CORPUS)

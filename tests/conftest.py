@@ -23,8 +23,10 @@ pytest.register_assert_rewrite(  # what they assert is shown as in a test
     "sweeping",
 )
 
-# A runtime's sessions start at their own pace: no wall-clock limit on one example.
-settings.register_profile("surgeon", deadline=None)
+# A runtime's sessions start at their own pace: no wall-clock limit on one example. A commit passes
+# or fails each time: what is drawn is drawn anew in `make fuzz-graphs` alone.
+settings.register_profile("surgeon", deadline=None, derandomize=True)
+settings.register_profile("fuzz", deadline=None)
 settings.load_profile("surgeon")
 
 
