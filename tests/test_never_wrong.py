@@ -147,3 +147,17 @@ def test_a_reshape_to_numbers_that_are_fed(rest: int, groups: int) -> None:
     )
     given(proto, zero=ints(0), one=ints(1), three=ints(3))
     hold(proto, {"x": noise(2, 4, 6), "rest": ints(rest), "groups": ints(groups)})
+
+
+def test_a_reshape_of_what_a_mask_may_leave_empty() -> None:
+    """A Reshape infers no length beside one that the data make 0."""
+    proto = parse(
+        "g (float[n,f] x) => (float[k,a,2] y) { b = Greater (x, low) m = ReduceMax <axes = [1], "
+        "keepdims = 0> (x) h = Greater (m, low) z = NonZero (h) i = Squeeze (z, zero) "
+        "s = Gather <axis = 0> (x, i) shape = Shape (s) rows = Gather (shape, zero) "
+        "columns = Gather (shape, one) half = Div (columns, two) "
+        "t = Concat <axis = 0> (rows, half, two) y = Reshape (s, t) }",
+        opset=17,
+    )
+    given(proto, low=F32(0), zero=ints(0), one=ints(1), two=ints(2))
+    hold(proto, *({"x": F32(sign) * np.ones((3, 4), F32)} for sign in (1, -1)))

@@ -18,7 +18,7 @@ class Atom:
     """An integer that is not a polynomial: a symbol, or a floor division, maximum or minimum.
 
     Attributes:
-        kind: `symbol`, `floor`, `max` or `min`.
+        kind: `symbol`, `found` (a symbol that what is computed decides), `floor`, `max` or `min`.
         text: How it prints; equal text means the same atom.
         operands: What a `floor` (dividend, divisor), `max` or `min` is made of.
         low: The least value it can take, or None.
@@ -43,6 +43,11 @@ class Atom:
 
     def __repr__(self) -> str:
         return self.text
+
+    @property
+    def is_symbol(self) -> bool:
+        """Whether it is named, and made of nothing."""
+        return not self.operands
 
 
 class Expr:
@@ -117,6 +122,11 @@ class Expr:
 def symbol(name: str, low: int | None = 0, high: int | None = None) -> Expr:
     """A named integer, by default a dimension's: at least 0. One name must keep its bounds."""
     return of_atom(Atom("symbol", name, (), low, high))
+
+
+def found(name: str) -> Expr:
+    """A length that what is computed decides: it may be 0 where no dimension of an input is."""
+    return of_atom(Atom("found", name, (), 0, None))
 
 
 def floor_divide(dividend: Dim, divisor: Dim) -> Dim:
@@ -350,7 +360,7 @@ def _not_negative(dim: Dim, splits: int) -> bool:
     if isinstance(dim, int) or (high is not None and high < 0) or splits == 0:
         return False
     for monomial, factor in dim.terms:
-        if len(monomial) != 1 or monomial[0][1] != 1 or monomial[0][0].kind == "symbol":
+        if len(monomial) != 1 or monomial[0][1] != 1 or monomial[0][0].is_symbol:
             continue
         atom = monomial[0][0]
         others = dim - of_atom(atom) * factor

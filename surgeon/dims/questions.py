@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from surgeon.dims.polynomials import (
     Atom,
@@ -14,7 +14,6 @@ from surgeon.dims.polynomials import (
     minimum,
     not_negative,
     of_atom,
-    symbol,
 )
 
 
@@ -63,22 +62,24 @@ def symbols(dim: Dim) -> frozenset[str]:
 def named(dim: Dim) -> str | None:
     """The name of the symbol that a dim is; None where it is a number, or computed."""
     match () if isinstance(dim, int) else dim.terms:
-        case ((((Atom(kind="symbol", text=name), 1),), 1),):
+        case ((((Atom(is_symbol=True, text=name), 1),), 1),):
             return name
     return None
 
 
 def limits(dim: Dim) -> dict[str, int | None]:
     """The symbols that the value depends on, each with the greatest number it may be, or None."""
-    found: dict[str, int | None] = {}
+    return {atom.text: atom.high for atom in _symbols(dim)}
+
+
+def _symbols(dim: Dim) -> Iterator[Atom]:
     if not isinstance(dim, int):
         for monomial, _ in dim.terms:
             for atom, _power in monomial:
-                if atom.kind == "symbol":
-                    found[atom.text] = atom.high
+                if atom.is_symbol:
+                    yield atom
                 for operand in atom.operands:
-                    found.update(limits(operand))
-    return found
+                    yield from _symbols(operand)
 
 
 def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
@@ -135,15 +136,19 @@ def constant_target(source: Sequence[Dim], wanted: Sequence[Dim]) -> list[int] |
 def infers(source: Sequence[Dim], wanted: Sequence[Dim], axis: int) -> bool:
     """Whether a Reshape of `source` finds the length of this axis of `wanted` from the others.
 
-    None of them may be 0, and none is where `source` has elements. That is asked for symbols of 1
-    or more: where an input has none nothing has, but `b // 2` is 0 where b is 1.
+    None of them may be 0, and none is where `source` has elements.
     """
     others = [dim for place, dim in enumerate(wanted) if place != axis]
-    return all(map(_filled, others)) or all(map(_filled, source))
+    return all(map(is_filled, others)) or all(map(is_filled, source))
 
 
-def _filled(dim: Dim) -> bool:
-    return at_most(1, substitute(dim, {name: symbol(name) + 1 for name in symbols(dim)})) is True
+def is_filled(dim: Dim) -> bool:
+    """Whether a length is 0 in no model whose inputs have elements.
+
+    So symbols are taken for 1 or more. But `b // 2` is 0 where b is 1, and a mask may hold nowhere.
+    """
+    whole = {a.text: of_atom(a) + 1 for a in _symbols(dim) if a.kind != "found"}
+    return at_most(1, substitute(dim, whole)) is True
 
 
 def solve(dim: Dim) -> tuple[str, int] | None:
@@ -155,7 +160,7 @@ def solve(dim: Dim) -> tuple[str, int] | None:
     if len(rest) != 1 or len(rest[0][0]) != 1 or constant % rest[0][1]:
         return None
     (atom, power), factor = rest[0][0][0], rest[0][1]
-    if power != 1 or atom.kind != "symbol":
+    if power != 1 or not atom.is_symbol:
         return None
     return atom.text, -constant // factor
 
@@ -169,7 +174,7 @@ def product(dims: Iterable[Dim]) -> Dim:
 
 
 def _substitute_atom(atom: Atom, values: Mapping[str, Dim]) -> Dim:
-    if atom.kind == "symbol":
+    if atom.is_symbol:
         return values.get(atom.text, of_atom(atom))
     operands = [substitute(operand, values) for operand in atom.operands]
     combine: Callable[[Dim, Dim], Dim] = {

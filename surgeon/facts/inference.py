@@ -134,9 +134,8 @@ class Facts:
                 node.outputs[0].fact = Fact(first.dtype, first.shape)
             elif domain == contrib.DOMAIN and not refers:
                 given = [self.of(t) if t.name else None for t in node.inputs]
-                fresh, count = partial(self._fresh, node), len(node.outputs)
                 try:
-                    said = contrib.facts(node.op, Question(given, node.attrs, count, fresh))
+                    said = contrib.facts(node.op, self._question(node, given))
                 except _MALFORMED:
                     said = None
                 for tensor, fact in zip(node.outputs, said or (), strict=False):
@@ -198,7 +197,7 @@ class Facts:
         if node.op in sequences.OPERATORS:
             known = sequences.facts(node.op, inputs, node.attrs, partial(self._fresh, node))
         elif node.op in likeness.STANDARD:
-            question = Question(inputs, node.attrs, len(node.outputs), partial(self._fresh, node))
+            question = self._question(node, inputs)
             known = likeness.by_form(likeness.STANDARD[node.op], question)
         if known is None:
             known = self._values(node, inputs)
@@ -211,11 +210,8 @@ class Facts:
         function = shapes.FUNCTIONS.get(node.op)
         found = None
         if function is not None:
-            question = Question(
-                inputs, node.attrs, len(node.outputs), lambda axis: self._fresh(node, axis)
-            )
             try:
-                found = function(question)
+                found = function(self._question(node, inputs))
             except _MALFORMED:
                 found = None
         if found is None or found[0] is None or not shapes.whole(found):
@@ -278,16 +274,25 @@ class Facts:
         self._declared_names.add(name)
         return self.assumptions.get(name, dims.symbol(name))
 
-    def new_dim(self, name: str, axis: int | str) -> Dim:
-        """A dimension of which nothing is known: a symbol named after the value and the axis."""
+    def new_dim(self, name: str, axis: int | str, *, filled: bool = False) -> Dim:
+        """A dimension of which nothing is known: a symbol named after the value and the axis.
+
+        Args:
+            name: The value's.
+            axis: Which of it, or another word for the length.
+            filled: Whether it is 0 in no model whose inputs have elements.
+        """
         self._new += 1
         label = f"{self.scope}{name}.{axis}"
         while label in self._declared_names:
             label += "'"
-        return dims.symbol(label)
+        return dims.symbol(label) if filled else dims.found(label)
 
-    def _fresh(self, node: gs.Node, axis: int) -> Dim:
-        return self.new_dim(*cuts.source(node, axis))
+    def _question(self, node: gs.Node, inputs: list[Fact | None]) -> Question:
+        return Question(inputs, node.attrs, len(node.outputs), partial(self._fresh, node))
+
+    def _fresh(self, node: gs.Node, axis: int, *, filled: bool = False) -> Dim:
+        return self.new_dim(*cuts.source(node, axis), filled=filled)
 
     def _values(self, node: gs.Node, inputs: list[Fact | None]) -> list[Fact] | None:
         """The outputs' facts where even their elements are known."""
@@ -360,7 +365,7 @@ class Facts:
         """Whether the output could be no shape arithmetic: known before anything is computed."""
         if node.op in ("ConstantOfShape", "Expand", "Tile", "Range"):
             found = shapes.FUNCTIONS[node.op](
-                Question(inputs, node.attrs, len(node.outputs), lambda axis: -1)
+                Question(inputs, node.attrs, len(node.outputs), lambda axis, filled=False: -1)
             )
             size = dims.product(found[0]) if found and found[0] is not None else None
             return not isinstance(size, int) or not 0 <= size <= LARGEST_VALUE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from surgeon import dims
 from surgeon.dims import Dim
@@ -12,6 +12,14 @@ from surgeon.facts.fact import Fact
 
 Shape = tuple[Dim, ...]
 Function = Callable[["Question"], "Sequence[Shape | None] | None"]
+
+
+class Fresh(Protocol):
+    """What names the lengths that are not provable."""
+
+    def __call__(self, axis: int, *, filled: bool = False) -> Dim:
+        """A new dimension for an axis of output 0, `filled` where no filled operand makes it 0."""
+        ...
 
 
 @dataclass(slots=True)
@@ -28,7 +36,7 @@ class Question:
     inputs: Sequence[Fact | None]
     attributes: Mapping[str, Any]
     outputs: int
-    fresh: Callable[[int], Dim]
+    fresh: Fresh
 
     def shape(self, index: int) -> Shape | None:
         """The shape of an operand, where it is there and known."""
@@ -45,7 +53,7 @@ class Question:
         return index < len(self.inputs) and self.inputs[index] is not None
 
 
-def broadcast(shapes: Sequence[Shape], fresh: Callable[[int], Dim]) -> Shape:
+def broadcast(shapes: Sequence[Shape], fresh: Fresh) -> Shape:
     """The shape of an elementwise operation on operands of these shapes."""
     rank = max(len(shape) for shape in shapes)
     out: list[Dim] = []
@@ -64,7 +72,10 @@ def broadcast(shapes: Sequence[Shape], fresh: Callable[[int], Dim]) -> Shape:
                 result = dim  # the other is 1 or equal to it, or the node has no value
             elif not isinstance(result, int):
                 result = _of_two(result, dim)
-        out.append(fresh(axis) if result is None else result)
+        if result is None:
+            own = [shape[axis - rank] for shape in shapes if rank - axis <= len(shape)]
+            result = fresh(axis, filled=all(map(dims.is_filled, own)))
+        out.append(result)
     return tuple(out)
 
 
