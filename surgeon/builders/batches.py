@@ -9,6 +9,7 @@ from __future__ import annotations
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
+from surgeon.builders.cleaning import order_of
 from surgeon.builders.views import as_shape
 from surgeon.dims import Dim
 from surgeon.facts.elementwise import ELEMENTWISE
@@ -52,7 +53,7 @@ def _lifted(draft: Draft, tensor: gs.Tensor, lead: tuple[Dim, ...]) -> gs.Tensor
             raise Refused("its MatMul is not of two batches of matrices")
         return draft.op("MatMul", *(_lifted(draft, t, lead) for t in node.inputs))
     if node.op == "Transpose":
-        order = [int(axis) for axis in attribute_of(node, "perm") or range(rank)[::-1]]
+        order = order_of(node, rank)
         if order[0]:
             raise Refused("its Transpose moves the batch")
         attributes["perm"] = [*range(len(lead)), *(axis + extra for axis in order[1:])]

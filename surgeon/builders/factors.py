@@ -14,6 +14,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
+from surgeon.builders.cleaning import order_of
 from surgeon.builders.linear import FLOATS, bias_of, channels_of, narrow, scaled_outputs
 from surgeon.builders.parts import one_a_channel, operand_behind, own_weight
 from surgeon.facts.fact import Array
@@ -186,7 +187,7 @@ def _in_front(draft: Draft, node: gs.Node, factor: Array) -> Array:
     if before is None or after is None:
         raise Refused("a shape is not known")
     if node.op == "Transpose":
-        order = attribute_of(node, "perm") or range(len(before))[::-1]
+        order = order_of(node, len(before))
         return factor.transpose(np.argsort(order))
     lead = 0
     while lead < min(len(before), len(after)) and before[lead] == after[lead]:

@@ -13,6 +13,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import dims, opsets
+from surgeon.builders.cleaning import order_of
 from surgeon.builders.views import as_shape, source_of
 from surgeon.dims import Dim
 from surgeon.facts import Facts
@@ -57,7 +58,7 @@ def transpose_before_split(draft: Draft, match: Match) -> gs.Tensor:
     """Each part of a Split transposed, as one Transpose of the whole; what differs stays behind."""
     split, axis, readers = _parted(draft, match, "Transpose")
     rank = len(_shape(draft, split.inputs[0]))
-    orders = [tuple(attribute_of(n, "perm") or range(rank)[::-1]) for n in readers]
+    orders = [tuple(order_of(n, rank)) for n in readers]
     (order, count), *_ = Counter(orders).most_common(1)
     if count < 2:
         raise Refused("no two parts are transposed alike")
@@ -100,7 +101,7 @@ def numbers_as_split(draft: Draft, match: Match) -> gs.Tensor:
     source, order = x, list(range(len(shape)))
     turn = x.inputs[0] if x.inputs else None
     if turn is not None and turn.op == "Transpose" and not turn.domain and draft.holds(turn):
-        source, order = turn.inputs[0], list(attribute_of(turn, "perm") or order[::-1])
+        source, order = turn.inputs[0], order_of(turn, len(shape))
     before, at = _shape(draft, source), order[axis]
     size = before[at + 1] if at + 1 < len(before) else None
     if not isinstance(size, int):
@@ -213,7 +214,7 @@ def number_of_transposed(draft: Draft, match: Match) -> gs.Tensor:
     """One step along an axis of a Transpose, straight from what is transposed."""
     root, turn = match.root, match.nodes[1]
     rank = len(_shape(draft, turn.inputs[0]))
-    order = list(attribute_of(turn, "perm") or range(rank)[::-1])
+    order = order_of(turn, rank)
     axis = order[int(attribute_of(root, "axis")) % rank]
     rest = [i for i in order if i != axis]
     if rest != sorted(rest):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from surgeon.builders.cleaning import order_of
 from surgeon.builders.selections import producer_of
 from surgeon.builders.views import KEEP_ORDER
 from surgeon.dims import Dim
@@ -203,7 +204,7 @@ def _picked(step: _Step, grid: list[Array]) -> list[Array] | None:
 def _turned(step: _Step, grid: list[Array]) -> list[Array] | None:
     first, count = len(step.frame.before), len(step.inner)
     rank = first + count + len(step.frame.behind)
-    order = list(attribute_of(step.node, "perm") or range(rank)[::-1])
+    order = order_of(step.node, rank)
     between = [axis - first for axis in order[first : first + count]]
     if order != [*range(first), *(axis + first for axis in between), *range(first + count, rank)]:
         return None

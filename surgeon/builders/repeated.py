@@ -9,10 +9,11 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.bench import Bench
+from surgeon.builders.cleaning import order_of
 from surgeon.builders.views import source_of
 from surgeon.dims import Dim
 from surgeon.facts.fact import same_dims
-from surgeon.match import Match, attribute_of
+from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
 Shape = tuple[Dim, ...]
@@ -109,7 +110,7 @@ def transpose_before_expand(draft: Draft, match: Match) -> gs.Tensor:
     target, rank = c.facts.array(s), c.facts.of(x).rank
     if target is None or target.dtype == object or rank is None or target.size > rank:
         raise Refused("its shape is known at run time only, or has more axes than what it repeats")
-    perm = attribute_of(root, "perm") or list(range(rank))[::-1]
+    perm = order_of(root, rank)
     sizes = [*[1] * (rank - target.size), *(int(n) for n in target)]
     y: gs.Tensor = c.op("Transpose", x, perm=list(perm))
     later: gs.Tensor = c.op("Expand", y, c.ints([sizes[axis] for axis in perm], "shape"))

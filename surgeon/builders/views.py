@@ -9,6 +9,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import dims, opsets
+from surgeon.builders.cleaning import order_of
 from surgeon.dims import Dim, constant_target
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array, same_dims
@@ -79,7 +80,7 @@ def keeps_order(node: gs.Node, facts: Facts) -> bool:
     shape = facts.of(node.inputs[0]).shape
     if shape is None:
         return False
-    perm = attribute_of(node, "perm") or list(range(len(shape)))[::-1]
+    perm = order_of(node, len(shape))
     moved = [axis for axis in perm if shape[axis] != 1]
     return moved == sorted(moved)
 
@@ -160,7 +161,7 @@ def joined_before_transpose(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("a shape is not known")
     if facts.array(root.inputs[1]) is not None:
         raise Refused("its target is constant")
-    perm = list(attribute_of(turn, "perm") or range(len(before))[::-1])
+    perm = order_of(turn, len(before))
     groups = [[perm[place] for place in group] for group in _joining(inside, out)]
     if any(group != list(range(group[0], group[0] + len(group))) for group in groups):
         raise Refused("what it joins does not stand together in front of the Transpose")
