@@ -46,6 +46,7 @@ class Piece:
         passed: Those of the constants that both sides read, and whose values decided nothing.
         inputs: What is drawn, and what is known of it.
         symbols: The symbols in its shapes, each with the largest number it may be.
+        counts: Those of them that say how often something holds, and may be 0.
         shapes: Those of its inputs and of what both sides compute, where they are known, and how
             many values have each.
     """
@@ -59,6 +60,7 @@ class Piece:
     passed: frozenset[str]
     inputs: Sequence[tuple[gs.Tensor, Fact]]
     symbols: Mapping[str, int | None]
+    counts: frozenset[str]
     shapes: Mapping[tuple[Dim, ...], int]
 
     def key(self, rule: Rule) -> str:
@@ -84,6 +86,7 @@ class Piece:
             known = (fact.dtype, fact.shape, value, fact.unit_axis, fact.not_negative)
             text = f"{number(tensor.name)}:{known}"
             digest.update(text.encode())
+        digest.update(f"{sorted(self.counts)}".encode())
         for name, array in self.constants.items():
             digest.update(f"{number(name)}:{array.dtype}{array.shape}".encode())
             if name not in self.passed:
@@ -153,6 +156,10 @@ class Piece:
     def is_empty(self, point: Mapping[str, int]) -> bool:
         """Whether something that is drawn has no element at these sizes."""
         return any(0 in _shape(fact, point) for _, fact in self.inputs if fact.value is None)
+
+    def counts_nothing(self, point: Mapping[str, int]) -> bool:
+        """Whether nothing but counts is 0 at these sizes, as may be on any input."""
+        return {name for name, size in point.items() if size == 0} <= self.counts
 
     def ends_the_process(self, point: Mapping[str, int]) -> bool:
         """Whether onnxruntime would, on no elements; some operators look at no length."""
@@ -243,6 +250,7 @@ def cut(model: Model, facts: Facts, match: Match, draft: Draft, pairs: Pairs) ->
     constants: dict[str, Array] = {}
     inputs: list[tuple[gs.Tensor, Fact]] = []
     symbols: dict[str, int | None] = {}
+    counts: set[str] = set()
     size = 0
     for tensor in outside:
         fact = facts.of(tensor)
@@ -259,6 +267,7 @@ def cut(model: Model, facts: Facts, match: Match, draft: Draft, pairs: Pairs) ->
         parts = list(fact.shape) + (fact.value.reshape(-1).tolist() if fact.symbolic else [])  # type: ignore[union-attr]
         for part in parts:
             symbols.update(sorted(dims.limits(part).items()))
+            counts |= dims.counts(part)
     computed = [facts.of(t).shape for n in (*nodes, *draft.nodes) for t in n.outputs]
     shapes = Counter(s for s in (*computed, *(f.shape for _, f in inputs)) if s is not None)
     passed = {t.name for n in nodes for t in _operands(n) if facts.is_unread(t)}
@@ -273,6 +282,7 @@ def cut(model: Model, facts: Facts, match: Match, draft: Draft, pairs: Pairs) ->
         frozenset(passed),
         inputs,
         symbols,
+        frozenset(counts),
         shapes,
     )
 

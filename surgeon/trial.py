@@ -7,15 +7,14 @@ to 1 do. The original piece may hold ATen nodes: the witness runs it then. This 
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import onnx_graphsurgeon as gs
 
-from surgeon import edges
+from surgeon import edges, points
 from surgeon.activations import Activations
 from surgeon.chance import drawn_outputs
 from surgeon.edges import DEFINITE, EDGES, NORMAL, ORDERED, REAL, Drawing
@@ -27,6 +26,7 @@ from surgeon.firing import Pairs
 from surgeon.match import Match
 from surgeon.model import Model, describe
 from surgeon.piece import Piece, cut
+from surgeon.points import Point
 from surgeon.recipe import Rule
 from surgeon.reference import NoWitness, Undefined
 from surgeon.report import Refusal
@@ -37,37 +37,9 @@ from surgeon.verify.compare import TOLERANCES, Exact
 from surgeon.verify.pair import NOT_RUN, IsolatedPair, Pair
 
 WANTED = 2  # sets of normal inputs that both pieces must take
-# What every symbol is, one set at a time, until both pieces ran on enough of them.
-_SIZES: tuple[tuple[int, ...], ...] = (
-    (2, 3, 5, 4, 7, 6),
-    (3, 5, 4, 7, 2, 6),
-    (2,),
-    (3,),
-    (1,),
-    (4,),
-    (8,),
-    (16,),
-    (32,),
-    (37, 64, 45),
-    (2, 700, 650),  # of sounds: a window of 25 ms is 400 of their samples
-    *((700,), (2, 5_000), (5_000,)),
-)
-# Then longer ones, sizes of 1, equal sizes, and no size at all: where both run.
-_FURTHER: tuple[tuple[int, ...], ...] = (
-    (5, 7, 9, 8, 11, 6),
-    (12, 17, 10),
-    (1, 3, 2, 5),
-    (4, 1, 3, 1, 2),
-    (4,),
-    (0, 3, 2),
-    (3, 0, 2, 0),
-    (2, 3, 0),
-)
-_MOST_SIZES = 4  # points beyond numbers in the replacement
-# Elements of one run, and of all further ones together: large values take long, and one set of them
-# shows as much as many small ones do.
-_LARGE = _ALL = 1 << 22
-Point = Mapping[str, int]
+# Elements of all further runs together: large values take long, and one set of them shows as much
+# as many small ones do.
+_ALL = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +155,7 @@ class Trial:
         for style in (NORMAL, ORDERED, DEFINITE):
             ran: list[Point] = []
             undefined = False
-            for point in _moderate(piece, _points(piece, _SIZES)):
+            for point in points.usual(piece):
                 try:
                     bad = bench.differs([_Run(point, style, len(ran))], strict=True)
                 except KeyError as error:
@@ -236,8 +208,8 @@ class Trial:
         styles = _styles(bench.rule, piece) if style == NORMAL else []
         here = piece.elements(at)
         runs = [(_Run(at, *drawn), here) for drawn in styles]
-        points = (*_points(piece, _FURTHER), *_beyond(piece, at))
-        for place, point in enumerate(p for p in points if not piece.ends_the_process(p)):
+        further = points.further(piece, at)
+        for place, point in enumerate(p for p in further if not piece.ends_the_process(p)):
             size = piece.elements(point)
             runs.append((_Run(point, style, 0), size))
             if styles and place < 2:
@@ -322,7 +294,7 @@ class _Bench:
         fault = check.fault or ""
         open_ = (NOT_RUN, "its shape is", "NaN at") if self._averages else (NOT_RUN, "its shape is")
         if fault.startswith(open_) and self.piece.is_empty(run.point):
-            return False
+            return fault.startswith(NOT_RUN) and self.piece.counts_nothing(run.point)
         exact = self.rule.exact == "bit" or run.style in (NORMAL, REAL)
         return exact or not _saturated(check)
 
@@ -355,43 +327,6 @@ def _styles(rule: Rule, piece: Piece) -> list[tuple[str, int]]:
 
 def _operator(node: gs.Node) -> str:
     return str(node.op if node.op == "ATen" or node.domain == "aten" else node.origin.op_type)
-
-
-def _points(piece: Piece, choices: Sequence[Sequence[int]]) -> Iterator[Point]:
-    """Sizes for the symbols, each choice once; a symbol is no larger than it may be."""
-    seen = set()
-    for sizes in choices:
-        turns = itertools.cycle(sizes)
-        point = {
-            name: min(size, size if high is None else high)
-            for (name, high), size in zip(piece.symbols.items(), turns, strict=False)
-        }
-        key = tuple(point.values())
-        if key not in seen:
-            seen.add(key)
-            yield point
-
-
-def _moderate(piece: Piece, points: Iterator[Point]) -> Iterator[Point]:
-    """Those at which no run is large; where all are, the one with the smallest."""
-    some, large = False, []
-    for point in points:
-        size = piece.elements(point)
-        if size <= _LARGE:
-            some = True
-            yield point
-        else:
-            large.append((size, point))
-    if not some:
-        yield min(large, key=lambda each: each[0])[1]
-
-
-def _beyond(piece: Piece, at: Point) -> Iterator[Point]:
-    """One symbol after the other a little larger than a number that the replacement holds."""
-    free = [name for name, high in piece.symbols.items() if high is None]
-    wanted = [(name, size) for size in piece.sizes for name in free]
-    for name, size in wanted[:_MOST_SIZES]:
-        yield {**at, name: size + 1}
 
 
 def _saturated(check: OutputCheck) -> bool:

@@ -36,6 +36,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"candidates"},
     {"firing"},
     {"piece", "evidence"},
+    {"points"},
     {"activations"},
     {"sweep", "simplify", "trial", "culprits", "authoring", "raising"},
     {"refusing", "operation"},

@@ -16,7 +16,7 @@ from surgeon.authoring import rule
 from surgeon.match import Match
 from surgeon.recipe import Rule
 from surgeon.reference import Undefined
-from surgeon.rewrite import Draft
+from surgeon.rewrite import Draft, Refused
 from surgeon.verify import pair
 
 
@@ -88,14 +88,14 @@ def test_large_values_are_compared_on_fewer_sets(monkeypatch: pytest.MonkeyPatch
     usual = len(shapes)
     shapes.clear()
     # x, y and what takes its place are 3,000 elements for each of a batch
-    monkeypatch.setattr("surgeon.trial._LARGE", 4000)
+    monkeypatch.setattr("surgeon.points._LARGE", 4000)
     monkeypatch.setattr("surgeon.trial._ALL", 10_000)
     few = "compared on fewer values: they are large"
     assert pieces(proto, neg_by_sub) == {"compared": 1, few: 1}
     assert {shape[0] for shape in shapes} <= {0, 1, 2, 3}
     assert 2 < len(shapes) < usual
     shapes.clear()
-    monkeypatch.setattr("surgeon.trial._LARGE", 2000)
+    monkeypatch.setattr("surgeon.points._LARGE", 2000)
     assert pieces(proto, neg_by_sub) == {"compared": 1, few: 1}
     assert shapes[0] == (1, 1000)  # one run there is all the same, of the smallest
 
@@ -165,3 +165,31 @@ def test_no_size_ends_the_process() -> None:
     )
     result = surgeon.apply(onnx.parser.parse_model(text), "clean")
     assert result.report.verdict is not None
+
+
+@rule("y = Reshape (x, sizes)", exact="bit")
+def inferred_length(draft: Draft, match: Match) -> Any:
+    """Two halves of each row, whose length the Reshape finds from the rest."""
+    if draft.facts.array(match.values["sizes"]) is not None:
+        raise Refused("its sizes are numbers already")
+    return draft.op("Reshape", match.values["x"], draft.constant(np.array([0, -1, 2])))
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_a_count_may_be_0_where_an_input_has_elements(counted: bool) -> None:
+    rows = (
+        "h = Greater (x, low) z = NonZero (h) r = Transpose (z)"
+        if counted
+        else "r = Cast <to = 7> (x)"
+    )
+    proto = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17]> g (float[n,f] x) => (int64[k,a,2] y)
+        <float low = {{0}}, int64[1] zero = {{0}}, int64[1] one = {{1}}, int64[1] two = {{2}}> {{
+            {rows}
+            o = Concat <axis = 1> (r, r) s = Shape (o)
+            m = Gather (s, zero) w = Gather (s, one) e = Div (w, two)
+            sizes = Concat <axis = 0> (m, e, two) y = Reshape (o, sizes)
+        }}"""
+    )
+    refusals = surgeon.apply(proto, inferred_length).report.refusals
+    assert bool(refusals) == counted

@@ -14,7 +14,6 @@ from surgeon.dims.polynomials import (
     bounds,
     exact_quotient,
     floor_divide,
-    found,
     maximum,
     minimum,
     not_negative,
@@ -22,6 +21,7 @@ from surgeon.dims.polynomials import (
 )
 from surgeon.dims.questions import (
     constant_target,
+    counts,
     equal,
     evaluate,
     infers,
@@ -42,11 +42,11 @@ __all__ = [
     "at_most",
     "bounds",
     "constant_target",
+    "counts",
     "equal",
     "evaluate",
     "exact_quotient",
     "floor_divide",
-    "found",
     "infers",
     "is_cut_off",
     "is_filled",

@@ -18,7 +18,7 @@ class Atom:
     """An integer that is not a polynomial: a symbol, or a floor division, maximum or minimum.
 
     Attributes:
-        kind: `symbol`, `found` (a symbol that what is computed decides), `floor`, `max` or `min`.
+        kind: `symbol`, `open` or `counted` (symbols of their own kind), `floor`, `max` or `min`.
         text: How it prints; equal text means the same atom.
         operands: What a `floor` (dividend, divisor), `max` or `min` is made of.
         low: The least value it can take, or None.
@@ -119,14 +119,15 @@ class Expr:
         return other - floor_divide(other, self) * self
 
 
-def symbol(name: str, low: int | None = 0, high: int | None = None) -> Expr:
-    """A named integer, by default a dimension's: at least 0. One name must keep its bounds."""
-    return of_atom(Atom("symbol", name, (), low, high))
+def symbol(
+    name: str, low: int | None = 0, high: int | None = None, *, kind: str = "symbol"
+) -> Expr:
+    """A named integer, by default a dimension's: at least 0. One name must keep its bounds.
 
-
-def found(name: str) -> Expr:
-    """A length that what is computed decides: it may be 0 where no dimension of an input is."""
-    return of_atom(Atom("found", name, (), 0, None))
+    Its kind is `symbol` where it is 0 in no model whose inputs have elements, `counted` where it
+    says how often something holds, which is 0 for some data, and `open` where neither is known.
+    """
+    return of_atom(Atom(kind, name, (), low, high))
 
 
 def floor_divide(dividend: Dim, divisor: Dim) -> Dim:

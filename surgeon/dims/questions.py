@@ -72,6 +72,11 @@ def limits(dim: Dim) -> dict[str, int | None]:
     return {atom.text: atom.high for atom in _symbols(dim)}
 
 
+def counts(dim: Dim) -> frozenset[str]:
+    """Those of its symbols that say how often something holds, which the data decide."""
+    return frozenset(atom.text for atom in _symbols(dim) if atom.kind == "counted")
+
+
 def _symbols(dim: Dim) -> Iterator[Atom]:
     if not isinstance(dim, int):
         for monomial, _ in dim.terms:
@@ -147,7 +152,7 @@ def is_filled(dim: Dim) -> bool:
 
     So symbols are taken for 1 or more. But `b // 2` is 0 where b is 1, and a mask may hold nowhere.
     """
-    whole = {a.text: of_atom(a) + 1 for a in _symbols(dim) if a.kind != "found"}
+    whole = {a.text: of_atom(a) + 1 for a in _symbols(dim) if a.kind == "symbol"}
     return at_most(1, substitute(dim, whole)) is True
 
 

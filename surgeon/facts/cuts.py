@@ -13,6 +13,7 @@ from surgeon.dims import Dim
 from surgeon.facts.question import Function, Question, Shape, broadcast
 from surgeon.facts.values import is_to_the_end, slice_bounds
 
+HELD = "held"  # the axis of a length that counts how often something holds
 _WHOLE_FLOATS = 1 << 23  # float, the narrowest dtype of a Range, holds these and their differences
 _ROUNDING = 1_000_000  # a part of it is more than it rounds a difference by, and then a quotient
 
@@ -197,6 +198,11 @@ def _non_zero(question: Question) -> Sequence[Shape | None] | None:
     return [(len(shape), dims.product(shape) if whole else question.fresh(1))]
 
 
+def _boxes(question: Question) -> Sequence[Shape | None] | None:
+    """Batch, class and box of each that is kept."""
+    return [(question.fresh(0), 3)]
+
+
 def _one_hot(question: Question) -> Sequence[Shape | None] | None:
     shape, depth = question.shape(0), question.value(1)
     if shape is None:
@@ -213,7 +219,9 @@ def source(node: gs.Node, axis: int) -> tuple[str, int | str]:
     A mask holds equally often wherever it selects, so what it selects is equally long.
     """
     mask = {"Compress": 1, "NonZero": 0}.get(node.op)
-    return (node.outputs[0].name, axis) if mask is None else (node.inputs[mask].name, "held")
+    if mask is not None:
+        return node.inputs[mask].name, HELD
+    return node.outputs[0].name, HELD if node.op == "NonMaxSuppression" else axis
 
 
 def _top_k(question: Question) -> Sequence[Shape | None] | None:
@@ -229,6 +237,7 @@ def _top_k(question: Question) -> Sequence[Shape | None] | None:
 FUNCTIONS: Mapping[str, Function] = {
     "Compress": _compress,
     "NonZero": _non_zero,
+    "NonMaxSuppression": _boxes,
     "OneHot": _one_hot,
     "Concat": _concat,
     "Split": _split,

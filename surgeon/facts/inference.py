@@ -286,7 +286,8 @@ class Facts:
         label = f"{self.scope}{name}.{axis}"
         while label in self._declared_names:
             label += "'"
-        return dims.symbol(label) if filled else dims.found(label)
+        kind = "counted" if axis == cuts.HELD else "symbol" if filled else "open"
+        return dims.symbol(label, kind=kind)
 
     def _question(self, node: gs.Node, inputs: list[Fact | None]) -> Question:
         return Question(inputs, node.attrs, len(node.outputs), partial(self._fresh, node))

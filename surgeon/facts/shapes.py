@@ -189,7 +189,7 @@ COMPARES = frozenset(
 # outputs that are sizes or places
 COUNTS = frozenset(
     {
-        *((op, 0) for op in ("Shape", "Size", "ArgMax", "ArgMin", "NonZero")),
+        *((op, 0) for op in ("Shape", "Size", "ArgMax", "ArgMin", "NonZero", "NonMaxSuppression")),
         *((op, 1) for op in ("MaxPool", "TopK")),
     }
 )

@@ -1,0 +1,93 @@
+"""At which sizes the two sides of a rewrite are compared."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+
+from surgeon.piece import Piece
+
+# What every symbol is, one set at a time, until both pieces ran on enough of them.
+_SIZES: tuple[tuple[int, ...], ...] = (
+    (2, 3, 5, 4, 7, 6),
+    (3, 5, 4, 7, 2, 6),
+    (2,),
+    (3,),
+    (1,),
+    (4,),
+    (8,),
+    (16,),
+    (32,),
+    (37, 64, 45),
+    (2, 700, 650),  # of sounds: a window of 25 ms is 400 of their samples
+    *((700,), (2, 5_000), (5_000,)),
+)
+# Then longer ones, sizes of 1, equal sizes, and no size at all: where both run.
+_FURTHER: tuple[tuple[int, ...], ...] = (
+    (5, 7, 9, 8, 11, 6),
+    (12, 17, 10),
+    (1, 3, 2, 5),
+    (4, 1, 3, 1, 2),
+    (4,),
+    (0, 3, 2),
+    (3, 0, 2, 0),
+    (2, 3, 0),
+)
+_MOST_SIZES = 4  # points beyond numbers in the replacement
+_LARGE = 1 << 22  # elements of one run
+Point = Mapping[str, int]
+
+
+def usual(piece: Piece) -> Iterator[Point]:
+    """Sizes for the symbols until both sides ran; no large ones, but where there are no others."""
+    return _moderate(piece, _each(piece, _SIZES))
+
+
+def further(piece: Piece, at: Point) -> Iterator[Point]:
+    """Sizes that few models see, and at which rewrites are wrong.
+
+    Args:
+        piece: Both sides.
+        at: Sizes at which both ran.
+    """
+    yield from _each(piece, _FURTHER)
+    yield from _beyond(piece, at)
+    if piece.counts:
+        yield {**at, **dict.fromkeys(piece.counts, 0)}
+
+
+def _each(piece: Piece, choices: Sequence[Sequence[int]]) -> Iterator[Point]:
+    """Sizes for the symbols, each choice once; a symbol is no larger than it may be."""
+    seen = set()
+    for sizes in choices:
+        turns = itertools.cycle(sizes)
+        point = {
+            name: min(size, size if high is None else high)
+            for (name, high), size in zip(piece.symbols.items(), turns, strict=False)
+        }
+        key = tuple(point.values())
+        if key not in seen:
+            seen.add(key)
+            yield point
+
+
+def _moderate(piece: Piece, points: Iterator[Point]) -> Iterator[Point]:
+    """Those at which no run is large; where all are, the one with the smallest."""
+    some, large = False, []
+    for point in points:
+        size = piece.elements(point)
+        if size <= _LARGE:
+            some = True
+            yield point
+        else:
+            large.append((size, point))
+    if not some:
+        yield min(large, key=lambda each: each[0])[1]
+
+
+def _beyond(piece: Piece, at: Point) -> Iterator[Point]:
+    """One symbol after the other a little larger than a number that the replacement holds."""
+    free = [name for name, high in piece.symbols.items() if high is None]
+    wanted = [(name, size) for size in piece.sizes for name in free]
+    for name, size in wanted[:_MOST_SIZES]:
+        yield {**at, name: size + 1}
