@@ -73,7 +73,7 @@ def main() -> None:
                     counts["not exported"] += 1
                     continue
                 feeds = {f"x{i}": t.numpy() for i, t in enumerate(module.tensors)}
-                results = leaves(module(*[t.clone() for t in module.tensors]))
+                results = list(leaves(module(*[t.clone() for t in module.tensors])))
                 if any(t.dtype == torch.bfloat16 for t in results):
                     counts["in bfloat16, which numpy lacks"] += 1
                     continue
