@@ -1,0 +1,430 @@
+"""Nodes of onnxruntime's own operators, each with what it is fed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+DRAW = np.random.default_rng(0)
+
+
+class Case(NamedTuple):
+    """One node.
+
+    Attributes:
+        op: Its operator in `com.microsoft`.
+        inputs: Arrays that are fed, by name; `None` for one that is left out.
+        weights: Arrays that are initializers, by name.
+        order: The node's inputs.
+        attributes: As the node has them.
+        outputs: How many outputs it names.
+        domain: Where the operator is.
+        since: The opset below which there is no way.
+        without: Outputs that it does not name.
+        tolerance: Absolute, of a result of size 1.
+    """
+
+    op: str
+    inputs: Mapping[str, np.ndarray]
+    weights: Mapping[str, np.ndarray] = {}
+    order: Sequence[str] = ()
+    attributes: Mapping[str, Any] = {}
+    outputs: int = 1
+    domain: str = "com.microsoft"
+    since: int = 0
+    without: Sequence[int] = ()
+    tolerance: float = 1e-5
+
+
+def normal(*shape: int) -> np.ndarray:
+    return DRAW.standard_normal(shape).astype(np.float32)
+
+
+def half(*shape: int) -> np.ndarray:
+    return normal(*shape).astype(np.float16)
+
+
+def whole(most: int, *shape: int, dtype: Any = np.int32) -> np.ndarray:
+    return DRAW.integers(0, most, shape).astype(dtype)
+
+
+def bytes_of(*shape: int, dtype: Any = np.uint8) -> np.ndarray:
+    limits = np.iinfo(dtype)
+    return DRAW.integers(limits.min, limits.max + 1, shape).astype(dtype)
+
+
+def single(value: float) -> np.ndarray:
+    return np.array(value, np.float32)
+
+
+def zero(value: int, dtype: Any = np.uint8) -> np.ndarray:
+    return np.array(value, dtype)
+
+
+def quantized(name: str, scale: float, point: int, dtype: Any = np.uint8) -> dict[str, np.ndarray]:
+    return {f"{name}s": single(scale), f"{name}z": zero(point, dtype)}
+
+
+def model_of(case: Case, opset: int) -> onnx.ModelProto:
+    order = case.order or [*case.inputs, *case.weights]
+    outputs = [f"y{i}" if i not in case.without else "" for i in range(case.outputs)]
+    node = helper.make_node(
+        case.op, order, outputs, name="it", domain=case.domain, **case.attributes
+    )
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [
+            helper.make_tensor_value_info(
+                name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape
+            )
+            for name, value in case.inputs.items()
+        ],
+        [helper.make_empty_tensor_value_info(name) for name in outputs if name],
+        [numpy_helper.from_array(value, name) for name, value in case.weights.items()],
+    )
+    imports = [helper.make_opsetid("", opset)]
+    if case.domain:
+        imports.append(helper.make_opsetid(case.domain, 1))
+    return helper.make_model(graph, opset_imports=imports, ir_version=8)
+
+
+S, H = 5, 8  # a length, and a hidden size
+LENGTHS = np.array([3, 5], np.int32)
+TABLES = {"cos": normal(16, 4), "sin": normal(16, 4)}
+TABLES_OF_WORDS = {
+    "wt": normal(20, H), "pt": normal(9, H), "g": normal(H), "b": normal(H)
+}  # fmt: skip
+QKV = {"w": normal(6, 24), "b": normal(24)}
+CASES: dict[str, Case] = {
+    "conv": Case("FusedConv", {"x": normal(1, 3, 6, 6)}, {"w": normal(4, 3, 3, 3)}),
+    **{
+        f"conv {name}": Case(
+            "FusedConv",
+            {"x": normal(2, 4, 7, 6)},
+            {"w": normal(4, 2, 3, 3), "b": normal(4)},
+            attributes={
+                "activation": name, "pads": [1, 1, 1, 1], "group": 2, "kernel_shape": [3, 3],
+                **({"activation_params": numbers} if numbers else {}),
+            },
+        )
+        for name, numbers in (
+            ("Relu", []), ("Sigmoid", []), ("Tanh", []), ("LeakyRelu", [0.3]),
+            ("Clip", [-0.5, 0.5]), ("HardSigmoid", [0.3, 0.4]),
+        )
+    },
+    "conv and sum": Case(
+        "FusedConv",
+        {"x": normal(1, 3, 6, 6), "z": normal(1, 4, 4, 4)},
+        {"w": normal(4, 3, 3, 3), "b": normal(4)},
+        ["x", "w", "b", "z"],
+        {"activation": "Relu"},
+    ),
+    "conv and sum, no bias": Case(
+        "FusedConv",
+        {"x": normal(1, 3, 6, 6), "z": normal(1, 4, 4, 4)},
+        {"w": normal(4, 3, 3, 3)},
+        ["x", "w", "", "z"],
+        {"activation": "LeakyRelu", "activation_params": [0.2]},
+    ),
+    **{
+        f"gemm {name}": Case(
+            "FusedGemm",
+            {"a": normal(3, 4), "b": normal(5, 4), "c": normal(5)},
+            attributes={"activation": name, "transB": 1, "alpha": 0.5, **numbers},
+        )
+        for name, numbers in (
+            ("Relu", {}), ("Sigmoid", {}), ("LeakyRelu", {"activation_alpha": 0.2}),
+            ("Elu", {"activation_alpha": 0.7}),
+            ("HardSigmoid", {"activation_alpha": 0.3, "activation_beta": 0.4}),
+            ("Selu", {"activation_alpha": 1.5, "activation_gamma": 1.1}),
+            ("ThresholdedRelu", {"activation_alpha": 0.4}), ("Softplus", {}), ("Softsign", {}),
+        )
+    },
+    "matmul": Case(
+        "FusedMatMul", {"a": normal(2, 3, 4), "b": normal(4, 5)}, attributes={"alpha": 2.0}
+    ),
+    "matmul of turned": Case(
+        "FusedMatMul",
+        {"a": normal(2, 4, 3), "b": normal(2, 5, 4)},
+        attributes={"transA": 1, "transB": 1, "alpha": 0.125},
+    ),
+    "matmul of a vector": Case(
+        "FusedMatMul", {"a": normal(4), "b": normal(5, 4)}, attributes={"transB": 1}
+    ),
+    "matmul, rows in front": Case(
+        "FusedMatMul",
+        {"a": normal(3, 2, 4), "b": normal(2, 4, 5)},
+        attributes={"transBatchA": 1},
+    ),
+    "matmul, rows in front of both, turned": Case(
+        "FusedMatMul",
+        {"a": normal(4, 2, 6, 3), "b": normal(5, 2, 6, 4)},
+        attributes={"transBatchA": 1, "transA": 1, "transBatchB": 1, "transB": 1},
+    ),
+    "matmul by its old name": Case(
+        "TransposeMatMul", {"a": normal(2, 4, 3), "b": normal(2, 4, 5)}, attributes={"transA": 1}
+    ),
+    "gelu": Case("Gelu", {"x": normal(3, 4)}),
+    "gelu of a sum": Case("BiasGelu", {"x": normal(3, 4)}, {"b": normal(4)}),
+    "fast gelu": Case("FastGelu", {"x": normal(3, 4)}),
+    "fast gelu of a sum": Case("FastGelu", {"x": normal(3, 4)}, {"b": normal(4)}),
+    "quick gelu": Case("QuickGelu", {"x": normal(3, 4)}),
+    "silu": Case("QuickGelu", {"x": normal(3, 4)}, attributes={"alpha": 1.0}),
+    "skip norm": Case(
+        "SkipLayerNormalization",
+        {"x": normal(2, S, H), "s": normal(2, S, H)},
+        {"g": normal(H), "be": normal(H)},
+        attributes={"epsilon": 1e-5},
+    ),
+    "skip norm of halves": Case(
+        "SkipLayerNormalization",
+        {"x": half(2, S, H), "s": half(2, S, H)},
+        {"g": half(H), "be": half(H)},
+        tolerance=4e-3,
+    ),
+    "skip norm with a bias and the sum": Case(
+        "SkipLayerNormalization",
+        {"x": normal(2, S, H), "s": normal(S, H)},
+        {"g": normal(H), "b": normal(H)},
+        ["x", "s", "g", "", "b"],
+        outputs=4,
+        without=(1, 2),
+    ),
+    "skip rms": Case(
+        "SkipSimplifiedLayerNormalization",
+        {"x": normal(2, S, H), "s": normal(2, S, H)},
+        {"g": normal(H)},
+        attributes={"epsilon": 1e-5},
+    ),
+    "skip rms with a bias and the sum": Case(
+        "SkipSimplifiedLayerNormalization",
+        {"x": normal(2, S, H), "s": normal(2, S, H)},
+        {"g": normal(H), "b": normal(H)},
+        outputs=4,
+        without=(1, 2),
+    ),
+    "rms": Case(
+        "SimplifiedLayerNormalization", {"x": normal(2, S, H)}, {"g": normal(H)}, domain=""
+    ),
+    "rms over two axes": Case(
+        "SimplifiedLayerNormalization",
+        {"x": normal(2, S, H)},
+        {"g": normal(S, H)},
+        attributes={"axis": 1, "epsilon": 0.01},
+        domain="",
+    ),
+    "norm before its time": Case(
+        "LayerNormalization", {"x": normal(2, S, H)}, {"g": normal(H), "b": normal(H)}, domain=""
+    ),
+    "embedding": Case(
+        "EmbedLayerNormalization",
+        {"i": whole(20, 2, S), "k": whole(2, 2, S), "m": whole(2, 2, S)},
+        {**TABLES_OF_WORDS, "kt": normal(2, H)},
+        ["i", "k", "wt", "pt", "kt", "g", "b", "m"],
+        outputs=2,
+    ),
+    "embedding without kinds": Case(
+        "EmbedLayerNormalization",
+        {"i": whole(20, 2, S), "p": whole(9, 1, S)},
+        TABLES_OF_WORDS,
+        ["i", "", "wt", "pt", "", "g", "b", "", "p"],
+        outputs=3,
+    ),
+    "attention": Case("Attention", {"x": normal(2, S, 6)}, QKV, attributes={"num_heads": 2}),
+    "attention, causal": Case(
+        "Attention", {"x": normal(2, S, 6)}, QKV, attributes={"num_heads": 4, "unidirectional": 1}
+    ),
+    "attention, scaled": Case(
+        "Attention", {"x": normal(2, S, 6)}, QKV, attributes={"num_heads": 2, "scale": 0.3}
+    ),
+    "attention, values of their own width": Case(
+        "Attention",
+        {"x": normal(2, S, 6)},
+        {"w": normal(6, 8 + 8 + 4), "b": normal(20)},
+        attributes={"num_heads": 2, "qkv_hidden_sizes": [8, 8, 4]},
+    ),
+    "attention, masked": Case(
+        "Attention",
+        {"x": normal(2, S, 6), "m": whole(2, 2, S)},
+        QKV,
+        ["x", "w", "b", "m"],
+        {"num_heads": 2},
+    ),
+    "attention, masked by pairs": Case(
+        "Attention",
+        {"x": normal(2, S, 6), "m": whole(2, 2, S, S)},
+        QKV,
+        ["x", "w", "b", "m"],
+        {"num_heads": 2, "mask_filter_value": -5.0},
+    ),
+    "attention, masked and causal": Case(
+        "Attention",
+        {"x": normal(2, S, 6), "m": np.array([[0, 0, 1, 1, 1], [1, 1, 1, 0, 0]], np.int32)},
+        QKV,
+        ["x", "w", "b", "m"],
+        {"num_heads": 2, "unidirectional": 1},
+    ),
+    "attention, lengths": Case(
+        "Attention",
+        {"x": normal(2, S, 6), "m": LENGTHS},
+        QKV,
+        ["x", "w", "b", "m"],
+        {"num_heads": 2},
+    ),
+    "attention, lengths and beginnings": Case(
+        "Attention",
+        {"x": normal(2, S, 6), "m": np.array([4, 5, 1, 2], np.int32)},
+        QKV,
+        ["x", "w", "b", "m"],
+        {"num_heads": 2},
+    ),
+    "attention, a past": Case(
+        "Attention",
+        {"x": normal(2, S, 6), "p": normal(2, 2, 2, 3, 4)},
+        QKV,
+        ["x", "w", "b", "", "p"],
+        {"num_heads": 2, "unidirectional": 1},
+        outputs=2,
+    ),
+    "attention, a bias": Case(
+        "Attention",
+        {"x": normal(2, S, 6), "a": normal(1, 2, S, S)},
+        QKV,
+        ["x", "w", "b", "", "", "a"],
+        {"num_heads": 2},
+    ),
+    "attention, a state to begin with": Case(
+        "Attention", {"x": normal(2, S, 6)}, QKV, attributes={"num_heads": 2}, outputs=2
+    ),
+    "heads": Case(
+        "MultiHeadAttention",
+        {"q": normal(2, S, H), "k": normal(2, 7, H), "v": normal(2, 7, 4)},
+        attributes={"num_heads": 2},
+    ),
+    "heads with a bias and a mask": Case(
+        "MultiHeadAttention",
+        {"q": normal(2, S, H), "k": normal(2, 7, H), "v": normal(2, 7, H), "m": whole(2, 2, 7)},
+        {"b": normal(3 * H)},
+        ["q", "k", "v", "b", "m"],
+        {"num_heads": 4},
+    ),
+    "heads with lengths": Case(
+        "MultiHeadAttention",
+        {"q": normal(2, S, H), "k": normal(2, 7, H), "v": normal(2, 7, H), "m": LENGTHS},
+        order=["q", "k", "v", "", "m"],
+        attributes={"num_heads": 2, "scale": 0.5},
+    ),
+    "heads with a past, causal": Case(
+        "MultiHeadAttention",
+        {
+            "q": normal(2, S, H), "k": normal(2, S, H), "v": normal(2, S, H),
+            "a": normal(2, 1, S, S + 3), "pk": normal(2, 2, 3, 4), "pv": normal(2, 2, 3, 4),
+        },
+        order=["q", "k", "v", "", "", "a", "pk", "pv"],
+        attributes={"num_heads": 2, "unidirectional": 1},
+        outputs=3,
+    ),
+    "heads across": Case(
+        "MultiHeadAttention",
+        {"q": normal(2, S, H), "k": normal(2, 2, 7, 4), "v": normal(2, 2, 7, 4)},
+        attributes={"num_heads": 2},
+    ),
+    "rotary": Case(
+        "RotaryEmbedding",
+        {"x": normal(2, S, 16), "p": whole(16, 2, S, dtype=np.int64)},
+        TABLES,
+    ),
+    "rotary of neighbours, from a place": Case(
+        "RotaryEmbedding",
+        {"x": normal(2, 3, S, 8), "p": np.array([4], np.int64)},
+        TABLES,
+        attributes={"interleaved": 1},
+    ),
+    "rotary of one place": Case(
+        "RotaryEmbedding", {"x": normal(1, 1, 16), "p": np.array([4], np.int64)}, TABLES
+    ),
+    "rotary of a part": Case(
+        "RotaryEmbedding",
+        {"x": normal(2, S, 24), "p": whole(16, 2, S, dtype=np.int64)},
+        TABLES,
+        attributes={"rotary_embedding_dim": 8, "num_heads": 2},
+    ),
+    **{
+        f"quantized {op}": Case(
+            f"QLinear{op}",
+            {"x": bytes_of(2, 3, 6, 6)},
+            {**quantized("x", 0.04, 120), **quantized("y", scale, point)},
+            ["x", "xs", "xz", "ys", "yz"],
+            attributes,
+            )
+        for op, scale, point, attributes in (
+            ("Sigmoid", 1 / 256, 0, {}),
+            ("LeakyRelu", 0.02, 60, {"alpha": 0.2}),
+        )
+    },
+    "quantized join": Case(
+        "QLinearConcat",
+        {"a": bytes_of(2, 3), "b": bytes_of(2, 4)},
+        {**quantized("a", 0.02, 120), **quantized("b", 0.01, 10), **quantized("y", 0.03, 100)},
+        ["ys", "yz", "a", "as", "az", "b", "bs", "bz"],
+        {"axis": 1},
+    ),
+    "quantized choice": Case(
+        "QLinearWhere",
+        {"c": whole(2, 3, 4, dtype=np.bool_), "a": bytes_of(3, 4), "b": bytes_of(3, 1)},
+        {**quantized("a", 0.02, 120), **quantized("b", 0.01, 10), **quantized("y", 0.03, 100)},
+        ["c", "a", "as", "az", "b", "bs", "bz", "ys", "yz"],
+    ),
+    "quantized gemm in floats, scales by column": Case(
+        "QGemm",
+        {"a": bytes_of(3, 4)},
+        {
+            "b": bytes_of(5, 4, dtype=np.int8), "c": whole(2000, 5), **quantized("a", 0.02, 120),
+            "bs": np.abs(normal(5)), "bz": np.zeros(5, np.int8),
+        },
+        ["a", "as", "az", "b", "bs", "bz", "c"],
+        {"transB": 1},
+        since=13,
+    ),
+    "quantized": Case("QuantizeLinear", {"x": normal(3, 4)}, quantized("x", 0.02, 120)),
+    "quantized to 16 bits": Case(
+        "QuantizeLinear", {"x": normal(3, 4)}, quantized("x", 0.0002, 3000, np.uint16), since=21
+    ),
+    "dequantized by row": Case(
+        "DequantizeLinear",
+        {"x": bytes_of(3, 4)},
+        {"s": np.abs(normal(3)), "z": bytes_of(3)},
+        attributes={"axis": 0},
+        since=13,
+    ),
+    "dynamic product": Case(
+        "DynamicQuantizeMatMul",
+        {"a": normal(2, 3, 4)},
+        {
+            "b": bytes_of(4, 5, dtype=np.int8), "s": single(0.03), "z": zero(4, np.int8),
+            "c": normal(5),
+        },
+    ),
+    "dynamic product by column": Case(
+        "DynamicQuantizeMatMul",
+        {"a": normal(2, 3, 4)},
+        {"b": bytes_of(4, 5), "s": np.abs(normal(5)), "z": bytes_of(5)},
+    ),
+    "integers to floats": Case(
+        "MatMulIntegerToFloat",
+        {"a": bytes_of(2, 3, 4), "as": single(0.02), "az": zero(7)},
+        {"b": bytes_of(4, 5), "bs": single(0.03), "bz": zero(120), "c": normal(5)},
+        ["a", "b", "as", "bs", "az", "bz", "c"],
+    ),
+    "integers to floats, no zeros": Case(
+        "MatMulIntegerToFloat",
+        {"a": bytes_of(3, 4)},
+        {"b": bytes_of(4, 5), "as": single(0.02), "bs": np.abs(normal(5))},
+        ["a", "b", "as", "bs"],
+    ),
+}  # fmt: skip
