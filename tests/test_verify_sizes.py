@@ -436,3 +436,21 @@ def test_sizes_at_which_a_value_becomes_huge_are_not_tried_where_others_fail() -
     found = verify(parse(text), parse(text))
     assert found.status == "equivalent"
     assert all(c.sizes["h"] * c.sizes["w"] <= 64 for c in found.comparisons)
+
+
+@pytest.mark.parametrize("target", [[0, 0, -1], [0, -1, 6]])
+def test_a_decoder_is_compared_where_nothing_is_kept_yet(target: list[int]) -> None:
+    text = """g (float[b,p,2,3] past, float[b,t,2,3] new, float[b,s] mask) => (float[b,s,6] y)
+        <int64[3] to = {TARGET}, int64[1] at = {-1}> {
+            all = Concat <axis = 1> (past, new)
+            BODY
+            column = Unsqueeze (mask, at)
+            y = Mul (rows, column)
+        }"""
+    one = "rows = Reshape (all, to)"
+    two = "a = Reshape (past, to) b = Reshape (new, to) rows = Concat <axis = 1> (a, b)"
+    before = parse(text.replace("BODY", one).replace("TARGET", "0, 0, 6"))
+    after = parse(text.replace("BODY", two).replace("TARGET", ", ".join(map(str, target))))
+    verdict = verify(before, after)
+    assert 0 in {c.sizes["p"] for c in verdict.comparisons} or "p=0" in verdict.detail
+    assert verdict.status == ("broken" if target[-1] == -1 else "equivalent"), verdict.detail

@@ -19,6 +19,7 @@ from surgeon.verify.conclusion import conclude
 from surgeon.verify.datasets import DataSet
 from surgeon.verify.growth import Growth
 from surgeon.verify.inputs import DRAWN, STRATEGIES, Drawing
+from surgeon.verify.joined import without
 from surgeon.verify.limits import Bound, Input
 from surgeon.verify.noise import CALM, all_doubted, movement, perturbed
 from surgeon.verify.optimised import Run, keep_run
@@ -58,6 +59,7 @@ class Check:
         original: What stands for the original, unless it is recorded.
         random: The outputs drawn at random, and whether their sizes are too (`drawn_outputs`).
         growth: How large its values become, as far as is known.
+        joined: Dims of what is kept from run to run (`joined_dims`).
     """
 
     result: Side
@@ -78,6 +80,7 @@ class Check:
     coarse: Mapping[str, str] = field(default_factory=dict)  # see `coarse_outputs`
     runs: list[Run] = field(default_factory=list)  # a few that agree
     growth: Growth | None = None
+    joined: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in self.names:
@@ -141,6 +144,11 @@ class Check:
         for group in groups(dims, inputs, base, hints):
             hinted, lengths = group[0] in hints, lists[group[0]]
             self._more_sizes(group, lengths, ran, drawing, hinted=hinted)
+        joined = [dim for dim in self.joined if dim in base and dim not in hints]
+        for sizes in without(base, joined):
+            # where the original does not run so, nothing is missed: something is always kept
+            if self.fault or self._at(sizes, drawing):
+                break
         for marked in drawing.at_marks():
             if not self.fault:
                 self._at_mark(marked, [base, *ran], search(dims, inputs, hints, self.growth))

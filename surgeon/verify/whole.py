@@ -23,6 +23,7 @@ from surgeon.verify.demands import demanded_sizes
 from surgeon.verify.growth import Growth
 from surgeon.verify.inputs import Drawing, required_inputs
 from surgeon.verify.interface import interface_fault
+from surgeon.verify.joined import joined_dims
 from surgeon.verify.limits import bounds
 from surgeon.verify.optimised import optimised_fault
 from surgeon.verify.originals import open_original, open_result, read_recorded, recorded_files
@@ -116,6 +117,7 @@ def verify(
                 limits = bounds(flat, wanted)
                 first = demanded_sizes(flat, wanted) | hints
                 check.growth = Growth(without_calls(after))
+                check.joined = joined_dims(flat, wanted)
                 why = check.drawn(wanted, limits, first, given.specs)
                 # what hides the weights in the original may be gone in the result
                 further = demanded_sizes(without_calls(after), wanted) | first

@@ -1,0 +1,42 @@
+"""What is kept from run to run, as the keys and values of a decoder: at first there is nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import onnx
+
+from surgeon.verify.limits import Input, all_nodes
+
+_ALONE = 4  # dims that are tried one by one, where all together are more than what was kept
+_THE_SAME = frozenset({"Cast", "Identity"})
+
+
+def joined_dims(model: onnx.ModelProto, inputs: Sequence[Input]) -> tuple[str, ...]:
+    """The dynamic dims along which an input is joined with other values."""
+    came = {each.name: each for each in inputs if not each.is_list}
+    found = []
+    for node in all_nodes(model.graph):
+        if node.op_type in _THE_SAME and node.input and node.input[0] in came:
+            came[node.output[0]] = came[node.input[0]]
+        elif node.op_type == "Concat" and len(node.input) > 1:
+            axis = next((a.i for a in node.attribute if a.name == "axis"), 0)
+            dims = [came[name].dims for name in node.input if name in came]
+            found += [own[axis] for own in dims if -len(own) <= axis < len(own)]
+    return tuple(dict.fromkeys(dim for dim in found if isinstance(dim, str)))
+
+
+def without(base: Mapping[str, int], joined: Sequence[str]) -> Iterator[dict[str, int]]:
+    """Sizes at which nothing was kept; a mask over all is shorter by what is not there.
+
+    Args:
+        base: Sizes at which the original runs.
+        joined: Those dims of them; what is new may be among them, and is not nothing.
+    """
+    for gone in (joined, *([dim] for dim in joined[:_ALONE])) if joined else ():
+        nothing = dict.fromkeys(gone, 0)
+        longest = max(base[dim] for dim in gone)
+        for dim, size in base.items():
+            if dim not in gone and size > longest:
+                yield {**base, **nothing, dim: size - longest}
+        yield {**base, **nothing}
