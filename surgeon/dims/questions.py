@@ -139,10 +139,11 @@ def infers(source: Sequence[Dim], wanted: Sequence[Dim], axis: int) -> bool:
     or more: where an input has none nothing has, but `b // 2` is 0 where b is 1.
     """
     others = [dim for place, dim in enumerate(wanted) if place != axis]
-    return all(map(_filled, others)) or all(map(_filled, source))
+    return all(map(filled, others)) or all(map(filled, source))
 
 
-def _filled(dim: Dim) -> bool:
+def filled(dim: Dim) -> bool:
+    """Whether a length is 1 or more wherever no input is without elements."""
     return at_most(1, substitute(dim, {name: symbol(name) + 1 for name in symbols(dim)})) is True
 
 
