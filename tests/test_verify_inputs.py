@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from verdicts import parse
 
@@ -84,6 +85,24 @@ def test_a_table_that_is_computed_bounds_its_indices() -> None:
         wide = Cast <to = 1> (table)  two = Add(wide, wide)  y = Gather(two, ids)
     }""")
     assert bounds(model, required_inputs(model))["ids"].high == 90
+
+
+def test_lengths_of_samples_that_are_packed_fall() -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 13, "org.pytorch.aten": 1]>
+        g (float[b,t,4] x, int64[b] n) => (float[k,4] y, int64[m] sizes)
+        <bool first = {1}, int64 long = {4}, bool no = {0}> {
+            whole = org.pytorch.aten.ATen <operator = "to"> (n, long, no, no)
+            y, sizes = org.pytorch.aten.ATen <operator = "_pack_padded_sequence"> (x, whole, first)
+        }"""
+    )
+    inputs = required_inputs(model)
+    allowed = bounds(model, inputs)
+    assert (allowed["n"].low, allowed["n"].high, allowed["n"].falls) == (1, "t", True)
+    lengths = draw(inputs, {"b": 9, "t": 6}, 0, allowed=allowed)["n"]
+    assert (np.diff(lengths) <= 0).all()
+    assert set(lengths.tolist()) <= set(range(1, 6))
+    assert Drawing(inputs, allowed, "normal").describe()["n"] == "from 1 to below t, falling"
 
 
 def test_tokens_that_the_model_asks_for_are_among_them() -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import onnx_graphsurgeon as gs
 
-from surgeon import opsets
+from surgeon import dims, opsets
 from surgeon.builders.origins import origins_of
 from surgeon.facts import Facts
+from surgeon.facts.elementwise import ELEMENTWISE
 from surgeon.facts.fact import INT64
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
@@ -71,14 +71,32 @@ def shapes_in_a_row(draft: Draft, match: Match) -> gs.Tensor:
                     break
                 end = following[2]
                 run.append(parts.pop(0))
-            if sum(len(part.outputs) == 1 for part in run) > 1:
-                whole = first == 0 and end == draft.facts.of(x).rank
-                bounds: dict[str, Any] = {} if whole else {"start": first, "end": end}
-                run, fewer = [draft.op("Shape", x, **bounds)], True
+            alone = sum(len(part.outputs) == 1 for part in run)
+            if alone > 1 + (len(run) < len(match.root.inputs) and _takes_two(draft, x, first, end)):
+                run, fewer = [sizes_of(draft, x, first, end)], True
         found += run
     if not fewer:
         raise Refused("no two parts of one shape follow one another")
     return found[0] if len(found) == 1 else draft.op("Concat", *found, axis=0)
+
+
+def _takes_two(draft: Draft, x: gs.Tensor, first: int, end: int) -> bool:
+    """Whether part of a shape is a node more than a Shape: its Slice and one that nothing reads."""
+    whole = first == 0 and end == draft.facts.of(x).rank
+    return not whole and draft.facts.opset < 15 and all(n.op != "Shape" for n in x.outputs)
+
+
+def sizes_of(draft: Draft, x: gs.Tensor, first: int, end: int) -> gs.Tensor:
+    """The sizes of a value from one axis to another."""
+    sizes: gs.Tensor
+    if first == 0 and end == draft.facts.of(x).rank:
+        sizes = draft.op("Shape", x)
+    elif draft.facts.opset >= 15:
+        sizes = draft.op("Shape", x, start=first, end=end)
+    else:
+        bounds = (draft.constant([n], name) for n, name in ((first, "start"), (end, "end")))
+        sizes = draft.op("Slice", draft.op("Shape", x), *bounds, draft.constant([0], "axes"))
+    return sizes
 
 
 def _span(facts: Facts, part: gs.Tensor) -> tuple[gs.Tensor, int, int] | None:
@@ -89,9 +107,37 @@ def _span(facts: Facts, part: gs.Tensor) -> tuple[gs.Tensor, int, int] | None:
     rank = facts.of(node.inputs[0]).rank
     if rank is None:
         return None
+    if rank == 1 and (counted := _counted(facts, node.inputs[0])) is not None:
+        return counted
     end = attribute_of(node, "end")
     first, end, _ = slice(attribute_of(node, "start"), end).indices(rank)
     return (node.inputs[0], first, end) if first < end else None
+
+
+def _counted(facts: Facts, line: gs.Tensor) -> tuple[gs.Tensor, int, int] | None:
+    """Whose size a line counts to, and which: so meshes are as long as axes of something."""
+    length = facts.of(line).shape
+    node = line.inputs[0] if line.inputs else None
+    for _ in range(_DEEPEST):
+        if node is None or (node.domain or "") not in opsets.STANDARD:
+            return None
+        if node.op == "Range":
+            break
+        if node.op not in ELEMENTWISE or facts.of(node.inputs[0]).shape != length:
+            return None
+        node = node.inputs[0].inputs[0] if node.inputs[0].inputs else None
+    if node is None or node.op != "Range":
+        return None
+    while node.op in ("Range", "Cast", "Squeeze", "Gather", "Identity"):
+        tensor = node.inputs[node.op == "Range"]
+        if not tensor.inputs:
+            return None
+        node = tensor.inputs[0]
+    shape = facts.of(node.inputs[0]).shape if node.op == "Shape" else None
+    if shape is None or length is None or (node.domain or "") not in opsets.STANDARD:
+        return None
+    places = [axis for axis, size in enumerate(shape) if dims.equal(size, length[0]) is True]
+    return (node.inputs[0], places[0], places[0] + 1) if len(places) == 1 else None
 
 
 def list_of_one(draft: Draft, match: Match) -> gs.Tensor:

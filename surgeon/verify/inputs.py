@@ -107,6 +107,8 @@ def draw(
                 array = _array(generator, each.dtype, shapes[each.name], strategy, bound)
                 if bound is not None and bound.marks and strategy in DRAWN and array.size > 1:
                     array = _marked(generator, array, bound.marks)
+                if bound is not None and bound.falls:
+                    array = np.sort(array)[::-1]
         feeds[each.name] = [array[n, ...] for n in range(len(array))] if each.is_list else array
     return feeds
 
@@ -218,6 +220,7 @@ class Drawing:
             elif bound is not None:
                 free = (bound.low, bound.high) == FREE
                 range_ = _WORDS["i"] if free else f"from {bound.low} to below {bound.high}"
+                range_ += ", falling" if bound.falls else ""
                 among = bound.marks and any(dim != 1 for dim in each.dims)
                 found[each.name] = (
                     f"{range_}, {_listed(bound.marks)} among them" if among else range_

@@ -16,7 +16,7 @@ from surgeon.verify.specs import fitting
 
 _SAME_VALUES = frozenset(
     {"Cast", "Identity", "Unsqueeze", "Squeeze", "Reshape", "Transpose", "Flatten", "Expand"}
-    | {"Slice", "Concat", "Tile", "Clip", "Split"}
+    | {"Slice", "Concat", "Tile", "Clip", "Split", "to"}
 )
 # Operator and operand: the operand whose dim bounds it, and the default axis (None: the smallest).
 _INDICES: Mapping[tuple[str, int], tuple[int, int | None]] = {
@@ -39,6 +39,7 @@ FREE = (0, 3)  # where nothing bounds an integer
 _SCALED = frozenset({"Identity", "Cast", "DequantizeLinear"})
 _OF_TABLES = _SCALED | {"Mul", "Div", "Add", "Sub"}  # what weights in few bits go through
 _LENGTHS = frozenset({("LSTM", 4), ("GRU", 4), ("RNN", 4), ("ReverseSequence", 1)})
+_WHOLE = (onnx.TensorProto.INT32, onnx.TensorProto.INT64, onnx.TensorProto.BOOL)
 
 Dim = int | str
 
@@ -70,12 +71,14 @@ class Bound:
     """What an integer input may hold: from `low`, up to but without `high` (a size or a dim).
 
     `marks` are the numbers that the model asks whether it is: padding among tokens, or a sampling
-    rate that has a branch of its own, which would never run without.
+    rate that has a branch of its own, which would never run without. Lengths of samples that are
+    packed have to fall.
     """
 
     low: int
     high: Dim
     marks: tuple[int, ...] = ()
+    falls: bool = False
 
 
 def bounds(model: onnx.ModelProto, inputs: Sequence[Input]) -> dict[str, Bound]:
@@ -106,9 +109,10 @@ def bounds(model: onnx.ModelProto, inputs: Sequence[Input]) -> dict[str, Bound]:
             known = [b for b in limits if isinstance(b.high, int)]
             bound = min(known or limits, key=lambda b: (b.low == 0, b.high), default=None)
             low, high = (bound.low, bound.high) if bound else FREE
+            falls = any(limit.falls for limit in limits)
             fit = [n for n in marks if _holds(each.dtype, n) and (not bound or _within(n, bound))]
             if bound or (fit and not _known_otherwise(each)):
-                found[each.name] = Bound(low, high, tuple(fit[:_MOST_MARKS]))
+                found[each.name] = Bound(low, high, tuple(fit[:_MOST_MARKS]), falls)
     return found
 
 
@@ -143,7 +147,7 @@ def _constants(model: onnx.ModelProto) -> dict[str, int]:
     return {
         name: int(onnx.numpy_helper.to_array(t).reshape(-1)[0])
         for name, t in tensors.items()
-        if t.data_type in (onnx.TensorProto.INT32, onnx.TensorProto.INT64)
+        if t.data_type in _WHOLE
         and math.prod(t.dims) == 1
         and t.data_location != onnx.TensorProto.EXTERNAL
     }
@@ -165,9 +169,13 @@ def _reached(
     while pending:
         for node, place in readers.get(pending.pop(), ()):
             yield node, place
-            if node.op_type in _SAME_VALUES and (place == 0 or node.op_type == "Concat"):
+            if _operator(node) in _SAME_VALUES and (place == 0 or node.op_type == "Concat"):
                 pending += [output for output in node.output if output not in seen]
                 seen.update(node.output)
+
+
+def _operator(node: onnx.NodeProto) -> str:
+    return decode(node).operator if is_foreign(node) else node.op_type
 
 
 def _limits(
@@ -176,7 +184,7 @@ def _limits(
     shapes: Mapping[str, tuple[Dim, ...]],
     scalars: Mapping[str, int],
 ) -> Iterator[Bound]:
-    operator = decode(node).operator if is_foreign(node) else node.op_type
+    operator = _operator(node)
     if (operator, place) in _INDICES:
         data, axis = _INDICES[operator, place]
         attributes = {a.name: a.i for a in node.attribute}
@@ -187,8 +195,16 @@ def _limits(
         yield Bound(0, scalars.get(node.input[1], 2))
     elif (operator, place) in _LENGTHS:
         yield Bound(1, 2)
+    elif (operator, place) == ("_pack_padded_sequence", 1):
+        shape = shapes.get(node.input[0], ())
+        yield Bound(1, shape[_steps(node, scalars)] if len(shape) > 1 else 2, falls=True)
     elif (operator, place) in _OFFSETS:
         yield Bound(0, 1)
+
+
+def _steps(node: onnx.NodeProto, scalars: Mapping[str, int]) -> int:
+    """The axis of the steps of what is packed."""
+    return 1 if scalars.get(node.input[2]) else 0
 
 
 def _marks(node: onnx.NodeProto, place: int, scalars: Mapping[str, int]) -> Iterator[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import onnx_graphsurgeon as gs
@@ -44,11 +45,16 @@ def _pad(c: Call) -> tuple[gs.Tensor, gs.Tensor]:
     inside = c.unsqueeze(places.inside, list(range(2, rank + 1)))
     found = c.where(inside, found, c.number(value, dtype))
     if not _same(time, total) and not (isinstance(total, int) and total <= 0):
-        if not isinstance(total, int):
-            raise Refused("its total length is computed, and may be none at all")
-        missing = [c.sub(total, time), *c.sizes(found)[1:]]
-        found = c.concat([found, c.filled(missing, value, dtype)], 0)
+        steps = c.sub(total, time)
+        if not isinstance(total, int):  # no number above 0 asks for none
+            steps = Size(None, partial(_none_below, c, steps))
+        found = c.concat([found, c.filled([steps, *c.sizes(found)[1:]], value, dtype)], 0)
     return _turned(c, found), places.lengths
+
+
+def _none_below(c: Call, steps: Size | int) -> gs.Tensor:
+    made: gs.Tensor = c.op("Max", c.vector([steps]), c.ints([0], "none"))
+    return made
 
 
 def _filled_up(c: Call) -> gs.Tensor:
