@@ -123,6 +123,8 @@ _ROOMS: Mapping[str, str] = {
     "plus_zero": "zeros",
     "pool_in_bounds": "windows",
     "output_padding_in_bounds": "windows",
+    "pad_behind_transpose": "borders",
+    "pad_between": "borders",
     "pool_without_batch": "windows",
     "pad_without_batch": "windows",
     "pooled_before_view": "reductions",
@@ -191,6 +193,7 @@ _ROOMS: Mapping[str, str] = {
     "where_of_lists": "lists",
     "where_of_rows": "masked_rows",
     "whole_split": "cleaning",
+    "windows_of_line": "one_line",
     "zero_state": "zeros",
 }
 # Rooms of families, each with a table of its own.
