@@ -290,10 +290,10 @@ def text_of(tensor: gs.Tensor) -> str | None:
     if producer is not None and producer.op == "Constant":
         value = producer.attrs.get("value")
         if isinstance(value, (str, bytes)):
-            return value.decode() if isinstance(value, bytes) else value
+            return value.decode(errors="replace") if isinstance(value, bytes) else value
         value = producer.attrs.get("value_string")
         if isinstance(value, (str, bytes)):
-            return value.decode() if isinstance(value, bytes) else value
+            return value.decode(errors="replace") if isinstance(value, bytes) else value
     if isinstance(tensor, gs.Constant):
         proto = getattr(tensor._values, "tensor", None)
         if proto is not None and getattr(proto, "data_type", None) != onnx.TensorProto.STRING:
@@ -301,5 +301,5 @@ def text_of(tensor: gs.Tensor) -> str | None:
         values = np.asarray(tensor.values)
         if values.dtype.kind in "OUS" and values.size == 1:
             item = values.reshape(-1)[0]
-            return item.decode() if isinstance(item, bytes) else str(item)
+            return item.decode(errors="replace") if isinstance(item, bytes) else str(item)
     return None

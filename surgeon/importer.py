@@ -27,12 +27,20 @@ from surgeon.soundness.scopes import Scope
 _READ: dict[int, Callable[[AttributeProto], Any]] = {
     AttributeProto.FLOAT: lambda a: a.f,
     AttributeProto.INT: lambda a: a.i,
-    AttributeProto.STRING: lambda a: a.s.decode(),
+    AttributeProto.STRING: lambda a: _text(a.s),
     AttributeProto.TENSOR: lambda a: OnnxImporter.import_tensor(a.t),
     AttributeProto.FLOATS: lambda a: list(a.floats),
     AttributeProto.INTS: lambda a: list(a.ints),
-    AttributeProto.STRINGS: lambda a: [text.decode() for text in a.strings],
+    AttributeProto.STRINGS: lambda a: [_text(text) for text in a.strings],
 }
+
+
+def _text(data: bytes) -> str | bytes:
+    """What an attribute says: text, or the bytes where it is none (a serialised plan, say)."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
 
 
 def import_graph(proto: onnx.ModelProto, scopes: Sequence[Scope]) -> gs.Graph:

@@ -16,6 +16,7 @@ from onnx_graphsurgeon.util.misc import SynchronizedList
 from rich_models import rich
 from truth import parse
 
+import surgeon
 from surgeon.model import Model
 from surgeon.objects import make_constant, make_node, make_variable
 
@@ -77,6 +78,24 @@ def assert_same(proto: onnx.ModelProto) -> None:
             if field != "ir_version" or ours.ir_version is not None:
                 assert getattr(ours, field) == getattr(theirs, field), field
         assert_linked(ours)
+
+
+def test_an_attribute_that_is_no_text_stays_the_bytes_it_is() -> None:
+    proto = parse(
+        "g (float[3] x) => (float[3] y) { a = my.Run (x) b = Identity (a) y = my.Run (b) }",
+        domains=', "my": 1',
+    )
+    for node, plan in ((proto.graph.node[0], b"\x80\x82"), (proto.graph.node[2], b"\x80\x83")):
+        node.attribute.append(helper.make_attribute("plan", plan))
+        node.attribute.append(helper.make_attribute("plans", [plan, b"text"]))
+    result = surgeon.apply(proto, "clean").model.proto
+    runs = [node for node in result.graph.node if node.op_type == "Run"]
+    found = [{a.name: a for a in node.attribute} for node in runs]
+    assert [node["plan"].s for node in found] == [b"\x80\x82", b"\x80\x83"]
+    assert [list(node["plans"].strings) for node in found] == [
+        [b"\x80\x82", b"text"],
+        [b"\x80\x83", b"text"],
+    ]
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)

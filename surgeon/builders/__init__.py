@@ -93,6 +93,7 @@ _ROOMS: Mapping[str, str] = {
     "masked_row": "masked_rows",
     "matmul_as_gemm": "linear",
     "mean_times_count": "reductions",
+    "mean_subtracted_once": "norms",
     "means_as_layer_norm": "norms",
     "merge_gemms": "siblings",
     "merge_products": "siblings",
@@ -124,6 +125,8 @@ _ROOMS: Mapping[str, str] = {
     "plus_zero": "zeros",
     "pool_in_bounds": "windows",
     "output_padding_in_bounds": "windows",
+    "pad_behind_transpose": "borders",
+    "pad_between": "borders",
     "pool_without_batch": "windows",
     "pad_without_batch": "windows",
     "pooled_before_view": "reductions",
@@ -145,6 +148,7 @@ _ROOMS: Mapping[str, str] = {
     "reshape_of_reshape": "targets",
     "resize_as_gathers": "sampling",
     "row_at_places": "masked_rows",
+    "rows_as_layer_norm": "norms",
     "rows_between_views": "rows",
     "same_as_input": "cleaning",
     "same_as_pads": "windows",
@@ -193,6 +197,7 @@ _ROOMS: Mapping[str, str] = {
     "where_of_lists": "lists",
     "where_of_rows": "masked_rows",
     "whole_split": "cleaning",
+    "windows_of_line": "one_line",
     "zero_state": "zeros",
 }
 # Rooms of families, each with a table of its own.

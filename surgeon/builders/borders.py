@@ -1,10 +1,15 @@
-"""Values that are continued by their own first and last element: a Pad of the edges."""
+"""Values that are continued by their own first and last element, a Pad of the edges; Pads moved."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
+from surgeon.builders.cleaning import order_of
+from surgeon.builders.linear import sides_of
 from surgeon.facts.fact import same_dims
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
@@ -83,3 +88,35 @@ def _takes(draft: Draft, node: gs.Node, rank: int, axis: int, number: int) -> bo
     if along != axis or (len(numbers) > 3 and numbers[3] != 1):
         return False
     return numbers[0] == number and (numbers[1] == 1 if number == 0 else numbers[1] >= 1 << 31)
+
+
+def pad_between(draft: Draft, match: Match) -> gs.Tensor:
+    """A Pad between two Transposes that undo one another, of the value itself."""
+    outer, pad, inner = match.nodes[:3]
+    rank = draft.facts.of(inner.inputs[0]).rank
+    if rank is None:
+        raise Refused("its rank is not known")
+    first, second = (order_of(node, rank) for node in (inner, outer))
+    if [first[axis] for axis in second] != list(range(rank)):
+        raise Refused("the Transposes do not undo one another")
+    return _turned(draft, pad, inner.inputs[0], second)
+
+
+def pad_behind_transpose(draft: Draft, match: Match) -> gs.Tensor:
+    """A Pad in front of the Transpose of what a window slides over, behind it."""
+    window, transpose, pad = match.nodes[:3]
+    x = pad.inputs[0]
+    order = order_of(transpose, draft.facts.of(x).rank)
+    turned = _turned(draft, pad, draft.op("Transpose", x, perm=order), order)
+    made: gs.Tensor = draft.op(window.op, turned, *window.inputs[1:], **window.attrs)
+    return made
+
+
+def _turned(draft: Draft, pad: gs.Node, x: gs.Tensor, order: Sequence[int]) -> gs.Tensor:
+    """The Pad of a value whose axes are in this order of those that it had."""
+    sides = sides_of(draft, pad, len(order))
+    turned = [sides[axis] for axis in (*order, *(axis + len(order) for axis in order))]
+    more = [tensor for tensor in pad.inputs[2:3] if not tensor.is_empty()]
+    pads = draft.constant(np.array(turned, np.int64), "pads")
+    made: gs.Tensor = draft.op("Pad", x, pads, *more, **pad.attrs)
+    return made

@@ -21,7 +21,7 @@ def einsum_as_matmul(draft: Draft, match: Match) -> gs.Tensor:
     """Einsum of any number of operands, in Transpose, Reshape, ReduceSum, Mul and MatMul."""
     c, node = Bench(draft), match.root
     equation = attribute_of(node, "equation")
-    text = equation.decode() if isinstance(equation, bytes) else str(equation)
+    text = equation.decode(errors="replace") if isinstance(equation, bytes) else str(equation)
     labels, wanted = parse(text, [c.rank(t) for t in node.inputs])
     lost = {one for term in labels for one in term if one.startswith(DOTS)} - set(wanted)
     if lost:

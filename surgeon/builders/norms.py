@@ -11,10 +11,13 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims, opsets
 from surgeon.builders import parts
+from surgeon.builders.fills import fill_of
 from surgeon.builders.parts import Array, one_a_channel, operand_behind
+from surgeon.builders.selections import producer_of
 from surgeon.builders.standardising import (
     column_of,
     in_groups,
+    layer_normalised,
     shaped_like,
     standardised,
     vector_of,
@@ -120,19 +123,96 @@ def layer_norm_as_means(draft: Draft, match: Match) -> gs.Tensor:
 
 
 def means_as_layer_norm(draft: Draft, match: Match) -> gs.Tensor:
-    """(x - mean) / sqrt(mean of squares + epsilon) over the last axes, as LayerNormalization."""
+    """(x - mean) / sqrt(mean of squares + epsilon) over the last axes, as LayerNormalization.
+
+    Without axes the means are those of a global pool. A constant that the quotient has in place of
+    1 follows as a factor.
+    """
     values = match.values
     x = values["x"]
     assert x is not None
-    eps, count = _number(draft, values["eps"]), _last(draft, x, _axes(draft, values["a1"]))
-    if _last(draft, x, _axes(draft, values["a2"])) != count:
+    if "a1" in values:
+        axes = [_axes(draft, values[name]) for name in ("a1", "a2")]
+    else:
+        axes = [list(range(2, parts.rank_of(draft, x)))] * 2
+    eps, count = _number(draft, values["eps"]), _last(draft, x, axes[0])
+    if _last(draft, x, axes[1]) != count:
         raise Refused("its mean and its variance are over different axes")
     squares, difference = values["q"], values["d"]
     assert squares is not None
     assert difference is not None
     if not _is_square(draft, squares, difference):
         raise Refused("its differences are not squared")
-    return _norm(draft, match, "LayerNormalization", count, eps)
+    norm = _norm(draft, match, "LayerNormalization", count, eps)
+    factor = values.get("g")
+    if factor is None:
+        return norm
+    made: gs.Tensor = draft.op("Mul", norm, factor)
+    return made
+
+
+def mean_subtracted_once(draft: Draft, match: Match) -> gs.Tensor:
+    """x * i + (b - m * i), where x - m is there: (x - m) * i + b."""
+    x, mean, inverse = (match.values[name] for name in ("x", "m", "i"))
+    assert x is not None
+    assert mean is not None
+    if not any(
+        node.op == "Sub" and (node.domain or "") in opsets.STANDARD and node.inputs[0] is x
+        for node in mean.outputs
+    ):
+        raise Refused("nobody takes the mean away from the value itself")
+    y: gs.Tensor = draft.op("Mul", draft.op("Sub", x, mean), inverse)
+    shift = match.values.get("b")
+    if shift is not None:
+        y = draft.op("Add", y, shift)
+    return y
+
+
+def rows_as_layer_norm(draft: Draft, match: Match) -> gs.Tensor:
+    """BatchNormalization of [1, rows, size, 1] by each row's own mean and variance: of each row.
+
+    So Keras spells LayerNormalization. It goes in front of the view that makes the rows.
+    """
+    values, facts = match.values, draft.facts
+    x, view, rows = values["x"], values["t"], values["r"]
+    assert x is not None
+    assert view is not None
+    assert rows is not None
+    shape, inside = facts.of(x).shape, facts.of(rows).shape
+    if shape is None or inside is None or len(shape) < 2 or len(inside) != 4:
+        raise Refused("a shape is not known")
+    if attribute_of(match.root, "training_mode") or len(match.root.outputs) > 1:
+        raise Refused("it computes mean and variance itself")
+    size = shape[-1]
+    if not isinstance(size, int) or not size or (inside[0], *inside[2:]) != (1, size, 1):
+        raise Refused("its rows are not those of the last axis")
+    if _number(draft, values["n"]) != size:
+        raise Refused("what it divides the sum of squares by is not their number")
+    for name in ("a1", "a2", "a3"):
+        if sorted(axis % 4 for axis in _axes(draft, values[name])) != [0, 2, 3]:
+            raise Refused("its mean and its variance are not those of each row")
+    factors = [_everywhere(draft, values[name]) for name in ("scale", "bias")]
+    y = layer_normalised(draft, x, 1, None, None, attribute_of(match.root, "epsilon"))
+    for op, number, neutral in zip(("Mul", "Add"), factors, (1, 0), strict=True):
+        if number != neutral:
+            y = draft.op(op, y, draft.constant(np.array(number, parts.numpy_dtype(draft, x)), op))
+    made: gs.Tensor = draft.op("Reshape", y, view, **rows.inputs[0].attrs)
+    return made
+
+
+def _everywhere(draft: Draft, tensor: gs.Tensor | None) -> float:
+    """The number that a value holds everywhere, as a constant spread to a computed size does."""
+    facts = draft.facts
+    array = None if tensor is None else facts.array(tensor)
+    if array is None and tensor is not None:
+        node = producer_of(tensor)
+        spread = node is not None and node.op == "Expand"
+        array = facts.array(node.inputs[0]) if node and spread else fill_of(facts, tensor)
+    if array is None or not array.size or (array != array.reshape(-1)[0]).any():
+        raise Refused("its scale or its bias is not one number everywhere")
+    if tensor is not None and not isinstance(tensor, gs.Constant):
+        draft.premises.append(tensor)
+    return float(array.reshape(-1)[0])
 
 
 def squares_as_rms_norm(draft: Draft, match: Match) -> gs.Tensor:

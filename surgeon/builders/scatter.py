@@ -133,7 +133,7 @@ def _flat(c: Bench, lines: _Lines) -> gs.Tensor:
 def combined_by(node: gs.Node) -> str | None:
     """The operator that joins what is there with an update; None where the update replaces it."""
     reduction = attribute_of(node, "reduction") or "none"
-    name = reduction.decode() if isinstance(reduction, bytes) else str(reduction)
+    name = reduction.decode(errors="replace") if isinstance(reduction, bytes) else str(reduction)
     return _COMBINED.get(name)
 
 
