@@ -59,6 +59,7 @@ class Housekeeper:
     def __init__(self, facts: Facts, surgery: Surgery, folder: Folder, done: Counter[str]) -> None:
         self.facts, self.surgery, self.folder, self.done = facts, surgery, folder, done
         self.sameness = Sameness(facts)
+        self.folded: set[tuple[str, str]] = set()  # domain and operator
 
     def unwrap(self, node: gs.Node, graph: gs.Graph) -> bool:
         """Constant nodes become constants, Identity goes; True where the node went."""
@@ -94,7 +95,7 @@ class Housekeeper:
             if array is not None:
                 self.surgery.to_constant(tensor, array, graph)
                 tensor.fact = None  # now the value is known, where it was not
-        self.done["constants folded"] += 1
+        self._count(node)
         return True
 
     def inline(self, node: gs.Node, graph: gs.Graph) -> list[gs.Node] | None:
@@ -156,7 +157,7 @@ class Housekeeper:
         draft = self.surgery.draft(graph, out.name)
         if arrays is not None and arrays[0] is not None:
             self.surgery.hand_over(node, [(out, draft.op("Constant", value=arrays[0]))])
-            self.done["constants folded"] += 1
+            self._count(node)
             return draft.nodes
         if node.op in _WITH_BODIES and not self.surgery.may_end(out):
             return None
@@ -166,6 +167,10 @@ class Housekeeper:
         self.surgery.hand_over(node, [(out, draft.op("Identity", twin.outputs[0]))])
         self.done["equal nodes merged"] += 1
         return draft.nodes
+
+    def _count(self, node: gs.Node) -> None:
+        self.done["constants folded"] += 1
+        self.folded.add((_plain(node.domain), node.op))
 
     def _twin(self, node: gs.Node, known: Known) -> gs.Node | None:
         """An equal node that came before; the node itself is remembered where there is none."""
@@ -193,6 +198,10 @@ class Housekeeper:
         if fact.value is None or not fact.symbolic or node.op in _WITH_BODIES:
             return None  # what is known of a value that a body gives may change
         return ("value", fact.dtype, fact.shape, tuple(fact.value.reshape(-1).tolist()))
+
+
+def _plain(domain: str | None) -> str:
+    return "" if (domain or "") in opsets.STANDARD else domain or ""
 
 
 def _gives_all(found: gs.Node, node: gs.Node) -> bool:

@@ -211,8 +211,10 @@ class Operation:
         )
         fired = sweep.run()
         self.misses = self.misses + list(self.notes.misses)
-        # what an earlier recipe folded on its way counts, where this one says that it does
-        if fired or ((tidy or not rules) and self.notes.housekeeping.total()):
+        # what an earlier recipe folded on its way counts, where this one says that it does, and so
+        # does an operator that this one is about, of constants: it is not to be there
+        gone = sweep.keeper.folded & _operators(rules)
+        if fired or gone or ((tidy or not rules) and self.notes.housekeeping.total()):
             self.model.changed = True
 
     def _settle(self) -> None:
@@ -290,6 +292,26 @@ class Operation:
             self.date,
         )
         self.model.stamps |= provenance.stamps(self.original.proto.metadata_props, made)
+
+
+# What sizes are computed with: to fold these is no reason to save a file.
+_ANYWHERE = frozenset(
+    "Add Cast Concat ConstantOfShape Div Equal Expand Gather Mul Reshape Shape Size Slice Squeeze "
+    "Sub Transpose Unsqueeze Where".split()
+)
+_FEW = 8  # operators that a recipe may be about; one that knows more is about something else
+
+
+def _operators(rules: Sequence[Rule]) -> set[tuple[str, str]]:
+    """The operators that rules are about, each by itself; none where these are many."""
+    found = {
+        (rule.match.root.domain, name)
+        for rule in rules
+        if len(rule.match.nodes) == 1
+        for name in rule.match.root.operators
+        if name not in _ANYWHERE
+    }
+    return found if len(found) <= _FEW else set()
 
 
 def operators(model: Model) -> dict[str, int]:

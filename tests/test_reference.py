@@ -167,6 +167,8 @@ def test_sizes_that_a_trace_left_as_fractions_are_cut() -> None:
         ("fill_diagonal", [normal(4), 1, False], "a diagonal of shape"),
         ("cross", [normal(4, 2), normal(4, 2), 1], "vectors of 2 and 2 elements"),
         ("linalg_cross", [normal(4, 1), normal(4, 3), -1], "vectors of 1 and 3 elements"),
+        ("arange", [np.array(10**15), None, None, None, None], "counts 1000000000000000 numbers"),
+        ("full", [np.array([1 << 50]), 1.0, None, None, None, None], "Unable to allocate"),
         ("_lfilter", [normal(1, 3, 9), normal(2, 2), normal(2, 2)], "2 filters for 3 channels"),
     ],
 )

@@ -212,6 +212,25 @@ def test_what_an_earlier_recipe_tidied_counts_where_a_later_one_says_so() -> Non
         assert result.report.after == {"Relu": 1}
 
 
+def test_an_operator_of_constants_is_gone_where_a_recipe_is_about_it() -> None:
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17]>
+        g (float[N,3] x) => (float[N,3] y) <float[3] c = {1, 2, 3}, int64 axis = {0}> {
+            s = CumSum (c, axis)
+            t = Add (s, c)
+            y = Mul (x, t)
+        }""")
+    result = surgeon.apply(model, "cumsum-to-matmul")
+    assert result.model.changed
+    assert {node.op for node in result.model.graph.nodes} == {"Mul"}
+    assert not surgeon.apply(model, "einsum-to-matmul").model.changed, "it has none"
+    sums = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17]>
+        g (float[N,3] x) => (float[N,3] y) <float[3] c = {1, 2, 3}> {
+            t = Add (c, c)
+            y = Mul (x, t)
+        }""")
+    assert not surgeon.apply(sums, "mask-forms").model.changed
+
+
 def test_models_and_recipes_in_every_form(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     onnx.save(MODEL, path)

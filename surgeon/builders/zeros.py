@@ -113,11 +113,21 @@ def _forgets(facts: Facts, node: gs.Node, tensor: gs.Tensor) -> bool:
         return True
     if node.op in ("Cast", "CastLike"):
         return facts.of(node.outputs[0]).dtype in _WHOLE
+    if node.op == "Pow":
+        return node.inputs[0] is tensor and _is_even(_array(facts, node.inputs[1]))
+    if node.op == "Mul":
+        return node.inputs[0] is node.inputs[1]
     if node.op in ("Add", "Sub"):
         other = node.inputs[1] if node.inputs[0] is tensor else node.inputs[0]
         array = _array(facts, other)
         return array is not None and bool(np.all(array != 0))
     return False
+
+
+def _is_even(exponent: Array | None) -> bool:
+    if exponent is None or exponent.dtype == object:
+        return False
+    return bool(np.all((exponent > 0) & (exponent % 2 == 0)))
 
 
 def _is_upright(facts: Facts, tensor: gs.Tensor) -> bool:

@@ -51,9 +51,9 @@ class NumpyWitness:
                 warnings.simplefilter("ignore", RuntimeWarning)  # of a mean of nothing
                 function = of_complex(plain_name(call.operator), values) or rows[index][1]
                 return function(**arguments)
-        # an index out of range, shapes that do not fit, strides of 0
-        except (IndexError, ValueError, ZeroDivisionError) as error:
-            raise Unsuited(str(error)) from None
+        # an index out of range, shapes that do not fit, strides of 0, sizes that nothing holds
+        except (IndexError, ValueError, ZeroDivisionError, OverflowError, MemoryError) as error:
+            raise Unsuited(str(error) or "it takes more memory than there is") from None
         except (TypeError, KeyError, AttributeError) as error:
             raise NoWitness(call.operator, where=where, why=str(error)) from None
 

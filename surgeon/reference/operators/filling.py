@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.precision import Array, Row
+
+_MOST = 1 << 27  # numbers of a range, which something that was drawn may ask for
 
 
 def _fill(size: Any, value: Any, dtype: Any) -> Array:
@@ -73,6 +76,8 @@ def arange_step(start: Any, end: Any, step: Any, dtype: Any, **_: Any) -> Array:
         count = len(range(int(start), int(end), int(step)))
     else:
         count = max(math.ceil((end - start) / step), 0)
+    if count > _MOST:
+        raise Unsuited(f"it counts {count} numbers")
     if kind.kind in "iu":
         return (int(start) + np.arange(count) * int(step)).astype(kind)
     return np.asarray(start + np.arange(count) * step).astype(kind)
