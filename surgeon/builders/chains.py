@@ -222,6 +222,20 @@ def expand_chain(draft: Draft, match: Match) -> gs.Tensor:
     return result
 
 
+def choice_made(draft: Draft, match: Match) -> gs.Tensor:
+    """A Where whose constant condition is the same everywhere, where the result is no larger."""
+    condition, facts = match.values["c"], draft.facts
+    assert condition is not None
+    array = facts.array(condition)
+    if array is None or not array.size or (array != array.reshape(-1)[0]).any():
+        raise Refused("its condition is not the same everywhere")
+    chosen = match.values["a" if array.reshape(-1)[0] else "b"]
+    assert chosen is not None
+    if not same_dims(facts.of(chosen).shape, facts.of(match.root.outputs[0]).shape):
+        raise Refused("the condition, or what is not chosen, may make the result larger")
+    return chosen
+
+
 def same_branches(draft: Draft, match: Match) -> gs.Tensor:
     """A Where of a value and itself: the value, where the condition makes it no larger."""
     x, facts = match.values["x"], draft.facts

@@ -6,6 +6,7 @@ channel goes into b, and zeros around x into the operator's own pads. Factors: s
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.parts import one_a_channel, operand_behind, own_weight
+from surgeon.dims import Dim
 from surgeon.facts.fact import Array, same_dims
+from surgeon.facts.question import Shape
 from surgeon.match import Match, attribute_of
 from surgeon.opsets import STANDARD
 from surgeon.rewrite import Draft, Refused
@@ -173,29 +176,55 @@ def gemm_onto_gemm(draft: Draft, match: Match) -> gs.Tensor:
 
 
 def gemm_of_rows(draft: Draft, match: Match) -> gs.Tensor:
-    """y = a Gemm of the rows of x, between views that make a matrix and undo it, as MatMul, Add."""
+    """y = a Gemm of the rows of x, between views that make a matrix and undo it, as MatMul, Add.
+
+    Where the second view is to a shape that is computed, one of the views may do more, and stays:
+    its other axes are copied then.
+    """
     facts, x, weight = draft.facts, match.values["x"], match.values["w"]
     gemm: gs.Node = match.root.inputs[0].inputs[0]
+    target = match.values["t"]
     assert x is not None
     assert weight is not None
+    assert target is not None
     start, rows, made, out = (
         facts.of(t).shape for t in (x, gemm.inputs[0], gemm.outputs[0], match.root.outputs[0])
     )
     if start is None or rows is None or made is None or out is None:
         raise Refused("a shape is not known")
+    computed = facts.array(target) is None
+    before = after = None
     if start[:-1] != out[:-1] or start[-1:] != rows[1:] or out[-1:] != made[1:]:
-        raise Refused("its views do more than make rows and part them again")
+        if computed and out[-1:] == made[1:]:
+            before = _last_axes(start, out[:-1], rows[-1])
+        elif computed and start[-1:] == rows[1:]:
+            after = _last_axes(out, start[:-1], made[-1])
+        if not before and not after:
+            raise Refused("its views do more than make rows and part them again")
     if attribute_of(gemm, "transA") or attribute_of(gemm, "alpha") != 1:
         raise Refused("its Gemm has a factor, or takes columns")
     if attribute_of(gemm, "transB"):
         weight = draft.constant(np.ascontiguousarray(own_weight(draft, gemm).T), "weight")
+    if before:
+        merged = [*[0] * (len(out) - 1), math.prod(before)]
+        x = draft.op("Reshape", x, draft.constant(merged, "shape"))
     y: gs.Tensor = draft.op("MatMul", x, weight)
     bias = match.values.get("b")
-    if bias is None:
-        return y
-    if facts.of(bias).rank not in (0, 1) or attribute_of(gemm, "beta") != 1:
-        raise Refused("its summand is no vector, or has a factor")
-    return draft.op("Add", y, bias)
+    if bias is not None:
+        if facts.of(bias).rank not in (0, 1) or attribute_of(gemm, "beta") != 1:
+            raise Refused("its summand is no vector, or has a factor")
+        y = draft.op("Add", y, bias)
+    if after:
+        parted = [*[0] * (len(start) - 1), *after]
+        y = draft.op("Reshape", y, draft.constant(parted, "shape"))
+    return y
+
+
+def _last_axes(shape: Shape, first: Shape, size: Dim) -> list[int] | None:
+    """The sizes behind these first ones, where they are known and their product is `size`."""
+    last = [d for d in shape[len(first) :] if isinstance(d, int)]
+    whole = len(first) + len(last) == len(shape) and shape[: len(first)] == first
+    return last if whole and last and math.prod(last) == size != 0 else None
 
 
 # -------------------------------------------------------------------------------------------- Pad

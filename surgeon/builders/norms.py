@@ -141,14 +141,33 @@ def means_as_layer_norm(draft: Draft, match: Match) -> gs.Tensor:
     squares, difference = values["q"], values["d"]
     assert squares is not None
     assert difference is not None
-    if not _is_square(draft, squares, difference):
-        raise Refused("its differences are not squared")
+    mean, product = (values.get(name) for name in ("m", "square"))
+    if product is None:
+        if not _is_square(draft, squares, difference):
+            raise Refused("its differences are not squared")
+    elif mean is None or not (_is_square(draft, squares, x) and _is_square(draft, product, mean)):
+        raise Refused("it takes away no square of the mean from the mean of squares")
+    if "least" in values and _number(draft, values["least"]) != 0:
+        raise Refused("its variance is at least another number than 0")
     norm = _norm(draft, match, "LayerNormalization", count, eps)
     factor = values.get("g")
     if factor is None:
         return norm
     made: gs.Tensor = draft.op("Mul", norm, factor)
     return made
+
+
+def summed_squares_as_layer_norm(draft: Draft, match: Match) -> gs.Tensor:
+    """The same, where the variance is the sum of squares divided by how many they are."""
+    values, x = match.values, match.values["x"]
+    assert x is not None
+    eps, count = _number(draft, values["eps"]), _last(draft, x, _axes(draft, values["a1"]))
+    if _last(draft, x, _axes(draft, values["a2"])) != count:
+        raise Refused("its mean and its variance are over different axes")
+    sizes = [d for d in (draft.facts.of(x).shape or ())[-count:] if isinstance(d, int)]
+    if _number(draft, values["n"]) != math.prod(sizes):
+        raise Refused("what it divides the sum of squares by is not their number")
+    return _norm(draft, match, "LayerNormalization", count, eps)
 
 
 def mean_subtracted_once(draft: Draft, match: Match) -> gs.Tensor:

@@ -137,6 +137,26 @@ def mean_times_count(draft: Draft, match: Match) -> gs.Tensor:
     return y
 
 
+def sum_as_mean(draft: Draft, match: Match) -> gs.Tensor:
+    """A sum divided by how many elements it is of, a known number: their mean."""
+    root, work = match.root, match.nodes[1]
+    facts, x, number = draft.facts, work.inputs[0], match.values["n"]
+    shape = facts.of(x).shape
+    array = None if number is None else facts.array(number)
+    if shape is None or array is None or array.size != 1:
+        raise Refused("its shape or the number is not known")
+    axes = _axes(draft, work, len(shape))
+    total = dims.product(shape[axis] for axis in axes)
+    if not isinstance(total, int) or not total or total != array.reshape(-1)[0]:
+        raise Refused("it is not divided by how many elements it is of")
+    if not same_dims(facts.of(work.outputs[0]).shape, facts.of(root.outputs[0]).shape):
+        raise Refused("the number makes the result larger")
+    reduced = draft.constant(sorted(axes), "axes")
+    keeps = int(bool(attribute_of(work, "keepdims")))
+    y: gs.Tensor = draft.op("ReduceMean", x, reduced, keepdims=keeps)
+    return y
+
+
 def _axes(draft: Draft, node: gs.Node, rank: int) -> set[int]:
     """The axes that a node reduces, from 0."""
     if node.op in ("ArgMax", "ArgMin"):
