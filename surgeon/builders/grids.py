@@ -6,6 +6,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import dims, opsets
+from surgeon.builders.cleaning import order_of
 from surgeon.builders.lists import entries_of, sizes_of
 from surgeon.builders.views import Shape, as_shape, keeps_order, view_between
 from surgeon.dims import Dim
@@ -41,7 +42,7 @@ def stack_in_rows(draft: Draft, match: Match) -> gs.Tensor:
     The pairs may be joined from several stacks, as those of the levels of a pyramid are.
     """
     facts, x = draft.facts, match.root.inputs[0]
-    if facts.of(x).rank != 2 or list(attribute_of(match.root, "perm") or (1, 0)) != [1, 0]:
+    if facts.of(x).rank != 2 or order_of(match.root, 2) != [1, 0]:
         raise Refused("it is not of pairs")
     joined = _alone(draft, x)
     levels = [x]

@@ -12,10 +12,11 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import opsets
+from surgeon.builders.cleaning import order_of
 from surgeon.builders.parts import own_weight
 from surgeon.builders.selections import producer_of
 from surgeon.facts.fact import same_dims
-from surgeon.match import Match, attribute_of
+from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
 _POOLS = frozenset({"MaxPool", "AveragePool"})
@@ -39,7 +40,7 @@ def windows_of_line(draft: Draft, match: Match) -> gs.Tensor:
         node = producer_of(value)
     inner = producer_of(node.inputs[0]) if node is not None and _is(node, "Transpose") else None
     if node is not None and inner is not None and _is(inner, "Unsqueeze"):
-        order = [int(axis) for axis in attribute_of(node, "perm") or (3, 2, 1, 0)]
+        order = order_of(node, 4)
         new = _one_axis(draft, inner, 4)
         axis, line = order.index(new), inner.inputs[0]
         left = [place - (place > new) for place in order if place != new]

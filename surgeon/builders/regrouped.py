@@ -15,11 +15,12 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import dims, opsets
+from surgeon.builders.cleaning import order_of
 from surgeon.builders.views import KEEP_ORDER, Shape, View, view_between
 from surgeon.dims import Dim, exact_quotient
 from surgeon.facts import Facts
 from surgeon.facts.fact import same_dims
-from surgeon.match import Match, attribute_of
+from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
 _LONGEST = 12  # nodes of a chain that are looked at
@@ -81,7 +82,7 @@ def _fewest(facts: Facts, chain: Sequence[gs.Node]) -> list[_Step]:
     for index, (node, shape) in enumerate(zip(chain, shapes[1:], strict=True)):
         assert shape is not None
         if turns[index]:
-            last = [last[axis] for axis in attribute_of(node, "perm") or range(len(last))[::-1]]
+            last = [last[axis] for axis in order_of(node, len(last))]
         elif index + 1 == len(chain) or turns[index + 1]:  # of views in a row the last says it all
             last = _viewed(last, shape)
     first, last = ([_leaves(axis) for axis in axes] for axes in (first, last))
