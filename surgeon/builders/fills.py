@@ -44,16 +44,22 @@ def without_fill(draft: Draft, match: Match) -> gs.Tensor:
     return made
 
 
+def number_of(node: gs.Node) -> Array:
+    """What a ConstantOfShape fills with, as a list of one; 0 where it does not say."""
+    value = node.attrs.get("value")
+    if value is None:
+        return np.zeros(1, np.float32)
+    given: Array = np.asarray(getattr(value, "values", value)).reshape(-1)
+    return given
+
+
 def fill_of(facts: Facts, tensor: gs.Tensor, left: int = _DEEP) -> Array | None:
     """The one number that a value holds everywhere; None where that is not provable."""
     node = producer_of(tensor)
     if node is None or not left or (node.domain or "") not in opsets.STANDARD:
         return None
     if node.op == "ConstantOfShape":
-        value = node.attrs.get("value")
-        if value is None:
-            return np.zeros(1, np.float32)
-        given = np.asarray(getattr(value, "values", value)).reshape(-1)
+        given = number_of(node)
         return given if given.size == 1 and given.dtype.kind in "fiub" else None
     if node.op == "GreaterOrEqual":  # a count beside its least number, as masks of nothing are
         bound, least = facts.array(node.inputs[1]), least_of(facts, node.inputs[0])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import dims, opsets
 from surgeon.builders.cleaning import order_of
+from surgeon.builders.fills import number_of
 from surgeon.builders.lists import entries_of, sizes_of
 from surgeon.builders.views import Shape, as_shape, keeps_order, view_between
 from surgeon.dims import Dim
@@ -110,11 +110,7 @@ def fill_as_view(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("no constant Reshape gives its shape")
     draft.premises.append(target)
     sizes = sizes_of(draft, x, first, end)
-    value = root.attrs.get("value")
-    number = (
-        np.zeros(1, np.float32) if value is None else np.asarray(getattr(value, "values", value))
-    )
-    made = draft.op("ConstantOfShape", sizes, value=number.reshape(1))
+    made = draft.op("ConstantOfShape", sizes, value=number_of(root))
     return between.draw(draft, made)
 
 
