@@ -144,7 +144,7 @@ class Sweep:
             with self._inside(f"{function.domain}.{function.name}"):
                 for index, tensor in enumerate(function.inputs):
                     given = [call[index] for call in seen if index < len(call)]
-                    tensor.fact = meet(given, partial(self.facts.new_dim, tensor.name))
+                    tensor.fact = meet(given, partial(self.facts.lengths.new, tensor.name))
                 self._graph(function, Known())
         return self.notes.housekeeping.total() == housekept
 
@@ -290,12 +290,12 @@ class Sweep:
     @contextmanager
     def _inside(self, label: str) -> Iterator[str]:
         """New dimensions are named after where they are: siblings may use the same names."""
-        outer = self.facts.scope
-        self.facts.scope = f"{outer}{label}/"
+        outer = self.facts.lengths.scope
+        self.facts.lengths.scope = f"{outer}{label}/"
         try:
-            yield self.facts.scope
+            yield self.facts.lengths.scope
         finally:
-            self.facts.scope = outer
+            self.facts.lengths.scope = outer
 
     def _call(self, node: gs.Node, function: gs.Function) -> None:
         """The outputs' facts of a call: the function is analysed with this call's operands."""

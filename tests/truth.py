@@ -162,7 +162,7 @@ def hold(proto: onnx.ModelProto, runs: Iterable[Mapping[str, int] | Feeds], **op
             ):
                 if dim.dim_param:
                     binding[dim.dim_param] = size
-        for axis_of, symbol in facts.assumptions.items():
+        for axis_of, symbol in facts.lengths.assumptions.items():
             for name in dims.symbols(symbol):
                 binding.setdefault(name, _solve(symbol, name, binding[axis_of]))
         ordered = [(n, found[n], facts.of(t)) for n, t in tensors.items() if n in found]

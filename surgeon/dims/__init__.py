@@ -6,8 +6,8 @@ that carries its definition; equal definitions are equal atoms. Nothing here is 
 comparison that cannot be proven from the bounds of the atoms is `None`.
 """
 
+from surgeon.dims.atoms import Atom
 from surgeon.dims.polynomials import (
-    Atom,
     Dim,
     Expr,
     at_most,

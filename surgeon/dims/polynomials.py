@@ -6,48 +6,12 @@ import math
 from collections.abc import Iterable
 from typing import TypeAlias, Union
 
+from surgeon.dims import atoms
+from surgeon.dims.atoms import Atom, Monomial, Term
+
 Dim: TypeAlias = Union[int, "Expr"]
-Monomial: TypeAlias = tuple[
-    tuple["Atom", int], ...
-]  # ((atom, power), ...), sorted by the atom's text
 
 _SPLITS = 6  # how many nested atoms a comparison may open before it gives up
-
-
-class Atom:
-    """An integer that is not a polynomial: a symbol, or a floor division, maximum or minimum.
-
-    Attributes:
-        kind: `symbol`, `open` or `counted` (symbols of their own kind), `floor`, `max` or `min`.
-        text: How it prints; equal text means the same atom.
-        operands: What a `floor` (dividend, divisor), `max` or `min` is made of.
-        low: The least value it can take, or None.
-        high: The greatest value it can take, or None.
-    """
-
-    __slots__ = ("_hash", "high", "kind", "low", "operands", "text")
-
-    def __init__(
-        self, kind: str, text: str, operands: tuple[Dim, ...], low: int | None, high: int | None
-    ) -> None:
-        self.kind, self.text, self.operands, self.low, self.high = kind, text, operands, low, high
-        self._hash = hash((kind, text))
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (
-            isinstance(other, Atom) and self.kind == other.kind and self.text == other.text
-        )
-
-    def __repr__(self) -> str:
-        return self.text
-
-    @property
-    def is_symbol(self) -> bool:
-        """Whether it is named, and made of nothing."""
-        return not self.operands
 
 
 class Expr:
@@ -55,7 +19,7 @@ class Expr:
 
     __slots__ = ("_hash", "_text", "terms")
 
-    def __init__(self, terms: tuple[tuple[Monomial, int], ...]) -> None:
+    def __init__(self, terms: tuple[Term, ...]) -> None:
         self.terms = terms
         self._hash = hash(terms)
         self._text: str | None = None
@@ -70,7 +34,7 @@ class Expr:
 
     def __str__(self) -> str:
         if self._text is None:
-            self._text = _print(self)
+            self._text = atoms.text_of(self.terms)
         return self._text
 
     __repr__ = __str__
@@ -101,7 +65,7 @@ class Expr:
         if not isinstance(other, Expr):
             return NotImplemented
         return _normal(
-            (_times(left, right), a * b) for left, a in self.terms for right, b in other.terms
+            (atoms.times(left, right), a * b) for left, a in self.terms for right, b in other.terms
         )
 
     __rmul__ = __mul__
@@ -151,8 +115,8 @@ def floor_divide(dividend: Dim, divisor: Dim) -> Dim:
         dividend, divisor = -dividend, -divisor
     if isinstance(dividend, int):
         return dividend // divisor
-    whole: list[tuple[Monomial, int]] = []
-    rest: list[tuple[Monomial, int]] = []
+    whole: list[Term] = []
+    rest: list[Term] = []
     for monomial, factor in dividend.terms:
         quotient, remainder = divmod(factor, divisor)
         whole.append((monomial, quotient))
@@ -200,7 +164,7 @@ def exact_quotient(dividend: Dim, divisor: Dim) -> Dim | None:
         if rest == 0:
             return quotient
         top, factor = _leading(rest)
-        monomial = _over(top, lead)
+        monomial = atoms.over(top, lead)
         if monomial is None or factor % by:
             return None
         step = _normal([(monomial, factor // by)])
@@ -243,7 +207,7 @@ def bounds(dim: Dim) -> tuple[int | None, int | None]:
     low: int | None = 0
     high: int | None = 0
     for monomial, factor in dim.terms:
-        least, most = _monomial_bounds(monomial)
+        least, most = atoms.bounds_of(monomial)
         if factor < 0:
             least, most = most, least
         low = None if low is None or least is None else low + factor * least
@@ -256,7 +220,7 @@ def of_atom(atom: Atom) -> Expr:
     return Expr(((((atom, 1),), 1),))
 
 
-def _normal(terms: Iterable[tuple[Monomial, int]]) -> Dim:
+def _normal(terms: Iterable[Term]) -> Dim:
     total: dict[Monomial, int] = {}
     for monomial, factor in terms:
         total[monomial] = total.get(monomial, 0) + factor
@@ -266,42 +230,11 @@ def _normal(terms: Iterable[tuple[Monomial, int]]) -> Dim:
     if len(kept) == 1 and not kept[0][0]:
         return kept[0][1]
     if len(kept) > 1:
-        kept.sort(key=_order)
+        kept.sort(key=atoms.order)
     return Expr(tuple(kept))
 
 
-def _order(term: tuple[Monomial, int]) -> tuple[int, tuple[tuple[str, int], ...]]:
-    """Highest degree first, then by name: the order of printing and of exact division."""
-    monomial = term[0]
-    degree = sum(power for _, power in monomial)
-    return -degree, tuple((atom.text, -power) for atom, power in monomial)
-
-
-def _times(left: Monomial, right: Monomial) -> Monomial:
-    if not left:
-        return right
-    if not right:
-        return left
-    powers: dict[Atom, int] = dict(left)
-    for atom, power in right:
-        powers[atom] = powers.get(atom, 0) + power
-    return tuple(sorted(powers.items(), key=lambda item: item[0].text))
-
-
-def _over(top: Monomial, bottom: Monomial) -> Monomial | None:
-    powers = dict(top)
-    for atom, power in bottom:
-        left = powers.get(atom, 0) - power
-        if left < 0:
-            return None
-        if left:
-            powers[atom] = left
-        else:
-            del powers[atom]
-    return tuple(sorted(powers.items(), key=lambda item: item[0].text))
-
-
-def _leading(dim: Dim) -> tuple[Monomial, int]:
+def _leading(dim: Dim) -> Term:
     return ((), dim) if isinstance(dim, int) else dim.terms[0]
 
 
@@ -338,22 +271,6 @@ def _extreme(kind: str, first: Dim, second: Dim) -> Dim:
     return of_atom(Atom(kind, text, (pair[0], pair[1]), low, high))
 
 
-def _monomial_bounds(monomial: Monomial) -> tuple[int | None, int | None]:
-    low: int | None = 1
-    high: int | None = 1
-    for atom, power in monomial:
-        for _ in range(power):
-            if low is not None and low >= 0 and atom.low is not None and atom.low >= 0:
-                low = low * atom.low
-                high = None if high is None or atom.high is None else high * atom.high
-            elif None not in (low, high, atom.low, atom.high):
-                corners = [a * b for a in (low, high) for b in (atom.low, atom.high)]  # type: ignore[operator]
-                low, high = min(corners), max(corners)
-            else:
-                return None, None
-    return low, high
-
-
 def _not_negative(dim: Dim, splits: int) -> bool:
     low, high = bounds(dim)
     if low is not None and low >= 0:
@@ -382,22 +299,3 @@ def _inner(dim: Dim) -> str:
     text = str(dim)
     simple = isinstance(dim, int) or (len(dim.terms) == 1 and "*" not in text and "/" not in text)
     return text if simple and not text.startswith("-") else f"({text})"
-
-
-def _print(expr: Expr) -> str:
-    parts: list[str] = []
-    for monomial, factor in expr.terms:
-        body = "*".join(
-            (
-                f"({atom.text})"
-                if atom.kind == "floor" and (len(monomial) > 1 or abs(factor) != 1)
-                else atom.text
-            )
-            + (f"**{power}" if power > 1 else "")
-            for atom, power in monomial
-        )
-        size = abs(factor)
-        text = str(size) if not body else body if size == 1 else f"{size}*{body}"
-        sign = "-" if factor < 0 else "+"
-        parts.append(f" {sign} {text}" if parts else text if factor > 0 else f"-{text}")
-    return "".join(parts)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from surgeon.dims.atoms import Atom
 from surgeon.dims.polynomials import (
-    Atom,
     Dim,
     at_most,
     floor_divide,

@@ -51,7 +51,7 @@ def body_output(
 ) -> Fact:
     """What is known of an output of a node whose bodies were looked at, at that place."""
     tensor = node.outputs[index]
-    new_dim = partial(facts.new_dim, tensor.name)
+    new_dim = partial(facts.lengths.new, tensor.name)
     if node.op == "If":
         bodies = _possible(facts, node)
         found = [facts.of(body.outputs[index]) for body in bodies]

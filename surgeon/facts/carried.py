@@ -62,7 +62,7 @@ class Carried:
         if taken == _SHAPE:
             return Fact(begins.dtype, begins.shape)
         axes = range(len(begins.shape))
-        return Fact(begins.dtype, tuple(map(partial(facts.new_dim, name), axes)))
+        return Fact(begins.dtype, tuple(map(partial(facts.lengths.new, name), axes)))
 
     def behind(self, facts: Facts, node: gs.Node, place: str, index: int) -> Fact:
         """What holds of an output of a Loop that was carried; UNKNOWN of others."""

@@ -19,6 +19,7 @@ from surgeon.facts.constants import LARGEST_VALUE, Constants
 from surgeon.facts.fact import BOOL, INT64, INTEGERS, UNKNOWN, Array, Fact, of_value
 from surgeon.facts.fitting import Fitting
 from surgeon.facts.kinds import known_type
+from surgeon.facts.lengths import Lengths
 from surgeon.facts.properties import not_negative, not_zero, unit_axis
 from surgeon.facts.question import Question
 from surgeon.model import Model
@@ -44,6 +45,7 @@ class Facts:
     """What is known of each tensor of a model; kept on the tensors (`tensor.fact`).
 
     Attributes:
+        lengths: The names of its dimensions.
         defined_at: Dimensions for which the model, as it came, has a value at one size only.
 
     Args:
@@ -64,22 +66,18 @@ class Facts:
     ) -> None:
         self.model = model
         self.opset = model.opset
-        self.fixed = dict(fixed or {})
-        self.assumptions = dict(assumptions or {})
+        self.lengths = Lengths(fixed or {}, assumptions or {})
         self.same_shape = frozenset(same_shape)
         self.defined_at: dict[str, int] = {}
         self.fitting = Fitting()
         self.inferred = 0
         self.asked_onnx = 0
-        self.scope = ""  # stands before the names of new dimensions: bodies and calls share names
-        self._declared_names: set[str] = set()
-        self._breadth = breadth.Breadth(model, self.new_dim)
+        self._breadth = breadth.Breadth(model, self.lengths.new)
         # What was inferred, by operator, attributes and the facts of the inputs, which are held so
         # that no other fact gets the place in memory by which they are known: blocks repeat.
         self._alike: dict[Any, tuple[list[Fact | None], list[Fact]]] = {}
         self._constants = Constants(model)
         self._known: dict[Any, Fact] = {}
-        self._new = 0  # dimensions that were made
 
     def enter(self, graph: gs.Graph) -> None:
         """Take a top-level graph's inputs as axioms."""
@@ -89,7 +87,7 @@ class Facts:
         )
         for tensor in graph.inputs:
             if getattr(tensor, "fact", None) is None:
-                tensor.fact = self._declared(tensor.name, declared.get(tensor.name))
+                tensor.fact = self.lengths.declared(tensor.name, declared.get(tensor.name))
 
     def of(self, tensor: gs.Tensor) -> Fact:
         """What is known of a tensor."""
@@ -147,13 +145,13 @@ class Facts:
         inputs = [(t.__dict__.get("fact") or self.of(t)) if t.name else None for t in node.inputs]
         scope, seen = getattr(node, "seen", None) or (None, ())
         if (
-            scope == self.scope  # another call of a function has new dimensions of its own
+            scope == self.lengths.scope  # another call of a function has new dimensions of its own
             and len(seen) == len(inputs)
             and all(map(is_, seen, inputs))
         ):
             return
         # graphsurgeon's `__setattr__` costs more than what is set; its lists are not meant here
-        node.__dict__["seen"] = self.scope, inputs
+        node.__dict__["seen"] = self.lengths.scope, inputs
         self.inferred += 1
         if attributes is None:
             self._infer(node, inputs)
@@ -163,9 +161,9 @@ class Facts:
             for tensor, fact in zip(node.outputs, self._alike[key][1], strict=True):
                 tensor.__dict__["fact"] = fact
             return
-        before = self.asked_onnx, self._new  # what depends on more than the facts
+        before = self.asked_onnx, self.lengths.made  # what depends on more than the facts
         self._infer(node, inputs)
-        if before == (self.asked_onnx, self._new):
+        if before == (self.asked_onnx, self.lengths.made):
             found = [self._same(self.of(tensor)) for tensor in node.outputs]
             for tensor, fact in zip(node.outputs, found, strict=True):
                 tensor.__dict__["fact"] = fact
@@ -240,60 +238,24 @@ class Facts:
         solved = dims.solve(x.shape[1] - weight.shape[1] * node.attrs.get("group", 1))
         if solved is not None:
             self.defined_at.setdefault(*solved)
-        if not self.scope and not node.__dict__.get("made"):  # what a rule made may need more
+        if not self.lengths.scope and not node.__dict__.get(
+            "made"
+        ):  # what a rule made may need more
             self.fitting.learn(x.shape, weight.shape, node.attrs)
 
     def sharpen(self) -> tuple[str, ...]:
         """Take what was learned of inputs' lengths as axioms; gives the names, most often none."""
-        found = self.fitting.news(self._declared_names, self.assumptions)
+        found = self.lengths.heed(self.fitting)
         if found:
-            self.assumptions.update(found)
             for tensor in self.model.graph.inputs:
                 tensor.fact = None  # until the graph is entered again
-        return tuple(found)
-
-    def _declared(self, name: str, type_: onnx.TypeProto | None) -> Fact:
-        if type_ is None or not type_.HasField("tensor_type"):
-            return sequences.declared(type_)
-        tensor = type_.tensor_type
-        given = self.fixed.get(name)
-        if given is not None:
-            shape = tuple(self._symbol(d) if isinstance(d, str) else d for d in given)
-            return Fact(known_type(tensor.elem_type), shape)
-        if not tensor.HasField("shape"):
-            return Fact(known_type(tensor.elem_type))
-        found: list[Dim] = []
-        for axis, dim in enumerate(tensor.shape.dim):
-            if dim.HasField("dim_value") and dim.dim_value >= 0:
-                found.append(dim.dim_value)
-            else:
-                found.append(self._symbol(dim.dim_param or f"{name}.{axis}"))
-        return Fact(known_type(tensor.elem_type), tuple(found))
-
-    def _symbol(self, name: str) -> Dim:
-        self._declared_names.add(name)
-        return self.assumptions.get(name, dims.symbol(name))
-
-    def new_dim(self, name: str, axis: int | str, *, filled: bool = False) -> Dim:
-        """A dimension of which nothing is known: a symbol named after the value and the axis.
-
-        Args:
-            name: The value's.
-            axis: Which of it, or another word for the length.
-            filled: Whether it is 0 in no model whose inputs have elements.
-        """
-        self._new += 1
-        label = f"{self.scope}{name}.{axis}"
-        while label in self._declared_names:
-            label += "'"
-        kind = "counted" if axis == cuts.HELD else "symbol" if filled else "open"
-        return dims.symbol(label, kind=kind)
+        return found
 
     def _question(self, node: gs.Node, inputs: list[Fact | None]) -> Question:
         return Question(inputs, node.attrs, len(node.outputs), partial(self._fresh, node))
 
     def _fresh(self, node: gs.Node, axis: int, *, filled: bool = False) -> Dim:
-        return self.new_dim(*cuts.source(node, axis), filled=filled)
+        return self.lengths.new(*cuts.source(node, axis), filled=filled)
 
     def _values(self, node: gs.Node, inputs: list[Fact | None]) -> list[Fact] | None:
         """The outputs' facts where even their elements are known."""
