@@ -14,6 +14,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.bench import TYPE, Bench, Size
+from surgeon.builders.fills import number_of
 from surgeon.builders.scatter import one_dtype
 from surgeon.builders.selections import (
     Reader,
@@ -214,10 +215,7 @@ def _new_values(
         if dims_ is not None and len(dims_) == after + 1 and dims_[0] == 1:
             return c.squeeze(value, [0])
     if node is not None and node.op == "ConstantOfShape" and not sliced:
-        given = node.attrs.get("value")
-        kind = onnx.helper.tensor_dtype_to_np_dtype(c.dtype(updates))
-        fill = np.zeros(1, kind) if given is None else np.asarray(getattr(given, "values", given))
-        return c.draft.constant(fill.reshape(()), "value")
+        return c.draft.constant(number_of(node).reshape(()), "value")
     raise Refused(
         reader.why or "its updates are neither one value nor made of what the same mask selects"
     )

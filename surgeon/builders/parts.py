@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -237,6 +238,20 @@ def linear(draft: Draft, x: gs.Tensor, weight: gs.Tensor, bias: gs.Tensor | None
     """The product with a transposed weight [out, in], and a bias."""
     y = draft.op("MatMul", x, draft.op("Transpose", weight, perm=[1, 0]))
     return y if bias is None else draft.op("Add", y, bias)
+
+
+def gelu(draft: Draft, x: gs.Tensor) -> gs.Tensor:
+    """x (1 + erf (x / sqrt 2)) / 2."""
+    dtype = numpy_dtype(draft, x)
+    if dtype == np.float64:
+        raise Refused("onnxruntime has no `Erf` in double precision")
+    if draft.facts.opset >= 20:
+        return draft.op("Gelu", x)
+    root, one, half = (
+        draft.constant(np.array(v, dtype), "number") for v in (math.sqrt(0.5), 1.0, 0.5)
+    )
+    risen = draft.op("Add", draft.op("Erf", draft.op("Mul", x, root)), one)
+    return draft.op("Mul", draft.op("Mul", x, half), risen)
 
 
 def remainder(draft: Draft, x: gs.Tensor, by: gs.Tensor) -> gs.Tensor:

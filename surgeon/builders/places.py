@@ -7,6 +7,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.bench import LARGEST, TYPE, Bench, Size
+from surgeon.builders.fills import number_of
 from surgeon.builders.meshes import is_whole, lines_of
 from surgeon.builders.parts import remainder
 from surgeon.builders.selections import producer_of
@@ -20,12 +21,11 @@ def known_places(draft: Draft, match: Match) -> gs.Tensor:
     c, node = Bench(draft), match.root
     x = node.inputs[0]
     producer = producer_of(x)
-    if producer is not None and producer.op == "ConstantOfShape" and c.facts.of(x).rank == 1:
-        given = producer.attrs.get("value")
-        if given is not None and np.all(np.asarray(getattr(given, "values", given))):
-            if c.opset < 11:
-                raise Refused("counting to a length of run time is Range, which needs opset 11")
-            return c.unsqueeze(c.count(c.size(x, 0)), [0])
+    filled = producer is not None and producer.op == "ConstantOfShape" and c.facts.of(x).rank == 1
+    if filled and np.all(number_of(producer)):
+        if c.opset < 11:
+            raise Refused("counting to a length of run time is Range, which needs opset 11")
+        return c.unsqueeze(c.count(c.size(x, 0)), [0])
     raise Refused("where its input is not zero is known at run time only")
 
 

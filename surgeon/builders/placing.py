@@ -16,6 +16,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.bench import TYPE, Bench, Size
+from surgeon.builders.fills import number_of
 from surgeon.builders.meshes import Line, write
 from surgeon.builders.scatter import combined_by, one_dtype
 from surgeon.builders.selections import producer_of
@@ -192,10 +193,7 @@ def _value(c: Bench, updates: gs.Tensor) -> gs.Tensor | None:
         if shape is not None and all(d == 1 for d in shape):
             return c.op("Reshape", node.inputs[0], c.ints([], "scalar"))
     if node is not None and node.op == "ConstantOfShape":
-        given = node.attrs.get("value")
-        kind = onnx.helper.tensor_dtype_to_np_dtype(c.dtype(updates))
-        fill = np.zeros(1, kind) if given is None else np.asarray(getattr(given, "values", given))
-        return c.draft.constant(fill.reshape(()), "value")
+        return c.draft.constant(number_of(node).reshape(()), "value")
     return None
 
 

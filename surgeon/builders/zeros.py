@@ -10,6 +10,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims, opsets
 from surgeon.builders.cleaning import beside_constant
+from surgeon.builders.fills import number_of
 from surgeon.facts import Facts
 from surgeon.facts.fact import INTEGERS, Array, same_dims
 from surgeon.match import Match
@@ -190,8 +191,7 @@ def _zero_as(tensor: gs.Tensor) -> Sequence[gs.Tensor | None]:
     if producer is None or (producer.domain or "") not in opsets.STANDARD:
         return [None]
     if producer.op == "ConstantOfShape":
-        value = producer.attrs.get("value")
-        return [None] if value is not None and np.any(getattr(value, "values", value)) else []
+        return [None] if np.any(number_of(producer)) else []
     if producer.op == "Concat":
         return list(producer.inputs)
     return [producer.inputs[0] if producer.op in _MOVES else None]

@@ -16,7 +16,7 @@ from surgeon.reference.arguments import constant_value, decode, is_foreign
 from surgeon.verify.limits import Input, all_nodes
 
 Shape = tuple[int, ...]
-_THE_SAME = frozenset({"Cast", "Identity"})
+THE_SAME = frozenset({"Cast", "Identity"})
 _LISTS = frozenset({"SequenceConstruct", "ListConstruct"})
 _RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
 _GATES = 4  # of an LSTM, whose rows stand below each other in its weights
@@ -62,7 +62,7 @@ def demanded_sizes(model: onnx.ModelProto, inputs: Sequence[Input]) -> dict[str,
         pending, seen = [each.name], {each.name}
         while pending:
             for node, operands, place in readers.get(pending.pop(), ()):
-                if node.op_type in _THE_SAME and node.output[0] not in seen:
+                if node.op_type in THE_SAME and node.output[0] not in seen:
                     seen.add(node.output[0])
                     pending.append(node.output[0])
                 shapes = [tensors.get(name) for name in operands]

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import onnx
 
+from surgeon.verify.demands import THE_SAME
 from surgeon.verify.limits import Input, all_nodes
 
 _ALONE = 4  # dims that are tried one by one, where all together are more than what was kept
-_THE_SAME = frozenset({"Cast", "Identity"})
 
 
 def joined_dims(model: onnx.ModelProto, inputs: Sequence[Input]) -> tuple[str, ...]:
@@ -17,7 +17,7 @@ def joined_dims(model: onnx.ModelProto, inputs: Sequence[Input]) -> tuple[str, .
     came = {each.name: each for each in inputs if not each.is_list}
     found = []
     for node in all_nodes(model.graph):
-        if node.op_type in _THE_SAME and node.input and node.input[0] in came:
+        if node.op_type in THE_SAME and node.input and node.input[0] in came:
             came[node.output[0]] = came[node.input[0]]
         elif node.op_type == "Concat" and len(node.input) > 1:
             axis = next((a.i for a in node.attribute if a.name == "axis"), 0)

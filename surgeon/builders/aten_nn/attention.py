@@ -56,7 +56,7 @@ def transformer_encoder_layer(draft: Draft, match: Match) -> Any:
 
     def forward(t: gs.Tensor) -> gs.Tensor:
         inner = parts.linear(draft, t, args.tensor("ffn_weight_1"), args.tensor("ffn_bias_1"))
-        inner = _gelu(draft, inner) if args.value("use_gelu") else draft.op("Relu", inner)
+        inner = parts.gelu(draft, inner) if args.value("use_gelu") else draft.op("Relu", inner)
         return parts.linear(draft, inner, args.tensor("ffn_weight_2"), args.tensor("ffn_bias_2"))
 
     for which, sublayer in ((1, attended), (2, forward)):
@@ -65,17 +65,6 @@ def transformer_encoder_layer(draft: Draft, match: Match) -> Any:
         else:
             x = normal(draft.op("Add", x, sublayer(x)), which)
     return x
-
-
-def _gelu(draft: Draft, x: gs.Tensor) -> gs.Tensor:
-    dtype = parts.numpy_dtype(draft, x)
-    if dtype == np.float64:
-        raise Refused("onnxruntime has no `Erf` in double precision")
-    root, one, half = (
-        draft.constant(np.array(v, dtype), "number") for v in (math.sqrt(0.5), 1.0, 0.5)
-    )
-    inner = draft.op("Add", draft.op("Erf", draft.op("Mul", x, root)), one)
-    return draft.op("Mul", draft.op("Mul", x, half), inner)
 
 
 def _heads_together(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -94,11 +93,7 @@ def fused_matmul(draft: Draft, match: Match) -> gs.Tensor:
 def gelu(draft: Draft, match: Match) -> gs.Tensor:
     """`com.microsoft.Gelu (x)` and `BiasGelu (x, bias)`: x (1 + erf (x / sqrt 2)) / 2."""
     x = _biased(draft, match.root)
-    if draft.facts.opset >= 20:
-        return draft.op("Gelu", x)
-    root, one, half = _numbers(draft, x, math.sqrt(2), 1.0, 0.5)
-    risen = draft.op("Add", draft.op("Erf", draft.op("Div", x, root)), one)
-    return draft.op("Mul", draft.op("Mul", x, risen), half)
+    return parts.gelu(draft, x)
 
 
 def fast_gelu(draft: Draft, match: Match) -> gs.Tensor:
