@@ -34,6 +34,11 @@ RANDOM = frozenset(
 _UNSET = frozenset(
     "empty empty_like new_empty empty_strided empty_permuted new_empty_strided".split()
 )
+# Where the values stand among the outputs of what gives vectors as well.
+_VALUES: Mapping[str, int] = {
+    **dict.fromkeys(("svd", "linalg_svd", "_linalg_svd"), 1),
+    **dict.fromkeys(("linalg_eigh", "_linalg_eigh", "symeig"), 0),
+}
 # Of the first input they take the sizes alone.
 _OVERWRITES = frozenset("fill zero copy full_like new_zeros new_ones new_full".split())
 # Their outputs hang on the sizes of their inputs alone.
@@ -61,6 +66,18 @@ def drawn_outputs(model: onnx.ModelProto) -> dict[str, bool]:
             _follow(node, constants, calls, values, sizes)
         more = len(values) + len(sizes) > before
     return {v.name: v.name in sizes for v in model.graph.output if v.name in values}
+
+
+def chosen_outputs(model: onnx.ModelProto) -> set[str]:
+    """The outputs that are vectors of which the direction is told alone, and not the sign."""
+    found: set[str] = set()
+    for node in model.graph.node:
+        place = _VALUES.get(operator_of(node))
+        if place is not None:
+            found.update(name for index, name in enumerate(node.output) if index != place)
+        elif node.op_type == "Identity" and node.input[0] in found:
+            found.update(node.output)
+    return found & {value.name for value in model.graph.output}
 
 
 def _drawing_functions(model: onnx.ModelProto) -> set[tuple[str, str]]:

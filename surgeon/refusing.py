@@ -37,9 +37,13 @@ def blamed(culprits: frozenset[Place], verdict: Verdict) -> Iterator[Refusal]:
 
 def not_saved(report: Report, verdict: Verdict) -> VerifyError:
     """The error of a result that is wrong; names the rewrites that make it so, where known."""
-    blamed = [f"`{r.recipe}/{r.rule}` at {r.node}" for r in report.refusals if r.drawn == "whole"]
+    at_fault = [r for r in report.refusals if r.drawn == "whole"]
+    blamed = [f"`{r.recipe}/{r.rule}` at {r.node}" for r in at_fault]
+    stated = {(c.recipe, c.rule): c.contract for c in report.changes if c.contract}
+    contracts = dict.fromkeys(stated.get((r.recipe, r.rule)) for r in at_fault)
     more = f" and {len(blamed) - 3} more" if len(blamed) > 3 else ""
     named = f"; it is so with {', '.join(blamed[:3])}{more}" if blamed else ""
+    named += "".join(f"; its contract: it {each}" for each in contracts if each)
     saving = "save the rest with `--save-partial`; or " if blamed else ""
     error = VerifyError(
         f"the result is not saved: {verdict.detail}{named}",

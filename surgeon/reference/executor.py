@@ -15,7 +15,7 @@ from surgeon.isolation import Isolated, cell
 from surgeon.producer import release_of
 from surgeon.reference import by_onnx, control
 from surgeon.reference.by_onnx import is_complex
-from surgeon.reference.errors import NoWitness
+from surgeon.reference.errors import NoWitness, Undefined
 from surgeon.reference.operators.precision import computed
 from surgeon.reference.plan import (
     CONTROL,
@@ -204,8 +204,9 @@ class Program:
                     results = [self._unread(name) for name in node.output]
                 else:
                     operands = [
-                        computed(values[name]) if name in values else self._look_up(name, values)
+                        computed(value) if name in values else value
                         for name in node.input
+                        for value in [self._look_up(name, values)]
                     ]
                     results = execute(node, operands, self._witness)
                 values.update(
@@ -227,6 +228,8 @@ class Program:
         if not name:
             return None
         if name in values:
+            if isinstance(values[name], Undefined):
+                raise values[name]
             return values[name]
         if name in self._constants:
             return self._constants.value(name)

@@ -19,7 +19,8 @@ from surgeon.schemas.aliases import plain_name
 class Witness(Protocol):
     """Executes one call of a PyTorch operator.
 
-    A tuple stands for several outputs, a list for one output that is a list.
+    A tuple stands for several outputs, a list for one output that is a list. An `Unsuited` among
+    several is what is not defined if it is read.
     """
 
     def __call__(self, call: Call, values: Sequence[Any], *, where: str) -> Any:
@@ -243,8 +244,12 @@ def execute(node: onnx.NodeProto, values: Sequence[Any], witness: Witness) -> li
         raise NoWitness(
             call.operator, where=where, why=f"{len(node.output)} outputs, {len(results)} are known"
         )
-    # elements of a list of numbers, which onnxruntime takes as arrays alone
-    return [np.asarray(each) if isinstance(each, np.generic) else each for each in results]
+    for place, each in enumerate(results):
+        if isinstance(each, np.generic):  # of a list of numbers: onnxruntime takes arrays alone
+            results[place] = np.asarray(each)
+        elif isinstance(each, Unsuited):  # raised where it is read
+            results[place] = Undefined(str(each), operator=call.operator, where=where)
+    return results
 
 
 def _prim(node: onnx.NodeProto, values: Sequence[Any], where: str) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from surgeon.chance import drawn_outputs, operator_of
+from surgeon.chance import chosen_outputs, drawn_outputs, operator_of
 from surgeon.edges import Drawing
 from surgeon.errors import SurgeonError
 from surgeon.isolation import Isolated, cell, open_session
@@ -76,7 +76,11 @@ class Pair:
         self._first: Runner | None = None
         self._second: Runner | None = None
         self._names = [value.name for value in before.graph.output]
-        self._drawn = {**drawn_outputs(before), **drawn_outputs(after)}
+        self._drawn = {
+            **drawn_outputs(before),
+            **drawn_outputs(after),
+            **dict.fromkeys(chosen_outputs(before), False),  # what hangs on them, the whole shows
+        }
         self._squashed = squashed_outputs(before)
         self._magnifies = any(
             operator_of(node) in _MAGNIFYING for node in (*before.graph.node, *after.graph.node)

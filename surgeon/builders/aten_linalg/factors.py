@@ -127,6 +127,15 @@ def orthogonal(
     return q
 
 
+def orthogonal_factor(c: Call, a: gs.Tensor, high: int, wide: int, *, complete: bool) -> gs.Tensor:
+    """Q of A = Q R, as many columns as A has, or all."""
+    count = high if complete else min(high, wide)
+    if m.few(high) is None or m.few(wide) is None:
+        q, _ = turns.reflected(c, a, high, wide)
+        return m.columns(c, m.rows(c, q, 0, high), 0, count)
+    return orthogonal(c, a, householder(c, a, high, wide)[0], high, count)
+
+
 def _qr(c: Call) -> tuple[gs.Tensor, gs.Tensor]:
     a = c.tensor(c.args.schema.parameters[0].name)
     size, others = m.side(c, a, -2), m.side(c, a, -1)

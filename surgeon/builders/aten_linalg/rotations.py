@@ -159,18 +159,29 @@ def singular_values(c: Call, a: gs.Tensor) -> gs.Tensor:
 
 
 def eigenvalues(c: Call, a: gs.Tensor) -> gs.Tensor:
-    """The eigenvalues of symmetric matrices, the smallest first, [..., size].
+    """The eigenvalues of symmetric matrices, the smallest first, [..., size]."""
+    moved, shift = shifted(c, a)
+    values = c.op("Sub", singular_values(c, moved), shift)
+    size = m.square(c, a, LARGEST_TURNED)
+    return c.op("Gather", values, m.backwards(c, size), axis=c.rank(values) - 1)
 
-    Those of A + shift are not negative, and then they are singular values.
-    """
+
+def shifted(c: Call, a: gs.Tensor) -> tuple[gs.Tensor, gs.Tensor]:
+    """A + shift, and the shift, [..., 1]; its singular values are its eigenvalues, none below 0."""
     size, rank = m.square(c, a, LARGEST_TURNED), c.rank(a)
     sizes = c.op("ReduceSum", c.op("Abs", a), c.ints([rank - 1], "axes"), keepdims=0)
     if not isinstance(size, int):  # there may be none, and runtimes want one
         sizes = _with_zeros(c, sizes, 1, rank - 2)
     shift = c.op("ReduceMax", sizes, c.ints([rank - 2], "axes"), keepdims=1)  # above every |value|
     on_diagonal = c.op("Mul", m.identity(c, a, size, size), c.unsqueeze(shift, [rank - 1]))
-    values = c.op("Sub", singular_values(c, c.op("Add", a, on_diagonal)), shift)
-    return c.op("Gather", values, m.backwards(c, size), axis=c.rank(values) - 1)
+    return c.op("Add", a, on_diagonal), shift
+
+
+def reads_upper(c: Call) -> bool:
+    """Whether the node reads the upper triangle of its matrices."""
+    if c.args.schema.position("UPLO") is not None:
+        return bool(c.value("UPLO").upper() == "U")
+    return bool(c.value("upper"))
 
 
 def symmetric(c: Call, a: gs.Tensor, *, upper: bool) -> gs.Tensor:

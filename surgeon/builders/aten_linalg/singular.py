@@ -16,10 +16,7 @@ from surgeon.builders.aten_shape.call import TYPE, Call, Size
 from surgeon.builders.aten_shape.order import topk
 from surgeon.rewrite import Refused
 
-_SIGNS = (
-    "the vectors are read, and their signs are the implementation's; compute them outside the "
-    "model, or train the model to do without"
-)
+_VECTORS = "the vectors are read, and the rule `linalg-vectors` has them"
 
 
 def _first(c: Call) -> gs.Tensor:
@@ -38,19 +35,15 @@ def _values(c: Call) -> gs.Tensor:
 def _of_three(c: Call) -> tuple[gs.Tensor, ...]:
     """`svd`: U, S, V, of which S alone is said."""
     if m.is_read(c, 0) or m.is_read(c, 2):
-        raise Refused(_SIGNS)
+        raise Refused(_VECTORS)
     values = _values(c)
     return values, values, values
 
 
 def _eigenvalues(c: Call) -> tuple[gs.Tensor, ...]:
     if m.is_read(c, 1):
-        raise Refused(_SIGNS)
-    if c.args.schema.position("UPLO") is not None:
-        upper = c.value("UPLO").upper() == "U"
-    else:
-        upper = bool(c.value("upper"))
-    return (r.eigenvalues(c, r.symmetric(c, _first(c), upper=upper)),)
+        raise Refused(_VECTORS)
+    return (r.eigenvalues(c, r.symmetric(c, _first(c), upper=r.reads_upper(c))),)
 
 
 def _nuclear_norm(c: Call) -> gs.Tensor:

@@ -22,47 +22,10 @@ def svdvals(A: Array, driver: Any = None) -> Array:  # noqa: N803
     return narrow(_values(wide(A)), A)
 
 
-def _without_vectors(x: Array) -> tuple[None, Array, None]:
-    return None, narrow(_values(wide(x)), x), None
-
-
-def svd(self: Array, some: bool, compute_uv: bool) -> Any:
-    return _without_vectors(self)
-
-
-def linalg_svd(A: Array, full_matrices: bool, driver: Any = None) -> Any:  # noqa: N803
-    return _without_vectors(A)
-
-
-def svd_of_old(self: Array, full_matrices: bool, compute_uv: bool) -> Any:
-    return _without_vectors(self)
-
-
-def svd_of_itself(
-    A: Array,  # noqa: N803
-    full_matrices: bool,
-    compute_uv: bool,
-    driver: Any = None,
-) -> Any:
-    return _without_vectors(A)
-
-
 def eigvalsh(self: Array, UPLO: str) -> Array:  # noqa: N803
     if self.shape[-1] != self.shape[-2]:
         raise Unsuited("its matrices are not square")
     return narrow(np.linalg.eigvalsh(wide(self), "U" if UPLO.upper() == "U" else "L"), self)
-
-
-def eigh(self: Array, UPLO: str) -> Any:  # noqa: N803
-    return eigvalsh(self, UPLO), None
-
-
-def eigh_of_itself(A: Array, UPLO: str, compute_v: bool) -> Any:  # noqa: N803
-    return eigvalsh(A, UPLO), None
-
-
-def symeig(self: Array, eigenvectors: bool, upper: bool) -> Any:
-    return eigvalsh(self, "U" if upper else "L"), None
 
 
 def nuclear_norm(self: Array, keepdim: bool) -> Array:
@@ -172,35 +135,7 @@ _TENSORS = "*, Tensor? atol=None, Tensor? rtol=None, "
 
 TABLE: tuple[Row, ...] = (
     ("linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", svdvals),
-    (
-        "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor, Tensor, Tensor)",
-        svd,
-    ),
-    (
-        "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) "
-        "-> (Tensor, Tensor, Tensor)",
-        linalg_svd,
-    ),
-    (
-        "linalg_svd(Tensor self, bool full_matrices=True, bool compute_uv=True) "
-        "-> (Tensor, Tensor, Tensor)",
-        svd_of_old,
-    ),
-    (
-        "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, "
-        "str? driver=None) -> (Tensor, Tensor, Tensor)",
-        svd_of_itself,
-    ),
     ("linalg_eigvalsh(Tensor self, str UPLO='L') -> Tensor", eigvalsh),
-    ("linalg_eigh(Tensor self, str UPLO='L') -> (Tensor, Tensor)", eigh),
-    (
-        "_linalg_eigh(Tensor A, str UPLO='L', bool compute_v=True) -> (Tensor, Tensor)",
-        eigh_of_itself,
-    ),
-    (
-        "symeig(Tensor self, bool eigenvectors=False, bool upper=True) -> (Tensor, Tensor)",
-        symeig,
-    ),
     ("nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", nuclear_norm),
     ("nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor", nuclear_norm_over),
     ("linalg_cond(Tensor self, Scalar? p=None) -> Tensor", cond),

@@ -1,0 +1,129 @@
+"""Singular vectors and eigenvectors: the directions that the rotations of columns end in.
+
+A V = B with orthogonal columns of lengths S: V are the right vectors, B / S the left ones. Which of
+two opposite vectors stands for a direction is the implementation's, as PyTorch says itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.aten_linalg import matrices as m
+from surgeon.builders.aten_linalg import rotations as r
+from surgeon.builders.aten_linalg.factors import orthogonal_factor
+from surgeon.builders.aten_shape.call import Call
+from surgeon.builders.aten_shape.order import topk
+from surgeon.rewrite import Refused
+from surgeon.schemas.aliases import plain_name
+
+OF_SIGNS = (
+    "the vectors are given out, and their signs are the implementation's; compute them outside "
+    "the model, or give out what does not hang on them"
+)
+# Operators whose output holds elements of their first input and nothing else.
+_MOVES = frozenset(
+    "Cast Gather Identity Reshape Slice Squeeze Transpose Unsqueeze clone contiguous flatten mH mT "
+    "matrix_H narrow numpy_T permute reshape select slice squeeze t to transpose unsqueeze "
+    "view".split()
+)
+
+
+def singular_vectors(c: Call) -> tuple[gs.Tensor, ...]:
+    """`svd` gives U, S, V, the others U, S, V^H."""
+    _require_inner(c, 0, 2)
+    a = c.tensor(c.args.schema.parameters[0].name)
+    schema = c.args.schema
+    if schema.position("compute_uv") is not None and not c.value("compute_uv"):
+        raise Refused("its vectors are read, and not computed")
+    full = bool(c.value("full_matrices")) if schema.position("full_matrices") is not None else False
+    if schema.position("some") is not None:
+        full = not c.value("some")
+    high, wide = (_known_side(c, a, axis) for axis in (-2, -1))
+    flat = high < wide
+    left, values, right = _decomposed(c, m.turned(c, a) if flat else a, full=full)
+    left, right = (right, left) if flat else (left, right)
+    return left, values, right if c.node.op == "svd" else m.turned(c, right)
+
+
+def eigenvectors(c: Call) -> tuple[gs.Tensor, ...]:
+    """The eigenvalues of symmetric matrices, the smallest first, and their vectors as columns."""
+    _require_inner(c, 1)
+    a = c.tensor(c.args.schema.parameters[0].name)
+    for name in ("compute_v", "eigenvectors"):
+        if c.args.schema.position(name) is not None and not c.value(name):
+            raise Refused("its vectors are read, and not computed")
+    size = _known_side(c, a, -1)
+    shifted, shift = r.shifted(c, r.symmetric(c, a, upper=r.reads_upper(c)))
+    _, values, vectors = _decomposed(c, shifted, full=False)
+    last, order = c.rank(values) - 1, m.backwards(c, size)
+    return (
+        c.op("Gather", c.op("Sub", values, shift), order, axis=last),
+        c.op("Gather", vectors, order, axis=last + 1),
+    )
+
+
+def _known_side(c: Call, a: gs.Tensor, axis: int) -> int:
+    size = m.side(c, a, axis, r.LARGEST_TURNED)
+    if not isinstance(size, int):
+        raise Refused("its vectors are read, and how many rows or columns there are is not known")
+    return size
+
+
+def _decomposed(c: Call, a: gs.Tensor, *, full: bool) -> tuple[gs.Tensor, gs.Tensor, gs.Tensor]:
+    """U, S and V of matrices that are not wider than high, the largest values first.
+
+    A column of length 0 says no direction: what it stands for is any that is orthogonal to the
+    others, as the factor Q of those that do is.
+    """
+    high, wide = _known_side(c, a, -2), _known_side(c, a, -1)
+    found = r.orthogonal_columns(c, a, basis=True)
+    assert found.basis is not None
+    # behind the last turn of a sweep every column stands where it stood, and the zeros at the end
+    product, basis = (m.columns(c, x, 0, wide) for x in (found.product, found.basis))
+    values, order = topk(c, r.lengths(c, product), c.rank(a) - 2, wide, largest=True)
+    rank, dtype = c.rank(a), c.dtype(a)
+    places = c.op("Equal", m.places(c, wide), c.unsqueeze(order, [rank - 2]))
+    sorting = c.cast(places, dtype)  # [..., wide, wide]: in each column one 1
+    product, basis = (c.op("MatMul", x, sorting) for x in (product, basis))
+    lengths = c.unsqueeze(values, [rank - 2])
+    largest = c.op("ReduceMax", lengths, c.ints([rank - 1], "axes"), keepdims=1)
+    eps = float(np.finfo(onnx.helper.tensor_dtype_to_np_dtype(dtype)).eps)
+    told = c.op("Less", c.op("Mul", largest, c.number(high * eps, dtype)), lengths)
+    zero, one = c.number(0, dtype), c.number(1, dtype)
+    left = c.op("Div", c.op("Where", told, product, zero), c.op("Where", told, lengths, one))
+    rest = orthogonal_factor(c, left, high, wide, complete=full)
+    inner = m.columns(c, rest, 0, wide) if full and high > wide else rest
+    left = c.op("Where", told, left, inner)
+    if full and high > wide:
+        left = c.concat([left, m.columns(c, rest, wide)], rank - 1)
+    return left, c.op("Mul", values, c.squeeze(found.scale, [rank - 1])), basis
+
+
+def _require_inner(c: Call, *outputs: int) -> None:
+    """No vector may reach an output of the model as it is.
+
+    Raises:
+        Refused: One does.
+    """
+    waiting = [c.node.outputs[place] for place in outputs if m.is_read(c, place)]
+    seen = set(map(id, waiting))
+    while waiting:
+        tensor = waiting.pop()
+        if c.draft.surgery.is_output(tensor):
+            raise Refused(OF_SIGNS)
+        for reader in tensor.outputs:
+            if plain_name(reader.op) in _MOVES and reader.inputs[0] is tensor:
+                fresh = [t for t in reader.outputs if id(t) not in seen]
+                seen.update(map(id, fresh))
+                waiting += fresh
+
+
+LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
+    **dict.fromkeys(("svd", "linalg_svd", "_linalg_svd"), singular_vectors),
+    **dict.fromkeys(("linalg_eigh", "_linalg_eigh", "symeig"), eigenvectors),
+}
