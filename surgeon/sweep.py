@@ -16,6 +16,7 @@ import onnx_graphsurgeon as gs
 from surgeon import dialect, opsets
 from surgeon.agreement import agree
 from surgeon.alike import attributes_of
+from surgeon.appending import Appending
 from surgeon.calls import Calls
 from surgeon.candidates import Candidates, Prepared
 from surgeon.errors import ModelError, SettleError
@@ -76,6 +77,7 @@ class Sweep:
             facts, surgery, Folder(facts, fold, notes.failures), notes.housekeeping
         )
         self.unroller = Unroller(facts, surgery)
+        self.appending = Appending(facts, surgery)
         self.firing = Firing(facts, surgery, notes, allow=allow, check=check)
         self.calls = Calls(model, surgery, facts.opset, tidy=tidy, wanted=self._wanted)
         self.given: dict[int, list[tuple[Fact, ...]]] = {}  # to a function, by its identity
@@ -193,7 +195,10 @@ class Sweep:
         if inner and (moved := self.keeper.inline(node, graph)) is not None:
             return moved
         if inner:
-            self._bodies(node, inner, known)
+            place = self._bodies(node, inner, known)
+            if (without := self.appending.unlist(node, graph, place)) is not None:
+                self.notes.housekeeping["Loops whose lists became results of their turns"] += 1
+                return without
             if (copies := self.unroller.unroll(node, graph)) is not None:
                 self.notes.housekeeping["Loop nodes of a few turns unrolled"] += 1
                 return copies
@@ -234,8 +239,12 @@ class Sweep:
             dialect.normalise(node, self.facts.opset, self.facts, self.surgery.is_output)
             node.__dict__["normal"] = True
 
-    def _bodies(self, node: gs.Node, inner: Mapping[str, gs.Graph], known: Known) -> None:
-        """Sweep the bodies of a node; then say what is known of its outputs."""
+    def _bodies(self, node: gs.Node, inner: Mapping[str, gs.Graph], known: Known) -> str:
+        """Sweep the bodies of a node; then say what is known of its outputs.
+
+        Returns:
+            The place of the last body, with which the names of its dimensions begin.
+        """
         for key, body in inner.items():
             with self._inside(f"{_label(node)}.{key}") as place:
                 self._enter(node, body, place)
@@ -246,6 +255,7 @@ class Sweep:
             self.notes.housekeeping["results of branches and turns cast to one type"] += cast
             self.model.changed = True
         self._leave(node, place)
+        return place
 
     def _enter(self, node: gs.Node, body: gs.Graph, place: str) -> None:
         """Say what a body may count on."""
@@ -311,4 +321,6 @@ class Sweep:
 
 
 def _label(node: gs.Node) -> str:
-    return next((t.name for t in node.outputs if t.name), "")
+    """What a node's place is called, also when another node took it."""
+    label: str | None = node.__dict__.get("label")
+    return label or next((t.name for t in node.outputs if t.name), "")

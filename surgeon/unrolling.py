@@ -12,6 +12,7 @@ from surgeon import opsets
 from surgeon.chance import RANDOM
 from surgeon.copies import Copier
 from surgeon.facts import Facts
+from surgeon.facts.bodies import turns
 from surgeon.facts.fact import FIRST_STATE
 from surgeon.links import bodies, current, toposort
 from surgeon.rewrite import Draft, Surgery
@@ -50,9 +51,13 @@ class Unroller:
             return self._mapped(node, graph, body)
         if node.op != "Loop":
             return None
-        trips = self._trips(node, body)
+        trips = turns(self.facts, node)
         carried = [current(tensor) for tensor in node.inputs[FIRST_STATE:]]
-        if trips is None or self.facts.opset < _FIRST_OPSET or not _may_be_copied(body):
+        if (
+            not isinstance(trips, int)
+            or self.facts.opset < _FIRST_OPSET
+            or not _may_be_copied(body)
+        ):
             return None
         size = sum(len(inner.nodes) for inner in (body, *bodies(body)))
         scanned = len(body.outputs) - 1 - len(carried)
@@ -96,26 +101,6 @@ class Unroller:
         joined = [draft.op("SequenceConstruct", *row) for row in rows]
         pairs = list(zip(list(node.outputs), joined, strict=False))
         return [*made, *draft.nodes, *self.surgery.end_in(node, graph, pairs)]
-
-    def _trips(self, node: gs.Node, body: gs.Graph) -> int | None:
-        """How often the body runs, where that is proven."""
-        most = None if node.inputs[0].is_empty() else self.facts.array(node.inputs[0])
-        if most is None or most.size != 1:
-            return None
-        if len(node.inputs) > 1 and not node.inputs[1].is_empty():
-            go = self.facts.array(node.inputs[1])
-            if go is None or go.size != 1:
-                return None
-            if not go.any():
-                return 0
-        again = current(body.outputs[0])
-        while again.inputs and again.inputs[0].op == "Identity":
-            again = current(again.inputs[0].inputs[0])
-        if again is not body.inputs[1]:
-            value = self.facts.array(again)
-            if value is None or not value.all():
-                return None
-        return max(int(most.item()), 0)
 
     def _lay_out(
         self,

@@ -27,7 +27,7 @@ BODIES: dict[str, Case] = {
     "loop": Case(
         "float[b,t] x",
         "y, z = Loop (n, , x) <body = p (int64 i, bool k, float[1] v) => (o, u, s) "
-        "{ o = Identity (k) u = Concat <axis = 0> (v, v) s = Shape (v) }>",
+        "{ o = Identity (k) u = Concat <axis = 0> (v, v) s = Size (v) }>",
         constants={"n": np.int64(2)},
     ),
     "scan": Case(

@@ -13,11 +13,13 @@ from functools import partial
 import onnx
 import onnx_graphsurgeon as gs
 
+from surgeon import dims
 from surgeon.dims import Dim
 from surgeon.facts import sequences
 from surgeon.facts.carried import Carried
 from surgeon.facts.fact import FIRST_STATE, INT64, UNKNOWN, Fact
 from surgeon.facts.inference import Facts
+from surgeon.links import current
 
 _SCAN_WITHOUT_BATCH = 9  # the opset from which on a Scan has no axis for the batch
 
@@ -37,7 +39,7 @@ def body_input(
     given = facts.of(node.inputs[index])
     if given.items is not None:
         # what the body puts into a list is known once it was looked at; its type stays, as any does
-        items = carried.items(place, index)
+        items = carried.items(place, tensor)
         return Fact(items=items._replace(dtype=items.dtype or given.items.dtype))
     if node.op == "Loop":
         return carried.given(facts, node, place, index, tensor.name)
@@ -61,15 +63,54 @@ def body_output(
         return meet(found, new_dim)
     body = node.attrs.get("body")
     if node.op == "Loop" and (items := sequences.carried(facts.of, node, index, place)) is not None:
-        if carried is not None:
-            carried.fill(place, index + FIRST_STATE, items)
+        if carried is not None and isinstance(body, gs.Graph):
+            carried.fill(place, body.inputs[index + FIRST_STATE], items)
         return Fact(items=items)
     if node.op == "Loop" and isinstance(body, gs.Graph) and index + 1 < len(body.outputs):
+        made = facts.of(body.outputs[index + 1])
+        if index + FIRST_STATE >= len(node.inputs):
+            return _of_turns(facts, node, made, new_dim, place)
         kept = UNKNOWN if carried is None else carried.behind(facts, node, place, index)
-        return kept if kept.shape is not None else Fact(facts.of(body.outputs[index + 1]).dtype)
+        return kept if kept.shape is not None else Fact(made.dtype)
     if node.op == "Scan" and isinstance(body, gs.Graph) and index < len(body.outputs):
         return _of_scan(facts, node, index, facts.of(body.outputs[index]))
     return facts.of(tensor)
+
+
+def turns(facts: Facts, node: gs.Node) -> Dim | None:
+    """How often the body of a Loop runs, where that is proven."""
+    body = node.attrs["body"]
+    given = node.inputs[0] if node.inputs else None
+    most = None if given is None or given.is_empty() else facts.of(given).value
+    if most is None or most.size != 1:
+        return None
+    count: Dim = most.reshape(-1).tolist()[0]
+    if len(node.inputs) > 1 and not node.inputs[1].is_empty():
+        go = facts.array(node.inputs[1])
+        if go is None or go.size != 1:
+            return None
+        if not go.any():
+            return 0
+    again = current(body.outputs[0])
+    while again.inputs and again.inputs[0].op == "Identity":
+        again = current(again.inputs[0].inputs[0])
+    if again is not body.inputs[1]:
+        value = facts.array(again)
+        if value is None or not value.all():
+            return None
+    return dims.maximum(count, 0)
+
+
+def _of_turns(
+    facts: Facts, node: gs.Node, made: Fact, new_dim: Callable[[int], Dim], place: str
+) -> Fact:
+    """What every turn of a Loop gave, one behind the other along a new axis."""
+    if made.shape is None:
+        return Fact(made.dtype)
+    count = turns(facts, node)
+    each = [sequences.outside(dim, place) for dim in made.shape]
+    rest = [new_dim(axis) if dim is None else dim for axis, dim in enumerate(each, start=1)]
+    return Fact(made.dtype, (new_dim(0) if count is None else count, *rest))
 
 
 def _possible(facts: Facts, node: gs.Node) -> list[gs.Graph]:

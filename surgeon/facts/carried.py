@@ -22,22 +22,23 @@ _NOTHING, _RANK, _SHAPE = range(3)  # how much is taken for granted
 class Carried:
     """How much is taken for granted of each value that a Loop carries, and how much is shown.
 
-    A value is known by the place of the body, which no other has, and the number of the input.
+    A value is known by the place of the body, which no other has, and its name in there: which
+    number it has among the inputs may change.
     """
 
     def __init__(self) -> None:
-        self._taken: dict[tuple[str, int], int] = {}
-        self._shown: dict[tuple[str, int], int] = {}
+        self._taken: dict[tuple[str, str], int] = {}
+        self._shown: dict[tuple[str, str], int] = {}
         self._seen: set[str] = set()
-        self._items: dict[tuple[str, int], Items] = {}
+        self._items: dict[tuple[str, str], Items] = {}
 
-    def items(self, place: str, index: int) -> Items:
+    def items(self, place: str, given: gs.Tensor) -> Items:
         """What is known of a list that a body is given, once the body was looked at."""
-        return self._items.get((place, index), ANY_ITEMS)
+        return self._items.get((place, given.name), ANY_ITEMS)
 
-    def fill(self, place: str, index: int, items: Items) -> None:
+    def fill(self, place: str, given: gs.Tensor, items: Items) -> None:
         """Say what a body makes of a list that it is given."""
-        self._items[place, index] = items
+        self._items[place, given.name] = items
 
     def is_new(self, place: str) -> bool:
         """Whether nothing was done to a body yet, whatever was taken for granted; says so once."""
@@ -56,7 +57,7 @@ class Carried:
             name: For dimensions of which nothing is known.
         """
         begins = facts.of(node.inputs[index])
-        taken = self._taken.get((place, index), _SHAPE)
+        taken = self._taken.get((place, node.attrs["body"].inputs[index].name), _SHAPE)
         if begins.shape is None or taken == _NOTHING:
             return Fact(begins.dtype)
         if taken == _SHAPE:
@@ -66,7 +67,7 @@ class Carried:
 
     def behind(self, facts: Facts, node: gs.Node, place: str, index: int) -> Fact:
         """What holds of an output of a Loop that was carried; UNKNOWN of others."""
-        if index + FIRST_STATE >= len(node.inputs):
+        if index + FIRST_STATE >= min(len(node.inputs), len(node.attrs["body"].inputs)):
             return UNKNOWN
         return self.given(facts, node, place, index + FIRST_STATE, node.outputs[index].name)
 
@@ -87,7 +88,7 @@ class Carried:
         for index in range(
             FIRST_STATE, min(len(node.inputs), len(body.inputs), len(body.outputs) + 1)
         ):
-            key = place, index
+            key = place, body.inputs[index].name
             taken = self._taken.get(key, _SHAPE)
             begins, ends = (facts.of(t) for t in (body.inputs[index], body.outputs[index - 1]))
             if begins.shape is None or taken == _NOTHING:

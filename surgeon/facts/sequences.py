@@ -171,11 +171,11 @@ def carried(
     items = either([first, *put])
     if items.shape is None:
         return items
-    return items._replace(shape=tuple(_outside(dim, place) for dim in items.shape))
+    return items._replace(shape=tuple(outside(dim, place) for dim in items.shape))
 
 
-def _outside(dim: Dim | None, place: str) -> Dim | None:
-    """A dimension, where it is the same every turn."""
+def outside(dim: Dim | None, place: str) -> Dim | None:
+    """A dimension in the body at a place, where it is the same every turn."""
     if dim is None or any(name.startswith(place) for name in dims.symbols(dim)):
         return None
     return dim
