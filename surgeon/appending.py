@@ -87,7 +87,10 @@ class Appending:
             return None
         given, last = body.inputs[FIRST_STATE + state], current(body.outputs[1 + state])
         append = last.inputs[0] if last.inputs else None
+        ends = list(map(current, body.outputs))
         if append is None or last.outputs or append.home is not body:
+            return None
+        if sum(end is last for end in ends) > 1 or any(end is given for end in ends):
             return None
         put = _put(self.facts, append)
         if put is None or append.inputs[0] is not given or len(given.outputs) != 1:

@@ -152,6 +152,21 @@ def test_other_lists_stay(body: str, behind: str, begins: str) -> None:
     cleaned(standard(body, behind, begins=begins), 16, stays=True)
 
 
+def test_a_list_that_is_given_twice_stays() -> None:
+    text = """
+        g (float[b,t,4] x) => (float y) <int64 one = {1}, bool go = {1}> {
+            sizes = Shape (x) count = Gather (sizes, one) none = SequenceEmpty ()
+            all, before = Loop (count, go, none, none) <body = turn (
+                int64 i, bool c, seq(float) held, seq(float) old) => (c2, held2, held3) {
+                c2 = Identity (c) row = Gather <axis = 1> (x, i)
+                held2 = SequenceInsert (held, row) held3 = Identity (held)
+            }>
+            p = ConcatFromSequence <axis = 1, new_axis = 1> (all)
+            n = SequenceLength (before) f = Cast <to = 1> (n) y = Add (p, f)
+        }"""
+    cleaned(text, 16, stays=True)
+
+
 def scripted(text: str, opset: int) -> onnx.ModelProto:
     """A model with lists of TorchScript's own, as PyTorch's exporter leaves them."""
     model = parse(text, opset=opset)
