@@ -30,10 +30,17 @@ STEPS = (  # `@` is the result, `$` an operand, `%` another
 )
 
 
-LISTED = """
+LISTED = (  # what is read of a list behind the Loop: a line of sizes, and a value
+    """
     p = SequenceAt (all, first) q = SequenceAt (all, second) ps = Shape (p) qs = Shape (q)
     sizes = Concat <axis = 0> (ps, qs) sum = Add (p, q)
-"""
+    """,
+    "sum = ConcatFromSequence <axis = 0, new_axis = 1> (all) sizes = Shape (sum)",
+    "sum = ConcatFromSequence <axis = -1, new_axis = 1> (all) sizes = Shape (sum)",
+    "sum = ConcatFromSequence <axis = 0> (all) sizes = Shape (sum)",
+    "sum = ConcatFromSequence <axis = -1> (all) sizes = Shape (sum)",
+    "n = SequenceLength (all) sizes = Unsqueeze (n, zero) sum = SequenceAt (all, first)",
+)
 
 
 class Drawn:
@@ -50,7 +57,7 @@ class Drawn:
         outs = [*(f"float {y}" for y in ys), "int64 size"]
         loop += " size = Size (y0) "
         if self.listed:
-            loop = f"none = SequenceEmpty () {loop} {LISTED}"
+            loop = f"none = SequenceEmpty () {loop} {rng.choice(LISTED)}"
             outs += ["int64[d] sizes", "float sum"]
         self.model = parse(
             f"g ({given}, int64 count) => ({', '.join(outs)}) "
@@ -86,7 +93,8 @@ class Drawn:
         tail = ", ".join([f"bool o{at}", *(f"float {end}" for end in ends)])
         if depth == 0 and self.listed:
             head, tail = f"{head}, seq(float) list", f"{tail}, seq(float) longer"
-            lines.append(f"longer = SequenceInsert (list, {rng.choice(values)})")
+            place = rng.choice(("", "", ", first"))
+            lines.append(f"longer = SequenceInsert (list, {rng.choice(values)}{place})")
             outs, begins = [*outs, "all"], [*begins, "none"]
         body = f"b{at} ({head}) => ({tail}) {{ {' '.join(lines)} }}"
         return f"{', '.join(outs)} = Loop (count, , {', '.join(begins)}) <body = {body}>"
