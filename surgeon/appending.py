@@ -6,26 +6,24 @@ Loop puts together of its turns, where that has one shape in all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import dims, opsets
+from surgeon import listed, opsets
 from surgeon.facts import Facts, sequences
 from surgeon.facts.bodies import turns
-from surgeon.facts.fact import FIRST_STATE, INT64, Fact
+from surgeon.facts.fact import FIRST_STATE, INT64, UNKNOWN, Fact, Items, same_dims
 from surgeon.links import current
-from surgeon.match import attribute_of
 from surgeon.objects import make_variable
 from surgeon.rewrite import Draft, Surgery
 
 _FIRST_OPSET_WITHOUT_STATE = 11  # from which on a Loop need not carry anything
-_FIRST_OPSET_WITH_STEPS = 10  # from which on a Slice goes backwards
 
-Read = Callable[[Draft, gs.Tensor], gs.Tensor]
+Suppose = Callable[[gs.Node, gs.Tensor, Items], Items]
 
 
 class _List(NamedTuple):
@@ -36,6 +34,8 @@ class _List(NamedTuple):
         item: What a turn puts into it, in the body.
         in_front: Whether that is put in front of the others, and not behind them.
         fact: What is known of that, which is the same every turn.
+        begins: What is in the list before the first turn.
+        latest: What reads, in the body, the item that was put there last.
         readers: The operators that read the list behind the Loop, and what they make of the items
             along a first axis.
     """
@@ -44,7 +44,9 @@ class _List(NamedTuple):
     item: gs.Tensor
     in_front: bool
     fact: Fact
-    readers: list[tuple[gs.Node, Read]]
+    begins: list[gs.Tensor]
+    latest: list[gs.Node]
+    readers: list[tuple[gs.Node, listed.Read]]
 
 
 class Appending:
@@ -53,10 +55,12 @@ class Appending:
     Args:
         facts: Asked for the shape of what is appended.
         surgery: The writer of wiring.
+        suppose: Says anew what is known in the body of a Loop, where this holds of the items of a
+            list that it is given; gives what was known of these.
     """
 
-    def __init__(self, facts: Facts, surgery: Surgery) -> None:
-        self.facts, self.surgery = facts, surgery
+    def __init__(self, facts: Facts, surgery: Surgery, suppose: Suppose) -> None:
+        self.facts, self.surgery, self.suppose = facts, surgery, suppose
 
     def unlist(self, node: gs.Node, graph: gs.Graph, place: str) -> list[gs.Node] | None:
         """The Loop without such lists, and what reads them; None where there are none.
@@ -83,7 +87,8 @@ class Appending:
     ) -> _List | None:
         """What a Loop carries at a place, where it is such a list and read by known operators."""
         behind = node.outputs[state]
-        if self.surgery.is_output(behind) or not _is_empty(node.inputs[FIRST_STATE + state]):
+        begins = listed.elements(node.inputs[FIRST_STATE + state])
+        if self.surgery.is_output(behind) or begins is None:
             return None
         given, last = body.inputs[FIRST_STATE + state], current(body.outputs[1 + state])
         append = last.inputs[0] if last.inputs else None
@@ -92,23 +97,52 @@ class Appending:
             return None
         if sum(end is last for end in ends) > 1 or any(end is given for end in ends):
             return None
-        put = _put(self.facts, append)
-        if put is None or append.inputs[0] is not given or len(given.outputs) != 1:
+        put = listed.put_in(self.facts, append)
+        if put is None or append.inputs[0] is not given:
             return None
         item, in_front = put
-        fact = self.facts.of(item)
-        if not fact.dtype or fact.shape is None:
+        latest = [reader for reader in given.outputs if reader is not append]
+        if latest and (in_front or not begins):
             return None
-        if any(sequences.outside(dim, place) is None for dim in fact.shape):
+        if not all(self._reads_last(reader, body) for reader in latest):
+            return None
+        fact = self._item(node, given, item, begins)
+        if fact is None or any(sequences.outside(dim, place) is None for dim in fact.shape or ()):
             return None
         readers = []
         for reader in behind.outputs:
-            read = _READERS.get((reader.domain or "", reader.op))
-            made = read(self.facts, reader, fact) if read and reader.home is graph else None
-            if made is None:
+            read = listed.reading(self.facts, reader, fact) if reader.home is graph else None
+            if read is None:
                 return None
-            readers.append((reader, made))
-        return _List(state, item, in_front, fact, readers)
+            readers.append((reader, read))
+        return _List(state, item, in_front, fact, begins, latest, readers)
+
+    def _item(
+        self, node: gs.Node, given: gs.Tensor, item: gs.Tensor, begins: list[gs.Tensor]
+    ) -> Fact | None:
+        """What is known of every item of a list; None where that is not one type and shape."""
+        if not begins:
+            fact = self.facts.of(item)
+            return fact if fact.dtype and fact.shape is not None else None
+        wanted = self.facts.of(begins[-1])
+        if not wanted.dtype or not all(self._is_alike(each, wanted) for each in begins):
+            return None
+        if self._is_alike(item, wanted):
+            return wanted
+        # what is put there may be made of what stands there, and is alike if that is
+        before = self.suppose(node, given, sequences.of_tensor(wanted))
+        if self._is_alike(item, wanted):
+            return wanted
+        self.suppose(node, given, before)
+        return None
+
+    def _reads_last(self, node: gs.Node, body: gs.Graph) -> bool:
+        return node.home is body and listed.place_of(self.facts, node) == -1
+
+    def _is_alike(self, tensor: gs.Tensor, item: Fact) -> bool:
+        """Whether a value has the type and the shape of every item."""
+        fact = self.facts.of(tensor)
+        return fact.dtype == item.dtype and same_dims(fact.shape, item.shape)
 
     def _without(
         self, node: gs.Node, graph: gs.Graph, body: gs.Graph, lists: list[_List]
@@ -116,10 +150,18 @@ class Appending:
         stem = next(t.name for t in node.outputs if t.name)
         draft = self.surgery.draft(graph, stem)
         count = turns(self.facts, node)
-        gone = {each.state for each in lists}
+        by_state = {each.state: each for each in lists}
         self._shorten(body, lists)
-        begins = [t for i, t in enumerate(node.inputs) if i - FIRST_STATE not in gone]
-        old = [t for i, t in enumerate(node.outputs) if i not in gone]
+        begins = list(node.inputs[:FIRST_STATE])
+        old: list[gs.Tensor | None] = []
+        for state, tensor in enumerate(node.outputs):
+            own = by_state.get(state)
+            if own is None or own.latest:
+                old.append(tensor if own is None else None)
+                if FIRST_STATE + state < len(node.inputs):
+                    begins.append(
+                        node.inputs[FIRST_STATE + state] if own is None else own.begins[-1]
+                    )
         names = [f"kept_{i}" for i in range(len(old))]
         if len(begins) == FIRST_STATE and self.facts.opset < _FIRST_OPSET_WITHOUT_STATE:
             begins.append(draft.constant(np.array(0, np.int64), "spare"))
@@ -136,17 +178,28 @@ class Appending:
         results = list(made) if isinstance(made, tuple) else [made]
         pairs = list(zip(old, results[len(names) - len(old) :], strict=False))
         for given, result in pairs:
-            result.__dict__["fact"] = self.facts.of(given)
+            result.__dict__["fact"] = UNKNOWN if given is None else self.facts.of(given)
         for each, result in zip(lists, results[len(names) :], strict=True):
             assert each.fact.shape is not None
             first = self.facts.lengths.new(result.name, 0) if count is None else count
             result.__dict__["fact"] = Fact(each.fact.dtype, (first, *each.fact.shape))
-            if each.in_front:
-                result = _reversed(draft, result)
+            result = self._whole(draft, each, result)
             for reader, read in each.readers:
                 self.surgery.hand_over(reader, [(reader.outputs[0], read(draft, result))])
-        self.surgery.hand_over(node, [(given, new) for given, new in pairs if given.name])
+        self.surgery.hand_over(
+            node, [(given, new) for given, new in pairs if given is not None and given.name]
+        )
         return draft.nodes
+
+    def _whole(self, draft: Draft, each: _List, items: gs.Tensor) -> gs.Tensor:
+        """All the items along a first axis: those that were there, and those of the turns."""
+        items = listed.reversed_items(draft, items) if each.in_front else items
+        if not each.begins:
+            return items
+        first = draft.constant([0], "axis")
+        before = [draft.op("Unsqueeze", tensor, first) for tensor in each.begins]
+        parts = [items, *before] if each.in_front else [*before, items]
+        return draft.op("Concat", *parts, axis=0)
 
     def _shorten(self, body: gs.Graph, lists: list[_List]) -> None:
         """Let a body give what it appended, and be given no lists."""
@@ -156,6 +209,9 @@ class Appending:
         del face.node[:]
         for each in sorted(lists, reverse=True, key=lambda each: each.state):
             self.surgery.outputs.pop(id(body.outputs[1 + each.state]), None)
+            if each.latest:
+                self._carry_latest(body, face, each)
+                continue
             for given in (body.inputs, face.input):
                 del given[FIRST_STATE + each.state]
             for given in (body.outputs, face.output):
@@ -163,8 +219,24 @@ class Appending:
         body.origin = face
         for each, end in zip(lists, ends, strict=True):
             body.outputs.append(end)
-            shape = [dim if isinstance(dim, int) else None for dim in each.fact.shape or ()]
-            face.output.append(onnx.helper.make_tensor_value_info(end.name, each.fact.dtype, shape))
+            face.output.append(_declared(end, each.fact))
+
+    def _carry_latest(self, body: gs.Graph, face: onnx.GraphProto, each: _List) -> None:
+        """Let a body carry the item that was put last, in the place of the list."""
+        given = make_variable(
+            self.surgery.fresh(f"{body.inputs[FIRST_STATE + each.state].name}/last")
+        )
+        given.__dict__["fact"] = each.fact
+        draft = self.surgery.draft(body, given.name)
+        end = draft.op("Identity", current(each.item))
+        body.nodes.extend(draft.nodes)
+        for reader in each.latest:
+            self.surgery.hand_over(reader, [(reader.outputs[0], given)])
+        self.surgery.outputs[id(end)] = end
+        body.inputs[FIRST_STATE + each.state] = given
+        body.outputs[1 + each.state] = end
+        face.input[FIRST_STATE + each.state].CopyFrom(_declared(given, each.fact))
+        face.output[1 + each.state].CopyFrom(_declared(end, each.fact))
 
     def _carry(self, body: gs.Graph, ending: str) -> None:
         """Let a body that is given nothing carry a number that nobody reads."""
@@ -176,7 +248,7 @@ class Appending:
         self.surgery.outputs[id(end)] = end
         body.inputs.append(given)
         body.outputs.insert(1, end)
-        declared = [onnx.helper.make_tensor_value_info(t.name, INT64, ()) for t in (given, end)]
+        declared = [_declared(t, Fact(INT64, ())) for t in (given, end)]
         body.origin.input.append(declared[0])
         after = [*body.origin.output]
         del body.origin.output[:]
@@ -194,118 +266,7 @@ class Appending:
         return item
 
 
-def _is_empty(tensor: gs.Tensor) -> bool:
-    """Whether a list begins with nothing in it."""
-    tensor = current(tensor)
-    made = tensor.inputs[0] if tensor.inputs else None
-    if made is None:
-        return False
-    return made.op == "SequenceEmpty" or (
-        made.op in ("ListConstruct", "SequenceConstruct") and not made.inputs
-    )
-
-
-def _put(facts: Facts, node: gs.Node) -> tuple[gs.Tensor, bool] | None:
-    """What a node puts behind the last of a list, or in front of the first, and whether there."""
-    kind, given = (node.domain or "", node.op), node.inputs
-    if kind == ("aten", "append") and len(given) == 2:
-        return given[1], False
-    if kind == ("aten", "add") and len(given) == 2:  # `+= [item]`
-        other = current(given[1])
-        listed = other.inputs[0] if other.inputs else None
-        if listed is not None and listed.op == "ListConstruct" and len(listed.inputs) == 1:
-            return listed.inputs[0], False
-    if kind != ("", "SequenceInsert"):
-        return None
-    if len(given) == 2 or given[2].is_empty():
-        return given[1], False
-    in_front = _number(facts, node, 2) == 0 and facts.opset >= _FIRST_OPSET_WITH_STEPS
-    return (given[1], True) if in_front else None
-
-
-def _reversed(draft: Draft, x: gs.Tensor) -> gs.Tensor:
-    """The last first."""
-    starts, ends, axes, steps = (
-        draft.constant([n], name)
-        for n, name in ((-1, "starts"), (-(2**63), "ends"), (0, "axes"), (-1, "steps"))
-    )
-    return draft.op("Slice", x, starts, ends, axes, steps)
-
-
-def _number(facts: Facts, node: gs.Node, index: int) -> int | None:
-    """A constant argument of an ATen node."""
-    if index >= len(node.inputs):
-        return None
-    value = facts.array(node.inputs[index])
-    return None if value is None or value.size != 1 else int(value.item())
-
-
-def _standard_join(facts: Facts, node: gs.Node, item: Fact) -> Read | None:
-    axis = int(attribute_of(node, "axis"))
-    return _joined(axis, item, new=bool(attribute_of(node, "new_axis")))
-
-
-def _stack(facts: Facts, node: gs.Node, item: Fact) -> Read | None:
-    axis = _number(facts, node, 1) if len(node.inputs) > 1 else 0
-    return None if axis is None else _joined(axis, item, new=True)
-
-
-def _cat(facts: Facts, node: gs.Node, item: Fact) -> Read | None:
-    axis = _number(facts, node, 1) if len(node.inputs) > 1 else 0
-    return None if axis is None else _joined(axis, item, new=False)
-
-
-def _joined(axis: int, item: Fact, *, new: bool) -> Read | None:
-    """The items along a new axis, or along one that they have."""
-    assert item.shape is not None
-    rank = len(item.shape)
-    longest = rank + new
-    if not -longest <= axis < longest:
-        return None
-    axis %= longest
-    behind = item.shape[axis + 1 :]
-    # what stands behind is told as numbers, what stands in front copied, and the axis inferred
-    if not new and not all(isinstance(dim, int) and dim > 0 for dim in behind):
-        return None
-    if not new and not all(map(dims.is_filled, item.shape)):
-        return None
-
-    def read(draft: Draft, x: gs.Tensor) -> gs.Tensor:
-        order = [*range(1, axis + 1), 0, *range(axis + 1, rank + 1)]
-        turned = x if axis == 0 else draft.op("Transpose", x, perm=order)
-        if new:
-            return turned
-        target = [*[0] * axis, -1, *(int(dim) for dim in behind if isinstance(dim, int))]
-        return draft.op("Reshape", turned, draft.constant(target, "shape"))
-
-    return read
-
-
-def _length(facts: Facts, node: gs.Node, item: Fact) -> Read | None:
-    def read(draft: Draft, x: gs.Tensor) -> gs.Tensor:
-        first = draft.constant(np.array(0, np.int64), "first")
-        return draft.op("Gather", draft.op("Shape", x), first)
-
-    return read
-
-
-def _at(facts: Facts, node: gs.Node, item: Fact) -> Read | None:
-    place = _number(facts, node, 1)
-    if place is None or (place < 0 and facts.opset < 11):  # which counts from the end since then
-        return None
-
-    def read(draft: Draft, x: gs.Tensor) -> gs.Tensor:
-        return draft.op("Gather", x, draft.constant(np.array(place, np.int64), "place"), axis=0)
-
-    return read
-
-
-_READERS: Mapping[tuple[str, str], Callable[[Facts, gs.Node, Fact], Read | None]] = {
-    ("", "ConcatFromSequence"): _standard_join,
-    ("", "SequenceLength"): _length,
-    ("", "SequenceAt"): _at,
-    ("aten", "stack"): _stack,
-    ("aten", "cat"): _cat,
-    ("aten", "len"): _length,
-    ("aten", "__getitem__"): _at,
-}
+def _declared(tensor: gs.Tensor, fact: Fact) -> onnx.ValueInfoProto:
+    """What a body says of one of its values."""
+    shape = [dim if isinstance(dim, int) else None for dim in fact.shape or ()]
+    return onnx.helper.make_tensor_value_info(tensor.name, fact.dtype, shape)

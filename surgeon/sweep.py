@@ -23,6 +23,7 @@ from surgeon.errors import ModelError, SettleError
 from surgeon.facts import UNKNOWN, Fact, Facts
 from surgeon.facts.bodies import body_input, body_output, meet
 from surgeon.facts.carried import Carried
+from surgeon.facts.fact import Items
 from surgeon.firing import Check, Firing
 from surgeon.fold import Folder
 from surgeon.housekeeping import Housekeeper, Known
@@ -77,7 +78,7 @@ class Sweep:
             facts, surgery, Folder(facts, fold, notes.failures), notes.housekeeping
         )
         self.unroller = Unroller(facts, surgery)
-        self.appending = Appending(facts, surgery)
+        self.appending = Appending(facts, surgery, self._suppose)
         self.firing = Firing(facts, surgery, notes, allow=allow, check=check)
         self.calls = Calls(model, surgery, facts.opset, tidy=tidy, wanted=self._wanted)
         self.given: dict[int, list[tuple[Fact, ...]]] = {}  # to a function, by its identity
@@ -261,6 +262,16 @@ class Sweep:
         """Say what a body may count on."""
         for index, tensor in enumerate(body.inputs):
             tensor.fact = body_input(self.facts, node, index, tensor, self.carried, place)
+
+    def _suppose(self, node: gs.Node, given: gs.Tensor, items: Items) -> Items:
+        """Fill the facts of a Loop's body as if this held of a list; gives what did before."""
+        body = node.attrs["body"]
+        with self._inside(f"{_label(node)}.body") as place:
+            before = self.carried.items(place, given)
+            self.carried.fill(place, given, items)
+            self._enter(node, body, place)
+            self._look(body)
+        return before
 
     def _leave(self, node: gs.Node, place: str) -> None:
         """Say what is known of the outputs of a node; its last body was at that place."""

@@ -24,7 +24,7 @@ def standard(body: str, behind: str, *, begins: str = "SequenceEmpty ()") -> str
             sizes = Shape (x) count = Gather (sizes, one)
             start = Gather <axis = 1> (x, front) none = {begins}
             h, all = Loop (count, go, start, none) <body = turn (
-                int64 i, bool c, float[b,4] state, seq(float) held) => (c2, h2, held2) {{
+                int64 i, bool c, float[b,4] state, seq(float[p,q]) held) => (c2, h2, held2) {{
                 c2 = Identity (c) row = Gather <axis = 1> (x, i)
                 scaled = Mul (state, half) h2 = Add (scaled, row)
                 {body}
@@ -86,6 +86,37 @@ def test_what_is_put_in_front_of_the_others(read: str) -> None:
     cleaned(standard("held2 = SequenceInsert (held, row, front)", READS[read]))
 
 
+@pytest.mark.parametrize("read", READS)
+def test_a_list_in_which_something_is_before_the_first_turn(read: str) -> None:
+    begins = "SequenceConstruct (start, start)"
+    cleaned(standard(APPENDED, READS[read], begins=begins))
+    front = "held2 = SequenceInsert (held, row, front)"
+    cleaned(standard(front, READS[read], begins=begins))
+
+
+@pytest.mark.parametrize("read", READS)
+def test_what_a_turn_makes_of_what_the_last_one_put_there(read: str) -> None:
+    body = """
+        latest = SequenceAt (held, last) again = Mul (latest, half) more = Add (again, h2)
+        held2 = SequenceInsert (held, more)
+    """
+    cleaned(standard(body, READS[read], begins="SequenceConstruct (start)"))
+    cleaned(
+        standard(body, READS[read], begins="SequenceConstruct (h0, start)").replace(
+            "none =", "h0 = Neg (start) none ="
+        )
+    )
+
+
+def test_what_grows_from_turn_to_turn_stays_a_list() -> None:
+    body = """
+        latest = SequenceAt (held, last) more = Concat <axis = 0> (latest, h2)
+        held2 = SequenceInsert (held, more)
+    """
+    behind = READS["joined in front"]
+    cleaned(standard(body, behind, begins="SequenceConstruct (start)"), stays=True)
+
+
 def test_the_number_of_turns_is_known_behind_it() -> None:
     behind = READS["stacked inside"].replace("y =", "s =") + "\ny = Add (s, x)"
     saved = cleaned(standard(APPENDED, behind))
@@ -137,7 +168,7 @@ def test_a_list_into_which_nothing_was_put_is_empty() -> None:
         ("more = SequenceInsert (held, h2) n = SequenceLength (more) "
          "held2 = SequenceInsert (more, h2)", READS["stacked in front"], "SequenceEmpty ()"),
         # one is there before
-        (APPENDED, READS["stacked in front"], "SequenceConstruct (start)"),
+        (APPENDED, READS["joined in front"], "SequenceConstruct (wide)"),
         # not every turn
         ("odd = Mod (i, second) two = Add (one, one) m = Mod (i, two) is = Cast <to = 9> (m) "
          "held2 = If (is) <then_branch = t () => (a) { a = SequenceInsert (held, h2) }, "
@@ -146,10 +177,12 @@ def test_a_list_into_which_nothing_was_put_is_empty() -> None:
         # at a place that is computed
         (APPENDED, "n = Sub (count, one) y = SequenceAt (all, n)", "SequenceEmpty ()"),
     ],
-    ids=["other shapes", "read inside", "begun", "not always", "computed place"],
+    ids=["other shapes", "read inside", "begun otherwise", "not always", "computed place"],
 )  # fmt: skip
 def test_other_lists_stay(body: str, behind: str, begins: str) -> None:
-    cleaned(standard(body, behind, begins=begins), 16, stays=True)
+    text = standard(body, behind, begins=begins)
+    wide = "wide = Concat <axis = 0> (start, start) none ="
+    cleaned(text.replace("none =", wide) if "wide" in begins else text, 16, stays=True)
 
 
 def test_a_list_that_is_given_twice_stays() -> None:
