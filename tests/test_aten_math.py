@@ -209,3 +209,27 @@ def test_conversions() -> None:
 @pytest.mark.parametrize("operator", sorted(FUNCTIONS))
 def test_every_operator_has_a_witness(operator: str) -> None:
     assert operator in OPERATORS
+
+
+@pytest.mark.parametrize("opset", [11, 12, 17])
+@pytest.mark.parametrize("operator", ["fmax", "fmin", "hypot"])
+def test_what_is_no_number_is_compared(operator: str, opset: int) -> None:
+    """Many runtimes have neither IsNaN nor IsInf, and fewer nodes say the same."""
+    edges = np.array(EDGES, np.float32)
+    a, b = (np.ascontiguousarray(t) for t in np.meshgrid(edges, edges))
+    model, feeds = model_of(operator, [a, b], opset=opset)
+    (found,) = lowered(model, feeds)
+    np.testing.assert_allclose(found, getattr(np, operator)(a, b), rtol=1e-6)
+    saved = surgeon.apply(model, "aten-math", verify=False).model.to_proto()
+    asked = {node.op_type for node in saved.graph.node} & {"IsNaN", "IsInf"}
+    assert not asked or (opset < 12 and operator != "hypot")
+
+
+def test_a_threshold_asks_for_no_nan_from_opset_11_on() -> None:
+    edges = np.array(EDGES, np.float32)
+    for opset in (9, 11, 12):
+        model, feeds = model_of("threshold", [edges, 0.5, 7.0], opset=opset)
+        (found,) = lowered(model, feeds)
+        np.testing.assert_array_equal(found, np.where(edges <= 0.5, np.float32(7), edges))
+        saved = surgeon.apply(model, "aten-math", verify=False).model.to_proto()
+        assert ("IsNaN" in [node.op_type for node in saved.graph.node]) == (opset == 9)
