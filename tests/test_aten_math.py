@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from aten_call import HAS_TORCH, call, check, check_all, defined, lowered, model_of
 from aten_operands import BOOLS, BYTES, EDGED, EDGES, INF, INTS, UNIT, X, Y, floats, integers
@@ -233,3 +234,26 @@ def test_a_threshold_asks_for_no_nan_from_opset_11_on() -> None:
         np.testing.assert_array_equal(found, np.where(edges <= 0.5, np.float32(7), edges))
         saved = surgeon.apply(model, "aten-math", verify=False).model.to_proto()
         assert ("IsNaN" in [node.op_type for node in saved.graph.node]) == (opset == 9)
+
+
+def test_what_is_counted_is_compared_with_none() -> None:
+    """Runtimes hold a Cast to booleans as the number, and what Not makes of it is wrong."""
+    calls = [("all", [BOOLS]), ("any", [BOOLS, [0]]), ("isin", [INTS, INTS[:1]]), ("equal", [X, Y])]
+    for operator, arguments in calls:
+        model, feeds = model_of(operator, arguments, opset=13)
+        lowered(model, feeds)
+        nodes = surgeon.apply(model, "aten-math", verify=False).model.to_proto().graph.node
+        made = {name: node for node in nodes for name in node.output}
+        casts = [
+            n for n in nodes if n.op_type == "Cast" and n.attribute[0].i == onnx.TensorProto.BOOL
+        ]
+        assert all(n.input[0] not in made or made[n.input[0]].op_type != "ReduceSum" for n in casts)
+        assert nodes[-1].op_type in ("Equal", "Less", "Greater")
+
+
+def test_inverted_bits_of_numbers_are_a_difference() -> None:
+    model, feeds = model_of("bitwise_not", [INTS], opset=18)
+    (found,) = lowered(model, feeds)
+    np.testing.assert_array_equal(found, ~INTS)
+    saved = surgeon.apply(model, "aten-math", verify=False).model.to_proto()
+    assert [node.op_type for node in saved.graph.node] == ["Sub"]

@@ -295,8 +295,9 @@ def is_in(work: Work) -> gs.Tensor:
     row = work.draft.op("Reshape", others, work.axes([-1]))
     wide = work.draft.op("Unsqueeze", x, work.axes([rank]))
     hits = work.cast(work.equal(wide, row), INT32)
-    found = work.cast(work.draft.op("ReduceSum", hits, work.axes([rank]), keepdims=0), BOOL)
-    return work.invert(found) if work.args.value("invert") else found
+    count = work.draft.op("ReduceSum", hits, work.axes([rank]), keepdims=0)
+    none = work.number(0, INT32)
+    return work.equal(count, none) if work.args.value("invert") else work.less(none, count)
 
 
 def is_real(work: Work) -> gs.Tensor:
