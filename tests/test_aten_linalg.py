@@ -280,3 +280,13 @@ def test_the_check_of_a_rewrite_sees_what_its_turns_read() -> None:
         result = surgeon.apply(model, "aten-linalg", verify=True)
         assert not result.report.misses
         assert [n.op_type for n in result.model.to_proto().graph.node].count("Scan") == 1
+
+
+def test_a_pivot_that_is_not_there_is_compared_with_zero() -> None:
+    """Runtimes hold a Cast to booleans as the number, and then what Not makes of it is wrong."""
+    model, feeds = model_of("inverse", [positive(2, 3, 3)], opset=13)
+    saved = surgeon.apply(model, "aten-linalg", verify=False, allow=["contract"]).model.to_proto()
+    assert "Not" not in [node.op_type for node in saved.graph.node]
+    (found,) = Session(saved).run(feeds).values()
+    (given,) = feeds.values()
+    np.testing.assert_allclose(found, np.linalg.inv(given), rtol=1e-3, atol=1e-4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from aten_call import HAS_TORCH, call, check, check_all, defined, lowered, model_of
 from aten_operands import BOOLS, BYTES, EDGED, EDGES, INF, INTS, UNIT, X, Y, floats, integers
@@ -209,3 +210,50 @@ def test_conversions() -> None:
 @pytest.mark.parametrize("operator", sorted(FUNCTIONS))
 def test_every_operator_has_a_witness(operator: str) -> None:
     assert operator in OPERATORS
+
+
+@pytest.mark.parametrize("opset", [11, 12, 17])
+@pytest.mark.parametrize("operator", ["fmax", "fmin", "hypot"])
+def test_what_is_no_number_is_compared(operator: str, opset: int) -> None:
+    """Many runtimes have neither IsNaN nor IsInf, and fewer nodes say the same."""
+    edges = np.array(EDGES, np.float32)
+    a, b = (np.ascontiguousarray(t) for t in np.meshgrid(edges, edges))
+    model, feeds = model_of(operator, [a, b], opset=opset)
+    (found,) = lowered(model, feeds)
+    np.testing.assert_allclose(found, getattr(np, operator)(a, b), rtol=1e-6)
+    saved = surgeon.apply(model, "aten-math", verify=False).model.to_proto()
+    asked = {node.op_type for node in saved.graph.node} & {"IsNaN", "IsInf"}
+    assert not asked or (opset < 12 and operator != "hypot")
+
+
+def test_a_threshold_asks_for_no_nan_from_opset_11_on() -> None:
+    edges = np.array(EDGES, np.float32)
+    for opset in (9, 11, 12):
+        model, feeds = model_of("threshold", [edges, 0.5, 7.0], opset=opset)
+        (found,) = lowered(model, feeds)
+        np.testing.assert_array_equal(found, np.where(edges <= 0.5, np.float32(7), edges))
+        saved = surgeon.apply(model, "aten-math", verify=False).model.to_proto()
+        assert ("IsNaN" in [node.op_type for node in saved.graph.node]) == (opset == 9)
+
+
+def test_what_is_counted_is_compared_with_none() -> None:
+    """Runtimes hold a Cast to booleans as the number, and what Not makes of it is wrong."""
+    calls = [("all", [BOOLS]), ("any", [BOOLS, [0]]), ("isin", [INTS, INTS[:1]]), ("equal", [X, Y])]
+    for operator, arguments in calls:
+        model, feeds = model_of(operator, arguments, opset=13)
+        lowered(model, feeds)
+        nodes = surgeon.apply(model, "aten-math", verify=False).model.to_proto().graph.node
+        made = {name: node for node in nodes for name in node.output}
+        casts = [
+            n for n in nodes if n.op_type == "Cast" and n.attribute[0].i == onnx.TensorProto.BOOL
+        ]
+        assert all(n.input[0] not in made or made[n.input[0]].op_type != "ReduceSum" for n in casts)
+        assert nodes[-1].op_type in ("Equal", "Less", "Greater")
+
+
+def test_inverted_bits_of_numbers_are_a_difference() -> None:
+    model, feeds = model_of("bitwise_not", [INTS], opset=18)
+    (found,) = lowered(model, feeds)
+    np.testing.assert_array_equal(found, ~INTS)
+    saved = surgeon.apply(model, "aten-math", verify=False).model.to_proto()
+    assert [node.op_type for node in saved.graph.node] == ["Sub"]

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from aten_layer import GENERATOR, SPELLINGS, Call, holds, normal, opset_for, refuses
+from truth import parse
+
+import surgeon
 
 pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
 
@@ -234,6 +237,22 @@ def test_indices_of_adaptive_maxima(spatial: int) -> None:
         x = normal(2, 3, *(7, 5, 4)[:spatial])
         name = f"adaptive_max_pool{spatial}d"
         holds(Call(name, [x, [3, 2, 4][:spatial]], outputs=2, opset=opset))
+
+
+def test_places_in_bins_of_computed_lengths_are_least_ones() -> None:
+    """Runtimes have Min of integers, and some lose what Where broadcasts."""
+    model = parse(
+        """
+        g (float[2,3,t] x) => (float[2,3,3] y) <int64[1] size = {3}> {
+          y, i = org.pytorch.aten.ATen <operator = "adaptive_max_pool1d"> (x, size)
+        }
+        """,
+        domains=', "org.pytorch.aten": 1',
+    )
+    result = surgeon.apply(model, "aten", verify=False)
+    operators = [node.op_type for node in result.model.to_proto().graph.node]
+    assert "Min" in operators
+    assert "Where" not in operators
 
 
 # ---------------------------------------------------------------------------------------- grids

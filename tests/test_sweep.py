@@ -68,11 +68,11 @@ def test_a_late_rule_leaves_alone_what_other_rules_make_needless() -> None:
     )
     gone = parse(f"g (float[n,4] x) => (float[n,4] y) {chain} }}")
     result = surgeon.apply(gone, "clean")
-    assert "no-ops/gather-and-axis" not in result.report.fired
+    assert "no-ops/size-and-axis" not in result.report.fired
     assert ops(same(gone, result).graph) == ["Identity"]
     kept = parse(f"g (float[n,4] x) => (float[n,4] y, int64[2] t) {chain} }}")
     result = surgeon.apply(kept, "clean")
-    assert result.report.fired["no-ops/gather-and-axis"] == 1
+    assert result.report.fired["no-ops/size-and-axis"] == 1
     same(kept, result)
 
 

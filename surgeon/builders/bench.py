@@ -267,6 +267,17 @@ class Bench:
             array = np.asarray([value]).astype(kind)
         return self.op("ConstantOfShape", self.vector(sizes), value=array)
 
+    def is_nought(self, x: gs.Tensor) -> gs.Tensor:
+        """Where floats are 0, NaN is not.
+
+        Runtimes hold a Cast to booleans as the number itself, and then its negation is wrong.
+        """
+        if self.opset < 11:  # before, Equal takes no floats
+            made: gs.Tensor = self.op("Not", self.cast(x, TYPE.BOOL))
+        else:
+            made = self.op("Equal", x, self.number(0, self.dtype(x)))
+        return made
+
     def where(self, condition: gs.Tensor, yes: gs.Tensor, no: gs.Tensor) -> gs.Tensor:
         """One or the other, of dtypes for which onnxruntime has a `Where`."""
         dtype = self.dtype(yes)

@@ -261,6 +261,13 @@ def remainder(draft: Draft, x: gs.Tensor, by: gs.Tensor) -> gs.Tensor:
     return draft.op("Sub", x, draft.op("Mul", draft.op("Div", x, by), by))
 
 
+def smaller_place(draft: Draft, a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
+    """The smaller of two places in an axis, int64: onnxruntime's Min compares its lower halves."""
+    if draft.facts.opset >= 12:
+        return draft.op("Min", a, b)
+    return draft.op("Where", draft.op("Less", a, b), a, b)
+
+
 def choose(draft: Draft, condition: gs.Tensor, yes: gs.Tensor, no: gs.Tensor) -> gs.Tensor:
     """`Where`; of half precision by way of single, as onnxruntime has it."""
     dtype = draft.facts.of(no).dtype

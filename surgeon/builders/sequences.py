@@ -25,15 +25,37 @@ def parts_as_list(draft: Draft, match: Match) -> gs.Tensor:
     axis, sizes = int(attribute_of(node, "axis")), _sizes(draft, node)
     if len(sizes) > len(s.outputs) + _UNREAD:
         raise Refused(f"most of its {len(sizes)} parts are read by nothing")
+    spare = _spare(draft, s, sizes)
+    kept = [size for place, size in enumerate(sizes) if place not in spare]
     parts: list[gs.Tensor] = [x]
-    if len(sizes) > 1:
-        counts = draft.constant(sizes, "sizes")
-        parts = list(draft.op("Split", x, counts, axis=axis, outputs=len(sizes)))
+    if len(kept) > 1:
+        counts = draft.constant(kept, "sizes")
+        parts = list(draft.op("Split", x, counts, axis=axis, outputs=len(kept)))
+    for place in spare:
+        bounds = (draft.constant([n], name) for n, name in ((0, "start"), (0, "end")))
+        nothing = draft.op("Slice", x, *bounds, draft.constant([axis], "axes"))
+        parts.insert(place, nothing)
     if not attribute_of(node, "keepdims") and _drops_axis(draft, node):
         axes = draft.constant([axis], "axes")
         parts = [draft.op("Squeeze", part, axes) for part in parts]
     items: gs.Tensor = draft.op("SequenceConstruct", *parts)
     return items
+
+
+def _spare(draft: Draft, s: gs.Tensor, sizes: list[int]) -> list[int]:
+    """The places of parts without elements that nothing takes: runtimes refuse a Split into such.
+
+    So `chunk` is written of a length that gives fewer chunks than were asked for.
+    """
+    if any(reader.op == "ConcatFromSequence" for reader in s.outputs):
+        return []
+    taken: set[int] = set()
+    for reader in s.outputs:
+        if reader.op == "SequenceAt":
+            index = draft.facts.array(reader.inputs[1])
+            taken.update(() if index is None else (index.reshape(-1) % len(sizes)).tolist())
+    spare = [place for place, size in enumerate(sizes) if not size and place not in taken]
+    return spare if len(sizes) > len(spare) + 1 else []
 
 
 def _drops_axis(draft: Draft, node: gs.Node) -> bool:

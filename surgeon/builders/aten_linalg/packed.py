@@ -117,7 +117,7 @@ def _triangles(c: Call, a: gs.Tensor, sides: _Sides) -> _Triangles:
         x, pivot = turns.swapped(b, x, number, place, places)
         # a column without a pivot is left as it is: it is of zeros
         corner = turns.taken(b, pivot, number, -1)
-        none = b.cast(b.op("Not", b.cast(corner, TYPE.BOOL)), dtype)
+        none = b.cast(b.is_nought(corner), dtype)
         factors = b.op("Div", turns.taken(b, x, number, -1), b.op("Add", corner, none))
         less = b.op("Sub", x, b.op("Mul", factors, pivot))
         less = b.op("Where", b.op("Less", number, across), less, x)
@@ -141,7 +141,7 @@ def _factored(c: Call) -> tuple[gs.Tensor, ...]:
         return found.packed, pivots
     corner = m.columns(c, m.rows(c, found.packed, 0, sides.short), 0, sides.short)
     diagonal = m.diagonal_of(c, corner, sides.short)
-    return found.packed, pivots, m.first_of(c, c.op("Not", c.cast(diagonal, TYPE.BOOL)))
+    return found.packed, pivots, m.first_of(c, c.is_nought(diagonal))
 
 
 def _parted(c: Call, packed: gs.Tensor, sides: _Sides) -> tuple[gs.Tensor, gs.Tensor]:

@@ -56,7 +56,7 @@ def orthogonal_columns(c: Call, a: gs.Tensor, *, basis: bool) -> Orthogonal:
         a = _with_zeros(c, a, 1, rank - 2)
     rows = c.op("ReduceMax", c.op("Abs", a), c.ints([rank - 2], "axes"), keepdims=1)
     scale = c.op("ReduceMax", rows, c.ints([rank - 1], "axes"), keepdims=1)
-    scale = c.op("Add", scale, c.cast(c.op("Not", c.cast(scale, TYPE.BOOL)), dtype))
+    scale = c.op("Add", scale, c.cast(c.is_nought(scale), dtype))
     state = [c.op("Div", a, scale)]
     if basis:
         state.append(_with_zeros(c, m.identity(c, a, wide, wide), spare, rank - 1))

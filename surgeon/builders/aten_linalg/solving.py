@@ -55,7 +55,7 @@ def eliminate(c: Call, x: gs.Tensor, size: int) -> Eliminated:
         found.pivots.append(corner)
         if rest is not None:
             # a column without a pivot is left as it is: the matrix is singular
-            none = c.cast(c.op("Not", c.cast(corner, TYPE.BOOL)), c.dtype(x))
+            none = c.cast(c.is_nought(corner), c.dtype(x))
             factors = c.op("Div", m.columns(c, rest, step, step + 1), c.op("Add", corner, none))
             x = c.op("Sub", rest, c.op("Mul", factors, pivot))
     return found
@@ -129,7 +129,7 @@ def _info(c: Call, pivots: gs.Tensor) -> list[gs.Tensor]:
     """The number, from 1, of the first pivot that is 0; what nobody reads is not made."""
     if not m.is_read(c, 1):
         return []
-    return [m.first_of(c, c.op("Not", c.cast(pivots, TYPE.BOOL)))]
+    return [m.first_of(c, c.is_nought(pivots))]
 
 
 def is_vector(c: Call, a: gs.Tensor, b: gs.Tensor) -> bool:

@@ -101,7 +101,7 @@ def eliminated(c: Call, x: gs.Tensor, size: Size | int) -> tuple[gs.Tensor, gs.T
         moved, pivot = swapped(b, x, number, place, places)
         # a column without a pivot is left as it is: the matrix is singular
         corner = taken(b, pivot, number, -1)
-        none = b.cast(b.op("Not", b.cast(corner, TYPE.BOOL)), dtype)
+        none = b.cast(b.is_nought(corner), dtype)
         factors = b.op("Div", taken(b, moved, number, -1), b.op("Add", corner, none))
         less = b.op("Sub", moved, b.op("Mul", factors, pivot))
         below = b.op("Less", number, places)

@@ -27,7 +27,8 @@ def _pair(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
 def _all(work: Work, condition: gs.Tensor) -> gs.Tensor:
     """Whether it holds everywhere; of no elements it does."""
     failures = work.cast(work.invert(flattened(work, condition)), INT64)
-    return work.invert(work.cast(reduce(work, "ReduceSum", failures, [0], keepdim=False), BOOL))
+    count = reduce(work, "ReduceSum", failures, [0], keepdim=False)
+    return work.equal(count, work.number(0, INT64))
 
 
 def _of_one_dtype(work: Work, a: gs.Tensor, b: gs.Tensor) -> int:

@@ -85,7 +85,7 @@ def bitwise_not(work: Work) -> gs.Tensor:
         raise Refused("PyTorch has no bits of floats")
     if dtype == BOOL:
         return work.invert(x)
-    if work.opset >= 18:
+    if work.opset >= 18 and dtype in NARROW:
         return work.op("BitwiseNot", x)
     by_way = INT32 if dtype in NARROW else dtype
     return work.cast(work.op("Sub", work.number(-1, by_way), work.cast(x, by_way)), dtype)

@@ -64,11 +64,22 @@ def fmax(work: Work) -> gs.Tensor:
     """`fmax` and `fmin`: a number wins over NaN."""
     operator = "Max" if work.name == "fmax" else "Min"
     dtype, (a, b) = work.together(*_pair(work))
+    if work.opset >= 12 and dtype in (FLOAT, DOUBLE):
+        chosen = _not_behind(work, operator, a, b, b)  # NaN where b is
+        return _not_behind(work, operator, chosen, b, a)
     chosen = work.extreme(operator, a, b)
     if dtype not in FLOATS:
         return chosen
     chosen = work.where(work.is_nan(b), a, chosen)
     return work.where(work.is_nan(a), b, chosen)
+
+
+def _not_behind(
+    work: Work, operator: str, x: gs.Tensor, b: gs.Tensor, otherwise: gs.Tensor
+) -> gs.Tensor:
+    """`x` where it is as extreme as `b`, which NaN is not."""
+    pair = (b, x) if operator == "Max" else (x, b)
+    return work.where(work.less(*pair, or_equal=True), x, otherwise)
 
 
 def clamp(work: Work) -> gs.Tensor:
@@ -284,8 +295,9 @@ def is_in(work: Work) -> gs.Tensor:
     row = work.draft.op("Reshape", others, work.axes([-1]))
     wide = work.draft.op("Unsqueeze", x, work.axes([rank]))
     hits = work.cast(work.equal(wide, row), INT32)
-    found = work.cast(work.draft.op("ReduceSum", hits, work.axes([rank]), keepdims=0), BOOL)
-    return work.invert(found) if work.args.value("invert") else found
+    count = work.draft.op("ReduceSum", hits, work.axes([rank]), keepdims=0)
+    none = work.number(0, INT32)
+    return work.equal(count, none) if work.args.value("invert") else work.less(none, count)
 
 
 def is_real(work: Work) -> gs.Tensor:

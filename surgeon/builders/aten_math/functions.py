@@ -220,7 +220,7 @@ def hypot(work: Work) -> gs.Tensor:
     plain = work.op("Mul", large, root)
     # 0 / 0 and inf / inf are no ratios: there the larger is the result.
     plain = work.where(work.equal(large, work.number(0, work.dtype(a))), large, plain)
-    endless = work.op("Or", work.is_infinite(a), work.is_infinite(b))
+    endless = work.op("Or", *(work.is_infinite(t, is_magnitude=True) for t in (a, b)))
     return work.where(endless, np.inf, plain)
 
 

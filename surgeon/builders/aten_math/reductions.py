@@ -211,8 +211,9 @@ def quantified(work: Work) -> gs.Tensor:
     if work.name == "all":
         truth = work.invert(truth)
     count = reduce(work, "ReduceSum", work.cast(truth, INT32), dims, keepdim=keeps(work))
-    found = work.cast(count, BOOL)
-    return work.cast(work.invert(found) if work.name == "all" else found, result)
+    none = work.number(0, INT32)  # compared, because runtimes hold a Cast to booleans as the number
+    found = work.equal(count, none) if work.name == "all" else work.less(none, count)
+    return work.cast(found, result)
 
 
 def count_nonzero(work: Work) -> gs.Tensor:

@@ -231,6 +231,8 @@ class Work:
             return self.op("Less", a, b)
         if self.opset >= 12:
             return self.op("LessOrEqual", a, b)
+        if self.opset >= 11 and dtype in (FLOAT, DOUBLE):
+            return self.op("Or", self.op("Less", a, b), self.op("Equal", a, b))
         greater = self.op("Greater", a, b)
         if dtype not in FLOATS:
             return self.invert(greater)
@@ -250,8 +252,10 @@ class Work:
         smaller = self.op("Less", a, b)
         return self.where(smaller, b, a) if operator == "Max" else self.where(smaller, a, b)
 
-    def is_infinite(self, x: gs.Tensor) -> gs.Tensor:
-        """Where the magnitude of a float is infinite."""
+    def is_infinite(self, x: gs.Tensor, *, is_magnitude: bool = False) -> gs.Tensor:
+        """Where the magnitude of a float is infinite; of one, by Equal, which all runtimes have."""
+        if is_magnitude and self.opset >= 11:
+            return self.equal(x, self.number(np.inf, self.dtype(x)))
         if self.opset >= 10 and (self.dtype(x) != HALF or self.opset >= 20):
             return self.op("IsInf", x)
         return self.equal(self.op("Abs", x), self.number(np.inf, self.dtype(x)))

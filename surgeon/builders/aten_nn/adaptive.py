@@ -85,7 +85,7 @@ def adaptive_max_pool_computed(draft: Draft, match: Match) -> Any:
         steps = parts.unsqueeze(draft, parts.counting(draft, width), 0)
         at = draft.op("Add", parts.unsqueeze(draft, start, 1), steps)
         last = parts.unsqueeze(draft, draft.op("Sub", end, draft.constant([1], "one")), 1)
-        at = draft.op("Where", draft.op("Less", at, last), at, last)
+        at = parts.smaller_place(draft, at, last)
         x = draft.op("Gather", x, at, axis=axis)
         x = draft.op("ReduceMax", x, draft.constant([axis + 1], "axes"), keepdims=0)
     return x if batched else parts.squeeze(draft, x, 0)
