@@ -193,7 +193,7 @@ _ROOMS: Mapping[str, str] = {
     "turned_region": "turned",
     "twice_the_same": "repeats",
     "two_shares": "stacked",
-    "unsqueeze_chain": "cleaning",
+    "unsqueeze_chain": "views",
     "view": "views",
     "view_before_split": "jointly",
     "view_transpose": "views",

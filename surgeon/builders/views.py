@@ -148,6 +148,27 @@ def view_transpose(draft: Draft, match: Match) -> gs.Tensor:
     return as_shape(draft, node.inputs[0], out)
 
 
+def unsqueeze_chain(draft: Draft, match: Match) -> gs.Tensor:
+    """Axes put in and then others, all at once, whatever the rank: all from one end."""
+    outer, inner = match.root, match.nodes[1]
+    second, first = (draft.facts.array(node.inputs[1]) for node in (outer, inner))
+    if first is None or second is None:
+        raise Refused("its axes are computed")
+    both = np.concatenate([first.reshape(-1), second.reshape(-1)])
+    behind = bool((both < 0).all())
+    if not behind and (both < 0).any():
+        raise Refused("its axes are counted from both ends")
+    last = {-1 - axis if behind else axis for axis in second.reshape(-1).tolist()}
+    free = [axis for axis in range(len(both) + int(np.abs(both).max())) if axis not in last]
+    moved = [free[-1 - axis if behind else axis] for axis in first.reshape(-1).tolist()]
+    x, y = inner.inputs[0], outer.outputs[0]
+    before, wanted = draft.facts.of(x).shape, draft.facts.of(y).shape
+    if before is not None and wanted is not None and (target := constant_target(before, wanted)):
+        return View("Reshape", target).draw(draft, x)  # runtimes refuse several axes at once
+    axes = sorted(-1 - axis if behind else axis for axis in (*last, *moved))
+    return draft.op("Unsqueeze", x, draft.constant(axes, "axes"))
+
+
 def joined_before_transpose(draft: Draft, match: Match) -> gs.Tensor:
     """Axes that a Reshape joins behind a Transpose: joined in front, where they stand together.
 
