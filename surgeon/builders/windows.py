@@ -133,9 +133,15 @@ def adaptive_bins(length: int, out: int) -> list[tuple[int, int]]:
 
 
 def kernel_of_weight(draft: Draft, match: Match) -> gs.Tensor:
-    """A Conv or ConvTranspose without the size of its kernel, which its weight tells."""
+    """A Conv or ConvTranspose with the size of its kernel that its weight has.
+
+    Where that is known at run time only, without one: the operator takes it of the weight.
+    """
     node = match.root
     attributes = {name: value for name, value in node.attrs.items() if name != "kernel_shape"}
+    kernel = (draft.facts.of(node.inputs[1]).shape or ())[2:]
+    if kernel and all(isinstance(size, int) for size in kernel):
+        attributes["kernel_shape"] = list(kernel)
     y: gs.Tensor = draft.op(node.op, *node.inputs, **attributes)
     return y
 
