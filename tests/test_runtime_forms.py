@@ -41,3 +41,18 @@ def test_a_convolution_says_how_large_its_kernel_is(
     conv = next(node for node in repaired(recipe, text).node if node.op_type == "Conv")
     sizes = {a.name: list(a.ints) for a in conv.attribute}
     assert sizes["kernel_shape"] == kernel
+
+
+def test_cuts_of_several_axes_are_one_slice_below_opset_10() -> None:
+    graph = repaired(
+        "no-ops",
+        """<ir_version: 4, opset_import: ["": 9]>
+        g (float[2,3,4,5] x) => (float[2,3,2,3] y) {
+          m = Slice <axes = [2], starts = [0], ends = [2]> (x)
+          y = Slice <axes = [3], starts = [2], ends = [9223372036854775807]> (m)
+        }""",
+    )
+    assert [node.op_type for node in graph.node] == ["Slice"]
+    sizes = {a.name: list(a.ints) for a in graph.node[0].attribute}
+    assert sizes["axes"] == [2, 3]
+    assert sizes["starts"] == [0, 2]
