@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx
 import pytest
-from onnx import parser
+from onnx import numpy_helper, parser
 
 import surgeon
 
@@ -56,3 +56,23 @@ def test_cuts_of_several_axes_are_one_slice_below_opset_10() -> None:
     sizes = {a.name: list(a.ints) for a in graph.node[0].attribute}
     assert sizes["axes"] == [2, 3]
     assert sizes["starts"] == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("batch", "targets"), [("2", [[0, 2, -1], [2, 4, 3]]), ("n", [[0, 2, 6], [0, 4, 3]])]
+)
+def test_group_normalisation_is_reshaped_as_exporters_do(
+    batch: str, targets: list[list[int]]
+) -> None:
+    graph = repaired(
+        "aten",
+        f"""<ir_version: 8, opset_import: ["": 13, "org.pytorch.aten": 1]>
+        g (float[{batch},4,3] x) => (float[{batch},4,3] y)
+          <float[4] w = {{1, 2, 3, 4}}, float[4] b = {{1, 2, 3, 4}}, int64 groups = {{2}},
+           double eps = {{0.001}}, bool no = {{0}}> {{
+          y = org.pytorch.aten.group_norm (x, groups, w, b, eps, no)
+        }}""",
+    )
+    constants = {i.name: numpy_helper.to_array(i).tolist() for i in graph.initializer}
+    views = [node.input[1] for node in graph.node if node.op_type == "Reshape"]
+    assert [constants[name] for name in views] == targets

@@ -115,6 +115,7 @@ _ROOMS: Mapping[str, str] = {
     "numbers_as_split": "jointly",
     "operand_types": "operands",
     "sizes_said_once": "operands",
+    "split_with_sizes": "siblings",
     "unique_of_wider": "operands",
     "without_axes": "operands",
     "output_padding_as_pads": "convolution",
