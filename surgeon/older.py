@@ -146,6 +146,8 @@ def _slice(draft: Drafting, op: str, inputs: Sequence[gs.Tensor], _: Said) -> gs
     steps = _integers(draft.facts.array(inputs[4])) if len(inputs) > 4 else [1] * len(around)
     if len(steps) != len(around):
         return None
+    if len(inputs) > 4 and all(step == 1 for step in steps):
+        return _made(draft.op("Slice", *inputs[:4]))
     for number, (axis, step) in enumerate(zip(around, steps, strict=True)):
         length = (draft.facts.of(x).shape or [None] * rank)[axis]
         if known[0] and known[1] and isinstance(length, int):

@@ -94,23 +94,6 @@ def _reduced(draft: Draft, node: gs.Node, rank: int) -> list[int]:
     return [int(axis) % rank for axis in array.reshape(-1).tolist()]
 
 
-def unsqueeze_chain(draft: Draft, match: Match) -> gs.Tensor:
-    """Axes put in and then others, all at once, whatever the rank: all from one end."""
-    outer, inner = match.root, match.nodes[1]
-    second, first = (draft.facts.array(node.inputs[1]) for node in (outer, inner))
-    if first is None or second is None:
-        raise Refused("its axes are computed")
-    both = np.concatenate([first.reshape(-1), second.reshape(-1)])
-    behind = bool((both < 0).all())
-    if not behind and (both < 0).any():
-        raise Refused("its axes are counted from both ends")
-    last = {-1 - axis if behind else axis for axis in second.reshape(-1).tolist()}
-    free = [axis for axis in range(len(both) + int(np.abs(both).max())) if axis not in last]
-    moved = [free[-1 - axis if behind else axis] for axis in first.reshape(-1).tolist()]
-    axes = sorted(-1 - axis if behind else axis for axis in (*last, *moved))
-    return draft.op("Unsqueeze", inner.inputs[0], draft.constant(axes, "axes"))
-
-
 def same_as_input(draft: Draft, match: Match) -> gs.Tensor:
     """The input itself, where the result has provably its shape.
 

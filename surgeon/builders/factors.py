@@ -209,6 +209,9 @@ def _times_sum(draft: Draft, node: gs.Node, factor: Array) -> gs.Tensor:
     summand = wide if factor.ndim or own is None else own  # a number leaves its rank as it is
     with np.errstate(all="ignore"):
         scaled = narrow(summand.astype(np.float64) * factor, summand)
+    lead = scaled.ndim - (scaled.ndim if own is None else own.ndim)
+    while lead and scaled.shape[0] == 1:  # runtimes take a bias of one axis for what it is
+        scaled, lead = scaled[0], lead - 1
     made = _times(draft, x, factor)
     moved = draft.constant(scaled, "summand")
     return draft.op(node.op, *((moved, made) if data else (made, moved)))

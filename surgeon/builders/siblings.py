@@ -8,6 +8,7 @@ from contextlib import suppress
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from surgeon.builders.aten_shape.lists import MOST_PARTS
 from surgeon.builders.jointly import handed_out
 from surgeon.builders.parts import own_weight
 from surgeon.facts.fact import Array, same_dims
@@ -200,3 +201,22 @@ def _operands(draft: Draft, node: gs.Node) -> tuple[Array, Array] | None:
     if beta != 1:
         bias = (bias.astype(np.float64) * beta).astype(weight.dtype)
     return np.ascontiguousarray(weight), np.ascontiguousarray(bias)
+
+
+def split_with_sizes(draft: Draft, match: Match) -> tuple[gs.Tensor, ...]:
+    """A Split into equal parts, of which the last may be shorter, with their sizes."""
+    node = match.root
+    shape, count = draft.facts.of(node.inputs[0]).shape, len(node.outputs)
+    axis = int(attribute_of(node, "axis") or 0)
+    if shape is None or not isinstance(whole := shape[axis], int):
+        raise Refused("the length of its axis is not known")
+    if not 1 < count <= MOST_PARTS:
+        raise Refused(f"it has one part, or more than {MOST_PARTS}")
+    each = -(-whole // count)
+    sizes = [each] * (count - 1) + [whole - each * (count - 1)]
+    if sizes[-1] < 0:
+        raise Refused("its parts are more than there is")
+    made = draft.op(
+        "Split", node.inputs[0], draft.constant(sizes, "sizes"), outputs=count, axis=axis
+    )
+    return (*made, *[made[0]] * (MOST_PARTS - count))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,16 +29,24 @@ def column_of(draft: Draft, vector: gs.Tensor, rank: int) -> gs.Tensor:
 
 
 def in_groups(draft: Draft, x: gs.Tensor, groups: int) -> gs.Tensor:
-    """[N, C, ...] as [N, groups, rest]; the rest is spelled out where it is known.
+    """[N, C, ...] as [N, groups, rest]; the rest is spelled out where all but the batch is known.
 
-    What the runtime has to infer it cannot where there are no samples.
+    What the runtime has to infer it cannot where there are no samples. Where all is known it is
+    inferred, as exporters write it: converters know the normalisation by that.
     """
     shape = draft.facts.of(x).shape or ()
+    if _is_told(shape):
+        return draft.op("Reshape", x, draft.constant([0, groups, -1], "groups"))
     known = [d for d in shape[1:] if isinstance(d, int)]
     told = len(shape) > 1 and len(known) == len(shape) - 1 and 0 not in known
     rest = math.prod(known) // groups if told else -1
     made: gs.Tensor = draft.op("Reshape", x, draft.constant([0, groups, rest], "groups"))
     return made
+
+
+def _is_told(shape: Sequence[object]) -> bool:
+    """Whether every size is known, and none is 0."""
+    return bool(shape) and all(isinstance(size, int) and size for size in shape)
 
 
 def standardised(
@@ -56,6 +65,8 @@ def standardised(
 def shaped_like(draft: Draft, y: gs.Tensor, x: gs.Tensor) -> gs.Tensor:
     """Reshape `y` to the shape of `x`, of which it has the batch."""
     shape = draft.facts.of(x).shape
+    if shape is not None and _is_told(shape):
+        return draft.op("Reshape", y, draft.constant(list(shape), "shape"))
     if shape is not None and sum(not isinstance(d, int) for d in shape[1:]) <= 1:
         target = [0, *(d if isinstance(d, int) else -1 for d in shape[1:])]
         return draft.op("Reshape", y, draft.constant(target, "shape"))

@@ -122,7 +122,8 @@ def view(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("its shape is not known")
     x = root.inputs[0]
     settled = root.op != "Reshape" or facts.array(root.inputs[1]) is not None
-    if settled and not (x.inputs and keeps_order(x.inputs[0], facts)):
+    several = root.op == "Unsqueeze" and len(shape) > 1 + (facts.of(x).rank or len(shape))
+    if settled and not several and not (x.inputs and keeps_order(x.inputs[0], facts)):
         if same_dims(facts.of(x).shape, shape):
             return x
         raise Refused("it has this form already")
@@ -132,8 +133,8 @@ def view(draft: Draft, match: Match) -> gs.Tensor:
     source, between = found
     if same_dims(facts.of(source).shape, shape):
         return source
-    if source is x and settled:
-        raise Refused("it has this form already")
+    if source is x and settled and not (several and between.op == "Reshape"):
+        raise Refused("it has this form already")  # but several axes at once, which runtimes refuse
     return between.draw(draft, source)
 
 
@@ -146,6 +147,27 @@ def view_transpose(draft: Draft, match: Match) -> gs.Tensor:
     if not keeps_order(node, draft.facts):
         raise Refused("it changes the order of elements")
     return as_shape(draft, node.inputs[0], out)
+
+
+def unsqueeze_chain(draft: Draft, match: Match) -> gs.Tensor:
+    """Axes put in and then others, all at once, whatever the rank: all from one end."""
+    outer, inner = match.root, match.nodes[1]
+    second, first = (draft.facts.array(node.inputs[1]) for node in (outer, inner))
+    if first is None or second is None:
+        raise Refused("its axes are computed")
+    both = np.concatenate([first.reshape(-1), second.reshape(-1)])
+    behind = bool((both < 0).all())
+    if not behind and (both < 0).any():
+        raise Refused("its axes are counted from both ends")
+    last = {-1 - axis if behind else axis for axis in second.reshape(-1).tolist()}
+    free = [axis for axis in range(len(both) + int(np.abs(both).max())) if axis not in last]
+    moved = [free[-1 - axis if behind else axis] for axis in first.reshape(-1).tolist()]
+    x, y = inner.inputs[0], outer.outputs[0]
+    before, wanted = draft.facts.of(x).shape, draft.facts.of(y).shape
+    if before is not None and wanted is not None and (target := constant_target(before, wanted)):
+        return View("Reshape", target).draw(draft, x)  # runtimes refuse several axes at once
+    axes = sorted(-1 - axis if behind else axis for axis in (*last, *moved))
+    return draft.op("Unsqueeze", x, draft.constant(axes, "axes"))
 
 
 def joined_before_transpose(draft: Draft, match: Match) -> gs.Tensor:

@@ -133,10 +133,33 @@ def adaptive_bins(length: int, out: int) -> list[tuple[int, int]]:
 
 
 def kernel_of_weight(draft: Draft, match: Match) -> gs.Tensor:
-    """A Conv or ConvTranspose without the size of its kernel, which its weight tells."""
+    """A Conv or ConvTranspose with the size of its kernel that its weight has.
+
+    Where that is known at run time only, without one: the operator takes it of the weight.
+    """
     node = match.root
     attributes = {name: value for name, value in node.attrs.items() if name != "kernel_shape"}
+    kernel = (draft.facts.of(node.inputs[1]).shape or ())[2:]
+    if kernel and all(isinstance(size, int) for size in kernel):
+        attributes["kernel_shape"] = list(kernel)
     y: gs.Tensor = draft.op(node.op, *node.inputs, **attributes)
+    return y
+
+
+def uneven_pads_apart(draft: Draft, match: Match) -> gs.Tensor:
+    """A Conv whose pads are the same on both sides, behind a Pad of what one side has more."""
+    node = match.root
+    attributes, (x, *operands) = dict(node.attrs), node.inputs
+    if attribute_of(node, "auto_pad") not in (None, "NOTSET"):
+        raise Refused("its pads are worked out of its lengths")
+    pads = list(attributes.get("pads") or [])
+    front, behind = pads[: len(pads) // 2], pads[len(pads) // 2 :]
+    if front == behind:
+        raise Refused("its pads are the same on both sides")
+    common = [min(pair) for pair in zip(front, behind, strict=True)]
+    rest = [[0, 0, *(n - c for n, c in zip(s, common, strict=True))] for s in (front, behind)]
+    wide = draft.op("Pad", x, draft.constant(rest[0] + rest[1], "pads"))
+    y: gs.Tensor = draft.op("Conv", wide, *operands, **{**attributes, "pads": common * 2})
     return y
 
 

@@ -271,7 +271,7 @@ def _arrays(what: str, one: Any, two: Any) -> str | None:
         return f"{what} is {kinds[0]}, not {kinds[1]}"
     if one.dtype.kind in "fc":
         wide = one.astype(np.float64), two.astype(np.float64)
-        largest = float(np.abs(wide[1]).max(initial=0.0))
+        largest = float(np.abs(wide[1][np.isfinite(wide[1])]).max(initial=0.0))
         same = np.allclose(*wide, rtol=RELATIVE, atol=RELATIVE * largest, equal_nan=True)
     else:
         same = np.array_equal(one, two)
