@@ -21,7 +21,7 @@ from surgeon.builders.aten_shape.order import topk
 from surgeon.rewrite import Refused
 from surgeon.schemas.aliases import plain_name
 
-OF_SIGNS = (
+_OF_SIGNS = (
     "the vectors are given out, and their signs are the implementation's; compute them outside "
     "the model, or give out what does not hang on them"
 )
@@ -115,7 +115,7 @@ def _require_inner(c: Call, *outputs: int) -> None:
     while waiting:
         tensor = waiting.pop()
         if c.draft.surgery.is_output(tensor):
-            raise Refused(OF_SIGNS)
+            raise Refused(_OF_SIGNS)
         for reader in tensor.outputs:
             if plain_name(reader.op) in _MOVES and reader.inputs[0] is tensor:
                 fresh = [t for t in reader.outputs if id(t) not in seen]
