@@ -27,7 +27,6 @@ EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
 # (of halves) planes of nothing; for Unique where it has an axis.
 _DEADLY_WITHOUT_ELEMENTS = {"GRU": "", "LSTM": "", "Unique": "axis"}
 _DEADLY_WITHOUT_HALVES = "InstanceNormalization"
-_DEADLY_BEFORE = {"TopK": (1, 31)}  # releases in which it is mended
 
 Feeds = Mapping[str, Any]  # by value name: an array, or a list of arrays for a sequence
 
@@ -121,7 +120,7 @@ class Session:
 
         self._where = str(model) if isinstance(model, Path) else f"graph `{model.graph.name}`"
         nodes = [*_nodes(model.graph.node)] if isinstance(model, onnx.ModelProto) else []
-        self._deadly = any(map(_is_deadly, nodes)) or _is_too_old(ort.__version__, nodes)
+        self._deadly = any(map(_is_deadly, nodes))
         self._deadly_of_halves = any(node.op_type == _DEADLY_WITHOUT_HALVES for node in nodes)
         try:
             # protobuf counts bytes by writing them: once is enough
@@ -185,12 +184,6 @@ class Session:
 def _is_deadly(node: onnx.NodeProto) -> bool:
     asked = _DEADLY_WITHOUT_ELEMENTS.get(node.op_type)
     return asked == "" or any(attribute.name == asked for attribute in node.attribute)
-
-
-def _is_too_old(release: str, nodes: Sequence[onnx.NodeProto]) -> bool:
-    """Whether a node is deadly in this release of onnxruntime."""
-    here = tuple(int(part) for part in release.split(".")[:2])
-    return any(here < _DEADLY_BEFORE.get(node.op_type, (0, 0)) for node in nodes)
 
 
 def _options(size: int | None, *, optimise: bool, folder: Path | None) -> Any:

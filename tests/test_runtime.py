@@ -98,22 +98,6 @@ def test_planes_of_nothing_are_not_tried() -> None:
         Session(model).run({"x": np.zeros((1, 2, 0, 3), np.float16)})
 
 
-@pytest.mark.parametrize(("release", "dies"), [("1.30.2", True), ("1.31.0", False)])
-def test_nothing_is_not_sorted_by_a_release_that_dies_of_it(
-    release: str, dies: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("onnxruntime.__version__", release)
-    model = parse(
-        """<ir_version: 8, opset_import: ["": 17]> g (float[n,3] x) => (float[n,1] y)
-        <int64[1] k = {1}> { y, i = TopK (x, k) }"""
-    )
-    session = Session(model)
-    assert session.run({"x": np.ones((2, 3), np.float32)})["y"].shape == (2, 1)
-    if dies:
-        with pytest.raises(RunFailed, match="rows or planes of nothing"):
-            session.run({"x": np.ones((0, 3), np.float32)})
-
-
 def test_unique_rows_of_nothing_are_not_tried() -> None:
     rows, elements = (
         Session(

@@ -14,6 +14,7 @@ from truth import model_of
 import surgeon
 from surgeon.authoring import rule
 from surgeon.match import Match
+from surgeon.piece import blind
 from surgeon.rewrite import Draft, Refused
 
 
@@ -223,3 +224,8 @@ def test_weights_that_are_handed_on_are_as_good_as_others(reads: bool) -> None:
     assert len(report.changes) == 3
     before = 0 if reads else 2
     assert report.pieces == {"compared": 3 - before, **({"compared before": 2} if before else {})}
+
+
+def test_an_operator_that_ends_a_release_on_nothing_is_not_tried_there() -> None:
+    assert "TopK" in blind("1.30.2")
+    assert "TopK" not in blind("1.31.0")
