@@ -227,12 +227,9 @@ class Appending:
             self.surgery.fresh(f"{body.inputs[FIRST_STATE + each.state].name}/last")
         )
         given.__dict__["fact"] = each.fact
-        draft = self.surgery.draft(body, given.name)
-        end = draft.op("Identity", current(each.item))
-        body.nodes.extend(draft.nodes)
+        end = self._same(body, given.name, current(each.item))
         for reader in each.latest:
             self.surgery.hand_over(reader, [(reader.outputs[0], given)])
-        self.surgery.outputs[id(end)] = end
         body.inputs[FIRST_STATE + each.state] = given
         body.outputs[1 + each.state] = end
         face.input[FIRST_STATE + each.state].CopyFrom(_declared(given, each.fact))
@@ -242,10 +239,7 @@ class Appending:
         """Let a body that is given nothing carry a number that nobody reads."""
         given = make_variable(self.surgery.fresh(f"{body.name}/{ending}"))
         given.__dict__["fact"] = Fact(INT64, ())
-        draft = self.surgery.draft(body, given.name)
-        end = draft.op("Identity", given)
-        body.nodes.extend(draft.nodes)
-        self.surgery.outputs[id(end)] = end
+        end = self._same(body, given.name, given)
         body.inputs.append(given)
         body.outputs.insert(1, end)
         declared = [_declared(t, Fact(INT64, ())) for t in (given, end)]
@@ -259,11 +253,17 @@ class Appending:
         item = current(each.item)
         made = item.inputs[0] if item.inputs else None
         if made is None or made.home is not body or self.surgery.is_output(item):
-            draft = self.surgery.draft(body, item.name)
-            item = draft.op("Identity", item)
-            body.nodes.extend(draft.nodes)
+            return self._same(body, item.name, item)
         self.surgery.outputs[id(item)] = item
         return item
+
+    def _same(self, body: gs.Graph, stem: str, value: gs.Tensor) -> gs.Tensor:
+        """A value once more, as one that the body makes and gives."""
+        draft = self.surgery.draft(body, stem)
+        end: gs.Tensor = draft.op("Identity", value)
+        body.nodes.extend(draft.nodes)
+        self.surgery.outputs[id(end)] = end
+        return end
 
 
 def _declared(tensor: gs.Tensor, fact: Fact) -> onnx.ValueInfoProto:

@@ -7,13 +7,10 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib import metadata
 
 import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
-from packaging.version import Version
 
 from surgeon import dims, edges
 from surgeon.dims import Dim
@@ -26,11 +23,8 @@ from surgeon.match import Match
 from surgeon.model import Model
 from surgeon.recipe import Rule
 from surgeon.rewrite import Draft
+from surgeon.runtime import blind, release
 
-# Einsum divides by the length of an axis, and ConvTranspose over three axes writes to none; TopK
-# shared its rows out, where there might be none.
-_BLIND = frozenset({"Einsum", "ConvTranspose"})
-_BLIND_BEFORE_1_31 = _BLIND | {"TopK"}
 _DEPTH = 12  # how far behind the match the replacement's operands may lie
 _LARGEST = 1 << 26  # bytes of constants in a piece
 _LARGEST_INPUT = 1 << 22  # elements of one drawn input
@@ -168,7 +162,7 @@ class Piece:
 
     def ends_the_process(self, point: Mapping[str, int]) -> bool:
         """Whether onnxruntime would, on no elements; some operators look at no length."""
-        known = blind(_release())
+        known = blind(release())
         if not any(node.op in known for node in (*self.nodes, *self.behind, *self.draft)):
             return False
         try:
@@ -291,19 +285,6 @@ def cut(model: Model, facts: Facts, match: Match, draft: Draft, pairs: Pairs) ->
         frozenset(counts),
         shapes,
     )
-
-
-def blind(release: str) -> frozenset[str]:
-    """The operators that end the process of this release of onnxruntime on no elements."""
-    return _BLIND_BEFORE_1_31 if Version(release) < Version("1.31") else _BLIND
-
-
-@cache
-def _release() -> str:
-    try:
-        return metadata.version("onnxruntime")
-    except metadata.PackageNotFoundError:  # one that was built under another name
-        return "1.31"
 
 
 def _makers_among(nodes: Sequence[gs.Node], wanted: Sequence[gs.Tensor]) -> list[gs.Node]:

@@ -9,7 +9,7 @@ import ctypes
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -27,6 +27,10 @@ EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
 # (of halves) planes of nothing; for Unique where it has an axis.
 _DEADLY_WITHOUT_ELEMENTS = {"GRU": "", "LSTM": "", "Unique": "axis"}
 _DEADLY_WITHOUT_HALVES = "InstanceNormalization"
+# Einsum divides by the length of an axis, and ConvTranspose over three axes writes to none; TopK
+# shared its rows out, where there might be none.
+_BLIND = frozenset({"Einsum", "ConvTranspose"})
+_BLIND_BEFORE_1_31 = _BLIND | {"TopK"}
 
 Feeds = Mapping[str, Any]  # by value name: an array, or a list of arrays for a sequence
 
@@ -179,6 +183,24 @@ class Session:
             else:
                 values[name] = ort.OrtValue.ortvalue_from_numpy(np.asarray(array))
         return [_array(value) for value in self._session.run_with_ort_values(names, values)]
+
+
+def blind(release: str) -> frozenset[str]:
+    """The operators that end the process of this release of onnxruntime on no elements."""
+    from packaging.version import Version  # as `release`: most runs ask for neither
+
+    return _BLIND_BEFORE_1_31 if Version(release) < Version("1.31") else _BLIND
+
+
+@cache
+def release() -> str:
+    """Which onnxruntime is installed, known without importing it."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("onnxruntime")
+    except metadata.PackageNotFoundError:  # one that was built under another name
+        return "1.31"
 
 
 def _is_deadly(node: onnx.NodeProto) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon import opsets
+from surgeon import listed, opsets
 from surgeon.chance import RANDOM
 from surgeon.copies import Copier
 from surgeon.facts import Facts
@@ -73,7 +73,7 @@ class Unroller:
     def _mapped(self, node: gs.Node, graph: gs.Graph, body: gs.Graph) -> list[gs.Node] | None:
         """A SequenceMap over lists whose elements are known, as a list of what its body gives."""
         given = [current(tensor) for tensor in node.inputs]
-        lists = [_elements(tensor) for tensor in given]
+        lists = [listed.elements(tensor) for tensor in given]
         count = len(lists[0] or ()) if lists else 0
         size = sum(len(inner.nodes) for inner in (body, *bodies(body)))
         if not 0 < count <= MOST_TRIPS or count * size > MOST_NODES or not _may_be_copied(body):
@@ -155,14 +155,6 @@ def _in_order(body: gs.Graph) -> Sequence[gs.Node] | None:
         return toposort(body)
     except ValueError:
         return None  # a cycle, which the sweep of the body names
-
-
-def _elements(tensor: gs.Tensor) -> list[gs.Tensor] | None:
-    """What a list is made of, where a SequenceConstruct says so."""
-    producer = tensor.inputs[0] if tensor.inputs else None
-    if producer is None or producer.op != "SequenceConstruct":
-        return None
-    return [current(each) for each in producer.inputs]
 
 
 def _one(value: int, dtype: Any, like: gs.Tensor) -> Any:

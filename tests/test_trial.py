@@ -14,8 +14,8 @@ from truth import model_of
 import surgeon
 from surgeon.authoring import rule
 from surgeon.match import Match
-from surgeon.piece import blind
 from surgeon.rewrite import Draft, Refused
+from surgeon.runtime import blind
 
 
 def split_swapped(d: Draft, v: Mapping[str, Any]) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.precision import Array, Row, narrow, wide
 
-_LOST = 1e-3  # of the result: what rounding the matrix may change without the result being of use
+LOST = 1e-3  # of the result: what rounding the matrix may change without the result being of use
 
 
 def _values(x: Any) -> Any:
@@ -41,7 +41,7 @@ def cond(self: Array, p: Any = None) -> Array:
     if p not in (None, 2, -2):
         raise Unsuited(f"its `p` is {p!r}")
     s = _values(wide(self))
-    if (s[..., -1:] < s[..., :1] * np.finfo(self.dtype).eps / _LOST).any():
+    if (s[..., -1:] < s[..., :1] * np.finfo(self.dtype).eps / LOST).any():
         raise Unsuited("a matrix is too near to a singular one")
     most, least = s.max(-1), s.min(-1)
     return narrow(least / most if p == -2 else most / least, self)
@@ -86,7 +86,7 @@ def matrix_rank_above(input: Array, tol: Any, hermitian: bool) -> Array:
 def _pseudo_inverse(x: Any, like: Array, absolute: Any, share: Any) -> Any:
     s, kept = _kept(x, like, absolute, share)
     largest = s.max(-1, keepdims=True, initial=0)
-    if (kept & (s * _LOST < largest * np.finfo(like.dtype).eps)).any():
+    if (kept & (s * LOST < largest * np.finfo(like.dtype).eps)).any():
         raise Unsuited("a matrix is too near to one of less rank")
     u, s, vh = np.linalg.svd(x, full_matrices=False)
     inverted = np.where(kept, 1 / np.where(kept, s, 1), 0)

@@ -16,8 +16,7 @@ import numpy as np
 
 from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.precision import Array, Row, narrow, wide
-
-_LOST = 1e-3  # of the result: what rounding the matrix may change without the result being of use
+from surgeon.reference.operators.singular_values import LOST
 
 
 def _chance(x: Array) -> np.random.Generator:
@@ -30,7 +29,7 @@ def _none_is_told(values: Array, like: Array) -> Unsuited | None:
     if values.shape[-1] > 1:
         nearest = np.abs(np.diff(values, axis=-1)).min(-1)
         largest = np.abs(values).max(-1)
-        if (nearest * _LOST <= largest * np.finfo(like.dtype).eps).any():
+        if (nearest * LOST <= largest * np.finfo(like.dtype).eps).any():
             return Unsuited("two of its values are equal, and their vectors may be any of a plane")
     return None
 
