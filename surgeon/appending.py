@@ -13,10 +13,10 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import listed, opsets
+from surgeon import chosen, dims, ends, listed, opsets
 from surgeon.facts import Facts, sequences
 from surgeon.facts.bodies import turns
-from surgeon.facts.fact import FIRST_STATE, INT64, UNKNOWN, Fact, Items, same_dims
+from surgeon.facts.fact import BOOL, FIRST_STATE, INT64, UNKNOWN, Fact, Items, same_dims
 from surgeon.links import current
 from surgeon.objects import make_variable
 from surgeon.rewrite import Draft, Surgery
@@ -31,21 +31,23 @@ class _List(NamedTuple):
 
     Attributes:
         state: Its number among the values that are carried.
-        item: What a turn puts into it, in the body.
+        items: What a turn puts into it, in the body, in order.
         in_front: Whether that is put in front of the others, and not behind them.
-        fact: What is known of that, which is the same every turn.
+        fact: What is known of each, which is the same every turn.
         begins: What is in the list before the first turn.
         latest: What reads, in the body, the item that was put there last.
+        put: The If that puts it there in some turns and not in others; None where every turn does.
         readers: The operators that read the list behind the Loop, and what they make of the items
             along a first axis.
     """
 
     state: int
-    item: gs.Tensor
+    items: list[gs.Tensor]
     in_front: bool
     fact: Fact
     begins: list[gs.Tensor]
     latest: list[gs.Node]
+    put: chosen.Put | None
     readers: list[tuple[gs.Node, listed.Read]]
 
 
@@ -92,46 +94,50 @@ class Appending:
             return None
         given, last = body.inputs[FIRST_STATE + state], current(body.outputs[1 + state])
         append = last.inputs[0] if last.inputs else None
-        ends = list(map(current, body.outputs))
+        given_out = list(map(current, body.outputs))
         if append is None or last.outputs or append.home is not body:
             return None
-        if sum(end is last for end in ends) > 1 or any(end is given for end in ends):
+        if sum(end is last for end in given_out) > 1 or any(end is given for end in given_out):
             return None
-        put = listed.put_in(self.facts, append)
-        if put is None or append.inputs[0] is not given:
+        put = chosen.put_by_one(append, last, given)
+        added = listed.all_put_in(self.facts, append if put is None else put.append, given)
+        if added is None or (put is not None and len(added.items) > 1):
             return None
-        item, in_front = put
-        latest = [reader for reader in given.outputs if reader is not append]
-        if latest and (in_front or not begins):
+        items, in_front = added.items, added.in_front
+        own = [added.first] if put is None else [added.first, put.handed]
+        latest = [reader for reader in given.outputs if not any(reader is each for each in own)]
+        if latest and (in_front or not begins or put is not None):
             return None
         if not all(self._reads_last(reader, body) for reader in latest):
             return None
-        fact = self._item(node, given, item, begins)
+        fact = self._item(node, given, items, begins)
         if fact is None or any(sequences.outside(dim, place) is None for dim in fact.shape or ()):
             return None
-        readers = []
-        for reader in behind.outputs:
-            read = listed.reading(self.facts, reader, fact) if reader.home is graph else None
-            if read is None:
-                return None
-            readers.append((reader, read))
-        return _List(state, item, in_front, fact, begins, latest, readers)
+        if put is not None and not chosen.may_fill(self.facts, put, items[0], fact):
+            return None
+        if len(items) > 1 and not all(map(dims.is_filled, fact.shape or ())):
+            return None
+        readers = listed.readings(self.facts, behind, graph, fact)
+        if readers is None:
+            return None
+        return _List(state, items, in_front, fact, begins, latest, put, readers)
 
     def _item(
-        self, node: gs.Node, given: gs.Tensor, item: gs.Tensor, begins: list[gs.Tensor]
+        self, node: gs.Node, given: gs.Tensor, items: list[gs.Tensor], begins: list[gs.Tensor]
     ) -> Fact | None:
         """What is known of every item of a list; None where that is not one type and shape."""
-        if not begins:
-            fact = self.facts.of(item)
-            return fact if fact.dtype and fact.shape is not None else None
-        wanted = self.facts.of(begins[-1])
-        if not wanted.dtype or not all(self._is_alike(each, wanted) for each in begins):
+        wanted = self.facts.of(begins[-1] if begins else items[0])
+        if not wanted.dtype or wanted.shape is None:
             return None
-        if self._is_alike(item, wanted):
-            return wanted
+        if not all(self._is_alike(each, wanted) for each in begins):
+            return None
+        if all(self._is_alike(each, wanted) for each in items):
+            return wanted if begins else Fact(wanted.dtype, wanted.shape)
+        if not begins:
+            return None
         # what is put there may be made of what stands there, and is alike if that is
         before = self.suppose(node, given, sequences.of_tensor(wanted))
-        if self._is_alike(item, wanted):
+        if all(self._is_alike(each, wanted) for each in items):
             return wanted
         self.suppose(node, given, before)
         return None
@@ -152,6 +158,7 @@ class Appending:
         count = turns(self.facts, node)
         by_state = {each.state: each for each in lists}
         self._shorten(body, lists)
+        told = [each.state for each in lists if each.put is not None]
         begins = list(node.inputs[:FIRST_STATE])
         old: list[gs.Tensor | None] = []
         for state, tensor in enumerate(node.outputs):
@@ -170,25 +177,40 @@ class Appending:
         made = draft.op(
             "Loop",
             *(None if t.is_empty() else t for t in begins),
-            outputs=[*names, *(f"turns_{i}" for i in range(len(lists)))],
+            outputs=[
+                *names,
+                *(f"turns_{i}" for i in range(len(lists))),
+                *(f"whether_{state}" for state in told),
+            ],
             body=body,
         )
         node.attrs.pop("body")  # which does not go with it
         draft.nodes[-1].__dict__["label"] = node.__dict__.get("label") or stem
         results = list(made) if isinstance(made, tuple) else [made]
         pairs = list(zip(old, results[len(names) - len(old) :], strict=False))
+        whether = dict(zip(told, results[len(names) + len(lists) :], strict=True))
         for given, result in pairs:
             result.__dict__["fact"] = UNKNOWN if given is None else self.facts.of(given)
-        for each, result in zip(lists, results[len(names) :], strict=True):
+        handed: list[tuple[gs.Tensor, gs.Tensor]] = []
+        for each, result in zip(lists, results[len(names) :], strict=False):
             assert each.fact.shape is not None
             first = self.facts.lengths.new(result.name, 0) if count is None else count
-            result.__dict__["fact"] = Fact(each.fact.dtype, (first, *each.fact.shape))
+            every = () if len(each.items) == 1 else (len(each.items),)
+            result.__dict__["fact"] = Fact(each.fact.dtype, (first, *every, *each.fact.shape))
+            if every:
+                result = listed.flat(draft, result, each.fact)
+            if (kept := whether.get(each.state)) is not None:
+                kept.__dict__["fact"] = Fact(BOOL, (first,))
+                result = draft.op("Compress", result, kept, axis=0)
             result = self._whole(draft, each, result)
             for reader, read in each.readers:
                 self.surgery.hand_over(reader, [(reader.outputs[0], read(draft, result))])
-        self.surgery.hand_over(
-            node, [(given, new) for given, new in pairs if given is not None and given.name]
-        )
+            behind = node.outputs[each.state]
+            if any(listed.reads_at_computed(self.facts, reader) for reader in behind.outputs):
+                parts = draft.op("SplitToSequence", result, axis=0, keepdims=0)
+                handed.append((behind, parts))
+        handed += [(given, new) for given, new in pairs if given is not None and given.name]
+        self.surgery.hand_over(node, handed)
         return draft.nodes
 
     def _whole(self, draft: Draft, each: _List, items: gs.Tensor) -> gs.Tensor:
@@ -203,23 +225,42 @@ class Appending:
 
     def _shorten(self, body: gs.Graph, lists: list[_List]) -> None:
         """Let a body give what it appended, and be given no lists."""
-        ends = [self._ended(body, each) for each in lists]
-        face = onnx.GraphProto()  # what the file says of the body, which stays as it was there
-        face.CopyFrom(body.origin)
-        del face.node[:]
+        puts = [(each.put, each.items[0], each.fact) for each in lists if each.put is not None]
+        told = iter(chosen.told_by(self.surgery, body, puts))
+        given, truths = [], []
+        for each in lists:
+            item, fact = self._stacked(body, each.items), each.fact
+            if len(each.items) > 1:
+                fact = Fact(fact.dtype, (len(each.items), *(fact.shape or ())))
+            if each.put is not None:
+                item, truth = next(told)
+                truths.append((ends.ended(self.surgery, body, truth), Fact(BOOL, ())))
+            given.append((ends.ended(self.surgery, body, item), fact))
+        face = ends.face(body)
         for each in sorted(lists, reverse=True, key=lambda each: each.state):
             self.surgery.outputs.pop(id(body.outputs[1 + each.state]), None)
             if each.latest:
                 self._carry_latest(body, face, each)
                 continue
-            for given in (body.inputs, face.input):
-                del given[FIRST_STATE + each.state]
-            for given in (body.outputs, face.output):
-                del given[1 + each.state]
+            for values in (body.inputs, face.input):
+                del values[FIRST_STATE + each.state]
+            for values in (body.outputs, face.output):
+                del values[1 + each.state]
         body.origin = face
-        for each, end in zip(lists, ends, strict=True):
+        for end, fact in [*given, *truths]:
             body.outputs.append(end)
-            face.output.append(_declared(end, each.fact))
+            face.output.append(ends.declared(end, fact))
+
+    def _stacked(self, body: gs.Graph, items: list[gs.Tensor]) -> gs.Tensor:
+        """What a turn puts into a list as one value, along a first axis where it is several."""
+        if len(items) == 1:
+            return items[0]
+        draft = self.surgery.draft(body, current(items[-1]).name)
+        first = draft.constant([0], "axis")
+        rows = [draft.op("Unsqueeze", current(item), first) for item in items]
+        stacked: gs.Tensor = draft.op("Concat", *rows, axis=0)
+        body.nodes.extend(draft.nodes)
+        return stacked
 
     def _carry_latest(self, body: gs.Graph, face: onnx.GraphProto, each: _List) -> None:
         """Let a body carry the item that was put last, in the place of the list."""
@@ -227,46 +268,23 @@ class Appending:
             self.surgery.fresh(f"{body.inputs[FIRST_STATE + each.state].name}/last")
         )
         given.__dict__["fact"] = each.fact
-        end = self._same(body, given.name, current(each.item))
+        end = ends.same(self.surgery, body, given.name, current(each.items[-1]))
         for reader in each.latest:
             self.surgery.hand_over(reader, [(reader.outputs[0], given)])
         body.inputs[FIRST_STATE + each.state] = given
         body.outputs[1 + each.state] = end
-        face.input[FIRST_STATE + each.state].CopyFrom(_declared(given, each.fact))
-        face.output[1 + each.state].CopyFrom(_declared(end, each.fact))
+        face.input[FIRST_STATE + each.state].CopyFrom(ends.declared(given, each.fact))
+        face.output[1 + each.state].CopyFrom(ends.declared(end, each.fact))
 
     def _carry(self, body: gs.Graph, ending: str) -> None:
         """Let a body that is given nothing carry a number that nobody reads."""
         given = make_variable(self.surgery.fresh(f"{body.name}/{ending}"))
         given.__dict__["fact"] = Fact(INT64, ())
-        end = self._same(body, given.name, given)
+        end = ends.same(self.surgery, body, given.name, given)
         body.inputs.append(given)
         body.outputs.insert(1, end)
-        declared = [_declared(t, Fact(INT64, ())) for t in (given, end)]
+        declared = [ends.declared(t, Fact(INT64, ())) for t in (given, end)]
         body.origin.input.append(declared[0])
         after = [*body.origin.output]
         del body.origin.output[:]
         body.origin.output.extend([after[0], declared[1], *after[1:]])
-
-    def _ended(self, body: gs.Graph, each: _List) -> gs.Tensor:
-        """The value of a turn, as one that the body makes and gives once."""
-        item = current(each.item)
-        made = item.inputs[0] if item.inputs else None
-        if made is None or made.home is not body or self.surgery.is_output(item):
-            return self._same(body, item.name, item)
-        self.surgery.outputs[id(item)] = item
-        return item
-
-    def _same(self, body: gs.Graph, stem: str, value: gs.Tensor) -> gs.Tensor:
-        """A value once more, as one that the body makes and gives."""
-        draft = self.surgery.draft(body, stem)
-        end: gs.Tensor = draft.op("Identity", value)
-        body.nodes.extend(draft.nodes)
-        self.surgery.outputs[id(end)] = end
-        return end
-
-
-def _declared(tensor: gs.Tensor, fact: Fact) -> onnx.ValueInfoProto:
-    """What a body says of one of its values."""
-    shape = [dim if isinstance(dim, int) else None for dim in fact.shape or ()]
-    return onnx.helper.make_tensor_value_info(tensor.name, fact.dtype, shape)

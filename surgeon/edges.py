@@ -234,7 +234,8 @@ def draw(
         truths = source.seed == 1 if style == FLAT else source.rng.random(shape) < 0.5
         return np.full(shape, truths)
     if fact.dtype in INTEGERS:
-        return _integers(source, dtype, shape, style, beside)
+        integers = _integers(source, dtype, shape, style, beside)
+        return np.where(integers < 0, ~integers, integers) if fact.not_negative else integers
     if style == NORMAL and fact.unit_axis is None and not fact.not_negative:
         return source.normal(shape, dtype)
     values = source.normal(shape, np.dtype(np.float64))

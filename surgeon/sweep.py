@@ -19,6 +19,7 @@ from surgeon.alike import attributes_of
 from surgeon.appending import Appending
 from surgeon.calls import Calls
 from surgeon.candidates import Candidates, Prepared
+from surgeon.chosen import put_by_both
 from surgeon.errors import ModelError, SettleError
 from surgeon.facts import UNKNOWN, Fact, Facts
 from surgeon.facts.bodies import body_input, body_output, meet
@@ -197,6 +198,8 @@ class Sweep:
             return moved
         if inner:
             place = self._bodies(node, inner, known)
+            if (apart := put_by_both(self.facts, self.surgery, node, graph)) is not None:
+                return apart
             if (without := self.appending.unlist(node, graph, place)) is not None:
                 self.notes.housekeeping["Loops whose lists became results of their turns"] += 1
                 return without

@@ -93,11 +93,29 @@ class Drawn:
         tail = ", ".join([f"bool o{at}", *(f"float {end}" for end in ends)])
         if depth == 0 and self.listed:
             head, tail = f"{head}, seq(float) list", f"{tail}, seq(float) longer"
-            place = rng.choice(("", "", ", first"))
-            lines.append(f"longer = SequenceInsert (list, {rng.choice(values)}{place})")
+            lines.append(self.longer(values))
             outs, begins = [*outs, "all"], [*begins, "none"]
         body = f"b{at} ({head}) => ({tail}) {{ {' '.join(lines)} }}"
         return f"{', '.join(outs)} = Loop (count, , {', '.join(begins)}) <body = {body}>"
+
+    def longer(self, values: list[str]) -> str:
+        """What puts a value into the list: the turn, or one branch of an If or both."""
+        rng = self.rng
+        place = rng.choice(("", "", ", first"))
+        ends = [f"SequenceInsert (list, {rng.choice(values)}{place})" for _ in range(2)]
+        kind = rng.choice(("turn", "turn", "one", "both"))
+        if kind == "turn":
+            return f"longer = {ends[0]}"
+        if kind == "one":
+            ends[rng.randrange(2)] = "Identity (list)"
+        branches = [
+            f"{branch}_branch = {branch} () => (seq(float) {branch}_end) {{ {branch}_end = {end} }}"
+            for branch, end in zip(("then", "else"), ends, strict=True)
+        ]
+        return (
+            "turn = Mod (i0, two) last = Squeeze (turn, zero) odd = Cast <to = 9> (last) "
+            f"longer = If (odd) <{', '.join(branches)}>"
+        )
 
     def feeds(self) -> Iterator[dict[str, np.ndarray]]:
         """Inputs of several sizes, for no turn and more."""

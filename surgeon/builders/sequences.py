@@ -5,11 +5,15 @@ from __future__ import annotations
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from surgeon.facts.fact import INT64, Fact
+from surgeon.listed import elements, part, reading
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
 _READERS = frozenset({"SequenceAt", "SequenceLength", "ConcatFromSequence"})
+_AT_PLACES = frozenset({"SequenceAt", "SequenceLength"})
 _UNREAD = 16  # parts that nobody may read, of one Split
+_LONGEST = 64  # items of a list that is written out anew
 
 
 def parts_as_list(draft: Draft, match: Match) -> gs.Tensor:
@@ -116,3 +120,118 @@ def joined_list(draft: Draft, match: Match) -> gs.Tensor:
         items = [draft.op("Unsqueeze", item, axes) for item in items]
     joined: gs.Tensor = draft.op("Concat", *items, axis=axis)
     return joined
+
+
+def other_list(draft: Draft, match: Match) -> gs.Tensor:
+    """A list of known items into which one is put, or from which one is taken, as its items."""
+    node = match.root
+    takes = node.op == "SequenceErase"
+    items, given = elements(node.inputs[0]), list(node.inputs[2 - takes :])
+    if items is None or len(items) >= _LONGEST:
+        raise Refused("what is in the list is not known" if items is None else "the list is long")
+    place = len(items) - takes
+    if given and not given[0].is_empty():
+        array = draft.facts.array(given[0])
+        if array is None or array.size != 1:
+            raise Refused("its place is computed at run time")
+        place = int(array.item())
+    if not -len(items) <= place < len(items) + (not takes):
+        raise Refused(f"place {place} of {len(items)} items")
+    if takes:
+        del items[place]
+    else:
+        items.insert(place, node.inputs[1])
+    if not items:
+        raise Refused("nothing is left in the list")
+    listed: gs.Tensor = draft.op("SequenceConstruct", *items)
+    return listed
+
+
+def item_of_parts(draft: Draft, match: Match) -> gs.Tensor:
+    """The part at a place that is computed: where a cut by one size begins is known of each."""
+    s, place = match.nodes[1].outputs[0], match.root.inputs[1]
+    x, axis, each = _cut_evenly(draft, match.nodes[1])
+    one = each == 1
+    known = draft.facts.array(place)
+    least = 0 if known is None else int(known.min(initial=0))
+    if not one and not (draft.facts.of(place).not_negative or (known is not None and least >= 0)):
+        raise Refused("its place may be counted from the end, where a part may be smaller")
+    if any(reader.op not in _AT_PLACES for reader in s.outputs) or draft.surgery.is_output(s):
+        raise Refused("its list goes where a list is needed")
+    if draft.facts.of(place).dtype != INT64:
+        place = draft.op("Cast", place, to=INT64)
+    alone = (
+        one and not attribute_of(match.nodes[1], "keepdims") and _drops_axis(draft, match.nodes[1])
+    )
+    if draft.facts.of(place).rank != (0 if alone else 1):
+        shape = np.zeros(0, np.int64) if alone else np.ones(1, np.int64)
+        place = draft.op("Reshape", place, draft.constant(shape, "shape"))
+    part: gs.Tensor
+    if one:
+        part = draft.op("Gather", x, place, axis=axis)
+        return part
+    start = draft.op("Mul", place, draft.constant([each], "size"))
+    end = draft.op("Add", start, draft.constant([each], "size"))
+    part = draft.op("Slice", x, start, end, draft.constant([axis], "axes"))
+    return part
+
+
+def length_of_parts(draft: Draft, match: Match) -> gs.Tensor:
+    """How many parts of one size an axis has."""
+    x, axis, each = _cut_evenly(draft, match.nodes[1])
+    if any(reader.op not in _AT_PLACES for reader in match.nodes[1].outputs[0].outputs):
+        raise Refused("its list goes where a list is needed")
+    count: gs.Tensor = draft.op(
+        "Gather", draft.op("Shape", x), draft.constant(np.array(axis, np.int64), "axis"), axis=0
+    )
+    if each > 1:
+        longer = draft.op("Add", count, draft.constant(np.array(each - 1, np.int64), "rest"))
+        count = draft.op("Div", longer, draft.constant(np.array(each, np.int64), "size"))
+    return count
+
+
+def joined_parts(draft: Draft, match: Match) -> gs.Tensor:
+    """What was cut into parts, joined of all of them."""
+    root, cut = match.root, match.nodes[1]
+    x: gs.Tensor = cut.inputs[0]
+    fact, axis = draft.facts.of(x), int(attribute_of(cut, "axis"))
+    if fact.shape is None or not -len(fact.shape) <= axis < len(fact.shape):
+        raise Refused("how many axes its operand has is not known")
+    rank, axis = len(fact.shape), axis % len(fact.shape)
+    if len(cut.inputs) > 1 or attribute_of(cut, "keepdims"):
+        if attribute_of(root, "new_axis") or int(attribute_of(root, "axis")) % rank != axis:
+            raise Refused("its parts are joined along another axis")
+        return x
+    others = [each for each in range(rank) if each != axis]
+    read = reading(draft.facts, root, Fact(fact.dtype, tuple(fact.shape[each] for each in others)))
+    if read is None:
+        raise Refused("its elements are joined to a length that is known at run time only")
+    return read(draft, x if axis == 0 else draft.op("Transpose", x, perm=[axis, *others]))
+
+
+def part_of_parts(draft: Draft, match: Match) -> gs.Tensor:
+    """A list of some of the elements of an axis, as exporters write a part of a list."""
+    cut = match.nodes[1]
+    read = part(draft.facts, match.root)
+    if read is None:
+        raise Refused("its bounds are computed at run time")
+    if attribute_of(cut, "axis") != 0:
+        raise Refused("its list is along another axis than the first")
+    listed: gs.Tensor = draft.op("SplitToSequence", read(draft, cut.inputs[0]), **dict(cut.attrs))
+    return listed
+
+
+def _cut_evenly(draft: Draft, node: gs.Node) -> tuple[gs.Tensor, int, int]:
+    """What a SplitToSequence cuts, along which axis, into parts of which size.
+
+    Raises:
+        Refused: There are several sizes, or the one is computed at run time.
+    """
+    x = node.inputs[0]
+    each = np.array(1) if len(node.inputs) < 2 else draft.facts.array(node.inputs[1])
+    rank, axis = draft.facts.of(x).rank, int(attribute_of(node, "axis"))
+    if each is None or each.ndim or int(each) < 1:
+        raise Refused("it does not cut by one known size")
+    if rank is None or not -rank <= axis < rank:
+        raise Refused("how many axes its operand has is not known")
+    return x, axis % rank, int(each)

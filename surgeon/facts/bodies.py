@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.dims import Dim
 from surgeon.facts import sequences
 from surgeon.facts.carried import Carried
-from surgeon.facts.fact import FIRST_STATE, INT64, UNKNOWN, Fact
+from surgeon.facts.fact import BOOL, FIRST_STATE, INT64, UNKNOWN, Fact
 from surgeon.facts.inference import Facts
 from surgeon.links import current
 
@@ -33,7 +32,7 @@ def body_input(
     """
     if node.op == "Loop" and index < 2:
         shape = (1,) if tensor.shape is not None and len(tensor.shape) == 1 else ()
-        return Fact(INT64 if index == 0 else onnx.TensorProto.BOOL, shape)
+        return Fact(INT64, shape, not_negative=True) if index == 0 else Fact(BOOL, shape)
     if node.op not in ("Loop", "Scan") or index >= len(node.inputs):
         return UNKNOWN
     given = facts.of(node.inputs[index])

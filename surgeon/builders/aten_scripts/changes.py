@@ -12,7 +12,6 @@ from surgeon.builders.aten_scripts.operands import (
     NO_LIST,
     READERS,
     as_sequence,
-    elements,
     is_list,
     is_numbers,
     is_sequence,
@@ -24,6 +23,7 @@ from surgeon.builders.aten_scripts.operands import (
     within,
 )
 from surgeon.builders.bench import TYPE, Bench
+from surgeon.listed import elements
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 

@@ -16,7 +16,6 @@ from surgeon.builders.aten_scripts.operands import (
     STACKED,
     WHOLE,
     as_sequence,
-    elements,
     is_list,
     is_numbers,
     is_sequence,
@@ -33,6 +32,7 @@ from surgeon.builders.aten_shape.slices import select
 from surgeon.builders.bench import Bench, operand
 from surgeon.facts.fact import FIRST_STATE
 from surgeon.facts.sequences import carried
+from surgeon.listed import elements
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.bench import TYPE, Bench, operand
+from surgeon.listed import elements
 from surgeon.rewrite import Refused
 from surgeon.spelling import CUT
 
-_CONSTRUCTS = frozenset({"SequenceConstruct", "ListConstruct"})
-_EMPTY = frozenset({"SequenceEmpty", "ListConstruct"})
 FIRST_SEQUENCES = 11
 # What needs a list to be one, whatever is known of its elements; what reads one at a place.
 WHOLE = frozenset(
@@ -40,14 +39,6 @@ def operator_of(node: gs.Node) -> str:
     """The operator of a node that the walk may not have come to yet."""
     written = str(node.attrs.get("operator", "")) if node.op == "ATen" else str(node.op)
     return CUT.get(written, written)
-
-
-def elements(tensor: gs.Tensor) -> list[gs.Tensor] | None:
-    """The elements of a list where a node makes it of them; None where that is not so."""
-    made = tensor.inputs[0] if tensor.inputs else None
-    if made is None or made.op not in _CONSTRUCTS | _EMPTY:
-        return None
-    return [] if made.op == "SequenceEmpty" else list(made.inputs)
 
 
 def is_sequence(c: Bench, tensor: gs.Tensor) -> bool:

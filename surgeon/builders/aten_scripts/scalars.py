@@ -12,13 +12,13 @@ import onnx_graphsurgeon as gs
 from surgeon.arguments import text_of
 from surgeon.builders.aten_scripts.dictionaries import entries
 from surgeon.builders.aten_scripts.operands import (
-    elements,
     is_numbers,
     required,
     scalar,
 )
 from surgeon.builders.bench import TYPE, Bench, operand
 from surgeon.facts.fact import INTEGERS
+from surgeon.listed import elements
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
