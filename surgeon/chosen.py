@@ -17,6 +17,7 @@ from surgeon.rewrite import Draft, Surgery
 
 _BRANCHES = ("then_branch", "else_branch")
 _T = onnx.TensorProto
+_FIRST_OPSET = 9  # of Compress and ConstantOfShape
 _FILLED = INTEGERS | {BOOL, _T.FLOAT, _T.DOUBLE, _T.FLOAT16}  # what a ConstantOfShape gives
 
 
@@ -137,8 +138,13 @@ def _listed(facts: Facts, draft: Draft, node: gs.Node, items: Sequence[gs.Tensor
 
 
 def may_fill(facts: Facts, put: Put, item: gs.Tensor, fact: Fact) -> bool:
-    """Whether something of the type and shape of an item can stand where nothing is put."""
+    """Whether something of the type and shape of an item can stand where nothing is put.
+
+    It is what is put, where that is made around the branch.
+    """
     branch = put.node.attrs[put.branch]
+    if facts.opset < _FIRST_OPSET:
+        return False
     if not _is_inside(branch, item):
         return True
     return fact.dtype in _FILLED and _lengths(facts, branch, fact) is not None

@@ -15,7 +15,7 @@ from surgeon.links import current
 from surgeon.match import attribute_of
 from surgeon.rewrite import Draft
 
-_FIRST_OPSET_WITH_STEPS = 10  # from which on a Slice goes backwards
+_FIRST_OPSET_WITH_STEPS = 10  # of a Slice
 
 # Makes what is read of a list of the items along a first axis.
 Read = Callable[[Draft, gs.Tensor], gs.Tensor]
@@ -201,7 +201,7 @@ def part(facts: Facts, node: gs.Node) -> Read | None:
     else:
         step = others[0] if others else None
     step = 1 if step is None else step
-    if step < 1:
+    if step < 1 or (step > 1 and facts.opset < _FIRST_OPSET_WITH_STEPS):
         return None
 
     def cut(draft: Draft, x: gs.Tensor) -> gs.Tensor:
