@@ -79,6 +79,25 @@ def unwritten_values(model: Model) -> list[str]:
     return found
 
 
+def idle_bodies(model: Model) -> list[str]:
+    """What Loops and Ifs give where nothing reads anything that they give.
+
+    Of a file that PyTorch before 1.5 wrote; none of other files. The exporter leaves out what
+    nothing reads, unless it changes something: a list that the turns fill, or a value in place.
+    """
+    if not model.is_before(1, 5):
+        return []
+    graphs = list(_graphs(model.proto))
+    read = {name for graph in graphs for node in graph.node for name in node.input}
+    read |= {output.name for graph in graphs for output in graph.output}
+    return [
+        node.output[0] if node.output else node.name or node.op_type
+        for graph in graphs
+        for node in graph.node
+        if node.op_type in ("Loop", "If") and not read.intersection(node.output)
+    ]
+
+
 def misnormed_weights(model: Model) -> list[str]:
     """Weights divided by their one norm, and multiplied by a number for each channel.
 

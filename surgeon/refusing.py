@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 from surgeon.culprits import Place
 from surgeon.errors import LeftoverError, VerifyError
-from surgeon.lost import lost_changes, misnormed_weights, unread_inputs, unwritten_values
+from surgeon.lost import (
+    idle_bodies,
+    lost_changes,
+    misnormed_weights,
+    unread_inputs,
+    unwritten_values,
+)
 from surgeon.model import Model
 from surgeon.report import Refusal, Report
 from surgeon.schemas.aliases import out_of_place
@@ -60,8 +66,8 @@ def refuse_unread(original: Model, report: Report, reference: Reference) -> None
     """Refuse to repair a file that an old PyTorch wrote wrong, unless outputs are recorded."""
     _refuse_lost_changes(original, report, reference)
     unread, unwritten = unread_inputs(original), unwritten_values(original)
-    misnormed = misnormed_weights(original)
-    if not unread and not unwritten and not misnormed:
+    misnormed, idle = misnormed_weights(original), idle_bodies(original)
+    if not unread and not unwritten and not misnormed and not idle:
         return
     from surgeon.verify.originals import recorded_files
 
@@ -72,6 +78,9 @@ def refuse_unread(original: Model, report: Report, reference: Reference) -> None
         seen = f"nothing reads `{'`, `'.join(unread)}` among the inputs"
     elif unwritten:
         seen = f"nothing is written to `{'`, `'.join(unwritten)}`, which was made to be written to"
+    elif idle:
+        seen = f"nothing reads `{'`, `'.join(idle)}`, which a Loop or an If gives"
+        fault = "loses what a Loop or an If changes in place (`items.append(x)`)"
     else:
         seen = f"`{'`, `'.join(misnormed)}`: divided by one norm, and scaled channel by channel"
         fault = "takes the norm of `weight_norm` over all axes"

@@ -89,6 +89,29 @@ def test_a_weight_norm_over_all_axes_is_asked_about(axes: str, channels: int, as
     surgeon.apply(model, "aten", allow=["unread"])
 
 
+@pytest.mark.parametrize(
+    ("version", "read", "asked"), [("1.4", "x", True), ("1.4", "h", False), ("1.9", "x", False)]
+)
+def test_a_loop_that_nothing_reads_is_asked_about(version: str, read: str, asked: bool) -> None:
+    """It was written for a list that its turns fill, which the file does not hold."""
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 4, opset_import: ["": 11, "org.pytorch.aten": 0],
+            producer_name: "pytorch", producer_version: "{version}">
+        g (float[3] x, int64 n) => (float[3] y) <bool go = {{1}}> {{
+            h = Loop (n, go, x) <body = turn (int64 i, bool c, float[3] a) => (c2, b) {{
+                c2 = Identity (c) b = Exp (a)
+            }}>
+            y = org.pytorch.aten.relu ({read})
+        }}"""
+    )
+    if not asked:
+        surgeon.apply(model, "aten")
+        return
+    with pytest.raises(VerifyError, match="nothing reads `h`, which a Loop or an If gives"):
+        surgeon.apply(model, "aten")
+    surgeon.apply(model, "aten", allow=["unread"])
+
+
 @pytest.mark.parametrize(("version", "said"), [("1.4", True), ("1.5", False), ("2.13", False)])
 def test_what_an_old_exporter_may_have_lost_is_said(version: str, said: bool) -> None:
     model = onnx.parser.parse_model(
