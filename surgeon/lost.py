@@ -6,6 +6,9 @@ an input that nothing reads, 28 do not compute what the module did; and none of 
 zeros are cut, viewed or given out, or a copy is, that nothing was written to: 7 of 7. Its
 `weight_norm` divides by the norm over all axes, although it scales each channel by itself: 2 of 2.
 
+Before 1.8 a Loop that fills a list is written and gives nothing that is read, and what reads the list
+joins nothing: 24 of 24 exports of scripts by 1.4.0, 1.5.1 and 1.7.1 that have either.
+
 What changes a list in place must give the changed list, in files of every release.
 """
 
@@ -79,13 +82,13 @@ def unwritten_values(model: Model) -> list[str]:
     return found
 
 
-def idle_bodies(model: Model) -> list[str]:
-    """What Loops and Ifs give where nothing reads anything that they give.
+def lost_lists(model: Model) -> list[str]:
+    """Loops and Ifs that give nothing that is read, and joins of nothing, by what they give.
 
-    Of a file that PyTorch before 1.5 wrote; none of other files. The exporter leaves out what
-    nothing reads, unless it changes something: a list that the turns fill, or a value in place.
+    Of a file that PyTorch before 1.8 wrote; none of other files. The exporter leaves out what
+    nothing reads, unless it changes something: a list that the turns fill, which is empty behind.
     """
-    if not model.is_before(1, 5):
+    if not model.is_before(1, 8):
         return []
     graphs = list(_graphs(model.proto))
     read = {name for graph in graphs for node in graph.node for name in node.input}
@@ -94,7 +97,8 @@ def idle_bodies(model: Model) -> list[str]:
         node.output[0] if node.output else node.name or node.op_type
         for graph in graphs
         for node in graph.node
-        if node.op_type in ("Loop", "If") and not read.intersection(node.output)
+        if (node.op_type in ("Loop", "If") and not read.intersection(node.output))
+        or (node.op_type == "Concat" and not node.input)
     ]
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from surgeon.culprits import Place
 from surgeon.errors import LeftoverError, VerifyError
 from surgeon.lost import (
-    idle_bodies,
     lost_changes,
+    lost_lists,
     misnormed_weights,
     unread_inputs,
     unwritten_values,
@@ -66,27 +66,27 @@ def refuse_unread(original: Model, report: Report, reference: Reference) -> None
     """Refuse to repair a file that an old PyTorch wrote wrong, unless outputs are recorded."""
     _refuse_lost_changes(original, report, reference)
     unread, unwritten = unread_inputs(original), unwritten_values(original)
-    misnormed, idle = misnormed_weights(original), idle_bodies(original)
-    if not unread and not unwritten and not misnormed and not idle:
+    misnormed, lists = misnormed_weights(original), lost_lists(original)
+    if not unread and not unwritten and not misnormed and not lists:
         return
     from surgeon.verify.originals import recorded_files
 
     if recorded_files(reference):
         return
-    fault = "loses assignments to a slice (`x[:, 1:3] = v`)"
+    fault, fixed = "loses assignments to a slice (`x[:, 1:3] = v`)", "1.5"
     if unread:
         seen = f"nothing reads `{'`, `'.join(unread)}` among the inputs"
     elif unwritten:
         seen = f"nothing is written to `{'`, `'.join(unwritten)}`, which was made to be written to"
-    elif idle:
-        seen = f"nothing reads `{'`, `'.join(idle)}`, which a Loop or an If gives"
-        fault = "loses what a Loop or an If changes in place (`items.append(x)`)"
+    elif lists:
+        seen = f"`{'`, `'.join(lists)}`: a Loop or an If that nothing reads, or a join of nothing"
+        fault, fixed = "loses what a script puts into lists (`items.append(x)`)", "1.8"
     else:
         seen = f"`{'`, `'.join(misnormed)}`: divided by one norm, and scaled channel by channel"
         fault = "takes the norm of `weight_norm` over all axes"
     error = VerifyError(
-        f"{seen}: PyTorch before 1.5 {fault}, and then the file does not compute what the module "
-        "did",
+        f"{seen}: PyTorch before {fixed} {fault}, and then the file does not compute what the "
+        "module did",
         where=report.source,
         mend="Export with a newer PyTorch, compare with recorded outputs (`--reference FILE.npz`), "
         "or say `--allow unread` if the module does no more than the file.",
