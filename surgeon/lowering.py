@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
@@ -21,10 +22,14 @@ _ALIKE: Mapping[str, int] = {
     **dict.fromkeys(("ReduceMax", "ReduceMin", "ReduceMean", "ReduceProd", "ReduceL1"), 13),
     **dict.fromkeys(("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"), 13),
     **dict.fromkeys(("LSTM", "GRU", "RNN", "BatchNormalization"), 14),
+    **dict.fromkeys(("AveragePool", "QuantizeLinear", "DequantizeLinear"), 13),
+    "CastLike": 15,
     "GridSample": 16,
-    "AveragePool": 19,
 }
 _MODES = {b"linear": b"bilinear", b"cubic": b"bicubic"}  # of GridSample, before opset 20
+
+
+_WHOLE_WINDOWS = 19  # the opset from which an AveragePool says what its last windows average
 
 
 class _Not(Exception):
@@ -54,13 +59,22 @@ def lower_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
         for entry in lowered.opset_import:
             if entry.domain in STANDARD:
                 entry.version = opset
-        if lowered.ByteSize() < onnx.checker.MAXIMUM_PROTOBUF:
-            onnx.checker.check_model(lowered, full_check=True)
+        _check(lowered)
     except (_Not, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         what = str(error).strip().splitlines()[0]
         mend = "Put recipes in front that spell it otherwise, as `gelu-decompose`."
         raise SurgeonError(what, where=where, mend=mend) from None
     return lowered
+
+
+def _check(model: onnx.ModelProto) -> None:
+    """Whether every operator takes the types it is given; what the file says of shapes may be old."""
+    if model.ByteSize() >= onnx.checker.MAXIMUM_PROTOBUF:
+        return
+    claims = list(model.graph.value_info)
+    del model.graph.value_info[:]
+    onnx.checker.check_model(model, full_check=True)
+    model.graph.value_info.extend(claims)
 
 
 def _lower(graph: onnx.GraphProto, before: int, opset: int) -> None:
@@ -94,6 +108,8 @@ def _at(
     if _text(node.op_type, before) != _text(node.op_type, opset):
         if opset < _ALIKE.get(node.op_type, opset + 1):
             raise _Not(f"{node.op_type} means something else at opset {opset}")
+        if node.op_type == "AveragePool" and opset < _WHOLE_WINDOWS and _is_given(node, "ceil_mode"):
+            raise _Not("AveragePool with `ceil_mode` means something else before opset 19")
         _without_newer(node, now, old)
     if len(node.input) > old.max_input:
         raise _Not(f"{node.op_type} has fewer inputs at opset {opset}")
@@ -124,13 +140,29 @@ def _without_newer(
         if node.op_type == "GridSample" and attribute.name == "mode":
             attribute.s = _MODES.get(value, value)
         if attribute.name in old.attributes:
+            if attribute.type == onnx.AttributeProto.STRING:
+                _check_named(node, attribute, old)
             continue
         default = now.attributes[attribute.name].default_value
-        if not default.name or value != onnx.helper.get_attribute_value(default):
+        idle = attribute.name == "dilations" and set(value) == {1}
+        if not idle and (not default.name or value != onnx.helper.get_attribute_value(default)):
             raise _Not(f"`{attribute.name}` of {node.op_type} is of a newer opset")
         node.attribute.remove(attribute)
-    if node.op_type == "Pad" and len(node.input) > 3:
-        raise _Not("the axes of a Pad are of a newer opset")
+
+
+def _is_given(node: onnx.NodeProto, name: str) -> bool:
+    return any(attribute.name == name and attribute.i for attribute in node.attribute)
+
+
+def _check_named(
+    node: onnx.NodeProto, attribute: onnx.AttributeProto, old: onnx.defs.OpSchema
+) -> None:
+    """Whether the older text names what an attribute chooses, a mode or a reduction."""
+    chosen = attribute.s.decode()
+    known = old.attributes[attribute.name]
+    told = f"{known.description} {known.default_value} {old.doc}"
+    if not re.search(rf"(?<!\w){re.escape(chosen)}(?!\w)", told):
+        raise _Not(f"`{attribute.name}` of {node.op_type} is `{chosen}`, which is of a newer opset")
 
 
 @cache
