@@ -138,6 +138,7 @@ _ROOMS: Mapping[str, str] = {
     "pool_without_batch": "windows",
     "pad_without_batch": "windows",
     "pooled_before_view": "reductions",
+    "product_of_few_axes": "gathered",
     "product_without_expand": "repeated",
     "range_as_slice": "ranges",
     "range_as_sums": "ranges",
@@ -208,6 +209,7 @@ _ROOMS: Mapping[str, str] = {
     "where_of_lists": "lists",
     "where_of_rows": "masked_rows",
     "whole_split": "cleaning",
+    "windows_at_once": "gathered",
     "windows_of_line": "one_line",
     "zero_state": "zeros",
 }
