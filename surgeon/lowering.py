@@ -53,8 +53,7 @@ def lower_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
     lowered = onnx.ModelProto()
     lowered.CopyFrom(proto)
     try:
-        if lowered.functions:
-            raise _Not("the model has functions of its own")
+        _check_plain(lowered)
         _lower(lowered.graph, before, opset)
         for entry in lowered.opset_import:
             if entry.domain in STANDARD:
@@ -67,8 +66,13 @@ def lower_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
     return lowered
 
 
+def _check_plain(model: onnx.ModelProto) -> None:
+    if model.functions:
+        raise _Not("the model has functions of its own")
+
+
 def _check(model: onnx.ModelProto) -> None:
-    """Whether every operator takes the types it is given; what the file says of shapes may be old."""
+    """Whether every operator takes the types it is given; shapes that the file says may be old."""
     if model.ByteSize() >= onnx.checker.MAXIMUM_PROTOBUF:
         return
     claims = list(model.graph.value_info)
@@ -108,7 +112,11 @@ def _at(
     if _text(node.op_type, before) != _text(node.op_type, opset):
         if opset < _ALIKE.get(node.op_type, opset + 1):
             raise _Not(f"{node.op_type} means something else at opset {opset}")
-        if node.op_type == "AveragePool" and opset < _WHOLE_WINDOWS and _is_given(node, "ceil_mode"):
+        if (
+            node.op_type == "AveragePool"
+            and opset < _WHOLE_WINDOWS
+            and _is_given(node, "ceil_mode")
+        ):
             raise _Not("AveragePool with `ceil_mode` means something else before opset 19")
         _without_newer(node, now, old)
     if len(node.input) > old.max_input:
@@ -131,9 +139,7 @@ def _as_attribute(
     node.attribute.append(onnx.helper.make_attribute(name, numbers))
 
 
-def _without_newer(
-    node: onnx.NodeProto, now: onnx.defs.OpSchema, old: onnx.defs.OpSchema
-) -> None:
+def _without_newer(node: onnx.NodeProto, now: onnx.defs.OpSchema, old: onnx.defs.OpSchema) -> None:
     """Leave out attributes that the older opset has not, where they say what it does anyway."""
     for attribute in list(node.attribute):
         value = onnx.helper.get_attribute_value(attribute)

@@ -99,7 +99,7 @@ def _along(draft: Draft, node: gs.Node, x: gs.Tensor, axis: int) -> gs.Tensor:
 def pool_of_plane(draft: Draft, match: Match) -> gs.Tensor:
     """A pool of three axes between views, of two where it does nothing along two side by side."""
     facts, values = draft.facts, match.values
-    pool = values["p"].inputs[0]
+    pool = match.root.inputs[0].inputs[0]
     shapes = [facts.of(values[name]).shape for name in ("q", "v", "p", "y")]
     if any(shape is None for shape in shapes) or len(pool.outputs) > 1:
         raise Refused("a shape is not known, or the places of the largest are read")

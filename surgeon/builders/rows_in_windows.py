@@ -24,7 +24,7 @@ def rows_in_windows(draft: Draft, match: Match) -> gs.Tensor:
 
     `f` is a product with a matrix, and what is added to every row or multiplies it.
     """
-    facts, turn = draft.facts, match.values["t"].inputs[0]
+    facts, turn = draft.facts, match.root.inputs[0].inputs[0]
     wide, after = facts.of(turn.inputs[0]).shape, facts.of(match.root.outputs[0]).shape
     if wide is None or not after or len(wide) <= _MANY:
         raise Refused("it has no more axes than runtimes move")
