@@ -7,7 +7,7 @@ zeros are cut, viewed or given out, or a copy is, that nothing was written to: 7
 `weight_norm` divides by the norm over all axes, although it scales each channel by itself: 2 of 2.
 
 Before 1.8 a Loop that fills a list is written and gives nothing that is read, and what reads the
-list joins nothing: of 94 exports of scripts by 1.4.0, 1.5.1 and 1.7.1 all that have either are lost.
+list joins nothing: of 94 exports of scripts by 1.4 to 1.7 all that have either are lost.
 
 What changes a list in place must give the changed list, in files of every release.
 """

@@ -33,7 +33,15 @@ from surgeon.fold import DEFAULT_LIMIT
 from surgeon.housekeeping import rename_constants
 from surgeon.lost import may_have_lost
 from surgeon.model import Model, describe
-from surgeon.recipe import FoldStep, RaiseOpsetStep, Recipe, Rule, RulesStep, SimplifyStep
+from surgeon.recipe import (
+    FoldStep,
+    LowerOpsetStep,
+    RaiseOpsetStep,
+    Recipe,
+    Rule,
+    RulesStep,
+    SimplifyStep,
+)
 from surgeon.report import Missed, MissRecord, Notes, Report
 from surgeon.rewrite import Surgery
 from surgeon.spelling import ATEN_DOMAINS, is_foreign
@@ -128,6 +136,10 @@ class Operation:
                     from surgeon.raising import raise_opset
 
                     self._replace_proto(partial(raise_opset, opset=step.opset), "raise-opset")
+                elif isinstance(step, LowerOpsetStep):
+                    from surgeon.lowering import lower_opset
+
+                    self._replace_proto(partial(lower_opset, opset=step.opset), "lower-opset")
             clock.lap("sweep")
 
     def again(self, kept: Kept, *, check: bool) -> Operation:

@@ -15,6 +15,7 @@ from surgeon.spelling import ATEN_DOMAINS, PRIM_DOMAINS
 
 FIRST_IR_WITH_FREE_INITIALIZERS = 4  # before, every initializer had to be a graph input too
 FIRST_IR_WITH_NODE_METADATA = 10
+_LISTED = 64  # numbers of a list of sizes, axes or bounds
 
 
 class Writer:
@@ -202,7 +203,13 @@ def _tensor(constant: gs.Constant) -> onnx.TensorProto:
             out.CopyFrom(values.tensor)
             out.name = constant.name
         return out
-    return onnx.numpy_helper.from_array(np.asarray(values), constant.name)
+    array = np.asarray(values)
+    # As numbers and not as bytes: Rockchip's converter writes into the sizes of a Split.
+    if array.dtype == np.int64 and array.ndim == 1 and array.size <= _LISTED:
+        return onnx.helper.make_tensor(
+            constant.name, onnx.TensorProto.INT64, array.shape, array.tolist()
+        )
+    return onnx.numpy_helper.from_array(array, constant.name)
 
 
 def _constant_node(constant: gs.Constant) -> onnx.NodeProto:

@@ -224,3 +224,16 @@ def test_a_list_of_graphs_is_no_body_as_for_graphsurgeon() -> None:
     proto = helper.make_model(graph, opset_imports=imports)
     assert list(Model(proto).graph.nodes[0].attrs) == ["mode"]
     assert_same(proto)
+
+
+def test_short_lists_are_written_as_numbers_and_not_as_bytes() -> None:
+    graph = parse(
+        "g (float[n,6] x) => (float[n,2] a, float[n,4] b) "
+        "<int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] six = {6}> "
+        "{ a = Slice (x, zero, two, one) b = Slice (x, two, six, one) }"
+    )
+    written = surgeon.apply(graph, "clean").model.to_proto().graph
+    assert [node.op_type for node in written.node] == ["Split"]
+    (sizes,) = written.initializer
+    assert list(sizes.int64_data) == [2, 4]
+    assert not sizes.raw_data

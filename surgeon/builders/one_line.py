@@ -2,6 +2,7 @@
 
 Its Conv1D is Unsqueeze, Transpose to channels first, Conv with a kernel of 1 along the new axis,
 and Squeeze. The operators of ONNX take the line itself; the Transposes that are left meet others.
+PyTorch pools channels, for its local response normalisation, as the first of three axes.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from surgeon import opsets
 from surgeon.builders.cleaning import order_of
 from surgeon.builders.parts import own_weight
 from surgeon.builders.selections import producer_of
+from surgeon.builders.views import Shape, view_between
+from surgeon.dims import product
 from surgeon.facts.fact import same_dims
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
@@ -91,3 +94,42 @@ def _along(draft: Draft, node: gs.Node, x: gs.Tensor, axis: int) -> gs.Tensor:
         operands[0] = draft.constant(np.squeeze(weight, axis), "weight")
     made: gs.Tensor = draft.op(node.op, x, *operands, **attributes)
     return made
+
+
+def pool_of_plane(draft: Draft, match: Match) -> gs.Tensor:
+    """A pool of three axes between views, of two where it does nothing along two side by side."""
+    facts, values = draft.facts, match.values
+    pool = match.root.inputs[0].inputs[0]
+    shapes = [facts.of(values[name]).shape for name in ("q", "v", "p", "y")]
+    if any(shape is None for shape in shapes) or len(pool.outputs) > 1:
+        raise Refused("a shape is not known, or the places of the largest are read")
+    attributes: dict[str, Any] = dict(pool.attrs)
+    if attributes.get("auto_pad", "NOTSET") != "NOTSET":
+        raise Refused("its pads are worked out by the runtime")
+    idle = [_idles(attributes, place) for place in range(3)]
+    if not (idle[1] and (idle[0] or idle[2])):
+        raise Refused("it does something along one of any two axes side by side")
+    joined = 0 if idle[0] else 1  # with the next one
+    before, inside, behind, after = (shape or () for shape in shapes)
+    into, out = (
+        view_between(*pair)
+        for pair in ((before, _joined(inside, joined + 2)), (_joined(behind, joined + 2), after))
+    )
+    if into is None or out is None:
+        raise Refused("no Reshape gives the shapes that a plane would need")
+    for name in ("kernel_shape", "strides", "dilations", "pads"):
+        if (numbers := attributes.get(name)) is not None:
+            attributes[name] = [n for i, n in enumerate(numbers) if i % 3 != joined]
+    y: gs.Tensor = draft.op(pool.op, into.draw(draft, values["q"]), **attributes)
+    return out.draw(draft, y)
+
+
+def _idles(attributes: dict[str, Any], place: int) -> bool:
+    """Whether a pool of three axes gives what it is given along one of them."""
+    pads = list(attributes.get("pads") or [0] * 6)
+    ones = [list(attributes.get(key) or [1] * 3)[place] for key in ("kernel_shape", "strides")]
+    return ones == [1, 1] and pads[place] == pads[place + 3] == 0
+
+
+def _joined(shape: Shape, axis: int) -> Shape:
+    return (*shape[:axis], product(shape[axis : axis + 2]), *shape[axis + 2 :])

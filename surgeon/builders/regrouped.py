@@ -24,6 +24,8 @@ from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
 _LONGEST = 12  # nodes of a chain that are looked at
+_MANY_AXES = 5  # more are refused by Hexagon and Core ML
+_FEW_AXES = 4  # every runtime moves so many; 5 are left to those that know pixels in blocks by six
 
 
 class _Part:
@@ -93,14 +95,23 @@ def _fewer(ways: Iterable[list[_Step] | None], chain: Sequence[gs.Node]) -> list
     found = [way for way in ways if way is not None]
     if not found:
         raise Refused("no Reshape gives the shapes that one Transpose would need")
-    steps = min(found, key=_nodes)
-    if _nodes(steps) >= len(chain):
+    many = max((len(order_of(n, 0)) for n in chain if n.op == "Transpose"), default=0)
+    found = [way for way in found if _axes(way) <= max(many, _MANY_AXES)]
+    if not found:
+        raise Refused(f"one Transpose would have more than {_MANY_AXES} axes")
+    steps = min(found, key=lambda way: (_nodes(way), _axes(way)))
+    as_many = _nodes(steps) == len(chain) and many > _MANY_AXES and _axes(steps) <= _FEW_AXES
+    if _nodes(steps) >= len(chain) and not as_many:
         raise Refused("it has this form already")
     return steps
 
 
 def _nodes(steps: Sequence[_Step]) -> int:
     return sum(step.nodes for step in steps)
+
+
+def _axes(steps: Sequence[_Step]) -> int:
+    return max((len(step.numbers) for step in steps if step.op == "Transpose"), default=0)
 
 
 def _chain(draft: Draft, root: gs.Node) -> list[gs.Node]:

@@ -17,6 +17,7 @@ from surgeon.recipe.inverses import check_inverses
 from surgeon.recipe.rules import (
     BuilderCall,
     FoldStep,
+    LowerOpsetStep,
     RaiseOpsetStep,
     Rule,
     RulesStep,
@@ -29,6 +30,7 @@ from surgeon.recipe.written import Use, Written
 __all__ = [
     "BuilderCall",
     "FoldStep",
+    "LowerOpsetStep",
     "RaiseOpsetStep",
     "Recipe",
     "Rule",

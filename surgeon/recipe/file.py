@@ -8,7 +8,14 @@ from surgeon.document import Value, parse
 from surgeon.errors import Location, RecipeError
 from surgeon.recipe.models import RecipeModel, RuleModel, StepModel, validate
 from surgeon.recipe.reading import Known, read_rule
-from surgeon.recipe.rules import FoldStep, RaiseOpsetStep, Rule, RulesStep, SimplifyStep
+from surgeon.recipe.rules import (
+    FoldStep,
+    LowerOpsetStep,
+    RaiseOpsetStep,
+    Rule,
+    RulesStep,
+    SimplifyStep,
+)
 from surgeon.recipe.written import Use, Written, WrittenStep
 
 
@@ -85,6 +92,8 @@ def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep
         return SimplifyStep(item.simplify)
     if item.raise_opset is not None:
         return RaiseOpsetStep(item.raise_opset)
+    if item.lower_opset is not None:
+        return LowerOpsetStep(item.lower_opset)
     raise RecipeError(
         f"`{key.replace('_', '-')}` is empty",
         where=content.location,

@@ -62,6 +62,12 @@ class StepModel(_Model):
     fold: FoldModel | None = None
     simplify: Literal["onnxsim"] | None = None
     raise_opset: int | None = Field(None, alias="raise-opset", ge=9)
+    lower_opset: int | None = Field(
+        None,
+        alias="lower-opset",
+        ge=13,
+        description="An older opset, where it says the same of what is used.",
+    )
 
 
 class RecipeModel(_Model):

@@ -93,4 +93,10 @@ class RaiseOpsetStep(NamedTuple):
     opset: int
 
 
-Step: TypeAlias = RulesStep | FoldStep | SimplifyStep | RaiseOpsetStep
+class LowerOpsetStep(NamedTuple):
+    """Takes the model to an older opset, where that says the same of what is used."""
+
+    opset: int
+
+
+Step: TypeAlias = RulesStep | FoldStep | SimplifyStep | RaiseOpsetStep | LowerOpsetStep

@@ -22,6 +22,7 @@ from surgeon.notation.pattern import Argument, NodePattern, Pattern
 from surgeon.recipe.rules import (
     BuilderCall,
     FoldStep,
+    LowerOpsetStep,
     RaiseOpsetStep,
     Rule,
     RulesStep,
@@ -33,8 +34,8 @@ KEPT = Path(__file__).with_name("kept")
 _KINDS: Mapping[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
-        *(Argument, BuilderCall, FoldStep, NodePattern, Pattern, RaiseOpsetStep, Rule),
-        *(RulesStep, SimplifyStep, Use, Written),
+        *(Argument, BuilderCall, FoldStep, LowerOpsetStep, NodePattern, Pattern),
+        *(RaiseOpsetStep, Rule, RulesStep, SimplifyStep, Use, Written),
     )
 }
 

@@ -1,0 +1,187 @@
+"""Lowers a model's opset, where the older one says the same of every operator that is used."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import onnx
+
+from surgeon.errors import SurgeonError
+from surgeon.opsets import MOVED, STANDARD, schema
+
+# Operators whose text was changed and whose meaning was not, by the opset from which that is so;
+# what they can do since, an attribute or an operand says.
+_ALIKE: Mapping[str, int] = {
+    **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Mod", "PRelu", "BitShift"), 13),
+    **dict.fromkeys(("Cast", "Squeeze", "Unsqueeze", "Transpose", "Reshape", "Shape"), 13),
+    **dict.fromkeys(("SpaceToDepth", "EyeLike", "Range", "ScatterND", "ScatterElements"), 13),
+    **dict.fromkeys(("MaxPool", "Dropout", "Split", "Pad", "Resize"), 13),
+    **dict.fromkeys(("ReduceMax", "ReduceMin", "ReduceMean", "ReduceProd", "ReduceL1"), 13),
+    **dict.fromkeys(("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"), 13),
+    **dict.fromkeys(("LSTM", "GRU", "RNN", "BatchNormalization"), 14),
+    **dict.fromkeys(("AveragePool", "QuantizeLinear", "DequantizeLinear"), 13),
+    "CastLike": 15,
+    "GridSample": 16,
+}
+_MODES = {b"linear": b"bilinear", b"cubic": b"bicubic"}  # of GridSample, before opset 20
+
+
+_WHOLE_WINDOWS = 19  # the opset from which an AveragePool says what its last windows average
+
+
+class _Not(Exception):
+    """What the older opset has not."""
+
+
+def lower_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
+    """The model at an older opset.
+
+    An operator stays as it is where the text on it is the same but for the types it takes, which
+    the checker looks at afterwards; some whose text was worded anew are known to mean the same.
+
+    Raises:
+        SurgeonError: The model is there already, or an operator, an attribute or a type is not.
+    """
+    where = f"lower-opset: {opset}"
+    before = max((o.version for o in proto.opset_import if o.domain in STANDARD), default=1)
+    if before <= opset:
+        mend = "Leave the step out."
+        raise SurgeonError(f"the model is at opset {before}", where=where, mend=mend)
+    lowered = onnx.ModelProto()
+    lowered.CopyFrom(proto)
+    try:
+        _check_plain(lowered)
+        _lower(lowered.graph, before, opset)
+        for entry in lowered.opset_import:
+            if entry.domain in STANDARD:
+                entry.version = opset
+        _check(lowered)
+    except (_Not, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        what = str(error).strip().splitlines()[0]
+        mend = "Put recipes in front that spell it otherwise, as `gelu-decompose`."
+        raise SurgeonError(what, where=where, mend=mend) from None
+    return lowered
+
+
+def _check_plain(model: onnx.ModelProto) -> None:
+    if model.functions:
+        raise _Not("the model has functions of its own")
+
+
+def _check(model: onnx.ModelProto) -> None:
+    """Whether every operator takes the types it is given; shapes that the file says may be old."""
+    if model.ByteSize() >= onnx.checker.MAXIMUM_PROTOBUF:
+        return
+    claims = list(model.graph.value_info)
+    del model.graph.value_info[:]
+    onnx.checker.check_model(model, full_check=True)
+    model.graph.value_info.extend(claims)
+
+
+def _lower(graph: onnx.GraphProto, before: int, opset: int) -> None:
+    constants = {tensor.name: tensor for tensor in graph.initializer}
+    for node in graph.node:
+        for attribute in node.attribute:
+            if node.op_type == "Constant" and attribute.name == "value":
+                constants[node.output[0]] = attribute.t
+            for body in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
+                _lower(body, before, opset)
+        if node.domain in STANDARD:
+            _at(node, before, opset, constants)
+
+
+def _at(
+    node: onnx.NodeProto, before: int, opset: int, constants: Mapping[str, onnx.TensorProto]
+) -> None:
+    """Bring one node to the older opset.
+
+    Raises:
+        _Not: It says what the older one cannot.
+    """
+    now, old = schema(node.op_type, before), schema(node.op_type, opset)
+    if now is None or now.since_version <= opset:
+        return
+    if old is None:
+        raise _Not(f"{node.op_type} is an operator from opset {now.since_version} on")
+    for move in MOVED.get(node.op_type, ()):
+        if opset < move.since <= before and len(node.input) > move.index:
+            _as_attribute(node, move.attribute, move.index, constants)
+    if _text(node.op_type, before) != _text(node.op_type, opset):
+        if opset < _ALIKE.get(node.op_type, opset + 1):
+            raise _Not(f"{node.op_type} means something else at opset {opset}")
+        if (
+            node.op_type == "AveragePool"
+            and opset < _WHOLE_WINDOWS
+            and _is_given(node, "ceil_mode")
+        ):
+            raise _Not("AveragePool with `ceil_mode` means something else before opset 19")
+        _without_newer(node, now, old)
+    if len(node.input) > old.max_input:
+        raise _Not(f"{node.op_type} has fewer inputs at opset {opset}")
+
+
+def _as_attribute(
+    node: onnx.NodeProto, name: str, index: int, constants: Mapping[str, onnx.TensorProto]
+) -> None:
+    """An argument that is an input of the newer opset as an attribute of the older."""
+    given = node.input[index]
+    if index + 1 != len(node.input):
+        raise _Not(f"{node.op_type} has more inputs than older opsets")
+    del node.input[index]
+    if not given:
+        return
+    if given not in constants:
+        raise _Not(f"`{name}` of {node.op_type} is computed, and was an attribute")
+    numbers = onnx.numpy_helper.to_array(constants[given]).tolist()
+    node.attribute.append(onnx.helper.make_attribute(name, numbers))
+
+
+def _without_newer(node: onnx.NodeProto, now: onnx.defs.OpSchema, old: onnx.defs.OpSchema) -> None:
+    """Leave out attributes that the older opset has not, where they say what it does anyway."""
+    for attribute in list(node.attribute):
+        value = onnx.helper.get_attribute_value(attribute)
+        if node.op_type == "GridSample" and attribute.name == "mode":
+            attribute.s = _MODES.get(value, value)
+        if attribute.name in old.attributes:
+            if attribute.type == onnx.AttributeProto.STRING:
+                _check_named(node, attribute, old)
+            continue
+        default = now.attributes[attribute.name].default_value
+        idle = attribute.name == "dilations" and set(value) == {1}
+        if not idle and (not default.name or value != onnx.helper.get_attribute_value(default)):
+            raise _Not(f"`{attribute.name}` of {node.op_type} is of a newer opset")
+        node.attribute.remove(attribute)
+
+
+def _is_given(node: onnx.NodeProto, name: str) -> bool:
+    return any(attribute.name == name and attribute.i for attribute in node.attribute)
+
+
+def _check_named(
+    node: onnx.NodeProto, attribute: onnx.AttributeProto, old: onnx.defs.OpSchema
+) -> None:
+    """Whether the older text names what an attribute chooses, a mode or a reduction."""
+    chosen = attribute.s.decode()
+    known = old.attributes[attribute.name]
+    told = f"{known.description} {known.default_value} {old.doc}"
+    if not re.search(rf"(?<!\w){re.escape(chosen)}(?!\w)", told):
+        raise _Not(f"`{attribute.name}` of {node.op_type} is `{chosen}`, which is of a newer opset")
+
+
+@cache
+def _text(op: str, opset: int) -> tuple[Any, ...]:
+    """All that an opset says of an operator, but for the types it takes."""
+    found = schema(op, opset)
+    assert found is not None
+    return (found.doc, *_arguments(found))
+
+
+def _arguments(found: onnx.defs.OpSchema) -> Iterator[Any]:
+    for name, attribute in sorted(found.attributes.items()):
+        yield (name, attribute.type, attribute.description, str(attribute.default_value))
+    for formal in (*found.inputs, *found.outputs):
+        yield (formal.name, formal.description, formal.option)
+    yield (found.min_input, found.max_input, found.min_output, found.max_output)

@@ -1,0 +1,145 @@
+"""Models at an older opset: what is taken there, and what is named and stays."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx.reference import ReferenceEvaluator
+
+import surgeon
+from surgeon import SurgeonError
+from surgeon.lowering import lower_opset
+
+
+def _model(text: str, opset: int, ir: int = 8) -> onnx.ModelProto:
+    return onnx.parser.parse_model(f'<ir_version: {ir}, opset_import: ["": {opset}]>\n{text}')
+
+
+STAYS = {
+    "an operator": (
+        20,
+        19,
+        "g (float[2,2,3] t) => (float[2,4,5,2] y) <int64[4] size = {2, 1, 4, 5}> "
+        "{ y = AffineGrid (t, size) }",
+        "AffineGrid is an operator from opset 20 on",
+    ),
+    "a reduction": (
+        18,
+        17,
+        "g (float[4] x, float[2] v) => (float[4] y) <int64[2] i = {1, 1}> "
+        '{ y = ScatterElements <reduction = "max"> (x, i, v) }',
+        "`reduction` of ScatterElements is `max`, which is of a newer opset",
+    ),
+    "a mode": (
+        19,
+        17,
+        "g (float[4] x) => (float[6] y) <int64[2] pads = {1, 1}> "
+        '{ y = Pad <mode = "wrap"> (x, pads) }',
+        "`mode` of Pad is `wrap`, which is of a newer opset",
+    ),
+    "an attribute": (
+        18,
+        17,
+        "g (float[1,1,4,4] x) => (float[1,1,2,2] y) <float[4] s = {1.0, 1.0, 0.5, 0.5}> "
+        '{ y = Resize <mode = "linear", antialias = 1> (x, , s) }',
+        "`antialias` of Resize is of a newer opset",
+    ),
+    "axes that are computed": (
+        18,
+        17,
+        "g (float[4,3] x, int64[1] a) => (float[m,n] y) { y = ReduceMax (x, a) }",
+        "`axes` of ReduceMax is computed, and was an attribute",
+    ),
+    "axes of a Pad": (
+        18,
+        17,
+        "g (float[2,4] x) => (float[2,6] y) <int64[2] pads = {1, 1}, int64[1] a = {1}> "
+        "{ y = Pad (x, pads, , a) }",
+        "Pad has fewer inputs at opset 17",
+    ),
+    "a meaning": (
+        13,
+        13,
+        "g (float[2,4] x) => (float[2,4] y) { y = Relu (x) }",
+        "the model is at opset 13",
+    ),
+    "parts by their number": (
+        18,
+        17,
+        "g (float[5] x) => (float[3] a, float[2] b) { a, b = Split <num_outputs = 2> (x) }",
+        "`num_outputs` of Split is of a newer opset",
+    ),
+    "last windows that are not whole": (
+        19,
+        17,
+        "g (float[1,1,5,5] x) => (float[1,1,3,3] y) "
+        "{ y = AveragePool <kernel_shape = [2, 2], strides = [2, 2], ceil_mode = 1> (x) }",
+        "AveragePool with `ceil_mode` means something else before opset 19",
+    ),
+    "statistics of groups": (
+        21,
+        19,
+        "g (float[1,4,3] x, float[4] s) => (float[1,4,3] y) "
+        "{ y = GroupNormalization <num_groups = 2> (x, s, s) }",
+        "GroupNormalization means something else at opset 19",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", STAYS)
+def test_what_the_older_opset_cannot_say_is_named(what: str) -> None:
+    opset, wanted, text, why = STAYS[what]
+    with pytest.raises(SurgeonError) as caught:
+        lower_opset(_model(text, opset, 10), wanted)
+    assert caught.value.what == why
+
+
+def test_a_type_of_a_newer_opset_is_found() -> None:
+    model = _model("g (bool[4,3] x) => (bool[4,1] y) { y = ReduceMax (x) }", 20)
+    with pytest.raises(SurgeonError) as caught:
+        lower_opset(model, 19)
+    assert "bool" in caught.value.what
+
+
+def test_a_step_that_cannot_leaves_the_model_and_says_so() -> None:
+    opset, _, text, why = STAYS["a reduction"]
+    result = surgeon.apply(_model(text, opset), "opset-17")
+    assert result.report.failures == (f"step `lower-opset` was skipped: {why}",)
+    assert result.model.to_proto().opset_import[0].version == opset
+
+
+def test_bodies_are_lowered_too() -> None:
+    model = _model(
+        "g (float[3,4] x, bool c) => (float[n] y) <int64[1] a = {0}> { y = If (c) < "
+        "then_branch = t () => (float[n] u) <int64[1] one = {1}> "
+        "{ u = ReduceSumSquare <keepdims = 0> (x, one) }, "
+        "else_branch = e () => (float[n] v) { v = ReduceMin <keepdims = 0> (x, a) } > }",
+        18,
+    )
+    model.graph.node[0].attribute[1].g.initializer.extend(model.graph.initializer)
+    lowered = lower_opset(model, 13)
+    assert lowered.opset_import[0].version == 13
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    for chosen in (True, False):
+        feeds = {"x": x, "c": np.array(chosen)}
+        before, after = (ReferenceEvaluator(m).run(None, feeds)[0] for m in (model, lowered))
+        np.testing.assert_array_equal(before, after)
+
+
+def test_dilations_of_one_are_none() -> None:
+    model = _model(
+        "g (float[1,1,5,5] x) => (float[1,1,4,4] y) "
+        "{ y = AveragePool <kernel_shape = [2, 2], dilations = [1, 1], ceil_mode = 0> (x) }",
+        19,
+    )
+    (node,) = lower_opset(model, 17).graph.node
+    assert {a.name for a in node.attribute} == {"kernel_shape", "ceil_mode"}
+
+
+def test_what_the_file_says_of_shapes_stays_and_is_not_asked() -> None:
+    model = _model("g (float[2,3] x) => (float[3,2] y) { t = Relu (x) y = Transpose (t) }", 21)
+    stale = onnx.helper.make_tensor_value_info("t", onnx.TensorProto.FLOAT, [7])
+    model.graph.value_info.append(stale)
+    lowered = lower_opset(model, 20)
+    assert list(lowered.graph.value_info) == [stale]
