@@ -80,3 +80,18 @@ def test_what_is_dilated_and_strided_by_axis_and_group() -> None:
     model = repaired(text)
     x = rng.integers(-4, 4, (2, 4, 5, 6)).astype(np.float32)
     np.testing.assert_array_equal(run(model, x=x)[0], run(parser.parse_model(text), x=x)[0])
+
+
+def test_what_counts_by_nonzero_is_counted_by_range_once_the_opset_is_raised() -> None:
+    model = parser.parse_model(
+        """<ir_version: 4, opset_import: ["": 9]>
+        g (float[n,3] x) => (int64[1,k] y) <int64[1] one = {0}> {
+          s = Shape (x)
+          n = Gather <axis = 0> (s, one)
+          o = ConstantOfShape <value = int64[1] {1}> (n)
+          y = NonZero (o)
+        }"""
+    )
+    result = surgeon.apply(model, "upsample-to-resize", "mask-forms")
+    assert dict(result.report.fired) == {"mask-forms/known-places": 1}
+    assert not result.report.refusals
