@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import parser
 
 import surgeon
 
@@ -60,8 +61,34 @@ def test_openvino_computes_what_pytorch_computed(repaired: tuple[Path, Path]) ->
                 assert np.abs(got - expected).max() <= 1e-4 * np.abs(expected).max(), file.name
 
 
+RARE = [
+    "(float[n,3,3] x) => (float[n] y) { y = Det (x) }",
+    "(float[n] x) => (float[n] y) { y = Softmax (x) }",
+    """(float[n,2,9] x) => (float[n,2,7] y) {
+      y = MaxPool <dilations = [2], kernel_shape = [2]> (x)
+    }""",
+    """(float[n,1,5] x) => (float[n,1,12] y) <float[1,1,2] w = {1, 2}> {
+      y = ConvTranspose <dilations = [3], strides = [2]> (x, w)
+    }""",
+]
+
+
 @pytest.mark.targets
 @pytest.mark.slow
+@pytest.mark.parametrize("text", RARE)
+def test_tensorrt_rtx_parses_what_rare_forms_makes(text: str) -> None:
+    trt = optional("tensorrt_rtx")
+    model = parser.parse_model(f'<ir_version: 8, opset_import: ["": 13]> g {text}')
+    mended = surgeon.apply(model, "rare-forms").model.to_proto()
+    log = trt.Logger(trt.Logger.ERROR)
+    builder = trt.Builder(log)
+    network = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))
+    reader = trt.OnnxParser(network, log)
+    parsed = reader.parse(mended.SerializeToString())
+    assert parsed, [reader.get_error(i).desc() for i in range(reader.num_errors)]
+
+
+@pytest.mark.targets
 @pytest.mark.slow
 def test_tensorrt_rtx_parses_and_builds_it(repaired: tuple[Path, Path]) -> None:
     trt = optional("tensorrt_rtx")

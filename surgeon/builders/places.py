@@ -25,6 +25,7 @@ def known_places(draft: Draft, match: Match) -> gs.Tensor:
     if filled and np.all(number_of(producer)):
         if c.opset < 11:
             raise Refused("counting to a length of run time is Range, which needs opset 11")
+        draft.premises.append(x)
         return c.unsqueeze(c.count(c.size(x, 0)), [0])
     raise Refused("where its input is not zero is known at run time only")
 

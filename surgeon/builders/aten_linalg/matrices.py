@@ -17,7 +17,7 @@ LARGEST_SIDE = 32  # rows that are eliminated one by one; a step is some fifteen
 LARGEST_IN_TURNS = 256  # rows of which each is a turn of a Scan, over the whole matrix
 
 
-def side(c: Call, x: gs.Tensor, axis: int, largest: int = LARGEST_IN_TURNS) -> Size | int:
+def side(c: Bench, x: gs.Tensor, axis: int, largest: int = LARGEST_IN_TURNS) -> Size | int:
     """The length of an axis counted from behind, which may be known at run time only.
 
     Raises:
@@ -36,7 +36,7 @@ def side(c: Call, x: gs.Tensor, axis: int, largest: int = LARGEST_IN_TURNS) -> S
     return size
 
 
-def square(c: Call, x: gs.Tensor, largest: int = LARGEST_IN_TURNS) -> Size | int:
+def square(c: Bench, x: gs.Tensor, largest: int = LARGEST_IN_TURNS) -> Size | int:
     """The side of square matrices; PyTorch takes no others."""
     rows, columns = side(c, x, -2, largest), side(c, x, -1, largest)
     high, wide = (s if isinstance(s, int) else s.dim for s in (rows, columns))
@@ -82,33 +82,33 @@ def backwards(c: Bench, size: Size | int) -> gs.Tensor:
     return made
 
 
-def rows(c: Call, x: gs.Tensor, start: Size | int, end: Size | int = LARGEST) -> gs.Tensor:
+def rows(c: Bench, x: gs.Tensor, start: Size | int, end: Size | int = LARGEST) -> gs.Tensor:
     """Some rows."""
     return c.slice(x, c.rank(x) - 2, start, end)
 
 
-def columns(c: Call, x: gs.Tensor, start: Size | int, end: Size | int = LARGEST) -> gs.Tensor:
+def columns(c: Bench, x: gs.Tensor, start: Size | int, end: Size | int = LARGEST) -> gs.Tensor:
     """Some columns."""
     return c.slice(x, c.rank(x) - 1, start, end)
 
 
-def block(c: Call, x: gs.Tensor, row: int, column: int) -> gs.Tensor:
+def block(c: Bench, x: gs.Tensor, row: int, column: int) -> gs.Tensor:
     """One element of each matrix, as a matrix of 1 x 1."""
     return columns(c, rows(c, x, row, row + 1), column, column + 1)
 
 
-def stacked(c: Call, parts: list[gs.Tensor]) -> gs.Tensor:
+def stacked(c: Bench, parts: list[gs.Tensor]) -> gs.Tensor:
     """Rows one below the other."""
     return c.concat(parts, c.rank(parts[0]) - 2)
 
 
-def turned(c: Call, x: gs.Tensor) -> gs.Tensor:
+def turned(c: Bench, x: gs.Tensor) -> gs.Tensor:
     """Transposed matrices."""
     rank = c.rank(x)
     return c.permute(x, [*range(rank - 2), rank - 1, rank - 2])
 
 
-def padded(c: Call, x: gs.Tensor, above: int = 0, left: int = 0, below: int = 0) -> gs.Tensor:
+def padded(c: Bench, x: gs.Tensor, above: int = 0, left: int = 0, below: int = 0) -> gs.Tensor:
     """With zeros around."""
     if not (above or left or below):
         return x
@@ -116,7 +116,7 @@ def padded(c: Call, x: gs.Tensor, above: int = 0, left: int = 0, below: int = 0)
     return c.op("Pad", x, c.ints([*front, above, left, *front, below, 0], "pads"))
 
 
-def identity(c: Call, like: gs.Tensor, high: Size | int, wide: Size | int) -> gs.Tensor:
+def identity(c: Bench, like: gs.Tensor, high: Size | int, wide: Size | int) -> gs.Tensor:
     """Ones on the diagonal, for every matrix of a batch."""
     return _as_batch_of(c, c.cast(diagonal_places(c, high, wide), c.dtype(like)), like)
 
@@ -129,12 +129,12 @@ def diagonal_places(c: Bench, high: Size | int, wide: Size | int) -> gs.Tensor:
     return made
 
 
-def _as_batch_of(c: Call, x: gs.Tensor, other: gs.Tensor) -> gs.Tensor:
+def _as_batch_of(c: Bench, x: gs.Tensor, other: gs.Tensor) -> gs.Tensor:
     lots = c.sizes(other)[:-2]
     return c.op("Expand", x, c.vector([*lots, 1, 1], "lots")) if lots else x
 
 
-def together(c: Call, a: gs.Tensor, b: gs.Tensor) -> tuple[gs.Tensor, gs.Tensor]:
+def together(c: Bench, a: gs.Tensor, b: gs.Tensor) -> tuple[gs.Tensor, gs.Tensor]:
     """Both with the batch that they broadcast to."""
     mine, its = c.shape(a), c.shape(b)
     if (
@@ -148,20 +148,20 @@ def together(c: Call, a: gs.Tensor, b: gs.Tensor) -> tuple[gs.Tensor, gs.Tensor]
     return wide, _as_batch_of(c, b, a)
 
 
-def scalars(c: Call, x: gs.Tensor) -> gs.Tensor:
+def scalars(c: Bench, x: gs.Tensor) -> gs.Tensor:
     """Matrices of 1 x 1 as what they hold."""
     rank = c.rank(x)
     return c.squeeze(x, [rank - 2, rank - 1])
 
 
-def diagonal_of(c: Call, x: gs.Tensor, size: Size | int) -> gs.Tensor:
+def diagonal_of(c: Bench, x: gs.Tensor, size: Size | int) -> gs.Tensor:
     """The diagonals of square matrices, [..., size]."""
     held = c.op("Where", diagonal_places(c, size, size), x, c.number(0, c.dtype(x)))
     made: gs.Tensor = c.op("ReduceSum", held, c.ints([c.rank(x) - 1], "axes"), keepdims=0)
     return made
 
 
-def first_of(c: Call, wrong: gs.Tensor) -> gs.Tensor:
+def first_of(c: Bench, wrong: gs.Tensor) -> gs.Tensor:
     """int32: the number, from 1, of the first along the last axis that holds; 0 for none."""
     last = c.rank(wrong) - 1
     numbers = c.cast(wrong, TYPE.INT32)

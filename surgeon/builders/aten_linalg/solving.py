@@ -13,6 +13,7 @@ from surgeon import dims
 from surgeon.builders.aten_linalg import matrices as m
 from surgeon.builders.aten_linalg import turns
 from surgeon.builders.aten_shape.call import TYPE, Call, Size
+from surgeon.builders.bench import Bench
 from surgeon.facts.fact import same_dims
 from surgeon.rewrite import Refused
 
@@ -31,7 +32,7 @@ class Eliminated(NamedTuple):
     swaps: list[gs.Tensor]
 
 
-def eliminate(c: Call, x: gs.Tensor, size: int) -> Eliminated:
+def eliminate(c: Bench, x: gs.Tensor, size: int) -> Eliminated:
     """Gaussian elimination; the pivot is the largest element of its column, as in LAPACK."""
     if c.dtype(x) == TYPE.DOUBLE and c.opset < 11:
         raise Refused("`ArgMax` in double precision needs opset 11")
@@ -274,7 +275,7 @@ def _matrices(c: Call) -> tuple[gs.Tensor, Size | int]:
     return a, m.square(c, a)
 
 
-def _sign(c: Call, done: Eliminated, start: list[gs.Tensor]) -> gs.Tensor:
+def _sign(c: Bench, done: Eliminated, start: list[gs.Tensor]) -> gs.Tensor:
     """The product of some factors, turned once for each swap."""
     dtype = c.dtype(done.pivots[0])
     one, less = c.number(1, dtype), c.number(-1, dtype)
@@ -282,19 +283,25 @@ def _sign(c: Call, done: Eliminated, start: list[gs.Tensor]) -> gs.Tensor:
     return m.scalars(c, reduce(lambda p, q: c.op("Mul", p, q), [*start, *signs]))
 
 
-def _over_last(c: Call, operator: str, x: gs.Tensor) -> gs.Tensor:
+def _over_last(c: Bench, operator: str, x: gs.Tensor) -> gs.Tensor:
     made: gs.Tensor = c.op(operator, x, c.ints([c.rank(x) - 1], "axes"), keepdims=0)
     return made
 
 
-def _det(c: Call) -> gs.Tensor:
-    a, size = _matrices(c)
+def determinants(c: Bench, a: gs.Tensor) -> gs.Tensor:
+    """The determinants of square matrices on the last two axes: the product of the pivots."""
+    size = m.square(c, a)
     few = m.few(size)
     if few is None:
         pivots, sign = turns.pivots(c, a, size)
-        return c.op("Mul", _over_last(c, "ReduceProd", pivots), sign)
+        made: gs.Tensor = c.op("Mul", _over_last(c, "ReduceProd", pivots), sign)
+        return made
     done = eliminate(c, a, few)
     return _sign(c, done, done.pivots)
+
+
+def _det(c: Call) -> gs.Tensor:
+    return determinants(c, c.tensor(c.args.schema.parameters[0].name))
 
 
 def _log_magnitude(c: Call, done: Eliminated) -> gs.Tensor:

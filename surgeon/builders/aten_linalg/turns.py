@@ -12,7 +12,7 @@ from typing import NamedTuple
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_linalg import matrices as m
-from surgeon.builders.aten_shape.call import TYPE, Call, Size
+from surgeon.builders.aten_shape.call import TYPE, Size
 from surgeon.builders.bench import Bench
 from surgeon.builders.turns import Step, in_turns
 from surgeon.rewrite import Draft, Refused
@@ -25,7 +25,7 @@ def taken(c: Bench, x: gs.Tensor, number: gs.Tensor, axis: int) -> gs.Tensor:
 
 
 def in_steps(
-    c: Call, state: Sequence[gs.Tensor], count: Size | int, step: Step, *, back: bool = False
+    c: Bench, state: Sequence[gs.Tensor], count: Size | int, step: Step, *, back: bool = False
 ) -> list[gs.Tensor]:
     """The state after a step for each number below `count`, written out where they are few.
 
@@ -61,7 +61,7 @@ def swapped(
     return b.op("Where", b.op("Equal", places, number), chosen, x), chosen
 
 
-def with_one(c: Call, a: gs.Tensor, size: Size | int) -> tuple[gs.Tensor, Size | int]:
+def with_one(c: Bench, a: gs.Tensor, size: Size | int) -> tuple[gs.Tensor, Size | int]:
     """[[A, 0], [0, 1]] and its side where that comes at run time: a Scan has a turn at least."""
     if isinstance(size, int):
         return a, size
@@ -71,7 +71,7 @@ def with_one(c: Call, a: gs.Tensor, size: Size | int) -> tuple[gs.Tensor, Size |
     return m.stacked(c, [a, c.concat(last, rank - 1)]), c.add(size, 1)
 
 
-def with_none(c: Call, b: gs.Tensor, size: Size | int) -> gs.Tensor:
+def with_none(c: Bench, b: gs.Tensor, size: Size | int) -> gs.Tensor:
     """[B; 0], the right side for it."""
     if isinstance(size, int):
         return b
@@ -79,12 +79,12 @@ def with_none(c: Call, b: gs.Tensor, size: Size | int) -> gs.Tensor:
     return m.stacked(c, [b, c.filled([*sizes[:-2], 1, sizes[-1]], 0, c.dtype(b))])
 
 
-def without(c: Call, x: gs.Tensor, size: Size | int) -> gs.Tensor:
+def without(c: Bench, x: gs.Tensor, size: Size | int) -> gs.Tensor:
     """The rows that were there before."""
     return x if isinstance(size, int) else m.rows(c, x, 0, size)
 
 
-def eliminated(c: Call, x: gs.Tensor, size: Size | int) -> tuple[gs.Tensor, gs.Tensor]:
+def eliminated(c: Bench, x: gs.Tensor, size: Size | int) -> tuple[gs.Tensor, gs.Tensor]:
     """The triangle with what B became, of [A | B], and the sign [..., 1, 1] of the swaps."""
     if c.dtype(x) == TYPE.DOUBLE and c.opset < 11:
         raise Refused("`ArgMax` in double precision needs opset 11")
@@ -113,7 +113,7 @@ def eliminated(c: Call, x: gs.Tensor, size: Size | int) -> tuple[gs.Tensor, gs.T
     return found, sign
 
 
-def pivots(c: Call, a: gs.Tensor, size: Size | int) -> tuple[gs.Tensor, gs.Tensor]:
+def pivots(c: Bench, a: gs.Tensor, size: Size | int) -> tuple[gs.Tensor, gs.Tensor]:
     """The diagonal that elimination leaves, [..., size], and the sign of the swaps, [...]."""
     a, size = with_one(c, a, size)
     found, sign = eliminated(c, a, size)
@@ -122,7 +122,7 @@ def pivots(c: Call, a: gs.Tensor, size: Size | int) -> tuple[gs.Tensor, gs.Tenso
 
 
 def substituted(
-    c: Call, upper: gs.Tensor, right: gs.Tensor, size: Size | int, *, unit: bool = False
+    c: Bench, upper: gs.Tensor, right: gs.Tensor, size: Size | int, *, unit: bool = False
 ) -> gs.Tensor:
     """X of U X = B, from the last row upwards; left of the diagonal nothing is looked at."""
     dtype = c.dtype(right)
@@ -142,7 +142,7 @@ def substituted(
     return solved
 
 
-def lower_factor(c: Call, a: gs.Tensor, size: Size | int) -> gs.Tensor:
+def lower_factor(c: Bench, a: gs.Tensor, size: Size | int) -> gs.Tensor:
     """L of A = L L^T; the upper triangle of A is not looked at."""
     dtype, rank = c.dtype(a), c.rank(a)
     start = c.op("Expand", c.number(0, dtype), c.op("Shape", a))
@@ -191,7 +191,7 @@ def reflection(b: Bench, column: gs.Tensor, number: gs.Tensor, places: gs.Tensor
 
 
 def reflected(
-    c: Call, a: gs.Tensor, high: Size | int, wide: Size | int
+    c: Bench, a: gs.Tensor, high: Size | int, wide: Size | int
 ) -> tuple[gs.Tensor, gs.Tensor]:
     """Q [..., high, high] and R [..., high, wide] of A = Q R, each with a row and a column more.
 
@@ -221,7 +221,7 @@ def reflected(
 
 
 def exchanged(
-    c: Call, x: gs.Tensor, pivots: gs.Tensor, high: Size | int, count: Size | int, *, back: bool
+    c: Bench, x: gs.Tensor, pivots: gs.Tensor, high: Size | int, count: Size | int, *, back: bool
 ) -> gs.Tensor:
     """Rows exchanged one after the other.
 

@@ -37,10 +37,10 @@ def bitwise(work: Work) -> gs.Tensor:
         return work.op(on_bool, a, b)
     if work.opset >= 18:
         return work.op(on_int, a, b)
-    return _bit_by_bit(work, on_bool, a, b, dtype)
+    return bit_by_bit(work, on_bool, a, b, dtype)
 
 
-def _bit_by_bit(work: Work, on_bool: str, a: gs.Tensor, b: gs.Tensor, dtype: int) -> gs.Tensor:
+def bit_by_bit(work: Work, on_bool: str, a: gs.Tensor, b: gs.Tensor, dtype: int) -> gs.Tensor:
     """Every bit on an axis of its own, 32 at a time, combined and added up again."""
     a, b = work.cast(a, INT64), work.cast(b, INT64)
     bits = np.iinfo(numpy_dtype(dtype)).bits
@@ -87,6 +87,11 @@ def bitwise_not(work: Work) -> gs.Tensor:
         return work.invert(x)
     if work.opset >= 18 and dtype in NARROW:
         return work.op("BitwiseNot", x)
+    return opposite_bits(work, x, dtype)
+
+
+def opposite_bits(work: Work, x: gs.Tensor, dtype: int) -> gs.Tensor:
+    """-1 - x of integers, every bit of which is the opposite in two's complement."""
     by_way = INT32 if dtype in NARROW else dtype
     return work.cast(work.op("Sub", work.number(-1, by_way), work.cast(x, by_way)), dtype)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -249,8 +250,6 @@ def affine_grid_generator(draft: Draft, match: Match) -> Any:
     args = bind(match.root, draft.facts)
     theta = args.tensor("theta")
     rank = _rank_of_grid(draft, args, theta)
-    dtype = parts.numpy_dtype(draft, theta)
-    spatial = rank - 2
     if match.root.op == "cudnn_affine_grid_generator":
         if rank != 4:
             raise Refused("cuDNN has affine grids of planes alone")
@@ -261,6 +260,22 @@ def affine_grid_generator(draft: Draft, match: Match) -> Any:
     else:
         corners = bool(args.value("align_corners"))
         lengths = parts.lengths_given(draft, args, "size", rank)[2:]
+    return affine_grid(draft, theta, lengths, corners=corners)
+
+
+def affine_grid(
+    draft: Draft, theta: gs.Tensor, lengths: Sequence[Length], *, corners: bool
+) -> gs.Tensor:
+    """Where the points of a grid of these lengths come to lie, [N, *lengths, axes].
+
+    Args:
+        draft: Where the nodes go.
+        theta: [N, axes, axes + 1].
+        lengths: Of the grid.
+        corners: Whether its outermost points lie on the edge, instead of half a step inside.
+    """
+    spatial = len(lengths)
+    dtype = parts.numpy_dtype(draft, theta)
     total: gs.Tensor | None = None
     for axis, length in enumerate(lengths):
         steps = _steps(draft, length, dtype, corners=corners)
@@ -270,7 +285,8 @@ def affine_grid_generator(draft: Draft, match: Match) -> Any:
         term = draft.op("Mul", _column_of(draft, theta, behind, spatial), steps)
         total = term if total is None else draft.op("Add", total, term)
     total = draft.op("Add", total, _column_of(draft, theta, spatial, spatial))
-    return draft.op("Transpose", total, perm=[0, *range(2, rank), 1])
+    made: gs.Tensor = draft.op("Transpose", total, perm=[0, *range(2, spatial + 2), 1])
+    return made
 
 
 def _rank_of_grid(draft: Draft, args: Arguments, theta: gs.Tensor) -> int:

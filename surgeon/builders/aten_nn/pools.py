@@ -194,8 +194,8 @@ def max_pool(draft: Draft, match: Match, *, indices: int) -> Any:
     lengths = parts.lengths_of(draft, x, spatial + 2)[2:]
     if draft.facts.opset < _FIRST_DILATED and any(w.dilation != 1 for w in windows):
         if indices and parts.is_read(draft, match.root.outputs[1]):
-            return _looked_up(draft, x, windows, lengths, batched=batched)
-        y = _gathered(draft, x, windows, lengths)
+            return found_in_windows(draft, x, windows, lengths, batched=batched)
+        y = largest_gathered(draft, x, windows, lengths)
         y = y if batched else parts.squeeze(draft, y, 0)
         return (y, y) if indices else y
     if any(w.may_drop(n) or w.is_wide(n) for w, n in zip(windows, lengths, strict=True)):
@@ -228,7 +228,7 @@ def max_pool(draft: Draft, match: Match, *, indices: int) -> Any:
     return parts.squeeze(draft, y, 0), parts.squeeze(draft, places, 0)
 
 
-def _looked_up(
+def found_in_windows(
     draft: Draft, x: gs.Tensor, windows: list[Window], lengths: list[Length], *, batched: bool
 ) -> tuple[gs.Tensor, gs.Tensor]:
     """The greatest elements of gathered windows, and where in its plane each stands."""
@@ -335,7 +335,7 @@ def _of_integers(
     return tuple(found) if indices else found[0]
 
 
-def _gathered(
+def largest_gathered(
     draft: Draft, x: gs.Tensor, windows: list[Window], lengths: list[Length]
 ) -> gs.Tensor:
     """Windows gathered axis by axis; what would lie outside repeats an element that does not."""
