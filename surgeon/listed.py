@@ -208,8 +208,8 @@ def part(facts: Facts, node: gs.Node) -> Read | None:
         bounds = [start or 0, 2**63 - 1 if end is None else end, 0, step]
         names = ("starts", "ends", "axes", "steps")
         operands = [draft.constant([n], name) for n, name in zip(bounds, names, strict=True)]
-        part: gs.Tensor = draft.op("Slice", x, *operands[: 4 if step > 1 else 3])
-        return part
+        some: gs.Tensor = draft.op("Slice", x, *operands[: 4 if step > 1 else 3])
+        return some
 
     return cut
 

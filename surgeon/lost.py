@@ -52,8 +52,7 @@ def unread_inputs(model: Model) -> list[str]:
     if not model.is_before(1, 5):
         return []
     proto = model.proto
-    read = {name for graph in _graphs(proto) for node in graph.node for name in node.input}
-    read |= {output.name for graph in _graphs(proto) for output in graph.output}
+    read = _read(proto)
     constants = {tensor.name for tensor in proto.graph.initializer}
     return [i.name for i in proto.graph.input if i.name not in read | constants]
 
@@ -90,12 +89,10 @@ def lost_lists(model: Model) -> list[str]:
     """
     if not model.is_before(1, 8):
         return []
-    graphs = list(_graphs(model.proto))
-    read = {name for graph in graphs for node in graph.node for name in node.input}
-    read |= {output.name for graph in graphs for output in graph.output}
+    read = _read(model.proto)
     return [
         node.output[0] if node.output else node.name or node.op_type
-        for graph in graphs
+        for graph in _graphs(model.proto)
         for node in graph.node
         if (node.op_type in ("Loop", "If") and not read.intersection(node.output))
         or (node.op_type == "Concat" and not node.input)
@@ -178,6 +175,12 @@ def _is_zero(node: onnx.NodeProto) -> bool:
     """Whether a ConstantOfShape makes zeros, as it does when it names no value."""
     values = [onnx.numpy_helper.to_array(a.t) for a in node.attribute if a.name == "value"]
     return not any(value.any() for value in values)
+
+
+def _read(proto: onnx.ModelProto) -> set[str]:
+    """What nodes read and what graphs give."""
+    read = {name for graph in _graphs(proto) for node in graph.node for name in node.input}
+    return read | {output.name for graph in _graphs(proto) for output in graph.output}
 
 
 def _graphs(proto: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
