@@ -53,7 +53,7 @@ def import_graph(proto: onnx.ModelProto, scopes: Sequence[Scope]) -> gs.Graph:
     Raises:
         Exception: Of graphsurgeon or Python, where a tensor or text is none that they know.
     """
-    opset = _opset(proto)
+    opset = opset_of(proto)
     main, *inner = scopes
     functions = [_function(scope, opset, proto.opset_import) for scope in inner]
     graph = gs.Graph(
@@ -76,7 +76,7 @@ def _function(scope: Scope, opset: int | None, domains: Any) -> gs.Function:
         proto.name,
         proto.domain,
         doc_string=proto.doc_string,
-        opset=_opset(proto) or opset,
+        opset=opset_of(proto) or opset,
         import_domains=proto.opset_import or domains,
         attrs=dict.fromkeys(proto.attribute) | _attributes(proto.attribute_proto),
     )
@@ -84,7 +84,8 @@ def _function(scope: Scope, opset: int | None, domains: Any) -> gs.Function:
     return function
 
 
-def _opset(proto: onnx.ModelProto | onnx.FunctionProto) -> int | None:
+def opset_of(proto: onnx.ModelProto | onnx.FunctionProto) -> int | None:
+    """The version of the default operator set; None where none is imported."""
     return next((e.version for e in proto.opset_import if e.domain in ("", "ai.onnx")), None)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import onnx
 
 from surgeon.errors import SurgeonError
+from surgeon.importer import opset_of
 from surgeon.opsets import MOVED, STANDARD, schema
 
 # Operators whose text was changed and whose meaning was not, by the opset from which that is so;
@@ -46,7 +47,7 @@ def lower_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
         SurgeonError: The model is there already, or an operator, an attribute or a type is not.
     """
     where = f"lower-opset: {opset}"
-    before = max((o.version for o in proto.opset_import if o.domain in STANDARD), default=1)
+    before = opset_of(proto) or 1
     if before <= opset:
         mend = "Leave the step out."
         raise SurgeonError(f"the model is at opset {before}", where=where, mend=mend)

@@ -35,7 +35,7 @@ from surgeon.collector import collector_paused
 from surgeon.errors import ModelError
 from surgeon.external import KEEP, Carrier, external_tensors
 from surgeon.files import external_path, write_whole
-from surgeon.importer import import_graph
+from surgeon.importer import import_graph, opset_of
 from surgeon.links import bodies
 from surgeon.producer import release_of
 from surgeon.soundness import Sound, check
@@ -136,10 +136,7 @@ class Model:
     @property
     def opset(self) -> int:
         """The version of the default operator set; 1 where none is imported."""
-        for entry in self.proto.opset_import:
-            if entry.domain in ("", "ai.onnx"):
-                return int(entry.version)
-        return 1
+        return opset_of(self.proto) or 1
 
     def is_before(self, *version: int) -> bool:
         """Whether a PyTorch older than this wrote the file: a few operators meant other things.

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import onnx
 
 from surgeon.errors import SurgeonError
+from surgeon.importer import opset_of
 
 _COORDINATES = 11  # the opset from which Resize says which coordinates it means
 
@@ -23,7 +24,7 @@ def raise_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
     """
     import onnx.version_converter
 
-    before = max((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), default=1)
+    before = opset_of(proto) or 1
     if before >= opset:
         raise SurgeonError(
             f"the model is at opset {before}",

@@ -45,6 +45,10 @@ class Schema(NamedTuple):
         """Where a parameter stands; None for one that the overload has not."""
         return next((i for i, p in enumerate(self.parameters) if p.name == name), None)
 
+    def takes(self, name: str) -> bool:
+        """Whether the overload has a parameter of this name."""
+        return self.position(name) is not None
+
 
 @cache
 def overloads(operator: str) -> tuple[Schema, ...]:

@@ -102,7 +102,7 @@ def _triangles(c: Call, a: gs.Tensor, sides: _Sides) -> _Triangles:
     """P A = L U; the pivot is the first of the largest in what is left of its column."""
     if c.dtype(a) == TYPE.DOUBLE and c.opset < 11:
         raise Refused("`ArgMax` in double precision needs opset 11")
-    if c.args.schema.position("pivot") is not None and not c.value("pivot"):
+    if c.args.schema.takes("pivot") and not c.value("pivot"):
         raise Refused("it is without pivots, which PyTorch does not have on the CPU")
     rank, dtype = c.rank(a), c.dtype(a)
     a, short, lots, places, across, steps = _field(c, a, sides)

@@ -179,7 +179,7 @@ def shifted(c: Call, a: gs.Tensor) -> tuple[gs.Tensor, gs.Tensor]:
 
 def reads_upper(c: Call) -> bool:
     """Whether the node reads the upper triangle of its matrices."""
-    if c.args.schema.position("UPLO") is not None:
+    if c.args.schema.takes("UPLO"):
         return bool(c.value("UPLO").upper() == "U")
     return bool(c.value("upper"))
 

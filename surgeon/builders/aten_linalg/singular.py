@@ -25,7 +25,7 @@ def _first(c: Call) -> gs.Tensor:
 
 
 def _given(c: Call, name: str) -> bool:
-    return c.args.schema.position(name) is not None and c.has(name)
+    return c.args.schema.takes(name) and c.has(name)
 
 
 def _values(c: Call) -> gs.Tensor:
@@ -50,7 +50,7 @@ def _nuclear_norm(c: Call) -> gs.Tensor:
     x = c.tensor()
     rank = c.rank(x)
     over = [-2, -1]
-    if c.args.schema.position("dim") is not None:
+    if c.args.schema.takes("dim"):
         over = [int(d) for d in c.args.dims("dim")]
     return _norm(c, x, "nuc", [c.axis(d, rank) for d in over])
 
@@ -114,8 +114,8 @@ def _cut(c: Call, a: gs.Tensor, largest: gs.Tensor) -> gs.Tensor:
             return c.draft.constant(np.asarray(value, kind)[..., None], name)
         return c.number(value, dtype)
 
-    absolute = tolerance("tol") if c.args.schema.position("tol") is not None else tolerance("atol")
-    share = tolerance("rcond") if c.args.schema.position("rcond") is not None else tolerance("rtol")
+    absolute = tolerance("tol") if c.args.schema.takes("tol") else tolerance("atol")
+    share = tolerance("rcond") if c.args.schema.takes("rcond") else tolerance("rtol")
     if share is None and _given(c, "tol"):
         assert absolute is not None
         return absolute
@@ -141,7 +141,7 @@ def _rounding(c: Call, a: gs.Tensor) -> gs.Tensor:
 
 def _is_symmetric(c: Call) -> bool:
     names = ("hermitian", "symmetric")
-    return any(c.args.schema.position(n) is not None and bool(c.value(n)) for n in names)
+    return any(c.args.schema.takes(n) and bool(c.value(n)) for n in names)
 
 
 def _rank(c: Call) -> gs.Tensor:

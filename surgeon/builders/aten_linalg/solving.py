@@ -154,7 +154,7 @@ def _solve(c: Call) -> tuple[gs.Tensor, ...]:
     a, b = c.tensor("A"), c.tensor("B")
     m.square(c, a)
     vector = is_vector(c, a, b)
-    left = c.args.schema.position("left") is None or bool(c.value("left"))
+    left = not c.args.schema.takes("left") or bool(c.value("left"))
     if vector:
         b = c.unsqueeze(b, [c.rank(b)])
         if not left:

@@ -38,10 +38,10 @@ def singular_vectors(c: Call) -> tuple[gs.Tensor, ...]:
     _require_inner(c, 0, 2)
     a = c.tensor(c.args.schema.parameters[0].name)
     schema = c.args.schema
-    if schema.position("compute_uv") is not None and not c.value("compute_uv"):
+    if schema.takes("compute_uv") and not c.value("compute_uv"):
         raise Refused("its vectors are read, and not computed")
-    full = bool(c.value("full_matrices")) if schema.position("full_matrices") is not None else False
-    if schema.position("some") is not None:
+    full = bool(c.value("full_matrices")) if schema.takes("full_matrices") else False
+    if schema.takes("some"):
         full = not c.value("some")
     high, wide = (_known_side(c, a, axis) for axis in (-2, -1))
     flat = high < wide
@@ -55,7 +55,7 @@ def eigenvectors(c: Call) -> tuple[gs.Tensor, ...]:
     _require_inner(c, 1)
     a = c.tensor(c.args.schema.parameters[0].name)
     for name in ("compute_v", "eigenvectors"):
-        if c.args.schema.position(name) is not None and not c.value(name):
+        if c.args.schema.takes(name) and not c.value(name):
             raise Refused("its vectors are read, and not computed")
     size = _known_side(c, a, -1)
     shifted, shift = r.shifted(c, r.symmetric(c, a, upper=r.reads_upper(c)))

@@ -95,7 +95,7 @@ def gelu(work: Work) -> gs.Tensor:
     """`gelu`, exact or by tanh."""
     x = _input(work)
     schema = work.args.schema
-    kind = work.args.value("approximate") if schema.position("approximate") is not None else "none"
+    kind = work.args.value("approximate") if schema.takes("approximate") else "none"
     if kind not in ("none", "tanh"):
         raise Refused(f"approximate {kind!r}")
     if work.opset >= 20 and work.dtype(x) != DOUBLE:

@@ -55,7 +55,7 @@ def multiply(work: Work) -> gs.Tensor:
 def divide(work: Work) -> gs.Tensor:
     """`div`, `true_divide` and `divide`, with rounding where the mode says so."""
     schema = work.args.schema
-    mode = work.args.value("rounding_mode") if schema.position("rounding_mode") else None
+    mode = work.args.value("rounding_mode") if schema.takes("rounding_mode") else None
     a, b = _pair(work)
     if mode == "floor":
         return floor_quotient(work, a, b)

@@ -88,9 +88,7 @@ def clamp(work: Work) -> gs.Tensor:
     Before PyTorch 1.12 integers stayed integers, and numbers as limits became such too.
     """
     x = work.args.tensor("self")
-    limits = [
-        work.args.optional(n) if work.args.schema.position(n) else None for n in ("min", "max")
-    ]
+    limits = [work.args.optional(n) if work.args.schema.takes(n) else None for n in ("min", "max")]
     given = [t for t in limits if t is not None]
     if not given:
         raise Refused("neither limit is given")
@@ -265,7 +263,7 @@ def convert(work: Work) -> gs.Tensor:
     x = work.args.tensor("self")
     if work.name == "type_as" or work.args.schema.overload == "other":
         return work.cast(x, work.dtype(work.args.tensor("other")))
-    if work.args.schema.position("dtype") is None:
+    if not work.args.schema.takes("dtype"):
         return x
     dtype = work.dtype_argument()
     return x if dtype is None else work.cast(x, dtype)

@@ -100,7 +100,7 @@ def rounding(work: Work) -> gs.Tensor:
     """`floor ceil round trunc`; integers stay as they are."""
     x = work.args.tensor("self")
     digits = 0
-    if work.name == "round" and work.args.schema.position("decimals") is not None:
+    if work.name == "round" and work.args.schema.takes("decimals"):
         digits = int(work.constant_of("decimals", 0))
     if work.dtype(x) not in FLOATS:
         if digits < 0:
@@ -307,7 +307,7 @@ def fake_quantize(work: Work) -> gs.Tensor:
     steps = work.op("Add", steps, zero)
     steps = work.extreme("Min", work.extreme("Max", steps, low), high)
     made: gs.Tensor = work.op("Mul", work.op("Sub", steps, zero), scale)
-    if work.args.schema.position("fake_quant_enabled") is None:
+    if not work.args.schema.takes("fake_quant_enabled"):
         return made
     enabled = work.cast(work.args.tensor("fake_quant_enabled"), BOOL)
     known = work.facts.array(enabled)
@@ -318,7 +318,7 @@ def fake_quantize(work: Work) -> gs.Tensor:
 
 def _of_channel(work: Work, x: gs.Tensor, name: str) -> gs.Tensor:
     value = work.cast(work.args.tensor(name), FLOAT)
-    if work.args.schema.position("axis") is None:
+    if not work.args.schema.takes("axis"):
         return work.draft.op("Reshape", value, work.axes([]))
     rank, axis = work.rank(x), int(work.args.value("axis"))
     behind = rank - axis % rank - 1

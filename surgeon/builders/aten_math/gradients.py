@@ -64,7 +64,7 @@ def _tanh(work: Work) -> gs.Tensor:
 
 def _elu(work: Work) -> gs.Tensor:
     """`elu_backward`, of what elu read or, as `is_result` says, gave."""
-    known = work.args.schema.position("self_or_result") is not None
+    known = work.args.schema.takes("self_or_result")
     gradient, x = _pair(work, "self_or_result" if known else "output")
     alpha, scale, input_scale = (
         float(work.args.value(n)) for n in ("alpha", "scale", "input_scale")
@@ -127,7 +127,7 @@ def _mish(work: Work) -> gs.Tensor:
 
 def _gelu(work: Work) -> gs.Tensor:
     gradient, x = _pair(work)
-    told = work.args.schema.position("approximate") is not None
+    told = work.args.schema.takes("approximate")
     kind = work.args.value("approximate") if told else "none"
     square = work.op("Mul", x, x)
     if kind == "none":
@@ -231,7 +231,7 @@ def _softmax(work: Work) -> gs.Tensor:
     else:
         mean = total(work.op("Mul", gradient, y))
         made = work.op("Mul", work.op("Sub", gradient, mean), y)
-    if work.args.schema.position("input_dtype") is not None:
+    if work.args.schema.takes("input_dtype"):
         return work.cast(made, work.dtype_argument("input_dtype") or work.dtype(y))
     return made
 

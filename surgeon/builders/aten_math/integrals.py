@@ -30,7 +30,7 @@ def trapezoid(work: Work) -> gs.Tensor:
     axis = dim % rank
     y = work.floating(y)
     both = work.op("Add", part(work, y, axis, 1, _END), part(work, y, axis, 0, -1))
-    if work.args.schema.position("x") is None:
+    if not work.args.schema.takes("x"):
         areas = work.op("Mul", both, float(work.constant_of("dx", 1)) / 2)
     else:
         widths = _widths(work, work.args.tensor("x"), axis, rank)

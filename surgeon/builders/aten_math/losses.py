@@ -57,7 +57,7 @@ def smooth_l1(work: Work) -> gs.Tensor:
     """`smooth_l1_loss` (d^2 / 2 beta, then d - beta / 2) and `huber_loss` (delta times that)."""
     apart = work.op("Abs", work.op("Sub", *_pair(work)))
     name = "delta" if work.name == "huber_loss" else "beta"
-    bend = float(work.constant_of(name, 1.0)) if work.args.schema.position(name) else 1.0
+    bend = float(work.constant_of(name, 1.0)) if work.args.schema.takes(name) else 1.0
     if bend == 0:
         return reduced(work, apart)
     scale = 1.0 if name == "delta" else 1 / bend
@@ -71,7 +71,7 @@ def smooth_l1(work: Work) -> gs.Tensor:
 def kl_div(work: Work) -> gs.Tensor:
     """`kl_div`: target (log target - input); nothing where the target is 0."""
     x, y = _pair(work)
-    if work.args.schema.position("log_target") is not None and work.args.value("log_target"):
+    if work.args.schema.takes("log_target") and work.args.value("log_target"):
         return reduced(work, work.op("Mul", work.op("Exp", y), work.op("Sub", y, x)))
     entropy = work.op("Mul", y, work.op("Log", y))
     entropy = work.where(work.equal(y, work.number(0, work.dtype(y))), 0.0, entropy)

@@ -39,10 +39,10 @@ def largest(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
     """`max` and `min`: of everything, of two tensors, or over a dim with indices."""
     x = work.args.tensor("self")
     kind = "Max" if work.name == "max" else "Min"
-    if work.args.schema.position("other") is not None:
+    if work.args.schema.takes("other"):
         y = extreme_of_two(work, kind, x, work.args.tensor("other"))
         return y, y
-    if work.args.schema.position("dim") is None:
+    if not work.args.schema.takes("dim"):
         y = extreme(work, x, f"Reduce{kind}", None, keepdim=False)
         return y, y
     axis, keepdim = axis_of(work, x), keeps(work)
@@ -92,7 +92,7 @@ def _computed_middle(work: Work, x: gs.Tensor, axis: int) -> gs.Tensor:
 def median(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
     """`median`: the lower of the two in the middle; NaN where there is one."""
     x = work.args.tensor("self")
-    whole = work.args.schema.position("dim") is None
+    whole = not work.args.schema.takes("dim")
     if work.facts.of(x).rank == 0:
         return x, work.draft.constant(np.asarray(0, np.int64))
     rank = work.facts.of(x).rank

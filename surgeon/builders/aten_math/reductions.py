@@ -18,7 +18,7 @@ from surgeon.rewrite import Refused
 
 def dims_of(work: Work, x: gs.Tensor, name: str = "dim") -> list[int] | None:
     """The axes counted from the front; None for all of them."""
-    if work.args.schema.position(name) is None:
+    if not work.args.schema.takes(name):
         return None
     given = work.args.value(name)
     if given is None:
@@ -38,7 +38,7 @@ def dims_of(work: Work, x: gs.Tensor, name: str = "dim") -> list[int] | None:
 
 def keeps(work: Work) -> bool:
     """Whether reduced axes stay with length 1."""
-    return work.args.schema.position("keepdim") is not None and bool(work.args.value("keepdim"))
+    return work.args.schema.takes("keepdim") and bool(work.args.value("keepdim"))
 
 
 # No number to PyTorch, the least number of the dtype to onnxruntime.
@@ -251,7 +251,7 @@ def moments(work: Work, x: gs.Tensor) -> tuple[gs.Tensor, gs.Tensor]:
     dims, keepdim = dims_of(work, x), keeps(work)
     if work.dtype(x) not in FLOATS:
         raise Refused("PyTorch takes no deviation of integers")
-    if schema.position("correction") is not None:
+    if schema.takes("correction"):
         correction = float(work.constant_of("correction", 1))
     else:
         correction = 1.0 if work.constant_of("unbiased", True) else 0.0
@@ -316,12 +316,12 @@ def norm(work: Work) -> gs.Tensor:
     x = x if dtype is None else work.cast(x, dtype)
     if work.dtype(x) not in FLOATS:
         raise Refused("PyTorch takes no norm of integers")
-    name = next((n for n in ("p", "ord") if schema.position(n) is not None), None)
+    name = next((n for n in ("p", "ord") if schema.takes(n)), None)
     p: Any = 2 if name is None else work.constant_of(name, 2)
     dims = dims_of(work, x)
     ordered = work.name == "linalg_norm" and work.args.has("ord")
     if (ordered and len(dims or range(work.rank(x))) != 1) or isinstance(p, str):
-        given = None if schema.position("dim") is None else work.args.value("dim")
+        given = None if not schema.takes("dim") else work.args.value("dim")
         rank = work.rank(x)
         return matrix_norm(work, x, p, given or list(range(rank)))
     return p_norm(work, x, float(p), dims, keepdim=keeps(work))

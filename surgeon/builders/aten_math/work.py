@@ -271,7 +271,7 @@ class Work:
         Raises:
             Refused: ONNX has no such dtype.
         """
-        number = self.args.value(name) if self.args.schema.position(name) is not None else None
+        number = self.args.value(name) if self.args.schema.takes(name) else None
         if number is None:
             return None
         if int(number) not in SCALAR_TYPES:

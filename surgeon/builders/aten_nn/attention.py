@@ -109,7 +109,7 @@ def _masked(draft: Draft, args: Arguments, scores: gs.Tensor) -> gs.Tensor:
     mask = args.optional("mask")
     if mask is None:
         return scores
-    has_kind = args.schema.position("mask_type") is not None
+    has_kind = args.schema.takes("mask_type")
     kind = args.value("mask_type") if has_kind else None
     rank = parts.rank_of(draft, mask)
     if {None: 4, _SRC: 2, _PADDING: 2, _WHOLE: 4}.get(kind) != rank:
@@ -128,15 +128,15 @@ def scaled_dot_product_attention(draft: Draft, match: Match) -> Any:
         raise Refused("its inputs are quantised in PyTorch's own way")
     query, key, value = (args.tensor(name) for name in ("query", "key", "value"))
     _refuse_dropout(args)
-    if args.schema.position("enable_gqa") is not None and args.value("enable_gqa"):
+    if args.schema.takes("enable_gqa") and args.value("enable_gqa"):
         rank = parts.rank_of(draft, query)
         key, value = (_repeated_heads(draft, query, t, rank) for t in (key, value))
-    biased = args.schema.position("attn_bias") is not None
+    biased = args.schema.takes("attn_bias")
     mask = args.optional("attn_bias" if biased else "attn_mask")
     causal = bool(args.value("is_causal"))
     if causal and mask is not None:
         raise Refused("it has a mask and is causal as well, which PyTorch refuses")
-    if args.schema.position("dropout_mask") is not None and args.has("dropout_mask"):
+    if args.schema.takes("dropout_mask") and args.has("dropout_mask"):
         raise Refused("its seventh argument is no flag: it was exported by torch 1.13 or drops out")
     if causal and match.root.op in _OF_EITHER_CORNER:
         _refuse_corner(draft, query, key)
@@ -202,7 +202,7 @@ def attention_forward(draft: Draft, match: Match) -> Any:
     _refuse_variants(draft, args, inputs)
     _refuse_dropout(args)
     # sdp_utils: 0 for no mask, 1 for one from the upper left corner, 2 from the lower right one
-    efficient = args.schema.position("custom_mask_type") is not None
+    efficient = args.schema.takes("custom_mask_type")
     kind = int(args.value("custom_mask_type" if efficient else "is_causal"))
     mask = args.optional("bias")
     if kind and mask is not None:
@@ -221,7 +221,7 @@ def _refuse_variants(draft: Draft, args: Arguments, inputs: list[gs.Tensor]) -> 
         if args.has(name):
             raise Refused(f"`{name}` is given: sequences of unequal lengths, or scores of its own")
     for name in ("window_size", "window_size_left", "window_size_right"):
-        if args.schema.position(name) is not None and args.value(name) not in (None, -1):
+        if args.schema.takes(name) and args.value(name) not in (None, -1):
             raise Refused(f"`{name}` is {args.value(name)}: it attends to a window")
     if any(parts.rank_of(draft, t) != 4 for t in inputs):
         raise Refused("its inputs have no four axes: batch, sequence, heads, channels")
@@ -322,7 +322,7 @@ def _number(draft: Draft, value: float, dtype: np.dtype[Any]) -> gs.Tensor:
 
 def _scale(draft: Draft, args: Arguments, query: gs.Tensor, rank: int) -> gs.Tensor:
     """By what scores are multiplied: what is given, or 1 / sqrt(E)."""
-    given = args.value("scale") if args.schema.position("scale") is not None else None
+    given = args.value("scale") if args.schema.takes("scale") else None
     dtype = parts.numpy_dtype(draft, query)
     if given is not None:
         return _number(draft, float(given), dtype)

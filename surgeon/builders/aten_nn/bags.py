@@ -53,7 +53,7 @@ def _number(draft: Draft, value: float, like: gs.Tensor) -> gs.Tensor:
 
 def _padding(draft: Draft, args: Arguments, weight: gs.Tensor) -> int | None:
     """The row that does not count; `_embedding_bag` says -1 for none, `embedding_bag` None."""
-    if args.schema.position("padding_idx") is None:
+    if not args.schema.takes("padding_idx"):
         return None
     found = args.value("padding_idx")
     if found is None or (found == -1 and args.schema.name != "embedding_bag"):
@@ -81,7 +81,7 @@ def _even(draft: Draft, args: Arguments) -> int | None:
 
 
 def _ends_given(args: Arguments) -> bool:
-    known = args.schema.position("include_last_offset") is not None
+    known = args.schema.takes("include_last_offset")
     return known and bool(args.value("include_last_offset"))
 
 

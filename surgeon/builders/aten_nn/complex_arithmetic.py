@@ -55,7 +55,7 @@ def certain(value: Value) -> Complex:
 def gives_complex(draft: Draft, node: gs.Node) -> bool:
     """Whether `stft` gives complex values: it gave pairs of real ones, before it was asked."""
     args = bind(node, draft.facts)
-    return args.schema.position("return_complex") is not None and bool(args.value("return_complex"))
+    return args.schema.takes("return_complex") and bool(args.value("return_complex"))
 
 
 def viewed(draft: Draft, node: gs.Node) -> Complex:
@@ -96,7 +96,7 @@ def short_time(draft: Draft, node: gs.Node) -> Complex:
 def polar(draft: Draft, node: gs.Node) -> Complex:
     """`polar (abs, angle)`."""
     args = bind(node, draft.facts)
-    if args.schema.position("angle") is None:
+    if not args.schema.takes("angle"):
         raise Refused("it makes one number of Python's")
     size, angle = args.tensor("abs"), args.tensor("angle")
     if parts.numpy_dtype(draft, size) != parts.numpy_dtype(draft, angle):
@@ -126,7 +126,7 @@ def negative(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
 def added(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     """`add` and `sub`, of a multiple (alpha) of the second, and `rsub`."""
     a, b = operands
-    if node.domain == "aten" and bind(node, draft.facts).schema.position("alpha") is not None:
+    if node.domain == "aten" and bind(node, draft.facts).schema.takes("alpha"):
         multiple = bind(node, draft.facts).value("alpha")
         if node.op == "rsub":
             a, b = b, scaled(draft, a, multiple)

@@ -89,7 +89,7 @@ def multiplied(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     args, value = bind(node, draft.facts), only(operands)
     if args.value("dtype") is not None:
         raise Refused("it is asked for in a dtype of its own")
-    named = args.schema.position("dim") is not None
+    named = args.schema.takes("dim")
     if not named:
         flat = draft.constant(np.array([-1]), "flat")
         value = Complex(*(draft.op("Reshape", part, flat) for part in both_of(value)))
@@ -112,7 +112,7 @@ def multiplied(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
 def moved(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     """What moves data or adds some up, on either part."""
     args = bind(node, draft.facts)
-    if args.schema.position("dtype") is not None and args.value("dtype") is not None:
+    if args.schema.takes("dtype") and args.value("dtype") is not None:
         raise Refused("it is asked for in a dtype of its own")
     first = args.schema.parameters[0].name
     both = both_of(only(operands))
@@ -259,7 +259,7 @@ def solved(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     rank = parts.rank_of(draft, a.real)
     if parts.rank_of(draft, b.real) != rank or rank < 2:
         raise Refused("its right side is not as many matrices as its left side")
-    if args.schema.position("left") is not None and not args.value("left"):
+    if args.schema.takes("left") and not args.value("left"):
         raise Refused("its complex matrices stand on the right")
     right = draft.op("Concat", *both_of(b), axis=rank - 2)
     return _halves(draft, by_lowering(draft, node, A=_block(draft, a), B=right), a)

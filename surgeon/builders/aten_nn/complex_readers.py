@@ -36,7 +36,7 @@ def real_of_complex(draft: Draft, match: Match) -> Any:
 def _norm(draft: Draft, node: gs.Node, value: Complex) -> gs.Tensor:
     """A norm that hangs on the magnitudes alone."""
     args = bind(node, draft.facts)
-    named = next((name for name in ("p", "ord") if args.schema.position(name) is not None), None)
+    named = next((name for name in ("p", "ord") if args.schema.takes(name)), None)
     order = None if named is None else args.value(named)
     if order == "nuc" or (node.op == "linalg_norm" and order not in (None, "fro")):
         raise Refused(f"the norm `{order}` of complex matrices has no form here")

@@ -258,7 +258,7 @@ def value_of(draft: Draft, x: gs.Tensor) -> Complex:
 def axes_of(draft: Draft, args: Arguments, value: Complex) -> list[tuple[int, Length | None]]:
     """The axes from 0, each with the number of elements that is asked for."""
     rank = parts.rank_of(draft, value.real)
-    if args.schema.position("n") is not None:
+    if args.schema.takes("n"):
         size = parts.lengths_given(draft, args, "n", 1)[0] if args.has("n") else None
         return [(int(args.value("dim")) % rank, size)]
     given, asked = args.value("s"), args.value("dim")
@@ -288,7 +288,7 @@ def _dtype_of_parts(draft: Draft, node: gs.Node) -> int:
         return PARTS.get(int(node.attrs.get("to", 0)), 0)
     try:
         args = bind(node, draft.facts)
-        told = args.value("dtype") if args.schema.position("dtype") is not None else None
+        told = args.value("dtype") if args.schema.takes("dtype") else None
     except Refused:
         return 0
     return PARTS.get(COMPLEX_TYPES.get(int(told or 0), 0), 0)
@@ -309,7 +309,7 @@ def _typed(draft: Draft, node: gs.Node) -> Complex:
 def _kept(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     """`to` that names no dtype."""
     args = bind(node, draft.facts)
-    if args.schema.position("dtype") is not None and args.value("dtype") is not None:
+    if args.schema.takes("dtype") and args.value("dtype") is not None:
         raise Refused("a complex value becomes what is not known to be complex")
     return only(operands)
 

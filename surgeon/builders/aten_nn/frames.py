@@ -49,7 +49,7 @@ def frames_of(draft: Draft, args: Arguments) -> Complex:
     cosine, sine = waves(rows, size, size)
     kernel = np.concatenate([cosine * weighted, -sine * weighted])[:, None]
     x = parts.unsqueeze(draft, x, *([0, 1] if rank == 1 else [1]))
-    if args.schema.position("center") is not None and args.value("center"):
+    if args.schema.takes("center") and args.value("center"):
         mode = args.value("pad_mode") or "reflect"
         mode = {"replicate": "edge"}.get(mode, mode)
         edge = size // 2

@@ -294,7 +294,7 @@ def _rank_of_grid(draft: Draft, args: Arguments, theta: gs.Tensor) -> int:
     shape = draft.facts.of(theta).shape
     if shape is not None and len(shape) == 3 and shape[1] in (2, 3):
         return 4 if shape[1] == 2 else 5
-    if args.schema.position("size") is None:
+    if not args.schema.takes("size"):
         return 4
     given = args.given["size"]
     if isinstance(given, list):

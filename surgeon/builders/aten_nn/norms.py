@@ -101,7 +101,7 @@ def batch_norm(draft: Draft, match: Match) -> Any:
     A layer that tracks no statistics takes those of its batch at inference as well.
     """
     args = bind(match.root, draft.facts)
-    trains = args.schema.position("training") is not None and args.value("training")
+    trains = args.schema.takes("training") and args.value("training")
     if trains and not args.has("running_mean") and not args.has("running_var"):
         return _by_batch(draft, args)
     if trains or "_with_update" in match.root.op:
@@ -138,7 +138,7 @@ def _by_batch(draft: Draft, args: Arguments) -> gs.Tensor:
 
 
 def _eps(args: Arguments) -> float:
-    return float(args.value("eps" if args.schema.position("eps") is not None else "epsilon"))
+    return float(args.value("eps" if args.schema.takes("eps") else "epsilon"))
 
 
 def _batch_norm(draft: Draft, args: Arguments) -> gs.Tensor:

@@ -34,7 +34,7 @@ def _windows(args: Arguments, spatial: int) -> list[Window]:
     stride = kernel if given in (None, []) else parts.per_axis(given, spatial, "stride")
     padding = parts.per_axis(args.value("padding"), spatial, "padding")
     dilation = [1] * spatial
-    if args.schema.position("dilation") is not None:
+    if args.schema.takes("dilation"):
         dilation = parts.per_axis(args.value("dilation"), spatial, "dilation")
     ceil = bool(args.value("ceil_mode"))
     rows = zip(kernel, stride, padding, dilation, strict=True)
@@ -59,7 +59,7 @@ def avg_pool(draft: Draft, match: Match) -> Any:
     windows = _windows(args, spatial)
     whole = bool(args.value("count_include_pad"))
     divisor = None
-    if args.schema.position("divisor_override") is not None:
+    if args.schema.takes("divisor_override"):
         divisor = args.value("divisor_override")
     if dtype == np.int64:
         y = averaged(draft, x, windows, whole=whole, divisor=divisor)
@@ -92,7 +92,7 @@ def _is_global(draft: Draft, args: Arguments, x: gs.Tensor, spatial: int) -> boo
         raise Refused("its window is known at run time only; fix it with `--shape`")
     if any(parts.per_axis(args.value("padding"), spatial, "padding")):
         raise Refused("its window is known at run time only, and it is padded")
-    if args.schema.position("divisor_override") is not None and args.has("divisor_override"):
+    if args.schema.takes("divisor_override") and args.has("divisor_override"):
         raise Refused("its window is known at run time only, and its divisor is not its size")
     return True
 

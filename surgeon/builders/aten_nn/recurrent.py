@@ -45,7 +45,7 @@ def recurrent(draft: Draft, match: Match) -> Any:
     if args.value("train") and float(args.value("dropout")) > 0:
         raise Refused("it drops out at random: it was exported in training mode")
     packing = None
-    if args.schema.position("batch_sizes") is not None:
+    if args.schema.takes("batch_sizes"):
         sizes = parts.cast(draft, args.tensor("batch_sizes"), parts.INT64)
         packing = places_of(Bench(draft), sizes)
     x = args.tensor("input" if packing is None else "data")

@@ -219,7 +219,7 @@ def _scaled(draft: Draft, source: Length, scale: float) -> Length:
 
 def scales_of(args: Arguments, spatial: int) -> list[float | None]:
     """The scale of each axis; None where it is the quotient of the lengths."""
-    if args.schema.position("scale_factors") is not None:
+    if args.schema.takes("scale_factors"):
         values = args.value("scale_factors")
         if values is None:
             return [None] * spatial
@@ -231,7 +231,7 @@ def scales_of(args: Arguments, spatial: int) -> list[float | None]:
     names = ["scales"] if spatial == 1 else ["scales_d", "scales_h", "scales_w"][-spatial:]
     found: list[float | None] = []
     for name in names:
-        value = args.value(name) if args.schema.position(name) is not None else None
+        value = args.value(name) if args.schema.takes(name) else None
         found.append(None if value is None or value <= 0 else float(value))
     return found
 

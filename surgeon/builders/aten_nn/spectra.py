@@ -66,7 +66,7 @@ def fft_c2r(draft: Draft, match: Match) -> Any:
 def stft_as_real(draft: Draft, match: Match) -> Any:
     """`aten.stft` that gives pairs of real numbers, as before there were complex tensors."""
     args = bind(match.root, draft.facts)
-    if args.schema.position("return_complex") is not None and args.value("return_complex"):
+    if args.schema.takes("return_complex") and args.value("return_complex"):
         raise Refused("its complex result is read as it is")
     return paired(draft, frames_of(draft, args))
 

@@ -37,9 +37,9 @@ _WIDEST = 53  # bits of a draw in double precision
 
 def _shape(c: Call) -> tuple[Like, int]:
     """Whose shape the result has, and its dtype."""
-    if c.args.schema.position("size") is None:
+    if not c.args.schema.takes("size"):
         x = c.tensor()
-        has = c.args.schema.position("dtype") is not None
+        has = c.args.schema.takes("dtype")
         return x, c.wanted_dtype(c.dtype(x)) if has else c.dtype(x)
     return c.listed("size"), c.wanted_dtype(TYPE.FLOAT)
 
@@ -68,8 +68,8 @@ def _whole(c: Call, like: Like, low: int, high: int, dtype: int) -> gs.Tensor:
 
 
 def _randint(c: Call) -> gs.Tensor:
-    low = c.integer("low") if c.args.schema.position("low") is not None else 0
-    if c.args.schema.position("size") is None:
+    low = c.integer("low") if c.args.schema.takes("low") else 0
+    if not c.args.schema.takes("size"):
         x = c.tensor()
         return _whole(c, x, low, c.integer("high"), c.wanted_dtype(c.dtype(x)))
     return _whole(c, c.listed("size"), low, c.integer("high"), c.wanted_dtype(TYPE.INT64))
@@ -80,9 +80,9 @@ def _random(c: Call) -> gs.Tensor:
     x = c.tensor()
     dtype = c.dtype(x)
     bits = _EXACT.get(dtype)
-    low = c.integer("from") if c.args.schema.position("from") is not None else 0
+    low = c.integer("from") if c.args.schema.takes("from") else 0
     high = None
-    if c.args.schema.position("to") is not None and c.has("to"):
+    if c.args.schema.takes("to") and c.has("to"):
         high = c.integer("to")
     if high is None:
         if bits is None:
@@ -94,7 +94,7 @@ def _random(c: Call) -> gs.Tensor:
 def _bernoulli(c: Call) -> gs.Tensor:
     x = c.tensor()
     dtype = c.dtype(x)
-    if c.args.schema.position("p") is None:
+    if not c.args.schema.takes("p"):
         chance = x
     elif c.args.schema.overload == "Tensor":
         chance = c.tensor("p")
@@ -105,7 +105,7 @@ def _bernoulli(c: Call) -> gs.Tensor:
 
 
 def _normal(c: Call) -> gs.Tensor:
-    if c.args.schema.position("size") is not None or c.args.schema.position("self") is not None:
+    if c.args.schema.takes("size") or c.args.schema.takes("self"):
         like, dtype = _shape(c)
         mean, std = (c.number(float(c.value(n)), computed(dtype)) for n in ("mean", "std"))
         y = normal(c, like, computed(dtype))

@@ -46,9 +46,9 @@ def _searched(c: Call) -> gs.Tensor:
     line, x = c.tensor("boundaries" if bucketize else "sorted_sequence"), c.tensor("self")
     right = bool(c.value("right"))
     if not bucketize:
-        side = c.value("side") if c.args.schema.position("side") is not None else None
+        side = c.value("side") if c.args.schema.takes("side") else None
         right = right or side == "right"
-        if c.args.schema.position("sorter") is not None and c.has("sorter"):
+        if c.args.schema.takes("sorter") and c.has("sorter"):
             line = gather(c, line, c.tensor("sorter"), c.rank(line) - 1)
     line, x = c.promoted([line, x])
     dtype, rank = c.dtype(x), c.rank(line)

@@ -45,7 +45,7 @@ def deform_conv2d(c: Call) -> gs.Tensor:
 
 def _is_masked(c: Call) -> bool:
     """Whether samples are weighed; torchvision before 0.9 knew no mask."""
-    return c.args.schema.position("use_mask") is not None and bool(c.value("use_mask"))
+    return c.args.schema.takes("use_mask") and bool(c.value("use_mask"))
 
 
 def _of_samples(c: Call, channels: int, kernel: list[int]) -> gs.Tensor:

@@ -94,8 +94,8 @@ def _covariance(c: Call) -> gs.Tensor:
     if c.dtype(x) == TYPE.BOOL:
         raise Refused("PyTorch has no covariance of booleans")
     x = c.unsqueeze(x, [0]) if rank == 1 else x
-    correction = 1 if c.args.schema.position("correction") is None else c.integer("correction")
-    given = [c.args.optional(n) if c.args.schema.position(n) is not None else None for n in _SHARES]
+    correction = 1 if not c.args.schema.takes("correction") else c.integer("correction")
+    given = [c.args.optional(n) if c.args.schema.takes(n) else None for n in _SHARES]
     kinds = {k for t in (x, *given) if t is not None and (k := c.dtype(t)) in FLOATS}
     dtype = promote(*kinds or {TYPE.FLOAT})  # of integers alone in single precision
     x = c.cast(x, dtype)

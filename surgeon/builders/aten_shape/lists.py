@@ -52,7 +52,7 @@ def _parts(c: Call, count: int) -> list[gs.Tensor]:
     if kind in ("unbind", "unbind_copy"):
         return [select(c, x, axis, i) for i in range(count)]
     if kind in ("split", "split_with_sizes", "split_copy"):
-        name = "split_sizes" if c.args.schema.position("split_sizes") is not None else "split_size"
+        name = "split_sizes" if c.args.schema.takes("split_sizes") else "split_size"
         wanted = c.listed(name)
         is_list = next(p.is_list for p in c.args.schema.parameters if p.name == name)
         given = c.args.given.get(name)
@@ -140,7 +140,7 @@ def _pieces(c: Bench, x: gs.Tensor, axis: int, sizes: Sequence[Size | int]) -> l
 def _meshgrid(c: Call, count: int) -> list[gs.Tensor]:
     tensors = [c.flat(t) for t in c.args.tensors("tensors")]
     swapped = False
-    if c.args.schema.position("indexing") is not None:
+    if c.args.schema.takes("indexing"):
         swapped = c.value("indexing") == "xy" and len(tensors) > 1
     return mesh(c, tensors, swapped=swapped)
 
@@ -224,7 +224,7 @@ def _part(c: Call, x: gs.Tensor, length: Size, index: int) -> gs.Tensor:
         chunks = c.integer("chunks")
         each = c.div(c.add(length, chunks - 1), chunks)
     elif c.node.op == "split":
-        name = "split_sizes" if c.args.schema.position("split_sizes") is not None else "split_size"
+        name = "split_sizes" if c.args.schema.takes("split_sizes") else "split_size"
         given = c.args.given.get(name)
         is_list = isinstance(given, gs.Tensor) and c.rank(given) != 0
         each = None if is_list else c.listed(name)[0]

@@ -44,7 +44,7 @@ def _pad(c: Call) -> gs.Tensor:
         value = c.value("value")
     x = c.tensor()
     rank = c.rank(x)
-    name = "pad" if c.args.schema.position("pad") is not None else "padding"
+    name = "pad" if c.args.schema.takes("pad") else "padding"
     amounts = c.listed(name)
     if not all(isinstance(a, int) for a in amounts):
         return _computed(c, x, name, len(amounts), mode, value)

@@ -28,7 +28,7 @@ def _pad_sequence(c: Call) -> gs.Tensor:
     if not given or any(c.rank(t) == 0 for t in given):
         raise Refused("it has no sequences, or one of rank 0")
     dtype, value = c.dtype(given[0]), c.value("padding_value")
-    newer = c.args.schema.position("padding_side") is not None
+    newer = c.args.schema.takes("padding_side")
     is_left = newer and c.value("padding_side") == "left"
     lengths = [c.size(t, 0) for t in given]
     room = _longest(c, lengths)

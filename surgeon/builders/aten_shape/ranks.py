@@ -21,7 +21,7 @@ _INTEGERS = (TYPE.INT32, TYPE.INT64)
 def _in_rows(c: Call) -> tuple[gs.Tensor, int | None]:
     """The input with the axis of the order last, and which it was; None for all of them."""
     x = c.tensor()
-    if c.args.schema.position("dim") is None or not c.has("dim"):
+    if not c.args.schema.takes("dim") or not c.has("dim"):
         return c.flat(x), None
     rank = c.rank(x)
     axis = c.axis(c.integer("dim"), rank)
@@ -33,7 +33,7 @@ def _in_rows(c: Call) -> tuple[gs.Tensor, int | None]:
 
 def _put_back(c: Call, y: gs.Tensor, axis: int | None) -> gs.Tensor:
     """A result without the axis of the order, in the shape that `keepdim` asks for."""
-    if c.args.schema.position("keepdim") is None or not bool(c.value("keepdim")):
+    if not c.args.schema.takes("keepdim") or not bool(c.value("keepdim")):
         return y
     rank = c.rank(c.tensor())
     if rank == 0:

@@ -42,7 +42,7 @@ def _logspace(c: Call) -> gs.Tensor:
 
 
 def _number(c: Call, name: str, default: float) -> float:
-    return float(c.value(name)) if c.args.schema.position(name) is not None else default
+    return float(c.value(name)) if c.args.schema.takes(name) else default
 
 
 def _cosine(c: Call, kind: str) -> tuple[float, float]:
@@ -83,7 +83,7 @@ def _computed_window(c: Call, length: Size, *, periodic: bool) -> gs.Tensor:
 
 def _window(c: Call) -> gs.Tensor:
     """Of one period where periodic: as of one more, and without the last."""
-    periodic = c.args.schema.position("periodic") is None or bool(c.value("periodic"))
+    periodic = not c.args.schema.takes("periodic") or bool(c.value("periodic"))
     length = c.counted("window_length")
     if not isinstance(length, int):
         return _computed_window(c, length, periodic=periodic)

@@ -283,7 +283,7 @@ def with_part(c: Call, x: gs.Tensor, source: gs.Tensor) -> gs.Tensor:
     rank = c.rank(x)
     axis = c.axis(c.integer("dim"), rank)
     length = c.size(x, axis)
-    if c.args.schema.position("index") is not None:
+    if c.args.schema.takes("index"):
         start: Size | int = bound(c, "index", 0)
         source, step = c.unsqueeze(source, [axis]), 1
         end: Size | int = LARGEST

@@ -40,7 +40,7 @@ def _is_plain(c: Call) -> bool:
 
 def _steps(c: Call, count: int) -> list[Any]:
     """How far the places of each axis are apart: a number, or where each of them is."""
-    if c.args.schema.position("spacing") is None or not c.has("spacing"):
+    if not c.args.schema.takes("spacing") or not c.has("spacing"):
         return [1.0] * count
     parameter = next(p for p in c.args.schema.parameters if p.name == "spacing")
     if parameter.is_tensors:

@@ -44,7 +44,7 @@ def _view(c: Call) -> gs.Tensor:
     x = c.tensor()
     if c.args.schema.overload == "dtype":
         raise Refused("it reads the bits as another dtype, which no ONNX operator does")
-    name = "shape" if c.args.schema.position("shape") is not None else "size"
+    name = "shape" if c.args.schema.takes("shape") else "size"
     return _viewed(c, x, name)
 
 
@@ -126,7 +126,7 @@ def _transposed(c: Call) -> gs.Tensor:
     if c.node.op in ("mT", "adjoint", "mH"):
         first, second = -2, -1
     else:
-        names = ("axis0", "axis1") if c.args.schema.position("axis0") is not None else None
+        names = ("axis0", "axis1") if c.args.schema.takes("axis0") else None
         first, second = (c.integer(n) for n in names or ("dim0", "dim1"))
     if rank == 0:
         return x
@@ -233,7 +233,7 @@ def _expand_as(c: Call) -> gs.Tensor:
 
 def _repeat(c: Call) -> gs.Tensor:
     x = c.tensor()
-    name = "dims" if c.args.schema.position("dims") is not None else "repeats"
+    name = "dims" if c.args.schema.takes("dims") else "repeats"
     times, rank = c.listed(name), c.rank(x)
     if len(times) < rank:
         if c.node.op == "repeat":

@@ -213,17 +213,17 @@ def _scatter(c: Call) -> gs.Tensor:
     x, index = c.tensor(), c.cast(c.tensor("index"), TYPE.INT64)
     dtype, rank = c.dtype(x), c.rank(x)
     reduce = {"add": "add", "multiply": "mul"}.get(
-        str(c.value("reduce")) if c.args.schema.position("reduce") is not None else "", "none"
+        str(c.value("reduce")) if c.args.schema.takes("reduce") else "", "none"
     )
     if c.node.op == "scatter_add":
         reduce = "add"
-    given = c.tensor("src" if c.args.schema.position("src") is not None else "value")
+    given = c.tensor("src" if c.args.schema.takes("src") else "value")
     source = c.cast(given, dtype)
     array = c.facts.array(given)
-    if array is not None and array.ndim == 0 and c.args.schema.position("src") is None:
+    if array is not None and array.ndim == 0 and not c.args.schema.takes("src"):
         source = c.number(array, dtype)
     axis = c.axis(c.integer("dim"), rank)
-    source = _of_index(c, source, index, spread=c.args.schema.position("src") is None)
+    source = _of_index(c, source, index, spread=not c.args.schema.takes("src"))
     return scatter(c, x, index, source, axis, reduce)
 
 
