@@ -229,7 +229,7 @@ _ROOMS: Mapping[str, str] = {
 # Rooms of families, each with a table of its own.
 _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "aten_linalg": ("aten_linalg",),
-    "aten_math": ("aten_math",),
+    "aten_math": ("aten_math", "fake_quantize_as_pair"),
     "aten_random": ("aten_random",),
     "contrib": (
         "contrib_attention",

@@ -88,10 +88,9 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "_add_batch_dim _remove_batch_dim",
     ),
     (
-        "learns or follows ranges while it runs, as quantisation-aware training does; convert "
-        "the model, or put `fake_quantize_per_tensor_affine` with its ranges in its place",
-        "_fused_moving_avg_obs_fq_helper _fused_moving_avg_obs_fq_helper_functional "
-        "fused_moving_avg_obs_fake_quant",
+        "gives the ranges that it follows beside the result; export the module as it is, without "
+        "`torch.func.functionalize`",
+        "_fused_moving_avg_obs_fq_helper_functional",
     ),
     (
         "changes a weight while the model runs; do it once before the export, and leave "

@@ -29,6 +29,7 @@ from surgeon.builders.aten_math import (
     reductions,
     shrinking,
     special,
+    steps,
     tails,
     vectors,
     waves,
@@ -59,6 +60,7 @@ FUNCTIONS: Mapping[str, Callable[[Work], Any]] = {
     **reductions.FUNCTIONS,
     **shrinking.FUNCTIONS,
     **special.FUNCTIONS,
+    **steps.FUNCTIONS,
     **tails.FUNCTIONS,
     **vectors.FUNCTIONS,
     **waves.FUNCTIONS,
@@ -76,4 +78,7 @@ def aten_math(draft: Draft, match: Match) -> Any:
     return made
 
 
-TABLE: Mapping[str, Callable[..., Any]] = {"aten_math": aten_math}
+TABLE: Mapping[str, Callable[..., Any]] = {
+    "aten_math": aten_math,
+    "fake_quantize_as_pair": steps.fake_quantize_as_pair,
+}

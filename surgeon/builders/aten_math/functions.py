@@ -12,7 +12,7 @@ import onnx_graphsurgeon as gs
 from surgeon.builders import parts
 from surgeon.builders.aten_math.arithmetic import truncate
 from surgeon.builders.aten_math.comparison import sign_bit
-from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, Work, numpy_dtype
+from surgeon.builders.aten_math.work import DOUBLE, Work, numpy_dtype
 from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
@@ -291,54 +291,7 @@ def scale_by_power(work: Work) -> gs.Tensor:
     return made
 
 
-def fake_quantize(work: Work) -> gs.Tensor:
-    """`fake_quantize_per_tensor_affine` and `_per_channel_affine`: rounded to steps, still floats.
-
-    PyTorch multiplies by the reciprocal of the scale, in single precision.
-    """
-    x = work.args.tensor("self")
-    if work.dtype(x) != FLOAT:
-        raise Refused("only single precision is rounded to steps here")
-    scale, zero = (_of_channel(work, x, n) for n in ("scale", "zero_point"))
-    low, high = (work.number(float(work.args.value(n)), FLOAT) for n in ("quant_min", "quant_max"))
-    if "learnable" in work.name:  # where it is no whole number yet
-        zero = work.extreme("Min", work.extreme("Max", work.op("Round", zero), low), high)
-    steps = work.op("Round", work.op("Mul", x, work.op("Reciprocal", scale)))
-    steps = work.op("Add", steps, zero)
-    steps = work.extreme("Min", work.extreme("Max", steps, low), high)
-    made: gs.Tensor = work.op("Mul", work.op("Sub", steps, zero), scale)
-    if not work.args.schema.takes("fake_quant_enabled"):
-        return made
-    enabled = work.cast(work.args.tensor("fake_quant_enabled"), BOOL)
-    known = work.facts.array(enabled)
-    if known is not None and known.size == 1:
-        return made if known.item() else x
-    return work.where(work.draft.op("Reshape", enabled, work.axes([])), made, x)
-
-
-def _of_channel(work: Work, x: gs.Tensor, name: str) -> gs.Tensor:
-    value = work.cast(work.args.tensor(name), FLOAT)
-    if not work.args.schema.takes("axis"):
-        return work.draft.op("Reshape", value, work.axes([]))
-    rank, axis = work.rank(x), int(work.args.value("axis"))
-    behind = rank - axis % rank - 1
-    return work.draft.op("Unsqueeze", value, work.axes(range(1, behind + 1))) if behind else value
-
-
-_KINDS = ("", "_cachemask")  # the mask is for training
 FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
-    **dict.fromkeys(
-        (f"fake_quantize_per_{of}_affine{kind}" for of in ("tensor", "channel") for kind in _KINDS),
-        fake_quantize,
-    ),
-    **dict.fromkeys(
-        (
-            "_fake_quantize_learnable_per_tensor_affine",
-            "_fake_quantize_learnable_per_channel_affine",
-            "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams",
-        ),
-        fake_quantize,
-    ),
     "angle": angle,
     "ldexp": scale_by_power,
     **dict.fromkeys(_SAME, own_operator),

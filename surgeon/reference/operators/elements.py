@@ -90,6 +90,30 @@ def fake_quantize_where_enabled(
     return fake_quantize(self, scale, zero_point, quant_min, quant_max)
 
 
+def fake_quantize_observed(
+    self: Array,
+    observer_on: Array,
+    fake_quant_on: Array,
+    running_min: Array,
+    running_max: Array,
+    scale: Array,
+    zero_point: Array,
+    averaging_const: float,
+    quant_min: int,
+    quant_max: int,
+    ch_axis: int,
+    per_row_fake_quant: bool = False,
+    symmetric_quant: bool = False,
+) -> Array:
+    if np.any(observer_on):
+        raise Unsuited("its observer is on")
+    if not np.any(fake_quant_on):
+        return self
+    if per_row_fake_quant:
+        return fake_quantize_channels(self, scale, zero_point, ch_axis, quant_min, quant_max)
+    return fake_quantize(self, np.ravel(scale)[0], np.ravel(zero_point)[0], quant_min, quant_max)
+
+
 def gcd(self: Any, other: Any) -> Array:
     return _of_integers(np.gcd, self, other)
 
@@ -116,6 +140,11 @@ def frexp(self: Array) -> tuple[Array, Array]:
     return narrow(mantissa, self), exponent.astype(np.int32)
 
 
+OBSERVED = (
+    "(Tensor self, Tensor observer_on, Tensor fake_quant_on, Tensor running_min, "
+    "Tensor running_max, Tensor scale, Tensor zero_point, float averaging_const, int quant_min, "
+    "int quant_max, int ch_axis, bool per_row_fake_quant=False, bool symmetric_quant=False)"
+)
 TABLE: tuple[Row, ...] = (
     ("frexp.Tensor(Tensor self) -> (Tensor, Tensor)", frexp),
     ("gcd(Tensor self, Tensor other) -> Tensor", gcd),
@@ -149,4 +178,5 @@ TABLE: tuple[Row, ...] = (
         "int quant_min, int quant_max) -> Tensor",
         fake_quantize_channels,
     ),
+    (f"fused_moving_avg_obs_fake_quant{OBSERVED} -> Tensor", fake_quantize_observed),
 )

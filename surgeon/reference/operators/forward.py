@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from surgeon.reference.operators.elements import (
+    OBSERVED,
     fake_quantize,
     fake_quantize_channels,
+    fake_quantize_observed,
     fake_quantize_where_enabled,
 )
 from surgeon.reference.operators.margins import multilabel_margin_loss
@@ -52,6 +54,7 @@ _PLAIN: tuple[Row, ...] = (
         f"Tensor zero_point, int axis, {_RANGE}",
         fake_quantize_channels,
     ),
+    (f"_fused_moving_avg_obs_fq_helper{OBSERVED}", fake_quantize_observed),
 )
 TABLE: tuple[Row, ...] = tuple(
     (f"{schema} -> (Tensor, Tensor)", _with_rest(function)) for schema, function in _PLAIN

@@ -1,0 +1,149 @@
+"""`fake_quantize_*`: floats rounded to the steps of a quantised number, still floats.
+
+They are arithmetic in floats, exactly PyTorch's; or, where a recipe asks for it, a QuantizeLinear
+and a DequantizeLinear, by which runtimes know that a network is to run in integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.aten_math.work import BOOL, FLOAT, Work
+from surgeon.builders.bench import Bench
+from surgeon.builders.pairs import along
+from surgeon.match import Match
+from surgeon.rewrite import Draft, Refused
+
+
+def fake_quantize(work: Work) -> gs.Tensor:
+    """Of a tensor or of each channel; as it was where that is switched off.
+
+    PyTorch multiplies by the reciprocal of the scale, in single precision.
+    """
+    x = work.args.tensor("self")
+    if work.dtype(x) != FLOAT:
+        raise Refused("only single precision is rounded to steps here")
+    scale, zero = (_of_channel(work, x, n) for n in ("scale", "zero_point"))
+    low, high = (work.number(float(work.args.value(n)), FLOAT) for n in ("quant_min", "quant_max"))
+    if "learnable" in work.name:  # where it is no whole number yet
+        zero = work.extreme("Min", work.extreme("Max", work.op("Round", zero), low), high)
+    steps = work.op("Round", work.op("Mul", x, work.op("Reciprocal", scale)))
+    steps = work.op("Add", steps, zero)
+    steps = work.extreme("Min", work.extreme("Max", steps, low), high)
+    made: gs.Tensor = work.op("Mul", work.op("Sub", steps, zero), scale)
+    return _where_on(work, made, x)
+
+
+def observed(work: Work) -> gs.Tensor:
+    """`fused_moving_avg_obs_fake_quant`: with its observer off, by the scale that it learned."""
+    _check_observer(work)
+    return fake_quantize(work)
+
+
+def fake_quantize_as_pair(draft: Draft, match: Match) -> gs.Tensor:
+    """Any of `FUNCTIONS`, where its levels are among those of 8 bits, and known.
+
+    Levels at the ends that are not to be used are cut off before it is quantised, as some
+    runtimes want the pair to stand together.
+    """
+    work, c = Work(draft, match.root), Bench(draft)
+    x = work.args.tensor("self")
+    if work.dtype(x) != FLOAT:
+        raise Refused("only single precision is rounded to steps here")
+    if work.args.schema.takes("observer_on"):
+        _check_observer(work)
+    axis = _axis(work)
+    shape = [] if axis is None else [-1]
+    scale, zero = (_known(work, n).reshape(shape) for n in ("scale", "zero_point"))
+    low, high = (int(work.args.value(n)) for n in ("quant_min", "quant_max"))
+    zero = np.asarray(np.clip(np.rint(zero), low, high))
+    kind = next((k for k in (np.int8, np.uint8) if _within(k, low, high)), None)
+    if kind is None:
+        raise Refused(f"its levels go from {low} to {high}, and 8 bits do not hold them")
+    ends = np.iinfo(kind)
+    if (low, high) != (ends.min, ends.max):
+        behind = [] if axis is None else [1] * (work.rank(x) - axis % work.rank(x) - 1)
+        least, most = (
+            draft.constant(np.asarray((end - zero) * scale, np.float32).reshape([*shape, *behind]))
+            for end in (low, high)
+        )
+        x = work.extreme("Min", work.extreme("Max", x, least), most)
+    step = draft.constant(np.asarray(scale, np.float32), "scale")
+    level = draft.constant(np.asarray(zero, kind), "zero_point")
+    where = along(c, step, axis or 0)
+    quantized = c.op("QuantizeLinear", x, step, level, **where)
+    made: gs.Tensor = c.op("DequantizeLinear", quantized, step, level, **where)
+    return _where_on(work, made, work.args.tensor("self"))
+
+
+def _within(kind: type, low: int, high: int) -> bool:
+    return bool(np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
+
+
+def _known(work: Work, name: str) -> np.ndarray:
+    array = work.facts.array(work.args.tensor(name))
+    if array is None:
+        raise Refused(f"`{name}` is known at run time only")
+    return array
+
+
+def _check_observer(work: Work) -> None:
+    on = work.facts.array(work.args.tensor("observer_on"))
+    if on is None or on.any():
+        state = "may be on" if on is None else "is on"
+        raise Refused(
+            f"its observer {state}: it follows the range of what it is given while it runs; switch "
+            "it off (`module.apply(torch.ao.quantization.disable_observer)`) before the export"
+        )
+
+
+def _where_on(work: Work, made: gs.Tensor, x: gs.Tensor) -> gs.Tensor:
+    name = next((n for n in _SWITCHES if work.args.schema.takes(n)), None)
+    if name is None:
+        return made
+    on = work.cast(work.args.tensor(name), BOOL)
+    known = work.facts.array(on)
+    if known is not None and known.size == 1:
+        return made if known.item() else x
+    return work.where(work.draft.op("Reshape", on, work.axes([])), made, x)
+
+
+def _of_channel(work: Work, x: gs.Tensor, name: str) -> gs.Tensor:
+    value = work.cast(work.args.tensor(name), FLOAT)
+    axis = _axis(work)
+    if axis is None:
+        return work.draft.op("Reshape", value, work.axes([]))
+    rank = work.rank(x)
+    behind = rank - axis % rank - 1
+    return work.draft.op("Unsqueeze", value, work.axes(range(1, behind + 1))) if behind else value
+
+
+def _axis(work: Work) -> int | None:
+    """The axis of the channels; None where all elements have one scale."""
+    if work.args.schema.takes("ch_axis"):
+        return int(work.args.value("ch_axis")) if work.args.value("per_row_fake_quant") else None
+    return int(work.args.value("axis")) if work.args.schema.takes("axis") else None
+
+
+_SWITCHES = ("fake_quant_enabled", "fake_quant_on")
+_KINDS = ("", "_cachemask")  # the mask is for training
+FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
+    **dict.fromkeys(
+        (f"fake_quantize_per_{of}_affine{kind}" for of in ("tensor", "channel") for kind in _KINDS),
+        fake_quantize,
+    ),
+    **dict.fromkeys(
+        (
+            "_fake_quantize_learnable_per_tensor_affine",
+            "_fake_quantize_learnable_per_channel_affine",
+            "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams",
+        ),
+        fake_quantize,
+    ),
+    **dict.fromkeys(
+        ("fused_moving_avg_obs_fake_quant", "_fused_moving_avg_obs_fq_helper"), observed
+    ),
+}
