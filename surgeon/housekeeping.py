@@ -228,6 +228,11 @@ def _constant_value(node: gs.Node) -> Any:
         numbers = held if isinstance(held, list) else [held]
         if key in attrs and all(isinstance(number, (int, float)) for number in numbers):
             return np.asarray(held, dtype)
+    # PyTorch's exporter, of what it unpacks of quantised operators: numbers under the wrong name
+    held = attrs.get("value")
+    numbers = held if isinstance(held, list) else [held]
+    if numbers and all(isinstance(number, (int, float)) for number in numbers):
+        return np.asarray(held, np.int64 if isinstance(numbers[0], int) else np.float32)
     return np.zeros(0, np.int64) if _is_empty_list(node.origin) else None
 
 

@@ -230,6 +230,7 @@ _ROOMS: Mapping[str, str] = {
 _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "aten_linalg": ("aten_linalg",),
     "aten_math": ("aten_math", "fake_quantize_as_pair"),
+    "aten_quantized": ("quantized_read",),
     "aten_random": ("aten_random",),
     "contrib": (
         "contrib_attention",

@@ -192,7 +192,10 @@ def _arguments(draft: Draft, node: gs.Node) -> tuple[dict[str, gs.Tensor], dict[
     """The bias and what is added, and the numbers (a word, of a padding), by name."""
     tensors: dict[str, gs.Tensor] = {}
     given: dict[str, Any] = {}
-    for name, tensor in zip(_ARGUMENTS[node.op].split(), node.inputs[2:], strict=False):
+    names = _ARGUMENTS[node.op].split()
+    if node.op[:-2] in ("conv", "conv_transpose") and len(node.inputs) - 2 > len(names):
+        raise Refused(f"PyTorch has no signature with {len(node.inputs)} arguments")  # quantised
+    for name, tensor in zip(names, node.inputs[2:], strict=False):
         if tensor.is_empty():
             continue
         if name in ("bias", "z"):

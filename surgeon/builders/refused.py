@@ -154,16 +154,14 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "_make_per_tensor_quantized_tensor _mixed_dtypes_linear _scaled_grouped_mm "
         "_scaled_grouped_mm_v2 _scaled_addmm _scaled_mm _scaled_mm_v2 _weight_int4pack_mm "
         "_weight_int4pack_mm_for_cpu _weight_int4pack_mm_with_scales_and_zeros "
-        "_wrapped_linear_prepack _wrapped_quantized_linear_prepacked "
-        "choose_qparams_optimized dequantize empty_quantized fbgemm_linear_fp16_weight "
-        "fbgemm_linear_fp16_weight_fp32_activation fbgemm_linear_int8_weight "
-        "fbgemm_linear_int8_weight_fp32_activation fbgemm_linear_quantize_weight "
-        "fbgemm_pack_gemm_matrix_fp16 fbgemm_pack_quantized_matrix int_repr q_per_channel_axis "
-        "q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point qscheme "
-        "quantize_per_channel quantize_per_tensor quantize_per_tensor_dynamic "
-        "quantized_batch_norm quantized_gru quantized_gru_cell quantized_lstm "
-        "quantized_lstm_cell quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d "
-        "quantized_rnn_relu_cell quantized_rnn_tanh_cell",
+        "_wrapped_linear_prepack _wrapped_quantized_linear_prepacked choose_qparams_optimized "
+        "empty_quantized fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation "
+        "fbgemm_linear_int8_weight fbgemm_linear_int8_weight_fp32_activation "
+        "fbgemm_linear_quantize_weight fbgemm_pack_gemm_matrix_fp16 "
+        "fbgemm_pack_quantized_matrix qscheme quantize_per_tensor_dynamic quantized_batch_norm "
+        "quantized_gru quantized_gru_cell quantized_lstm quantized_lstm_cell "
+        "quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d quantized_rnn_relu_cell "
+        "quantized_rnn_tanh_cell",
     ),
     (
         "is a kernel of one device or library; export the model on the CPU, or with the layer "

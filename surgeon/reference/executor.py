@@ -13,7 +13,7 @@ import onnx
 from surgeon.errors import ModelError
 from surgeon.isolation import Isolated, cell
 from surgeon.producer import release_of
-from surgeon.reference import by_onnx, control
+from surgeon.reference import by_onnx, control, quantized
 from surgeon.reference.by_onnx import is_complex
 from surgeon.reference.errors import NoWitness, Undefined
 from surgeon.reference.operators.precision import computed
@@ -216,7 +216,11 @@ class Program:
                 )
             for name in step.dead:
                 values.pop(name, None)
-        return {name: self._look_up(name, values) for name in self._requested}
+        found = {name: self._look_up(name, values) for name in self._requested}
+        if quantized.first([*found.values()]) is not None:
+            why = "a quantised tensor is given out"
+            raise NoWitness("dequantize", where=f"graph `{self._graph.name}`", why=why)
+        return found
 
     def _unread(self, name: str) -> Any:
         """What stands for a value that is not there and that nothing reads: a zero of its type."""
@@ -252,7 +256,8 @@ class Program:
     def _run_stretch(self, index: int, step: Step, values: Mapping[str, Any]) -> dict[str, Any]:
         feeds = {name: self._look_up(name, values) for name in step.inputs}
         key = (index, *(_kind(value) for value in feeds.values()))
-        if key in self._apart or any(is_complex(value) for value in feeds.values()):
+        unusual = quantized.first([*feeds.values()]) or any(map(is_complex, feeds.values()))
+        if key in self._apart or unusual:
             return self._run_apart(step, feeds)
         if key not in self._sessions:
             try:
@@ -273,6 +278,11 @@ class Program:
             fed = {name: value for name, value in given.items() if name in values}
             known = tuple(name for name in given if name not in values)
             made = tuple(name for name in node.output if name)
+            like = quantized.first([*given.values()])
+            if like is not None and node.op_type == "SequenceConstruct":
+                values[made[0]] = [given[name] for name in node.input]
+                continue
+            given, fed = ({n: quantized.plain(v) for n, v in d.items()} for d in (given, fed))
             single = Step((node,), True, tuple(fed), known, made, ())
             try:
                 if any(is_complex(value) for value in given.values()):
@@ -283,6 +293,8 @@ class Program:
                 if not by_onnx.has(node):
                     raise
                 values.update(by_onnx.run(node, given, self._opsets))
+            if like is not None:
+                values.update((n, quantized.rounded(node.op_type, values[n], like)) for n in made)
         return {name: values[name] for name in step.outputs}
 
     def _stretch(self, step: Step, feeds: Mapping[str, Any]) -> onnx.ModelProto:

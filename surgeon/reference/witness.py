@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 import onnx
 
+from surgeon.reference import quantized
 from surgeon.reference.arguments import Call, constant_value, decode, fit, is_prim
 from surgeon.reference.errors import NoWitness, Undefined, Unsuited
 from surgeon.reference.operators.math_types import result_type
+from surgeon.reference.operators.quantizing import recognised
 from surgeon.reference.schema import Mismatch
 from surgeon.schemas.aliases import plain_name
 
@@ -40,6 +43,8 @@ class NumpyWitness:
         from surgeon.reference.operators import OPERATORS
         from surgeon.reference.operators.complex_values import of_complex
 
+        if (like := quantized.first(values)) is not None:
+            return quantized.execute(call, values, like, partial(self, where=where))
         rows = OPERATORS.get(call.operator) or OPERATORS.get(plain_name(call.operator))
         if rows is None:
             raise NoWitness(call.operator, where=where)
@@ -255,6 +260,8 @@ def execute(node: onnx.NodeProto, values: Sequence[Any], witness: Witness) -> li
 def _prim(node: onnx.NodeProto, values: Sequence[Any], where: str) -> Any:
     """TorchScript's own operators: they make lists and open them."""
     kind = node.op_type if is_prim(node) else decode(node).operator
+    if kind == "TupleConstruct" and (tensor := recognised(values)) is not None:
+        return tensor
     if kind in ("ListConstruct", "TupleConstruct", "SequenceConstruct"):
         return list(values)
     if kind == "DictConstruct":

@@ -13,26 +13,23 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.work import BOOL, FLOAT, Work
 from surgeon.builders.bench import Bench
+from surgeon.builders.levels import levels
 from surgeon.builders.pairs import along
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
 
 def fake_quantize(work: Work) -> gs.Tensor:
-    """Of a tensor or of each channel; as it was where that is switched off.
-
-    PyTorch multiplies by the reciprocal of the scale, in single precision.
-    """
+    """Of a tensor or of each channel; as it was where that is switched off."""
     x = work.args.tensor("self")
     if work.dtype(x) != FLOAT:
         raise Refused("only single precision is rounded to steps here")
     scale, zero = (_of_channel(work, x, n) for n in ("scale", "zero_point"))
-    low, high = (work.number(float(work.args.value(n)), FLOAT) for n in ("quant_min", "quant_max"))
+    ends = [float(work.args.value(n)) for n in ("quant_min", "quant_max")]
     if "learnable" in work.name:  # where it is no whole number yet
+        low, high = (work.number(end, FLOAT) for end in ends)
         zero = work.extreme("Min", work.extreme("Max", work.op("Round", zero), low), high)
-    steps = work.op("Round", work.op("Mul", x, work.op("Reciprocal", scale)))
-    steps = work.op("Add", steps, zero)
-    steps = work.extreme("Min", work.extreme("Max", steps, low), high)
+    steps = levels(work.draft, x, scale, zero, *ends)
     made: gs.Tensor = work.op("Mul", work.op("Sub", steps, zero), scale)
     return _where_on(work, made, x)
 

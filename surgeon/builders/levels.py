@@ -1,0 +1,30 @@
+"""The whole number of steps that a value is rounded to: quantisation in arithmetic of floats."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon.rewrite import Draft
+
+
+def levels(
+    draft: Draft, x: gs.Tensor, scale: gs.Tensor, zero: gs.Tensor, low: float, high: float
+) -> gs.Tensor:
+    """clip(round(x / scale) + zero, low, high), of float32 and as float32.
+
+    PyTorch multiplies by the reciprocal of the scale, in single precision.
+
+    Args:
+        draft: Where the nodes go.
+        x: The value.
+        scale: The size of a step, as a shape that goes with the value's.
+        zero: The level of 0, likewise.
+        low: The least level.
+        high: The greatest.
+    """
+    least, most = (draft.constant(np.asarray(end, np.float32), "level") for end in (low, high))
+    steps = draft.op("Round", draft.op("Mul", x, draft.op("Reciprocal", scale)))
+    steps = draft.op("Max", draft.op("Add", steps, zero), least)
+    made: gs.Tensor = draft.op("Min", steps, most)
+    return made
