@@ -225,6 +225,11 @@ _ROOMS: Mapping[str, str] = {
     "windows_at_once": "gathered",
     "windows_of_line": "one_line",
     "zero_state": "zeros",
+    "computed_in_float32": "brief",
+    "joined_before_cast": "brief",
+    "moved_before_cast": "brief",
+    "parted_before_cast": "brief",
+    "several_in_float32": "brief",
 }
 # Rooms of families, each with a table of its own.
 _FAMILIES: Mapping[str, tuple[str, ...]] = {

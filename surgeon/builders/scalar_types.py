@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import reduce
+from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 
@@ -28,6 +30,11 @@ SCALAR_TYPES: Mapping[int, int] = {
 COMPLEX_TYPES: Mapping[int, int] = {9: _T.COMPLEX64, 10: _T.COMPLEX128}
 # ONNX's dtype of the parts of complex values.
 PARTS: Mapping[int, int] = {_T.COMPLEX64: _T.FLOAT, _T.COMPLEX128: _T.DOUBLE}
+
+
+def finfo(dtype: Any) -> Any:
+    """What numpy's function tells of a floating-point dtype, and of bfloat16 too."""
+    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
 
 
 def number_of(dtype: int) -> int:

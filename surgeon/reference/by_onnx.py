@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 
 from surgeon.reference.errors import NoWitness
 
+_BRIEF = np.dtype(ml_dtypes.bfloat16)
 _OF_TWO_NUMBERS = frozenset("Add Sub Mul Div MatMul Einsum Concat".split())
 # What onnxruntime 1.31 has of other types alone, and recipes bring to those.
 _OF_OTHER_TYPES = frozenset(
@@ -23,6 +25,24 @@ _OF_OTHER_TYPES = frozenset(
 def is_complex(value: Any) -> bool:
     """Whether it is an array of complex values."""
     return isinstance(value, np.ndarray) and value.dtype.kind == "c"
+
+
+def is_brief(value: Any) -> bool:
+    """Whether it is an array of bfloat16, of which onnxruntime computes nothing on a CPU."""
+    return isinstance(value, np.ndarray) and value.dtype == _BRIEF
+
+
+def in_floats(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The values, those of bfloat16 in float32, which holds each of them."""
+    return {n: v.astype(np.float32) if is_brief(v) else v for n, v in given.items()}
+
+
+def briefly(made: Mapping[str, Any]) -> dict[str, Any]:
+    """What was computed in float32, rounded once to bfloat16, as PyTorch's kernels do."""
+    return {
+        n: v.astype(_BRIEF) if getattr(v, "dtype", None) == np.float32 else v
+        for n, v in made.items()
+    }
 
 
 def has(node: onnx.NodeProto) -> bool:

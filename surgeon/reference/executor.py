@@ -262,8 +262,9 @@ class Program:
         if key not in self._sessions:
             try:
                 self._sessions[key] = self._open(self._stretch(step, feeds))
-            except NoWitness:
-                if not any(by_onnx.has(node) for node in step.nodes):
+            except (NoWitness, NotRunnable):
+                brief = any(by_onnx.is_brief(self._look_up(n, feeds)) for n in _read(step))
+                if not brief and not any(by_onnx.has(node) for node in step.nodes):
                     raise
                 self._apart.add(key)
                 return self._run_apart(step, feeds)
@@ -279,7 +280,8 @@ class Program:
             known = tuple(name for name in given if name not in values)
             made = tuple(name for name in node.output if name)
             like = quantized.first([*given.values()])
-            if like is not None and node.op_type == "SequenceConstruct":
+            brief = any(map(by_onnx.is_brief, given.values()))
+            if (like is not None or brief) and node.op_type == "SequenceConstruct":
                 values[made[0]] = [given[name] for name in node.input]
                 continue
             given, fed = ({n: quantized.plain(v) for n, v in d.items()} for d in (given, fed))
@@ -289,10 +291,16 @@ class Program:
                     values.update(by_onnx.run(node, given, self._opsets))
                 else:
                     values.update(self._open(self._stretch(single, fed)).run(fed, made))
-            except NoWitness:
-                if not by_onnx.has(node):
+            except (NoWitness, NotRunnable):
+                if brief:
+                    wide = by_onnx.in_floats(given)
+                    single = Step((node,), True, tuple(wide), (), made, ())
+                    found = self._open(self._stretch(single, wide)).run(wide, made)
+                    values.update(by_onnx.briefly(found))
+                elif by_onnx.has(node):
+                    values.update(by_onnx.run(node, given, self._opsets))
+                else:
                     raise
-                values.update(by_onnx.run(node, given, self._opsets))
             if like is not None:
                 values.update((n, quantized.rounded(node.op_type, values[n], like)) for n in made)
         return {name: values[name] for name in step.outputs}
@@ -314,6 +322,10 @@ class Program:
         for name in step.outputs:  # onnxruntime infers the types
             graph.output.add(name=name)
         return model
+
+
+def _read(step: Step) -> tuple[str, ...]:
+    return (*step.inputs, *step.constants)
 
 
 def _kind(value: Any) -> tuple[Any, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
@@ -17,6 +16,7 @@ from surgeon.builders.aten_linalg import matrices as m
 from surgeon.builders.aten_shape.call import TYPE, Call, Size
 from surgeon.builders.aten_shape.order import topk
 from surgeon.builders.bench import Bench
+from surgeon.builders.scalar_types import finfo
 from surgeon.builders.turns import in_turns
 from surgeon.rewrite import Draft
 
@@ -109,7 +109,7 @@ def _angles(b: Bench, left: gs.Tensor, right: gs.Tensor) -> tuple[gs.Tensor, gs.
         return made
 
     both = dot(left, right)
-    tiny = b.number(np.finfo(kind).tiny, dtype)
+    tiny = b.number(finfo(kind).tiny, dtype)
     apart = b.op("Less", b.op("Abs", both), tiny)  # already; nothing is divided by 0
     twice = b.op("Where", apart, one, b.op("Add", both, both))
     ratio = b.op("Div", b.op("Sub", dot(right, right), dot(left, left)), twice)

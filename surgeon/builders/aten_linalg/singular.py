@@ -14,6 +14,7 @@ from surgeon.builders.aten_linalg import rotations as r
 from surgeon.builders.aten_linalg.solving import is_vector
 from surgeon.builders.aten_shape.call import TYPE, Call, Size
 from surgeon.builders.aten_shape.order import topk
+from surgeon.builders.scalar_types import finfo
 from surgeon.rewrite import Refused
 
 _VECTORS = "the vectors are read, and the rule `linalg-vectors` has them"
@@ -131,7 +132,7 @@ def _cut(c: Call, a: gs.Tensor, largest: gs.Tensor) -> gs.Tensor:
 def _rounding(c: Call, a: gs.Tensor) -> gs.Tensor:
     """PyTorch's default share: the longer side times the dtype's rounding."""
     dtype, rank = c.dtype(a), c.rank(a)
-    eps = float(np.finfo(onnx.helper.tensor_dtype_to_np_dtype(dtype)).eps)
+    eps = float(finfo(onnx.helper.tensor_dtype_to_np_dtype(dtype)).eps)
     side = m.larger(c, c.size(a, rank - 2), c.size(a, rank - 1))
     if isinstance(side, int):
         return c.number(side * eps, dtype)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
@@ -18,6 +17,7 @@ from surgeon.builders.aten_linalg import rotations as r
 from surgeon.builders.aten_linalg.factors import orthogonal_factor
 from surgeon.builders.aten_shape.call import Call
 from surgeon.builders.aten_shape.order import topk
+from surgeon.builders.scalar_types import finfo
 from surgeon.rewrite import Refused
 from surgeon.schemas.aliases import plain_name
 
@@ -92,7 +92,7 @@ def _decomposed(c: Call, a: gs.Tensor, *, full: bool) -> tuple[gs.Tensor, gs.Ten
     product, basis = (c.op("MatMul", x, sorting) for x in (product, basis))
     lengths = c.unsqueeze(values, [rank - 2])
     largest = c.op("ReduceMax", lengths, c.ints([rank - 1], "axes"), keepdims=1)
-    eps = float(np.finfo(onnx.helper.tensor_dtype_to_np_dtype(dtype)).eps)
+    eps = float(finfo(onnx.helper.tensor_dtype_to_np_dtype(dtype)).eps)
     told = c.op("Less", c.op("Mul", largest, c.number(high * eps, dtype)), lengths)
     zero, one = c.number(0, dtype), c.number(1, dtype)
     left = c.op("Div", c.op("Where", told, product, zero), c.op("Where", told, lengths, one))

@@ -8,6 +8,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, INT32, INT64, Work, numpy_dtype
+from surgeon.builders.scalar_types import finfo
 from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
@@ -182,7 +183,7 @@ def nan_to_num(work: Work) -> gs.Tensor:
     dtype = work.dtype(x)
     if dtype not in FLOATS:
         return x
-    most = float(np.finfo(numpy_dtype(dtype)).max)
+    most = float(finfo(numpy_dtype(dtype)).max)
     nan, high, low = (
         work.constant_of(name, default)
         for name, default in (("nan", 0.0), ("posinf", most), ("neginf", -most))

@@ -13,6 +13,7 @@ from surgeon.builders import parts
 from surgeon.builders.aten_math.arithmetic import truncate
 from surgeon.builders.aten_math.comparison import sign_bit
 from surgeon.builders.aten_math.work import DOUBLE, Work, numpy_dtype
+from surgeon.builders.scalar_types import finfo
 from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
@@ -135,7 +136,7 @@ def log1p(work: Work, x: gs.Tensor) -> gs.Tensor:
     dtype = work.dtype(x)
     above = work.op("Add", x, 1.0)
     # of infinity a number is taken, or the ratio would be none
-    most = float(np.finfo(numpy_dtype(dtype)).max)
+    most = float(finfo(numpy_dtype(dtype)).max)
     taken = work.extreme("Min", work.op("Sub", above, 1.0), work.number(most, dtype))
     none = work.equal(taken, work.number(0, dtype))
     ratio = work.op("Div", x, taken)

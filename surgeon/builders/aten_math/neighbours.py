@@ -15,6 +15,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.work import DOUBLE, FLOAT, HALF, Work, numpy_dtype
+from surgeon.builders.scalar_types import finfo
 from surgeon.rewrite import Refused
 
 _WIDER = {HALF: FLOAT, FLOAT: DOUBLE}
@@ -37,7 +38,7 @@ def next_after(work: Work) -> gs.Tensor:
 
 def _in_wider(work: Work, x: gs.Tensor, side: float) -> gs.Tensor:
     dtype = work.dtype(x)
-    wide, kind = _WIDER[dtype], np.finfo(numpy_dtype(dtype))
+    wide, kind = _WIDER[dtype], finfo(numpy_dtype(dtype))
     end = 2.0 ** float(kind.maxexp)  # infinity counts as the number behind the largest
     at = work.cast(x, wide)
     at = work.extreme(
@@ -61,7 +62,7 @@ def _in_double(work: Work, x: gs.Tensor, side: float) -> gs.Tensor:
     beside = work.op("Add", x, side * _TINY)
     none = work.equal(beside, work.number(0, DOUBLE))  # a zero on the side that it came from
     y = work.where(least, work.where(none, work.op("Mul", x, 0.0), beside), y)
-    largest = work.op("Mul", work.op("Sign", x), float(np.finfo(np.float64).max))
+    largest = work.op("Mul", work.op("Sign", x), float(finfo(np.float64).max))
     inward = work.equal(x, work.number(-side * math.inf, DOUBLE))
     return work.where(inward, largest, y)
 

@@ -15,6 +15,7 @@ from surgeon.builders.aten_math.reductions import reduce
 from surgeon.builders.aten_math.special import digamma, erfinv, from_nearest, lgamma, polynomial
 from surgeon.builders.aten_math.work import DOUBLE, FLOAT, Work, numpy_dtype
 from surgeon.builders.aten_math.zetas import BERNOULLI, hurwitz
+from surgeon.builders.scalar_types import finfo
 from surgeon.rewrite import Refused
 
 # log(erfcx(x) / t) in Chebyshev polynomials of 4t - 2, where t = 2 / (2 + x) (W. Press et al.,
@@ -111,7 +112,7 @@ def normal_quantile(work: Work, p: gs.Tensor) -> gs.Tensor:
 
 def _far_left(work: Work, p: gs.Tensor) -> gs.Tensor:
     dtype = work.dtype(p)
-    least = float(np.finfo(numpy_dtype(dtype)).tiny)
+    least = float(finfo(numpy_dtype(dtype)).tiny)
     p = work.extreme(
         "Min", work.extreme("Max", p, work.number(least, dtype)), work.number(_FAR, dtype)
     )
@@ -207,7 +208,7 @@ def polygamma(work: Work) -> gs.Tensor:
 def _high_derivative(work: Work, x: gs.Tensor, n: int) -> gs.Tensor:
     """As PyTorch has it: what is too large for the dtype is infinite before it is multiplied."""
     dtype = work.dtype(x)
-    most = float(np.finfo(numpy_dtype(dtype)).max)
+    most = float(finfo(numpy_dtype(dtype)).max)
     times = float(math.factorial(n)) if n <= 170 else math.inf
     times = times if times <= most else math.inf
     y = hurwitz(work, work.number(n + 1, dtype), x)

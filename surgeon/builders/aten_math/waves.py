@@ -16,6 +16,7 @@ from surgeon.builders.aten_math.reductions import reduce
 from surgeon.builders.aten_math.special import polynomial
 from surgeon.builders.aten_math.tails import BESSEL, falling_terms, far_waves, in_single
 from surgeon.builders.aten_math.work import DOUBLE, Work, numpy_dtype
+from surgeon.builders.scalar_types import finfo
 
 # Where K's forms meet, the step and the number of its points, and the terms of either series: what
 # is left out is below e^(-2 pi^2 / (border step^2)) and e^(-2 border).
@@ -34,7 +35,7 @@ def _second_kind(order: int) -> Callable[[Work, gs.Tensor], gs.Tensor]:
     def make(work: Work, x: gs.Tensor) -> gs.Tensor:
         dtype = work.dtype(x)
         edge = work.number(BESSEL[dtype][0], dtype)
-        tiny = work.number(np.finfo(numpy_dtype(dtype)).tiny, dtype)
+        tiny = work.number(finfo(numpy_dtype(dtype)).tiny, dtype)
         low = work.extreme("Max", work.extreme("Min", x, edge), tiny)
         near = _near(work, low, order)
         far = _far(work, work.extreme("Max", x, edge), order)
@@ -83,7 +84,7 @@ def _modified(order: int, *, scaled: bool) -> Callable[[Work, gs.Tensor], gs.Ten
     def make(work: Work, x: gs.Tensor) -> gs.Tensor:
         dtype = work.dtype(x)
         border, step, points, terms = _K[dtype == DOUBLE]
-        tiny = work.number(np.finfo(numpy_dtype(dtype)).tiny, dtype)
+        tiny = work.number(finfo(numpy_dtype(dtype)).tiny, dtype)
         least, edge = work.number(_LEAST, dtype), work.number(border, dtype)
         near = _about_zero(work, work.extreme("Max", work.extreme("Min", x, least), tiny), order)
         middle = work.extreme("Min", work.extreme("Max", x, least), edge)

@@ -11,6 +11,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.arguments import Arguments, bind
 from surgeon.builders import parts
+from surgeon.builders.scalar_types import finfo
 from surgeon.builders.standardising import layer_normalised
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
@@ -259,7 +260,7 @@ def _shares(draft: Draft, scores: gs.Tensor, mask: gs.Tensor | None) -> gs.Tenso
 
 def _hidden(draft: Draft, most: gs.Tensor, dtype: np.dtype[Any]) -> gs.Tensor:
     """Where the largest score of a row says that the mask hides all of it."""
-    made: gs.Tensor = draft.op("Less", most, _number(draft, np.finfo(dtype).min, dtype))
+    made: gs.Tensor = draft.op("Less", most, _number(draft, finfo(dtype).min, dtype))
     return made
 
 

@@ -9,6 +9,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.arguments import Arguments, bind
 from surgeon.builders import parts
+from surgeon.builders.scalar_types import finfo
 from surgeon.builders.standardising import (
     column_of,
     in_groups,
@@ -207,7 +208,7 @@ def rms_norm(draft: Draft, match: Match) -> Any:
         raise Refused(f"its input is {dtype.name}")
     eps = args.value("eps")
     if eps is None:  # that of the dtype that it is computed in
-        eps = np.finfo(np.float64 if dtype == np.float64 else np.float32).eps
+        eps = finfo(np.float64 if dtype == np.float64 else np.float32).eps
     return rms_normalised(draft, x, count, args.optional("weight"), float(eps))
 
 

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders import parts
 from surgeon.builders.bench import Bench, operand, whole_number
+from surgeon.builders.scalar_types import finfo
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -182,7 +182,7 @@ def _causal(c: Bench, sides: _Sides) -> gs.Tensor:
     elif before:
         rows = c.op("Add", rows, c.ints([before]))
     ahead = c.op("Less", c.unsqueeze(rows, [1]), columns)
-    lowest = np.finfo(onnx.helper.tensor_dtype_to_np_dtype(dtype)).min
+    lowest = finfo(onnx.helper.tensor_dtype_to_np_dtype(dtype)).min
     return c.where(ahead, c.number(lowest, dtype), c.number(0, dtype))
 
 

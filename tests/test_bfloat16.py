@@ -1,0 +1,82 @@
+"""Networks in bfloat16, of which onnxruntime computes nothing on a CPU: repaired and compared."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+
+import surgeon
+from surgeon.reference import open_reference
+from surgeon.runtime import NotRunnable, Session
+
+BRIEF = np.dtype(ml_dtypes.bfloat16)
+NETWORK = """<ir_version: 8, opset_import: ["": 17]>
+g (bfloat16[N,2,6] x) => (bfloat16[N,3,2] y) <bfloat16[3,2,3] w, bfloat16[3] b> {
+  a = Conv <strides = [2]> (x, w, b)
+  c = Sigmoid (a)
+  d = Mul (a, c)
+  y = Softmax <axis = -1> (d)
+}"""
+
+
+def network(text: str = NETWORK) -> onnx.ModelProto:
+    """The network with weights drawn."""
+    model = onnx.parser.parse_model(text)
+    rng = np.random.default_rng(0)
+    for value in model.graph.value_info:  # what has no numbers in the text
+        shape = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        drawn = np.asarray(rng.normal(size=shape), BRIEF)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(drawn, value.name))
+    del model.graph.value_info[:]
+    return model
+
+
+def fed() -> dict[str, np.ndarray]:
+    return {"x": np.random.default_rng(1).normal(size=(2, 2, 6)).astype(BRIEF)}
+
+
+@pytest.mark.parametrize("allow", [[], ["approximate"]])
+def test_a_network_that_does_not_load_is_computed_in_float32(allow: list[str]) -> None:
+    model = network()
+    with pytest.raises(NotRunnable):
+        Session(model)
+    result = surgeon.apply(model, "bfloat16-in-float32", "clean", allow=allow)
+    proto = result.model.to_proto()
+    assert result.report.verdict.status == "equivalent"
+    [wanted] = open_reference(model).run(fed()).values()
+    [found] = Session(proto).run(fed()).values()
+    assert found.dtype == wanted.dtype == BRIEF
+    apart = np.abs(found.astype(np.float32) - wanted.astype(np.float32)).max()
+    assert apart == 0 if not allow else apart < 0.02
+    casts = [node for node in proto.graph.node if node.op_type == "Cast"]
+    assert len(casts) == 2 or not allow  # of what goes in and out
+
+
+def test_each_operator_is_rounded_once() -> None:
+    """As PyTorch's kernels round: what is summed up within one is not."""
+    model = network("""<ir_version: 8, opset_import: ["": 17]>
+    g (bfloat16[N,2,6] x) => (bfloat16[N,2] y) {
+      a = Add (x, x)
+      y = ReduceMean <axes = [2], keepdims = 0> (a)
+    }""")
+    [found] = open_reference(model).run(fed()).values()
+    doubled = (fed()["x"].astype(np.float32) * 2).astype(BRIEF).astype(np.float32)
+    np.testing.assert_array_equal(found, doubled.mean(-1).astype(BRIEF))
+
+
+def test_what_aten_writes_is_valid_in_bfloat16() -> None:
+    """Below opset 22 ONNX has no Conv of it: what takes its place is computed in float32."""
+    model = network("""<ir_version: 8, opset_import: ["": 13, "org.pytorch.aten": 1]>
+    g (bfloat16[N,2,6] x) => (bfloat16[N,3,6] y)
+      <bfloat16[3,2,1] w, bfloat16[3] b, int64[1] one = {1}, int64[1] none = {0},
+       int64 groups = {1}> {
+      y = org.pytorch.aten.conv1d (x, w, b, one, none, one, groups)
+    }""")
+    result = surgeon.apply(model, "aten")
+    assert result.report.verdict.status == "equivalent"
+    [wanted] = open_reference(model).run(fed()).values()
+    [found] = Session(result.model.to_proto()).run(fed()).values()
+    np.testing.assert_array_equal(found, wanted)
