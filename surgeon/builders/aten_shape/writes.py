@@ -82,12 +82,11 @@ def put_at(
     order = [begin + i for i in range(place.rank)]
     others = [i for i in range(place.rank + len(rest)) if i not in order]
     values = c.permute(values, [*order, *others])
-    count = c.op("Reshape", linear, c.ints([-1], "target"))
     lines = values
     if place.rank != 1:
         many = c.product(c.sizes(linear))
         lines = c.reshape(values, [many, *behind])
-    result = _scatter_lines(c, flat, count, lines, accumulate=accumulate)
+    result = _scatter_lines(c, flat, linear, lines, accumulate=accumulate)
     result = c.reshape(result, [*[lengths[a] for a in axes], *behind])
     back = [*axes, *rest]
     return c.permute(result, [back.index(i) for i in range(rank)])
@@ -145,21 +144,20 @@ def _fitting(c: Call, x: gs.Tensor, mask: gs.Tensor, axis: int) -> None:
 def _scatter_lines(
     c: Call, x: gs.Tensor, index: gs.Tensor, lines: gs.Tensor, *, accumulate: bool
 ) -> gs.Tensor:
-    """Rows of `x` (its first axis) replaced by, or increased by, rows of `lines`."""
+    """Rows of `x` (its first axis) replaced by, or increased by, rows of `lines`.
+
+    The index may have any rank; its elements stand for the rows in their order.
+    """
     if accumulate:
         return combined_lines(c, x, index, lines, "add")
     if c.opset >= 11:
-        return c.op("ScatterND", x, c.unsqueeze(index, [1]), lines)
-    rank = c.rank(lines)
-    wide = c.op("Expand", c.unsqueeze(index, list(range(1, rank))), c.op("Shape", lines))
+        return c.op("ScatterND", x, c.column(index), lines)
+    wide = c.op("Expand", c.column(index, c.rank(lines)), c.op("Shape", lines))
     return c.op("ScatterElements", x, wide, lines, axis=0)
 
 
 def _line_index(c: Call, x: gs.Tensor, axis: int, index: gs.Tensor) -> gs.Tensor:
-    index = c.cast(index, TYPE.INT64)
-    if c.facts.of(index).rank != 1:
-        index = c.op("Reshape", index, c.ints([-1], "target"))
-    return from_front(c, index, c.size(x, axis))
+    return from_front(c, c.flat(c.cast(index, TYPE.INT64)), c.size(x, axis))
 
 
 def _lines(c: Call, change: Callable[[gs.Tensor, gs.Tensor, gs.Tensor], gs.Tensor]) -> gs.Tensor:
