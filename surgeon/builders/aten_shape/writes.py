@@ -193,12 +193,15 @@ def _index_fill(c: Call) -> gs.Tensor:
     rank, dtype = c.rank(x), c.dtype(x)
     axis = c.axis(c.integer("dim"), rank)
     index = _line_index(c, x, axis, c.tensor("index"))
-    places = c.unsqueeze(c.count(c.size(x, axis)), [1])
-    hit = c.cast(c.op("Equal", places, c.unsqueeze(index, [0])), TYPE.FLOAT)
-    none = c.ints([0], "none")  # a column of zeros, so that no index at all is no maximum of none
-    hit = c.concat([hit, c.op("Mul", c.cast(places, TYPE.FLOAT), c.cast(none, TYPE.FLOAT))], 1)
-    some = c.cast(c.op("ReduceMax", hit, c.ints([1], "axes"), keepdims=0), TYPE.BOOL)
-    some = c.unsqueeze(some, list(range(1, rank - axis)))
+    behind = rank - axis
+    places = c.unsqueeze(c.count(c.size(x, axis)), [0, *range(2, behind + 1)])
+    hit = c.cast(c.op("Equal", places, c.column(index, behind + 1)), TYPE.FLOAT)
+    count = c.size(index, 0)
+    if not isinstance(count, int) or count == 0:
+        zeros = c.op("Mul", c.cast(places, TYPE.FLOAT), c.number(0, TYPE.FLOAT))
+        hit = c.concat([hit, zeros], 0)  # so that no index at all is no maximum of none
+    found = c.op("ReduceMax", hit, c.ints([0], "axes"), keepdims=int(axis > 0))
+    some = c.op("Greater", found, c.number(0, TYPE.FLOAT))
     given = c.tensor("value")
     value = c.cast(given, dtype)
     array = c.facts.array(given)
