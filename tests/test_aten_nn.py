@@ -273,6 +273,18 @@ def test_grid_sampling(opset: int) -> None:
                 holds(Call("grid_sampler", operands, opset=opset, dynamic=dynamic), tolerance=2e-4)
 
 
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_grid_sampling_reads_all_corners_at_once(mode: int) -> None:
+    text = f"""
+        g (float[2,3,5,4] x, float[2,6,3,2] grid) => (float[2,3,6,3] y)
+          <int64 mode = {{{mode}}}, int64 zero = {{0}}> {{
+          y = org.pytorch.aten.grid_sampler (x, grid, mode, zero, zero)
+        }}"""
+    model = parse(text, 13, domains=', "org.pytorch.aten": 1')
+    graph = surgeon.apply(model, "aten").model.graph
+    assert sum(n.op == "Gather" and n.attrs["axis"] == 0 for n in graph.nodes) == 1
+
+
 def test_grid_sampling_between_two_samples() -> None:
     """Where PyTorch reflects and rounds, and ONNX rounds and reflects."""
     places = np.array([-6, -2.5, -1.5, -0.75, -0.25, 0, 0.25, 0.5, 1.25, 1.5, 2, 3], np.float32)

@@ -138,6 +138,7 @@ _ROOMS: Mapping[str, str] = {
     "parts_as_layers": "stacked",
     "part_of_parts": "sequences",
     "parts_as_list": "sequences",
+    "parts_as_slices": "siblings",
     "picked_part": "jointly",
     "pieces_as_gather": "pieces",
     "places_as_gather": "places",

@@ -171,6 +171,16 @@ class Bench:
         """Of rank 1."""
         return x if self.facts.of(x).rank == 1 else self.op("Reshape", x, self.ints([-1], "target"))
 
+    def column(self, x: gs.Tensor, rank: int = 2) -> gs.Tensor:
+        """Its elements along the first axis, and axes of 1 behind.
+
+        OpenCV 4 holds what has one axis as two, and puts further ones behind those: only a Reshape
+        says how many there are.
+        """
+        if rank == 1:
+            return self.flat(x)
+        return self.op("Reshape", x, self.ints([-1, *[1] * (rank - 1)], "column"))
+
     def concat(self, parts: Sequence[gs.Tensor], axis: int) -> gs.Tensor:
         """Joined along an axis."""
         return parts[0] if len(parts) == 1 else self.op("Concat", *parts, axis=axis)

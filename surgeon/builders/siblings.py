@@ -9,6 +9,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_shape.lists import MOST_PARTS
+from surgeon.builders.bench import Bench
 from surgeon.builders.jointly import handed_out
 from surgeon.builders.parts import own_weight
 from surgeon.facts.fact import Array, same_dims
@@ -219,4 +220,21 @@ def split_with_sizes(draft: Draft, match: Match) -> tuple[gs.Tensor, ...]:
     made = draft.op(
         "Split", node.inputs[0], draft.constant(sizes, "sizes"), outputs=count, axis=axis
     )
+    return (*made, *[made[0]] * (MOST_PARTS - count))
+
+
+def parts_as_slices(draft: Draft, match: Match) -> tuple[gs.Tensor, ...]:
+    """A Split into parts of several sizes, each as a Slice."""
+    node, c = match.root, Bench(draft)
+    x, count = node.inputs[0], len(node.outputs)
+    sizes = draft.facts.array(node.inputs[1])
+    if sizes is None:
+        raise Refused("the sizes of its parts are not known")
+    if len(set(sizes.tolist())) == 1:
+        raise Refused("its parts are of one size")
+    if count > MOST_PARTS:
+        raise Refused(f"it has more than {MOST_PARTS} parts")
+    axis = int(attribute_of(node, "axis") or 0) % c.rank(x)
+    ends = np.cumsum(sizes).tolist()
+    made = [c.slice(x, axis, begin, end) for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
     return (*made, *[made[0]] * (MOST_PARTS - count))

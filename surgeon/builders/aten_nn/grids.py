@@ -6,7 +6,6 @@ gathered and weighed.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +16,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.arguments import Arguments, bind
 from surgeon.builders import parts
-from surgeon.builders.parts import Length
+from surgeon.builders.parts import Array, Length
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -71,7 +70,7 @@ def sampled(
 
 
 class _Sampling:
-    """Corners gathered from the flattened input."""
+    """Corners gathered from the flattened input, all at once."""
 
     def __init__(
         self,
@@ -88,8 +87,12 @@ class _Sampling:
         self.mode, self.padding, self.corners = mode, padding, corners
         self.dtype = parts.numpy_dtype(draft, x)
         self.number = int(onnx.helper.np_dtype_to_tensor_dtype(self.dtype))
+        self.taps = {"nearest": range(1), "bilinear": range(2), "bicubic": range(-1, 3)}[mode]
         self.lengths = parts.lengths_of(draft, x, rank)
         self.targets = parts.lengths_of(draft, grid, rank)
+        known = [length.static for length in self.targets[1:-1]]
+        # spelled out where it is known: of a batch of 0 runtimes infer no rest
+        self.count = -1 if None in known else math.prod(n for n in known if n is not None)
         if not parts.is_float(self.dtype):
             raise Refused(f"no standard form samples {self.dtype.name}")
 
@@ -105,29 +108,46 @@ class _Sampling:
         draft, spatial = self.draft, self.rank - 2
         # the grid's last axis counts from the innermost axis of the input
         places = []
-        known = [length.static for length in self.targets[1:-1]]
-        # spelled out where it is known: of a batch of 0 runtimes infer no rest
-        count = -1 if None in known else math.prod(n for n in known if n is not None)
+        # an axis for the taps along each spatial one; none of a single tap
+        ones = [1] * (spatial if len(self.taps) > 1 else 0)
         for axis in range(spatial):
             index = draft.constant([spatial - 1 - axis], "coordinate")
             along = draft.op("Gather", self.grid, index, axis=self.rank - 1)
-            flat = draft.op("Reshape", along, draft.constant([0, count], "points"))
+            points = draft.constant([0, *ones, self.count], "points")
             size = self.as_float(self.lengths[axis + 2])
-            places.append((self._place(flat, size), size))
-        if self.mode == "nearest":
-            draws = [[(draft.op("Round", place), None)] for place, _ in places]
-        elif self.mode == "bicubic":
-            draws = [self._cubic(place, size) for place, size in places]
-        else:
-            draws = [self._linear(place) for place, _ in places]
-        table = self._table()
-        total: gs.Tensor | None = None
-        for corner in itertools.product(*draws):
-            term = self._corner(table, corner, [size for _, size in places])
-            total = term if total is None else draft.op("Add", total, term)
-        assert total is not None
-        moved = draft.op("Transpose", total, perm=[0, 2, 1])  # [N, C, points]
+            places.append((self._place(draft.op("Reshape", along, points), size), size))
+        drawn = [
+            (*self._drawn(place, size, spatial - axis), size)
+            for axis, (place, size) in enumerate(places)
+        ]
+        moved = draft.op("Transpose", self._total(drawn), perm=[0, 2, 1])  # [N, C, points]
         return parts.reshape(draft, moved, [0, 0, *self.targets[1:-1]])
+
+    def _drawn(
+        self, place: gs.Tensor, size: gs.Tensor, behind: int
+    ) -> tuple[gs.Tensor, gs.Tensor | None]:
+        """The elements of an axis, and the share that each has; all of it for None.
+
+        Args:
+            place: Where to draw from, [N, 1, ..., points].
+            size: Of the axis.
+            behind: Axes behind that of the taps.
+        """
+        draft = self.draft
+        if self.mode == "nearest":
+            return draft.op("Round", place), None
+        taps = np.array(self.taps, self.dtype).reshape([-1, *[1] * behind])
+        low = draft.op("Floor", place)
+        part = draft.op("Sub", place, low)
+        at = draft.op("Add", low, draft.constant(taps, "taps"))
+        linear = self.mode == "bilinear"  # each element has what the place is off the other
+        beside = draft.constant(1 - taps if linear else taps, "beside")
+        apart = draft.op("Abs", draft.op("Sub", part, beside))
+        if linear:
+            return at, apart
+        if self.padding == "reflection":
+            at = self._reflected(at, size, draft.op("Sub", size, self.constant(1)))
+        return at, self._polynomial(apart, taps)
 
     def _place(self, coordinate: gs.Tensor, size: gs.Tensor) -> gs.Tensor:
         """Where a coordinate of [-1, 1] lies on an axis, in elements."""
@@ -162,38 +182,17 @@ class _Sampling:
         back = draft.op("Mul", odd, draft.op("Sub", draft.op("Sub", span, extra), extra))
         return draft.op("Add", draft.op("Add", extra, back), low)
 
-    def _linear(self, place: gs.Tensor) -> list[tuple[gs.Tensor, gs.Tensor | None]]:
-        draft, one = self.draft, self.constant(1)
-        low = draft.op("Floor", place)
-        part = draft.op("Sub", place, low)
-        return [(low, draft.op("Sub", one, part)), (draft.op("Add", low, one), part)]
-
-    def _cubic(self, place: gs.Tensor, size: gs.Tensor) -> list[tuple[gs.Tensor, gs.Tensor | None]]:
-        draft, one = self.draft, self.constant(1)
-        low = draft.op("Floor", place)
-        part = draft.op("Sub", place, low)
-        rest = draft.op("Sub", one, part)
-        a = _CUBIC
-        near, far = [a + 2, -(a + 3), 0.0, 1.0], [a, -5 * a, 8 * a, -4 * a]
-        shares = [
-            self._polynomial(draft.op("Add", part, one), far),
-            self._polynomial(part, near),
-            self._polynomial(rest, near),
-            self._polynomial(draft.op("Add", rest, one), far),
-        ]
-        found: list[tuple[gs.Tensor, gs.Tensor | None]] = []
-        for tap, share in zip(range(-1, 3), shares, strict=True):
-            at = draft.op("Add", low, self.constant(tap))
-            if self.padding == "reflection":
-                at = self._reflected(at, size, draft.op("Sub", size, one))
-            found.append((at, share))
-        return found
-
-    def _polynomial(self, x: gs.Tensor, coefficients: list[float]) -> gs.Tensor:
-        value = self.constant(coefficients[0])
-        for coefficient in coefficients[1:]:
-            value = self.draft.op("Mul", value, x)
-            value = self.draft.op("Add", value, self.constant(coefficient))
+    def _polynomial(self, apart: gs.Tensor, taps: Array) -> gs.Tensor:
+        """Keys' kernel, by Horner's rule: one polynomial of the distance up to 1, one beyond."""
+        a, near = _CUBIC, (taps == 0) | (taps == 1)
+        value: gs.Tensor | None = None
+        for within, beyond in zip((a + 2, -(a + 3), 0, 1), (a, -5 * a, 8 * a, -4 * a), strict=True):
+            coefficients = np.where(near, within, beyond).astype(self.dtype)
+            term = self.draft.constant(coefficients, "coefficients")
+            if value is not None:
+                term = self.draft.op("Add", self.draft.op("Mul", value, apart), term)
+            value = term
+        assert value is not None
         return value
 
     def _table(self) -> gs.Tensor:
@@ -203,17 +202,12 @@ class _Sampling:
         moved = draft.op("Transpose", self.x, perm=perm)
         return parts.reshape(draft, moved, [-1, self.lengths[1]])
 
-    def _corner(
-        self,
-        table: gs.Tensor,
-        corner: tuple[tuple[gs.Tensor, gs.Tensor | None], ...],
-        sizes: list[gs.Tensor],
-    ) -> gs.Tensor:
-        """One corner's values [N, points, C], weighed, and nothing where it lies outside."""
+    def _total(self, drawn: list[tuple[gs.Tensor, gs.Tensor | None, gs.Tensor]]) -> gs.Tensor:
+        """The sums over corners [N, points, C], weighed, of nothing where they lie outside."""
         draft, one = self.draft, self.constant(1)
         flat: gs.Tensor | None = None
         weight: gs.Tensor | None = None
-        for axis, ((at, share), size) in enumerate(zip(corner, sizes, strict=True)):
+        for axis, (at, share, size) in enumerate(drawn):
             inside = self._clipped(at, draft.op("Sub", size, one))
             if self.padding == "zeros":
                 there = draft.op(
@@ -228,17 +222,31 @@ class _Sampling:
             if share is not None:
                 weight = share if weight is None else draft.op("Mul", weight, share)
         assert flat is not None
-        batch = self.lengths[0]
-        if batch.static != 1:
-            elements = self.lengths[2].make()
-            for length in self.lengths[3:]:
-                elements = draft.op("Mul", elements, length.make())
-            first = draft.op("Mul", parts.counting(draft, batch), elements)
-            flat = draft.op("Add", flat, parts.unsqueeze(draft, first, 1))
-        values = draft.op("Gather", table, flat, axis=0)
-        if weight is None:
-            return values
-        return draft.op("Mul", values, parts.unsqueeze(draft, weight, 2))
+        if self.mode == "nearest":
+            values = draft.op("Gather", self._table(), self._in_batch(flat, 1), axis=0)
+            return (
+                values
+                if weight is None
+                else draft.op("Mul", values, parts.unsqueeze(draft, weight, 2))
+            )
+        corners = [0, len(self.taps) ** len(drawn), self.count]
+        flat = draft.op("Reshape", flat, draft.constant(corners, "corners"))
+        # all corners at once: Rockchip's converter takes two Gathers of one table for one
+        values = draft.op("Gather", self._table(), self._in_batch(flat, 2), axis=0)
+        weight = draft.op("Reshape", weight, draft.constant([*corners, 1], "weights"))
+        weighed = draft.op("Mul", values, weight)
+        return draft.op("ReduceSum", weighed, draft.constant([1], "axes"), keepdims=0)
+
+    def _in_batch(self, flat: gs.Tensor, behind: int) -> gs.Tensor:
+        """Places in an image, [N, ...], as places in the table of all."""
+        draft, batch = self.draft, self.lengths[0]
+        if batch.static == 1:
+            return flat
+        elements = self.lengths[2].make()
+        for length in self.lengths[3:]:
+            elements = draft.op("Mul", elements, length.make())
+        first = draft.op("Mul", parts.counting(draft, batch), elements)
+        return draft.op("Add", flat, parts.unsqueeze(draft, first, *range(1, 1 + behind)))
 
     def _whole(self, *values: gs.Tensor) -> list[gs.Tensor]:
         """Whole numbers as integers: Equal takes no floats below opset 11."""

@@ -37,19 +37,18 @@ def combined_lines(
 ) -> gs.Tensor:
     """Lines of `x` (its first axis), each with the lines that the index sends there.
 
-    `index` has rank 1 and counts from the front.
+    `index` has an element for each line, whatever its rank, and counts from the front.
     """
     dtype = c.dtype(x)
     if (way := _by_way(dtype)) != dtype:
         made = combined_lines(c, c.cast(x, way), index, c.cast(lines, way), kind)
         return c.cast(made, dtype)
     if c.opset >= _SINCE[kind]:
-        where = c.unsqueeze(index, [1])
-        scattered: gs.Tensor = c.op("ScatterND", x, where, lines, reduction=kind)
+        scattered: gs.Tensor = c.op("ScatterND", x, c.column(index), lines, reduction=kind)
         return scattered
     if kind == "add" and _fits_a_table(c, x, index):
         return _added_by_table(c, x, index, lines)
-    return _in_turns(c, x, c.unsqueeze(index, list(range(1, c.rank(x)))), lines, kind)
+    return _in_turns(c, x, c.column(index, c.rank(x)), lines, kind)
 
 
 def combined_elements(
@@ -91,11 +90,10 @@ def _fits_a_table(c: Bench, x: gs.Tensor, index: gs.Tensor) -> bool:
 
 def _added_by_table(c: Bench, x: gs.Tensor, index: gs.Tensor, lines: gs.Tensor) -> gs.Tensor:
     """Sums by comparing every place with every index: right for repeated ones, in any opset."""
-    dtype, rank = c.dtype(x), c.rank(lines)
-    places = c.unsqueeze(c.count(c.size(x, 0)), [1])
-    hit = c.op("Equal", places, c.unsqueeze(index, [0]))
-    hit = c.unsqueeze(hit, list(range(2, rank + 1)))
-    found = c.where(hit, c.unsqueeze(lines, [0]), c.number(0, dtype))
+    rank = c.rank(lines)
+    places = c.unsqueeze(c.count(c.size(x, 0)), list(range(1, rank + 1)))
+    hit = c.op("Equal", places, c.column(index, rank))
+    found = c.where(hit, lines, c.number(0, c.dtype(x)))
     total = c.op("ReduceSum", found, c.ints([1], "axes"), keepdims=0)
     made: gs.Tensor = c.op("Add", x, total)
     return made

@@ -82,12 +82,11 @@ def put_at(
     order = [begin + i for i in range(place.rank)]
     others = [i for i in range(place.rank + len(rest)) if i not in order]
     values = c.permute(values, [*order, *others])
-    count = c.op("Reshape", linear, c.ints([-1], "target"))
     lines = values
     if place.rank != 1:
         many = c.product(c.sizes(linear))
         lines = c.reshape(values, [many, *behind])
-    result = _scatter_lines(c, flat, count, lines, accumulate=accumulate)
+    result = _scatter_lines(c, flat, linear, lines, accumulate=accumulate)
     result = c.reshape(result, [*[lengths[a] for a in axes], *behind])
     back = [*axes, *rest]
     return c.permute(result, [back.index(i) for i in range(rank)])
@@ -145,21 +144,20 @@ def _fitting(c: Call, x: gs.Tensor, mask: gs.Tensor, axis: int) -> None:
 def _scatter_lines(
     c: Call, x: gs.Tensor, index: gs.Tensor, lines: gs.Tensor, *, accumulate: bool
 ) -> gs.Tensor:
-    """Rows of `x` (its first axis) replaced by, or increased by, rows of `lines`."""
+    """Rows of `x` (its first axis) replaced by, or increased by, rows of `lines`.
+
+    The index may have any rank; its elements stand for the rows in their order.
+    """
     if accumulate:
         return combined_lines(c, x, index, lines, "add")
     if c.opset >= 11:
-        return c.op("ScatterND", x, c.unsqueeze(index, [1]), lines)
-    rank = c.rank(lines)
-    wide = c.op("Expand", c.unsqueeze(index, list(range(1, rank))), c.op("Shape", lines))
+        return c.op("ScatterND", x, c.column(index), lines)
+    wide = c.op("Expand", c.column(index, c.rank(lines)), c.op("Shape", lines))
     return c.op("ScatterElements", x, wide, lines, axis=0)
 
 
 def _line_index(c: Call, x: gs.Tensor, axis: int, index: gs.Tensor) -> gs.Tensor:
-    index = c.cast(index, TYPE.INT64)
-    if c.facts.of(index).rank != 1:
-        index = c.op("Reshape", index, c.ints([-1], "target"))
-    return from_front(c, index, c.size(x, axis))
+    return from_front(c, c.flat(c.cast(index, TYPE.INT64)), c.size(x, axis))
 
 
 def _lines(c: Call, change: Callable[[gs.Tensor, gs.Tensor, gs.Tensor], gs.Tensor]) -> gs.Tensor:
@@ -195,12 +193,15 @@ def _index_fill(c: Call) -> gs.Tensor:
     rank, dtype = c.rank(x), c.dtype(x)
     axis = c.axis(c.integer("dim"), rank)
     index = _line_index(c, x, axis, c.tensor("index"))
-    places = c.unsqueeze(c.count(c.size(x, axis)), [1])
-    hit = c.cast(c.op("Equal", places, c.unsqueeze(index, [0])), TYPE.FLOAT)
-    none = c.ints([0], "none")  # a column of zeros, so that no index at all is no maximum of none
-    hit = c.concat([hit, c.op("Mul", c.cast(places, TYPE.FLOAT), c.cast(none, TYPE.FLOAT))], 1)
-    some = c.cast(c.op("ReduceMax", hit, c.ints([1], "axes"), keepdims=0), TYPE.BOOL)
-    some = c.unsqueeze(some, list(range(1, rank - axis)))
+    behind = rank - axis
+    places = c.unsqueeze(c.count(c.size(x, axis)), [0, *range(2, behind + 1)])
+    hit = c.cast(c.op("Equal", places, c.column(index, behind + 1)), TYPE.FLOAT)
+    count = c.size(index, 0)
+    if not isinstance(count, int) or count == 0:
+        zeros = c.op("Mul", c.cast(places, TYPE.FLOAT), c.number(0, TYPE.FLOAT))
+        hit = c.concat([hit, zeros], 0)  # so that no index at all is no maximum of none
+    found = c.op("ReduceMax", hit, c.ints([0], "axes"), keepdims=int(axis > 0))
+    some = c.op("Greater", found, c.number(0, TYPE.FLOAT))
     given = c.tensor("value")
     value = c.cast(given, dtype)
     array = c.facts.array(given)
