@@ -258,6 +258,20 @@ def test_a_difference_from_one_number_everywhere_is_held_against_its_own_movemen
     assert not doubted(check, before, after, [before], tolerance=None, most=10).agrees
 
 
+def test_a_variance_of_many_elements_is_rounded_as_their_number_says() -> None:
+    """Drawn at random those of long lines are nearly equal, and their spread tells little."""
+    x = np.random.default_rng(0).choice(np.array([20, -20, 0.3, -6], np.float32), 60_000)
+    head = '<ir_version: 8, opset_import: ["": 17, "org.pytorch.aten": 1]> g (float[n] x)'
+    before = onnx.parser.parse_model(head + "=> (float y) { y = org.pytorch.aten.var (x) }")
+    late = """ => (float y) <float off = {%s}> {
+        m = ReduceMean (x)  d = Sub (x, m)  e = Mul (d, d)
+        v = ReduceMean <keepdims = 0> (e)  y = Add (v, off) }"""
+    for off, agrees in ((0.005, True), (0.5, False)):
+        after = onnx.parser.parse_model(head + late % off)
+        found = pair.Pair(before, after).check([{"x": x}], "rounding")
+        assert [check.agrees for check in found[0]] == [agrees], off
+
+
 def test_a_long_sum_is_rounded_as_what_was_added_up_on_its_way_is() -> None:
     x = np.random.default_rng(0).choice(np.array([20, -20, 0.3, -6], np.float32), 60_000)
     sums = parse("g (float[n] x) => (float y) { y = ReduceSum <keepdims = 0> (x) }")

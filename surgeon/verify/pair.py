@@ -31,6 +31,11 @@ _AVERAGES = frozenset(
     "ReduceMean GlobalAveragePool AveragePool mean avg_pool1d avg_pool2d avg_pool3d "
     "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d".split()
 )
+# Sums and averages of what cancels nothing: the more terms, the more of it is rounding.
+_POSITIVE = frozenset(
+    "std std_mean var var_mean norm frobenius_norm linalg_norm linalg_vector_norm "
+    "ReduceL1 ReduceL2 ReduceSumSquare mse_loss l1_loss smooth_l1_loss huber_loss".split()
+)
 _SUMS = frozenset("ReduceSum sum nansum trace".split())  # their terms may cancel
 _BESIDE = {"Constant", "Identity"}
 _SIDE_BY_SIDE = 64  # terms that onnxruntime adds up apart, of a long line
@@ -85,8 +90,10 @@ class Pair:
         self._magnifies = any(
             operator_of(node) in _MAGNIFYING for node in (*before.graph.node, *after.graph.node)
         )
-        self._averages = any(operator_of(node) in _AVERAGES for node in before.graph.node)
-        self._sums = {*map(operator_of, before.graph.node)} - _BESIDE <= _SUMS
+        operators = {*map(operator_of, before.graph.node)}
+        self._averages = bool(operators & _AVERAGES)
+        self._positive = bool(operators & _POSITIVE)
+        self._sums = operators - _BESIDE <= _SUMS
         self._places = any(_PLACES.match(operator_of(node)) for node in before.graph.node)
 
     def check(self, inputs: Inputs, exact: Exact, tolerance: float | None = None) -> Checks:
@@ -166,11 +173,13 @@ class Pair:
             arrays = [np.asarray(a) for a in (*feeds.values(), *expected.values())]
             longest: int = max(length for array in arrays for length in (2, *array.shape))
             return _magnitude(feeds) * longest / 2
+        sizes = [[np.size(value) for value in side.values()] for side in (feeds, expected)]
+        terms = max(sizes[0], default=1) / max(1, min(sizes[1], default=1))
         if self._sums:
-            sizes = [[np.size(value) for value in side.values()] for side in (feeds, expected)]
-            terms = max(sizes[0], default=1) / max(1, min(sizes[1], default=1))
             # of many terms what was added up so far is large, and its rounding with it
             return _magnitude(feeds) * max(math.sqrt(terms), terms / _SIDE_BY_SIDE)
+        if self._positive:
+            return max(_magnitude(feeds), _magnitude(expected) * math.sqrt(terms))
         return _magnitude(feeds) if self._averages else 0.0
 
     def _moved(self, first: Runner, feeds: Feeds) -> list[dict[str, Any]]:
