@@ -76,6 +76,7 @@ _ROOMS: Mapping[str, str] = {
     "gather_under_mask": "operands",
     "gemm_of_rows": "linear",
     "gemm_onto_gemm": "linear",
+    "grid_sample_as_gathers": "rare",
     "group_norm_as_instances": "norms",
     "groups_as_group_norm": "norms",
     "inferred_entry": "targets",

@@ -65,6 +65,14 @@ def sampled(
         return draft.op(
             "GridSample", x, grid, mode=name, padding_mode=padding, align_corners=int(corners)
         )
+    return gathered_samples(draft, x, grid, mode, padding, corners=corners)
+
+
+def gathered_samples(
+    draft: Draft, x: gs.Tensor, grid: gs.Tensor, mode: str, padding: str, *, corners: bool
+) -> gs.Tensor:
+    """The same without GridSample, of arguments as `sampled` takes them."""
+    rank = parts.rank_of(draft, grid)
     if mode == "bicubic" and rank == 5:
         raise Refused("volumes are not sampled bicubically")
     return _Sampling(draft, x, grid, rank, mode, padding, corners=corners).result()
