@@ -174,4 +174,5 @@ def grid_sample_as_gathers(draft: Draft, match: Match) -> gs.Tensor:
     padding, corners = attribute_of(node, "padding_mode"), bool(attribute_of(node, "align_corners"))
     if mode == "nearest" and padding == "reflection" and not corners:
         raise Refused("it rounds to a sample before it reflects, and the samples lie apart")
-    return gathered_samples(draft, *node.inputs, mode, padding, corners=corners)
+    x, grid = node.inputs
+    return gathered_samples(draft, x, grid, mode, padding, corners=corners)

@@ -313,7 +313,7 @@ def _rank_of_grid(draft: Draft, args: Arguments, theta: gs.Tensor) -> int:
 
 def _column_of(draft: Draft, theta: gs.Tensor, column: int, spatial: int) -> gs.Tensor:
     """A column of theta [N, 1, ..., k], as it broadcasts over a grid."""
-    taken = draft.op("Gather", theta, draft.constant(column, "column"), axis=2)
+    taken = draft.op("Gather", theta, draft.constant(np.array(column), "column"), axis=2)
     return draft.op("Reshape", taken, draft.constant([0, *[1] * spatial, spatial], "sizes"))
 
 
