@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from surgeon import dims
 from surgeon.builders import parts
 from surgeon.builders.bench import Bench
 from surgeon.match import Match, attribute_of
@@ -26,17 +27,40 @@ def list_as_parts(draft: Draft, match: Match) -> gs.Tensor:
     length = c.size(x, axis)
     if indices is None or indices.ndim != 1 or not indices.size:
         raise Refused("its indices are no constant list")
-    if not isinstance(length, int):
-        raise Refused("the length of its axis is known at run time only")
-    runs = stretches([int(i) + length * (i < 0) for i in indices.tolist()])
+    if not isinstance(length, int) or not length:
+        raise Refused("the length of its axis is known at run time only, or nothing")
+    places = [int(i) + length * (i < 0) for i in indices.tolist()]
+    times = _times_each(places, length)
+    if times > 1 and (made := _each_again(c, x, axis, times)) is not None:
+        return made
+    runs = stretches(places)
     if len(runs) > _MOST_PARTS:
         raise Refused(f"it is in {len(runs)} pieces")
-    made: dict[tuple[int, int], gs.Tensor] = {}
-    for first, end in runs:
-        if (first, end) not in made:
-            whole = (first, end) == (0, length)
-            made[first, end] = x if whole else c.slice(x, axis, first, end)
-    return c.concat([made[run] for run in runs], axis)
+    cut: dict[tuple[int, int], gs.Tensor] = {(0, length): x}
+    for run in runs:
+        if run not in cut:
+            cut[run] = c.slice(x, axis, *run)
+    return c.concat([cut[run] for run in runs], axis)
+
+
+def _times_each(places: Sequence[int], length: int) -> int:
+    """How many times every element of the axis stands there, one after the other; 0 if not so."""
+    times, rest = divmod(len(places), length)
+    return 0 if rest or list(places) != [i // times for i in range(len(places))] else times
+
+
+def _each_again(c: Bench, x: gs.Tensor, axis: int, times: int) -> gs.Tensor | None:
+    """Every element of an axis so many times, and None where no constant gives its shape."""
+    shape = c.facts.of(x).shape
+    assert shape is not None, "the axis has a known length"
+    front, behind = shape[:axis], shape[axis + 1 :]
+    wanted = (*front, dims.product([shape[axis], times]), *behind)
+    target = dims.constant_target((*front, shape[axis], times, *behind), wanted)
+    if target is None:
+        return None
+    beside = c.concat([c.unsqueeze(x, [axis + 1])] * times, axis + 1)
+    made: gs.Tensor = c.op("Reshape", beside, c.ints(target, "joined"))
+    return made
 
 
 def stretches(places: Sequence[int]) -> list[tuple[int, int]]:
