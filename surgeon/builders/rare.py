@@ -11,7 +11,7 @@ from surgeon.builders import parts
 from surgeon.builders.aten_linalg.solving import determinants
 from surgeon.builders.aten_math.bits import bit_by_bit, opposite_bits
 from surgeon.builders.aten_math.work import INT32, INT64, Work
-from surgeon.builders.aten_nn.grids import affine_grid
+from surgeon.builders.aten_nn.grids import affine_grid, gathered_samples
 from surgeon.builders.aten_nn.pools import found_in_windows, largest_gathered
 from surgeon.builders.bench import Bench
 from surgeon.builders.windows import Window
@@ -164,3 +164,15 @@ def affine_grid_as_products(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("of one point there are no corners to align")
     lengths = [parts.constant_length(draft, int(n)) for n in size[2:]]
     return affine_grid(draft, node.inputs[0], lengths, corners=corners)
+
+
+def grid_sample_as_gathers(draft: Draft, match: Match) -> gs.Tensor:
+    """GridSample of planes and volumes, as the elements around each point and their shares."""
+    node = match.root
+    mode = attribute_of(node, "mode")
+    mode = {"linear": "bilinear", "cubic": "bicubic"}.get(mode, mode)
+    padding, corners = attribute_of(node, "padding_mode"), bool(attribute_of(node, "align_corners"))
+    if mode == "nearest" and padding == "reflection" and not corners:
+        raise Refused("it rounds to a sample before it reflects, and the samples lie apart")
+    x, grid = node.inputs
+    return gathered_samples(draft, x, grid, mode, padding, corners=corners)

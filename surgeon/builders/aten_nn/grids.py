@@ -64,6 +64,14 @@ def sampled(
         return draft.op(
             "GridSample", x, grid, mode=name, padding_mode=padding, align_corners=int(corners)
         )
+    return gathered_samples(draft, x, grid, mode, padding, corners=corners)
+
+
+def gathered_samples(
+    draft: Draft, x: gs.Tensor, grid: gs.Tensor, mode: str, padding: str, *, corners: bool
+) -> gs.Tensor:
+    """The same without GridSample, of arguments as `sampled` takes them."""
+    rank = parts.rank_of(draft, grid)
     if mode == "bicubic" and rank == 5:
         raise Refused("volumes are not sampled bicubically")
     return _Sampling(draft, x, grid, rank, mode, padding, corners=corners).result()
@@ -288,12 +296,10 @@ def affine_grid(
     for axis, length in enumerate(lengths):
         steps = _steps(draft, length, dtype, corners=corners)
         behind = spatial - 1 - axis
-        if behind:
-            steps = parts.unsqueeze(draft, steps, *range(1, behind + 1))
+        steps = parts.unsqueeze(draft, steps, *range(1, behind + 2))
         term = draft.op("Mul", _column_of(draft, theta, behind, spatial), steps)
         total = term if total is None else draft.op("Add", total, term)
-    total = draft.op("Add", total, _column_of(draft, theta, spatial, spatial))
-    made: gs.Tensor = draft.op("Transpose", total, perm=[0, *range(2, spatial + 2), 1])
+    made: gs.Tensor = draft.op("Add", total, _column_of(draft, theta, spatial, spatial))
     return made
 
 
@@ -314,9 +320,9 @@ def _rank_of_grid(draft: Draft, args: Arguments, theta: gs.Tensor) -> int:
 
 
 def _column_of(draft: Draft, theta: gs.Tensor, column: int, spatial: int) -> gs.Tensor:
-    """A column of theta [N, k, 1, ...], as it broadcasts over a grid."""
-    taken = draft.op("Gather", theta, draft.constant([column], "column"), axis=2)
-    return parts.unsqueeze(draft, taken, *range(3, 2 + spatial))
+    """A column of theta [N, 1, ..., k], as it broadcasts over a grid."""
+    taken = draft.op("Gather", theta, draft.constant(np.array(column), "column"), axis=2)
+    return draft.op("Reshape", taken, draft.constant([0, *[1] * spatial, spatial], "sizes"))
 
 
 def _steps(draft: Draft, length: Length, dtype: np.dtype[Any], *, corners: bool) -> gs.Tensor:
