@@ -238,7 +238,7 @@ _ROOMS: Mapping[str, str] = {
 # Rooms of families, each with a table of its own.
 _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "aten_linalg": ("aten_linalg",),
-    "aten_math": ("aten_math", "fake_quantize_as_pair"),
+    "aten_math": ("aten_math", "fake_quantize_as_pair", "observer_as_off"),
     "aten_quantized": ("quantized_read",),
     "aten_random": ("aten_random",),
     "contrib": (

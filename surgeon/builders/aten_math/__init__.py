@@ -81,4 +81,5 @@ def aten_math(draft: Draft, match: Match) -> Any:
 TABLE: Mapping[str, Callable[..., Any]] = {
     "aten_math": aten_math,
     "fake_quantize_as_pair": steps.fake_quantize_as_pair,
+    "observer_as_off": steps.observer_as_off,
 }

@@ -40,17 +40,27 @@ def observed(work: Work) -> gs.Tensor:
     return fake_quantize(work)
 
 
-def fake_quantize_as_pair(draft: Draft, match: Match) -> gs.Tensor:
+def observer_as_off(draft: Draft, match: Match) -> gs.Tensor:
+    """The same whatever the observer: by the scale that the file holds."""
+    return fake_quantize(Work(draft, match.root))
+
+
+def fake_quantize_as_pair(draft: Draft, match: Match, observed: bool = False) -> gs.Tensor:
     """Any of `FUNCTIONS`, where its levels are among those of 8 bits, and known.
 
     Levels at the ends that are not to be used are cut off before it is quantised, as some
     runtimes want the pair to stand together.
+
+    Args:
+        draft: Where the nodes go.
+        match: The operator.
+        observed: Whether its observer may be on; the scale is that which the file holds.
     """
     work, c = Work(draft, match.root), Bench(draft)
     x = work.args.tensor("self")
     if work.dtype(x) != FLOAT:
         raise Refused("only single precision is rounded to steps here")
-    if work.args.schema.takes("observer_on"):
+    if work.args.schema.takes("observer_on") and not observed:
         _check_observer(work)
     axis = _axis(work)
     shape = [] if axis is None else [-1]
@@ -93,7 +103,8 @@ def _check_observer(work: Work) -> None:
         state = "may be on" if on is None else "is on"
         raise Refused(
             f"its observer {state}: it follows the range of what it is given while it runs; switch "
-            "it off (`module.apply(torch.ao.quantization.disable_observer)`) before the export"
+            "it off (`module.apply(torch.ao.quantization.disable_observer)`) before the export, or "
+            "take the scale that the file holds with `--allow approximate`"
         )
 
 
