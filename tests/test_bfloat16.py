@@ -80,3 +80,19 @@ def test_what_aten_writes_is_valid_in_bfloat16() -> None:
     [wanted] = open_reference(model).run(fed()).values()
     [found] = Session(result.model.to_proto()).run(fed()).values()
     np.testing.assert_array_equal(found, wanted)
+
+
+def test_what_is_rounded_on_the_way_runs_too() -> None:
+    """Neither an input nor a weight is in bfloat16 here."""
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    g (float[N,6] x) => (float[N,6] y) {
+      a = Cast <to = 16> (x)
+      b = Mul (a, a)
+      y = Cast <to = 1> (b)
+    }"""
+    x = np.random.default_rng(1).normal(size=(2, 6)).astype(np.float32)
+    result = surgeon.apply(network(text), "bfloat16-in-float32")
+    [found] = Session(result.model.to_proto()).run({"x": x}).values()
+    short = x.astype(BRIEF).astype(np.float32)
+    np.testing.assert_array_equal(found, (short * short).astype(BRIEF).astype(np.float32))
+    assert result.report.verdict.status == "equivalent"

@@ -32,6 +32,11 @@ def is_brief(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.dtype == _BRIEF
 
 
+def is_briefing(node: onnx.NodeProto) -> bool:
+    """Whether it casts to bfloat16."""
+    return node.op_type == "Cast" and any(a.i == onnx.TensorProto.BFLOAT16 for a in node.attribute)
+
+
 def in_floats(given: Mapping[str, Any]) -> dict[str, Any]:
     """The values, those of bfloat16 in float32, which holds each of them."""
     return {n: v.astype(np.float32) if is_brief(v) else v for n, v in given.items()}

@@ -263,7 +263,10 @@ class Program:
             try:
                 self._sessions[key] = self._open(self._stretch(step, feeds))
             except (NoWitness, NotRunnable):
-                brief = any(by_onnx.is_brief(self._look_up(n, feeds)) for n in _read(step))
+                read = [self._look_up(name, feeds) for name in (*step.inputs, *step.constants)]
+                brief = any(map(by_onnx.is_brief, read)) or any(
+                    map(by_onnx.is_briefing, step.nodes)
+                )
                 if not brief and not any(by_onnx.has(node) for node in step.nodes):
                     raise
                 self._apart.add(key)
@@ -271,39 +274,42 @@ class Program:
         return self._sessions[key].run(feeds, step.outputs)
 
     def _run_apart(self, step: Step, feeds: Mapping[str, Any]) -> dict[str, Any]:
-        """One node after the other, in Python those that onnxruntime has not."""
+        """One node after the other, those that onnxruntime has not in Python or in float32."""
         values = dict(feeds)
         for node in step.nodes:
             names = dict.fromkeys(name for name in node.input if name)
             given = {name: self._look_up(name, values) for name in names}
-            fed = {name: value for name, value in given.items() if name in values}
-            known = tuple(name for name in given if name not in values)
-            made = tuple(name for name in node.output if name)
             like = quantized.first([*given.values()])
             brief = any(map(by_onnx.is_brief, given.values()))
             if (like is not None or brief) and node.op_type == "SequenceConstruct":
-                values[made[0]] = [given[name] for name in node.input]
+                values[node.output[0]] = [given[name] for name in node.input]
                 continue
-            given, fed = ({n: quantized.plain(v) for n, v in d.items()} for d in (given, fed))
-            single = Step((node,), True, tuple(fed), known, made, ())
-            try:
-                if any(is_complex(value) for value in given.values()):
-                    values.update(by_onnx.run(node, given, self._opsets))
-                else:
-                    values.update(self._open(self._stretch(single, fed)).run(fed, made))
-            except (NoWitness, NotRunnable):
-                if brief:
-                    wide = by_onnx.in_floats(given)
-                    single = Step((node,), True, tuple(wide), (), made, ())
-                    found = self._open(self._stretch(single, wide)).run(wide, made)
-                    values.update(by_onnx.briefly(found))
-                elif by_onnx.has(node):
-                    values.update(by_onnx.run(node, given, self._opsets))
-                else:
-                    raise
+            found = self._run_one(node, {n: quantized.plain(v) for n, v in given.items()}, values)
             if like is not None:
-                values.update((n, quantized.rounded(node.op_type, values[n], like)) for n in made)
+                found = {n: quantized.rounded(node.op_type, v, like) for n, v in found.items()}
+            values.update(found)
         return {name: values[name] for name in step.outputs}
+
+    def _run_one(
+        self, node: onnx.NodeProto, given: Mapping[str, Any], values: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """What a node makes of what it is given; what is not among `values` is constant."""
+        if any(map(is_complex, given.values())):
+            return by_onnx.run(node, given, self._opsets)
+        made = tuple(name for name in node.output if name)
+        fed = {name: value for name, value in given.items() if name in values}
+        known = tuple(name for name in given if name not in values)
+        try:
+            step = Step((node,), True, tuple(fed), known, made, ())
+            return self._open(self._stretch(step, fed)).run(fed, made)
+        except (NoWitness, NotRunnable):
+            if any(map(by_onnx.is_brief, given.values())):
+                wide = by_onnx.in_floats(given)
+                step = Step((node,), True, tuple(wide), (), made, ())
+                return by_onnx.briefly(self._open(self._stretch(step, wide)).run(wide, made))
+            if by_onnx.has(node):
+                return by_onnx.run(node, given, self._opsets)
+            raise
 
     def _stretch(self, step: Step, feeds: Mapping[str, Any]) -> onnx.ModelProto:
         model = onnx.ModelProto()
@@ -322,10 +328,6 @@ class Program:
         for name in step.outputs:  # onnxruntime infers the types
             graph.output.add(name=name)
         return model
-
-
-def _read(step: Step) -> tuple[str, ...]:
-    return (*step.inputs, *step.constants)
 
 
 def _kind(value: Any) -> tuple[Any, ...]:

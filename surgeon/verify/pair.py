@@ -17,6 +17,7 @@ from surgeon.errors import SurgeonError
 from surgeon.isolation import Isolated, cell, open_session
 from surgeon.reference import NoWitness, Undefined, open_reference
 from surgeon.reference.arguments import is_foreign
+from surgeon.reference.by_onnx import is_briefing
 from surgeon.reference.plan import holds_foreign
 from surgeon.runtime import Feeds, NotRunnable, RunFailed, Runner
 from surgeon.verify.compare import TOLERANCES, Exact, compare_arrays, compare_drawn, faulty
@@ -276,7 +277,7 @@ def open_runner(model: onnx.ModelProto, folder: Path | None = None) -> Runner:
 def _is_brief(model: onnx.ModelProto) -> bool:
     given = [value.type.tensor_type.elem_type for value in model.graph.input]
     given += [tensor.data_type for tensor in model.graph.initializer]
-    return onnx.TensorProto.BFLOAT16 in given
+    return onnx.TensorProto.BFLOAT16 in given or any(map(is_briefing, model.graph.node))
 
 
 def is_plain(model: onnx.ModelProto) -> bool:
