@@ -247,3 +247,10 @@ def test_a_type_that_onnxruntime_lacks_is_computed_by_onnx() -> None:
     assert found["kinds"].dtype == np.int32
     assert found["kinds"].tolist() == [0, 1, 3]
     assert found["which"].tolist() == [2, 0, 0, 1, 2]
+
+
+def test_a_convolution_of_doubles_is_computed_by_onnx() -> None:
+    """onnxruntime has none."""
+    model = parse("g (double[N,1,3] x, double[1,1,2] w) => (double[N,1,2] y) { y = Conv (x, w) }")
+    x, w = np.array([[[1, 2, 4]]], np.float64), np.array([[[0.5, 1]]], np.float64)
+    assert Reference(model).run({"x": x, "w": w})["y"].tolist() == [[[2.5, 5.0]]]

@@ -5,7 +5,7 @@ Those of complex values, which no runtime computes, and some of types that it ha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import ml_dtypes
@@ -50,9 +50,13 @@ def briefly(made: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def has(node: onnx.NodeProto) -> bool:
-    """Whether onnx's reference is taken where onnxruntime has the operator of other types alone."""
-    return node.domain in ("", "ai.onnx") and node.op_type in _OF_OTHER_TYPES
+def has(node: onnx.NodeProto, values: Iterable[Any]) -> bool:
+    """Whether onnx's reference is taken where onnxruntime has the operator of other types alone.
+
+    Of double precision it has no Conv, GridSample and some more, and any is taken.
+    """
+    doubles = (isinstance(value, np.ndarray) and value.dtype == np.float64 for value in values)
+    return node.domain in ("", "ai.onnx") and (node.op_type in _OF_OTHER_TYPES or any(doubles))
 
 
 def run(

@@ -267,7 +267,7 @@ class Program:
                 brief = any(map(by_onnx.is_brief, read)) or any(
                     map(by_onnx.is_briefing, step.nodes)
                 )
-                if not brief and not any(by_onnx.has(node) for node in step.nodes):
+                if not brief and not any(by_onnx.has(node, read) for node in step.nodes):
                     raise
                 self._apart.add(key)
                 return self._run_apart(step, feeds)
@@ -307,7 +307,7 @@ class Program:
                 wide = by_onnx.in_floats(given)
                 step = Step((node,), True, tuple(wide), (), made, ())
                 return by_onnx.briefly(self._open(self._stretch(step, wide)).run(wide, made))
-            if by_onnx.has(node):
+            if by_onnx.has(node, given.values()):
                 return by_onnx.run(node, given, self._opsets)
             raise
 
