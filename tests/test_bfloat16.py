@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import ml_dtypes
 import numpy as np
 import onnx
@@ -9,6 +11,7 @@ import onnx.parser
 import pytest
 
 import surgeon
+from surgeon.inspection import inspect
 from surgeon.reference import open_reference
 from surgeon.runtime import NotRunnable, Session
 
@@ -18,7 +21,8 @@ g (bfloat16[N,2,6] x) => (bfloat16[N,3,2] y) <bfloat16[3,2,3] w, bfloat16[3] b> 
   a = Conv <strides = [2]> (x, w, b)
   c = Sigmoid (a)
   d = Mul (a, c)
-  y = Softmax <axis = -1> (d)
+  e = Identity (d)
+  y = Softmax <axis = -1> (e)
 }"""
 
 
@@ -96,3 +100,12 @@ def test_what_is_rounded_on_the_way_runs_too() -> None:
     short = x.astype(BRIEF).astype(np.float32)
     np.testing.assert_array_equal(found, (short * short).astype(BRIEF).astype(np.float32))
     assert result.report.verdict.status == "equivalent"
+
+
+def test_what_helps_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "brief.onnx"
+    onnx.save(network(), path)
+    assert inspect(path).brief == 3
+    with pytest.raises(surgeon.SurgeonError, match="does not load") as caught:
+        surgeon.apply(path, "clean")
+    assert "`bfloat16-in-float32`" in caught.value.mend
