@@ -174,13 +174,13 @@ class Pair:
             arrays = [np.asarray(a) for a in (*feeds.values(), *expected.values())]
             longest: int = max(length for array in arrays for length in (2, *array.shape))
             return _magnitude(feeds) * longest / 2
-        sizes = [[np.size(value) for value in side.values()] for side in (feeds, expected)]
-        terms = max(sizes[0], default=1) / max(1, min(sizes[1], default=1))
         if self._sums:
             # of many terms what was added up so far is large, and its rounding with it
+            terms = _terms(feeds, expected)
             return _magnitude(feeds) * max(math.sqrt(terms), terms / _SIDE_BY_SIDE)
         if self._positive:
-            return max(_magnitude(feeds), _magnitude(expected) * math.sqrt(terms))
+            added = _magnitude(expected) * math.sqrt(_terms(feeds, expected))
+            return max(_magnitude(feeds), added)
         return _magnitude(feeds) if self._averages else 0.0
 
     def _moved(self, first: Runner, feeds: Feeds) -> list[dict[str, Any]]:
@@ -215,6 +215,12 @@ def _joins_no_shapes(model: onnx.ModelProto, feeds: Feeds) -> bool:
     except onnx.shape_inference.InferenceError as error:
         return set(_FAULTY.findall(str(error))) == {"Concat"}
     return False
+
+
+def _terms(feeds: Feeds, expected: Feeds) -> float:
+    """How many values an element of a sum is made of."""
+    sizes = [[np.size(value) for value in side.values()] for side in (feeds, expected)]
+    return max(sizes[0], default=1) / max(1, min(sizes[1], default=1))
 
 
 def _magnitude(feeds: Feeds) -> float:
