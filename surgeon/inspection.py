@@ -91,7 +91,7 @@ class Inspection:
         subgraphs: How many bodies of If, Loop and Scan.
         foreign: Operators outside standard ONNX.
         computed_weights: Conv nodes whose kernel is computed: many runtimes refuse them.
-        brief: How many inputs and weights are in bfloat16, of which few runtimes compute.
+        bfloat16: How many inputs and weights are in bfloat16, of which few runtimes compute.
         recipes: Bundled recipes that have rules for operators of this model, and how many rules.
     """
 
@@ -112,7 +112,7 @@ class Inspection:
     subgraphs: int
     foreign: tuple[Foreign, ...]
     computed_weights: int
-    brief: int
+    bfloat16: int
     recipes: Mapping[str, int]
 
     def to_dict(self) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def inspect(path: str | os.PathLike[str]) -> Inspection:
         subgraphs=sum(len(_bodies(node)) for node in nodes),
         foreign=tuple(_foreign(proto, nodes, operators, rules)),
         computed_weights=_computed_weights(proto),
-        brief=_brief(proto),
+        bfloat16=_bfloat16(proto),
         recipes=_helpful(operators, rules),
     )
 
@@ -329,7 +329,7 @@ def _external(model: Model) -> Iterator[ExternalFile]:
             yield ExternalFile(location, tensors, length)
 
 
-def _brief(proto: onnx.ModelProto) -> int:
+def _bfloat16(proto: onnx.ModelProto) -> int:
     kinds = [value.type.tensor_type.elem_type for value in proto.graph.input]
     kinds += [tensor.data_type for tensor in proto.graph.initializer]
     return kinds.count(onnx.TensorProto.BFLOAT16)

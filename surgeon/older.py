@@ -16,7 +16,7 @@ import onnx_graphsurgeon as gs
 from surgeon import opsets
 from surgeon.facts import Facts
 
-_FLOAT, _BRIEF = onnx.TensorProto.FLOAT, onnx.TensorProto.BFLOAT16
+_FLOAT, _BFLOAT16 = onnx.TensorProto.FLOAT, onnx.TensorProto.BFLOAT16
 _FLOATS = (onnx.TensorProto.FLOAT16, onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
 _WIDE = (onnx.TensorProto.INT32, onnx.TensorProto.INT64)
 _ORDERED = (*_FLOATS, *_WIDE)
@@ -42,7 +42,7 @@ def older_form(
     since, form = _FORMS.get(op, (0, None))
     if form is not None and draft.facts.opset < since:
         return form(draft, op, inputs, attributes)
-    if any(_is_brief(draft, x) and not _takes(draft, op, i) for i, x in enumerate(inputs)):
+    if any(_is_bfloat16(draft, x) and not _takes(draft, op, i) for i, x in enumerate(inputs)):
         made: gs.Tensor = in_float32(draft, op, inputs, attributes)
         return made
     return None
@@ -50,24 +50,24 @@ def older_form(
 
 def in_float32(draft: Drafting, op: str, inputs: Sequence[gs.Tensor], attributes: Said) -> Any:
     """An operator on bfloat16, computed in float32 and rounded once, as PyTorch's kernels do."""
-    wide = [draft.op("Cast", x, to=_FLOAT) if _is_brief(draft, x) else x for x in inputs]
+    wide = [draft.op("Cast", x, to=_FLOAT) if _is_bfloat16(draft, x) else x for x in inputs]
     made = draft.op(op, *wide, **attributes)
     found = made if isinstance(made, tuple) else (made,)
     back = [
-        draft.op("Cast", y, to=_BRIEF) if draft.facts.of(y).dtype == _FLOAT else y for y in found
+        draft.op("Cast", y, to=_BFLOAT16) if draft.facts.of(y).dtype == _FLOAT else y for y in found
     ]
     return tuple(back) if isinstance(made, tuple) else back[0]
 
 
-def _is_brief(draft: Drafting, x: gs.Tensor) -> bool:
-    return bool(x.name) and draft.facts.of(x).dtype == _BRIEF
+def _is_bfloat16(draft: Drafting, x: gs.Tensor) -> bool:
+    return bool(x.name) and draft.facts.of(x).dtype == _BFLOAT16
 
 
 def _takes(draft: Drafting, op: str, index: int) -> bool:
     own = opsets.schema(op, draft.facts.opset)
     if own is None or not own.inputs:
         return True
-    return opsets.takes(op, draft.facts.opset, min(index, len(own.inputs) - 1), _BRIEF)
+    return opsets.takes(op, draft.facts.opset, min(index, len(own.inputs) - 1), _BFLOAT16)
 
 
 def _equal(draft: Drafting, op: str, inputs: Sequence[gs.Tensor], _: Said) -> gs.Tensor | None:

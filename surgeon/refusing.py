@@ -51,12 +51,12 @@ def not_saved(report: Report, verdict: Verdict) -> VerifyError:
     named = f"; it is so with {', '.join(blamed[:3])}{more}" if blamed else ""
     named += "".join(f"; its contract: it {each}" for each in contracts if each)
     saving = "save the rest with `--save-partial`; or " if blamed else ""
-    brief = "tensor(bfloat16)" in (verdict.detail or "")
+    bfloat16 = "tensor(bfloat16)" in (verdict.detail or "")
     error = VerifyError(
         f"the result is not saved: {verdict.detail}{named}",
         where=report.source,
         mend="Put `bfloat16-in-float32` behind the recipe, or in front of `clean`."
-        if brief
+        if bfloat16
         else "Read the report (`--report out.json`) for the rewrites that were made; "
         f"{saving}leave out the recipe at fault, or give recorded outputs with "
         "`--reference FILE.npz`.",

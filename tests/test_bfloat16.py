@@ -15,7 +15,7 @@ from surgeon.inspection import inspect
 from surgeon.reference import open_reference
 from surgeon.runtime import NotRunnable, Session
 
-BRIEF = np.dtype(ml_dtypes.bfloat16)
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 NETWORK = """<ir_version: 8, opset_import: ["": 17]>
 g (bfloat16[N,2,6] x) => (bfloat16[N,3,2] y) <bfloat16[3,2,3] w, bfloat16[3] b> {
   a = Conv <strides = [2]> (x, w, b)
@@ -32,14 +32,14 @@ def network(text: str = NETWORK) -> onnx.ModelProto:
     rng = np.random.default_rng(0)
     for value in model.graph.value_info:  # what has no numbers in the text
         shape = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
-        drawn = np.asarray(rng.normal(size=shape), BRIEF)
+        drawn = np.asarray(rng.normal(size=shape), BFLOAT16)
         model.graph.initializer.append(onnx.numpy_helper.from_array(drawn, value.name))
     del model.graph.value_info[:]
     return model
 
 
 def fed() -> dict[str, np.ndarray]:
-    return {"x": np.random.default_rng(1).normal(size=(2, 2, 6)).astype(BRIEF)}
+    return {"x": np.random.default_rng(1).normal(size=(2, 2, 6)).astype(BFLOAT16)}
 
 
 @pytest.mark.parametrize("allow", [[], ["approximate"]])
@@ -52,7 +52,7 @@ def test_a_network_that_does_not_load_is_computed_in_float32(allow: list[str]) -
     assert result.report.verdict.status == "equivalent"
     [wanted] = open_reference(model).run(fed()).values()
     [found] = Session(proto).run(fed()).values()
-    assert found.dtype == wanted.dtype == BRIEF
+    assert found.dtype == wanted.dtype == BFLOAT16
     apart = np.abs(found.astype(np.float32) - wanted.astype(np.float32)).max()
     assert apart == 0 if not allow else apart < 0.02
     casts = [node for node in proto.graph.node if node.op_type == "Cast"]
@@ -67,8 +67,8 @@ def test_each_operator_is_rounded_once() -> None:
       y = ReduceMean <axes = [2], keepdims = 0> (a)
     }""")
     [found] = open_reference(model).run(fed()).values()
-    doubled = (fed()["x"].astype(np.float32) * 2).astype(BRIEF).astype(np.float32)
-    np.testing.assert_array_equal(found, doubled.mean(-1).astype(BRIEF))
+    doubled = (fed()["x"].astype(np.float32) * 2).astype(BFLOAT16).astype(np.float32)
+    np.testing.assert_array_equal(found, doubled.mean(-1).astype(BFLOAT16))
 
 
 def test_what_aten_writes_is_valid_in_bfloat16() -> None:
@@ -97,15 +97,15 @@ def test_what_is_rounded_on_the_way_runs_too() -> None:
     x = np.random.default_rng(1).normal(size=(2, 6)).astype(np.float32)
     result = surgeon.apply(network(text), "bfloat16-in-float32")
     [found] = Session(result.model.to_proto()).run({"x": x}).values()
-    short = x.astype(BRIEF).astype(np.float32)
-    np.testing.assert_array_equal(found, (short * short).astype(BRIEF).astype(np.float32))
+    short = x.astype(BFLOAT16).astype(np.float32)
+    np.testing.assert_array_equal(found, (short * short).astype(BFLOAT16).astype(np.float32))
     assert result.report.verdict.status == "equivalent"
 
 
 def test_what_helps_is_said(tmp_path: Path) -> None:
-    path = tmp_path / "brief.onnx"
+    path = tmp_path / "short.onnx"
     onnx.save(network(), path)
-    assert inspect(path).brief == 3
+    assert inspect(path).bfloat16 == 3
     with pytest.raises(surgeon.SurgeonError, match="does not load") as caught:
         surgeon.apply(path, "clean")
     assert "`bfloat16-in-float32`" in caught.value.mend

@@ -14,7 +14,7 @@ import onnx
 
 from surgeon.reference.errors import NoWitness
 
-_BRIEF = np.dtype(ml_dtypes.bfloat16)
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _OF_TWO_NUMBERS = frozenset("Add Sub Mul Div MatMul Einsum Concat".split())
 # What onnxruntime 1.31 has of other types alone, and recipes bring to those.
 _OF_OTHER_TYPES = frozenset(
@@ -27,25 +27,25 @@ def is_complex(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind == "c"
 
 
-def is_brief(value: Any) -> bool:
+def is_bfloat16(value: Any) -> bool:
     """Whether it is an array of bfloat16, of which onnxruntime computes nothing on a CPU."""
-    return isinstance(value, np.ndarray) and value.dtype == _BRIEF
+    return isinstance(value, np.ndarray) and value.dtype == _BFLOAT16
 
 
-def is_briefing(node: onnx.NodeProto) -> bool:
+def casts_to_bfloat16(node: onnx.NodeProto) -> bool:
     """Whether it casts to bfloat16."""
     return node.op_type == "Cast" and any(a.i == onnx.TensorProto.BFLOAT16 for a in node.attribute)
 
 
 def in_floats(given: Mapping[str, Any]) -> dict[str, Any]:
     """The values, those of bfloat16 in float32, which holds each of them."""
-    return {n: v.astype(np.float32) if is_brief(v) else v for n, v in given.items()}
+    return {n: v.astype(np.float32) if is_bfloat16(v) else v for n, v in given.items()}
 
 
-def briefly(made: Mapping[str, Any]) -> dict[str, Any]:
+def to_bfloat16(made: Mapping[str, Any]) -> dict[str, Any]:
     """What was computed in float32, rounded once to bfloat16, as PyTorch's kernels do."""
     return {
-        n: v.astype(_BRIEF) if getattr(v, "dtype", None) == np.float32 else v
+        n: v.astype(_BFLOAT16) if getattr(v, "dtype", None) == np.float32 else v
         for n, v in made.items()
     }
 

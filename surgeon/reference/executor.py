@@ -264,10 +264,10 @@ class Program:
                 self._sessions[key] = self._open(self._stretch(step, feeds))
             except (NoWitness, NotRunnable):
                 read = [self._look_up(name, feeds) for name in (*step.inputs, *step.constants)]
-                brief = any(map(by_onnx.is_brief, read)) or any(
-                    map(by_onnx.is_briefing, step.nodes)
+                bfloat16 = any(map(by_onnx.is_bfloat16, read)) or any(
+                    map(by_onnx.casts_to_bfloat16, step.nodes)
                 )
-                if not brief and not any(by_onnx.has(node, read) for node in step.nodes):
+                if not bfloat16 and not any(by_onnx.has(node, read) for node in step.nodes):
                     raise
                 self._apart.add(key)
                 return self._run_apart(step, feeds)
@@ -280,8 +280,8 @@ class Program:
             names = dict.fromkeys(name for name in node.input if name)
             given = {name: self._look_up(name, values) for name in names}
             like = quantized.first([*given.values()])
-            brief = any(map(by_onnx.is_brief, given.values()))
-            if (like is not None or brief) and node.op_type == "SequenceConstruct":
+            bfloat16 = any(map(by_onnx.is_bfloat16, given.values()))
+            if (like is not None or bfloat16) and node.op_type == "SequenceConstruct":
                 values[node.output[0]] = [given[name] for name in node.input]
                 continue
             found = self._run_one(node, {n: quantized.plain(v) for n, v in given.items()}, values)
@@ -303,10 +303,10 @@ class Program:
             step = Step((node,), True, tuple(fed), known, made, ())
             return self._open(self._stretch(step, fed)).run(fed, made)
         except (NoWitness, NotRunnable):
-            if any(map(by_onnx.is_brief, given.values())):
+            if any(map(by_onnx.is_bfloat16, given.values())):
                 wide = by_onnx.in_floats(given)
                 step = Step((node,), True, tuple(wide), (), made, ())
-                return by_onnx.briefly(self._open(self._stretch(step, wide)).run(wide, made))
+                return by_onnx.to_bfloat16(self._open(self._stretch(step, wide)).run(wide, made))
             if by_onnx.has(node, given.values()):
                 return by_onnx.run(node, given, self._opsets)
             raise

@@ -110,13 +110,13 @@ def _obstacles(found: Inspection) -> Iterator[RenderableType]:
     if found.computed_weights:
         kernels = words.count(found.computed_weights, "convolution")
         yield Text(f"{kernels} with a computed kernel: some runtimes want constants", "yellow")
-    if found.brief:
-        values = words.count(found.brief, "input and weight", "inputs and weights")
+    if found.bfloat16:
+        values = words.count(found.bfloat16, "input and weight", "inputs and weights")
         more = "few runtimes compute in it, and onnxruntime nothing on a CPU"
         yield Text(f"{values} in bfloat16: {more}; `bfloat16-in-float32` mends it", "yellow")
     if any(file.size is None for file in found.external):
         yield Text("external data is missing: no runtime loads the model", "red")
-    if not found.foreign and not found.computed_weights and not found.brief:
+    if not found.foreign and not found.computed_weights and not found.bfloat16:
         yield Text("Only standard operators, no computed kernels.", style="green")
     best = _best(found)
     if best:

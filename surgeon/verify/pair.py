@@ -17,7 +17,7 @@ from surgeon.errors import SurgeonError
 from surgeon.isolation import Isolated, cell, open_session
 from surgeon.reference import NoWitness, Undefined, open_reference
 from surgeon.reference.arguments import is_foreign
-from surgeon.reference.by_onnx import is_briefing
+from surgeon.reference.by_onnx import casts_to_bfloat16
 from surgeon.reference.plan import holds_foreign
 from surgeon.runtime import Feeds, NotRunnable, RunFailed, Runner
 from surgeon.verify.compare import TOLERANCES, Exact, compare_arrays, compare_drawn, faulty
@@ -275,15 +275,15 @@ def open_runner(model: onnx.ModelProto, folder: Path | None = None) -> Runner:
         try:
             return open_session(model, folder=folder)
         except NotRunnable:
-            if not _is_brief(model):
+            if not _holds_bfloat16(model):
                 raise
     return open_reference(model, folder)
 
 
-def _is_brief(model: onnx.ModelProto) -> bool:
+def _holds_bfloat16(model: onnx.ModelProto) -> bool:
     given = [value.type.tensor_type.elem_type for value in model.graph.input]
     given += [tensor.data_type for tensor in model.graph.initializer]
-    return onnx.TensorProto.BFLOAT16 in given or any(map(is_briefing, model.graph.node))
+    return onnx.TensorProto.BFLOAT16 in given or any(map(casts_to_bfloat16, model.graph.node))
 
 
 def is_plain(model: onnx.ModelProto) -> bool:

@@ -12,7 +12,7 @@ from surgeon.older import in_float32
 from surgeon.rewrite import Draft, Refused
 
 _MOST_PARTS = 8  # as the rule names
-_FLOAT, _BRIEF = onnx.TensorProto.FLOAT, onnx.TensorProto.BFLOAT16
+_FLOAT, _BFLOAT16 = onnx.TensorProto.FLOAT, onnx.TensorProto.BFLOAT16
 
 
 def computed_in_float32(draft: Draft, match: Match) -> Any:
@@ -42,7 +42,7 @@ def moved_before_cast(draft: Draft, match: Match) -> gs.Tensor:
     """An operator that moves elements, and then the Cast that stands before it."""
     node = match.root
     moved = draft.op(node.op, match.values["w"], *node.inputs[1:], **node.attrs)
-    made: gs.Tensor = draft.op("Cast", moved, to=_BRIEF)
+    made: gs.Tensor = draft.op("Cast", moved, to=_BFLOAT16)
     return made
 
 
@@ -52,7 +52,7 @@ def parted_before_cast(draft: Draft, match: Match) -> tuple[gs.Tensor, ...]:
     wide, rest = match.values["w"], node.inputs[1:]
     made = draft.op("Split", wide, *rest, outputs=len(node.outputs), **node.attrs)
     found = made if isinstance(made, tuple) else (made,)
-    return _in_place([draft.op("Cast", y, to=_BRIEF) for y in found], _MOST_PARTS)
+    return _in_place([draft.op("Cast", y, to=_BFLOAT16) for y in found], _MOST_PARTS)
 
 
 def joined_before_cast(draft: Draft, match: Match) -> gs.Tensor:
@@ -64,15 +64,15 @@ def joined_before_cast(draft: Draft, match: Match) -> gs.Tensor:
     if (
         len(wide) != len(makers)
         or kinds != {_FLOAT}
-        or draft.facts.of(node.inputs[0]).dtype != _BRIEF
+        or draft.facts.of(node.inputs[0]).dtype != _BFLOAT16
     ):
         raise Refused("not all that it joins is rounded to bfloat16")
-    made: gs.Tensor = draft.op("Cast", draft.op("Concat", *wide, **node.attrs), to=_BRIEF)
+    made: gs.Tensor = draft.op("Cast", draft.op("Concat", *wide, **node.attrs), to=_BFLOAT16)
     return made
 
 
 def _check(draft: Draft, node: gs.Node) -> None:
-    if not any(draft.facts.of(x).dtype == _BRIEF for x in node.inputs if not x.is_empty()):
+    if not any(draft.facts.of(x).dtype == _BFLOAT16 for x in node.inputs if not x.is_empty()):
         raise Refused("it computes nothing in bfloat16")
 
 
