@@ -20,6 +20,11 @@ _OF_TWO_NUMBERS = frozenset("Add Sub Mul Div MatMul Einsum Concat".split())
 _OF_OTHER_TYPES = frozenset(
     "ArgMax ArgMin Clip Einsum EyeLike Max Min NonZero Pad Trilu Unique Where".split()
 )
+# What it has not of doubles.
+_NOT_OF_DOUBLES = frozenset(
+    "Celu Conv Elu Erf Gelu HardSigmoid HardSwish InstanceNormalization Mish Selu Softsign "
+    "ThresholdedRelu".split()
+)
 
 
 def is_complex(value: Any) -> bool:
@@ -53,10 +58,13 @@ def to_bfloat16(made: Mapping[str, Any]) -> dict[str, Any]:
 def has(node: onnx.NodeProto, values: Iterable[Any]) -> bool:
     """Whether onnx's reference is taken where onnxruntime has the operator of other types alone.
 
-    Of double precision it has no Conv, GridSample and some more, and any is taken.
+    Of double precision a Conv and what is said element by element: its Loop without a condition,
+    for one, takes no turn.
     """
+    if node.domain not in ("", "ai.onnx"):
+        return False
     doubles = (isinstance(value, np.ndarray) and value.dtype == np.float64 for value in values)
-    return node.domain in ("", "ai.onnx") and (node.op_type in _OF_OTHER_TYPES or any(doubles))
+    return node.op_type in _OF_OTHER_TYPES or (node.op_type in _NOT_OF_DOUBLES and any(doubles))
 
 
 def run(
