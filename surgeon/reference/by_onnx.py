@@ -22,8 +22,8 @@ _OF_OTHER_TYPES = frozenset(
 )
 # What it has not of doubles.
 _NOT_OF_DOUBLES = frozenset(
-    "Celu Conv Elu Erf Gelu HardSigmoid HardSwish InstanceNormalization Mish Selu Softsign "
-    "ThresholdedRelu".split()
+    "Asinh Atan Celu Conv Elu Erf Gelu GlobalAveragePool GlobalMaxPool HardSigmoid HardSwish "
+    "InstanceNormalization Mish Selu Softsign ThresholdedRelu".split()
 )
 
 
