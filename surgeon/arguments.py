@@ -18,7 +18,7 @@ from surgeon.facts.fact import BOOL, INTEGERS, Array
 from surgeon.rewrite import Refused
 from surgeon.schemas import Parameter, Schema, overloads
 
-LISTS = frozenset({"SequenceConstruct", "ListConstruct", "TupleConstruct"})
+CONSTRUCTORS = frozenset({"SequenceConstruct", "ListConstruct", "TupleConstruct"})
 _PLAIN = frozenset({"int", "float", "number", "bool", "str", "Device"})
 
 
@@ -156,7 +156,7 @@ def _elements(tensor: gs.Tensor) -> gs.Tensor | list[gs.Tensor] | None:
     if tensor.is_empty():
         return None
     producer = tensor.inputs[0] if tensor.inputs else None
-    if producer is not None and producer.op in LISTS:
+    if producer is not None and producer.op in CONSTRUCTORS:
         return list(producer.inputs)
     return tensor
 

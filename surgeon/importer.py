@@ -89,6 +89,12 @@ def opset_of(proto: onnx.ModelProto | onnx.FunctionProto) -> int | None:
     return next((e.version for e in proto.opset_import if e.domain in ("", "ai.onnx")), None)
 
 
+def types_given(proto: onnx.ModelProto) -> list[int]:
+    """The element types of inputs and initializers."""
+    kinds = [value.type.tensor_type.elem_type for value in proto.graph.input]
+    return [*kinds, *(tensor.data_type for tensor in proto.graph.initializer)]
+
+
 def _fill(top: gs.Graph, scope: Scope) -> None:
     """Link a graph or function, then the bodies in it, outer before inner."""
     stack: list[tuple[gs.Graph, Scope, Mapping[str, gs.Tensor], tuple[set[str], ...]]] = [

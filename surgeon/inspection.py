@@ -17,6 +17,7 @@ from surgeon.document import suggest
 from surgeon.errors import ModelError, RecipeError
 from surgeon.external import external_tensors
 from surgeon.files import external_path
+from surgeon.importer import types_given
 from surgeon.model import Model, describe
 from surgeon.numerals import natural
 from surgeon.recipe import Recipe, bundled
@@ -152,7 +153,7 @@ def inspect(path: str | os.PathLike[str]) -> Inspection:
         subgraphs=sum(len(_bodies(node)) for node in nodes),
         foreign=tuple(_foreign(proto, nodes, operators, rules)),
         computed_weights=_computed_weights(proto),
-        bfloat16=_bfloat16(proto),
+        bfloat16=types_given(proto).count(onnx.TensorProto.BFLOAT16),
         recipes=_helpful(operators, rules),
     )
 
@@ -327,12 +328,6 @@ def _external(model: Model) -> Iterator[ExternalFile]:
             yield ExternalFile(location, tensors, None)
         else:
             yield ExternalFile(location, tensors, length)
-
-
-def _bfloat16(proto: onnx.ModelProto) -> int:
-    kinds = [value.type.tensor_type.elem_type for value in proto.graph.input]
-    kinds += [tensor.data_type for tensor in proto.graph.initializer]
-    return kinds.count(onnx.TensorProto.BFLOAT16)
 
 
 def _computed_weights(proto: onnx.ModelProto) -> int:

@@ -8,9 +8,11 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
+from onnx import helper
 
 import surgeon
 from surgeon.reference import open_reference
+from surgeon.reference.witness import NumpyWitness, execute
 from surgeon.runtime import Session
 
 HEAD = '<ir_version: 8, opset_import: ["": {opset}, "org.pytorch.aten": 1, "prim": 1]>'
@@ -99,3 +101,13 @@ def test_a_convolution_of_quantised_tensors_is_none_of_floats() -> None:
     model = model_of("conv1d", OPERATORS["conv1d"], 13)
     result = surgeon.apply(model, "aten-convolution", verify=False, allow=["leftover"])
     assert "Conv" not in {node.op_type for node in result.model.to_proto().graph.node}
+
+
+def test_the_parts_of_a_tuple_are_those_that_it_was_made_of() -> None:
+    """A tuple of whole numbers, a fraction and a level may be no quantised tensor at all."""
+    parts = [np.array([3, 4], np.uint8), np.array(0.5, np.float32), np.array(1, np.uint8)]
+    made = helper.make_node("TupleConstruct", ["a", "b", "c"], ["t"], domain="prim")
+    opened = helper.make_node("TupleUnpack", ["t"], ["d", "e", "f"], domain="prim")
+    found = execute(opened, execute(made, parts, NumpyWitness()), NumpyWitness())
+    assert [each.dtype for each in found] == [each.dtype for each in parts]
+    assert [each.tolist() for each in found] == [each.tolist() for each in parts]

@@ -7,6 +7,7 @@ from typing import Any
 import onnx
 import onnx_graphsurgeon as gs
 
+from surgeon.builders.aten_shape.lists import as_many
 from surgeon.match import Match
 from surgeon.older import in_float32
 from surgeon.rewrite import Draft, Refused
@@ -79,4 +80,4 @@ def _check(draft: Draft, node: gs.Node) -> None:
 def _in_place(found: list[gs.Tensor], most: int) -> tuple[gs.Tensor, ...]:
     if len(found) > most:
         raise Refused(f"it gives {len(found)} values")
-    return tuple(found + [found[0]] * (most - len(found)))
+    return as_many(found, most)

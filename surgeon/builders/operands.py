@@ -11,7 +11,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import opsets
 from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, INT64, Work
-from surgeon.builders.aten_shape.lists import MOST_PARTS
+from surgeon.builders.aten_shape.lists import MOST_PARTS, as_many
 from surgeon.builders.bench import Bench
 from surgeon.facts.fact import INTEGERS
 from surgeon.facts.kinds import FLOATS, HALVES
@@ -275,7 +275,7 @@ def split_to_the_rest(draft: Draft, match: Match) -> Any:
         raise Refused(f"{len(parts)} parts of {parts[0]} are not the whole of {whole} and a rest")
     cut = draft.constant([*parts[:-1], rest], "sizes")
     made = draft.op("Split", x, cut, axis=axis, outputs=len(parts))
-    return (*made, *[made[0]] * (MOST_PARTS - len(parts)))
+    return as_many(made, MOST_PARTS)
 
 
 def eye_of_booleans(draft: Draft, match: Match) -> gs.Tensor:

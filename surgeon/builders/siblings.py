@@ -8,7 +8,7 @@ from contextlib import suppress
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_shape.lists import MOST_PARTS
+from surgeon.builders.aten_shape.lists import MOST_PARTS, as_many
 from surgeon.builders.bench import Bench
 from surgeon.builders.jointly import handed_out
 from surgeon.builders.parts import own_weight
@@ -220,7 +220,7 @@ def split_with_sizes(draft: Draft, match: Match) -> tuple[gs.Tensor, ...]:
     made = draft.op(
         "Split", node.inputs[0], draft.constant(sizes, "sizes"), outputs=count, axis=axis
     )
-    return (*made, *[made[0]] * (MOST_PARTS - count))
+    return as_many(made, MOST_PARTS)
 
 
 def parts_as_slices(draft: Draft, match: Match) -> tuple[gs.Tensor, ...]:
@@ -237,4 +237,4 @@ def parts_as_slices(draft: Draft, match: Match) -> tuple[gs.Tensor, ...]:
     axis = int(attribute_of(node, "axis") or 0) % c.rank(x)
     ends = np.cumsum(sizes).tolist()
     made = [c.slice(x, axis, begin, end) for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
-    return (*made, *[made[0]] * (MOST_PARTS - count))
+    return as_many(made, MOST_PARTS)

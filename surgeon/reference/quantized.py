@@ -9,6 +9,7 @@ import numpy as np
 
 from surgeon.reference.arguments import Call
 from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators.precision import Array
 from surgeon.reference.operators.quantizing import Quantized
 
 Run = Callable[[Call, Sequence[Any]], Any]
@@ -110,32 +111,26 @@ def plain(value: Any) -> Any:
     return value.floats if isinstance(value, Quantized) else value
 
 
-def _scale(x: Quantized) -> Any:
-    return np.asarray(_single(x, x.scale), np.float64)
-
-
-def _zero(x: Quantized) -> Any:
-    return np.asarray(_single(x, x.zero), np.int64)
-
-
-def _single(x: Quantized, values: Any) -> Any:
+def _of_all(x: Quantized, values: Array, dtype: Any) -> Array:
+    """The one number that goes with all elements."""
     if x.axis is not None:
         raise Unsuited("its scales stand along an axis")
-    return np.asarray(values).reshape(-1)[0]
+    return values.reshape(-1)[:1].reshape(()).astype(dtype)
 
 
-def _axis(x: Quantized) -> Any:
+def _of_places(x: Quantized, values: Any, dtype: Any) -> Array:
+    """What it holds for the places of its axis."""
     if x.axis is None:
         raise Unsuited("it has one scale")
-    return np.asarray(x.axis, np.int64)
+    return np.asarray(values, dtype)
 
 
-_READ: Mapping[str, Callable[[Quantized], Any]] = {
+_READ: Mapping[str, Callable[[Quantized], Array]] = {
     "dequantize": lambda x: x.floats,
     "int_repr": lambda x: x.whole,
-    "q_scale": _scale,
-    "q_zero_point": _zero,
-    "q_per_channel_axis": _axis,
-    "q_per_channel_scales": lambda x: _axis(x) is not None and x.scale.astype(np.float64),
-    "q_per_channel_zero_points": lambda x: _axis(x) is not None and x.zero,
+    "q_scale": lambda x: _of_all(x, x.scale, np.float64),
+    "q_zero_point": lambda x: _of_all(x, x.zero, np.int64),
+    "q_per_channel_axis": lambda x: _of_places(x, x.axis, np.int64),
+    "q_per_channel_scales": lambda x: _of_places(x, x.scale, np.float64),
+    "q_per_channel_zero_points": lambda x: _of_places(x, x.zero, np.int64),
 }

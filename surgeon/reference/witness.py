@@ -14,7 +14,7 @@ from surgeon.reference import quantized
 from surgeon.reference.arguments import Call, constant_value, decode, fit, is_prim
 from surgeon.reference.errors import NoWitness, Undefined, Unsuited
 from surgeon.reference.operators.math_types import result_type
-from surgeon.reference.operators.quantizing import recognised
+from surgeon.reference.operators.quantizing import Quantized, recognised
 from surgeon.reference.schema import Mismatch
 from surgeon.schemas.aliases import plain_name
 
@@ -267,7 +267,7 @@ def _prim(node: onnx.NodeProto, values: Sequence[Any], where: str) -> Any:
     if kind == "DictConstruct":
         return {text(key): value for key, value in zip(values[::2], values[1::2], strict=True)}
     if kind in ("ListUnpack", "TupleUnpack"):
-        found = values[0] if isinstance(values[0], list) else list(values[0])
+        found = values[0].parts if isinstance(values[0], Quantized) else list(values[0])
         if len(found) != len(node.output):
             raise Unsuited(f"{len(found)} values for {len(node.output)} outputs")
         return tuple(found)

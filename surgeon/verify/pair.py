@@ -14,6 +14,7 @@ import onnx
 from surgeon.chance import chosen_outputs, drawn_outputs, operator_of
 from surgeon.edges import Drawing
 from surgeon.errors import SurgeonError
+from surgeon.importer import types_given
 from surgeon.isolation import Isolated, cell, open_session
 from surgeon.reference import NoWitness, Undefined, open_reference
 from surgeon.reference.arguments import is_foreign
@@ -281,9 +282,9 @@ def open_runner(model: onnx.ModelProto, folder: Path | None = None) -> Runner:
 
 
 def _holds_bfloat16(model: onnx.ModelProto) -> bool:
-    given = [value.type.tensor_type.elem_type for value in model.graph.input]
-    given += [tensor.data_type for tensor in model.graph.initializer]
-    return onnx.TensorProto.BFLOAT16 in given or any(map(casts_to_bfloat16, model.graph.node))
+    return onnx.TensorProto.BFLOAT16 in types_given(model) or any(
+        map(casts_to_bfloat16, model.graph.node)
+    )
 
 
 def is_plain(model: onnx.ModelProto) -> bool:

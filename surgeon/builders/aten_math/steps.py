@@ -21,9 +21,7 @@ from surgeon.rewrite import Draft, Refused
 
 def fake_quantize(work: Work) -> gs.Tensor:
     """Of a tensor or of each channel; as it was where that is switched off."""
-    x = work.args.tensor("self")
-    if work.dtype(x) != FLOAT:
-        raise Refused("only single precision is rounded to steps here")
+    x = _input(work)
     scale, zero = (_of_channel(work, x, n) for n in ("scale", "zero_point"))
     ends = [float(work.args.value(n)) for n in ("quant_min", "quant_max")]
     if "learnable" in work.name:  # where it is no whole number yet
@@ -57,9 +55,7 @@ def fake_quantize_as_pair(draft: Draft, match: Match, observed: bool = False) ->
         observed: Whether its observer may be on; the scale is that which the file holds.
     """
     work, c = Work(draft, match.root), Bench(draft)
-    x = work.args.tensor("self")
-    if work.dtype(x) != FLOAT:
-        raise Refused("only single precision is rounded to steps here")
+    x = _input(work)
     if work.args.schema.takes("observer_on") and not observed:
         _check_observer(work)
     axis = _axis(work)
@@ -84,6 +80,13 @@ def fake_quantize_as_pair(draft: Draft, match: Match, observed: bool = False) ->
     quantized = c.op("QuantizeLinear", x, step, level, **where)
     made: gs.Tensor = c.op("DequantizeLinear", quantized, step, level, **where)
     return _where_on(work, made, work.args.tensor("self"))
+
+
+def _input(work: Work) -> gs.Tensor:
+    x = work.args.tensor("self")
+    if work.dtype(x) != FLOAT:
+        raise Refused("only single precision is rounded to steps here")
+    return x
 
 
 def _within(kind: type, low: int, high: int) -> bool:

@@ -20,28 +20,23 @@ from surgeon.builders.bench import TYPE, Bench
 from surgeon.rewrite import Draft, Refused
 
 Found = tuple[gs.Tensor, Scheme]
+# ONNX's operators and ATen's, whose names differ by their first letter.
 # What only moves or chooses among levels: what it gives lies on them.
-_MOVING = {
-    "": frozenset(
-        "DepthToSpace Expand Flatten Gather GlobalMaxPool Identity MaxPool Relu Reshape Slice "
-        "SpaceToDepth Squeeze Tile Transpose Unsqueeze".split()
-    ),
-    "aten": frozenset(
-        "alias channel_shuffle clone contiguous detach expand expand_as flatten flip index_select "
-        "max_pool1d max_pool2d max_pool3d movedim narrow numpy_T permute pixel_shuffle "
-        "pixel_unshuffle relu repeat reshape select slice squeeze swapaxes t transpose "
-        "upsample_nearest1d upsample_nearest2d upsample_nearest3d unflatten unsqueeze view".split()
-    ),
-}
+_MOVING = frozenset(
+    "DepthToSpace Expand Flatten Gather GlobalMaxPool Identity MaxPool Relu Reshape Slice "
+    "SpaceToDepth Squeeze Tile Transpose Unsqueeze "
+    "alias channel_shuffle clone contiguous detach expand expand_as flatten flip index_select "
+    "max_pool1d max_pool2d max_pool3d movedim narrow numpy_T permute pixel_shuffle "
+    "pixel_unshuffle relu repeat reshape select slice squeeze swapaxes t transpose "
+    "upsample_nearest1d upsample_nearest2d upsample_nearest3d unflatten unsqueeze view".split()
+)
 # What is computed, and rounded to the levels of what it is computed of.
-_ROUNDING = {
-    "": frozenset("AveragePool Clip GlobalAveragePool LeakyRelu Pad ReduceMean Resize".split()),
-    "aten": frozenset(
-        "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d avg_pool1d avg_pool2d "
-        "avg_pool3d clamp clamp_max clamp_min constant_pad_nd hardtanh leaky_relu mean relu6 "
-        "threshold upsample_bilinear2d upsample_linear1d".split()
-    ),
-}
+_ROUNDING = frozenset(
+    "AveragePool Clip GlobalAveragePool LeakyRelu Pad ReduceMean Resize "
+    "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d avg_pool1d avg_pool2d "
+    "avg_pool3d clamp clamp_max clamp_min constant_pad_nd hardtanh leaky_relu mean relu6 "
+    "threshold upsample_bilinear2d upsample_linear1d".split()
+)
 # What has 256 levels of its own: the least value, and how far they reach from there.
 _OWN_LEVELS: Mapping[str, tuple[float, float]] = {
     **dict.fromkeys(("Sigmoid", "HardSigmoid", "sigmoid", "hardsigmoid"), (0.0, 1.0)),
@@ -80,21 +75,16 @@ class Chain:
         node = value.inputs[0] if value.inputs else None
         if node is None:
             raise Refused(f"`{value.name}` is not known to be quantised")
-        name = (node.domain or "", node.op)
-        if name == ("prim", "TupleConstruct"):
+        if (node.domain, node.op) == ("prim", "TupleConstruct"):
             return self._of_parts(node)
         if node.domain == "aten" and (begin := _BEGINNINGS.get(node.op)) is not None:
             return begin(self, node)
         if node.domain == "aten" and (of := operands(node)) is not None:
             return self._of_operator(node, of)
-        if len(node.outputs) != 1 or not self._is_known(node):
+        known = node.op in _MOVING or node.op in _ROUNDING or node.op in _OWN_LEVELS
+        if len(node.outputs) != 1 or node.domain not in (None, "", "aten") or not known:
             raise Refused(f"`{node.op}` is not known of quantised tensors")
         return self._through(node)
-
-    def _is_known(self, node: gs.Node) -> bool:
-        domain = node.domain or ""
-        known = _MOVING.get(domain, frozenset()) | _ROUNDING.get(domain, frozenset())
-        return node.op in known or node.op in _OWN_LEVELS
 
     def _through(self, node: gs.Node) -> Found:
         """The same operator on floats; what it computes is rounded to levels."""
@@ -102,7 +92,7 @@ class Chain:
         x, scheme = self.floats(node.inputs[0])
         told = {key: value for key, value in node.attrs.items() if (key, value) != ("overload", "")}
         y: gs.Tensor = c.draft.op(node.op, x, *node.inputs[1:], domain=node.domain or "", **told)
-        if node.op in _MOVING.get(node.domain or "", ()):
+        if node.op in _MOVING:
             if scheme.axis is not None:
                 raise Refused(f"`{node.op}` may move the axis along which its scales stand")
             return y, scheme

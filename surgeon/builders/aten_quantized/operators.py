@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon.arguments import LISTS
+from surgeon.arguments import CONSTRUCTORS
 from surgeon.builders.bench import Bench
 
 Compute = Callable[[Bench, list[gs.Tensor]], gs.Tensor]
@@ -61,7 +61,7 @@ def operands(node: gs.Node) -> Operands | None:
     quantized = list(node.inputs[: form.quantized])
     if form.name == "cat":
         producer = quantized[0].inputs[0] if quantized[0].inputs else None
-        if producer is None or producer.op not in LISTS:
+        if producer is None or producer.op not in CONSTRUCTORS:
             return None
         quantized = list(producer.inputs)
 

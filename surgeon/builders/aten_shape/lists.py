@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from surgeon.arguments import CONSTRUCTORS
 from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call, Size
 from surgeon.builders.aten_shape.histograms import edges_of_several
 from surgeon.builders.aten_shape.slices import select
@@ -276,10 +277,7 @@ def unpack_slopes(draft: Draft, match: Match) -> Any:
     producer = source.inputs[0] if source.inputs else None
     if producer is None or producer.domain != "aten" or producer.op != "gradient":
         raise Refused("its list holds no slopes")
-    found = gradient(Call(draft, producer), count)
-    if len(found) != count:
-        raise Refused(f"its list has {len(found)} elements for {count} outputs")
-    return tuple(found + [found[0]] * (MOST_SLOPES - count))
+    return _in_place(gradient(Call(draft, producer), count), count, MOST_SLOPES)
 
 
 def unpack_list(draft: Draft, match: Match) -> Any:
@@ -289,11 +287,7 @@ def unpack_list(draft: Draft, match: Match) -> Any:
     source = unpack.inputs[0]
     producer = source.inputs[0] if source.inputs else None
     found: list[gs.Tensor]
-    if producer is not None and producer.op in (
-        "ListConstruct",
-        "TupleConstruct",
-        "SequenceConstruct",
-    ):
+    if producer is not None and producer.op in CONSTRUCTORS:
         found = list(producer.inputs)
     elif producer is not None and producer.domain == "aten":
         lower = LISTS.get(producer.op)
@@ -317,7 +311,12 @@ def unpacked(draft: Draft, match: Match) -> Any:
     return _in_place(LISTS[match.root.op](Call(draft, match.root), count), count)
 
 
-def _in_place(found: list[gs.Tensor], count: int) -> tuple[gs.Tensor, ...]:
+def _in_place(found: list[gs.Tensor], count: int, most: int = MOST_PARTS) -> tuple[gs.Tensor, ...]:
     if len(found) != count:
         raise Refused(f"its list has {len(found)} elements for {count} outputs")
-    return tuple(found + [found[0]] * (MOST_PARTS - count))
+    return as_many(found, most)
+
+
+def as_many(values: Sequence[gs.Tensor], most: int) -> tuple[gs.Tensor, ...]:
+    """As many values as a rule names: the first stands for those that its node has not."""
+    return (*values, *[values[0]] * (most - len(values)))

@@ -37,9 +37,18 @@ class Quantized:
     axis: int | None = None
 
     @property
+    def parts(self) -> list[Array]:
+        """What a tuple holds of it."""
+        axis = [] if self.axis is None else [np.asarray([self.axis])]
+        return [self.whole, self.scale, self.zero, *axis]
+
+    @property
     def floats(self) -> Array:
         """What it stands for, in float32."""
-        scale, zero = (self._along(v) for v in (self.scale.astype(np.float32), self.zero))
+        scale, zero = (
+            along(each, self.axis, self.whole.ndim)
+            for each in (self.scale.astype(np.float32), self.zero.astype(np.float64))
+        )
         levels = self.whole.astype(np.float64) - zero
         return np.asarray(levels * scale, np.float32)
 
@@ -48,9 +57,6 @@ class Quantized:
         if scale is None:
             return quantized(x, self.scale, self.zero, self.whole.dtype, self.axis)
         return quantized(x, scale, zero, self.whole.dtype)
-
-    def _along(self, values: Array) -> Array:
-        return along(values, self.axis, self.whole.ndim)
 
 
 def along(values: Array, axis: int | None, rank: int) -> Array:
@@ -85,7 +91,7 @@ def recognised(parts: Sequence[Any]) -> Quantized | None:
     if zero.dtype.kind not in "iu" or zero.shape != scale.shape:
         return None
     along = int(axis[0].reshape(-1)[0]) if axis else None
-    return Quantized(whole, scale, zero.astype(np.int64), along)
+    return Quantized(whole, scale, zero, along)
 
 
 def quantize_per_tensor(self: Array, scale: Any, zero_point: Any, dtype: int) -> Any:
