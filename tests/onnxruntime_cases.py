@@ -100,7 +100,51 @@ TABLES_OF_WORDS = {
     "wt": normal(20, H), "pt": normal(9, H), "g": normal(H), "b": normal(H)
 }  # fmt: skip
 QKV = {"w": normal(6, 24), "b": normal(24)}
+
+
+def few_bits(bits: int, zeros: str = "", kind: Any = np.float32, columns: int = 70) -> Case:
+    """A product with weights of `bits`, in blocks of 32, of which the last may be shorter."""
+    count = -(-columns // 32)
+    weights = {
+        "b": bytes_of(9, count, 4 * bits),
+        "s": DRAW.uniform(0.01, 0.1, (9, count)).astype(kind),
+        **({"z": bytes_of(9, -(-count * bits // 8))} if zeros == "packed" else {}),
+        **({"z": DRAW.uniform(0, 3, (9, count)).astype(kind)} if zeros == "floats" else {}),
+        **({"z": whole(4, 9, count, dtype=kind)} if zeros == "whole" else {}),
+    }
+    sizes = {"K": columns, "N": 9, "bits": bits, "block_size": 32}
+    x = normal(2, 3, columns).astype(kind)
+    tolerance = 1e-2 if kind == np.float16 else 1e-5
+    return Case("MatMulNBits", {"a": x}, weights, attributes=sizes, since=13, tolerance=tolerance)
+
+
+def few_bits_of_table(bits: int, zeros: bool, kind: Any = np.float32) -> Case:
+    """Rows of a table of 7 by 64, in blocks of 16."""
+    weights = {
+        "d": bytes_of(7, 8 * bits),
+        "s": DRAW.uniform(0.01, 0.1, (7, 4)).astype(kind),
+        **({"z": bytes_of(7, -(-4 * bits // 8))} if zeros else {}),
+    }
+    attributes = {"bits": bits, "block_size": 16, "gather_axis": 0, "quantize_axis": 1}
+    ids = {"i": whole(7, 2, 3, dtype=np.int64)}
+    order = ["d", "i", "s", *(["z"] if zeros else [])]
+    return Case("GatherBlockQuantized", ids, weights, order, attributes)
+
+
 CASES: dict[str, Case] = {
+    **{
+        f"product with weights of {bits} bits, zeros {zeros or 'left out'}": few_bits(bits, zeros)
+        for bits, zeros in (
+            *((bits, zeros) for bits in (2, 4, 8) for zeros in ("", "packed")),
+            (4, "floats"), (4, "whole"),
+        )
+    },
+    "product with weights of 4 bits, whole blocks": few_bits(4, columns=64),
+    "product with weights of 4 bits, in halves": few_bits(4, "packed", np.float16),
+    **{
+        f"rows of {bits} bits, {'' if zeros else 'no '}zero points": few_bits_of_table(bits, zeros)
+        for bits in (2, 4, 8) for zeros in (True, False)
+    },
     "conv": Case("FusedConv", {"x": normal(1, 3, 6, 6)}, {"w": normal(4, 3, 3, 3)}),
     **{
         f"conv {name}": Case(

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from onnxruntime_cases import CASES, model_of, normal
+from onnxruntime_cases import CASES, Case, model_of, normal
 
 import surgeon
 from surgeon.builders.contrib.refused import REASONS
@@ -94,3 +94,41 @@ def test_a_node_that_lacks_operands_and_attributes_stays(op: str, shape: list[in
         except SurgeonError:  # a rewrite of what onnxruntime does not load
             continue
         assert not [miss for miss in report.misses if "Error" in miss.reason]
+
+
+WRITTEN_BY_PYTORCH = [
+    ("Inverse", {"x": normal(2, 3, 3)}, {}),
+    ("Trilu", {"x": normal(2, 3, 4)}, {"upper": 0}),
+    ("Trilu", {"x": normal(3, 4)}, {}),
+    ("CDist", {"a": normal(3, 4), "b": normal(5, 4)}, {"metric": "euclidean"}),
+    ("CDist", {"a": normal(3, 4), "b": normal(5, 4)}, {}),
+    *(
+        (
+            "GridSample",
+            {"x": normal(2, 3, 5, 6), "grid": normal(2, 4, 3, 2)},
+            {"mode": mode, "padding_mode": padding, "align_corners": aligned},
+        )
+        for mode in ("bilinear", "nearest", "bicubic")
+        for padding, aligned in (("zeros", 0), ("border", 1), ("reflection", 0))
+        if (mode, padding) != ("nearest", "reflection")  # onnxruntime's takes another at a tie
+    ),
+]
+
+
+@pytest.mark.parametrize("opset", [9, 13, 16, 20])
+@pytest.mark.parametrize(
+    ("op", "inputs", "attributes"), WRITTEN_BY_PYTORCH, ids=[case[0] for case in WRITTEN_BY_PYTORCH]
+)
+def test_what_pytorch_wrote_as_the_runtimes_own_is_standard(
+    op: str, inputs: dict[str, np.ndarray], attributes: dict[str, object], opset: int
+) -> None:
+    """The domain of `onnxruntime.tools.pytorch_export_contrib_ops`, by the recipe `aten`."""
+    proto = model_of(Case(op, inputs, attributes=attributes), opset)
+    (wanted,) = Session(proto).run(dict(inputs)).values()
+    proto.graph.output[0].CopyFrom(
+        helper.make_tensor_value_info("y0", TensorProto.FLOAT, wanted.shape)
+    )
+    out = surgeon.apply(proto, "aten").model.to_proto()
+    assert {node.domain for node in out.graph.node} == {""}
+    (found,) = Session(out).run(dict(inputs)).values()
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)

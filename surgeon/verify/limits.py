@@ -21,6 +21,7 @@ _SAME_VALUES = frozenset(
 # Operator and operand: the operand whose dim bounds it, and the default axis (None: the smallest).
 _INDICES: Mapping[tuple[str, int], tuple[int, int | None]] = {
     ("Gather", 1): (0, 0),
+    ("GatherBlockQuantized", 1): (0, 0),  # which takes rows of zeros beyond
     ("GatherElements", 1): (0, 0),
     ("GatherND", 1): (0, None),
     ("Scatter", 1): (0, 0),

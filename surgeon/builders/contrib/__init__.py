@@ -7,7 +7,13 @@ witness: it runs the file as it came.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from surgeon.builders.contrib.as_aten import as_aten
 from surgeon.builders.contrib.attention import attention, multi_head_attention, rotary_embedding
+from surgeon.builders.contrib.few_bits import (
+    gather_block_quantized,
+    matmul_n_bits,
+    matmul_n_bits_exactly,
+)
 from surgeon.builders.contrib.fused import (
     fast_gelu,
     fused_conv,
@@ -36,6 +42,7 @@ from surgeon.builders.contrib.quantized import (
 from surgeon.builders.contrib.refused import refused
 
 TABLE: Mapping[str, Callable[..., Any]] = {
+    "contrib_as_aten": as_aten,
     "contrib_attention": attention,
     "contrib_dynamic_quantize_lstm": dynamic_quantize_lstm,
     "contrib_dynamic_quantize_matmul": dynamic_quantize_matmul,
@@ -44,8 +51,11 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "contrib_fused_conv": fused_conv,
     "contrib_fused_gemm": fused_gemm,
     "contrib_fused_matmul": fused_matmul,
+    "contrib_gather_block_quantized": gather_block_quantized,
     "contrib_gelu": gelu,
     "contrib_matmul_integer_to_float": matmul_integer_to_float,
+    "contrib_matmul_n_bits": matmul_n_bits,
+    "contrib_matmul_n_bits_exactly": matmul_n_bits_exactly,
     "contrib_multi_head_attention": multi_head_attention,
     "contrib_old_layer_norm": old_layer_norm,
     "contrib_qgemm": qgemm,

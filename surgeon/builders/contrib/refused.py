@@ -22,7 +22,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     (
         "has weights packed to a few bits, for which nothing is written; quantize the model of "
         "floats with `quant_format=QuantFormat.QDQ`",
-        "GatherBlockQuantized MatMulBnb4 MatMulFpQ4 MatMulNBits",
+        "MatMulBnb4 MatMulFpQ4",
     ),
     (
         "keeps a cache whose lengths only the caller knows, for which nothing is written; export "
