@@ -47,6 +47,11 @@ class SurgeonError(Exception):
         self.what, self.where, self.mend = what, where, mend
         super().__init__(f"{where}: {what}\n  mend: {mend}")
 
+    def to_dict(self) -> dict[str, str | int]:
+        """Plain data for JSON."""
+        parts = {"what": self.what, "where": str(self.where), "mend": self.mend}
+        return {**parts, "exit_code": self.exit_code}
+
     def __reduce__(self) -> tuple[object, ...]:
         """As it is, whatever the arguments of its kind: errors come back from workers."""
         return _rebuilt, (type(self), self.args), dict(vars(self))

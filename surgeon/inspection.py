@@ -1,4 +1,4 @@
-"""Looks at a model and says what is in it; changes and runs nothing."""
+"""Looks at a model and says what is in it, and whether onnxruntime loads it; changes nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import onnx
 
 from surgeon.document import suggest
-from surgeon.errors import ModelError, RecipeError
+from surgeon.errors import ForeignError, MemoryUp, ModelError, RecipeError, TimeUp
 from surgeon.external import external_tensors
 from surgeon.files import external_path
 from surgeon.importer import types_given
@@ -24,6 +24,8 @@ from surgeon.recipe import Recipe, bundled
 from surgeon.spelling import operator_name, spelling
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
+_MOST_LOADED = 1 << 30  # bytes of weights of a model that is loaded to see whether it loads
+_REFUSED = "refused_by_name"  # the builder of rules that only say why an operator stays
 STANDARD = frozenset({"", "ai.onnx", "ai.onnx.ml"})
 
 
@@ -94,6 +96,8 @@ class Inspection:
         computed_weights: Conv nodes whose kernel is computed: many runtimes refuse them.
         bfloat16: How many inputs and weights are in bfloat16, of which few runtimes compute.
         recipes: Bundled recipes that have rules for operators of this model, and how many rules.
+        loads: Whether onnxruntime loads it; None where it was not asked.
+        fault: What it says where it does not.
     """
 
     source: str
@@ -115,14 +119,38 @@ class Inspection:
     computed_weights: int
     bfloat16: int
     recipes: Mapping[str, int]
+    loads: bool | None = None
+    fault: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return asdict(self)
 
 
+def with_load(found: Inspection, *, timeout: float = 60.0) -> Inspection:
+    """The same, after onnxruntime was asked, in a process of its own, whether it loads the model.
+
+    It is not asked where operators or data are missing, and of models above a gigabyte.
+    """
+    missing = any(file.size is None for file in found.external)
+    if missing or found.weight_bytes > _MOST_LOADED or any(not f.runs for f in found.foreign):
+        return found
+    from surgeon.isolation import isolation, open_session
+    from surgeon.runtime import NotRunnable
+
+    model = Model.load(Path(found.source))
+    with isolation(timeout=timeout):
+        try:
+            open_session(model.proto, folder=model.folder)
+        except (TimeUp, MemoryUp):
+            return found
+        except (NotRunnable, ForeignError) as error:
+            return replace(found, loads=False, fault=error.what)
+    return replace(found, loads=True)
+
+
 def inspect(path: str | os.PathLike[str]) -> Inspection:
-    """Look at a model file; external data is counted, not read.
+    """Look at a model file; external data is counted, not read, and nothing is run.
 
     Raises:
         ModelError: Missing, empty, truncated, or no ONNX model.
@@ -257,6 +285,7 @@ def _bundled_rules() -> Mapping[str, Sequence[frozenset[str]]]:
                 for operator in rule.match.root.operators
             )
             for rule in recipe.rules
+            if getattr(rule.replace, "name", None) != _REFUSED
         ]
     return found
 

@@ -19,6 +19,7 @@ from surgeon.model import Model
 from surgeon.report import Refusal, Report
 from surgeon.schemas.aliases import out_of_place
 from surgeon.spelling import is_foreign
+from surgeon.verify.verdict import NEITHER
 
 if TYPE_CHECKING:
     from surgeon.verify import Reference, Verdict
@@ -51,18 +52,42 @@ def not_saved(report: Report, verdict: Verdict) -> VerifyError:
     named = f"; it is so with {', '.join(blamed[:3])}{more}" if blamed else ""
     named += "".join(f"; its contract: it {each}" for each in contracts if each)
     saving = "save the rest with `--save-partial`; or " if blamed else ""
-    bfloat16 = "tensor(bfloat16)" in (verdict.detail or "")
+    detail = verdict.detail or ""
+    mend = (
+        "Read the report (`--report out.json`) for the rewrites that were made; "
+        f"{saving}leave out the recipe at fault, or give recorded outputs with "
+        "`--reference FILE.npz`."
+    )
+    if "tensor(bfloat16)" in detail:
+        mend = "Put `bfloat16-in-float32` behind the recipe, or in front of `clean`."
+    elif detail.startswith(NEITHER):
+        mend = (
+            "Mend what the original fails of first (`surgeon inspect MODEL` names recipes), or "
+            "save what nothing can be compared with by `--no-verify`."
+        )
     error = VerifyError(
         f"the result is not saved: {verdict.detail}{named}",
         where=report.source,
-        mend="Put `bfloat16-in-float32` behind the recipe, or in front of `clean`."
-        if bfloat16
-        else "Read the report (`--report out.json`) for the rewrites that were made; "
-        f"{saving}leave out the recipe at fault, or give recorded outputs with "
-        "`--reference FILE.npz`.",
+        mend=mend,
     )
     error.report = report
     return error
+
+
+def refuse_left_out(report: Report) -> None:
+    """Refuse a result without all that was asked for: rewrites and steps that were left out."""
+    refused = [f"`{r.recipe}/{r.rule}` at {r.node}: {r.reason}" for r in report.refusals]
+    left_out = [*report.failures, *refused]
+    if left_out:
+        more = f", and {len(left_out) - 1} more" if len(left_out) > 1 else ""
+        error = VerifyError(
+            f"not all was done that the recipes ask for: {left_out[0]}{more}",
+            where=report.source,
+            mend="Read the report (`--report out.json`); leave out the recipe or the rule, or "
+            "leave out `--strict`.",
+        )
+        error.report = report
+        raise error
 
 
 def refuse_unread(original: Model, report: Report, reference: Reference) -> None:

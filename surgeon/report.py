@@ -164,6 +164,13 @@ class Report(NamedTuple):
     failures: tuple[str, ...] = ()
 
     @property
+    def status(self) -> str:
+        """That of the verdict; without one `unchanged` or `unchecked`."""
+        if self.verdict is not None:
+            return self.verdict.status
+        return "unchecked" if self.changes or self.before != self.after else "unchanged"
+
+    @property
     def contracts(self) -> tuple[str, ...]:
         """What the rewrites changed in what the model promises, each once."""
         return tuple(dict.fromkeys(c.contract for c in self.changes if c.contract))
@@ -179,6 +186,7 @@ class Report(NamedTuple):
             "source": self.source,
             "recipes": list(self.recipes),
             "opset": self.opset,
+            "status": self.status,
             "changes": [change._asdict() for change in self.changes],
             "misses": [miss._asdict() for miss in self.misses],
             "refusals": [refusal.to_dict() for refusal in self.refusals],

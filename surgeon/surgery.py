@@ -13,6 +13,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.assumptions import parse_assumptions
 from surgeon.authoring import recipe_of
+from surgeon.choices import check_options
 from surgeon.collector import collector_paused
 from surgeon.culprits import Kept, Place, find_culprits
 from surgeon.errors import RecipeError, SurgeonError
@@ -62,6 +63,7 @@ def apply(
     inputs: Mapping[str, str] | None = None,
     data: Data = (),
     save_partial: bool = False,
+    strict: bool = False,
     date: str | None = None,
 ) -> Result:
     """Repair a model with recipes, and compare the result with the original.
@@ -92,6 +94,9 @@ def apply(
             input name, or folders of them or of ONNX's own `test_data_set_*`.
         save_partial: Where the whole result differs, leave out the rewrites that make it so, and
             give the rest.
+        strict: Refuse a result from which a rewrite or a step was left out: because it differs
+            from what it would replace, failed, or could not be done (an opset that does not hold
+            every operator, say).
         date: When, for the log that the model keeps of its making (see `surgeon log`). Without one
             equal runs give equal bytes.
 
@@ -100,13 +105,17 @@ def apply(
 
     Raises:
         ModelError: The model cannot be read or carried.
-        RecipeError: A recipe, a shape or an assumption is wrong.
+        RecipeError: A recipe, a shape, an assumption or another option is wrong, or data do not
+            fit the model.
         SettleError: A rule keeps firing.
         LeftoverError: A recipe promises that no ATen node is left, and one is; carries `report`.
         VerifyError: The result does not run, or differs, or PyTorch lost an assignment when it
-            wrote the file; it carries `report`.
+            wrote the file, or something was left out and the result is to be `strict`; it carries
+            `report`.
+        TimeUp, MemoryUp: The result does not load within the limits of `isolation`.
     """
     clock = Clock()
+    check_options(require, allow)
     if keep_evidence is not None:
         from surgeon.evidence import check_folder
 
@@ -148,7 +157,7 @@ def apply(
 
         refuse_unread(original, report, reference)
     if not work.changed or not verify:
-        return Result(work.model, report)
+        return _whole(work.model, report, strict=strict)
     if progress:
         progress("verify")
     verdict = _verdict(original, work, checking, progress)
@@ -172,7 +181,20 @@ def apply(
         from surgeon.refusing import not_saved
 
         raise not_saved(report, verdict)
-    return Result(work.model, report)
+    return _whole(work.model, report, strict=strict)
+
+
+def _whole(model: Model, report: Report, *, strict: bool) -> Result:
+    """The result; where it is to be `strict`, with nothing left out.
+
+    Raises:
+        VerifyError: Something was left out.
+    """
+    if strict:
+        from surgeon.refusing import refuse_left_out
+
+        refuse_left_out(report)
+    return Result(model, report)
 
 
 def _culprits(

@@ -49,7 +49,8 @@ def parse(data: bytes, *, where: str) -> onnx.ModelProto:
         raise ModelError("the file is empty", where=where, mend=mend)
     for signature, kind in _SIGNATURES:
         if data.lstrip()[: len(signature)].lower() == signature:
-            raise ModelError(f"this is {kind}, not an ONNX model", where=where, mend=mend)
+            fetch = "Fetch it with `git lfs pull`." if "LFS" in kind else mend
+            raise ModelError(f"this is {kind}, not an ONNX model", where=where, mend=fetch)
     proto = onnx.ModelProto()
     try:
         proto.ParseFromString(data)

@@ -269,7 +269,29 @@ def test_the_command_and_its_exit_code(zoo: Path, double: Path) -> None:
     assert run(double, zoo, dest, "--fail-under", "most").exit_code == 2
     assert run(double, zoo, dest, "--memory", "much").exit_code == 2
     assert run(zoo, dest).exit_code == 2
+    expanded = run(double, zoo / "one.onnx", zoo / "well.onnx", dest)
+    assert expanded.exit_code == 2
+    assert "put a pattern in quotes" in " ".join(expanded.output.split())
     assert run(double, zoo, zoo).exit_code == 5
+    quiet = run(double, zoo, dest, "-q")
+    assert quiet.stdout == ""
+    assert "broken: this is no ONNX model" in quiet.stderr
+
+
+def test_what_was_not_compared_is_told_apart(zoo: Path, double: Path) -> None:
+    result = run(double, zoo, zoo.parent / "out", "--no-verify")
+    assert "2  repaired   rules fired; nothing was checked" in result.output
+
+
+def test_the_rows_are_printed_for_a_script(zoo: Path, double: Path) -> None:
+    result = run(double, zoo, zoo.parent / "out", "--json")
+    assert result.stdout == (zoo.parent / "out" / "report.jsonl").read_text()
+    assert {json.loads(line)["name"] for line in result.stdout.splitlines()} == {
+        "deep/er/two.onnx", "one.onnx", "well.onnx",
+    }  # fmt: skip
+    (zoo.parent / "file").write_text("")
+    told = run(double, zoo, zoo.parent / "file", "--json")
+    assert json.loads(told.stdout)["error"]["exit_code"] == told.exit_code == 5
 
 
 def test_names_from_strangers_are_escaped_in_the_page() -> None:

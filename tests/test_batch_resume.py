@@ -122,6 +122,21 @@ def test_what_was_repaired_once_and_is_broken_now_leaves_nothing_behind(
     assert sorted(tree(dest)) == ["deep/er/two.onnx", "well.onnx"]
 
 
+def test_a_run_that_fails_takes_no_result_of_the_same_bytes_away(zoo: Path, double: Path) -> None:
+    """A name that is misspelt in `--shape`, say, or a limit that is too low."""
+    dest = zoo.parent / "out"
+    list(surgeon.batch(zoo, dest, double))
+    there = tree(dest)
+    rows = list(surgeon.batch(zoo, dest, double, shape={"typo": [1, 2]}))
+    assert {row.outcome for row in rows} == {"refused"}
+    assert all(row.earlier for row in rows)
+    assert tree(dest) == there
+    (zoo / "one.onnx").write_bytes(net(13))  # now its result is another's
+    rows = list(surgeon.batch(zoo, dest, double, shape={"typo": [1, 2]}))
+    assert [row.name for row in rows if not row.earlier] == ["one.onnx"]
+    assert "one.onnx" not in tree(dest)
+
+
 def test_what_a_killed_run_wrote_last_is_known_as_its_own(
     zoo: Path, double: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -125,3 +125,54 @@ def test_two_recorded_files(net: Path, double: Path, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "against recorded 1.npz" in result.output
     assert "against recorded 3.npz" in result.output
+
+
+def test_a_script_reads_of_an_error_what_a_person_reads(net: Path, tmp_path: Path) -> None:
+    unknown = onnx.parser.parse_model(
+        """
+        <ir_version: 8, opset_import: ["": 13, "org.pytorch.aten": 1]>
+        g (float[n,4] x) => (float[n,4] y) {
+          y = org.pytorch.aten.ATen <operator = "frobnicate", overload_name = ""> (x)
+        }
+        """
+    )
+    onnx.save(unknown, tmp_path / "unknown.onnx")
+    out, report = tmp_path / "o.onnx", tmp_path / "r.json"
+    told = run("apply", "aten", tmp_path / "unknown.onnx", out, "--json", "--report", report)
+    assert told.exit_code == 8
+    plain = json.loads(told.stdout)
+    assert plain["error"]["exit_code"] == 8
+    assert "`aten.frobnicate` left" in plain["error"]["what"]
+    assert plain["after"] == json.loads(report.read_text())["after"] == {"aten.frobnicate": 1}
+    told = run("apply", "aten", tmp_path / "none.onnx", out, "--json")
+    assert json.loads(told.stdout)["error"]["exit_code"] == told.exit_code == 4
+    told = run("apply", "aten", net, tmp_path / "nowhere" / "o.onnx", "--json")
+    assert json.loads(told.stdout)["error"]["exit_code"] == told.exit_code == 5
+    assert run("apply", "clean", net, "-").exit_code == 5
+    assert not out.exists()
+
+
+def test_strict_refuses_what_was_left_out(net: Path, tmp_path: Path) -> None:
+    wrong = recipe(tmp_path, "Sin (x)", "Cos (x)", exact="rounding")
+    out = tmp_path / "o.onnx"
+    assert run("apply", wrong, net, out).exit_code == 0  # the rewrite is refused, and said to be
+    out.unlink()
+    refused = run("apply", wrong, net, out, "--strict")
+    assert refused.exit_code == 3
+    assert "not all was done that the recipes ask for" in " ".join(refused.output.split())
+    assert not out.exists()
+    grid = onnx.parser.parse_model(
+        """
+        <ir_version: 9, opset_import: ["": 20]>
+        g (float[1,2,3] theta) => (float[1,4,5,2] y) <int64[4] size = {1, 2, 4, 5}> {
+          y = AffineGrid (theta, size)
+        }
+        """
+    )
+    onnx.save(grid, tmp_path / "grid.onnx")
+    assert run("apply", "opset-17", tmp_path / "grid.onnx", out).exit_code == 0
+    assert run("apply", "opset-17", tmp_path / "grid.onnx", out, "--strict").exit_code == 3
+    assert (
+        run("apply", "rare-forms", "opset-17", tmp_path / "grid.onnx", out, "--strict").exit_code
+        == 0
+    )

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from command import run
-from command_files import ONE_RULE, net, refused, save
+from command_files import ONE_RULE, net, recipe, refused, save
 
 __all__ = ["net"]  # a fixture of `command_files`
 
@@ -22,6 +22,26 @@ def test_verify_tells_equal_from_different(net: Path, tmp_path: Path) -> None:
     plain = run("verify", net, other, "--json")
     assert plain.exit_code == 3
     assert json.loads(plain.output)["status"] == "differs"
+
+
+def test_verify_takes_a_tolerance_and_operators_that_only_run(net: Path, tmp_path: Path) -> None:
+    near = save(
+        tmp_path / "near.onnx",
+        "net (float[n,4] x) => (float[n,4] y) <float k = {1.01}> "
+        "{c = Sin(x) d = Mul(c, k) y = Add(x, d)}",
+    )
+    assert run("verify", net, near).exit_code == 3
+    quiet = run("verify", net, near, "-q")
+    assert (quiet.stdout, quiet.exit_code) == ("", 3)
+    assert quiet.stderr.startswith("differs: ")
+    assert run("verify", net, near, "--tolerance", "0.1").exit_code == 0
+    own = recipe(tmp_path, "Sin (x)", "my.Sine (x)").read_text()
+    (tmp_path / "own.yaml").write_text(own.replace("rules:", "custom: [my.Sine]\nrules:"))
+    out = tmp_path / "own.onnx"
+    assert run("apply", tmp_path / "own.yaml", net, out).exit_code == 0
+    assert run("verify", net, out).exit_code == 3
+    told = run("verify", net, out, "--custom", "my.Sine", "--json")
+    assert (json.loads(told.stdout)["status"], told.exit_code) == ("runs", 0)
 
 
 def test_verify_takes_a_shape(net: Path) -> None:

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from surgeon import render
 from surgeon.errors import ModelError, RecipeError
-from surgeon.inspection import Inspection, inspect, labels
+from surgeon.inspection import Inspection, inspect, labels, with_load
 from surgeon.model import Model
 
 
@@ -163,13 +163,30 @@ def test_what_is_in_a_model_reads_well(samples: Path) -> None:
     found = inspect(samples / "dymn_tiny" / "dymn_tiny.onnx")
     text = render.text(render.inspection(found))
     assert "8  aten._convolution  spelled org.pytorch.aten.ATen" in text
-    assert "Try: surgeon apply dymn" in text
+    assert "Try: surgeon apply aten" in text
     json.loads(json.dumps(found.to_dict()))
 
 
 def test_a_sound_model_is_said_to_be_sound(tmp_path: Path) -> None:
     found = look(parsed("g (float[2] x) => (float[2] y) { y = Relu (x) }"), tmp_path)
     assert "Only standard operators" in render.text(render.inspection(found))
+
+
+def test_a_model_that_onnxruntime_does_not_load_is_said_to_be(tmp_path: Path) -> None:
+    sound = parsed("g (float[2] x) => (float[2] y) { y = Relu (x) }")
+    assert with_load(look(sound, tmp_path)).loads is True
+    wrong = parsed("g (float[1,3] x, float[1,4] z) => (float[1,4] y) { y = Add (x, z) }")
+    found = with_load(look(wrong, tmp_path))
+    assert found.loads is False
+    text = render.text(render.inspection(found))
+    assert "onnxruntime does not load it: " in text
+    assert "Only standard operators" not in text
+
+
+def test_an_operator_that_is_only_refused_has_no_recipe(tmp_path: Path) -> None:
+    eig = parsed("g (float[2,2] x) => (float[2] y) { y = aten.resize (x) }")
+    (foreign,) = look(eig, tmp_path).foreign
+    assert foreign.recipes == ()
 
 
 def test_what_is_no_model_is_refused(tmp_path: Path) -> None:

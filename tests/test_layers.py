@@ -20,7 +20,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"worker", "workers", "writer", "soundness", "external", "wire"},
     {"importer"},
     {"model", "dims", "document", "schemas"},
-    {"notation", "opsets", "assumptions", "chance"},
+    {"notation", "opsets", "assumptions", "chance", "choices"},
     {"facts"},
     {"dialect", "functions", "edges"},
     {"expressions", "runtime"},

@@ -36,7 +36,10 @@ def test_files_that_are_no_model(tmp_path: Path, data: bytes, what: str) -> None
     path.write_bytes(data)
     with pytest.raises(ModelError) as caught:
         Model.load(path)
-    assert str(caught.value) == f"{path}: {what}\n  mend: Export or download the model again."
+    mend = (
+        "Fetch it with `git lfs pull`." if "LFS" in what else "Export or download the model again."
+    )
+    assert str(caught.value) == f"{path}: {what}\n  mend: {mend}"
     assert caught.value.exit_code == 4
 
 

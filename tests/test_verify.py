@@ -11,7 +11,8 @@ import pytest
 from onnx import TensorProto, helper
 from verdicts import F32, SCALE, frozen, parse, sizes_of
 
-from surgeon.errors import VerifyError
+import surgeon
+from surgeon.errors import RecipeError
 from surgeon.verify import Verdict, verify
 
 
@@ -201,12 +202,12 @@ def test_recorded_outputs_stand_for_the_original(tmp_path: Path) -> None:
 
 
 def test_a_reference_that_cannot_be_used_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(VerifyError, match="`nonsense` is no reference"):
+    with pytest.raises(RecipeError, match="`nonsense` is no reference"):
         verify(parse(SCALE), parse(SCALE), reference="nonsense")
     np.savez(tmp_path / "bad.npz", z=np.zeros(1))
-    with pytest.raises(VerifyError, match="it holds nothing for input `x`"):
+    with pytest.raises(RecipeError, match="it holds nothing for input `x`"):
         verify(parse(SCALE), parse(SCALE), reference=tmp_path / "bad.npz")
-    with pytest.raises(VerifyError, match=r"nowhere\.npz"):
+    with pytest.raises(RecipeError, match=r"nowhere\.npz"):
         verify(parse(SCALE), parse(SCALE), reference=tmp_path / "nowhere.npz")
 
 
@@ -239,3 +240,41 @@ def test_a_real_export_against_itself(corpus: Path) -> None:
     recorded = sorted(path.parent.glob(path.stem + ".0.npz"))
     verdict = verify(path, path, reference=recorded)
     assert (verdict.status, verdict.comparisons[0].agrees) == ("runs", True)
+
+
+def test_an_option_has_a_value_that_there_is() -> None:
+    for wrong in ({"require": "equivalnt"}, {"allow": ["aproximate"]}):
+        with pytest.raises(RecipeError, match="is no value of") as caught:
+            surgeon.apply(parse(SCALE), "no-ops", **wrong)  # type: ignore[arg-type]
+        assert "Did you mean" in caught.value.mend
+
+
+def test_a_limit_that_is_too_low_blames_no_rewrite(monkeypatch: pytest.MonkeyPatch) -> None:
+    from surgeon.errors import TimeUp
+    from surgeon.verify import whole
+
+    def late(*_: object) -> None:
+        raise TimeUp("it did not end", where="worker", mend="Give it more with `--timeout`.")
+
+    monkeypatch.setattr(whole, "open_result", late)
+    with pytest.raises(TimeUp, match="--timeout"):
+        verify(parse(SCALE), parse(SCALE))
+
+
+def test_where_neither_loads_the_original_is_named() -> None:
+    unknown = parse(SCALE.replace("Mul", "AveragePool <kernel_shape = [3, 3, 3, 3]>"))
+    verdict = verify(unknown, unknown)
+    assert verdict.status == "broken"
+    assert verdict.detail.startswith("neither the original nor the result loads: ")
+
+
+def test_data_on_which_the_original_fails_are_no_comparison(tmp_path: Path) -> None:
+    model = parse(
+        """
+        g (float[3,2] x, int64[n] i) => (float[n,2] y) { y = Gather (x, i) }
+        """
+    )
+    np.savez(tmp_path / "far.npz", x=np.ones((3, 2), F32), i=np.array([9]))
+    verdict = verify(model, model, data=tmp_path / "far.npz")
+    assert verdict.status == "runs"
+    assert verdict.detail.startswith("data `far.npz`, which was given, was not compared: ")

@@ -110,7 +110,7 @@ class Drive:
             yield from self._landed()
         mine = self.settings.target.stamp(begun.name)
         if mine is None or self.state.is_ours(begun.name, mine):
-            self.state.intend(begun.name, begun.key)
+            self.state.begin(begun.name)
         self._submit(begun)
 
     def _begin(self, source: Source) -> Row | Job:
@@ -340,12 +340,22 @@ class Drive:
         self._keep(job, Known(row, job.timeout, job.memory, done.data))
 
     def _settled(self, row: Row) -> Row:
-        """See that no result of an earlier state of the file stays where none is now."""
+        """See that no result of other bytes than the file has now stays where none is made.
+
+        One of the same bytes stays, as `surgeon apply` leaves what was there when it fails.
+        """
         target = self.settings.target
         copied = row.outcome == "repaired" or (row.outcome == "unchanged" and self.settings.keeps)
-        if not copied and self.state.is_ours(row.name, target.stamp(row.name)):
-            target.withdraw(row.name)
-            self.state.forget(row.name)
+        if copied:
+            return row
+        ours = self.state.is_ours(row.name, target.stamp(row.name))
+        self.state.end(row.name)
+        if not ours:
+            return row
+        if not row.good and row.sha256 and self.state.source_of(row.name) == row.sha256:
+            return replace(row, earlier=True)
+        target.withdraw(row.name)
+        self.state.forget(row.name)
         return row
 
 

@@ -41,6 +41,7 @@ class Row:
         sha256: Of the model file; empty where it was not read.
         same_as: The identical file that was repaired in its stead.
         fresh: Whether this run did the work.
+        earlier: Whether DEST still has what an earlier run made of the same bytes.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Row:
     sha256: str = ""
     same_as: str | None = None
     fresh: bool = True
+    earlier: bool = False
 
     @property
     def good(self) -> bool:

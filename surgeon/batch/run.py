@@ -23,6 +23,7 @@ from surgeon.batch.reports import ROWS, rows_as_text
 from surgeon.batch.row import Row
 from surgeon.batch.sources import Source, find
 from surgeon.batch.state import State
+from surgeon.choices import check_choice, check_options
 from surgeon.errors import OutputError, RecipeError
 from surgeon.recipe import Recipe
 from surgeon.workers import Worker
@@ -107,6 +108,7 @@ def batch(
     reference: str | None = None,
     require: str = "runs",
     keep_overridable: bool = False,
+    strict: bool = False,
 ) -> Run:
     """Repair many files, each in a worker process of its own time and memory.
 
@@ -138,6 +140,7 @@ def batch(
         reference: As in `surgeon.apply`, without recorded outputs: they belong to one model.
         require: As in `surgeon.apply`.
         keep_overridable: As in `surgeon.apply`.
+        strict: As in `surgeon.apply`.
 
     Returns:
         An iterator of rows, which does the work while it is iterated.
@@ -149,8 +152,9 @@ def batch(
     """
     target = _target(near(os.fspath(source)), near(os.fspath(dest)))
     plans = [Recipe.load(os.fspath(name)) for name in _names(recipes)]
-    if retry is not None and retry not in RETRY:
-        raise RecipeError(f"`{retry}` cannot be retried", where="retry", mend="Write `failed`.")
+    if retry is not None:
+        check_choice("retry", retry, RETRY)
+    check_options(require, allow)
     options = {
         "shape": {name: list(dims) for name, dims in (shape or {}).items()},
         "assume": list(assume),
@@ -159,6 +163,7 @@ def batch(
         "reference": reference,
         "require": require,
         "keep_overridable": keep_overridable,
+        "strict": strict,
     }
     digests = tuple(plan.digest for plan in plans)
     remembered = _state(state, target)

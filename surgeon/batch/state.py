@@ -22,8 +22,8 @@ CREATE TABLE IF NOT EXISTS written (
     name TEXT PRIMARY KEY, key TEXT NOT NULL, size INTEGER NOT NULL, mtime INTEGER NOT NULL
 );
 CREATE INDEX IF NOT EXISTS by_key ON written (key);
+CREATE TABLE IF NOT EXISTS begun (name TEXT PRIMARY KEY);
 """
-_SOON = -1  # the size of a file that is about to be written
 _FORM = 2  # of the tables; another number is a file of another surgeon
 
 
@@ -94,11 +94,15 @@ class State:
         """Remember that a file of DEST is the result of a key."""
         values = (_text(name), key, *stamp)
         self._write("INSERT OR REPLACE INTO written VALUES (?, ?, ?, ?)", values)
+        self.end(name)
 
-    def intend(self, name: str, key: str) -> None:
+    def begin(self, name: str) -> None:
         """Remember that a file of DEST is about to be written where none of others' is."""
-        values = (_text(name), key, _SOON, 0)
-        self._write("INSERT OR REPLACE INTO written VALUES (?, ?, ?, ?)", values)
+        self._write("INSERT OR IGNORE INTO begun VALUES (?)", (_text(name),))
+
+    def end(self, name: str) -> None:
+        """It is no more about to be written."""
+        self._write("DELETE FROM begun WHERE name=?", (_text(name),))
 
     def is_ours(self, name: str, stamp: Stamp | None, key: str | None = None) -> bool:
         """Whether a file of DEST is still as a run left it (and the result of this key).
@@ -112,14 +116,22 @@ class State:
         """
         if stamp is None:
             return False
+        values = (_text(name),)
+        if key is None and self._db.execute("SELECT 1 FROM begun WHERE name=?", values).fetchone():
+            return True
         found = self._db.execute(
-            "SELECT key, size, mtime FROM written WHERE name=?", (_text(name),)
+            "SELECT key, size, mtime FROM written WHERE name=?", values
         ).fetchone()
         if found is None or (key is not None and found[0] != key):
             return False
-        if found[1] == _SOON:
-            return key is None
         return same_stamp((found[1], found[2]), stamp)
+
+    def source_of(self, name: str) -> str:
+        """The sha256 of the model that a file of DEST was made of; empty where it is not known."""
+        found = self._db.execute(
+            "SELECT row FROM results JOIN written USING (key) WHERE name=?", (_text(name),)
+        ).fetchone()
+        return str(json.loads(found[0])["sha256"]) if found else ""
 
     def with_key(self, key: str) -> list[str]:
         """The names in DEST that were written as results of a key."""

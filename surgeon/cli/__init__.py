@@ -19,12 +19,20 @@ from surgeon.provenance import version
 EXIT_CODES = (
     (0, "done"),
     (1, "another failure, a batch below its threshold, or a bug of surgeon"),
-    (2, "the command line or a recipe is wrong"),
-    (3, "the result differs, does not run, or had to be compared and could not"),
+    (2, "the command line, a recipe, or data that were given are wrong"),
+    (
+        3,
+        "the result differs, does not run, or had to be compared and could not; something was left "
+        "out under `--strict`; `diff --exit-code` found a difference",
+    ),
     (4, "the model cannot be read"),
     (5, "the output cannot be written"),
     (6, "a rule does not settle"),
-    (7, "native code of another project (onnxruntime, onnxsim) failed"),
+    (
+        7,
+        "native code of another project (onnxruntime, onnxsim) failed, or needs more than "
+        "`--timeout` and `--memory` allow",
+    ),
     (8, "ATen nodes are left where a recipe promises none; nothing was saved"),
     (130, "interrupted"),
 )

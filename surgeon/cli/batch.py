@@ -87,7 +87,12 @@ StateFile = Annotated[
 ]
 Force = Annotated[bool, _option("--force", help="Do every file again.")]
 Retry = Annotated[
-    Again | None, _option("--retry", help="`failed`: do again what failed in an earlier run.")
+    Again | None,
+    _option(
+        "--retry",
+        help="`failed`: do again every file that an earlier run neither repaired nor left as it "
+        "was, whatever the reason.",
+    ),
 ]
 OnlyChanged = Annotated[
     bool,
@@ -100,6 +105,14 @@ FailUnder = Annotated[
         panel="Output",
         metavar="PERCENT",
         help="Exit with 0 when so many files, as `95%`, are repaired or needed nothing.",
+    ),
+]
+AsJson = Annotated[
+    bool,
+    _option(
+        "--json",
+        panel="Output",
+        help="Print the rows of DEST/report.jsonl, a line of JSON for each file.",
     ),
 ]
 NoVerify = Annotated[
@@ -136,7 +149,9 @@ def batch(
     allow: options.Allow = None,
     reference: Reference = None,
     require: Require = options.Required.RUNS,
+    strict: options.Strict = False,
     no_verify: NoVerify = False,
+    as_json: AsJson = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
     log_file: options.LogFile = None,
@@ -145,7 +160,9 @@ def batch(
 
     surgeon batch aten zoo/ mended/
     """
-    with desk(quiet=quiet, verbose=verbose, log_file=log_file) as place:
+    from surgeon.batch.reports import rows_as_text
+
+    with desk(quiet=quiet, verbose=verbose, as_json=as_json, log_file=log_file) as place:
         recipes, source, dest = _split(places)
         wanted = _percent(fail_under)
         if no_verify and (reference or require is options.Required.EQUIVALENT):
@@ -169,9 +186,12 @@ def batch(
             "reference": reference.value if reference is not None else None,
             "require": require.value,
             "keep_overridable": keep_overridable,
+            "strict": strict,
         }
         rows, target = _run(place, recipes, source, dest, cluster, arguments)
-        _report(place, rows, target, f"{', '.join(recipes)} on {source}")
+        if as_json:
+            place.data(rows_as_text(rows).decode())
+        _report(place, rows, target, f"{', '.join(recipes)} on {source}", told=as_json)
         good = sum(row.good for row in rows)
         raise typer.Exit(0 if 100 * good >= wanted * len(rows) else SHORT)
 
@@ -183,6 +203,13 @@ def _split(places: list[str]) -> tuple[list[str], str, str]:
             "recipe, source and destination are wanted", where="surgeon batch", mend=usage
         )
     *recipes, source, dest = places
+    if any(name.lower().endswith(".onnx") for name in recipes):
+        raise UsageError(
+            "several models stand where one SOURCE is wanted",
+            where="surgeon batch",
+            mend="Name a folder, or put a pattern in quotes, as in `surgeon batch aten "
+            "'zoo/*.onnx' mended/`, so that the shell does not replace it.",
+        )
     for name, role in ((source, "source"), (dest, "destination")):
         if name.lower().endswith(RECIPES):
             raise UsageError(
@@ -222,10 +249,14 @@ def _run(
             contextlib.closing(repair_all(source, dest, *recipes, **arguments))
         )
         tell = stack.enter_context(_told(place, run))
-        for row in run:
-            rows.append(row)
-            place.note(batch_line(row, len(rows), run.total))
-            tell(row)
+        try:
+            for row in run:
+                rows.append(row)
+                place.note(batch_line(row, len(rows), run.total))
+                tell(row)
+        except KeyboardInterrupt:
+            place.warn(f"{len(rows)} of {run.total} files are done; the same command goes on.")
+            raise
     return rows, run.target
 
 
@@ -272,15 +303,22 @@ def _told(place: Desk, run: Run) -> Iterator[Callable[[Row], None]]:
         yield step
 
 
-def _report(place: Desk, rows: list[Row], target: Target, title: str) -> None:
+def _report(place: Desk, rows: list[Row], target: Target, title: str, *, told: bool) -> None:
+    """Write the page, and say what came of the files, unless JSON `told` it already."""
     from rich.text import Text
 
     from surgeon import render
-    from surgeon.batch.reports import PAGE
+    from surgeon.batch.reports import PAGE, ROWS
     from surgeon.render.batch import batch as outcomes
+    from surgeon.render.batch import failures
     from surgeon.render.batch_page import batch_page
 
     page = batch_page(rows, title=title)
     target.write(PAGE, page.encode("utf-8", "backslashreplace"))
+    if told:
+        return
+    if place.quiet and not all(row.good for row in rows):
+        place.warn(failures(rows))
     place.show(outcomes(rows))
-    place.show(Text(f"\nThe whole report: {render.clean(target.shown(PAGE))}", style="bold"))
+    shown = [render.clean(target.shown(name)) for name in (PAGE, ROWS)]
+    place.show(Text(f"\nThe whole report: {shown[0]}, and for scripts {shown[1]}", style="bold"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import gc
+import json
 import os
 import platform
 import sys
@@ -40,14 +41,17 @@ class Desk:
     Attributes:
         quiet: Only errors and warnings.
         verbose: Tracebacks too.
+        as_json: A script reads stdout, and reads an error there too.
         log: The open log file, or None.
     """
 
     quiet: bool = False
     verbose: bool = False
+    as_json: bool = False
     log: TextIO | None = None
     began: float = field(default_factory=time.perf_counter)
     _spinner: Any = None
+    _told: bool = False
 
     @property
     def is_heard(self) -> bool:
@@ -78,8 +82,17 @@ class Desk:
     def data(self, text: str) -> None:
         """Print what a script reads: as it is, and quiet or not."""
         self._stop()
+        self._told = True
         with _reader_may_leave():
             sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+
+    def fail(self, error: SurgeonError) -> None:
+        """Print an error to stderr, and for a script, which was told nothing yet, as JSON."""
+        from surgeon import render
+
+        if self.as_json and not self._told:
+            self.data(json.dumps({"error": error.to_dict()}, indent=2))
+        self.warn(render.error(error))
 
     def note(self, line: str) -> None:
         """A line for the log alone, with the time since the start."""
@@ -115,17 +128,22 @@ class Desk:
 
 @contextlib.contextmanager
 def desk(
-    *, quiet: bool = False, verbose: bool = False, log_file: Path | None = None
+    *,
+    quiet: bool = False,
+    verbose: bool = False,
+    as_json: bool = False,
+    log_file: Path | None = None,
 ) -> Iterator[Desk]:
     """Everything a command does happens in here: an error leaves as text and an exit code.
 
     Args:
         quiet: Print errors and warnings alone.
         verbose: Show the traceback of a bug.
+        as_json: Print JSON to stdout, of an error too.
         log_file: Written anew; takes what the terminal is shown, and more.
     """
     gc.enable()  # which `main` held off
-    place = Desk(quiet=quiet, verbose=verbose)
+    place = Desk(quiet=quiet, verbose=verbose, as_json=as_json)
     try:
         with _tolerant_streams(), contextlib.ExitStack() as stack:
             if log_file is not None:
@@ -146,9 +164,7 @@ def _explain(error: BaseException, place: Desk, log_file: Path | None) -> int:
         raise error
     if not isinstance(error, SurgeonError):
         error = _as_error(error, place, log_file)
-    from surgeon import render
-
-    place.warn(render.error(error))
+    place.fail(error)
     return error.exit_code
 
 

@@ -31,6 +31,26 @@ def verify(
     ] = options.Required.RUNS,
     inputs: options.Inputs = None,
     data: options.Data = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            "--tolerance",
+            min=0.0,
+            metavar="SHARE",
+            help="Error that is allowed, as a share of an output's spread, where that is more than "
+            "the dtype's own (0.0001 of float32).",
+            rich_help_panel="Checking",
+        ),
+    ] = None,
+    custom: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--custom",
+            metavar="DOMAIN.OP",
+            help="An operator that B may hold although onnxruntime has it not; B then only *runs*.",
+            rich_help_panel="Checking",
+        ),
+    ] = None,
     where: Annotated[
         bool,
         typer.Option(
@@ -47,7 +67,7 @@ def verify(
     log_file: options.LogFile = None,
 ) -> None:
     """Compare model B with model A on inputs of several sizes; exit with 3 when it differs."""
-    with desk(quiet=quiet, verbose=verbose, log_file=log_file) as place:
+    with desk(quiet=quiet, verbose=verbose, as_json=as_json, log_file=log_file) as place:
         shapes, references = options.read_shapes(shape), options.read_references(reference)
         space = options.read_size(memory)
         with place.working("load") as progress:
@@ -72,7 +92,12 @@ def verify(
                 "progress": progress,
             }
             with isolation(timeout=timeout, memory=space):
-                verdict = compare(one.proto, other.proto, **given)
+                verdict = compare(
+                    *(one.proto, other.proto),
+                    allow_approximate=tolerance,
+                    custom=custom or (),
+                    **given,
+                )
                 parting = bisect(one.proto, other.proto, verdict, **given) if where else None
         if as_json:
             plain = verdict.to_dict()
@@ -81,6 +106,8 @@ def verify(
             place.data(json.dumps(plain, indent=2))
         else:
             place.show(render.verdict(verdict))
+            if place.quiet and verdict.status not in GOOD:
+                place.warn(f"{verdict.status}: {render.clean(verdict.detail)}")
             if where:
                 place.show(render.parting(parting))
         enough = GOOD if require is options.Required.RUNS else GOOD[:1]
@@ -98,7 +125,7 @@ def diff(
     log_file: options.LogFile = None,
 ) -> None:
     """Show what changed between two models, by structure and names; runs nothing."""
-    with desk(verbose=verbose, log_file=log_file) as place:
+    with desk(verbose=verbose, as_json=as_json, log_file=log_file) as place:
         with collector_paused():
             from surgeon import render
             from surgeon.difference import difference
@@ -118,11 +145,11 @@ def inspect(
     log_file: options.LogFile = None,
 ) -> None:
     """Show what is in a model, what no runtime knows, and which recipes have rules for it."""
-    with desk(verbose=verbose, log_file=log_file) as place:
+    with desk(verbose=verbose, as_json=as_json, log_file=log_file) as place:
         with collector_paused():
             from surgeon import inspection, render
 
-        found = inspection.inspect(model)
+        found = inspection.with_load(inspection.inspect(model))
         if as_json:
             place.data(json.dumps(found.to_dict(), indent=2))
         else:

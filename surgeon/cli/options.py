@@ -175,6 +175,14 @@ LogFile = Annotated[
     Path | None,
     typer.Option("--log-file", metavar="FILE", help="Write all that happens, with times."),
 ]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Refuse a result from which a rewrite or a step was left out, for whatever reason.",
+        rich_help_panel="Checking",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
 
 

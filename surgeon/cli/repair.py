@@ -17,6 +17,7 @@ from surgeon.collector import collector_paused
 from surgeon.files import back_up, backup_of, is_file
 
 if TYPE_CHECKING:
+    from surgeon.errors import SurgeonError
     from surgeon.report import Report
     from surgeon.surgery import Result
 
@@ -76,7 +77,7 @@ ExternalData = Annotated[
     typer.Option(
         "--external-data",
         help="`keep`: they stay in their files, which are put beside OUT where it lies in another "
-        "folder. `copy`: OUT gets data files of its own. `inline`: into OUT itself.",
+        "folder. `copy`: OUT shares none with IN. `inline`: into OUT itself.",
         rich_help_panel="Output",
     ),
 ]
@@ -106,6 +107,7 @@ def apply(
     inputs: options.Inputs = None,
     data: options.Data = None,
     save_partial: options.Partial = False,
+    strict: options.Strict = False,
     keep_evidence: options.Evidence = None,
     report: ReportFile = None,
     dry_run: DryRun = False,
@@ -124,7 +126,7 @@ def apply(
 
     surgeon apply dymn in.onnx out.onnx
     """
-    with desk(quiet=quiet, verbose=verbose, log_file=log_file) as place:
+    with desk(quiet=quiet, verbose=verbose, as_json=as_json, log_file=log_file) as place:
         recipes, source, target = split(files, in_place=in_place)
         if no_backup and not in_place:
             raise UsageError(
@@ -160,6 +162,7 @@ def apply(
             reference=references,
             require=require.value,
             save_partial=save_partial,
+            strict=strict,
             keep_evidence=keep_evidence,
             inputs=options.read_inputs(inputs),
             data=data or (),
@@ -223,7 +226,7 @@ def _run(
     limits: dict[str, Any],
     **arguments: Any,
 ) -> Result:
-    from surgeon.errors import VerifyError
+    from surgeon.errors import SurgeonError
 
     with place.working("load") as progress:
         with collector_paused():
@@ -234,16 +237,17 @@ def _run(
         try:
             with isolation(**limits):
                 return surgery.apply(source, *recipes, progress=progress, **arguments)
-        except VerifyError as error:
+        except SurgeonError as error:
             if isinstance(error.report, Report):
                 _write_report(error.report, report_to)
-                _show(place, error.report, as_json=as_json)
+                _show(place, error.report, as_json=as_json, error=error)
             raise
 
 
-def _show(place: Desk, report: Report, *, as_json: bool) -> None:
+def _show(place: Desk, report: Report, *, as_json: bool, error: SurgeonError | None = None) -> None:
     if as_json:
-        place.data(report.to_json())
+        told = report.to_dict() | ({"error": error.to_dict()} if error is not None else {})
+        place.data(json.dumps(told, indent=2, default=str))
     elif place.is_heard:
         from surgeon import render
 
@@ -326,7 +330,7 @@ def explain(
     log_file: options.LogFile = None,
 ) -> None:
     """Say why rules did or did not fire, with the recipe's file, line and column."""
-    with desk(verbose=verbose, log_file=log_file) as place:
+    with desk(verbose=verbose, as_json=as_json, log_file=log_file) as place:
         shapes = options.read_shapes(shape)
         with place.working("load") as progress:
             with collector_paused():

@@ -20,6 +20,12 @@ def check_target(target: Path, *, inputs: Sequence[Path], what: str = "output") 
         OutputError: It cannot, or it is; the error says what to do.
     """
     where = str(target)
+    if where == "-":
+        raise OutputError(
+            f"the {what} is a stream",
+            where=where,
+            mend="Name a file: surgeon puts a whole one in its place, or none.",
+        )
     if target.is_dir():
         example = target / (inputs[0].name if inputs else "out")
         raise OutputError(
@@ -30,7 +36,10 @@ def check_target(target: Path, *, inputs: Sequence[Path], what: str = "output") 
             raise OutputError(
                 f"the {what} is the file that is read",
                 where=where,
-                mend=f"Choose another {what}: surgeon never writes over what it read.",
+                mend=f"Choose another {what}, or replace the model with `surgeon apply RECIPE "
+                "MODEL --in-place`."
+                if what == "output"
+                else f"Choose another {what}.",
             )
     if target.exists() and not target.is_file():
         raise OutputError(

@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from surgeon.errors import VerifyError
+from surgeon.errors import RecipeError
 from surgeon.reference.arguments import Call, fit
 from surgeon.reference.errors import NoWitness, Unsuited
 from surgeon.reference.schema import Mismatch, parse_schema
@@ -20,14 +20,14 @@ class TorchWitness:
     """The operators of the torch that is installed.
 
     Raises:
-        VerifyError: torch is not installed.
+        RecipeError: torch is not installed.
     """
 
     def __init__(self) -> None:
         try:
             import torch
         except ImportError:
-            raise VerifyError(
+            raise RecipeError(
                 "torch is not installed",
                 where="--reference torch",
                 mend="Install it (`pip install torch`), or leave `--reference` out.",

@@ -13,6 +13,10 @@ from surgeon.batch import OUTCOMES, Row, grouped
 from surgeon.render import words
 
 STYLES = {"repaired": "green", "unchanged": "dim"}
+CHECKS = {
+    "runs": "rules fired; the result was not compared with the original, or not all of it",
+    "unchecked": "rules fired; nothing was checked (`--no-verify`)",
+}
 MOST_GROUPS = 20
 MOST_FILES = 3  # of a group, as examples
 
@@ -20,11 +24,20 @@ MOST_FILES = 3  # of a group, as examples
 def batch(rows: Sequence[Row]) -> RenderableType:
     """The end of a batch: how many files of each outcome, then why files failed."""
     parts: list[RenderableType] = [_outcomes(rows)]
+    if not all(row.good for row in rows):
+        parts.extend([Text("\nReasons", style="bold"), failures(rows)])
+    return Group(*parts)
+
+
+def failures(rows: Sequence[Row]) -> RenderableType:
+    """Why files failed, the same reasons together."""
     groups = grouped(rows)
-    if groups:
-        parts.extend([Text("\nReasons", style="bold"), _reasons(groups[:MOST_GROUPS])])
+    parts: list[RenderableType] = [_reasons(groups[:MOST_GROUPS])]
     if len(groups) > MOST_GROUPS:
         parts.append(Text(f"and {len(groups) - MOST_GROUPS:,} more", style="dim"))
+    if kept := sum(row.earlier for row in rows):
+        said = f"of {words.count(kept, 'file')} the result of an earlier run stays in DEST"
+        parts.append(Text(said, style="yellow"))
     return Group(*parts)
 
 
@@ -41,18 +54,25 @@ def batch_line(row: Row, done: int, total: int) -> str:
 
 
 def _outcomes(rows: Sequence[Row]) -> Table:
-    counts = Counter(row.outcome for row in rows)
+    counts = Counter(_kind(row) for row in rows)
     table = Table.grid(padding=(0, 2))
     table.add_column(justify="right")
     table.add_column()
     table.add_column(overflow="fold")
     for outcome, meaning in OUTCOMES.items():
-        if counts[outcome]:
-            style = STYLES.get(outcome, "yellow")
-            table.add_row(
-                f"{counts[outcome]:,}", Text(outcome, style=style), Text(meaning, style="dim")
-            )
+        style = STYLES.get(outcome, "yellow")
+        for kind in (outcome, *CHECKS) if outcome == "repaired" else (outcome,):
+            if counts[kind]:
+                said = Text(CHECKS.get(kind, meaning), style="dim" if kind == outcome else "yellow")
+                table.add_row(f"{counts[kind]:,}", Text(outcome, style=style), said)
     return table
+
+
+def _kind(row: Row) -> str:
+    """The outcome; of repaired files that were not compared, a key of `CHECKS`."""
+    if row.outcome != "repaired" or (row.verdict and row.verdict[0] == "equivalent"):
+        return row.outcome
+    return "runs" if row.verdict else "unchecked"
 
 
 def _reasons(groups: Sequence[tuple[str, str, Sequence[Row]]]) -> Table:

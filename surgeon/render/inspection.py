@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,8 @@ def inspection(found: Inspection, *, verbose: bool = False) -> RenderableType:
     most = len(found.operators) if verbose else MOST_OPERATORS
     parts += [Text("\nOperators", style="bold"), Padding(_operators(found, most), (0, 0, 0, 2))]
     parts.append(Text("\nWhat stands in the way", style="bold"))
-    parts.extend(Padding(part, (0, 0, 0, 2)) for part in _obstacles(found))
+    obstacles = _obstacles(found, verbose=verbose)
+    parts.extend(Padding(part, (0, 0, 0, 2)) for part in obstacles)
     return Group(*parts)
 
 
@@ -100,7 +102,7 @@ def _operators(found: Inspection, most: int) -> Table:
     return table
 
 
-def _obstacles(found: Inspection) -> Iterator[RenderableType]:
+def _obstacles(found: Inspection, *, verbose: bool) -> Iterator[RenderableType]:
     if found.foreign:
         table = Table.grid(padding=(0, 2))
         table.add_column(justify="right")
@@ -116,11 +118,15 @@ def _obstacles(found: Inspection) -> Iterator[RenderableType]:
         yield Text(f"{values} in bfloat16: {more}; `bfloat16-in-float32` mends it", "yellow")
     if any(file.size is None for file in found.external):
         yield Text("external data is missing: no runtime loads the model", "red")
-    if not found.foreign and not found.computed_weights and not found.bfloat16:
-        yield Text("Only standard operators, no computed kernels.", style="green")
-    best = _best(found)
-    if best:
-        yield Text(f"Try: surgeon apply {words.name(best)} {words.name(found.source)} OUT.onnx")
+    if found.loads is False:
+        yield Text(f"onnxruntime does not load it: {words.clean(found.fault)}", style="red")
+    elif not found.foreign and not found.computed_weights and not found.bfloat16:
+        loads = "; onnxruntime loads it" if found.loads else ""
+        yield Text(f"Only standard operators, no computed kernels{loads}.", style="green")
+    if best := _best(found) or ("aten" if found.loads is False else None):
+        yield Text(f"Try: surgeon apply {best} {shlex.quote(words.name(found.source))} OUT.onnx")
+    elif not verbose:
+        yield Text("Try: surgeon apply clean ..., or a recipe by its symptom: see README", "dim")
     elif found.recipes:
         rules = (f"{name} ({words.count(n, 'rule')})" for name, n in found.recipes.items())
         yield Text(f"Bundled recipes with rules for its operators: {', '.join(rules)}", "dim")
@@ -138,11 +144,11 @@ def _foreign(foreign: Foreign) -> Text:
 
 
 def _best(found: Inspection) -> str | None:
-    """The recipe with rules for most of the foreign nodes; of equals the one with most rules."""
+    """The recipe with rules for most of the foreign nodes; of equals `aten` or that of most."""
     scores: dict[str, int] = {}
     for foreign in found.foreign:
         for recipe in foreign.recipes:
             scores[recipe] = scores.get(recipe, 0) + foreign.count
     if not scores:
         return None
-    return max(scores, key=lambda name: (scores[name], found.recipes.get(name, 0), name))
+    return max(scores, key=lambda n: (scores[n], n == "aten", found.recipes.get(n, 0), n))

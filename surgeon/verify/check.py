@@ -15,7 +15,7 @@ from surgeon.errors import SurgeonError
 from surgeon.reference import NoWitness
 from surgeon.verify.attempts import Attempts
 from surgeon.verify.compare import compare_arrays, compare_drawn
-from surgeon.verify.conclusion import conclude
+from surgeon.verify.conclusion import DATA, conclude
 from surgeon.verify.datasets import DataSet
 from surgeon.verify.growth import Growth
 from surgeon.verify.inputs import DRAWN, STRATEGIES, Drawing
@@ -110,7 +110,7 @@ class Check:
             self.progress(f"compare on {each.label}")
             expected = self._run_original(each.feeds, sizes)
             if expected is None:
-                self.skip(f"data `{each.label}`", self.attempts.reason_at(sizes))
+                self.skip(f"{DATA} `{each.label}`", self.attempts.reason_at(sizes))
                 continue
             given, by = (each.feeds, expected, sizes), self.original.by
             self._compare(*given, -1, by, label=each.label, doubt=True)

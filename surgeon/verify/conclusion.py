@@ -14,6 +14,8 @@ from surgeon.verify.verdict import Comparison, NotCompared, Verdict
 # The beginning of the reason why a difference counts for nothing.
 DOUBTED = "rounding alone moves the original's by"
 
+DATA = "data"  # what was not compared begins so where it is the user's own
+
 Digests = Mapping[str, Mapping[tuple[Any, ...], Sequence[bytes]]]
 
 
@@ -63,6 +65,9 @@ def conclude(
     if not marked:
         why = skipped[0].why if skipped else "the model has no outputs"
         return made("runs", f"it loads, and was not compared: {why}")
+    own = next((each for each in skipped if each.what.startswith(DATA)), None)
+    if own is not None:
+        return made("runs", f"{own.what}, which was given, was not compared: {own.why}")
     sound = {o.name for c in marked for o in c.outputs if not _doubted(o.weak)}
     for name in names:
         if name not in sound:

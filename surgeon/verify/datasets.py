@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 
 from surgeon.document import suggest
-from surgeon.errors import VerifyError
+from surgeon.errors import RecipeError
 from surgeon.numerals import natural
 from surgeon.verify.limits import Input
 
@@ -39,14 +39,14 @@ def read_data(
         order: The names of all inputs, as `input_0.pb` is the first.
 
     Raises:
-        VerifyError: There is nothing, it cannot be read, or it lacks an input.
+        RecipeError: There is nothing, it cannot be read, or it lacks an input.
     """
     found: list[DataSet] = []
     for path in map(Path, paths):
         there = list(_files(path))
         if not there:
-            raise VerifyError(
-                "there are no inputs",
+            raise RecipeError(
+                "there are no inputs" if path.exists() else "there is no such file",
                 where=f"--data {path}",
                 mend="Name an .npz file keyed by input names, or a folder of them or of "
                 "`test_data_set_*` folders with `input_0.pb`.",
@@ -58,14 +58,48 @@ def read_data(
             strange = [name for name in each.feeds if name not in order]
             near = suggest(missing[0], strange) if strange else ""
             known = ", ".join(f"`{name}`" for name in order)
-            raise VerifyError(
+            raise RecipeError(
                 f"it holds nothing for input `{missing[0]}`",
                 where=f"--data {each.label}",
                 mend=near if near.startswith("Did") else f"Save it by name; inputs are {known}.",
             )
+        for value in inputs:
+            _see_it_fits(each, value)
     return tuple(
         DataSet(each.label, {k: v for k, v in each.feeds.items() if k in order}) for each in found
     )
+
+
+def _see_it_fits(data: DataSet, value: Input) -> None:
+    """See that an input is of the dtype and shape that the model declares.
+
+    Raises:
+        RecipeError: It is not.
+    """
+    given = data.feeds[value.name]
+    if value.is_list or not isinstance(given, np.ndarray):
+        return
+    where = f"--data {data.label}"
+    # an .npz keeps no dtype that numpy has not, bfloat16 say, and strings are objects
+    if given.dtype != value.dtype and "V" not in (given.dtype.kind, value.dtype.kind):
+        if value.dtype.kind == "O" and given.dtype.kind in "US":
+            return
+        raise RecipeError(
+            f"its input `{value.name}` is {given.dtype}, and the model's is {value.dtype}",
+            where=where,
+            mend=f"Save it as {value.dtype}: `array.astype(numpy.{value.dtype})`.",
+        )
+    dims = value.dims
+    if len(given.shape) != len(dims) or any(
+        isinstance(dim, int) and dim != size for dim, size in zip(dims, given.shape, strict=True)
+    ):
+        wanted = ", ".join(map(str, value.dims))
+        raise RecipeError(
+            f"its input `{value.name}` has the shape {list(given.shape)}, and the model's is "
+            f"[{wanted}]",
+            where=where,
+            mend="Give data of this model, or other sizes of it with `--shape`.",
+        )
 
 
 def _files(path: Path) -> Iterator[Path]:
@@ -98,7 +132,7 @@ def _read(path: Path, order: Sequence[str]) -> DataSet:
                 feeds[tensor.name or order[int(match[1])]] = onnx.numpy_helper.to_array(tensor)
         return DataSet(path.name, feeds)
     except Exception as error:  # numpy, zipfile and protobuf each raise their own
-        raise VerifyError(
+        raise RecipeError(
             f"it cannot be read: {str(error)[:200]}",
             where=f"--data {path}",
             mend="Name files of plain arrays.",

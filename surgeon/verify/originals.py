@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from surgeon.errors import SurgeonError, TimeUp, VerifyError
+from surgeon.errors import RecipeError, SurgeonError, TimeUp
 from surgeon.isolation import open_session
 from surgeon.reference import NoWitness, open_reference
 from surgeon.runtime import NotRunnable, Runner, unknown_operators
@@ -101,10 +101,10 @@ def open_original(model: onnx.ModelProto, folder: Path | None, way: str | None) 
 
     Raises:
         NotRunnable: onnxruntime was asked for, and does not load it.
-        VerifyError: There is no such way, or torch is not installed.
+        RecipeError: There is no such way, or torch is not installed.
     """
     if way not in (None, *WAYS):
-        raise VerifyError(
+        raise RecipeError(
             f"`{way}` is no reference",
             where="--reference",
             mend=f"Use {', '.join(WAYS)}, or the path of an .npz file.",
@@ -176,13 +176,13 @@ def read_recorded(
     """Inputs and outputs from a file: keys `in.NAME` and `out.NAME`, or the plain names.
 
     Raises:
-        VerifyError: An input is missing, or no output is there.
+        RecipeError: An input is missing, or no output is there.
     """
     try:
         with np.load(file, allow_pickle=False) as arrays:
             found = {key: arrays[key] for key in arrays.files}
     except (OSError, ValueError) as error:
-        raise VerifyError(
+        raise RecipeError(
             f"it cannot be read: {error}",
             where=str(file),
             mend="Name an .npz file of plain arrays.",
@@ -192,13 +192,13 @@ def read_recorded(
     made = {name: _pick(found, "out", name) for name in outputs}
     made = {name: array for name, array in made.items() if array is not None}
     if missing := [name for name in required if name not in feeds]:
-        raise VerifyError(
+        raise RecipeError(
             f"it holds nothing for input `{missing[0]}`",
             where=str(file),
             mend=f"Save it under the key `in.{missing[0]}`.",
         )
     if not made:
-        raise VerifyError(
+        raise RecipeError(
             "it holds none of the model's outputs",
             where=str(file),
             mend=f"Save them under keys such as `out.{outputs[0] if outputs else 'NAME'}`.",

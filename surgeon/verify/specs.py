@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from surgeon.document import suggest
-from surgeon.errors import VerifyError
+from surgeon.errors import RecipeError
 
 _FORM = re.compile(r"^\s*([a-z]+)\s*(?:\(([^()]*)\))?\s*$")
 _MOST_VALUES = 1000  # arguments of one spec
@@ -151,7 +151,7 @@ def read_spec(name: str, text: str, dtype: np.dtype[Any]) -> Spec:
         dtype: The input's.
 
     Raises:
-        VerifyError: The text says none, or none for such an input.
+        RecipeError: The text says none, or none for such an input.
     """
     where = f"--input {name}={text[:200]}"
     match = _FORM.match(text)
@@ -160,7 +160,7 @@ def read_spec(name: str, text: str, dtype: np.dtype[Any]) -> Spec:
     if kind is None or match is None:
         forms = ", ".join(f"`{each.form}`" for each in _KINDS.values())
         known = suggest(word[:200], _KINDS) if kind is None else ""
-        raise VerifyError(
+        raise RecipeError(
             f"`{text[:200]}` is no way to draw an input",
             where=where,
             mend=known if known.startswith("Did") else f"Write one of {forms}.",
@@ -168,7 +168,7 @@ def read_spec(name: str, text: str, dtype: np.dtype[Any]) -> Spec:
     arguments = _arguments(match[2] or "", kind, where)
     if dtype.kind not in kind.takes:
         fit = ", ".join(f"`{k.form}`" for k in _KINDS.values() if dtype.kind in k.takes)
-        raise VerifyError(
+        raise RecipeError(
             f"`{word}` does not draw {dtype.name}, which input `{name}` is",
             where=where,
             mend=f"Write one of {fit}." if fit else "Give recorded inputs with `--data`.",
@@ -181,11 +181,11 @@ def _arguments(text: str, kind: _Kind, where: str) -> tuple[float, ...]:
     mend = f"Write it as `{kind.form}`."
     if not kind.least <= len(parts) <= kind.most or len(parts) == 1 < kind.most == 2:
         said = f"{len(parts)} argument{'s' * (len(parts) != 1)}"
-        raise VerifyError(f"`{kind.form}` is written with {said}", where=where, mend=mend)
+        raise RecipeError(f"`{kind.form}` is written with {said}", where=where, mend=mend)
     try:
         numbers = tuple(map(float, parts))
     except ValueError:
-        raise VerifyError("an argument is no number", where=where, mend=mend) from None
+        raise RecipeError("an argument is no number", where=where, mend=mend) from None
     bounded = kind.form.startswith(("uniform", "ints"))
     whole = kind.form.startswith(("ints", "tokens", "lengths"))
     least = 0 if kind.form.startswith("normal") else 1
@@ -196,7 +196,7 @@ def _arguments(text: str, kind: _Kind, where: str) -> tuple[float, ...]:
         or (whole and not all(n.is_integer() and abs(n) < 2**62 for n in numbers))
         or (kind.form.startswith(("tokens", "lengths")) and any(n < least for n in numbers))
     ):
-        raise VerifyError(f"`{text}` bounds nothing to draw from", where=where, mend=mend)
+        raise RecipeError(f"`{text}` bounds nothing to draw from", where=where, mend=mend)
     return numbers
 
 

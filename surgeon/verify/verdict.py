@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+NEITHER = "neither the original nor the result"  # ... loads
+
 Status = Literal["equivalent", "runs", "differs", "broken"]
 
 

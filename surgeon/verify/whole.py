@@ -12,7 +12,7 @@ import onnx
 
 from surgeon.chance import drawn_outputs
 from surgeon.document import suggest
-from surgeon.errors import ForeignError, SurgeonError, VerifyError
+from surgeon.errors import ForeignError, MemoryUp, RecipeError, SurgeonError, TimeUp
 from surgeon.isolation import isolation
 from surgeon.reference import NoWitness
 from surgeon.reference.plan import without_calls
@@ -32,7 +32,7 @@ from surgeon.verify.precision import coarse_outputs, coarsest_tolerance
 from surgeon.verify.sizes import traced_sizes
 from surgeon.verify.specs import Spec, read_spec
 from surgeon.verify.squashed import squashed_outputs
-from surgeon.verify.verdict import Verdict
+from surgeon.verify.verdict import NEITHER, Verdict
 
 Data: TypeAlias = str | Path | Sequence[str | Path]
 Reference: TypeAlias = str | Path | Sequence[str | Path] | None
@@ -79,6 +79,7 @@ def verify(
         progress: Told what is being compared.
 
     Raises:
+        TimeUp, MemoryUp: The result does not load within what a worker is given.
         VerifyError: The reference or the data cannot be read, there is no such reference, or what
             is said of an input makes no sense.
     """
@@ -92,8 +93,13 @@ def verify(
     with isolation() if isolated else nullcontext():
         try:
             side, lacking = open_result(after, folder_result, before, custom)
+        except (TimeUp, MemoryUp):  # more of either may show that nothing is wrong
+            raise
         except (NotRunnable, ForeignError) as error:
-            return Verdict("broken", f"the result does not load: {error.what}")
+            said = "the result does not load"
+            if not _loads(before, folder_original):
+                said = f"{NEITHER} loads"
+            return Verdict("broken", f"{said}: {error.what}")
         check = Check(
             result=side,
             names=[value.name for value in after.graph.output],
@@ -139,6 +145,15 @@ def verify(
             fault = optimised_fault(after, folder_result, *sides, check.runs)
             verdict = replace(verdict, remarks=(fault,) if fault else ())
         return verdict
+
+
+def _loads(model: onnx.ModelProto, folder: Path | None) -> bool:
+    """Whether onnxruntime takes a model."""
+    try:
+        open_original(model, folder, "onnxruntime")
+    except SurgeonError:
+        return False
+    return True
 
 
 def bisect(
@@ -241,12 +256,12 @@ def read_given(
     """What the user says of inputs, held against the model.
 
     Raises:
-        VerifyError: There is no such input, it cannot be drawn so, or the data cannot be read.
+        RecipeError: There is no such input, it cannot be drawn so, or the data cannot be read.
     """
     if not inputs and not data:
         return Given({}, ())
     if recorded_files(reference):
-        raise VerifyError(
+        raise RecipeError(
             "with recorded outputs no other inputs are compared",
             where="--input" if inputs else "--data",
             mend="Leave it out, or leave out `--reference`.",
@@ -254,11 +269,11 @@ def read_given(
     try:
         wanted = required_inputs(model, shapes)
     except ValueError as error:
-        raise VerifyError(str(error), where="--input", mend="Say it with `--shape`.") from None
+        raise RecipeError(str(error), where="--input", mend="Say it with `--shape`.") from None
     by_name = {each.name: each for each in wanted}
     for name in inputs or {}:
         if name not in by_name:
-            raise VerifyError(
+            raise RecipeError(
                 f"the model has no input `{name}`",
                 where=f"--input {name}",
                 mend=suggest(name, by_name),

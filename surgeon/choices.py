@@ -1,0 +1,35 @@
+"""The words that options of a repair take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from surgeon.document import suggest
+from surgeon.errors import RecipeError
+
+REQUIRED = ("runs", "equivalent")  # how good the verdict must be
+# Two kinds of rules, ATen nodes that are left, and inputs that nothing reads.
+ALLOWED = ("approximate", "contract", "leftover", "unread")
+
+
+def check_options(require: str, allow: Sequence[str]) -> None:
+    """See that options have values that there are.
+
+    Raises:
+        RecipeError: One has not.
+    """
+    check_choice("require", require, REQUIRED)
+    for kind in allow:
+        check_choice("allow", kind, ALLOWED)
+
+
+def check_choice(option: str, given: str, known: Sequence[str]) -> None:
+    """See that an option has one of its values.
+
+    Raises:
+        RecipeError: It has another.
+    """
+    if given not in known:
+        raise RecipeError(
+            f"`{given}` is no value of `{option}`", where=option, mend=suggest(str(given), known)
+        )
