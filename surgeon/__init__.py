@@ -3,7 +3,7 @@
     import surgeon
 
     result = surgeon.apply("in.onnx", "dymn")
-    print(result.report.verdict)
+    print(result.report.status)
     result.model.save("out.onnx")
 
 The names below are loaded when they are first asked for: `import surgeon` alone costs nothing.
@@ -19,8 +19,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from surgeon.authoring import rule as rule
     from surgeon.batch import batch as batch
+    from surgeon.difference import difference as difference
+    from surgeon.errors import ForeignError as ForeignError
+    from surgeon.errors import LeftoverError as LeftoverError
+    from surgeon.errors import ModelError as ModelError
+    from surgeon.errors import OutputError as OutputError
+    from surgeon.errors import RecipeError as RecipeError
+    from surgeon.errors import SettleError as SettleError
     from surgeon.errors import SurgeonError as SurgeonError
+    from surgeon.errors import VerifyError as VerifyError
     from surgeon.export import export as export
+    from surgeon.inspection import inspect as inspect
     from surgeon.model import Model as Model
     from surgeon.recipe import Recipe as Recipe
     from surgeon.recipe import Rule as Rule
@@ -33,32 +42,50 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOMES = {
+    "ForeignError": "surgeon.errors",
+    "LeftoverError": "surgeon.errors",
     "Model": "surgeon.model",
+    "ModelError": "surgeon.errors",
+    "OutputError": "surgeon.errors",
     "Recipe": "surgeon.recipe",
+    "RecipeError": "surgeon.errors",
     "Report": "surgeon.report",
     "Result": "surgeon.surgery",
     "Rule": "surgeon.recipe",
+    "SettleError": "surgeon.errors",
     "SurgeonError": "surgeon.errors",
     "Verdict": "surgeon.verify",
+    "VerifyError": "surgeon.errors",
     "apply": "surgeon.surgery",
     "batch": "surgeon.batch",
+    "difference": "surgeon.difference",
     "export": "surgeon.export",
+    "inspect": "surgeon.inspection",
     "isolation": "surgeon.isolation",
     "rule": "surgeon.authoring",
     "verify": "surgeon.verify",
 }
 
 __all__ = [
+    "ForeignError",
+    "LeftoverError",
     "Model",
+    "ModelError",
+    "OutputError",
     "Recipe",
+    "RecipeError",
     "Report",
     "Result",
     "Rule",
+    "SettleError",
     "SurgeonError",
     "Verdict",
+    "VerifyError",
     "apply",
     "batch",
+    "difference",
     "export",
+    "inspect",
     "isolation",
     "rule",
     "verify",

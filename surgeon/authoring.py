@@ -15,6 +15,7 @@ from surgeon.recipe import Recipe, Rule, RulesStep
 from surgeon.rewrite import Draft
 
 Builder = Callable[[Draft, Match], Any]
+EARLIEST, OLDEST = 9, 13  # what `raise-opset` and `lower-opset` go to at the least
 EXACTNESS = ("bit", "rounding", "approximate")
 
 
@@ -89,6 +90,25 @@ def recipe_of(*rules: Rule) -> Recipe:
         source="<python>",
         digest=hashlib.sha256(names.encode()).hexdigest(),
     )
+
+
+def recipe_for_opset(before: int, opset: int) -> Recipe:
+    """A recipe of the step that takes a model of opset `before` to another.
+
+    Raises:
+        RecipeError: No step goes there.
+    """
+    least = OLDEST if opset < before else EARLIEST
+    if opset < least:
+        raise RecipeError(
+            f"a model of opset {before} cannot be taken to {opset}",
+            where="opset",
+            mend=f"Ask for {least} at the least; export the model anew for an older one.",
+        )
+    steps = f"  - raise-opset: {opset}\n"
+    if opset < before:
+        steps = f"  - use: [gelu-decompose, group-norm-decompose]\n  - lower-opset: {opset}\n"
+    return Recipe.parse(f"surgeon: 1\nname: to opset {opset}\nsteps:\n{steps}", file="<opset>")
 
 
 def _own(pattern: Any) -> frozenset[str]:

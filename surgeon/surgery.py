@@ -12,7 +12,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.assumptions import parse_assumptions
-from surgeon.authoring import recipe_of
+from surgeon.authoring import recipe_for_opset, recipe_of
 from surgeon.choices import check_options
 from surgeon.collector import collector_paused
 from surgeon.culprits import Kept, Place, find_culprits
@@ -64,6 +64,7 @@ def apply(
     data: Data = (),
     save_partial: bool = False,
     strict: bool = False,
+    opset: int | None = None,
     date: str | None = None,
 ) -> Result:
     """Repair a model with recipes, and compare the result with the original.
@@ -97,6 +98,7 @@ def apply(
         strict: Refuse a result from which a rewrite or a step was left out: because it differs
             from what it would replace, failed, or could not be done (an opset that does not hold
             every operator, say).
+        opset: What the result is to be of, behind all recipes; refused where it is not reached.
         date: When, for the log that the model keeps of its making (see `surgeon log`). Without one
             equal runs give equal bytes.
 
@@ -123,6 +125,8 @@ def apply(
     with collector_paused():
         original = as_model(model)
         plans = [as_recipe(recipe) for recipe in recipes]
+        if opset is not None and opset != original.opset:
+            plans.append(recipe_for_opset(original.opset, opset))
     axioms = parse_assumptions(original, shape or {}, assume)
     checking: dict[str, Any] = {
         "reference": reference,
@@ -157,7 +161,7 @@ def apply(
 
         refuse_unread(original, report, reference)
     if not work.changed or not verify:
-        return _whole(work.model, report, strict=strict)
+        return _whole(work.model, report, strict=strict, opset=opset)
     if progress:
         progress("verify")
     verdict = _verdict(original, work, checking, progress)
@@ -181,16 +185,16 @@ def apply(
         from surgeon.refusing import not_saved
 
         raise not_saved(report, verdict)
-    return _whole(work.model, report, strict=strict)
+    return _whole(work.model, report, strict=strict, opset=opset)
 
 
-def _whole(model: Model, report: Report, *, strict: bool) -> Result:
-    """The result; where it is to be `strict`, with nothing left out.
+def _whole(model: Model, report: Report, *, strict: bool, opset: int | None) -> Result:
+    """The result, which is all that was asked for.
 
     Raises:
-        VerifyError: Something was left out.
+        VerifyError: Something was left out, or another opset was asked for.
     """
-    if strict:
+    if strict or opset not in (None, model.opset):
         from surgeon.refusing import refuse_left_out
 
         refuse_left_out(report)
@@ -257,7 +261,13 @@ def as_model(model: ModelLike) -> Model:
         return Model(model)
     if isinstance(model, gs.Graph):
         return Model.from_graph(model)
-    return Model.load(Path(model))
+    if isinstance(model, (str, os.PathLike)):
+        return Model.load(Path(model))
+    raise RecipeError(
+        f"`{type(model).__name__}` is no model",
+        where="apply",
+        mend="Give a path, a `Model`, an `onnx.ModelProto` or a graphsurgeon `Graph`.",
+    )
 
 
 def as_recipe(recipe: RecipeLike) -> Recipe:

@@ -10,6 +10,12 @@ from command import run
 from command_files import ONE_RULE, net, recipe, shell
 
 __all__ = ["net"]  # a fixture of `command_files`
+GRID = """
+<ir_version: 9, opset_import: ["": 20]>
+g (float[1,2,3] theta) => (float[1,4,5,2] y) <int64[4] size = {1, 2, 4, 5}> {
+  y = AffineGrid (theta, size)
+}
+"""
 
 
 def test_apply_repairs_the_sample(samples: Path, tmp_path: Path) -> None:
@@ -161,14 +167,7 @@ def test_strict_refuses_what_was_left_out(net: Path, tmp_path: Path) -> None:
     assert refused.exit_code == 3
     assert "not all was done that the recipes ask for" in " ".join(refused.output.split())
     assert not out.exists()
-    grid = onnx.parser.parse_model(
-        """
-        <ir_version: 9, opset_import: ["": 20]>
-        g (float[1,2,3] theta) => (float[1,4,5,2] y) <int64[4] size = {1, 2, 4, 5}> {
-          y = AffineGrid (theta, size)
-        }
-        """
-    )
+    grid = onnx.parser.parse_model(GRID)
     onnx.save(grid, tmp_path / "grid.onnx")
     assert run("apply", "opset-17", tmp_path / "grid.onnx", out).exit_code == 0
     assert run("apply", "opset-17", tmp_path / "grid.onnx", out, "--strict").exit_code == 3
@@ -176,3 +175,20 @@ def test_strict_refuses_what_was_left_out(net: Path, tmp_path: Path) -> None:
         run("apply", "rare-forms", "opset-17", tmp_path / "grid.onnx", out, "--strict").exit_code
         == 0
     )
+
+
+def test_the_result_is_of_the_opset_that_is_asked_for(net: Path, tmp_path: Path) -> None:
+    out = tmp_path / "o.onnx"
+    for opset in (13, 21, 17):
+        result = run("apply", "clean", net, out, "--opset", opset)
+        assert result.exit_code == 0, result.output
+        assert {entry.domain: entry.version for entry in onnx.load(out).opset_import}[""] == opset
+    assert run("apply", "clean", net, out, "--opset", 9).exit_code == 2
+    grid = onnx.parser.parse_model(GRID)
+    onnx.save(grid, tmp_path / "grid.onnx")
+    out.unlink()
+    refused = run("apply", "clean", tmp_path / "grid.onnx", out, "--opset", 17)
+    assert refused.exit_code == 3
+    assert "AffineGrid" in refused.output
+    assert not out.exists()
+    assert run("apply", "rare-forms", tmp_path / "grid.onnx", out, "--opset", 17).exit_code == 0

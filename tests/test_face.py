@@ -43,3 +43,15 @@ def test_a_rule_in_python_is_a_recipe_too(net: Path, tmp_path: Path) -> None:
     assert sum(result.report.after.values()) == 2
     with pytest.raises(SurgeonError):
         surgeon.apply(net, "no-such-recipe")
+
+
+def test_what_is_no_model_is_an_error_of_its_own(tmp_path: Path) -> None:
+    with pytest.raises(surgeon.RecipeError, match="`int` is no model"):
+        surgeon.apply(3, "clean")
+    with pytest.raises(surgeon.ModelError, match="no such file"):
+        surgeon.verify(tmp_path / "a.onnx", tmp_path / "b.onnx")
+
+
+def test_looking_needs_no_command(net: Path) -> None:
+    assert surgeon.inspect(net).operators
+    assert surgeon.difference(net, net).same

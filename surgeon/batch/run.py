@@ -109,6 +109,7 @@ def batch(
     require: str = "runs",
     keep_overridable: bool = False,
     strict: bool = False,
+    opset: int | None = None,
 ) -> Run:
     """Repair many files, each in a worker process of its own time and memory.
 
@@ -141,6 +142,7 @@ def batch(
         require: As in `surgeon.apply`.
         keep_overridable: As in `surgeon.apply`.
         strict: As in `surgeon.apply`.
+        opset: As in `surgeon.apply`.
 
     Returns:
         An iterator of rows, which does the work while it is iterated.
@@ -164,6 +166,7 @@ def batch(
         "require": require,
         "keep_overridable": keep_overridable,
         "strict": strict,
+        "opset": opset,
     }
     digests = tuple(plan.digest for plan in plans)
     remembered = _state(state, target)

@@ -146,6 +146,7 @@ def batch(
     shape: options.Shape = None,
     assume: options.Assume = None,
     keep_overridable: options.KeepOverridable = False,
+    opset: options.Opset = None,
     allow: options.Allow = None,
     reference: Reference = None,
     require: Require = options.Required.RUNS,
@@ -187,6 +188,7 @@ def batch(
             "require": require.value,
             "keep_overridable": keep_overridable,
             "strict": strict,
+            "opset": opset,
         }
         rows, target = _run(place, recipes, source, dest, cluster, arguments)
         if as_json:

@@ -175,6 +175,16 @@ LogFile = Annotated[
     Path | None,
     typer.Option("--log-file", metavar="FILE", help="Write all that happens, with times."),
 ]
+Opset = Annotated[
+    int | None,
+    typer.Option(
+        "--opset",
+        min=1,
+        metavar="N",
+        help="What the result is to be of, behind all recipes; refused where it is not reached.",
+        rich_help_panel="Output",
+    ),
+]
 Strict = Annotated[
     bool,
     typer.Option(

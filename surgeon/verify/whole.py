@@ -14,6 +14,7 @@ from surgeon.chance import drawn_outputs
 from surgeon.document import suggest
 from surgeon.errors import ForeignError, MemoryUp, RecipeError, SurgeonError, TimeUp
 from surgeon.isolation import isolation
+from surgeon.model import Model
 from surgeon.reference import NoWitness
 from surgeon.reference.plan import without_calls
 from surgeon.runtime import NotRunnable
@@ -288,5 +289,5 @@ def _load(
 ) -> tuple[onnx.ModelProto, Path | None]:
     if isinstance(model, onnx.ModelProto):
         return model, folder
-    path = Path(model)
-    return onnx.load(path, load_external_data=False), folder or path.parent
+    loaded = Model.load(Path(model))
+    return loaded.proto, folder or loaded.folder
