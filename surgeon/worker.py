@@ -99,7 +99,9 @@ def main() -> None:
         except MemoryError:
             answer = ("memory", None)
         except Exception as error:
-            answer = ("error", _portable(error))
+            # the loader's words where native code of a package finds no room
+            memory = isinstance(error, ImportError) and "failed to map segment" in str(error)
+            answer = ("memory", None) if memory else ("error", _portable(error))
         try:
             send(outgoing, answer)
         except (pickle.PicklingError, TypeError, AttributeError):

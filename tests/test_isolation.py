@@ -114,6 +114,14 @@ def test_memory_has_a_limit(double: Path, tmp_path: Path) -> None:
     assert "allocate memory" in result.stderr
 
 
+@pytest.mark.skipif(not LINUX, reason="address space is limited on Linux only")
+def test_a_limit_below_what_the_worker_itself_needs_is_told(double: Path, small: Path) -> None:
+    rows = list(surgeon.batch(small, small.parent / "out", double, memory=100 << 20))
+    assert [(row.outcome, row.mend) for row in rows] == [
+        ("memory", "Give it more with `--memory`.")
+    ]
+
+
 def test_the_check_of_a_rewrite_that_crashes_is_a_finding(
     double: Path, small: Path, tmp_path: Path, ends: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
