@@ -16,6 +16,7 @@ from surgeon.errors import RecipeError
 from surgeon.model import Model
 from surgeon.numerals import NO_LENGTH
 
+_MANY_MORE = 8  # nodes that a result has more than the model
 _NAME = r"([A-Za-z_][\w.\-/:]*)"
 _NUMBER = r"([0-9]{1,10})"
 _FORMS = (
@@ -201,3 +202,32 @@ def _named(name: str, about: Mapping[str, Sequence[str]], first: int, most: int 
     if first or ("multiple" not in about and "least" in about):
         text += f"-{first}"
     return text if most is None else f"{text}<={most}"
+
+
+def cost_of_sizes(model: Model, before: Mapping[str, int], after: Mapping[str, int]) -> str | None:
+    """What to add where sizes that are not known cost nodes; nothing where that is not seen.
+
+    Args:
+        model: As it came.
+        before: How many nodes of each operator it has.
+        after: How many the result has.
+    """
+    more = sum(after.values()) - sum(before.values())
+    if more < _MANY_MORE:
+        return None
+    weights = {tensor.name for tensor in model.proto.graph.initializer}
+    for value in model.proto.graph.input:
+        declared = tensor_of(value.type)
+        if value.name in weights or declared is None or not declared.HasField("shape"):
+            continue
+        dims = declared.shape.dim
+        if any(not dim.HasField("dim_value") for dim in dims[1:]):  # more than the batch
+            said = ",".join(
+                str(dim.dim_value) if dim.HasField("dim_value") else f"<{dim.dim_param or at}>"
+                for at, dim in enumerate(dims)
+            )
+            return (
+                f"the result has {more:,} nodes more than the model, some to compute sizes: "
+                f"give numbers for those that you know, `--shape {value.name}={said}`"
+            )
+    return None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import onnx
 
 from surgeon import dialect, provenance
-from surgeon.assumptions import Axioms
+from surgeon.assumptions import Axioms, cost_of_sizes
 from surgeon.claims import (
     correct_carried,
     correct_claims,
@@ -292,6 +292,8 @@ class Operation:
                 named = ", ".join(f"`{name}`" for name in corrected[:3])
                 more = f" and {len(corrected) - 3} more" if len(corrected) > 3 else ""
                 self.notes.remarks.append(f"{what} were false: {named}{more}")
+        if said := cost_of_sizes(self.original, self.before, operators(self.model)):
+            self.notes.remarks.append(said)
         replaced: dict[str, list[str]] = {}
         for change in self.notes.changes:
             replaced.setdefault(f"{change.recipe}/{change.rule}", []).append(change.node)

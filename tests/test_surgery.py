@@ -344,3 +344,17 @@ def test_a_body_and_its_outer_names_run_after_all() -> None:
     np.testing.assert_array_equal(
         Session(result.model.to_proto()).run({"x": x})["y"], Session(MODEL).run({"x": x})["y"]
     )
+
+
+def test_what_dynamic_sizes_cost_is_said() -> None:
+    model = onnx.parser.parse_model(
+        """
+        <ir_version: 8, opset_import: ["": 17, "org.pytorch.aten": 1]>
+        g (float[N,3,H,W] x) => (float[N,3,6,6] y) <int64[2] size = {6, 6}> {
+          y = org.pytorch.aten.adaptive_avg_pool2d (x, size)
+        }
+        """
+    )
+    (said,) = surgeon.apply(model, "aten").report.remarks
+    assert said.endswith("give numbers for those that you know, `--shape x=<N>,3,<H>,<W>`")
+    assert not surgeon.apply(model, "aten", shape={"x": ["N", 3, 64, 64]}).report.remarks
