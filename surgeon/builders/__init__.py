@@ -266,6 +266,12 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
         "contrib_skip_layer_norm",
         "contrib_skip_rms_norm",
     ),
+    "plugins": (
+        "plugin_batched_nms",
+        "plugin_efficient_nms",
+        "plugin_mmcv_nms",
+        "plugin_trt_batched_nms",
+    ),
     "aten_scripts": (
         "changed_list",
         "dictionary_entry",

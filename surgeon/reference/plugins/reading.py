@@ -1,0 +1,77 @@
+"""Plugins that read values at places which are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators import grids
+from surgeon.reference.operators.precision import narrow, wide
+
+Array = NDArray[Any]
+Said = Mapping[str, Any]
+
+
+def grid_sampler(values: list[Any], said: Said) -> Array:
+    """mmcv's, as torch.nn.functional.grid_sample."""
+    mode, padding = said.get("interpolation_mode", 0), said.get("padding_mode", 0)
+    found: Array = grids.grid_sampler(
+        values[0], values[1], mode, padding, bool(said.get("align_corners", 0))
+    )
+    return found
+
+
+def gather_topk(values: list[Any], said: Said) -> Array:
+    """mmdeploy's `GatherTopk`: data [A..., G, C...] at indices [A..., K]."""
+    data, indices = np.asarray(values[0]), np.asarray(values[1])
+    shape = indices.shape[:-1]
+    if data.shape[: len(shape)] != shape:
+        raise Unsuited("indices and data have different sizes in front")
+    found = np.zeros((*indices.shape, *data.shape[indices.ndim :]), data.dtype)
+    for place in np.ndindex(*shape):
+        found[place] = data[place][indices[place]]
+    return found
+
+
+def deformable_attention(values: list[Any], said: Said) -> Array:
+    """Deformable DETR's, head by head and point by point; heads side by side.
+
+    A point is read between four pixels of its level, of which those outside are 0; 0 and 1 are the
+    image's borders.
+    """
+    value, shapes, begins, places, weights = values
+    x, places, weights = wide(value), wide(places), wide(weights)
+    images, _, heads, depth = x.shape
+    queries, levels, points = places.shape[1], places.shape[3], places.shape[4]
+    found = np.zeros((images, queries, heads, depth))
+    for n, q, h, level, p in np.ndindex(images, queries, heads, levels, points):
+        tall, broad = (int(s) for s in shapes[level])
+        column = places[n, q, h, level, p, 0] * broad - 0.5
+        row = places[n, q, h, level, p, 1] * tall - 0.5
+        top, left = int(np.floor(row)), int(np.floor(column))
+        for i, j in ((top, left), (top, left + 1), (top + 1, left), (top + 1, left + 1)):
+            if 0 <= i < tall and 0 <= j < broad:
+                share = (1 - abs(row - i)) * (1 - abs(column - j))
+                pixel = x[n, int(begins[level]) + i * broad + j, h]
+                found[n, q, h] += weights[n, q, h, level, p] * share * pixel
+    return narrow(found, value)
+
+
+def side_by_side(values: list[Any], said: Said) -> Array:
+    """mmcv's gives the heads of a query in one row."""
+    found = deformable_attention(values, said)
+    return found.reshape(*found.shape[:2], -1)
+
+
+TABLE: Mapping[str, Callable[[list[Any], dict[str, Any]], Any]] = {
+    "grid_sampler": grid_sampler,
+    "GatherTopk": gather_topk,
+    "MultiscaleDeformableAttnPlugin_TRT": deformable_attention,
+    "MMCVMultiScaleDeformableAttention": side_by_side,
+    "MMCVMultiScaleDeformableAttn": side_by_side,
+    "MMCVMultiScaleDeformAttn": side_by_side,
+}
