@@ -45,7 +45,10 @@ def deformable_attention(values: list[Any], said: Said) -> Array:
     """
     value, shapes, begins, places, weights = values
     x, places, weights = wide(value), wide(places), wide(weights)
-    images, _, heads, depth = x.shape
+    images, length, heads, depth = x.shape
+    ends = [int(b) + int(h) * int(w) for b, (h, w) in zip(begins, shapes, strict=True)]
+    if (np.asarray(shapes) < 1).any() or (np.asarray(begins) < 0).any() or max(ends) > length:
+        raise Unsuited("its levels are no parts of the value")
     queries, levels, points = places.shape[1], places.shape[3], places.shape[4]
     found = np.zeros((images, queries, heads, depth))
     for n, q, h, level, p in np.ndindex(images, queries, heads, levels, points):

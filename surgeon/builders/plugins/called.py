@@ -1,0 +1,56 @@
+"""Plugins that are operators of PyTorch's by another name: called as those are, and made as those.
+
+Attributes of a plugin stand for arguments of the operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon.arguments import Arguments
+from surgeon.builders.aten_math.work import Work
+from surgeon.builders.aten_shape.call import Call
+from surgeon.builders.bench import Bench
+from surgeon.rewrite import Draft
+from surgeon.schemas import overloads
+
+
+def arguments(draft: Draft, operator: str, given: Mapping[str, Any]) -> Arguments:
+    """Tensors, None, and numbers that become constants, by the operator's schema that has all."""
+    schema = next(s for s in overloads(operator) if all(s.takes(name) for name in given))
+    tensors = {
+        name: value
+        if value is None or isinstance(value, gs.Tensor)
+        else draft.constant(np.asarray(value), name)
+        for name, value in given.items()
+    }
+    return Arguments(schema, tensors, draft.facts)
+
+
+class Called(Call):
+    """A plugin as a call of PyTorch's operator.
+
+    Args:
+        draft: Where the nodes go.
+        node: The plugin.
+        operator: PyTorch's.
+        given: Its arguments.
+    """
+
+    def __init__(
+        self, draft: Draft, node: gs.Node, operator: str, given: Mapping[str, Any]
+    ) -> None:
+        Bench.__init__(self, draft)
+        self.node, self.args = node, arguments(draft, operator, given)
+
+
+class Done(Work):
+    """The same, of the operators that `aten-math` makes; the plugin has the operator's name."""
+
+    def __init__(self, draft: Draft, node: gs.Node, given: Mapping[str, Any]) -> None:
+        super().__init__(draft, node)
+        self.args = arguments(draft, str(node.op), given)
