@@ -75,6 +75,12 @@ def is_foreign(name: str) -> bool:
     return name.startswith(("aten.", "prim.", "org.pytorch.prim."))
 
 
+def is_plugin(name: str) -> bool:
+    """Whether a name, as files have it, is of an operator that runtimes find among plugins."""
+    domain, _, operator = name.rpartition(".")
+    return home(domain, operator) in _HOMES
+
+
 def spelling(node: onnx.NodeProto) -> str:
     """Domain and operator as the file has them."""
     return f"{node.domain or 'ai.onnx'}.{node.op_type}"

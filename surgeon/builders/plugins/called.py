@@ -1,6 +1,6 @@
-"""Plugins that are operators of PyTorch's by another name: called as those are, and made as those.
+"""How plugins are called: their attributes, and those that are PyTorch's by another name.
 
-Attributes of a plugin stand for arguments of the operator.
+What is an operator of PyTorch's is made as that one is, with attributes for its arguments.
 """
 
 from __future__ import annotations
@@ -17,6 +17,16 @@ from surgeon.builders.aten_shape.call import Call
 from surgeon.builders.bench import Bench
 from surgeon.rewrite import Draft
 from surgeon.schemas import overloads
+
+
+def said(node: gs.Node) -> dict[str, Any]:
+    """A plugin's attributes; a list or a tensor of one number is that number."""
+    found: dict[str, Any] = {}
+    for key, value in node.attrs.items():
+        plain = value.reshape(-1).tolist() if isinstance(value, np.ndarray) else value
+        single = isinstance(plain, (list, tuple)) and len(plain) == 1
+        found[key] = plain[0] if single else plain
+    return found
 
 
 def arguments(draft: Draft, operator: str, given: Mapping[str, Any]) -> Arguments:

@@ -136,6 +136,18 @@ def in_order(c: Bench, boxes: gs.Tensor) -> tuple[gs.Tensor, gs.Tensor]:
     return c.op("Min", first, second), c.op("Max", first, second)
 
 
+def without_turned(c: Bench, boxes: gs.Tensor, extra: float) -> gs.Tensor:
+    """Boxes that are longer by a pixel or not, and those that end before they begin without area.
+
+    ONNX takes the corners of these in the other order, and the plugins take them for nothing.
+    """
+    axis = c.rank(boxes) - 1
+    begins, ends = c.slice(boxes, axis, 0, 2), c.slice(boxes, axis, 2, 4)
+    if extra:
+        ends = c.op("Add", ends, c.number(extra, TYPE.FLOAT))
+    return c.concat([begins, c.op("Max", begins, ends)], axis)
+
+
 def corners_of(c: Bench, boxes: gs.Tensor) -> gs.Tensor:
     """The corners of boxes that are said by their middles and sizes."""
     axis = c.rank(boxes) - 1

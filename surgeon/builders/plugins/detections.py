@@ -16,6 +16,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders import parts
 from surgeon.builders.bench import TYPE, Bench, Size, operand
+from surgeon.builders.plugins import called
 from surgeon.builders.plugins.chosen import (
     LEAST,
     Chosen,
@@ -26,6 +27,7 @@ from surgeon.builders.plugins.chosen import (
     just_below,
     keys_of,
     suppressed,
+    without_turned,
 )
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
@@ -40,7 +42,7 @@ def efficient_nms(draft: Draft, match: Match) -> Any:
     leaves of them is taken in that order.
     """
     c, node = Bench(draft), match.root
-    said = dict(node.attrs)
+    said = called.said(node)
     most = _positive(said.get("max_output_boxes", 100), "max_output_boxes")
     boxes, scores = _boxes_and_scores(c, node)
     dtype = c.dtype(node.inputs[0])
@@ -202,7 +204,7 @@ def batched_nms(draft: Draft, match: Match, *, pixels: bool = False) -> Any:
         pixels: Whether coordinates may be in pixels, of which boxes hold the last one too.
     """
     c, node = Bench(draft), match.root
-    said = dict(node.attrs)
+    said = called.said(node)
     whole = not said.get("isNormalized", 1)
     if whole and not pixels:
         raise Refused("its coordinates are in pixels: allow the contract of that rule")
@@ -230,7 +232,7 @@ def batched_nms(draft: Draft, match: Match, *, pixels: bool = False) -> Any:
 def trt_batched_nms(draft: Draft, match: Match) -> Any:
     """`mmdeploy.TRTBatchedNMS (boxes, scores)`: boxes with scores, classes, and maybe places."""
     c, node = Bench(draft), match.root
-    said = dict(node.attrs)
+    said = called.said(node)
     top = int(said.get("topk", -1))
     kept = _Kept(
         c,
@@ -240,6 +242,7 @@ def trt_batched_nms(draft: Draft, match: Match) -> Any:
         overlap=float(said.get("iou_threshold", 0.5)),
         score=float(said.get("score_threshold", 0.5)),
         background=int(said.get("background_label_id", -1)),
+        turned=False,
     )
     boxes = kept.boxes(clips=bool(said.get("clip_boxes", 1)))
     rows = c.concat([boxes, c.unsqueeze(kept.scores(), [2])], 2)
@@ -263,6 +266,7 @@ class _Kept:
         score: float,
         background: int,
         extra: float = 0.0,
+        turned: bool = True,
     ) -> None:
         if score < 0:
             raise Refused("a threshold below 0: the plugin puts such scores behind what it leaves")
@@ -281,7 +285,9 @@ class _Kept:
             by_class = c.op("Where", own, c.number(LEAST, TYPE.FLOAT), by_class)
         if top is not None and not (isinstance(self.anchors, int) and self.anchors <= top):
             by_class = self._cut(by_class, top)
-        compared = self._grown(boxes, extra) if extra else boxes
+        compared = boxes if turned else without_turned(c, boxes, extra)
+        if turned and extra:
+            compared = self._grown(boxes, extra)
         given, whole = by_class, c.mul(self.anchors, classes)
         weights: list[Size | int] = [whole, self.anchors, 1]
         if not self.shared:  # an image for each class
@@ -350,11 +356,8 @@ def mmcv_nms(draft: Draft, match: Match) -> gs.Tensor:
     boxes, scores = (c.cast(t, TYPE.FLOAT) for t in node.inputs)
     if c.rank(boxes) != 2 or parts.rank_of(draft, scores) != 1:
         raise Refused("its boxes are of several images, for which nothing is written")
-    extra = int(node.attrs.get("offset", 0))
-    if extra:
-        ends = c.op("Add", c.slice(boxes, 1, 2, 4), c.number(extra, TYPE.FLOAT))
-        boxes = c.concat([c.slice(boxes, 1, 0, 2), ends], 1)
-    overlap = _least_overlap(float(node.attrs.get("iou_threshold", 0.0)))
+    boxes = without_turned(c, boxes, float(called.said(node).get("offset", 0)))
+    overlap = _least_overlap(float(called.said(node).get("iou_threshold", 0.0)))
     found = suppressed(
         c, c.unsqueeze(boxes, [0]), c.unsqueeze(scores, [0, 1]), c.size(scores, 0), overlap, None
     )

@@ -10,6 +10,7 @@ import onnx_graphsurgeon as gs
 from surgeon.builders.aten_math.ordered import running_extreme
 from surgeon.builders.bench import Bench, operand
 from surgeon.builders.parts import numpy_dtype
+from surgeon.builders.plugins import called
 from surgeon.builders.plugins.called import Done
 from surgeon.builders.standardising import column_of, in_groups, shaped_like, vector_of
 from surgeon.match import Match
@@ -19,17 +20,17 @@ from surgeon.rewrite import Draft, Refused
 def instance_norm(draft: Draft, match: Match) -> gs.Tensor:
     """`InstanceNormalization_TRT (x)` with its factors as attributes, or as inputs."""
     node = match.root
-    if node.attrs.get("relu", 0):
+    if called.said(node).get("relu", 0):
         raise Refused("a Relu behind it, which its documentation does not tell of")
     x = node.inputs[0]
     scale, bias = operand(node, 1), operand(node, 2)
     if scale is None or bias is None:
         kind = numpy_dtype(draft, x)
-        said = [node.attrs.get(name) for name in ("scales", "biases")]
+        said = [called.said(node).get(name) for name in ("scales", "biases")]
         if None in said:
             raise Refused("it has no scales, or no biases")
         scale, bias = (draft.constant(np.asarray(v).astype(kind), "factors") for v in said)
-    eps = float(node.attrs.get("epsilon", 1e-5))
+    eps = float(called.said(node).get("epsilon", 1e-5))
     made: gs.Tensor = draft.op("InstanceNormalization", x, scale, bias, epsilon=eps)
     return made
 
@@ -38,10 +39,10 @@ def group_norm(draft: Draft, match: Match) -> gs.Tensor:
     """`GroupNormalizationPlugin (x, scale, bias)`: instances of groups, and factors of channels."""
     node, c = match.root, Bench(draft)
     x, scale, bias = node.inputs
-    groups = node.attrs.get("num_groups")
+    groups = called.said(node).get("num_groups")
     if not isinstance(groups, int) or groups < 1:
         raise Refused("it has no `num_groups`")
-    eps = float(node.attrs.get("eps", node.attrs.get("epsilon", 1e-5)))
+    eps = float(called.said(node).get("eps", called.said(node).get("epsilon", 1e-5)))
     ones, zeros = (vector_of(draft, value, groups, numpy_dtype(draft, x)) for value in (1, 0))
     grouped = in_groups(draft, x, groups)
     y = draft.op("InstanceNormalization", grouped, ones, zeros, epsilon=eps)
@@ -54,8 +55,8 @@ def group_norm(draft: Draft, match: Match) -> gs.Tensor:
 def corner_pool(draft: Draft, match: Match) -> gs.Tensor:
     """`MMCVCornerPool (x)`: a window from each place to the border, as long as the axis."""
     node, c = match.root, Bench(draft)
-    (x,), mode = node.inputs, node.attrs.get("mode")
-    if mode not in range(4):
+    (x,), mode = node.inputs, called.said(node).get("mode")
+    if not isinstance(mode, int) or mode not in range(4):
         raise Refused(f"its `mode` is {mode}, not 0 to 3")
     axis = 2 if mode < 2 else 3
     length = c.size(x, axis)
@@ -71,7 +72,7 @@ def corner_pool(draft: Draft, match: Match) -> gs.Tensor:
 def running(draft: Draft, match: Match) -> tuple[gs.Tensor, gs.Tensor]:
     """`mmcv.cummax (x)` and `cummin`, which are PyTorch's."""
     node = match.root
-    dim = node.attrs.get("dim")
+    dim = called.said(node).get("dim")
     if not isinstance(dim, int):
         raise Refused("it has no `dim`")
     return running_extreme(Done(draft, node, {"self": node.inputs[0], "dim": dim}))
@@ -101,7 +102,7 @@ def grid_priors(draft: Draft, match: Match) -> gs.Tensor:
     dtype = c.dtype(base)
     moved = []
     for x, axis, name in ((rows, 1, "stride_h"), (columns, 0, "stride_w")):
-        stride = node.attrs.get(name)
+        stride = called.said(node).get(name)
         if not isinstance(stride, int):
             raise Refused(f"it has no `{name}`")
         step = np.zeros(4, np.int64)
@@ -116,18 +117,19 @@ def grid_priors(draft: Draft, match: Match) -> gs.Tensor:
 def resized(draft: Draft, match: Match) -> gs.Tensor:
     """Caffe2's `ResizeNearest` and `UpsampleNearest`: element i is that at floor(i / scale)."""
     node, c = match.root, Bench(draft)
-    if node.attrs.get("order", "NCHW") != "NCHW":
+    if called.said(node).get("order", "NCHW") != "NCHW":
         raise Refused("its channels come last")
     if len(node.inputs) > 1:
         raise Refused("its scales are computed")
-    both = node.attrs.get("scale", 1)
-    scales = [float(node.attrs.get(f"{axis}_scale", both)) for axis in ("height", "width")]
+    both = called.said(node).get("scale", 1)
+    scales = [float(called.said(node).get(f"{axis}_scale", both)) for axis in ("height", "width")]
     region = None if c.opset >= 13 else draft.constant(np.zeros(0, np.float32), "roi")
+    factors = draft.constant(np.asarray([1, 1, *scales], np.float32), "scales")
     made: gs.Tensor = c.op(
         "Resize",
         node.inputs[0],
         region,
-        draft.constant(np.asarray([1, 1, *scales], np.float32), "scales"),
+        factors,
         mode="nearest",
         coordinate_transformation_mode="asymmetric",
         nearest_mode="floor",

@@ -6,6 +6,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_nn.grids import sampled
 from surgeon.builders.bench import TYPE, Bench, Size
+from surgeon.builders.plugins import called
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -16,14 +17,14 @@ _PADDINGS = ("zeros", "border", "reflection")
 def grid_sampler(draft: Draft, match: Match) -> gs.Tensor:
     """`mmcv.grid_sampler (x, grid)`: PyTorch's grid_sample."""
     node, c = match.root, Bench(draft)
-    mode = int(node.attrs.get("interpolation_mode", 0))
-    padding = int(node.attrs.get("padding_mode", 0))
+    mode = int(called.said(node).get("interpolation_mode", 0))
+    padding = int(called.said(node).get("padding_mode", 0))
     if mode not in range(3) or padding not in range(3):
         raise Refused(f"its modes are {mode} and {padding}, which nothing documents")
     x, grid = node.inputs
     if c.rank(x) not in (4, 5):
         raise Refused(f"its input has rank {c.rank(x)}, not 4 or 5")
-    corners = bool(node.attrs.get("align_corners", 0))
+    corners = bool(called.said(node).get("align_corners", 0))
     made: gs.Tensor = sampled(draft, x, grid, _MODES[mode], _PADDINGS[padding], corners=corners)
     return made
 

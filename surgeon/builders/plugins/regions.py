@@ -11,7 +11,8 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_shape.deformed import deform_conv2d
 from surgeon.builders.aten_shape.regions import aligned_regions
-from surgeon.builders.bench import TYPE, Bench, operand, whole_number
+from surgeon.builders.bench import TYPE, Bench, operand
+from surgeon.builders.plugins import called
 from surgeon.builders.plugins.called import Called
 from surgeon.builders.plugins.chosen import just_below
 from surgeon.match import Match
@@ -23,11 +24,11 @@ _OF_THE_LARGEST = "the largest of samples: runtimes do not agree on what ONNX me
 def mmcv_roi_align(draft: Draft, match: Match) -> gs.Tensor:
     """`MMCVRoiAlign (x, rois)`."""
     node = match.root
-    if node.attrs.get("mode", "avg") != "avg":
+    if called.said(node).get("mode", "avg") != "avg":
         raise Refused(_OF_THE_LARGEST)
-    scale = float(node.attrs.get("spatial_scale", 1.0))
-    c = _call(draft, node, *node.inputs[:2], scale)
-    return aligned_regions(c, aligned=bool(node.attrs.get("aligned", 1)))
+    scale = float(called.said(node).get("spatial_scale", 1.0))
+    c = _call(draft, node, node.inputs[0], node.inputs[1], scale)
+    return aligned_regions(c, aligned=bool(called.said(node).get("aligned", 1)))
 
 
 def _call(draft: Draft, node: gs.Node, x: gs.Tensor, rois: gs.Tensor, scale: float) -> Called:
@@ -35,49 +36,58 @@ def _call(draft: Draft, node: gs.Node, x: gs.Tensor, rois: gs.Tensor, scale: flo
         "input": x,
         "rois": rois,
         "spatial_scale": scale,
-        "pooled_height": whole_number(node, "output_height"),
-        "pooled_width": whole_number(node, "output_width"),
-        "sampling_ratio": int(node.attrs.get("sampling_ratio", 0)),
+        "pooled_height": _whole(node, "output_height"),
+        "pooled_width": _whole(node, "output_width"),
+        "sampling_ratio": int(called.said(node).get("sampling_ratio", 0)),
     }
     return Called(draft, node, "roi_align", given)
+
+
+def _whole(node: gs.Node, name: str) -> int:
+    value = called.said(node).get(name)
+    if not isinstance(value, int):
+        raise Refused(f"it has no `{name}`")
+    return value
 
 
 def caffe2_roi_align(draft: Draft, match: Match) -> gs.Tensor:
     """`caffe2.RoIAlign (x, rois)`; regions of four numbers are of the first image."""
     node = match.root
-    if node.attrs.get("order", "NCHW") != "NCHW":
+    if called.said(node).get("order", "NCHW") != "NCHW":
         raise Refused("its channels come last")
     x, rois = node.inputs[:2]
     given = {
         "input": x,
         "rois": rois,
-        "spatial_scale": float(node.attrs.get("spatial_scale", 1.0)),
-        "pooled_height": int(node.attrs.get("pooled_h", 1)),
-        "pooled_width": int(node.attrs.get("pooled_w", 1)),
-        "sampling_ratio": int(node.attrs.get("sampling_ratio", -1)),
+        "spatial_scale": float(called.said(node).get("spatial_scale", 1.0)),
+        "pooled_height": int(called.said(node).get("pooled_h", 1)),
+        "pooled_width": int(called.said(node).get("pooled_w", 1)),
+        "sampling_ratio": int(called.said(node).get("sampling_ratio", -1)),
     }
     c = Called(draft, node, "roi_align", given)
     shape = c.shape(rois)
     if shape is None or shape[1] not in (4, 5):
         raise Refused("whether its regions name an image is not known")
-    return aligned_regions(c, aligned=bool(node.attrs.get("aligned", 0)), first=shape[1] == 4)
+    return aligned_regions(
+        c, aligned=bool(called.said(node).get("aligned", 0)), first=shape[1] == 4
+    )
 
 
 def tensorrt_roi_align(draft: Draft, match: Match) -> gs.Tensor:
     """`ROIAlign_TRT (x, rois, images)`, which is ONNX's RoiAlign with numbers for words."""
     node = match.root
-    if int(node.attrs.get("mode", 1)) != 1:
+    if int(called.said(node).get("mode", 1)) != 1:
         raise Refused(_OF_THE_LARGEST)
     c = Bench(draft)
     x, rois, images = node.inputs
     attributes: dict[str, Any] = {
         "mode": "avg",
-        "output_height": int(node.attrs.get("output_height", 1)),
-        "output_width": int(node.attrs.get("output_width", 1)),
-        "sampling_ratio": int(node.attrs.get("sampling_ratio", 0)),
-        "spatial_scale": float(node.attrs.get("spatial_scale", 1.0)),
+        "output_height": int(called.said(node).get("output_height", 1)),
+        "output_width": int(called.said(node).get("output_width", 1)),
+        "sampling_ratio": int(called.said(node).get("sampling_ratio", 0)),
+        "spatial_scale": float(called.said(node).get("spatial_scale", 1.0)),
     }
-    half = bool(node.attrs.get("coordinate_transformation_mode", 1))
+    half = bool(called.said(node).get("coordinate_transformation_mode", 1))
     if c.opset >= 16:
         way = "half_pixel" if half else "output_half_pixel"
         attributes["coordinate_transformation_mode"] = way
@@ -92,20 +102,20 @@ def multi_level_roi_align(draft: Draft, match: Match) -> gs.Tensor:
     """`MMCVMultiLevelRoiAlign (rois, x0, x1, ...)`: of each level all regions, and each its own."""
     node = match.root
     rois, features = node.inputs[0], node.inputs[1:]
-    if float(node.attrs.get("roi_scale_factor", -1.0)) > 0:
+    if float(called.said(node).get("roi_scale_factor", -1.0)) > 0:
         raise Refused("its regions are scaled: kernel and MMDetection differ in a pixel there")
-    if int(node.attrs.get("pool_mode", 1)) != 1:
+    if int(called.said(node).get("pool_mode", 1)) != 1:
         raise Refused(_OF_THE_LARGEST)
-    strides = [float(s) for s in node.attrs.get("featmap_strides", ())]
+    strides = np.asarray(called.said(node).get("featmap_strides", ())).reshape(-1).tolist()
     if len(strides) != len(features):
         raise Refused(f"{len(features)} levels with {len(strides)} strides")
     calls = [_call(draft, node, x, rois, 1 / s) for x, s in zip(features, strides, strict=True)]
-    aligned = bool(node.attrs.get("aligned", 1))
+    aligned = bool(called.said(node).get("aligned", 1))
     found = [aligned_regions(c, aligned=aligned) for c in calls]
     c, y = calls[0], found[0]
     sides = c.op("Sub", c.slice(rois, 1, 3, 5), c.slice(rois, 1, 1, 3))
     area = c.op("Mul", c.slice(sides, 1, 0, 1), c.slice(sides, 1, 1, 2))
-    finest = c.number(float(node.attrs.get("finest_scale", 56)), c.dtype(rois))
+    finest = c.number(float(called.said(node).get("finest_scale", 56)), c.dtype(rois))
     share = c.op("Div", c.op("Sqrt", area), finest)
     share = c.unsqueeze(c.op("Add", share, c.number(1e-6, c.dtype(rois))), [2, 3])
     for level, other in enumerate(found[1:], 1):
@@ -137,7 +147,7 @@ def _deformed(
     bias: gs.Tensor | None,
     mask: gs.Tensor | None,
 ) -> gs.Tensor:
-    said = node.attrs
+    said = called.said(node)
     sizes: dict[str, int] = {}
     for name, key, default in (
         ("stride", "stride", 1),

@@ -61,6 +61,13 @@ def is_plugin(node: onnx.NodeProto) -> bool:
     return _module(node.domain, node.op_type) is not None
 
 
+def _plain(value: Any) -> Any:
+    """An attribute as it is meant: a list or a tensor of one number is that number."""
+    if isinstance(value, np.ndarray):
+        value = value.reshape(-1).tolist()
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
 def run(node: onnx.NodeProto, values: Sequence[Any], said: Mapping[str, Any], where: str) -> Any:
     """The outputs of a plugin: an array, or a tuple of them.
 
@@ -79,7 +86,7 @@ def run(node: onnx.NodeProto, values: Sequence[Any], said: Mapping[str, Any], wh
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
-            return function(list(values), dict(said))
+            return function(list(values), {key: _plain(value) for key, value in said.items()})
     except (IndexError, ValueError, ZeroDivisionError, OverflowError, MemoryError) as error:
         raise Unsuited(str(error) or "it takes more memory than there is") from None
     except (TypeError, KeyError, AttributeError) as error:

@@ -23,18 +23,37 @@ def _agree(boxes: Array, scores: Array) -> None:
         raise Unsuited(f"boxes {list(boxes.shape)} for scores {list(scores.shape)}")
 
 
-def _overlap(one: Array, other: Array, extra: float = 0.0) -> Any:
-    """Intersection over union of two boxes of two corners, of whole pixels where `extra` is 1."""
-    one = np.concatenate([np.minimum(one[:2], one[2:]), np.maximum(one[:2], one[2:])])
-    other = np.concatenate([np.minimum(other[:2], other[2:]), np.maximum(other[:2], other[2:])])
-    more = _SINGLE(extra)
-    ends = np.minimum(one[2:] + more, other[2:] + more)
-    sides = ends - np.maximum(one[:2], other[:2])
-    if (sides <= 0).any():
-        return _SINGLE(0)
-    shared = sides[0] * sides[1]
-    areas = [np.prod(box[2:] - box[:2] + more, dtype=_SINGLE) for box in (one, other)]
-    return shared / (areas[0] + areas[1] - shared)
+def _sorted(boxes: Array) -> Array:
+    first, second = boxes[..., :2], boxes[..., 2:]
+    return np.concatenate([np.minimum(first, second), np.maximum(first, second)], -1)
+
+
+class _Rivals:
+    """The boxes that were taken so far, each with its class.
+
+    Args:
+        extra: 1 where a box holds its last pixel as well.
+        turned: Whether a box that ends before it begins is one, with its corners in order.
+    """
+
+    def __init__(self, extra: float = 0.0, *, turned: bool = True) -> None:
+        self.extra = _SINGLE(extra)
+        self.order = _sorted if turned else np.asarray
+        self.boxes, self.labels = np.zeros((0, 4), _SINGLE), np.zeros(0, int)
+
+    def add(self, box: Array, label: int = 0) -> None:
+        self.boxes = np.concatenate([self.boxes, self.order(box)[None]])
+        self.labels = np.append(self.labels, label)
+
+    def overlap(self, box: Array) -> Array:
+        """Of a box with each: what both share of what either has."""
+        one, others = self.order(box), self.boxes
+        ends = np.minimum(one[2:] + self.extra, others[:, 2:] + self.extra)
+        sides = np.maximum(ends - np.maximum(one[:2], others[:, :2]), 0)
+        shared = sides[:, 0] * sides[:, 1]
+        own = np.prod(one[2:] - one[:2] + self.extra, dtype=_SINGLE)
+        theirs = np.prod(others[:, 2:] - others[:, :2] + self.extra, axis=1, dtype=_SINGLE)
+        return np.where(shared > 0, shared / (own + theirs - shared), _SINGLE(0))
 
 
 def _corners(boxes: Array) -> Array:
@@ -48,17 +67,14 @@ def _decoded(boxes: Array, anchors: Array, coding: int) -> Array:
     if coding == 1:
         middles = boxes[..., :2] * anchors[..., 2:] + anchors[..., :2]
         return np.concatenate([middles, anchors[..., 2:] * np.exp(boxes[..., 2:])], -1)
-    first, second = (
-        np.concatenate([np.minimum(b[..., :2], b[..., 2:]), np.maximum(b[..., :2], b[..., 2:])], -1)
-        for b in (boxes, anchors)
-    )
-    return first + second
+    return _sorted(boxes) + _sorted(anchors)
 
 
 def efficient_nms(values: list[Any], said: Said) -> tuple[Array, ...]:
     """TensorRT's plugin/efficientNMSPlugin/README.md."""
-    given, like = [np.asarray(v).astype(_SINGLE) for v in values if v is not None], values[0]
+    given: list[Any] = [np.asarray(v).astype(_SINGLE) for v in values if v is not None]
     boxes, scores = given[0], given[1].reshape(given[1].shape[:3])
+    like = values[0]
     coding, most = said.get("box_coding", 0), said.get("max_output_boxes", 100)
     if len(given) > 2:
         boxes = _decoded(boxes, given[2], coding)
@@ -67,10 +83,9 @@ def efficient_nms(values: list[Any], said: Said) -> tuple[Array, ...]:
     _agree(boxes, scores)
     least, active = said.get("score_threshold", 0.5), said.get("score_activation", 0)
     if active:
-        least = (
-            -math.inf if least <= 0 else math.inf if least >= 1 else math.log(least / (1 - least))
-        )
-    images, _, classes = scores.shape
+        share = least / (1 - least) if least < 1 else math.inf
+        least = math.log(share) if least > 0 else -math.inf
+    images, classes = len(scores), scores.shape[2]
     count, where = np.zeros((images, 1), np.int32), np.full((images, most), -1, np.int32)
     chosen = np.zeros((images, most, 4), like.dtype), np.zeros((images, most), like.dtype)
     labels = np.zeros((images, most), np.int32)
@@ -81,21 +96,21 @@ def efficient_nms(values: list[Any], said: Said) -> tuple[Array, ...]:
             for i in np.argsort(-flat, kind="stable")[:_MOST_CONSIDERED]
             if flat[i] >= _SINGLE(least) and i % classes != said.get("background_class", -1)
         ]
-        kept: list[tuple[int, Array]] = []
+        kept, place = _Rivals(), 0
         for i in order:
             anchor, label = divmod(i, classes)
             box = boxes[n, anchor, label if boxes.shape[2] > 1 else 0]
-            rivals = (b for c, b in kept if c == label or said.get("class_agnostic", 0))
-            if len(kept) == most:
+            if place == most:
                 break
-            if any(_overlap(box, b) >= _SINGLE(said.get("iou_threshold", 0.5)) for b in rivals):
+            close = kept.overlap(box) >= _SINGLE(said.get("iou_threshold", 0.5))
+            if (close & ((kept.labels == label) | bool(said.get("class_agnostic", 0)))).any():
                 continue
-            place = len(kept)
             score = 1 / (1 + np.exp(-np.float64(flat[i]))) if active else flat[i]
             chosen[0][n, place], chosen[1][n, place], labels[n, place] = box, score, label
             where[n, place] = anchor
-            kept.append((label, box))
-        count[n] = len(kept)
+            kept.add(box, label)
+            place += 1
+        count[n] = place
     return count, *chosen, labels, where
 
 
@@ -104,20 +119,20 @@ def _without_indices(values: list[Any], said: Said) -> tuple[Array, ...]:
 
 
 def _batched(
-    values: list[Any], said: Said, extra: float = 0.0
+    values: list[Any], said: Said, extra: float = 0.0, *, turned: bool = True
 ) -> tuple[Array, Array, Array, Array, Array]:
     """How many, boxes, scores, classes and places: class by class, and the best of all classes."""
-    boxes = np.asarray(values[0]).astype(_SINGLE)
-    scores = np.asarray(values[1]).astype(_SINGLE)
+    boxes: Any = np.asarray(values[0]).astype(_SINGLE)
+    scores: Any = np.asarray(values[1]).astype(_SINGLE)
     scores = scores.reshape(scores.shape[:3])
     boxes = boxes[:, :, None] if boxes.ndim == 3 else boxes
     _agree(boxes, scores)
-    images, anchors, classes = scores.shape
+    images, anchors, classes = (scores.shape[axis] for axis in range(3))
     most = said["keep"]
     most = anchors if most < 0 else most
     count = np.zeros((images, 1), np.int32)
     found = np.zeros((images, most, 4), _SINGLE)
-    best, labels = np.zeros((images, most), _SINGLE), np.full((images, most), -1, np.int32)
+    scored, labels = np.zeros((images, most), _SINGLE), np.full((images, most), -1, np.int32)
     where = np.full((images, most), -1, np.int32)
     for n in range(images):
         left: list[tuple[float, int, int, Array]] = []
@@ -125,21 +140,21 @@ def _batched(
             if label == said["background"]:
                 continue
             column = scores[n, :, label]
-            order = np.argsort(-column, kind="stable")
-            order = [i for i in order[: said["top"]] if column[i] > _SINGLE(said["score"])]
-            kept: list[Array] = []
+            best = np.argsort(-column, kind="stable")[: said["top"]]
+            order = [i for i in best if column[i] > _SINGLE(said["score"])]
+            kept = _Rivals(extra, turned=turned)
             for i in order:
                 box = boxes[n, i, label if boxes.shape[2] > 1 else 0]
-                if any(_overlap(box, b, extra) > _SINGLE(said["iou"]) for b in kept):
+                if (kept.overlap(box) > _SINGLE(said["iou"])).any():
                     continue
-                kept.append(box)
+                kept.add(box)
                 left.append((float(column[i]), label, int(i), box))
         left.sort(key=lambda each: -each[0])
         for place, (score, label, i, box) in enumerate(left[:most]):
             found[n, place] = np.clip(box, 0, 1) if said["clip"] else box
-            best[n, place], labels[n, place], where[n, place] = score, label, i
+            scored[n, place], labels[n, place], where[n, place] = score, label, i
         count[n] = min(len(left), most)
-    return count, found, best, labels, where
+    return count, found, scored, labels, where
 
 
 def batched_nms(values: list[Any], said: Said) -> tuple[Array, ...]:
@@ -166,36 +181,37 @@ def batched_nms(values: list[Any], said: Said) -> tuple[Array, ...]:
 
 
 def trt_batched_nms(values: list[Any], said: Said) -> tuple[Array, ...]:
-    """`TRTBatchedNMS` of mmdeploy's docs/en/06-custom-ops/tensorrt.md; it adds no pixel."""
-    boxes = np.asarray(values[0])
-    if (boxes[..., 2:] < boxes[..., :2]).any():
-        raise Unsuited("a box ends before it begins")
+    """`TRTBatchedNMS` of mmdeploy's docs/en/06-custom-ops/tensorrt.md.
+
+    It adds no pixel, and a box that ends before it begins overlaps nothing.
+    """
     top = said.get("topk", -1)
     said = {
         "score": said["score_threshold"],
         "iou": said["iou_threshold"],
-        "top": top if top > 0 else boxes.shape[1],
+        "top": top if top > 0 else values[0].shape[1],
         "keep": said["keep_topk"],
         "background": said.get("background_label_id", -1),
         "clip": said.get("clip_boxes", 1),
     }
     if said["score"] < 0:
         raise Unsuited("scores below 0 come behind what is left out")
-    _, found, scores, labels, where = _batched(values, said)
+    _, found, scores, labels, where = _batched(values, said, turned=False)
     return np.concatenate([found, scores[..., None]], -1), labels, where
 
 
 def mmcv_nms(values: list[Any], said: Said) -> Array:
-    """mmcv's own `NonMaxSuppression` of one class: the places of what stays, the best first."""
+    """mmcv's own `NonMaxSuppression` of one class: the places of what stays, the best first.
+
+    A box that ends before it begins overlaps nothing.
+    """
     boxes, scores = (np.asarray(v).astype(_SINGLE) for v in values[:2])
-    if boxes.ndim != 2 or (boxes[:, 2:] < boxes[:, :2]).any():
-        raise Unsuited("a box ends before it begins")
-    kept: list[int] = []
+    kept, left = _Rivals(said.get("offset", 0), turned=False), []
     for i in np.argsort(-scores, kind="stable"):
-        shares = (_overlap(boxes[i], boxes[j], said.get("offset", 0)) for j in kept)
-        if not any(share >= _SINGLE(said["iou_threshold"]) for share in shares):
-            kept.append(int(i))
-    return np.asarray(kept, np.int64)
+        if not (kept.overlap(boxes[i]) >= _SINGLE(said["iou_threshold"])).any():
+            kept.add(boxes[i])
+            left.append(int(i))
+    return np.asarray(left, np.int64)
 
 
 TABLE: Mapping[str, Callable[[list[Any], dict[str, Any]], Any]] = {

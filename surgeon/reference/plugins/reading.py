@@ -38,7 +38,7 @@ def gather_topk(values: list[Any], said: Said) -> Array:
 
 
 def deformable_attention(values: list[Any], said: Said) -> Array:
-    """Deformable DETR's, head by head and point by point; heads side by side.
+    """Deformable DETR's, level by level and corner by corner.
 
     A point is read between four pixels of its level, of which those outside are 0; 0 and 1 are the
     image's borders.
@@ -49,18 +49,17 @@ def deformable_attention(values: list[Any], said: Said) -> Array:
     ends = [int(b) + int(h) * int(w) for b, (h, w) in zip(begins, shapes, strict=True)]
     if (np.asarray(shapes) < 1).any() or (np.asarray(begins) < 0).any() or max(ends) > length:
         raise Unsuited("its levels are no parts of the value")
-    queries, levels, points = places.shape[1], places.shape[3], places.shape[4]
-    found = np.zeros((images, queries, heads, depth))
-    for n, q, h, level, p in np.ndindex(images, queries, heads, levels, points):
-        tall, broad = (int(s) for s in shapes[level])
-        column = places[n, q, h, level, p, 0] * broad - 0.5
-        row = places[n, q, h, level, p, 1] * tall - 0.5
-        top, left = int(np.floor(row)), int(np.floor(column))
+    found = np.zeros((*places.shape[:3], depth))
+    n, _, h, _ = np.ogrid[:images, : places.shape[1], :heads, : places.shape[4]]
+    for level, ((tall, broad), begin) in enumerate(zip(shapes, begins, strict=True)):
+        column = places[:, :, :, level, :, 0] * int(broad) - 0.5
+        row = places[:, :, :, level, :, 1] * int(tall) - 0.5
+        top, left = np.floor(row).astype(int), np.floor(column).astype(int)
         for i, j in ((top, left), (top, left + 1), (top + 1, left), (top + 1, left + 1)):
-            if 0 <= i < tall and 0 <= j < broad:
-                share = (1 - abs(row - i)) * (1 - abs(column - j))
-                pixel = x[n, int(begins[level]) + i * broad + j, h]
-                found[n, q, h] += weights[n, q, h, level, p] * share * pixel
+            there = (i >= 0) & (i < tall) & (j >= 0) & (j < broad)
+            share = there * (1 - abs(row - i)) * (1 - abs(column - j))
+            pixel = x[n, np.where(there, int(begin) + i * int(broad) + j, 0), h]
+            found += ((weights[:, :, :, level] * share)[..., None] * pixel).sum(3)
     return narrow(found, value)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surgeon.reference.errors import NoWitness, Unsuited
+from surgeon.reference.errors import NoWitness
 from surgeon.reference.operators.regions import deform_conv2d, roi_align
 
 Array = NDArray[Any]
@@ -24,13 +24,7 @@ def mmcv_roi_align(values: list[Any], said: Said) -> Array:
     sizes = said["output_height"], said["output_width"]
     scale, ratio = said.get("spatial_scale", 1.0), said.get("sampling_ratio", 0)
     aligned = bool(said.get("aligned", 1))
-    _no_turned_regions(values[1][:, 1:], aligned=aligned)
     return roi_align(values[0], values[1], scale, *sizes, ratio, aligned)
-
-
-def _no_turned_regions(corners: Array, *, aligned: bool) -> None:
-    if aligned and (corners[:, 2:] < corners[:, :2]).any():
-        raise Unsuited("a region ends before it begins")
 
 
 def multi_level_roi_align(values: list[Any], said: Said) -> Array:
@@ -42,7 +36,6 @@ def multi_level_roi_align(values: list[Any], said: Said) -> Array:
     if said.get("roi_scale_factor", -1.0) > 0 or said.get("pool_mode", 1) != 1:
         raise NoWitness("MMCVMultiLevelRoiAlign", where="", why="scaled regions, or the largest")
     aligned = bool(said.get("aligned", 1))
-    _no_turned_regions(rois[:, 1:], aligned=aligned)
     sizes = said["output_height"], said["output_width"]
     found = np.zeros((len(rois), features[0].shape[1], *sizes), features[0].dtype)
     for n, roi in enumerate(rois):
@@ -50,7 +43,7 @@ def multi_level_roi_align(values: list[Any], said: Said) -> Array:
         share = side / np.float32(said.get("finest_scale", 56)) + np.float32(1e-6)
         level = math.floor(np.log2(share)) if share > 0 else 0
         level = min(max(level, 0), len(features) - 1)
-        scale = 1 / said["featmap_strides"][level]
+        scale = 1 / np.atleast_1d(said["featmap_strides"])[level]
         ratio = said.get("sampling_ratio", 0)
         found[n] = roi_align(features[level], rois[n : n + 1], scale, *sizes, ratio, aligned)[0]
     return found
@@ -65,7 +58,6 @@ def tensorrt_roi_align(values: list[Any], said: Said) -> Array:
     sizes = said.get("output_height", 1), said.get("output_width", 1)
     scale, ratio = said.get("spatial_scale", 1.0), said.get("sampling_ratio", 0)
     aligned = bool(said.get("coordinate_transformation_mode", 1))
-    _no_turned_regions(corners, aligned=aligned)
     return roi_align(x, rois, scale, *sizes, ratio, aligned)
 
 
@@ -79,7 +71,6 @@ def caffe2_roi_align(values: list[Any], said: Said) -> Array:
     sizes = said.get("pooled_h", 1), said.get("pooled_w", 1)
     scale, ratio = said.get("spatial_scale", 1.0), said.get("sampling_ratio", -1)
     aligned = bool(said.get("aligned", 0))
-    _no_turned_regions(rois[:, 1:], aligned=aligned)
     return roi_align(x, rois, scale, *sizes, ratio, aligned)
 
 
