@@ -27,8 +27,8 @@ _HOMES = {
 }
 _WITHOUT_DOMAIN = {
     **dict.fromkeys(
-        "grid_sampler cummax cummin NMSRotated NMSMatch SoftNonMaxSuppression TRTBatchedNMS "
-        "TRTBatchedRotatedNMS GridPriorsTRT ScaledDotProductAttentionTRT GatherTopk "
+        "grid_sampler cummax cummin NMSRotated RoIAlignRotated NMSMatch SoftNonMaxSuppression "
+        "TRTBatchedNMS TRTBatchedRotatedNMS GridPriorsTRT ScaledDotProductAttentionTRT GatherTopk "
         "ModulatedDeformConv2d DeformConv2d".split(),
         "mmcv",
     ),

@@ -32,6 +32,7 @@ from surgeon.builders.plugins.regions import (
     multi_level_roi_align,
     tensorrt_roi_align,
 )
+from surgeon.builders.plugins.rotated import nms_rotated, roi_align_rotated
 
 TABLE: Mapping[str, Callable[..., Any]] = {
     "plugin_attention": attention,
@@ -50,8 +51,10 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "plugin_mmcv_roi_align": mmcv_roi_align,
     "plugin_modulated_deform_conv": modulated_deform_conv,
     "plugin_multi_level_roi_align": multi_level_roi_align,
+    "plugin_nms_rotated": nms_rotated,
     "plugin_refused": refused,
     "plugin_resized": resized,
+    "plugin_roi_align_rotated": roi_align_rotated,
     "plugin_running": running,
     "plugin_tensorrt_roi_align": tensorrt_roi_align,
     "plugin_trt_batched_nms": trt_batched_nms,

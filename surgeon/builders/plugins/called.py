@@ -15,7 +15,7 @@ from surgeon.arguments import Arguments
 from surgeon.builders.aten_math.work import Work
 from surgeon.builders.aten_shape.call import Call
 from surgeon.builders.bench import Bench
-from surgeon.rewrite import Draft
+from surgeon.rewrite import Draft, Refused
 from surgeon.schemas import overloads
 
 
@@ -27,6 +27,13 @@ def said(node: gs.Node) -> dict[str, Any]:
         single = isinstance(plain, (list, tuple)) and len(plain) == 1
         found[key] = plain[0] if single else plain
     return found
+
+
+def of_rank(c: Bench, rank: int, *tensors: gs.Tensor) -> None:
+    """Refuse what has another rank than the plugin takes."""
+    for x in tensors:
+        if c.rank(x) != rank:
+            raise Refused(f"`{x.name}` has rank {c.rank(x)}, not {rank}")
 
 
 def arguments(draft: Draft, operator: str, given: Mapping[str, Any]) -> Arguments:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from surgeon import dims
 from surgeon.builders.bench import TYPE, Bench, Size
 from surgeon.rewrite import Refused
 
@@ -50,6 +51,32 @@ class Chosen:
         c = self.c
         valid = self.valid if c.rank(x) == 2 else c.unsqueeze(self.valid, [2])
         return c.where(valid, x, c.number(other, c.dtype(x)))
+
+
+def never_none(
+    c: Bench, boxes: gs.Tensor, scores: gs.Tensor, axis: int
+) -> tuple[gs.Tensor, gs.Tensor]:
+    """Boxes [images, count, ...] and scores, with one more that is never chosen where one may lack.
+
+    How many there are may hang on the data, and no Reshape tells an axis of 0 from one to copy.
+
+    Args:
+        c: The bench.
+        boxes: The boxes.
+        scores: Their scores.
+        axis: The axis of these along which the boxes are.
+    """
+    if all(
+        shape is not None and dims.is_filled(shape[at])
+        for shape, at in ((c.shape(boxes), 1), (c.shape(scores), axis))
+    ):
+        return boxes, scores
+    padded = []
+    for x, at, value in ((boxes, 1, 0), (scores, axis, LEAST)):
+        pads = np.zeros(2 * c.rank(x), np.int64)
+        pads[c.rank(x) + at] = 1
+        padded.append(c.op("Pad", x, c.ints_of(pads, "pads"), c.number(value, TYPE.FLOAT)))
+    return padded[0], padded[1]
 
 
 def in_row(c: Bench, places: gs.Tensor, images: Size | int, count: Size | int) -> gs.Tensor:

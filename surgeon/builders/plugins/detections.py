@@ -26,6 +26,7 @@ from surgeon.builders.plugins.chosen import (
     in_row,
     just_below,
     keys_of,
+    never_none,
     suppressed,
     without_turned,
 )
@@ -46,8 +47,9 @@ def efficient_nms(draft: Draft, match: Match) -> Any:
     most = _positive(said.get("max_output_boxes", 100), "max_output_boxes")
     boxes, scores = _boxes_and_scores(c, node)
     dtype = c.dtype(node.inputs[0])
-    images, anchors, classes = (c.size(scores, axis) for axis in range(3))
     boxes = _decoded(c, boxes, operand(node, 2), int(said.get("box_coding", 0)))
+    boxes, scores = never_none(c, boxes, scores, 1)
+    images, anchors, classes = (c.size(scores, axis) for axis in range(3))
     all_scores = c.mul(anchors, classes)
     flat = c.op("Reshape", scores, c.vector([images if images == 1 else 0, -1], "pairs"))
     considered = _at_most(c, all_scores, _CONSIDERED)
@@ -273,7 +275,7 @@ class _Kept:
         if top is not None and keep > top:
             raise Refused(f"it keeps {keep} of {top} boxes: the plugin then gives nothing")
         self.c = c
-        boxes, scores = _boxes_and_scores(c, node)
+        boxes, scores = never_none(c, *_boxes_and_scores(c, node), 1)
         self.images, self.anchors, classes = (c.size(scores, axis) for axis in range(3))
         self.shared = c.rank(boxes) == 3
         by_class = c.permute(scores, [0, 2, 1])

@@ -58,6 +58,7 @@ def corner_pool(draft: Draft, match: Match) -> gs.Tensor:
     (x,), mode = node.inputs, called.said(node).get("mode")
     if not isinstance(mode, int) or mode not in range(4):
         raise Refused(f"its `mode` is {mode}, not 0 to 3")
+    called.of_rank(c, 4, x)
     axis = 2 if mode < 2 else 3
     length = c.size(x, axis)
     if not isinstance(length, int):
@@ -82,6 +83,7 @@ def attention(draft: Draft, match: Match) -> tuple[gs.Tensor, gs.Tensor]:
     """`mmdeploy.ScaledDotProductAttentionTRT (q, k, v, mask?)`, and its weights."""
     node, c = match.root, Bench(draft)
     q, k, v = node.inputs[:3]
+    called.of_rank(c, 3, q, k, v)
     dtype, width = c.dtype(q), c.size(q, 2)
     if isinstance(width, int):
         factor = c.number(1 / math.sqrt(width), dtype)
@@ -99,6 +101,8 @@ def grid_priors(draft: Draft, match: Match) -> gs.Tensor:
     """`mmdeploy.GridPriorsTRT (anchors, rows, columns)`: the anchors at every place."""
     node, c = match.root, Bench(draft)
     base, rows, columns = node.inputs
+    called.of_rank(c, 2, base)
+    called.of_rank(c, 1, rows, columns)
     dtype = c.dtype(base)
     moved = []
     for x, axis, name in ((rows, 1, "stride_h"), (columns, 0, "stride_w")):

@@ -13,12 +13,12 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     (
         "compares boxes that are turned, and ONNX compares upright ones alone; export the network "
         "without its suppression, and do it behind the model",
-        "NMSRotated TRTBatchedRotatedNMS TRTBatchedBEVNMS RotatedNMS_TRT",
+        "TRTBatchedRotatedNMS TRTBatchedBEVNMS RotatedNMS_TRT",
     ),
     (
         "reads regions that are turned, for which nothing is written; export with "
         "`torch.nn.functional.grid_sample` in its place",
-        "MMCVRoIAlignRotated RoIAlignRotated MMCVRoIAlignRotatedV2 MMCVMultiLevelRotatedRoiAlign",
+        "MMCVRoIAlignRotatedV2 MMCVMultiLevelRotatedRoiAlign",
     ),
     (
         "changes the scores of what is left after each box that it takes, in a loop of its own; "

@@ -65,6 +65,7 @@ def caffe2_roi_align(draft: Draft, match: Match) -> gs.Tensor:
         "sampling_ratio": int(called.said(node).get("sampling_ratio", -1)),
     }
     c = Called(draft, node, "roi_align", given)
+    called.of_rank(c, 2, rois)
     shape = c.shape(rois)
     if shape is None or shape[1] not in (4, 5):
         raise Refused("whether its regions name an image is not known")
@@ -107,7 +108,7 @@ def multi_level_roi_align(draft: Draft, match: Match) -> gs.Tensor:
     if int(called.said(node).get("pool_mode", 1)) != 1:
         raise Refused(_OF_THE_LARGEST)
     strides = np.asarray(called.said(node).get("featmap_strides", ())).reshape(-1).tolist()
-    if len(strides) != len(features):
+    if len(strides) != len(features) or not features:
         raise Refused(f"{len(features)} levels with {len(strides)} strides")
     calls = [_call(draft, node, x, rois, 1 / s) for x, s in zip(features, strides, strict=True)]
     aligned = bool(called.said(node).get("aligned", 1))

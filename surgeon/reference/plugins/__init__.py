@@ -35,6 +35,7 @@ _MODULES: Mapping[tuple[str, str], str] = {
     ("mmcv", "ScaledDotProductAttentionTRT GridPriorsTRT"): "layers",
     ("caffe2", "AliasWithName CopyCPUToGPU CopyGPUToCPU ResizeNearest UpsampleNearest"): "layers",
     ("caffe2", "RoIAlign"): "regions",
+    ("mmcv", "NMSRotated MMCVRoIAlignRotated RoIAlignRotated"): "rotated",
 }
 _DOMAINS: Mapping[str, frozenset[str]] = {
     "TRT": frozenset({"TRT", "trt", "trt.plugins", "tensorrt", "TensorRT", "nvinfer"}),

@@ -28,32 +28,38 @@ def _sorted(boxes: Array) -> Array:
     return np.concatenate([np.minimum(first, second), np.maximum(first, second)], -1)
 
 
-class _Rivals:
-    """The boxes that were taken so far, each with its class.
+def _left(
+    boxes: Array,
+    suppresses: Callable[[Array], Array],
+    extra: float = 0.0,
+    labels: Array | None = None,
+    most: int | None = None,
+) -> list[int]:
+    """Which of the boxes, the best first, are left: each takes away what it overlaps too much.
 
     Args:
+        boxes: [count, 4].
+        suppresses: Tells of shares, what both boxes have of what either has, which are too much.
         extra: 1 where a box holds its last pixel as well.
-        turned: Whether a box that ends before it begins is one, with its corners in order.
+        labels: Their classes, where boxes of one class alone take each other away.
+        most: How many at most.
     """
-
-    def __init__(self, extra: float = 0.0, *, turned: bool = True) -> None:
-        self.extra = _SINGLE(extra)
-        self.order = _sorted if turned else np.asarray
-        self.boxes, self.labels = np.zeros((0, 4), _SINGLE), np.zeros(0, int)
-
-    def add(self, box: Array, label: int = 0) -> None:
-        self.boxes = np.concatenate([self.boxes, self.order(box)[None]])
-        self.labels = np.append(self.labels, label)
-
-    def overlap(self, box: Array) -> Array:
-        """Of a box with each: what both share of what either has."""
-        one, others = self.order(box), self.boxes
-        ends = np.minimum(one[2:] + self.extra, others[:, 2:] + self.extra)
-        sides = np.maximum(ends - np.maximum(one[:2], others[:, :2]), 0)
+    lower, upper = boxes[:, :2], boxes[:, 2:] + _SINGLE(extra)
+    areas = np.prod(upper - lower, axis=1, dtype=_SINGLE)
+    alive, left = np.ones(len(boxes), bool), list[int]()
+    for i in range(len(boxes)):
+        if not alive[i]:
+            continue
+        if len(left) == most:
+            break
+        left.append(i)
+        ends, begins = np.minimum(upper[i], upper[i + 1 :]), np.maximum(lower[i], lower[i + 1 :])
+        sides = np.maximum(ends - begins, 0)
         shared = sides[:, 0] * sides[:, 1]
-        own = np.prod(one[2:] - one[:2] + self.extra, dtype=_SINGLE)
-        theirs = np.prod(others[:, 2:] - others[:, :2] + self.extra, axis=1, dtype=_SINGLE)
-        return np.where(shared > 0, shared / (own + theirs - shared), _SINGLE(0))
+        share = np.where(shared > 0, shared / (areas[i] + areas[i + 1 :] - shared), _SINGLE(0))
+        rival = True if labels is None else labels[i + 1 :] == labels[i]
+        alive[i + 1 :] &= ~(suppresses(share) & rival)
+    return left
 
 
 def _corners(boxes: Array) -> Array:
@@ -89,28 +95,23 @@ def efficient_nms(values: list[Any], said: Said) -> tuple[Array, ...]:
     count, where = np.zeros((images, 1), np.int32), np.full((images, most), -1, np.int32)
     chosen = np.zeros((images, most, 4), like.dtype), np.zeros((images, most), like.dtype)
     labels = np.zeros((images, most), np.int32)
+    overlap = _SINGLE(said.get("iou_threshold", 0.5))
     for n in range(images):
         flat = scores[n].reshape(-1)
-        order = [
-            int(i)
-            for i in np.argsort(-flat, kind="stable")[:_MOST_CONSIDERED]
-            if flat[i] >= _SINGLE(least) and i % classes != said.get("background_class", -1)
-        ]
-        kept, place = _Rivals(), 0
-        for i in order:
-            anchor, label = divmod(i, classes)
-            box = boxes[n, anchor, label if boxes.shape[2] > 1 else 0]
-            if place == most:
-                break
-            close = kept.overlap(box) >= _SINGLE(said.get("iou_threshold", 0.5))
-            if (close & ((kept.labels == label) | bool(said.get("class_agnostic", 0)))).any():
-                continue
-            score = 1 / (1 + np.exp(-np.float64(flat[i]))) if active else flat[i]
-            chosen[0][n, place], chosen[1][n, place], labels[n, place] = box, score, label
-            where[n, place] = anchor
-            kept.add(box, label)
-            place += 1
-        count[n] = place
+        order = np.argsort(-flat, kind="stable")[:_MOST_CONSIDERED]
+        counts = (flat[order] >= _SINGLE(least)) & (
+            order % classes != said.get("background_class", -1)
+        )
+        order = order[counts]
+        anchor, label = order // classes, order % classes
+        own = boxes[n, anchor, label if boxes.shape[2] > 1 else 0]
+        rivals = None if said.get("class_agnostic", 0) else label
+        kept = _left(_sorted(own), lambda share: share >= overlap, 0.0, rivals, most)
+        best = flat[order[kept]].astype(np.float64)
+        chosen[0][n, : len(kept)] = own[kept]
+        chosen[1][n, : len(kept)] = 1 / (1 + np.exp(-best)) if active else best
+        labels[n, : len(kept)], where[n, : len(kept)] = label[kept], anchor[kept]
+        count[n] = len(kept)
     return count, *chosen, labels, where
 
 
@@ -134,6 +135,7 @@ def _batched(
     found = np.zeros((images, most, 4), _SINGLE)
     scored, labels = np.zeros((images, most), _SINGLE), np.full((images, most), -1, np.int32)
     where = np.full((images, most), -1, np.int32)
+    overlap = _SINGLE(said["iou"])
     for n in range(images):
         left: list[tuple[float, int, int, Array]] = []
         for label in range(classes):
@@ -141,14 +143,10 @@ def _batched(
                 continue
             column = scores[n, :, label]
             best = np.argsort(-column, kind="stable")[: said["top"]]
-            order = [i for i in best if column[i] > _SINGLE(said["score"])]
-            kept = _Rivals(extra, turned=turned)
-            for i in order:
-                box = boxes[n, i, label if boxes.shape[2] > 1 else 0]
-                if (kept.overlap(box) > _SINGLE(said["iou"])).any():
-                    continue
-                kept.add(box)
-                left.append((float(column[i]), label, int(i), box))
+            order = best[column[best] > _SINGLE(said["score"])]
+            own = boxes[n, order, label if boxes.shape[2] > 1 else 0]
+            kept = _left(_sorted(own) if turned else own, lambda share: share > overlap, extra)
+            left += [(float(column[order[k]]), label, int(order[k]), own[k]) for k in kept]
         left.sort(key=lambda each: -each[0])
         for place, (score, label, i, box) in enumerate(left[:most]):
             found[n, place] = np.clip(box, 0, 1) if said["clip"] else box
@@ -206,12 +204,10 @@ def mmcv_nms(values: list[Any], said: Said) -> Array:
     A box that ends before it begins overlaps nothing.
     """
     boxes, scores = (np.asarray(v).astype(_SINGLE) for v in values[:2])
-    kept, left = _Rivals(said.get("offset", 0), turned=False), []
-    for i in np.argsort(-scores, kind="stable"):
-        if not (kept.overlap(boxes[i]) >= _SINGLE(said["iou_threshold"])).any():
-            kept.add(boxes[i])
-            left.append(int(i))
-    return np.asarray(left, np.int64)
+    order = np.argsort(-scores, kind="stable")
+    overlap = _SINGLE(said["iou_threshold"])
+    kept = _left(boxes[order], lambda share: share >= overlap, said.get("offset", 0))
+    return order[kept].astype(np.int64)
 
 
 TABLE: Mapping[str, Callable[[list[Any], dict[str, Any]], Any]] = {
