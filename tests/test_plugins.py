@@ -436,7 +436,8 @@ def test_where_no_box_is_left_by_a_mask_there_is_none(
         <ir_version: 8, opset_import: ["": 13]>
         g (float[A,5] b, float[A] s) => ({outputs})
         <float zero = {{0}}, int64[1] line = {{-1}}, int64[3] row = {{1, -1, 1}},
-         int64[3] rows = {{1, -1, 4}}, int64[4] apart = {{1, -1, 1, 4}}, int64[4] four = {{0, 1, 2, 3}}>
+         int64[3] rows = {{1, -1, 4}}, int64[4] apart = {{1, -1, 1, 4}},
+         int64[4] four = {{0, 1, 2, 3}}>
         {{
           good = Greater (s, zero)
           found = NonZero (good)
