@@ -12,6 +12,7 @@ from surgeon.facts import Facts
 from surgeon.matching import CONSTANT, Matcher, makers_of
 from surgeon.recipe import BuilderCall, Rule
 from surgeon.searching import COMMUTATIVE
+from surgeon.spelling import home
 
 # Conditions that what makes an operand decides, where they cannot hold.
 _COMPUTED = re.compile(r"not (\w+)\.is_constant")
@@ -101,6 +102,5 @@ class Candidates:
 
 
 def operator_of(node: gs.Node) -> tuple[str, str]:
-    """(domain, operator), the default domain as ""."""
-    domain = node.domain or ""
-    return ("" if domain == "ai.onnx" else domain, node.op)
+    """(domain, operator), the default domain as "", a plugin's as recipes call it."""
+    return home(node.domain or "", node.op), node.op

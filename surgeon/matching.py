@@ -12,6 +12,7 @@ from surgeon.facts import Facts
 from surgeon.match import Match, Miss
 from surgeon.notation import NodePattern, Pattern
 from surgeon.searching import COMMUTATIVE, Search, State
+from surgeon.spelling import home
 
 
 class Matcher:
@@ -40,7 +41,7 @@ class Matcher:
     @property
     def roots(self) -> tuple[tuple[str, str], ...]:
         """The (domain, operator) pairs that can stand for the pattern's last node."""
-        return tuple((self.root.domain, operator) for operator in self.root.operators)
+        return tuple((home(self.root.domain, name), name) for name in self.root.operators)
 
     def at(
         self, root: gs.Node, facts: Facts, is_output: Callable[[gs.Tensor], bool]

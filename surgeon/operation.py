@@ -44,7 +44,7 @@ from surgeon.recipe import (
 )
 from surgeon.report import Missed, MissRecord, Notes, Report
 from surgeon.rewrite import Surgery
-from surgeon.spelling import ATEN_DOMAINS, is_foreign
+from surgeon.spelling import ATEN_DOMAINS, is_foreign, is_plugin
 from surgeon.sweep import Sweep
 from surgeon.writer import FIRST_IR_WITH_NODE_METADATA
 
@@ -251,8 +251,8 @@ class Operation:
         self._begin()
 
     def is_rid_of_foreign(self) -> bool:
-        """Whether a node of PyTorch's own, which no runtime knows, is there no longer."""
-        foreign = {name: count for name, count in self.before.items() if is_foreign(name)}
+        """Whether a node of PyTorch's own, or a plugin, is there no longer."""
+        foreign = {n: count for n, count in self.before.items() if is_foreign(n) or is_plugin(n)}
         now = operators(self.model) if foreign else {}
         return any(count > now.get(name, 0) for name, count in foreign.items())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import onnx
 
 _LIBRARIES = ("aten", "torchvision", "torchaudio")
@@ -17,6 +19,41 @@ CUT = {  # exporters drop an underscore
     )
 }
 
+# What loads plugins finds them by name; exporters write this or that domain beside it, or none.
+_HOMES = {
+    **dict.fromkeys(("mmcv", "mmdeploy"), "mmcv"),
+    **dict.fromkeys(("TRT", "trt", "trt.plugins", "tensorrt", "TensorRT", "nvinfer"), "TRT"),
+    **dict.fromkeys(("caffe2", "_caffe2", "org.pytorch._caffe2"), "caffe2"),
+}
+_WITHOUT_DOMAIN = {
+    **dict.fromkeys(
+        "grid_sampler cummax cummin NMSRotated RoIAlignRotated NMSMatch SoftNonMaxSuppression "
+        "TRTBatchedNMS TRTBatchedRotatedNMS GridPriorsTRT ScaledDotProductAttentionTRT GatherTopk "
+        "ModulatedDeformConv2d DeformConv2d".split(),
+        "mmcv",
+    ),
+    **dict.fromkeys(
+        "GroupNormalizationPlugin ModulatedDeformConv2dPlugin CustomGeluPluginDynamic "
+        "CustomGeluPluginDynamicV2 EfficientNMSX".split(),
+        "TRT",
+    ),
+}
+
+
+@cache
+def home(domain: str, operator: str) -> str:
+    """The domain by which recipes call an operator that a file may have in several, or in none.
+
+    TensorRT's own plugins end in `_TRT`, and those of OpenMMLab begin with `MMCV`.
+    """
+    if domain == "ai.onnx":
+        domain = ""
+    if operator.endswith("_TRT"):
+        return "TRT"
+    if operator.startswith("MMCV"):
+        return "mmcv"
+    return _HOMES.get(domain, domain) if domain else _WITHOUT_DOMAIN.get(operator, "")
+
 
 def operator_name(node: onnx.NodeProto) -> str:
     """The operator's name as recipes write it, whichever way the exporter spelled it."""
@@ -29,12 +66,19 @@ def operator_name(node: onnx.NodeProto) -> str:
         return f"aten.{node.op_type}"
     if domain in PRIM_DOMAINS:
         return f"prim.{node.op_type}"
-    return node.op_type if domain in ("", "ai.onnx") else f"{domain}.{node.op_type}"
+    domain = home(domain, node.op_type)
+    return f"{domain}.{node.op_type}" if domain else node.op_type
 
 
 def is_foreign(name: str) -> bool:
     """Whether a name, as recipes and reports have it, is of an operator that is PyTorch's own."""
     return name.startswith(("aten.", "prim.", "org.pytorch.prim."))
+
+
+def is_plugin(name: str) -> bool:
+    """Whether a name, as files have it, is of an operator that runtimes find among plugins."""
+    domain, _, operator = name.rpartition(".")
+    return home(domain, operator) in _HOMES
 
 
 def spelling(node: onnx.NodeProto) -> str:

@@ -33,6 +33,7 @@ from surgeon.model import Model, describe
 from surgeon.recipe import Rule
 from surgeon.report import Notes
 from surgeon.rewrite import Surgery
+from surgeon.spelling import home
 from surgeon.unrolling import Unroller
 
 MAX_SWEEPS = 12
@@ -233,7 +234,8 @@ class Sweep:
 
     def _wanted(self, node: gs.Node) -> bool:
         """Whether a node is of no operator that runtimes know, and there are rules for it."""
-        if node.op != "ATen" and (node.domain or "") in (*opsets.STANDARD, opsets.LEGACY):
+        domain = home(node.domain or "", node.op)
+        if node.op != "ATen" and domain in (*opsets.STANDARD, opsets.LEGACY):
             return False
         self._normalise(node)  # which needs no facts of these
         return bool(self.rules.at(node, self.facts, every=True))

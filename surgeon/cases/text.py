@@ -14,6 +14,7 @@ import onnx.parser
 from surgeon import opsets
 from surgeon.errors import Location, RecipeError
 from surgeon.notation.operators import OF_RUNTIMES
+from surgeon.spelling import is_plugin
 
 _DEPRECATED = "is deprecated in domain_version"
 _UNKNOWN = re.compile(r"Unrecognized attribute: (\w+) for operator (\w+)")
@@ -115,10 +116,10 @@ class Text:
 
 
 def _is_met(refusal: str) -> bool:
-    """Whether files hold what the checker refuses: of an older opset, or onnxruntime's own."""
+    """Whether files hold what the checker refuses: of an older opset, or a runtime's own."""
     absent = _ABSENT.search(refusal)
     if absent is not None:
-        return absent.group(1) in _OF_RUNTIMES
+        return absent.group(1) in _OF_RUNTIMES or is_plugin(absent.group(1))
     unknown = _UNKNOWN.search(refusal)
     if unknown is None:
         return _DEPRECATED in refusal

@@ -15,6 +15,7 @@ import numpy as np
 import onnx
 from onnx import AttributeProto
 
+from surgeon.reference.plugins import is_plugin
 from surgeon.reference.schema import Mismatch, bind, parse_schema
 
 _LIBRARIES = ("aten", "torchvision", "torchaudio")
@@ -40,8 +41,8 @@ class Call:
 
 
 def is_foreign(node: onnx.NodeProto) -> bool:
-    """Whether this node is PyTorch's own: an ATen or prim node in any spelling."""
-    if node.domain in ATEN_DOMAINS or node.domain in PRIM_DOMAINS:
+    """Whether this node is for the witness: an ATen or prim node in any spelling, or a plugin."""
+    if node.domain in ATEN_DOMAINS or node.domain in PRIM_DOMAINS or is_plugin(node):
         return True
     if node.op_type == "DynamicSlice":  # on trial in ONNX before opset 9, and dropped
         return node.domain in ("", "ai.onnx")

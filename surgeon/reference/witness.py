@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import onnx
 
-from surgeon.reference import quantized
+from surgeon.reference import plugins, quantized
 from surgeon.reference.arguments import Call, constant_value, decode, fit, is_prim
 from surgeon.reference.errors import NoWitness, Undefined, Unsuited
 from surgeon.reference.operators.math_types import result_type
@@ -232,7 +232,10 @@ def execute(node: onnx.NodeProto, values: Sequence[Any], witness: Witness) -> li
     where = f"node '{node.name or node.output[0]}' ({node.domain or 'ai.onnx'}.{node.op_type})"
     try:
         own = is_prim(node) or call.operator in ("DictConstruct", "SequenceConstruct")
-        result = _prim(node, values, where) if own else witness(call, values, where=where)
+        if plugins.is_plugin(node):
+            result = plugins.run(node, values, call.attributes, where)
+        else:
+            result = _prim(node, values, where) if own else witness(call, values, where=where)
     except Unsuited as error:
         raise Undefined(str(error), operator=call.operator, where=where) from None
     unpacked = any(a.name == "_outputs" for a in node.attribute)

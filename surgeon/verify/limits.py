@@ -33,6 +33,9 @@ _INDICES: Mapping[tuple[str, int], tuple[int, int | None]] = {
     ("index_select", 2): (0, None),
     ("index", 1): (0, None),
     ("take", 1): (0, None),
+    ("RoiAlign", 2): (0, 0),
+    ("ROIAlign_TRT", 2): (0, 0),
+    ("GatherTopk", 1): (0, None),
 }
 _OFFSETS = frozenset({("embedding_bag", 2)})  # 0 is in order, whatever the bags hold
 _MOST_MARKS = 8  # of one input

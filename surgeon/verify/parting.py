@@ -20,6 +20,7 @@ from surgeon.errors import SurgeonError
 from surgeon.reference import open_reference
 from surgeon.reference.arguments import decode, is_foreign
 from surgeon.reference.plan import reads, without_calls
+from surgeon.reference.plugins import is_plugin
 from surgeon.verify.compare import compare_arrays
 from surgeon.verify.verdict import OutputCheck, plain_check
 
@@ -269,6 +270,7 @@ class _Search:
 
 
 def _label(node: onnx.NodeProto) -> str:
-    operator = f"aten.{decode(node).operator}" if is_foreign(node) else node.op_type
+    aten = is_foreign(node) and not is_plugin(node)
+    operator = f"aten.{decode(node).operator}" if aten else node.op_type
     made = ", ".join(name for name in node.output if name)
     return f"{made} = {operator} ({', '.join(node.input)})"

@@ -31,7 +31,7 @@ def deform_conv2d(c: Call) -> gs.Tensor:
         c.tensor("input"),
         weight,
         c.tensor("offset"),
-        c.tensor("bias"),
+        c.args.optional("bias"),
         *mask,
         kernel_shape=kernel,
         strides=[c.integer(n) for n in ("stride_h", "stride_w")],
@@ -76,7 +76,7 @@ def _of_samples(c: Call, channels: int, kernel: list[int]) -> gs.Tensor:
         "Conv",
         c.cast(taken, dtype),
         flat,
-        c.tensor("bias"),
+        c.args.optional("bias"),
         kernel_shape=[1, 1],
         group=c.integer("groups"),
     )

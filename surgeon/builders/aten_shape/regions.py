@@ -30,21 +30,26 @@ def _nms(c: Call) -> gs.Tensor:
 
 
 def _roi_align(c: Call) -> gs.Tensor:
-    return _aligned(c, aligned=bool(c.value("aligned")))
+    return aligned_regions(c, aligned=bool(c.value("aligned")))
 
 
-def _aligned(c: Call, *, aligned: bool) -> gs.Tensor:
+def aligned_regions(c: Call, *, aligned: bool, first: bool = False) -> gs.Tensor:
     """The mean of samples in each bin of each region.
 
     Args:
         c: The call.
         aligned: Whether pixels are where their middles are, and regions as small as they say.
+        first: Whether all regions are of the first image, and do not say so.
     """
     x, rois = c.tensor("input"), c.tensor("rois")
     dtype = c.dtype(x)
     kind = TYPE.FLOAT if dtype in HALVES else dtype
     rois = c.cast(rois, kind)
-    image = c.cast(c.op("Gather", rois, c.number(0, TYPE.INT64), axis=1), TYPE.INT64)
+    if first:
+        image = c.filled([c.size(rois, 0)], 0, TYPE.INT64)
+    else:
+        image = c.cast(c.op("Gather", rois, c.number(0, TYPE.INT64), axis=1), TYPE.INT64)
+        rois = c.slice(rois, 1, 1, 5)
     attributes: dict[str, Any] = {
         "mode": "avg",
         "output_height": c.integer("pooled_height"),
@@ -57,7 +62,7 @@ def _aligned(c: Call, *, aligned: bool) -> gs.Tensor:
         attributes["coordinate_transformation_mode"] = way
     elif aligned:
         raise Refused("`RoiAlign` with aligned pixels needs opset 16")
-    y = c.op("RoiAlign", c.cast(x, kind), c.slice(rois, 1, 1, 5), image, **attributes)
+    y = c.op("RoiAlign", c.cast(x, kind), rois, image, **attributes)
     return c.cast(y, dtype)
 
 
@@ -87,7 +92,7 @@ def _ps_roi_align(c: Call) -> gs.Tensor:
     channels = None if shape is None else shape[1]
     if not isinstance(channels, int):
         raise Refused("the number of its channels is known at run time only")
-    found = _aligned(c, aligned=True)
+    found = aligned_regions(c, aligned=True)
     own = c.op("Reshape", found, c.ints([0, channels // bins, bins * bins], "pairs"))
     own = c.op("Gather", own, c.ints_of(np.arange(bins) * (bins + 1), "own"), axis=2)
     return c.op("Reshape", own, c.ints([0, channels // bins, height, width], "bins"))

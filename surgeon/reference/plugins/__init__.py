@@ -1,0 +1,94 @@
+"""The witness's plugins: operators of TensorRT's, of OpenMMLab's and of Caffe2's.
+
+Their functions take the values of a node's inputs and its attributes by name, and are written from
+the documentation beside each plugin. A runtime finds plugins by name, and so does this.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import onnx
+
+from surgeon.reference.errors import NoWitness, Unsuited
+
+# Which module has which operators, by where they come from.
+_MODULES: Mapping[tuple[str, str], str] = {
+    ("TRT", "EfficientNMS_TRT EfficientNMSX_TRT EfficientNMSX"): "detections",
+    ("TRT", "BatchedNMS_TRT BatchedNMSDynamic_TRT"): "detections",
+    ("mmcv", "TRTBatchedNMS NonMaxSuppression"): "detections",
+    ("TRT", "ROIAlign_TRT ModulatedDeformConv2d"): "regions",
+    ("mmcv", "MMCVRoiAlign MMCVRoIAlign MMCVMultiLevelRoiAlign"): "regions",
+    ("mmcv", "MMCVModulatedDeformConv2d ModulatedDeformConv2d"): "regions",
+    ("mmcv", "MMCVDeformConv2d DeformConv2d"): "regions",
+    ("mmcv", "grid_sampler GatherTopk"): "reading",
+    ("TRT", "MultiscaleDeformableAttnPlugin_TRT"): "reading",
+    ("mmcv", "MMCVMultiScaleDeformableAttention MMCVMultiScaleDeformableAttn"): "reading",
+    ("mmcv", "MMCVMultiScaleDeformAttn"): "reading",
+    ("TRT", "InstanceNormalization_TRT GroupNormalizationPlugin LReLU_TRT"): "layers",
+    ("mmcv", "MMCVInstanceNormalization MMCVCornerPool cummax cummin"): "layers",
+    ("mmcv", "ScaledDotProductAttentionTRT GridPriorsTRT"): "layers",
+    ("caffe2", "AliasWithName CopyCPUToGPU CopyGPUToCPU ResizeNearest UpsampleNearest"): "layers",
+    ("caffe2", "RoIAlign"): "regions",
+    ("mmcv", "NMSRotated MMCVRoIAlignRotated RoIAlignRotated"): "rotated",
+}
+_DOMAINS: Mapping[str, frozenset[str]] = {
+    "TRT": frozenset({"TRT", "trt", "trt.plugins", "tensorrt", "TensorRT", "nvinfer"}),
+    "mmcv": frozenset({"mmcv", "mmdeploy"}),
+    "caffe2": frozenset({"caffe2", "_caffe2", "org.pytorch._caffe2"}),
+}
+_STANDARD = frozenset({"NonMaxSuppression"})  # names that ONNX has for something else
+
+
+@cache
+def _module(domain: str, operator: str) -> str | None:
+    for (source, names), module in _MODULES.items():
+        if operator not in names.split():
+            continue
+        own = operator.endswith("_TRT") or operator.startswith("MMCV")
+        homeless = domain in ("", "ai.onnx") and source != "caffe2" and operator not in _STANDARD
+        if own or homeless or domain in _DOMAINS[source]:
+            return module
+    return None
+
+
+def is_plugin(node: onnx.NodeProto) -> bool:
+    """Whether this is a plugin that there is a function for."""
+    return _module(node.domain, node.op_type) is not None
+
+
+def _plain(value: Any) -> Any:
+    """An attribute as it is meant: a list or a tensor of one number is that number."""
+    if isinstance(value, np.ndarray):
+        value = value.reshape(-1).tolist()
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
+def run(node: onnx.NodeProto, values: Sequence[Any], said: Mapping[str, Any], where: str) -> Any:
+    """The outputs of a plugin: an array, or a tuple of them.
+
+    Args:
+        node: The node.
+        values: What its inputs hold; None for an empty name.
+        said: Its attributes.
+        where: For messages.
+
+    Raises:
+        NoWitness: Nothing is written for these attributes.
+        Unsuited: The operands lie outside its definition.
+    """
+    name = _module(node.domain, node.op_type)
+    function = import_module(f"{__name__}.{name}").TABLE[node.op_type]
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            return function(list(values), {key: _plain(value) for key, value in said.items()})
+    except (IndexError, ValueError, ZeroDivisionError, OverflowError, MemoryError) as error:
+        raise Unsuited(str(error) or "it takes more memory than there is") from None
+    except (TypeError, KeyError, AttributeError) as error:
+        raise NoWitness(node.op_type, where=where, why=str(error)) from None
