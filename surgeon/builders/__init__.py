@@ -266,6 +266,15 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
         "contrib_skip_layer_norm",
         "contrib_skip_rms_norm",
     ),
+    "qonnx": (
+        "qonnx_bipolar",
+        "qonnx_constant",
+        "qonnx_float_pair",
+        "qonnx_float_steps",
+        "qonnx_pair",
+        "qonnx_steps",
+        "qonnx_trunc",
+    ),
     "aten_scripts": (
         "changed_list",
         "dictionary_entry",

@@ -13,8 +13,13 @@ from surgeon.document import suggest
 from surgeon.errors import RecipeError
 from surgeon.notation.pattern import AttributeValue, NodePattern, Pattern
 
-FREE_DOMAINS = frozenset({"aten", "prim", "com.microsoft", "com.microsoft.nchwc", "ai.onnx.legacy"})
-"""Domains in the normal form, or known to onnxruntime, that ONNX has no schemas for."""
+FREE_DOMAINS = frozenset(
+    (
+        "aten prim com.microsoft com.microsoft.nchwc ai.onnx.legacy qonnx.custom_op.general trt "
+        "org.pytorch._caffe2"
+    ).split()
+)
+"""Domains in the normal form, or of other tools, that ONNX has no schemas for."""
 
 OF_RUNTIMES = frozenset({"SimplifiedLayerNormalization"})
 """Operators that onnxruntime puts into ONNX's own domain, which has no schemas for them."""

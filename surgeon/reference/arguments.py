@@ -15,6 +15,7 @@ import numpy as np
 import onnx
 from onnx import AttributeProto
 
+from surgeon.reference import libraries
 from surgeon.reference.schema import Mismatch, bind, parse_schema
 
 _LIBRARIES = ("aten", "torchvision", "torchaudio")
@@ -40,8 +41,13 @@ class Call:
 
 
 def is_foreign(node: onnx.NodeProto) -> bool:
-    """Whether this node is PyTorch's own: an ATen or prim node in any spelling."""
+    """Whether this node is PyTorch's own, an ATen or prim node in any spelling, or another tool's.
+
+    Of other tools only what `libraries` executes is.
+    """
     if node.domain in ATEN_DOMAINS or node.domain in PRIM_DOMAINS:
+        return True
+    if libraries.function_of(node) is not None:
         return True
     if node.op_type == "DynamicSlice":  # on trial in ONNX before opset 9, and dropped
         return node.domain in ("", "ai.onnx")

@@ -10,8 +10,15 @@ from typing import Any, Protocol
 import numpy as np
 import onnx
 
-from surgeon.reference import quantized
-from surgeon.reference.arguments import Call, constant_value, decode, fit, is_prim
+from surgeon.reference import libraries, quantized
+from surgeon.reference.arguments import (
+    Call,
+    attribute_value,
+    constant_value,
+    decode,
+    fit,
+    is_prim,
+)
 from surgeon.reference.errors import NoWitness, Undefined, Unsuited
 from surgeon.reference.operators.math_types import result_type
 from surgeon.reference.operators.quantizing import Quantized, recognised
@@ -232,7 +239,12 @@ def execute(node: onnx.NodeProto, values: Sequence[Any], witness: Witness) -> li
     where = f"node '{node.name or node.output[0]}' ({node.domain or 'ai.onnx'}.{node.op_type})"
     try:
         own = is_prim(node) or call.operator in ("DictConstruct", "SequenceConstruct")
-        result = _prim(node, values, where) if own else witness(call, values, where=where)
+        if libraries.function_of(node) is not None:
+            result = _of_library(node, values, where)
+        elif own:
+            result = _prim(node, values, where)
+        else:
+            result = witness(call, values, where=where)
     except Unsuited as error:
         raise Undefined(str(error), operator=call.operator, where=where) from None
     unpacked = any(a.name == "_outputs" for a in node.attribute)
@@ -255,6 +267,20 @@ def execute(node: onnx.NodeProto, values: Sequence[Any], witness: Witness) -> li
         elif isinstance(each, Unsuited):  # raised where it is read
             results[place] = Undefined(str(each), operator=call.operator, where=where)
     return results
+
+
+def _of_library(node: onnx.NodeProto, values: Sequence[Any], where: str) -> Any:
+    """Another tool's operator, by its documentation."""
+    function = libraries.function_of(node)
+    assert function is not None
+    attributes = {a.name: attribute_value(a) for a in node.attribute}
+    try:
+        with np.errstate(all="ignore"):
+            return function(attributes, *values)
+    except (IndexError, ValueError, ZeroDivisionError, OverflowError, MemoryError) as error:
+        raise Unsuited(str(error)) from None
+    except (TypeError, KeyError, AttributeError) as error:
+        raise NoWitness(node.op_type, where=where, why=str(error)) from None
 
 
 def _prim(node: onnx.NodeProto, values: Sequence[Any], where: str) -> Any:
