@@ -106,6 +106,7 @@ def float_quant(
     if not attributes.get("saturation", 1):
         raise Unsuited("what is too large becomes no number")
     wide = np.asarray(x / scale, np.float64)
+    wide = np.where(np.isinf(wide), np.nan, wide)  # no step is as large
     with np.errstate(all="ignore"):
         power = np.frexp(wide)[1] - 1.0  # 2 ** power <= |x| < 2 ** (power + 1)
     step = np.exp2(np.maximum(power, 1.0 - bias) - mantissa)
