@@ -239,7 +239,12 @@ _ROOMS: Mapping[str, str] = {
 _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "aten_linalg": ("aten_linalg",),
     "aten_math": ("aten_math", "fake_quantize_as_pair", "observer_as_off"),
-    "aten_quantized": ("quantized_read",),
+    "aten_quantized": (
+        "chosen_scale",
+        "dequantized_apart",
+        "quantized_apart",
+        "quantized_read",
+    ),
     "aten_random": ("aten_random",),
     "contrib": (
         "contrib_attention",

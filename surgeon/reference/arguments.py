@@ -18,7 +18,7 @@ from onnx import AttributeProto
 from surgeon.reference import libraries
 from surgeon.reference.schema import Mismatch, bind, parse_schema
 
-_LIBRARIES = ("aten", "torchvision", "torchaudio")
+_LIBRARIES = ("aten", "torchvision", "torchaudio", "quantized_decomposed", "torchao")
 ATEN_DOMAINS = frozenset({*_LIBRARIES, *(f"org.pytorch.{name}" for name in _LIBRARIES)})
 PRIM_DOMAINS = frozenset({"org.pytorch.prim", "prim"})
 _COMPLEX = frozenset({onnx.TensorProto.COMPLEX64, onnx.TensorProto.COMPLEX128})
