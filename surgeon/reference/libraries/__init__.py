@@ -11,11 +11,12 @@ from typing import Any
 
 import onnx
 
-from surgeon.reference.libraries import qonnx
+from surgeon.reference.libraries import qonnx, tensorrt
 
 Function = Callable[..., Any]
 TABLES: Mapping[str, Mapping[str, Function]] = {
     **dict.fromkeys(qonnx.DOMAINS, qonnx.TABLE),
+    **dict.fromkeys(tensorrt.DOMAINS, tensorrt.TABLE),
 }
 
 
