@@ -29,6 +29,7 @@ _ROOMS: Mapping[str, str] = {
     "beside_truth": "spreads",
     "bits_as_sums": "rare",
     "broadcast_anyway": "broadcasts",
+    "caffe2_int8": "caffe2",
     "cast_chain": "cleaning",
     "cast_like": "cleaning",
     "cast_updates": "sums",

@@ -269,11 +269,20 @@ def execute(node: onnx.NodeProto, values: Sequence[Any], witness: Witness) -> li
     return results
 
 
+def _is_no_text(attribute: onnx.AttributeProto) -> bool:
+    """Whether it is of bytes that are no text, as Caffe2 holds weights."""
+    try:
+        attribute.s.decode()
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
 def _of_library(node: onnx.NodeProto, values: Sequence[Any], where: str) -> Any:
     """Another tool's operator, by its documentation."""
     function = libraries.function_of(node)
     assert function is not None
-    attributes = {a.name: attribute_value(a) for a in node.attribute}
+    attributes = {a.name: a.s if _is_no_text(a) else attribute_value(a) for a in node.attribute}
     try:
         with np.errstate(all="ignore"):
             return function(attributes, *values)

@@ -11,10 +11,11 @@ from typing import Any
 
 import onnx
 
-from surgeon.reference.libraries import qonnx, tensorrt
+from surgeon.reference.libraries import caffe2, qonnx, tensorrt
 
 Function = Callable[..., Any]
 TABLES: Mapping[str, Mapping[str, Function]] = {
+    **dict.fromkeys(caffe2.DOMAINS, caffe2.TABLE),
     **dict.fromkeys(qonnx.DOMAINS, qonnx.TABLE),
     **dict.fromkeys(tensorrt.DOMAINS, tensorrt.TABLE),
 }
