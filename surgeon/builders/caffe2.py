@@ -1,4 +1,4 @@
-"""Caffe2's quantised operators (`org.pytorch._caffe2`), which PyTorch before 1.10 writes at opset 9.
+"""Caffe2's quantised operators, which PyTorch before 1.10 writes at opset 9.
 
 A quantised tensor is held by the floats that its levels stand for: what makes one rounds to
 levels, and what reads one reads floats. Documents: Caffe2's operator catalogue, `Int8...`.
@@ -84,11 +84,14 @@ def _rounded(c: Bench, node: gs.Node, x: gs.Tensor) -> gs.Tensor:
     scale = c.draft.constant(number, "scale")
     if c.opset >= _PAIRS:
         level = c.draft.constant(np.asarray(zero, np.uint8), "zero_point")
-        made: gs.Tensor = c.op("DequantizeLinear", c.op("QuantizeLinear", x, scale, level), scale, level)
+        made: gs.Tensor = c.op(
+            "DequantizeLinear", c.op("QuantizeLinear", x, scale, level), scale, level
+        )
         return made
     shift = c.number(zero, TYPE.FLOAT)
-    made = c.op("Mul", c.op("Sub", levels(c.draft, x, scale, shift, 0, _LEVELS), shift), scale)
-    return made
+    level = c.op("Sub", levels(c.draft, x, scale, shift, 0, _LEVELS), shift)
+    found: gs.Tensor = c.op("Mul", level, scale)
+    return found
 
 
 def _quantize(c: Bench, node: gs.Node) -> gs.Tensor:
@@ -168,7 +171,7 @@ def _conv(c: Bench, node: gs.Node) -> gs.Tensor:
 def _channels_first(c: Bench, w: gs.Tensor) -> gs.Tensor:
     """Constant weights, turned in the file and not while it runs."""
     maker = w.inputs[0] if w.inputs else None
-    if maker is not None and maker.op == "DequantizeLinear" and len(maker.inputs) == 3:  # noqa: PLR2004
+    if maker is not None and maker.op == "DequantizeLinear" and len(maker.inputs) == 3:
         found = [c.facts.array(value) for value in maker.inputs]
         if all(array is not None for array in found):
             array, scale, zero = (np.asarray(each) for each in found)
@@ -204,7 +207,7 @@ def _window(node: gs.Node) -> dict[str, Any]:
 
 def _linear(c: Bench, node: gs.Node) -> gs.Tensor:
     x, w = _floats(c, node), _floats(c, node, 1)
-    if c.rank(x) != 2 or int(_number(node, "axis", 1)) != 1:  # noqa: PLR2004
+    if c.rank(x) != 2 or int(_number(node, "axis", 1)) != 1:
         raise Refused("it flattens what is no matrix")
     bias = [_floats(c, node, 2)] if operand(node, 2) is not None else []
     y = c.op("Gemm", x, w, *bias, transB=1)

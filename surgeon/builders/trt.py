@@ -66,7 +66,7 @@ def trt_refused(draft: Draft, match: Match) -> Any:
 
 def _checked(c: Bench, node: gs.Node) -> str:
     """The dtype that the operator's name tells; it is in the model's opset, and without a zero."""
-    kind = node.op.removeprefix("TRT_").partition("Q")[0].partition("D")[0]
+    kind = str(node.op).removeprefix("TRT_").partition("Q")[0].partition("D")[0]
     since = _SINCE[kind]
     if c.opset < since:
         name = {"FP8": "floats of 8 bits", "INT4": "4 bits", "MXFP8": "scales of blocks"}[kind]
@@ -115,9 +115,7 @@ def _where(c: Bench, node: gs.Node, scale: gs.Tensor) -> dict[str, int]:
     axis = int(node.attrs.get("axis", 1))
     if block:
         if c.opset < _PER_BLOCK:
-            raise Refused(
-                f"scales of blocks need opset {_PER_BLOCK}, and the model has {c.opset}"
-            )
+            raise Refused(f"scales of blocks need opset {_PER_BLOCK}, and the model has {c.opset}")
         return {"axis": axis, "block_size": block}
     if rank != 1:
         raise Refused("its scales stand along several axes, and it says no size of blocks")

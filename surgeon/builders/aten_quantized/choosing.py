@@ -1,4 +1,4 @@
-"""Scales chosen by the range of what is quantised, while it runs (`choose_qparams` and its like)."""
+"""Scales chosen by the range of what is quantised, while it runs: `choose_qparams` and others."""
 
 from __future__ import annotations
 
@@ -59,9 +59,7 @@ def _per_token_affine(c: Bench, args: Arguments) -> Chosen:
     step = c.op("Div", c.op("Sub", high, low), _number(c, 255))
     step = c.op("Max", step, _number(c, np.finfo(np.float32).eps))
     below, above = c.op("Div", low, step), c.op("Div", high, step)
-    error = c.op(
-        "Add", c.op("Add", below, _number(c, -128)), c.op("Add", above, _number(c, 127))
-    )
+    error = c.op("Add", c.op("Add", below, _number(c, -128)), c.op("Add", above, _number(c, 127)))
     zero = c.op(
         "Where",
         c.op("Greater", error, _number(c, 0)),

@@ -157,9 +157,7 @@ def _within(c: Bench, layout: Layout, low: int, high: int, kind: int) -> gs.Tens
     return c.op("Min", c.op("Max", layout.x, least), greatest)
 
 
-def _steps(
-    c: Bench, layout: Layout, low: int, high: int, kind: int, *, before: bool
-) -> gs.Tensor:
+def _steps(c: Bench, layout: Layout, low: int, high: int, kind: int, *, before: bool) -> gs.Tensor:
     """Times the reciprocal of the scale, rounded, and kept between the ends."""
     x, back = layout.apart(c, layout.x)
     scale, zero = layout.numbers(c)

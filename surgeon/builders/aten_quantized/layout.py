@@ -54,9 +54,7 @@ class Layout:
         shift = c.facts.array(self.zero)
         return shift is not None and not shift.any()
 
-    def operands(
-        self, c: Bench, kind: int
-    ) -> tuple[gs.Tensor, gs.Tensor | None, dict[str, int]]:
+    def operands(self, c: Bench, kind: int) -> tuple[gs.Tensor, gs.Tensor | None, dict[str, int]]:
         """Scale, zero point and attributes as ONNX's operators want them."""
         shape = self._shape(c)
         scale = _shaped(c, c.cast(self.scale, TYPE.FLOAT), shape)

@@ -16,6 +16,15 @@ from surgeon.rewrite import Draft, Refused
 
 PAIRS, PER_AXIS, PER_BLOCK = 10, 13, 21  # the opsets from which these operators have it
 _WIDE = 21  # the opset from which they have 16 and 4 bits
+# Dtypes of whole numbers, the smallest first: with their bits, and the opset from which they are.
+_KINDS: tuple[tuple[Any, int, int], ...] = (
+    (ml_dtypes.uint4, 4, _WIDE),
+    (ml_dtypes.int4, 4, _WIDE),
+    (np.uint8, 8, PAIRS),
+    (np.int8, 8, PAIRS),
+    (np.uint16, 16, _WIDE),
+    (np.int16, 16, _WIDE),
+)
 
 
 def pair(draft: Draft, match: Match, shifted: bool = False) -> gs.Tensor:
@@ -36,7 +45,9 @@ def pair(draft: Draft, match: Match, shifted: bool = False) -> gs.Tensor:
     if s.shift is None or s.steps is None:
         raise Refused("its scale or zero point is known at run time only")
     if not shifted and s.shift.any():
-        raise Refused("its zero point is added before it rounds; allow it with `--allow approximate`")
+        raise Refused(
+            "its zero point is added before it rounds; allow it with `--allow approximate`"
+        )
     kind = kind_of(c, s)
     layout = layout_of(c, s.x, s.steps, s.shift)
     x = _within(c, s, kind, s.x)
@@ -70,9 +81,7 @@ def constant(draft: Draft, match: Match) -> gs.Tensor:
     assert s.steps is not None
     assert s.shift is not None
     try:
-        kind = kind_of(c, s, small=True)
-        if np.dtype(kind).itemsize > 1:
-            raise Refused("it has more than 8 bits")
+        kind = kind_of(c, s, of=(4, 8))
         layout = layout_of(c, s.x, s.steps, s.shift)
     except Refused:
         with np.errstate(all="ignore"):
@@ -84,28 +93,30 @@ def constant(draft: Draft, match: Match) -> gs.Tensor:
     return made
 
 
-def kind_of(c: Bench, s: Scheme, *, small: bool = False) -> Any:
+def kind_of(c: Bench, s: Scheme, *, of: tuple[int, ...] = (8, 16)) -> Any:
     """The dtype that holds the levels.
 
     Args:
         c: The draft, and what is known.
         s: What is asked for.
-        small: Take 4 bits where they do.
+        of: Of how many bits it may be; only constants are stored in 4.
     """
     assert s.shift is not None
     if (s.shift != np.rint(s.shift)).any():
         raise Refused("its zero point is no whole number")
-    wide = c.opset >= _WIDE
-    kinds: list[Any] = [ml_dtypes.uint4, ml_dtypes.int4] if wide and small else []
-    kinds += [np.uint8, np.int8]
-    kinds += [np.uint16, np.int16] if wide else []
     low, high = min(s.low, s.shift.min()), max(s.high, s.shift.max())
-    for kind in kinds:
-        most = ml_dtypes.iinfo(kind)
-        if most.min <= low and high <= most.max:
+    for kind, bits, since in _KINDS:
+        least, greatest = _ends(kind)
+        if bits in of and c.opset >= since and least <= low and high <= greatest:
             return kind
-    more = "" if wide else f"; opset {_WIDE} has 16 bits"
+    more = "" if c.opset >= _WIDE else f"; opset {_WIDE} has 16 bits"
     raise Refused(f"its levels go from {s.low} to {s.high}, and 8 bits do not hold them{more}")
+
+
+def _ends(kind: Any) -> tuple[int, int]:
+    """The least and the greatest number of a dtype."""
+    found = ml_dtypes.iinfo(kind)  # type: ignore[no-untyped-call]
+    return int(found.min), int(found.max)
 
 
 def layout_of(c: Bench, x: gs.Tensor, *numbers: Array) -> tuple[list[int], dict[str, int]]:
@@ -162,14 +173,14 @@ def _within(c: Bench, s: Scheme, kind: Any, x: gs.Tensor) -> gs.Tensor:
     assert s.shift is not None
     if not (s.steps > 0).all():
         raise Refused("its scale is not above 0")
-    most = ml_dtypes.iinfo(kind)
+    least, greatest = _ends(kind)
     lowest, highest = ((end - s.shift) * s.steps for end in (s.low, s.high))
     low, high = (c.draft.constant(np.asarray(end, np.float32), "end") for end in (lowest, highest))
-    if lowest.size == 1 and (s.low != most.min or s.high != most.max):
+    if lowest.size == 1 and (s.low != least or s.high != greatest):
         return c.op("Clip", x, *(_scalar(c, end) for end in (lowest, highest)))
-    if s.low != most.min:
+    if s.low != least:
         x = c.op("Max", x, low)
-    return x if s.high == most.max else c.op("Min", x, high)
+    return x if s.high == greatest else c.op("Min", x, high)
 
 
 def _scalar(c: Bench, number: Array) -> gs.Tensor:

@@ -40,8 +40,8 @@ def rounded(c: Bench, x: gs.Tensor, mode: str) -> gs.Tensor:
     if mode.startswith("HALF"):
         size = c.op("Add" if mode == "HALF_UP" else "Sub", size, half)
     size = c.op("Ceil" if mode in ("UP", "HALF_DOWN") else "Floor", size)
-    made = c.op("Mul", c.op("Sign", x), size)
-    return made
+    turned: gs.Tensor = c.op("Mul", c.op("Sign", x), size)
+    return turned
 
 
 _ROUND_ARRAY: Mapping[str, Callable[[Array], Array]] = {

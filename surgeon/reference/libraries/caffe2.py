@@ -94,7 +94,7 @@ def average(said: Said, x: Array) -> Array:
 
 
 def greatest(said: Said, x: Array) -> Array:
-    return _windows(said, x, -np.inf, [1, 1]).max(3)
+    return np.asarray(_windows(said, x, -np.inf, [1, 1]).max(3))
 
 
 def add(said: Said, a: Array, b: Array) -> Array:

@@ -41,7 +41,7 @@ def quantize(
     ratio = np.asarray(x / _spread(attributes, scale, x), np.float32)
     if kind is ml_dtypes.int4:
         return np.clip(np.rint(ratio), -8, 7).astype(kind)
-    most = float(ml_dtypes.finfo(kind).max)
+    most = float(ml_dtypes.finfo(kind).max)  # type: ignore[no-untyped-call]
     return np.clip(ratio, -most, most).astype(kind)
 
 

@@ -128,7 +128,7 @@ def dequantize_per_token(
 def _grouped(x: Array, size: int, scales: Array) -> Array:
     if size > x.shape[-1] and scales.shape[-1] == 1:
         size = x.shape[-1]
-    if size < 2 or x.ndim != 2 or x.shape[-1] % size:  # noqa: PLR2004 - rows of weights
+    if size < 2 or x.ndim != 2 or x.shape[-1] % size:
         raise Unsuited("its groups do not go into its rows")
     return x.reshape(-1, size)
 
@@ -319,8 +319,10 @@ TABLE: tuple[Row, ...] = (
         "int dtype) -> (Tensor, Tensor)",
         choose_qparams_symmetric,
     ),
-    ("choose_qparams_per_token(Tensor self, int dtype) -> (Tensor, Tensor)",
-     choose_qparams_per_token),
+    (
+        "choose_qparams_per_token(Tensor self, int dtype) -> (Tensor, Tensor)",
+        choose_qparams_per_token,
+    ),
     *(
         (f"{name}(Tensor self, int dtype) -> (Tensor, Tensor)", choose_qparams_per_token_asymmetric)
         for name in (
