@@ -93,6 +93,8 @@ OTHERS = (
     "int quant_min, int quant_max, int dtype)",
     "dequantize_per_channel(Tensor self, Tensor scales, Tensor? zero_points, int axis, "
     "int quant_min, int quant_max, int dtype, *, int? out_dtype=None)",
+    "fake_quant_per_channel(Tensor self, Tensor scale, Tensor zero_point, int axis, "
+    "int quant_min, int quant_max)",
     "quantize_per_token(Tensor self, Tensor scales, Tensor zero_points, int quant_min, "
     "int quant_max, int dtype)",
     "dequantize_per_token(Tensor self, Tensor scales, Tensor zero_points, int quant_min, "
