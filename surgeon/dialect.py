@@ -26,6 +26,8 @@ from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 _AttributeRef = gs.Node.AttributeRef
 ATEN = "aten"
 PRIM = "prim"
+# Domains that other tools gave up for a common one.
+_FORMER = dict.fromkeys(("onnx.brevitas", "finn.custom_op.general"), "qonnx.custom_op.general")
 _UNPACKED = "_outputs"  # how many elements of its list the node gives out, each by itself
 _DTYPES = {"int": np.int64, "bool": np.bool_, "float": np.float64, "number": np.float64}
 
@@ -72,6 +74,8 @@ def normalise(
         _to_aten(node, node.op, "", is_output)
     elif domain in PRIM_DOMAINS:
         node.domain = PRIM
+    elif domain in _FORMER:
+        node.domain = _FORMER[domain]
     elif domain in opsets.STANDARD:
         for value in node.attrs.values():
             if isinstance(value, _AttributeRef):

@@ -147,11 +147,12 @@ def refuse_leftovers(report: Report) -> None:
     left = {name: count for name, count in report.after.items() if is_foreign(name)}
     if not left:
         return
-    names = ", ".join(f"`{name}`" + (f" x{n}" if n > 1 else "") for name, n in left.items())
-    reasons: dict[str, None] = {}
+    told = ", ".join(f"`{name}`" + (f" x{n}" if n > 1 else "") for name, n in left.items())
+    rules: dict[str, dict[str, None]] = {}
     for miss in report.misses:
         if "(aten." in miss.node or "(prim." in miss.node:
-            reasons[f"{miss.rule}: {miss.reason}"] = None
+            rules.setdefault(miss.reason, {})[miss.rule] = None
+    reasons = {f"{', '.join(names)}: {reason}": None for reason, names in rules.items()}
     for name in left:
         operator = name.removeprefix("aten.")
         if operator != name and not operator.startswith("__") and out_of_place(operator):
@@ -161,7 +162,7 @@ def refuse_leftovers(report: Report) -> None:
             ] = None
     why = "; ".join(list(reasons)[:4]) or "no rule of these recipes is for them"
     error = LeftoverError(
-        f"{names} left, which no runtime knows ({why})",
+        f"{told} left, which no runtime knows ({why})",
         where=report.source,
         mend="See `surgeon explain` for each node, add a recipe that knows the operator, or keep "
         "the rest of the repair with `--allow leftover`.",

@@ -6,7 +6,7 @@ from functools import cache
 
 import onnx
 
-_LIBRARIES = ("aten", "torchvision", "torchaudio")
+_LIBRARIES = ("aten", "torchvision", "torchaudio", "quantized_decomposed", "torchao")
 ATEN_DOMAINS = frozenset({*_LIBRARIES, *(f"org.pytorch.{name}" for name in _LIBRARIES)})
 FALLBACK_DOMAINS = ATEN_DOMAINS | {"", "com.microsoft", "caffe2"}
 PRIM_DOMAINS = frozenset({"org.pytorch.prim", "prim"})

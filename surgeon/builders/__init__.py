@@ -29,6 +29,7 @@ _ROOMS: Mapping[str, str] = {
     "beside_truth": "spreads",
     "bits_as_sums": "rare",
     "broadcast_anyway": "broadcasts",
+    "caffe2_int8": "caffe2",
     "cast_chain": "cleaning",
     "cast_like": "cleaning",
     "cast_updates": "sums",
@@ -218,6 +219,9 @@ _ROOMS: Mapping[str, str] = {
     "transposed_any_batch": "transposed",
     "transposes_around": "cleaning",
     "transposes_of_both": "jointly",
+    "trt_dequantize": "trt",
+    "trt_quantize": "trt",
+    "trt_refused": "trt",
     "turned_region": "turned",
     "twice_the_same": "repeats",
     "two_shares": "stacked",
@@ -239,7 +243,12 @@ _ROOMS: Mapping[str, str] = {
 _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "aten_linalg": ("aten_linalg",),
     "aten_math": ("aten_math", "fake_quantize_as_pair", "observer_as_off"),
-    "aten_quantized": ("quantized_read",),
+    "aten_quantized": (
+        "chosen_scale",
+        "dequantized_apart",
+        "quantized_apart",
+        "quantized_read",
+    ),
     "aten_random": ("aten_random",),
     "contrib": (
         "contrib_as_aten",
@@ -294,6 +303,15 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
         "plugin_running",
         "plugin_tensorrt_roi_align",
         "plugin_trt_batched_nms",
+    ),
+    "qonnx": (
+        "qonnx_bipolar",
+        "qonnx_constant",
+        "qonnx_float_pair",
+        "qonnx_float_steps",
+        "qonnx_pair",
+        "qonnx_steps",
+        "qonnx_trunc",
     ),
     "aten_scripts": (
         "changed_list",

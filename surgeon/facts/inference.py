@@ -14,7 +14,7 @@ import onnx_graphsurgeon as gs
 from surgeon import dims, opsets
 from surgeon.alike import attributes_of
 from surgeon.dims import Dim
-from surgeon.facts import breadth, contrib, cuts, likeness, sequences, shapes, values
+from surgeon.facts import breadth, contrib, cuts, libraries, likeness, sequences, shapes, values
 from surgeon.facts.constants import LARGEST_VALUE, Constants
 from surgeon.facts.fact import BOOL, INT64, INTEGERS, UNKNOWN, Array, Fact, of_value
 from surgeon.facts.fitting import Fitting
@@ -130,10 +130,14 @@ class Facts:
             if f"{domain}.{node.op}" in self.same_shape and node.inputs and node.outputs:
                 first = self.of(node.inputs[0])
                 node.outputs[0].fact = Fact(first.dtype, first.shape)
-            elif domain == contrib.DOMAIN and not refers:
+            elif (domain == contrib.DOMAIN or domain in libraries.DOMAINS) and not refers:
                 given = [self.of(t) if t.name else None for t in node.inputs]
+                question = self._question(node, given)
                 try:
-                    said = contrib.facts(node.op, self._question(node, given))
+                    if domain == contrib.DOMAIN:
+                        said = contrib.facts(node.op, question)
+                    else:
+                        said = libraries.facts(domain, node.op, question)
                 except _MALFORMED:
                     said = None
                 for tensor, fact in zip(node.outputs, said or (), strict=False):

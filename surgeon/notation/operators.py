@@ -16,10 +16,10 @@ from surgeon.notation.pattern import AttributeValue, NodePattern, Pattern
 FREE_DOMAINS = frozenset(
     {
         *("aten", "prim", "com.microsoft", "com.microsoft.nchwc", "ai.onnx.legacy"),
-        *("TRT", "mmcv", "caffe2"),
+        *("TRT", "trt", "mmcv", "caffe2", "org.pytorch._caffe2", "qonnx.custom_op.general"),
     }
 )
-"""Domains in the normal form, or known to runtimes, that ONNX has no schemas for."""
+"""Domains in the normal form, of runtimes or of other tools, that ONNX has no schemas for."""
 
 OF_RUNTIMES = frozenset({"SimplifiedLayerNormalization"})
 """Operators that onnxruntime puts into ONNX's own domain, which has no schemas for them."""

@@ -28,7 +28,7 @@ class BuilderCall(NamedTuple):
     @property
     def only_refuses(self) -> bool:
         """Whether it never puts anything, and only says why a node stays."""
-        return self.name in ("contrib_refused", "plugin_refused", "refused_by_name")
+        return self.name in ("contrib_refused", "plugin_refused", "refused_by_name", "trt_refused")
 
 
 class Rule(NamedTuple):

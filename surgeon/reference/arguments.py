@@ -15,10 +15,10 @@ import numpy as np
 import onnx
 from onnx import AttributeProto
 
-from surgeon.reference.plugins import is_plugin
+from surgeon.reference import libraries
 from surgeon.reference.schema import Mismatch, bind, parse_schema
 
-_LIBRARIES = ("aten", "torchvision", "torchaudio")
+_LIBRARIES = ("aten", "torchvision", "torchaudio", "quantized_decomposed", "torchao")
 ATEN_DOMAINS = frozenset({*_LIBRARIES, *(f"org.pytorch.{name}" for name in _LIBRARIES)})
 PRIM_DOMAINS = frozenset({"org.pytorch.prim", "prim"})
 _COMPLEX = frozenset({onnx.TensorProto.COMPLEX64, onnx.TensorProto.COMPLEX128})
@@ -41,8 +41,13 @@ class Call:
 
 
 def is_foreign(node: onnx.NodeProto) -> bool:
-    """Whether this node is for the witness: an ATen or prim node in any spelling, or a plugin."""
-    if node.domain in ATEN_DOMAINS or node.domain in PRIM_DOMAINS or is_plugin(node):
+    """Whether this node is PyTorch's own, an ATen or prim node in any spelling, or another tool's.
+
+    Of other tools only what `libraries` executes is.
+    """
+    if node.domain in ATEN_DOMAINS or node.domain in PRIM_DOMAINS:
+        return True
+    if libraries.is_known(node):
         return True
     if node.op_type == "DynamicSlice":  # on trial in ONNX before opset 9, and dropped
         return node.domain in ("", "ai.onnx")

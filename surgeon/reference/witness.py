@@ -10,8 +10,15 @@ from typing import Any, Protocol
 import numpy as np
 import onnx
 
-from surgeon.reference import plugins, quantized
-from surgeon.reference.arguments import Call, constant_value, decode, fit, is_prim
+from surgeon.reference import libraries, quantized
+from surgeon.reference.arguments import (
+    Call,
+    attribute_value,
+    constant_value,
+    decode,
+    fit,
+    is_prim,
+)
 from surgeon.reference.errors import NoWitness, Undefined, Unsuited
 from surgeon.reference.operators.math_types import result_type
 from surgeon.reference.operators.quantizing import Quantized, recognised
@@ -232,10 +239,12 @@ def execute(node: onnx.NodeProto, values: Sequence[Any], witness: Witness) -> li
     where = f"node '{node.name or node.output[0]}' ({node.domain or 'ai.onnx'}.{node.op_type})"
     try:
         own = is_prim(node) or call.operator in ("DictConstruct", "SequenceConstruct")
-        if plugins.is_plugin(node):
-            result = plugins.run(node, values, call.attributes, where)
+        if libraries.is_known(node):
+            result = _of_library(node, values, where)
+        elif own:
+            result = _prim(node, values, where)
         else:
-            result = _prim(node, values, where) if own else witness(call, values, where=where)
+            result = witness(call, values, where=where)
     except Unsuited as error:
         raise Undefined(str(error), operator=call.operator, where=where) from None
     unpacked = any(a.name == "_outputs" for a in node.attribute)
@@ -258,6 +267,30 @@ def execute(node: onnx.NodeProto, values: Sequence[Any], witness: Witness) -> li
         elif isinstance(each, Unsuited):  # raised where it is read
             results[place] = Undefined(str(each), operator=call.operator, where=where)
     return results
+
+
+def _is_no_text(attribute: onnx.AttributeProto) -> bool:
+    """Whether it is of bytes that are no text, as Caffe2 holds weights."""
+    try:
+        attribute.s.decode()
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+def _of_library(node: onnx.NodeProto, values: Sequence[Any], where: str) -> Any:
+    """Another tool's operator, by its documentation."""
+    function = libraries.function_of(node)
+    assert function is not None
+    attributes = {a.name: a.s if _is_no_text(a) else attribute_value(a) for a in node.attribute}
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            return function(attributes, *values)
+    except (IndexError, ValueError, ZeroDivisionError, OverflowError, MemoryError) as error:
+        raise Unsuited(str(error) or "it takes more memory than there is") from None
+    except (TypeError, KeyError, AttributeError) as error:
+        raise NoWitness(node.op_type, where=where, why=str(error)) from None
 
 
 def _prim(node: onnx.NodeProto, values: Sequence[Any], where: str) -> Any:

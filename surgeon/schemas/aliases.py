@@ -38,6 +38,7 @@ ALIASES: Mapping[str, str] = {
     "_reshape_copy": "view",
     "_reshape_from_tensor": "reshape",
     "_stack": "stack",
+    "fake_quant_per_channel": "fake_quantize_per_channel_affine",
     "_unique": "_unique2",
     "_unsafe_index": "index",
     "_unsafe_index_put": "index_put",

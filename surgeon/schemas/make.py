@@ -83,6 +83,35 @@ OTHERS = (
     "thnn_col2im(Tensor self, int[] output_size, int[] kernel_size, int[] dilation, "
     "int[] padding, int[] stride)",
     "thnn_im2col(Tensor self, int[] kernel_size, int[] dilation, int[] padding, int[] stride)",
+    # quantized_decomposed's, of scales that are numbers or tensors, and torchao's
+    *(
+        f"{way}quantize_per_tensor.tensor(Tensor self, Tensor scale, Tensor zero_point, "
+        f"int quant_min, int quant_max, int dtype{', *, int? out_dtype=None' if way else ''})"
+        for way in ("", "de")
+    ),
+    "quantize_per_channel(Tensor self, Tensor scales, Tensor zero_points, int axis, "
+    "int quant_min, int quant_max, int dtype)",
+    "dequantize_per_channel(Tensor self, Tensor scales, Tensor? zero_points, int axis, "
+    "int quant_min, int quant_max, int dtype, *, int? out_dtype=None)",
+    "fake_quant_per_channel(Tensor self, Tensor scale, Tensor zero_point, int axis, "
+    "int quant_min, int quant_max)",
+    "quantize_per_token(Tensor self, Tensor scales, Tensor zero_points, int quant_min, "
+    "int quant_max, int dtype)",
+    "dequantize_per_token(Tensor self, Tensor scales, Tensor zero_points, int quant_min, "
+    "int quant_max, int dtype, int output_dtype)",
+    "quantize_per_channel_group(Tensor self, Tensor scales, Tensor zero_points, int quant_min, "
+    "int quant_max, int dtype, int group_size)",
+    "dequantize_per_channel_group(Tensor self, Tensor scales, Tensor? zero_points, "
+    "int quant_min, int quant_max, int dtype, int group_size, int output_dtype)",
+    "quantize_affine(Tensor self, int[] block_size, Tensor scale, Tensor? zero_point, "
+    "int output_dtype, number? quant_min=None, number? quant_max=None)",
+    "dequantize_affine(Tensor self, int[] block_size, Tensor scale, Tensor? zero_point, "
+    "int input_dtype, number? quant_min=None, number? quant_max=None, int output_dtype=6)",
+    "choose_qparams(Tensor self, int quant_min, int quant_max, float eps, int dtype)",
+    "choose_qparams_symmetric(Tensor self, int quant_min, int quant_max, float eps, int dtype)",
+    "choose_qparams_per_token(Tensor self, int dtype)",
+    "choose_qparams_per_token_asymmetric(Tensor self, int dtype)",
+    "_choose_qparams_per_token_asymmetric_impl(Tensor self, int dtype)",
     # gradients of resampling by factors, before 2.0
     *(
         f"{name}_backward.vec(Tensor grad_output, int[]? output_size, int[] input_size, "

@@ -17,10 +17,9 @@ from typing import Any
 import onnx
 
 from surgeon.errors import SurgeonError
-from surgeon.reference import open_reference
+from surgeon.reference import libraries, open_reference
 from surgeon.reference.arguments import decode, is_foreign
 from surgeon.reference.plan import reads, without_calls
-from surgeon.reference.plugins import is_plugin
 from surgeon.verify.compare import compare_arrays
 from surgeon.verify.verdict import OutputCheck, plain_check
 
@@ -270,7 +269,7 @@ class _Search:
 
 
 def _label(node: onnx.NodeProto) -> str:
-    aten = is_foreign(node) and not is_plugin(node)
+    aten = is_foreign(node) and not libraries.is_known(node)
     operator = f"aten.{decode(node).operator}" if aten else node.op_type
     made = ", ".join(name for name in node.output if name)
     return f"{made} = {operator} ({', '.join(node.input)})"

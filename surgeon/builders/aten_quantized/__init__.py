@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from surgeon.builders.aten_quantized import choosing, decomposed
 from surgeon.builders.aten_quantized.chain import Chain
 from surgeon.builders.aten_quantized.scheme import to_whole
 from surgeon.builders.bench import TYPE
@@ -51,4 +52,8 @@ def quantized_read(draft: Draft, match: Match, operators: bool = False) -> gs.Te
     return chain.bench.cast(scheme.zero, TYPE.INT64)
 
 
-TABLE: Mapping[str, Callable[..., Any]] = {"quantized_read": quantized_read}
+TABLE: Mapping[str, Callable[..., Any]] = {
+    "quantized_read": quantized_read,
+    **choosing.TABLE,
+    **decomposed.TABLE,
+}

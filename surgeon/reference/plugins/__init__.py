@@ -6,16 +6,13 @@ the documentation beside each plugin. A runtime finds plugins by name, and so do
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 import onnx
-
-from surgeon.reference.errors import NoWitness, Unsuited
 
 # Which module has which operators, by where they come from.
 _MODULES: Mapping[tuple[str, str], str] = {
@@ -62,33 +59,21 @@ def is_plugin(node: onnx.NodeProto) -> bool:
     return _module(node.domain, node.op_type) is not None
 
 
+def function_of(node: onnx.NodeProto) -> Callable[..., Any] | None:
+    """What executes a plugin, given its attributes and the values of its inputs."""
+    name = _module(node.domain, node.op_type)
+    if name is None:
+        return None
+    function = import_module(f"{__name__}.{name}").TABLE[node.op_type]
+
+    def run(said: Mapping[str, Any], *values: Any) -> Any:
+        return function(list(values), {key: _plain(value) for key, value in said.items()})
+
+    return run
+
+
 def _plain(value: Any) -> Any:
     """An attribute as it is meant: a list or a tensor of one number is that number."""
     if isinstance(value, np.ndarray):
         value = value.reshape(-1).tolist()
     return value[0] if isinstance(value, list) and len(value) == 1 else value
-
-
-def run(node: onnx.NodeProto, values: Sequence[Any], said: Mapping[str, Any], where: str) -> Any:
-    """The outputs of a plugin: an array, or a tuple of them.
-
-    Args:
-        node: The node.
-        values: What its inputs hold; None for an empty name.
-        said: Its attributes.
-        where: For messages.
-
-    Raises:
-        NoWitness: Nothing is written for these attributes.
-        Unsuited: The operands lie outside its definition.
-    """
-    name = _module(node.domain, node.op_type)
-    function = import_module(f"{__name__}.{name}").TABLE[node.op_type]
-    try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)
-            return function(list(values), {key: _plain(value) for key, value in said.items()})
-    except (IndexError, ValueError, ZeroDivisionError, OverflowError, MemoryError) as error:
-        raise Unsuited(str(error) or "it takes more memory than there is") from None
-    except (TypeError, KeyError, AttributeError) as error:
-        raise NoWitness(node.op_type, where=where, why=str(error)) from None

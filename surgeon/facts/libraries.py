@@ -1,0 +1,35 @@
+"""Output shapes of other tools' operators, by the standard operator whose shape each has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import onnx
+
+from surgeon.facts.fact import Fact
+from surgeon.facts.likeness import Form, by_form
+from surgeon.facts.question import Question
+
+_T = onnx.TensorProto
+_ROUNDED = Form("Add", (0, 1))  # as its operand, or as the scales where these have more places
+DOMAINS: Mapping[str, Mapping[str, Form]] = MappingProxyType(
+    {
+        "qonnx.custom_op.general": dict.fromkeys(
+            ("Quant", "IntQuant", "BipolarQuant", "Trunc", "FloatQuant"), _ROUNDED
+        ),
+        "trt": {
+            "TRT_FP8QuantizeLinear": Form("Identity", (0,), None, int(_T.FLOAT8E4M3FN)),
+            "TRT_INT4QuantizeLinear": Form("Identity", (0,), None, int(_T.INT4)),
+            "TRT_FP8DequantizeLinear": Form("Identity", (0,), 1),
+            "TRT_INT4DequantizeLinear": Form("Identity", (0,), 1),
+            "TRT_MXFP8DequantizeLinear": Form("Identity", (0,), None, int(_T.FLOAT)),
+        },
+    }
+)
+
+
+def facts(domain: str, op: str, question: Question) -> list[Fact] | None:
+    """What is known of the outputs of an operator of such a domain; None where nothing is."""
+    form = DOMAINS[domain].get(op)
+    return None if form is None else by_form(form, question)
