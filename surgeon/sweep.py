@@ -182,6 +182,7 @@ class Sweep:
 
     def _drop_unread(self, node: gs.Node) -> None:
         if not node.__dict__.get("gone"):
+            self.surgery.removed.cause = "was dropped: nothing reads it"
             self.surgery.release(node)
             self.notes.housekeeping["unread nodes dropped"] += 1
 
@@ -198,6 +199,7 @@ class Sweep:
             return moved
         if inner:
             place = self._bodies(node, inner, known)
+            self.surgery.removed.cause = "was unrolled, or its bodies were taken apart"
             if (apart := put_by_both(self.facts, self.surgery, node, graph)) is not None:
                 return apart
             if (without := self.appending.unlist(node, graph, place)) is not None:
@@ -207,6 +209,7 @@ class Sweep:
                 self.notes.housekeeping["Loop nodes of a few turns unrolled"] += 1
                 return copies
         elif (function := self.calls.function(node)) is not None:
+            self.surgery.removed.cause = "was inlined: it calls a function of the model's own"
             if (copies := self.calls.inline(node, graph)) is not None:
                 self.notes.housekeeping["function calls inlined"] += 1
                 return copies

@@ -71,7 +71,7 @@ def show_recipe(
         if source:
             place.data(Path(found.source).read_text(encoding="utf-8"))
         else:
-            place.show(render.recipe(found))
+            place.show(render.recipe(found), wrap=False)
 
 
 @recipes.command("schema", cls=Command)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -10,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from surgeon.recipe.rules import LowerOpsetStep
 from surgeon.render import words
 
 if TYPE_CHECKING:
@@ -51,7 +53,8 @@ def recipe(found: Recipe) -> RenderableType:
         table = Table.grid(padding=(0, 2))
         for rule in rules:
             text = Text(words.name(rule.id), style="cyan")
-            text.append(f"  {rule.exact}  {words.clean(rule.location)}", style="dim")
+            place = rule.location._replace(file=Path(rule.location.file).name)
+            text.append(f"  {rule.exact}  {words.clean(place)}", style="dim")
             text.append(f"\n{words.clean(rule.why)}", style="default")
             if rule.contract:
                 text.append(f"\ncontract: {words.clean(rule.contract)}", style="yellow")
@@ -62,7 +65,8 @@ def recipe(found: Recipe) -> RenderableType:
 
 def _step(step: object) -> str:
     if (opset := getattr(step, "opset", None)) is not None:
-        return f"raise the opset to {opset}"
+        way = "lower" if isinstance(step, LowerOpsetStep) else "raise"
+        return f"{way} the opset to {opset}"
     if (tool := getattr(step, "tool", None)) is not None:
         return f"simplify with {words.name(tool)}"
     return "fold constants"
