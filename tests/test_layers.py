@@ -44,6 +44,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"refusing", "operation"},
     {"surgery", "export", "doctor", "inspection"},
     {"cases", "batch", "bisect", "difference", "explaining"},
+    {"language", "skeleton"},
     {"render", "handbook"},
     {"cli"},
     {"surgeon", "__main__"},  # the face: surgeon/__init__.py

@@ -58,10 +58,18 @@ class StepModel(_Model):
     use: str | list[str] | None = Field(
         None, description="A recipe, by name or path; of a list, the rules make one step."
     )
-    rules: list[RuleModel] | None = None
-    fold: FoldModel | None = None
-    simplify: Literal["onnxsim"] | None = None
-    raise_opset: int | None = Field(None, alias="raise-opset", ge=9)
+    rules: list[RuleModel] | None = Field(
+        None, description="Rules, tried until none fires any more."
+    )
+    fold: FoldModel | None = Field(
+        None, description="Compute what depends on constants alone; `fold: {}` for usual sizes."
+    )
+    simplify: Literal["onnxsim"] | None = Field(
+        None, description="Hand the model to another simplifier."
+    )
+    raise_opset: int | None = Field(
+        None, alias="raise-opset", ge=9, description="A newer opset, by onnx's version converter."
+    )
     lower_opset: int | None = Field(
         None,
         alias="lower-opset",
@@ -74,7 +82,7 @@ class RecipeModel(_Model):
     """A recipe for surgeon."""
 
     surgeon: Literal[1] = Field(description="The version of this format.")
-    name: str = Field(min_length=1)
+    name: str = Field(min_length=1, description="What reports call it.")
     about: str = Field("", description="What it is for, in one or two sentences.")
     rules: list[RuleModel] | None = Field(None, description="One step of rules.")
     steps: list[StepModel] | None = Field(None, description="Several steps, in order.")

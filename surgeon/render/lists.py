@@ -17,6 +17,7 @@ from surgeon.render import words
 if TYPE_CHECKING:
     from surgeon.cases import Outcomes
     from surgeon.doctor import Examination
+    from surgeon.language import Word
     from surgeon.recipe import Recipe
 
 SEVERITIES = {"broken": "bold red", "limited": "yellow", "absent": "dim"}
@@ -70,6 +71,19 @@ def _step(step: object) -> str:
     if (tool := getattr(step, "tool", None)) is not None:
         return f"simplify with {words.name(tool)}"
     return "fold constants"
+
+
+def words_of(found: Sequence[Word]) -> RenderableType:
+    """What the language has: each with its meaning and an example."""
+    parts = []
+    for word in found:
+        text = Text(words.clean(word.name), style="cyan")
+        text.append(f"\n  {words.clean(word.about)}", style="default")
+        if word.example is not None:
+            gives = f" gives {word.gives}" if word.gives is not None else ""
+            text.append(f"\n  as in {word.example}{gives}", style="dim")
+        parts.append(text)
+    return Group(*parts)
 
 
 def examination(found: Examination) -> RenderableType:
