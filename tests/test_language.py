@@ -1,7 +1,9 @@
 """What is said of the language of recipes is so: tables, examples, the pages, the skeleton."""
 
 import json
+import re
 from pathlib import Path
+from textwrap import indent
 
 import numpy as np
 import pytest
@@ -13,6 +15,8 @@ from surgeon import dims, language
 from surgeon.builders import BUILDERS
 from surgeon.cases import reading
 from surgeon.cases.models import CaseModel, FileModel, FillingModel, RefusalModel
+from surgeon.cases.reading import read_cases
+from surgeon.cases.running import problems_of
 from surgeon.document import read
 from surgeon.errors import Location
 from surgeon.expressions import Expression, Unknown
@@ -20,7 +24,7 @@ from surgeon.expressions.compiler import PROPERTIES
 from surgeon.functions import FUNCTIONS
 from surgeon.functions.examples import EXAMPLES
 from surgeon.functions.values import describe
-from surgeon.recipe import bundled
+from surgeon.recipe import Recipe, bundled
 
 ROOT = Path(__file__).parent.parent
 HERE = Location("r.yaml", 1, 1)
@@ -115,3 +119,44 @@ def test_a_recipe_to_begin_with_is_written_over_no_file(
     refused(run("recipes", "new", "My Rule"), 2, "`My Rule` is no name of a recipe")
     refused(run("recipes", "new", "clean"), 2, "a recipe `clean` comes with surgeon")
     refused(run("recipes", "new", "nowhere/three"), 5, "cannot be written")
+
+
+PAGE = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
+HEAD = "surgeon: 1\nname: example\nrules:\n"
+
+
+def blocks() -> list[tuple[int, str, str]]:
+    """Of each block of cases in the page: its line, the recipe in front of it, and the cases."""
+    found, rules = [], ""
+    for match in re.finditer(r"```yaml\n(.*?)```", PAGE, re.DOTALL):
+        text = match[1]
+        if text.startswith("- case:"):
+            line = PAGE.count("\n", 0, match.start()) + 2
+            found.append((line, rules, "cases:\n" + indent(text, "  ")))
+        else:
+            rules = text if text.startswith("surgeon:") else HEAD + indent(text, "  ")
+    return found
+
+
+@pytest.mark.parametrize(("line", "rules", "text"), blocks())
+def test_the_examples_of_the_page_hold(line: int, rules: str, text: str, tmp_path: Path) -> None:
+    recipe = Recipe.parse(rules)
+    path = tmp_path / "example.cases.yaml"
+    path.write_text(text, encoding="utf-8")
+    found = read_cases(path, [rule.id for rule in recipe.rules])
+    wrong = {case.title: list(problems_of(case, recipe)) for case in found}
+    assert {title: each for title, each in wrong.items() if each} == {}, f"line {line}"
+
+
+def test_every_block_of_the_page_is_run_and_every_rule_has_a_case() -> None:
+    assert PAGE.count("```yaml") == 2 * len(blocks())
+    for _, rules, text in blocks():
+        for rule in Recipe.parse(rules).rules:
+            if rule.recipe in ("example", "for-my-runtime"):
+                assert rule.id in text
+
+
+def test_the_page_names_every_key_and_step() -> None:
+    for words in language.keys().values():
+        for word in words:
+            assert f"`{word.name}" in PAGE or f"{word.name}:" in PAGE, word.name
