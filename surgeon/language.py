@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from surgeon.builders import BUILDERS
 from surgeon.cases.models import CaseModel, FileModel, FillingModel, RefusalModel
-from surgeon.expressions.compiler import PROPERTIES
+from surgeon.expressions.properties import PROPERTIES
 from surgeon.functions import FUNCTIONS
 from surgeon.functions.examples import EXAMPLES
 from surgeon.recipe.models import BuilderModel, FoldModel, RecipeModel, RuleModel, StepModel

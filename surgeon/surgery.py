@@ -171,7 +171,7 @@ def apply(
     if verdict.status not in GOOD or (require == "equivalent" and verdict.status == "runs"):
         from surgeon.refusing import not_saved
 
-        raise not_saved(report, verdict)
+        raise not_saved(report, verdict, _unbounded(work))
     return Result(work.model, report)
 
 
@@ -293,6 +293,14 @@ def _verdict(
         allow_approximate=_granted(work),
         progress=progress,
     )
+
+
+def _unbounded(work: Operation) -> list[str]:
+    """The approximate rules that fired, and say nothing of how large an error they make."""
+    rules = (rule for recipe in work.recipes for rule in recipe.rules)
+    free = {(r.recipe, r.id) for r in rules if r.exact == "approximate" and r.bound is None}
+    fired = dict.fromkeys((c.recipe, c.rule) for c in work.notes.changes)
+    return [f"{recipe}/{rule}" for recipe, rule in fired if (recipe, rule) in free]
 
 
 def _granted(work: Operation) -> float | None:

@@ -29,7 +29,7 @@ from surgeon.firing import Check, Firing
 from surgeon.fold import Folder
 from surgeon.housekeeping import Housekeeper, Known
 from surgeon.links import bodies, toposort
-from surgeon.model import Model, describe
+from surgeon.model import Model
 from surgeon.recipe import Rule
 from surgeon.report import Notes
 from surgeon.rewrite import Surgery
@@ -224,13 +224,13 @@ class Sweep:
         for prepared in self.rules.at(node, self.facts, every=every):
             new = self.firing.at(prepared, node, graph)
             if new is not None:
-                generation = getattr(node, "generation", 0) + 1
-                if generation > MAX_GENERATIONS:
+                generation, began = getattr(node, "generation", (0, None))
+                if generation >= MAX_GENERATIONS:
                     rule = prepared.rule.id
-                    what = f"rule `{rule}` keeps firing on what it made of {describe(node)}"
-                    raise self._unsettled(what)
+                    raise self._unsettled(f"rule `{rule}` keeps firing on what it made of {began}")
+                began = began or self.notes.changes[-1].node
                 for drafted in new:
-                    drafted.__dict__["generation"] = generation
+                    drafted.__dict__["generation"] = generation + 1, began
                 return new
         return None
 

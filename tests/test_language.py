@@ -20,7 +20,7 @@ from surgeon.cases.running import problems_of
 from surgeon.document import read
 from surgeon.errors import Location
 from surgeon.expressions import Expression, Unknown
-from surgeon.expressions.compiler import PROPERTIES
+from surgeon.expressions.properties import PROPERTIES
 from surgeon.functions import FUNCTIONS
 from surgeon.functions.examples import EXAMPLES
 from surgeon.functions.values import describe

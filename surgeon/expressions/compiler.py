@@ -13,6 +13,7 @@ from surgeon.document import suggest
 from surgeon.errors import Location, RecipeError
 from surgeon.expressions import operators
 from surgeon.expressions.evaluation import Run, Scope, compare, comprehend, given_by, shown
+from surgeon.expressions.properties import PROPERTIES
 from surgeon.expressions.source import Source
 from surgeon.functions import DTYPES, FUNCTIONS
 from surgeon.functions.values import (
@@ -22,35 +23,6 @@ from surgeon.functions.values import (
     is_captured,
     scalar_of,
 )
-
-PROPERTIES: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "shape": ("The sizes: numbers, and symbols where they are dynamic.", "x.shape[1] == 1"),
-        "rank": ("How many axes it has.", "x.rank == 4"),
-        "dtype": ("The element type, by its name.", "x.dtype in [float16, float32]"),
-        "value": (
-            "The elements, where they are known: of a constant, or of shape arithmetic, which may "
-            "hold symbols.",
-            "scalar(size.value) == 1",
-        ),
-        "consumers": (
-            "How many inputs of nodes read it, and one more where it is an output.",
-            "h.consumers == 1",
-        ),
-        "is_constant": ("Whether it is a constant, or computed of constants.", "w.is_constant"),
-        "maker": (
-            "The operator that makes it, as patterns spell it; '' for an input or a constant.",
-            "x.maker == 'Softmax'",
-        ),
-        "name": ("Its name in the model.", "x.name != ''"),
-        "views": (
-            "Of a value written `x~`: the shapes in front of the views that were looked through, "
-            "nearest to the reader first.",
-            "len(x.views) == 1",
-        ),
-    }
-)
-"""What may be asked of a value, as `x.shape`: what it is, and an example."""
 
 MAX_LENGTH = 4000
 MAX_NESTING = 60
@@ -347,7 +319,8 @@ class _Compiler:
         name = node.func.id
         own = name in self._functions
         if not own and name not in FUNCTIONS:
-            mend = suggest(name, {*FUNCTIONS, *self._functions})
+            known = {*FUNCTIONS, *self._functions}
+            mend = suggest(name, known, "`surgeon recipes functions` lists them.")
             self._text.refuse_at(node, f"unknown function `{name}`", mend)
         for keyword in node.keywords:
             if keyword.arg is None:

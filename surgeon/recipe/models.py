@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -101,6 +103,7 @@ class RecipeModel(_Model):
     )
 
 
+_PLAIN = re.compile(r"[\w.][\w. =<>+*/()-]*")  # what needs no quotes in a list of YAML
 _KINDS = {
     "string_type": "text",
     "list_type": "a list",
@@ -194,9 +197,20 @@ def _translate(root: Value, errors: Sequence[Mapping[str, Any]]) -> RecipeError:
         return RecipeError(
             f"{subject} is {_kind(value)}, not {' or '.join(wanted)}",
             where=value.location,
-            mend="Put quotes around it." if "text" in wanted else "Change its form.",
+            mend=_mend_form(str(name), value, wanted),
         )
     return RecipeError(f"`{name}`: {error['msg']}", where=value.location, mend="Change the value.")
+
+
+def _mend_form(name: str, value: Value, wanted: Sequence[str]) -> str:
+    """How a value of the wrong kind is written: quoted, or as a list of one."""
+    if "text" in wanted:
+        return "Put quotes around it."
+    if wanted == ["a list"] and isinstance(value.content, str | int | float):
+        text = str(value.content)
+        word = text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+        return f"Write `{name}: [{word}]`."
+    return "Change its form."
 
 
 def _kind(value: Value) -> str:
