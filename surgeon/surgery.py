@@ -53,6 +53,7 @@ def apply(
     assume: Sequence[str] = (),
     allow: Sequence[str] = (),
     verify: bool = True,
+    check: bool | None = None,
     reference: Reference = None,
     require: str = "runs",
     keep_overridable: bool = False,
@@ -78,6 +79,7 @@ def apply(
             keeps a result with ATen nodes left, although a recipe promises none; `unread` repairs a
             file of PyTorch before 1.5 although nothing reads one of its inputs.
         verify: Whether to compare the whole model. A model that nothing changed is not compared.
+        check: Whether each rewrite is compared with what it replaces; as `verify` says by default.
         reference: `onnxruntime`, `witness`, `torch`, or recorded outputs: an .npz file, a folder or
             pattern of them, or several.
         require: `equivalent` refuses a result that could not be compared.
@@ -106,7 +108,7 @@ def apply(
         VerifyError: The result does not run, or differs, or PyTorch lost an assignment when it
             wrote the file; it carries `report`.
     """
-    clock = Clock()
+    clock, checked = Clock(), verify if check is None else check
     if keep_evidence is not None:
         from surgeon.evidence import check_folder
 
@@ -129,7 +131,7 @@ def apply(
         if verify:
             _see_data(original)
         work = Operation(
-            original, plans, axioms, frozenset(allow), keep_overridable, verify, progress, date
+            original, plans, axioms, frozenset(allow), keep_overridable, checked, progress, date
         )
         work.given, work.notes.every = given, every_miss
         work.evidence = None if keep_evidence is None else Path(keep_evidence)

@@ -75,6 +75,11 @@ class CaseModel(_Model):
     tolerance: float | None = Field(
         None, gt=0, description="The error of approximate rules, relative to the output's spread."
     )
+    differs: str | None = Field(
+        None,
+        description="Words of the reason for which `apply` refuses a rewrite here: it differs "
+        "from what it replaces on values that the case has not.",
+    )
 
 
 class FileModel(_Model):
