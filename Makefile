@@ -11,7 +11,7 @@
 #   make test-targets  the mended samples in the runtimes they are mended for (OpenVINO, TensorRT)
 #   make test-oldest   every test with the oldest dependencies that pyproject.toml admits
 #   make bench         surgeon beside other simplifiers: docs/benchmarks.md
-#   make docs          what is made of the recipes: the pages, and what is kept of them
+#   make docs          what is made of the recipes and of their language: the pages, and what is kept
 #   make samples       export samples/ anew (needs PyTorch)
 
 CORPUS ?= ../shared/corpus

@@ -82,8 +82,14 @@ class Entry(NamedTuple):
     value: Value
 
 
-def suggest(word: str, known: Collection[str]) -> str:
-    """A mend for a word nobody knows: the nearest known word, or all of them."""
+def suggest(word: str, known: Collection[str], listed: str | None = None) -> str:
+    """A mend for a word nobody knows: the nearest known word, or all of them.
+
+    Args:
+        word: What nobody knows.
+        known: What there is.
+        listed: Said in place of all of them, where these are many.
+    """
     near = difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.6)
     folded = {name.casefold(): name for name in known}
     if word.casefold() in folded:
@@ -92,9 +98,11 @@ def suggest(word: str, known: Collection[str]) -> str:
         return f"Did you mean `{near[0]}`?"
     if not known:
         return f"Remove `{word}`."
+    if listed is not None:
+        return listed
     names = sorted(known)
-    listed = ", ".join(f"`{name}`" for name in names[:12])
-    return f"Known are {listed}{' and others' if len(names) > 12 else ''}."
+    first = ", ".join(f"`{name}`" for name in names[:12])
+    return f"Known are {first}{' and others' if len(names) > 12 else ''}."
 
 
 def read(path: Path) -> Value:

@@ -58,9 +58,14 @@ if before is not None and after is not None:
     for place, (one, other) in enumerate(zip(before, after)):
         print(f"output {place}: {one.dtype}{list(one.shape)} and {other.dtype}{list(other.shape)}")
         if one.shape == other.shape and one.size and one.dtype.kind in "fiub":
-            error = np.abs(one.astype(np.float64) - other.astype(np.float64))
-            worst = np.unravel_index(np.argmax(np.nan_to_num(error, nan=np.inf)), error.shape)
+            one, other = one.astype(np.float64), other.astype(np.float64)
+            with np.errstate(all="ignore"):
+                error = np.abs(one - other)
+            error[(one == other) | (np.isnan(one) & np.isnan(other))] = 0
+            error[np.isnan(error)] = np.inf
+            worst = np.unravel_index(np.argmax(error), error.shape)
             where = [int(index) for index in worst]
+            print(f"  {np.count_nonzero(error)} of {error.size} values differ")
             print(f"  largest error {error[worst]:.6g} at {where}: {one[worst]} and {other[worst]}")
 '''
 

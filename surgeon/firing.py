@@ -111,6 +111,7 @@ class Firing:
         made = {"surgeon.rule": f"{rule.recipe}/{rule.id}", "surgeon.from": ", ".join(origins)}
         for drafted in new:
             drafted.made = made
+        self.surgery.removed.cause = f"{rule.recipe}/{rule.id}"
         self.surgery.hand_over(node, pairs)
         for other, others in draft.also:
             self.surgery.hand_over(other, others)

@@ -1,4 +1,4 @@
-"""Pages for readers, made of the recipes themselves: every recipe, and every ATen operator.
+"""Pages for readers, made of recipes and code: recipes, ATen operators, words of the language.
 
 `surgeon recipes pages docs/` writes them; a test holds what is kept in docs/ against them.
 """
@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from surgeon import schemas
+from surgeon import language, schemas
 from surgeon.cases.reading import Case, read_cases
 from surgeon.recipe import Recipe, Rule, bundled
 from surgeon.recipe.rules import BuilderCall
 from surgeon.schemas.aliases import ALIASES
 
+_READ = "<!-- Made from surgeon's code by `surgeon recipes pages docs/`; change that. -->"
 _MADE = "<!-- Made from recipes/ by `surgeon recipes pages docs/`; change those. -->"
 # Their lists are opened by `prim-list` and `list-element`.
 _LISTS = frozenset({"split", "split_with_sizes", "chunk", "unbind"})
@@ -27,7 +28,11 @@ _EXACT = {
 def pages() -> dict[str, str]:
     """The text of each page by the name of its file."""
     found = {name: Recipe.load(path) for name, path in sorted(bundled().items())}
-    return {"recipes.md": _recipes(found), "operators.md": _operators(found["aten"])}
+    return {
+        "recipes.md": _recipes(found),
+        "operators.md": _operators(found["aten"]),
+        "reference.md": _reference(),
+    }
 
 
 def _cases_of(recipe: Recipe) -> tuple[Case, ...]:
@@ -112,6 +117,50 @@ def _operators(aten: Recipe) -> str:
     lines += ["", "## Refused by name", "", "They stay, and the report says why and what to do."]
     lines += ["", ", ".join(f"`{o}`" for o in sorted(set(refused))) + "."]
     return "\n".join(lines) + "\n"
+
+
+def _reference() -> str:
+    """Every key, property, function and builder of the language of recipes."""
+    lines = [_READ, "", "# The language of recipes, word by word", ""]
+    lines += ["What they are for, with examples that run: [language.md](language.md)."]
+    lines += ["", "## Keys"]
+    for title, words in language.keys().items():
+        lines += ["", f"### {title}", "", "| key | means |", "|---|---|"]
+        lines += [f"| `{word.name}` | {_cell(word.about)} |" for word in words]
+    lines += ["", "## Properties", "", "Of a value of the graph, in `where` and `let`."]
+    lines += ["", "| property | means | as in |", "|---|---|---|"]
+    for word in language.properties():
+        lines.append(f"| `{word.name}` | {_cell(word.about)} | `{word.example}` |")
+    lines += ["", "## Functions", ""]
+    lines += ["Of `where` and `let`. Here `x` is a value, float16[2, t], and `t` a dynamic size."]
+    lines += ["", "| function | gives | as in | is |", "|---|---|---|---|"]
+    for word in language.functions():
+        example = f"`{word.example}` | {word.gives and _cell(word.gives)}"
+        lines.append(f"| `{word.name}` | {_cell(word.about)} | {example} |")
+    lines += ["", "## Builders", ""]
+    lines += ["Of `replace: {build: NAME, ...}`, with the arguments that stand beside `build`."]
+    lines += ["What each asks of the nodes it is given, the recipes that use it show."]
+    lines += ["", "| builder | writes | as in |", "|---|---|---|"]
+    used = _users()
+    for word in language.builders():
+        lines.append(
+            f"| `{word.name}` | {_cell(word.about)} | {used.get(word.name.partition('(')[0], '')} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _users() -> dict[str, str]:
+    """For each builder the first rule that names it, as a link."""
+    found: dict[str, str] = {}
+    for path in bundled().values():
+        for rule in Recipe.load(path).rules:
+            if isinstance(rule.replace, BuilderCall):
+                found.setdefault(rule.replace.name, f"[`{rule.id}`](recipes.md#{rule.id})")
+    return dict(sorted(found.items()))
+
+
+def _cell(text: str) -> str:
+    return _line(text).replace("|", "\\|")
 
 
 def _is_refusal(rule: Rule) -> bool:

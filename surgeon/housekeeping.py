@@ -14,10 +14,16 @@ from surgeon import opsets
 from surgeon.facts import Facts
 from surgeon.fold import Folder
 from surgeon.links import current
+from surgeon.model import describe
 from surgeon.rewrite import Surgery
 from surgeon.sameness import Sameness
 
 _WITH_BODIES = frozenset({"If", "Loop", "Scan"})
+FOLDED = "was folded: what it gives is constant"
+UNWRAPPED = {
+    "Constant": "was made an initializer",
+    "Identity": "was dropped: its readers read its input",
+}
 
 
 def rename_constants(surgery: Surgery, names: Set[str]) -> None:
@@ -68,6 +74,7 @@ class Housekeeper:
         out = node.outputs[0]
         if node.op == "Identity" and not node.inputs:
             return False
+        self.surgery.removed.cause = UNWRAPPED[node.op]
         if self.surgery.is_output(out):
             if node.op != "Identity" or not self.surgery.make_directly(node, graph):
                 return False
@@ -91,6 +98,7 @@ class Housekeeper:
         arrays = self.folder.fold(node)
         if arrays is None:
             return False
+        self.surgery.removed.cause = FOLDED
         for tensor, array in zip(list(node.outputs), arrays, strict=True):
             if array is not None:
                 self.surgery.to_constant(tensor, array, graph)
@@ -110,6 +118,7 @@ class Housekeeper:
             return None
         if not all(map(self.surgery.may_end, node.outputs, map(current, taken.outputs))):
             return None
+        self.surgery.removed.cause = "was inlined: which branch it takes is proven"
         try:
             moved = self.surgery.inline(node, taken, graph)
         except ValueError:
@@ -128,6 +137,7 @@ class Housekeeper:
         if twin is None:
             return False
         pairs = list(zip(list(node.outputs), twin.outputs, strict=True))
+        self.surgery.removed.cause = f"was merged with {describe(twin)}, which computes the same"
         # The twin's values stay the objects they are: what reads them is known by them, and would
         # not be found again by what reads this node's.
         self.surgery.hand_over(node, pairs, adopt=False)
@@ -156,6 +166,7 @@ class Housekeeper:
             arrays = self.folder.fold(node)
         draft = self.surgery.draft(graph, out.name)
         if arrays is not None and arrays[0] is not None:
+            self.surgery.removed.cause = FOLDED
             self.surgery.hand_over(node, [(out, draft.op("Constant", value=arrays[0]))])
             self._count(node)
             return draft.nodes
@@ -164,6 +175,7 @@ class Housekeeper:
         twin = self._twin(node, known)
         if twin is None or self.surgery.gives_output(twin) or not self.surgery.holds(graph, twin):
             return None
+        self.surgery.removed.cause = f"was merged with {describe(twin)}, which computes the same"
         self.surgery.hand_over(node, [(out, draft.op("Identity", twin.outputs[0]))])
         self.done["equal nodes merged"] += 1
         return draft.nodes

@@ -13,12 +13,11 @@ from typing import Any
 
 import onnx
 
-from surgeon.document import suggest
-from surgeon.errors import ForeignError, MemoryUp, ModelError, RecipeError, TimeUp
+from surgeon.errors import ForeignError, MemoryUp, ModelError, TimeUp
 from surgeon.external import external_tensors
 from surgeon.files import external_path
 from surgeon.importer import types_given
-from surgeon.model import Model, describe
+from surgeon.model import Model
 from surgeon.numerals import natural
 from surgeon.recipe import Recipe, bundled
 from surgeon.spelling import operator_name, spelling
@@ -158,7 +157,7 @@ def inspect(path: str | os.PathLike[str]) -> Inspection:
     path = Path(path)
     model = Model.load(path)
     proto = model.proto
-    nodes = list(_nodes(proto))
+    nodes = list(nodes_of(proto))
     operators = Counter(operator_name(node) for node in nodes if not _is_constant(node))
     rules = _bundled_rules()
     initialised = {tensor.name for tensor in proto.graph.initializer}
@@ -179,42 +178,14 @@ def inspect(path: str | os.PathLike[str]) -> Inspection:
         external=tuple(_external(model)),
         functions=tuple(f"{f.domain}.{f.name}" for f in proto.functions),
         subgraphs=sum(len(_bodies(node)) for node in nodes),
-        foreign=tuple(_foreign(proto, nodes, operators, rules)),
+        foreign=tuple(_foreign(proto, nodes, operators)),
         computed_weights=_computed_weights(proto),
         bfloat16=types_given(proto).count(onnx.TensorProto.BFLOAT16),
         recipes=_helpful(operators, rules),
     )
 
 
-def labels(model: Model, name: str) -> frozenset[str]:
-    """How reports call the nodes of this name, or those that give a value of this name.
-
-    Args:
-        model: Before or after a run: nodes of the file and nodes that rules made are looked at.
-        name: A node's name, an output's name, or the whole label.
-
-    Raises:
-        RecipeError: There is no such node; suggests one.
-    """
-    nodes = [node for graph in model.graphs() for node in graph.nodes]
-    known: dict[str, set[str]] = {}
-    for node in nodes:
-        for text in (describe(node), node.name, *(tensor.name for tensor in node.outputs)):
-            known.setdefault(text, set()).add(describe(node))
-    for proto in _nodes(model.proto):
-        label = proto.name or next(filter(None, proto.output), "")
-        text = f"node {label!r} ({spelling(proto)})"
-        also = f"node {label!r} ({operator_name(proto)})"  # as rules see it, when it was rewritten
-        for each in (text, proto.name, *proto.output):
-            known.setdefault(each, set()).update((text, also))
-    known.pop("", None)
-    if name not in known:
-        near = suggest(name, [each for each in known if not each.startswith("node ")])
-        raise RecipeError(f"the model has no node `{name}`", where="--node", mend=near)
-    return frozenset(known[name])
-
-
-def _nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+def nodes_of(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
     """Every node of the graph, the functions and all bodies."""
     stack: list[Any] = [*reversed(proto.functions), proto.graph]
     while stack:
@@ -236,7 +207,6 @@ def _foreign(
     proto: onnx.ModelProto,
     nodes: Sequence[onnx.NodeProto],
     operators: Mapping[str, int],
-    rules: Mapping[str, Sequence[frozenset[str]]],
 ) -> Iterator[Foreign]:
     functions = {(f.domain, f.name) for f in proto.functions}
     versions = {entry.domain: entry.version for entry in proto.opset_import}
@@ -256,11 +226,7 @@ def _foreign(
             count=operators[operator],
             spelled=spellings,
             runs=not unknown.intersection(spellings),
-            recipes=tuple(
-                name
-                for name, patterns in rules.items()
-                if any(operator in pattern for pattern in patterns)
-            ),
+            recipes=recipes_for(operator),
         )
 
 
@@ -288,6 +254,15 @@ def _bundled_rules() -> Mapping[str, Sequence[frozenset[str]]]:
             if getattr(rule.replace, "name", None) != _REFUSED
         ]
     return found
+
+
+def recipes_for(operator: str) -> tuple[str, ...]:
+    """The bundled recipes that have a rule for an operator, as recipes write it."""
+    return tuple(
+        name
+        for name, patterns in _bundled_rules().items()
+        if any(operator in pattern for pattern in patterns)
+    )
 
 
 def _helpful(
@@ -369,7 +344,7 @@ def _computed_weights(proto: onnx.ModelProto) -> int:
     ):
         constant |= {tensor.name for tensor in proto.graph.initializer}
     found = 0
-    for node in _nodes(proto):
+    for node in nodes_of(proto):
         if constant.issuperset(node.input) and not any(a.HasField("g") for a in node.attribute):
             constant.update(node.output)
         elif node.op_type in ("Conv", "ConvTranspose") and node.domain in STANDARD:

@@ -26,6 +26,7 @@ from surgeon.claims import (
 )
 from surgeon.collector import collector_paused
 from surgeon.culprits import Kept
+from surgeon.departed import Departure, fate
 from surgeon.errors import SurgeonError
 from surgeon.facts import Facts
 from surgeon.facts.carried import Carried
@@ -96,6 +97,7 @@ class Operation:
         self.misses: list[MissRecord] = []
         self.settled = 0  # how many of these are from earlier steps than the last
         self.carried = Carried()
+        self.removed: list[Departure] = []  # before the last step that reads the model anew
 
     @property
     def changed(self) -> bool:
@@ -110,7 +112,7 @@ class Operation:
             self.model = self.original.clone()
             self.model.changed = changed
             self.notes = Notes(remarks=remarks.copy(), every=self.notes.every)
-            self.misses, self.settled = [], 0
+            self.misses, self.settled, self.removed = [], 0, []
             self.pieces.clear()
             self._steps(clock)
         self._finish()
@@ -170,7 +172,13 @@ class Operation:
             seconds=dict(clock.seconds),
             opset=self.model.opset,
             refusals=tuple(self.notes.refusals),
+            opset_before=self.original.opset,
+            gone=self._gone() if self.notes.every else None,
         )
+
+    def _gone(self) -> dict[str, str]:
+        """What became of the nodes of the file that went, by their names or first outputs'."""
+        return dict(filter(None, map(fate, self.removed + self.surgery.removed.all)))
 
     def _begin(self) -> None:
         """Facts and wiring for the model at hand."""
@@ -246,6 +254,8 @@ class Operation:
         except SurgeonError as error:
             self.notes.failures.append(f"step `{what}` was skipped: {error.what}")
             return
+        if self.notes.every:
+            self.removed.extend(self.surgery.removed.all)
         self.model = Model(proto, path=self.original.path)
         self.model.changed = True
         self._begin()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from surgeon.culprits import Place
@@ -42,8 +42,14 @@ def blamed(culprits: frozenset[Place], verdict: Verdict) -> Iterator[Refusal]:
         )
 
 
-def not_saved(report: Report, verdict: Verdict) -> VerifyError:
-    """The error of a result that is wrong; names the rewrites that make it so, where known."""
+def not_saved(report: Report, verdict: Verdict, unbounded: Sequence[str] = ()) -> VerifyError:
+    """The error of a result that is wrong; names the rewrites that make it so, where known.
+
+    Args:
+        report: What was done.
+        verdict: What is wrong.
+        unbounded: Approximate rules that fired, and state no bound of their error.
+    """
     at_fault = [r for r in report.refusals if r.drawn == "whole"]
     blamed = [f"`{r.recipe}/{r.rule}` at {r.node}" for r in at_fault]
     stated = {(c.recipe, c.rule): c.contract for c in report.changes if c.contract}
@@ -52,6 +58,9 @@ def not_saved(report: Report, verdict: Verdict) -> VerifyError:
     named = f"; it is so with {', '.join(blamed[:3])}{more}" if blamed else ""
     named += "".join(f"; its contract: it {each}" for each in contracts if each)
     saving = "save the rest with `--save-partial`; or " if blamed else ""
+    if unbounded and verdict.status == "differs":
+        rules = ", ".join(f"`{rule}`" for rule in unbounded[:3])
+        saving = f"state in {rules} how large an error may be (`bound: 0.01`); {saving}"
     detail = verdict.detail or ""
     mend = (
         "Read the report (`--report out.json`) for the rewrites that were made; "

@@ -145,6 +145,9 @@ class Report(NamedTuple):
         opset: The model's default opset.
         refusals: Every rewrite that was not made, because it differs from what it would replace.
         failures: Steps and checks that were left out: they refused, crashed, or took too long.
+        opset_before: The default opset of the input.
+        gone: Where every miss is recorded: what became of nodes of the file that are there no
+            longer, by their names, or those of their first outputs.
     """
 
     source: str
@@ -162,6 +165,8 @@ class Report(NamedTuple):
     opset: int
     refusals: tuple[Refusal, ...] = ()
     failures: tuple[str, ...] = ()
+    opset_before: int | None = None
+    gone: Mapping[str, str] | None = None
 
     @property
     def status(self) -> str:
@@ -187,6 +192,7 @@ class Report(NamedTuple):
             "recipes": list(self.recipes),
             "opset": self.opset,
             "status": self.status,
+            "opset_before": self.opset_before,
             "changes": [change._asdict() for change in self.changes],
             "misses": [miss._asdict() for miss in self.misses],
             "refusals": [refusal.to_dict() for refusal in self.refusals],

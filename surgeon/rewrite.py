@@ -14,6 +14,7 @@ import onnx_graphsurgeon as gs
 from onnx.helper import np_dtype_to_tensor_dtype
 
 from surgeon import opsets
+from surgeon.departed import Departures
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
 from surgeon.links import bodies, constants_of, current, toposort
@@ -41,15 +42,14 @@ class Surgery:
         self.names: set[str] = set()
         self._many: dict[str, int] = {}  # how far the numbers behind a stem are taken
         self.outputs: dict[int, gs.Tensor] = {}
-        self.removed: list[gs.Node] = []
+        self.removed = Departures()
         self.findings: dict[str, Any] = {}  # what builders found out that is costly to find again
         for graph in model.graphs():
             for tensor in graph.outputs:
                 self.outputs[id(tensor)] = tensor
             self.names.update(t.name for t in graph.inputs)
             for node in graph.nodes:
-                self.names.add(node.name)
-                self.names.update(t.name for t in (*node.inputs, *node.outputs))
+                self.names.update([node.name, *[t.name for t in (*node.inputs, *node.outputs)]])
 
     def is_output(self, tensor: gs.Tensor) -> bool:
         """Whether the tensor is an output of the model, of a body or of a function."""
@@ -256,13 +256,13 @@ class Surgery:
 
     def release(self, node: gs.Node) -> None:
         """Let a node go that nobody reads, and what only it read; the sweep drops them."""
-        stack = [node]
+        root, stack = node, [node]
         while stack:
             node = stack.pop()
             if getattr(node, "gone", False):
                 continue
             node.__dict__["gone"] = True
-            self.removed.append(node)
+            self.removed.add(node, root)
             _unlink_bodies(node)
             for tensor in _unlink(node, node.inputs):
                 if tensor.outputs or self.is_output(tensor) or not tensor.inputs:

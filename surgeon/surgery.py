@@ -54,6 +54,7 @@ def apply(
     assume: Sequence[str] = (),
     allow: Sequence[str] = (),
     verify: bool = True,
+    check: bool | None = None,
     reference: Reference = None,
     require: str = "runs",
     keep_overridable: bool = False,
@@ -81,6 +82,7 @@ def apply(
             keeps a result with ATen nodes left, although a recipe promises none; `unread` repairs a
             file of PyTorch before 1.5 although nothing reads one of its inputs.
         verify: Whether to compare the whole model. A model that nothing changed is not compared.
+        check: Whether each rewrite is compared with what it replaces; as `verify` says by default.
         reference: `onnxruntime`, `witness`, `torch`, or recorded outputs: an .npz file, a folder or
             pattern of them, or several.
         require: `equivalent` refuses a result that could not be compared.
@@ -116,7 +118,7 @@ def apply(
             `report`.
         TimeUp, MemoryUp: The result does not load within the limits of `isolation`.
     """
-    clock = Clock()
+    clock, checked = Clock(), verify if check is None else check
     check_options(require, allow)
     if keep_evidence is not None:
         from surgeon.evidence import check_folder
@@ -142,7 +144,7 @@ def apply(
         if verify:
             _see_data(original)
         work = Operation(
-            original, plans, axioms, frozenset(allow), keep_overridable, verify, progress, date
+            original, plans, axioms, frozenset(allow), keep_overridable, checked, progress, date
         )
         work.given, work.notes.every = given, every_miss
         work.evidence = None if keep_evidence is None else Path(keep_evidence)
@@ -184,7 +186,7 @@ def apply(
     if verdict.status not in GOOD or (require == "equivalent" and verdict.status == "runs"):
         from surgeon.refusing import not_saved
 
-        raise not_saved(report, verdict)
+        raise not_saved(report, verdict, _unbounded(work))
     return _whole(work.model, report, strict=strict, opset=opset)
 
 
@@ -325,6 +327,14 @@ def _verdict(
         allow_approximate=_granted(work),
         progress=progress,
     )
+
+
+def _unbounded(work: Operation) -> list[str]:
+    """The approximate rules that fired, and say nothing of how large an error they make."""
+    rules = (rule for recipe in work.recipes for rule in recipe.rules)
+    free = {(r.recipe, r.id) for r in rules if r.exact == "approximate" and r.bound is None}
+    fired = dict.fromkeys((c.recipe, c.rule) for c in work.notes.changes)
+    return [f"{recipe}/{rule}" for recipe, rule in fired if (recipe, rule) in free]
 
 
 def _granted(work: Operation) -> float | None:

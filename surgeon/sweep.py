@@ -29,7 +29,7 @@ from surgeon.firing import Check, Firing
 from surgeon.fold import Folder
 from surgeon.housekeeping import Housekeeper, Known
 from surgeon.links import bodies, toposort
-from surgeon.model import Model, describe
+from surgeon.model import Model
 from surgeon.recipe import Rule
 from surgeon.report import Notes
 from surgeon.rewrite import Surgery
@@ -183,6 +183,7 @@ class Sweep:
 
     def _drop_unread(self, node: gs.Node) -> None:
         if not node.__dict__.get("gone"):
+            self.surgery.removed.cause = "was dropped: nothing reads it"
             self.surgery.release(node)
             self.notes.housekeeping["unread nodes dropped"] += 1
 
@@ -199,6 +200,7 @@ class Sweep:
             return moved
         if inner:
             place = self._bodies(node, inner, known)
+            self.surgery.removed.cause = "was unrolled, or its bodies were taken apart"
             if (apart := put_by_both(self.facts, self.surgery, node, graph)) is not None:
                 return apart
             if (without := self.appending.unlist(node, graph, place)) is not None:
@@ -208,6 +210,7 @@ class Sweep:
                 self.notes.housekeeping["Loop nodes of a few turns unrolled"] += 1
                 return copies
         elif (function := self.calls.function(node)) is not None:
+            self.surgery.removed.cause = "was inlined: it calls a function of the model's own"
             if (copies := self.calls.inline(node, graph)) is not None:
                 self.notes.housekeeping["function calls inlined"] += 1
                 return copies
@@ -222,13 +225,13 @@ class Sweep:
         for prepared in self.rules.at(node, self.facts, every=every):
             new = self.firing.at(prepared, node, graph)
             if new is not None:
-                generation = getattr(node, "generation", 0) + 1
-                if generation > MAX_GENERATIONS:
+                generation, began = getattr(node, "generation", (0, None))
+                if generation >= MAX_GENERATIONS:
                     rule = prepared.rule.id
-                    what = f"rule `{rule}` keeps firing on what it made of {describe(node)}"
-                    raise self._unsettled(what)
+                    raise self._unsettled(f"rule `{rule}` keeps firing on what it made of {began}")
+                began = began or self.notes.changes[-1].node
                 for drafted in new:
-                    drafted.__dict__["generation"] = generation
+                    drafted.__dict__["generation"] = generation + 1, began
                 return new
         return None
 

@@ -72,7 +72,9 @@ class Difference:
     def __str__(self) -> str:
         at = ", ".join(f"{k}={v}" for k, v in self.point.items()) or "its fixed sizes"
         bad = self.check
-        what = bad.fault or f"error {bad.max_absolute:.3g}, {bad.max_relative:.3g} of spread"
+        allowed = f" (allowed {bad.tolerance:.3g})" if bad.tolerance else ""
+        error = f"error {bad.max_absolute:.3g}, {bad.max_relative:.3g} of spread{allowed}"
+        what = bad.fault or error
         drawn_of = "" if self.style == NORMAL else f", {edges.WORDS[self.style]}"
         return f"the replacement differs from what it replaces: {what} at {at}{drawn_of}"
 

@@ -306,3 +306,46 @@ def test_every_opset_is_tried(tmp_path: Path) -> None:
 def test_fires_any_wants_a_result(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="whatever may fire, and no result is given"):
         check(tmp_path, DOUBLE_NEGATION, FIRES.replace("fires: double-negation", "fires: any"))
+
+
+# ------------------------------------------------------------------------------- what apply refuses
+
+CLIP = """\
+surgeon: 1
+name: small
+rules:
+  - id: relu-as-clip
+    why: A Relu is a Clip from 0 up, as long as nothing is infinite.
+    exact: bit
+    match: y = Relu (x)
+    where: [x.dtype == float32]
+    let: {zero: "const(0.0, x.dtype)"}
+    replace: y = Clip (x, @zero)
+"""
+CLIPS = case("fires: relu-as-clip", "g (float[n,8] x) => (float[n,8] y) { y = Relu (x) }") + case(
+    'refuses: {rule: relu-as-clip, because: "x.dtype is float16"}',
+    "g (float16[n,8] x) => (float16[n,8] y) { y = Relu (x) }",
+).replace("a case", "another")
+
+
+def test_wrong_on_edge_values_where_apply_refuses_it(tmp_path: Path) -> None:
+    (problem,) = check(tmp_path, CLIP, CLIPS)
+    assert problem.startswith("Wrong: `relu-as-clip` at node 'y' (ai.onnx.Relu): the replacement ")
+    assert "3.4e+38 where it was inf at n=" in problem
+    assert problem.endswith("with NaN and infinities among the values")
+    assert run([tmp_path], thorough=False).ok
+
+
+def test_a_case_may_say_how_a_rewrite_differs_on_edge_values(tmp_path: Path) -> None:
+    known = CLIPS.replace(
+        "fires: relu-as-clip", "fires: relu-as-clip\n    differs: where it was inf"
+    )
+    assert check(tmp_path, CLIP, known) == []
+    assert check(tmp_path, CLIP, known.replace("was inf", "was one")) == [
+        *check(tmp_path, CLIP, CLIPS),
+        "Silent: `apply` refuses no rewrite because 'where it was one'",
+    ]
+    agrees = FIRES.replace("    before:", "    differs: anything\n    before:")
+    assert check(tmp_path, DOUBLE_NEGATION, agrees + REFUSES) == [
+        "Silent: `apply` refuses no rewrite because 'anything'"
+    ]

@@ -84,6 +84,9 @@ def test_recipes_are_listed_shown_and_described() -> None:
     names = [each["name"] for each in json.loads(run("recipes", "list", "--json").output)]
     assert "adaptive-pool" in names
     assert "adaptive-avg-pool2d-to-one" in run("recipes", "show", "adaptive-pool").output
+    shown = run("recipes", "show", "group-norm-decompose").output
+    assert "  group-norm-decompose.yaml:" in shown
+    assert "\u2026" not in shown  # no place is cut short
     assert run("recipes", "show", "dymn", "--source").output.startswith("surgeon: 1")
     refused(run("recipes", "show", "adaptive-pol"), 2, "Did you mean `adaptive-pool`?")
     schema = json.loads(run("recipes", "schema").output)

@@ -85,6 +85,20 @@ def test_a_refused_rewrite_is_kept_and_runs_alone(tmp_path: Path) -> None:
     assert "wrong/exp-for-sin at node" in (folder / "README.md").read_text()
 
 
+def test_the_script_shows_the_difference_and_not_what_both_have(tmp_path: Path) -> None:
+    model = model_of("float[n] x", "y = Relu (x)", "y")
+    most = np.float32(3.4e38)
+    after = model_of(
+        "float[n] x", f"z = Constant <value = float {{{most}}}> () y = Min (x, z)", "y"
+    )
+    feeds = {"x": np.array([np.nan, np.inf, 1], np.float32)}
+    folder = keep(tmp_path / "e", "a rule", "a reason", model, after, feeds)
+    assert folder is not None
+    said = run(folder)
+    assert "1 of 3 values differ" in said
+    assert "largest error inf at [1]: inf and 3.39" in said
+
+
 def test_outputs_of_pytorchs_own_operators_are_the_recorded_ones(tmp_path: Path) -> None:
     @rule("y = aten.sigmoid (x)", exact="rounding")
     def wrong(draft: Draft, match: Match) -> Any:

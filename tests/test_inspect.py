@@ -10,9 +10,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from surgeon import render
-from surgeon.errors import ModelError, RecipeError
-from surgeon.inspection import Inspection, inspect, labels, with_load
-from surgeon.model import Model
+from surgeon.errors import ModelError
+from surgeon.inspection import Inspection, inspect, with_load
 
 
 def look(model: onnx.ModelProto, folder: Path) -> Inspection:
@@ -192,13 +191,3 @@ def test_an_operator_that_is_only_refused_has_no_recipe(tmp_path: Path) -> None:
 def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="no such file"):
         inspect(tmp_path / "nothing.onnx")
-
-
-def test_nodes_are_found_by_name_and_by_output() -> None:
-    text = "g (float[2] x) => (float[2] y) { [first] h = Relu (x)  y = Neg (h) }"
-    model = Model(parsed(text))
-    assert "node 'first' (ai.onnx.Relu)" in labels(model, "first")
-    assert "node 'first' (ai.onnx.Relu)" in labels(model, "h")
-    assert "node 'y' (ai.onnx.Neg)" in labels(model, "y")
-    with pytest.raises(RecipeError, match="Did you mean `first`"):
-        labels(model, "frist")

@@ -39,7 +39,12 @@ from surgeon.recipe import Recipe
         ),
         (
             rule(where="x.rank == 4"),
-            "9:12: `where` is `x.rank == 4`, not a list\n  mend: Change its form.",
+            "9:12: `where` is `x.rank == 4`, not a list\n  mend: Write `where: [x.rank == 4]`.",
+        ),
+        (
+            rule(where='"x.shape == [1, n]"'),
+            "9:13: `where` is `x.shape == [1, n]`, not a list\n"
+            '  mend: Write `where: ["x.shape == [1, n]"]`.',
         ),
         (
             rule(where="[[1]]"),
@@ -99,6 +104,7 @@ def test_a_document_of_another_shape(text: str, message: str) -> None:
     assert error_of(text) == f"r.yaml:{message}"
 
 
+UNKNOWN = "8:14: unknown name `@k`\n"
 TWO = "h = Relu (x)\ny, z = Split <axis = @k, *more> (h)"
 BOTH = "y, z = Split <axis = @k, *more> (x)"
 
@@ -106,6 +112,20 @@ BOTH = "y, z = Split <axis = @k, *more> (x)"
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
+        (
+            {"match": "y = my::Rellu (x)"},
+            "7:19: expected a name or a quoted text, found `:`\n"
+            "  mend: Domains are joined by a dot: `my.Rellu`.",
+        ),
+        ({"replace": "y = Add (x, @k)"}, f"{UNKNOWN}  mend: Declare it: `let: {{k: ...}}`."),
+        (
+            {"replace": "{build: zzz}"},
+            "8:22: unknown builder `zzz`\n  mend: `surgeon recipes builders` lists them.",
+        ),
+        (
+            {"where": "[zzzz(x)]"},
+            "9:13: unknown function `zzzz`\n  mend: `surgeon recipes functions` lists them.",
+        ),
         (
             {"match": "y = Rellu (x)"},
             "7:12: unknown operator `Rellu`\n  mend: Did you mean `Relu`?",
@@ -174,7 +194,8 @@ BOTH = "y, z = Split <axis = @k, *more> (x)"
         ),
         (
             {"match": TWO, "replace": "y, z = Split <axis = @l> (x)"},
-            "10:14: unknown name `@l` for the attribute `axis`\n  mend: Known are `k`.",
+            "10:14: unknown name `@l` for the attribute `axis`\n"
+            "  mend: Declare it: `let: {l: ...}`.",
         ),
         (
             {"match": TWO, "replace": "y, z = Split <*mor> (x)"},

@@ -16,6 +16,13 @@ RECIPES = sorted(
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_every_case_holds_and_every_rule_has_cases(path: Path) -> None:
+    outcomes = run([path], thorough=False)
+    assert outcomes.ok, f"\n{outcomes}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_apply_makes_the_rewrites_of_every_case(path: Path) -> None:
     outcomes = run([path])
     assert outcomes.ok, f"\n{outcomes}"
 

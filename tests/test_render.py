@@ -6,6 +6,7 @@ import pytest
 
 from surgeon import render
 from surgeon.errors import Location, ModelError
+from surgeon.explaining import Asked, Explanation
 from surgeon.render import words
 from surgeon.report import Change, Missed, Report
 from surgeon.verify import Comparison, NotCompared, OutputCheck, Verdict
@@ -224,6 +225,12 @@ def test_a_verdict_tells_what_it_does_not_cover() -> None:
     assert "onnxruntime has not: my.domain.Op" in text
 
 
+def explained(found: Report, label: str | None = None) -> Explanation:
+    operator = "" if label is None else label.rpartition(".")[2].rstrip(")")
+    asked = None if label is None else (Asked(label, "", operator, frozenset({label})),)
+    return Explanation(found, asked, frozenset())
+
+
 def test_names_of_strangers_reach_no_terminal_as_they_are() -> None:
     evil = report(
         source=EVIL,
@@ -235,8 +242,8 @@ def test_names_of_strangers_reach_no_terminal_as_they_are() -> None:
     )
     for text in (
         said(evil, verbose=True),
-        render.text(render.explanation(evil)),
-        render.text(render.explanation(evil, labels={missed().node})),
+        render.text(render.explanation(explained(evil))),
+        render.text(render.explanation(explained(evil, missed().node))),
         render.html(render.report(evil, verbose=True)),
     ):
         assert "\x1b" not in text
@@ -246,29 +253,29 @@ def test_names_of_strangers_reach_no_terminal_as_they_are() -> None:
 
 def test_an_explanation_groups_equal_reasons() -> None:
     found = report(misses=(missed(), missed(), missed(2, "another")))
-    text = render.text(render.explanation(found))
+    text = render.text(render.explanation(explained(found)))
     assert text.index("1 x  adaptive-pool/uneven") < text.index("2 x  adaptive-pool/uneven")
     assert "1 of 2 nodes matched; `x.rank == 4` is not provable" in text
 
 
 def test_reasons_that_differ_in_names_alone_are_one() -> None:
     found = report(misses=tuple(missed(reason=f"node '/{n}' (ai.onnx.Add) it is") for n in "ab"))
-    text = render.text(render.explanation(found))
+    text = render.text(render.explanation(explained(found)))
     assert "2 x  adaptive-pool/uneven" in text
-    assert "node '...' (ai.onnx.Add) it is" in text
+    assert "node '/a' or '/b' (ai.onnx.Add) it is" in text
 
 
 def test_an_explanation_of_one_node_tells_what_fired_there_too() -> None:
     label = "node '/pool' (aten.adaptive_avg_pool2d)"
-    text = render.text(render.explanation(report(), labels={label}))
+    text = render.text(render.explanation(explained(report(), label)))
     assert "Fired here" in text
     assert "Did not fire here" in text
-    other = render.text(render.explanation(report(), labels={"node 'z' (ai.onnx.Relu)"}))
-    assert "No rule of this recipe ends at it" in other
+    other = render.text(render.explanation(explained(report(), "node 'z' (ai.onnx.Relu)")))
+    assert "No rule of `adaptive-pool` ends at `Relu`." in other
 
 
 def test_explanation_data_is_json() -> None:
-    plain = render.explanation_data(report())
+    plain = render.explanation_data(explained(report()))
     assert json.loads(json.dumps(plain))["misses"][0]["location"].endswith(":30:9")
 
 

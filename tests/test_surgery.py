@@ -312,8 +312,9 @@ ROUGHLY = (
 
 def test_a_bound_allows_the_whole_model_what_its_rules_may_make() -> None:
     model = model_of("float[b,t] x", "a = Neg (x) b = Relu (a) c = Neg (b) y = Sigmoid (c)", "y")
-    with pytest.raises(VerifyError):
+    with pytest.raises(VerifyError) as caught:
         surgeon.apply(model, recipe(ROUGHLY.format(bound="")), allow=["approximate"])
+    assert "how large an error may be (`bound: 0.01`)" in caught.value.mend
     rough = recipe(ROUGHLY.format(bound="bound: 0.02\n"))
     result = surgeon.apply(model, rough, allow=["approximate"])
     assert result.report.fired.total() == 2
@@ -328,7 +329,7 @@ def test_a_rewrite_beyond_its_bound_is_refused() -> None:
     result = surgeon.apply(MODEL, rough, allow=["approximate"])
     assert result.report.changes == ()
     (miss,) = result.report.misses
-    assert "of spread" in miss.reason
+    assert "of spread (allowed 0.001)" in miss.reason
 
 
 def test_a_rule_that_needs_a_newer_opset_says_which() -> None:

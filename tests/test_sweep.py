@@ -155,5 +155,6 @@ def test_a_rule_that_does_not_settle_is_named() -> None:
     with pytest.raises(SettleError) as caught:
         surgeon.apply(proto, again_and_again, verify=False)
     assert "`again-and-again`" in caught.value.what
+    assert caught.value.what.endswith("what it made of node 'y' (ai.onnx.Neg)")
     assert caught.value.exit_code == 6
     assert time.perf_counter() - start < 20

@@ -77,9 +77,12 @@ def test_a_verdict_survives_json() -> None:
     [
         (SCALE.replace("x)", "z)").replace("(x,", "(z,"), "the inputs changed: `x` left; `z` came"),
         (SCALE.replace("y)", "z)").replace("y =", "z ="), "the outputs changed: `y` left"),
-        (SCALE.replace("float", "double"), "input `x` has dtype double, not float"),
-        (SCALE.replace("[batch,3]", "[batch,a,b]"), "input `x` has rank 3, not 2"),
-        (SCALE.replace("[batch,3]", "[batch,4]"), "input `x` has size 4 along axis 1, not 3"),
+        (SCALE.replace("float", "double"), "input `x` of the result has dtype double, not float"),
+        (
+            SCALE.replace("[batch,3]", "[batch,a,b]"),
+            "input `x` of the result has rank 3, not 2 as in the original",
+        ),
+        (SCALE.replace("[batch,3]", "[batch,4]"), "input `x` of the result has size 4 along"),
         (SCALE.replace("Mul(x, k)", "Mystery(x, k)"), "onnxruntime has no `ai.onnx.Mystery`"),
         (SCALE.replace("Mul(x, k)", "Or(x, k)"), "the result does not load: the model does not"),
         (SCALE.replace("batch", "2", 1), "the result does not run at batch=1"),

@@ -114,4 +114,5 @@ def number_of_number(draft: Draft, match: Match) -> gs.Tensor:
             pending.extend(node.inputs)
     if draft.facts.of(number).dtype != _FLOAT:
         raise Refused("it is a number of another type")
+    draft.premises.append(number)
     return number

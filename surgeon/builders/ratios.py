@@ -45,6 +45,7 @@ def ratio_of_sizes(draft: Draft, match: Match) -> gs.Tensor:
     if shape not in ((len(ratios),), ()):
         raise Refused("it is no list of sizes")
     dtype = onnx.helper.tensor_dtype_to_np_dtype(out.dtype)
+    draft.premises.extend(root.inputs)
     return draft.constant(np.array(ratios, dtype).reshape(shape), "ratios")
 
 

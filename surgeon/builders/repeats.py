@@ -27,6 +27,7 @@ def twice_the_same(draft: Draft, match: Match) -> gs.Tensor:
     if inner.op == "Cast":
         whole = draft.facts.of(inner.inputs[0]).dtype in WHOLE | TRUTH
     if node.op == inner.op or (whole and node.op in _ROUNDING):
+        draft.premises.append(x)
         return x
     raise Refused(f"{node.op} may change what {inner.op} gives")
 

@@ -14,7 +14,7 @@ from surgeon.errors import Location, RecipeError
 FILE_KEYS = ("about", "cases")
 CASE_KEYS = (
     *("case", "fires", "refuses", "before", "after", "means", "values"),
-    *("shape", "assume", "allow", "sizes", "opsets", "tolerance"),
+    *("shape", "assume", "allow", "sizes", "opsets", "tolerance", "differs"),
 )
 REFUSAL_KEYS = ("rule", "because")
 FILLING_KEYS = ("seed", "scale", "between")
@@ -51,6 +51,8 @@ class Case:
         opsets: The opsets at which `before` is tried; None for the one it declares. `after` is
             compared in the newest form of its operators, so that one text will do.
         tolerance: Error relative to the output's spread, for rules that are approximate.
+        differs: Words of the reason for which `apply` refuses a rewrite here: it differs from what
+            it replaces on values that the case has not.
     """
 
     title: str
@@ -68,6 +70,7 @@ class Case:
     sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     opsets: tuple[int | None, ...] = (None,)
     tolerance: float | None = None
+    differs: str | None = None
 
 
 def read_cases(path: Path, rules: Sequence[str]) -> tuple[Case, ...]:
@@ -135,6 +138,8 @@ def _case(item: Value, rules: Sequence[str]) -> Case:
         found["opsets"] = _integers(_at(item, "opsets"), "opsets")
     if "tolerance" in keys:
         found["tolerance"] = _number(_at(item, "tolerance"), "tolerance")
+    if "differs" in keys:
+        found["differs"] = _text(_at(item, "differs"))
     return Case(**found)
 
 

@@ -40,27 +40,51 @@ class _Applied:
         return Counter(change.rule for change in self.report.changes)
 
 
-def problems_of(case: Case, recipe: Recipe) -> Iterator[str]:
+def problems_of(case: Case, recipe: Recipe, *, thorough: bool = True) -> Iterator[str]:
     """What is wrong with a case, at each of its opsets.
+
+    Args:
+        case: The case.
+        recipe: What it is a case of.
+        thorough: Whether each rewrite is compared with what it replaces, as `apply` does.
 
     Raises:
         RecipeError: The case itself is wrong: its text is no model, say.
     """
+    met: list[str] = []
     for opset in case.opsets:
         try:
-            for problem in _at(case, recipe, opset):
+            for problem in _at(case, recipe, opset, met if thorough else None):
                 yield f"{problem} (opset {opset})" if len(case.opsets) > 1 else problem
         except RecipeError:
             raise
         except SurgeonError as error:
             yield f"Broken: {error.what}"
+    if thorough and case.differs is not None and not any(case.differs in each for each in met):
+        yield f"Silent: `apply` refuses no rewrite because {case.differs!r}"
 
 
-def _at(case: Case, recipe: Recipe, opset: int | None) -> Iterator[str]:
+def _at(case: Case, recipe: Recipe, opset: int | None, met: list[str] | None) -> Iterator[str]:
+    """What is wrong at one opset.
+
+    Args:
+        case: The case.
+        recipe: What it is a case of.
+        opset: For its model; None for the one it declares.
+        met: Takes why rewrites are refused that differ from what they replace; None where they are
+            not compared.
+    """
     before = case.before.model(case.values, opset)
     if case.refuses is not None:
         yield from _refusal(case, case.refuses, recipe, before)
-    first = _apply(case, recipe, before)
+    first = _Applied(*_run(case, recipe, before, dict(case.shape), check=met is not None))
+    if met is not None and first.report.refusals:
+        reasons = {f"`{r.rule}` at {r.node}: {r.reason}" for r in first.report.refusals}
+        met.extend(reasons)
+        for why in sorted(reasons):
+            if case.differs is None or case.differs not in why:
+                yield f"Wrong: {why}"
+        first = _apply(case, recipe, before)
     yield from _failures(first)
     if case.fires_any:
         case = replace(case, fires=first.fired)
@@ -225,7 +249,12 @@ def _apply(case: Case, recipe: Recipe, model: onnx.ModelProto) -> _Applied:
 
 
 def _run(
-    case: Case, recipe: Recipe, model: onnx.ModelProto, shape: dict[str, tuple[int | str, ...]]
+    case: Case,
+    recipe: Recipe,
+    model: onnx.ModelProto,
+    shape: dict[str, tuple[int | str, ...]],
+    *,
+    check: bool = False,
 ) -> tuple[onnx.ModelProto, Report]:
     result = apply(
         model,
@@ -234,6 +263,7 @@ def _run(
         assume=case.assume,
         allow=case.allow,
         verify=False,
+        check=check,
         every_miss=True,
     )
     return result.model.to_proto(), result.report

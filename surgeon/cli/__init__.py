@@ -42,7 +42,7 @@ COMMANDS = {  # the panel of the help it stands in, and where it is
     "batch": ("Models", "batch", "batch"),
     "verify": ("Models", "examine", "verify"),
     "diff": ("Models", "examine", "diff"),
-    "explain": ("Models", "repair", "explain"),
+    "explain": ("Models", "explain", "explain"),
     "inspect": ("Models", "examine", "inspect"),
     "log": ("Models", "examine", "show_log"),
     "recipes": ("Recipes", "shelf", "recipes"),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 ISSUES = "open an issue with the log"
 INTERRUPTED = 130
+UNWRAPPED = 4096  # columns: more than any line has
 
 
 class UsageError(SurgeonError):
@@ -58,8 +59,13 @@ class Desk:
         """Whether anybody reads what `show` is given; else nobody need write it."""
         return not self.quiet or self.log is not None
 
-    def show(self, content: RenderableType) -> None:
-        """Print a result, unless the user wants quiet; it goes to the log in any case."""
+    def show(self, content: RenderableType, *, wrap: bool = True) -> None:
+        """Print a result, unless the user wants quiet; it goes to the log in any case.
+
+        Args:
+            content: The result.
+            wrap: Whether lines are wrapped where no terminal sets their length.
+        """
         if self.log is not None:
             from surgeon.render import text
 
@@ -67,7 +73,7 @@ class Desk:
         if not self.quiet:
             self._stop()
             with _reader_may_leave():
-                _print(content)
+                _print(content, wrap=wrap)
 
     def warn(self, content: RenderableType) -> None:
         """Print to stderr, quiet or not."""
@@ -242,7 +248,7 @@ def _tolerant_streams() -> Iterator[None]:
     yield
 
 
-def _print(content: RenderableType) -> None:
+def _print(content: RenderableType, *, wrap: bool) -> None:
     """To a terminal in its width and colours; to anything else as plain lines."""
     console = _console()
     if console.is_terminal:
@@ -250,7 +256,7 @@ def _print(content: RenderableType) -> None:
         return
     from surgeon.render import text
 
-    sys.stdout.write(text(content))
+    sys.stdout.write(text(content) if wrap else text(content, width=UNWRAPPED))
 
 
 def _console(*, stderr: bool = False) -> Console:

@@ -1,4 +1,4 @@
-"""`surgeon apply` and `surgeon explain`: recipes on a model."""
+"""`surgeon apply`: recipes on a model."""
 
 from __future__ import annotations
 
@@ -306,54 +306,3 @@ def _say_end(
     if not result.model.changed:
         said += "\nWhy each rule did not fire: surgeon explain RECIPE MODEL"
     place.show(Text(f"\n{said}", style="bold"))
-
-
-def explain(
-    recipe: Annotated[
-        str,
-        typer.Argument(
-            metavar="RECIPE",
-            help="A bundled name or a YAML file.",
-            autocompletion=options.recipe_names,
-            show_default=False,
-        ),
-    ],
-    model: options.Model,
-    node: Annotated[
-        str | None,
-        typer.Option("--node", metavar="NAME", help="Everything that was tried at this node."),
-    ] = None,
-    shape: options.Shape = None,
-    assume: options.Assume = None,
-    keep_overridable: options.KeepOverridable = False,
-    allow: options.Allow = None,
-    as_json: options.Json = False,
-    verbose: options.Verbose = False,
-    log_file: options.LogFile = None,
-) -> None:
-    """Say why rules did or did not fire, with the recipe's file, line and column."""
-    with desk(verbose=verbose, as_json=as_json, log_file=log_file) as place:
-        shapes = options.read_shapes(shape)
-        with place.working("load") as progress:
-            with collector_paused():
-                from surgeon import inspection, render, surgery
-                from surgeon.isolation import isolation
-
-            with isolation():
-                result = surgery.apply(
-                    model,
-                    recipe,
-                    shape=shapes,
-                    assume=assume or (),
-                    allow=[kind.value for kind in allow or ()],
-                    verify=False,
-                    keep_overridable=keep_overridable,
-                    every_miss=True,
-                    progress=progress,
-                )
-        labels = None if node is None else inspection.labels(result.model, node)
-        if as_json:
-            found = render.explanation_data(result.report, labels=labels)
-            place.data(json.dumps(found, indent=2))
-        else:
-            place.show(render.explanation(result.report, labels=labels))

@@ -21,7 +21,7 @@ recipes = typer.Typer(
     name="recipes",
     cls=Group,
     add_completion=False,
-    help="List, show, or describe recipes to an editor.",
+    help="List and show recipes, begin one, and describe their language.",
     invoke_without_command=True,
     rich_markup_mode="markdown",
 )
@@ -35,7 +35,7 @@ def recipes_alone(
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """List the bundled recipes; show one; describe the format to an editor."""
+    """List the bundled recipes; show one; begin one; describe the language."""
     if schema:
         _print_schema()
         raise typer.Exit
@@ -71,13 +71,60 @@ def show_recipe(
         if source:
             place.data(Path(found.source).read_text(encoding="utf-8"))
         else:
-            place.show(render.recipe(found))
+            place.show(render.recipe(found), wrap=False)
 
 
 @recipes.command("schema", cls=Command)
-def print_schema() -> None:
-    """Print the JSON schema of a recipe, for editors."""
-    _print_schema()
+def print_schema(
+    of_cases: Annotated[
+        bool, typer.Option("--cases", help="That of a file of cases, `NAME.cases.yaml`.")
+    ] = False,
+) -> None:
+    """Print the JSON schema of a recipe, or of its cases, for editors."""
+    _print_schema(of_cases=of_cases)
+
+
+@recipes.command("functions", cls=Command)
+def list_functions(as_json: options.Json = False) -> None:
+    """List what expressions of `where` and `let` have: functions, and properties of values."""
+    with desk() as place:
+        from surgeon import language, render
+
+        if as_json:
+            found = {"functions": language.functions(), "properties": language.properties()}
+            plain = {kind: [word._asdict() for word in each] for kind, each in found.items()}
+            place.data(json.dumps(plain, indent=2))
+        else:
+            place.show(render.words_of(language.properties()), wrap=False)
+            place.show(render.words_of(language.functions()), wrap=False)
+
+
+@recipes.command("builders", cls=Command)
+def list_builders(as_json: options.Json = False) -> None:
+    """List the builders that `replace: {build: NAME}` may name, with their arguments."""
+    with desk() as place:
+        from surgeon import language, render
+
+        found = language.builders()
+        if as_json:
+            place.data(json.dumps([word._asdict() for word in found], indent=2))
+        else:
+            place.show(render.words_of(found), wrap=False)
+
+
+@recipes.command("new", cls=Command)
+def new_recipe(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="Its name, or the path of its file."),
+    ],
+) -> None:
+    """Write a recipe of one rule, and its cases, to begin with; never over a file."""
+    with desk() as place:
+        from surgeon.skeleton import write_skeleton
+
+        for path in write_skeleton(name):
+            place.data(str(path))
 
 
 @recipes.command("pages", cls=Command)
@@ -93,9 +140,12 @@ def write_pages(
             place.data(str(folder / name))
 
 
-def _print_schema() -> None:
+def _print_schema(*, of_cases: bool = False) -> None:
     with desk() as place:
-        from surgeon.recipe import schema
+        if of_cases:
+            from surgeon.cases.models import schema
+        else:
+            from surgeon.recipe import schema
 
         place.data(json.dumps(schema(), indent=2))
 

@@ -13,6 +13,7 @@ from surgeon.document import suggest
 from surgeon.errors import Location, RecipeError
 from surgeon.expressions import operators
 from surgeon.expressions.evaluation import Run, Scope, compare, comprehend, given_by, shown
+from surgeon.expressions.properties import PROPERTIES
 from surgeon.expressions.source import Source
 from surgeon.functions import DTYPES, FUNCTIONS
 from surgeon.functions.values import (
@@ -22,9 +23,6 @@ from surgeon.functions.values import (
     is_captured,
     scalar_of,
 )
-
-PROPERTIES = tuple("shape rank dtype value consumers is_constant maker name views".split())
-"""What may be asked of a value: `x.shape`."""
 
 MAX_LENGTH = 4000
 MAX_NESTING = 60
@@ -321,7 +319,8 @@ class _Compiler:
         name = node.func.id
         own = name in self._functions
         if not own and name not in FUNCTIONS:
-            mend = suggest(name, {*FUNCTIONS, *self._functions})
+            known = {*FUNCTIONS, *self._functions}
+            mend = suggest(name, known, "`surgeon recipes functions` lists them.")
             self._text.refuse_at(node, f"unknown function `{name}`", mend)
         for keyword in node.keywords:
             if keyword.arg is None:

@@ -39,7 +39,19 @@ def elementwise(name: str, on_number: Callable[[Any], Any]) -> Callable[[object]
         with np.errstate(all="ignore"):
             return np.asarray(getattr(np, name)(x)).astype(kind)
 
+    function.__doc__ = _OF_NUMBERS[name]
     return function
+
+
+_OF_NUMBERS = {
+    "sqrt": "The square root of a number, or of each of a list or an array.",
+    "exp": "e to the power of a number, or of each of a list or an array.",
+    "log": "The natural logarithm of a number, or of each of a list or an array.",
+    "tanh": "The hyperbolic tangent of a number, or of each of a list or an array.",
+    "erf": "The error function of a number, or of each of a list or an array.",
+    "floor": "The integer at or below a number; of an array, floats.",
+    "ceil": "The integer at or above a number; of an array, floats.",
+}
 
 
 def round_to(rounding: Callable[[float], int]) -> Callable[[Any], Any]:
@@ -61,6 +73,8 @@ def pairwise(numpy_name: str, pick: Callable[[Any, Any], Any]) -> Callable[..., 
             return max(values) if numpy_name == "max" else min(values)
         return functools.reduce(pick, values)
 
+    which = "greatest" if numpy_name == "max" else "least"
+    function.__doc__ = f"The {which} of its arguments, or of one list or array; dims included."
     return function
 
 

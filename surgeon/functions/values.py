@@ -78,7 +78,7 @@ def bounded(value: object) -> object:
 
 
 def items_of(value: object) -> list[Any]:
-    """The items of a list, tuple or array; raises `Undecided` for everything else."""
+    """The items of a list, tuple or array; not decided for anything else."""
     if isinstance(value, np.ndarray) and value.ndim:
         if len(value) > MAX_ITEMS or value.size > 100 * MAX_ITEMS:
             raise Undecided(f"an array of shape {list(value.shape)} is too large to look through")

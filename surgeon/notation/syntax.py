@@ -29,6 +29,7 @@ _WORDS |= {"EQUAL": "`=`", "LPAR": "`(`", "RPAR": "`)`", "COMMA": "`,`", "DOT": 
 _WORDS |= {"COLON": "`:`", "STAR": "`*`", "VBAR": "`|`", "LSQB": "`[`", "RSQB": "`]`"}
 _WORDS |= {"LESSTHAN": "`<`", "MORETHAN": "`>`", "LBRACE": "`{`", "RBRACE": "`}`"}
 _WORDS |= {"OPTIONAL": "`?`", "THROUGH": "`~`", "SEMICOLON": "`;`", "$END": "the end"}
+_JOINED = re.compile(r"([A-Za-z_][\w.]*)::([A-Za-z_]\w*)")
 _FORM = "Write nodes as `y = Operator <attribute = 1> (x)`."
 
 
@@ -94,7 +95,8 @@ class _Builder:
                 where = self._location.shifted(len(lines), len(lines[-1]) + 1)
                 raise self._error(where, f"expected {expected}, found the end", _FORM) from None
             where = self._at(error.token)
-            raise self._error(where, f"expected {expected}, found `{error.token}`", _FORM) from None
+            what = f"expected {expected}, found `{error.token}`"
+            raise self._error(where, what, _mend_of(text, error.token)) from None
 
     def _at(self, token: Token) -> Location:
         return self._location.shifted(token.line or 1, token.column or 1)
@@ -319,6 +321,15 @@ class _Builder:
                 )
                 raise self._error(node.location, what, "Use it in a later node, or take it out.")
             needed.update(argument.name for argument in node.inputs)
+
+
+def _mend_of(text: str, token: Token) -> str:
+    """How to write what was meant: a domain as C++ and PyTorch spell it, or else a node."""
+    if token == ":" and token.start_pos is not None:
+        joined = _JOINED.search(text, max(0, text.rfind("\n", 0, token.start_pos)))
+        if joined is not None:
+            return f"Domains are joined by a dot: `{joined[1]}.{joined[2]}`."
+    return _FORM
 
 
 def _text(token: Token) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -58,10 +60,18 @@ class StepModel(_Model):
     use: str | list[str] | None = Field(
         None, description="A recipe, by name or path; of a list, the rules make one step."
     )
-    rules: list[RuleModel] | None = None
-    fold: FoldModel | None = None
-    simplify: Literal["onnxsim"] | None = None
-    raise_opset: int | None = Field(None, alias="raise-opset", ge=9)
+    rules: list[RuleModel] | None = Field(
+        None, description="Rules, tried until none fires any more."
+    )
+    fold: FoldModel | None = Field(
+        None, description="Compute what depends on constants alone; `fold: {}` for usual sizes."
+    )
+    simplify: Literal["onnxsim"] | None = Field(
+        None, description="Hand the model to another simplifier."
+    )
+    raise_opset: int | None = Field(
+        None, alias="raise-opset", ge=9, description="A newer opset, by onnx's version converter."
+    )
     lower_opset: int | None = Field(
         None,
         alias="lower-opset",
@@ -74,7 +84,7 @@ class RecipeModel(_Model):
     """A recipe for surgeon."""
 
     surgeon: Literal[1] = Field(description="The version of this format.")
-    name: str = Field(min_length=1)
+    name: str = Field(min_length=1, description="What reports call it.")
     about: str = Field("", description="What it is for, in one or two sentences.")
     rules: list[RuleModel] | None = Field(None, description="One step of rules.")
     steps: list[StepModel] | None = Field(None, description="Several steps, in order.")
@@ -93,6 +103,7 @@ class RecipeModel(_Model):
     )
 
 
+_PLAIN = re.compile(r"[\w.][\w. =<>+*/()-]*")  # what needs no quotes in a list of YAML
 _KINDS = {
     "string_type": "text",
     "list_type": "a list",
@@ -186,9 +197,20 @@ def _translate(root: Value, errors: Sequence[Mapping[str, Any]]) -> RecipeError:
         return RecipeError(
             f"{subject} is {_kind(value)}, not {' or '.join(wanted)}",
             where=value.location,
-            mend="Put quotes around it." if "text" in wanted else "Change its form.",
+            mend=_mend_form(str(name), value, wanted),
         )
     return RecipeError(f"`{name}`: {error['msg']}", where=value.location, mend="Change the value.")
+
+
+def _mend_form(name: str, value: Value, wanted: Sequence[str]) -> str:
+    """How a value of the wrong kind is written: quoted, or as a list of one."""
+    if "text" in wanted:
+        return "Put quotes around it."
+    if wanted == ["a list"] and isinstance(value.content, str | int | float):
+        text = str(value.content)
+        word = text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+        return f"Write `{name}: [{word}]`."
+    return "Change its form."
 
 
 def _kind(value: Value) -> str:

@@ -168,7 +168,9 @@ def _read_builder(name: str, value: Value, names: Collection[str], known: Known)
     named = mapping.find("build") or mapping
     if name not in known.builders:
         raise RecipeError(
-            f"unknown builder `{name}`", where=named.location, mend=suggest(name, known.builders)
+            f"unknown builder `{name}`",
+            where=named.location,
+            mend=suggest(name, known.builders, "`surgeon recipes builders` lists them."),
         )
     content = mapping.content
     keys = [key for key in content if key != "build"] if isinstance(content, Mapping) else []
@@ -259,7 +261,7 @@ def _check_input(
         if name not in lets and name not in captures:
             if name in values:
                 raise error(f"`{name}` is a value, not computed", f"Write `{name}`.")
-            raise error(f"unknown name `@{name}`", suggest(name, lets | captures))
+            raise error(f"unknown name `@{name}`", _declare(name, lets | captures))
     elif argument.rest:
         if name not in rests:
             mend = f"Write `{name}`." if name in values else suggest(name, rests)
@@ -272,6 +274,12 @@ def _check_input(
         raise error(f"unknown name `{name}`", suggest(name, values))
 
 
+def _declare(name: str, known: Collection[str]) -> str:
+    """A mend for a computed name that nothing computes."""
+    near = suggest(name, known)
+    return near if near.startswith("Did") else f"Declare it: `let: {{{name}: ...}}`."
+
+
 def _check_captures(node: NodePattern, match: Pattern, lets: frozenset[str]) -> None:
     known = lets | _captures(match)
     for attribute, name in node.captures.items():
@@ -279,7 +287,7 @@ def _check_captures(node: NodePattern, match: Pattern, lets: frozenset[str]) -> 
             raise RecipeError(
                 f"unknown name `@{name}` for the attribute `{attribute}`",
                 where=node.location,
-                mend=suggest(name, known),
+                mend=_declare(name, known),
             )
     rests = {other.rest for other in match.nodes if other.rest is not None}
     if node.rest is not None and node.rest not in rests:

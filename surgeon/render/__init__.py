@@ -6,11 +6,12 @@ What became of a batch is in `surgeon.render.batch` and `.batch_page`, which bri
 from surgeon.render.checks import parting, verdict
 from surgeon.render.difference import difference
 from surgeon.render.errors import error
+from surgeon.render.explanation import explanation, explanation_data
 from surgeon.render.history import log
 from surgeon.render.inspection import inspection
-from surgeon.render.lists import examination, outcomes, recipe, recipes
+from surgeon.render.lists import examination, outcomes, recipe, recipes, words_of
 from surgeon.render.pages import html, text
-from surgeon.render.report import explanation, explanation_data, report
+from surgeon.render.report import report
 from surgeon.render.words import clean, name, seconds, size
 
 __all__ = [
@@ -33,4 +34,5 @@ __all__ = [
     "size",
     "text",
     "verdict",
+    "words_of",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -10,11 +11,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from surgeon.recipe.rules import LowerOpsetStep
 from surgeon.render import words
 
 if TYPE_CHECKING:
     from surgeon.cases import Outcomes
     from surgeon.doctor import Examination
+    from surgeon.language import Word
     from surgeon.recipe import Recipe
 
 SEVERITIES = {"broken": "bold red", "limited": "yellow", "absent": "dim"}
@@ -51,7 +54,8 @@ def recipe(found: Recipe) -> RenderableType:
         table = Table.grid(padding=(0, 2))
         for rule in rules:
             text = Text(words.name(rule.id), style="cyan")
-            text.append(f"  {rule.exact}  {words.clean(rule.location)}", style="dim")
+            place = rule.location._replace(file=Path(rule.location.file).name)
+            text.append(f"  {rule.exact}  {words.clean(place)}", style="dim")
             text.append(f"\n{words.clean(rule.why)}", style="default")
             if rule.contract:
                 text.append(f"\ncontract: {words.clean(rule.contract)}", style="yellow")
@@ -62,10 +66,24 @@ def recipe(found: Recipe) -> RenderableType:
 
 def _step(step: object) -> str:
     if (opset := getattr(step, "opset", None)) is not None:
-        return f"raise the opset to {opset}"
+        way = "lower" if isinstance(step, LowerOpsetStep) else "raise"
+        return f"{way} the opset to {opset}"
     if (tool := getattr(step, "tool", None)) is not None:
         return f"simplify with {words.name(tool)}"
     return "fold constants"
+
+
+def words_of(found: Sequence[Word]) -> RenderableType:
+    """What the language has: each with its meaning and an example."""
+    parts = []
+    for word in found:
+        text = Text(words.clean(word.name), style="cyan")
+        text.append(f"\n  {words.clean(word.about)}", style="default")
+        if word.example is not None:
+            gives = f" gives {word.gives}" if word.gives is not None else ""
+            text.append(f"\n  as in {word.example}{gives}", style="dim")
+        parts.append(text)
+    return Group(*parts)
 
 
 def examination(found: Examination) -> RenderableType:

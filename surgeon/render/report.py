@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 MOST_OPERATORS = 24  # rows of the table before and after, unless everything is asked for
 MOST_MISSES = 6
 INDENT = (0, 0, 0, 2)
-_QUOTED = re.compile(r"'[^']*'")  # names, as reasons quote them
 
 
 def report(found: Report, *, verbose: bool = False) -> RenderableType:
@@ -34,23 +32,23 @@ def report(found: Report, *, verbose: bool = False) -> RenderableType:
     if found.before != found.after:
         parts.append(Padding(_operators(found, verbose=verbose), (1, 0, 0, 2)))
     if found.changes:
-        parts.extend(_section("Rewrites", [_rules(found)]))
+        parts.extend(section("Rewrites", [rules(found)]))
         if verbose:
-            parts.extend(_section("Every rewrite, in order", [_changes(found.changes)]))
+            parts.extend(section("Every rewrite, in order", [every_change(found.changes)]))
     else:
-        parts.extend(_section("Rewrites", ["no rule fired"]))
-    parts.extend(_section("Refused", [_refusals(found.refusals)] if found.refusals else []))
-    parts.extend(_section("Housekeeping", [_housekeeping(found)] if found.housekeeping else []))
-    parts.extend(_section("Contracts", [_contracts(found)] if found.contracts else []))
-    parts.extend(_section("Assumed", [_bullets(found.assumptions)] if found.assumptions else []))
-    parts.extend(_section("Remarks", [_bullets(found.remarks)] if found.remarks else []))
+        parts.extend(section("Rewrites", ["no rule fired"]))
+    parts.extend(section("Refused", [_refusals(found.refusals)] if found.refusals else []))
+    parts.extend(section("Housekeeping", [_housekeeping(found)] if found.housekeeping else []))
+    parts.extend(section("Contracts", [_contracts(found)] if found.contracts else []))
+    parts.extend(section("Assumed", [_bullets(found.assumptions)] if found.assumptions else []))
+    parts.extend(section("Remarks", [_bullets(found.remarks)] if found.remarks else []))
     if found.failures:
-        parts.extend(_section("Left out", [_bullets(found.failures)]))
+        parts.extend(section("Left out", [_bullets(found.failures)]))
     if found.misses and (verbose or not found.changes):
         most = None if verbose else MOST_MISSES
-        parts.extend(_section("Nearest misses", [misses(found.misses, most=most)]))
-    parts.extend(_section("Checked", _checked(found)))
-    parts.extend(_section("Time", [_times(found)]))
+        parts.extend(section("Nearest misses", [misses(found.misses, most=most)]))
+    parts.extend(section("Checked", _checked(found)))
+    parts.extend(section("Time", [_times(found)]))
     return Group(*parts)
 
 
@@ -58,13 +56,17 @@ def headline(found: Report) -> RenderableType:
     """Which recipes, and how many nodes before and after."""
     before, after = sum(found.before.values()), sum(found.after.values())
     text = Text(words.name(found.source), style="bold")
-    text.append(f"  opset {found.opset}", style="not bold dim")
+    opset = f"{found.opset}"
+    if found.opset_before not in (None, found.opset):
+        opset = f"{found.opset_before} -> {found.opset}"
+    text.append(f"  opset {opset}", style="not bold dim")
     text.append(f"\n{words.listed(found.recipes)}: ", style="not bold")
     text.append(f"{words.count(before, 'node')} -> {after:,}", style="bold")
     return text
 
 
-def _section(title: str, content: Iterable[RenderableType]) -> Iterator[RenderableType]:
+def section(title: str, content: Iterable[RenderableType]) -> Iterator[RenderableType]:
+    """A title and what stands under it; nothing where nothing does."""
     parts = [Padding(part, INDENT) for part in content]
     if parts:
         yield Text(f"\n{title}", style="bold")
@@ -116,7 +118,7 @@ def _note(before: int, after: int) -> tuple[str, str]:
     return (f"{after - before:+,}" if before != after else ""), "dim"
 
 
-def _rules(found: Report) -> Table:
+def rules(found: Report) -> Table:
     """How often each rule fired, and its reason."""
     first: dict[str, Change] = {}
     for change in found.changes:
@@ -133,13 +135,14 @@ def _rules(found: Report) -> Table:
     return table
 
 
-def _changes(changes: Sequence[Change]) -> Table:
+def every_change(changes: Sequence[Change]) -> Table:
+    """Each rewrite: where, what came for what, and by which rule."""
     table = Table.grid(padding=(0, 2))
     for change in changes:
         text = Text(words.name(change.node))
         text.append(f"\n{_operator_list(change.before)} -> {_operator_list(change.after)}", "dim")
         text.append(f"\n{words.name(f'{change.recipe}/{change.rule}')}", style="cyan")
-        text.append(f"  {words.clean(change.location)}", style="dim")
+        text.append(f"  {words.place(change.location)}".rstrip(), style="dim")
         table.add_row(text)
     return table
 
@@ -187,7 +190,8 @@ def miss(found: Missed) -> Text:
     """One attempt that failed."""
     text = Text(words.name(found.node))
     text.append(f"\n  {words.name(f'{found.recipe}/{found.rule}')}", style="cyan")
-    text.append(f" at {words.clean(found.location)}", style="dim")
+    if place := words.place(found.location):
+        text.append(f" at {place}", style="dim")
     text.append(f"\n  {progress(found)}{words.clean(found.reason)}")
     return text
 
@@ -248,76 +252,3 @@ def _times(found: Report) -> Text:
     total = sum(found.seconds.values())
     stages = ", ".join(f"{stage} {words.seconds(time)}" for stage, time in found.seconds.items())
     return Text(f"{words.seconds(total)} ({stages})", style="dim")
-
-
-def explanation(found: Report, *, labels: Collection[str] | None = None) -> RenderableType:
-    """Why rules did not fire: grouped by rule and reason, or all about some nodes.
-
-    Args:
-        found: A report with every miss.
-        labels: Nodes as reports call them; None for all.
-    """
-    if labels is not None:
-        changes, tried = _about(found, labels)
-        parts: list[RenderableType] = [Text(words.listed(sorted(labels)), style="bold")]
-        parts.extend(_section("Fired here", [_changes(changes)] if changes else []))
-        parts.extend(_section("Did not fire here", [misses(tried)] if tried else []))
-        if not changes and not tried:
-            parts.append(Text("No rule of this recipe ends at it, or another rule took it first."))
-        return Group(*parts)
-    parts = [headline(found)]
-    parts.extend(_section("Fired", [_rules(found) if found.changes else "no rule fired"]))
-    nothing = "no rule's last operator occurs in what is left"
-    parts.extend(_section("Did not fire", [_reasons(found.misses) if found.misses else nothing]))
-    return Group(*parts)
-
-
-def explanation_data(found: Report, *, labels: Collection[str] | None = None) -> dict[str, Any]:
-    """What `explanation` says, as plain data for JSON."""
-    changes, tried = _about(found, labels)
-    return {
-        "source": found.source,
-        "recipes": list(found.recipes),
-        "fired": [change._asdict() for change in changes],
-        "misses": [each._asdict() for each in tried],
-    }
-
-
-def _about(
-    found: Report, labels: Collection[str] | None
-) -> tuple[Sequence[Change], Sequence[Missed]]:
-    if labels is None:
-        return found.changes, found.misses
-    return (
-        [change for change in found.changes if change.node in labels],
-        [each for each in found.misses if each.node in labels],
-    )
-
-
-def _reasons(found: Sequence[Missed]) -> Table:
-    """Each rule's reasons with how often, those that came furthest first, nodes as examples.
-
-    Reasons that differ only in the names they quote are one.
-    """
-    groups: dict[tuple[str, str, str, str], list[Missed]] = {}
-    for each in found:
-        form = _QUOTED.sub("'...'", each.reason)
-        key = (f"{each.recipe}/{each.rule}", each.location, progress(each), form)
-        groups.setdefault(key, []).append(each)
-    table = Table.grid(padding=(0, 2))
-    table.add_column(justify="right")
-    table.add_column(overflow="fold")
-    ranked = sorted(groups.items(), key=lambda g: (_distance(g[1]), -len(g[1]), g[0]))
-    for (rule, location, said, form), group in ranked:
-        reasons = {each.reason for each in group}
-        reason = reasons.pop() if len(reasons) == 1 else form
-        text = Text(words.name(rule), style="cyan")
-        text.append(f"  {words.clean(location)}", style="dim")
-        text.append(f"\n{said}{words.clean(reason)}", style="default")
-        text.append(f"\nat {words.listed([each.node for each in group], 2)}", style="dim")
-        table.add_row(Text(f"{len(group):,} x"), text)
-    return table
-
-
-def _distance(group: Sequence[Missed]) -> int:
-    return min(miss.total - miss.matched for miss in group)

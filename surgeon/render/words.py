@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 import unicodedata
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from rich.text import Text
 
@@ -35,6 +37,20 @@ def _visible(character: str) -> str:
     if " " <= character <= "~" or unicodedata.category(character) not in _HIDDEN:
         return character
     return character.encode("unicode_escape", "backslashreplace").decode("ascii")
+
+
+def place(location: object) -> str:
+    """File, line and column; nothing for what comes with surgeon, which its name says better."""
+    text = str(location)
+    return "" if text.startswith(_bundled()) else clean(text)
+
+
+@cache
+def _bundled() -> tuple[str, ...]:
+    """How the places in bundled recipes begin."""
+    from surgeon.recipe import bundled
+
+    return tuple({f"{path.parent}{os.sep}" for path in bundled().values()})
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:

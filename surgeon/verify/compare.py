@@ -152,7 +152,9 @@ def _compare_floats(
         weak = "it holds no finite number"
     for what, count in measured.elsewhere.items():
         if count:
-            fault = f"{what} at {count} other places"
+            expected, found = (_said(number) for number in measured.first[what])
+            alone = "place" if count == 1 else "places"
+            fault = f"{what} at {count} {alone} of one side alone: {found} where it was {expected}"
             return replace(faulty(name, want, fault), tolerance=allowed, weak=weak)
     largest, spread = measured.error, measured.spread
     resolution = float(finfo(want.dtype).eps)
@@ -170,6 +172,10 @@ def _compare_floats(
         agrees=largest <= max(allowed * spread, floor),
         weak=weak,
     )
+
+
+def _said(number: Any) -> str:
+    return f"{number:.3g}".replace("nan", "NaN")
 
 
 def _same_bits(want: Any, have: Any) -> bool:

@@ -34,7 +34,7 @@ def interface_fault(
         for was, became in zip(old, new, strict=True):
             typed = kind == "input" or was.name not in retyped
             if fault := _value_fault(was, became, shapes=kind == "input", typed=typed):
-                return f"{kind} `{was.name}` {fault}"
+                return f"{kind} `{was.name}` of the result {fault} as in the original"
     return None
 
 

@@ -32,6 +32,7 @@ class Measured:
         spread: Their largest distance from their mean; their magnitude where all are equal.
         finite: How many of the expected are finite.
         elsewhere: Of NaN and the infinities, at how many places one has them and the other not.
+        first: Of these, the first such place: what is expected there, and what is.
     """
 
     def __init__(self, want: Any, have: Any, *, places: bool = True) -> None:
@@ -41,6 +42,7 @@ class Measured:
         plain = want.dtype.kind != "c"
         tests = _PLACES if plain else _COMPLEX
         self.elsewhere = dict.fromkeys(tests, 0)
+        self.first: dict[str, tuple[Any, Any]] = {}
         total: Any = 0.0
         low, high = np.inf, -np.inf
         first, constant = None, True
@@ -48,7 +50,10 @@ class Measured:
             finite = np.isfinite(e)
             if not (finite.all() and np.isfinite(a).all()):  # few blocks: each test is a pass
                 for what, test in tests.items():
-                    self.elsewhere[what] += int((test(e) != test(a)).sum())
+                    apart = np.flatnonzero(test(e) != test(a))
+                    self.elsewhere[what] += apart.size
+                    if apart.size:
+                        self.first.setdefault(what, (e[apart[0]], a[apart[0]]))
                 e, a = e[finite], a[finite]
             if not e.size:
                 continue

@@ -1,0 +1,202 @@
+"""Why rules did and did not fire, as text: of a whole model, or of the nodes asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from surgeon.render import words
+from surgeon.render.report import every_change, headline, progress, rules, section
+from surgeon.spelling import is_foreign
+
+if TYPE_CHECKING:
+    from surgeon.explaining import Asked, Explanation
+    from surgeon.report import Change, Missed
+
+MOST_RULES = 6  # the nearest, unless all are asked for
+MOST_REASONS = 3  # of one rule
+MOST_VALUES = 3  # of one place in reasons that are one but for it
+_QUOTED = re.compile(r"'[^']*'")  # names, as reasons quote them
+
+
+def explanation(found: Explanation, *, everything: bool = False) -> RenderableType:
+    """The nearest rules that did not fire and why, or all of them."""
+    if found.asked is not None:
+        return Group(*(part for each in found.asked for part in _of_node(found, each, everything)))
+    report = found.report
+    parts: list[RenderableType] = [headline(report)]
+    parts.extend(section("Fired", [rules(report) if report.changes else "no rule fired"]))
+    parts.extend(section("No rule", [_unknown(found)] if found.unknown else []))
+    if report.misses:
+        parts.extend(section("Did not fire", _reasons(report.misses, everything=everything)))
+    elif not found.unknown:
+        nothing = "no rule's last operator occurs in what is left"
+        parts.extend(section("Did not fire", [nothing]))
+    return Group(*parts)
+
+
+def explanation_data(found: Explanation) -> dict[str, Any]:
+    """What `explanation` says, and all of it, as plain data for JSON."""
+    report, asked = found.report, found.asked
+    changes, misses = report.changes, report.misses
+    gone = dict(report.gone or {})
+    if asked is not None:
+        changes, misses = _about(found, asked)
+        names = {each.name for each in asked}
+        gone = {name: what for name, what in gone.items() if name in names}
+    return {
+        "source": report.source,
+        "recipes": list(report.recipes),
+        "opset": report.opset,
+        "opset_before": report.opset_before,
+        "fired": [change._asdict() for change in changes],
+        "misses": [each._asdict() for each in misses],
+        "gone": gone,
+        "unknown": {
+            name: {"count": count, "recipes": list(recipes)}
+            for name, (count, recipes) in found.unknown.items()
+        },
+    }
+
+
+def _about(
+    found: Explanation, asked: Sequence[Asked]
+) -> tuple[tuple[Change, ...], tuple[Missed, ...]]:
+    texts = frozenset().union(*(each.texts for each in asked))
+    return (
+        tuple(change for change in found.report.changes if change.node in texts),
+        tuple(each for each in found.report.misses if each.node in texts),
+    )
+
+
+def _of_node(found: Explanation, asked: Asked, everything: bool) -> list[RenderableType]:
+    """One node: what fired there, what became of it, and what was tried."""
+    changes, tried = _about(found, [asked])
+    gone = (found.report.gone or {}).get(asked.name)
+    parts: list[RenderableType] = [Text(words.name(asked.label), style="bold")]
+    parts.extend(section("Fired here", [every_change(changes)] if changes else []))
+    if gone and not changes:
+        parts.append(Text(f"It {words.clean(gone)}."))
+    ranked = sorted(tried, key=_distance)
+    shown = ranked if everything else ranked[:MOST_RULES]
+    lines: list[RenderableType] = [_tried(each) for each in shown]
+    if len(shown) < len(ranked):
+        lines.append(_more(len(ranked) - len(shown), "rule"))
+    parts.extend(section("Did not fire here", [Group(*lines)] if lines else []))
+    if not changes and not tried and not gone:
+        parts.append(Text(_why_nothing(found, asked)))
+    return parts
+
+
+def _tried(found: Missed) -> Text:
+    text = Text(words.name(f"{found.recipe}/{found.rule}"), style="cyan")
+    if place := words.place(found.location):
+        text.append(f"  {place}", style="dim")
+    return text.append(f"\n  {progress(found)}{words.clean(found.reason)}", style="default")
+
+
+def _why_nothing(found: Explanation, asked: Asked) -> str:
+    if asked.operator not in found.ends:
+        named = words.listed([f"`{name}`" for name in found.report.recipes])
+        ends = f"No rule of {named} ends at `{words.name(asked.operator)}`."
+        known = found.unknown.get(asked.operator)
+        return f"{ends} {_advice(known[1])}" if known else ends
+    return "Nothing was tried at it: another node has its place now."
+
+
+def _unknown(found: Explanation) -> Text:
+    """Operators that are not ONNX's, and for which the recipes have no rule."""
+    named = words.listed([f"`{name}`" for name in found.report.recipes])
+    lines = []
+    for name, (count, recipes) in found.unknown.items():
+        line = Text(words.name(name), style="cyan")
+        line.append(f"  {words.count(count, 'node')}: ", style="default")
+        line.append(f"no rule of {named} is for it. {_advice(recipes)}", style="default")
+        lines.append(line)
+    return Text("\n").join(lines)
+
+
+def _advice(recipes: Sequence[str]) -> str:
+    if not recipes:
+        return "No bundled recipe has one: write it (`surgeon recipes new NAME`)."
+    have = "has one" if len(recipes) == 1 else "have one"
+    return f"{words.listed([f'`{name}`' for name in recipes], 4)} {have}."
+
+
+def _more(number: int, what: str) -> Text:
+    return Text(f"and {words.count(number, what)} more: `--all` shows them", style="dim")
+
+
+def _reasons(found: Sequence[Missed], *, everything: bool) -> list[RenderableType]:
+    """The nearest rules with their reasons and how often, nodes as examples.
+
+    Reasons that differ only in the names they quote are one. What is left of PyTorch's own
+    operators has to go, and comes first; then what came furthest.
+    """
+    by_rule: dict[str, list[Missed]] = {}
+    for each in found:
+        by_rule.setdefault(f"{each.recipe}/{each.rule}", []).append(each)
+    ranked = sorted(by_rule.items(), key=lambda item: (*_rank(item[1]), item[0]))
+    shown = ranked if everything else ranked[:MOST_RULES]
+    table = Table.grid(padding=(0, 2))
+    table.add_column(justify="right")
+    table.add_column(overflow="fold")
+    for rule, misses in shown:
+        for row in _of_rule(rule, misses, everything=everything):
+            table.add_row(*row)
+    parts: list[RenderableType] = [table]
+    if len(shown) < len(ranked):
+        parts.append(_more(len(ranked) - len(shown), "rule"))
+    return parts
+
+
+def _of_rule(
+    rule: str, found: Sequence[Missed], *, everything: bool
+) -> list[tuple[RenderableType, RenderableType]]:
+    """A rule's reasons: how often each, and its text."""
+    groups: dict[tuple[str, str, str], list[Missed]] = {}
+    for each in found:
+        key = (each.location, progress(each), _QUOTED.sub("'...'", each.reason))
+        groups.setdefault(key, []).append(each)
+    ranked = sorted(groups.items(), key=lambda item: (*_rank(item[1]), item[0]))
+    rows: list[tuple[RenderableType, RenderableType]] = []
+    for (location, said, _), group in ranked if everything else ranked[:MOST_REASONS]:
+        text = Text(words.name(rule), style="cyan")
+        text.append(f"  {words.place(location)}".rstrip(), style="dim")
+        reason = _together([each.reason for each in group])
+        text.append(f"\n{said}{words.clean(reason)}", style="default")
+        text.append(f"\nat {words.listed([each.node for each in group], 2)}", style="dim")
+        rows.append((Text(f"{len(group):,} x"), text))
+    if len(rows) < len(ranked):
+        rows.append((Text(""), _more(len(ranked) - len(rows), "reason")))
+    return rows
+
+
+def _together(reasons: Sequence[str]) -> str:
+    """Reasons that differ in what they quote, as one that names what they do."""
+    quoted = map(_QUOTED.findall, reasons)
+    values = [list(dict.fromkeys(each)) for each in zip(*quoted, strict=True)]
+    places = iter(values)
+
+    def named(_: re.Match[str]) -> str:
+        different = next(places)
+        rest = len(different) - MOST_VALUES
+        more = [f"{rest:,} more"] if rest > 0 else []
+        return " or ".join([*different[:MOST_VALUES], *more])
+
+    return _QUOTED.sub(named, reasons[0])
+
+
+def _rank(group: Sequence[Missed]) -> tuple[bool, int, int, int]:
+    foreign = any(is_foreign(each.node.rpartition("(")[2]) for each in group)
+    return not foreign, *min(map(_distance, group)), -len(group)
+
+
+def _distance(found: Missed) -> tuple[int, int]:
+    """How many nodes were not found; of attempts that found all, long patterns are nearer."""
+    return found.total - found.matched, -found.matched
