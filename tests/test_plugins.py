@@ -290,7 +290,7 @@ def test_of_equal_values_the_later_place_counts() -> None:
 def test_boxes_that_are_turned_share_an_octagon() -> None:
     text = """
         <ir_version: 8, opset_import: ["": 11, "mmdeploy": 1]>
-        g (float[N,A,5] b, float[N,C,A] s) => (int64[K,3] i)
+        g (float[1,5,5] b, float[1,2,5] s) => (int64[K,3] i)
         { i = mmdeploy.NMSRotated <iou_threshold = OVERLAP, score_threshold = 0.15> (b, s) }
     """
     # a square, the same turned by an eighth (they share 1 / sqrt(2) of what either has), the same

@@ -232,7 +232,7 @@ class _Loader:
         """What one file says: a bundled one from the shelf, where it is as it was read."""
         path = Path(file)
         if not self.functions and not self.builders and self.shelf.get(path.stem) == path:
-            kept = shelved(path.stem, text, file)
+            kept = _shelved(path.stem, text, file)
             if kept is not None:
                 return kept
         from surgeon.builders import BUILDERS
@@ -277,6 +277,23 @@ class _Loader:
         if key not in self.read:
             self.read[key] = self.file(path, key)
         return self.read[key]
+
+
+def _shelved(stem: str, text: str, file: str) -> Written | None:
+    """What a bundled recipe says; recipes use one another, and what one says is thawed once."""
+    key = stem, text, file
+    if key not in _thawed:
+        found = shelved(stem, text, file)
+        if found is None:
+            return None
+        if len(_thawed) >= _MOST_THAWED:
+            _thawed.clear()
+        _thawed[key] = found
+    return _thawed[key]
+
+
+_thawed: dict[tuple[str, str, str], Written] = {}
+_MOST_THAWED = 256
 
 
 def _check_ids(rules: list[Rule]) -> None:
