@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
 MOST_OPERATORS = 24  # rows of the table before and after, unless everything is asked for
 MOST_MISSES = 6
+MOST_PLACES = 3  # nodes that are named beside a rule
 INDENT = (0, 0, 0, 2)
+_NODE = re.compile(r"^node '(.*)' \([^()]*\)$")  # as reports name one
 
 
 def report(found: Report, *, verbose: bool = False) -> RenderableType:
@@ -121,8 +124,11 @@ def _note(before: int, after: int) -> tuple[str, str]:
 def rules(found: Report) -> Table:
     """How often each rule fired, and its reason."""
     first: dict[str, Change] = {}
+    places: dict[str, dict[str, None]] = {}
     for change in found.changes:
-        first.setdefault(f"{change.recipe}/{change.rule}", change)
+        rule = f"{change.recipe}/{change.rule}"
+        first.setdefault(rule, change)
+        places.setdefault(rule, {})[change.node] = None
     table = Table.grid(padding=(0, 2))
     table.add_column(justify="right")
     table.add_column(overflow="fold")
@@ -131,6 +137,8 @@ def rules(found: Report) -> Table:
         text = Text(words.name(rule), style="cyan")
         text.append(f"  {change.exact}", style="dim")
         text.append(f"\n{words.clean(change.why)}", style="default")
+        at = [_NODE.sub(r"\1", place) for place in places[rule]]
+        text.append(f"\nat {words.listed(at, MOST_PLACES)}", style="dim")
         table.add_row(Text(f"{times:,} x"), text)
     return table
 
