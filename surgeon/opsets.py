@@ -136,14 +136,14 @@ def raise_form(
     moved = MOVED.get(node.op)
     if moved is None or opset >= moved[0].since:
         return
+    if dtype_of_input is None and any(m.like_input and m.attribute in node.attrs for m in moved):
+        node.domain = LEGACY
+        return
     inputs = list(node.inputs)
     node.origin_inputs = tuple(inputs)
     for move in moved:
         if move.attribute not in node.attrs:
             continue
-        if move.like_input and dtype_of_input is None:
-            node.domain = LEGACY
-            return
         value = node.attrs.pop(move.attribute)
         array = move.constant(value, dtype_of_input)
         while len(inputs) < move.index:

@@ -244,9 +244,19 @@ class Sweep:
         return bool(self.rules.at(node, self.facts, every=True))
 
     def _normalise(self, node: gs.Node) -> None:
-        if not node.__dict__.get("normal"):
-            dialect.normalise(node, self.facts.opset, self.facts, self.surgery.is_output)
-            node.__dict__["normal"] = True
+        if node.__dict__.get("normal"):
+            return
+        if node.domain == opsets.LEGACY and not self._is_typed(node):
+            return
+        if node.domain == opsets.LEGACY:  # too little was known of what it reads
+            node.domain = ""
+        dialect.normalise(node, self.facts.opset, self.facts, self.surgery.is_output)
+        node.__dict__["normal"] = node.domain != opsets.LEGACY or self._is_typed(node)
+
+    def _is_typed(self, node: gs.Node) -> bool:
+        """Whether the dtype and the rank of what a node reads first are known."""
+        fact = self.facts.of(node.inputs[0]) if node.inputs else None
+        return fact is None or bool(fact.dtype and fact.rank is not None)
 
     def _bodies(self, node: gs.Node, inner: Mapping[str, gs.Graph], known: Known) -> str:
         """Sweep the bodies of a node; then say what is known of its outputs.

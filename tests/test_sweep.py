@@ -16,6 +16,7 @@ import surgeon
 from surgeon.authoring import rule
 from surgeon.errors import ModelError, SettleError
 from surgeon.match import Match
+from surgeon.recipe import Recipe
 from surgeon.rewrite import Draft
 from surgeon.runtime import Session
 
@@ -158,3 +159,26 @@ def test_a_rule_that_does_not_settle_is_named() -> None:
     assert caught.value.what.endswith("what it made of node 'y' (ai.onnx.Neg)")
     assert caught.value.exit_code == 6
     assert time.perf_counter() - start < 20
+
+
+def test_a_form_of_old_is_read_in_a_later_step_where_its_dtype_is_known_by_then() -> None:
+    """What the first step does not know the dtype of, the second one's rules make constant."""
+    model = onnx.parser.parse_model(
+        """
+        <ir_version: 4, opset_import: ["": 9, "org.pytorch.aten": 1]>
+        g (float[1,1,1,4] x) => (float[1,1,1,4] y) {
+          size = Constant <value = int64[2] {1, 4}> ()
+          kernel = Constant <value = int64[2] {1, 2}> ()
+          one = Constant <value = int64[2] {1, 1}> ()
+          none = Constant <value = int64[2] {0, 0}> ()
+          step = Constant <value = int64[2] {1, 2}> ()
+          ones = Constant <value = float[1,2,2] {1.0, 1.0, 1.0, 1.0}> ()
+          f = org.pytorch.aten.ATen <operator = "thnn_col2im"> (ones, size, kernel, one, none, step)
+          c = Clip <min = 0.5> (f)
+          y = Div (x, c)
+        }
+        """
+    )
+    text = "surgeon: 1\nname: two\nsteps:\n  - use: pads-fold\n  - use: aten\n"
+    out = surgeon.apply(model, Recipe.parse(text)).model.to_proto()
+    assert [node.op_type for node in out.graph.node] == ["Div"]
