@@ -16,7 +16,7 @@ import typer
 from surgeon.cli import options
 from surgeon.cli.cluster import connected
 from surgeon.cli.console import Desk, UsageError, desk
-from surgeon.cli.targets import RECIPES
+from surgeon.cli.targets import check_order
 
 if TYPE_CHECKING:
     from surgeon.batch import Row
@@ -212,11 +212,8 @@ def _split(places: list[str]) -> tuple[list[str], str, str]:
             mend="Name a folder, or put a pattern in quotes, as in `surgeon batch aten "
             "'zoo/*.onnx' mended/`, so that the shell does not replace it.",
         )
-    for name, role in ((source, "source"), (dest, "destination")):
-        if name.lower().endswith(RECIPES):
-            raise UsageError(
-                f"the {role} `{name}` looks like a recipe", where="surgeon batch", mend=usage
-            )
+    named = {"source": source, "destination": dest}
+    check_order(recipes, named, where="surgeon batch", usage=usage)
     return recipes, source, dest
 
 

@@ -10,7 +10,7 @@ import typer
 
 from surgeon.cli import options
 from surgeon.cli.console import UsageError, desk
-from surgeon.cli.targets import RECIPES
+from surgeon.cli.targets import RECIPES, check_order
 from surgeon.collector import collector_paused
 
 Files = Annotated[
@@ -86,13 +86,5 @@ def _split(files: list[str]) -> tuple[list[str], Path]:
     if not recipes:
         lacking = "the model" if model.lower().endswith(RECIPES) else "a recipe"
         raise UsageError(f"{lacking} is missing", where="surgeon explain", mend=usage)
-    if model.lower().endswith(RECIPES):
-        raise UsageError(
-            f"the model `{model}` looks like a recipe", where="surgeon explain", mend=usage
-        )
-    early = next((name for name in recipes if name.lower().endswith(".onnx")), None)
-    if early is not None:
-        raise UsageError(
-            f"`{early}` stands where a recipe is wanted", where="surgeon explain", mend=usage
-        )
+    check_order(recipes, {"model": model}, where="surgeon explain", usage=usage)
     return recipes, Path(model)

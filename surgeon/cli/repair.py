@@ -12,7 +12,7 @@ import typer
 
 from surgeon.cli import options
 from surgeon.cli.console import Desk, UsageError, desk
-from surgeon.cli.targets import RECIPES, check_report, check_target
+from surgeon.cli.targets import check_order, check_report, check_target
 from surgeon.collector import collector_paused
 from surgeon.files import back_up, backup_of, is_file
 
@@ -205,16 +205,8 @@ def split(files: list[str], *, in_place: bool = False) -> tuple[list[str], Path,
             lacking = "the output is missing" if len(files) == 2 else "input and output are missing"
         raise UsageError(lacking, where="surgeon apply", mend=usage)
     *recipes, source, target = files
-    for name, role in ((source, "input"), (target, "output")):
-        if name.lower().endswith(RECIPES):
-            raise UsageError(
-                f"the {role} `{name}` looks like a recipe", where="surgeon apply", mend=usage
-            )
-    model = next((name for name in recipes if name.lower().endswith(".onnx")), None)
-    if model is not None:
-        raise UsageError(
-            f"`{model}` stands where a recipe is wanted", where="surgeon apply", mend=usage
-        )
+    named = {"input": source, "output": target}
+    check_order(recipes, named, where="surgeon apply", usage=usage)
     return recipes, Path(source), Path(target)
 
 

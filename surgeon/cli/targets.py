@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from surgeon.cli.console import UsageError
@@ -11,6 +11,28 @@ from surgeon.errors import OutputError
 
 REPORTS = (".json", ".html", ".txt")
 RECIPES = (".yaml", ".yml")
+
+
+def check_order(
+    recipes: Sequence[str], files: Mapping[str, str], *, where: str, usage: str
+) -> None:
+    """See that no recipe stands where a file is wanted, and no model where a recipe is.
+
+    Args:
+        recipes: What is given as recipes.
+        files: What is given as files, by what each is.
+        where: The command.
+        usage: How it is written.
+
+    Raises:
+        UsageError: One does.
+    """
+    for role, name in files.items():
+        if name.lower().endswith(RECIPES):
+            raise UsageError(f"the {role} `{name}` looks like a recipe", where=where, mend=usage)
+    model = next((name for name in recipes if name.lower().endswith(".onnx")), None)
+    if model is not None:
+        raise UsageError(f"`{model}` stands where a recipe is wanted", where=where, mend=usage)
 
 
 def check_target(target: Path, *, inputs: Sequence[Path], what: str = "output") -> None:
