@@ -45,7 +45,7 @@ check: .venv/installed-dev lint
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 test: .venv/installed-dev
-	$(BIN)/python -m pytest -n 2 -rs
+	$(BIN)/python -m pytest -n 2 -m "not hasty" -rs
 
 lint: .venv/installed-dev
 	$(BIN)/ruff format --check .
@@ -91,7 +91,7 @@ test-targets: .venv/installed-dev
 	$(BIN)/python -m pytest -m targets -rs
 
 test-oldest: .venv-oldest/installed
-	$(OLDEST)/python -m pytest -n 2 -rs
+	$(OLDEST)/python -m pytest -n 2 -m "not hasty" -rs
 
 torch: .venv/installed-dev
 	$(BIN)/python -m pip install -q "$(TORCH)"

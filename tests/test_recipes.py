@@ -14,6 +14,7 @@ RECIPES = sorted(
 )
 
 
+@pytest.mark.hasty
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_every_case_holds_and_every_rule_has_cases(path: Path) -> None:
     outcomes = run([path], thorough=False)
