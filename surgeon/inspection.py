@@ -126,13 +126,20 @@ class Inspection:
         return asdict(self)
 
 
-def with_load(found: Inspection, *, timeout: float = 60.0) -> Inspection:
+def with_load(found: Inspection, *, timeout: float = 10.0) -> Inspection:
     """The same, after onnxruntime was asked, in a process of its own, whether it loads the model.
 
-    It is not asked where operators or data are missing, and of models above a gigabyte.
+    It is not asked where operators or data are missing, and of models above a gigabyte or with
+    functions, which may be a great many when they are inlined; nothing is said where it takes more
+    than `timeout` seconds.
     """
     missing = any(file.size is None for file in found.external)
-    if missing or found.weight_bytes > _MOST_LOADED or any(not f.runs for f in found.foreign):
+    if (
+        missing
+        or found.functions
+        or found.weight_bytes > _MOST_LOADED
+        or any(not f.runs for f in found.foreign)
+    ):
         return found
     from surgeon.isolation import isolation, open_session
     from surgeon.runtime import NotRunnable
