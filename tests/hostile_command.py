@@ -156,7 +156,7 @@ def others(surgeon: Runner, rules: Path, path: Path, what: str, *, runs: bool = 
     ):
         answer = surgeon(*arguments)
         printed = f"{what}: {arguments[0]}: {answer['code']} {answer['output'][:1500]}"
-        assert answer["code"] in (0, 1, 3, 4), printed
+        assert answer["code"] in (0, 1, 3, 4, 7), printed  # 7: it takes longer than it may
         assert answer["seconds"] < SECONDS, printed
         assert "Traceback" not in answer["output"], printed
         assert "surgeon has a bug" not in answer["output"], printed
