@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from surgeon.model import describe
+
 
 class Departure(NamedTuple):
     """A node that went.
@@ -11,12 +13,13 @@ class Departure(NamedTuple):
     Attributes:
         node: The node.
         root: The node that was let go; `node` itself, or what alone read it.
-        cause: Why `root` went: a rule as `recipe/rule`, or a sentence's end.
+        cause: Why `root` went: a rule as `recipe/rule`, a sentence's end, or the node that computes
+            the same.
     """
 
     node: Any
     root: Any
-    cause: str
+    cause: Any
 
 
 class Departures:
@@ -28,7 +31,7 @@ class Departures:
 
     def __init__(self) -> None:
         """None went yet."""
-        self.cause = ""
+        self.cause: Any = ""
         self.all: list[Departure] = []
 
     def add(self, node: Any, root: Any) -> None:
@@ -42,6 +45,8 @@ def fate(departure: Departure) -> tuple[str, str] | None:
     None for a node that a rule made, and for one without a name.
     """
     node, root, cause = departure
+    if not isinstance(cause, str):
+        cause = f"was merged with {describe(cause)}, which computes the same"
     name = _name(node)
     if getattr(node, "drafted", False) or not name:
         return None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from surgeon import language, schemas
 from surgeon.cases.reading import Case, read_cases
-from surgeon.recipe import Recipe, Rule, bundled
+from surgeon.recipe import Recipe, bundled
 from surgeon.recipe.rules import BuilderCall
 from surgeon.schemas.aliases import ALIASES
 
@@ -89,7 +89,7 @@ def _operators(aten: Recipe) -> str:
     rows: dict[str, list[str]] = {}
     for rule in aten.rules:
         root = rule.match.nodes[-1]
-        if root.domain != "aten" or _is_refusal(rule):
+        if root.domain != "aten" or rule.only_refuses:
             continue
         for operator in root.operators:
             place = f"[`{rule.id}`](recipes.md#{rule.id})"
@@ -113,7 +113,7 @@ def _operators(aten: Recipe) -> str:
         overloads = [f"`{s.overload or 'default'}`" for s in schemas.overloads(operator)]
         shown = ", ".join(dict.fromkeys(overloads)) or "of older releases"
         lines.append(f"| `{operator}` | {shown} | {', '.join(rules)} |")
-    refused = (o for r in aten.rules if _is_refusal(r) for o in r.match.nodes[-1].operators)
+    refused = (o for r in aten.rules if r.only_refuses for o in r.match.nodes[-1].operators)
     lines += ["", "## Refused by name", "", "They stay, and the report says why and what to do."]
     lines += ["", ", ".join(f"`{o}`" for o in sorted(set(refused))) + "."]
     return "\n".join(lines) + "\n"
@@ -161,10 +161,6 @@ def _users() -> dict[str, str]:
 
 def _cell(text: str) -> str:
     return _line(text).replace("|", "\\|")
-
-
-def _is_refusal(rule: Rule) -> bool:
-    return isinstance(rule.replace, BuilderCall) and rule.replace.only_refuses
 
 
 def _line(text: str) -> str:

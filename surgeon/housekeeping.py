@@ -14,7 +14,6 @@ from surgeon import opsets
 from surgeon.facts import Facts
 from surgeon.fold import Folder
 from surgeon.links import current
-from surgeon.model import describe
 from surgeon.rewrite import Surgery
 from surgeon.sameness import Sameness
 
@@ -137,7 +136,7 @@ class Housekeeper:
         if twin is None:
             return False
         pairs = list(zip(list(node.outputs), twin.outputs, strict=True))
-        self.surgery.removed.cause = f"was merged with {describe(twin)}, which computes the same"
+        self.surgery.removed.cause = twin
         # The twin's values stay the objects they are: what reads them is known by them, and would
         # not be found again by what reads this node's.
         self.surgery.hand_over(node, pairs, adopt=False)
@@ -175,7 +174,7 @@ class Housekeeper:
         twin = self._twin(node, known)
         if twin is None or self.surgery.gives_output(twin) or not self.surgery.holds(graph, twin):
             return None
-        self.surgery.removed.cause = f"was merged with {describe(twin)}, which computes the same"
+        self.surgery.removed.cause = twin
         self.surgery.hand_over(node, [(out, draft.op("Identity", twin.outputs[0]))])
         self.done["equal nodes merged"] += 1
         return draft.nodes

@@ -24,7 +24,6 @@ from surgeon.spelling import operator_name, spelling
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
 _MOST_LOADED = 1 << 30  # bytes of weights of a model that is loaded to see whether it loads
-_REFUSED = "refused_by_name"  # the builder of rules that only say why an operator stays
 STANDARD = frozenset({"", "ai.onnx", "ai.onnx.ml"})
 
 
@@ -144,10 +143,9 @@ def with_load(found: Inspection, *, timeout: float = 10.0) -> Inspection:
     from surgeon.isolation import isolation, open_session
     from surgeon.runtime import NotRunnable
 
-    model = Model.load(Path(found.source))
     with isolation(timeout=timeout):
         try:
-            open_session(model.proto, folder=model.folder)
+            open_session(Path(found.source))
         except (TimeUp, MemoryUp):
             return found
         except (NotRunnable, ForeignError) as error:
@@ -258,7 +256,7 @@ def _bundled_rules() -> Mapping[str, Sequence[frozenset[str]]]:
                 for operator in rule.match.root.operators
             )
             for rule in recipe.rules
-            if getattr(rule.replace, "name", None) != _REFUSED
+            if not rule.only_refuses
         ]
     return found
 

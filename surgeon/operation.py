@@ -156,6 +156,8 @@ class Operation:
 
     def report(self, clock: Clock) -> Report:
         """What was done so far, frozen."""
+        after = operators(self.model)
+        cost = cost_of_sizes(self.original, self.before, after)
         return Report(
             source=str(self.original.path or "<model>"),
             recipes=tuple(recipe.name for recipe in self.recipes),
@@ -163,11 +165,11 @@ class Operation:
             misses=tuple(nearest(self.misses)),
             housekeeping=dict(self.notes.housekeeping),
             pieces=dict(self.pieces),
-            remarks=tuple(self.notes.remarks),
+            remarks=(*self.notes.remarks, cost) if cost else tuple(self.notes.remarks),
             failures=tuple(dict.fromkeys(self.notes.failures)),
             assumptions=self.axioms.texts,
             before=self.before,
-            after=operators(self.model),
+            after=after,
             verdict=None,
             seconds=dict(clock.seconds),
             opset=self.model.opset,
@@ -302,8 +304,6 @@ class Operation:
                 named = ", ".join(f"`{name}`" for name in corrected[:3])
                 more = f" and {len(corrected) - 3} more" if len(corrected) > 3 else ""
                 self.notes.remarks.append(f"{what} were false: {named}{more}")
-        if said := cost_of_sizes(self.original, self.before, operators(self.model)):
-            self.notes.remarks.append(said)
         replaced: dict[str, list[str]] = {}
         for change in self.notes.changes:
             replaced.setdefault(f"{change.recipe}/{change.rule}", []).append(change.node)

@@ -246,9 +246,9 @@ class Sweep:
     def _normalise(self, node: gs.Node) -> None:
         if node.__dict__.get("normal"):
             return
-        if node.domain == opsets.LEGACY and not self._is_typed(node):
-            return
         if node.domain == opsets.LEGACY:  # too little was known of what it reads
+            if not self._is_typed(node):
+                return
             node.domain = ""
         dialect.normalise(node, self.facts.opset, self.facts, self.surgery.is_output)
         node.__dict__["normal"] = node.domain != opsets.LEGACY or self._is_typed(node)

@@ -23,7 +23,6 @@ from surgeon.cases.reading import Case, read_cases
 from surgeon.cases.running import problems_of
 from surgeon.errors import Location, RecipeError
 from surgeon.recipe import Recipe, Rule, bundled
-from surgeon.recipe.rules import BuilderCall
 
 __all__ = ["Case", "Outcome", "Outcomes", "run"]
 
@@ -149,7 +148,7 @@ def _of_recipe(path: Path, *, thorough: bool) -> Iterator[Outcome]:
 
 
 def _lacks(rule: Rule, cases: Sequence[Case]) -> list[str]:
-    stays = isinstance(rule.replace, BuilderCall) and rule.replace.only_refuses
+    stays = rule.only_refuses
     fires = stays or any(rule.id in case.fires for case in cases)
     refuses = any(case.refuses and case.refuses.rule == rule.id for case in cases)
     return ["fires"] * (not fires) + ["must not fire"] * (not refuses)

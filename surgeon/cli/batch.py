@@ -161,8 +161,6 @@ def batch(
 
     surgeon batch aten zoo/ mended/
     """
-    from surgeon.batch.reports import rows_as_text
-
     with desk(quiet=quiet, verbose=verbose, as_json=as_json, log_file=log_file) as place:
         recipes, source, dest = _split(places)
         wanted = _percent(fail_under)
@@ -191,9 +189,7 @@ def batch(
             "opset": opset,
         }
         rows, target = _run(place, recipes, source, dest, cluster, arguments)
-        if as_json:
-            place.data(rows_as_text(rows).decode())
-        _report(place, rows, target, f"{', '.join(recipes)} on {source}", told=as_json)
+        _report(place, rows, target, f"{', '.join(recipes)} on {source}")
         good = sum(row.good for row in rows)
         raise typer.Exit(0 if 100 * good >= wanted * len(rows) else SHORT)
 
@@ -302,19 +298,20 @@ def _told(place: Desk, run: Run) -> Iterator[Callable[[Row], None]]:
         yield step
 
 
-def _report(place: Desk, rows: list[Row], target: Target, title: str, *, told: bool) -> None:
-    """Write the page, and say what came of the files, unless JSON `told` it already."""
+def _report(place: Desk, rows: list[Row], target: Target, title: str) -> None:
+    """Write the page, and say what came of the files: to a script as JSON."""
     from rich.text import Text
 
     from surgeon import render
-    from surgeon.batch.reports import PAGE, ROWS
+    from surgeon.batch.reports import PAGE, ROWS, rows_as_text
     from surgeon.render.batch import batch as outcomes
     from surgeon.render.batch import failures
     from surgeon.render.batch_page import batch_page
 
     page = batch_page(rows, title=title)
     target.write(PAGE, page.encode("utf-8", "backslashreplace"))
-    if told:
+    if place.as_json:
+        place.data(rows_as_text(rows).decode())
         return
     if place.quiet and not all(row.good for row in rows):
         place.warn(failures(rows))

@@ -63,6 +63,11 @@ class Rule(NamedTuple):
     bound: float | None = None
     late: bool = False
 
+    @property
+    def only_refuses(self) -> bool:
+        """Whether it never fires, and only says why a node stays."""
+        return isinstance(self.replace, BuilderCall) and self.replace.only_refuses
+
 
 class RulesStep(NamedTuple):
     """Sweeps with these rules until nothing changes.
