@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 KEY = "surgeon.log"
@@ -17,6 +18,7 @@ _LARGEST = 1 << 24  # characters of a log that is read
 _LONGEST = 200  # characters of a name
 
 
+@cache
 def version() -> str:
     """surgeon's version, or `unknown` where it runs without being installed."""
     from importlib import metadata

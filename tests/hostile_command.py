@@ -16,7 +16,7 @@ import onnx
 import pytest
 from hostile_models import network
 
-EVERY = int(os.environ.get("SURGEON_EVERY", "5"))  # kind goes through the other commands too
+EVERY = int(os.environ.get("SURGEON_EVERY", "8"))  # kind goes through the other commands too
 SECONDS = 30  # these machines may be busy; alone, the slowest takes a few
 SPACE = 6 << 30  # of addresses: onnxruntime and openblas reserve much that they never touch
 PEAK = 1 << 30  # of memory in use

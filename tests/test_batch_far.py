@@ -17,6 +17,7 @@ from batches import heavy, log, net, outcomes, run, tree, zoo
 
 import surgeon
 from surgeon.batch import attempt, far, find
+from surgeon.cli import cluster
 from surgeon.errors import ModelError, OutputError
 
 __all__ = ["log", "zoo"]  # fixtures of `batches`
@@ -360,7 +361,10 @@ def test_the_command_on_a_cluster(tmp_path: Path, zoo: Path, double: Path) -> No
     assert "2  repaired" in result.output
 
 
-def test_a_cluster_that_is_not_there(zoo: Path, double: Path) -> None:
+def test_a_cluster_that_is_not_there(
+    zoo: Path, double: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "SECONDS", 1)
     try:
         import distributed  # noqa: F401
     except ImportError:

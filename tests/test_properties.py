@@ -31,7 +31,7 @@ POINTS = tuple(
     dict(zip("bct", sizes, strict=True))
     for sizes in ((5, 2, 3), (2, 4, 8), (3, 3, 7), (1, 6, 4), (4, 8, 16))
 )
-EXAMPLES = int(os.environ.get("SURGEON_EXAMPLES", "1500"))  # `make fuzz-graphs` draws 10,000
+EXAMPLES = int(os.environ.get("SURGEON_EXAMPLES", "800"))  # `make fuzz-graphs` draws 10,000
 TOLERANCE = 1e-3
 # Of numbers of size 1: an output may be what is left where two of them cancel.
 CANCELLED = 2e-6

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import onnx
@@ -52,9 +52,10 @@ def problems_of(case: Case, recipe: Recipe, *, thorough: bool = True) -> Iterato
         RecipeError: The case itself is wrong: its text is no model, say.
     """
     met: list[str] = []
-    for opset in case.opsets:
+    for index, opset in enumerate(case.opsets):
         try:
-            for problem in _at(case, recipe, opset, met if thorough else None):
+            seeds = SEEDS if index == 0 else ()
+            for problem in _at(case, recipe, opset, met if thorough else None, seeds):
                 yield f"{problem} (opset {opset})" if len(case.opsets) > 1 else problem
         except RecipeError:
             raise
@@ -64,7 +65,13 @@ def problems_of(case: Case, recipe: Recipe, *, thorough: bool = True) -> Iterato
         yield f"Silent: `apply` refuses no rewrite because {case.differs!r}"
 
 
-def _at(case: Case, recipe: Recipe, opset: int | None, met: list[str] | None) -> Iterator[str]:
+def _at(
+    case: Case,
+    recipe: Recipe,
+    opset: int | None,
+    met: list[str] | None,
+    seeds: Sequence[int],
+) -> Iterator[str]:
     """What is wrong at one opset.
 
     Args:
@@ -73,6 +80,7 @@ def _at(case: Case, recipe: Recipe, opset: int | None, met: list[str] | None) ->
         opset: For its model; None for the one it declares.
         met: Takes why rewrites are refused that differ from what they replace; None where they are
             not compared.
+        seeds: Of the renamings; one opset is enough for them.
     """
     before = case.before.model(case.values, opset)
     if case.refuses is not None:
@@ -107,7 +115,7 @@ def _at(case: Case, recipe: Recipe, opset: int | None, met: list[str] | None) ->
     if again.report.changes:
         yield f"Restless: a second run fires {_list(again.fired)}"
     problems = list(_loads_and_agrees(case, recipe, before, first))
-    for seed in SEEDS:
+    for seed in seeds:
         problems = problems or list(_in_other_words(case, recipe, before, seed))
     yield from problems
 
