@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from surgeon.document import suggest
 from surgeon.errors import RecipeError
-from surgeon.inspection import nodes_of, recipes_for
+from surgeon.helpful import recipes_for
+from surgeon.inspection import nodes_of
 from surgeon.model import Model, describe
 from surgeon.recipe import Recipe
 from surgeon.report import Report

@@ -7,7 +7,6 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,13 @@ import onnx
 from surgeon.errors import ForeignError, MemoryUp, ModelError, TimeUp
 from surgeon.external import external_tensors
 from surgeon.files import external_path
-from surgeon.importer import types_given
+from surgeon.helpful import helpful, recipes_for, written_otherwise
+from surgeon.importer import opset_of, types_given
 from surgeon.model import Model
 from surgeon.numerals import natural
-from surgeon.recipe import Recipe, bundled
 from surgeon.spelling import operator_name, spelling
+from surgeon.targets import Fit, Refused, Target
+from surgeon.targets import target as of_target
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
 _MOST_LOADED = 1 << 30  # bytes of weights of a model that is loaded to see whether it loads
@@ -96,6 +97,7 @@ class Inspection:
         recipes: Bundled recipes that have rules for operators of this model, and how many rules.
         loads: Whether onnxruntime loads it; None where it was not asked.
         fault: What it says where it does not.
+        fit: Beside the list of a target, where one was asked for.
     """
 
     source: str
@@ -119,6 +121,7 @@ class Inspection:
     recipes: Mapping[str, int]
     loads: bool | None = None
     fault: str = ""
+    fit: Fit | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -153,18 +156,23 @@ def with_load(found: Inspection, *, timeout: float = 10.0) -> Inspection:
     return replace(found, loads=True)
 
 
-def inspect(path: str | os.PathLike[str]) -> Inspection:
+def inspect(path: str | os.PathLike[str], *, target: str | None = None) -> Inspection:
     """Look at a model file; external data is counted, not read, and nothing is run.
+
+    Args:
+        path: The file.
+        target: A runtime whose list of operators is looked through, as `surgeon.targets` names it.
 
     Raises:
         ModelError: Missing, empty, truncated, or no ONNX model.
+        RecipeError: There is no list of this target.
     """
     path = Path(path)
+    wanted = None if target is None else of_target(target)
     model = Model.load(path)
     proto = model.proto
     nodes = list(nodes_of(proto))
     operators = Counter(operator_name(node) for node in nodes if not _is_constant(node))
-    rules = _bundled_rules()
     initialised = {tensor.name for tensor in proto.graph.initializer}
     inputs = tuple(value_of(v) for v in proto.graph.input if v.name not in initialised)
     return Inspection(
@@ -177,7 +185,7 @@ def inspect(path: str | os.PathLike[str]) -> Inspection:
         outputs=tuple(value_of(v) for v in proto.graph.output),
         overridable=len(model.overridable),
         dynamic=_dynamic(inputs),
-        operators=dict(sorted(operators.items(), key=lambda item: (-item[1], item[0]))),
+        operators=dict(_by_count(operators)),
         initializers=len(proto.graph.initializer) + len(proto.graph.sparse_initializer),
         weight_bytes=sum(_bytes(tensor) for tensor in proto.graph.initializer),
         external=tuple(_external(model)),
@@ -186,7 +194,8 @@ def inspect(path: str | os.PathLike[str]) -> Inspection:
         foreign=tuple(_foreign(proto, nodes, operators)),
         computed_weights=_computed_weights(proto),
         bfloat16=types_given(proto).count(onnx.TensorProto.BFLOAT16),
-        recipes=_helpful(operators, rules),
+        recipes=helpful(operators),
+        fit=None if wanted is None else _fit(proto, operators, wanted),
     )
 
 
@@ -202,6 +211,11 @@ def nodes_of(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
 def _bodies(node: onnx.NodeProto) -> list[onnx.GraphProto]:
     single = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
     return [*single, *(graph for attribute in node.attribute for graph in attribute.graphs)]
+
+
+def _by_count(operators: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Operators with how many nodes of each there are, the most first."""
+    return sorted(operators.items(), key=lambda item: (-item[1], item[0]))
 
 
 def _is_constant(node: onnx.NodeProto) -> bool:
@@ -244,41 +258,25 @@ def _is_standard(node: onnx.NodeProto, versions: Mapping[str, int]) -> bool:
     return bool(onnx.defs.has(node.op_type, min(version, newest), domain))
 
 
-@cache
-def _bundled_rules() -> Mapping[str, Sequence[frozenset[str]]]:
-    """For each bundled recipe with rules of its own, the operators that each rule's root may be."""
-    found = {}
-    for recipe_name, path in bundled().items():
-        recipe = Recipe.load(path)
-        found[recipe_name] = [
-            frozenset(
-                f"{rule.match.root.domain}.{operator}" if rule.match.root.domain else operator
-                for operator in rule.match.root.operators
-            )
-            for rule in recipe.rules
-            if not rule.only_refuses
-        ]
-    return found
-
-
-def recipes_for(operator: str) -> tuple[str, ...]:
-    """The bundled recipes that have a rule for an operator, as recipes write it."""
-    return tuple(
-        name
-        for name, patterns in _bundled_rules().items()
-        if any(operator in pattern for pattern in patterns)
+def _fit(proto: onnx.ModelProto, operators: Mapping[str, int], wanted: Target) -> Fit:
+    """Beside a target's list; the model's own functions are as good as what they hold."""
+    own = {f"{function.domain}.{function.name}" for function in proto.functions}
+    refused = operators.keys() - wanted.taken - wanted.partly - own
+    opset = opset_of(proto) or 1
+    read = wanted.opsets is None or wanted.opsets[0] <= opset <= wanted.opsets[1]
+    return Fit(
+        target=wanted.name,
+        title=wanted.title,
+        source=wanted.source,
+        opset=None if read else opset,
+        opsets=wanted.opsets,
+        refused=tuple(
+            Refused(operator, count, written_otherwise(operator))
+            for operator, count in _by_count(operators)
+            if operator in refused
+        ),
+        partly=tuple(operator for operator, _ in _by_count(operators) if operator in wanted.partly),
     )
-
-
-def _helpful(
-    operators: Mapping[str, int], rules: Mapping[str, Sequence[frozenset[str]]]
-) -> dict[str, int]:
-    """How many rules of each recipe end at an operator that occurs."""
-    found = {
-        name: sum(1 for pattern in patterns if not pattern.isdisjoint(operators))
-        for name, patterns in rules.items()
-    }
-    return {name: number for name, number in found.items() if number}
 
 
 def value_of(value: onnx.ValueInfoProto) -> Value:

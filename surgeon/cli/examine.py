@@ -140,6 +140,7 @@ def diff(
 
 def inspect(
     model: options.Model,
+    target: options.TargetName = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
     log_file: options.LogFile = None,
@@ -149,7 +150,7 @@ def inspect(
         with collector_paused():
             from surgeon import inspection, render
 
-        found = inspection.with_load(inspection.inspect(model))
+        found = inspection.with_load(inspection.inspect(model, target=target))
         if as_json:
             place.data(json.dumps(found.to_dict(), indent=2))
         else:

@@ -51,7 +51,24 @@ def recipe_names(incomplete: str) -> list[str]:
     return [name for name in bundled() if name.startswith(incomplete)]
 
 
+def target_names(incomplete: str) -> list[str]:
+    """Runtimes whose lists there are, for the shell's completion."""
+    from surgeon.targets import targets
+
+    return [name for name in targets() if name.startswith(incomplete)]
+
+
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX file.", show_default=False)]
+TargetName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Also what this runtime's own list of operators lacks: `tensorrt`, `tensorrt-8.6`, "
+        "`rknn`, `webgpu`, ...",
+        autocompletion=target_names,
+        show_default=False,
+    ),
+]
 Before = Annotated[
     Path, typer.Argument(metavar="A", help="The model as it was.", show_default=False)
 ]

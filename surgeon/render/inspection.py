@@ -11,10 +11,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from surgeon.recipe import bundled
 from surgeon.render import words
 
 if TYPE_CHECKING:
     from surgeon.inspection import Foreign, Inspection, Value
+    from surgeon.targets import Fit
 
 MOST_OPERATORS = 30
 MOST_VALUES = 30
@@ -32,6 +34,9 @@ def inspection(found: Inspection, *, verbose: bool = False) -> RenderableType:
     parts.append(Text("\nWhat stands in the way", style="bold"))
     obstacles = _obstacles(found, verbose=verbose)
     parts.extend(Padding(part, (0, 0, 0, 2)) for part in obstacles)
+    if found.fit is not None:
+        parts.append(Text(f"\nFor {found.fit.title}", style="bold"))
+        parts.extend(Padding(part, (0, 0, 0, 2)) for part in _fit(found.fit))
     return Group(*parts)
 
 
@@ -130,6 +135,37 @@ def _obstacles(found: Inspection, *, verbose: bool) -> Iterator[RenderableType]:
     elif found.recipes:
         rules = (f"{name} ({words.count(n, 'rule')})" for name, n in found.recipes.items())
         yield Text(f"Bundled recipes with rules for its operators: {', '.join(rules)}", "dim")
+
+
+def _fit(fit: Fit) -> Iterator[RenderableType]:
+    if fit.opset is not None and fit.opsets is not None:
+        old, new = fit.opsets
+        mend = f"say `--opset {new}`" if fit.opset > new else f"raise it (`raise-opset: {old}`)"
+        yield Text(
+            f"it reads opsets {old} to {new}, and the model is at {fit.opset}: {mend}", "red"
+        )
+    if fit.refused:
+        table = Table.grid(padding=(0, 2))
+        table.add_column(justify="right")
+        for one in fit.refused:
+            others = f"rules in {words.listed(one.recipes)}" if one.recipes else "no bundled rule"
+            text = Text(words.name(one.operator), style="yellow")
+            table.add_row(f"{one.count:,}", text.append(f"  {others}", style="default"))
+        yield Text("not on its list of operators:")
+        yield table
+    else:
+        yield Text("Every operator is on its list.", style="green")
+    if fit.partly:
+        yield Text(f"taken with limits: {words.listed(fit.partly, 30)}")
+    yield Text(f"as {fit.source} says; of types and attributes the list says nothing", "dim")
+    if recipe := _made_for(fit.target):
+        yield Text(f"Try: surgeon apply {recipe} ..., which is what was measured to help", "dim")
+
+
+def _made_for(target: str) -> str | None:
+    """The bundled recipe for a target, whatever its version."""
+    made = f"for-{'tflite' if target == 'onnx2tf' else target.split('-')[0]}"
+    return made if made in bundled() else None
 
 
 def _foreign(foreign: Foreign) -> Text:

@@ -1,0 +1,122 @@
+"""What runtimes say they take: lists of operators, as each one's project publishes them.
+
+A list tells which operators a runtime does not have at all. It does not tell of types, attributes
+and sizes: what a list takes may be refused still, and what was measured is in docs/status.md.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from surgeon.document import suggest
+from surgeon.errors import RecipeError
+
+__all__ = ["Fit", "Refused", "Target", "target", "targets"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A runtime of one version, or an interface of it.
+
+    Attributes:
+        name: As the command line has it, `tensorrt-8.6`.
+        title: In words.
+        source: The document or the source that the list was read from.
+        opsets: The oldest and the newest opset that it reads; None where the list does not say.
+        taken: Operators as recipes write them, `Conv` and `com.microsoft.Gelu`.
+        partly: Those that are taken with limits, which the source tells.
+    """
+
+    name: str
+    title: str
+    source: str
+    opsets: tuple[int, int] | None
+    taken: frozenset[str]
+    partly: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An operator of a model that is not on a target's list.
+
+    Attributes:
+        operator: As recipes write it.
+        count: How many nodes.
+        recipes: Bundled recipes that spell it in others.
+    """
+
+    operator: str
+    count: int
+    recipes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A model beside the list of a target.
+
+    Attributes:
+        target: The target's name, with its version.
+        title: In words.
+        source: Where the list is from.
+        opset: The model's, where the target does not read it; None where it does.
+        opsets: The oldest and the newest that it reads, where the list says.
+        refused: Operators that are not on the list.
+        partly: Operators that are taken with limits, which the source tells.
+    """
+
+    target: str
+    title: str
+    source: str
+    opset: int | None
+    opsets: tuple[int, int] | None
+    refused: tuple[Refused, ...]
+    partly: tuple[str, ...]
+
+
+def targets() -> tuple[str, ...]:
+    """The names of all there are; of several versions, the oldest first."""
+    return tuple(_table())
+
+
+def target(name: str) -> Target:
+    """A target by name; without a version, the newest.
+
+    Raises:
+        RecipeError: There is none of this name.
+    """
+    table = _table()
+    known = name if name in table else next((n for n in reversed(table) if _without(n) == name), "")
+    if not known:
+        versions = [f"`{each}`" for each in table if _without(each) == _without(name)]
+        names = {*table, *map(_without, table)}
+        raise RecipeError(
+            f"there is no list of what `{name}` takes",
+            where="--target",
+            mend=f"There is {', '.join(versions)}." if versions else suggest(name, names),
+        )
+    entry = table[known]
+    return Target(
+        name=known,
+        title=entry["title"],
+        source=entry["source"],
+        opsets=tuple(entry["opsets"]) if entry["opsets"] else None,
+        taken=frozenset(entry["taken"]),
+        partly=frozenset(entry["partly"]),
+    )
+
+
+def _without(name: str) -> str:
+    """A name without its version."""
+    stem, _, last = name.rpartition("-")
+    return stem if last[:1].isdigit() else name
+
+
+@cache
+def _table() -> dict[str, Any]:
+    text = Path(__file__).with_name("table.json").read_text(encoding="utf-8")
+    table: dict[str, Any] = json.loads(text)
+    return table

@@ -1,0 +1,108 @@
+"""What a model has beside what a runtime's own list of operators takes."""
+
+import json
+from pathlib import Path
+
+import onnx
+import onnx.parser
+import pytest
+from command import run
+
+import surgeon
+from surgeon.errors import RecipeError
+from surgeon.targets import Fit, target, targets
+
+TEXT = """
+    <ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]>
+    g (float[2,3] x, int64 axis) => (float[2,3] y) {
+        a = CumSum (x, axis) b = CumSum (a, axis) c = Relu (b) d = Det (e)
+        y = com.microsoft.Gelu (c)
+        e = Constant <value_floats = [1.0]> () f = Resize (x, , k) }
+"""
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "in.onnx"
+    onnx.save(onnx.parser.parse_model(TEXT), path)
+    return path
+
+
+def fit_of(path: Path, name: str) -> Fit:
+    fit = surgeon.inspect(path, target=name).fit
+    assert fit is not None
+    return fit
+
+
+def test_what_a_list_lacks_is_named_with_what_spells_it_otherwise(model: Path) -> None:
+    fit = fit_of(model, "webgl")
+    found = {one.operator: (one.count, one.recipes) for one in fit.refused}
+    assert found["CumSum"] == (2, ("cumsum-to-matmul",))
+    assert found["Det"] == (1, ("rare-forms",))
+    assert "contrib" in found["com.microsoft.Gelu"][1]
+    assert next(iter(found)) == "CumSum"  # the most nodes first
+    assert "Relu" not in found
+    assert fit.opset is None
+
+
+def test_an_older_version_has_less(model: Path) -> None:
+    new, old = fit_of(model, "tensorrt-10.15"), fit_of(model, "tensorrt-7.0")
+    refused = {one.operator for one in new.refused}
+    assert refused == {"Det", "com.microsoft.Gelu"}
+    assert refused < {one.operator for one in old.refused}
+    assert new.opset is None
+    assert (old.opset, old.opsets) == (17, (1, 11))
+    assert "Resize" in old.partly
+
+
+def test_without_a_version_it_is_the_newest(model: Path) -> None:
+    assert fit_of(model, "tensorrt") == fit_of(model, "tensorrt-10.15")
+    assert target("rknn").name == "rknn-2.3.2"
+
+
+def test_functions_of_the_model_s_own_count_as_what_they_hold(tmp_path: Path) -> None:
+    text = """
+        <ir_version: 8, opset_import: ["": 17, "my": 1]>
+        g (float[3,3] x) => (float y) { y = my.volume (x) }
+        <domain: "my", opset_import: ["": 17]> volume (a) => (b) { b = Det (a) }
+    """
+    path = tmp_path / "in.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    assert [one.operator for one in fit_of(path, "webgl").refused] == ["Det"]
+
+
+@pytest.mark.parametrize("name", targets())
+def test_every_list_takes_a_plain_network(name: str) -> None:
+    entry = target(name)
+    plain = {"Conv", "Relu", "MaxPool", "Gemm", "Add", "Reshape", "Concat"}
+    assert plain <= entry.taken | entry.partly
+    assert not entry.taken & entry.partly
+    known = {schema.name for schema in onnx.defs.get_all_schemas() if schema.domain == ""}
+    assert {each for each in entry.taken | entry.partly if "." not in each} <= known
+
+
+@pytest.mark.parametrize(
+    ("name", "mend"),
+    [
+        ("tensorrt-8.3", "There is `tensorrt-6.0`"),
+        ("tensort", "Did you mean `tensorrt`?"),
+        ("nothing", "Known are"),
+    ],
+)
+def test_a_name_that_there_is_not(name: str, mend: str, model: Path) -> None:
+    with pytest.raises(RecipeError) as caught:
+        surgeon.inspect(model, target=name)
+    assert mend in caught.value.mend
+    assert run("inspect", model, "--target", name).exit_code == 2
+
+
+def test_the_command_says_so(model: Path) -> None:
+    said = run("inspect", model, "--target", "tensorrt-7.0").output
+    assert "it reads opsets 1 to 11, and the model is at 17: say `--opset 11`" in said
+    assert "2  CumSum  rules in cumsum-to-matmul" in said
+    assert "surgeon apply for-tensorrt" in said
+    assert "onnx/onnx-tensorrt" in said
+    told = json.loads(run("inspect", model, "--target", "tensorrt-7.0", "--json").output)
+    assert told["fit"]["target"] == "tensorrt-7.0"
+    assert told["fit"]["refused"][0]["operator"] == "CumSum"
+    assert json.loads(run("inspect", model, "--json").output)["fit"] is None
