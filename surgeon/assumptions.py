@@ -91,7 +91,8 @@ def parse_assumptions(
                 raise RecipeError(
                     f"input `{name}` declares {dim.dim_value} where {given} is given",
                     where="--shape",
-                    mend="A fixed dimension cannot be changed; give its number.",
+                    mend="A fixed dimension cannot be changed; give its number. The recipe "
+                    "`any-batch` makes the first one dynamic.",
                 )
         for given in shape:
             if isinstance(given, int) and not 0 <= given < NO_LENGTH:

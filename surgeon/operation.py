@@ -36,6 +36,7 @@ from surgeon.lost import may_have_lost
 from surgeon.model import Model, describe
 from surgeon.recipe import (
     FoldStep,
+    FreeBatchStep,
     LowerOpsetStep,
     RaiseOpsetStep,
     Recipe,
@@ -43,7 +44,7 @@ from surgeon.recipe import (
     RulesStep,
     SimplifyStep,
 )
-from surgeon.report import Missed, MissRecord, Notes, Report
+from surgeon.report import Change, Missed, MissRecord, Notes, Report
 from surgeon.rewrite import Surgery
 from surgeon.spelling import ATEN_DOMAINS, is_foreign, is_plugin
 from surgeon.sweep import Sweep
@@ -142,6 +143,8 @@ class Operation:
                     from surgeon.lowering import lower_opset
 
                     self._replace_proto(partial(lower_opset, opset=step.opset), "lower-opset")
+                elif isinstance(step, FreeBatchStep):
+                    self._free_batch(step, recipe, allow)
             clock.lap("sweep")
 
     def again(self, kept: Kept, *, check: bool) -> Operation:
@@ -261,6 +264,24 @@ class Operation:
         self.model = Model(proto, path=self.original.path)
         self.model.changed = True
         self._begin()
+
+    def _free_batch(self, step: FreeBatchStep, recipe: Recipe, allow: frozenset[str]) -> None:
+        """The step that changes what the model is defined for, and so is told as a rewrite."""
+        from surgeon.anybatch import COMPARED, CONTRACT, EXACT, STEP, WHY, free_batch
+
+        if "contract" not in allow:
+            said = "it changes what the model promises; allow it with `--allow contract`"
+            self.notes.failures.append(f"step `{STEP}` was skipped: {said}")
+            return
+        freed = partial(free_batch, name=step.dim, check=self.check, folder=self.original.folder)
+        before = self.model
+        self._replace_proto(freed, STEP)
+        if self.model is not before:
+            self.notes.changes.append(
+                Change(STEP, recipe.name, WHY, EXACT, CONTRACT, "the graph", (), (), "")
+            )
+            if self.check:
+                self.notes.remarks.append(COMPARED)
 
     def is_rid_of_foreign(self) -> bool:
         """Whether a node of PyTorch's own, or a plugin, is there no longer."""

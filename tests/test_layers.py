@@ -40,7 +40,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"piece", "evidence"},
     {"points"},
     {"activations"},
-    {"sweep", "simplify", "trial", "culprits", "authoring", "raising", "lowering"},
+    {"sweep", "simplify", "trial", "culprits", "authoring", "raising", "lowering", "anybatch"},
     {"refusing", "operation"},
     {"helpful"},
     {"surgery", "export", "doctor", "inspection"},

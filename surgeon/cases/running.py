@@ -245,11 +245,12 @@ def _runner(model: onnx.ModelProto) -> Runner | str:
 
 
 def _promise(case: Case, recipe: Recipe, applied: _Applied) -> Promise:
-    rules = [_rule(recipe, name) for name in applied.fired]
-    exact = "bit" if all(rule.exact == "bit" for rule in rules) else "rounding"
+    changes = applied.report.changes  # a step that is told as one has no rule
+    exact = "bit" if all(change.exact == "bit" for change in changes) else "rounding"
+    rules = [rule for rule in recipe.rules if rule.id in applied.fired]
     bounds = [rule.bound * applied.fired[rule.id] for rule in rules if rule.bound is not None]
     tolerance = case.tolerance or sum(bounds) or None
-    return Promise(exact, tolerance, extends=any(rule.contract for rule in rules))
+    return Promise(exact, tolerance, extends=any(change.contract for change in changes))
 
 
 def _apply(case: Case, recipe: Recipe, model: onnx.ModelProto) -> _Applied:

@@ -17,6 +17,7 @@ from surgeon.recipe.inverses import check_inverses
 from surgeon.recipe.rules import (
     BuilderCall,
     FoldStep,
+    FreeBatchStep,
     LowerOpsetStep,
     RaiseOpsetStep,
     Rule,
@@ -30,6 +31,7 @@ from surgeon.recipe.written import Use, Written
 __all__ = [
     "BuilderCall",
     "FoldStep",
+    "FreeBatchStep",
     "LowerOpsetStep",
     "RaiseOpsetStep",
     "Recipe",

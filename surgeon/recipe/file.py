@@ -10,6 +10,7 @@ from surgeon.recipe.models import RecipeModel, RuleModel, StepModel, validate
 from surgeon.recipe.reading import Known, read_rule
 from surgeon.recipe.rules import (
     FoldStep,
+    FreeBatchStep,
     LowerOpsetStep,
     RaiseOpsetStep,
     Rule,
@@ -94,6 +95,8 @@ def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep
         return RaiseOpsetStep(item.raise_opset)
     if item.lower_opset is not None:
         return LowerOpsetStep(item.lower_opset)
+    if item.free_batch is not None:
+        return FreeBatchStep(item.free_batch)
     raise RecipeError(
         f"`{key.replace('_', '-')}` is empty",
         where=content.location,

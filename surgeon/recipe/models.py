@@ -78,6 +78,13 @@ class StepModel(_Model):
         ge=13,
         description="An older opset, where it says the same of what is used.",
     )
+    free_batch: str | None = Field(
+        None,
+        alias="free-batch",
+        pattern=r"^[A-Za-z_]\w*$",
+        description="A name for the first dimension of a model whose batch is fixed: it becomes "
+        "dynamic where each item is computed apart. Wants `allow: [contract]`.",
+    )
 
 
 class RecipeModel(_Model):

@@ -104,4 +104,12 @@ class LowerOpsetStep(NamedTuple):
     opset: int
 
 
-Step: TypeAlias = RulesStep | FoldStep | SimplifyStep | RaiseOpsetStep | LowerOpsetStep
+class FreeBatchStep(NamedTuple):
+    """Makes the first dimension dynamic, under a name, where every item is computed apart."""
+
+    dim: str
+
+
+Step: TypeAlias = (
+    RulesStep | FoldStep | SimplifyStep | RaiseOpsetStep | LowerOpsetStep | FreeBatchStep
+)

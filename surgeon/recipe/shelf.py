@@ -22,6 +22,7 @@ from surgeon.notation.pattern import Argument, NodePattern, Pattern
 from surgeon.recipe.rules import (
     BuilderCall,
     FoldStep,
+    FreeBatchStep,
     LowerOpsetStep,
     RaiseOpsetStep,
     Rule,
@@ -34,7 +35,7 @@ KEPT = Path(__file__).with_name("kept")
 _KINDS: Mapping[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
-        *(Argument, BuilderCall, FoldStep, LowerOpsetStep, NodePattern, Pattern),
+        *(Argument, BuilderCall, FoldStep, FreeBatchStep, LowerOpsetStep, NodePattern, Pattern),
         *(RaiseOpsetStep, Rule, RulesStep, SimplifyStep, Use, Written),
     )
 }

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from surgeon.recipe.rules import LowerOpsetStep
+from surgeon.recipe.rules import FreeBatchStep, LowerOpsetStep
 from surgeon.render import words
 
 if TYPE_CHECKING:
@@ -65,6 +65,8 @@ def recipe(found: Recipe) -> RenderableType:
 
 
 def _step(step: object) -> str:
+    if isinstance(step, FreeBatchStep):
+        return f"make the batch dynamic, as `{step.dim}`"
     if (opset := getattr(step, "opset", None)) is not None:
         way = "lower" if isinstance(step, LowerOpsetStep) else "raise"
         return f"{way} the opset to {opset}"

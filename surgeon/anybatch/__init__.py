@@ -1,0 +1,201 @@
+"""Makes the batch of a model dynamic that was exported for one of a fixed size.
+
+The batch is followed from the inputs to the outputs, operator by operator: each has to treat the
+items apart, and what the trace froze of their number (the shapes of Reshape and Expand, states of
+an LSTM, a constant that is put in front of each) is written for any. Where an operator mixes items,
+or is not known, nothing is done, and it is named with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from surgeon.anybatch.carriers import CARRIERS, ROW_BY_ROW
+from surgeon.anybatch.flow import Flow, Frozen, Known
+from surgeon.anybatch.freed import Freed
+from surgeon.anybatch.items import COUNTS, check_items
+from surgeon.errors import SurgeonError
+from surgeon.opsets import STANDARD
+
+__all__ = ["COMPARED", "CONTRACT", "EXACT", "STEP", "WHY", "free_batch"]
+
+STEP = "free-batch"
+WHY = "Every operator treats the items of a batch apart, so that it may be of any size."
+EXACT = "rounding"  # kernels may add up a larger batch in another order
+CONTRACT = (
+    "extends: the file is for a batch of one size; the result computes of each item what it does, "
+    "in a batch of any"
+)
+COMPARED = (
+    f"of {', '.join(map(str, COUNTS))} batches of the file's size at once, the result gives what "
+    "the original gives of each"
+)
+_MEND = "Export it with a dynamic batch, or cut the model in front of it."
+_MOST_TRIED = 200
+
+
+def free_batch(
+    proto: onnx.ModelProto, name: str, *, check: bool = True, folder: Path | None = None
+) -> onnx.ModelProto:
+    """The model with a first dimension of this name, in place of the number in the file.
+
+    Args:
+        proto: The model, with constants folded. Of its inputs those are taken apart by items whose
+            first dimension is the batch, which is that of the first input.
+        name: Of the dimension.
+        check: Whether to run both, the original on each item and the result on several at once.
+        folder: Where external data lie.
+
+    Raises:
+        SurgeonError: There is no fixed batch, an operator does not treat its items apart, or the
+            two differ.
+    """
+    if proto.functions:
+        raise _refusal("the model has functions of its own", "Put `clean` in front.")
+    model = onnx.ModelProto()
+    model.CopyFrom(proto)
+    if any(dim.dim_param == name for value in model.graph.input for dim in _dims(value)):
+        raise _refusal(f"a dimension is called `{name}` already", "Give it another name.")
+    inputs = list(_batched_inputs(model))
+    flow = _followed(model, [value.name for value in inputs], _dims(inputs[0])[0].dim_value)
+    for value in inputs:
+        _dims(value)[0].dim_param = name
+    del model.graph.node[:], model.graph.value_info[:]
+    model.graph.node.extend(flow.nodes)
+    model.graph.initializer.extend(flow.added)
+    _drop(model.graph, _all_read(proto.graph) - _all_read(model.graph))
+    for value in model.graph.output:
+        _declare(flow, value, name)
+    outputs = {v.name: flow.places[v.name] for v in model.graph.output if v.name in flow.places}
+    freed = Freed(model, name, flow.size, tuple(value.name for value in inputs), outputs)
+    if check:
+        check_items(proto, freed, folder)
+    return model
+
+
+def _batched_inputs(model: onnx.ModelProto) -> Iterator[onnx.ValueInfoProto]:
+    constants = {tensor.name for tensor in model.graph.initializer}
+    inputs = [value for value in model.graph.input if value.name not in constants]
+    size = 0
+    for value in inputs:
+        dims = _dims(value)
+        if dims and dims[0].dim_value and dims[0].dim_value == (size or dims[0].dim_value):
+            size = dims[0].dim_value
+            yield value
+        elif not size and dims:
+            raise _refusal(
+                f"the first dimension of `{value.name}` is dynamic as it is", "Leave the step out."
+            )
+    if not size:
+        raise _refusal("no input has a first dimension", "Leave the step out.")
+
+
+def _dims(value: onnx.ValueInfoProto) -> Any:
+    return value.type.tensor_type.shape.dim
+
+
+def _followed(model: onnx.ModelProto, inputs: Sequence[str], size: int) -> Flow:
+    """The batch from the inputs to the outputs.
+
+    A Reshape may leave it in one of several axes where others are of size one, and what comes
+    behind tells which was meant: the latest choice that fails is taken back first.
+
+    Raises:
+        SurgeonError: There is no way; the reason is that of the one that went furthest.
+    """
+    known = Known(model)
+    furthest, reason = -1, ""
+    choices: Sequence[int] | None = ()
+    for _ in range(_MOST_TRIED):
+        if choices is None:
+            break
+        flow = Flow(known, size, choices)
+        flow.places.update(dict.fromkeys(inputs, 0))
+        done = 0
+        try:
+            for node in model.graph.node:
+                _carry(flow, node)
+                done += 1
+            _see_outputs(flow, model)
+        except Frozen as error:
+            if done > furthest:
+                furthest, reason = done, str(error)
+            choices = flow.other_choices()
+        else:
+            return flow
+    if furthest == len(model.graph.node):
+        raise _refusal(reason, _MEND)
+    node = model.graph.node[furthest]
+    title = node.name or (node.output[0] if node.output else "")
+    raise _refusal(f"{node.op_type} `{title}` does not treat items apart: {reason}", _MEND)
+
+
+def _see_outputs(flow: Flow, model: onnx.ModelProto) -> None:
+    for value in model.graph.output:
+        if value.name in flow.leads:
+            raise Frozen(f"the items of the output `{value.name}` lie apart")
+
+
+def _carry(flow: Flow, node: onnx.NodeProto) -> None:
+    inside = {name for each in node.attribute for name in _read(each)}
+    if inside.intersection(flow.places):
+        raise Frozen("its bodies read what differs from item to item")
+    held = [name for name in node.input if name in flow.places]
+    if not held:
+        flow.nodes.append(node)
+        return
+    carrier = CARRIERS.get(node.op_type) if node.domain in STANDARD else None
+    if carrier is None:
+        raise Frozen("of this operator that is not known")
+    made = onnx.NodeProto()
+    made.CopyFrom(node)
+    leads = {flow.leads.get(name, 1) for name in held}
+    if leads != {1} and (node.op_type not in ROW_BY_ROW or len(leads) > 1):
+        raise Frozen("the items lie apart in what it reads")
+    carrier(flow, made)
+    if leads != {1} and node.op_type != "Reshape":
+        flow.leads.update(dict.fromkeys(filter(None, node.output), *leads))
+    flow.nodes.append(made)
+
+
+def _read(attribute: onnx.AttributeProto) -> Iterator[str]:
+    """What the bodies of an attribute read."""
+    graphs = [attribute.g] if attribute.HasField("g") else list(attribute.graphs)
+    for graph in graphs:
+        yield from (value.name for value in graph.output)
+        for node in graph.node:
+            yield from node.input
+            for each in node.attribute:
+                yield from _read(each)
+
+
+def _all_read(graph: onnx.GraphProto) -> set[str]:
+    """What the nodes of a graph and their bodies read."""
+    nodes = {name for node in graph.node for name in node.input}
+    return nodes.union(*(_read(each) for node in graph.node for each in node.attribute))
+
+
+def _drop(graph: onnx.GraphProto, names: set[str]) -> None:
+    """Take out constants that nothing reads any more."""
+    for tensor in list(graph.initializer):
+        if tensor.name in names:
+            graph.initializer.remove(tensor)
+
+
+def _declare(flow: Flow, value: onnx.ValueInfoProto, name: str) -> None:
+    axis = flow.place(value.name)
+    tensor = value.type.tensor_type
+    if axis is None or not tensor.HasField("shape"):
+        return
+    size = tensor.shape.dim[axis].dim_value
+    tensor.shape.dim[axis].Clear()
+    if size == flow.size:
+        tensor.shape.dim[axis].dim_param = name
+
+
+def _refusal(what: str, mend: str) -> SurgeonError:
+    return SurgeonError(what, where=STEP, mend=mend)

@@ -1,0 +1,210 @@
+"""Where the batch lies in the values of a graph whose batch is fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from surgeon.opsets import STANDARD
+
+Size = int | str | None
+_Option = TypeVar("_Option")
+
+
+class Frozen(Exception):
+    """What cannot be said for another batch, and why."""
+
+
+class Known:
+    """What is read of a graph once, however often the batch is followed through it."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self.opset = next((e.version for e in model.opset_import if e.domain in STANDARD), 1)
+        self.initializers = {tensor.name: tensor for tensor in model.graph.initializer}
+        self.shapes = _shapes(model)
+        self.names = {name for node in model.graph.node for name in (*node.input, *node.output)}
+        self.names.update(self.initializers)
+
+
+class Flow:
+    """A graph with its batch on the way from the inputs to the outputs.
+
+    A value either holds the same for every item, or has the batch as a factor of one of its axes:
+    so many times (its lead), all items, each with what is left of the axis. The lead is one but for
+    rows of all items that lie behind one another.
+
+    Attributes:
+        size: The batch that the file is for.
+        opset: Of ONNX's own operators.
+        places: The axis of the batch, by the value's name; others are the same for every item.
+        leads: The leads that are not one.
+        nodes: Of the graph that is made.
+        added: Constants that are new in it.
+        taken: Where the batch may lie in several places: which was taken, and of how many.
+    """
+
+    def __init__(self, known: Known, size: int, choices: Sequence[int]) -> None:
+        self.size = size
+        self.opset = known.opset
+        self.places: dict[str, int] = {}
+        self.leads: dict[str, int] = {}
+        self.nodes: list[onnx.NodeProto] = []
+        self.added: list[onnx.TensorProto] = []
+        self.taken: list[tuple[int, int]] = []
+        self._choices = choices
+        self._initializers = known.initializers
+        self._shapes = known.shapes
+        self._names = set(known.names)
+
+    def choose(self, options: Sequence[_Option]) -> _Option:
+        """One of several, as the choices say; the first beyond them."""
+        at = len(self.taken)
+        index = self._choices[at] if at < len(self._choices) else 0
+        self.taken.append((index, len(options)))
+        return options[index]
+
+    def other_choices(self) -> list[int] | None:
+        """The next ones to try: the latest that may be another is; None where there is none."""
+        for at in reversed(range(len(self.taken))):
+            index, count = self.taken[at]
+            if index + 1 < count:
+                return [*(each for each, _ in self.taken[:at]), index + 1]
+        return None
+
+    def place(self, name: str) -> int | None:
+        """The axis of the batch; None where all items share the value."""
+        return self.places.get(name)
+
+    def shape(self, name: str) -> Sequence[Size]:
+        """A value's sizes for the batch of the file.
+
+        Raises:
+            Frozen: Its rank is not known.
+        """
+        found = self._shapes.get(name)
+        if found is None:
+            raise Frozen(f"the rank of `{name}` is not known")
+        return found
+
+    def constant(self, name: str) -> np.ndarray:
+        """A constant's value.
+
+        Raises:
+            Frozen: It is computed.
+        """
+        tensor = self._initializers.get(name)
+        if tensor is None or tensor.data_location == onnx.TensorProto.EXTERNAL:
+            raise Frozen(f"`{name}` is computed")
+        return numpy_helper.to_array(tensor)
+
+    def numbers(self, node: onnx.NodeProto, attribute: str, place: int) -> list[int] | None:
+        """Integers that are an attribute, or an operand of newer opsets; None where neither is."""
+        for each in node.attribute:
+            if each.name == attribute:
+                return list(each.ints)
+        if len(node.input) > place and node.input[place]:
+            return [int(number) for number in self.constant(node.input[place]).ravel()]
+        return None
+
+    def shared(self, names: Sequence[str]) -> None:
+        """See that values hold the same for every item.
+
+        Raises:
+            Frozen: One holds the batch.
+        """
+        for name in names:
+            if name in self.places:
+                raise Frozen(f"`{name}` differs from item to item")
+
+    def alike(self, names: Sequence[str]) -> None:
+        """See that values hold as much of each item along the batch's axis.
+
+        Raises:
+            Frozen: They do not, or it is not known.
+        """
+        sizes = {self.shape(name)[self.places[name]] for name in names}
+        if len(sizes) > 1 or not all(isinstance(size, int) for size in sizes):
+            raise Frozen("its operands hold the batch in different multiples")
+
+    def add(self, name: str, array: np.ndarray) -> str:
+        """A constant of its own."""
+        fresh = self._fresh(name)
+        self.added.append(numpy_helper.from_array(array, fresh))
+        return fresh
+
+    def op(self, kind: str, inputs: Sequence[str], **attributes: Any) -> str:
+        """A node in front of the one at hand; gives its output."""
+        fresh = self._fresh(f"{inputs[0]}_{kind}")
+        self.nodes.append(helper.make_node(kind, list(inputs), [fresh], name=fresh, **attributes))
+        return fresh
+
+    def sizes(self, sizes: Sequence[int], axis: int, like: str, like_axis: int) -> str:
+        """Sizes of which that of `axis` is what `like` has along its own.
+
+        Args:
+            sizes: The others.
+            axis: The one that is computed.
+            like: A value that holds the batch.
+            like_axis: Where.
+        """
+        at = self.add(f"{like}_axis", np.array([like_axis], np.int64))
+        length = self.op("Gather", [self.op("Shape", [like]), at])
+        parts = [sizes[:axis], sizes[axis + 1 :]]
+        fixed = [self.add(f"{like}_sizes", np.array(p, np.int64)) if p else "" for p in parts]
+        return self.op("Concat", [name for name in (fixed[0], length, fixed[1]) if name], axis=0)
+
+    def spread(self, name: str, axis: int, like: str, like_axis: int) -> str:
+        """A value that all items share, once for each of them, along an axis of one.
+
+        Raises:
+            Frozen: It has more than one there, or sizes that are not known.
+        """
+        shape = self.shape(name)
+        if axis >= len(shape) or shape[axis] != 1 or self.size != 1 or like in self.leads:
+            raise Frozen(f"`{name}` holds {shape[axis] if axis < len(shape) else 'less'} for all")
+        if not all(isinstance(size, int) for size in shape):
+            raise Frozen(f"the sizes of `{name}` are not known")
+        target = self.sizes([int(size or 0) for size in shape], axis, like, like_axis)
+        return self.op("Expand", [name, target])
+
+    def _fresh(self, name: str) -> str:
+        fresh, count = name, 0
+        while fresh in self._names:
+            count += 1
+            fresh = f"{name}_{count}"
+        self._names.add(fresh)
+        return fresh
+
+
+def _shapes(model: onnx.ModelProto) -> Mapping[str, Sequence[Size]]:
+    inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
+    found: dict[str, Sequence[Size]] = {
+        tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer
+    }
+    for value in (*inferred.value_info, *inferred.input, *inferred.output):
+        if value.type.tensor_type.HasField("shape"):
+            found[value.name] = tuple(
+                dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None
+                for dim in value.type.tensor_type.shape.dim
+            )
+    return found
+
+
+def attribute(node: onnx.NodeProto, name: str, default: int) -> int:
+    """An integer attribute."""
+    return next((each.i for each in node.attribute if each.name == name), default)
+
+
+def counted(axis: int, rank: int) -> int:
+    """An axis, counted from the front."""
+    return axis + rank if axis < 0 else axis
+
+
+def batched(flow: Flow, node: onnx.NodeProto, place: int = 0) -> int:
+    """The axis of the batch of an operand that has to hold it, where the others are shared."""
+    flow.shared([name for index, name in enumerate(node.input) if index != place])
+    return flow.places[node.input[place]]

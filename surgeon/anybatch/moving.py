@@ -1,0 +1,217 @@
+"""What becomes of the batch where a value's shape changes, and its elements stay."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from surgeon.anybatch.flow import Flow, Frozen, Size, attribute, batched, counted
+
+
+def transposed(flow: Flow, node: onnx.NodeProto) -> None:
+    """The batch goes where its axis goes."""
+    axis = batched(flow, node)
+    rank = len(flow.shape(node.input[0]))
+    order = next((list(each.ints) for each in node.attribute if each.name == "perm"), [])
+    flow.places[node.output[0]] = (order or list(range(rank))[::-1]).index(axis)
+
+
+def _before(shape: Sequence[Size], axis: int) -> int:
+    """How many elements lie in front of an axis."""
+    sizes = shape[:axis]
+    if not all(isinstance(size, int) for size in sizes):
+        raise Frozen("sizes in front of the batch are not known")
+    return math.prod(size for size in sizes if isinstance(size, int))
+
+
+def reshaped(flow: Flow, node: onnx.NodeProto) -> None:
+    """The batch goes where as many elements are in front of it."""
+    axis = batched(flow, node)
+    shape, after = flow.shape(node.input[0]), flow.shape(node.output[0])
+    target = [int(size) for size in flow.constant(node.input[1]).ravel()]
+    if 0 in target and attribute(node, "allowzero", 0):
+        raise Frozen("it is empty")
+    front = _before(shape, axis) * flow.leads.get(node.input[0], 1)
+    options = list(_options(after, front, flow.size))
+    if not options:
+        raise Frozen("it mixes the batch with what is in front of it")
+    at, lead = flow.choose(options)
+    written = _written(target, after, axis, at)
+    if written != target:
+        node.input[1] = flow.add(f"{node.output[0]}_shape", np.array(written, np.int64))
+    flow.places[node.output[0]] = at
+    if lead != 1:
+        flow.leads[node.output[0]] = lead
+
+
+def _options(after: Sequence[Size], front: int, batch: int) -> Iterator[tuple[int, int]]:
+    """Axes that the batch may lie in, with how many times: those where that is once come first."""
+    found = []
+    for at, size in enumerate(after):
+        before = math.prod(each for each in after[:at] if isinstance(each, int))
+        if not before or front % before:
+            break
+        lead = front // before
+        if lead == 1 if not isinstance(size, int) else size > 0 and size % (lead * batch) == 0:
+            found.append((at, lead))
+        if not isinstance(size, int):
+            break
+    yield from sorted(found, key=lambda each: each[1] != 1)
+
+
+def _written(target: Sequence[int], after: Sequence[Size], axis: int, at: int) -> list[int]:
+    """The shape that Reshape is given, for any size of the axis that holds the batch.
+
+    Args:
+        target: As it is, for the batch of the file.
+        after: What comes out, for that.
+        axis: Where the batch is before.
+        at: Where it is afterwards.
+    """
+    written = list(target)
+    if axis != at and axis < len(target) and target[axis] == 0:
+        raise Frozen("it copies the batch, and puts it elsewhere")
+    if target[at] == 0 and at == axis:
+        return written
+    if -1 in target and target.index(-1) != at:
+        other = target.index(-1)
+        size = after[other]
+        if not isinstance(size, int):
+            raise Frozen("two of the sizes that it makes are not known")
+        written[other] = size
+    written[at] = -1
+    return written
+
+
+def flattened(flow: Flow, node: onnx.NodeProto) -> None:
+    """Flatten: the axes before one, and the others."""
+    axis = batched(flow, node)
+    shape = flow.shape(node.input[0])
+    split = counted(attribute(node, "axis", 1), len(shape))
+    front = _before(shape, axis) if axis < split else _before(shape[split:], axis - split)
+    if front != 1:
+        raise Frozen("it mixes the batch with what is in front of it")
+    flow.places[node.output[0]] = 0 if axis < split else 1
+
+
+def squeezed(flow: Flow, node: onnx.NodeProto) -> None:
+    """Squeeze: of other axes, which have to be named."""
+    axis = batched(flow, node)
+    shape = flow.shape(node.input[0])
+    axes = flow.numbers(node, "axes", 1)
+    if axes is None:
+        gone = {at for at, size in enumerate(shape) if size == 1}
+    else:
+        gone = {counted(each, len(shape)) for each in axes}
+    if axis in gone:
+        raise Frozen("it takes the batch away")
+    if axes is None:
+        if not all(isinstance(size, int) for size in shape):
+            raise Frozen("which axes it takes away depends on sizes")
+        listed = sorted(gone)
+        if flow.opset >= 13:
+            node.input.append(flow.add(f"{node.output[0]}_axes", np.array(listed, np.int64)))
+        else:
+            node.attribute.append(helper.make_attribute("axes", listed))
+    flow.places[node.output[0]] = axis - sum(each < axis for each in gone)
+
+
+def unsqueezed(flow: Flow, node: onnx.NodeProto) -> None:
+    """Unsqueeze: the batch moves behind what is put in front."""
+    axis = batched(flow, node)
+    axes = flow.numbers(node, "axes", 1) or []
+    rank = len(flow.shape(node.input[0])) + len(axes)
+    put = {counted(each, rank) for each in axes}
+    left = [at for at in range(rank) if at not in put]
+    flow.places[node.output[0]] = left[axis]
+
+
+def joined(flow: Flow, node: onnx.NodeProto) -> None:
+    """Concat along another axis; what all items share is there once for each."""
+    held = [name for name in node.input if name in flow.places]
+    axis, like = flow.places[held[0]], held[0]
+    if any(flow.places[name] != axis for name in held):
+        raise Frozen("its operands hold the batch along different axes")
+    rank = len(flow.shape(like))
+    if counted(attribute(node, "axis", 0), rank) == axis:
+        raise Frozen("it puts something behind the batch")
+    flow.alike(held)
+    for place, name in enumerate(node.input):
+        if name not in flow.places:
+            if flow.shape(like)[axis] != 1:
+                raise Frozen(f"`{name}` is shared, and an item has several along the batch")
+            node.input[place] = flow.spread(name, axis, like, axis)
+    flow.places[node.output[0]] = axis
+
+
+def sliced(flow: Flow, node: onnx.NodeProto) -> None:
+    """Slice of other axes."""
+    axis = batched(flow, node)
+    rank = len(flow.shape(node.input[0]))
+    starts = flow.numbers(node, "starts", 1) or []
+    axes = flow.numbers(node, "axes", 3) or list(range(len(starts)))
+    ends = flow.numbers(node, "ends", 2) or []
+    steps = (flow.numbers(node, "steps", 4) if flow.opset >= 10 else None) or [1] * len(starts)
+    for each, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        whole = start == 0 and step == 1 and end >= 2**31 - 1
+        if counted(each, rank) == axis and not whole:
+            raise Frozen("it takes some of the batch")
+    flow.places[node.output[0]] = axis
+
+
+def padded(flow: Flow, node: onnx.NodeProto) -> None:
+    """Pad of other axes."""
+    axis = batched(flow, node)
+    rank = len(flow.shape(node.input[0]))
+    pads = flow.numbers(node, "pads", 1) or []
+    axes = [counted(a, rank) for a in flow.numbers(node, "axes", 3) or range(rank)]
+    if axis in axes and (pads[axes.index(axis)] or pads[axes.index(axis) + len(axes)]):
+        raise Frozen("it pads the batch")
+    flow.places[node.output[0]] = axis
+
+
+def expanded(flow: Flow, node: onnx.NodeProto) -> None:
+    """Expand: a size of one leaves the batch as it is."""
+    axis = batched(flow, node)
+    shape = flow.shape(node.input[0])
+    target = [int(size) for size in flow.constant(node.input[1]).ravel()]
+    at = axis + len(target) - len(shape)
+    if at >= 0 and target[at] != 1:
+        if target[at] != shape[axis]:
+            raise Frozen("it repeats the batch")
+        target[at] = 1
+        node.input[1] = flow.add(f"{node.output[0]}_shape", np.array(target, np.int64))
+    flow.places[node.output[0]] = max(at, axis)
+
+
+def tiled(flow: Flow, node: onnx.NodeProto) -> None:
+    """Tile of other axes."""
+    axis = batched(flow, node)
+    if int(flow.constant(node.input[1]).ravel()[axis]) != 1:
+        raise Frozen("it repeats the batch")
+    flow.places[node.output[0]] = axis
+
+
+def resized(flow: Flow, node: onnx.NodeProto) -> None:
+    """Resize and Upsample of other axes."""
+    axis = batched(flow, node)
+    if any(each.name == "axes" for each in node.attribute):
+        named = next(list(each.ints) for each in node.attribute if each.name == "axes")
+        if axis in [counted(each, len(flow.shape(node.input[0]))) for each in named]:
+            raise Frozen("it names the batch among its axes")
+    elif len(node.input) > 3 and node.input[3]:
+        sizes = [int(size) for size in flow.constant(node.input[3]).ravel()]
+        if sizes[axis] != flow.shape(node.input[0])[axis]:
+            raise Frozen("it resizes the batch")
+        node.input[3] = flow.sizes(sizes, axis, node.input[0], axis)
+    else:
+        place = 1 if node.op_type == "Upsample" or flow.opset < 11 else 2
+        scales = next((list(e.floats) for e in node.attribute if e.name == "scales"), None)
+        scales = scales or [float(each) for each in flow.constant(node.input[place]).ravel()]
+        if scales[axis] != 1:
+            raise Frozen("it resizes the batch")
+    flow.places[node.output[0]] = axis

@@ -1,0 +1,191 @@
+"""The batch of a model that was exported for one: made dynamic where items are computed apart."""
+
+import numpy as np
+import onnx
+import onnx.parser
+import onnxruntime
+import pytest
+from command import run
+from onnx import numpy_helper
+
+import surgeon
+from surgeon.anybatch import carriers, free_batch
+from surgeon.anybatch.flow import Flow
+from surgeon.errors import SurgeonError
+
+
+def model(text: str, opset: int = 17) -> onnx.ModelProto:
+    return onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}]> g {text}')
+
+
+def ran(proto: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    return session.run(None, feeds)
+
+
+FREED = {
+    "images": """(float[1,2,5,5] x) => (float[1,3,2,2] y)
+        <float[3,2,3,3] w> { c = Conv (x, w) y = MaxPool <kernel_shape = [2, 2]> (c) }""",
+    "flattened": "(float[1,2,5] x) => (float[1,10] y) { y = Flatten (x) }",
+    "a bias without the batch": """(float[1,2,3] x) => (float[1,2,3] y)
+        <float[2,3] b> { y = Add (x, b) }""",
+    "a product of two": """(float[1,2,3] x, float[1,3,2] z) => (float[1,2,2] y)
+        { y = MatMul (x, z) }""",
+    "a fully connected layer": """(float[1,3] x) => (float[1,2] y)
+        <float[2,3] w, float[2] b> { y = Gemm <transB = 1> (x, w, b) }""",
+    "squeezed and unsqueezed": """(float[1,3,1] x) => (float[1,1,3] y)
+        <int64[1] two = {2}, int64[1] one = {1}> { s = Squeeze (x, two) y = Unsqueeze (s, one) }""",
+    "squeezed of axes that are not named": """(float[2,3,1] x) => (float[2,3] y)
+        { y = Squeeze (x) }""",
+    "a table's rows": """(int64[1,4] x) => (float[1,4,2] y)
+        <float[3,2] t> { y = Gather (t, x) }""",
+    "one of each": """(float[1,4,2] x) => (float[1,2] y)
+        <int64 i = {1}> { y = Gather <axis = 1> (x, i) }""",
+    "a part of each": """(float[1,4] x) => (float[1,2] y)
+        <int64[1] s = {1}, int64[1] e = {3}, int64[1] a = {1}> { y = Slice (x, s, e, a) }""",
+    "padded": """(float[1,3] x) => (float[1,5] y)
+        <int64[4] p = {0, 1, 0, 1}> { y = Pad (x, p) }""",
+    "expanded": """(float[1,1,3] x) => (float[1,4,3] y)
+        <int64[3] s = {1, 4, 3}> { y = Expand (x, s) }""",
+    "tiled": "(float[1,3] x) => (float[1,6] y) <int64[2] r = {1, 2}> { y = Tile (x, r) }",
+    "resized to a size": """(float[1,1,2,2] x) => (float[1,1,4,4] y)
+        <int64[4] s = {1, 1, 4, 4}> { y = Resize <mode = "nearest"> (x, , , s) }""",
+    "resized by a factor": """(float[1,1,2,2] x) => (float[1,1,4,4] y)
+        <float[4] s = {1, 1, 2, 2}> { y = Resize <mode = "nearest"> (x, , s) }""",
+    "an LSTM with states": """(float[1,3,2] x) => (float[3,1,1,2] y)
+        <float[1,8,2] w, float[1,8,2] r, float[1,1,2] h, int64[3] p = {0, 1, 2}> {
+        t = Transpose <perm = [1, 0, 2]> (x)
+        y, a, b = LSTM <hidden_size = 2> (t, w, r, , , h, h) }""",
+    "sums of letters": """(float[1,2,3] x) => (float[1,2,4] y)
+        <float[3,4] w> { y = Einsum <equation = "bij,jk->bik"> (x, w) }""",
+    "more than one to begin with": """(float[2,3] x) => (float[6] y)
+        <int64[1] s = {6}> { y = Reshape (x, s) }""",
+    "its largest": """(float[1,5] x) => (float[1,2] y, int64[1,2] i)
+        <int64[1] k = {2}> { y, i = TopK (x, k) }""",
+    "normalised": """(float[1,2,4] x) => (float[1,2,4] y)
+        <float[4] s> { y = LayerNormalization (x, s) }""",
+    "what all share beside it": """(float[1,2] x, float[3,4] z) => (float[1,2] y, float[3,4] w)
+        { y = Relu (x) w = Neg (z) }""",
+}
+
+
+def with_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """The same, with numbers for what the text declares and gives no values."""
+    rng = np.random.default_rng(3)
+    for value in proto.graph.value_info:
+        dims = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        array = rng.standard_normal(dims).astype(np.float32)
+        proto.graph.initializer.append(numpy_helper.from_array(array, value.name))
+    del proto.graph.value_info[:]
+    return proto
+
+
+@pytest.mark.parametrize("text", FREED.values(), ids=FREED)
+def test_items_are_computed_as_each_by_itself(text: str) -> None:
+    before = with_weights(model(text))
+    after = free_batch(before, "batch", check=False)
+    onnx.checker.check_model(after, full_check=True)
+    size = before.graph.input[0].type.tensor_type.shape.dim[0].dim_value
+    rng = np.random.default_rng(1)
+    feeds: dict[str, np.ndarray] = {}
+    shared = set()
+    for value in before.graph.input:
+        dims = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        if dims[0] == size:
+            dims[0] = 3 * size
+        else:
+            shared.add(value.name)
+        ints = value.type.tensor_type.elem_type == onnx.TensorProto.INT64
+        array = rng.integers(0, 3, dims) if ints else rng.standard_normal(dims).astype(np.float32)
+        feeds[value.name] = array
+    found = ran(after, feeds)
+    groups = [
+        ran(
+            before,
+            {
+                name: array if name in shared else array[size * index : size * (index + 1)]
+                for name, array in feeds.items()
+            },
+        )
+        for index in range(3)
+    ]
+    for place, array in enumerate(found):
+        each = [group[place] for group in groups]
+        if array.shape == each[0].shape:
+            np.testing.assert_array_equal(array, each[2])
+            continue
+        (axis,) = (at for at, size in enumerate(array.shape) if size != each[0].shape[at])
+        np.testing.assert_allclose(array, np.concatenate(each, axis), rtol=1e-5, atol=1e-6)
+
+
+REFUSED = {
+    "(float[2,3] x) => (float[1,3] y) { y = ReduceMean <axes = [0]> (x) }": "goes over the batch",
+    "(float[2,3] x) => (float[2,3] y) { y = Softmax <axis = 0> (x) }": "goes along the batch",
+    "(float[1,3] x) => (float[3] y) { y = Squeeze (x) }": "takes the batch away",
+    "(float[3,2] x) => (float[2,2] y) { t = Transpose (x) y = MatMul (t, x) }": "sums over",
+    "(float[1,3] x) => (float[2,3] y) <float[2,3] b> { y = Add (x, b) }": "`b` has 2 along",
+    "(float[1,3] x) => (float[3] y) <int64 i = {0}> { y = Gather (x, i) }": "some of the batch",
+    "(float[1,3] x) => (float[2,3] y) { y = Concat <axis = 0> (x, x) }": "behind the batch",
+    "(float[1,3] x) => (int64[2,n] y) { y = NonZero (x) }": "of this operator that is not known",
+    "(float[1,3] x) => (float[1,3] y) { y = my.Relu (x) }": "of this operator that is not known",
+    "(float[2,3,4] x) => (float[3,8] y) <int64[2] s = {3, 8}> "
+    "{ t = Transpose <perm = [1, 0, 2]> (x) y = Reshape (t, s) u = Softmax (y) }": "goes along",
+    "(float[1,3] x, bool c) => (float[1,3] y) { y = If (c) <then_branch = t () => (float[1,3] r) "
+    "{ r = Neg (x) }, else_branch = u () => (float[1,3] r) { r = Exp (x) }> }": "bodies read",
+    "(float[n,3] x) => (float[n,3] y) { y = Relu (x) }": "is dynamic as it is",
+    "(float x) => (float y) { y = Relu (x) }": "no input has a first dimension",
+    "(float[1,batch] x) => (float[1,batch] y) { y = Relu (x) }": "is called `batch` already",
+    "(float[1,1,4,4] x) => (float[1,1,2,2] y, int64[1,1,2,2] i) "
+    "{ y, i = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x) }": "count through all items",
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), REFUSED.items(), ids=REFUSED.values())
+def test_what_mixes_items_is_named_and_nothing_is_done(text: str, reason: str) -> None:
+    proto = model(text)
+    if "my." in text:
+        proto.opset_import.add(domain="my", version=1)
+    with pytest.raises(SurgeonError) as caught:
+        free_batch(proto, "batch", check=False)
+    assert reason in caught.value.what
+
+
+def test_a_mistake_is_found_by_running_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(flow: Flow, node: onnx.NodeProto) -> None:
+        flow.places[node.output[0]] = 0
+
+    monkeypatch.setattr(carriers, "CARRIERS", {"CumSum": wrong})
+    monkeypatch.setattr("surgeon.anybatch.CARRIERS", {"CumSum": wrong})
+    proto = model("(float[1,3] x) => (float[1,3] y) <int64 a = {0}> { y = CumSum (x, a) }")
+    with pytest.raises(SurgeonError, match="of 2 items at once differs"):
+        free_batch(proto, "batch")
+
+
+def test_the_report_says_what_changed_and_what_was_compared(tmp_path) -> None:
+    path, out = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    onnx.save(with_weights(model(FREED["images"])), path)
+    done = run("apply", "any-batch", path, out)
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.output.split())
+    assert "extends: the file is for a batch of one size" in said
+    assert "of 1, 2, 3 batches of the file's size at once, the result gives" in said
+    dims = onnx.load(out).graph.input[0].type.tensor_type.shape.dim
+    assert [dim.dim_param or dim.dim_value for dim in dims] == ["batch", 2, 5, 5]
+
+
+def test_it_wants_to_be_allowed(tmp_path) -> None:
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text("surgeon: 1\nname: mine\nsteps:\n  - free-batch: n\n")
+    proto = model("(float[1,3] x) => (float[1,3] y) { y = Relu (x) }")
+    result = surgeon.apply(proto, recipe)
+    assert "allow it with `--allow contract`" in result.report.failures[0]
+    result = surgeon.apply(proto, recipe, allow=["contract"])
+    assert result.model.to_proto().graph.input[0].type.tensor_type.shape.dim[0].dim_param == "n"
+
+
+def test_a_fixed_dimension_is_told_of_the_recipe(tmp_path) -> None:
+    path = tmp_path / "in.onnx"
+    onnx.save(model("(float[1,3] x) => (float[1,3] y) { y = Relu (x) }"), path)
+    done = run("apply", "clean", path, tmp_path / "o.onnx", "--shape", "x=n,3")
+    assert done.exit_code == 2
+    assert "`any-batch` makes the first one dynamic" in " ".join(done.output.split())
