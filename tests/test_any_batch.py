@@ -135,6 +135,8 @@ REFUSED = {
     "(float[n,3] x) => (float[n,3] y) { y = Relu (x) }": "is dynamic as it is",
     "(float x) => (float y) { y = Relu (x) }": "no input has a first dimension",
     "(float[1,batch] x) => (float[1,batch] y) { y = Relu (x) }": "is called `batch` already",
+    "(float[1,3] x) => (float[1,3] y) { y = Gather (x) }": "are not those that it has",
+    "(float[1,3] x) => (float[1,3] y) { y = Conv (x, x, x) }": "differs from item to item",
     "(float[1,1,4,4] x) => (float[1,1,2,2] y, int64[1,1,2,2] i) "
     "{ y, i = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x) }": "count through all items",
 }

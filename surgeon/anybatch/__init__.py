@@ -107,7 +107,10 @@ def _followed(model: onnx.ModelProto, inputs: Sequence[str], size: int) -> Flow:
     Raises:
         SurgeonError: There is no way; the reason is that of the one that went furthest.
     """
-    known = Known(model)
+    try:
+        known = Known(model)
+    except Frozen as error:
+        raise _refusal(str(error), _MEND) from None
     furthest, reason = -1, ""
     choices: Sequence[int] | None = ()
     for _ in range(_MOST_TRIED):
@@ -156,7 +159,10 @@ def _carry(flow: Flow, node: onnx.NodeProto) -> None:
     leads = {flow.leads.get(name, 1) for name in held}
     if leads != {1} and (node.op_type not in ROW_BY_ROW or len(leads) > 1):
         raise Frozen("the items lie apart in what it reads")
-    carrier(flow, made)
+    try:
+        carrier(flow, made)
+    except (LookupError, StopIteration, TypeError, ValueError):
+        raise Frozen("its operands or attributes are not those that it has") from None
     if leads != {1} and node.op_type != "Reshape":
         flow.leads.update(dict.fromkeys(filter(None, node.output), *leads))
     flow.nodes.append(made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from surgeon.opsets import STANDARD
 
 Size = int | str | None
 _Option = TypeVar("_Option")
+_SMALL = 1024  # numbers of a constant that may be sizes
 
 
 class Frozen(Exception):
@@ -181,7 +183,24 @@ class Flow:
 
 
 def _shapes(model: onnx.ModelProto) -> Mapping[str, Sequence[Size]]:
-    inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
+    """Of all values, as onnx infers them; weights need not be looked at."""
+    light = onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
+    light.graph.name = "shapes"
+    light.graph.node.extend(model.graph.node)
+    light.graph.output.extend(model.graph.output)
+    light.graph.value_info.extend(model.graph.value_info)
+    given = {tensor.name for tensor in model.graph.initializer}
+    light.graph.input.extend(v for v in model.graph.input if v.name not in given)
+    for tensor in model.graph.initializer:
+        if math.prod(tensor.dims) <= _SMALL:
+            light.graph.initializer.append(tensor)
+        else:
+            value = helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+            light.graph.input.append(value)
+    try:
+        inferred = onnx.shape_inference.infer_shapes(light, data_prop=True).graph
+    except (onnx.shape_inference.InferenceError, ValueError) as error:
+        raise Frozen(f"onnx infers no shapes: {str(error).strip().splitlines()[0]}") from None
     found: dict[str, Sequence[Size]] = {
         tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer
     }
