@@ -24,6 +24,7 @@ _HOMES = {
     **dict.fromkeys(("mmcv", "mmdeploy"), "mmcv"),
     **dict.fromkeys(("TRT", "trt", "trt.plugins", "tensorrt", "TensorRT", "nvinfer"), "TRT"),
     **dict.fromkeys(("caffe2", "_caffe2", "org.pytorch._caffe2"), "caffe2"),
+    "org.openvinotoolkit": "org.openvinotoolkit",
 }
 _WITHOUT_DOMAIN = {
     **dict.fromkeys(
@@ -36,6 +37,13 @@ _WITHOUT_DOMAIN = {
         "GroupNormalizationPlugin ModulatedDeformConv2dPlugin CustomGeluPluginDynamic "
         "CustomGeluPluginDynamicV2 EfficientNMSX".split(),
         "TRT",
+    ),
+    **dict.fromkeys(
+        "FakeQuantize ExperimentalDetectronGroupNorm DetectionOutput PriorBox PriorBoxClustered "
+        "ExperimentalDetectronDetectionOutput ExperimentalDetectronGenerateProposalsSingleImage "
+        "ExperimentalDetectronPriorGridGenerator ExperimentalDetectronROIFeatureExtractor "
+        "ExperimentalDetectronTopKROIs DeformableConv2D".split(),
+        "org.openvinotoolkit",
     ),
 }
 

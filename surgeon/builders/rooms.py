@@ -273,6 +273,14 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
         "contrib_skip_layer_norm",
         "contrib_skip_rms_norm",
     ),
+    "openvino": (
+        "openvino_group_norm",
+        "openvino_normalize",
+        "openvino_quantized_constant",
+        "openvino_quantized_pair",
+        "openvino_quantized_steps",
+        "openvino_swish",
+    ),
     "plugins": (
         "plugin_attention",
         "plugin_batched_nms",
