@@ -22,6 +22,7 @@ from surgeon.runtime import Session
 from surgeon.spelling import home
 
 F = np.float32
+RECIPES = ("tensorrt-plugins", "openmmlab", "caffe2", "openvino", "autograd-functions")
 # The second overlaps the first by 12 of 16, the fourth the third by 1 of 4; the fifth is by itself.
 BOXES = np.array(
     [[[0, 0, 4, 4], [0, 0, 4, 3], [10, 10, 12, 12], [11, 10, 13, 12], [20, 20, 24, 24]]], F
@@ -390,7 +391,7 @@ def test_inspection_names_the_recipe(tmp_path: Any) -> None:
 def test_every_plugin_that_is_refused_has_its_reason() -> None:
     named = {
         operator
-        for name in ("tensorrt-plugins", "openmmlab", "caffe2")
+        for name in RECIPES
         for rule in Recipe.load(name).rules
         if rule.id.endswith("-refused")
         for operator in rule.match.root.operators
@@ -400,7 +401,7 @@ def test_every_plugin_that_is_refused_has_its_reason() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 6])
 def test_a_plugin_that_lacks_operands_and_attributes_stays(count: int) -> None:
-    for name in ("tensorrt-plugins", "openmmlab", "caffe2"):
+    for name in RECIPES:
         for rule in Recipe.load(name).rules:
             for operator in rule.match.root.operators:
                 domain = rule.match.root.domain

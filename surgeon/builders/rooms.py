@@ -12,6 +12,8 @@ ROOMS: Mapping[str, str] = {
     "all_written": "places",
     "aten_convolution": "convolution",
     "attributes_as_inputs": "operands",
+    "authors_activation": "authors",
+    "authors_deform_conv": "authors",
     "axes_before_expand": "grids",
     "axes_from_front": "operands",
     "axes_without_expand": "spreads",

@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 _MOST = 256  # levels of 8 bits
 _FEWEST = 64  # levels, or one of them is more than the rule allows
 _CLOSE = 1e-4  # of a level: how far from a whole number the level of 0 may be, as floats round
-_ROUND = 11  # the opset that has an operator for it
+_CLIP = 11  # the opset from which it takes its bounds as they are said here
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def steps(draft: Draft, match: Match) -> gs.Tensor:
     if r.low.any():
         y = c.op("Sub", y, _number(c, r.low))
     y = c.op("Mul", c.op("Div", y, _number(c, width)), c.number(r.steps, TYPE.FLOAT))
-    y = _whole(c, y, r.steps)
+    y = c.op("Round", y)
     if r.to_low.any():  # where terms cancel, as it is documented
         y = c.op("Mul", c.op("Div", y, c.number(r.steps, TYPE.FLOAT)), _number(c, span))
         y = c.op("Add", y, _number(c, r.to_low))
@@ -140,21 +140,10 @@ def steps(draft: Draft, match: Match) -> gs.Tensor:
     return made
 
 
-def _whole(c: Bench, x: gs.Tensor, most: int) -> gs.Tensor:
-    """Whole numbers from 0 on, halves to even; before opset 11 only QuantizeLinear rounds so."""
-    if c.opset >= _ROUND:
-        made: gs.Tensor = c.op("Round", x)
-        return made
-    if most >= _MOST:
-        raise Refused(f"before opset {_ROUND} only {_MOST} levels are rounded to")
-    one = c.number(1, TYPE.FLOAT)
-    return c.cast(c.op("QuantizeLinear", x, one, c.number(0, TYPE.UINT8)), TYPE.FLOAT)
-
-
 def _cut(c: Bench, r: _Ranges) -> gs.Tensor:
     """What lies between the ends of the inputs."""
     low, high = (_number(c, end) for end in (r.low, r.high))
-    if r.low.size == r.high.size == 1 and c.opset >= _ROUND:
+    if r.low.size == r.high.size == 1 and c.opset >= _CLIP:
         made: gs.Tensor = c.op("Clip", r.x, low, high)
     else:
         made = c.op("Min", c.op("Max", r.x, low), high)
