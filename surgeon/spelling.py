@@ -26,6 +26,7 @@ _HOMES = {
     **dict.fromkeys(("caffe2", "_caffe2", "org.pytorch._caffe2"), "caffe2"),
     "org.openvinotoolkit": "org.openvinotoolkit",
     "autograd": "autograd",
+    "dropped": "dropped",
 }
 _WITHOUT_DOMAIN = {
     **dict.fromkeys(
@@ -45,6 +46,10 @@ _WITHOUT_DOMAIN = {
         "ExperimentalDetectronPriorGridGenerator ExperimentalDetectronROIFeatureExtractor "
         "ExperimentalDetectronTopKROIs DeformableConv2D".split(),
         "org.openvinotoolkit",
+    ),
+    **dict.fromkeys(  # which ONNX had on trial
+        "Affine ConstantFill Crop ImageScaler ParametricSoftplus Scale ScaledTanh".split(),
+        "dropped",
     ),
 }
 # Functions of authors' own, which mean the same wherever they are met; but what ONNX has in its own

@@ -55,6 +55,8 @@ ROOMS: Mapping[str, str] = {
     "drop_dropout": "cleaning",
     "drop_empty_operand": "cleaning",
     "dynamic_slice": "operands",
+    "dropped_operator": "trials",
+    "early_operator": "trials",
     "edges_as_pad": "borders",
     "einsum_as_matmul": "einsum",
     "expand_but_kept": "operands",
