@@ -292,6 +292,9 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "plugins": (
         "plugin_attention",
         "plugin_batched_nms",
+        "plugin_bev_grid_sampler",
+        "plugin_bev_inverse",
+        "plugin_bev_rotate",
         "plugin_caffe2_roi_align",
         "plugin_corner_pool",
         "plugin_deform_conv",

@@ -60,6 +60,16 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "ExperimentalDetectronROIFeatureExtractor",
     ),
     (
+        "takes the softmax of its weights in some versions and not in others; export with "
+        "`torch.nn.functional.grid_sample` in its place",
+        "MultiScaleDeformableAttnTRT MultiScaleDeformableAttnTRT2",
+    ),
+    (
+        "adds up features by lists of which it is not known that they belong together; export with "
+        "`index_add` in its place",
+        "BEVPoolV2TRT",
+    ),
+    (
         "makes boxes for which nothing is written; export them as constants",
         "PriorBox PriorBoxClustered ExperimentalDetectronPriorGridGenerator",
     ),
