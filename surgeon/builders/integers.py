@@ -137,41 +137,6 @@ def _centred(c: Bench, node: gs.Node, at: int) -> gs.Tensor:
     return made
 
 
-def floats_through_bytes(draft: Draft, match: Match) -> gs.Tensor:
-    """`Cast (Cast (x))` to bytes and back, of floats that are whole and in range."""
-    c, x, low = Bench(draft), match.values["x"], match.values["b"]
-    if c.dtype(x) != TYPE.FLOAT or not _is_whole(c, x, c.dtype(low)):
-        raise Refused("what is cast to bytes is not known to be whole and among them")
-    draft.premises.append(x)
-    made: gs.Tensor = c.op("Identity", x)
-    return made
-
-
-def _is_whole(c: Bench, x: gs.Tensor, dtype: int) -> bool:
-    """Whether floats are cut off where a dtype ends, and are rounded."""
-    maker = x.inputs[0] if x.inputs else None
-    if maker is None or maker.op != "Clip" or len(maker.inputs) < 3 or dtype not in _BYTES:
-        return False
-    ends = [c.facts.array(end) for end in maker.inputs[1:3]]
-    if any(end is None or end != np.rint(end) for end in ends):
-        return False
-    low, high = (int(end) for end in ends if end is not None)
-    least, most = _BYTES[dtype]
-    return least <= low and high <= most and _is_rounded(maker.inputs[0])
-
-
-def _is_rounded(x: gs.Tensor) -> bool:
-    """Whether floats are whole by how they are made: rounded, added up and cut off at whole ends."""
-    maker = x.inputs[0] if x.inputs else None
-    if maker is None:
-        return False
-    if maker.op == "Round":
-        return True
-    if maker.op == "Clip":  # of `dynamic_quantize_in_floats`, between 0 and 255
-        return _is_rounded(maker.inputs[0])
-    return maker.op == "Add" and all(map(_is_rounded, maker.inputs))
-
-
 def _most(c: Bench, node: gs.Node) -> float:
     """No sum of products that it adds up, at any point, is beyond this; infinite for unknown."""
     sides = []

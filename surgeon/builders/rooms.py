@@ -72,7 +72,6 @@ ROOMS: Mapping[str, str] = {
     "factor_of_joined": "halves",
     "fill_as_view": "grids",
     "fractions_as_sums": "ranges",
-    "floats_through_bytes": "integers",
     "gather_all": "chains",
     "gather_chain": "chains",
     "gather_constant_places": "places",
