@@ -37,9 +37,10 @@ _WITHOUT_DOMAIN = {
     ),
     **dict.fromkeys(
         "GroupNormalizationPlugin ModulatedDeformConv2dPlugin CustomGeluPluginDynamic "
-        "CustomGeluPluginDynamicV2 EfficientNMSX GridSampler2DTRT GridSampler2DTRT2 GridSampler3DTRT "
-        "GridSampler3DTRT2 ModulatedDeformableConv2dTRT ModulatedDeformableConv2dTRT2 RotateTRT "
-        "RotateTRT2 InverseTRT BEVPoolV2TRT MultiScaleDeformableAttnTRT "
+        "CustomGeluPluginDynamicV2 EfficientNMSX GridSampler2DTRT GridSampler2DTRT2 "
+        "GridSampler3DTRT GridSampler3DTRT2 ModulatedDeformableConv2dTRT "
+        "ModulatedDeformableConv2dTRT2 RotateTRT RotateTRT2 InverseTRT BEVPoolV2TRT "
+        "MultiScaleDeformableAttnTRT "
         "MultiScaleDeformableAttnTRT2".split(),
         "TRT",
     ),

@@ -56,9 +56,7 @@ def dcn(operator: str, said: str, opset: int, channels: int = 2) -> str:
          "deformable_groups = 1, im2col_step = 64"),
     ],
 )  # fmt: skip
-def test_offsets_are_down_first_and_then_to_the_right(
-    operator: str, said: str, opset: int
-) -> None:
+def test_offsets_are_down_first_and_then_to_the_right(operator: str, said: str, opset: int) -> None:
     offset = np.zeros((1, 2, 3, 3), F)
     offset[0, 0], offset[0, 1] = 1, 0.5  # a row further down, and half a column to the right
     mask = np.full((1, 1, 3, 3), 0.5, F)
@@ -146,9 +144,7 @@ def test_activations_are_what_their_papers_define(
         ("mine", "Anything", "mine"),
     ],
 )
-def test_a_name_is_an_authors_where_no_tool_has_it(
-    domain: str, operator: str, named: str
-) -> None:
+def test_a_name_is_an_authors_where_no_tool_has_it(domain: str, operator: str, named: str) -> None:
     assert home(domain, operator) == named
 
 

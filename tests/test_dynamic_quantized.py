@@ -43,9 +43,7 @@ def network() -> onnx.ModelProto:
     return model
 
 
-def quantized(
-    folder: Path, *, signed: bool = False, per_channel: bool = False
-) -> Path:
+def quantized(folder: Path, *, signed: bool = False, per_channel: bool = False) -> Path:
     """The network as onnxruntime quantises it; it runs ConvInteger of unsigned weights alone."""
     quantization = pytest.importorskip("onnxruntime.quantization")
     onnx.save(network(), folder / "network.onnx")

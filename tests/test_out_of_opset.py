@@ -6,6 +6,7 @@ the file as it came where it still registers the operator.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -31,10 +32,8 @@ def all_say(text: str, x: Array) -> list[Array]:
     mended = result.model.to_proto()
     onnx.checker.check_model(mended, full_check=True)
     found = [Reference(model).run({"x": x})["y"], Session(mended).run({"x": x})["y"]]
-    try:
+    with contextlib.suppress(NotRunnable):
         found.append(Session(model).run({"x": x})["y"])
-    except NotRunnable:
-        pass
     return found
 
 

@@ -46,7 +46,9 @@ def deform_conv(draft: Draft, match: Match, modulated: bool = True) -> gs.Tensor
     given = _arguments(node)
     _fits(c, given["deformable_groups"], offset, weight, *mask)
     bias = operand(node, count)
-    return deformed(draft, node, given, x, offset, weight, bias=bias, mask=mask[0] if mask else None)
+    return deformed(
+        draft, node, given, x, offset, weight, bias=bias, mask=mask[0] if mask else None
+    )
 
 
 def _is_open(draft: Draft, node: gs.Node) -> None:

@@ -15,7 +15,7 @@ from surgeon.facts.fact import Array
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
-_BYTES = {TYPE.UINT8: (0, 255), TYPE.INT8: (-128, 127)}
+_BYTES: dict[int, tuple[int, int]] = {TYPE.UINT8: (0, 255), TYPE.INT8: (-128, 127)}
 _EXACT = 1 << 24  # the whole numbers below it are floats of single precision
 
 
@@ -159,4 +159,3 @@ def _most(c: Bench, node: gs.Node) -> float:
         reach = float(np.abs(np.subtract.outer(np.asarray(shift, np.float64), ends)).max())
     axes = tuple(range(1, array.ndim)) if node.op == "ConvInteger" else (array.ndim - 2,)
     return float(np.abs(array).astype(np.float64).sum(axes).max(initial=0.0)) * reach
-

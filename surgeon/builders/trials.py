@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
+import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.builders import parts
@@ -135,7 +136,7 @@ def _constant_fill(c: Bench, node: gs.Node) -> gs.Tensor:
         read: list[Size | int] = [c.scalar(c.slice(x, 0, i, i + 1)) for i in range(fact.value.size)]
         if all(isinstance(size, int) for size in read):
             return c.filled([*read, *more], value, dtype)
-    kind = {TYPE.FLOAT: np.float32, TYPE.INT32: np.int32, TYPE.INT64: np.int64}.get(dtype, np.bool_)
+    kind = onnx.helper.tensor_dtype_to_np_dtype(dtype)
     whole = c.concat([c.cast(x, TYPE.INT64), *([c.vector(more)] if more else [])], 0)
     made: gs.Tensor = c.op("ConstantOfShape", whole, value=np.asarray([value]).astype(kind))
     return made

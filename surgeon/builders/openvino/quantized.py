@@ -97,7 +97,7 @@ def pair(draft: Draft, match: Match) -> gs.Tensor:
     source = _scheme(r.low, r.high, r.steps)
     alike = np.array_equal(r.low, r.to_low) and np.array_equal(r.high, r.to_high)
     target = source if alike else _scheme(r.to_low, r.to_high, r.steps)
-    if not np.array_equal(*np.broadcast_arrays(source.zero, target.zero)):
+    if (source.zero != target.zero).any():
         raise Refused("0 is another level of what comes out than of what goes in")
     kind, least = _kind(source, r.steps)
     shape, where = layout_of(c, r.x, source.scale, target.scale, source.zero)
@@ -176,7 +176,8 @@ def _ranges(c: Bench, node: gs.Node) -> _Ranges:
         raise Refused("its ranges have more axes than what is quantised")
     if not all(np.isfinite(array).all() for array in known) or (known[0] > known[1]).any():
         raise Refused("a range ends before it begins, or nowhere")
-    return _Ranges(x, *known, steps=levels - 1)
+    low, high, to_low, to_high = known
+    return _Ranges(x, low, high, to_low, to_high, levels - 1)
 
 
 def _scheme(low: Array, high: Array, steps: int) -> _Scheme:

@@ -37,9 +37,7 @@ def grid_sampler(draft: Draft, match: Match) -> gs.Tensor:
     places = c.permute(grid, [0, *range(2, rank), 1])
     places = c.op("Div", places, c.number(_REACH, c.dtype(grid)))
     corners = bool(said.get("align_corners", 0))
-    made: gs.Tensor = sampled(
-        draft, x, places, _MODES[mode], _PADDINGS[padding], corners=corners
-    )
+    made: gs.Tensor = sampled(draft, x, places, _MODES[mode], _PADDINGS[padding], corners=corners)
     return made
 
 

@@ -89,8 +89,9 @@ def swish(attributes: Mapping[str, Any], x: Any) -> Array:
 def grid_sample(attributes: Mapping[str, Any], x: Any, grid: Any) -> Array:
     mode = _text(attributes.get("mode", "bilinear"))
     padding = _text(attributes.get("padding_mode", "zeros"))
-    way, border = ({**known, **_NUMBERS}.get(said) for said, known in
-                   ((mode, _MODES), (padding, _PADDINGS)))
+    way, border = (
+        {**known, **_NUMBERS}.get(said) for said, known in ((mode, _MODES), (padding, _PADDINGS))
+    )
     if way is None or border is None:
         raise NoWitness("GridSample", where="", why=f"its modes are {mode} and {padding}")
     corners = bool(attributes.get("align_corners", 0))

@@ -25,7 +25,7 @@ def fake_quantize(
 ) -> Array:
     x, low, high, to_low, to_high = np.broadcast_arrays(x, low, high, to_low, to_high)
     steps = x.dtype.type(int(attributes["levels"]) - 1)
-    found = np.empty_like(x)
+    found: Array = np.empty_like(x)
     below, above = x <= np.minimum(low, high), x > np.maximum(low, high)
     found[below], found[above & ~below] = to_low[below], to_high[above & ~below]
     i = ~(below | above)

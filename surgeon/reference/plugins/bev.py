@@ -22,9 +22,7 @@ def grid_sampler(values: list[Any], said: Said) -> Array:
     x, grid = values
     places = np.moveaxis(np.asarray(grid) / np.asarray(10, grid.dtype), 1, -1)
     mode, padding = said.get("interpolation_mode", 0), said.get("padding_mode", 0)
-    found: Array = grids.grid_sampler(
-        x, places, mode, padding, bool(said.get("align_corners", 0))
-    )
+    found: Array = grids.grid_sampler(x, places, mode, padding, bool(said.get("align_corners", 0)))
     return found
 
 
