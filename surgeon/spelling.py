@@ -24,6 +24,9 @@ _HOMES = {
     **dict.fromkeys(("mmcv", "mmdeploy"), "mmcv"),
     **dict.fromkeys(("TRT", "trt", "trt.plugins", "tensorrt", "TensorRT", "nvinfer"), "TRT"),
     **dict.fromkeys(("caffe2", "_caffe2", "org.pytorch._caffe2"), "caffe2"),
+    "org.openvinotoolkit": "org.openvinotoolkit",
+    "autograd": "autograd",
+    "dropped": "dropped",
 }
 _WITHOUT_DOMAIN = {
     **dict.fromkeys(
@@ -34,10 +37,36 @@ _WITHOUT_DOMAIN = {
     ),
     **dict.fromkeys(
         "GroupNormalizationPlugin ModulatedDeformConv2dPlugin CustomGeluPluginDynamic "
-        "CustomGeluPluginDynamicV2 EfficientNMSX".split(),
+        "CustomGeluPluginDynamicV2 EfficientNMSX GridSampler2DTRT GridSampler2DTRT2 "
+        "GridSampler3DTRT GridSampler3DTRT2 ModulatedDeformableConv2dTRT "
+        "ModulatedDeformableConv2dTRT2 RotateTRT RotateTRT2 InverseTRT BEVPoolV2TRT "
+        "MultiScaleDeformableAttnTRT "
+        "MultiScaleDeformableAttnTRT2".split(),
         "TRT",
     ),
+    **dict.fromkeys(
+        "FakeQuantize ExperimentalDetectronGroupNorm DetectionOutput PriorBox PriorBoxClustered "
+        "ExperimentalDetectronDetectionOutput ExperimentalDetectronGenerateProposalsSingleImage "
+        "ExperimentalDetectronPriorGridGenerator ExperimentalDetectronROIFeatureExtractor "
+        "ExperimentalDetectronTopKROIs DeformableConv2D".split(),
+        "org.openvinotoolkit",
+    ),
+    **dict.fromkeys(  # which ONNX had on trial
+        "Affine ConstantFill Crop ImageScaler ParametricSoftplus Scale ScaledTanh".split(),
+        "dropped",
+    ),
 }
+# Functions of authors' own, which mean the same wherever they are met; but what ONNX has in its own
+# domain, at this opset or another, is ONNX's there.
+_AUTHORS = frozenset(
+    "DCNv2 DCNv2_2 _DCNv2 DCNv2Function ModulatedDeformConv ModulatedDeformConvFunction "
+    "ModulatedDeformConv2dFunction DeformConvFunction DeformConv2dFunction "
+    "Mish MishImplementation MishFunction MemoryEfficientMish "
+    "Swish SwishImplementation SwishFunction MemoryEfficientSwish SiLU "
+    "HardSwish Hardswish HSwish".split()
+)
+_ALSO_STANDARD = frozenset({"Mish", "Swish", "HardSwish"})
+_RUNTIMES = ("com.microsoft", "ai.onnx.", "org.pytorch.", "com.ms.")
 
 
 @cache
@@ -52,7 +81,17 @@ def home(domain: str, operator: str) -> str:
         return "TRT"
     if operator.startswith("MMCV"):
         return "mmcv"
+    if operator in _AUTHORS and _is_authors(domain, operator):
+        return "autograd"
     return _HOMES.get(domain, domain) if domain else _WITHOUT_DOMAIN.get(operator, "")
+
+
+def _is_authors(domain: str, operator: str) -> bool:
+    """Whether a domain is none of a tool's that has the operator's name for something else."""
+    if not domain:
+        return operator not in _ALSO_STANDARD
+    own = domain in _HOMES or domain in ATEN_DOMAINS or domain in PRIM_DOMAINS
+    return not own and not domain.startswith(_RUNTIMES)
 
 
 def operator_name(node: onnx.NodeProto) -> str:

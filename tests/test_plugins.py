@@ -22,6 +22,7 @@ from surgeon.runtime import Session
 from surgeon.spelling import home
 
 F = np.float32
+RECIPES = ("tensorrt-plugins", "openmmlab", "caffe2", "openvino", "autograd-functions")
 # The second overlaps the first by 12 of 16, the fourth the third by 1 of 4; the fifth is by itself.
 BOXES = np.array(
     [[[0, 0, 4, 4], [0, 0, 4, 3], [10, 10, 12, 12], [11, 10, 13, 12], [20, 20, 24, 24]]], F
@@ -390,7 +391,7 @@ def test_inspection_names_the_recipe(tmp_path: Any) -> None:
 def test_every_plugin_that_is_refused_has_its_reason() -> None:
     named = {
         operator
-        for name in ("tensorrt-plugins", "openmmlab", "caffe2")
+        for name in RECIPES
         for rule in Recipe.load(name).rules
         if rule.id.endswith("-refused")
         for operator in rule.match.root.operators
@@ -400,7 +401,7 @@ def test_every_plugin_that_is_refused_has_its_reason() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 6])
 def test_a_plugin_that_lacks_operands_and_attributes_stays(count: int) -> None:
-    for name in ("tensorrt-plugins", "openmmlab", "caffe2"):
+    for name in RECIPES:
         for rule in Recipe.load(name).rules:
             for operator in rule.match.root.operators:
                 domain = rule.match.root.domain
@@ -456,3 +457,48 @@ def test_where_no_box_is_left_by_a_mask_there_is_none(
     said, found = both(text, recipe, feeds)
     for one, other in zip(said, found, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def turned(mode: int, angle: float, center: list[float], image: Any) -> list[Any]:
+    text = f"""
+        <ir_version: 8, opset_import: ["": 16]>
+        g (float[C,H,W] x, float a, float[2] m) => (float[C,H,W] y)
+        {{ y = RotateTRT <interpolation = {mode}> (x, a, m) }}
+    """
+    feeds = {"x": image, "a": np.asarray(angle, F), "m": np.asarray(center, F)}
+    return [y for (y,) in both(text, "tensorrt-plugins", feeds)]
+
+
+def test_an_image_is_turned_around_its_center() -> None:
+    image = np.arange(9, dtype=F).reshape(1, 3, 3)
+    for mode in (0, 1):  # by a quarter, against the clock
+        for found in turned(mode, 90, [1.5, 1.5], image):
+            np.testing.assert_allclose(found[0], [[2, 5, 8], [1, 4, 7], [0, 3, 6]], atol=1e-5)
+    for found in turned(0, 90, [2, 1], image):  # around the corner of four pixels
+        np.testing.assert_allclose(found[0], [[0, 2, 5], [0, 1, 4], [0, 0, 3]], atol=1e-5)
+    for found in turned(0, 0, [0.3, 7], image):
+        np.testing.assert_allclose(found, image, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["GridSampler2DTRT", "TRT.GridSampler2DTRT2"])
+def test_a_grid_of_channels_has_its_borders_at_ten(name: str) -> None:
+    text = f"""
+        <ir_version: 8, opset_import: ["": 16, "TRT": 1]>
+        g (float[1,1,2,3] x, float[1,2,1,3] r) => (float[1,1,1,3] y)
+        {{ y = {name} <align_corners = 1, interpolation_mode = 0, padding_mode = 0> (x, r) }}
+    """
+    grid = np.asarray([[[[-10, 5, 10]], [[-10, 0, 30]]]], F)  # to the right, and down
+    feeds = {"x": np.arange(6, dtype=F).reshape(1, 1, 2, 3), "r": grid}
+    for (found,) in both(text, "tensorrt-plugins", feeds):
+        np.testing.assert_allclose(found[0, 0], [[0, 3, 0]], atol=1e-5)
+
+
+def test_matrices_are_inverted() -> None:
+    text = """
+        <ir_version: 8, opset_import: ["": 13]>
+        g (float[N,2,2] x) => (float[N,2,2] y) { y = InverseTRT (x) }
+    """
+    x = np.asarray([[[2, 0], [0, 4]], [[0, 1], [1, 0]], [[1, 2], [3, 4]]], F)
+    wanted = [[[0.5, 0], [0, 0.25]], [[0, 1], [1, 0]], [[-2, 1], [1.5, -0.5]]]
+    for (found,) in both(text, "tensorrt-plugins", {"x": x}):
+        np.testing.assert_allclose(found, wanted, atol=1e-5)

@@ -225,10 +225,17 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "give a tensor, not None, or trace the model",
         "If",
     ),
+    (
+        "is a `torch.autograd.Function`, whose name and arguments the exporter left out; give it a "
+        "`symbolic`, or export with ONNX_ATEN_FALLBACK, which traces what it does",
+        "PythonOp",
+    ),
 )
 REASONS: Mapping[str, str] = {name: why for why, names in _GROUPS for name in names.split()}
 
 
 def refused_by_name(draft: Draft, match: Match) -> Any:
     """Nothing: says why the operator stays, and what would help."""
-    raise Refused(f"`aten.{match.root.op}` {REASONS[match.root.op]}")
+    name = match.root.op
+    domain = "prim" if name == "PythonOp" else "aten"
+    raise Refused(f"`{domain}.{name}` {REASONS[name]}")

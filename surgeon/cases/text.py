@@ -14,13 +14,14 @@ import onnx.parser
 from surgeon import opsets
 from surgeon.errors import Location, RecipeError
 from surgeon.notation.operators import OF_RUNTIMES
+from surgeon.reference.early import SINCE
 from surgeon.spelling import is_plugin
 
 _DEPRECATED = "is deprecated in domain_version"
 _UNKNOWN = re.compile(r"Unrecognized attribute: (\w+) for operator (\w+)")
 _ABSENT = re.compile(r"No Op registered for (\w+) with domain_version")
 # What onnxruntime saves in ONNX's own domain: never an operator there, or not at every opset.
-_OF_RUNTIMES = OF_RUNTIMES | {"LayerNormalization"}
+_OF_RUNTIMES = OF_RUNTIMES | {"LayerNormalization", *SINCE}
 _POSITION = re.compile(r"\[ParseError at position \(line: (\d+) column: (\d+)\)\]")
 
 

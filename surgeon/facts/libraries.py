@@ -18,6 +18,10 @@ DOMAINS: Mapping[str, Mapping[str, Form]] = MappingProxyType(
         "qonnx.custom_op.general": dict.fromkeys(
             ("Quant", "IntQuant", "BipolarQuant", "Trunc", "FloatQuant"), _ROUNDED
         ),
+        "org.openvinotoolkit": dict.fromkeys(
+            ("FakeQuantize", "GroupNorm", "ExperimentalDetectronGroupNorm", "Normalize", "Swish"),
+            Form("Identity", (0,)),
+        ),
         "trt": {
             "TRT_FP8QuantizeLinear": Form("Identity", (0,), None, int(_T.FLOAT8E4M3FN)),
             "TRT_INT4QuantizeLinear": Form("Identity", (0,), None, int(_T.INT4)),

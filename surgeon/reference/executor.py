@@ -15,6 +15,7 @@ from surgeon.isolation import Isolated, cell
 from surgeon.producer import release_of
 from surgeon.reference import by_onnx, control, quantized
 from surgeon.reference.by_onnx import is_complex
+from surgeon.reference.early import with_domain
 from surgeon.reference.errors import NoWitness, Undefined
 from surgeon.reference.operators.precision import computed
 from surgeon.reference.plan import (
@@ -95,7 +96,7 @@ class Reference:
         if isinstance(model, Path):
             folder = folder or model.parent
             model = onnx.load(model, load_external_data=False)
-        self._model = model = without_calls(model)
+        self._model = model = with_domain(without_calls(model))
         self._folder = folder
         self._witness: Witness = witness or NumpyWitness()
         release = release_of(model)

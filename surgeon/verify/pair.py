@@ -19,6 +19,7 @@ from surgeon.isolation import Isolated, cell, open_session
 from surgeon.reference import NoWitness, Undefined, open_reference
 from surgeon.reference.arguments import is_foreign
 from surgeon.reference.by_onnx import casts_to_bfloat16
+from surgeon.reference.early import holds_early
 from surgeon.reference.plan import holds_foreign
 from surgeon.runtime import Feeds, NotRunnable, RunFailed, Runner
 from surgeon.verify.compare import TOLERANCES, Exact, compare_arrays, compare_drawn, faulty
@@ -267,7 +268,8 @@ def open_pair(
 def open_runner(model: onnx.ModelProto, folder: Path | None = None) -> Runner:
     """onnxruntime for a model of standard operators, the witness for one with PyTorch's own.
 
-    The witness too where bfloat16 goes in, of which onnxruntime computes nothing on a CPU.
+    The witness too where bfloat16 goes in, of which onnxruntime computes nothing on a CPU, and for
+    operators that ONNX has at later opsets than the model's.
 
     Raises:
         NotRunnable: onnxruntime does not load it.
@@ -276,7 +278,7 @@ def open_runner(model: onnx.ModelProto, folder: Path | None = None) -> Runner:
         try:
             return open_session(model, folder=folder)
         except NotRunnable:
-            if not _holds_bfloat16(model):
+            if not (_holds_bfloat16(model) or holds_early(model)):
                 raise
     return open_reference(model, folder)
 

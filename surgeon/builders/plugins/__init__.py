@@ -7,6 +7,7 @@ the same, by other steps.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from surgeon.builders.plugins import bev
 from surgeon.builders.plugins.detections import (
     batched_nms,
     efficient_nms,
@@ -37,6 +38,9 @@ from surgeon.builders.plugins.rotated import nms_rotated, roi_align_rotated
 TABLE: Mapping[str, Callable[..., Any]] = {
     "plugin_attention": attention,
     "plugin_batched_nms": batched_nms,
+    "plugin_bev_grid_sampler": bev.grid_sampler,
+    "plugin_bev_inverse": bev.inverse,
+    "plugin_bev_rotate": bev.rotate,
     "plugin_caffe2_roi_align": caffe2_roi_align,
     "plugin_corner_pool": corner_pool,
     "plugin_deform_conv": deform_conv,

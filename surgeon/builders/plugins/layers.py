@@ -37,12 +37,19 @@ def instance_norm(draft: Draft, match: Match) -> gs.Tensor:
 
 def group_norm(draft: Draft, match: Match) -> gs.Tensor:
     """`GroupNormalizationPlugin (x, scale, bias)`: instances of groups, and factors of channels."""
-    node, c = match.root, Bench(draft)
-    x, scale, bias = node.inputs
-    groups = called.said(node).get("num_groups")
+    x, scale, bias = match.root.inputs
+    said = called.said(match.root)
+    eps = float(said.get("eps", said.get("epsilon", 1e-5)))
+    return in_groups_normalised(draft, match.root, x, scale, bias, eps)
+
+
+def in_groups_normalised(
+    draft: Draft, node: gs.Node, x: gs.Tensor, scale: gs.Tensor, bias: gs.Tensor, eps: float
+) -> gs.Tensor:
+    """As many groups of channels as a node's `num_groups` says, and factors of channels."""
+    c, groups = Bench(draft), called.said(node).get("num_groups")
     if not isinstance(groups, int) or groups < 1:
         raise Refused("it has no `num_groups`")
-    eps = float(called.said(node).get("eps", called.said(node).get("epsilon", 1e-5)))
     ones, zeros = (vector_of(draft, value, groups, numpy_dtype(draft, x)) for value in (1, 0))
     grouped = in_groups(draft, x, groups)
     y = draft.op("InstanceNormalization", grouped, ones, zeros, epsilon=eps)

@@ -47,6 +47,32 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "PyramidROIAlign_TRT MultilevelCropAndResize_TRT PriorBox_TRT GridAnchor_TRT "
         "GridAnchorRect_TRT Normalize_TRT CoordConvAC SpecialSlice_TRT FlattenConcat_TRT",
     ),
+    (
+        "reads what lies less than a pixel outside from the border, where the layer that it was "
+        "exported of counts zeros; export with torchvision's `deform_conv2d` in its place",
+        "DeformableConv2D",
+    ),
+    (
+        "chooses boxes or regions by rules of its own; export the network without it, and do it "
+        "behind the model",
+        "DetectionOutput ExperimentalDetectronDetectionOutput "
+        "ExperimentalDetectronGenerateProposalsSingleImage ExperimentalDetectronTopKROIs "
+        "ExperimentalDetectronROIFeatureExtractor",
+    ),
+    (
+        "takes the softmax of its weights in some versions and not in others; export with "
+        "`torch.nn.functional.grid_sample` in its place",
+        "MultiScaleDeformableAttnTRT MultiScaleDeformableAttnTRT2",
+    ),
+    (
+        "adds up features by lists of which it is not known that they belong together; export with "
+        "`index_add` in its place",
+        "BEVPoolV2TRT",
+    ),
+    (
+        "makes boxes for which nothing is written; export them as constants",
+        "PriorBox PriorBoxClustered ExperimentalDetectronPriorGridGenerator",
+    ),
 )
 REASONS: Mapping[str, str] = {name: why for why, names in _GROUPS for name in names.split()}
 

@@ -129,26 +129,30 @@ def modulated_deform_conv(draft: Draft, match: Match) -> gs.Tensor:
     """`MMCVModulatedDeformConv2d (x, offset, mask, weight, bias?)`."""
     node = match.root
     x, offset, mask, weight = node.inputs[:4]
-    return _deformed(draft, node, x, offset, weight, operand(node, 4), mask)
+    said = called.said(node)
+    return deformed(draft, node, said, x, offset, weight, bias=operand(node, 4), mask=mask)
 
 
 def deform_conv(draft: Draft, match: Match) -> gs.Tensor:
     """`MMCVDeformConv2d (x, offset, weight)`."""
     node = match.root
     x, offset, weight = node.inputs[:3]
-    return _deformed(draft, node, x, offset, weight, operand(node, 3), None)
+    said = called.said(node)
+    return deformed(draft, node, said, x, offset, weight, bias=operand(node, 3))
 
 
-def _deformed(
+def deformed(
     draft: Draft,
     node: gs.Node,
+    said: Mapping[str, Any],
     x: gs.Tensor,
     offset: gs.Tensor,
     weight: gs.Tensor,
-    bias: gs.Tensor | None,
-    mask: gs.Tensor | None,
+    *,
+    bias: gs.Tensor | None = None,
+    mask: gs.Tensor | None = None,
 ) -> gs.Tensor:
-    said = called.said(node)
+    """A deformable convolution, with its attributes by any of the names that plugins have."""
     sizes: dict[str, int] = {}
     for name, key, default in (
         ("stride", "stride", 1),

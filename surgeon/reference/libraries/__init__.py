@@ -12,11 +12,17 @@ from typing import Any
 import onnx
 
 from surgeon.reference import plugins
-from surgeon.reference.libraries import caffe2, qonnx, tensorrt
+from surgeon.reference.libraries import caffe2, onnx_trials, openvino, qonnx, tensorrt
 
 Function = Callable[..., Any]
 TABLES: Mapping[str, Mapping[str, Function]] = {
     **dict.fromkeys(caffe2.DOMAINS, caffe2.TABLE),
+    **dict.fromkeys(openvino.DOMAINS, openvino.TABLE),
+    **dict.fromkeys(
+        ("", "ai.onnx"),
+        {name: openvino.TABLE[name] for name in openvino.HOMELESS} | dict(onnx_trials.DROPPED),
+    ),
+    **onnx_trials.EARLY,
     **dict.fromkeys(qonnx.DOMAINS, qonnx.TABLE),
     **dict.fromkeys(tensorrt.DOMAINS, tensorrt.TABLE),
 }

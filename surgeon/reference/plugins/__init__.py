@@ -1,4 +1,4 @@
-"""The witness's plugins: operators of TensorRT's, of OpenMMLab's and of Caffe2's.
+"""The witness's plugins: operators of TensorRT's, of OpenMMLab's, of Caffe2's and of authors'.
 
 Their functions take the values of a node's inputs and its attributes by name, and are written from
 the documentation beside each plugin. A runtime finds plugins by name, and so does this.
@@ -28,18 +28,29 @@ _MODULES: Mapping[tuple[str, str], str] = {
     ("mmcv", "MMCVMultiScaleDeformableAttention MMCVMultiScaleDeformableAttn"): "reading",
     ("mmcv", "MMCVMultiScaleDeformAttn"): "reading",
     ("TRT", "InstanceNormalization_TRT GroupNormalizationPlugin LReLU_TRT"): "layers",
+    ("TRT", "GridSampler2DTRT GridSampler2DTRT2 GridSampler3DTRT GridSampler3DTRT2"): "bev",
+    ("TRT", "ModulatedDeformableConv2dTRT ModulatedDeformableConv2dTRT2"): "bev",
+    ("TRT", "RotateTRT RotateTRT2 InverseTRT"): "bev",
     ("mmcv", "MMCVInstanceNormalization MMCVCornerPool cummax cummin"): "layers",
     ("mmcv", "ScaledDotProductAttentionTRT GridPriorsTRT"): "layers",
     ("caffe2", "AliasWithName CopyCPUToGPU CopyGPUToCPU ResizeNearest UpsampleNearest"): "layers",
     ("caffe2", "RoIAlign"): "regions",
     ("mmcv", "NMSRotated MMCVRoIAlignRotated RoIAlignRotated"): "rotated",
+    ("", "DCNv2 DCNv2_2 _DCNv2 DCNv2Function ModulatedDeformConv"): "authors",
+    ("", "ModulatedDeformConvFunction ModulatedDeformConv2dFunction"): "authors",
+    ("", "DeformConvFunction DeformConv2dFunction"): "authors",
+    ("", "Mish MishImplementation MishFunction MemoryEfficientMish"): "authors",
+    ("", "Swish SwishImplementation SwishFunction MemoryEfficientSwish SiLU"): "authors",
+    ("", "HardSwish Hardswish HSwish"): "authors",
 }
 _DOMAINS: Mapping[str, frozenset[str]] = {
     "TRT": frozenset({"TRT", "trt", "trt.plugins", "tensorrt", "TensorRT", "nvinfer"}),
     "mmcv": frozenset({"mmcv", "mmdeploy"}),
     "caffe2": frozenset({"caffe2", "_caffe2", "org.pytorch._caffe2"}),
 }
-_STANDARD = frozenset({"NonMaxSuppression"})  # names that ONNX has for something else
+# Names that ONNX has for something else, or has at some opset.
+_STANDARD = frozenset({"NonMaxSuppression", "Mish", "Swish", "HardSwish"})
+_TOOLS = ("com.microsoft", "ai.onnx.", "org.pytorch.", "org.openvinotoolkit")
 
 
 @cache
@@ -49,7 +60,10 @@ def _module(domain: str, operator: str) -> str | None:
             continue
         own = operator.endswith("_TRT") or operator.startswith("MMCV")
         homeless = domain in ("", "ai.onnx") and source != "caffe2" and operator not in _STANDARD
-        if own or homeless or domain in _DOMAINS[source]:
+        if not source:  # of anyone's, but of no tool's
+            tools = any(domain in domains for domains in _DOMAINS.values())
+            own = domain not in ("", "ai.onnx") and not tools and not domain.startswith(_TOOLS)
+        if own or homeless or domain in _DOMAINS.get(source, ()):
             return module
     return None
 

@@ -1,0 +1,42 @@
+"""Operators of ONNX's own domain in files of an opset that has them not yet.
+
+Export scripts register them below their opset, and mean what ONNX came to mean by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import onnx
+
+DOMAIN = "early"  # where the witness has them
+# By operator, the first opset that has it.
+SINCE: Mapping[str, int] = {"Gelu": 20, "GridSample": 16, "HardSwish": 14, "Mish": 18, "Swish": 24}
+
+
+def holds_early(model: onnx.ModelProto) -> bool:
+    """Whether an operator of ONNX's, however deep, is of a newer opset than the model."""
+    return any(True for _ in _early(model))
+
+
+def with_domain(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with these operators in a domain of their own; as it is, where there are none."""
+    if not holds_early(model):
+        return model
+    marked = onnx.ModelProto()
+    marked.CopyFrom(model)
+    for node in _early(marked):
+        node.domain = DOMAIN
+    return marked
+
+
+def _early(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+    opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
+    names = {name for name, since in SINCE.items() if opset < since}
+    waiting = [model.graph] if names and opset else []
+    while waiting:
+        for node in waiting.pop().node:
+            if node.domain in ("", "ai.onnx") and node.op_type in names:
+                yield node
+            for attribute in node.attribute:
+                waiting += [attribute.g] if attribute.HasField("g") else attribute.graphs

@@ -1,0 +1,127 @@
+"""Operators that ONNX had on trial and dropped, and such as files have before their opset.
+
+Documents: ONNX 1.2, "Operators", experimental ones; ONNX, "Operators", those that came later.
+"""
+
+# ruff: noqa: D103 - each function means what ONNX documents for the operator of its name
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+
+from surgeon.reference.early import DOMAIN
+from surgeon.reference.errors import NoWitness, Unsuited
+from surgeon.reference.operators import grids
+from surgeon.reference.operators.precision import narrow, wide
+from surgeon.reference.plugins import authors
+
+Array = np.ndarray[Any, Any]
+_MODES = {"bilinear": 0, "linear": 0, "nearest": 1, "bicubic": 2, "cubic": 2}
+_PADDINGS = {"zeros": 0, "border": 1, "reflection": 2}
+_NUMBERS = {str(number): number for number in range(3)}  # as PyTorch counts both
+
+
+def constant_fill(attributes: Mapping[str, Any], shape: Any = None) -> Array:
+    if shape is None:
+        sizes = list(attributes["shape"])
+    elif attributes.get("input_as_shape", 0):
+        sizes = np.asarray(shape).astype(np.int64).tolist()
+    else:
+        sizes = list(np.shape(shape))
+    sizes += list(attributes.get("extra_shape", ()))
+    kind = onnx.helper.tensor_dtype_to_np_dtype(int(attributes.get("dtype", 1)))
+    return np.full(sizes, attributes.get("value", 0.0)).astype(kind)
+
+
+def affine(attributes: Mapping[str, Any], x: Any) -> Array:
+    return narrow(wide(x) * attributes.get("alpha", 1.0) + attributes.get("beta", 0.0), x)
+
+
+def scale(attributes: Mapping[str, Any], x: Any) -> Array:
+    return narrow(wide(x) * attributes.get("scale", 1.0), x)
+
+
+def scaled_tanh(attributes: Mapping[str, Any], x: Any) -> Array:
+    return narrow(np.tanh(wide(x) * attributes["beta"]) * attributes["alpha"], x)
+
+
+def parametric_softplus(attributes: Mapping[str, Any], x: Any) -> Array:
+    return narrow(np.logaddexp(0, wide(x) * attributes["beta"]) * attributes["alpha"], x)
+
+
+def image_scaler(attributes: Mapping[str, Any], x: Any) -> Array:
+    scaled = wide(x) * attributes.get("scale", 1.0)
+    for channel, bias in enumerate(attributes["bias"]):
+        scaled[:, channel] += bias
+    return narrow(scaled, x)
+
+
+def crop(attributes: Mapping[str, Any], x: Any) -> Array:
+    left, top, right, bottom = attributes["border"]
+    height, width = x.shape[2:]
+    end, edge = height - bottom, width - right
+    if attributes.get("scale"):
+        end, edge = top + attributes["scale"][0], left + attributes["scale"][1]
+    if not (top <= end <= height and left <= edge <= width):
+        raise Unsuited("it crops more than there is")
+    return np.asarray(x[:, :, top:end, left:edge])
+
+
+def gelu(attributes: Mapping[str, Any], x: Any) -> Array:
+    value = wide(x)
+    if _text(attributes.get("approximate", "none")) == "tanh":
+        inner = math.sqrt(2 / math.pi) * (value + 0.044715 * value**3)
+        return narrow(value * (1 + np.tanh(inner)) / 2, x)
+    share = np.vectorize(lambda v: math.erfc(-v / math.sqrt(2)) / 2, otypes=[np.float64])
+    return narrow(value * share(value), x)
+
+
+def swish(attributes: Mapping[str, Any], x: Any) -> Array:
+    value = wide(x)
+    return narrow(value * np.exp(-np.logaddexp(0, -attributes.get("alpha", 1.0) * value)), x)
+
+
+def grid_sample(attributes: Mapping[str, Any], x: Any, grid: Any) -> Array:
+    mode = _text(attributes.get("mode", "bilinear"))
+    padding = _text(attributes.get("padding_mode", "zeros"))
+    way, border = (
+        {**known, **_NUMBERS}.get(said) for said, known in ((mode, _MODES), (padding, _PADDINGS))
+    )
+    if way is None or border is None:
+        raise NoWitness("GridSample", where="", why=f"its modes are {mode} and {padding}")
+    corners = bool(attributes.get("align_corners", 0))
+    found: Array = grids.grid_sampler(x, grid, way, border, corners)
+    return found
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _alone(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda attributes, x: function([x], attributes)
+
+
+DROPPED: Mapping[str, Callable[..., Any]] = {
+    "Affine": affine,
+    "ConstantFill": constant_fill,
+    "Crop": crop,
+    "ImageScaler": image_scaler,
+    "ParametricSoftplus": parametric_softplus,
+    "Scale": scale,
+    "ScaledTanh": scaled_tanh,
+}
+EARLY: Mapping[str, Mapping[str, Callable[..., Any]]] = {
+    DOMAIN: {
+        "Gelu": gelu,
+        "GridSample": grid_sample,
+        "HardSwish": _alone(authors.hard_swish),
+        "Mish": _alone(authors.mish),
+        "Swish": swish,
+    }
+}

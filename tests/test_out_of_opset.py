@@ -1,0 +1,166 @@
+"""The recipe `out-of-opset`: operators that ONNX dropped, or has at later opsets than the file's.
+
+Each is asked of the witness, of onnxruntime on what the recipe makes of it, and of onnxruntime on
+the file as it came where it still registers the operator.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+
+import surgeon
+from surgeon.reference import Reference
+from surgeon.reference.early import SINCE, holds_early, with_domain
+from surgeon.runtime import NotRunnable, Session
+
+Array = np.ndarray[Any, Any]
+F = np.float32
+X = (np.arange(24, dtype=F).reshape(1, 2, 3, 4) - 10) / 4
+
+
+def all_say(text: str, x: Array) -> list[Array]:
+    """What the witness, onnxruntime and the result say of a model's `y`."""
+    model = parser.parse_model(text)
+    result = surgeon.apply(model, "out-of-opset")
+    assert result.report.status == "equivalent"
+    mended = result.model.to_proto()
+    onnx.checker.check_model(mended, full_check=True)
+    found = [Reference(model).run({"x": x})["y"], Session(mended).run({"x": x})["y"]]
+    with contextlib.suppress(NotRunnable):
+        found.append(Session(model).run({"x": x})["y"])
+    return found
+
+
+@pytest.mark.parametrize("opset", [9, 13])
+@pytest.mark.parametrize(
+    ("node", "wanted"),
+    [
+        ("Affine <alpha = 2.0, beta = 0.5> (x)", X * 2 + 0.5),
+        ("Affine <beta = 0.5> (x)", X + 0.5),
+        ("Affine (x)", X),
+        ("Scale <scale = 3.0> (x)", X * 3),
+        ("ScaledTanh <alpha = 2.0, beta = 0.5> (x)", np.tanh(X / 2) * 2),
+        ("ParametricSoftplus <alpha = 2.0, beta = 0.5> (x)", np.log(np.exp(X / 2) + 1) * 2),
+        ("ImageScaler <scale = 2.0, bias = [1.0, -1.0]> (x)",
+         X * 2 + np.asarray([1, -1], F).reshape(1, 2, 1, 1)),
+        ("Crop <border = [1, 2, 1, 0]> (x)", X[:, :, 2:, 1:3]),
+        ("Crop <border = [1, 1, 0, 0], scale = [2, 3]> (x)", X[:, :, 1:, 1:]),
+        ("Crop <border = [0, 0, 0, 0]> (x)", X),
+    ],
+)  # fmt: skip
+def test_what_was_dropped_is_computed_as_it_was(node: str, wanted: Array, opset: int) -> None:
+    text = f"""
+        <ir_version: 4, opset_import: ["": {opset}]>
+        g (float[1,2,3,4] x) => (float[1,2,H,W] y) {{ y = {node} }}
+    """
+    said = all_say(text, X)
+    assert len(said) == (3 if opset == 9 else 2)
+    for found in said:
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("node", "shape"),
+    [
+        ("ConstantFill <shape = [2, 3], value = 1.5> ()", (2, 3)),
+        ("ConstantFill <shape = [2], extra_shape = [3], value = 1.5> ()", (2, 3)),
+        ("ConstantFill <value = 1.5> (x)", (5, 3)),
+        ("ConstantFill <input_as_shape = 1, extra_shape = [3], value = 1.5> (n)", (5, 3)),
+        ("ConstantFill <input_as_shape = 1, value = 1.5> (s)", (5, 3)),
+    ],
+)
+def test_a_constant_fills_the_shape_that_is_said(node: str, shape: tuple[int, ...]) -> None:
+    text = f"""
+        <ir_version: 4, opset_import: ["": 9]>
+        g (float[N,3] x) => (float[P,Q] y) <int64[1] first = {{0}}, float zero = {{0}}>
+        {{
+          s = Shape (x)
+          n = Gather (s, first)
+          z = {node}
+          m = Mul (x, zero)
+          a = ReduceMax <keepdims = 0> (m)
+          y = Add (z, a)
+        }}
+    """
+    for found in all_say(text, np.ones((5, 3), F)):
+        assert found.shape == shape
+        assert (found == 1.5).all()
+
+
+NUMBERS = np.asarray([-4, -1, 0, 2, 5], F)
+
+
+@pytest.mark.parametrize("opset", [9, 13])
+@pytest.mark.parametrize(
+    ("node", "wanted"),
+    [
+        ("HardSwish (x)", [0, -1 / 3, 0, 5 / 3, 5]),
+        ("Mish (x)", [-0.07259175, -0.30340144, 0, 1.9439590, 4.9995522]),
+        ("Swish (x)", [-0.07194484, -0.26894143, 0, 1.7615942, 4.9665356]),
+        ("Swish <alpha = 0.5> (x)", [-0.47681168, -0.37754067, 0, 1.4621172, 4.6207094]),
+        ("Gelu (x)", [-0.00012669, -0.15865526, 0, 1.9544997, 4.9999986]),
+        ('Gelu <approximate = "tanh"> (x)', [-0.00007030, -0.15880801, 0, 1.9545977, 4.9999998]),
+    ],
+)
+def test_what_comes_later_means_what_it_came_to_mean(
+    node: str, wanted: list[float], opset: int
+) -> None:
+    text = f"""
+        <ir_version: 4, opset_import: ["": {opset}]>
+        g (float[N] x) => (float[N] y) {{ y = {node} }}
+    """
+    for found in all_say(text, NUMBERS):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("opset", [11, 13])
+def test_a_grid_is_read_between_four_pixels(opset: int) -> None:
+    text = f"""
+        <ir_version: 4, opset_import: ["": {opset}]>
+        g (float[1,2,3,4] x) => (float[1,2,1,3] y)
+        <float[1,1,3,2] r = {{-1, -1, 0, 0, 1, 0.5}}>
+        {{ y = GridSample <align_corners = 1, mode = 0, padding_mode = 0> (x, r) }}
+    """
+    wanted = [[[X[0, c, 0, 0], X[0, c, 1, 1:3].mean(), X[0, c, 1:, 3].mean()]] for c in range(2)]
+    for found in all_say(text, X):
+        np.testing.assert_allclose(found[0], wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_deep_in_a_body_too() -> None:
+    model = parser.parse_model(
+        """
+        <ir_version: 6, opset_import: ["": 11]>
+        g (float[N] x, bool c) => (float[N] y)
+        {
+          a = Mish (x)
+          y = If (c) <
+            then_branch = yes () => (float[N] t) { t = HardSwish (a) },
+            else_branch = no () => (float[N] e) { e = Neg (a) }
+          >
+        }
+        """
+    )
+    assert holds_early(model)
+    marked = with_domain(model)
+    assert [node.domain for node in marked.graph.node] == ["early", ""]
+    assert not any(node.domain for node in model.graph.node)
+    result = surgeon.apply(model, "out-of-opset")
+    assert result.report.status == "equivalent"
+    assert not holds_early(result.model.to_proto())
+    feeds = {"x": NUMBERS, "c": np.asarray(True)}
+    found = [Reference(model).run(feeds)["y"], Session(result.model.to_proto()).run(feeds)["y"]]
+    np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("operator", SINCE)
+def test_the_opset_that_has_an_operator_is_onnxs(operator: str) -> None:
+    assert onnx.defs.get_schema(operator).since_version >= SINCE[operator]
+    with pytest.raises(onnx.defs.SchemaError):
+        onnx.defs.get_schema(operator, SINCE[operator] - 1, "")
+    assert onnx.defs.get_schema(operator, SINCE[operator], "").since_version == SINCE[operator]
