@@ -92,6 +92,32 @@ def recipe_of(*rules: Rule) -> Recipe:
     )
 
 
+# Recipes that spell out operators, and the opset from which those are there.
+_SPELLED_OUT = {
+    "layer-norm-decompose": 17,
+    "opset-18-forms": 18,
+    "affine-grid-decompose": 20,
+    "gelu-decompose": 20,
+    "group-norm-decompose": 21,
+    "attention-decompose": 23,
+    "rms-norm-decompose": 23,
+    "swish-decompose": 24,
+    "opset-24-forms": 28,
+}
+
+
+_IN_FRONT = ("opset-18-forms", "affine-grid-decompose", "attention-decompose", "opset-24-forms")
+
+
+def recipe_before_opset(opset: int) -> Recipe | None:
+    """What goes in front of other recipes where the model is lowered behind them.
+
+    They make plain what is spelled out here; what they may fuse again is spelled out behind them.
+    """
+    names = [name for name in _IN_FRONT if opset < _SPELLED_OUT[name]]
+    return _of_steps(f"in front of opset {opset}", [_use(names)]) if names else None
+
+
 def recipe_for_opset(before: int, opset: int) -> Recipe:
     """A recipe of the step that takes a model of opset `before` to another.
 
@@ -105,10 +131,20 @@ def recipe_for_opset(before: int, opset: int) -> Recipe:
             where="opset",
             mend=f"Ask for {least} at the least; export the model anew for an older one.",
         )
-    steps = f"  - raise-opset: {opset}\n"
-    if opset < before:
-        steps = f"  - use: [gelu-decompose, group-norm-decompose]\n  - lower-opset: {opset}\n"
-    return Recipe.parse(f"surgeon: 1\nname: to opset {opset}\nsteps:\n{steps}", file="<opset>")
+    if opset > before:
+        return _of_steps(f"to opset {opset}", [f"raise-opset: {opset}"])
+    newer = [name for name, since in _SPELLED_OUT.items() if opset < since]
+    steps = [_use(newer)] if newer else []
+    return _of_steps(f"to opset {opset}", [*steps, f"lower-opset: {opset}"])
+
+
+def _use(names: Sequence[str]) -> str:
+    return f"use: [{', '.join(names)}]"
+
+
+def _of_steps(name: str, steps: Sequence[str]) -> Recipe:
+    listed = "".join(f"  - {step}\n" for step in steps)
+    return Recipe.parse(f"surgeon: 1\nname: {name}\nsteps:\n{listed}", file="<opset>")
 
 
 def _own(pattern: Any) -> frozenset[str]:

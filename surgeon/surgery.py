@@ -12,7 +12,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.assumptions import parse_assumptions
-from surgeon.authoring import recipe_for_opset, recipe_of
+from surgeon.authoring import recipe_before_opset, recipe_for_opset, recipe_of
 from surgeon.choices import check_options
 from surgeon.collector import collector_paused
 from surgeon.culprits import Kept, Place, find_culprits
@@ -128,7 +128,10 @@ def apply(
         original = as_model(model)
         plans = [as_recipe(recipe) for recipe in recipes]
         if opset is not None and opset != original.opset:
-            plans.append(recipe_for_opset(original.opset, opset))
+            last = recipe_for_opset(original.opset, opset)
+            if plans and opset < original.opset and (first := recipe_before_opset(opset)):
+                plans.insert(0, first)
+            plans.append(last)
     axioms = parse_assumptions(original, shape or {}, assume)
     checking: dict[str, Any] = {
         "reference": reference,
@@ -199,7 +202,7 @@ def _whole(model: Model, report: Report, *, strict: bool, opset: int | None) -> 
     if strict or opset not in (None, model.opset):
         from surgeon.refusing import refuse_left_out
 
-        refuse_left_out(report)
+        refuse_left_out(report, None if opset == model.opset else opset)
     return Result(model, report)
 
 
