@@ -94,6 +94,7 @@ def recipe_of(*rules: Rule) -> Recipe:
 
 # Recipes that spell out operators, and the opset from which those are there.
 _SPELLED_OUT = {
+    "opset-14-forms": 14,
     "layer-norm-decompose": 17,
     "opset-18-forms": 18,
     "affine-grid-decompose": 20,
@@ -106,7 +107,13 @@ _SPELLED_OUT = {
 }
 
 
-_IN_FRONT = ("opset-18-forms", "affine-grid-decompose", "attention-decompose", "opset-24-forms")
+_IN_FRONT = (
+    "opset-14-forms",
+    "opset-18-forms",
+    "affine-grid-decompose",
+    "attention-decompose",
+    "opset-24-forms",
+)
 
 
 def recipe_before_opset(opset: int) -> Recipe | None:

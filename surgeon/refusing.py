@@ -95,7 +95,9 @@ def refuse_left_out(report: Report, opset: int | None = None) -> None:
     mend = "Read the report (`--report out.json`); leave out the recipe or the rule, or "
     mend += "leave out `--strict`."
     if opset is not None:
-        mend = "`surgeon explain spelled-out opset-18-forms MODEL` says why an operator stays as it "
+        mend = (
+            "`surgeon explain spelled-out opset-18-forms MODEL` says why an operator stays as it "
+        )
         mend += f"is; ask for a newer opset, or export the model at {opset}."
     if left_out:
         more = f", and {len(left_out) - 1} more" if len(left_out) > 1 else ""
