@@ -107,24 +107,6 @@ _SPELLED_OUT = {
 }
 
 
-_IN_FRONT = (
-    "opset-14-forms",
-    "opset-18-forms",
-    "affine-grid-decompose",
-    "attention-decompose",
-    "opset-24-forms",
-)
-
-
-def recipe_before_opset(opset: int) -> Recipe | None:
-    """What goes in front of other recipes where the model is lowered behind them.
-
-    They make plain what is spelled out here; what they may fuse again is spelled out behind them.
-    """
-    names = [name for name in _IN_FRONT if opset < _SPELLED_OUT[name]]
-    return _of_steps(f"in front of opset {opset}", [_use(names)]) if names else None
-
-
 def recipe_for_opset(before: int, opset: int) -> Recipe:
     """A recipe of the step that takes a model of opset `before` to another.
 

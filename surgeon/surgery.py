@@ -12,7 +12,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.assumptions import parse_assumptions
-from surgeon.authoring import recipe_before_opset, recipe_for_opset, recipe_of
+from surgeon.authoring import recipe_for_opset, recipe_of
 from surgeon.choices import check_options
 from surgeon.collector import collector_paused
 from surgeon.culprits import Kept, Place, find_culprits
@@ -100,7 +100,8 @@ def apply(
         strict: Refuse a result from which a rewrite or a step was left out: because it differs
             from what it would replace, failed, or could not be done (an opset that does not hold
             every operator, say).
-        opset: What the result is to be of, behind all recipes; refused where it is not reached.
+        opset: What the result is to be of, behind all recipes, which run once more where it is an
+            older one; refused where it is not reached.
         date: When, for the log that the model keeps of its making (see `surgeon log`). Without one
             equal runs give equal bytes.
 
@@ -128,10 +129,9 @@ def apply(
         original = as_model(model)
         plans = [as_recipe(recipe) for recipe in recipes]
         if opset is not None and opset != original.opset:
-            last = recipe_for_opset(original.opset, opset)
-            if plans and opset < original.opset and (first := recipe_before_opset(opset)):
-                plans.insert(0, first)
-            plans.append(last)
+            # what was spelled out behind them for the older opset they make plain once more
+            again = plans if opset < original.opset else []
+            plans = [*plans, recipe_for_opset(original.opset, opset), *again]
     axioms = parse_assumptions(original, shape or {}, assume)
     checking: dict[str, Any] = {
         "reference": reference,

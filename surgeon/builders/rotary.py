@@ -30,19 +30,37 @@ def turned_pairs(
         width: How many channels; None where it is not known, and may be more than are turned.
         interleaved: Whether a pair is two neighbours, and not a channel and the one `half` behind.
     """
-    step = 2 if interleaved else 1
-    ends = ((0, 2 * half), (1, 2 * half)) if interleaved else ((0, half), (half, 2 * half))
-    first, second = (c.slice(x, 3, *bounds, step) for bounds in ends)
+    turned = (_neighbours if interleaved else _halves)(c, x, cosine, sine, half, width)
+    if width == 2 * half:
+        return turned
+    return c.concat([turned, c.slice(x, 3, 2 * half, LARGEST if width is None else width)], 3)
+
+
+def _halves(
+    c: Bench, x: gs.Tensor, cosine: gs.Tensor, sine: gs.Tensor, half: int, width: int | None
+) -> gs.Tensor:
+    """x * [cos, cos] + [second, first] * [-sin, sin]: every turn of a model shares the tables."""
+    first, second = c.slice(x, 3, 0, half), c.slice(x, 3, half, 2 * half)
+    swapped = c.concat([second, first], 3)
+    whole = x if width == 2 * half else c.slice(x, 3, 0, 2 * half)
+    cosines = c.concat([cosine, cosine], 3)
+    sines = c.concat([c.op("Neg", sine), sine], 3)
+    made: gs.Tensor = c.op("Add", c.op("Mul", whole, cosines), c.op("Mul", swapped, sines))
+    return made
+
+
+def _neighbours(
+    c: Bench, x: gs.Tensor, cosine: gs.Tensor, sine: gs.Tensor, half: int, width: int | None
+) -> gs.Tensor:
+    """Both of each pair turned, and side by side again."""
+    first, second = (c.slice(x, 3, start, 2 * half, 2) for start in (0, 1))
     turned = [
         c.op("Sub", c.op("Mul", first, cosine), c.op("Mul", second, sine)),
         c.op("Add", c.op("Mul", first, sine), c.op("Mul", second, cosine)),
     ]
-    if interleaved:
-        pairs = c.concat([c.unsqueeze(t, [4]) for t in turned], 4)
-        turned = [c.op("Reshape", pairs, c.ints([0, 0, 0, 2 * half], "pairs"))]
-    if width is None or width > 2 * half:
-        turned.append(c.slice(x, 3, 2 * half, LARGEST if width is None else width))
-    return c.concat(turned, 3)
+    pairs = c.concat([c.unsqueeze(t, [4]) for t in turned], 4)
+    made: gs.Tensor = c.op("Reshape", pairs, c.ints([0, 0, 0, 2 * half], "pairs"))
+    return made
 
 
 def rotary_embedding_as_products(draft: Draft, match: Match) -> gs.Tensor:
