@@ -10,6 +10,7 @@ ROOMS: Mapping[str, str] = {
     "affine_chain": "affine",
     "affine_grid_as_products": "rare",
     "all_written": "places",
+    "antialiased_as_products": "antialiased",
     "aten_convolution": "convolution",
     "attention_as_products": "attention",
     "attributes_as_inputs": "operands",
