@@ -97,6 +97,7 @@ _SPELLED_OUT = {
     "opset-14-forms": 14,
     "layer-norm-decompose": 17,
     "opset-18-forms": 18,
+    "deform-conv-decompose": 19,
     "affine-grid-decompose": 20,
     "gelu-decompose": 20,
     "group-norm-decompose": 21,

@@ -54,6 +54,7 @@ ROOMS: Mapping[str, str] = {
     "counted_from_end": "places",
     "cumprod_as_products": "newer",
     "cumsum_as_matmul": "sums",
+    "deform_conv_as_samples": "tapped",
     "det_as_pivots": "rare",
     "drop_dropout": "cleaning",
     "drop_empty_operand": "cleaning",
