@@ -92,6 +92,22 @@ def recipe_of(*rules: Rule) -> Recipe:
     )
 
 
+# Recipes that spell out operators, and the opset from which those are there.
+_SPELLED_OUT = {
+    "opset-14-forms": 14,
+    "layer-norm-decompose": 17,
+    "opset-18-forms": 18,
+    "deform-conv-decompose": 19,
+    "affine-grid-decompose": 20,
+    "gelu-decompose": 20,
+    "group-norm-decompose": 21,
+    "attention-decompose": 23,
+    "rms-norm-decompose": 23,
+    "swish-decompose": 24,
+    "opset-24-forms": 28,
+}
+
+
 def recipe_for_opset(before: int, opset: int) -> Recipe:
     """A recipe of the step that takes a model of opset `before` to another.
 
@@ -105,10 +121,20 @@ def recipe_for_opset(before: int, opset: int) -> Recipe:
             where="opset",
             mend=f"Ask for {least} at the least; export the model anew for an older one.",
         )
-    steps = f"  - raise-opset: {opset}\n"
-    if opset < before:
-        steps = f"  - use: [gelu-decompose, group-norm-decompose]\n  - lower-opset: {opset}\n"
-    return Recipe.parse(f"surgeon: 1\nname: to opset {opset}\nsteps:\n{steps}", file="<opset>")
+    if opset > before:
+        return _of_steps(f"to opset {opset}", [f"raise-opset: {opset}"])
+    newer = [name for name, since in _SPELLED_OUT.items() if opset < since]
+    steps = [_use(newer)] if newer else []
+    return _of_steps(f"to opset {opset}", [*steps, f"lower-opset: {opset}"])
+
+
+def _use(names: Sequence[str]) -> str:
+    return f"use: [{', '.join(names)}]"
+
+
+def _of_steps(name: str, steps: Sequence[str]) -> Recipe:
+    listed = "".join(f"  - {step}\n" for step in steps)
+    return Recipe.parse(f"surgeon: 1\nname: {name}\nsteps:\n{listed}", file="<opset>")
 
 
 def _own(pattern: Any) -> frozenset[str]:

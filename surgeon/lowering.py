@@ -10,8 +10,9 @@ from typing import Any
 import onnx
 
 from surgeon.errors import SurgeonError
+from surgeon.facts.fact import INTEGERS
 from surgeon.importer import opset_of
-from surgeon.opsets import MOVED, STANDARD, schema
+from surgeon.opsets import MOVED, STANDARD, Moved, schema
 
 # Operators whose text was changed and whose meaning was not, by the opset from which that is so;
 # what they can do since, an attribute or an operand says.
@@ -26,10 +27,16 @@ _ALIKE: Mapping[str, int] = {
     **dict.fromkeys(("AveragePool", "QuantizeLinear", "DequantizeLinear"), 13),
     "CastLike": 15,
     "GridSample": 16,
+    "LpPool": 13,
+    "DFT": 17,
+    "Attention": 23,
 }
 _MODES = {b"linear": b"bilinear", b"cubic": b"bicubic"}  # of GridSample, before opset 20
 
 
+_DFT_AXIS = Moved("axis", 2, 20, scalar=True)
+_LAST_AXIS = -2  # of a DFT that names none, from opset 20 on
+_FLOORED = 28  # the opset from which a Mod that is not C's takes floats
 _WHOLE_WINDOWS = 19  # the opset from which an AveragePool says what its last windows average
 
 
@@ -56,13 +63,15 @@ def lower_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
     try:
         _check_plain(lowered)
         _lower(lowered.graph, before, opset)
+        if before >= _FLOORED > opset:
+            _check_remainders(onnx.shape_inference.infer_shapes(proto).graph)
         for entry in lowered.opset_import:
             if entry.domain in STANDARD:
                 entry.version = opset
         _check(lowered)
     except (_Not, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         what = str(error).strip().splitlines()[0]
-        mend = "Put recipes in front that spell it otherwise, as `gelu-decompose`."
+        mend = "Put recipes in front that spell it otherwise, as `spelled-out`."
         raise SurgeonError(what, where=where, mend=mend) from None
     return lowered
 
@@ -80,6 +89,20 @@ def _check(model: onnx.ModelProto) -> None:
     del model.graph.value_info[:]
     onnx.checker.check_model(model, full_check=True)
     model.graph.value_info.extend(claims)
+
+
+def _check_remainders(graph: onnx.GraphProto) -> None:
+    """Whether each Mod that is not C's is known to be of integers, as older ones are."""
+    values = (*graph.input, *graph.value_info, *graph.output)
+    kinds = {value.name: value.type.tensor_type.elem_type for value in values}
+    for node in graph.node:
+        for attribute in node.attribute:
+            for body in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
+                _check_remainders(body)
+        if node.op_type != "Mod" or node.domain not in STANDARD or _is_given(node, "fmod"):
+            continue
+        if kinds.get(node.output[0], 0) not in INTEGERS:
+            raise _Not(f"Mod of floats has the sign of the divisor from opset {_FLOORED} on")
 
 
 def _lower(graph: onnx.GraphProto, before: int, opset: int) -> None:
@@ -107,9 +130,11 @@ def _at(
         return
     if old is None:
         raise _Not(f"{node.op_type} is an operator from opset {now.since_version} on")
-    for move in MOVED.get(node.op_type, ()):
+    for move in (_DFT_AXIS,) if node.op_type == "DFT" else MOVED.get(node.op_type, ()):
         if opset < move.since <= before and len(node.input) > move.index:
             _as_attribute(node, move.attribute, move.index, constants)
+    if node.op_type == "DFT" and not any(a.name == "axis" for a in node.attribute):
+        node.attribute.append(onnx.helper.make_attribute("axis", _LAST_AXIS))
     if _text(node.op_type, before) != _text(node.op_type, opset):
         if opset < _ALIKE.get(node.op_type, opset + 1):
             raise _Not(f"{node.op_type} means something else at opset {opset}")
@@ -137,7 +162,8 @@ def _as_attribute(
     if given not in constants:
         raise _Not(f"`{name}` of {node.op_type} is computed, and was an attribute")
     numbers = onnx.numpy_helper.to_array(constants[given]).tolist()
-    node.attribute.append(onnx.helper.make_attribute(name, numbers))
+    if numbers != [] or not node.op_type.startswith("Reduce"):  # none means all of them
+        node.attribute.append(onnx.helper.make_attribute(name, numbers))
 
 
 def _without_newer(node: onnx.NodeProto, now: onnx.defs.OpSchema, old: onnx.defs.OpSchema) -> None:
@@ -152,9 +178,14 @@ def _without_newer(node: onnx.NodeProto, now: onnx.defs.OpSchema, old: onnx.defs
             continue
         default = now.attributes[attribute.name].default_value
         idle = attribute.name == "dilations" and set(value) == {1}
+        idle = idle or (attribute.name == "noop_with_empty_axes" and _has_axes(node))
         if not idle and (not default.name or value != onnx.helper.get_attribute_value(default)):
             raise _Not(f"`{attribute.name}` of {node.op_type} is of a newer opset")
         node.attribute.remove(attribute)
+
+
+def _has_axes(node: onnx.NodeProto) -> bool:
+    return any(attribute.name == "axes" and attribute.ints for attribute in node.attribute)
 
 
 def _is_given(node: onnx.NodeProto, name: str) -> bool:

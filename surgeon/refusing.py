@@ -83,17 +83,28 @@ def not_saved(report: Report, verdict: Verdict, unbounded: Sequence[str] = ()) -
     return error
 
 
-def refuse_left_out(report: Report) -> None:
-    """Refuse a result without all that was asked for: rewrites and steps that were left out."""
+def refuse_left_out(report: Report, opset: int | None = None) -> None:
+    """Refuse a result without all that was asked for: rewrites and steps that were left out.
+
+    Args:
+        report: What was done.
+        opset: What was asked for and not reached, if that is why.
+    """
     refused = [f"`{r.recipe}/{r.rule}` at {r.node}: {r.reason}" for r in report.refusals]
     left_out = [*report.failures, *refused]
+    mend = "Read the report (`--report out.json`); leave out the recipe or the rule, or "
+    mend += "leave out `--strict`."
+    if opset is not None:
+        mend = (
+            "`surgeon explain spelled-out opset-18-forms MODEL` says why an operator stays as it "
+        )
+        mend += f"is; ask for a newer opset, or export the model at {opset}."
     if left_out:
         more = f", and {len(left_out) - 1} more" if len(left_out) > 1 else ""
         error = VerifyError(
             f"not all was done that the recipes ask for: {left_out[0]}{more}",
             where=report.source,
-            mend="Read the report (`--report out.json`); leave out the recipe or the rule, or "
-            "leave out `--strict`.",
+            mend=mend,
         )
         error.report = report
         raise error

@@ -100,7 +100,8 @@ def apply(
         strict: Refuse a result from which a rewrite or a step was left out: because it differs
             from what it would replace, failed, or could not be done (an opset that does not hold
             every operator, say).
-        opset: What the result is to be of, behind all recipes; refused where it is not reached.
+        opset: What the result is to be of, behind all recipes, which run once more where it is an
+            older one; refused where it is not reached.
         date: When, for the log that the model keeps of its making (see `surgeon log`). Without one
             equal runs give equal bytes.
 
@@ -128,7 +129,9 @@ def apply(
         original = as_model(model)
         plans = [as_recipe(recipe) for recipe in recipes]
         if opset is not None and opset != original.opset:
-            plans.append(recipe_for_opset(original.opset, opset))
+            # what was spelled out behind them for the older opset they make plain once more
+            again = plans if opset < original.opset else []
+            plans = [*plans, recipe_for_opset(original.opset, opset), *again]
     axioms = parse_assumptions(original, shape or {}, assume)
     checking: dict[str, Any] = {
         "reference": reference,
@@ -199,7 +202,7 @@ def _whole(model: Model, report: Report, *, strict: bool, opset: int | None) -> 
     if strict or opset not in (None, model.opset):
         from surgeon.refusing import refuse_left_out
 
-        refuse_left_out(report)
+        refuse_left_out(report, None if opset == model.opset else opset)
     return Result(model, report)
 
 

@@ -185,6 +185,12 @@ def test_it_wants_to_be_allowed(tmp_path) -> None:
     assert result.model.to_proto().graph.input[0].type.tensor_type.shape.dim[0].dim_param == "n"
 
 
+def test_recipes_that_run_twice_free_it_once() -> None:
+    proto = model("(float[1,3] x) => (float[1,3] y) { y = Relu (x) }")
+    result = surgeon.apply(proto, "any-batch", opset=14, strict=True)
+    assert result.report.fired == {"any-batch/free-batch": 1}
+
+
 def test_a_fixed_dimension_is_told_of_the_recipe(tmp_path) -> None:
     path = tmp_path / "in.onnx"
     onnx.save(model("(float[1,3] x) => (float[1,3] y) { y = Relu (x) }"), path)

@@ -87,6 +87,23 @@ STAYS = {
 }
 
 
+STAYS |= {
+    "a remainder with the sign of the divisor": (
+        28,
+        17,
+        "g (float[4] x, float[4] z) => (float[4] y) { y = Mod (x, z) }",
+        "Mod of floats has the sign of the divisor from opset 28 on",
+    ),
+    "an Attention of a cache that is kept outside": (
+        24,
+        23,
+        "g (float[1,1,2,4] q, float[1,1,4,4] k, int64[1] n) => (float[1,1,2,4] y) "
+        "{ y = Attention (q, k, k, , , , n) }",
+        "Attention has fewer inputs at opset 23",
+    ),
+}
+
+
 @pytest.mark.parametrize("what", STAYS)
 def test_what_the_older_opset_cannot_say_is_named(what: str) -> None:
     opset, wanted, text, why = STAYS[what]
@@ -143,3 +160,41 @@ def test_what_the_file_says_of_shapes_stays_and_is_not_asked() -> None:
     model.graph.value_info.append(stale)
     lowered = lower_opset(model, 20)
     assert list(lowered.graph.value_info) == [stale]
+
+
+NEWEST = {
+    24: "g (float[N,2,S,4] x, float[4] s, float[N,1,S,S] m) => (float[N,2,S,4] y) { "
+    "r = RMSNormalization (x, s) a = Attention <is_causal = 1> (r, r, r, m) y = Swish (a) }",
+    20: "g (float[2,5,1] x) => (float[2,3,2] y) <int64 axis = {1}> "
+    "{ y = DFT <onesided = 1> (x, , axis) }",
+    18: "g (float[N,5] x, int64[N] i) => (float[N,3] y, float[N,2] z, int64[N] b) "
+    "{ m = Mish (x) y, z = Split <axis = 1, num_outputs = 2> (m) b = BitwiseNot (i) }",
+    28: "g (int64[N,3] x) => (int64[N,3] y) <int64[1] z = {3}> { y = Mod (x, z) }",
+}
+
+
+@pytest.mark.parametrize("opset", NEWEST)
+@pytest.mark.parametrize("recipes", [(), ("clean",)], ids=["", "behind clean"])
+def test_the_newest_operators_are_spelled_out_and_a_second_run_changes_nothing(opset, recipes):
+    ir = 14 if opset == 28 else 11
+    result = surgeon.apply(_model(NEWEST[opset], opset, ir), *recipes, opset=17)
+    made = result.model.to_proto()
+    assert made.opset_import[0].version == 17
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent"
+    again = surgeon.apply(made, *recipes, opset=17)
+    assert again.model.to_proto() == made
+
+
+def test_only_what_the_wanted_opset_has_not_is_spelled_out() -> None:
+    result = surgeon.apply(_model(NEWEST[24], 24, 11), opset=23)
+    operators = {node.op_type for node in result.model.to_proto().graph.node}
+    assert operators == {"RMSNormalization", "Attention", "Sigmoid", "Mul"}
+
+
+def test_no_axes_are_all_axes() -> None:
+    model = _model(
+        "g (float[4,3] x) => (float[1,1] y) <int64[0] a = {}> { y = ReduceMax (x, a) }", 18
+    )
+    (node,) = lower_opset(model, 17).graph.node
+    assert not [attribute for attribute in node.attribute if attribute.name == "axes"]

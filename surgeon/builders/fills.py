@@ -44,6 +44,18 @@ def without_fill(draft: Draft, match: Match) -> gs.Tensor:
     return made
 
 
+def holds(draft: Draft, tensor: gs.Tensor, number: float) -> bool:
+    """Whether a value is provably this number everywhere; a premise of the draft then."""
+    array = draft.facts.array(tensor)
+    if array is None or array.dtype == object:
+        array = fill_of(draft.facts, tensor)
+    if array is None or not array.size or bool((array != number).any()):
+        return False
+    if not isinstance(tensor, gs.Constant):
+        draft.premises.append(tensor)
+    return True
+
+
 def number_of(node: gs.Node) -> Array:
     """What a ConstantOfShape fills with, as a list of one; 0 where it does not say."""
     value = node.attrs.get("value")

@@ -11,7 +11,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims, opsets
 from surgeon.builders import parts
-from surgeon.builders.fills import fill_of
+from surgeon.builders.fills import fill_of, holds
 from surgeon.builders.parts import Array, one_a_channel, operand_behind
 from surgeon.builders.selections import producer_of
 from surgeon.builders.standardising import (
@@ -67,8 +67,9 @@ def group_norm_as_instances(draft: Draft, match: Match) -> gs.Tensor:
 
 
 def _scaled(draft: Draft, y: gs.Tensor, scale: gs.Tensor, bias: gs.Tensor, rank: int) -> gs.Tensor:
-    y = draft.op("Mul", y, column_of(draft, scale, rank))
-    return draft.op("Add", y, column_of(draft, bias, rank))
+    if not holds(draft, scale, 1):
+        y = draft.op("Mul", y, column_of(draft, scale, rank))
+    return y if holds(draft, bias, 0) else draft.op("Add", y, column_of(draft, bias, rank))
 
 
 def groups_as_group_norm(draft: Draft, match: Match) -> gs.Tensor:

@@ -62,7 +62,8 @@ _MAGNIFYING = frozenset(
     "_scaled_dot_product_cudnn_attention _scaled_dot_product_fused_attention_overrideable "
     "_native_multi_head_attention _transformer_encoder_layer_fwd "
     "group_norm native_group_norm layer_norm native_layer_norm instance_norm "
-    "GroupNormalization LayerNormalization InstanceNormalization".split()
+    "GroupNormalization LayerNormalization InstanceNormalization "
+    "Attention RMSNormalization".split()
 )
 Inputs = Sequence[Feeds | Drawing]  # what is yet to be drawn is drawn where it is run
 Checks = list[tuple[OutputCheck, ...] | SurgeonError]

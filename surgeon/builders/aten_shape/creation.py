@@ -11,6 +11,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_shape.call import TYPE, Call
 from surgeon.builders.aten_shape.steps import LARGEST_CONSTANT, arange, known
+from surgeon.builders.triangles import triangle
 from surgeon.facts.fact import INTEGERS
 from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
@@ -146,21 +147,7 @@ def _triangle(c: Call) -> gs.Tensor:
                 else c.op("Reshape", k, c.ints([], "scalar"))
             ]
         return c.op("Trilu", x, *extra, upper=int(upper))
-    rank = c.rank(x)
-    rows, columns = c.size(x, rank - 2), c.size(x, rank - 1)
-    if isinstance(rows, int) and isinstance(columns, int) and isinstance(offset, int):
-        ones = np.ones((rows, columns), np.bool_)
-        mask = np.triu(ones, offset) if upper else np.tril(ones, offset)
-        keep: gs.Tensor = c.draft.constant(mask, "mask")
-    else:
-        limit = c.op("Add", c.unsqueeze(c.count(rows), [1]), c.vector([offset], "offset"))
-        place = c.unsqueeze(c.count(columns), [0])
-        keep = c.op("Not", c.op("Less", place, limit))
-        if not upper:
-            keep = c.op("Not", c.op("Less", limit, place))
-    if dtype == TYPE.BOOL:
-        return c.op("And", keep, x)
-    return c.where(keep, x, c.number(0, dtype))
+    return triangle(c, x, offset, upper=upper)
 
 
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {

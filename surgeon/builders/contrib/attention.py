@@ -16,6 +16,7 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.builders import parts
 from surgeon.builders.bench import Bench, operand, whole_number
+from surgeon.builders.rotary import turned_pairs
 from surgeon.builders.scalar_types import finfo
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
@@ -212,17 +213,7 @@ def rotary_embedding(draft: Draft, match: Match) -> gs.Tensor:
     cosine, sine = (
         c.unsqueeze(c.op("Gather", table, places, axis=0), [axis]) for table in (cosines, sines)
     )
-    step = 2 if node.attrs.get("interleaved") else 1
-    ends = ((0, 2 * half), (1, 2 * half)) if step == 2 else ((0, half), (half, 2 * half))
-    first, second = (c.slice(split, 3, *bounds, step) for bounds in ends)
-    turned = [
-        c.op("Sub", c.op("Mul", first, cosine), c.op("Mul", second, sine)),
-        c.op("Add", c.op("Mul", first, sine), c.op("Mul", second, cosine)),
-    ]
-    if step == 2:
-        pairs = c.concat([c.unsqueeze(t, [4]) for t in turned], 4)
-        turned = [c.op("Reshape", pairs, c.ints([0, 0, 0, 2 * half], "pairs"))]
-    if width > 2 * half:
-        turned.append(c.slice(split, 3, 2 * half, width))
-    y = turned[0] if len(turned) == 1 else c.concat(turned, 3)
+    y = turned_pairs(
+        c, split, cosine, sine, half, width=width, interleaved=bool(node.attrs.get("interleaved"))
+    )
     return y if rank == 4 else c.op("Reshape", y, c.ints([0, 0, channels], "channels"))
