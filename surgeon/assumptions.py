@@ -86,13 +86,14 @@ def parse_assumptions(
                 where="--shape",
                 mend="Give one number or name for each dimension.",
             )
-        for dim, given in zip(type_.shape.dim, shape, strict=False):
+        for axis, (dim, given) in enumerate(zip(type_.shape.dim, shape, strict=False)):
             if dim.HasField("dim_value") and given != dim.dim_value:
+                batch = axis == 0 and isinstance(given, str)
                 raise RecipeError(
                     f"input `{name}` declares {dim.dim_value} where {given} is given",
                     where="--shape",
-                    mend="A fixed dimension cannot be changed; give its number. The recipe "
-                    "`any-batch` makes the first one dynamic.",
+                    mend="A fixed dimension cannot be changed; give its number"
+                    + ("; the recipe `any-batch` makes the first one dynamic." if batch else "."),
                 )
         for given in shape:
             if isinstance(given, int) and not 0 <= given < NO_LENGTH:

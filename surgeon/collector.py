@@ -6,36 +6,35 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_FEWEST = 250_000  # objects that are worth a look at all there are
+_MANY = 250_000  # objects whose walk is a tenth of the run that made them
+_MOST = 2_000_000  # that are let go of unseen
 
 
 class _Aged:
-    """What runs made, which counts as old without the collector having seen it."""
+    """How many objects became old without the collector having seen them."""
 
     objects = 0
-    enough = _FEWEST
 
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
     """The cyclic collector finds nothing here and costs a third of the time.
 
-    What was made is old at once, as the next look at young objects would go through all of it,
-    which is a tenth of a run. The collector does not count what became old that way, and graphs
-    are circles: where a quarter of all objects came so, they are looked through before more come.
+    What was made is looked through at the next occasion, as graphs are circles, and those that were
+    let go of must be found. Of a large graph it is old at once, without that look; the collector
+    does not count what became old that way, so that it is told to look where there is much of it.
     """
     was = gc.isenabled()
-    if was and _Aged.objects > _Aged.enough:
+    if was and _Aged.objects > _MOST:
         gc.collect()
         _Aged.objects = 0
-        _Aged.enough = max(_FEWEST, len(gc.get_objects()) // 4)
     gc.disable()
     try:
         yield
     finally:
         if was:
-            if not gc.get_freeze_count():
-                _Aged.objects += gc.get_count()[0]
+            if (made := gc.get_count()[0]) > _MANY and not gc.get_freeze_count():
+                _Aged.objects += made
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()

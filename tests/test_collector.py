@@ -14,15 +14,11 @@ class Circle:
         self.itself = self
 
 
-@pytest.fixture(autouse=True)
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collector, "_FEWEST", 2000)
-    monkeypatch.setattr(collector._Aged, "enough", 2000)
+@pytest.mark.parametrize("many", [50, 1_000_000], ids=["large graphs", "small ones"])
+def test_what_many_runs_leave_is_found(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collector, "_MANY", many)
+    monkeypatch.setattr(collector, "_MOST", 2000)
     monkeypatch.setattr(collector._Aged, "objects", 0)
-    monkeypatch.setattr(gc, "get_objects", list)  # however many the tests before left
-
-
-def test_what_many_runs_leave_is_found() -> None:
     left = [weakref.ref(_run()) for _ in range(80)]
     assert sum(each() is not None for each in left) < 40  # a run leaves a hundred
 
