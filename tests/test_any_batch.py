@@ -144,7 +144,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(("text", "reason"), REFUSED.items(), ids=REFUSED.values())
 def test_what_mixes_items_is_named_and_nothing_is_done(text: str, reason: str) -> None:
-    proto = model(text)
+    proto = with_weights(model(text))
     if "my." in text:
         proto.opset_import.add(domain="my", version=1)
     with pytest.raises(SurgeonError) as caught:
@@ -183,6 +183,24 @@ def test_it_wants_to_be_allowed(tmp_path) -> None:
     assert "allow it with `--allow contract`" in result.report.failures[0]
     result = surgeon.apply(proto, recipe, allow=["contract"])
     assert result.model.to_proto().graph.input[0].type.tensor_type.shape.dim[0].dim_param == "n"
+
+
+def test_what_the_file_claims_of_shapes_is_not_believed() -> None:
+    proto = model("""(float[1,6] x) => (float[1,6] y) <int64[2] s = {1, 6}> {
+        r = Relu (x) y = Reshape (r, s) }""")
+    proto.graph.value_info.append(
+        onnx.helper.make_tensor_value_info("r", onnx.TensorProto.FLOAT, [6, 1])
+    )
+    onnx.checker.check_model(free_batch(proto, "batch"), full_check=True)
+
+
+def test_a_constant_that_is_given_out_stays() -> None:
+    text = (
+        "(float[1,6] x) => (float[1,6] y, int64[2] s) <int64[2] s = {1, 6}> { y = Reshape (x, s) }"
+    )
+    after = free_batch(model(text), "batch")
+    onnx.checker.check_model(after, full_check=True)
+    assert "s" in {tensor.name for tensor in after.graph.initializer}
 
 
 def test_recipes_that_run_twice_free_it_once() -> None:

@@ -180,8 +180,9 @@ def _read(attribute: onnx.AttributeProto) -> Iterator[str]:
 
 
 def _all_read(graph: onnx.GraphProto) -> set[str]:
-    """What the nodes of a graph and their bodies read."""
+    """What the nodes of a graph and their bodies read, and what it gives."""
     nodes = {name for node in graph.node for name in node.input}
+    nodes.update(value.name for value in graph.output)
     return nodes.union(*(_read(each) for node in graph.node for each in node.attribute))
 
 

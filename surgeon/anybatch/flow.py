@@ -183,12 +183,13 @@ class Flow:
 
 
 def _shapes(model: onnx.ModelProto) -> Mapping[str, Sequence[Size]]:
-    """Of all values, as onnx infers them; weights need not be looked at."""
+    """Of all values, as onnx infers them; weights are not looked at, nor what the file claims."""
     light = onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
     light.graph.name = "shapes"
     light.graph.node.extend(model.graph.node)
-    light.graph.output.extend(model.graph.output)
-    light.graph.value_info.extend(model.graph.value_info)
+    for value in model.graph.output:
+        kind = value.type.tensor_type.elem_type
+        light.graph.output.append(helper.make_tensor_value_info(value.name, kind, None))
     given = {tensor.name for tensor in model.graph.initializer}
     light.graph.input.extend(v for v in model.graph.input if v.name not in given)
     for tensor in model.graph.initializer:
