@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _MANY = 250_000  # objects whose walk is a tenth of the run that made them
-_MOST = 2_000_000  # that are let go of unseen
+_MOST = 4_000_000  # that may be let go of unseen; a graph of 100,000 nodes makes three million
 
 
 class _Aged:
