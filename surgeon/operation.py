@@ -273,9 +273,9 @@ class Operation:
             said = "it changes what the model promises; allow it with `--allow contract`"
             self.notes.failures.append(f"step `{STEP}` was skipped: {said}")
             return
-        freed = partial(free_batch, name=step.dim, check=self.check, folder=self.original.folder)
         if any(change.rule == STEP for change in self.notes.changes):
             return  # recipes may run twice
+        freed = partial(free_batch, name=step.dim, check=self.check, folder=self.original.folder)
         before = self.model
         self._replace_proto(freed, STEP)
         if self.model is not before:

@@ -16,14 +16,12 @@ import onnx
 
 from surgeon.anybatch.carriers import CARRIERS, ROW_BY_ROW
 from surgeon.anybatch.flow import Flow, Frozen, Known
-from surgeon.anybatch.freed import Freed
+from surgeon.anybatch.freed import STEP, Freed, refusal
 from surgeon.anybatch.items import COUNTS, check_items
-from surgeon.errors import SurgeonError
 from surgeon.opsets import STANDARD
 
 __all__ = ["COMPARED", "CONTRACT", "EXACT", "STEP", "WHY", "free_batch"]
 
-STEP = "free-batch"
 WHY = "Every operator treats the items of a batch apart, so that it may be of any size."
 EXACT = "rounding"  # kernels may add up a larger batch in another order
 CONTRACT = (
@@ -55,11 +53,11 @@ def free_batch(
             two differ.
     """
     if proto.functions:
-        raise _refusal("the model has functions of its own", "Put `clean` in front.")
+        raise refusal("the model has functions of its own", "Put `clean` in front.")
     model = onnx.ModelProto()
     model.CopyFrom(proto)
     if any(dim.dim_param == name for value in model.graph.input for dim in _dims(value)):
-        raise _refusal(f"a dimension is called `{name}` already", "Give it another name.")
+        raise refusal(f"a dimension is called `{name}` already", "Give it another name.")
     inputs = list(_batched_inputs(model))
     flow = _followed(model, [value.name for value in inputs], _dims(inputs[0])[0].dim_value)
     for value in inputs:
@@ -87,11 +85,11 @@ def _batched_inputs(model: onnx.ModelProto) -> Iterator[onnx.ValueInfoProto]:
             size = dims[0].dim_value
             yield value
         elif not size and dims:
-            raise _refusal(
+            raise refusal(
                 f"the first dimension of `{value.name}` is dynamic as it is", "Leave the step out."
             )
     if not size:
-        raise _refusal("no input has a first dimension", "Leave the step out.")
+        raise refusal("no input has a first dimension", "Leave the step out.")
 
 
 def _dims(value: onnx.ValueInfoProto) -> Any:
@@ -110,7 +108,7 @@ def _followed(model: onnx.ModelProto, inputs: Sequence[str], size: int) -> Flow:
     try:
         known = Known(model)
     except Frozen as error:
-        raise _refusal(str(error), _MEND) from None
+        raise refusal(str(error), _MEND) from None
     furthest, reason = -1, ""
     choices: Sequence[int] | None = ()
     for _ in range(_MOST_TRIED):
@@ -131,10 +129,10 @@ def _followed(model: onnx.ModelProto, inputs: Sequence[str], size: int) -> Flow:
         else:
             return flow
     if furthest == len(model.graph.node):
-        raise _refusal(reason, _MEND)
+        raise refusal(reason, _MEND)
     node = model.graph.node[furthest]
     title = node.name or (node.output[0] if node.output else "")
-    raise _refusal(f"{node.op_type} `{title}` does not treat items apart: {reason}", _MEND)
+    raise refusal(f"{node.op_type} `{title}` does not treat items apart: {reason}", _MEND)
 
 
 def _see_outputs(flow: Flow, model: onnx.ModelProto) -> None:
@@ -194,7 +192,7 @@ def _drop(graph: onnx.GraphProto, names: set[str]) -> None:
 
 
 def _declare(flow: Flow, value: onnx.ValueInfoProto, name: str) -> None:
-    axis = flow.place(value.name)
+    axis = flow.places.get(value.name)
     tensor = value.type.tensor_type
     if axis is None or not tensor.HasField("shape"):
         return
@@ -202,7 +200,3 @@ def _declare(flow: Flow, value: onnx.ValueInfoProto, name: str) -> None:
     tensor.shape.dim[axis].Clear()
     if size == flow.size:
         tensor.shape.dim[axis].dim_param = name
-
-
-def _refusal(what: str, mend: str) -> SurgeonError:
-    return SurgeonError(what, where=STEP, mend=mend)

@@ -37,7 +37,7 @@ def quantised(flow: Flow, node: onnx.NodeProto) -> None:
     """QuantizeLinear and DequantizeLinear, with one scale or one along another axis."""
     rank = len(flow.shape(node.input[0]))
     along = counted(attribute(node, "axis", 1), rank)
-    if len(flow.shape(node.input[1])) > 0 and along == flow.place(node.input[0]):
+    if len(flow.shape(node.input[1])) > 0 and along == flow.places.get(node.input[0]):
         raise Frozen("its scales go along the batch")
     alike(flow, node)
 
@@ -131,7 +131,7 @@ def gathered(flow: Flow, node: onnx.NodeProto) -> None:
 
 def by_element(flow: Flow, node: onnx.NodeProto) -> None:
     """GatherElements and ScatterElements: all operands hold the batch along the same axis."""
-    places = {flow.place(name) for name in node.input}
+    places = {flow.places.get(name) for name in node.input}
     if None in places or len(places) > 1:
         raise Frozen("its operands hold the batch along different axes")
     (axis,) = places
@@ -150,7 +150,7 @@ def multiplied(flow: Flow, node: onnx.NodeProto) -> None:
         raise Frozen("one of its operands is a vector")
     rank, back = max(ranks), []
     for name, own, summed in ((left, ranks[0], 1), (right, ranks[1], 2)):
-        if (axis := flow.place(name)) is not None:
+        if (axis := flow.places.get(name)) is not None:
             if own - axis == summed:
                 raise Frozen("it sums over the batch")
             back.append(own - axis)
@@ -180,7 +180,7 @@ def recurrent(flow: Flow, node: onnx.NodeProto) -> None:
     """LSTM, GRU and RNN: the batch is the second axis; states that are given, once for each."""
     first = node.input[0]
     flow.shared([name for name in node.input[1:4] if name])
-    if flow.place(first) != 1 or attribute(node, "layout", 0):
+    if flow.places.get(first) != 1 or attribute(node, "layout", 0):
         raise Frozen("the batch is not its second axis")
     for place, axis in ((4, 0), (5, 1), (6, 1)):  # lengths and states
         if len(node.input) > place and (name := node.input[place]):

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from surgeon.opsets import STANDARD
+from surgeon.importer import opset_of
 
 Size = int | str | None
 _Option = TypeVar("_Option")
@@ -25,7 +25,7 @@ class Known:
     """What is read of a graph once, however often the batch is followed through it."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
-        self.opset = next((e.version for e in model.opset_import if e.domain in STANDARD), 1)
+        self.opset = opset_of(model) or 1
         self.initializers = {tensor.name: tensor for tensor in model.graph.initializer}
         self.shapes = _shapes(model)
         self.names = {name for node in model.graph.node for name in (*node.input, *node.output)}
@@ -76,10 +76,6 @@ class Flow:
             if index + 1 < count:
                 return [*(each for each, _ in self.taken[:at]), index + 1]
         return None
-
-    def place(self, name: str) -> int | None:
-        """The axis of the batch; None where all items share the value."""
-        return self.places.get(name)
 
     def shape(self, name: str) -> Sequence[Size]:
         """A value's sizes for the batch of the file.

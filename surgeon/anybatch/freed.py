@@ -1,4 +1,4 @@
-"""A model of any batch, and where its items lie."""
+"""A model of any batch, and where its items lie; what the step says where there is none."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import onnx
+
+from surgeon.errors import SurgeonError
+
+STEP = "free-batch"
 
 
 class Freed(NamedTuple):
@@ -24,3 +28,8 @@ class Freed(NamedTuple):
     size: int
     inputs: tuple[str, ...]
     outputs: Mapping[str, int]
+
+
+def refusal(what: str, mend: str) -> SurgeonError:
+    """Why the step leaves a model as it is."""
+    return SurgeonError(what, where=STEP, mend=mend)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from surgeon.anybatch.freed import Freed
+from surgeon.anybatch.freed import Freed, refusal
 from surgeon.errors import SurgeonError
 from surgeon.isolation import open_session
 from surgeon.runtime import Runner
@@ -17,6 +17,7 @@ from surgeon.verify.compare import compare_arrays
 from surgeon.verify.inputs import draw, required_inputs
 from surgeon.verify.limits import bounds
 
+_MEND = "Report it with the model."
 COUNTS = (1, 2, 3)  # groups of as many items as the file is for
 _SIZES = (16, 32, 64, 224, 8)  # of other dims that are dynamic, until the original runs
 
@@ -38,13 +39,13 @@ def check_items(before: onnx.ModelProto, freed: Freed, folder: Path | None) -> N
         try:
             found = many.run(feeds, list(wanted))
         except SurgeonError as error:
-            raise _fault(
-                f"the result does not run on {count * freed.size} items: {error.what}"
-            ) from None
+            said = f"the result does not run on {count * freed.size} items: {error.what}"
+            raise refusal(said, _MEND) from None
         for name, expected in wanted.items():
             if not (check := compare_arrays(name, expected, found[name])).agrees:
                 said = check.fault or f"by {check.max_relative:.2g} of its spread"
-                raise _fault(f"`{name}` of {count * freed.size} items at once differs: {said}")
+                said = f"`{name}` of {count * freed.size} items at once differs: {said}"
+                raise refusal(said, _MEND)
 
 
 def _run_apart(
@@ -60,7 +61,7 @@ def _run_apart(
             continue
         return feeds, {name: _together(name, groups, freed.outputs) for name in groups[0]}
     assert fault is not None
-    raise _fault(f"the original does not run: {fault.what}")
+    raise refusal(f"the original does not run: {fault.what}", _MEND)
 
 
 def _drawn(
@@ -83,7 +84,3 @@ def _together(name: str, groups: list[dict[str, Any]], places: Mapping[str, int]
     """What the groups gave, behind one another; of what all share, the first."""
     arrays = [group[name] for group in groups]
     return np.concatenate(arrays, places[name]) if name in places else arrays[0]
-
-
-def _fault(what: str) -> SurgeonError:
-    return SurgeonError(what, where="free-batch", mend="Report it with the model.")

@@ -14,6 +14,7 @@ import onnx_graphsurgeon as gs
 from surgeon.builders.bench import Bench, operand
 from surgeon.builders.plugins.called import of_rank, said
 from surgeon.builders.plugins.regions import deformed
+from surgeon.builders.trials import hard_swish, mish
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -114,15 +115,9 @@ def activation(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused(f"what its `{next(iter(more))}` means is not known")
     name = str(node.op).lower()
     if "mish" in name:
-        if c.opset >= _MISH:
-            made: gs.Tensor = c.op("Mish", x)
-        else:
-            made = c.op("Mul", x, c.op("Tanh", c.op("Softplus", x)))
+        made: gs.Tensor = c.op("Mish", x) if c.opset >= _MISH else mish(c, x)
     elif name.startswith("h"):
-        if c.opset >= _HARD_SWISH:
-            made = c.op("HardSwish", x)
-        else:
-            made = c.op("Mul", x, c.op("HardSigmoid", x, alpha=1 / 6, beta=0.5))
+        made = c.op("HardSwish", x) if c.opset >= _HARD_SWISH else hard_swish(c, x)
     else:
         made = c.op("Mul", x, c.op("Sigmoid", x))
     return made

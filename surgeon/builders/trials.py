@@ -182,8 +182,8 @@ def _word(node: gs.Node, name: str, words: tuple[str, ...], others: Mapping[str,
     return words[place]
 
 
-def _mish(c: Bench, node: gs.Node) -> gs.Tensor:
-    x = node.inputs[0]
+def mish(c: Bench, x: gs.Tensor) -> gs.Tensor:
+    """x * tanh(log(1 + exp(x)))."""
     made: gs.Tensor = c.op("Mul", x, c.op("Tanh", c.op("Softplus", x)))
     return made
 
@@ -195,8 +195,8 @@ def _swish(c: Bench, node: gs.Node) -> gs.Tensor:
     return made
 
 
-def _hard_swish(c: Bench, node: gs.Node) -> gs.Tensor:
-    x = node.inputs[0]
+def hard_swish(c: Bench, x: gs.Tensor) -> gs.Tensor:
+    """x * relu6(x + 3) / 6."""
     made: gs.Tensor = c.op("Mul", x, c.op("HardSigmoid", x, alpha=1 / 6, beta=0.5))
     return made
 
@@ -213,7 +213,7 @@ _DROPPED: Mapping[str, _Form] = {
 _EARLY: Mapping[str, _Form] = {
     "Gelu": _gelu,
     "GridSample": _grid_sample,
-    "HardSwish": _hard_swish,
-    "Mish": _mish,
+    "HardSwish": lambda c, node: hard_swish(c, node.inputs[0]),
+    "Mish": lambda c, node: mish(c, node.inputs[0]),
     "Swish": _swish,
 }
