@@ -75,6 +75,7 @@ def test_a_grid_of_no_samples() -> None:
         close(y, wanted[0][:count])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # numpy and PyTorch warn of means of nothing
 @pytest.mark.parametrize("opset", [9, 13, 18])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -46,6 +46,7 @@ def test_the_tree_is_kept_and_what_needs_no_repair_is_copied(zoo: Path, double: 
     assert [json.loads(line)["name"] for line in lines] == sorted(rows)
 
 
+@pytest.mark.slow
 def test_only_changed_copies_nothing(zoo: Path, double: Path) -> None:
     dest = zoo.parent / "out"
     list(surgeon.batch(zoo, dest, double))
@@ -106,6 +107,7 @@ def test_a_model_that_does_not_fit_is_not_called_broken(
     assert not tree(tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_a_wrong_rule_changes_nothing(zoo: Path) -> None:
     wrong = zoo.parent / "wrong.yaml"
     wrong.write_text(DOUBLE.replace("Identity (x)", "Abs (x)"))
@@ -114,6 +116,7 @@ def test_a_wrong_rule_changes_nothing(zoo: Path) -> None:
     assert tree(zoo.parent / "out")["one.onnx"] == (zoo / "one.onnx").read_bytes()
 
 
+@pytest.mark.slow
 def test_identical_files_are_repaired_once(zoo: Path, double: Path, log: Path) -> None:
     for name in ("same.onnx", "deep/same.onnx", "zz.onnx"):
         (zoo / name).write_bytes(net(2))
@@ -127,6 +130,7 @@ def test_identical_files_are_repaired_once(zoo: Path, double: Path, log: Path) -
 # ------------------------------------------------------------------------------- external data
 
 
+@pytest.mark.slow
 def test_external_data_go_with_their_model(tmp_path: Path, double: Path) -> None:
     zoo = tmp_path / "zoo"
     zoo.mkdir()
@@ -143,6 +147,7 @@ def test_external_data_go_with_their_model(tmp_path: Path, double: Path) -> None
     assert (dest / "heavy.bin").read_bytes() == (zoo / "heavy.bin").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("location", "outcome", "said"),
     [
@@ -171,6 +176,7 @@ def test_data_out_of_place(
     assert sorted(tree(tmp_path / "out")) == ["other.onnx"]
 
 
+@pytest.mark.slow
 def test_no_link_is_followed(zoo: Path, double: Path) -> None:
     outside = zoo.parent / "outside"
     outside.mkdir()
@@ -211,6 +217,7 @@ def test_patterns_lists_and_single_models(zoo: Path) -> None:
             find(nothing)
 
 
+@pytest.mark.slow
 def test_a_destination_inside_the_source_is_not_searched(zoo: Path, double: Path) -> None:
     for _ in range(2):
         rows = list(surgeon.batch(zoo, zoo / "mended", double))
@@ -231,6 +238,7 @@ def test_recipes_are_named(zoo: Path) -> None:
 # -------------------------------------------------------------------------------------- Python
 
 
+@pytest.mark.slow
 def test_any_executor_and_every_result(zoo: Path, double: Path) -> None:
     seen: list[Row] = []
     with ThreadPoolExecutor(2) as executor:
@@ -242,6 +250,7 @@ def test_any_executor_and_every_result(zoo: Path, double: Path) -> None:
     assert len(seen) == 3
 
 
+@pytest.mark.slow
 def test_large_models_do_not_run_at_once(zoo: Path, double: Path, monkeypatch: Any) -> None:
     from surgeon import capacity
 
@@ -255,6 +264,7 @@ def test_large_models_do_not_run_at_once(zoo: Path, double: Path, monkeypatch: A
 # --------------------------------------------------------------------------------- the command
 
 
+@pytest.mark.slow
 def test_the_command_and_its_exit_code(zoo: Path, double: Path) -> None:
     dest = zoo.parent / "out"
     result = run(double, zoo, dest)
@@ -278,11 +288,13 @@ def test_the_command_and_its_exit_code(zoo: Path, double: Path) -> None:
     assert "broken: this is no ONNX model" in quiet.stderr
 
 
+@pytest.mark.slow
 def test_what_was_not_compared_is_told_apart(zoo: Path, double: Path) -> None:
     result = run(double, zoo, zoo.parent / "out", "--no-verify")
     assert "2  repaired   rules fired; nothing was checked" in result.output
 
 
+@pytest.mark.slow
 def test_the_rows_are_printed_for_a_script(zoo: Path, double: Path) -> None:
     result = run(double, zoo, zoo.parent / "out", "--json")
     assert result.stdout == (zoo.parent / "out" / "report.jsonl").read_text()

@@ -226,6 +226,7 @@ def test_standard_functions_stay_where_nodes_need_not_be_few() -> None:
     assert [entry.domain for entry in out.opset_import] == ["", "my"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("domain", ["my", "pkg.onnxscript.torch_lib"])
 @pytest.mark.parametrize("depth", [5, 17])
 def test_functions_that_call_one_another_twice_do_not_grow_without_bounds(

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnx.parser
+import pytest
 from command import run
 from command_files import ONE_RULE, net, recipe, shell
 
@@ -55,6 +56,7 @@ def test_several_recipes_in_order(net: Path, double: Path, tmp_path: Path) -> No
     assert [node.op_type for node in onnx.load(out).graph.node] == ["Cos", "Add"]
 
 
+@pytest.mark.slow
 def test_json_is_all_that_is_printed_when_asked_for(
     net: Path, double: Path, tmp_path: Path
 ) -> None:
@@ -98,6 +100,7 @@ def test_where_nothing_fires_the_bytes_are_the_inputs(net: Path, tmp_path: Path)
     assert "surgeon explain" in result.output
 
 
+@pytest.mark.slow
 def test_progress_and_colours_are_for_terminals(net: Path, double: Path, tmp_path: Path) -> None:
     done = shell("apply", double, net, tmp_path / "o.onnx")
     assert done.returncode == 0
@@ -162,6 +165,7 @@ def test_a_script_reads_of_an_error_what_a_person_reads(net: Path, tmp_path: Pat
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_strict_refuses_what_was_left_out(net: Path, tmp_path: Path) -> None:
     wrong = recipe(tmp_path, "Sin (x)", "Cos (x)", exact="rounding")
     out = tmp_path / "o.onnx"
@@ -179,6 +183,7 @@ def test_strict_refuses_what_was_left_out(net: Path, tmp_path: Path) -> None:
     assert run("apply", "opset-17", tmp_path / "grid.onnx", out, "--strict").exit_code == 0
 
 
+@pytest.mark.slow
 def test_the_result_is_of_the_opset_that_is_asked_for(net: Path, tmp_path: Path) -> None:
     out = tmp_path / "o.onnx"
     for opset in (13, 21, 17):

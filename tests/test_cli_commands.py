@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from command import run
 from command_files import ONE_RULE, net, recipe, refused, save
 
@@ -24,6 +25,7 @@ def test_verify_tells_equal_from_different(net: Path, tmp_path: Path) -> None:
     assert json.loads(plain.output)["status"] == "differs"
 
 
+@pytest.mark.slow
 def test_verify_takes_a_tolerance_and_operators_that_only_run(net: Path, tmp_path: Path) -> None:
     near = save(
         tmp_path / "near.onnx",
@@ -119,6 +121,7 @@ cases:
 """
 
 
+@pytest.mark.slow
 def test_test_runs_the_cases_beside_a_recipe(double: Path, tmp_path: Path) -> None:
     cases = tmp_path / "double.cases.yaml"
     cases.write_text(CASES.format(times=1))

@@ -14,6 +14,7 @@ class Circle:
         self.itself = self
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("many", [50, 1_000_000], ids=["large graphs", "small ones"])
 def test_what_many_runs_leave_is_found(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collector, "_MANY", many)

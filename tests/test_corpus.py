@@ -56,6 +56,7 @@ def check(corpus: Path, chosen: list[dict[str, Any]]) -> None:
     assert values > 500
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", range(SHARES))
 def test_facts_of_real_networks(corpus: Path, share: int) -> None:
     """The networks, and every tenth of the small files."""

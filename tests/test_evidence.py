@@ -177,6 +177,7 @@ def test_names_of_strangers_are_names_of_no_file(tmp_path: Path) -> None:
     assert "\x1b" not in (folder / "README.md").read_text()
 
 
+@pytest.mark.slow
 def test_the_command_keeps_evidence_and_says_where(tmp_path: Path) -> None:
     source = tmp_path / "in.onnx"
     onnx.save(model_of("float[b,t] x", "c = Sin (x)\ny = Neg (c)", "y"), source)

@@ -54,6 +54,7 @@ def test_in_one_folder_the_data_stay_where_they_are(double: Path, net: Path) -> 
     assert (weights(out) == before).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["keep", "copy"])
 def test_in_another_folder_the_data_go_with_it(
     way: str, double: Path, net: Path, tmp_path: Path
@@ -122,6 +123,7 @@ def test_the_output_is_not_the_data_file(
     assert (net.parent / "net.data").read_bytes() == data
 
 
+@pytest.mark.slow
 def test_no_hidden_file_is_put_into_a_folder_of_the_user(
     double: Path, net: Path, tmp_path: Path
 ) -> None:

@@ -30,6 +30,7 @@ def test_a_bomb_elsewhere(kind: str, surgeon: Runner, rules: Path, tmp_path: Pat
     others(surgeon, rules, path, kind, runs="Concats" not in kind)
 
 
+@pytest.mark.slow
 def test_a_loop_without_end_is_not_unrolled(surgeon: Runner, rules: Path, tmp_path: Path) -> None:
     path = save(tmp_path, endless_loop())
     attempt(surgeon, rules, path, (0,), options=("--no-verify",))

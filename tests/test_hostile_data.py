@@ -15,6 +15,7 @@ __all__ = ["rules", "surgeon"]  # fixtures of `hostile_command`
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no fork, and no limits, here")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", sampled(WHERE))
 def test_external_data(kind: str, surgeon: Runner, rules: Path, tmp_path: Path) -> None:
     folder, phrase = tmp_path / "model", WHERE[kind][1]

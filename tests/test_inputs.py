@@ -206,6 +206,7 @@ def test_a_rewrite_is_held_to_what_the_original_computes_on_real_inputs(tmp_path
     assert report.pieces["compared on real values"] == 1
 
 
+@pytest.mark.slow
 def test_the_commands_take_both(tmp_path: Path) -> None:
     paths = [str(tmp_path / "a.onnx"), str(tmp_path / "b.onnx")]
     onnx.save(RIGHT, paths[0])

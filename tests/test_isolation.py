@@ -74,6 +74,7 @@ def ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_an_endless_loop_is_not_compared(double: Path, endless: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.onnx"
     result = run("apply", double, endless, out, "--timeout", 6)
@@ -139,6 +140,7 @@ def test_the_check_of_a_rewrite_that_crashes_is_a_finding(
     assert out.exists()
 
 
+@pytest.mark.slow
 def test_a_simplifier_that_crashes_is_left_out(
     double: Path, small: Path, tmp_path: Path, ends: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,6 +181,7 @@ def test_a_model_that_is_let_go_leaves_the_worker() -> None:
         assert here.worker.call("ends:sessions") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_an_interrupt_ends_the_worker_and_leaves_the_output(
     double: Path, endless: Path, tmp_path: Path

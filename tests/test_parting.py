@@ -97,6 +97,7 @@ def test_models_that_agree_have_nothing_to_bisect() -> None:
     assert bisect(chain(), chain(), verify(chain(), chain())) is None
 
 
+@pytest.mark.slow
 def test_the_command_prints_where(tmp_path: Path) -> None:
     paths = [str(tmp_path / "a.onnx"), str(tmp_path / "b.onnx")]
     onnx.save(chain(), paths[0])

@@ -6,6 +6,7 @@ import random
 import numpy as np
 import onnx
 import onnxruntime as ort
+import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import surgeon
@@ -111,6 +112,7 @@ def run(model: onnx.ModelProto, x: np.ndarray) -> list[np.ndarray]:
     return ort.InferenceSession(model.SerializeToString(), options).run(None, {"x": x})
 
 
+@pytest.mark.slow
 def test_pieces_that_are_drawn_stay_what_they_are_and_no_node_comes_of_them():
     fired, gathers = 0, 0
     for seed in range(150):

@@ -71,6 +71,7 @@ def test_the_log_names_version_recipes_rules_and_assumptions(net: Path, tmp_path
     assert f"sha256 {made['recipes'][0]['sha256']}" in said.replace("\n", "")
 
 
+@pytest.mark.slow
 def test_a_model_mended_twice_keeps_both_in_order(net: Path, tmp_path: Path) -> None:
     first, second = tmp_path / "1.onnx", tmp_path / "2.onnx"
     assert run("apply", recipe(tmp_path, "Neg", "Identity"), net, first).exit_code == 0
@@ -126,6 +127,7 @@ def test_a_log_of_escape_codes_reaches_no_terminal(net: Path) -> None:
         assert not set(evil) & set(said.output) - set("[2J31m")
 
 
+@pytest.mark.slow
 def test_equal_runs_give_equal_bytes(samples: Path, tmp_path: Path) -> None:
     """In processes of different hash seeds, and at different times."""
     found = set()
@@ -148,6 +150,7 @@ def test_equal_runs_give_equal_bytes(samples: Path, tmp_path: Path) -> None:
     assert len(found) == 1
 
 
+@pytest.mark.slow
 def test_only_the_date_differs(net: Path, tmp_path: Path) -> None:
     path, out = recipe(tmp_path, "Neg", "Identity"), tmp_path / "out.onnx"
     for options, dated in (((), True), (("--reproducible",), False)):

@@ -190,6 +190,7 @@ def test_exhausted_memory_is_named() -> None:
         assert worker.call("math:sqrt", 4) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="asks for a process by its number")
 def test_the_worker_dies_with_its_parent() -> None:
     code = (

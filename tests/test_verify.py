@@ -233,6 +233,7 @@ def test_the_given_models_are_not_touched() -> None:
     assert (before.SerializeToString(), after.SerializeToString()) == copies
 
 
+@pytest.mark.slow
 @pytest.mark.corpus
 def test_a_real_export_against_itself(corpus: Path) -> None:
     path = corpus / "models/dymn04_dynBT__t2.4.1__fallback.onnx"

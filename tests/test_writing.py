@@ -154,6 +154,7 @@ def test_in_place_asked_for_wrongly(
     assert phrase in result.output
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not POSIX, reason="permissions of POSIX")
 def test_permissions_are_kept(double: Path, net: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.onnx"

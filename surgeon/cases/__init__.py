@@ -95,7 +95,7 @@ def run(
         paths: Recipes by file or bundled name, files of cases, or folders of them.
         progress: Told every outcome as it comes.
         thorough: Whether each rewrite is compared with what it replaces on edge values too, as
-            `apply` does; it takes half as long again.
+            `apply` does, and each case runs renamed and in another order too: three times as long.
 
     Raises:
         RecipeError: A path, a recipe or a file of cases is wrong.

@@ -15,7 +15,7 @@ class Atom:
 
     Attributes:
         kind: `symbol`, `open` or `counted` (symbols of their own kind), `floor`, `max` or `min`.
-        text: How it prints; equal text means the same atom.
+        text: How it prints; within a model, equal text means the same atom.
         operands: What a `floor` (dividend, divisor), `max` or `min` is made of.
         low: The least value it can take, or None.
         high: The greatest value it can take, or None.
@@ -33,8 +33,14 @@ class Atom:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
+        # One name may have other bounds in another model, and answers are kept across models.
         return self is other or (
-            isinstance(other, Atom) and self.kind == other.kind and self.text == other.text
+            isinstance(other, Atom)
+            and self.kind == other.kind
+            and self.text == other.text
+            and self.low == other.low
+            and self.high == other.high
+            and self.operands == other.operands
         )
 
     def __repr__(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TypeAlias, Union
 
 from surgeon.dims import atoms
@@ -12,6 +13,7 @@ from surgeon.dims.atoms import Atom, Monomial, Term
 Dim: TypeAlias = Union[int, "Expr"]
 
 _SPLITS = 6  # how many nested atoms a comparison may open before it gives up
+_KEPT = 20_000  # answers: blocks of a network repeat, and each split asks twice as much
 
 
 class Expr:
@@ -195,6 +197,7 @@ def at_most(first: Dim, second: Dim) -> bool | None:
     return False if not_negative(-difference - 1) else None
 
 
+@lru_cache(maxsize=_KEPT)
 def not_negative(dim: Dim) -> bool:
     """Whether `dim >= 0` is provable from the bounds of its atoms and what defines them."""
     return _not_negative(dim, _SPLITS)
@@ -252,6 +255,7 @@ def _floor_atom(dividend: Dim, divisor: Dim) -> Expr:
     )
 
 
+@lru_cache(maxsize=_KEPT)
 def _extreme(kind: str, first: Dim, second: Dim) -> Dim:
     order = at_most(first, second)
     if order is not None:
