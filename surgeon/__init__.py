@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from surgeon.errors import SurgeonError as SurgeonError
     from surgeon.errors import VerifyError as VerifyError
     from surgeon.export import export as export
+    from surgeon.extraction import extract as extract
     from surgeon.inspection import inspect as inspect
     from surgeon.model import Model as Model
     from surgeon.recipe import Recipe as Recipe
@@ -60,6 +61,7 @@ _HOMES = {
     "batch": "surgeon.batch",
     "difference": "surgeon.difference",
     "export": "surgeon.export",
+    "extract": "surgeon.extraction",
     "inspect": "surgeon.inspection",
     "isolation": "surgeon.isolation",
     "rule": "surgeon.authoring",
@@ -85,6 +87,7 @@ __all__ = [
     "batch",
     "difference",
     "export",
+    "extract",
     "inspect",
     "isolation",
     "rule",

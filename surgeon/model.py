@@ -58,10 +58,12 @@ class Model:
         changed: Whether anything was rewritten. An unchanged model is saved byte by byte.
     """
 
-    def __init__(self, proto: onnx.ModelProto, *, path: Path | None = None) -> None:
+    def __init__(
+        self, proto: onnx.ModelProto, *, path: Path | None = None, folder: Path | None = None
+    ) -> None:
         self.proto = proto
         self.path = path
-        self.folder = path.parent if path else None
+        self.folder = path.parent if path else folder
         self.changed = False
         self.stamps: dict[str, str] = {}
         inputs = {value.name for value in proto.graph.input}

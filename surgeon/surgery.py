@@ -143,7 +143,7 @@ def apply(
     given = _given(original, checking) if inputs or data else None
     clock.lap("load")
     with collector_paused():
-        original, apart = _told_apart(original)
+        original, apart = told_apart(original)
         if verify:
             _see_data(original)
         work = Operation(
@@ -226,7 +226,7 @@ def _culprits(
         return frozenset()
 
 
-def _told_apart(model: Model) -> tuple[Model, list[str]]:
+def told_apart(model: Model) -> tuple[Model, list[str]]:
     """The model with whatever its graphs have twice told apart, and what was, in words."""
     shared, again = model.sound.shared, model.sound.again
     said = []

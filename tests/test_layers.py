@@ -44,7 +44,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"refusing", "operation"},
     {"helpful"},
     {"surgery", "export", "doctor", "inspection"},
-    {"cases", "batch", "bisect", "difference", "explaining"},
+    {"cases", "batch", "bisect", "difference", "explaining", "extraction"},
     {"language", "skeleton"},
     {"render", "handbook"},
     {"cli"},

@@ -32,7 +32,10 @@ COMPARED = (
     f"of {', '.join(map(str, COUNTS))} batches of the file's size at once, the result gives what "
     "the original gives of each"
 )
-_MEND = "Export it with a dynamic batch, or cut the model in front of it."
+_MEND = (
+    "Export it with a dynamic batch, or cut the model in front of it: surgeon extract IN OUT --to "
+    "VALUE."
+)
 _MOST_TRIED = 200
 
 

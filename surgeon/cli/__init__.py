@@ -40,6 +40,7 @@ EXIT_CODES = (
 COMMANDS = {  # the panel of the help it stands in, and where it is
     "apply": ("Models", "repair", "apply"),
     "batch": ("Models", "batch", "batch"),
+    "extract": ("Models", "extract", "extract"),
     "verify": ("Models", "examine", "verify"),
     "diff": ("Models", "examine", "diff"),
     "explain": ("Models", "explain", "explain"),

@@ -136,12 +136,8 @@ def apply(
                 mend="Leave it out, or add `--in-place`.",
             )
         shapes, references = options.read_shapes(shape), options.read_references(reference)
-        if no_verify and (references or inputs or data or require is options.Required.EQUIVALENT):
-            raise UsageError(
-                "`--no-verify` leaves out what another option asks for",
-                where="--no-verify",
-                mend="Leave out `--no-verify`, or what asks for a comparison.",
-            )
+        if no_verify:
+            check_unasked(references, inputs, data, require is options.Required.EQUIVALENT)
         recorded = [references] if isinstance(references, str) else references or []
         read = [source, *(Path(name) for name in [*recipes, *recorded] if is_file(Path(name)))]
         check_target(target, inputs=read[1:] if in_place else read)
@@ -170,7 +166,7 @@ def apply(
             data=data or (),
             keep_overridable=keep_overridable,
             every_miss=verbose,
-            date=None if reproducible else f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+            date=None if reproducible else now(),
         )
         _write_report(result.report, report)
         backup = None
@@ -183,6 +179,25 @@ def apply(
         _say_doubts(place, result.report)
         if not as_json:
             _say_end(place, result, target if wanted else None, backup, dry_run=dry_run)
+
+
+def now() -> str:
+    """The date and time in UTC, as the log of a model has it."""
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def check_unasked(*asked: object) -> None:
+    """See that nothing asks for the comparison that `--no-verify` leaves out.
+
+    Raises:
+        UsageError: Something does.
+    """
+    if any(asked):
+        raise UsageError(
+            "`--no-verify` leaves out what another option asks for",
+            where="--no-verify",
+            mend="Leave out `--no-verify`, or what asks for a comparison.",
+        )
 
 
 def split(files: list[str], *, in_place: bool = False) -> tuple[list[str], Path, Path]:

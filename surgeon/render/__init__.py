@@ -7,6 +7,7 @@ from surgeon.render.checks import parting, verdict
 from surgeon.render.difference import difference
 from surgeon.render.errors import error
 from surgeon.render.explanation import explanation, explanation_data
+from surgeon.render.extraction import extraction
 from surgeon.render.history import log
 from surgeon.render.inspection import inspection
 from surgeon.render.lists import examination, outcomes, recipe, recipes, words_of
@@ -21,6 +22,7 @@ __all__ = [
     "examination",
     "explanation",
     "explanation_data",
+    "extraction",
     "html",
     "inspection",
     "log",

@@ -41,6 +41,10 @@ def _run(run: Mapping[str, Any]) -> Table:
         table.add_row("  rule", f"{words.name(name)}  {words.name(_text(count))}x")
     if len(fired) > MOST_RULES:
         table.add_row("  rule", f"and {len(fired) - MOST_RULES} more: see --json")
+    cut = run.get("extracted")
+    for side in ("from", "to"):
+        for text in _list(cut.get(side) if isinstance(cut, dict) else None):
+            table.add_row(f"  cut {side}", words.name(_text(text)))
     for text in _list(run.get("assumptions")):
         table.add_row("  assumed", words.name(_text(text)))
     return table

@@ -73,12 +73,18 @@ def _weights(found: Inspection) -> str:
 
 
 def _interface(found: Inspection) -> Table:
-    table = Table.grid(padding=(0, 2))
-    for label, values in (("input", found.inputs), ("output", found.outputs)):
-        for line in _values(label, values):
-            table.add_row(*line)
+    table = interface(found.inputs, found.outputs)
     if found.dynamic:
         table.add_row("dynamic", Text(words.listed(found.dynamic, 20)), "", "")
+    return table
+
+
+def interface(inputs: Sequence[Value], outputs: Sequence[Value]) -> Table:
+    """Inputs and outputs, a line each."""
+    table = Table.grid(padding=(0, 2))
+    for label, values in (("input", inputs), ("output", outputs)):
+        for line in _values(label, values):
+            table.add_row(*line)
     return table
 
 

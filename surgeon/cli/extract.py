@@ -1,0 +1,113 @@
+"""`surgeon extract`: the part of a model between values."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from surgeon.cli import options
+from surgeon.cli.console import UsageError, desk
+from surgeon.cli.repair import (
+    DryRun,
+    ExternalData,
+    NoVerify,
+    Reproducible,
+    Require,
+    check_unasked,
+    now,
+)
+from surgeon.cli.targets import check_order, check_target
+from surgeon.collector import collector_paused
+
+Source = Annotated[Path, typer.Argument(metavar="IN", help="The model to cut.", show_default=False)]
+Target = Annotated[
+    Path, typer.Argument(metavar="OUT", help="The file to write.", show_default=False)
+]
+From = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--from",
+        metavar="VALUE",
+        help="A value that the part is given; `NAME=VALUE` calls it NAME. Once for each, in the "
+        "order of its inputs; with none, the model's inputs that it reads.",
+        show_default=False,
+    ),
+]
+To = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--to",
+        metavar="VALUE",
+        help="A value that the part gives; `NAME=VALUE` calls it NAME. Once for each, in the order "
+        "of its outputs; with none, the model's outputs.",
+        show_default=False,
+    ),
+]
+
+
+def extract(
+    source: Source,
+    target: Target,
+    begin: From = None,
+    end: To = None,
+    no_verify: NoVerify = False,
+    require: Require = options.Required.RUNS,
+    reference: options.References = None,
+    inputs: options.Inputs = None,
+    data: options.Data = None,
+    dry_run: DryRun = False,
+    external_data: ExternalData = options.Carried.KEEP,
+    reproducible: Reproducible = False,
+    timeout: options.Timeout = options.LIMIT,
+    memory: options.Memory = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+    quiet: options.Quiet = False,
+    log_file: options.LogFile = None,
+) -> None:
+    """Cut the part between values out of a model, and compare it with the whole.
+
+    surgeon extract in.onnx head.onnx --from features=/neck/Concat_output_0 --to boxes
+    """
+    with desk(quiet=quiet, verbose=verbose, as_json=as_json, log_file=log_file) as place:
+        usage = "Write `surgeon extract IN OUT --from VALUE --to VALUE`."
+        named = {"input": str(source), "output": str(target)}
+        check_order((), named, where="surgeon extract", usage=usage)
+        if not begin and not end:
+            raise UsageError("it is not said where to cut", where="surgeon extract", mend=usage)
+        references, space = options.read_references(reference), options.read_size(memory)
+        if no_verify:
+            check_unasked(references, inputs, data, require is options.Required.EQUIVALENT)
+        check_target(target, inputs=[source])
+        with place.working("load") as progress:
+            with collector_paused():
+                from surgeon import extraction, render
+                from surgeon.isolation import isolation
+
+            with isolation(timeout=timeout, memory=space):
+                found = extraction.extract(
+                    source,
+                    inputs=begin or (),
+                    outputs=end or (),
+                    verify=not no_verify,
+                    require=require.value,
+                    reference=references,
+                    drawn=options.read_inputs(inputs),
+                    data=data or (),
+                    progress=progress,
+                    date=None if reproducible else now(),
+                )
+        if not dry_run:
+            found.model.save(target, external_data=external_data.value)
+        if as_json:
+            place.data(json.dumps(found.to_dict(), indent=2))
+        elif place.is_heard:
+            place.show(render.extraction(found))
+            if dry_run:
+                place.show("\nNothing was written: --dry-run")
+            else:
+                size = render.size(target.stat().st_size)
+                place.show(f"\nSaved {render.clean(target)}, {size}")

@@ -1,0 +1,196 @@
+"""`extract`: the part of a model between values of it, compared with what it was cut out of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import onnx
+
+from surgeon.choices import check_choice
+from surgeon.errors import VerifyError
+from surgeon.extraction.cut import FROM, TO, Cut, End, Wiring, cut, read_end, renamed
+from surgeon.extraction.rejoined import compare
+from surgeon.extraction.types import types_of
+from surgeon.inspection import Value, value_of
+from surgeon.model import Model
+from surgeon.provenance import stamps, version
+from surgeon.surgery import GOOD, ModelLike, as_model, told_apart
+from surgeon.wire import copy_field
+from surgeon.writer import imports, set_property
+
+if TYPE_CHECKING:
+    from surgeon.verify import Reference, Verdict
+    from surgeon.verify.whole import Data
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What `extract` gives.
+
+    Attributes:
+        model: The part.
+        inputs: As it declares them.
+        outputs: As it declares them.
+        nodes: How many nodes of the main graph it has.
+        of: How many the whole has.
+        verdict: How it compares with the whole; None where that was not asked for.
+    """
+
+    model: Model
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    nodes: int
+    of: int
+    verdict: Verdict | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        values = {
+            side: [{"name": v.name, "kind": v.kind, "shape": v.shape} for v in ends]
+            for side, ends in (("inputs", self.inputs), ("outputs", self.outputs))
+        }
+        verdict = self.verdict and self.verdict.to_dict()
+        return {**values, "nodes": self.nodes, "of": self.of, "verdict": verdict}
+
+
+def extract(
+    model: ModelLike,
+    *,
+    inputs: Sequence[str] = (),
+    outputs: Sequence[str] = (),
+    verify: bool = True,
+    require: str = "runs",
+    reference: Reference = None,
+    drawn: Mapping[str, str] | None = None,
+    data: Data = (),
+    progress: Callable[[str], None] | None = None,
+    date: str | None = None,
+) -> Extraction:
+    """Cut the part of a model between values out of it, and compare it with the whole.
+
+    Functions, bodies, weights and external data that the part reads go with it. What is compared
+    is the model, asked for the part's outputs, with its own beginning and the part behind it.
+
+    Args:
+        model: A path, a `Model`, an `onnx.ModelProto` or a graphsurgeon `Graph`; not changed.
+        inputs: The values of the main graph that the part is given, in this order; `NAME=VALUE`
+            calls one otherwise. By default the graph inputs that it reads.
+        outputs: The values that it gives; by default the model's outputs.
+        verify: Whether to compare.
+        require: `equivalent` refuses a part that could not be compared.
+        reference: What stands for the whole, as for `apply`.
+        drawn: By the whole model's input name, how it is drawn, as `uniform(0,1)`.
+        data: Files with real inputs of the whole model, compared beside drawn ones.
+        progress: Called with a line of text when a stage begins.
+        date: When, for the log that the part keeps of its making. Without one equal runs give
+            equal bytes.
+
+    Raises:
+        ModelError: The model cannot be read, or the type of a value is unknown.
+        RecipeError: There is no such value, or the part reads more than it is given.
+        VerifyError: The part does not run, or differs.
+    """
+    check_choice("require", require, ("runs", "equivalent"))
+    whole, _ = told_apart(as_model(model))
+    proto = whole.proto
+    wiring = Wiring(proto.graph)
+    part = cut(
+        wiring,
+        [read_end(text, wiring, FROM) for text in inputs],
+        [read_end(text, wiring, TO) for text in outputs],
+    )
+    types = types_of(whole, [end.value for end in (*part.inputs, *part.outputs)])
+    made = _model_of(proto, part, types)
+    said = {
+        "surgeon": version(),
+        **({"date": date} if date is not None else {}),
+        "extracted": {"from": _told(part.inputs), "to": _told(part.outputs)},
+    }
+    for key, text in stamps(made.metadata_props, said).items():
+        set_property(made.metadata_props, key, text)
+    result = Model(made, folder=whole.folder)
+    found = Extraction(
+        result,
+        tuple(map(value_of, made.graph.input)),
+        tuple(map(value_of, made.graph.output)),
+        len(part.nodes),
+        len(wiring.nodes),
+    )
+    if not verify:
+        return found
+    if progress:
+        progress("verify")
+    settings: dict[str, Any] = {"reference": reference, "inputs": drawn, "data": data}
+    verdict = compare(whole, wiring, part, made, types, progress=progress, **settings)
+    if verdict.status not in GOOD or (require == "equivalent" and verdict.status == "runs"):
+        raise VerifyError(
+            f"the part is not shown to compute what the model does: {verdict.detail}",
+            where=str(whole.path or "model"),
+            mend="See whether the whole runs: surgeon inspect; or mend it first: surgeon apply.",
+        )
+    return replace(found, verdict=verdict)
+
+
+def _told(ends: Sequence[End]) -> list[str]:
+    return [e.value if e.name == e.value else f"{e.name}={e.value}" for e in ends]
+
+
+def _model_of(
+    proto: onnx.ModelProto, part: Cut, types: Mapping[str, onnx.TypeProto]
+) -> onnx.ModelProto:
+    """The part as a model of its own."""
+    made = onnx.ModelProto()
+    for field, value in proto.ListFields():
+        if field.name not in ("graph", "functions", "opset_import", "training_info"):
+            copy_field(field.name, value, made)
+    source, graph = proto.graph, made.graph
+    for field, value in source.ListFields():
+        if field.name in ("name", "doc_string", "metadata_props"):
+            copy_field(field.name, value, graph)
+    names = {end.value: end.name for end in (*part.inputs, *part.outputs)}
+    changed = {old: new for old, new in names.items() if old != new}
+    graph.node.extend(renamed(part.nodes, changed))
+    declared = {v.name: v for v in (*source.input, *source.output)}
+    for ends, field in ((part.inputs, graph.input), (part.outputs, graph.output)):
+        for end in ends:
+            value = field.add()
+            if end.value in declared:
+                value.CopyFrom(declared[end.value])
+            value.name = end.name
+            value.type.CopyFrom(types[end.value])
+    given = {end.value for end in part.inputs}
+    read = part.reads - given
+    kept = [t for t in source.initializer if t.name in read]
+    graph.initializer.extend(kept)
+    graph.sparse_initializer.extend(t for t in source.sparse_initializer if t.values.name in read)
+    overridable = {t.name for t in kept}  # of IR below 4 they have to stand among the inputs
+    graph.input.extend(v for v in source.input if v.name in overridable and v.name not in given)
+    inner = {name for node in part.nodes for name in node.output if name} | read
+    inner -= names.keys()
+    graph.value_info.extend(v for v in source.value_info if v.name in inner)
+    annotated = (a for a in source.quantization_annotation if a.tensor_name in inner)
+    graph.quantization_annotation.extend(annotated)
+    made.functions.extend(_called(proto, part.nodes))
+    opset = max((e.version for e in proto.opset_import if e.domain in ("", "ai.onnx")), default=1)
+    before, now = [source, *proto.functions], [graph, *made.functions]
+    made.opset_import.extend(imports(proto.opset_import, opset, before, now))
+    return made
+
+
+def _called(proto: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> list[onnx.FunctionProto]:
+    """The functions that nodes call, and those that these call, in the model's order."""
+    known = {(f.domain, f.name, f.overload): f for f in proto.functions}
+    found: dict[int, None] = {}
+    pending = list(nodes)
+    while known and pending:
+        node = pending.pop()
+        for attribute in node.attribute:
+            for body in (attribute.g, *attribute.graphs):
+                pending.extend(body.node)
+        function = known.get((node.domain, node.op_type, node.overload))
+        if function is not None and id(function) not in found:
+            found[id(function)] = None
+            pending.extend(function.node)
+    return [function for function in proto.functions if id(function) in found]

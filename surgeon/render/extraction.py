@@ -1,0 +1,25 @@
+"""A part that was cut out of a model, as text: what it takes and gives, and how it compares."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from surgeon.render import checks, words
+from surgeon.render.inspection import interface
+
+if TYPE_CHECKING:
+    from surgeon.extraction import Extraction
+
+
+def extraction(found: Extraction) -> RenderableType:
+    """The part's interface and the verdict."""
+    head = f"{words.count(found.nodes, 'node')} of {found.of:,}"
+    parts: list[RenderableType] = [Text(head, style="bold")]
+    parts.append(Padding(interface(found.inputs, found.outputs), (0, 0, 0, 2)))
+    if found.verdict is not None:
+        parts.append(checks.verdict(found.verdict))
+    return Group(*parts)
