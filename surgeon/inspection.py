@@ -94,6 +94,7 @@ class Inspection:
         foreign: Operators outside standard ONNX.
         computed_weights: Conv nodes whose kernel is computed: many runtimes refuse them.
         bfloat16: How many inputs and weights are in bfloat16, of which few runtimes compute.
+        float64: How many are in double precision.
         recipes: Bundled recipes that have rules for operators of this model, and how many rules.
         loads: Whether onnxruntime loads it; None where it was not asked.
         fault: What it says where it does not.
@@ -118,6 +119,7 @@ class Inspection:
     foreign: tuple[Foreign, ...]
     computed_weights: int
     bfloat16: int
+    float64: int
     recipes: Mapping[str, int]
     loads: bool | None = None
     fault: str = ""
@@ -175,6 +177,7 @@ def inspect(path: str | os.PathLike[str], *, target: str | None = None) -> Inspe
     operators = Counter(operator_name(node) for node in nodes if not _is_constant(node))
     initialised = {tensor.name for tensor in proto.graph.initializer}
     inputs = tuple(value_of(v) for v in proto.graph.input if v.name not in initialised)
+    types = types_given(proto)
     return Inspection(
         source=str(path),
         size=path.stat().st_size,
@@ -193,7 +196,8 @@ def inspect(path: str | os.PathLike[str], *, target: str | None = None) -> Inspe
         subgraphs=sum(len(_bodies(node)) for node in nodes),
         foreign=tuple(_foreign(proto, nodes, operators)),
         computed_weights=_computed_weights(proto),
-        bfloat16=types_given(proto).count(onnx.TensorProto.BFLOAT16),
+        bfloat16=types.count(onnx.TensorProto.BFLOAT16),
+        float64=types.count(onnx.TensorProto.DOUBLE),
         recipes=helpful(operators),
         fit=None if wanted is None else _fit(proto, operators, wanted),
     )

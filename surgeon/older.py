@@ -42,25 +42,39 @@ def older_form(
     since, form = _FORMS.get(op, (0, None))
     if form is not None and draft.facts.opset < since:
         return form(draft, op, inputs, attributes)
-    if any(_is_bfloat16(draft, x) and not _takes(draft, op, i) for i, x in enumerate(inputs)):
+    if any(_is(draft, x, _BFLOAT16) and not _takes(draft, op, i) for i, x in enumerate(inputs)):
         made: gs.Tensor = in_float32(draft, op, inputs, attributes)
         return made
     return None
 
 
-def in_float32(draft: Drafting, op: str, inputs: Sequence[gs.Tensor], attributes: Said) -> Any:
-    """An operator on bfloat16, computed in float32 and rounded once, as PyTorch's kernels do."""
-    wide = [draft.op("Cast", x, to=_FLOAT) if _is_bfloat16(draft, x) else x for x in inputs]
+def in_float32(
+    draft: Drafting,
+    op: str,
+    inputs: Sequence[gs.Tensor],
+    attributes: Said,
+    dtype: int = _BFLOAT16,
+) -> Any:
+    """An operator on another type, computed in float32 and rounded once, as PyTorch's kernels do.
+
+    Args:
+        draft: Where the nodes go.
+        op: The operator.
+        inputs: Its operands, those of the other type among them.
+        attributes: Its attributes.
+        dtype: The other type.
+    """
+    wide = [draft.op("Cast", x, to=_FLOAT) if _is(draft, x, dtype) else x for x in inputs]
     made = draft.op(op, *wide, **attributes)
     found = made if isinstance(made, tuple) else (made,)
     back = [
-        draft.op("Cast", y, to=_BFLOAT16) if draft.facts.of(y).dtype == _FLOAT else y for y in found
+        draft.op("Cast", y, to=dtype) if draft.facts.of(y).dtype == _FLOAT else y for y in found
     ]
     return tuple(back) if isinstance(made, tuple) else back[0]
 
 
-def _is_bfloat16(draft: Drafting, x: gs.Tensor) -> bool:
-    return bool(x.name) and draft.facts.of(x).dtype == _BFLOAT16
+def _is(draft: Drafting, x: gs.Tensor, dtype: int) -> bool:
+    return bool(x.name) and draft.facts.of(x).dtype == dtype
 
 
 def _takes(draft: Drafting, op: str, index: int) -> bool:

@@ -12,12 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import edges, points
 from surgeon.activations import Activations
 from surgeon.chance import drawn_outputs
-from surgeon.edges import DEFINITE, EDGES, NORMAL, ORDERED, REAL, Drawing
+from surgeon.edges import DEFINITE, EDGES, HUGE, NORMAL, ORDERED, REAL, TINY, Drawing
 from surgeon.errors import ForeignError, OutputError, SurgeonError
 from surgeon.evidence import keep
 from surgeon.facts import Facts
@@ -322,12 +323,20 @@ def _refusal(rule: Rule, match: Match, bad: Difference, evidence: str | None) ->
 def _styles(rule: Rule, piece: Piece) -> list[tuple[str, int]]:
     nodes = (*piece.nodes, *piece.draft)
     dtypes = {fact.dtype for _, fact in piece.inputs if fact.value is None}
-    return edges.styles(
+    found = edges.styles(
         {_operator(node) for node in nodes},
         integers=bool(dtypes & INTEGERS),
         floats=bool(dtypes - INTEGERS - {BOOL}),
         exact=rule.exact == "bit",
     )
+    casts = (node.attrs.get("to") for node in piece.draft if node.op == "Cast")
+    if (
+        rule.exact == "approximate"
+        and onnx.TensorProto.DOUBLE in dtypes
+        and onnx.TensorProto.FLOAT in casts
+    ):
+        return [each for each in found if each[0] not in (TINY, HUGE)]  # single precision ends
+    return found
 
 
 def _operator(node: gs.Node) -> str:

@@ -15,10 +15,6 @@ _HELD: Mapping[str, str] = {
         "batch_norm_into_rows batch_norm_into_stacked shift_before_linear"
     ),
     "batches": "parted_batch",
-    "bfloat16": (
-        "computed_in_float32 joined_before_cast moved_before_cast parted_before_cast "
-        "several_in_float32"
-    ),
     "borders": "edges_as_pad pad_behind_transpose pad_between",
     "broadcasts": "broadcast_anyway",
     "caffe2": "caffe2_int8",
@@ -40,6 +36,10 @@ _HELD: Mapping[str, str] = {
     "gathered": "product_of_few_axes windows_at_once",
     "grids": "axes_before_expand fill_as_view stack_in_rows",
     "halves": "factor_of_joined sign_behind_join",
+    "in_float32": (
+        "computed_in_float32 joined_before_cast moved_before_cast parted_before_cast "
+        "selected_in_float32 several_in_float32"
+    ),
     "integers": "dynamic_product_in_floats dynamic_quantize_in_floats integer_product_in_floats",
     "joined": "joined_places",
     "jointly": (

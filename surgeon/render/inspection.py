@@ -134,7 +134,13 @@ def _obstacles(found: Inspection, *, verbose: bool) -> Iterator[RenderableType]:
     elif not found.foreign and not found.computed_weights and not found.bfloat16:
         loads = "; onnxruntime loads it" if found.loads else ""
         yield Text(f"Only standard operators, no computed kernels{loads}.", style="green")
-    if best := _best(found) or ("aten" if found.loads is False else None):
+    doubles = found.loads is False and found.float64 and not found.foreign
+    if doubles:
+        values = words.count(found.float64, "input and weight", "inputs and weights")
+        more = "onnxruntime and most others compute little in it"
+        yield Text(f"{values} in double precision: {more}", "yellow")
+    last = "float64-in-float32 --allow approximate" if doubles else "aten"
+    if best := _best(found) or (last if found.loads is False else None):
         yield Text(f"Try: surgeon apply {best} {shlex.quote(words.name(found.source))} OUT.onnx")
     elif not verbose:
         yield Text("Try: surgeon apply clean ..., or a recipe by its symptom: see README", "dim")
