@@ -202,6 +202,7 @@ class Operation:
     def _trial(self) -> Check:
         """What compares each rewrite; imported when it is asked for, as it brings the witness."""
         from surgeon.activations import Activations
+        from surgeon.meanings import Meanings
         from surgeon.trial import Trial
 
         real = None
@@ -215,6 +216,7 @@ class Operation:
             self.notes.failures,
             evidence=self.evidence,
             real=real,
+            meanings=Meanings([text for recipe in self.recipes for text in recipe.functions]),
         )
 
     def _sweep(

@@ -326,6 +326,7 @@ def _verdict(
         folder_original=original.folder,
         folder_result=original.folder,
         custom=custom,
+        functions=[text for recipe in work.recipes for text in recipe.functions],
         retyped=work.notes.retyped,
         allow_approximate=_granted(work),
         progress=progress,

@@ -25,6 +25,7 @@ from surgeon.facts import Facts
 from surgeon.facts.fact import BOOL, INTEGERS, Array
 from surgeon.firing import Pairs
 from surgeon.match import Match
+from surgeon.meanings import Meanings
 from surgeon.model import Model, describe
 from surgeon.piece import Piece, cut
 from surgeon.points import Point
@@ -90,6 +91,7 @@ class Trial:
         failures: Where onnxruntime crashed, hung or ran out of memory.
         evidence: Where the pieces of such a rewrite are kept, if anywhere.
         real: What the original computes on real inputs, where there are such.
+        meanings: What custom operators compute.
     """
 
     model: Model
@@ -99,6 +101,7 @@ class Trial:
     failures: list[str] = field(default_factory=list)
     evidence: Path | None = None
     real: Activations | None = None
+    meanings: Meanings = field(default_factory=Meanings)
     _known: dict[str, tuple[Difference, str | None] | None] = field(default_factory=dict)
 
     def __call__(self, rule: Rule, match: Match, draft: Draft, pairs: Pairs) -> str | None:
@@ -140,7 +143,7 @@ class Trial:
         """The folder that shows the difference, where such folders are wanted."""
         if self.evidence is None:
             return None
-        before, after = bad.piece.models()
+        before, after = map(self.meanings.told, bad.piece.models())
         feeds = bad.feeds
         label = f"{rule.recipe}/{rule.id} at {describe(match.root)}"
         try:
@@ -153,8 +156,8 @@ class Trial:
     def _compare(self, rule: Rule, piece: Piece) -> Difference | None:
         """How the two differ on normal values at the first sizes that do, then on others."""
         why = "no sizes at which it is defined"
-        models = piece.models()
-        bench = _Bench(rule, piece, open_pair(*models, self.model.folder))
+        before, after = map(self.meanings.told, piece.models())
+        bench = _Bench(rule, piece, open_pair(before, after, self.model.folder))
         for style in (NORMAL, ORDERED, DEFINITE):
             ran: list[Point] = []
             undefined = False
@@ -180,7 +183,7 @@ class Trial:
                 if len(ran) == WANTED:
                     break
             if ran:
-                if drawn_outputs(models[0]):
+                if drawn_outputs(before):
                     self.counts["compared by dtype and shape: it draws at random"] += 1
                     return None
                 self.counts["compared"] += 1

@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parent.parent / "surgeon"
 FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of its own row
     {"errors", "provenance", "collector", "declared", "numerals"},
     {"spelling", "files", "objects", "messages", "links", "capacity", "alike", "producer"},
-    {"worker", "workers", "writer", "soundness", "external", "wire"},
+    {"worker", "workers", "writer", "soundness", "external", "wire", "meanings"},
     {"importer"},
     {"model", "dims", "document", "schemas"},
     {"notation", "opsets", "assumptions", "chance", "choices", "departed", "targets"},

@@ -162,6 +162,7 @@ def test_the_schema_speaks_of_every_key() -> None:
             "ensure",
             "tidy",
             "same_shape",
+            "functions",
         )
     }
     assert set(found["$defs"]["RuleModel"]["properties"]) == set(RuleModel.model_fields)

@@ -16,6 +16,7 @@ from surgeon.cases.renaming import Names, in_other_words
 from surgeon.cases.structure import difference
 from surgeon.errors import RecipeError, SurgeonError
 from surgeon.firing import FAILED
+from surgeon.meanings import Meanings
 from surgeon.model import Model
 from surgeon.recipe import Recipe, Rule, RulesStep
 from surgeon.report import Report
@@ -171,7 +172,7 @@ def _loads_and_agrees(
             names = ", ".join(own)
             yield f"Unchecked: nothing here runs {names}; say with `after` what must come out"
         return
-    result = _runner(applied.model)
+    result = _runner(applied.model, recipe)
     if isinstance(result, str):
         yield result
         return
@@ -181,8 +182,9 @@ def _loads_and_agrees(
 
 
 def _own_operators(recipe: Recipe, model: onnx.ModelProto) -> list[str]:
-    """Operators of a model that the recipe declares, and that no runtime here has."""
-    return [f"`{o}`" for o in unknown_operators(model) if is_declared(o, recipe.custom)]
+    """Operators of a model that the recipe declares, and that nothing here runs."""
+    unknown = unknown_operators(Meanings(recipe.functions).told(model))
+    return [f"`{o}`" for o in unknown if is_declared(o, recipe.custom)]
 
 
 def _in_other_words(
@@ -197,7 +199,7 @@ def _in_other_words(
         return
     if _own_operators(recipe, applied.model):
         return
-    result = _runner(applied.model)
+    result = _runner(applied.model, recipe)
     if isinstance(result, str):
         yield f"{result} (renamed and in another order)"
         return
@@ -212,7 +214,7 @@ def _disagreements(
     sizes = parse_assumptions(Model(before), case.shape, case.assume).sizes
     return disagreements(
         case,
-        before,
+        Meanings(recipe.functions).told(before),
         result,
         _promise(case, recipe, applied),
         means=None if case.means is None else case.means.model(case.values),
@@ -234,13 +236,13 @@ class _Renamed:
         return {name: found[self.names[name]] for name in outputs}
 
 
-def _runner(model: onnx.ModelProto) -> Runner | str:
+def _runner(model: onnx.ModelProto, recipe: Recipe) -> Runner | str:
     try:
         onnx.checker.check_model(model, full_check=is_plain(model))
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         return f"Broken: ONNX's checker refuses the result: {str(error).strip().splitlines()[0]}"
     try:
-        return open_runner(model)
+        return open_runner(Meanings(recipe.functions).told(model))
     except SurgeonError as error:
         return f"Broken: the result does not load: {error.what}"
 

@@ -56,6 +56,8 @@ class Recipe(NamedTuple):
             included.
         same_shape: Those of `custom` whose first output has the dtype and shape of their first
             input, which the recipe promises; those of used recipes included.
+        functions: What operators of `custom` compute, each as ONNX's text of a function; those of
+            used recipes included.
         ensure: `no-aten` where a result with ATen nodes left is refused; that of the recipe itself.
         source: The file as it was named, or `<text>`.
         digest: The sha256 of every text it was read from.
@@ -67,6 +69,7 @@ class Recipe(NamedTuple):
     allow: frozenset[str] = frozenset()
     custom: frozenset[str] = frozenset()
     same_shape: frozenset[str] = frozenset()
+    functions: tuple[str, ...] = ()
     ensure: str | None = None
     source: str = "<text>"
     digest: str = ""
@@ -225,6 +228,7 @@ class _Loader:
             allow=written.allow,
             custom=written.custom.union(*(recipe.custom for recipe in used)),
             same_shape=written.same_shape.union(*(recipe.same_shape for recipe in used)),
+            functions=(*written.functions, *(f for recipe in used for f in recipe.functions)),
             ensure=written.ensure,
             source=file,
             digest=self.digest.hexdigest(),

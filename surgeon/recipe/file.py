@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from surgeon.document import Value, parse
 from surgeon.errors import Location, RecipeError
+from surgeon.meanings import name_of, parse_function
 from surgeon.recipe.models import RecipeModel, RuleModel, StepModel, validate
 from surgeon.recipe.reading import Known, read_rule
 from surgeon.recipe.rules import (
@@ -33,8 +35,8 @@ def read_file(text: str, file: str, known: Known) -> Written:
     """
     root = parse(text, file=file)
     model = validate(root)
-    _check_same_shape(model, root)
-    custom = frozenset(model.custom)
+    custom = frozenset(model.custom) | _functions(model, root)
+    _check_same_shape(model, root, custom)
     steps, places = _steps(model, root, replace(known, custom=custom))
     return Written(
         name=model.name,
@@ -44,6 +46,7 @@ def read_file(text: str, file: str, known: Known) -> Written:
         allow=frozenset(model.allow),
         custom=custom,
         same_shape=frozenset(model.same_shape),
+        functions=tuple(model.functions),
         ensure=model.ensure,
     )
 
@@ -115,9 +118,18 @@ def _rules(
     return tuple(found)
 
 
-def _check_same_shape(model: RecipeModel, root: Value) -> None:
+def _functions(model: RecipeModel, root: Value) -> frozenset[str]:
+    """The operators whose meaning is told."""
+    found = set()
+    for index, text in enumerate(model.functions):
+        place = (root.find("functions", index) or root).location
+        found.add(name_of(parse_function(text, place)))
+    return frozenset(found)
+
+
+def _check_same_shape(model: RecipeModel, root: Value, custom: Collection[str]) -> None:
     for index, name in enumerate(model.same_shape):
-        if name not in model.custom:
+        if name not in custom:
             raise RecipeError(
                 f"`{name}` is not declared",
                 where=(root.find("same_shape", index) or root).location,

@@ -108,6 +108,9 @@ class RecipeModel(_Model):
     same_shape: list[str] = Field(
         [], description="Operators of `custom` whose output has its first input's dtype and shape."
     )
+    functions: list[str] = Field(
+        [], description="What operators of one's own compute: functions in ONNX's text."
+    )
 
 
 _PLAIN = re.compile(r"[\w.][\w. =<>+*/()-]*")  # what needs no quotes in a list of YAML

@@ -40,4 +40,5 @@ class Written(NamedTuple):
     allow: frozenset[str]
     custom: frozenset[str]
     same_shape: frozenset[str]
+    functions: tuple[str, ...]
     ensure: str | None

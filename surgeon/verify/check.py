@@ -373,9 +373,15 @@ class Check:
         """Note what is not compared."""
         self.not_compared.append(NotCompared(what, why))
 
-    def verdict(self, lacking: tuple[str, ...]) -> Verdict:
-        """The verdict on all that was compared; `lacking` are the result's custom operators."""
+    def verdict(self, lacking: tuple[str, ...], *, told: bool = False) -> Verdict:
+        """The verdict on all that was compared.
+
+        Args:
+            lacking: The result's custom operators.
+            told: Whether functions say what they compute.
+        """
         found = conclude(
-            self.names, self.comparisons, self.not_compared, self.digests, self.fault, lacking
+            *(self.names, self.comparisons, self.not_compared, self.digests, self.fault, lacking),
+            told=told,
         )
         return replace(found, inputs=self.inputs)

@@ -26,6 +26,8 @@ def conclude(
     digests: Digests,
     fault: str | None,
     lacking: tuple[str, ...],
+    *,
+    told: bool = False,
 ) -> Verdict:
     """The verdict.
 
@@ -36,6 +38,7 @@ def conclude(
         digests: By output and sizes, short names of the reference's arrays, one a seed.
         fault: Why the result is broken; None where it is not.
         lacking: The result's custom operators.
+        told: Whether functions say what they compute.
     """
     weak = {name: reason for name in names if (reason := _unmoved(digests.get(name, {})))}
     marked = tuple(
@@ -61,7 +64,8 @@ def conclude(
         return made("differs", f"{chosen}, at {where.describe()}, by {where.by}")
     if lacking:
         missing = ", ".join(f"`{name}`" for name in lacking)
-        return made("runs", f"onnxruntime has no {missing}; {agreement(marked)}")
+        way = "computed as the recipe's functions say, " if told else ""
+        return made("runs", f"onnxruntime has no {missing}; {way}{agreement(marked)}")
     if not marked:
         why = skipped[0].why if skipped else "the model has no outputs"
         return made("runs", f"it loads, and was not compared: {why}")

@@ -14,6 +14,7 @@ from surgeon.chance import drawn_outputs
 from surgeon.document import suggest
 from surgeon.errors import ForeignError, MemoryUp, RecipeError, SurgeonError, TimeUp
 from surgeon.isolation import isolation
+from surgeon.meanings import Meanings
 from surgeon.model import Model
 from surgeon.reference import NoWitness
 from surgeon.reference.plan import without_calls
@@ -55,6 +56,7 @@ def verify(
     isolated: bool = False,
     inputs: Mapping[str, str] | None = None,
     data: Data = (),
+    functions: Sequence[str] = (),
     progress: Callable[[str], None] | None = None,
 ) -> Verdict:
     """Compare two models on inputs.
@@ -77,6 +79,7 @@ def verify(
         inputs: By input name, how it is drawn, as `uniform(0,1)` or `tokens(30522)`.
         data: Files with real inputs, compared beside drawn ones: .npz by input name, or folders of
             them or of ONNX's own `test_data_set_*`.
+        functions: What custom operators compute, each as ONNX's text of a function.
         progress: Told what is being compared.
 
     Raises:
@@ -88,6 +91,9 @@ def verify(
     after, folder_result = _load(result, folder_result)
     if fault := interface_fault(before, after, retyped):
         return Verdict("broken", fault)
+    meanings = Meanings(functions)
+    defined = meanings.of(after)
+    before, after = meanings.told(before), meanings.told(after)
     given = read_given(before, inputs, data, shapes=shapes, reference=reference)
     hints = {dim: list(s) for dim, s in (sizes or {}).items() if not isinstance(s, str)}
     tied = {dim: other for dim, other in (sizes or {}).items() if isinstance(other, str)}
@@ -140,7 +146,7 @@ def verify(
                     check.skip("any input", why)
         except (NoWitness, NotRunnable, ForeignError, ValueError) as error:
             check.skip("any input", error.what if isinstance(error, SurgeonError) else str(error))
-        verdict = check.verdict(lacking)
+        verdict = check.verdict((*lacking, *defined), told=bool(defined))
         if verdict.status in ("equivalent", "runs") and side.by == "onnxruntime" and check.runs:
             sides = side, check.original
             fault = optimised_fault(after, folder_result, *sides, check.runs)

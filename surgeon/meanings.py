@@ -1,0 +1,138 @@
+"""What custom operators compute, said by functions of ONNX's own text: so that they are compared.
+
+A function holds for models of another opset too, as long as every operator in it means the same
+there; of several for one operator the newest that does is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+import onnx
+import onnx.parser
+
+from surgeon.errors import Location, RecipeError
+
+_STANDARD = ("", "ai.onnx")
+
+
+def parse_function(text: str, where: Location | str) -> onnx.FunctionProto:
+    """A function from its text.
+
+    Raises:
+        RecipeError: The text is none, or ONNX's checker refuses it, or its domain is ONNX's own.
+    """
+    try:
+        function: onnx.FunctionProto = onnx.parser.parse_function(text)
+        onnx.checker.check_function(function)
+    except (onnx.parser.ParseError, onnx.checker.ValidationError) as error:
+        said = str(error).strip().splitlines()
+        raise RecipeError(
+            f"this is no function of ONNX: {said[-1] if said else error}",
+            where=where,
+            mend='Write `<domain: "my.domain", opset_import: ["": 17]> Op <alpha> (x) => (y) '
+            "{ y = LeakyRelu <alpha: float = @alpha> (x) }`.",
+        ) from None
+    if function.domain in _STANDARD:
+        raise RecipeError(
+            f"`{function.name}` is of ONNX's own domain",
+            where=where,
+            mend="Say what an operator of another domain computes.",
+        )
+    return function
+
+
+def name_of(function: onnx.FunctionProto | onnx.NodeProto) -> str:
+    """As `my.domain.Op`."""
+    kind = function.name if isinstance(function, onnx.FunctionProto) else function.op_type
+    return f"{function.domain}.{kind}"
+
+
+class Meanings:
+    """What custom operators compute.
+
+    Args:
+        texts: Functions, each as ONNX writes it.
+    """
+
+    def __init__(self, texts: Sequence[str] = ()) -> None:
+        self._functions: dict[str, list[onnx.FunctionProto]] = {}
+        for text in dict.fromkeys(texts):
+            function = parse_function(text, "functions")
+            self._functions.setdefault(name_of(function), []).append(function)
+
+    def of(self, model: onnx.ModelProto) -> list[str]:
+        """Those operators of a model that are given a meaning here."""
+        if not self._functions:
+            return []
+        own = {name_of(function) for function in model.functions}
+        found = dict.fromkeys(
+            name_of(node)
+            for top in (model.graph, *model.functions)
+            for node in _every(top.node)
+            if node.domain not in _STANDARD
+        )
+        return [n for n in found if n not in own and self._suited(n, _opset_of(model)) is not None]
+
+    def told(self, model: onnx.ModelProto) -> onnx.ModelProto:
+        """The model with these operators written out; itself where it has none."""
+        if not self.of(model):
+            return model
+        from onnx import inliner
+
+        opset = _opset_of(model)
+        out = onnx.ModelProto()
+        out.CopyFrom(model)
+        own = {name_of(function) for function in model.functions}
+        imported = {entry.domain for entry in out.opset_import}
+        for name in self._functions:
+            if name in own or (function := self._suited(name, opset)) is None:
+                continue
+            added = out.functions.add()
+            added.CopyFrom(function)
+            for entry in added.opset_import:  # every operator in it is the same there
+                if entry.domain in _STANDARD:
+                    entry.version = opset
+            if added.domain not in imported:
+                out.opset_import.add(domain=added.domain, version=1)
+                imported.add(added.domain)
+        flat: onnx.ModelProto = inliner.inline_local_functions(out)
+        return flat
+
+    def _suited(self, name: str, opset: int) -> onnx.FunctionProto | None:
+        """The newest function that means at this opset what it says."""
+        return max(
+            (f for f in self._functions.get(name, ()) if _holds_at(f, opset)),
+            key=_opset_of,
+            default=None,
+        )
+
+
+def _holds_at(function: onnx.FunctionProto, opset: int) -> bool:
+    written = _opset_of(function)
+    return all(
+        _since(node.op_type, written) == _since(node.op_type, opset) is not None
+        for node in _every(function.node)
+        if node.domain in _STANDARD
+    )
+
+
+@cache
+def _since(operator: str, opset: int) -> int | None:
+    try:
+        return int(onnx.defs.get_schema(operator, opset, "").since_version)
+    except onnx.defs.SchemaError:
+        return None
+
+
+def _opset_of(model: onnx.ModelProto | onnx.FunctionProto) -> int:
+    return max((e.version for e in model.opset_import if e.domain in _STANDARD), default=1)
+
+
+def _every(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            for body in (attribute.g, *attribute.graphs):
+                yield from _every(body.node)

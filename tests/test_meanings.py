@@ -1,0 +1,190 @@
+"""What operators of one's own compute, said by functions in ONNX's text: results are compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+
+import surgeon
+from surgeon.cases import run
+from surgeon.meanings import Meanings
+from surgeon.runtime import Session
+
+SWIRL = """
+<domain: "my.domain", opset_import: ["": {opset}]>
+Swirl <slope> (x) => (y) {{ a = LeakyRelu <alpha: float = @slope> (x)  y = {last} }}"""
+RECIPE = """
+surgeon: 1
+name: swirl
+functions:
+  - |
+    <domain: "my.domain", opset_import: ["": 17]>
+    Swirl <slope> (x) => (y) {{ a = LeakyRelu <alpha: float = @slope> (x)  y = Neg (a) }}
+rules:
+  - id: {id}
+    why: It says what the operator computes.
+    exact: bit
+    match: {match}
+    replace: {replace}
+"""
+FOR_PLUGIN = RECIPE.format(
+    id="to-plugin",
+    match="|\n      a = LeakyRelu <alpha = @s> (x)\n      y = Neg (a)",
+    replace="y = my.domain.Swirl <slope = @s, version = 1> (x)",
+)
+FROM_PLUGIN = RECIPE.format(
+    id="from-plugin",
+    match="y = my.domain.Swirl <slope = @s> (x)",
+    replace="|\n      a = LeakyRelu <alpha = @s> (x)\n      y = Neg (a)",
+)
+STANDARD = """
+<ir_version: 8, opset_import: ["": 17]>
+g (float[n, 4] x) => (float[n, 4] y) {
+  a = LeakyRelu <alpha = 0.25> (x)
+  b = Neg (a)
+  y = Sin (b)
+}"""
+CUSTOM = """
+<ir_version: 8, opset_import: ["": 17, "my.domain": 1]>
+g (float[n, 4] x) => (float[n, 4] y) {
+  b = my.domain.Swirl <slope = 0.25> (x)
+  y = Sin (b)
+}"""
+
+
+def parsed(text: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model(text)
+
+
+def indented(text: str) -> str:
+    return text.replace("\n", "\n      ")
+
+
+def swirl(opset: int = 17, last: str = "Neg (a)") -> str:
+    return SWIRL.format(opset=opset, last=last)
+
+
+def test_a_plugin_in_the_place_of_a_chain_is_compared() -> None:
+    result = surgeon.apply(parsed(STANDARD), surgeon.Recipe.parse(FOR_PLUGIN))
+    verdict = result.report.verdict
+    assert verdict.status == "runs"  # onnxruntime has it not, whatever is said of it
+    assert "computed as the recipe's functions say, its output agrees" in verdict.detail
+    assert verdict.custom_operators == ("my.domain.Swirl",)
+    assert dict(result.report.pieces) == {"compared": 1}
+    proto = result.model.to_proto()
+    assert [node.op_type for node in proto.graph.node] == ["Swirl", "Sin"]
+    assert not proto.functions
+
+
+def test_a_plugin_that_computes_something_else_is_refused() -> None:
+    wrong = surgeon.Recipe.parse(FOR_PLUGIN.replace("y = Neg (a) }", "y = Abs (a) }"))
+    result = surgeon.apply(parsed(STANDARD), wrong)
+    assert not result.model.changed
+    assert "differs from what it replaces" in result.report.refusals[0].reason
+    with pytest.raises(surgeon.VerifyError, match="is not saved"):
+        surgeon.apply(parsed(STANDARD), wrong, check=False)
+
+
+def test_an_operator_of_ones_own_in_the_original_is_compared() -> None:
+    result = surgeon.apply(parsed(CUSTOM), surgeon.Recipe.parse(FROM_PLUGIN))
+    assert result.report.verdict.status == "equivalent"
+    wrong = surgeon.Recipe.parse(FROM_PLUGIN.replace("y = Neg (a) }", "y = Abs (a) }"))
+    assert not surgeon.apply(parsed(CUSTOM), wrong).model.changed
+
+
+def test_two_models_are_compared_by_functions() -> None:
+    assert surgeon.verify(parsed(STANDARD), parsed(CUSTOM)).status == "broken"
+    found = surgeon.verify(parsed(CUSTOM), parsed(STANDARD), functions=[swirl()])
+    assert found.status == "equivalent"
+    found = surgeon.verify(parsed(CUSTOM), parsed(STANDARD), functions=[swirl(last="Abs (a)")])
+    assert found.status == "differs"
+
+
+def test_cases_of_such_rules_have_numbers(tmp_path: Path) -> None:
+    cases = f"""
+cases:
+  - case: a plugin
+    fires: to-plugin
+    before: |{indented(STANDARD)}
+
+  - case: something else
+    refuses: {{rule: to-plugin, because: is not ai.onnx.LeakyRelu}}
+    before: |{indented(STANDARD.replace("LeakyRelu <alpha = 0.25>", "Relu"))}
+"""
+    for text, holds in (
+        (FOR_PLUGIN, True),
+        (FOR_PLUGIN.replace("= Neg (a) }", "= Abs (a) }"), False),
+    ):
+        (tmp_path / "swirl.yaml").write_text(text)
+        (tmp_path / "swirl.cases.yaml").write_text(cases)
+        assert run([tmp_path / "swirl.yaml"]).ok is holds
+
+
+def test_a_function_holds_where_its_operators_mean_the_same() -> None:
+    """Softmax of one axis from opset 13 on, of all behind it before."""
+    text = (
+        '<domain: "my.domain", opset_import: ["": {}]>\n'
+        "Swirl (x) => (y) {{ y = Softmax <axis = 1> (x) }}"
+    )
+    of = {
+        opset: parsed(
+            f"""
+            <ir_version: 8, opset_import: ["": {opset}, "my.domain": 1]>
+            g (float[2, 3, 4] x) => (float[2, 3, 4] y) {{ y = my.domain.Swirl (x) }}
+            """
+        )
+        for opset in (11, 13, 17)
+    }
+    newer = Meanings([text.format(13)])
+    assert newer.of(of[13]) == newer.of(of[17]) == ["my.domain.Swirl"]
+    assert newer.of(of[11]) == []
+    assert newer.told(of[11]) is of[11]
+    both = Meanings([text.format(11), text.format(13)])
+    x = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
+    for opset, axes in ((11, (1, 2)), (17, (1,))):
+        [y] = Session(both.told(of[opset])).run({"x": x}).values()
+        np.testing.assert_allclose(y.sum(axes), 1, rtol=1e-6)
+
+
+def test_functions_may_call_one_another_and_stand_in_bodies() -> None:
+    inner = swirl(last="Neg (a)")
+    outer = (
+        '<domain: "my.domain", opset_import: ["": 17, "my.domain": 1]>\n'
+        "Twice (x) => (y) { a = my.domain.Swirl <slope = 0.5> (x)\n"
+        "y = my.domain.Swirl <slope = 0.5> (a) }"
+    )
+    model = parsed(
+        """
+        <ir_version: 8, opset_import: ["": 17, "my.domain": 1]>
+        g (float[4] x, bool go) => (float[4] y) {
+          y = If (go) <
+            then_branch = t () => (float[4] p) { p = my.domain.Twice (x) },
+            else_branch = e () => (float[4] p) { p = Identity (x) }
+          >
+        }"""
+    )
+    told = Meanings([inner, outer]).told(model)
+    x = np.float32([1, -2, 3, -4])
+    [y] = Session(told).run({"x": x, "go": np.asarray(True)}).values()
+    once = -np.where(x < 0, x * 0.5, x)
+    np.testing.assert_array_equal(y, -np.where(once < 0, once * 0.5, once))
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("nonsense", "this is no function of ONNX"),
+        ('<domain: "my", opset_import: ["": 17]> F (x) => (y) { y = Sinn (x) }', "Sinn"),
+        ('<domain: "", opset_import: ["": 17]> F (x) => (y) { y = Sin (x) }', "ONNX's own domain"),
+    ],
+)
+def test_what_is_no_function_is_refused_with_its_place(text: str, what: str) -> None:
+    recipe = FOR_PLUGIN.replace("  - |\n", f"  - '{text}'\n  - |\n", 1)
+    with pytest.raises(surgeon.RecipeError) as error:
+        surgeon.Recipe.parse(recipe)
+    assert what in error.value.what
+    assert str(error.value.where).startswith("<text>:5:")
