@@ -64,6 +64,28 @@ FREED = {
         <int64[1] k = {2}> { y, i = TopK (x, k) }""",
     "normalised": """(float[1,2,4] x) => (float[1,2,4] y)
         <float[4] s> { y = LayerNormalization (x, s) }""",
+    "put at places": """(float[1,3,4] x, float[1,2] z) => (float[1,3,4] y)
+        <int64[1,2,3] i = {0, 1, 2, 0, 2, 3}> { y = ScatterND (x, i, z) }""",
+    "rows that all share, put at places": """(float[1,3,4] x) => (float[1,3,4] y)
+        <int64[2,2] i = {0, 1, 0, 2}, float[2,4] u> { y = ScatterND (x, i, u) }""",
+    "put into what all share": """(float[1,2] x) => (float[1,3] y)
+        <float[1,3] d, int64[1,2,2] i = {0, 0, 0, 2}> { y = ScatterND (d, i, x) }""",
+    "added where they are put": """(float[1,3] x, float[1,2] z) => (float[1,3] y)
+        <int64[1,2,2] i = {0, 1, 0, 1}> { y = ScatterND <reduction = "add"> (x, i, z) }""",
+    "rows of all items, put at places": """(float[1,3] x) => (float[3,1] y)
+        <int64[2,1] i = {0, 2}, float[2,1] u> { t = Transpose (x) y = ScatterND (t, i, u) }""",
+    "rows of all items, put into what all share": """(float[1,2] x) => (float[3,1] y)
+        <int64[2,1] i = {0, 2}, float[3,1] d> { t = Transpose (x) y = ScatterND (d, i, t) }""",
+    "taken from places": """(float[1,3,4] x) => (float[1,2] y)
+        <int64[1,2,3] i = {0, 1, 2, 0, 2, 3}> { y = GatherND (x, i) }""",
+    "rows taken from places": """(float[1,3,4] x) => (float[1,2,4] y)
+        <int64[1,2,2] i = {0, 2, 0, 1}> { y = GatherND (x, i) }""",
+    "rows of all items taken": """(float[1,3] x) => (float[2,1] y)
+        <int64[2,1] i = {0, 2}> { t = Transpose (x) y = GatherND (t, i) }""",
+    "elements put where all share it": """(float[1,3] x) => (float[1,3] y)
+        <int64[1,2] i = {0, 2}, float[1,2] u> { y = ScatterElements <axis = 1> (x, i, u) }""",
+    "elements taken where all share it": """(float[1,3] x) => (float[1,2] y)
+        <int64[1,2] i = {0, 2}> { y = GatherElements <axis = 1> (x, i) }""",
     "what all share beside it": """(float[1,2] x, float[3,4] z) => (float[1,2] y, float[3,4] w)
         { y = Relu (x) w = Neg (z) }""",
 }
@@ -118,6 +140,18 @@ def test_items_are_computed_as_each_by_itself(text: str) -> None:
         np.testing.assert_allclose(array, np.concatenate(each, axis), rtol=1e-5, atol=1e-6)
 
 
+def test_attention_is_of_each_item() -> None:
+    text = """<ir_version: 10, opset_import: ["": 23]>
+    g (float[1,2,3,4] q, float[1,2,5,4] k, float[1,2,5,4] v) => (float[1,2,3,4] y)
+      <float[3,5] mask> { y = Attention (q, k, v, mask) }"""
+    before = with_weights(onnx.parser.parse_model(text))
+    after = free_batch(before, "batch")
+    assert [v.type.tensor_type.shape.dim[0].dim_param for v in after.graph.input] == ["batch"] * 3
+    shared = onnx.parser.parse_model(text.replace("float[1,2,5,4] v", "float[2,2,5,4] v"))
+    with pytest.raises(SurgeonError, match="`v` is shared"):
+        free_batch(with_weights(shared), "batch", check=False)
+
+
 REFUSED = {
     "(float[2,3] x) => (float[1,3] y) { y = ReduceMean <axes = [0]> (x) }": "goes over the batch",
     "(float[2,3] x) => (float[2,3] y) { y = Softmax <axis = 0> (x) }": "goes along the batch",
@@ -132,6 +166,13 @@ REFUSED = {
     "{ t = Transpose <perm = [1, 0, 2]> (x) y = Reshape (t, s) u = Softmax (y) }": "goes along",
     "(float[1,3] x, bool c) => (float[1,3] y) { y = If (c) <then_branch = t () => (float[1,3] r) "
     "{ r = Neg (x) }, else_branch = u () => (float[1,3] r) { r = Exp (x) }> }": "bodies read",
+    "(float[2,3] x) => (float[2,3] y) <int64[1,2] i = {1, 0}, float[1] u> "
+    "{ y = ScatterND (x, i, u) }": "takes some of the batch",
+    "(float[1,3] x) => (float[1,3] y) <int64[1,1] i = {0}, float[1,3] u> "
+    "{ y = ScatterND (x, i, u) }": "goes along the batch",
+    "(float[1,3] x) => (float[2] y) <int64[2,2] i = {0, 1, 0, 2}> "
+    "{ y = GatherND (x, i) }": "no axis for the batch",
+    "(float[1,3] x, int64[1,2,2] i) => (float[1,2] y) { y = GatherND (x, i) }": "is computed",
     "(float[n,3] x) => (float[n,3] y) { y = Relu (x) }": "is dynamic as it is",
     "(float x) => (float y) { y = Relu (x) }": "no input has a first dimension",
     "(float[1,batch] x) => (float[1,batch] y) { y = Relu (x) }": "is called `batch` already",

@@ -166,7 +166,8 @@ def _carry(flow: Flow, node: onnx.NodeProto) -> None:
         raise Frozen("its operands or attributes are not those that it has") from None
     if leads != {1} and node.op_type != "Reshape":
         flow.leads.update(dict.fromkeys(filter(None, node.output), *leads))
-    flow.nodes.append(made)
+    flow.nodes += [made, *flow.behind]
+    flow.behind.clear()
 
 
 def _read(attribute: onnx.AttributeProto) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import onnx
 
-from surgeon.anybatch import moving
+from surgeon.anybatch import coordinates, moving
 from surgeon.anybatch.flow import Flow, Frozen, attribute, batched, counted
 
 Carrier = Callable[[Flow, onnx.NodeProto], None]
@@ -127,19 +127,6 @@ def gathered(flow: Flow, node: onnx.NodeProto) -> None:
         raise Frozen("it takes some of the batch")
     grown = len(flow.shape(indices)) - 1
     flow.places[node.output[0]] = axis + (grown if along < axis else 0)
-
-
-def by_element(flow: Flow, node: onnx.NodeProto) -> None:
-    """GatherElements and ScatterElements: all operands hold the batch along the same axis."""
-    places = {flow.places.get(name) for name in node.input}
-    if None in places or len(places) > 1:
-        raise Frozen("its operands hold the batch along different axes")
-    (axis,) = places
-    assert axis is not None
-    if axis == counted(attribute(node, "axis", 0), len(flow.shape(node.input[0]))):
-        raise Frozen("it goes along the batch")
-    flow.alike(node.input)
-    flow.places[node.output[0]] = axis
 
 
 def multiplied(flow: Flow, node: onnx.NodeProto) -> None:
@@ -264,7 +251,10 @@ CARRIERS: Mapping[str, Carrier] = _table(
         "ReduceLogSumExp ReduceSumSquare ArgMax ArgMin",
     ),
     (normalised, "LayerNormalization RMSNormalization"),
-    (by_element, "GatherElements ScatterElements"),
+    (coordinates.by_element, "GatherElements ScatterElements"),
+    (coordinates.scattered, "ScatterND"),
+    (coordinates.gathered_nd, "GatherND"),
+    (coordinates.attended, "Attention"),
     (moving.resized, "Resize Upsample"),
     (recurrent, "LSTM GRU RNN"),
     (quantised, "QuantizeLinear DequantizeLinear"),

@@ -45,6 +45,7 @@ class Flow:
         places: The axis of the batch, by the value's name; others are the same for every item.
         leads: The leads that are not one.
         nodes: Of the graph that is made.
+        behind: Those that come behind the node at hand.
         added: Constants that are new in it.
         taken: Where the batch may lie in several places: which was taken, and of how many.
     """
@@ -55,6 +56,7 @@ class Flow:
         self.places: dict[str, int] = {}
         self.leads: dict[str, int] = {}
         self.nodes: list[onnx.NodeProto] = []
+        self.behind: list[onnx.NodeProto] = []
         self.added: list[onnx.TensorProto] = []
         self.taken: list[tuple[int, int]] = []
         self._choices = choices
@@ -130,13 +132,13 @@ class Flow:
 
     def add(self, name: str, array: np.ndarray) -> str:
         """A constant of its own."""
-        fresh = self._fresh(name)
+        fresh = self.fresh(name)
         self.added.append(numpy_helper.from_array(array, fresh))
         return fresh
 
     def op(self, kind: str, inputs: Sequence[str], **attributes: Any) -> str:
         """A node in front of the one at hand; gives its output."""
-        fresh = self._fresh(f"{inputs[0]}_{kind}")
+        fresh = self.fresh(f"{inputs[0]}_{kind}")
         self.nodes.append(helper.make_node(kind, list(inputs), [fresh], name=fresh, **attributes))
         return fresh
 
@@ -169,7 +171,8 @@ class Flow:
         target = self.sizes([int(size or 0) for size in shape], axis, like, like_axis)
         return self.op("Expand", [name, target])
 
-    def _fresh(self, name: str) -> str:
+    def fresh(self, name: str) -> str:
+        """A name that no value has."""
         fresh, count = name, 0
         while fresh in self._names:
             count += 1
