@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import dims, edges
+from surgeon import cached, dims, edges
 from surgeon.dims import Dim
 from surgeon.edges import EDGES, NORMAL, Drawing
 from surgeon.facts import Fact, Facts
@@ -138,6 +138,11 @@ class Piece:
                 numbers = [dims.evaluate(d, point) for d in fact.value.reshape(-1).tolist()]
                 dtype = onnx.helper.tensor_dtype_to_np_dtype(fact.dtype)
                 found[tensor.name] = np.array(numbers, dtype).reshape(_shape(fact, point))
+        if any(node.op in cached.OPERATORS for node in self.nodes):
+            shapes = {tensor.name: _shape(fact, point) for tensor, fact in self.inputs}
+            for node in self.nodes:
+                names = [tensor.name for tensor in _operands(node)]
+                found |= cached.lengths(node.op, names, shapes)
         return found
 
     def elements(self, point: Mapping[str, int]) -> int:

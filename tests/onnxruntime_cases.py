@@ -131,6 +131,67 @@ def few_bits_of_table(bits: int, zeros: bool, kind: Any = np.float32) -> Case:
     return Case("GatherBlockQuantized", ids, weights, order, attributes)
 
 
+DECODER = (
+    "query key value past_key past_value seqlens_k total cos sin position_ids bias sink".split()
+)
+TURNED = {"do_rotary": 1}
+
+
+def decoder(
+    batch: int, length: int, past: int, ends: Sequence[int], total: int, **more: Any
+) -> dict[str, np.ndarray]:
+    """What a step of a decoder of four heads that share two of keys is fed, of width 16."""
+    fed = (
+        {"query": normal(batch, length, 128)}
+        if more.pop("packed", False)
+        else {
+            "query": normal(batch, length, 64),
+            "key": normal(batch, length, 32),
+            "value": normal(batch, length, 32),
+        }
+    )
+    if past:
+        fed |= {"past_key": normal(batch, 2, past, 16), "past_value": normal(batch, 2, past, 16)}
+    fed |= {"seqlens_k": np.array(ends, np.int32) - 1, "total": np.array(total, np.int32)}
+    if more.pop("turned", True):
+        fed |= {"cos": normal(32, 8), "sin": normal(32, 8)}
+    return fed | more
+
+
+def operands(fed: Mapping[str, np.ndarray]) -> list[str]:
+    """The node's inputs, the last that is there the last."""
+    names = [name if name in fed else "" for name in DECODER]
+    return names[: max(index for index, name in enumerate(names) if name) + 1]
+
+
+LENGTHS_OF_CACHE = ("seqlens_k", "total")  # which go together with the sizes
+STEPS: Mapping[str, tuple[Mapping[str, np.ndarray], Mapping[str, Any]]] = {
+    "a prompt": (decoder(2, 5, 0, [5, 5], 5), TURNED),
+    "a prompt, not turned": (decoder(2, 5, 0, [5, 5], 5, turned=False), {}),
+    "a padded prompt": (decoder(2, 5, 0, [5, 3], 5), TURNED),
+    "one more": (decoder(2, 1, 6, [7, 7], 7), TURNED),
+    "one more of each length": (decoder(2, 1, 6, [7, 4], 7), TURNED),
+    "several more": (decoder(1, 3, 6, [9], 9), TURNED),
+    "a prompt into a buffer": (decoder(1, 3, 10, [3], 3), TURNED),
+    "one more into a buffer": (decoder(1, 1, 10, [5], 5), TURNED),
+    "a window": (decoder(1, 3, 6, [9], 9), {**TURNED, "local_window_size": 4}),
+    "bounded, and a bias": (
+        decoder(1, 3, 6, [9], 9, bias=normal(1, 4, 3, 9)),
+        {**TURNED, "softcap": 2.0},
+    ),
+    "packed": (decoder(1, 3, 6, [9], 9, packed=True), TURNED),
+    "neighbours": (decoder(1, 3, 6, [9], 9), {**TURNED, "rotary_interleaved": 1}),
+    "at a place": (decoder(1, 1, 6, [7], 7, position_ids=np.array([[3]])), TURNED),
+    "a prompt from a place": (
+        decoder(2, 3, 0, [3, 3], 3, position_ids=np.array([[2, 9, 1], [7, 8, 9]])),
+        TURNED,
+    ),
+    "a sink": (decoder(1, 3, 6, [9], 9, sink=normal(4)), TURNED),
+    "smooth": (decoder(1, 3, 6, [9], 9), {**TURNED, "smooth_softmax": 1}),
+    "of all that is there": (decoder(2, 5, 0, [5, 3], 5), {**TURNED, "causal": 0}),
+    "scaled": (decoder(1, 3, 6, [9], 9), {**TURNED, "scale": 0.2}),
+}
+
 CASES: dict[str, Case] = {
     **{
         f"product with weights of {bits} bits, zeros {zeros or 'left out'}": few_bits(bits, zeros)
@@ -378,6 +439,17 @@ CASES: dict[str, Case] = {
         {"q": normal(2, S, H), "k": normal(2, 2, 7, 4), "v": normal(2, 2, 7, 4)},
         attributes={"num_heads": 2},
     ),
+    **{
+        f"grouped heads, {name}": Case(
+            "GroupQueryAttention",
+            {name: value for name, value in fed.items() if name not in LENGTHS_OF_CACHE},
+            {name: fed[name] for name in LENGTHS_OF_CACHE},
+            operands(fed),
+            {"num_heads": 4, "kv_num_heads": 2, **attributes},
+            outputs=3,
+        )
+        for name, (fed, attributes) in STEPS.items()
+    },
     "rotary": Case(
         "RotaryEmbedding",
         {"x": normal(2, S, 16), "p": whole(16, 2, S, dtype=np.int64)},

@@ -22,6 +22,7 @@ from surgeon.builders.contrib.fused import (
     gelu,
     quick_gelu,
 )
+from surgeon.builders.contrib.grouped import group_query_attention
 from surgeon.builders.contrib.normed import (
     embed_layer_norm,
     old_layer_norm,
@@ -53,6 +54,7 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "contrib_fused_matmul": fused_matmul,
     "contrib_gather_block_quantized": gather_block_quantized,
     "contrib_gelu": gelu,
+    "contrib_group_query_attention": group_query_attention,
     "contrib_matmul_integer_to_float": matmul_integer_to_float,
     "contrib_matmul_n_bits": matmul_n_bits,
     "contrib_matmul_n_bits_exactly": matmul_n_bits_exactly,

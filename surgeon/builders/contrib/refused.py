@@ -27,8 +27,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     (
         "keeps a cache whose lengths only the caller knows, for which nothing is written; export "
         "the model with plain attention",
-        "DecoderMaskedMultiHeadAttention DecoderMaskedSelfAttention GroupQueryAttention "
-        "PagedAttention SparseAttention",
+        "DecoderMaskedMultiHeadAttention DecoderMaskedSelfAttention PagedAttention SparseAttention",
     ),
     (
         "is without padding, in a layout that its kernel alone has; optimise the model anew, "
