@@ -111,7 +111,10 @@ _HELD: Mapping[str, str] = {
         "other_list part_of_parts parts_as_list"
     ),
     "siblings": "merge_gemms merge_products parts_as_slices slices_as_split split_with_sizes",
-    "spelled": "hardmax_as_places log_softmax_as_difference",
+    "spelled": (
+        "exponentials_as_sum hardmax_as_places log_softmax_as_difference normal_as_quotient "
+        "norms_of_planes norms_of_windows product_of_few"
+    ),
     "spreads": "axes_without_expand beside_truth tile_as_expand",
     "stacked": "parts_as_layers sum_of_layers two_shares",
     "sums": "cast_updates cumsum_as_matmul",
