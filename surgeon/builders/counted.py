@@ -1,0 +1,71 @@
+"""Arithmetic of whole numbers, and of several operands, in operators of two."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.bench import TYPE, Bench
+from surgeon.facts.kinds import FLOATS
+from surgeon.match import Match, attribute_of
+from surgeon.rewrite import Draft, Refused
+
+_WIDTHS = {TYPE.UINT32: 32, TYPE.UINT64: 64}
+_LARGEST = {TYPE.INT32: 1 << 30, TYPE.INT64: 1 << 62}  # divisors that may be added to a remainder
+_IN_PAIRS = {"Sum": "Add", "Mean": "Add", "Max": "Max", "Min": "Min"}
+
+
+def mod_as_products(draft: Draft, match: Match) -> gs.Tensor:
+    """Mod of whole numbers by constants: x - x / b * b, with the sign that it has to have."""
+    c, node = Bench(draft), match.root
+    x, divisor = node.inputs
+    divisors, dtype = draft.facts.array(divisor), c.dtype(x)
+    if dtype not in _LARGEST:
+        raise Refused("it is not of int32 or int64")
+    if divisors is None:
+        raise Refused("its divisor is computed at run time")
+    if not divisors.size or divisors.min() < 1 or divisors.max() > _LARGEST[dtype]:
+        raise Refused("its divisor is below 1, or very large")
+    rest = _rest(c, x, divisor)
+    if attribute_of(node, "fmod"):
+        return rest  # it has the sign of what is divided
+    return _rest(c, c.op("Add", rest, divisor), divisor)
+
+
+def _rest(c: Bench, x: gs.Tensor, divisor: gs.Tensor) -> gs.Tensor:
+    """What a division leaves, with the sign of what is divided."""
+    made: gs.Tensor = c.op("Sub", x, c.op("Mul", c.op("Div", x, divisor), divisor))
+    return made
+
+
+def bits_as_products(draft: Draft, match: Match) -> gs.Tensor:
+    """BitShift by constants: a product with powers of 2, or a quotient."""
+    c, node = Bench(draft), match.root
+    x, by = node.inputs
+    bits, width = draft.facts.array(by), _WIDTHS.get(c.dtype(x))
+    if width is None:
+        raise Refused("it is not of uint32 or uint64")
+    if bits is None:
+        raise Refused("by how many bits is computed at run time")
+    if bits.size and bits.max() >= width:
+        raise Refused("no bit is left")
+    powers = np.left_shift(np.ones_like(bits), bits)
+    op = "Mul" if attribute_of(node, "direction") == "LEFT" else "Div"
+    y: gs.Tensor = c.op(op, x, draft.constant(powers, "powers"))
+    return y
+
+
+def several_two_by_two(draft: Draft, match: Match) -> gs.Tensor:
+    """Sum, Mean, Max or Min of several, one after the other."""
+    c, node = Bench(draft), match.root
+    operands = list(node.inputs)
+    if node.op in ("Max", "Min") and len(operands) <= 2:
+        raise Refused("it has no more than two operands")
+    if c.dtype(operands[0]) not in FLOATS:
+        raise Refused("it is not of floats")
+    made: gs.Tensor = operands[0]
+    for operand in operands[1:]:
+        made = c.op(_IN_PAIRS[node.op], made, operand)
+    if node.op == "Mean" and len(operands) > 1:
+        made = c.op("Div", made, c.number(len(operands), c.dtype(operands[0])))
+    return made
