@@ -128,6 +128,7 @@ _HELD: Mapping[str, str] = {
     "trt": "trt_dequantize trt_quantize trt_refused",
     "truths": "choice_of_numbers",
     "turned": "turned_region",
+    "undilated": "conv_of_groups conv_with_zeros transposed_as_conv",
     "views": (
         "constant_slice joined_before_transpose sink_view squeeze_where_defined unsqueeze_chain "
         "view view_transpose"
