@@ -41,6 +41,10 @@ _HELD: Mapping[str, str] = {
     "gathered": "product_of_few_axes windows_at_once",
     "grids": "axes_before_expand fill_as_view stack_in_rows",
     "halves": "factor_of_joined sign_behind_join",
+    "indexed": (
+        "blocks_as_slices expand_as_product instance_norm_as_means one_hot_as_equal "
+        "place_as_slice tile_as_concat"
+    ),
     "integers": "dynamic_product_in_floats dynamic_quantize_in_floats integer_product_in_floats",
     "joined": "joined_places",
     "jointly": (
