@@ -69,3 +69,21 @@ def several_two_by_two(draft: Draft, match: Match) -> gs.Tensor:
     if node.op == "Mean" and len(operands) > 1:
         made = c.op("Div", made, c.number(len(operands), c.dtype(operands[0])))
     return made
+
+
+def bound_as_clip(draft: Draft, match: Match) -> gs.Tensor:
+    """Max or Min of a value and one number, as a Clip from below or from above."""
+    c, node = Bench(draft), match.root
+    if c.dtype(node.outputs[0]) not in FLOATS:
+        raise Refused("it is not of floats")
+    for x, other in (node.inputs, node.inputs[::-1]):
+        array = draft.facts.array(other)
+        if array is not None and array.size == 1 and array.ndim <= c.rank(x):
+            break
+    else:
+        raise Refused("neither operand is one number")
+    if np.isnan(array).any():
+        raise Refused("its number is none")
+    bound = draft.constant(array.reshape(()), "bound")
+    y: gs.Tensor = c.op("Clip", x, bound) if node.op == "Max" else c.op("Clip", x, None, bound)
+    return y
