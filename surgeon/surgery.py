@@ -19,8 +19,9 @@ from surgeon.culprits import Kept, Place, find_culprits
 from surgeon.errors import RecipeError, SurgeonError
 from surgeon.external import external_tensors, locations
 from surgeon.files import external_path
+from surgeon.fitting import in_vain, lacking, recipe_for_target
 from surgeon.model import Model
-from surgeon.operation import Clock, Operation
+from surgeon.operation import Clock, Operation, operators
 from surgeon.recipe import Recipe, Rule
 from surgeon.report import Report
 from surgeon.soundness.apart import with_names_of_their_own, with_outputs_of_their_own
@@ -66,6 +67,7 @@ def apply(
     save_partial: bool = False,
     strict: bool = False,
     opset: int | None = None,
+    target: str | None = None,
     date: str | None = None,
 ) -> Result:
     """Repair a model with recipes, and compare the result with the original.
@@ -102,6 +104,8 @@ def apply(
             every operator, say).
         opset: What the result is to be of, behind all recipes, which run once more where it is an
             older one; refused where it is not reached.
+        target: A runtime, as `surgeon.targets` names it: what its list of operators lacks is at
+            last spelled out in operators that it has, where there are rules for it.
         date: When, for the log that the model keeps of its making (see `surgeon log`). Without one
             equal runs give equal bytes.
 
@@ -132,6 +136,8 @@ def apply(
             # what was spelled out behind them for the older opset they make plain once more
             again = plans if opset < original.opset else []
             plans = [*plans, recipe_for_opset(original.opset, opset), *again]
+        if target is not None:
+            plans.append(recipe_for_target(target, allow))
     axioms = parse_assumptions(original, shape or {}, assume)
     checking: dict[str, Any] = {
         "reference": reference,
@@ -146,14 +152,26 @@ def apply(
         original, apart = _told_apart(original)
         if verify:
             _see_data(original)
-        work = Operation(
-            original, plans, axioms, frozenset(allow), keep_overridable, checked, progress, date
-        )
-        work.given, work.notes.every = given, every_miss
-        work.evidence = None if keep_evidence is None else Path(keep_evidence)
-        work.notes.remarks.extend(apart)
-        work.model.changed = bool(apart)
-        work.run(clock)
+        def operate() -> Operation:
+            work = Operation(
+                original, plans, axioms, frozenset(allow), keep_overridable, checked, progress, date
+            )
+            work.given, work.notes.every = given, every_miss
+            work.evidence = None if keep_evidence is None else Path(keep_evidence)
+            work.notes.remarks.extend(apart)
+            work.model.changed = bool(apart)
+            work.run(clock)
+            return work
+
+        work = operate()
+        if target is not None:
+            missed = frozenset[str]()
+            while vain := in_vain(target, work.before, operators(work.model)) - missed:
+                missed |= vain
+                plans[-1] = recipe_for_target(target, allow, missed)
+                work = operate()
+            if left := lacking(target, operators(work.model)):
+                work.notes.remarks.append(f"not on the list of {target}: {_few(left)}")
         report = work.report(clock)
     ensured = any(recipe.ensure == "no-aten" for recipe in plans)
     if ensured and "leftover" not in allow:

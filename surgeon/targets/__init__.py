@@ -66,6 +66,8 @@ class Fit:
         opsets: The oldest and the newest that it reads, where the list says.
         refused: Operators that are not on the list.
         partly: Operators that are taken with limits, which the source tells.
+        spelled: Those of `refused` that `apply --target` has rules for in operators of the list.
+        command: The command line, in words, that does what can be done; none where nothing can.
     """
 
     target: str
@@ -75,6 +77,8 @@ class Fit:
     opsets: tuple[int, int] | None
     refused: tuple[Refused, ...]
     partly: tuple[str, ...]
+    spelled: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
 
 
 def targets() -> tuple[str, ...]:
