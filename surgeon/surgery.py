@@ -16,10 +16,10 @@ from surgeon.authoring import recipe_for_opset, recipe_of
 from surgeon.choices import check_options
 from surgeon.collector import collector_paused
 from surgeon.culprits import Kept, Place, find_culprits
-from surgeon.errors import RecipeError, SurgeonError
+from surgeon.errors import RecipeError, SettleError, SurgeonError
 from surgeon.external import external_tensors, locations
 from surgeon.files import external_path
-from surgeon.fitting import in_vain, lacking, recipe_for_target
+from surgeon.fitting import lacking, recipe_for_target
 from surgeon.model import Model
 from surgeon.operation import Clock, Operation, operators
 from surgeon.recipe import Recipe, Rule
@@ -163,15 +163,7 @@ def apply(
             work.run(clock)
             return work
 
-        work = operate()
-        if target is not None:
-            missed = frozenset[str]()
-            while vain := in_vain(target, work.before, operators(work.model)) - missed:
-                missed |= vain
-                plans[-1] = recipe_for_target(target, allow, missed)
-                work = operate()
-            if left := lacking(target, operators(work.model)):
-                work.notes.remarks.append(f"not on the list of {target}: {_few(left)}")
+        work = operate() if target is None else _fitted(operate, plans, target, allow)
         report = work.report(clock)
     ensured = any(recipe.ensure == "no-aten" for recipe in plans)
     if ensured and "leftover" not in allow:
@@ -209,6 +201,33 @@ def apply(
 
         raise not_saved(report, verdict, _unbounded(work))
     return _whole(work.model, report, strict=strict, opset=opset)
+
+
+def _fitted(
+    operate: Callable[[], Operation], plans: list[Recipe], target: str, allow: Sequence[str]
+) -> Operation:
+    """A run whose last recipe is for a target, without the rules that lead nowhere there.
+
+    A rule for what is lacking may write, in one of its forms, what is lacking too: what is written
+    so is left to itself, and a rule that goes round in circles is left out.
+    """
+    missed, circling = frozenset[str](), frozenset[str]()
+    while True:
+        plans[-1] = recipe_for_target(target, allow, missed, circling)
+        try:
+            work = operate()
+        except SettleError as error:
+            if error.rule in circling or all(error.rule != rule.id for rule in plans[-1].rules):
+                raise
+            circling |= {error.rule}
+            continue
+        left = lacking(target, operators(work.model))
+        if not (vain := frozenset(left) - work.before.keys() - missed):
+            break
+        missed |= vain
+    if left:
+        work.notes.remarks.append(f"not on the list of {target}: {_few(left)}")
+    return work
 
 
 def _whole(model: Model, report: Report, *, strict: bool, opset: int | None) -> Result:

@@ -106,6 +106,18 @@ def test_an_approximation_wants_leave(tmp_path: Path) -> None:
     assert dict(result.report.fired) == {"erf-decompose/erf-as-tanh-of-polynomial": 1}
 
 
+def test_rules_that_go_round_in_circles_are_left_out(tmp_path: Path) -> None:
+    """A Range may be a CumSum, and a CumSum a product with what a Range gives: RKNN has neither."""
+    text = """
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[N,t] x) => (float[N,t] y) <int64 axis = {1}> { y = CumSum (x, axis) }
+    """
+    path = saved(tmp_path, text)
+    result = surgeon.apply(path, "clean", target="rknn")
+    result.model.save(tmp_path / "out.onnx")
+    assert lacked(tmp_path / "out.onnx", "rknn") == {"CumSum"}
+
+
 def test_no_rule_begins_at_what_a_list_has() -> None:
     for name in targets():
         wanted = target(name)

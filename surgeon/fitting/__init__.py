@@ -17,7 +17,7 @@ from surgeon.notation import Pattern
 from surgeon.recipe import Recipe, Rule, RulesStep, bundled
 from surgeon.targets import target
 
-__all__ = ["SPELLING", "TABLE", "in_vain", "lacking", "recipe_for_target", "spelled_out"]
+__all__ = ["SPELLING", "TABLE", "lacking", "recipe_for_target", "spelled_out"]
 
 TABLE = Path(__file__).with_name("written.json")
 
@@ -37,7 +37,10 @@ Forms = Sequence[frozenset[str]]  # what is written, by what is given
 
 
 def recipe_for_target(
-    name: str, allow: Sequence[str] = (), missed: frozenset[str] = frozenset()
+    name: str,
+    allow: Sequence[str] = (),
+    missed: frozenset[str] = frozenset(),
+    without: frozenset[str] = frozenset(),
 ) -> Recipe:
     """A recipe of the rules for what a runtime's list lacks.
 
@@ -46,12 +49,13 @@ def recipe_for_target(
         allow: Kinds of rules that may fire, as of `apply`.
         missed: Operators that are not spelled out here although there are rules for them, so that
             nothing is to be written in them.
+        without: Rules that are left out, by their ids.
 
     Raises:
         RecipeError: There is no list of this target.
     """
     wanted = target(name)
-    rules = _chosen(wanted.name, frozenset(allow).intersection(_KINDS), missed)
+    rules = _chosen(wanted.name, frozenset(allow).intersection(_KINDS), missed, without)
     told = "\n".join(f"{rule.recipe}/{rule.id} {rule.match.root.operators}" for rule in rules)
     return Recipe(
         name=f"to {wanted.name}",
@@ -65,13 +69,8 @@ def recipe_for_target(
 
 def spelled_out(name: str, allow: Sequence[str] = ()) -> frozenset[str]:
     """The operators that a target lacks and that have rules in operators that it has."""
-    rules = _chosen(target(name).name, frozenset(allow).intersection(_KINDS), frozenset())
+    rules = _chosen(target(name).name, frozenset(allow).intersection(_KINDS))
     return frozenset(operator for rule in rules for operator in rule.match.root.operators)
-
-
-def in_vain(name: str, before: Mapping[str, int], after: Mapping[str, int]) -> frozenset[str]:
-    """The operators that a target lacks, and that a model has which had them not before."""
-    return frozenset(lacking(name, after)) - before.keys()
 
 
 def lacking(name: str, operators: Mapping[str, int]) -> tuple[str, ...]:
@@ -82,11 +81,20 @@ def lacking(name: str, operators: Mapping[str, int]) -> tuple[str, ...]:
 
 
 @cache
-def _chosen(name: str, allow: frozenset[str], missed: frozenset[str]) -> tuple[Rule, ...]:
+def _chosen(
+    name: str,
+    allow: frozenset[str],
+    missed: frozenset[str] = frozenset(),
+    without: frozenset[str] = frozenset(),
+) -> tuple[Rule, ...]:
     """The rules for a target, each for the operators that it lacks alone."""
     wanted = target(name)
     reached = wanted.taken | wanted.partly | _NOWHERE
-    known = [(rule, forms) for rule, forms in _rules() if _may_fire(rule, allow)]
+    known = [
+        (rule, forms)
+        for rule, forms in _rules()
+        if _may_fire(rule, allow) and rule.id not in without
+    ]
     reach: dict[tuple[str, str], set[str]] = {}
     while True:
         found = {
