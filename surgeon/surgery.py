@@ -20,8 +20,8 @@ from surgeon.errors import RecipeError, SettleError, SurgeonError
 from surgeon.external import external_tensors, locations
 from surgeon.files import external_path
 from surgeon.fitting import lacking, recipe_for_target
-from surgeon.model import Model
-from surgeon.operation import Clock, Operation, operators
+from surgeon.model import Model, operators
+from surgeon.operation import Clock, Operation
 from surgeon.recipe import Recipe, Rule
 from surgeon.report import Report
 from surgeon.soundness.apart import with_names_of_their_own, with_outputs_of_their_own
@@ -208,23 +208,26 @@ def _fitted(
 ) -> Operation:
     """A run whose last recipe is for a target, without the rules that lead nowhere there.
 
-    A rule for what is lacking may write, in one of its forms, what is lacking too: what is written
-    so is left to itself, and a rule that goes round in circles is left out.
+    A rule may write, in one of its forms, what the target lacks as well, or go round in circles
+    with another one.
     """
-    missed, circling = frozenset[str](), frozenset[str]()
+    without = frozenset[str]()
     while True:
-        plans[-1] = recipe_for_target(target, allow, missed, circling)
+        plans[-1] = recipe_for_target(target, allow, without)
+        mine = {rule.id for rule in plans[-1].rules}
         try:
             work = operate()
         except SettleError as error:
-            if error.rule in circling or all(error.rule != rule.id for rule in plans[-1].rules):
+            if error.rule not in mine:
                 raise
-            circling |= {error.rule}
+            without |= {error.rule}
             continue
         left = lacking(target, operators(work.model))
-        if not (vain := frozenset(left) - work.before.keys() - missed):
+        vain = set(left) - work.earlier.keys()
+        at_fault = {c.rule for c in work.notes.changes if not vain.isdisjoint(c.after)} & mine
+        if not at_fault:
             break
-        missed |= vain
+        without |= at_fault
     if left:
         work.notes.remarks.append(f"not on the list of {target}: {_few(left)}")
     return work

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from surgeon.notation import Pattern
 from surgeon.recipe import Recipe, Rule, RulesStep, bundled
-from surgeon.targets import target
+from surgeon.targets import FOR_TARGET, target
 
 __all__ = ["SPELLING", "TABLE", "lacking", "recipe_for_target", "spelled_out"]
 
@@ -37,32 +37,27 @@ Forms = Sequence[frozenset[str]]  # what is written, by what is given
 
 
 def recipe_for_target(
-    name: str,
-    allow: Sequence[str] = (),
-    missed: frozenset[str] = frozenset(),
-    without: frozenset[str] = frozenset(),
+    name: str, allow: Sequence[str] = (), without: frozenset[str] = frozenset()
 ) -> Recipe:
     """A recipe of the rules for what a runtime's list lacks.
 
     Args:
         name: The target, as `surgeon.targets` names it.
         allow: Kinds of rules that may fire, as of `apply`.
-        missed: Operators that are not spelled out here although there are rules for them, so that
-            nothing is to be written in them.
         without: Rules that are left out, by their ids.
 
     Raises:
         RecipeError: There is no list of this target.
     """
     wanted = target(name)
-    rules = _chosen(wanted.name, frozenset(allow).intersection(_KINDS), missed, without)
+    rules = _chosen(wanted.name, frozenset(allow).intersection(_KINDS), without)
     told = "\n".join(f"{rule.recipe}/{rule.id} {rule.match.root.operators}" for rule in rules)
     return Recipe(
         name=f"to {wanted.name}",
         about=f"What {wanted.title} has not, in operators that it has.",
         steps=(RulesStep(rules),),
         custom=frozenset(),
-        source="<target>",
+        source=FOR_TARGET,
         digest=hashlib.sha256(told.encode()).hexdigest(),
     )
 
@@ -82,10 +77,7 @@ def lacking(name: str, operators: Mapping[str, int]) -> tuple[str, ...]:
 
 @cache
 def _chosen(
-    name: str,
-    allow: frozenset[str],
-    missed: frozenset[str] = frozenset(),
-    without: frozenset[str] = frozenset(),
+    name: str, allow: frozenset[str], without: frozenset[str] = frozenset()
 ) -> tuple[Rule, ...]:
     """The rules for a target, each for the operators that it lacks alone."""
     wanted = target(name)
@@ -105,7 +97,7 @@ def _chosen(
         }
         for recipe, rule_id, operator in found:
             reach.setdefault((recipe, rule_id), set()).add(operator)
-        again = {operator for _, _, operator in found} - reached - missed
+        again = {operator for _, _, operator in found} - reached
         reached |= again
         if not again:
             break
