@@ -12,6 +12,9 @@ from surgeon.rewrite import Draft, Refused
 
 _WIDTHS = {TYPE.UINT32: 32, TYPE.UINT64: 64}
 _LARGEST = {TYPE.INT32: 1 << 30, TYPE.INT64: 1 << 62}  # divisors that may be added to a remainder
+_FIRST_EQUAL_OF_FLOATS = 11  # the opset
+_MOST_SORTED = 64  # elements that are each compared with each
+_SORTED = (TYPE.FLOAT, TYPE.DOUBLE, TYPE.INT32, TYPE.INT64)
 _IN_PAIRS = {"Sum": "Add", "Mean": "Add", "Max": "Max", "Min": "Min"}
 
 
@@ -87,3 +90,34 @@ def bound_as_clip(draft: Draft, match: Match) -> gs.Tensor:
     bound = draft.constant(array.reshape(()), "bound")
     y: gs.Tensor = c.op("Clip", x, bound) if node.op == "Max" else c.op("Clip", x, None, bound)
     return y
+
+
+def top_of_few(draft: Draft, match: Match) -> tuple[gs.Tensor, gs.Tensor]:
+    """TopK of a few elements: each is where as many are in front of it as it is counted from 0.
+
+    In front is what is greater, or equal and in front already.
+    """
+    c, node = Bench(draft), match.root
+    x, count = node.inputs[0], draft.facts.array(node.inputs[1])
+    axis = attribute_of(node, "axis")
+    axis = c.axis(-1 if axis is None else int(axis), c.rank(x))
+    length, dtype = c.size(x, axis), c.dtype(x)
+    if count is None or not isinstance(length, int):
+        raise Refused("how many there are, or are taken, is known at run time only")
+    if length > _MOST_SORTED or dtype not in _SORTED or c.opset < _FIRST_EQUAL_OF_FLOATS:
+        raise Refused(f"there are more than {_MOST_SORTED}, or they cannot be compared")
+    behind = [1] * (c.rank(x) - 1 - axis)
+    places = np.arange(length, dtype=np.float32)
+    each, others = c.unsqueeze(x, [axis + 1]), c.unsqueeze(x, [axis])
+    before = c.op("Greater" if attribute_of(node, "largest") != 0 else "Less", others, each)
+    ties = draft.constant(np.tri(length, k=-1, dtype=np.float32).reshape(length, length, *behind))
+    same = c.op("Mul", c.cast(c.op("Equal", others, each), TYPE.FLOAT), ties)
+    ahead = c.op("Add", c.cast(before, TYPE.FLOAT), same)
+    rank = c.op("ReduceSum", ahead, c.ints([axis + 1], "axes"), keepdims=0)
+    taken = draft.constant(places[: int(count.reshape(-1)[0])].reshape(-1, 1, *behind), "taken")
+    here = c.op("Equal", c.unsqueeze(rank, [axis]), taken)
+    kept = c.op("Where", here, others, c.number(0, dtype))
+    values = c.op("ReduceSum", kept, c.ints([axis + 1], "axes"), keepdims=0)
+    at = c.op("Mul", c.cast(here, TYPE.FLOAT), draft.constant(places.reshape(-1, *behind), "at"))
+    found = c.op("ReduceSum", at, c.ints([axis + 1], "axes"), keepdims=0)
+    return values, c.cast(found, TYPE.INT64)

@@ -32,7 +32,9 @@ _HELD: Mapping[str, str] = {
     "col2im": "col2im_as_conv_transpose",
     "computed_conv": "computed_1x1_as_matmul computed_conv_any_batch computed_conv_as_matmul",
     "convolution": "aten_convolution output_padding_as_pads",
-    "counted": "bits_as_products bound_as_clip mod_as_products several_two_by_two",
+    "counted": (
+        "bits_as_products bound_as_clip mod_as_products several_two_by_two top_of_few"
+    ),
     "cropped": "slice_into_window",
     "dynamic": "stacked_convolution",
     "einsum": "einsum_as_matmul",
