@@ -262,9 +262,7 @@ def _is_standard(node: onnx.NodeProto, versions: Mapping[str, int]) -> bool:
     return bool(onnx.defs.has(node.op_type, min(version, newest), domain))
 
 
-def _fit(
-    proto: onnx.ModelProto, operators: Mapping[str, int], wanted: Target, path: Path
-) -> Fit:
+def _fit(proto: onnx.ModelProto, operators: Mapping[str, int], wanted: Target, path: Path) -> Fit:
     """Beside a target's list; the model's own functions are as good as what they hold."""
     own = {f"{function.domain}.{function.name}" for function in proto.functions}
     refused = operators.keys() - wanted.taken - wanted.partly - own

@@ -152,6 +152,7 @@ def apply(
         original, apart = _told_apart(original)
         if verify:
             _see_data(original)
+
         def operate() -> Operation:
             work = Operation(
                 original, plans, axioms, frozenset(allow), keep_overridable, checked, progress, date

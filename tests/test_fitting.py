@@ -83,9 +83,7 @@ def test_nothing_is_spelled_out_in_vain(model: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", targets())
 @pytest.mark.parametrize("operator", ALONE)
-def test_nothing_is_lacking_that_was_not_before(
-    operator: str, name: str, tmp_path: Path
-) -> None:
+def test_nothing_is_lacking_that_was_not_before(operator: str, name: str, tmp_path: Path) -> None:
     head = '<ir_version: 8, opset_import: ["": 17]> g (float[2,4,6,6] x) => (float[p,q,r,s] y)'
     path = saved(tmp_path, f"{head} {{ {ALONE[operator]} }}")
     before = fit_of(path, name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import onnx_graphsurgeon as gs
 
@@ -10,8 +12,11 @@ from surgeon.facts.kinds import FLOATS
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
-_WIDTHS = {TYPE.UINT32: 32, TYPE.UINT64: 64}
-_LARGEST = {TYPE.INT32: 1 << 30, TYPE.INT64: 1 << 62}  # divisors that may be added to a remainder
+_WIDTHS: Mapping[int, int] = {TYPE.UINT32: 32, TYPE.UINT64: 64}
+_LARGEST: Mapping[int, int] = {
+    TYPE.INT32: 1 << 30,
+    TYPE.INT64: 1 << 62,
+}  # divisors that may be added to a remainder
 _FIRST_EQUAL_OF_FLOATS = 11  # the opset
 _MOST_SORTED = 64  # elements that are each compared with each
 _SORTED = (TYPE.FLOAT, TYPE.DOUBLE, TYPE.INT32, TYPE.INT64)

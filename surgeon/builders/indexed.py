@@ -80,7 +80,9 @@ def expand_as_product(draft: Draft, match: Match) -> gs.Tensor:
     draft.premises.append(node.inputs[1])
     if not 1 <= int(np.prod(ones)) <= _MOST_ONES:
         raise Refused("there would be very many ones, or none")
-    made: gs.Tensor = c.op("Mul", x, draft.constant(np.ones(ones, parts.numpy_dtype(draft, x)), "ones"))
+    made: gs.Tensor = c.op(
+        "Mul", x, draft.constant(np.ones(ones, parts.numpy_dtype(draft, x)), "ones")
+    )
     return made
 
 

@@ -32,9 +32,7 @@ _HELD: Mapping[str, str] = {
     "col2im": "col2im_as_conv_transpose",
     "computed_conv": "computed_1x1_as_matmul computed_conv_any_batch computed_conv_as_matmul",
     "convolution": "aten_convolution output_padding_as_pads",
-    "counted": (
-        "bits_as_products bound_as_clip mod_as_products several_two_by_two top_of_few"
-    ),
+    "counted": ("bits_as_products bound_as_clip mod_as_products several_two_by_two top_of_few"),
     "cropped": "slice_into_window",
     "dynamic": "stacked_convolution",
     "einsum": "einsum_as_matmul",
@@ -125,6 +123,7 @@ _HELD: Mapping[str, str] = {
     ),
     "spreads": "axes_without_expand beside_truth tile_as_expand",
     "stacked": "parts_as_layers sum_of_layers two_shares",
+    "stepwise": "layer_step_by_step",
     "sums": "cast_updates cumsum_as_matmul",
     "tapped": "deform_conv_as_samples",
     "targets": "constant_expand copied_entries inferred_entry reshape_of_reshape",

@@ -178,4 +178,4 @@ def _axes_of(c: Bench, node: gs.Node) -> list[int]:
 
 
 def _keeps(node: gs.Node) -> bool:
-    return attribute_of(node, "keepdims") != 0
+    return bool(attribute_of(node, "keepdims") != 0)

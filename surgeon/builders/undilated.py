@@ -79,9 +79,7 @@ def transposed_as_conv(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("its bias is computed")
     taps = [k - 1 for k in kernel.shape[2:]]
     pads = [*taps, *taps] if plan.step > 1 else plan.pads_of_conv(taps)
-    of_block = [
-        draft.constant(np.tile(b, plan.step**2), "bias") for b in bias if b is not None
-    ]
+    of_block = [draft.constant(np.tile(b, plan.step**2), "bias") for b in bias if b is not None]
     y: gs.Tensor = c.op(
         "Conv",
         *(node.inputs[0], draft.constant(kernel, "kernel"), *of_block),

@@ -59,9 +59,7 @@ def _operators(text: str) -> Counter[str]:
     return counted
 
 
-def _forms(
-    rule: Rule, told: list[tuple[Counter[str], Counter[str]]]
-) -> dict[str, list[list[str]]]:
+def _forms(rule: Rule, told: list[tuple[Counter[str], Counter[str]]]) -> dict[str, list[list[str]]]:
     """What takes the place of each operator that a rule begins at."""
     found: dict[str, set[tuple[str, ...]]] = {}
     if isinstance(rule.replace, Pattern):
