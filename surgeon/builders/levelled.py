@@ -73,8 +73,10 @@ def resized_lines_as_planes(draft: Draft, match: Match) -> gs.Tensor:
     if numbers is None or numbers.shape != (_LINES,):
         raise Refused("its scales or lengths are computed at run time")
     of_plane = draft.constant(np.insert(numbers, _ROW, numbers.dtype.type(1)), "of_plane")
-    operands: list[gs.Tensor | None] = [None] * (place - 1) + [of_plane]
-    if not node.inputs[1].is_empty():  # a part that nothing is cut to, which opset 11 wants
-        operands[0] = draft.constant(np.zeros(0, np.float32), "part")
+    # opset 11 wants what says nothing, the part that is cut to and the scales, as empty ones
+    operands = [
+        None if node.inputs[index].is_empty() else draft.constant(np.zeros(0, np.float32), "none")
+        for index in range(1, place)
+    ] + [of_plane]
     plane = c.unsqueeze(x, [_ROW])
     return c.squeeze(c.op("Resize", plane, *operands, **node.attrs), [_ROW])
