@@ -86,6 +86,17 @@ def expand_as_product(draft: Draft, match: Match) -> gs.Tensor:
     return made
 
 
+def filled_as_expand(draft: Draft, match: Match) -> gs.Tensor:
+    """ConstantOfShape: one number, repeated."""
+    value = attribute_of(match.root, "value")
+    array = (
+        np.zeros(1, np.float32) if value is None else np.asarray(getattr(value, "values", value))
+    )
+    number = draft.constant(array.reshape(()), "number")
+    made: gs.Tensor = draft.op("Expand", number, match.root.inputs[0])
+    return made
+
+
 def place_as_slice(draft: Draft, match: Match) -> gs.Tensor:
     """A Gather of one constant place: the part of one element, without its axis."""
     c, node = Bench(draft), match.root

@@ -42,8 +42,8 @@ _HELD: Mapping[str, str] = {
     "grids": "axes_before_expand fill_as_view stack_in_rows",
     "halves": "factor_of_joined sign_behind_join",
     "indexed": (
-        "blocks_as_slices expand_as_product instance_norm_as_means one_hot_as_equal "
-        "place_as_slice tile_as_concat"
+        "blocks_as_slices expand_as_product filled_as_expand instance_norm_as_means "
+        "one_hot_as_equal place_as_slice tile_as_concat"
     ),
     "integers": "dynamic_product_in_floats dynamic_quantize_in_floats integer_product_in_floats",
     "joined": "joined_places",
@@ -117,6 +117,7 @@ _HELD: Mapping[str, str] = {
         "other_list part_of_parts parts_as_list"
     ),
     "siblings": "merge_gemms merge_products parts_as_slices slices_as_split split_with_sizes",
+    "spectra": "frames_as_conv transform_as_product",
     "spelled": (
         "exponentials_as_sum hardmax_as_places log_softmax_as_difference normal_as_quotient "
         "norms_of_planes norms_of_windows product_of_few"
