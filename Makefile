@@ -57,6 +57,7 @@ cases: .venv/installed-dev
 
 docs: .venv/installed
 	$(BIN)/python -m surgeon.recipe.make
+	$(BIN)/python -m surgeon.fitting.make
 	$(BIN)/surgeon recipes pages docs/
 
 hostile: .venv/installed-dev

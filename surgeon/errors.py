@@ -88,9 +88,14 @@ class OutputError(SurgeonError):
 
 
 class SettleError(SurgeonError):
-    """A rule keeps firing: the sweep does not reach a fixed point."""
+    """A rule keeps firing: the sweep does not reach a fixed point.
+
+    Attributes:
+        rule: Its id.
+    """
 
     exit_code = 6
+    rule: str = ""
 
 
 class ForeignError(SurgeonError):

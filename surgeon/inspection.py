@@ -12,13 +12,16 @@ from typing import Any
 
 import onnx
 
+from surgeon.authoring import EARLIEST, OLDEST
 from surgeon.errors import ForeignError, MemoryUp, ModelError, TimeUp
 from surgeon.external import external_tensors
 from surgeon.files import external_path
+from surgeon.fitting import spelled_out
 from surgeon.helpful import helpful, recipes_for, written_otherwise
 from surgeon.importer import opset_of, types_given
 from surgeon.model import Model
 from surgeon.numerals import natural
+from surgeon.recipe import bundled
 from surgeon.spelling import operator_name, spelling
 from surgeon.targets import Fit, Refused, Target
 from surgeon.targets import target as of_target
@@ -26,6 +29,7 @@ from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
 _MOST_LOADED = 1 << 30  # bytes of weights of a model that is loaded to see whether it loads
 STANDARD = frozenset({"", "ai.onnx", "ai.onnx.ml"})
+ATEN = ("aten.", "prim.")  # how operators of PyTorch's are written
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +203,7 @@ def inspect(path: str | os.PathLike[str], *, target: str | None = None) -> Inspe
         bfloat16=types.count(onnx.TensorProto.BFLOAT16),
         float64=types.count(onnx.TensorProto.DOUBLE),
         recipes=helpful(operators),
-        fit=None if wanted is None else _fit(proto, operators, wanted),
+        fit=None if wanted is None else _fit(proto, operators, wanted, path),
     )
 
 
@@ -262,12 +266,13 @@ def _is_standard(node: onnx.NodeProto, versions: Mapping[str, int]) -> bool:
     return bool(onnx.defs.has(node.op_type, min(version, newest), domain))
 
 
-def _fit(proto: onnx.ModelProto, operators: Mapping[str, int], wanted: Target) -> Fit:
+def _fit(proto: onnx.ModelProto, operators: Mapping[str, int], wanted: Target, path: Path) -> Fit:
     """Beside a target's list; the model's own functions are as good as what they hold."""
     own = {f"{function.domain}.{function.name}" for function in proto.functions}
     refused = operators.keys() - wanted.taken - wanted.partly - own
     opset = opset_of(proto) or 1
     read = wanted.opsets is None or wanted.opsets[0] <= opset <= wanted.opsets[1]
+    spelled = refused & spelled_out(wanted.name)
     return Fit(
         target=wanted.name,
         title=wanted.title,
@@ -280,7 +285,26 @@ def _fit(proto: onnx.ModelProto, operators: Mapping[str, int], wanted: Target) -
             if operator in refused
         ),
         partly=tuple(operator for operator, _ in _by_count(operators) if operator in wanted.partly),
+        spelled=tuple(operator for operator, _ in _by_count(operators) if operator in spelled),
+        command=_command(operators, wanted, opset, path, spells=bool(spelled)),
     )
+
+
+def _command(
+    operators: Mapping[str, int], wanted: Target, opset: int, path: Path, *, spells: bool
+) -> tuple[str, ...]:
+    """The command line that brings a model to a target, as far as that can be done."""
+    made = f"for-{'tflite' if wanted.name == 'onnx2tf' else wanted.name.split('-')[0]}"
+    recipes = ["aten"] if any(each.startswith(ATEN) for each in operators) else []
+    recipes.append(made if made in bundled() else "clean")
+    options = ["--target", wanted.name] if spells else []
+    if wanted.opsets is not None:
+        oldest, newest = wanted.opsets
+        if opset > newest >= OLDEST or opset < oldest:
+            options += ["--opset", str(newest if opset > newest else max(oldest, EARLIEST))]
+    if recipes == ["clean"] and not options:
+        return ()
+    return ("surgeon", "apply", *recipes, str(path), "OUT.onnx", *options)
 
 
 def value_of(value: onnx.ValueInfoProto) -> Value:

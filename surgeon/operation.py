@@ -33,7 +33,7 @@ from surgeon.facts.carried import Carried
 from surgeon.fold import DEFAULT_LIMIT
 from surgeon.housekeeping import rename_constants
 from surgeon.lost import may_have_lost
-from surgeon.model import Model, describe
+from surgeon.model import Model, describe, operators
 from surgeon.recipe import (
     FoldStep,
     FreeBatchStep,
@@ -46,8 +46,9 @@ from surgeon.recipe import (
 )
 from surgeon.report import Change, Missed, MissRecord, Notes, Report
 from surgeon.rewrite import Surgery
-from surgeon.spelling import ATEN_DOMAINS, is_foreign, is_plugin
+from surgeon.spelling import is_foreign, is_plugin
 from surgeon.sweep import Sweep
+from surgeon.targets import FOR_TARGET
 from surgeon.writer import FIRST_IR_WITH_NODE_METADATA
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ class Operation:
         self.kept = Kept()
         self.model = original.clone()
         self.before = operators(self.model)
+        self.earlier = self.before  # what there was before the recipe for a target
         self.misses: list[MissRecord] = []
         self.settled = 0  # how many of these are from earlier steps than the last
         self.carried = Carried()
@@ -122,6 +124,8 @@ class Operation:
         self._begin()
         clock.lap("import")
         for recipe in self.recipes:
+            if recipe.source == FOR_TARGET:
+                self.earlier = operators(self.model)
             allow = self.allow | recipe.allow
             for step in recipe.steps:
                 if isinstance(step, RulesStep):
@@ -361,22 +365,6 @@ def _operators(rules: Sequence[Rule]) -> set[tuple[str, str]]:
         if name not in _ANYWHERE
     }
     return found if len(found) <= _FEW else set()
-
-
-def operators(model: Model) -> dict[str, int]:
-    """How many nodes of each operator a model has, bodies and functions included."""
-    counts: Counter[str] = Counter()
-    for graph in model.graphs():
-        for node in graph.nodes:
-            domain = node.domain or ""
-            name = node.op if domain in ("", "ai.onnx", "ai.onnx.legacy") else f"{domain}.{node.op}"
-            if node.op == "ATen":  # in any domain
-                name = f"aten.{node.attrs.get('operator', '?')}"
-            elif domain in ATEN_DOMAINS:
-                name = f"aten.{node.op}"
-            if name != "Constant":
-                counts[name] += 1
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def nearest(records: Sequence[MissRecord]) -> list[Missed]:

@@ -16,10 +16,11 @@ from surgeon.authoring import recipe_for_opset, recipe_of
 from surgeon.choices import check_options
 from surgeon.collector import collector_paused
 from surgeon.culprits import Kept, Place, find_culprits
-from surgeon.errors import RecipeError, SurgeonError
+from surgeon.errors import RecipeError, SettleError, SurgeonError
 from surgeon.external import external_tensors, locations
 from surgeon.files import external_path
-from surgeon.model import Model
+from surgeon.fitting import lacking, recipe_for_target
+from surgeon.model import Model, operators
 from surgeon.operation import Clock, Operation
 from surgeon.recipe import Recipe, Rule
 from surgeon.report import Report
@@ -66,6 +67,7 @@ def apply(
     save_partial: bool = False,
     strict: bool = False,
     opset: int | None = None,
+    target: str | None = None,
     date: str | None = None,
 ) -> Result:
     """Repair a model with recipes, and compare the result with the original.
@@ -102,6 +104,8 @@ def apply(
             every operator, say).
         opset: What the result is to be of, behind all recipes, which run once more where it is an
             older one; refused where it is not reached.
+        target: A runtime, as `surgeon.targets` names it: what its list of operators lacks is at
+            last spelled out in operators that it has, where there are rules for it.
         date: When, for the log that the model keeps of its making (see `surgeon log`). Without one
             equal runs give equal bytes.
 
@@ -132,6 +136,8 @@ def apply(
             # what was spelled out behind them for the older opset they make plain once more
             again = plans if opset < original.opset else []
             plans = [*plans, recipe_for_opset(original.opset, opset), *again]
+        if target is not None:
+            plans.append(recipe_for_target(target, allow))
     axioms = parse_assumptions(original, shape or {}, assume)
     checking: dict[str, Any] = {
         "reference": reference,
@@ -146,14 +152,19 @@ def apply(
         original, apart = told_apart(original)
         if verify:
             _see_data(original)
-        work = Operation(
-            original, plans, axioms, frozenset(allow), keep_overridable, checked, progress, date
-        )
-        work.given, work.notes.every = given, every_miss
-        work.evidence = None if keep_evidence is None else Path(keep_evidence)
-        work.notes.remarks.extend(apart)
-        work.model.changed = bool(apart)
-        work.run(clock)
+
+        def operate() -> Operation:
+            work = Operation(
+                original, plans, axioms, frozenset(allow), keep_overridable, checked, progress, date
+            )
+            work.given, work.notes.every = given, every_miss
+            work.evidence = None if keep_evidence is None else Path(keep_evidence)
+            work.notes.remarks.extend(apart)
+            work.model.changed = bool(apart)
+            work.run(clock)
+            return work
+
+        work = operate() if target is None else _fitted(operate, plans, target, allow)
         report = work.report(clock)
     ensured = any(recipe.ensure == "no-aten" for recipe in plans)
     if ensured and "leftover" not in allow:
@@ -191,6 +202,36 @@ def apply(
 
         raise not_saved(report, verdict, _unbounded(work))
     return _whole(work.model, report, strict=strict, opset=opset)
+
+
+def _fitted(
+    operate: Callable[[], Operation], plans: list[Recipe], target: str, allow: Sequence[str]
+) -> Operation:
+    """A run whose last recipe is for a target, without the rules that lead nowhere there.
+
+    A rule may write, in one of its forms, what the target lacks as well, or go round in circles
+    with another one.
+    """
+    without = frozenset[str]()
+    while True:
+        plans[-1] = recipe_for_target(target, allow, without)
+        mine = {rule.id for rule in plans[-1].rules}
+        try:
+            work = operate()
+        except SettleError as error:
+            if error.rule not in mine:
+                raise
+            without |= {error.rule}
+            continue
+        left = lacking(target, operators(work.model))
+        vain = set(left) - work.earlier.keys()
+        at_fault = {c.rule for c in work.notes.changes if not vain.isdisjoint(c.after)} & mine
+        if not at_fault:
+            break
+        without |= at_fault
+    if left:
+        work.notes.remarks.append(f"not on the list of {target}: {_few(left)}")
+    return work
 
 
 def _whole(model: Model, report: Report, *, strict: bool, opset: int | None) -> Result:

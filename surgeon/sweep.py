@@ -121,7 +121,7 @@ class Sweep:
             if quiet and not last and every and not called and not sharper:
                 return total
         name = last.most_common(1)[0][0] if last else "folding"
-        raise self._unsettled(f"rule `{name}` still fires after {MAX_SWEEPS} sweeps")
+        raise self._unsettled(name, f"rule `{name}` still fires after {MAX_SWEEPS} sweeps")
 
     def _tell(self, names: Sequence[str]) -> None:
         least = self.facts.fitting.least
@@ -131,12 +131,14 @@ class Sweep:
             for name in names
         )
 
-    def _unsettled(self, what: str) -> SettleError:
-        return SettleError(
+    def _unsettled(self, rule: str, what: str) -> SettleError:
+        error = SettleError(
             what,
             where=str(self.model.path or "model"),
             mend="Give the rule a condition that its own replacement does not meet.",
         )
+        error.rule = rule
+        return error
 
     def _whole(self) -> bool:
         """One sweep over the model; True where housekeeping changed nothing."""
@@ -228,7 +230,9 @@ class Sweep:
                 generation, began = getattr(node, "generation", (0, None))
                 if generation >= MAX_GENERATIONS:
                     rule = prepared.rule.id
-                    raise self._unsettled(f"rule `{rule}` keeps firing on what it made of {began}")
+                    raise self._unsettled(
+                        rule, f"rule `{rule}` keeps firing on what it made of {began}"
+                    )
                 began = began or self.notes.changes[-1].node
                 for drafted in new:
                     drafted.__dict__["generation"] = generation + 1, began

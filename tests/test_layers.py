@@ -42,7 +42,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"activations"},
     {"sweep", "simplify", "trial", "culprits", "authoring", "raising", "lowering", "anybatch"},
     {"refusing", "operation"},
-    {"helpful"},
+    {"helpful", "fitting"},
     {"surgery", "export", "doctor", "inspection"},
     {"cases", "batch", "bisect", "difference", "explaining", "extraction"},
     {"language", "skeleton"},

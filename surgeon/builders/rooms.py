@@ -28,6 +28,7 @@ _HELD: Mapping[str, str] = {
     "col2im": "col2im_as_conv_transpose",
     "computed_conv": "computed_1x1_as_matmul computed_conv_any_batch computed_conv_as_matmul",
     "convolution": "aten_convolution output_padding_as_pads",
+    "counted": ("bits_as_products bound_as_clip mod_as_products several_two_by_two top_of_few"),
     "cropped": "slice_into_window",
     "dynamic": "stacked_convolution",
     "einsum": "einsum_as_matmul",
@@ -40,6 +41,10 @@ _HELD: Mapping[str, str] = {
         "computed_in_float32 joined_before_cast moved_before_cast parted_before_cast "
         "selected_in_float32 several_in_float32"
     ),
+    "indexed": (
+        "blocks_as_slices expand_as_product filled_as_expand instance_norm_as_means "
+        "one_hot_as_equal place_as_slice tile_as_concat"
+    ),
     "integers": "dynamic_product_in_floats dynamic_quantize_in_floats integer_product_in_floats",
     "joined": "joined_places",
     "jointly": (
@@ -47,6 +52,7 @@ _HELD: Mapping[str, str] = {
         "transpose_before_split transposes_of_both view_before_split"
     ),
     "lengths": "shape_of_source",
+    "levelled": "lines_as_planes resized_lines_as_planes",
     "linear": "gemm_of_rows gemm_onto_gemm matmul_as_gemm pad_into_window shift_into_linear",
     "lists": "list_in_order list_of_one number_as_list shapes_in_a_row where_of_lists",
     "logic": "choice_as_bounds logic_as_numbers not_as_less number_of_number",
@@ -111,8 +117,14 @@ _HELD: Mapping[str, str] = {
         "other_list part_of_parts parts_as_list"
     ),
     "siblings": "merge_gemms merge_products parts_as_slices slices_as_split split_with_sizes",
+    "spectra": "frames_as_conv transform_as_product",
+    "spelled": (
+        "exponentials_as_sum hardmax_as_places log_softmax_as_difference normal_as_quotient "
+        "norms_of_planes norms_of_windows product_of_few"
+    ),
     "spreads": "axes_without_expand beside_truth tile_as_expand",
     "stacked": "parts_as_layers sum_of_layers two_shares",
+    "stepwise": "layer_step_by_step",
     "sums": "cast_updates cumsum_as_matmul",
     "tapped": "deform_conv_as_samples",
     "targets": "constant_expand copied_entries inferred_entry reshape_of_reshape",
@@ -122,6 +134,7 @@ _HELD: Mapping[str, str] = {
     "trt": "trt_dequantize trt_quantize trt_refused",
     "truths": "choice_of_numbers",
     "turned": "turned_region",
+    "undilated": "conv_of_groups conv_with_zeros transposed_as_conv",
     "views": (
         "constant_slice joined_before_transpose sink_view squeeze_where_defined unsqueeze_chain "
         "view view_transpose"

@@ -202,6 +202,18 @@ Opset = Annotated[
         rich_help_panel="Output",
     ),
 ]
+Fitted = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        metavar="NAME",
+        help="At last spell out what this runtime's own list of operators lacks, in operators that "
+        "it has: `tensorrt-8.6`, `rknn`, `webgpu`, ... (`surgeon inspect --target`).",
+        autocompletion=target_names,
+        show_default=False,
+        rich_help_panel="Output",
+    ),
+]
 Strict = Annotated[
     bool,
     typer.Option(

@@ -11,7 +11,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from surgeon.recipe import bundled
 from surgeon.render import words
 
 if TYPE_CHECKING:
@@ -170,14 +169,11 @@ def _fit(fit: Fit) -> Iterator[RenderableType]:
     if fit.partly:
         yield Text(f"taken with limits: {words.listed(fit.partly, 30)}")
     yield Text(f"as {fit.source} says; of types and attributes the list says nothing", "dim")
-    if recipe := _made_for(fit.target):
-        yield Text(f"Try: surgeon apply {recipe} ..., which is what was measured to help", "dim")
-
-
-def _made_for(target: str) -> str | None:
-    """The bundled recipe for a target, whatever its version."""
-    made = f"for-{'tflite' if target == 'onnx2tf' else target.split('-')[0]}"
-    return made if made in bundled() else None
+    if fit.command:
+        said = " ".join(shlex.quote(words.name(part)) for part in fit.command)
+        yield Text(f"Try: {said}")
+    if fit.spelled:
+        yield Text(f"which has rules for {words.listed(fit.spelled, 30)}", "dim")
 
 
 def _foreign(foreign: Foreign) -> Text:

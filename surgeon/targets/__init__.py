@@ -15,7 +15,9 @@ from typing import Any
 from surgeon.document import suggest
 from surgeon.errors import RecipeError
 
-__all__ = ["Fit", "Refused", "Target", "target", "targets"]
+FOR_TARGET = "<target>"  # the source of a recipe that is made for a target
+
+__all__ = ["FOR_TARGET", "Fit", "Refused", "Target", "target", "targets"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ class Fit:
         opsets: The oldest and the newest that it reads, where the list says.
         refused: Operators that are not on the list.
         partly: Operators that are taken with limits, which the source tells.
+        spelled: Those of `refused` that `apply --target` has rules for in operators of the list.
+        command: The command line, in words, that does what can be done; none where nothing can.
     """
 
     target: str
@@ -75,6 +79,8 @@ class Fit:
     opsets: tuple[int, int] | None
     refused: tuple[Refused, ...]
     partly: tuple[str, ...]
+    spelled: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
 
 
 def targets() -> tuple[str, ...]:

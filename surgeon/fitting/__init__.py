@@ -1,0 +1,142 @@
+"""Which rules spell out what a runtime's list lacks, in operators that it has.
+
+A rule is taken for an operator that is not on the list, where some form of what it writes is on the
+list, or is spelled out in turn. So nothing is spelled out in vain, and no two rules undo one
+another: each writes what was reached before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence, Set
+from functools import cache
+from pathlib import Path
+
+from surgeon.notation import Pattern
+from surgeon.recipe import Recipe, Rule, RulesStep, bundled
+from surgeon.targets import FOR_TARGET, target
+
+__all__ = ["SPELLING", "TABLE", "lacking", "recipe_for_target", "spelled_out"]
+
+TABLE = Path(__file__).with_name("written.json")
+
+# Recipes that spell out operators; of two rules for one operator that of the former is tried first.
+SPELLING = (
+    *("spelled-out", "opset-18-forms", "opset-14-forms", "activations-decompose"),
+    *("reductions-decompose", "arithmetic-decompose", "indexing-decompose", "bits-decompose"),
+    *("nan-forms", "logic-forms", "einsum-to-matmul", "cumsum-to-matmul", "range-forms"),
+    *("mask-forms", "scatter-forms", "resize-decompose", "pad-to-concat", "rare-forms"),
+    *("grid-forms", "layer-norm-decompose", "instance-norm-decompose", "split-to-slices"),
+    *("batch-norm-decompose", "plain-conv", "recurrent-decompose", "fourier-decompose"),
+    *("deform-conv-decompose", "gather-on-shape", "one-axis-forms", "erf-decompose"),
+)
+_NOWHERE = frozenset({"Identity", "Constant"})  # what a rewrite leaves of these is a value
+_KINDS = ("approximate", "contract")
+
+Forms = Sequence[frozenset[str]]  # what is written, by what is given
+
+
+def recipe_for_target(
+    name: str, allow: Sequence[str] = (), without: frozenset[str] = frozenset()
+) -> Recipe:
+    """A recipe of the rules for what a runtime's list lacks.
+
+    Args:
+        name: The target, as `surgeon.targets` names it.
+        allow: Kinds of rules that may fire, as of `apply`.
+        without: Rules that are left out, by their ids.
+
+    Raises:
+        RecipeError: There is no list of this target.
+    """
+    wanted = target(name)
+    rules = _chosen(wanted.name, frozenset(allow).intersection(_KINDS), without)
+    told = "\n".join(f"{rule.recipe}/{rule.id} {rule.match.root.operators}" for rule in rules)
+    return Recipe(
+        name=f"to {wanted.name}",
+        about=f"What {wanted.title} has not, in operators that it has.",
+        steps=(RulesStep(rules),),
+        custom=frozenset(),
+        source=FOR_TARGET,
+        digest=hashlib.sha256(told.encode()).hexdigest(),
+    )
+
+
+def spelled_out(name: str, allow: Sequence[str] = ()) -> frozenset[str]:
+    """The operators that a target lacks and that have rules in operators that it has."""
+    rules = _chosen(target(name).name, frozenset(allow).intersection(_KINDS))
+    return frozenset(operator for rule in rules for operator in rule.match.root.operators)
+
+
+def lacking(name: str, operators: Mapping[str, int]) -> tuple[str, ...]:
+    """The operators of a model that a target lacks, in the order that they are given in."""
+    wanted = target(name)
+    has = wanted.taken | wanted.partly | _NOWHERE
+    return tuple(operator for operator in operators if operator not in has)
+
+
+@cache
+def _chosen(
+    name: str, allow: frozenset[str], without: frozenset[str] = frozenset()
+) -> tuple[Rule, ...]:
+    """The rules for a target, each for the operators that it lacks alone."""
+    wanted = target(name)
+    reached = wanted.taken | wanted.partly | _NOWHERE
+    known = [
+        (rule, forms)
+        for rule, forms in _rules()
+        if _may_fire(rule, allow) and rule.id not in without
+    ]
+    reach: dict[tuple[str, str], set[str]] = {}
+    while True:
+        found = {
+            (rule.recipe, rule.id, operator)
+            for rule, forms in known
+            for operator, written in forms.items()
+            if operator not in reached and any(form <= reached for form in written)
+        }
+        for recipe, rule_id, operator in found:
+            reach.setdefault((recipe, rule_id), set()).add(operator)
+        again = {operator for _, _, operator in found} - reached
+        reached |= again
+        if not again:
+            break
+    return tuple(
+        _for_operators(rule, reach[rule.recipe, rule.id])
+        for rule, _ in known
+        if (rule.recipe, rule.id) in reach
+    )
+
+
+def _may_fire(rule: Rule, allow: frozenset[str]) -> bool:
+    approximate = rule.exact == "approximate" and "approximate" not in allow
+    return not approximate and (rule.contract is None or "contract" in allow)
+
+
+def _for_operators(rule: Rule, operators: Set[str]) -> Rule:
+    """A rule that begins at some of its operators alone."""
+    *others, root = rule.match.nodes
+    kept = tuple(operator for operator in root.operators if operator in operators)
+    return rule._replace(match=Pattern((*others, root._replace(operators=kept))))
+
+
+@cache
+def _rules() -> tuple[tuple[Rule, Mapping[str, Forms]], ...]:
+    """Each rule that spells out standard operators, with what it writes for each of them."""
+    table: dict[str, dict[str, list[list[str]]]] = json.loads(TABLE.read_text(encoding="utf-8"))
+    found: dict[tuple[str, str], tuple[Rule, Mapping[str, Forms]]] = {}
+    for rule in _candidates():
+        told = table.get(f"{rule.recipe}/{rule.id}", {})
+        forms = {op: [frozenset(form) for form in written] for op, written in told.items()}
+        if forms:
+            found.setdefault((rule.recipe, rule.id), (rule, forms))
+    return tuple(found.values())
+
+
+def _candidates() -> Iterator[Rule]:
+    """The rules of the recipes that spell out, at standard operators."""
+    for name in SPELLING:
+        for rule in Recipe.load(bundled()[name]).rules:
+            if not rule.match.root.domain and not rule.only_refuses:
+                yield rule

@@ -1,0 +1,149 @@
+"""What a runtime's list lacks is spelled out in what it has: `apply --target`."""
+
+import json
+from pathlib import Path
+
+import onnx
+import onnx.parser
+import pytest
+from command import run
+
+import surgeon
+from surgeon import fitting
+from surgeon.errors import RecipeError
+from surgeon.fitting.make import written
+from surgeon.targets import Fit, target, targets
+
+TEXT = """
+    <ir_version: 8, opset_import: ["": 17]>
+    g (float[N,4,12] x) => (float[N,1,12] y) {
+        a = LogSoftmax <axis = 1> (x) b = Selu (a) c = Sign (b) d = ReduceL1 <axes = [1]> (c)
+        y = Softplus (d) }
+"""
+ALONE = {  # a model of one operator, for each kind of operator that lists lack
+    "HardSwish": "y = HardSwish (x)",
+    "Softsign": "y = Softsign (x)",
+    "Shrink": "y = Shrink (x)",
+    "ReduceL2": "y = ReduceL2 (x)",
+    "ReduceLogSumExp": "y = ReduceLogSumExp (x)",
+    "LpNormalization": "y = LpNormalization <axis = 1> (x)",
+    "Round": "y = Round (x)",
+    "Reciprocal": "y = Reciprocal (x)",
+    "Sum": "y = Sum (x, x, x)",
+    "SpaceToDepth": "y = SpaceToDepth <blocksize = 2> (x)",
+    "Hardmax": "y = Hardmax <axis = 1> (x)",
+    "IsNaN": "n = IsNaN (x) y = Cast <to = 1> (n)",
+}
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return saved(tmp_path, TEXT)
+
+
+def saved(folder: Path, text: str) -> Path:
+    path = folder / "in.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    return path
+
+
+def fit_of(path: Path, name: str) -> Fit:
+    fit = surgeon.inspect(path, target=name).fit
+    assert fit is not None
+    return fit
+
+
+def lacked(path: Path, name: str) -> set[str]:
+    return {one.operator for one in fit_of(path, name).refused}
+
+
+def test_the_table_is_what_the_cases_show() -> None:
+    assert fitting.TABLE.read_text(encoding="utf-8") == written(), "run `make docs`"
+
+
+def test_what_is_lacking_is_spelled_out(model: Path, tmp_path: Path) -> None:
+    assert lacked(model, "rknn") == {"Selu", "Sign", "ReduceL1"}
+    result = surgeon.apply(model, "clean", target="rknn")
+    result.model.save(tmp_path / "out.onnx")
+    assert not lacked(tmp_path / "out.onnx", "rknn")
+    held = {node.op_type for node in onnx.load(tmp_path / "out.onnx").graph.node}
+    assert {"Elu", "Where", "Max"} <= held  # |x| is spelled out in turn: RKNN has no Abs
+    assert {"LogSoftmax", "Softplus"} <= held  # these it has
+    assert result.report.status == "equivalent"
+    assert surgeon.apply(tmp_path / "out.onnx", "clean", target="rknn").report.status == "unchanged"
+
+
+def test_nothing_is_spelled_out_in_vain(model: Path, tmp_path: Path) -> None:
+    """NNAPI has no ReduceMax, and that of the LogSoftmax is not over planes: it stays."""
+    result = surgeon.apply(model, "clean", target="nnapi")
+    result.model.save(tmp_path / "out.onnx")
+    assert lacked(tmp_path / "out.onnx", "nnapi") == {"LogSoftmax", "Sign"}
+    assert "not on the list of nnapi: `LogSoftmax`, `Sign`" in result.report.remarks
+
+
+@pytest.mark.parametrize("name", targets())
+@pytest.mark.parametrize("operator", ALONE)
+def test_nothing_is_lacking_that_was_not_before(operator: str, name: str, tmp_path: Path) -> None:
+    head = '<ir_version: 8, opset_import: ["": 17]> g (float[2,4,6,6] x) => (float[p,q,r,s] y)'
+    path = saved(tmp_path, f"{head} {{ {ALONE[operator]} }}")
+    before = fit_of(path, name)
+    if not before.refused:
+        assert surgeon.apply(path, target=name, verify=False).report.status == "unchanged"
+        return
+    result = surgeon.apply(path, target=name, verify=False)
+    result.model.save(tmp_path / "out.onnx")
+    after = lacked(tmp_path / "out.onnx", name)
+    assert after <= {one.operator for one in before.refused}
+
+
+def test_an_approximation_wants_leave(tmp_path: Path) -> None:
+    head = '<ir_version: 8, opset_import: ["": 17]> g (float[2,4] x) => (float[2,4] y)'
+    path = saved(tmp_path, f"{head} {{ y = Erf (x) }}")
+    assert surgeon.apply(path, target="webgl").report.status == "unchanged"
+    result = surgeon.apply(path, target="webgl", allow=["approximate"])
+    assert dict(result.report.fired) == {"erf-decompose/erf-as-tanh-of-polynomial": 1}
+
+
+def test_rules_that_go_round_in_circles_are_left_out(tmp_path: Path) -> None:
+    """A Range may be a CumSum, and a CumSum a product with what a Range gives: RKNN has neither."""
+    text = """
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[N,t] x) => (float[N,t] y) <int64 axis = {1}> { y = CumSum (x, axis) }
+    """
+    path = saved(tmp_path, text)
+    result = surgeon.apply(path, "clean", target="rknn")
+    result.model.save(tmp_path / "out.onnx")
+    assert lacked(tmp_path / "out.onnx", "rknn") == {"CumSum"}
+
+
+def test_no_rule_begins_at_what_a_list_has() -> None:
+    for name in targets():
+        wanted = target(name)
+        recipe = fitting.recipe_for_target(name, ["approximate", "contract"])
+        begun = {operator for rule in recipe.rules for operator in rule.match.root.operators}
+        assert begun.isdisjoint(wanted.taken | wanted.partly)
+
+
+def test_the_command_that_inspect_says_does_it(model: Path, tmp_path: Path) -> None:
+    shown = run("inspect", model, "--target", "webgpu").output
+    assert "OUT.onnx --target webgpu" in " ".join(shown.split())
+    fit = json.loads(run("inspect", model, "--target", "webgpu", "--json").output)["fit"]
+    assert fit["spelled"] == ["LogSoftmax", "Selu", "Sign", "Softplus"]
+    out = tmp_path / "out.onnx"
+    done = run(*(out if word == "OUT.onnx" else word for word in fit["command"][1:]))
+    assert done.exit_code == 0
+    assert not lacked(out, "webgpu")
+
+
+def test_the_command_says_the_opset_too(tmp_path: Path) -> None:
+    head = '<ir_version: 9, opset_import: ["": 20]> g (float[2,4] x) => (float[2,4] y)'
+    path = saved(tmp_path, f"{head} {{ y = Gelu (x) }}")
+    fit = fit_of(path, "tensorrt-8.6")
+    options = ("--target", "tensorrt-8.6", "--opset", "17")
+    assert fit.command == ("surgeon", "apply", "for-tensorrt", str(path), "OUT.onnx", *options)
+    assert fit_of(path, "webgpu").command == ()
+
+
+def test_a_target_that_there_is_not(model: Path) -> None:
+    with pytest.raises(RecipeError, match="there is no list of what `webgpl` takes"):
+        surgeon.apply(model, "clean", target="webgpl")
