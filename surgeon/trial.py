@@ -18,11 +18,22 @@ import onnx_graphsurgeon as gs
 from surgeon import edges, points
 from surgeon.activations import Activations
 from surgeon.chance import drawn_outputs
-from surgeon.edges import DEFINITE, EDGES, HUGE, NORMAL, ORDERED, REAL, TINY, Drawing
+from surgeon.edges import (
+    DEFINITE,
+    EDGES,
+    HUGE,
+    LARGE,
+    NORMAL,
+    ORDERED,
+    REAL,
+    TINY,
+    VAST,
+    Drawing,
+)
 from surgeon.errors import ForeignError, OutputError, SurgeonError
 from surgeon.evidence import keep
 from surgeon.facts import Facts
-from surgeon.facts.fact import BOOL, INTEGERS, Array
+from surgeon.facts.fact import BOOL, INT64, INTEGERS, Array
 from surgeon.firing import Pairs
 from surgeon.match import Match
 from surgeon.meanings import Meanings
@@ -332,7 +343,9 @@ def _styles(rule: Rule, piece: Piece) -> list[tuple[str, int]]:
         floats=bool(dtypes - INTEGERS - {BOOL}),
         exact=rule.exact == "bit",
     )
-    casts = (node.attrs.get("to") for node in piece.draft if node.op == "Cast")
+    casts = {node.attrs.get("to") for node in piece.draft if node.op == "Cast"}
+    if rule.contract and INT64 in dtypes and onnx.TensorProto.INT32 in casts:
+        return [each for each in found if each[0] not in (LARGE, VAST)]  # as the contract says
     if (
         rule.exact == "approximate"
         and onnx.TensorProto.DOUBLE in dtypes

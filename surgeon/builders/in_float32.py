@@ -19,7 +19,9 @@ _TYPES = {  # by the names that recipes use
     "bfloat16": onnx.TensorProto.BFLOAT16,
     "float16": onnx.TensorProto.FLOAT16,
     "float64": onnx.TensorProto.DOUBLE,
+    "int64": onnx.TensorProto.INT64,
 }
+_IN_PLACE_OF = {"int64": onnx.TensorProto.INT32}  # of others float32
 
 
 def computed_in_float32(draft: Draft, match: Match, of: str = "bfloat16") -> Any:
@@ -104,7 +106,7 @@ def parted_before_cast(draft: Draft, match: Match, of: str = "bfloat16") -> tupl
 
 
 def joined_before_cast(draft: Draft, match: Match, of: str = "bfloat16") -> gs.Tensor:
-    """A Concat of values that are all cast from float32, and then the Cast.
+    """A Concat of values that are all cast from the narrower type, and then the Cast.
 
     Args:
         draft: Where the nodes go.
@@ -117,10 +119,10 @@ def joined_before_cast(draft: Draft, match: Match, of: str = "bfloat16") -> gs.T
     kinds = {draft.facts.of(x).dtype for x in wide}
     if (
         len(wide) != len(makers)
-        or kinds != {_FLOAT}
+        or kinds != {_IN_PLACE_OF.get(of, _FLOAT)}
         or draft.facts.of(node.inputs[0]).dtype != _TYPES[of]
     ):
-        raise Refused(f"not all that it joins is rounded to {of}")
+        raise Refused(f"not all that it joins is cast to {of}")
     made: gs.Tensor = draft.op("Cast", draft.op("Concat", *wide, **node.attrs), to=_TYPES[of])
     return made
 

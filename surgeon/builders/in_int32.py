@@ -1,0 +1,42 @@
+"""What is computed in int64, in int32: accelerators and browsers have few operators of int64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx
+import onnx_graphsurgeon as gs
+
+from surgeon import opsets
+from surgeon.match import Match
+from surgeon.rewrite import Draft, Refused
+
+_INT32, _INT64 = onnx.TensorProto.INT32, onnx.TensorProto.INT64
+
+
+def computed_in_int32(draft: Draft, match: Match) -> Any:
+    """An operator with operands in int64 that may be of int32: these cast, and what it gives back.
+
+    Sizes stay: what takes a shape takes int64 alone.
+    """
+    node, facts = match.root, draft.facts
+    if any(facts.of(x).value is not None for x in node.outputs):
+        raise Refused("it computes sizes")
+    wide = [_may_be_int32(draft, node, place) for place in range(len(node.inputs))]
+    if not any(wide):
+        raise Refused("it computes nothing in int64 that may be int32")
+    operands = [
+        draft.op("Cast", x, to=_INT32) if cast else x
+        for x, cast in zip(node.inputs, wide, strict=True)
+    ]
+    made = draft.op(node.op, *operands, **node.attrs)
+    return draft.op("Cast", made, to=_INT64) if facts.of(made).dtype == _INT32 else made
+
+
+def _may_be_int32(draft: Draft, node: gs.Node, place: int) -> bool:
+    x, opset = node.inputs[place], draft.facts.opset
+    if x.is_empty() or draft.facts.of(x).dtype != _INT64:
+        return False
+    own = opsets.schema(node.op, opset)
+    last = len(own.inputs) - 1 if own is not None else place
+    return opsets.takes(node.op, opset, min(place, last), _INT32)
