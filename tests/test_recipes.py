@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from surgeon.cases import run
+from surgeon.cases.running import RENAMINGS
 from surgeon.isolation import isolation
 from surgeon.recipe import Recipe
 
@@ -18,7 +19,7 @@ RECIPES = sorted(
 @pytest.mark.hasty
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_every_case_holds_and_every_rule_has_cases(path: Path) -> None:
-    outcomes = run([path], thorough=False)
+    outcomes = run([path], thorough=False, renamings=())
     assert outcomes.ok, f"\n{outcomes}"
 
 
@@ -26,7 +27,7 @@ def test_every_case_holds_and_every_rule_has_cases(path: Path) -> None:
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_apply_makes_the_rewrites_of_every_case(path: Path) -> None:
     with isolation():  # as the command does: sizes and values of the edges may end onnxruntime
-        outcomes = run([path])
+        outcomes = run([path], renamings=RENAMINGS[RECIPES.index(path) % 2 :][:1])
     assert outcomes.ok, f"\n{outcomes}"
 
 

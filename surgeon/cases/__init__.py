@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from surgeon.cases.reading import Case, read_cases
-from surgeon.cases.running import problems_of
+from surgeon.cases.running import RENAMINGS, problems_of
 from surgeon.errors import Location, RecipeError
 from surgeon.recipe import Recipe, Rule, bundled
 
@@ -88,6 +88,7 @@ def run(
     *,
     progress: Callable[[Outcome], None] | None = None,
     thorough: bool = True,
+    renamings: Sequence[int] = RENAMINGS,
 ) -> Outcomes:
     """Run the cases of recipes.
 
@@ -95,14 +96,16 @@ def run(
         paths: Recipes by file or bundled name, files of cases, or folders of them.
         progress: Told every outcome as it comes.
         thorough: Whether each rewrite is compared with what it replaces on edge values too, as
-            `apply` does, and each case runs renamed and in another order too: three times as long.
+            `apply` does; it takes half as long again.
+        renamings: What the renamings are drawn from in which each case runs once more; with 0 the
+            last node that can come, comes.
 
     Raises:
         RecipeError: A path, a recipe or a file of cases is wrong.
     """
     found: list[Outcome] = []
     for path in _recipes(paths):
-        for outcome in _of_recipe(path, thorough=thorough):
+        for outcome in _of_recipe(path, thorough, renamings):
             found.append(outcome)
             if progress:
                 progress(outcome)
@@ -132,7 +135,7 @@ def _recipes(paths: Sequence[str | Path]) -> list[Path]:
     return list(found)
 
 
-def _of_recipe(path: Path, *, thorough: bool) -> Iterator[Outcome]:
+def _of_recipe(path: Path, thorough: bool, renamings: Sequence[int]) -> Iterator[Outcome]:
     recipe = Recipe.load(str(path) if path.suffix else f"{path}.yaml")
     beside = path.with_name(path.stem + SUFFIX)
     own = [rule for rule in recipe.rules if rule.location.file == recipe.source]
@@ -142,7 +145,7 @@ def _of_recipe(path: Path, *, thorough: bool) -> Iterator[Outcome]:
     yield from (_uncovered(recipe, rule, cases, beside) for rule in own if _lacks(rule, cases))
     for case in cases:
         begin = time.perf_counter()
-        problems = tuple(problems_of(case, recipe, thorough=thorough))
+        problems = tuple(problems_of(case, recipe, thorough=thorough, renamings=renamings))
         seconds = time.perf_counter() - begin
         yield Outcome(recipe.name, case.title, case.location, problems, seconds)
 

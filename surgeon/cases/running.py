@@ -25,7 +25,7 @@ from surgeon.surgery import apply
 from surgeon.verify.originals import is_declared
 from surgeon.verify.pair import is_plain, open_runner
 
-SEEDS = (0, 7)  # of the renamings
+RENAMINGS = (0, 7)  # seeds
 PRINTED = 16  # elements of a constant
 
 
@@ -41,14 +41,20 @@ class _Applied:
         return Counter(change.rule for change in self.report.changes)
 
 
-def problems_of(case: Case, recipe: Recipe, *, thorough: bool = True) -> Iterator[str]:
+def problems_of(
+    case: Case,
+    recipe: Recipe,
+    *,
+    thorough: bool = True,
+    renamings: Sequence[int] = RENAMINGS,
+) -> Iterator[str]:
     """What is wrong with a case, at each of its opsets.
 
     Args:
         case: The case.
         recipe: What it is a case of.
-        thorough: Whether each rewrite is compared with what it replaces, as `apply` does, and
-            names and order must not matter.
+        thorough: Whether each rewrite is compared with what it replaces, as `apply` does.
+        renamings: Of names and order, which must not matter; at the first opset.
 
     Raises:
         RecipeError: The case itself is wrong: its text is no model, say.
@@ -56,7 +62,7 @@ def problems_of(case: Case, recipe: Recipe, *, thorough: bool = True) -> Iterato
     met: list[str] = []
     for index, opset in enumerate(case.opsets):
         try:
-            seeds = SEEDS if thorough and index == 0 else ()
+            seeds = renamings if index == 0 else ()
             for problem in _at(case, recipe, opset, met if thorough else None, seeds):
                 yield f"{problem} (opset {opset})" if len(case.opsets) > 1 else problem
         except RecipeError:
