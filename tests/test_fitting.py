@@ -147,3 +147,14 @@ def test_the_command_says_the_opset_too(tmp_path: Path) -> None:
 def test_a_target_that_there_is_not(model: Path) -> None:
     with pytest.raises(RecipeError, match="there is no list of what `webgpl` takes"):
         surgeon.apply(model, "clean", target="webgpl")
+
+
+def test_a_folder_of_models(model: Path, tmp_path: Path) -> None:
+    models = tmp_path / "models"
+    models.mkdir()
+    model.rename(models / "in.onnx")
+    (row,) = surgeon.batch(models, tmp_path / "mended", "clean", target="rknn")
+    assert row.outcome == "repaired"
+    assert not lacked(tmp_path / "mended" / "in.onnx", "rknn")
+    with pytest.raises(RecipeError, match="there is no list of what `rk` takes"):
+        surgeon.batch(models, tmp_path / "mended", "clean", target="rk")
