@@ -33,6 +33,7 @@ ALONE = {  # a model of one operator, for each kind of operator that lists lack
     "SpaceToDepth": "y = SpaceToDepth <blocksize = 2> (x)",
     "Hardmax": "y = Hardmax <axis = 1> (x)",
     "IsNaN": "n = IsNaN (x) y = Cast <to = 1> (n)",
+    "IsInf": "n = IsInf (x) y = Cast <to = 1> (n)",
 }
 
 
@@ -94,6 +95,15 @@ def test_nothing_is_lacking_that_was_not_before(operator: str, name: str, tmp_pa
     result.model.save(tmp_path / "out.onnx")
     after = lacked(tmp_path / "out.onnx", name)
     assert after <= {one.operator for one in before.refused}
+
+
+def test_what_is_written_may_be_spelled_out_in_turn(tmp_path: Path) -> None:
+    """RKNN has no IsInf, which is a comparison with Abs, which it has not either."""
+    head = '<ir_version: 8, opset_import: ["": 17]> g (float[2,4] x) => (float[2,4] y)'
+    path = saved(tmp_path, f"{head} {{ n = IsInf (x) y = Cast <to = 1> (n) }}")
+    result = surgeon.apply(path, target="rknn")
+    result.model.save(tmp_path / "out.onnx")
+    assert not lacked(tmp_path / "out.onnx", "rknn")
 
 
 def test_an_approximation_wants_leave(tmp_path: Path) -> None:
