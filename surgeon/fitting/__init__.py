@@ -28,7 +28,13 @@ SPELLING = (
     *("nan-forms", "logic-forms", "einsum-to-matmul", "cumsum-to-matmul", "range-forms"),
     *("mask-forms", "scatter-forms", "resize-decompose", "pad-to-concat", "rare-forms"),
     *("grid-forms", "layer-norm-decompose", "instance-norm-decompose", "split-to-slices"),
-    *("batch-norm-decompose", "plain-conv", "recurrent-decompose", "fourier-decompose"),
+    *(
+        "batch-norm-decompose",
+        "plain-conv",
+        "recurrent-decompose",
+        "fourier-decompose",
+        "max-min-decompose",
+    ),
     *("deform-conv-decompose", "gather-on-shape", "one-axis-forms", "erf-decompose"),
 )
 _NOWHERE = frozenset({"Identity", "Constant"})  # what a rewrite leaves of these is a value
