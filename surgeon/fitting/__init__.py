@@ -1,8 +1,8 @@
 """Which rules spell out what a runtime's list lacks, in operators that it has.
 
 A rule is taken for an operator that is not on the list, where some form of what it writes is on the
-list, or is spelled out in turn. So nothing is spelled out in vain, and no two rules undo one
-another: each writes what was reached before it.
+list, or is spelled out in turn, by rules that do not lead back to it. What a rule writes in other
+forms than its cases show is seen to by `apply`, which leaves such rules out.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SPELLING = (
 _NOWHERE = frozenset({"Identity", "Constant"})  # what a rewrite leaves of these is a value
 _KINDS = ("approximate", "contract")
 
-Forms = Sequence[frozenset[str]]  # what is written, by what is given
+Forms = Sequence[frozenset[str]]  # what a rule writes: sets of operators, one of them each time
 
 
 def recipe_for_target(
