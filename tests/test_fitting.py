@@ -33,6 +33,7 @@ ALONE = {  # a model of one operator, for each kind of operator that lists lack
     "SpaceToDepth": "y = SpaceToDepth <blocksize = 2> (x)",
     "Hardmax": "y = Hardmax <axis = 1> (x)",
     "IsNaN": "n = IsNaN (x) y = Cast <to = 1> (n)",
+    "IsInf": "n = IsInf (x) y = Cast <to = 1> (n)",
 }
 
 
@@ -96,6 +97,15 @@ def test_nothing_is_lacking_that_was_not_before(operator: str, name: str, tmp_pa
     assert after <= {one.operator for one in before.refused}
 
 
+def test_what_is_written_may_be_spelled_out_in_turn(tmp_path: Path) -> None:
+    """RKNN has no IsInf, which is a comparison with Abs, which it has not either."""
+    head = '<ir_version: 8, opset_import: ["": 17]> g (float[2,4] x) => (float[2,4] y)'
+    path = saved(tmp_path, f"{head} {{ n = IsInf (x) y = Cast <to = 1> (n) }}")
+    result = surgeon.apply(path, target="rknn")
+    result.model.save(tmp_path / "out.onnx")
+    assert not lacked(tmp_path / "out.onnx", "rknn")
+
+
 def test_an_approximation_wants_leave(tmp_path: Path) -> None:
     head = '<ir_version: 8, opset_import: ["": 17]> g (float[2,4] x) => (float[2,4] y)'
     path = saved(tmp_path, f"{head} {{ y = Erf (x) }}")
@@ -147,3 +157,14 @@ def test_the_command_says_the_opset_too(tmp_path: Path) -> None:
 def test_a_target_that_there_is_not(model: Path) -> None:
     with pytest.raises(RecipeError, match="there is no list of what `webgpl` takes"):
         surgeon.apply(model, "clean", target="webgpl")
+
+
+def test_a_folder_of_models(model: Path, tmp_path: Path) -> None:
+    models = tmp_path / "models"
+    models.mkdir()
+    model.rename(models / "in.onnx")
+    (row,) = surgeon.batch(models, tmp_path / "mended", "clean", target="rknn")
+    assert row.outcome == "repaired"
+    assert not lacked(tmp_path / "mended" / "in.onnx", "rknn")
+    with pytest.raises(RecipeError, match="there is no list of what `rk` takes"):
+        surgeon.batch(models, tmp_path / "mended", "clean", target="rk")

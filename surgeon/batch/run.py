@@ -26,6 +26,7 @@ from surgeon.batch.state import State
 from surgeon.choices import check_choice, check_options
 from surgeon.errors import OutputError, RecipeError
 from surgeon.recipe import Recipe
+from surgeon.targets import target as runtime
 from surgeon.workers import Worker
 
 TIMEOUT = 600.0  # seconds for one file
@@ -110,6 +111,7 @@ def batch(
     keep_overridable: bool = False,
     strict: bool = False,
     opset: int | None = None,
+    target: str | None = None,
 ) -> Run:
     """Repair many files, each in a worker process of its own time and memory.
 
@@ -143,6 +145,7 @@ def batch(
         keep_overridable: As in `surgeon.apply`.
         strict: As in `surgeon.apply`.
         opset: As in `surgeon.apply`.
+        target: As in `surgeon.apply`: a runtime.
 
     Returns:
         An iterator of rows, which does the work while it is iterated.
@@ -152,11 +155,13 @@ def batch(
         RecipeError: A recipe or an option is wrong.
         OutputError: `dest` or the state cannot be written.
     """
-    target = _target(near(os.fspath(source)), near(os.fspath(dest)))
+    place = _target(near(os.fspath(source)), near(os.fspath(dest)))
     plans = [Recipe.load(os.fspath(name)) for name in _names(recipes)]
     if retry is not None:
         check_choice("retry", retry, RETRY)
     check_options(require, allow)
+    if target is not None:
+        runtime(target)
     options = {
         "shape": {name: list(dims) for name, dims in (shape or {}).items()},
         "assume": list(assume),
@@ -167,13 +172,14 @@ def batch(
         "keep_overridable": keep_overridable,
         "strict": strict,
         "opset": opset,
+        "target": target,
     }
     digests = tuple(plan.digest for plan in plans)
-    remembered = _state(state, target)
+    remembered = _state(state, place)
     mark = hashlib.sha256(str(remembered).encode("utf-8", "surrogateescape")).hexdigest()[:8]
     settings = Settings(
-        target=target,
-        staging=(target.path if isinstance(target, Folder) else Path(tempfile.gettempdir()))
+        target=place,
+        staging=(place.path if isinstance(place, Folder) else Path(tempfile.gettempdir()))
         / f".surgeon-{mark}",
         recipes=tuple(_absolute(name) for name in _names(recipes)),
         digests=digests,
@@ -188,7 +194,7 @@ def batch(
         force=force,
         retry=retry == "failed",
     )
-    leave_out = target.path if isinstance(target, Folder) else target.far.root
+    leave_out = place.path if isinstance(place, Folder) else place.far.root
     return Run(find(source, leave_out=leave_out), settings, remembered, executor, on_result)
 
 

@@ -13,7 +13,7 @@ from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
 _MOST_TIMES = 16
-_MOST_ONES = 1 << 20  # elements of the ones that an Expand becomes a product with
+_MOST_ONES = 1 << 16  # elements of the ones that an Expand becomes a product with
 _LARGEST_BLOCK = 4
 
 

@@ -11,6 +11,7 @@ from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
 _LARGEST = 1 << 22  # elements of the waves
+_WITHOUT_PARTS = 2  # the rank of batch and time, as PyTorch writes real signals
 _FIRST_WITH_AXIS = 20  # the opset from which a DFT reads its axis, and the last one is usual
 
 
@@ -21,7 +22,7 @@ def frames_as_conv(draft: Draft, match: Match) -> gs.Tensor:
     step = _number(c, node, 1)
     window = operand(node, 2)
     shape = c.shape(x)
-    if shape is None or len(shape) != 3 or shape[2] != 1:
+    if shape is None or not (len(shape) == _WITHOUT_PARTS or tuple(shape[2:]) == (1,)):
         raise Refused("its signal is not known to be of real numbers")
     under = None if window is None else draft.facts.array(window)
     if window is not None and under is None:
@@ -36,7 +37,7 @@ def frames_as_conv(draft: Draft, match: Match) -> gs.Tensor:
     kernel = waves.transpose(1, 2, 0).reshape(2 * bins, 1, length)
     made = c.op(
         "Conv",
-        c.permute(x, [0, 2, 1]),
+        c.unsqueeze(x, [1]) if len(shape) == _WITHOUT_PARTS else c.permute(x, [0, 2, 1]),
         _constant(draft, x, kernel),
         kernel_shape=[length],
         strides=[step],

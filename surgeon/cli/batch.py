@@ -147,6 +147,7 @@ def batch(
     assume: options.Assume = None,
     keep_overridable: options.KeepOverridable = False,
     opset: options.Opset = None,
+    fitted: options.Fitted = None,
     allow: options.Allow = None,
     reference: Reference = None,
     require: Require = options.Required.RUNS,
@@ -187,6 +188,7 @@ def batch(
             "keep_overridable": keep_overridable,
             "strict": strict,
             "opset": opset,
+            "target": fitted,
         }
         rows, target = _run(place, recipes, source, dest, cluster, arguments)
         _report(place, rows, target, f"{', '.join(recipes)} on {source}")

@@ -1,8 +1,8 @@
 """Which rules spell out what a runtime's list lacks, in operators that it has.
 
 A rule is taken for an operator that is not on the list, where some form of what it writes is on the
-list, or is spelled out in turn. So nothing is spelled out in vain, and no two rules undo one
-another: each writes what was reached before it.
+list, or is spelled out in turn, by rules that do not lead back to it. What a rule writes in other
+forms than its cases show is seen to by `apply`, which leaves such rules out.
 """
 
 from __future__ import annotations
@@ -28,13 +28,19 @@ SPELLING = (
     *("nan-forms", "logic-forms", "einsum-to-matmul", "cumsum-to-matmul", "range-forms"),
     *("mask-forms", "scatter-forms", "resize-decompose", "pad-to-concat", "rare-forms"),
     *("grid-forms", "layer-norm-decompose", "instance-norm-decompose", "split-to-slices"),
-    *("batch-norm-decompose", "plain-conv", "recurrent-decompose", "fourier-decompose"),
+    *(
+        "batch-norm-decompose",
+        "plain-conv",
+        "recurrent-decompose",
+        "fourier-decompose",
+        "max-min-decompose",
+    ),
     *("deform-conv-decompose", "gather-on-shape", "one-axis-forms", "erf-decompose"),
 )
 _NOWHERE = frozenset({"Identity", "Constant"})  # what a rewrite leaves of these is a value
 _KINDS = ("approximate", "contract")
 
-Forms = Sequence[frozenset[str]]  # what is written, by what is given
+Forms = Sequence[frozenset[str]]  # what a rule writes: sets of operators, one of them each time
 
 
 def recipe_for_target(
@@ -82,31 +88,51 @@ def _chosen(
 ) -> tuple[Rule, ...]:
     """The rules for a target, each for the operators that it lacks alone."""
     wanted = target(name)
-    reached = wanted.taken | wanted.partly | _NOWHERE
+    has = wanted.taken | wanted.partly | _NOWHERE
     known = [
-        (rule, forms)
+        (rule, operator, written)
         for rule, forms in _rules()
         if _may_fire(rule, allow) and rule.id not in without
+        for operator, written in forms.items()
+        if operator not in has
     ]
+    needs: dict[str, set[str]] = {}  # by what is spelled out: what is so in turn
     reach: dict[tuple[str, str], set[str]] = {}
     while True:
-        found = {
-            (rule.recipe, rule.id, operator)
-            for rule, forms in known
-            for operator, written in forms.items()
-            if operator not in reached and any(form <= reached for form in written)
-        }
-        for recipe, rule_id, operator in found:
-            reach.setdefault((recipe, rule_id), set()).add(operator)
-        again = {operator for _, _, operator in found} - reached
-        reached |= again
-        if not again:
+        left = [each for each in known if not _reaches(*each, has, needs, reach)]
+        if len(left) == len(known):
             break
+        known = left
     return tuple(
         _for_operators(rule, reach[rule.recipe, rule.id])
-        for rule, _ in known
+        for rule, _ in _rules()
         if (rule.recipe, rule.id) in reach
     )
+
+
+def _reaches(
+    rule: Rule,
+    operator: str,
+    written: Forms,
+    has: Set[str],
+    needs: dict[str, set[str]],
+    reach: dict[tuple[str, str], set[str]],
+) -> bool:
+    """Take a rule for an operator, if some form of what it writes is reached, and not by itself."""
+    for form in written:
+        rest = form - has
+        if not rest <= needs.keys() or operator in rest:
+            continue
+        behind = rest.union(*(needs[other] for other in rest))
+        if operator in behind:
+            continue
+        needs.setdefault(operator, set()).update(behind)
+        for others in needs.values():
+            if operator in others:
+                others |= behind
+        reach.setdefault((rule.recipe, rule.id), set()).add(operator)
+        return True
+    return False
 
 
 def _may_fire(rule: Rule, allow: frozenset[str]) -> bool:
