@@ -250,12 +250,11 @@ def _foreign(
 
 
 def _is_standard(node: onnx.NodeProto, versions: Mapping[str, int]) -> bool:
-    if node.domain not in STANDARD:
-        return False
-    domain = "" if node.domain == "ai.onnx" else node.domain
-    version = versions.get(domain, versions.get(node.domain, 1))
-    newest = onnx.defs.onnx_opset_version() if domain == "" else version
-    return bool(onnx.defs.has(node.op_type, min(version, newest), domain))
+    if node.domain not in ("", "ai.onnx"):
+        return False  # `ai.onnx.ml` is ONNX's too, and few runtimes have it
+    version = versions.get("", versions.get(node.domain, 1))
+    newest = onnx.defs.onnx_opset_version()
+    return bool(onnx.defs.has(node.op_type, min(version, newest), ""))
 
 
 def _fit(proto: onnx.ModelProto, operators: Mapping[str, int], wanted: Target) -> Fit:

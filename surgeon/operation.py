@@ -21,6 +21,7 @@ from surgeon.claims import (
     correct_types,
     declare,
     declare_numbers,
+    declare_tables,
     declare_types,
     state_cuts,
 )
@@ -135,7 +136,7 @@ class Operation:
                         partial(simplify, tool=step.tool, folder=self.original.folder),
                         f"simplify: {step.tool}",
                     )
-                elif isinstance(step, RaiseOpsetStep):
+                elif isinstance(step, RaiseOpsetStep) and self.model.opset < step.opset:
                     from surgeon.raising import raise_opset
 
                     self._replace_proto(partial(raise_opset, opset=step.opset), "raise-opset")
@@ -312,11 +313,10 @@ class Operation:
                 "files, mostly without a sign: compare with the module, or with what it recorded "
                 "(`--reference FILE.npz`)"
             )
-        declare_numbers(self.model, self.facts)
-        declare_types(self.model, self.facts)
-        state_cuts(self.model, self.facts)
+        for say in (declare_numbers, declare_types, state_cuts):
+            say(self.model, self.facts)
         retyped = correct_types(self.model, self.facts)
-        self.notes.retyped = frozenset(retyped)
+        self.notes.retyped = frozenset((*retyped, *declare_tables(self.model, self.facts)))
         for what, corrected in (
             ("shapes that the file states", correct_claims(self.model, self.facts)),
             ("shapes that outputs declare", resized),

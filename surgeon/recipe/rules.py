@@ -11,6 +11,10 @@ from surgeon.notation import (
     Pattern,
 )
 
+_REFUSING = frozenset(
+    {"contrib_refused", "ml_refused", "plugin_refused", "refused_by_name", "trt_refused"}
+)
+
 
 class BuilderCall(NamedTuple):
     """A replacement that a builder computes.
@@ -28,7 +32,7 @@ class BuilderCall(NamedTuple):
     @property
     def only_refuses(self) -> bool:
         """Whether it never puts anything, and only says why a node stays."""
-        return self.name in ("contrib_refused", "plugin_refused", "refused_by_name", "trt_refused")
+        return self.name in _REFUSING
 
 
 class Rule(NamedTuple):
