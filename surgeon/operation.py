@@ -34,21 +34,25 @@ from surgeon.facts.carried import Carried
 from surgeon.fold import DEFAULT_LIMIT
 from surgeon.housekeeping import rename_constants
 from surgeon.lost import may_have_lost
-from surgeon.model import Model, describe
+from surgeon.model import Model
 from surgeon.recipe import (
     FoldStep,
     FreeBatchStep,
+    IrVersionStep,
     LowerOpsetStep,
     RaiseOpsetStep,
     Recipe,
     Rule,
     RulesStep,
     SimplifyStep,
+    StateShapesStep,
 )
-from surgeon.report import Change, Missed, MissRecord, Notes, Report
+from surgeon.report import Change, MissRecord, Notes, Report
 from surgeon.rewrite import Surgery
-from surgeon.spelling import ATEN_DOMAINS, is_foreign, is_plugin
+from surgeon.spelling import is_foreign, is_plugin
+from surgeon.stating import state_shapes
 from surgeon.sweep import Sweep
+from surgeon.tally import nearest, operators, operators_of
 from surgeon.writer import FIRST_IR_WITH_NODE_METADATA
 
 if TYPE_CHECKING:
@@ -99,6 +103,7 @@ class Operation:
         self.misses: list[MissRecord] = []
         self.settled = 0  # how many of these are from earlier steps than the last
         self.carried = Carried()
+        self.stating = False  # whether shapes are written into the file
         self.removed: list[Departure] = []  # before the last step that reads the model anew
 
     @property
@@ -144,6 +149,11 @@ class Operation:
                     from surgeon.lowering import lower_opset
 
                     self._replace_proto(partial(lower_opset, opset=step.opset), "lower-opset")
+                elif isinstance(step, IrVersionStep):
+                    self._lower_ir_version(step.version)
+                elif isinstance(step, StateShapesStep):
+                    self._sweep((), DEFAULT_LIMIT, allow)
+                    self.stating = True
                 elif isinstance(step, FreeBatchStep):
                     self._free_batch(step, recipe, allow)
             clock.lap("sweep")
@@ -239,7 +249,7 @@ class Operation:
         self.misses = self.misses + list(self.notes.misses)
         # what an earlier recipe folded on its way counts, where this one says that it does, and so
         # does an operator that this one is about, of constants: it is not to be there
-        gone = sweep.keeper.folded & _operators(rules)
+        gone = sweep.keeper.folded & operators_of(rules)
         if fired or gone or ((tidy or not rules) and self.notes.housekeeping.total()):
             self.model.changed = True
 
@@ -265,6 +275,12 @@ class Operation:
         self.model = Model(proto, path=self.original.path)
         self.model.changed = True
         self._begin()
+
+    def _lower_ir_version(self, version: int) -> None:
+        if self.model.proto.ir_version > version:
+            from surgeon.irversion import lower_ir_version
+
+            self._replace_proto(partial(lower_ir_version, version=version), "ir-version")
 
     def _free_batch(self, step: FreeBatchStep, recipe: Recipe, allow: frozenset[str]) -> None:
         """The step that changes what the model is defined for, and so is told as a rewrite."""
@@ -302,7 +318,8 @@ class Operation:
         # what any runtime loads keeps the sizes that it declares
         resized = correct_outputs(self.model, self.facts, ranks=not mended)
         carried = correct_carried(self.model, self.facts) if mended else []
-        if not self.model.changed and not resized:
+        news = self.stating and state_shapes(self.model, self.facts)
+        if not self.model.changed and not resized and not news:
             return
         self.model.changed = True
         if any(constant.name in _TAKEN for constant in self.original.proto.graph.initializer):
@@ -327,10 +344,12 @@ class Operation:
                 named = ", ".join(f"`{name}`" for name in corrected[:3])
                 more = f" and {len(corrected) - 3} more" if len(corrected) > 3 else ""
                 self.notes.remarks.append(f"{what} were false: {named}{more}")
+        if self.stating:
+            state_shapes(self.model, self.facts)
         replaced: dict[str, list[str]] = {}
         for change in self.notes.changes:
             replaced.setdefault(f"{change.recipe}/{change.rule}", []).append(change.node)
-        on_nodes = self.original.proto.ir_version >= FIRST_IR_WITH_NODE_METADATA
+        on_nodes = self.model.proto.ir_version >= FIRST_IR_WITH_NODE_METADATA
         made = provenance.entry(
             [(recipe.name, recipe.digest) for recipe in self.recipes],
             {rule: len(nodes) for rule, nodes in replaced.items()},
@@ -339,60 +358,3 @@ class Operation:
             self.date,
         )
         self.model.stamps |= provenance.stamps(self.original.proto.metadata_props, made)
-
-
-# What sizes are computed with: to fold these is no reason to save a file.
-_ANYWHERE = frozenset(
-    "Add Cast Concat ConstantOfShape Div Equal Expand Gather Mul Reshape Shape Size Slice Squeeze "
-    "Sub Transpose Unsqueeze Where".split()
-)
-_FEW = 8  # operators that a recipe may be about; one that knows more is about something else
-
-
-def _operators(rules: Sequence[Rule]) -> set[tuple[str, str]]:
-    """The operators that rules are about, each by itself; none where these are many."""
-    found = {
-        (rule.match.root.domain, name)
-        for rule in rules
-        if len(rule.match.nodes) == 1
-        for name in rule.match.root.operators
-        if name not in _ANYWHERE
-    }
-    return found if len(found) <= _FEW else set()
-
-
-def operators(model: Model) -> dict[str, int]:
-    """How many nodes of each operator a model has, bodies and functions included."""
-    counts: Counter[str] = Counter()
-    for graph in model.graphs():
-        for node in graph.nodes:
-            domain = node.domain or ""
-            name = node.op if domain in ("", "ai.onnx", "ai.onnx.legacy") else f"{domain}.{node.op}"
-            if node.op == "ATen":  # in any domain
-                name = f"aten.{node.attrs.get('operator', '?')}"
-            elif domain in ATEN_DOMAINS:
-                name = f"aten.{node.op}"
-            if name != "Constant":
-                counts[name] += 1
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-
-
-def nearest(records: Sequence[MissRecord]) -> list[Missed]:
-    """The attempts that failed at nodes which stay, in words: for each node and rule the latest."""
-    latest: dict[tuple[int, str, str], MissRecord] = {}
-    for record in records:
-        root = record.root
-        if not root.__dict__.get("gone"):
-            latest[id(root), record.recipe, record.rule] = record
-    return [
-        Missed(
-            rule=r.rule,
-            recipe=r.recipe,
-            node=describe(r.root),
-            matched=r.matched,
-            total=r.total,
-            reason=r.reason(),
-            location=str(r.location),
-        )
-        for r in latest.values()
-    ]

@@ -12,7 +12,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.assumptions import parse_assumptions
-from surgeon.authoring import recipe_for_opset, recipe_of
+from surgeon.authoring import recipe_for_ir_version, recipe_for_opset, recipe_of
 from surgeon.choices import check_options
 from surgeon.collector import collector_paused
 from surgeon.culprits import Kept, Place, find_culprits
@@ -132,6 +132,8 @@ def apply(
             # what was spelled out behind them for the older opset they make plain once more
             again = plans if opset < original.opset else []
             plans = [*plans, recipe_for_opset(original.opset, opset), *again]
+        elif opset is not None:
+            plans.append(recipe_for_ir_version(opset))
     axioms = parse_assumptions(original, shape or {}, assume)
     checking: dict[str, Any] = {
         "reference": reference,

@@ -11,11 +11,13 @@ from surgeon.recipe.reading import Known, read_rule
 from surgeon.recipe.rules import (
     FoldStep,
     FreeBatchStep,
+    IrVersionStep,
     LowerOpsetStep,
     RaiseOpsetStep,
     Rule,
     RulesStep,
     SimplifyStep,
+    StateShapesStep,
 )
 from surgeon.recipe.written import Use, Written, WrittenStep
 
@@ -97,6 +99,10 @@ def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep
         return LowerOpsetStep(item.lower_opset)
     if item.free_batch is not None:
         return FreeBatchStep(item.free_batch)
+    if item.ir_version is not None:
+        return IrVersionStep(item.ir_version)
+    if item.state_shapes:
+        return StateShapesStep()
     raise RecipeError(
         f"`{key.replace('_', '-')}` is empty",
         where=content.location,

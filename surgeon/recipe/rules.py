@@ -114,6 +114,23 @@ class FreeBatchStep(NamedTuple):
     dim: str
 
 
+class IrVersionStep(NamedTuple):
+    """Writes the model in an older format, where that has all that is in it."""
+
+    version: int
+
+
+class StateShapesStep(NamedTuple):
+    """Writes what is proven of every value's type and shape into the file."""
+
+
 Step: TypeAlias = (
-    RulesStep | FoldStep | SimplifyStep | RaiseOpsetStep | LowerOpsetStep | FreeBatchStep
+    RulesStep
+    | FoldStep
+    | SimplifyStep
+    | RaiseOpsetStep
+    | LowerOpsetStep
+    | FreeBatchStep
+    | IrVersionStep
+    | StateShapesStep
 )

@@ -23,11 +23,13 @@ from surgeon.recipe.rules import (
     BuilderCall,
     FoldStep,
     FreeBatchStep,
+    IrVersionStep,
     LowerOpsetStep,
     RaiseOpsetStep,
     Rule,
     RulesStep,
     SimplifyStep,
+    StateShapesStep,
 )
 from surgeon.recipe.written import Use, Written
 
@@ -37,6 +39,7 @@ _KINDS: Mapping[str, type[Any]] = {
     for kind in (
         *(Argument, BuilderCall, FoldStep, FreeBatchStep, LowerOpsetStep, NodePattern, Pattern),
         *(RaiseOpsetStep, Rule, RulesStep, SimplifyStep, Use, Written),
+        *(IrVersionStep, StateShapesStep),
     )
 }
 
