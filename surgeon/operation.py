@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import onnx
 
-from surgeon import dialect, provenance
+from surgeon import asread, dialect, provenance
+from surgeon.asread import Handed
 from surgeon.assumptions import Axioms, cost_of_sizes
 from surgeon.claims import (
     correct_carried,
@@ -36,6 +37,7 @@ from surgeon.housekeeping import rename_constants
 from surgeon.lost import may_have_lost
 from surgeon.model import Model
 from surgeon.recipe import (
+    AsReadStep,
     FoldStep,
     FreeBatchStep,
     IrVersionStep,
@@ -104,6 +106,7 @@ class Operation:
         self.settled = 0  # how many of these are from earlier steps than the last
         self.carried = Carried()
         self.stating = False  # whether shapes are written into the file
+        self.handed = Handed()
         self.removed: list[Departure] = []  # before the last step that reads the model anew
 
     @property
@@ -119,6 +122,7 @@ class Operation:
             self.model = self.original.clone()
             self.model.changed = changed
             self.notes = Notes(remarks=remarks.copy(), every=self.notes.every)
+            self.handed = Handed()
             self.misses, self.settled, self.removed = [], 0, []
             self.pieces.clear()
             self._steps(clock)
@@ -154,6 +158,8 @@ class Operation:
                 elif isinstance(step, StateShapesStep):
                     self._sweep((), DEFAULT_LIMIT, allow)
                     self.stating = True
+                elif isinstance(step, AsReadStep):
+                    self._as_read(step.what, recipe, allow)
                 elif isinstance(step, FreeBatchStep):
                     self._free_batch(step, recipe, allow)
             clock.lap("sweep")
@@ -301,6 +307,26 @@ class Operation:
             )
             if self.check:
                 self.notes.remarks.append(COMPARED)
+
+    def _as_read(self, what: str, recipe: Recipe, allow: frozenset[str]) -> None:
+        """The step that changes the interface, and so is told as a rewrite."""
+        if "contract" not in allow:
+            said = "it changes what the model promises; allow it with `--allow contract`"
+            self.notes.failures.append(f"step `{asread.STEP}` was skipped: {said}")
+            return
+        rule = f"{asread.STEP}-{what}"
+        if any(change.rule == rule for change in self.notes.changes):
+            return  # recipes may run twice
+        before, fixed = self.model, tuple(self.axioms.shapes)
+        self._replace_proto(
+            partial(asread.as_read, what=what, handed=self.handed, fixed=fixed), rule
+        )
+        if self.model is not before:
+            contract = asread.CONTRACT.format(what=self.handed.told())
+            self.notes.changes.append(
+                Change(rule, recipe.name, asread.WHY, "bit", contract, "the graph", (), (), "")
+            )
+            self.notes.remarks.append(asread.COMPARED)
 
     def is_rid_of_foreign(self) -> bool:
         """Whether a node of PyTorch's own, or a plugin, is there no longer."""

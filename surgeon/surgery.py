@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import onnx
 import onnx_graphsurgeon as gs
 
+from surgeon.asread import Handed
 from surgeon.assumptions import parse_assumptions
 from surgeon.authoring import recipe_for_ir_version, recipe_for_opset, recipe_of
 from surgeon.choices import check_options
@@ -41,10 +42,12 @@ class Result:
     Attributes:
         model: The repaired model; the argument's where nothing was changed.
         report: What was done and checked.
+        handed: What the model left to its caller, casts of inputs say.
     """
 
     model: Model
     report: Report
+    handed: Handed = field(default_factory=Handed)
 
 
 def apply(
@@ -168,7 +171,7 @@ def apply(
 
         refuse_unread(original, report, reference)
     if not work.changed or not verify:
-        return _whole(work.model, report, strict=strict, opset=opset)
+        return _whole(work, report, strict=strict, opset=opset)
     if progress:
         progress("verify")
     verdict = _verdict(original, work, checking, progress)
@@ -192,20 +195,20 @@ def apply(
         from surgeon.refusing import not_saved
 
         raise not_saved(report, verdict, _unbounded(work))
-    return _whole(work.model, report, strict=strict, opset=opset)
+    return _whole(work, report, strict=strict, opset=opset)
 
 
-def _whole(model: Model, report: Report, *, strict: bool, opset: int | None) -> Result:
+def _whole(work: Operation, report: Report, *, strict: bool, opset: int | None) -> Result:
     """The result, which is all that was asked for.
 
     Raises:
         VerifyError: Something was left out, or another opset was asked for.
     """
-    if strict or opset not in (None, model.opset):
+    if strict or opset not in (None, work.model.opset):
         from surgeon.refusing import refuse_left_out
 
-        refuse_left_out(report, None if opset == model.opset else opset)
-    return Result(model, report)
+        refuse_left_out(report, None if opset == work.model.opset else opset)
+    return Result(work.model, report, work.handed)
 
 
 def _culprits(
@@ -323,7 +326,7 @@ def _verdict(
     custom: frozenset[str] = frozenset().union(*(recipe.custom for recipe in work.recipes))
     return verify(
         original.proto,
-        work.model.to_proto(),
+        work.handed.put_back(work.model.to_proto()),
         **checking,
         folder_original=original.folder,
         folder_result=original.folder,

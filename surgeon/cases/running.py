@@ -30,10 +30,11 @@ PRINTED = 16  # elements of a constant
 
 @dataclass(frozen=True, slots=True)
 class _Applied:
-    """One run of the recipe."""
+    """One run of the recipe; `whole` is the model with what it left to its caller."""
 
     model: onnx.ModelProto
     report: Report
+    whole: onnx.ModelProto
 
     @property
     def fired(self) -> Counter[str]:
@@ -171,7 +172,7 @@ def _loads_and_agrees(
             names = ", ".join(own)
             yield f"Unchecked: nothing here runs {names}; say with `after` what must come out"
         return
-    result = _runner(applied.model)
+    result = _runner(applied.whole)
     if isinstance(result, str):
         yield result
         return
@@ -197,7 +198,7 @@ def _in_other_words(
         return
     if _own_operators(recipe, applied.model):
         return
-    result = _runner(applied.model)
+    result = _runner(applied.whole)
     if isinstance(result, str):
         yield f"{result} (renamed and in another order)"
         return
@@ -265,7 +266,7 @@ def _run(
     shape: dict[str, tuple[int | str, ...]],
     *,
     check: bool = False,
-) -> tuple[onnx.ModelProto, Report]:
+) -> tuple[onnx.ModelProto, Report, onnx.ModelProto]:
     result = apply(
         model,
         recipe,
@@ -276,7 +277,8 @@ def _run(
         check=check,
         every_miss=True,
     )
-    return result.model.to_proto(), result.report
+    made = result.model.to_proto()
+    return made, result.report, result.handed.put_back(made)
 
 
 def _rule(recipe: Recipe, name: str) -> Rule:

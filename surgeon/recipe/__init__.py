@@ -15,6 +15,7 @@ from surgeon.errors import Location, RecipeError
 from surgeon.files import is_file
 from surgeon.recipe.inverses import check_inverses
 from surgeon.recipe.rules import (
+    AsReadStep,
     BuilderCall,
     FoldStep,
     FreeBatchStep,
@@ -31,6 +32,7 @@ from surgeon.recipe.shelf import shelved
 from surgeon.recipe.written import Use, Written
 
 __all__ = [
+    "AsReadStep",
     "BuilderCall",
     "FoldStep",
     "FreeBatchStep",

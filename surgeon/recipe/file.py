@@ -9,6 +9,7 @@ from surgeon.errors import Location, RecipeError
 from surgeon.recipe.models import RecipeModel, RuleModel, StepModel, validate
 from surgeon.recipe.reading import Known, read_rule
 from surgeon.recipe.rules import (
+    AsReadStep,
     FoldStep,
     FreeBatchStep,
     IrVersionStep,
@@ -101,6 +102,8 @@ def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep
         return FreeBatchStep(item.free_batch)
     if item.ir_version is not None:
         return IrVersionStep(item.ir_version)
+    if item.as_read is not None:
+        return AsReadStep(item.as_read)
     if item.state_shapes:
         return StateShapesStep()
     raise RecipeError(

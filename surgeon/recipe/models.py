@@ -91,6 +91,12 @@ class StepModel(_Model):
         ge=4,
         description="An older IR version, the format of the file, where it has all that is in it.",
     )
+    as_read: Literal["types", "order"] | None = Field(
+        None,
+        alias="as-read",
+        description="What is only done to inputs and outputs is left to the caller: casts of "
+        "inputs (`types`), or Transposes (`order`). Wants `allow: [contract]`.",
+    )
     state_shapes: Literal[True] | None = Field(
         None,
         alias="state-shapes",

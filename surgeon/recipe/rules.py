@@ -120,6 +120,12 @@ class IrVersionStep(NamedTuple):
     version: int
 
 
+class AsReadStep(NamedTuple):
+    """Takes casts of inputs (`types`) or Transposes at the ends (`order`) out of the model."""
+
+    what: str
+
+
 class StateShapesStep(NamedTuple):
     """Writes what is proven of every value's type and shape into the file."""
 
@@ -132,5 +138,6 @@ Step: TypeAlias = (
     | LowerOpsetStep
     | FreeBatchStep
     | IrVersionStep
+    | AsReadStep
     | StateShapesStep
 )

@@ -20,6 +20,7 @@ from surgeon.errors import Location
 from surgeon.expressions import Expression
 from surgeon.notation.pattern import Argument, NodePattern, Pattern
 from surgeon.recipe.rules import (
+    AsReadStep,
     BuilderCall,
     FoldStep,
     FreeBatchStep,
@@ -39,7 +40,7 @@ _KINDS: Mapping[str, type[Any]] = {
     for kind in (
         *(Argument, BuilderCall, FoldStep, FreeBatchStep, LowerOpsetStep, NodePattern, Pattern),
         *(RaiseOpsetStep, Rule, RulesStep, SimplifyStep, Use, Written),
-        *(IrVersionStep, StateShapesStep),
+        *(AsReadStep, IrVersionStep, StateShapesStep),
     )
 }
 

@@ -11,7 +11,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from surgeon.recipe.rules import FreeBatchStep, IrVersionStep, LowerOpsetStep, StateShapesStep
+from surgeon.recipe.rules import (
+    AsReadStep,
+    FreeBatchStep,
+    IrVersionStep,
+    LowerOpsetStep,
+    StateShapesStep,
+)
 from surgeon.render import words
 
 if TYPE_CHECKING:
@@ -67,6 +73,9 @@ def recipe(found: Recipe) -> RenderableType:
 def _step(step: object) -> str:
     if isinstance(step, FreeBatchStep):
         return f"make the batch dynamic, as `{step.dim}`"
+    if isinstance(step, AsReadStep):
+        what = {"types": "casts of inputs", "order": "Transposes of inputs and outputs"}[step.what]
+        return f"leave {what} to the caller"
     if isinstance(step, IrVersionStep):
         return f"write the file in IR version {step.version}"
     if isinstance(step, StateShapesStep):

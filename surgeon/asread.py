@@ -1,0 +1,326 @@
+"""Takes what is only cast, or only turned, at the ends of a model out of it: its caller does it.
+
+An input that is cast before anything computes with it is given in that type, and one that is
+turned, from rows of pixels to planes of channels say, in that order; outputs are given in the order
+that they were computed in. What was taken out is kept, and put back where the result is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx
+
+from surgeon.errors import SurgeonError
+
+STEP = "as-read"
+WHY = "What stands at an end of the network and computes nothing is the caller's."
+CONTRACT = (
+    "changes the interface: {what}; who runs it gives and takes what the file did inside before"
+)
+COMPARED = "what was taken out was put back for the comparison with the original"
+_TYPE = onnx.TensorProto
+_MOVES = frozenset("Flatten Identity Reshape Slice Squeeze Transpose Unsqueeze".split())
+_ALONE = frozenset(
+    "Abs Cast Ceil Clip Exp Floor Identity LeakyRelu Log Neg Relu Sigmoid Sqrt Tanh".split()
+)
+_WITH_CONSTANT = frozenset("Add Div Mul Sub".split())
+_ALONG = frozenset("LogSoftmax Softmax".split())  # along an axis, one alone from opset 13 on
+_ONE_AXIS = 13
+
+
+@dataclass
+class Handed:
+    """What the caller does since: nodes before inputs and behind outputs, as the file had them."""
+
+    inputs: dict[str, tuple[onnx.ValueInfoProto, list[onnx.NodeProto]]] = field(
+        default_factory=dict
+    )
+    outputs: dict[str, tuple[onnx.ValueInfoProto, list[onnx.NodeProto]]] = field(
+        default_factory=dict
+    )
+
+    def told(self) -> str:
+        """What changed, in words."""
+        said = []
+        for kind, ends in (("input", self.inputs), ("output", self.outputs)):
+            for name, (_, nodes) in ends.items():
+                did = " and ".join(_told(node) for node in nodes)
+                said.append(f"{kind} `{name}` is without its {did}")
+        return ", ".join(said[:6]) + f" and {len(said) - 6} more" * (len(said) > 6)
+
+    def put_back(self, proto: onnx.ModelProto) -> onnx.ModelProto:
+        """The model with the interface of the original."""
+        if not self.inputs and not self.outputs:
+            return proto
+        whole = onnx.ModelProto()
+        whole.CopyFrom(proto)
+        graph = whole.graph
+        before: list[onnx.NodeProto] = []
+        for value in graph.input:
+            if value.name in self.inputs:
+                original, nodes = self.inputs[value.name]
+                last = f"{value.name}/as-read/{len(nodes)}"
+                _rename(graph, value.name, last)
+                before += _chained(nodes, value.name, last)
+                value.CopyFrom(original)
+        for value in graph.output:
+            if value.name in self.outputs:
+                original, nodes = self.outputs[value.name]
+                first = f"{value.name}/as-made"
+                _rename(graph, value.name, first)
+                graph.node.extend(_chained(nodes, first, value.name))
+                value.CopyFrom(original)
+        kept = list(graph.node)
+        del graph.node[:], graph.value_info[:]
+        graph.node.extend([*before, *kept])
+        return whole
+
+
+def as_read(
+    proto: onnx.ModelProto, what: str, handed: Handed, fixed: Sequence[str] = ()
+) -> onnx.ModelProto:
+    """The model without casts of inputs (`types`), or Transposes at its ends (`order`).
+
+    Args:
+        proto: A model without functions around its ends.
+        what: `types` or `order`.
+        handed: Is given what was taken out.
+        fixed: Inputs of which somebody told the shape, which is that of the file.
+
+    Raises:
+        SurgeonError: There is nothing of the kind.
+    """
+    changed = onnx.ModelProto()
+    changed.CopyFrom(proto)
+    ends = _Ends(changed)
+    found = 0
+    for value in changed.graph.input:
+        if value.name in ends.constants or (what == "order" and value.name in fixed):
+            continue
+        original = onnx.ValueInfoProto()
+        original.CopyFrom(value)
+        made = ends.cast_of(value) if what == "types" else ends.turn_of(value)
+        if made is not None:
+            found += 1
+            handed.inputs.setdefault(value.name, (original, []))[1].append(made)
+    for value in changed.graph.output if what == "order" else ():
+        original = onnx.ValueInfoProto()
+        original.CopyFrom(value)
+        made = ends.turn_behind(value)
+        if made is not None:
+            found += 1
+            handed.outputs.setdefault(value.name, (original, []))[1].insert(0, made)
+    if not found:
+        kind = "cast" if what == "types" else "turned"
+        raise SurgeonError(
+            f"no input is {kind} before anything else reads it, and by a node that alone does",
+            where=f"{STEP}: {what}",
+            mend="Put `clean` in front, or leave the step out.",
+        )
+    return changed
+
+
+class _Ends:
+    """The ends of a graph, and what reads each value."""
+
+    def __init__(self, proto: onnx.ModelProto) -> None:
+        self.graph = proto.graph
+        self.opset = max(e.version for e in proto.opset_import if e.domain in ("", "ai.onnx"))
+        self.constants = {tensor.name: tensor for tensor in self.graph.initializer}
+        for node in self.graph.node:
+            for attribute in node.attribute:
+                if node.op_type == "Constant" and attribute.name == "value":
+                    self.constants[node.output[0]] = attribute.t
+        self.outputs = {value.name for value in self.graph.output}
+
+    def cast_of(self, value: onnx.ValueInfoProto) -> onnx.NodeProto | None:
+        """Take out the Cast to float or int32 that an input comes to, behind moves of elements."""
+        kind = value.type.tensor_type
+        chain = self._chain(value.name, self._moves)
+        cast = chain[-1] if chain else None
+        if cast is None or cast.op_type != "Cast" or kind.elem_type == _TYPE.STRING:
+            return None
+        (to,) = (a.i for a in cast.attribute if a.name == "to")
+        if to not in (_TYPE.FLOAT, _TYPE.INT32) or kind.elem_type in (to, _TYPE.FLOAT16):
+            return None
+        if to == _TYPE.INT32 and kind.elem_type in (_TYPE.FLOAT, _TYPE.DOUBLE):
+            return None
+        kind.elem_type = to
+        self._take_out(cast, [node.output[0] for node in chain])
+        return onnx.helper.make_node("Cast", [""], [""], to=to)
+
+    def turn_of(self, value: onnx.ValueInfoProto) -> onnx.NodeProto | None:
+        """Take out the Transpose that an input comes to, behind what treats elements apart."""
+        rank = len(value.type.tensor_type.shape.dim)
+        chain = self._chain(value.name, lambda node: self._apart(node, rank))
+        turn = chain[-1] if chain else None
+        if turn is None or turn.op_type != "Transpose" or not rank:
+            return None
+        perm = _perm(turn, rank)
+        for node in chain[:-1]:
+            for index, name in enumerate(node.input):
+                if name in self.constants:
+                    node.input[index] = self._turned(name, perm)
+        _permute(value, perm)
+        self._take_out(turn, [node.output[0] for node in chain])
+        return onnx.helper.make_node("Transpose", [""], [""], perm=perm)
+
+    def turn_behind(self, value: onnx.ValueInfoProto) -> onnx.NodeProto | None:
+        """Take out the Transpose that an output is made by, in front of what keeps elements."""
+        rank = len(value.type.tensor_type.shape.dim)
+        makers = {name: node for node in self.graph.node for name in node.output}
+        behind: list[onnx.NodeProto] = []
+        node = makers.get(value.name)
+        while node is not None and node.op_type != "Transpose":
+            along = node.op_type in _ALONG and self.opset >= _ONE_AXIS
+            if not along and (node.op_type not in _ALONE or self._given(node)):
+                return None
+            behind.append(node)
+            node = makers.get(node.input[0])
+        if node is None or not rank or node.input[0] not in makers:
+            return None
+        names = [node.output[0], *(n.output[0] for n in behind)]
+        alone = all(len(self._readers(name)) + (name in self.outputs) == 1 for name in names)
+        if not alone or node.domain or node.input[0] in self.outputs:
+            return None
+        perm = _perm(node, rank)
+        for other in behind:
+            if other.op_type in _ALONG:
+                axis = next((a.i for a in other.attribute if a.name == "axis"), -1)
+                kept = [a for a in other.attribute if a.name != "axis"]
+                kept.append(onnx.helper.make_attribute("axis", perm[axis]))
+                del other.attribute[:]
+                other.attribute.extend(kept)
+        _permute(value, np.argsort(perm).tolist())
+        inner = node.input[0]
+        self._drop(node, names)
+        if behind:
+            _rename(self.graph, names[0], inner)
+        else:
+            _rename(self.graph, inner, value.name)
+        return onnx.helper.make_node("Transpose", [""], [""], perm=perm)
+
+    def _chain(self, name: str, goes_on: Callable[[onnx.NodeProto], bool]) -> list[onnx.NodeProto]:
+        """The nodes that read a value one behind the other, each of them alone."""
+        chain: list[onnx.NodeProto] = []
+        while name not in self.outputs:
+            readers = self._readers(name)
+            if len(readers) != 1 or readers[0] is None or readers[0].domain not in ("", "ai.onnx"):
+                return []
+            chain.append(readers[0])
+            if not goes_on(readers[0]):
+                return chain
+            name = readers[0].output[0]
+        return []
+
+    def _moves(self, node: onnx.NodeProto) -> bool:
+        return node.op_type in _MOVES
+
+    def _apart(self, node: onnx.NodeProto, rank: int) -> bool:
+        """Whether a node treats each element by itself, with a constant that can be turned."""
+        if node.op_type in _ALONE:
+            return not self._given(node)
+        if node.op_type not in _WITH_CONSTANT:
+            return False
+        found = [self.constants[name] for name in node.input if name in self.constants]
+        outside = any(t.data_location == _TYPE.EXTERNAL for t in found)
+        return len(found) == 1 and not outside and len(found[0].dims) <= rank
+
+    def _given(self, node: onnx.NodeProto) -> bool:
+        """Whether it has an operand beside its first that is no number."""
+        names = [name for name in node.input[1:] if name]
+        return any(name not in self.constants or self.constants[name].dims for name in names)
+
+    def _readers(self, name: str) -> list[onnx.NodeProto | None]:
+        """The nodes that read a value, once for each operand; None for one in a body."""
+        found: list[onnx.NodeProto | None] = []
+        for node in self.graph.node:
+            found += [node] * list(node.input).count(name)
+            inner = sum(name in other.input for body in _bodies(node) for other in _nodes(body))
+            ends = sum(name == v.name for body in _bodies(node) for v in body.output)
+            found += [None] * (inner + ends)
+        return found
+
+    def _turned(self, name: str, perm: Sequence[int]) -> str:
+        array = onnx.numpy_helper.to_array(self.constants[name])
+        if array.size == 1:
+            return name
+        array = array.reshape((1,) * (len(perm) - array.ndim) + array.shape).transpose(perm)
+        made = f"{name}/turned"
+        while made in self.constants:
+            made += "_"
+        tensor = onnx.numpy_helper.from_array(np.ascontiguousarray(array), made)
+        self.graph.initializer.append(tensor)
+        self.constants[made] = tensor
+        return made
+
+    def _take_out(self, node: onnx.NodeProto, names: Sequence[str]) -> None:
+        """Without a node, whose readers read what it read."""
+        source, result = node.input[0], node.output[0]
+        self._drop(node, names)
+        _rename(self.graph, result, source)
+
+    def _drop(self, node: onnx.NodeProto, names: Sequence[str]) -> None:
+        self.graph.node.remove(node)
+        kept = [value for value in self.graph.value_info if value.name not in names]
+        del self.graph.value_info[:]
+        self.graph.value_info.extend(kept)
+
+
+def _told(node: onnx.NodeProto) -> str:
+    """A node of those that are taken out, with what it does."""
+    if node.op_type == "Cast":
+        return f"Cast to {_TYPE.DataType.Name(node.attribute[0].i).lower()}"
+    return f"Transpose by {list(node.attribute[0].ints)}"
+
+
+def _perm(node: onnx.NodeProto, rank: int) -> list[int]:
+    given = next((list(a.ints) for a in node.attribute if a.name == "perm"), [])
+    return given or list(range(rank))[::-1]
+
+
+def _permute(value: onnx.ValueInfoProto, perm: Sequence[int]) -> None:
+    dims = list(value.type.tensor_type.shape.dim)
+    del value.type.tensor_type.shape.dim[:]
+    value.type.tensor_type.shape.dim.extend(dims[place] for place in perm)
+
+
+def _chained(nodes: Sequence[onnx.NodeProto], first: str, last: str) -> list[onnx.NodeProto]:
+    """Copies of nodes one behind the other, from one value to another."""
+    made, name = [], first
+    for index, node in enumerate(nodes, 1):
+        copy = onnx.NodeProto()
+        copy.CopyFrom(node)
+        copy.input[0] = name
+        name = copy.output[0] = last if index == len(nodes) else f"{last}/{index}"
+        made.append(copy)
+    return made
+
+
+def _bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    for attribute in node.attribute:
+        for body in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
+            yield body
+            for inner in body.node:
+                yield from _bodies(inner)
+
+
+def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    yield from graph.node
+
+
+def _rename(graph: onnx.GraphProto, old: str, new: str) -> None:
+    """Call a value otherwise wherever nodes, and bodies that see it, make or read it."""
+    for node in graph.node:
+        for inner in (node, *(n for body in _bodies(node) for n in body.node)):
+            for names in (inner.input, inner.output):
+                for index, name in enumerate(names):
+                    if name == old:
+                        names[index] = new
+        for body in _bodies(node):
+            for value in body.output:
+                if value.name == old:
+                    value.name = new
