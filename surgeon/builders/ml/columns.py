@@ -68,10 +68,11 @@ def normalizer(draft: Draft, match: Match) -> gs.Tensor:
     computed_in(bench, node.inputs[0])
     x = bench.cast(node.inputs[0], TYPE.FLOAT)
     name = str(node.attrs.get("norm", "MAX"))
-    ops = {"MAX": "ReduceMax", "L1": "ReduceL1", "L2": "ReduceL2"}
+    ops = {"MAX": "ReduceMax", "L1": "ReduceSum", "L2": "ReduceL2"}
     if name not in ops:
         raise Refused(f"nothing is known of the norm {name!r}")
-    length = bench.op(ops[name], x, bench.ints([rank - 1], "axes"), keepdims=1)
+    summed = bench.op("Abs", x) if name == "L1" else x  # OpenVINO's ReduceL1 is along all axes
+    length = bench.op(ops[name], summed, bench.ints([rank - 1], "axes"), keepdims=1)
     one = bench.number(1, TYPE.FLOAT)
     made: gs.Tensor = bench.op("Div", x, bench.where(bench.is_nought(length), one, length))
     return made
