@@ -17,10 +17,8 @@ from surgeon.errors import SurgeonError
 
 STEP = "as-read"
 WHY = "What stands at an end of the network and computes nothing is the caller's."
-CONTRACT = (
-    "changes the interface: {what}; who runs it gives and takes what the file did inside before"
-)
-COMPARED = "what was taken out was put back for the comparison with the original"
+CONTRACT = "changes the interface: {what}"
+COMPARED = "for the comparison with the original the interface was put back"
 _TYPE = onnx.TensorProto
 _MOVES = frozenset("Flatten Identity Reshape Slice Squeeze Transpose Unsqueeze".split())
 _ALONE = frozenset(
@@ -32,50 +30,76 @@ _ONE_AXIS = 13
 
 
 @dataclass
-class Handed:
-    """What the caller does since: nodes before inputs and behind outputs, as the file had them."""
+class Layer:
+    """What one step left to the caller.
 
-    inputs: dict[str, tuple[onnx.ValueInfoProto, list[onnx.NodeProto]]] = field(
-        default_factory=dict
-    )
-    outputs: dict[str, tuple[onnx.ValueInfoProto, list[onnx.NodeProto]]] = field(
-        default_factory=dict
-    )
+    Attributes:
+        inputs: Of inputs, what the file said of each, and the node in front of it.
+        outputs: The same of outputs, and the node behind.
+        names: What ends are called now, and what they were called.
+    """
+
+    inputs: dict[str, tuple[onnx.ValueInfoProto, onnx.NodeProto]] = field(default_factory=dict)
+    outputs: dict[str, tuple[onnx.ValueInfoProto, onnx.NodeProto]] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
 
     def told(self) -> str:
         """What changed, in words."""
-        said = []
-        for kind, ends in (("input", self.inputs), ("output", self.outputs)):
-            for name, (_, nodes) in ends.items():
-                did = " and ".join(_told(node) for node in nodes)
-                said.append(f"{kind} `{name}` is without its {did}")
+        said = [
+            f"{kind} `{name}` is without its {_told(node)}"
+            for kind, ends in (("input", self.inputs), ("output", self.outputs))
+            for name, (_, node) in ends.items()
+        ]
+        said += [f"`{old}` is called `{new}`" for new, old in self.names.items()]
         return ", ".join(said[:6]) + f" and {len(said) - 6} more" * (len(said) > 6)
 
-    def put_back(self, proto: onnx.ModelProto) -> onnx.ModelProto:
-        """The model with the interface of the original."""
-        if not self.inputs and not self.outputs:
-            return proto
-        whole = onnx.ModelProto()
-        whole.CopyFrom(proto)
-        graph = whole.graph
+    def put_back(self, graph: onnx.GraphProto, place: int) -> None:
+        """The interface as it was before the step, in a graph of one's own.
+
+        Args:
+            graph: Is changed.
+            place: Of this layer among all.
+        """
+        for new, old in self.names.items():
+            _rename(graph, new, f"{old}/was")  # two may have changed names
+        for old in self.names.values():
+            _rename(graph, f"{old}/was", old)
         before: list[onnx.NodeProto] = []
+        for value in (*graph.input, *graph.output, *graph.initializer):
+            value.name = self.names.get(value.name, value.name)
         for value in graph.input:
             if value.name in self.inputs:
-                original, nodes = self.inputs[value.name]
-                last = f"{value.name}/as-read/{len(nodes)}"
-                _rename(graph, value.name, last)
-                before += _chained(nodes, value.name, last)
+                original, node = self.inputs[value.name]
+                inner = f"{value.name}/as-read/{place}"
+                _rename(graph, value.name, inner)
+                before.append(_between(node, value.name, inner))
                 value.CopyFrom(original)
         for value in graph.output:
             if value.name in self.outputs:
-                original, nodes = self.outputs[value.name]
-                first = f"{value.name}/as-made"
-                _rename(graph, value.name, first)
-                graph.node.extend(_chained(nodes, first, value.name))
+                original, node = self.outputs[value.name]
+                inner = f"{value.name}/as-made/{place}"
+                _rename(graph, value.name, inner)
+                graph.node.append(_between(node, inner, value.name))
                 value.CopyFrom(original)
         kept = list(graph.node)
         del graph.node[:], graph.value_info[:]
         graph.node.extend([*before, *kept])
+
+
+@dataclass
+class Handed:
+    """What the caller does since, step by step."""
+
+    layers: list[Layer] = field(default_factory=list)
+
+    def put_back(self, proto: onnx.ModelProto) -> onnx.ModelProto:
+        """The model with the interface of the original."""
+        if not self.layers:
+            return proto
+        whole = onnx.ModelProto()
+        whole.CopyFrom(proto)
+        for place, layer in reversed([*enumerate(self.layers)]):
+            layer.put_back(whole.graph, place)
         return whole
 
 
@@ -95,8 +119,7 @@ def as_read(
     """
     changed = onnx.ModelProto()
     changed.CopyFrom(proto)
-    ends = _Ends(changed)
-    found = 0
+    ends, layer = _Ends(changed), Layer()
     for value in changed.graph.input:
         if value.name in ends.constants or (what == "order" and value.name in fixed):
             continue
@@ -104,22 +127,21 @@ def as_read(
         original.CopyFrom(value)
         made = ends.cast_of(value) if what == "types" else ends.turn_of(value)
         if made is not None:
-            found += 1
-            handed.inputs.setdefault(value.name, (original, []))[1].append(made)
+            layer.inputs[value.name] = (original, made)
     for value in changed.graph.output if what == "order" else ():
         original = onnx.ValueInfoProto()
         original.CopyFrom(value)
         made = ends.turn_behind(value)
         if made is not None:
-            found += 1
-            handed.outputs.setdefault(value.name, (original, []))[1].insert(0, made)
-    if not found:
+            layer.outputs[value.name] = (original, made)
+    if not layer.inputs and not layer.outputs:
         kind = "cast" if what == "types" else "turned"
         raise SurgeonError(
             f"no input is {kind} before anything else reads it, and by a node that alone does",
             where=f"{STEP}: {what}",
             mend="Put `clean` in front, or leave the step out.",
         )
+    handed.layers.append(layer)
     return changed
 
 
@@ -212,7 +234,7 @@ class _Ends:
                 return []
             chain.append(readers[0])
             if not goes_on(readers[0]):
-                return chain
+                return [] if readers[0].output[0] in self.outputs else chain
             name = readers[0].output[0]
         return []
 
@@ -288,16 +310,12 @@ def _permute(value: onnx.ValueInfoProto, perm: Sequence[int]) -> None:
     value.type.tensor_type.shape.dim.extend(dims[place] for place in perm)
 
 
-def _chained(nodes: Sequence[onnx.NodeProto], first: str, last: str) -> list[onnx.NodeProto]:
-    """Copies of nodes one behind the other, from one value to another."""
-    made, name = [], first
-    for index, node in enumerate(nodes, 1):
-        copy = onnx.NodeProto()
-        copy.CopyFrom(node)
-        copy.input[0] = name
-        name = copy.output[0] = last if index == len(nodes) else f"{last}/{index}"
-        made.append(copy)
-    return made
+def _between(node: onnx.NodeProto, first: str, last: str) -> onnx.NodeProto:
+    """A copy of a node that reads one value and makes the other."""
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    copy.input[0], copy.output[0] = first, last
+    return copy
 
 
 def _bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:

@@ -42,6 +42,7 @@ from surgeon.recipe import (
     FreeBatchStep,
     IrVersionStep,
     LowerOpsetStep,
+    PlainNamesStep,
     RaiseOpsetStep,
     Recipe,
     Rule,
@@ -158,8 +159,8 @@ class Operation:
                 elif isinstance(step, StateShapesStep):
                     self._sweep((), DEFAULT_LIMIT, allow)
                     self.stating = True
-                elif isinstance(step, AsReadStep):
-                    self._as_read(step.what, recipe, allow)
+                elif isinstance(step, AsReadStep | PlainNamesStep):
+                    self._hand_over(step, recipe, allow)
                 elif isinstance(step, FreeBatchStep):
                     self._free_batch(step, recipe, allow)
             clock.lap("sweep")
@@ -308,25 +309,34 @@ class Operation:
             if self.check:
                 self.notes.remarks.append(COMPARED)
 
-    def _as_read(self, what: str, recipe: Recipe, allow: frozenset[str]) -> None:
-        """The step that changes the interface, and so is told as a rewrite."""
+    def _hand_over(
+        self, step: AsReadStep | PlainNamesStep, recipe: Recipe, allow: frozenset[str]
+    ) -> None:
+        """A step that changes the interface, and so is told as a rewrite."""
+        fixed, why = tuple(self.axioms.shapes), asread.WHY
+        if isinstance(step, AsReadStep):
+            rule = f"{asread.STEP}-{step.what}"
+            done = partial(asread.as_read, what=step.what, handed=self.handed, fixed=fixed)
+        else:
+            from surgeon import plainnames
+
+            rule, why = plainnames.STEP, plainnames.WHY
+            done = partial(plainnames.plain_names, handed=self.handed, fixed=fixed)
         if "contract" not in allow:
             said = "it changes what the model promises; allow it with `--allow contract`"
-            self.notes.failures.append(f"step `{asread.STEP}` was skipped: {said}")
+            self.notes.failures.append(f"step `{rule}` was skipped: {said}")
             return
-        rule = f"{asread.STEP}-{what}"
         if any(change.rule == rule for change in self.notes.changes):
             return  # recipes may run twice
-        before, fixed = self.model, tuple(self.axioms.shapes)
-        self._replace_proto(
-            partial(asread.as_read, what=what, handed=self.handed, fixed=fixed), rule
-        )
+        before = self.model
+        self._replace_proto(done, rule)
         if self.model is not before:
-            contract = asread.CONTRACT.format(what=self.handed.told())
+            told = self.handed.layers[-1].told()
+            contract = asread.CONTRACT.format(what=told) if told else None
             self.notes.changes.append(
-                Change(rule, recipe.name, asread.WHY, "bit", contract, "the graph", (), (), "")
+                Change(rule, recipe.name, why, "bit", contract, "the graph", (), (), "")
             )
-            self.notes.remarks.append(asread.COMPARED)
+            self.notes.remarks += [asread.COMPARED] * (bool(told) and self.check)
 
     def is_rid_of_foreign(self) -> bool:
         """Whether a node of PyTorch's own, or a plugin, is there no longer."""

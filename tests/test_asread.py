@@ -76,6 +76,8 @@ KEPT = {
     "{ t = Transpose <perm = [0, 2, 1]> (x) y = Relu (t) z = Shape (x) }",
     "it is read twice, in two orders": "(float[1,2,3] x) => (float[1,3,2] y) "
     "{ a = Softmax <axis = 1> (x) t = Transpose <perm = [0, 2, 1]> (a) y = MatMul (t, a) }",
+    "what it is turned to is an output": "(float[1,2,3] x) => (float[1,3,2] y) "
+    "{ y = Transpose <perm = [0, 2, 1]> (x) }",
     "it is added to what another gives": "(float[1,2,3] x, float[1,2,3] z) => (float[1,3,2] y) "
     "{ a = Add (x, z) t = Transpose <perm = [0, 2, 1]> (a) b = Neg (t) y = MatMul (b, a) }",
     "a body reads it": "(float[1,2,3] x, bool c) => (float[1,3,2] y, float[1,2,3] z) "
@@ -135,3 +137,49 @@ def test_it_is_done_once_and_only_where_it_is_allowed() -> None:
     result = surgeon.apply(parser.parse_model(IMAGE), recipe)
     assert not result.model.changed
     assert "--allow contract" in result.report.failures[0]
+
+
+NAMED = """
+<ir_version: 8, opset_import: ["": 13]>
+g (float["N.0",3] "x:0", bool c) => (float["N.0",3] "c:0", float["N.0",3] "Identity/y")
+  <float[3] "dense/kernel:0" = {1, 2, 3}> {
+  ["/model/mul"] "/m.0" = Mul ("x:0", "dense/kernel:0")
+  c_0 = Neg ("/m.0")
+  "c:0" = Abs (c_0)
+  "Identity/y" = If (c) <then_branch = a () => (float[N,3] "p:0") { "p:0" = Neg ("/m.0") },
+    else_branch = b () => (float[N,3] "q:0") { "q:0" = Abs ("x:0") }>
+}
+"""
+
+
+def test_names_become_identifiers() -> None:
+    model = parser.parse_model(NAMED)
+    result = surgeon.apply(model, "plain-names", require="equivalent")
+    after = result.model.to_proto()
+    text = after.SerializeToString()
+    assert [v.name for v in after.graph.input] == ["x_0", "c"]
+    assert [v.name for v in after.graph.output] == ["c_0_2", "Identity_y"]
+    assert elements(after.graph.input[0])[1] == ["N_0", 3]
+    for strange in (b"x:0", b"/m.0", b"/model/mul", b"p:0", b"dense/kernel:0"):
+        assert strange not in text
+    x, truth = np.ones((2, 3), np.float32), np.array(True)
+    for wanted, found in zip(
+        ran(model, {"x:0": x, "c": truth}), ran(after, {"x_0": x, "c": truth}), strict=True
+    ):
+        np.testing.assert_array_equal(found, wanted)
+    again = surgeon.apply(after, "plain-names")
+    assert not again.model.changed
+
+
+def test_names_and_an_order_are_both_put_back() -> None:
+    turned = IMAGE.replace(" x)", ' "x:0")').replace("(x)", '("x:0")')
+    both = ["input-types", "plain-names", "channels-first"]
+    for recipes in (both, [both[1], both[0], both[2]], [both[0], both[2], both[1]]):
+        result = surgeon.apply(parser.parse_model(turned), *recipes, require="equivalent")
+        (x,) = result.model.to_proto().graph.input
+        assert (x.name, elements(x)) == ("x_0", (onnx.TensorProto.FLOAT, ["N", 3, 6, 5]))
+
+
+def test_a_name_that_was_told_stays() -> None:
+    result = surgeon.apply(parser.parse_model(NAMED), "plain-names", shape={"x:0": [2, 3]})
+    assert "was told by that name" in result.report.failures[0]

@@ -14,6 +14,7 @@ from surgeon.recipe.rules import (
     FreeBatchStep,
     IrVersionStep,
     LowerOpsetStep,
+    PlainNamesStep,
     RaiseOpsetStep,
     Rule,
     RulesStep,
@@ -104,6 +105,8 @@ def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep
         return IrVersionStep(item.ir_version)
     if item.as_read is not None:
         return AsReadStep(item.as_read)
+    if item.plain_names:
+        return PlainNamesStep()
     if item.state_shapes:
         return StateShapesStep()
     raise RecipeError(

@@ -97,6 +97,12 @@ class StepModel(_Model):
         description="What is only done to inputs and outputs is left to the caller: casts of "
         "inputs (`types`), or Transposes (`order`). Wants `allow: [contract]`.",
     )
+    plain_names: Literal[True] | None = Field(
+        None,
+        alias="plain-names",
+        description="`true`: values, nodes and sizes are called by identifiers of C, inputs and "
+        "outputs too. Wants `allow: [contract]`.",
+    )
     state_shapes: Literal[True] | None = Field(
         None,
         alias="state-shapes",

@@ -126,6 +126,10 @@ class AsReadStep(NamedTuple):
     what: str
 
 
+class PlainNamesStep(NamedTuple):
+    """Calls values, nodes and sizes by identifiers."""
+
+
 class StateShapesStep(NamedTuple):
     """Writes what is proven of every value's type and shape into the file."""
 
@@ -139,5 +143,6 @@ Step: TypeAlias = (
     | FreeBatchStep
     | IrVersionStep
     | AsReadStep
+    | PlainNamesStep
     | StateShapesStep
 )

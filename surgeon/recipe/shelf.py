@@ -26,6 +26,7 @@ from surgeon.recipe.rules import (
     FreeBatchStep,
     IrVersionStep,
     LowerOpsetStep,
+    PlainNamesStep,
     RaiseOpsetStep,
     Rule,
     RulesStep,
@@ -40,7 +41,7 @@ _KINDS: Mapping[str, type[Any]] = {
     for kind in (
         *(Argument, BuilderCall, FoldStep, FreeBatchStep, LowerOpsetStep, NodePattern, Pattern),
         *(RaiseOpsetStep, Rule, RulesStep, SimplifyStep, Use, Written),
-        *(AsReadStep, IrVersionStep, StateShapesStep),
+        *(AsReadStep, IrVersionStep, PlainNamesStep, StateShapesStep),
     )
 }
 

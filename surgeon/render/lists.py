@@ -16,6 +16,7 @@ from surgeon.recipe.rules import (
     FreeBatchStep,
     IrVersionStep,
     LowerOpsetStep,
+    PlainNamesStep,
     StateShapesStep,
 )
 from surgeon.render import words
@@ -76,6 +77,8 @@ def _step(step: object) -> str:
     if isinstance(step, AsReadStep):
         what = {"types": "casts of inputs", "order": "Transposes of inputs and outputs"}[step.what]
         return f"leave {what} to the caller"
+    if isinstance(step, PlainNamesStep):
+        return "call values, nodes and sizes by identifiers"
     if isinstance(step, IrVersionStep):
         return f"write the file in IR version {step.version}"
     if isinstance(step, StateShapesStep):
