@@ -145,6 +145,16 @@ def as_read(
     return changed
 
 
+def could_be_left(proto: onnx.ModelProto) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Inputs whose Cast, and inputs whose Transpose, could be left to the caller."""
+    ends = _Ends(proto)
+    given = [value for value in proto.graph.input if value.name not in ends.constants]
+    return (
+        tuple(value.name for value in given if ends.casts(value)),
+        tuple(value.name for value in given if ends.turns(value)),
+    )
+
+
 class _Ends:
     """The ends of a graph, and what reads each value."""
 
@@ -157,31 +167,35 @@ class _Ends:
                 if node.op_type == "Constant" and attribute.name == "value":
                     self.constants[node.output[0]] = attribute.t
         self.outputs = {value.name for value in self.graph.output}
+        self._index: dict[str, list[onnx.NodeProto | None]] | None = None
 
     def cast_of(self, value: onnx.ValueInfoProto) -> onnx.NodeProto | None:
         """Take out the Cast to float or int32 that an input comes to, behind moves of elements."""
-        kind = value.type.tensor_type
-        chain = self._chain(value.name, self._moves)
-        cast = chain[-1] if chain else None
-        if cast is None or cast.op_type != "Cast" or kind.elem_type == _TYPE.STRING:
+        chain = self.casts(value)
+        if not chain:
             return None
-        (to,) = (a.i for a in cast.attribute if a.name == "to")
-        if to not in (_TYPE.FLOAT, _TYPE.INT32) or kind.elem_type in (to, _TYPE.FLOAT16):
-            return None
-        if to == _TYPE.INT32 and kind.elem_type in (_TYPE.FLOAT, _TYPE.DOUBLE):
-            return None
-        kind.elem_type = to
-        self._take_out(cast, [node.output[0] for node in chain])
+        (to,) = (a.i for a in chain[-1].attribute if a.name == "to")
+        value.type.tensor_type.elem_type = to
+        self._take_out(chain[-1], [node.output[0] for node in chain])
         return onnx.helper.make_node("Cast", [""], [""], to=to)
+
+    def casts(self, value: onnx.ValueInfoProto) -> list[onnx.NodeProto]:
+        """The nodes up to the Cast that an input comes to; none where that is not to be left."""
+        given = value.type.tensor_type.elem_type
+        chain = self._chain(value.name, lambda node: node.op_type in _MOVES)
+        if not chain or chain[-1].op_type != "Cast" or given == _TYPE.STRING:
+            return []
+        (to,) = (a.i for a in chain[-1].attribute if a.name == "to")
+        if to not in (_TYPE.FLOAT, _TYPE.INT32) or given in (to, _TYPE.FLOAT16):
+            return []
+        return [] if to == _TYPE.INT32 and given in (_TYPE.FLOAT, _TYPE.DOUBLE) else chain
 
     def turn_of(self, value: onnx.ValueInfoProto) -> onnx.NodeProto | None:
         """Take out the Transpose that an input comes to, behind what treats elements apart."""
-        rank = len(value.type.tensor_type.shape.dim)
-        chain = self._chain(value.name, lambda node: self._apart(node, rank))
-        turn = chain[-1] if chain else None
-        if turn is None or turn.op_type != "Transpose" or not rank:
+        chain, rank = self.turns(value), len(value.type.tensor_type.shape.dim)
+        if not chain:
             return None
-        perm = _perm(turn, rank)
+        turn, perm = chain[-1], _perm(chain[-1], rank)
         for node in chain[:-1]:
             for index, name in enumerate(node.input):
                 if name in self.constants:
@@ -189,6 +203,12 @@ class _Ends:
         _permute(value, perm)
         self._take_out(turn, [node.output[0] for node in chain])
         return onnx.helper.make_node("Transpose", [""], [""], perm=perm)
+
+    def turns(self, value: onnx.ValueInfoProto) -> list[onnx.NodeProto]:
+        """The nodes up to the Transpose that an input comes to; none where there is none."""
+        rank = len(value.type.tensor_type.shape.dim)
+        chain = self._chain(value.name, lambda node: self._apart(node, rank))
+        return chain if rank and chain and chain[-1].op_type == "Transpose" else []
 
     def turn_behind(self, value: onnx.ValueInfoProto) -> onnx.NodeProto | None:
         """Take out the Transpose that an output is made by, in front of what keeps elements."""
@@ -220,9 +240,9 @@ class _Ends:
         inner = node.input[0]
         self._drop(node, names)
         if behind:
-            _rename(self.graph, names[0], inner)
+            self._call(names[0], inner)
         else:
-            _rename(self.graph, inner, value.name)
+            self._call(inner, value.name)
         return onnx.helper.make_node("Transpose", [""], [""], perm=perm)
 
     def _chain(self, name: str, goes_on: Callable[[onnx.NodeProto], bool]) -> list[onnx.NodeProto]:
@@ -237,9 +257,6 @@ class _Ends:
                 return [] if readers[0].output[0] in self.outputs else chain
             name = readers[0].output[0]
         return []
-
-    def _moves(self, node: onnx.NodeProto) -> bool:
-        return node.op_type in _MOVES
 
     def _apart(self, node: onnx.NodeProto, rank: int) -> bool:
         """Whether a node treats each element by itself, with a constant that can be turned."""
@@ -258,13 +275,16 @@ class _Ends:
 
     def _readers(self, name: str) -> list[onnx.NodeProto | None]:
         """The nodes that read a value, once for each operand; None for one in a body."""
-        found: list[onnx.NodeProto | None] = []
-        for node in self.graph.node:
-            found += [node] * list(node.input).count(name)
-            inner = sum(name in other.input for body in _bodies(node) for other in _nodes(body))
-            ends = sum(name == v.name for body in _bodies(node) for v in body.output)
-            found += [None] * (inner + ends)
-        return found
+        if self._index is None:
+            self._index = {}
+            for node in self.graph.node:
+                for read in node.input:
+                    self._index.setdefault(read, []).append(node)
+                for body in _bodies(node):
+                    inner = [read for other in body.node for read in other.input]
+                    for read in (*inner, *(value.name for value in body.output)):
+                        self._index.setdefault(read, []).append(None)
+        return self._index.get(name, [])
 
     def _turned(self, name: str, perm: Sequence[int]) -> str:
         array = onnx.numpy_helper.to_array(self.constants[name])
@@ -283,10 +303,15 @@ class _Ends:
         """Without a node, whose readers read what it read."""
         source, result = node.input[0], node.output[0]
         self._drop(node, names)
-        _rename(self.graph, result, source)
+        self._call(result, source)
+
+    def _call(self, old: str, new: str) -> None:
+        _rename(self.graph, old, new)
+        self._index = None
 
     def _drop(self, node: onnx.NodeProto, names: Sequence[str]) -> None:
         self.graph.node.remove(node)
+        self._index = None
         kept = [value for value in self.graph.value_info if value.name not in names]
         del self.graph.value_info[:]
         self.graph.value_info.extend(kept)
@@ -324,10 +349,6 @@ def _bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
             yield body
             for inner in body.node:
                 yield from _bodies(inner)
-
-
-def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    yield from graph.node
 
 
 def _rename(graph: onnx.GraphProto, old: str, new: str) -> None:

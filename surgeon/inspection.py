@@ -12,6 +12,7 @@ from typing import Any
 
 import onnx
 
+from surgeon.asread import could_be_left
 from surgeon.errors import ForeignError, MemoryUp, ModelError, TimeUp
 from surgeon.external import external_tensors
 from surgeon.files import external_path
@@ -98,6 +99,9 @@ class Inspection:
         loads: Whether onnxruntime loads it; None where it was not asked.
         fault: What it says where it does not.
         fit: Beside the list of a target, where one was asked for.
+        cast: Inputs that are only cast before anything computes with them, bytes of an image say.
+        turned: Inputs that are only turned, from N,H,W,C to N,C,H,W say.
+        doubles: How many inputs and weights are in double precision.
     """
 
     source: str
@@ -122,6 +126,9 @@ class Inspection:
     loads: bool | None = None
     fault: str = ""
     fit: Fit | None = None
+    cast: tuple[str, ...] = ()
+    turned: tuple[str, ...] = ()
+    doubles: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -175,6 +182,8 @@ def inspect(path: str | os.PathLike[str], *, target: str | None = None) -> Inspe
     operators = Counter(operator_name(node) for node in nodes if not _is_constant(node))
     initialised = {tensor.name for tensor in proto.graph.initializer}
     inputs = tuple(value_of(v) for v in proto.graph.input if v.name not in initialised)
+    cast, turned = could_be_left(proto)
+    kinds = types_given(proto)
     return Inspection(
         source=str(path),
         size=path.stat().st_size,
@@ -193,9 +202,12 @@ def inspect(path: str | os.PathLike[str], *, target: str | None = None) -> Inspe
         subgraphs=sum(len(_bodies(node)) for node in nodes),
         foreign=tuple(_foreign(proto, nodes, operators)),
         computed_weights=_computed_weights(proto),
-        bfloat16=types_given(proto).count(onnx.TensorProto.BFLOAT16),
+        bfloat16=kinds.count(onnx.TensorProto.BFLOAT16),
         recipes=helpful(operators),
         fit=None if wanted is None else _fit(proto, operators, wanted),
+        cast=cast,
+        turned=turned,
+        doubles=kinds.count(onnx.TensorProto.DOUBLE),
     )
 
 

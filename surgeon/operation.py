@@ -336,7 +336,8 @@ class Operation:
             self.notes.changes.append(
                 Change(rule, recipe.name, why, "bit", contract, "the graph", (), (), "")
             )
-            self.notes.remarks += [asread.COMPARED] * (bool(told) and self.check)
+            if told and self.check and asread.COMPARED not in self.notes.remarks:
+                self.notes.remarks.append(asread.COMPARED)
 
     def is_rid_of_foreign(self) -> bool:
         """Whether a node of PyTorch's own, or a plugin, is there no longer."""

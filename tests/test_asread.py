@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from onnx import parser
 import surgeon
 from surgeon.asread import Handed, as_read
 from surgeon.errors import SurgeonError
+from surgeon.inspection import inspect
 
 Array = np.ndarray[Any, Any]
 IMAGE = """
@@ -183,3 +185,12 @@ def test_names_and_an_order_are_both_put_back() -> None:
 def test_a_name_that_was_told_stays() -> None:
     result = surgeon.apply(parser.parse_model(NAMED), "plain-names", shape={"x:0": [2, 3]})
     assert "was told by that name" in result.report.failures[0]
+
+
+def test_inspect_names_what_could_be_left(tmp_path: Path) -> None:
+    path = tmp_path / "image.onnx"
+    onnx.save(parser.parse_model(IMAGE), path)
+    found = inspect(path)
+    assert (found.cast, found.turned, found.doubles) == (("x",), ("x",), 0)
+    onnx.save(parser.parse_model(NAMED), path)
+    assert (inspect(path).cast, inspect(path).turned) == ((), ())
