@@ -160,7 +160,8 @@ class _Ends:
 
     def __init__(self, proto: onnx.ModelProto) -> None:
         self.graph = proto.graph
-        self.opset = max(e.version for e in proto.opset_import if e.domain in ("", "ai.onnx"))
+        versions = [e.version for e in proto.opset_import if e.domain in ("", "ai.onnx")]
+        self.opset = max(versions, default=1)
         self.constants = {tensor.name: tensor for tensor in self.graph.initializer}
         for node in self.graph.node:
             for attribute in node.attribute:

@@ -55,7 +55,7 @@ from surgeon.rewrite import Surgery
 from surgeon.spelling import is_foreign, is_plugin
 from surgeon.stating import state_shapes
 from surgeon.sweep import Sweep
-from surgeon.tally import nearest, operators, operators_of
+from surgeon.tally import is_concerned, nearest, operators, operators_of
 from surgeon.writer import FIRST_IR_WITH_NODE_METADATA
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Operation:
         clock.lap("import")
         for recipe in self.recipes:
             allow = self.allow | recipe.allow
-            for step in recipe.steps:
+            for place, step in enumerate(recipe.steps):
                 if isinstance(step, RulesStep):
                     self._sweep(step.rules, DEFAULT_LIMIT, allow, tidy=step.tidy)
                 elif isinstance(step, FoldStep):
@@ -146,10 +146,12 @@ class Operation:
                         partial(simplify, tool=step.tool, folder=self.original.folder),
                         f"simplify: {step.tool}",
                     )
-                elif isinstance(step, RaiseOpsetStep) and self.model.opset < step.opset:
-                    from surgeon.raising import raise_opset
+                elif isinstance(step, RaiseOpsetStep):
+                    rest = recipe.steps[place:]
+                    if self.model.opset < step.opset and is_concerned(self.model, rest):
+                        from surgeon.raising import raise_opset
 
-                    self._replace_proto(partial(raise_opset, opset=step.opset), "raise-opset")
+                        self._replace_proto(partial(raise_opset, opset=step.opset), "raise-opset")
                 elif isinstance(step, LowerOpsetStep):
                     from surgeon.lowering import lower_opset
 

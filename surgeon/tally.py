@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from surgeon.model import Model, describe
-from surgeon.recipe import Rule
+from surgeon.recipe import Rule, RulesStep, Step
 from surgeon.report import Missed, MissRecord
 from surgeon.spelling import ATEN_DOMAINS
 
@@ -28,6 +28,14 @@ def operators_of(rules: Sequence[Rule]) -> set[tuple[str, str]]:
         if name not in _ANYWHERE
     }
     return found if len(found) <= _FEW else set()
+
+
+def is_concerned(model: Model, steps: Sequence[Step]) -> bool:
+    """Whether a model has an operator that rules of these steps are about, if they have rules."""
+    rules = [rule for step in steps if isinstance(step, RulesStep) for rule in step.rules]
+    there = {(node.domain or "", node.op) for graph in model.graphs() for node in graph.nodes}
+    roots = [rule.match.root for rule in rules]
+    return not rules or any((r.domain, name) in there for r in roots for name in r.operators)
 
 
 def operators(model: Model) -> dict[str, int]:

@@ -140,3 +140,12 @@ def test_inspect_names_what_few_runtimes_have(tmp_path: Path) -> None:
     (foreign,) = found.foreign
     assert foreign.recipes == ("ml-forms",)
     assert foreign.runs
+
+
+def test_a_file_without_such_operators_stays_where_it_is() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 4, opset_import: ["": 9]> g (float[2] x) => (float[2] y) { y = Relu (x) }'
+    )
+    result = surgeon.apply(model, "ml-forms")
+    assert not result.model.changed
+    assert not result.report.failures
