@@ -101,7 +101,6 @@ class Inspection:
         fit: Beside the list of a target, where one was asked for.
         cast: Inputs that are only cast before anything computes with them, bytes of an image say.
         turned: Inputs that are only turned, from N,H,W,C to N,C,H,W say.
-        doubles: How many inputs and weights are in double precision.
     """
 
     source: str
@@ -128,7 +127,6 @@ class Inspection:
     fit: Fit | None = None
     cast: tuple[str, ...] = ()
     turned: tuple[str, ...] = ()
-    doubles: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -183,7 +181,6 @@ def inspect(path: str | os.PathLike[str], *, target: str | None = None) -> Inspe
     initialised = {tensor.name for tensor in proto.graph.initializer}
     inputs = tuple(value_of(v) for v in proto.graph.input if v.name not in initialised)
     cast, turned = could_be_left(proto)
-    kinds = types_given(proto)
     return Inspection(
         source=str(path),
         size=path.stat().st_size,
@@ -202,12 +199,11 @@ def inspect(path: str | os.PathLike[str], *, target: str | None = None) -> Inspe
         subgraphs=sum(len(_bodies(node)) for node in nodes),
         foreign=tuple(_foreign(proto, nodes, operators)),
         computed_weights=_computed_weights(proto),
-        bfloat16=kinds.count(onnx.TensorProto.BFLOAT16),
+        bfloat16=types_given(proto).count(onnx.TensorProto.BFLOAT16),
         recipes=helpful(operators),
         fit=None if wanted is None else _fit(proto, operators, wanted),
         cast=cast,
         turned=turned,
-        doubles=kinds.count(onnx.TensorProto.DOUBLE),
     )
 
 

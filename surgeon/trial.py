@@ -41,8 +41,6 @@ WANTED = 2  # sets of normal inputs that both pieces must take
 # as many small ones do.
 _ALL = 1 << 22
 
-_DOUBLE = 11  # as ONNX numbers element types
-
 
 @dataclass(frozen=True, slots=True)
 class Difference:
@@ -324,16 +322,12 @@ def _refusal(rule: Rule, match: Match, bad: Difference, evidence: str | None) ->
 def _styles(rule: Rule, piece: Piece) -> list[tuple[str, int]]:
     nodes = (*piece.nodes, *piece.draft)
     dtypes = {fact.dtype for _, fact in piece.inputs if fact.value is None}
-    found = edges.styles(
+    return edges.styles(
         {_operator(node) for node in nodes},
         integers=bool(dtypes & INTEGERS),
         floats=bool(dtypes - INTEGERS - {BOOL}),
         exact=rule.exact == "bit",
     )
-    if rule.exact == "approximate" and _DOUBLE in dtypes:
-        # what is tiny in double precision is nothing in single, which such a rule may compute in
-        found = [style for style in found if style[0] != edges.TINY]
-    return found
 
 
 def _operator(node: gs.Node) -> str:

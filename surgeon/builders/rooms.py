@@ -15,10 +15,6 @@ _HELD: Mapping[str, str] = {
         "batch_norm_into_rows batch_norm_into_stacked shift_before_linear"
     ),
     "batches": "parted_batch",
-    "doubles": (
-        "doubles_in_float32 doubles_joined_before_cast doubles_moved_before_cast "
-        "several_doubles_in_float32"
-    ),
     "bfloat16": (
         "computed_in_float32 joined_before_cast moved_before_cast parted_before_cast "
         "several_in_float32"

@@ -121,10 +121,6 @@ def _obstacles(found: Inspection, *, verbose: bool) -> Iterator[RenderableType]:
         values = words.count(found.bfloat16, "input and weight", "inputs and weights")
         more = "few runtimes compute in it, and onnxruntime nothing on a CPU"
         yield Text(f"{values} in bfloat16: {more}; `bfloat16-in-float32` mends it", "yellow")
-    if found.doubles:
-        values = words.count(found.doubles, "input and weight", "inputs and weights")
-        more = "few runtimes compute in it"
-        yield Text(f"{values} in double precision: {more}; `doubles-in-float32` mends it", "yellow")
     for names, did, recipe in (
         (found.cast, "cast", "input-types"),
         (found.turned, "turned, to channels first say,", "channels-first"),
