@@ -9,6 +9,7 @@ from typing import Any
 
 from surgeon.errors import Location, RecipeError
 from surgeon.expressions import Expression
+from surgeon.irversion import ir_version_of
 from surgeon.match import Match
 from surgeon.notation import check_operators, parse_pattern
 from surgeon.recipe import Recipe, Rule, RulesStep
@@ -106,6 +107,12 @@ _SPELLED_OUT = {
     "swish-decompose": 24,
     "opset-24-forms": 28,
 }
+
+
+def recipe_for_ir_version(opset: int) -> Recipe:
+    """A recipe of the step that writes a model of an opset in the format that came with it."""
+    version = ir_version_of(opset)
+    return _of_steps(f"in IR version {version}", [f"ir-version: {version}"])
 
 
 def recipe_for_opset(before: int, opset: int) -> Recipe:

@@ -196,6 +196,32 @@ def correct_types(model: Model, facts: Facts) -> list[str]:
     return found
 
 
+def declare_tables(model: Model, facts: Facts) -> list[str]:
+    """Declare as tensors what the file declares as lists of maps, and is one; names the outputs.
+
+    Args:
+        model: It is given `declared`, which the writer uses.
+        facts: What is proven.
+    """
+    found: list[str] = []
+    for graph, origin in _as_they_came(model):
+        declared = dict(getattr(graph, "declared", {}))
+        for value, tensor in zip(origin.output, graph.outputs, strict=False):
+            fact = facts.of(tensor)
+            item = value.type.sequence_type.elem_type
+            if item.WhichOneof("value") == "map_type" and fact.dtype and fact.items is None:
+                shape = [
+                    dims.named(dim) or f"{value.name}_{i}" if not isinstance(dim, int) else dim
+                    for i, dim in enumerate(fact.shape or ())
+                ]
+                declared[value.name] = onnx.helper.make_tensor_value_info(
+                    value.name, fact.dtype, None if fact.shape is None else shape
+                )
+                found.append(value.name)
+        graph.declared = declared
+    return found
+
+
 def declare_numbers(model: Model, facts: Facts) -> None:
     """Declare the number and the condition of a Loop's turn where the file says nothing of them.
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import onnx
 
+from surgeon.asread import could_be_left
 from surgeon.authoring import EARLIEST, OLDEST
 from surgeon.errors import ForeignError, MemoryUp, ModelError, TimeUp
 from surgeon.external import external_tensors
@@ -103,6 +104,8 @@ class Inspection:
         loads: Whether onnxruntime loads it; None where it was not asked.
         fault: What it says where it does not.
         fit: Beside the list of a target, where one was asked for.
+        cast: Inputs that are only cast before anything computes with them, bytes of an image say.
+        turned: Inputs that are only turned, from N,H,W,C to N,C,H,W say.
     """
 
     source: str
@@ -128,6 +131,8 @@ class Inspection:
     loads: bool | None = None
     fault: str = ""
     fit: Fit | None = None
+    cast: tuple[str, ...] = ()
+    turned: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -182,6 +187,7 @@ def inspect(path: str | os.PathLike[str], *, target: str | None = None) -> Inspe
     initialised = {tensor.name for tensor in proto.graph.initializer}
     inputs = tuple(value_of(v) for v in proto.graph.input if v.name not in initialised)
     types = types_given(proto)
+    cast, turned = could_be_left(proto)
     return Inspection(
         source=str(path),
         size=path.stat().st_size,
@@ -204,6 +210,8 @@ def inspect(path: str | os.PathLike[str], *, target: str | None = None) -> Inspe
         float64=types.count(onnx.TensorProto.DOUBLE),
         recipes=helpful(operators),
         fit=None if wanted is None else _fit(proto, operators, wanted, path),
+        cast=cast,
+        turned=turned,
     )
 
 
@@ -258,12 +266,11 @@ def _foreign(
 
 
 def _is_standard(node: onnx.NodeProto, versions: Mapping[str, int]) -> bool:
-    if node.domain not in STANDARD:
-        return False
-    domain = "" if node.domain == "ai.onnx" else node.domain
-    version = versions.get(domain, versions.get(node.domain, 1))
-    newest = onnx.defs.onnx_opset_version() if domain == "" else version
-    return bool(onnx.defs.has(node.op_type, min(version, newest), domain))
+    if node.domain not in ("", "ai.onnx"):
+        return False  # `ai.onnx.ml` is ONNX's too, and few runtimes have it
+    version = versions.get("", versions.get(node.domain, 1))
+    newest = onnx.defs.onnx_opset_version()
+    return bool(onnx.defs.has(node.op_type, min(version, newest), ""))
 
 
 def _fit(proto: onnx.ModelProto, operators: Mapping[str, int], wanted: Target, path: Path) -> Fit:

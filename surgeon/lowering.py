@@ -12,6 +12,7 @@ import onnx
 from surgeon.errors import SurgeonError
 from surgeon.facts.fact import INTEGERS
 from surgeon.importer import opset_of
+from surgeon.irversion import least_ir_version
 from surgeon.opsets import MOVED, STANDARD, Moved, schema
 
 # Operators whose text was changed and whose meaning was not, by the opset from which that is so;
@@ -68,6 +69,7 @@ def lower_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
         for entry in lowered.opset_import:
             if entry.domain in STANDARD:
                 entry.version = opset
+        lowered.ir_version = min(proto.ir_version, least_ir_version(lowered))
         _check(lowered)
     except (_Not, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         what = str(error).strip().splitlines()[0]

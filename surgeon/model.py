@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,7 +39,6 @@ from surgeon.importer import import_graph, opset_of
 from surgeon.links import bodies
 from surgeon.producer import release_of
 from surgeon.soundness import Sound, check
-from surgeon.spelling import ATEN_DOMAINS
 from surgeon.wire import check_size, copy_field, parse, serialise
 from surgeon.writer import Writer, imports, set_property
 
@@ -309,19 +307,3 @@ def describe(node: gs.Node) -> str:
     """How reports and errors call a node: its name, or its first output's, and its operator."""
     name = node.name or next((t.name for t in node.outputs if t.name), "")
     return f"node {name!r} ({node.domain or 'ai.onnx'}.{node.op})"
-
-
-def operators(model: Model) -> dict[str, int]:
-    """How many nodes of each operator a model has, bodies and functions included."""
-    counts: Counter[str] = Counter()
-    for graph in model.graphs():
-        for node in graph.nodes:
-            domain = node.domain or ""
-            name = node.op if domain in ("", "ai.onnx", "ai.onnx.legacy") else f"{domain}.{node.op}"
-            if node.op == "ATen":  # in any domain
-                name = f"aten.{node.attrs.get('operator', '?')}"
-            elif domain in ATEN_DOMAINS:
-                name = f"aten.{node.op}"
-            if name != "Constant":
-                counts[name] += 1
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import onnx
 
-from surgeon import dialect, provenance
+from surgeon import asread, dialect, provenance
+from surgeon.asread import Handed
 from surgeon.assumptions import Axioms, cost_of_sizes
 from surgeon.claims import (
     correct_carried,
@@ -21,6 +22,7 @@ from surgeon.claims import (
     correct_types,
     declare,
     declare_numbers,
+    declare_tables,
     declare_types,
     state_cuts,
 )
@@ -33,21 +35,27 @@ from surgeon.facts.carried import Carried
 from surgeon.fold import DEFAULT_LIMIT
 from surgeon.housekeeping import rename_constants
 from surgeon.lost import may_have_lost
-from surgeon.model import Model, describe, operators
+from surgeon.model import Model
 from surgeon.recipe import (
+    AsReadStep,
     FoldStep,
     FreeBatchStep,
+    IrVersionStep,
     LowerOpsetStep,
+    PlainNamesStep,
     RaiseOpsetStep,
     Recipe,
     Rule,
     RulesStep,
     SimplifyStep,
+    StateShapesStep,
 )
-from surgeon.report import Change, Missed, MissRecord, Notes, Report
+from surgeon.report import Change, MissRecord, Notes, Report
 from surgeon.rewrite import Surgery
 from surgeon.spelling import is_foreign, is_plugin
+from surgeon.stating import state_shapes
 from surgeon.sweep import Sweep
+from surgeon.tally import is_concerned, nearest, operators, operators_of
 from surgeon.targets import FOR_TARGET
 from surgeon.writer import FIRST_IR_WITH_NODE_METADATA
 
@@ -100,6 +108,8 @@ class Operation:
         self.misses: list[MissRecord] = []
         self.settled = 0  # how many of these are from earlier steps than the last
         self.carried = Carried()
+        self.stating = False  # whether shapes are written into the file
+        self.handed = Handed()
         self.removed: list[Departure] = []  # before the last step that reads the model anew
 
     @property
@@ -115,6 +125,7 @@ class Operation:
             self.model = self.original.clone()
             self.model.changed = changed
             self.notes = Notes(remarks=remarks.copy(), every=self.notes.every)
+            self.handed = Handed()
             self.misses, self.settled, self.removed = [], 0, []
             self.pieces.clear()
             self._steps(clock)
@@ -127,7 +138,7 @@ class Operation:
             if recipe.source == FOR_TARGET:
                 self.earlier = operators(self.model)
             allow = self.allow | recipe.allow
-            for step in recipe.steps:
+            for place, step in enumerate(recipe.steps):
                 if isinstance(step, RulesStep):
                     self._sweep(step.rules, DEFAULT_LIMIT, allow, tidy=step.tidy)
                 elif isinstance(step, FoldStep):
@@ -140,13 +151,22 @@ class Operation:
                         f"simplify: {step.tool}",
                     )
                 elif isinstance(step, RaiseOpsetStep):
-                    from surgeon.raising import raise_opset
+                    rest = recipe.steps[place:]
+                    if self.model.opset < step.opset and is_concerned(self.model, rest):
+                        from surgeon.raising import raise_opset
 
-                    self._replace_proto(partial(raise_opset, opset=step.opset), "raise-opset")
+                        self._replace_proto(partial(raise_opset, opset=step.opset), "raise-opset")
                 elif isinstance(step, LowerOpsetStep):
                     from surgeon.lowering import lower_opset
 
                     self._replace_proto(partial(lower_opset, opset=step.opset), "lower-opset")
+                elif isinstance(step, IrVersionStep):
+                    self._lower_ir_version(step.version)
+                elif isinstance(step, StateShapesStep):
+                    self._sweep((), DEFAULT_LIMIT, allow)
+                    self.stating = True
+                elif isinstance(step, AsReadStep | PlainNamesStep):
+                    self._hand_over(step, recipe, allow)
                 elif isinstance(step, FreeBatchStep):
                     self._free_batch(step, recipe, allow)
             clock.lap("sweep")
@@ -244,7 +264,7 @@ class Operation:
         self.misses = self.misses + list(self.notes.misses)
         # what an earlier recipe folded on its way counts, where this one says that it does, and so
         # does an operator that this one is about, of constants: it is not to be there
-        gone = sweep.keeper.folded & _operators(rules)
+        gone = sweep.keeper.folded & operators_of(rules)
         if fired or gone or ((tidy or not rules) and self.notes.housekeeping.total()):
             self.model.changed = True
 
@@ -271,6 +291,12 @@ class Operation:
         self.model.changed = True
         self._begin()
 
+    def _lower_ir_version(self, version: int) -> None:
+        if self.model.proto.ir_version > version:
+            from surgeon.irversion import lower_ir_version
+
+            self._replace_proto(partial(lower_ir_version, version=version), "ir-version")
+
     def _free_batch(self, step: FreeBatchStep, recipe: Recipe, allow: frozenset[str]) -> None:
         """The step that changes what the model is defined for, and so is told as a rewrite."""
         from surgeon.anybatch import COMPARED, CONTRACT, EXACT, STEP, WHY, free_batch
@@ -291,6 +317,36 @@ class Operation:
             if self.check:
                 self.notes.remarks.append(COMPARED)
 
+    def _hand_over(
+        self, step: AsReadStep | PlainNamesStep, recipe: Recipe, allow: frozenset[str]
+    ) -> None:
+        """A step that changes the interface, and so is told as a rewrite."""
+        fixed, why = tuple(self.axioms.shapes), asread.WHY
+        if isinstance(step, AsReadStep):
+            rule = f"{asread.STEP}-{step.what}"
+            done = partial(asread.as_read, what=step.what, handed=self.handed, fixed=fixed)
+        else:
+            from surgeon import plainnames
+
+            rule, why = plainnames.STEP, plainnames.WHY
+            done = partial(plainnames.plain_names, handed=self.handed, fixed=fixed)
+        if "contract" not in allow:
+            said = "it changes what the model promises; allow it with `--allow contract`"
+            self.notes.failures.append(f"step `{rule}` was skipped: {said}")
+            return
+        if any(change.rule == rule for change in self.notes.changes):
+            return  # recipes may run twice
+        before = self.model
+        self._replace_proto(done, rule)
+        if self.model is not before:
+            told = self.handed.layers[-1].told()
+            contract = asread.CONTRACT.format(what=told) if told else None
+            self.notes.changes.append(
+                Change(rule, recipe.name, why, "bit", contract, "the graph", (), (), "")
+            )
+            if told and self.check and asread.COMPARED not in self.notes.remarks:
+                self.notes.remarks.append(asread.COMPARED)
+
     def is_rid_of_foreign(self) -> bool:
         """Whether a node of PyTorch's own, or a plugin, is there no longer."""
         foreign = {n: count for n, count in self.before.items() if is_foreign(n) or is_plugin(n)}
@@ -307,7 +363,8 @@ class Operation:
         # what any runtime loads keeps the sizes that it declares
         resized = correct_outputs(self.model, self.facts, ranks=not mended)
         carried = correct_carried(self.model, self.facts) if mended else []
-        if not self.model.changed and not resized:
+        news = self.stating and state_shapes(self.model, self.facts)
+        if not self.model.changed and not resized and not news:
             return
         self.model.changed = True
         if any(constant.name in _TAKEN for constant in self.original.proto.graph.initializer):
@@ -318,11 +375,10 @@ class Operation:
                 "files, mostly without a sign: compare with the module, or with what it recorded "
                 "(`--reference FILE.npz`)"
             )
-        declare_numbers(self.model, self.facts)
-        declare_types(self.model, self.facts)
-        state_cuts(self.model, self.facts)
+        for say in (declare_numbers, declare_types, state_cuts):
+            say(self.model, self.facts)
         retyped = correct_types(self.model, self.facts)
-        self.notes.retyped = frozenset(retyped)
+        self.notes.retyped = frozenset((*retyped, *declare_tables(self.model, self.facts)))
         for what, corrected in (
             ("shapes that the file states", correct_claims(self.model, self.facts)),
             ("shapes that outputs declare", resized),
@@ -333,10 +389,12 @@ class Operation:
                 named = ", ".join(f"`{name}`" for name in corrected[:3])
                 more = f" and {len(corrected) - 3} more" if len(corrected) > 3 else ""
                 self.notes.remarks.append(f"{what} were false: {named}{more}")
+        if self.stating:
+            state_shapes(self.model, self.facts)
         replaced: dict[str, list[str]] = {}
         for change in self.notes.changes:
             replaced.setdefault(f"{change.recipe}/{change.rule}", []).append(change.node)
-        on_nodes = self.original.proto.ir_version >= FIRST_IR_WITH_NODE_METADATA
+        on_nodes = self.model.proto.ir_version >= FIRST_IR_WITH_NODE_METADATA
         made = provenance.entry(
             [(recipe.name, recipe.digest) for recipe in self.recipes],
             {rule: len(nodes) for rule, nodes in replaced.items()},
@@ -345,44 +403,3 @@ class Operation:
             self.date,
         )
         self.model.stamps |= provenance.stamps(self.original.proto.metadata_props, made)
-
-
-# What sizes are computed with: to fold these is no reason to save a file.
-_ANYWHERE = frozenset(
-    "Add Cast Concat ConstantOfShape Div Equal Expand Gather Mul Reshape Shape Size Slice Squeeze "
-    "Sub Transpose Unsqueeze Where".split()
-)
-_FEW = 8  # operators that a recipe may be about; one that knows more is about something else
-
-
-def _operators(rules: Sequence[Rule]) -> set[tuple[str, str]]:
-    """The operators that rules are about, each by itself; none where these are many."""
-    found = {
-        (rule.match.root.domain, name)
-        for rule in rules
-        if len(rule.match.nodes) == 1
-        for name in rule.match.root.operators
-        if name not in _ANYWHERE
-    }
-    return found if len(found) <= _FEW else set()
-
-
-def nearest(records: Sequence[MissRecord]) -> list[Missed]:
-    """The attempts that failed at nodes which stay, in words: for each node and rule the latest."""
-    latest: dict[tuple[int, str, str], MissRecord] = {}
-    for record in records:
-        root = record.root
-        if not root.__dict__.get("gone"):
-            latest[id(root), record.recipe, record.rule] = record
-    return [
-        Missed(
-            rule=r.rule,
-            recipe=r.recipe,
-            node=describe(r.root),
-            matched=r.matched,
-            total=r.total,
-            reason=r.reason(),
-            location=str(r.location),
-        )
-        for r in latest.values()
-    ]

@@ -29,6 +29,7 @@ _DEPTH = 12  # how far behind the match the replacement's operands may lie
 _LARGEST = 1 << 26  # bytes of constants in a piece
 _LARGEST_INPUT = 1 << 22  # elements of one drawn input
 _LARGEST_SIZE = 600  # a number in a replacement that may be a size
+_MAPPED = "ZipMap"  # its output is a list of maps
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +202,14 @@ class Piece:
             if value.name in nameless:  # which has the type that the file says, and no other
                 graph.value_info.append(value)
         for index, tensor in enumerate(outputs):
+            if tensor.inputs and tensor.inputs[0].op == _MAPPED:  # of which there is no Identity
+                for proto in graph.node:
+                    names = [
+                        n if n != tensor.name else f"surgeon.output.{index}" for n in proto.output
+                    ]
+                    proto.output[:] = names
+                graph.output.append(onnx.ValueInfoProto(name=f"surgeon.output.{index}"))
+                continue
             graph.node.append(
                 onnx.helper.make_node("Identity", [tensor.name], [f"surgeon.output.{index}"])
             )

@@ -8,6 +8,7 @@ import onnx
 
 from surgeon.errors import SurgeonError
 from surgeon.importer import opset_of
+from surgeon.opsets import STANDARD
 
 _COORDINATES = 11  # the opset from which Resize says which coordinates it means
 
@@ -31,6 +32,8 @@ def raise_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
             where=f"raise-opset: {opset}",
             mend="Leave the step out.",
         )
+    if not any(entry.domain in STANDARD for entry in proto.opset_import):
+        return _imported(proto, opset)
     if before < _COORDINATES <= opset:
         _check_upsamples(proto, opset)
     try:
@@ -45,6 +48,14 @@ def raise_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
         for node in _nodes(raised.graph):
             if node.op_type == "Resize" and node.domain in ("", "ai.onnx"):
                 _as_before(node)
+    return raised
+
+
+def _imported(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
+    """A model that imports none of ONNX's own operators, and so has none, and may at any opset."""
+    raised = onnx.ModelProto()
+    raised.CopyFrom(proto)
+    raised.opset_import.append(onnx.helper.make_opsetid("", opset))
     return raised
 
 

@@ -167,7 +167,7 @@ class Session:
             raise RunFailed(
                 where=self._where, text=_tidy(str(error)), lacking=_is_lack(error)
             ) from None
-        return dict(zip(names, found, strict=True))
+        return dict(zip(names, map(table_of, found), strict=True))
 
     def _run_narrow(self, names: list[str], feeds: Feeds) -> list[Any]:
         """As `run`, where a dtype is not numpy's own: bfloat16 and the float8 kinds."""
@@ -326,3 +326,16 @@ def _array(value: Any) -> Any:
         dtype = onnx.helper.tensor_dtype_to_np_dtype(_NARROW[_element(value.data_type())])
         return np.frombuffer(data, dtype=dtype).reshape(value.shape()).copy()
     return value.numpy()
+
+
+def table_of(value: Any) -> Any:
+    """A list of maps from labels to numbers, which `ZipMap` makes, as a table: a row for each.
+
+    Columns are in the order of the labels. Anything else is itself.
+    """
+    if not isinstance(value, list) or not value or not isinstance(value[0], dict):
+        return value
+    labels = sorted(value[0])
+    if any(row.keys() != value[0].keys() for row in value):
+        return value
+    return np.asarray([[row[label] for label in labels] for row in value], np.float32)

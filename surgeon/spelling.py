@@ -27,6 +27,7 @@ _HOMES = {
     "org.openvinotoolkit": "org.openvinotoolkit",
     "autograd": "autograd",
     "dropped": "dropped",
+    "tensorflow": "tensorflow",
 }
 _WITHOUT_DOMAIN = {
     **dict.fromkeys(
@@ -55,6 +56,7 @@ _WITHOUT_DOMAIN = {
         "Affine ConstantFill Crop ImageScaler ParametricSoftplus Scale ScaledTanh".split(),
         "dropped",
     ),
+    "Erfc": "tensorflow",  # which tf2onnx leaves as it is
 }
 # Functions of authors' own, which mean the same wherever they are met; but what ONNX has in its own
 # domain, at this opset or another, is ONNX's there.

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import onnx
 import onnx_graphsurgeon as gs
 
+from surgeon.asread import Handed
 from surgeon.assumptions import parse_assumptions
-from surgeon.authoring import recipe_for_opset, recipe_of
+from surgeon.authoring import recipe_for_ir_version, recipe_for_opset, recipe_of
 from surgeon.choices import check_options
 from surgeon.collector import collector_paused
 from surgeon.culprits import Kept, Place, find_culprits
@@ -20,11 +21,12 @@ from surgeon.errors import RecipeError, SettleError, SurgeonError
 from surgeon.external import external_tensors, locations
 from surgeon.files import external_path
 from surgeon.fitting import lacking, recipe_for_target
-from surgeon.model import Model, operators
+from surgeon.model import Model
 from surgeon.operation import Clock, Operation
 from surgeon.recipe import Recipe, Rule
 from surgeon.report import Report
 from surgeon.soundness.apart import with_names_of_their_own, with_outputs_of_their_own
+from surgeon.tally import operators
 
 if TYPE_CHECKING:
     from surgeon.verify import Reference, Verdict
@@ -42,10 +44,12 @@ class Result:
     Attributes:
         model: The repaired model; the argument's where nothing was changed.
         report: What was done and checked.
+        handed: What the model left to its caller, casts of inputs say.
     """
 
     model: Model
     report: Report
+    handed: Handed = field(default_factory=Handed)
 
 
 def apply(
@@ -136,6 +140,8 @@ def apply(
             # what was spelled out behind them for the older opset they make plain once more
             again = plans if opset < original.opset else []
             plans = [*plans, recipe_for_opset(original.opset, opset), *again]
+        elif opset is not None:
+            plans.append(recipe_for_ir_version(opset))
         if target is not None:
             plans.append(recipe_for_target(target, allow))
     axioms = parse_assumptions(original, shape or {}, assume)
@@ -177,7 +183,7 @@ def apply(
 
         refuse_unread(original, report, reference)
     if not work.changed or not verify:
-        return _whole(work.model, report, strict=strict, opset=opset)
+        return _whole(work, report, strict=strict, opset=opset)
     if progress:
         progress("verify")
     verdict = _verdict(original, work, checking, progress)
@@ -201,7 +207,7 @@ def apply(
         from surgeon.refusing import not_saved
 
         raise not_saved(report, verdict, _unbounded(work))
-    return _whole(work.model, report, strict=strict, opset=opset)
+    return _whole(work, report, strict=strict, opset=opset)
 
 
 def _fitted(
@@ -234,17 +240,17 @@ def _fitted(
     return work
 
 
-def _whole(model: Model, report: Report, *, strict: bool, opset: int | None) -> Result:
+def _whole(work: Operation, report: Report, *, strict: bool, opset: int | None) -> Result:
     """The result, which is all that was asked for.
 
     Raises:
         VerifyError: Something was left out, or another opset was asked for.
     """
-    if strict or opset not in (None, model.opset):
+    if strict or opset not in (None, work.model.opset):
         from surgeon.refusing import refuse_left_out
 
-        refuse_left_out(report, None if opset == model.opset else opset)
-    return Result(model, report)
+        refuse_left_out(report, None if opset == work.model.opset else opset)
+    return Result(work.model, report, work.handed)
 
 
 def _culprits(
@@ -362,7 +368,7 @@ def _verdict(
     custom: frozenset[str] = frozenset().union(*(recipe.custom for recipe in work.recipes))
     return verify(
         original.proto,
-        work.model.to_proto(),
+        work.handed.put_back(work.model.to_proto()),
         **checking,
         folder_original=original.folder,
         folder_result=original.folder,

@@ -301,7 +301,7 @@ def test_an_opset_is_not_lowered() -> None:
     lower = Recipe.parse("surgeon: 1\nname: r\nsteps:\n  - raise-opset: 13\n")
     result = surgeon.apply(MODEL, lower, verify=False)
     assert not result.model.changed
-    assert result.report.failures == ("step `raise-opset` was skipped: the model is at opset 17",)
+    assert not result.report.failures  # it is there
 
 
 ROUGHLY = (

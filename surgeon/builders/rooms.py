@@ -168,6 +168,12 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
         "contrib_rms_norm contrib_rotary_embedding contrib_skip_layer_norm "
         "contrib_skip_rms_norm".split()
     ),
+    "ml": tuple(
+        "ml_array_feature_extractor ml_binarizer ml_feature_vectorizer ml_imputer "
+        "ml_label_encoder ml_linear_classifier ml_linear_regressor ml_normalizer "
+        "ml_one_hot_encoder ml_one_hot_encoder_of_any ml_refused ml_scaler ml_tree_classifier "
+        "ml_tree_regressor ml_zip_map".split()
+    ),
     "openvino": tuple(
         "openvino_group_norm openvino_normalize openvino_quantized_constant "
         "openvino_quantized_pair openvino_quantized_steps openvino_swish".split()

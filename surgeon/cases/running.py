@@ -31,10 +31,11 @@ PRINTED = 16  # elements of a constant
 
 @dataclass(frozen=True, slots=True)
 class _Applied:
-    """One run of the recipe."""
+    """One run of the recipe; `whole` is the model with what it left to its caller."""
 
     model: onnx.ModelProto
     report: Report
+    whole: onnx.ModelProto
 
     @property
     def fired(self) -> Counter[str]:
@@ -178,7 +179,7 @@ def _loads_and_agrees(
             names = ", ".join(own)
             yield f"Unchecked: nothing here runs {names}; say with `after` what must come out"
         return
-    result = _runner(applied.model, recipe)
+    result = _runner(applied.whole, recipe)
     if isinstance(result, str):
         yield result
         return
@@ -205,7 +206,7 @@ def _in_other_words(
         return
     if _own_operators(recipe, applied.model):
         return
-    result = _runner(applied.model, recipe)
+    result = _runner(applied.whole, recipe)
     if isinstance(result, str):
         yield f"{result} (renamed and in another order)"
         return
@@ -273,7 +274,7 @@ def _run(
     shape: dict[str, tuple[int | str, ...]],
     *,
     check: bool = False,
-) -> tuple[onnx.ModelProto, Report]:
+) -> tuple[onnx.ModelProto, Report, onnx.ModelProto]:
     result = apply(
         model,
         recipe,
@@ -284,7 +285,8 @@ def _run(
         check=check,
         every_miss=True,
     )
-    return result.model.to_proto(), result.report
+    made = result.model.to_proto()
+    return made, result.report, result.handed.put_back(made)
 
 
 def _rule(recipe: Recipe, name: str) -> Rule:

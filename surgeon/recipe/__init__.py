@@ -15,29 +15,37 @@ from surgeon.errors import Location, RecipeError
 from surgeon.files import is_file
 from surgeon.recipe.inverses import check_inverses
 from surgeon.recipe.rules import (
+    AsReadStep,
     BuilderCall,
     FoldStep,
     FreeBatchStep,
+    IrVersionStep,
     LowerOpsetStep,
+    PlainNamesStep,
     RaiseOpsetStep,
     Rule,
     RulesStep,
     SimplifyStep,
+    StateShapesStep,
     Step,
 )
 from surgeon.recipe.shelf import shelved
 from surgeon.recipe.written import Use, Written
 
 __all__ = [
+    "AsReadStep",
     "BuilderCall",
     "FoldStep",
     "FreeBatchStep",
+    "IrVersionStep",
     "LowerOpsetStep",
+    "PlainNamesStep",
     "RaiseOpsetStep",
     "Recipe",
     "Rule",
     "RulesStep",
     "SimplifyStep",
+    "StateShapesStep",
     "Step",
     "bundled",
     "schema",

@@ -11,13 +11,17 @@ from surgeon.meanings import name_of, parse_function
 from surgeon.recipe.models import RecipeModel, RuleModel, StepModel, validate
 from surgeon.recipe.reading import Known, read_rule
 from surgeon.recipe.rules import (
+    AsReadStep,
     FoldStep,
     FreeBatchStep,
+    IrVersionStep,
     LowerOpsetStep,
+    PlainNamesStep,
     RaiseOpsetStep,
     Rule,
     RulesStep,
     SimplifyStep,
+    StateShapesStep,
 )
 from surgeon.recipe.written import Use, Written, WrittenStep
 
@@ -100,6 +104,14 @@ def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep
         return LowerOpsetStep(item.lower_opset)
     if item.free_batch is not None:
         return FreeBatchStep(item.free_batch)
+    if item.ir_version is not None:
+        return IrVersionStep(item.ir_version)
+    if item.as_read is not None:
+        return AsReadStep(item.as_read)
+    if item.plain_names:
+        return PlainNamesStep()
+    if item.state_shapes:
+        return StateShapesStep()
     raise RecipeError(
         f"`{key.replace('_', '-')}` is empty",
         where=content.location,

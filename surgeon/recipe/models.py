@@ -85,6 +85,30 @@ class StepModel(_Model):
         description="A name for the first dimension of a model whose batch is fixed: it becomes "
         "dynamic where each item is computed apart. Wants `allow: [contract]`.",
     )
+    ir_version: int | None = Field(
+        None,
+        alias="ir-version",
+        ge=4,
+        description="An older IR version, the format of the file, where it has all that is in it.",
+    )
+    as_read: Literal["types", "order"] | None = Field(
+        None,
+        alias="as-read",
+        description="What is only done to inputs and outputs is left to the caller: casts of "
+        "inputs (`types`), or Transposes (`order`). Wants `allow: [contract]`.",
+    )
+    plain_names: Literal[True] | None = Field(
+        None,
+        alias="plain-names",
+        description="`true`: values, nodes and sizes are called by identifiers of C, inputs and "
+        "outputs too. Wants `allow: [contract]`.",
+    )
+    state_shapes: Literal[True] | None = Field(
+        None,
+        alias="state-shapes",
+        description="`true`: what is proven of every value's type and shape is written into the "
+        "file, for tools that infer none.",
+    )
 
 
 class RecipeModel(_Model):

@@ -11,6 +11,10 @@ from surgeon.notation import (
     Pattern,
 )
 
+_REFUSING = frozenset(
+    {"contrib_refused", "ml_refused", "plugin_refused", "refused_by_name", "trt_refused"}
+)
+
 
 class BuilderCall(NamedTuple):
     """A replacement that a builder computes.
@@ -28,7 +32,7 @@ class BuilderCall(NamedTuple):
     @property
     def only_refuses(self) -> bool:
         """Whether it never puts anything, and only says why a node stays."""
-        return self.name in ("contrib_refused", "plugin_refused", "refused_by_name", "trt_refused")
+        return self.name in _REFUSING
 
 
 class Rule(NamedTuple):
@@ -110,6 +114,35 @@ class FreeBatchStep(NamedTuple):
     dim: str
 
 
+class IrVersionStep(NamedTuple):
+    """Writes the model in an older format, where that has all that is in it."""
+
+    version: int
+
+
+class AsReadStep(NamedTuple):
+    """Takes casts of inputs (`types`) or Transposes at the ends (`order`) out of the model."""
+
+    what: str
+
+
+class PlainNamesStep(NamedTuple):
+    """Calls values, nodes and sizes by identifiers."""
+
+
+class StateShapesStep(NamedTuple):
+    """Writes what is proven of every value's type and shape into the file."""
+
+
 Step: TypeAlias = (
-    RulesStep | FoldStep | SimplifyStep | RaiseOpsetStep | LowerOpsetStep | FreeBatchStep
+    RulesStep
+    | FoldStep
+    | SimplifyStep
+    | RaiseOpsetStep
+    | LowerOpsetStep
+    | FreeBatchStep
+    | IrVersionStep
+    | AsReadStep
+    | PlainNamesStep
+    | StateShapesStep
 )

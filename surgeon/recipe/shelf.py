@@ -20,14 +20,18 @@ from surgeon.errors import Location
 from surgeon.expressions import Expression
 from surgeon.notation.pattern import Argument, NodePattern, Pattern
 from surgeon.recipe.rules import (
+    AsReadStep,
     BuilderCall,
     FoldStep,
     FreeBatchStep,
+    IrVersionStep,
     LowerOpsetStep,
+    PlainNamesStep,
     RaiseOpsetStep,
     Rule,
     RulesStep,
     SimplifyStep,
+    StateShapesStep,
 )
 from surgeon.recipe.written import Use, Written
 
@@ -37,6 +41,7 @@ _KINDS: Mapping[str, type[Any]] = {
     for kind in (
         *(Argument, BuilderCall, FoldStep, FreeBatchStep, LowerOpsetStep, NodePattern, Pattern),
         *(RaiseOpsetStep, Rule, RulesStep, SimplifyStep, Use, Written),
+        *(AsReadStep, IrVersionStep, PlainNamesStep, StateShapesStep),
     )
 }
 

@@ -126,6 +126,13 @@ def _obstacles(found: Inspection, *, verbose: bool) -> Iterator[RenderableType]:
         values = words.count(found.bfloat16, "input and weight", "inputs and weights")
         more = "few runtimes compute in it, and onnxruntime nothing on a CPU"
         yield Text(f"{values} in bfloat16: {more}; `bfloat16-in-float32` mends it", "yellow")
+    for names, did, recipe in (
+        (found.cast, "cast", "input-types"),
+        (found.turned, "turned, to channels first say,", "channels-first"),
+    ):
+        if names:
+            said = words.listed(names, 3)
+            yield Text(f"{said}: only {did} at first, which `{recipe}` leaves to the caller", "dim")
     if any(file.size is None for file in found.external):
         yield Text("external data is missing: no runtime loads the model", "red")
     if found.loads is False:

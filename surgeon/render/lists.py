@@ -11,7 +11,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from surgeon.recipe.rules import FreeBatchStep, LowerOpsetStep
+from surgeon.recipe.rules import (
+    AsReadStep,
+    FreeBatchStep,
+    IrVersionStep,
+    LowerOpsetStep,
+    PlainNamesStep,
+    StateShapesStep,
+)
 from surgeon.render import words
 
 if TYPE_CHECKING:
@@ -67,6 +74,15 @@ def recipe(found: Recipe) -> RenderableType:
 def _step(step: object) -> str:
     if isinstance(step, FreeBatchStep):
         return f"make the batch dynamic, as `{step.dim}`"
+    if isinstance(step, AsReadStep):
+        what = {"types": "casts of inputs", "order": "Transposes of inputs and outputs"}[step.what]
+        return f"leave {what} to the caller"
+    if isinstance(step, PlainNamesStep):
+        return "call values, nodes and sizes by identifiers"
+    if isinstance(step, IrVersionStep):
+        return f"write the file in IR version {step.version}"
+    if isinstance(step, StateShapesStep):
+        return "state what is proven of types and shapes"
     if (opset := getattr(step, "opset", None)) is not None:
         way = "lower" if isinstance(step, LowerOpsetStep) else "raise"
         return f"{way} the opset to {opset}"

@@ -44,6 +44,8 @@ def _value_fault(
     kinds = was.type.WhichOneof("value"), became.type.WhichOneof("value")
     if None in kinds:
         return None
+    if kinds[0] != kinds[1] and not typed:
+        return None
     if kinds[0] != kinds[1]:
         return f"is a {kinds[1]}, not a {kinds[0]}"
     if kinds[0] != "tensor_type":

@@ -20,7 +20,9 @@ TABLES: Mapping[str, Mapping[str, Function]] = {
     **dict.fromkeys(openvino.DOMAINS, openvino.TABLE),
     **dict.fromkeys(
         ("", "ai.onnx"),
-        {name: openvino.TABLE[name] for name in openvino.HOMELESS} | dict(onnx_trials.DROPPED),
+        {name: openvino.TABLE[name] for name in openvino.HOMELESS}
+        | dict(onnx_trials.DROPPED)
+        | dict(onnx_trials.TENSORFLOW),
     ),
     **onnx_trials.EARLY,
     **dict.fromkeys(qonnx.DOMAINS, qonnx.TABLE),

@@ -99,6 +99,10 @@ def grid_sample(attributes: Mapping[str, Any], x: Any, grid: Any) -> Array:
     return found
 
 
+def erfc(attributes: Mapping[str, Any], x: Any) -> Array:
+    return narrow(np.vectorize(math.erfc, otypes=[np.float64])(wide(x)), x)
+
+
 def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
@@ -116,6 +120,7 @@ DROPPED: Mapping[str, Callable[..., Any]] = {
     "Scale": scale,
     "ScaledTanh": scaled_tanh,
 }
+TENSORFLOW: Mapping[str, Callable[..., Any]] = {"Erfc": erfc}
 EARLY: Mapping[str, Mapping[str, Callable[..., Any]]] = {
     DOMAIN: {
         "Gelu": gelu,

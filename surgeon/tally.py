@@ -1,0 +1,75 @@
+"""Which operators a model has and rules are about, and the attempts that came nearest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from surgeon.model import Model, describe
+from surgeon.recipe import Rule, RulesStep, Step
+from surgeon.report import Missed, MissRecord
+from surgeon.spelling import ATEN_DOMAINS
+
+# What sizes are computed with: to fold these is no reason to save a file.
+_ANYWHERE = frozenset(
+    "Add Cast Concat ConstantOfShape Div Equal Expand Gather Mul Reshape Shape Size Slice Squeeze "
+    "Sub Transpose Unsqueeze Where".split()
+)
+_FEW = 8  # operators that a recipe may be about; one that knows more is about something else
+
+
+def operators_of(rules: Sequence[Rule]) -> set[tuple[str, str]]:
+    """The operators that rules are about, each by itself; none where these are many."""
+    found = {
+        (rule.match.root.domain, name)
+        for rule in rules
+        if len(rule.match.nodes) == 1
+        for name in rule.match.root.operators
+        if name not in _ANYWHERE
+    }
+    return found if len(found) <= _FEW else set()
+
+
+def is_concerned(model: Model, steps: Sequence[Step]) -> bool:
+    """Whether a model has an operator that rules of these steps are about, if they have rules."""
+    rules = [rule for step in steps if isinstance(step, RulesStep) for rule in step.rules]
+    there = {(node.domain or "", node.op) for graph in model.graphs() for node in graph.nodes}
+    roots = [rule.match.root for rule in rules]
+    return not rules or any((r.domain, name) in there for r in roots for name in r.operators)
+
+
+def operators(model: Model) -> dict[str, int]:
+    """How many nodes of each operator a model has, bodies and functions included."""
+    counts: Counter[str] = Counter()
+    for graph in model.graphs():
+        for node in graph.nodes:
+            domain = node.domain or ""
+            name = node.op if domain in ("", "ai.onnx", "ai.onnx.legacy") else f"{domain}.{node.op}"
+            if node.op == "ATen":  # in any domain
+                name = f"aten.{node.attrs.get('operator', '?')}"
+            elif domain in ATEN_DOMAINS:
+                name = f"aten.{node.op}"
+            if name != "Constant":
+                counts[name] += 1
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def nearest(records: Sequence[MissRecord]) -> list[Missed]:
+    """The attempts that failed at nodes which stay, in words: for each node and rule the latest."""
+    latest: dict[tuple[int, str, str], MissRecord] = {}
+    for record in records:
+        root = record.root
+        if not root.__dict__.get("gone"):
+            latest[id(root), record.recipe, record.rule] = record
+    return [
+        Missed(
+            rule=r.rule,
+            recipe=r.recipe,
+            node=describe(r.root),
+            matched=r.matched,
+            total=r.total,
+            reason=r.reason(),
+            location=str(r.location),
+        )
+        for r in latest.values()
+    ]

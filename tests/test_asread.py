@@ -1,0 +1,196 @@
+"""What is only done to inputs and outputs, left to the caller: `channels-first`, `input-types`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import parser
+
+import surgeon
+from surgeon.asread import Handed, as_read
+from surgeon.errors import SurgeonError
+from surgeon.inspection import inspect
+
+Array = np.ndarray[Any, Any]
+IMAGE = """
+<ir_version: 8, opset_import: ["": 13]>
+g (uint8[N,6,5,3] x) => (float[N,6,5,2] y, float[N,2] z)
+  <float[3] mean = {1, 2, 3}, float[1,1,1,1] scale = {0.5}, float[2,3,1,1] w = {1, 2, 3, 4, 5, 6}> {
+  f = Cast <to = 1> (x)
+  c = Sub (f, mean)
+  s = Mul (scale, c)
+  t = Transpose <perm = [0, 3, 1, 2]> (s)
+  v = Conv (t, w)
+  r = Relu (v)
+  u = Transpose <perm = [0, 2, 3, 1]> (r)
+  y = Softmax <axis = 3> (u)
+  z = ReduceMean <axes = [2, 3], keepdims = 0> (v)
+}
+"""
+
+
+def ran(proto: onnx.ModelProto, feeds: dict[str, Array]) -> list[Array]:
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    found: list[Array] = session.run(None, feeds)
+    return found
+
+
+def elements(value: onnx.ValueInfoProto) -> tuple[int, list[int | str]]:
+    kind = value.type.tensor_type
+    return kind.elem_type, [d.dim_param or d.dim_value for d in kind.shape.dim]
+
+
+def test_an_image_is_taken_as_the_network_reads_it() -> None:
+    model = parser.parse_model(IMAGE)
+    result = surgeon.apply(model, "input-types", "channels-first", require="equivalent")
+    after = result.model.to_proto()
+    assert elements(after.graph.input[0]) == (onnx.TensorProto.FLOAT, ["N", 3, 6, 5])
+    assert elements(after.graph.output[0]) == (onnx.TensorProto.FLOAT, ["N", 2, 6, 5])
+    assert not {"Cast", "Transpose"} & {node.op_type for node in after.graph.node}
+    x = np.random.default_rng(0).integers(0, 256, (2, 6, 5, 3)).astype(np.uint8)
+    y, z = ran(model, {"x": x})
+    turned, same = ran(after, {"x": x.astype(np.float32).transpose(0, 3, 1, 2)})
+    np.testing.assert_allclose(turned.transpose(0, 2, 3, 1), y, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(same, z, rtol=1e-5)
+    told = [change.contract or "" for change in result.report.changes]
+    assert "input `x` is without its Cast to float" in told[0]
+    assert "output `y` is without its Transpose by [0, 2, 3, 1]" in told[1]
+
+
+def test_a_wrong_rewrite_beside_it_is_found() -> None:
+    broken = surgeon.Recipe.parse(
+        "surgeon: 1\nname: broken\nrules:\n  - id: wrong\n    why: It is not.\n"
+        "    exact: rounding\n    match: y = Relu (x)\n    replace: y = Neg (x)\n"
+    )
+    with pytest.raises(surgeon.SurgeonError):
+        surgeon.apply(parser.parse_model(IMAGE), "channels-first", broken, check=False, strict=True)
+
+
+KEPT = {
+    "another reads it": "(float[1,2,3] x) => (float[1,3,2] y, float[1,2,3] z) "
+    "{ t = Transpose <perm = [0, 2, 1]> (x) y = Relu (t) z = Abs (x) }",
+    "its sizes are read": "(float[N,2,3] x) => (float[N,3,2] y, int64[3] z) "
+    "{ t = Transpose <perm = [0, 2, 1]> (x) y = Relu (t) z = Shape (x) }",
+    "it is read twice, in two orders": "(float[1,2,3] x) => (float[1,3,2] y) "
+    "{ a = Softmax <axis = 1> (x) t = Transpose <perm = [0, 2, 1]> (a) y = MatMul (t, a) }",
+    "what it is turned to is an output": "(float[1,2,3] x) => (float[1,3,2] y) "
+    "{ y = Transpose <perm = [0, 2, 1]> (x) }",
+    "it is added to what another gives": "(float[1,2,3] x, float[1,2,3] z) => (float[1,3,2] y) "
+    "{ a = Add (x, z) t = Transpose <perm = [0, 2, 1]> (a) b = Neg (t) y = MatMul (b, a) }",
+    "a body reads it": "(float[1,2,3] x, bool c) => (float[1,3,2] y, float[1,2,3] z) "
+    "{ t = Transpose <perm = [0, 2, 1]> (x) y = Abs (t) z = If (c) <then_branch = a () => "
+    "(float[1,2,3] p) { p = Neg (x) }, else_branch = b () => (float[1,2,3] q) { q = Abs (x) }> }",
+}
+
+
+@pytest.mark.parametrize("title", KEPT)
+def test_what_is_read_as_it_came_stays(title: str) -> None:
+    model = parser.parse_model(f'<ir_version: 8, opset_import: ["": 13]> g {KEPT[title]}')
+    with pytest.raises(SurgeonError, match="no input is turned"):
+        as_read(model, "order", Handed())
+
+
+MOVED = {
+    "cut out of a batch": ("uint8", "float", "s = Slice (x, b, e) y = Cast <to = 1> (s)"),
+    "whole numbers of a mask": ("int64", "float", "s = Squeeze (x) y = Cast <to = 1> (s)"),
+    "doubles": ("double", "float", "s = Flatten (x) y = Cast <to = 1> (s)"),
+    "truths": ("bool", "float", "s = Identity (x) y = Cast <to = 1> (s)"),
+    "whole numbers": ("int64", "int32", "y = Cast <to = 6> (x)"),
+}
+
+
+@pytest.mark.parametrize("title", MOVED)
+def test_types_are_those_that_are_read(title: str) -> None:
+    given, taken, body = MOVED[title]
+    model = parser.parse_model(
+        f'<ir_version: 8, opset_import: ["": 13]> g ({given}[4,3] x) => (float[p,q] z)'
+        f" <int64[1] b = {{1}}, int64[1] e = {{3}}> {{ {body} f = Cast <to = 1> (y) z = Exp (f) }}"
+    )
+    result = surgeon.apply(model, "input-types", require="equivalent").model.to_proto()
+    kind = onnx.TensorProto.DataType.Name(result.graph.input[0].type.tensor_type.elem_type)
+    assert kind.lower() == taken
+
+
+def test_halves_and_strings_stay() -> None:
+    for kind in ("float16", "string"):
+        model = parser.parse_model(
+            f'<ir_version: 8, opset_import: ["": 13]> g ({kind}[4] x) => (float[4] y)'
+            " { y = Cast <to = 1> (x) }"
+        )
+        result = surgeon.apply(model, "input-types")
+        assert not result.model.changed
+
+
+def test_a_shape_that_is_told_is_that_of_the_file() -> None:
+    result = surgeon.apply(parser.parse_model(IMAGE), "channels-first", shape={"x": [1, 6, 5, 3]})
+    after = result.model.to_proto()
+    assert elements(after.graph.input[0])[1] == [1, 6, 5, 3]
+
+
+def test_it_is_done_once_and_only_where_it_is_allowed() -> None:
+    once = surgeon.apply(parser.parse_model(IMAGE), "channels-first", "channels-first")
+    assert len(once.report.changes) == 1
+    recipe = surgeon.Recipe.parse("surgeon: 1\nname: own\nsteps:\n  - as-read: order\n")
+    result = surgeon.apply(parser.parse_model(IMAGE), recipe)
+    assert not result.model.changed
+    assert "--allow contract" in result.report.failures[0]
+
+
+NAMED = """
+<ir_version: 8, opset_import: ["": 13]>
+g (float["N.0",3] "x:0", bool c) => (float["N.0",3] "c:0", float["N.0",3] "Identity/y")
+  <float[3] "dense/kernel:0" = {1, 2, 3}> {
+  ["/model/mul"] "/m.0" = Mul ("x:0", "dense/kernel:0")
+  c_0 = Neg ("/m.0")
+  "c:0" = Abs (c_0)
+  "Identity/y" = If (c) <then_branch = a () => (float[N,3] "p:0") { "p:0" = Neg ("/m.0") },
+    else_branch = b () => (float[N,3] "q:0") { "q:0" = Abs ("x:0") }>
+}
+"""
+
+
+def test_names_become_identifiers() -> None:
+    model = parser.parse_model(NAMED)
+    result = surgeon.apply(model, "plain-names", require="equivalent")
+    after = result.model.to_proto()
+    text = after.SerializeToString()
+    assert [v.name for v in after.graph.input] == ["x_0", "c"]
+    assert [v.name for v in after.graph.output] == ["c_0_2", "Identity_y"]
+    assert elements(after.graph.input[0])[1] == ["N_0", 3]
+    for strange in (b"x:0", b"/m.0", b"/model/mul", b"p:0", b"dense/kernel:0"):
+        assert strange not in text
+    x, truth = np.ones((2, 3), np.float32), np.array(True)
+    for wanted, found in zip(
+        ran(model, {"x:0": x, "c": truth}), ran(after, {"x_0": x, "c": truth}), strict=True
+    ):
+        np.testing.assert_array_equal(found, wanted)
+    again = surgeon.apply(after, "plain-names")
+    assert not again.model.changed
+
+
+def test_names_and_an_order_are_both_put_back() -> None:
+    turned = IMAGE.replace(" x)", ' "x:0")').replace("(x)", '("x:0")')
+    both = ["input-types", "plain-names", "channels-first"]
+    for recipes in (both, [both[1], both[0], both[2]], [both[0], both[2], both[1]]):
+        result = surgeon.apply(parser.parse_model(turned), *recipes, require="equivalent")
+        (x,) = result.model.to_proto().graph.input
+        assert (x.name, elements(x)) == ("x_0", (onnx.TensorProto.FLOAT, ["N", 3, 6, 5]))
+
+
+def test_a_name_that_was_told_stays() -> None:
+    result = surgeon.apply(parser.parse_model(NAMED), "plain-names", shape={"x:0": [2, 3]})
+    assert "was told by that name" in result.report.failures[0]
+
+
+def test_inspect_names_what_could_be_left(tmp_path: Path) -> None:
+    path = tmp_path / "image.onnx"
+    onnx.save(parser.parse_model(IMAGE), path)
+    found = inspect(path)
+    assert (found.cast, found.turned) == (("x",), ("x",))
+    onnx.save(parser.parse_model(NAMED), path)
+    assert (inspect(path).cast, inspect(path).turned) == ((), ())
