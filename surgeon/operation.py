@@ -37,6 +37,7 @@ from surgeon.housekeeping import rename_constants
 from surgeon.lost import may_have_lost
 from surgeon.model import Model
 from surgeon.recipe import (
+    FOR_TARGET,
     AsReadStep,
     FoldStep,
     FreeBatchStep,
@@ -56,7 +57,6 @@ from surgeon.spelling import is_foreign, is_plugin
 from surgeon.stating import state_shapes
 from surgeon.sweep import Sweep
 from surgeon.tally import is_concerned, nearest, operators, operators_of
-from surgeon.targets import FOR_TARGET
 from surgeon.writer import FIRST_IR_WITH_NODE_METADATA
 
 if TYPE_CHECKING:
@@ -298,29 +298,18 @@ class Operation:
             self._replace_proto(partial(lower_ir_version, version=version), "ir-version")
 
     def _free_batch(self, step: FreeBatchStep, recipe: Recipe, allow: frozenset[str]) -> None:
-        """The step that changes what the model is defined for, and so is told as a rewrite."""
+        """The step that changes what the model is defined for."""
         from surgeon.anybatch import COMPARED, CONTRACT, EXACT, STEP, WHY, free_batch
 
-        if "contract" not in allow:
-            said = "it changes what the model promises; allow it with `--allow contract`"
-            self.notes.failures.append(f"step `{STEP}` was skipped: {said}")
-            return
-        if any(change.rule == STEP for change in self.notes.changes):
-            return  # recipes may run twice
         freed = partial(free_batch, name=step.dim, check=self.check, folder=self.original.folder)
-        before = self.model
-        self._replace_proto(freed, STEP)
-        if self.model is not before:
-            self.notes.changes.append(
-                Change(STEP, recipe.name, WHY, EXACT, CONTRACT, "the graph", (), (), "")
-            )
-            if self.check:
-                self.notes.remarks.append(COMPARED)
+        change = Change(STEP, recipe.name, WHY, EXACT, CONTRACT, "the graph", (), (), "")
+        if self._promised_otherwise(change, freed, allow) and self.check:
+            self.notes.remarks.append(COMPARED)
 
     def _hand_over(
         self, step: AsReadStep | PlainNamesStep, recipe: Recipe, allow: frozenset[str]
     ) -> None:
-        """A step that changes the interface, and so is told as a rewrite."""
+        """A step that changes the interface."""
         fixed, why = tuple(self.axioms.shapes), asread.WHY
         if isinstance(step, AsReadStep):
             rule = f"{asread.STEP}-{step.what}"
@@ -330,22 +319,34 @@ class Operation:
 
             rule, why = plainnames.STEP, plainnames.WHY
             done = partial(plainnames.plain_names, handed=self.handed, fixed=fixed)
+        change = Change(rule, recipe.name, why, "bit", None, "the graph", (), (), "")
+        if not self._promised_otherwise(change, done, allow):
+            return
+        if told := self.handed.layers[-1].told():
+            contract = asread.CONTRACT.format(what=told)
+            self.notes.changes[-1] = change._replace(contract=contract)
+            if self.check and asread.COMPARED not in self.notes.remarks:
+                self.notes.remarks.append(asread.COMPARED)
+
+    def _promised_otherwise(
+        self,
+        change: Change,
+        done: Callable[[onnx.ModelProto], onnx.ModelProto],
+        allow: frozenset[str],
+    ) -> bool:
+        """A step that changes what the model promises, told as a rewrite; whether it was done."""
         if "contract" not in allow:
             said = "it changes what the model promises; allow it with `--allow contract`"
-            self.notes.failures.append(f"step `{rule}` was skipped: {said}")
-            return
-        if any(change.rule == rule for change in self.notes.changes):
-            return  # recipes may run twice
+            self.notes.failures.append(f"step `{change.rule}` was skipped: {said}")
+            return False
+        if any(each.rule == change.rule for each in self.notes.changes):
+            return False  # recipes may run twice
         before = self.model
-        self._replace_proto(done, rule)
-        if self.model is not before:
-            told = self.handed.layers[-1].told()
-            contract = asread.CONTRACT.format(what=told) if told else None
-            self.notes.changes.append(
-                Change(rule, recipe.name, why, "bit", contract, "the graph", (), (), "")
-            )
-            if told and self.check and asread.COMPARED not in self.notes.remarks:
-                self.notes.remarks.append(asread.COMPARED)
+        self._replace_proto(done, change.rule)
+        if self.model is before:
+            return False
+        self.notes.changes.append(change)
+        return True
 
     def is_rid_of_foreign(self) -> bool:
         """Whether a node of PyTorch's own, or a plugin, is there no longer."""

@@ -20,7 +20,6 @@ from surgeon.culprits import Kept, Place, find_culprits
 from surgeon.errors import RecipeError, SettleError, SurgeonError
 from surgeon.external import external_tensors, locations
 from surgeon.files import external_path
-from surgeon.fitting import lacking, recipe_for_target
 from surgeon.model import Model
 from surgeon.operation import Clock, Operation
 from surgeon.recipe import Recipe, Rule
@@ -143,6 +142,8 @@ def apply(
         elif opset is not None:
             plans.append(recipe_for_ir_version(opset))
         if target is not None:
+            from surgeon.fitting import recipe_for_target
+
             plans.append(recipe_for_target(target, allow))
     axioms = parse_assumptions(original, shape or {}, assume)
     checking: dict[str, Any] = {
@@ -218,6 +219,8 @@ def _fitted(
     A rule may write, in one of its forms, what the target lacks as well, or go round in circles
     with another one.
     """
+    from surgeon.fitting import lacking, recipe_for_target
+
     without = frozenset[str]()
     while True:
         plans[-1] = recipe_for_target(target, allow, without)

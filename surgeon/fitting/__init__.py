@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path
 
 from surgeon.notation import Pattern
-from surgeon.recipe import Recipe, Rule, RulesStep, bundled
-from surgeon.targets import FOR_TARGET, target
+from surgeon.recipe import FOR_TARGET, Recipe, Rule, RulesStep, bundled
+from surgeon.targets import target
 
 __all__ = ["SPELLING", "TABLE", "lacking", "recipe_for_target", "spelled_out"]
 

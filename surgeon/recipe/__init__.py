@@ -15,6 +15,7 @@ from surgeon.errors import Location, RecipeError
 from surgeon.files import is_file
 from surgeon.recipe.inverses import check_inverses
 from surgeon.recipe.rules import (
+    FOR_TARGET,
     AsReadStep,
     BuilderCall,
     FoldStep,
@@ -33,6 +34,7 @@ from surgeon.recipe.shelf import shelved
 from surgeon.recipe.written import Use, Written
 
 __all__ = [
+    "FOR_TARGET",
     "AsReadStep",
     "BuilderCall",
     "FoldStep",

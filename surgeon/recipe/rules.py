@@ -96,6 +96,9 @@ class SimplifyStep(NamedTuple):
     tool: str = "onnxsim"
 
 
+FOR_TARGET = "<target>"  # the source of a recipe that is made for a runtime
+
+
 class RaiseOpsetStep(NamedTuple):
     """Converts the model to a newer opset."""
 

@@ -15,9 +15,7 @@ from typing import Any
 from surgeon.document import suggest
 from surgeon.errors import RecipeError
 
-FOR_TARGET = "<target>"  # the source of a recipe that is made for a target
-
-__all__ = ["FOR_TARGET", "Fit", "Refused", "Target", "target", "targets"]
+__all__ = ["Fit", "Refused", "Target", "target", "targets"]
 
 
 @dataclass(frozen=True, slots=True)
