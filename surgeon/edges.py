@@ -77,13 +77,14 @@ _LEAVES_SIGNS = re.compile(
     r"(?i)max|min|clip|clamp|relu|sum|mean|pool|mul|gemm|conv|sort|topk|where|mask|solve|diag|unique"
 )
 # onnxruntime adds up and multiplies whole numbers as doubles in these, whoever wrote them.
-_IN_DOUBLES = re.compile(r"(?i)sum|mean|prod")
+_IN_DOUBLES = re.compile(r"(?i)sum|mean|prod|^sign$|^mod$")
 # A sum of squares of tiny numbers is 0, by which nothing is divided in double precision; and
 # onnxruntime's logarithm of what is less than the least normal number is that of the latter.
 _NOT_OF_TINY = re.compile(
     r"_weight_norm|_weight_norm_interface|norm_except_dim|special_(.*bessel_[yk][01]|ndtri)"
 )
-_OVERFLOWING = re.compile(r"(?i)prod|addbmm")
+# onnxruntime 1.29 looks at the lower halves alone of what Sign is of.
+_OVERFLOWING = re.compile(r"(?i)prod|addbmm|^sign$")
 _OF_COMPLEX = re.compile(r"view_as_complex|complex|polar|stft|_?fft_.*")
 # What runtimes make of complex values that are 0 or nearly so differs: NaN, infinities, any angle.
 _UNSTEADY_OF_COMPLEX = frozenset("div Div reciprocal sgn angle log log2 log10 pow Pow".split())

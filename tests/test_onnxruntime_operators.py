@@ -15,7 +15,7 @@ import surgeon
 from surgeon.builders.contrib.refused import REASONS
 from surgeon.errors import SurgeonError
 from surgeon.recipe import Recipe
-from surgeon.runtime import Session
+from surgeon.runtime import Session, release
 
 RECIPE = Recipe.load("contrib")
 OPSETS = (12, 13, 17, 21)
@@ -30,6 +30,8 @@ def test_standard_operators_compute_the_same(name: str, opset: int) -> None:
     if case.op == "LayerNormalization" and opset >= 17:
         pytest.skip("standard from opset 17")
     proto = model_of(case, opset)
+    if "causal" in case.attributes and tuple(map(int, release().split(".")[:2])) < (1, 32):
+        pytest.skip("this onnxruntime knows no attention of that kind")
     wanted = Session(proto).run(dict(case.inputs))
     for output in proto.graph.output:
         value = wanted[output.name]
