@@ -93,7 +93,11 @@ def _values(c: Bench, level: gs.Tensor, scale: gs.Tensor, zero: gs.Tensor) -> gs
 
 def _scaled(c: Bench, x: gs.Tensor, by: Array) -> gs.Tensor:
     """Times powers of two."""
-    return x if _is_all(by, 1) else c.op("Mul", x, c.draft.constant(np.float32(by), "fewer"))
+    return (
+        x
+        if _is_all(by, 1)
+        else c.op("Mul", x, c.draft.constant(np.asarray(by, np.float32), "fewer"))
+    )
 
 
 def _is_all(array: Array | None, value: float) -> bool:
