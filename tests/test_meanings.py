@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
+from command import run as command
 
 import surgeon
 from surgeon.cases import run
@@ -102,6 +103,17 @@ def test_two_models_are_compared_by_functions() -> None:
     assert found.status == "equivalent"
     found = surgeon.verify(parsed(CUSTOM), parsed(STANDARD), functions=[swirl(last="Abs (a)")])
     assert found.status == "differs"
+
+
+def test_the_command_takes_them_from_a_recipe(tmp_path: Path) -> None:
+    (tmp_path / "swirl.yaml").write_text(FOR_PLUGIN)
+    for name, text in (("a", STANDARD), ("b", CUSTOM)):
+        onnx.save(parsed(text), str(tmp_path / f"{name}.onnx"))
+    models = (tmp_path / "a.onnx", tmp_path / "b.onnx")
+    assert command("verify", *models).exit_code == 3
+    done = command("verify", *models, "--recipe", tmp_path / "swirl.yaml")
+    assert done.exit_code == 0, done.output
+    assert "computed as the recipe's functions say" in " ".join(done.output.split())
 
 
 def test_cases_of_such_rules_have_numbers(tmp_path: Path) -> None:

@@ -51,6 +51,17 @@ def verify(
             rich_help_panel="Checking",
         ),
     ] = None,
+    recipe: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--recipe",
+            metavar="RECIPE",
+            help="A recipe whose `custom` operators B may hold; its `functions` say what they "
+            "compute.",
+            autocompletion=options.recipe_names,
+            rich_help_panel="Checking",
+        ),
+    ] = None,
     where: Annotated[
         bool,
         typer.Option(
@@ -76,9 +87,11 @@ def verify(
                 from surgeon.assumptions import parse_assumptions
                 from surgeon.isolation import isolation
                 from surgeon.model import Model
+                from surgeon.recipe import Recipe
                 from surgeon.verify import bisect
                 from surgeon.verify import verify as compare
 
+            plans = [Recipe.load(name) for name in recipe or ()]
             one, other = Model.load(before), Model.load(after)
             axioms = parse_assumptions(one, shapes, assume or ())
             given: dict[str, Any] = {
@@ -95,7 +108,8 @@ def verify(
                 verdict = compare(
                     *(one.proto, other.proto),
                     allow_approximate=tolerance,
-                    custom=custom or (),
+                    custom=frozenset(custom or ()).union(*(plan.custom for plan in plans)),
+                    functions=[text for plan in plans for text in plan.functions],
                     **given,
                 )
                 parting = bisect(one.proto, other.proto, verdict, **given) if where else None
