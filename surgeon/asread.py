@@ -25,6 +25,7 @@ _ALONE = frozenset(
     "Abs Cast Ceil Clip Exp Floor Identity LeakyRelu Log Neg Relu Sigmoid Sqrt Tanh".split()
 )
 _WITH_CONSTANT = frozenset("Add Div Mul Sub".split())
+_SIZES = ("Shape", "Size")  # which look at no element, of whatever type
 _ALONG = frozenset("LogSoftmax Softmax".split())  # along an axis, one alone from opset 13 on
 _ONE_AXIS = 13
 
@@ -183,7 +184,7 @@ class _Ends:
     def casts(self, value: onnx.ValueInfoProto) -> list[onnx.NodeProto]:
         """The nodes up to the Cast that an input comes to; none where that is not to be left."""
         given = value.type.tensor_type.elem_type
-        chain = self._chain(value.name, lambda node: node.op_type in _MOVES)
+        chain = self._chain(value.name, lambda node: node.op_type in _MOVES, beside=_SIZES)
         if not chain or chain[-1].op_type != "Cast" or given == _TYPE.STRING:
             return []
         (to,) = (a.i for a in chain[-1].attribute if a.name == "to")
@@ -246,11 +247,17 @@ class _Ends:
             self._call(inner, value.name)
         return onnx.helper.make_node("Transpose", [""], [""], perm=perm)
 
-    def _chain(self, name: str, goes_on: Callable[[onnx.NodeProto], bool]) -> list[onnx.NodeProto]:
-        """The nodes that read a value one behind the other, each of them alone."""
+    def _chain(
+        self,
+        name: str,
+        goes_on: Callable[[onnx.NodeProto], bool],
+        beside: Sequence[str] = (),
+    ) -> list[onnx.NodeProto]:
+        """The nodes that read a value one behind the other, each alone but for those `beside`."""
         chain: list[onnx.NodeProto] = []
         while name not in self.outputs:
-            readers = self._readers(name)
+            found = self._readers(name)
+            readers = [r for r in found if r is None or r.op_type not in beside]
             if len(readers) != 1 or readers[0] is None or readers[0].domain not in ("", "ai.onnx"):
                 return []
             chain.append(readers[0])

@@ -116,6 +116,23 @@ def test_types_are_those_that_are_read(title: str) -> None:
     assert kind.lower() == taken
 
 
+def test_whoever_asks_for_sizes_does_not_mind_the_type() -> None:
+    model = parser.parse_model(
+        """
+        <ir_version: 8, opset_import: ["": 13]>
+        g (int64[N,T] ids) => (float[N,T,2] y) <float[4,2] table = {1, 2, 3, 4, 5, 6, 7, 8}> {
+          short = Cast <to = 6> (ids)
+          rows = Gather (table, short)
+          sizes = Shape (ids)
+          flat = Cast <to = 1> (sizes)
+          total = ReduceProd <keepdims = 0> (flat)
+          y = Mul (rows, total)
+        }"""
+    )
+    result = surgeon.apply(model, "input-types", require="equivalent")
+    assert elements(result.model.to_proto().graph.input[0])[0] == onnx.TensorProto.INT32
+
+
 def test_halves_and_strings_stay() -> None:
     for kind in ("float16", "string"):
         model = parser.parse_model(
