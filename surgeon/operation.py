@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +25,7 @@ from surgeon.claims import (
     declare_types,
     state_cuts,
 )
+from surgeon.clock import Clock
 from surgeon.collector import collector_paused
 from surgeon.culprits import Kept
 from surgeon.departed import Departure, fate
@@ -65,20 +65,6 @@ if TYPE_CHECKING:
 
 # What onnxruntime's MatMulAddFusion calls its constants, also where a file has such ones.
 _TAKEN = frozenset({"gemm_input_shape", "gemm_output_shape"})
-
-
-@dataclass(slots=True)
-class Clock:
-    """Wall-clock seconds by stage."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-    since: float = field(default_factory=time.perf_counter)
-
-    def lap(self, stage: str) -> None:
-        """Put the time since the last call down to this stage."""
-        now = time.perf_counter()
-        self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self.since
-        self.since = now
 
 
 class Operation:

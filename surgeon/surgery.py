@@ -15,13 +15,14 @@ from surgeon.asread import Handed
 from surgeon.assumptions import parse_assumptions
 from surgeon.authoring import recipe_for_ir_version, recipe_for_opset, recipe_of
 from surgeon.choices import check_options
+from surgeon.clock import Clock
 from surgeon.collector import collector_paused
 from surgeon.culprits import Kept, Place, find_culprits
 from surgeon.errors import RecipeError, SettleError, SurgeonError
 from surgeon.external import external_tensors, locations
 from surgeon.files import external_path
 from surgeon.model import Model
-from surgeon.operation import Clock, Operation
+from surgeon.operation import Operation
 from surgeon.recipe import Recipe, Rule
 from surgeon.report import Report
 from surgeon.soundness.apart import with_names_of_their_own, with_outputs_of_their_own
