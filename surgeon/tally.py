@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from surgeon.model import Model, describe
 from surgeon.recipe import Rule, RulesStep, Step
 from surgeon.report import Missed, MissRecord
-from surgeon.spelling import ATEN_DOMAINS
+from surgeon.spelling import ATEN_DOMAINS, is_foreign
 
 # What sizes are computed with: to fold these is no reason to save a file.
 _ANYWHERE = frozenset(
@@ -31,11 +31,16 @@ def operators_of(rules: Sequence[Rule]) -> set[tuple[str, str]]:
 
 
 def is_concerned(model: Model, steps: Sequence[Step]) -> bool:
-    """Whether a model has an operator that rules of these steps are about, if they have rules."""
+    """Whether a model has an operator that rules of these steps are about, if they have rules.
+
+    Of PyTorch's own one is as good as another: what they are called is brought to one form later.
+    """
     rules = [rule for step in steps if isinstance(step, RulesStep) for rule in step.rules]
-    there = {(node.domain or "", node.op) for graph in model.graphs() for node in graph.nodes}
+    there = operators(model).keys()
+    foreign = any(map(is_foreign, there))
     roots = [rule.match.root for rule in rules]
-    return not rules or any((r.domain, name) in there for r in roots for name in r.operators)
+    wanted = {f"{r.domain}.{name}" if r.domain else name for r in roots for name in r.operators}
+    return not rules or not there.isdisjoint(wanted) or (foreign and any(map(is_foreign, wanted)))
 
 
 def operators(model: Model) -> dict[str, int]:

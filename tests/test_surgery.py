@@ -175,6 +175,26 @@ def test_steps_in_their_order() -> None:
     onnx.checker.check_model(out)
 
 
+@pytest.mark.parametrize(
+    ("rule", "body", "opset"),
+    [
+        ("aten.relu (x)", 'y = org.pytorch.aten.ATen <operator = "relu"> (x)', 18),
+        ("aten.relu (x)", "y = Relu (x)", 17),
+        ("Relu (x)", "y = Relu (x)", 18),
+        ("Relu (x)", "y = Neg (x)", 17),
+    ],
+)
+def test_the_opset_is_raised_for_rules_that_have_something_to_do(
+    rule: str, body: str, opset: int
+) -> None:
+    written = f"{{id: r, why: A., exact: bit, match: y = {rule}, replace: y = Abs (x)}}"
+    text = f"surgeon: 1\nname: s\nsteps:\n  - raise-opset: 18\n  - rules: [{written}]\n"
+    steps = Recipe.parse(text)
+    proto = parse(f"g (float[b] x) => (float[b] y) {{ {body} }}", domains=', "org.pytorch.aten": 1')
+    result = surgeon.apply(proto, steps, verify=False, check=False)
+    assert result.model.to_proto().opset_import[0].version == opset
+
+
 def test_onnxsim_is_a_step() -> None:
     simplify = Recipe.parse("surgeon: 1\nname: s\nsteps:\n  - simplify: onnxsim\n")
     proto = parse(
