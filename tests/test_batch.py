@@ -86,14 +86,8 @@ def test_one_file_never_harms_another(zoo: Path, double: Path, log: Path) -> Non
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the address space is limited on Linux alone")
-@pytest.mark.parametrize(
-    "memory",
-    [
-        pytest.param(600 << 20, marks=pytest.mark.slow),
-        800 << 20,
-        pytest.param(1 << 30, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("memory", [600 << 20, 800 << 20, 1 << 30])
 def test_a_model_that_does_not_fit_is_not_called_broken(
     tmp_path: Path, double: Path, memory: int
 ) -> None:

@@ -46,6 +46,7 @@ def test_a_batch_with_external_data(surgeon: Runner, rules: Path, tmp_path: Path
         assert not path.is_file() or b"secretsecret" not in path.read_bytes(), path
 
 
+@pytest.mark.slow
 def test_tensors_may_share_their_data(surgeon: Runner, rules: Path, tmp_path: Path) -> None:
     (tmp_path / "data.bin").write_bytes(np.arange(8, dtype=np.float32).tobytes())
     model = with_tensor()

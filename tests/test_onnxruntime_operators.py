@@ -18,7 +18,7 @@ from surgeon.recipe import Recipe
 from surgeon.runtime import Session, release
 
 RECIPE = Recipe.load("contrib")
-OPSETS = (12, 13, 17, 21)
+OPSETS = (13, *(pytest.param(opset, marks=pytest.mark.slow) for opset in (12, 17, 21)))
 
 
 @pytest.mark.parametrize("opset", OPSETS)
