@@ -7,13 +7,14 @@ that they were computed in. What was taken out is kept, and put back where the r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
 
 from surgeon.errors import SurgeonError
+from surgeon.nested import every_body, every_node
 
 STEP = "as-read"
 WHY = "What stands at an end of the network and computes nothing is the caller's."
@@ -288,7 +289,7 @@ class _Ends:
             for node in self.graph.node:
                 for read in node.input:
                     self._index.setdefault(read, []).append(node)
-                for body in _bodies(node):
+                for body in every_body([node]):
                     inner = [read for other in body.node for read in other.input]
                     for read in (*inner, *(value.name for value in body.output)):
                         self._index.setdefault(read, []).append(None)
@@ -351,23 +352,15 @@ def _between(node: onnx.NodeProto, first: str, last: str) -> onnx.NodeProto:
     return copy
 
 
-def _bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    for attribute in node.attribute:
-        for body in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
-            yield body
-            for inner in body.node:
-                yield from _bodies(inner)
-
-
 def _rename(graph: onnx.GraphProto, old: str, new: str) -> None:
     """Call a value otherwise wherever nodes, and bodies that see it, make or read it."""
     for node in graph.node:
-        for inner in (node, *(n for body in _bodies(node) for n in body.node)):
+        for inner in every_node([node]):
             for names in (inner.input, inner.output):
                 for index, name in enumerate(names):
                     if name == old:
                         names[index] = new
-        for body in _bodies(node):
+        for body in every_body([node]):
             for value in body.output:
                 if value.name == old:
                     value.name = new

@@ -21,6 +21,7 @@ from surgeon.fitting import spelled_out
 from surgeon.helpful import helpful, recipes_for, written_otherwise
 from surgeon.importer import opset_of, types_given
 from surgeon.model import Model
+from surgeon.nested import bodies
 from surgeon.numerals import natural
 from surgeon.recipe import bundled
 from surgeon.spelling import operator_name, spelling
@@ -203,7 +204,7 @@ def inspect(path: str | os.PathLike[str], *, target: str | None = None) -> Inspe
         weight_bytes=sum(_bytes(tensor) for tensor in proto.graph.initializer),
         external=tuple(_external(model)),
         functions=tuple(f"{f.domain}.{f.name}" for f in proto.functions),
-        subgraphs=sum(len(_bodies(node)) for node in nodes),
+        subgraphs=sum(1 for node in nodes for _ in bodies(node)),
         foreign=tuple(_foreign(proto, nodes, operators)),
         computed_weights=_computed_weights(proto),
         bfloat16=types.count(onnx.TensorProto.BFLOAT16),
@@ -221,12 +222,7 @@ def nodes_of(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
     while stack:
         for node in stack.pop().node:
             yield node
-            stack.extend(_bodies(node))
-
-
-def _bodies(node: onnx.NodeProto) -> list[onnx.GraphProto]:
-    single = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
-    return [*single, *(graph for attribute in node.attribute for graph in attribute.graphs)]
+            stack.extend(bodies(node))
 
 
 def _by_count(operators: Mapping[str, int]) -> list[tuple[str, int]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import onnx
 
 from surgeon.errors import SurgeonError
+from surgeon.nested import bodies
 
 _TYPE = onnx.TensorProto
 OLDEST_IR = 4  # before, every initializer had to be a graph input too
@@ -73,5 +74,5 @@ def _kinds(graph: onnx.GraphProto) -> Iterator[int]:
                 yield attribute.t.data_type
             if node.op_type == "Cast" and attribute.name == "to":
                 yield attribute.i
-            for body in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
-                yield from _kinds(body)
+        for body in bodies(node):
+            yield from _kinds(body)

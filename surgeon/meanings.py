@@ -6,13 +6,14 @@ there; of several for one operator the newest that does is taken.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 
 import onnx
 import onnx.parser
 
 from surgeon.errors import Location, RecipeError
+from surgeon.nested import every_node
 
 _STANDARD = ("", "ai.onnx")
 
@@ -70,7 +71,7 @@ class Meanings:
         found = dict.fromkeys(
             name_of(node)
             for top in (model.graph, *model.functions)
-            for node in _every(top.node)
+            for node in every_node(top.node)
             if node.domain not in _STANDARD
         )
         return [n for n in found if n not in own and self._suited(n, _opset_of(model)) is not None]
@@ -113,7 +114,7 @@ def _holds_at(function: onnx.FunctionProto, opset: int) -> bool:
     written = _opset_of(function)
     return all(
         _since(node.op_type, written) == _since(node.op_type, opset) is not None
-        for node in _every(function.node)
+        for node in every_node(function.node)
         if node.domain in _STANDARD
     )
 
@@ -128,11 +129,3 @@ def _since(operator: str, opset: int) -> int | None:
 
 def _opset_of(model: onnx.ModelProto | onnx.FunctionProto) -> int:
     return max((e.version for e in model.opset_import if e.domain in _STANDARD), default=1)
-
-
-def _every(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    for node in nodes:
-        yield node
-        for attribute in node.attribute:
-            for body in (attribute.g, *attribute.graphs):
-                yield from _every(body.node)

@@ -13,6 +13,7 @@ import onnx
 
 from surgeon.asread import Handed, Layer
 from surgeon.errors import SurgeonError
+from surgeon.nested import every_body
 
 STEP = "plain-names"
 WHY = "ONNX's own document wants identifiers, and what makes source code of a model does too."
@@ -115,7 +116,4 @@ def _sizes(graph: onnx.GraphProto) -> Iterable[str]:
 
 def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
     yield graph
-    for node in graph.node:
-        for attribute in node.attribute:
-            for body in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
-                yield from _graphs(body)
+    yield from every_body(graph.node)

@@ -29,6 +29,15 @@ def version() -> str:
         return "unknown"
 
 
+def begun(date: str | None) -> dict[str, Any]:
+    """How the entry of any run begins.
+
+    Args:
+        date: When, in UTC; None where equal runs have to give equal bytes.
+    """
+    return {"surgeon": version()} | ({} if date is None else {"date": date})
+
+
 def entry(
     recipes: Sequence[tuple[str, str]],
     rules: Mapping[str, int],
@@ -45,9 +54,7 @@ def entry(
         nodes: Which nodes each rule replaced, where nodes cannot say it themselves.
         date: When, in UTC; None where equal runs have to give equal bytes.
     """
-    made: dict[str, Any] = {"surgeon": version()}
-    if date is not None:
-        made["date"] = date
+    made = begun(date)
     made["recipes"] = [{"name": name, "sha256": digest} for name, digest in recipes]
     made["rules"] = dict(sorted(rules.items()))
     if assumptions:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import onnx
 
 from surgeon.errors import SurgeonError
 from surgeon.importer import opset_of
+from surgeon.nested import every_node
 from surgeon.opsets import STANDARD
 
 _COORDINATES = 11  # the opset from which Resize says which coordinates it means
@@ -45,7 +44,7 @@ def raise_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
             mend="Export the model at the opset you need.",
         ) from None
     if before < _COORDINATES <= opset:
-        for node in _nodes(raised.graph):
+        for node in every_node(raised.graph.node):
             if node.op_type == "Resize" and node.domain in ("", "ai.onnx"):
                 _as_before(node)
     return raised
@@ -61,7 +60,7 @@ def _imported(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
 
 def _check_upsamples(proto: onnx.ModelProto, opset: int) -> None:
     constants = {tensor.name: tensor for tensor in proto.graph.initializer}
-    for node in _nodes(proto.graph):
+    for node in every_node(proto.graph.node):
         for attribute in node.attribute if node.op_type == "Constant" else ():
             if attribute.name == "value":
                 constants[node.output[0]] = attribute.t
@@ -91,11 +90,3 @@ def _as_before(node: onnx.NodeProto) -> None:
     attributes = [*kept, *made]
     del node.attribute[:]
     node.attribute.extend(attributes)
-
-
-def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                yield from _nodes(attribute.g)

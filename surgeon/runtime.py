@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -17,6 +17,7 @@ import numpy as np
 import onnx
 
 from surgeon.errors import SurgeonError
+from surgeon.nested import every_node
 from surgeon.numerals import natural
 
 THREADS = 2  # of one operator in a model of any size
@@ -123,7 +124,7 @@ class Session:
         import onnxruntime as ort
 
         self._where = str(model) if isinstance(model, Path) else f"graph `{model.graph.name}`"
-        nodes = [*_nodes(model.graph.node)] if isinstance(model, onnx.ModelProto) else []
+        nodes = [*every_node(model.graph.node)] if isinstance(model, onnx.ModelProto) else []
         self._deadly = any(map(_is_deadly, nodes))
         self._deadly_of_halves = any(node.op_type == _DEADLY_WITHOUT_HALVES for node in nodes)
         try:
@@ -237,9 +238,9 @@ def unknown_operators(model: onnx.ModelProto) -> tuple[str, ...]:
     """The operators of a model that onnxruntime has no schema for, as `domain.Op`."""
     known = _known_operators()
     functions = {(function.domain, function.name) for function in model.functions}
-    nodes = [*_nodes(model.graph.node)]
+    nodes = [*every_node(model.graph.node)]
     for function in model.functions:
-        nodes.extend(_nodes(function.node))
+        nodes.extend(every_node(function.node))
     found: dict[str, None] = {}
     for node in nodes:
         domain = "" if node.domain == "ai.onnx" else node.domain
@@ -253,14 +254,6 @@ def _known_operators() -> frozenset[tuple[str, str]]:
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
     return frozenset((schema.domain, schema.name) for schema in state.get_all_operator_schema())
-
-
-def _nodes(nodes: Iterable[onnx.NodeProto]) -> Iterable[onnx.NodeProto]:
-    for node in nodes:
-        yield node
-        for attribute in node.attribute:
-            for graph in (attribute.g, *attribute.graphs):
-                yield from _nodes(graph.node)
 
 
 # What kernels say that take only a part of what the operator's definition allows: they have no

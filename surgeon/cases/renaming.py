@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import onnx
 
+from surgeon.nested import bodies
+
 Names = Mapping[str, str]
 
 
@@ -45,14 +47,6 @@ def _names(graph: onnx.GraphProto) -> Iterator[str]:
         yield from (name for name in (*node.input, *node.output) if name)
         for body in bodies(node):
             yield from _names(body)
-
-
-def bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    """The graphs among a node's attributes."""
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
 
 
 def _rename(

@@ -15,7 +15,7 @@ from surgeon.extraction.rejoined import compare
 from surgeon.extraction.types import types_of
 from surgeon.inspection import Value, value_of
 from surgeon.model import Model
-from surgeon.provenance import stamps, version
+from surgeon.provenance import begun, stamps
 from surgeon.surgery import GOOD, ModelLike, as_model, told_apart
 from surgeon.wire import copy_field
 from surgeon.writer import imports, set_property
@@ -103,11 +103,8 @@ def extract(
     )
     types = types_of(whole, [end.value for end in (*part.inputs, *part.outputs)])
     made = _model_of(proto, part, types)
-    said = {
-        "surgeon": version(),
-        **({"date": date} if date is not None else {}),
-        "extracted": {"from": _told(part.inputs), "to": _told(part.outputs)},
-    }
+    ends = {"from": _told(part.inputs), "to": _told(part.outputs)}
+    said = begun(date) | {"extracted": ends}
     for key, text in stamps(made.metadata_props, said).items():
         set_property(made.metadata_props, key, text)
     result = Model(made, folder=whole.folder)

@@ -9,7 +9,8 @@ import onnx
 
 from surgeon.document import suggest
 from surgeon.errors import RecipeError
-from surgeon.reference.plan import reads, subgraphs
+from surgeon.nested import bodies
+from surgeon.reference.plan import reads
 
 FROM, TO = "--from", "--to"
 _FEW = 5
@@ -187,7 +188,7 @@ def _check_names(
 def _every_name(node: onnx.NodeProto) -> Iterator[str]:
     yield from node.input
     yield from node.output
-    for body in subgraphs(node):
+    for body in bodies(node):
         yield from (value.name for value in (*body.input, *body.output, *body.initializer))
         for inner in body.node:
             yield from _every_name(inner)
@@ -203,7 +204,7 @@ def _unknown(value: str, wiring: Wiring, where: str) -> RecipeError:
                 where=where,
                 mend=f"Name what it gives: {made}.",
             )
-        if any(value in _every_name(inner) for body in subgraphs(node) for inner in body.node):
+        if any(value in _every_name(inner) for body in bodies(node) for inner in body.node):
             return RecipeError(
                 f"`{value}` is a value of a body of node `{node.name or node.output[0]}` "
                 f"({node.op_type})",
@@ -243,7 +244,7 @@ def _rename(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
         for index, name in enumerate(field):
             if name in names:
                 field[index] = names[name]
-    for body in subgraphs(node):
+    for body in bodies(node):
         own = {v.name for v in (*body.input, *body.initializer)}
         own |= {t.values.name for t in body.sparse_initializer}
         own |= {name for inner in body.node for name in inner.output}

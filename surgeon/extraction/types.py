@@ -9,6 +9,7 @@ import onnx.shape_inference
 
 from surgeon.declared import tensor_of
 from surgeon.dialect import normalise
+from surgeon.dims import Dim
 from surgeon.errors import ModelError, SurgeonError
 from surgeon.facts import Fact, Facts
 from surgeon.links import toposort
@@ -70,20 +71,16 @@ def _proven(model: Model, names: set[str]) -> dict[str, Fact]:
 
 
 def _type(fact: Fact) -> onnx.TypeProto:
-    type_ = onnx.TypeProto()
-    tensor = type_.tensor_type
-    tensor.elem_type = fact.dtype
-    if fact.shape is not None:
-        tensor.shape.SetInParent()
-        for dim in fact.shape:
-            text = str(dim)
-            if isinstance(dim, int):
-                tensor.shape.dim.add(dim_value=dim)
-            elif len(text) <= _LONGEST:
-                tensor.shape.dim.add(dim_param=text)
-            else:
-                tensor.shape.dim.add()
-    return type_
+    shape = None if fact.shape is None else [_size(dim) for dim in fact.shape]
+    return onnx.helper.make_tensor_type_proto(fact.dtype, shape)
+
+
+def _size(dim: Dim) -> int | str | None:
+    """A number, or the formula where that is short."""
+    if isinstance(dim, int):
+        return dim
+    text = str(dim)
+    return text if len(text) <= _LONGEST else None
 
 
 def _inferred(model: Model) -> dict[str, onnx.TypeProto]:

@@ -11,6 +11,7 @@ from typing import Any
 import onnx
 
 from surgeon.errors import ModelError
+from surgeon.nested import bodies
 from surgeon.reference.arguments import ATEN_DOMAINS, PRIM_DOMAINS, constant_value, is_foreign
 
 CONTROL = frozenset({"If", "Loop", "Scan"})
@@ -134,14 +135,6 @@ def without_calls(model: onnx.ModelProto) -> onnx.ModelProto:
     return flat
 
 
-def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    """The bodies of a node."""
-    for attribute in node.attribute:
-        if attribute.type == onnx.AttributeProto.GRAPH:
-            yield attribute.g
-        yield from attribute.graphs
-
-
 def captures(graph: onnx.GraphProto) -> dict[str, None]:
     """Names a body reads from around it, in order of first use."""
     made = {v.name for v in graph.input} | {t.name for t in graph.initializer}
@@ -158,7 +151,7 @@ def captures(graph: onnx.GraphProto) -> dict[str, None]:
 def reads(node: onnx.NodeProto) -> dict[str, None]:
     """Names a node reads, its bodies' captures included."""
     names = dict.fromkeys(name for name in node.input if name)
-    for graph in subgraphs(node):
+    for graph in bodies(node):
         names.update(captures(graph))
     return names
 
@@ -166,9 +159,7 @@ def reads(node: onnx.NodeProto) -> dict[str, None]:
 def holds_foreign(node: onnx.NodeProto) -> bool:
     """Whether a body of this node, however deep, holds a foreign node."""
     return any(
-        is_foreign(inner) or holds_foreign(inner)
-        for graph in subgraphs(node)
-        for inner in graph.node
+        is_foreign(inner) or holds_foreign(inner) for graph in bodies(node) for inner in graph.node
     )
 
 

@@ -113,9 +113,8 @@ def _is_nothing(value: Any) -> bool:
 
 def _compare_lists(name: str, expected: Any, actual: Any, **options: Any) -> OutputCheck:
     if not isinstance(expected, list) or not isinstance(actual, list):
-        if _is_nothing(expected) and _is_nothing(
-            actual
-        ):  # a table of no rows, and a list of no maps
+        # a table of no rows, and a list of no maps
+        if _is_nothing(expected) and _is_nothing(actual):
             return OutputCheck(name, "list", 0.0, 0.0, 0.0, 0.0, agrees=True, weak="it is empty")
         return faulty(name, expected, "one is a list, the other is not")
     if len(expected) != len(actual):

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import onnx
 
+from surgeon.nested import every_node
 from surgeon.reference.arguments import constant_value, decode, is_foreign
-from surgeon.verify.limits import Input, all_nodes
+from surgeon.verify.limits import Input
 
 Shape = tuple[int, ...]
 THE_SAME = frozenset({"Cast", "Identity"})
@@ -44,7 +45,7 @@ def demanded_sizes(model: onnx.ModelProto, inputs: Sequence[Input]) -> dict[str,
     }
     lists: dict[str, list[str]] = {}
     readers: dict[str, list[tuple[onnx.NodeProto, list[str], int]]] = {}
-    for node in all_nodes(model.graph):
+    for node in every_node(model.graph.node):
         if node.op_type in _LISTS:
             lists[node.output[0]] = list(node.input)
         elif node.op_type == "Constant" and node.domain in ("", "ai.onnx"):

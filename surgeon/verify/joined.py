@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import onnx
 
+from surgeon.nested import every_node
 from surgeon.verify.demands import THE_SAME
-from surgeon.verify.limits import Input, all_nodes
+from surgeon.verify.limits import Input
 
 _ALONE = 4  # dims that are tried one by one, where all together are more than what was kept
 
@@ -16,7 +17,7 @@ def joined_dims(model: onnx.ModelProto, inputs: Sequence[Input]) -> tuple[str, .
     """The dynamic dims along which an input is joined with other values."""
     came = {each.name: each for each in inputs if not each.is_list}
     found = []
-    for node in all_nodes(model.graph):
+    for node in every_node(model.graph.node):
         if node.op_type in THE_SAME and node.input and node.input[0] in came:
             came[node.output[0]] = came[node.input[0]]
         elif node.op_type == "Concat" and len(node.input) > 1:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import onnx
 
+from surgeon.nested import every_node
 from surgeon.reference.arguments import constant_value, decode, is_foreign
-from surgeon.reference.plan import subgraphs
 from surgeon.verify.specs import fitting
 
 _SAME_VALUES = frozenset(
@@ -90,7 +90,7 @@ def bounds(model: onnx.ModelProto, inputs: Sequence[Input]) -> dict[str, Bound]:
     readers: dict[str, list[tuple[onnx.NodeProto, int]]] = {}
     shapes: dict[str, tuple[Dim, ...]] = {t.name: tuple(t.dims) for t in model.graph.initializer}
     shapes.update((each.name, each.dims) for each in inputs)
-    for node in all_nodes(model.graph):
+    for node in every_node(model.graph.node):
         for place, name in enumerate(node.input):
             readers.setdefault(name, []).append((node, place))
         if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
@@ -143,7 +143,7 @@ def _within(number: int, bound: Bound) -> bool:
 def _constants(model: onnx.ModelProto) -> dict[str, int]:
     """Scalars among the initializers and constants: the depth of a OneHot say."""
     tensors = {t.name: t for t in model.graph.initializer}
-    for node in all_nodes(model.graph):
+    for node in every_node(model.graph.node):
         if node.op_type == "Constant":
             for attribute in node.attribute:
                 if attribute.name == "value" and attribute.HasField("t"):
@@ -155,14 +155,6 @@ def _constants(model: onnx.ModelProto) -> dict[str, int]:
         and math.prod(t.dims) == 1
         and t.data_location != onnx.TensorProto.EXTERNAL
     }
-
-
-def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """The nodes of a graph and of the bodies in it."""
-    for node in graph.node:
-        yield node
-        for body in subgraphs(node):
-            yield from all_nodes(body)
 
 
 def _reached(
