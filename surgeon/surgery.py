@@ -224,7 +224,6 @@ def _fitted(
 
     without = frozenset[str]()
     while True:
-        plans[-1] = recipe_for_target(target, allow, without)
         mine = {rule.id for rule in plans[-1].rules}
         try:
             work = operate()
@@ -232,13 +231,14 @@ def _fitted(
             if error.rule not in mine:
                 raise
             without |= {error.rule}
-            continue
-        left = lacking(target, operators(work.model))
-        vain = set(left) - work.earlier.keys()
-        at_fault = {c.rule for c in work.notes.changes if not vain.isdisjoint(c.after)} & mine
-        if not at_fault:
-            break
-        without |= at_fault
+        else:
+            left = lacking(target, operators(work.model))
+            vain = set(left) - work.earlier.keys()
+            at_fault = {c.rule for c in work.notes.changes if not vain.isdisjoint(c.after)} & mine
+            if not at_fault:
+                break
+            without |= at_fault
+        plans[-1] = recipe_for_target(target, allow, without)
     if left:
         work.notes.remarks.append(f"not on the list of {target}: {_few(left)}")
     return work
