@@ -86,7 +86,7 @@ class Operation:
         self.pieces: Counter[str] = Counter()
         self.evidence: Path | None = None  # where what is refused is kept
         self.given: Given | None = None  # what the user says of inputs
-        self.notes = Notes()
+        self.notes = self.begun = Notes()
         self.kept = Kept()
         self.model = original.clone()
         self.before = operators(self.model)
@@ -105,12 +105,12 @@ class Operation:
 
     def run(self, clock: Clock) -> None:
         """Every step of every recipe; anew where more was taken for granted than was shown."""
-        changed, remarks = self.model.changed, list(self.notes.remarks)
+        changed, self.begun = self.model.changed, self.notes.anew()
         self._steps(clock)
         while self.carried.in_vain():
             self.model = self.original.clone()
             self.model.changed = changed
-            self.notes = Notes(remarks=remarks.copy(), every=self.notes.every)
+            self.notes = self.begun.anew()
             self.handed = Handed()
             self.misses, self.settled, self.removed = [], 0, []
             self.pieces.clear()
@@ -162,7 +162,7 @@ class Operation:
         other = Operation(
             self.original, self.recipes, self.axioms, self.allow, self.keep, check, None
         )
-        other.kept, other.given, other.notes.every = kept, self.given, self.notes.every
+        other.kept, other.given, other.notes = kept, self.given, self.begun.anew()
         with collector_paused():
             other.run(Clock())
         return other

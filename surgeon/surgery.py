@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import onnx
-import onnx_graphsurgeon as gs
-
 from surgeon.asread import Handed
 from surgeon.assumptions import parse_assumptions
-from surgeon.authoring import recipe_for_ir_version, recipe_for_opset, recipe_of
+from surgeon.authoring import recipe_for_ir_version, recipe_for_opset
 from surgeon.choices import check_options
 from surgeon.clock import Clock
 from surgeon.collector import collector_paused
 from surgeon.culprits import Kept, Place, find_culprits
-from surgeon.errors import RecipeError, SettleError, SurgeonError
-from surgeon.external import external_tensors, locations
-from surgeon.files import external_path
+from surgeon.errors import SettleError, SurgeonError, few
 from surgeon.model import Model
+from surgeon.opening import ModelLike, RecipeLike, as_model, as_recipe, see_data, told_apart
 from surgeon.operation import Operation
-from surgeon.recipe import Recipe, Rule
-from surgeon.report import Report
-from surgeon.soundness.apart import with_names_of_their_own, with_outputs_of_their_own
+from surgeon.recipe import Recipe
+from surgeon.report import Change, Report
 from surgeon.tally import operators
 
 if TYPE_CHECKING:
     from surgeon.verify import Reference, Verdict
     from surgeon.verify.whole import Data, Given
 
-ModelLike = Any  # Model, onnx.ModelProto, gs.Graph, or a path
-RecipeLike = Any  # Recipe, Rule, the name of a bundled recipe, or a path
 GOOD = ("equivalent", "runs")
 
 
@@ -146,6 +138,12 @@ def apply(
             from surgeon.fitting import recipe_for_target
 
             plans.append(recipe_for_target(target, allow))
+        original, apart = told_apart(original)
+        joined: list[Change] = []
+        if any(recipe.extensions for recipe in plans):
+            from surgeon.extending import extended
+
+            original, joined = extended(original, plans, allow)
     axioms = parse_assumptions(original, shape or {}, assume)
     checking: dict[str, Any] = {
         "reference": reference,
@@ -157,9 +155,8 @@ def apply(
     given = _given(original, checking) if inputs or data else None
     clock.lap("load")
     with collector_paused():
-        original, apart = told_apart(original)
         if verify:
-            _see_data(original)
+            see_data(original)
 
         def operate() -> Operation:
             work = Operation(
@@ -168,7 +165,8 @@ def apply(
             work.given, work.notes.every = given, every_miss
             work.evidence = None if keep_evidence is None else Path(keep_evidence)
             work.notes.remarks.extend(apart)
-            work.model.changed = bool(apart)
+            work.notes.changes.extend(joined)
+            work.model.changed = bool(apart or joined)
             work.run(clock)
             return work
 
@@ -200,7 +198,7 @@ def apply(
         report = report._replace(refusals=(*report.refusals, *blamed(culprits, verdict)))
         if save_partial and culprits:
             rest = work.again(Kept(without=culprits), check=True)
-            rest.model.changed = rest.model.changed or bool(apart)
+            rest.model.changed = rest.model.changed or bool(apart or joined)
             verdict = _verdict(original, rest, checking, progress)
             found = rest.report(clock)
             report = found._replace(verdict=verdict, refusals=report.refusals)
@@ -240,7 +238,7 @@ def _fitted(
             without |= at_fault
         plans[-1] = recipe_for_target(target, allow, without)
     if left:
-        work.notes.remarks.append(f"not on the list of {target}: {_few(left)}")
+        work.notes.remarks.append(f"not on the list of {target}: {few(left)}")
     return work
 
 
@@ -275,70 +273,6 @@ def _culprits(
         return find_culprits(work.notes.changes, refused, fails) or frozenset()
     except SurgeonError:  # with some rewrites left out a recipe may not settle
         return frozenset()
-
-
-def told_apart(model: Model) -> tuple[Model, list[str]]:
-    """The model with whatever its graphs have twice told apart, and what was, in words."""
-    shared, again = model.sound.shared, model.sound.again
-    said = []
-    if shared:
-        model = Model(with_names_of_their_own(model.proto), path=model.path)
-        said.append(f"several nodes had one name, and got names of their own: {_few(shared)}")
-    if again:
-        model = Model(with_outputs_of_their_own(model.proto), path=model.path)
-        said.append(
-            "a body gave one value as several of its outputs, or one of the graph around it, which "
-            f"onnxruntime mixes up or refuses, and gives copies now: {_few(again)}"
-        )
-    return model, said
-
-
-def _few(names: Sequence[str]) -> str:
-    named = ", ".join(f"`{name[:80]}`" for name in names[:3])
-    return f"{named} and {len(names) - 3} more" if len(names) > 3 else named
-
-
-def _see_data(model: Model) -> None:
-    """Whether the files are there that the model refers to: without them nothing can be shown.
-
-    Raises:
-        ModelError: One is missing, or lies outside the model's folder.
-    """
-    if model.folder is not None and model.sound.outside:
-        for location in sorted(locations(external_tensors(model.proto))):
-            external_path(location, model.folder)
-
-
-def as_model(model: ModelLike) -> Model:
-    """The argument as a `Model` of its own."""
-    if isinstance(model, Model):
-        return model
-    if isinstance(model, onnx.ModelProto):
-        return Model(model)
-    if isinstance(model, gs.Graph):
-        return Model.from_graph(model)
-    if isinstance(model, (str, os.PathLike)):
-        return Model.load(Path(model))
-    raise RecipeError(
-        f"`{type(model).__name__}` is no model",
-        where="apply",
-        mend="Give a path, a `Model`, an `onnx.ModelProto` or a graphsurgeon `Graph`.",
-    )
-
-
-def as_recipe(recipe: RecipeLike) -> Recipe:
-    """The argument as a `Recipe`: loaded by name or path, or made of one rule."""
-    if isinstance(recipe, Recipe):
-        return recipe
-    if isinstance(recipe, Rule):
-        return recipe_of(recipe)
-    if isinstance(recipe, (str, os.PathLike)):
-        return Recipe.load(os.fspath(recipe))
-    raise RecipeError(
-        f"`{type(recipe).__name__}` is no recipe",
-        where="apply",
-        mend="Give bundled names, paths, `Recipe`s or rules, each as an argument of its own.",
-    )
 
 
 def _given(original: Model, checking: Mapping[str, Any]) -> Given:

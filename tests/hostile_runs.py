@@ -26,7 +26,7 @@ def serve() -> None:
     import surgeon.verify
     from surgeon.cli import app
 
-    surgeon.surgery.as_recipe("shape-chains")  # the grammars are read once for all
+    surgeon.opening.as_recipe("shape-chains")  # the grammars are read once for all
     for line in sys.stdin:
         print(json.dumps(_run(app, json.loads(line))), flush=True)
 
