@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -163,6 +163,7 @@ class Drawing:
         style: One of this module's words.
         seed: What the values are drawn from.
         beside: Further edge values.
+        levels: By name, the middle and the deviation of normal numbers that are rounded to levels.
     """
 
     drawn: Mapping[str, tuple[Fact, tuple[int, ...]]]
@@ -170,6 +171,7 @@ class Drawing:
     style: str
     seed: int
     beside: Sequence[float] = ()
+    levels: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def feeds(self) -> dict[str, Array]:
         """The inputs."""
@@ -178,6 +180,9 @@ class Drawing:
             name: draw(source, fact, shape, self.style, self.beside)
             for name, (fact, shape) in self.drawn.items()
         }
+        for name in self.levels.keys() & made.keys():
+            middle, deviation = self.levels[name]
+            made[name] = (made[name] * deviation + middle).astype(made[name].dtype)
         return {**made, **self.known}
 
 

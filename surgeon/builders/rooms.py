@@ -136,6 +136,9 @@ _HELD: Mapping[str, str] = {
     "truths": "choice_of_numbers",
     "turned": "turned_region",
     "undilated": "conv_of_groups conv_with_zeros transposed_as_conv",
+    "unquantized": (
+        "constant_of_levels levels_in_floats moved_levels pair_as_bounds rounded_to_levels"
+    ),
     "views": (
         "constant_slice joined_before_transpose sink_view squeeze_where_defined unsqueeze_chain "
         "view view_transpose"
