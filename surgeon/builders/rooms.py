@@ -63,6 +63,7 @@ _HELD: Mapping[str, str] = {
     "named_axes": (
         "center_crop_pad pad_of_all_axes resize_of_all_axes split_by_sizes windows_as_pads"
     ),
+    "neighbours": "deviations_along_axes responses_of_neighbours",
     "newer": (
         "causal_conv_as_conv cumprod_as_products floored_remainder rms_norm_as_means "
         "swish_as_sigmoid tensor_scatter_as_elements"
