@@ -278,6 +278,16 @@ def test_a_folder_of_models_of_which_one_does_not_fit(tmp_path: Path) -> None:
     assert done.exit_code == 0 or "other.onnx" in done.output
 
 
+def test_the_file_as_it_was_is_compared_with_what_the_recipe_puts_on_it(tmp_path: Path) -> None:
+    source, out = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    onnx.save(image(), source)
+    assert command("apply", "channels-last", "clean", source, out).exit_code == 0
+    assert command("verify", source, out).exit_code != 0
+    done = command("verify", source, out, "--recipe", "channels-last")
+    assert done.exit_code == 0
+    assert "equivalent" in done.output
+
+
 def test_nothing_is_saved_where_it_does_not_fit(tmp_path: Path) -> None:
     onnx.save(parser.parse_model(TWO), tmp_path / "two.onnx")
     done = command("apply", "camera", tmp_path / "two.onnx", tmp_path / "out.onnx")
