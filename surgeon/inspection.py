@@ -24,6 +24,7 @@ from surgeon.model import Model
 from surgeon.nested import bodies
 from surgeon.numerals import natural
 from surgeon.recipe import bundled
+from surgeon.soundness import see_texts
 from surgeon.spelling import operator_name, spelling
 from surgeon.targets import Fit, Refused, Target
 from surgeon.targets import target as of_target
@@ -183,12 +184,13 @@ def inspect(path: str | os.PathLike[str], *, target: str | None = None) -> Inspe
     wanted = None if target is None else of_target(target)
     model = Model.load(path)
     proto = model.proto
+    see_texts(proto, where=str(path))
     nodes = list(nodes_of(proto))
     operators = Counter(operator_name(node) for node in nodes if not _is_constant(node))
     initialised = {tensor.name for tensor in proto.graph.initializer}
     inputs = tuple(value_of(v) for v in proto.graph.input if v.name not in initialised)
     types = types_given(proto)
-    cast, turned = could_be_left(proto)
+    cast, turned = could_be_left(proto) if _is_sound(model) else ((), ())
     return Inspection(
         source=str(path),
         size=path.stat().st_size,
@@ -214,6 +216,14 @@ def inspect(path: str | os.PathLike[str], *, target: str | None = None) -> Inspe
         cast=cast,
         turned=turned,
     )
+
+
+def _is_sound(model: Model) -> bool:
+    """Whether it is a model throughout; what is in a broken one is shown all the same."""
+    try:
+        return model.sound is not None
+    except ModelError:
+        return False
 
 
 def nodes_of(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:

@@ -96,6 +96,22 @@ def check(proto: onnx.ModelProto, folder: Path | None, *, where: str) -> Sound:
     return Sound(outside, tuple(shared), tuple(again), scopes)
 
 
+def see_texts(proto: onnx.ModelProto, *, where: str) -> None:
+    """Refuse what holds a text that is none: nothing can be shown of it.
+
+    Args:
+        proto: As it was read.
+        where: What the error says.
+
+    Raises:
+        ModelError: A text is not UTF-8.
+    """
+    try:
+        check_texts(proto, scopes_of(proto))
+    except Broken as broken:
+        raise ModelError(str(broken), where=where, mend=_MEND) from None
+
+
 def scopes_of(proto: onnx.ModelProto) -> list[Scope]:
     """The graph and the functions of a model, read once.
 
