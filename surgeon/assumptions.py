@@ -40,12 +40,14 @@ class Axioms(NamedTuple):
         sizes: By dimension name: sizes that meet the assumptions, for the check, or the name of a
             dimension of the same size.
         texts: What the user wrote, for the report.
+        told: Inputs whose value the user told: no inputs of the result.
     """
 
     shapes: Mapping[str, tuple[int | str, ...]]
     symbols: Mapping[str, Dim]
     sizes: Mapping[str, tuple[int, ...] | str]
     texts: tuple[str, ...]
+    told: frozenset[str] = frozenset()
 
     @property
     def fixed(self) -> dict[str, int]:

@@ -15,7 +15,8 @@ from surgeon.model import Model, describe
 from surgeon.recipe import Recipe
 from surgeon.report import Report
 from surgeon.spelling import operator_name, spelling
-from surgeon.surgery import apply, as_recipe
+from surgeon.surgery import apply
+from surgeon.taken import as_recipe
 
 _NUMBER = re.compile(r"[_:]?\d+$")
 _FEW = 4  # nodes that an error names
@@ -67,7 +68,8 @@ def explain(
         recipes: The same, in order.
         node: A node's name, an output's name, or the whole of what a report calls a node.
         allow: As `apply` takes it.
-        settings: `shape`, `assume`, `keep_overridable`, `progress`, as `apply` takes them.
+        settings: `shape`, `assume`, `values`, `keep_overridable` and `progress`, as `apply` takes
+            them.
 
     Raises:
         ModelError: The model cannot be read or carried.

@@ -197,6 +197,7 @@ class Operation:
 
     def _begin(self) -> None:
         """Facts and wiring for the model at hand."""
+        self.model.overridable -= self.axioms.told
         said = dialect.strip_initializer_inputs(self.model, keep=self.keep)
         if said and not any("are constants" in remark for remark in self.notes.remarks):
             self.notes.remarks.append(said)

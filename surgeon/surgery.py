@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import onnx
-import onnx_graphsurgeon as gs
-
 from surgeon.asread import Handed
 from surgeon.assumptions import parse_assumptions
-from surgeon.authoring import recipe_for_ir_version, recipe_for_opset, recipe_of
+from surgeon.authoring import recipe_for_ir_version, recipe_for_opset
 from surgeon.choices import check_options
 from surgeon.clock import Clock
 from surgeon.collector import collector_paused
 from surgeon.culprits import Kept, Place, find_culprits
-from surgeon.errors import RecipeError, SettleError, SurgeonError
+from surgeon.errors import SettleError, SurgeonError
 from surgeon.external import external_tensors, locations
 from surgeon.files import external_path
 from surgeon.model import Model
 from surgeon.operation import Operation
-from surgeon.recipe import Recipe, Rule
+from surgeon.recipe import Recipe
 from surgeon.report import Report
 from surgeon.soundness.apart import with_names_of_their_own, with_outputs_of_their_own
+from surgeon.taken import ModelLike, RecipeLike, as_model, as_recipe
 from surgeon.tally import operators
+from surgeon.values import see_data, with_values
 
 if TYPE_CHECKING:
     from surgeon.verify import Reference, Verdict
     from surgeon.verify.whole import Data, Given
 
-ModelLike = Any  # Model, onnx.ModelProto, gs.Graph, or a path
-RecipeLike = Any  # Recipe, Rule, the name of a bundled recipe, or a path
 GOOD = ("equivalent", "runs")
 
 
@@ -57,6 +53,7 @@ def apply(
     *recipes: RecipeLike,
     shape: Mapping[str, Sequence[int | str]] | None = None,
     assume: Sequence[str] = (),
+    values: Mapping[str, Any] | None = None,
     allow: Sequence[str] = (),
     verify: bool = True,
     check: bool | None = None,
@@ -84,6 +81,8 @@ def apply(
         recipes: Bundled names, paths of YAML files, `Recipe`s or single `Rule`s, in order.
         shape: Shapes to fix, by input name: numbers, or names for dimensions that stay dynamic.
         assume: What else holds, as `t % 32 == 0`, `t >= 64` or `h == w`; goes into the report.
+        values: Inputs that always have one value, by name: a number, several, an array, or a text
+            of them; the result has them as constants, and goes into the report what they are.
         allow: `approximate` and `contract`, beside what the recipes themselves allow; `leftover`
             keeps a result with ATen nodes left, although a recipe promises none; `unread` repairs a
             file of PyTorch before 1.5 although nothing reads one of its inputs.
@@ -146,7 +145,10 @@ def apply(
             from surgeon.fitting import recipe_for_target
 
             plans.append(recipe_for_target(target, allow))
-    axioms = parse_assumptions(original, shape or {}, assume)
+    original, told = with_values(original, values or {}, shape)
+    shape = {name: dims for name, dims in (shape or {}).items() if name not in (values or {})}
+    axioms = parse_assumptions(original, shape, assume)
+    axioms = axioms._replace(texts=(*told, *axioms.texts), told=frozenset(values or ()))
     checking: dict[str, Any] = {
         "reference": reference,
         "shapes": axioms.shapes or None,
@@ -155,6 +157,8 @@ def apply(
         "data": data,
     }
     given = _given(original, checking) if inputs or data else None
+    for each in given.sets if given is not None and values else ():
+        see_data(values or {}, original, each.feeds, each.label)
     clock.lap("load")
     with collector_paused():
         original, apart = told_apart(original)
@@ -168,7 +172,7 @@ def apply(
             work.given, work.notes.every = given, every_miss
             work.evidence = None if keep_evidence is None else Path(keep_evidence)
             work.notes.remarks.extend(apart)
-            work.model.changed = bool(apart)
+            work.model.changed = bool(apart or told)
             work.run(clock)
             return work
 
@@ -200,7 +204,7 @@ def apply(
         report = report._replace(refusals=(*report.refusals, *blamed(culprits, verdict)))
         if save_partial and culprits:
             rest = work.again(Kept(without=culprits), check=True)
-            rest.model.changed = rest.model.changed or bool(apart)
+            rest.model.changed = rest.model.changed or bool(apart or told)
             verdict = _verdict(original, rest, checking, progress)
             found = rest.report(clock)
             report = found._replace(verdict=verdict, refusals=report.refusals)
@@ -307,38 +311,6 @@ def _see_data(model: Model) -> None:
     if model.folder is not None and model.sound.outside:
         for location in sorted(locations(external_tensors(model.proto))):
             external_path(location, model.folder)
-
-
-def as_model(model: ModelLike) -> Model:
-    """The argument as a `Model` of its own."""
-    if isinstance(model, Model):
-        return model
-    if isinstance(model, onnx.ModelProto):
-        return Model(model)
-    if isinstance(model, gs.Graph):
-        return Model.from_graph(model)
-    if isinstance(model, (str, os.PathLike)):
-        return Model.load(Path(model))
-    raise RecipeError(
-        f"`{type(model).__name__}` is no model",
-        where="apply",
-        mend="Give a path, a `Model`, an `onnx.ModelProto` or a graphsurgeon `Graph`.",
-    )
-
-
-def as_recipe(recipe: RecipeLike) -> Recipe:
-    """The argument as a `Recipe`: loaded by name or path, or made of one rule."""
-    if isinstance(recipe, Recipe):
-        return recipe
-    if isinstance(recipe, Rule):
-        return recipe_of(recipe)
-    if isinstance(recipe, (str, os.PathLike)):
-        return Recipe.load(os.fspath(recipe))
-    raise RecipeError(
-        f"`{type(recipe).__name__}` is no recipe",
-        where="apply",
-        mend="Give bundled names, paths, `Recipe`s or rules, each as an argument of its own.",
-    )
 
 
 def _given(original: Model, checking: Mapping[str, Any]) -> Given:

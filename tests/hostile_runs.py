@@ -22,11 +22,12 @@ def serve() -> None:
     import onnxruntime  # noqa: F401 - imported once for all; no session is made here
 
     import surgeon.surgery
+    import surgeon.taken
     import surgeon.trial
     import surgeon.verify
     from surgeon.cli import app
 
-    surgeon.surgery.as_recipe("shape-chains")  # the grammars are read once for all
+    surgeon.taken.as_recipe("shape-chains")  # the grammars are read once for all
     for line in sys.stdin:
         print(json.dumps(_run(app, json.loads(line))), flush=True)
 

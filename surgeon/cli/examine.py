@@ -20,6 +20,7 @@ def verify(
     after: options.After,
     shape: options.Shape = None,
     assume: options.Assume = None,
+    value: options.Value = None,
     reference: options.References = None,
     require: Annotated[
         options.Required,
@@ -88,11 +89,15 @@ def verify(
                 from surgeon.isolation import isolation
                 from surgeon.model import Model
                 from surgeon.recipe import Recipe
+                from surgeon.values import with_values
                 from surgeon.verify import bisect
                 from surgeon.verify import verify as compare
 
             plans = [Recipe.load(name) for name in recipe or ()]
+            values = options.read_values(value)
             one, other = Model.load(before), Model.load(after)
+            one, _ = with_values(one, values, shapes)
+            shapes = {name: dims for name, dims in shapes.items() if name not in values}
             axioms = parse_assumptions(one, shapes, assume or ())
             given: dict[str, Any] = {
                 "reference": references,

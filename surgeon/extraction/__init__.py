@@ -16,7 +16,8 @@ from surgeon.extraction.types import types_of
 from surgeon.inspection import Value, value_of
 from surgeon.model import Model
 from surgeon.provenance import begun, stamps
-from surgeon.surgery import GOOD, ModelLike, as_model, told_apart
+from surgeon.surgery import GOOD, told_apart
+from surgeon.taken import ModelLike, as_model
 from surgeon.wire import copy_field
 from surgeon.writer import imports, set_property
 

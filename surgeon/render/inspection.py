@@ -133,6 +133,10 @@ def _obstacles(found: Inspection, *, verbose: bool) -> Iterator[RenderableType]:
         if names:
             said = words.listed(names, 3)
             yield Text(f"{said}: only {did} at first, which `{recipe}` leaves to the caller", "dim")
+    if found.deciding:
+        said, them = words.listed(found.deciding, 3), "them" if found.deciding[1:] else "it"
+        told = f"`--value {words.name(found.deciding[0])}=...`"
+        yield Text(f"{said}: branches, turns or sizes hang on {them}; {told} settles one", "dim")
     if any(file.size is None for file in found.external):
         yield Text("external data is missing: no runtime loads the model", "red")
     if found.loads is False:
