@@ -55,7 +55,9 @@ _HELD: Mapping[str, str] = {
     "lengths": "shape_of_source",
     "levelled": "lines_as_planes resized_lines_as_planes",
     "linear": "gemm_of_rows gemm_onto_gemm matmul_as_gemm pad_into_window shift_into_linear",
-    "lists": "list_in_order list_of_one number_as_list shapes_in_a_row where_of_lists",
+    "lists": (
+        "list_in_order list_of_one number_as_list one_hot_of_sizes shapes_in_a_row where_of_lists"
+    ),
     "logic": "choice_as_bounds logic_as_numbers not_as_less number_of_number",
     "masked_rows": "mask_as_places masked_row row_at_places where_of_rows",
     "masks": "masked_count masked_put masked_put_lines masked_reduce",
