@@ -50,6 +50,7 @@ def repeated_as_gather(draft: Draft, match: Match) -> gs.Tensor:
                 raise Refused("its target is not joined of single sizes")
             own = [targets[grown[0]] if i == axis else 1 for i in range(len(out))]
             return c.op("Expand", source, joined_of(draft, own))
+        assert isinstance(times, int)  # as a longer neighbour asks for
         if length == 1:
             shape = [times if i == axis else 1 for i in range(len(out))]
             return c.op("Expand", source, c.ints(shape, "shape"))
