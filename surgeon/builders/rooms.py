@@ -12,7 +12,8 @@ _HELD: Mapping[str, str] = {
     "authors": "authors_activation authors_deform_conv",
     "batch_norm": (
         "batch_norm_before_linear batch_norm_into_conv batch_norm_into_matmul "
-        "batch_norm_into_rows batch_norm_into_stacked shift_before_linear"
+        "batch_norm_into_rows batch_norm_into_stacked shift_before_linear "
+        "statistics_of_channels"
     ),
     "batches": "parted_batch",
     "borders": "edges_as_pad pad_behind_transpose pad_between",
