@@ -116,6 +116,25 @@ def parse_assumptions(
     return Axioms(fixed, symbols, sizes, (*texts, *assume))
 
 
+def with_dim(axioms: Axioms, model: onnx.ModelProto, name: str) -> Axioms:
+    """What holds still where some of the shapes that were told have a dynamic dimension since.
+
+    Args:
+        axioms: As they were.
+        model: As it is.
+        name: Of that dimension.
+    """
+    shapes = dict(axioms.shapes)
+    for value in model.graph.input:
+        tensor = tensor_of(value.type)
+        if value.name in shapes and tensor is not None:
+            shapes[value.name] = tuple(
+                name if dim.dim_param == name else told
+                for dim, told in zip(tensor.shape.dim, shapes[value.name], strict=True)
+            )
+    return axioms._replace(shapes=shapes)
+
+
 def _assumed(
     known: set[str], assume: Sequence[str]
 ) -> tuple[dict[str, Dim], dict[str, tuple[int, ...] | str]]:

@@ -13,7 +13,7 @@ import onnx
 
 from surgeon import asread, dialect, provenance
 from surgeon.asread import Handed
-from surgeon.assumptions import Axioms, cost_of_sizes
+from surgeon.assumptions import Axioms, cost_of_sizes, with_dim
 from surgeon.claims import (
     correct_carried,
     correct_claims,
@@ -81,7 +81,8 @@ class Operation:
         progress: Callable[[str], None] | None,
         date: str | None = None,
     ) -> None:
-        self.original, self.recipes, self.axioms, self.allow = original, recipes, axioms, allow
+        self.original, self.recipes, self.allow = original, recipes, allow
+        self.told, self.axioms = axioms, axioms  # by the user, and what holds of the model at hand
         self.keep, self.check, self.progress, self.date = keep_overridable, check, progress, date
         self.pieces: Counter[str] = Counter()
         self.evidence: Path | None = None  # where what is refused is kept
@@ -111,7 +112,7 @@ class Operation:
             self.model = self.original.clone()
             self.model.changed = changed
             self.notes = Notes(remarks=remarks.copy(), every=self.notes.every)
-            self.handed = Handed()
+            self.handed, self.axioms = Handed(), self.told
             self.misses, self.settled, self.removed = [], 0, []
             self.pieces.clear()
             self._steps(clock)
@@ -160,7 +161,7 @@ class Operation:
     def again(self, kept: Kept, *, check: bool) -> Operation:
         """The same on the same model, with some rewrites left out."""
         other = Operation(
-            self.original, self.recipes, self.axioms, self.allow, self.keep, check, None
+            self.original, self.recipes, self.told, self.allow, self.keep, check, None
         )
         other.kept, other.given, other.notes.every = kept, self.given, self.notes.every
         with collector_paused():
@@ -288,8 +289,13 @@ class Operation:
         """The step that changes what the model is defined for."""
         from surgeon.anybatch import COMPARED, CONTRACT, EXACT, STEP, WHY, free_batch
 
-        freed = partial(free_batch, name=step.dim, check=self.check, folder=self.original.folder)
+        def freed(proto: onnx.ModelProto) -> onnx.ModelProto:
+            made = free_batch(proto, step.dim, check=self.check, folder=self.original.folder)
+            self.axioms = with_dim(self.axioms, made, step.dim)
+            return made
+
         change = Change(STEP, recipe.name, WHY, EXACT, CONTRACT, "the graph", (), (), "")
+        declare(self.model, self.facts, self.axioms.shapes, self.axioms.fixed)
         if self._promised_otherwise(change, freed, allow) and self.check:
             self.notes.remarks.append(COMPARED)
 
