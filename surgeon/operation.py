@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import onnx
 
-from surgeon import asread, dialect, provenance
+from surgeon import asread, dialect, provenance, unread
 from surgeon.asread import Handed
 from surgeon.assumptions import Axioms, cost_of_sizes, with_dim
 from surgeon.claims import (
@@ -306,7 +306,7 @@ class Operation:
         fixed, why = tuple(self.axioms.shapes), asread.WHY
         if isinstance(step, AsReadStep):
             rule = f"{asread.STEP}-{step.what}"
-            done = partial(asread.as_read, what=step.what, handed=self.handed, fixed=fixed)
+            done = partial(unread.as_read, what=step.what, handed=self.handed, fixed=fixed)
         else:
             from surgeon import plainnames
 

@@ -124,7 +124,7 @@ class IrVersionStep(NamedTuple):
 
 
 class AsReadStep(NamedTuple):
-    """Takes casts of inputs (`types`) or Transposes at the ends (`order`) out of the model."""
+    """Takes casts of inputs, Transposes at the ends, or inputs that are none, out of the model."""
 
     what: str
 

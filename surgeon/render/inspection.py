@@ -133,6 +133,9 @@ def _obstacles(found: Inspection, *, verbose: bool) -> Iterator[RenderableType]:
         if names:
             said = words.listed(names, 3)
             yield Text(f"{said}: only {did} at first, which `{recipe}` leaves to the caller", "dim")
+    if found.overridable and found.ir_version > 3 and not found.producer.startswith("pytorch"):
+        count = words.count(found.overridable, "weight stands", "weights stand")
+        yield Text(f"{count} among the inputs: `listed-constants` makes them constants", "dim")
     if found.deciding:
         said, them = words.listed(found.deciding, 3), "them" if found.deciding[1:] else "it"
         told = f"`--value {words.name(found.deciding[0])}=...`"
