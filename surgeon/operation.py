@@ -34,7 +34,7 @@ from surgeon.facts import Facts
 from surgeon.facts.carried import Carried
 from surgeon.fold import DEFAULT_LIMIT
 from surgeon.housekeeping import rename_constants
-from surgeon.lost import may_have_lost
+from surgeon.lost import LOST, may_have_lost
 from surgeon.model import Model
 from surgeon.recipe import (
     FOR_TARGET,
@@ -43,6 +43,7 @@ from surgeon.recipe import (
     FreeBatchStep,
     IrVersionStep,
     LowerOpsetStep,
+    PlainAttributesStep,
     PlainNamesStep,
     RaiseOpsetStep,
     Recipe,
@@ -56,7 +57,7 @@ from surgeon.rewrite import Surgery
 from surgeon.spelling import is_foreign, is_plugin
 from surgeon.stating import state_shapes
 from surgeon.sweep import Sweep
-from surgeon.tally import is_concerned, nearest, operators, operators_of
+from surgeon.tally import few, is_concerned, nearest, operators, operators_of
 from surgeon.writer import FIRST_IR_WITH_NODE_METADATA
 
 if TYPE_CHECKING:
@@ -147,6 +148,11 @@ class Operation:
                     from surgeon.lowering import lower_opset
 
                     self._replace_proto(partial(lower_opset, opset=step.opset), "lower-opset")
+                elif isinstance(step, PlainAttributesStep):
+                    from surgeon.plainattributes import STEP, has_such, plain_attributes
+
+                    if has_such(self.model.to_proto()):
+                        self._replace_proto(plain_attributes, STEP)
                 elif isinstance(step, IrVersionStep):
                     self._lower_ir_version(step.version)
                 elif isinstance(step, StateShapesStep):
@@ -364,11 +370,7 @@ class Operation:
         if any(constant.name in _TAKEN for constant in self.original.proto.graph.initializer):
             rename_constants(self.surgery, _TAKEN)
         if may_have_lost(self.original):
-            self.notes.remarks.append(
-                "PyTorch before 1.5 leaves assignments to a slice (`x[:, 1:3] = v`) out of its "
-                "files, mostly without a sign: compare with the module, or with what it recorded "
-                "(`--reference FILE.npz`)"
-            )
+            self.notes.remarks.append(LOST)
         for say in (declare_numbers, declare_types, state_cuts):
             say(self.model, self.facts)
         retyped = correct_types(self.model, self.facts)
@@ -380,9 +382,7 @@ class Operation:
             ("element types that outputs declare", retyped),
         ):
             if corrected:
-                named = ", ".join(f"`{name}`" for name in corrected[:3])
-                more = f" and {len(corrected) - 3} more" if len(corrected) > 3 else ""
-                self.notes.remarks.append(f"{what} were false: {named}{more}")
+                self.notes.remarks.append(f"{what} were false: {few(corrected)}")
         if self.stating:
             state_shapes(self.model, self.facts)
         replaced: dict[str, list[str]] = {}

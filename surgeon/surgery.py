@@ -23,7 +23,7 @@ from surgeon.recipe import Recipe
 from surgeon.report import Report
 from surgeon.soundness.apart import with_names_of_their_own, with_outputs_of_their_own
 from surgeon.taken import ModelLike, RecipeLike, as_model, as_recipe
-from surgeon.tally import operators
+from surgeon.tally import few, operators
 from surgeon.values import see_data, with_values
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ def _fitted(
             without |= at_fault
         plans[-1] = recipe_for_target(target, allow, without)
     if left:
-        work.notes.remarks.append(f"not on the list of {target}: {_few(left)}")
+        work.notes.remarks.append(f"not on the list of {target}: {few(left)}")
     return work
 
 
@@ -287,19 +287,14 @@ def told_apart(model: Model) -> tuple[Model, list[str]]:
     said = []
     if shared:
         model = Model(with_names_of_their_own(model.proto), path=model.path)
-        said.append(f"several nodes had one name, and got names of their own: {_few(shared)}")
+        said.append(f"several nodes had one name, and got names of their own: {few(shared)}")
     if again:
         model = Model(with_outputs_of_their_own(model.proto), path=model.path)
         said.append(
             "a body gave one value as several of its outputs, or one of the graph around it, which "
-            f"onnxruntime mixes up or refuses, and gives copies now: {_few(again)}"
+            f"onnxruntime mixes up or refuses, and gives copies now: {few(again)}"
         )
     return model, said
-
-
-def _few(names: Sequence[str]) -> str:
-    named = ", ".join(f"`{name[:80]}`" for name in names[:3])
-    return f"{named} and {len(names) - 3} more" if len(names) > 3 else named
 
 
 def _see_data(model: Model) -> None:

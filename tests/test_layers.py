@@ -38,7 +38,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"match", "fold", "captured", "older", "sameness"},
     {"rewrite", "reference", "inputs", "searching"},
     {"template", "housekeeping", "claims", "arguments", "lost", "copies", "direct"},
-    {"stating", "irversion", "asread"},
+    {"stating", "irversion", "asread", "plainattributes"},
     {"plainnames", "unread"},
     {"listed", "ends"},
     {"chosen"},

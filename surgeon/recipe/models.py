@@ -104,6 +104,12 @@ class StepModel(_Model):
         description="`true`: values, nodes and sizes are called by identifiers of C, inputs and "
         "outputs too. Wants `allow: [contract]`.",
     )
+    plain_attributes: Literal[True] | None = Field(
+        None,
+        alias="plain-attributes",
+        description="`true`: attributes leave that came later than their operator and say what it "
+        'did before, as `reduction = "none"` of ScatterND.',
+    )
     state_shapes: Literal[True] | None = Field(
         None,
         alias="state-shapes",

@@ -133,6 +133,10 @@ class PlainNamesStep(NamedTuple):
     """Calls values, nodes and sizes by identifiers."""
 
 
+class PlainAttributesStep(NamedTuple):
+    """Takes out attributes that say what their operator did before there was one."""
+
+
 class StateShapesStep(NamedTuple):
     """Writes what is proven of every value's type and shape into the file."""
 
@@ -147,5 +151,6 @@ Step: TypeAlias = (
     | IrVersionStep
     | AsReadStep
     | PlainNamesStep
+    | PlainAttributesStep
     | StateShapesStep
 )

@@ -26,6 +26,7 @@ from surgeon.recipe.rules import (
     FreeBatchStep,
     IrVersionStep,
     LowerOpsetStep,
+    PlainAttributesStep,
     PlainNamesStep,
     RaiseOpsetStep,
     Rule,
@@ -41,7 +42,7 @@ _KINDS: Mapping[str, type[Any]] = {
     for kind in (
         *(Argument, BuilderCall, FoldStep, FreeBatchStep, LowerOpsetStep, NodePattern, Pattern),
         *(RaiseOpsetStep, Rule, RulesStep, SimplifyStep, Use, Written),
-        *(AsReadStep, IrVersionStep, PlainNamesStep, StateShapesStep),
+        *(AsReadStep, IrVersionStep, PlainAttributesStep, PlainNamesStep, StateShapesStep),
     )
 }
 

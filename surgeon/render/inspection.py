@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 MOST_OPERATORS = 30
 MOST_VALUES = 30
 
+_RUN = 7  # the oldest opset that onnxruntime runs
+_WIDELY_READ = 13
+
 
 def inspection(found: Inspection, *, verbose: bool = False) -> RenderableType:
     """The file, its interface, its operators, and what stands in the way of running it."""
@@ -153,6 +156,8 @@ def _obstacles(found: Inspection, *, verbose: bool) -> Iterator[RenderableType]:
         more = "onnxruntime and most others compute little in it"
         yield Text(f"{values} in double precision: {more}", "yellow")
     last = "float64-in-float32 --allow approximate" if doubles else "aten"
+    if found.opsets.get("ai.onnx", _RUN) < _RUN and not found.foreign:
+        last = f"clean --opset {_WIDELY_READ}"
     if best := _best(found) or (last if found.loads is False else None):
         yield Text(f"Try: surgeon apply {best} {shlex.quote(words.name(found.source))} OUT.onnx")
     elif not verbose:
