@@ -180,3 +180,9 @@ def test_inspect_names_inputs_that_decide(tmp_path: Path) -> None:
         assert inspect(path).deciding == wanted
     onnx.save(RATE, path)
     assert "--value sr=" in CliRunner().invoke(app, ["inspect", str(path)]).output
+
+
+def test_explain_says_what_settles_an_if(tmp_path: Path) -> None:
+    onnx.save(RATE, path := tmp_path / "m.onnx")
+    said = CliRunner().invoke(app, ["explain", "clean", str(path), "--node", "y"]).output
+    assert "`--value`" in said

@@ -120,6 +120,7 @@ _HELD: Mapping[str, str] = {
         "item_of_list item_of_parts joined_list joined_parts length_of_list length_of_parts "
         "other_list part_of_parts parts_as_list"
     ),
+    "shuffled": "shuffled_behind_conv shuffled_first",
     "siblings": "merge_gemms merge_products parts_as_slices slices_as_split split_with_sizes",
     "spectra": "frames_as_conv transform_as_product",
     "spelled": (
