@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -59,18 +59,20 @@ _PLAIN_OF_NOT_NUMBERS = _OF_NOT_NUMBERS | frozenset(
     "Unsqueeze Flatten Expand Tile Pad Equal Not And Or Relu Sqrt Exp Floor Ceil Round Constant "
     "Shape Cast Max Min Clip Less LessOrEqual Greater GreaterOrEqual".split()
 )
-# Operators that a zero or two equal numbers make undecided, or that the piece knows too little of.
+# Operators that a zero or two equal numbers make undecided (a variance by squares of equal ones may
+# be below 0), or that the piece knows too little of.
 _UNSTEADY = frozenset(
     "linalg_lu linalg_lu_factor linalg_lu_factor_ex _lu_with_info geqrf lu_solve linalg_lu_solve "
     "qr linalg_qr svd linalg_svd _linalg_svd symeig linalg_eigh _linalg_eigh inverse linalg_inv "
     "linalg_inv_ex linalg_solve cholesky linalg_cholesky lu linalg_det det Det logdet slogdet "
     "pinverse linalg_pinv matrix_exp linalg_matrix_exp linalg_matrix_power matrix_power "
     "triangular_solve linalg_solve_triangular cholesky_solve cholesky_inverse histc NonZero "
-    "nonzero kthvalue median".split()
+    "nonzero kthvalue median MeanVarianceNormalization".split()
 )
-# What is left of a large quotient is a matter of its rounding; a polynomial's terms are infinite.
+# What is left of a large quotient is a matter of its rounding; a polynomial's terms are infinite,
+# as are the squares that onnxruntime takes away again where LRN goes on to the next channel.
 _NOT_OF_HUGE = re.compile(
-    r"fmod|remainder|floor_divide|div_floor|cumprod|special_shifted_chebyshev_polynomial_[tuvw]"
+    r"^LRN$|fmod|remainder|floor_divide|div_floor|cumprod|special_shifted_chebyshev_polynomial_[tuvw]"
 )
 # Operators that leave it open which of two zeros they give.
 _LEAVES_SIGNS = re.compile(
@@ -163,6 +165,7 @@ class Drawing:
         style: One of this module's words.
         seed: What the values are drawn from.
         beside: Further edge values.
+        levels: By name, the middle and the deviation of normal numbers that are rounded to levels.
     """
 
     drawn: Mapping[str, tuple[Fact, tuple[int, ...]]]
@@ -170,6 +173,7 @@ class Drawing:
     style: str
     seed: int
     beside: Sequence[float] = ()
+    levels: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def feeds(self) -> dict[str, Array]:
         """The inputs."""
@@ -178,6 +182,9 @@ class Drawing:
             name: draw(source, fact, shape, self.style, self.beside)
             for name, (fact, shape) in self.drawn.items()
         }
+        for name in self.levels.keys() & made.keys():
+            middle, deviation = self.levels[name]
+            made[name] = (made[name] * deviation + middle).astype(made[name].dtype)
         return {**made, **self.known}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 
@@ -116,3 +117,9 @@ class LeftoverError(SurgeonError):
     """Operators of PyTorch's own are left, which no runtime knows; nothing was saved."""
 
     exit_code = 8
+
+
+def few(names: Sequence[str], most: int = 3) -> str:
+    """Names for a message: the first ones, and how many more there are."""
+    named = ", ".join(f"`{name[:80]}`" for name in names[:most])
+    return f"{named} and {len(names) - most} more" if len(names) > most else named

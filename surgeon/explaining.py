@@ -12,11 +12,11 @@ from surgeon.errors import RecipeError
 from surgeon.helpful import recipes_for
 from surgeon.inspection import nodes_of
 from surgeon.model import Model, describe
+from surgeon.opening import as_recipe
 from surgeon.recipe import Recipe
 from surgeon.report import Report
 from surgeon.spelling import operator_name, spelling
 from surgeon.surgery import apply
-from surgeon.taken import as_recipe
 
 _NUMBER = re.compile(r"[_:]?\d+$")
 _FEW = 4  # nodes that an error names

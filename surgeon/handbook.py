@@ -63,6 +63,9 @@ def _recipes(found: Mapping[str, Recipe]) -> str:
         lines += ["", f"## {name}", "", f"{_line(recipe.about)} {file}"]
         if recipe.allow:
             lines += ["", f"Allows: {', '.join(sorted(recipe.allow))}."]
+        for extension in recipe.extensions:
+            place = extension.place.replace("-", " ").capitalize()
+            lines += ["", f"{place}:", "", "```", extension.text.rstrip(), "```"]
         if used := sorted({rule.recipe for rule in recipe.rules} - {name}):
             lines += ["", f"Uses {', '.join(f'[`{other}`](#{other})' for other in used)}."]
         lines += list(_rules(recipe))

@@ -6,7 +6,7 @@ there; of several for one operator the newest that does is taken.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 import onnx
@@ -104,17 +104,23 @@ class Meanings:
     def _suited(self, name: str, opset: int) -> onnx.FunctionProto | None:
         """The newest function that means at this opset what it says."""
         return max(
-            (f for f in self._functions.get(name, ()) if _holds_at(f, opset)),
+            (f for f in self._functions.get(name, ()) if holds_at(f.node, _opset_of(f), opset)),
             key=_opset_of,
             default=None,
         )
 
 
-def _holds_at(function: onnx.FunctionProto, opset: int) -> bool:
-    written = _opset_of(function)
+def holds_at(nodes: Iterable[onnx.NodeProto], written: int, opset: int) -> bool:
+    """Whether ONNX's operators among nodes mean at an opset what they mean where they are written.
+
+    Args:
+        nodes: With what is in their bodies.
+        written: The opset that they are written in.
+        opset: The other.
+    """
     return all(
         _since(node.op_type, written) == _since(node.op_type, opset) is not None
-        for node in every_node(function.node)
+        for node in every_node(nodes)
         if node.domain in _STANDARD
     )
 

@@ -29,7 +29,7 @@ from surgeon.clock import Clock
 from surgeon.collector import collector_paused
 from surgeon.culprits import Kept
 from surgeon.departed import Departure, fate
-from surgeon.errors import SurgeonError
+from surgeon.errors import SurgeonError, few
 from surgeon.facts import Facts
 from surgeon.facts.carried import Carried
 from surgeon.fold import DEFAULT_LIMIT
@@ -57,7 +57,7 @@ from surgeon.rewrite import Surgery
 from surgeon.spelling import is_foreign, is_plugin
 from surgeon.stating import state_shapes
 from surgeon.sweep import Sweep
-from surgeon.tally import few, is_concerned, nearest, operators, operators_of
+from surgeon.tally import is_concerned, nearest, operators, operators_of
 from surgeon.writer import FIRST_IR_WITH_NODE_METADATA
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Operation:
         self.pieces: Counter[str] = Counter()
         self.evidence: Path | None = None  # where what is refused is kept
         self.given: Given | None = None  # what the user says of inputs
-        self.notes = Notes()
+        self.notes = self.begun = Notes()
         self.kept = Kept()
         self.model = original.clone()
         self.before = operators(self.model)
@@ -107,12 +107,12 @@ class Operation:
 
     def run(self, clock: Clock) -> None:
         """Every step of every recipe; anew where more was taken for granted than was shown."""
-        changed, remarks = self.model.changed, list(self.notes.remarks)
+        changed, self.begun = self.model.changed, self.notes.anew()
         self._steps(clock)
         while self.carried.in_vain():
             self.model = self.original.clone()
             self.model.changed = changed
-            self.notes = Notes(remarks=remarks.copy(), every=self.notes.every)
+            self.notes = self.begun.anew()
             self.handed, self.axioms = Handed(), self.told
             self.misses, self.settled, self.removed = [], 0, []
             self.pieces.clear()
@@ -169,7 +169,7 @@ class Operation:
         other = Operation(
             self.original, self.recipes, self.told, self.allow, self.keep, check, None
         )
-        other.kept, other.given, other.notes.every = kept, self.given, self.notes.every
+        other.kept, other.given, other.notes = kept, self.given, self.begun.anew()
         with collector_paused():
             other.run(Clock())
         return other

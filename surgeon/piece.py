@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import cached, dims, edges
+from surgeon import dims, edges, suited
 from surgeon.dims import Dim
 from surgeon.edges import EDGES, NORMAL, Drawing
 from surgeon.facts import Fact, Facts
@@ -22,6 +22,7 @@ from surgeon.links import current
 from surgeon.match import Match
 from surgeon.model import Model
 from surgeon.recipe import Rule
+from surgeon.reference.arguments import constant_value
 from surgeon.rewrite import Draft
 from surgeon.runtime import blind, release
 
@@ -124,7 +125,12 @@ class Piece:
             if fact.value is None
         }
         beside = edges.near(self.numbers) if style == EDGES else ()
-        return Drawing(drawn, self.known(point), style, seed, beside)
+        levels = suited.levels(self._reads(), self.constants) if style == NORMAL else {}
+        return Drawing(drawn, self.known(point), style, seed, beside, levels)
+
+    def _reads(self) -> Iterator[tuple[str, list[str]]]:
+        for node in self.nodes:
+            yield node.op, [tensor.name for tensor in _operands(node)]
 
     def known(self, point: Mapping[str, int]) -> dict[str, Array]:
         """Those of the inputs whose values follow from the sizes.
@@ -139,11 +145,10 @@ class Piece:
                 numbers = [dims.evaluate(d, point) for d in fact.value.reshape(-1).tolist()]
                 dtype = onnx.helper.tensor_dtype_to_np_dtype(fact.dtype)
                 found[tensor.name] = np.array(numbers, dtype).reshape(_shape(fact, point))
-        if any(node.op in cached.OPERATORS for node in self.nodes):
+        if any(node.op in suited.CACHES for node in self.nodes):
             shapes = {tensor.name: _shape(fact, point) for tensor, fact in self.inputs}
-            for node in self.nodes:
-                names = [tensor.name for tensor in _operands(node)]
-                found |= cached.lengths(node.op, names, shapes)
+            for operator, names in self._reads():
+                found |= suited.lengths(operator, names, shapes)
         return found
 
     def elements(self, point: Mapping[str, int]) -> int:
@@ -325,16 +330,8 @@ def _makers(facts: Facts, tensor: gs.Tensor) -> Iterator[gs.Node]:
 
 def _constants(nodes: Sequence[gs.Node]) -> list[Array]:
     """What the Constant nodes among them hold."""
-    found = []
-    for node in nodes:
-        if node.origin.op_type == "Constant":
-            for attribute in node.origin.attribute:
-                value = onnx.helper.get_attribute_value(attribute)
-                if isinstance(value, onnx.TensorProto):
-                    found.append(onnx.numpy_helper.to_array(value))
-                elif attribute.name.startswith(("value_int", "value_float")):
-                    found.append(np.asarray(value))
-    return found
+    held = (constant_value(node.origin) for node in nodes if node.origin.op_type == "Constant")
+    return [value for value in held if isinstance(value, np.ndarray)]
 
 
 def _is_short(array: Array, kinds: str) -> bool:

@@ -125,6 +125,10 @@ class Notes:
     refusals: list[Refusal] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
+    def anew(self) -> Notes:
+        """Those of another run, which begins with what this one begins with."""
+        return Notes(self.every, self.changes.copy(), remarks=self.remarks.copy())
+
 
 class Report(NamedTuple):
     """What `apply` did to a model.

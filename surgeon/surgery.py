@@ -14,17 +14,14 @@ from surgeon.choices import check_options
 from surgeon.clock import Clock
 from surgeon.collector import collector_paused
 from surgeon.culprits import Kept, Place, find_culprits
-from surgeon.errors import SettleError, SurgeonError
-from surgeon.external import external_tensors, locations
-from surgeon.files import external_path
+from surgeon.errors import SettleError, SurgeonError, few
 from surgeon.model import Model
+from surgeon.opening import ModelLike, RecipeLike, as_model, as_recipe, see_data, told_apart
 from surgeon.operation import Operation
 from surgeon.recipe import Recipe
-from surgeon.report import Report
-from surgeon.soundness.apart import with_names_of_their_own, with_outputs_of_their_own
-from surgeon.taken import ModelLike, RecipeLike, as_model, as_recipe
-from surgeon.tally import few, operators
-from surgeon.values import see_data, with_values
+from surgeon.report import Change, Report
+from surgeon.tally import operators
+from surgeon.values import see_values, with_values
 
 if TYPE_CHECKING:
     from surgeon.verify import Reference, Verdict
@@ -145,7 +142,13 @@ def apply(
             from surgeon.fitting import recipe_for_target
 
             plans.append(recipe_for_target(target, allow))
-    original, told = with_values(original, values or {}, shape)
+        original, apart = told_apart(original)
+        original, told = with_values(original, values or {}, shape)
+        joined: list[Change] = []
+        if any(recipe.extensions for recipe in plans):
+            from surgeon.extending import extended
+
+            original, joined = extended(original, plans, allow)
     shape = {name: dims for name, dims in (shape or {}).items() if name not in (values or {})}
     axioms = parse_assumptions(original, shape, assume)
     axioms = axioms._replace(texts=(*told, *axioms.texts), told=frozenset(values or ()))
@@ -158,12 +161,11 @@ def apply(
     }
     given = _given(original, checking) if inputs or data else None
     for each in given.sets if given is not None and values else ():
-        see_data(values or {}, original, each.feeds, each.label)
+        see_values(values or {}, original, each.feeds, each.label)
     clock.lap("load")
     with collector_paused():
-        original, apart = told_apart(original)
         if verify:
-            _see_data(original)
+            see_data(original)
 
         def operate() -> Operation:
             work = Operation(
@@ -172,7 +174,8 @@ def apply(
             work.given, work.notes.every = given, every_miss
             work.evidence = None if keep_evidence is None else Path(keep_evidence)
             work.notes.remarks.extend(apart)
-            work.model.changed = bool(apart or told)
+            work.notes.changes.extend(joined)
+            work.model.changed = bool(apart or joined or told)
             work.run(clock)
             return work
 
@@ -204,7 +207,7 @@ def apply(
         report = report._replace(refusals=(*report.refusals, *blamed(culprits, verdict)))
         if save_partial and culprits:
             rest = work.again(Kept(without=culprits), check=True)
-            rest.model.changed = rest.model.changed or bool(apart or told)
+            rest.model.changed = rest.model.changed or bool(apart or joined or told)
             verdict = _verdict(original, rest, checking, progress)
             found = rest.report(clock)
             report = found._replace(verdict=verdict, refusals=report.refusals)
@@ -279,33 +282,6 @@ def _culprits(
         return find_culprits(work.notes.changes, refused, fails) or frozenset()
     except SurgeonError:  # with some rewrites left out a recipe may not settle
         return frozenset()
-
-
-def told_apart(model: Model) -> tuple[Model, list[str]]:
-    """The model with whatever its graphs have twice told apart, and what was, in words."""
-    shared, again = model.sound.shared, model.sound.again
-    said = []
-    if shared:
-        model = Model(with_names_of_their_own(model.proto), path=model.path)
-        said.append(f"several nodes had one name, and got names of their own: {few(shared)}")
-    if again:
-        model = Model(with_outputs_of_their_own(model.proto), path=model.path)
-        said.append(
-            "a body gave one value as several of its outputs, or one of the graph around it, which "
-            f"onnxruntime mixes up or refuses, and gives copies now: {few(again)}"
-        )
-    return model, said
-
-
-def _see_data(model: Model) -> None:
-    """Whether the files are there that the model refers to: without them nothing can be shown.
-
-    Raises:
-        ModelError: One is missing, or lies outside the model's folder.
-    """
-    if model.folder is not None and model.sound.outside:
-        for location in sorted(locations(external_tensors(model.proto))):
-            external_path(location, model.folder)
 
 
 def _given(original: Model, checking: Mapping[str, Any]) -> Given:

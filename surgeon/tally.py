@@ -78,9 +78,3 @@ def nearest(records: Sequence[MissRecord]) -> list[Missed]:
         )
         for r in latest.values()
     ]
-
-
-def few(names: Sequence[str]) -> str:
-    """Names as a sentence has them: three, and how many more."""
-    named = ", ".join(f"`{name[:80]}`" for name in names[:3])
-    return f"{named} and {len(names) - 3} more" if len(names) > 3 else named

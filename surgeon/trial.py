@@ -8,7 +8,7 @@ to 1 do. The original piece may hold ATen nodes: the witness runs it then. This 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from surgeon.chance import drawn_outputs
 from surgeon.edges import (
     DEFINITE,
     EDGES,
+    FLAT,
     HUGE,
     LARGE,
     NORMAL,
@@ -343,16 +344,23 @@ def _styles(rule: Rule, piece: Piece) -> list[tuple[str, int]]:
         floats=bool(dtypes - INTEGERS - {BOOL}),
         exact=rule.exact == "bit",
     )
+    unsuited = _unsuited(rule, piece, dtypes)
+    return [each for each in found if each[0] not in unsuited]
+
+
+def _unsuited(rule: Rule, piece: Piece, dtypes: Set[int]) -> Collection[str]:
+    """Styles of values of which the rule says nothing: what it changes shows there alone."""
     casts = {node.attrs.get("to") for node in piece.draft if node.op == "Cast"}
     if rule.contract and INT64 in dtypes and onnx.TensorProto.INT32 in casts:
-        return [each for each in found if each[0] not in (LARGE, VAST)]  # as the contract says
-    if (
-        rule.exact == "approximate"
-        and onnx.TensorProto.DOUBLE in dtypes
-        and onnx.TensorProto.FLOAT in casts
-    ):
-        return [each for each in found if each[0] not in (TINY, HUGE)]  # single precision ends
-    return found
+        return (LARGE, VAST)
+    if rule.exact != "approximate":
+        return ()
+    if onnx.TensorProto.DOUBLE in dtypes and onnx.TensorProto.FLOAT in casts:
+        return (TINY, HUGE)  # where single precision ends
+    before, after = ({_operator(node) for node in nodes} for nodes in (piece.nodes, piece.draft))
+    if "QuantizeLinear" in before - after:
+        return (EDGES, FLAT, TINY)  # what is no larger than a level
+    return ()
 
 
 def _operator(node: gs.Node) -> str:

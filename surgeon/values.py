@@ -59,7 +59,9 @@ def with_values(
     return Model(proto, path=model.path, folder=model.folder), tuple(said)
 
 
-def see_data(values: Mapping[str, Any], model: Model, feeds: Mapping[str, Any], label: str) -> None:
+def see_values(
+    values: Mapping[str, Any], model: Model, feeds: Mapping[str, Any], label: str
+) -> None:
     """See that real inputs have the values that were told.
 
     Args:

@@ -22,12 +22,11 @@ def serve() -> None:
     import onnxruntime  # noqa: F401 - imported once for all; no session is made here
 
     import surgeon.surgery
-    import surgeon.taken
     import surgeon.trial
     import surgeon.verify
     from surgeon.cli import app
 
-    surgeon.taken.as_recipe("shape-chains")  # the grammars are read once for all
+    surgeon.opening.as_recipe("shape-chains")  # the grammars are read once for all
     for line in sys.stdin:
         print(json.dumps(_run(app, json.loads(line))), flush=True)
 

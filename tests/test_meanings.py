@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -114,6 +115,19 @@ def test_the_command_takes_them_from_a_recipe(tmp_path: Path) -> None:
     done = command("verify", *models, "--recipe", tmp_path / "swirl.yaml")
     assert done.exit_code == 0, done.output
     assert "computed as the recipe's functions say" in " ".join(done.output.split())
+
+
+def test_where_two_models_part_is_found_by_functions_too(tmp_path: Path) -> None:
+    (tmp_path / "swirl.yaml").write_text(FOR_PLUGIN)
+    wrong = CUSTOM.replace("y = Sin (b)", "y = Cos (b)")
+    for name, text in (("a", STANDARD), ("b", wrong)):
+        onnx.save(parsed(text), str(tmp_path / f"{name}.onnx"))
+    models = (tmp_path / "a.onnx", tmp_path / "b.onnx")
+    done = command("verify", *models, "--bisect", "--recipe", tmp_path / "swirl.yaml", "--json")
+    assert done.exit_code == 3
+    parting = json.loads(done.output)["parting"]
+    assert parting["differs"]["name"] == "y"
+    assert parting["agrees"] == ["b"]
 
 
 def test_cases_of_such_rules_have_numbers(tmp_path: Path) -> None:

@@ -163,6 +163,8 @@ def test_the_schema_speaks_of_every_key() -> None:
             "tidy",
             "same_shape",
             "functions",
+            "in-front",
+            "behind",
         )
     }
     assert set(found["$defs"]["RuleModel"]["properties"]) == set(RuleModel.model_fields)

@@ -23,6 +23,8 @@ from surgeon.rewrite import Draft, Refused
 
 MOVES = VIEWS - {"Cast"}
 BENT = frozenset({"Relu", "LeakyRelu", "PRelu"})  # at 0 alone: what is positive passes
+_SUMS = frozenset({"Add", "Sub"})
+_LARGEST = 2.0**20  # a factor by which a summand is divided, and the reciprocal of the smallest
 _LARGEST_SPREAD = 1 << 16  # elements of a factor in front of a view
 
 
@@ -202,7 +204,7 @@ def _in_front(draft: Draft, node: gs.Node, factor: Array) -> Array:
 
 def _times_sum(draft: Draft, node: gs.Node, factor: Array) -> gs.Tensor:
     """A factor behind the sum of a computed value and a constant: both take it."""
-    data = 1 if draft.facts.array(node.inputs[0]) is not None else 0
+    data = _computed(draft, node)
     x, constant = node.inputs[data], node.inputs[1 - data]
     wide = operand_behind(draft, x, constant, node.outputs[0], "its summand")
     own = draft.facts.array(constant)
@@ -225,18 +227,42 @@ def factor_before(draft: Draft, match: Match) -> gs.Tensor:
     root = match.root
     passed: list[gs.Node] = []
     node = lone_producer(draft, root.inputs[0])
-    while node.op in MOVES or node.op in BENT:
+    while node.op in MOVES | BENT | _SUMS:
         passed.append(node)
-        node = lone_producer(draft, node.inputs[0])
+        node = lone_producer(draft, node.inputs[_computed(draft, node)])
     x, factor = factor_in_front(draft, node)
-    views = [other.op for other in passed if other.op in MOVES]
-    if views and factor.ndim:
-        raise Refused(f"more than one number does not pass {views[-1]}")
-    if len(views) < len(passed) and not is_positive(factor):
+    if not is_positive(factor) and not BENT.isdisjoint(other.op for other in passed):
         raise Refused("what is not positive does not pass a Relu")
     for other in reversed(passed):
+        if other.op in _SUMS:
+            x = _sum_without(draft, other, x, factor)
+            continue
+        if factor.ndim and other.op == "Transpose":
+            factor = factor.transpose(other.attrs.get("perm", range(factor.ndim)[::-1]))
+        elif factor.ndim and other.op in MOVES:
+            raise Refused(f"more than one number does not pass {other.op}")
         x = draft.op(other.op, x, *other.inputs[1:], **other.attrs)
     return with_factor(draft, root, x, factor)
+
+
+def _sum_without(draft: Draft, node: gs.Node, x: gs.Tensor, factor: Array) -> gs.Tensor:
+    """A sum of a value and a constant without their factor: c x + b is c (x + b / c)."""
+    data = _computed(draft, node)
+    constant = node.inputs[1 - data]
+    wide = operand_behind(draft, node.inputs[data], constant, node.outputs[0], "its summand")
+    own, sizes = draft.facts.array(constant), np.abs(factor)
+    if not ((sizes > 1 / _LARGEST) & (sizes < _LARGEST)).all():
+        raise Refused("its factor is too large or too small for a summand to be divided by")
+    if not factor.ndim and own is not None:  # a number leaves its rank as it is
+        wide = own
+    moved = draft.constant(narrow(wide.astype(np.float64) / factor, wide), "summand")
+    made: gs.Tensor = draft.op(node.op, *((moved, x) if data else (x, moved)))
+    return made
+
+
+def _computed(draft: Draft, node: gs.Node) -> int:
+    """The place of an operand that is no constant: of a sum with one it is either."""
+    return int(node.op in _SUMS and draft.facts.array(node.inputs[0]) is not None)
 
 
 def factor_in_front(draft: Draft, node: gs.Node) -> tuple[gs.Tensor, Array]:

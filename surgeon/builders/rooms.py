@@ -66,6 +66,7 @@ _HELD: Mapping[str, str] = {
     "named_axes": (
         "center_crop_pad pad_of_all_axes resize_of_all_axes split_by_sizes windows_as_pads"
     ),
+    "neighbours": "deviations_along_axes responses_of_neighbours",
     "newer": (
         "causal_conv_as_conv cumprod_as_products floored_remainder rms_norm_as_means "
         "swish_as_sigmoid tensor_scatter_as_elements"
@@ -140,6 +141,9 @@ _HELD: Mapping[str, str] = {
     "truths": "choice_of_numbers",
     "turned": "turned_region",
     "undilated": "conv_of_groups conv_with_zeros transposed_as_conv",
+    "unquantized": (
+        "constant_of_levels levels_in_floats moved_levels pair_as_bounds rounded_to_levels"
+    ),
     "views": (
         "constant_slice joined_before_transpose sink_view squeeze_where_defined unsqueeze_chain "
         "view view_transpose"

@@ -15,6 +15,7 @@ from surgeon.cases.reading import Case, Refusal
 from surgeon.cases.renaming import Names, in_other_words
 from surgeon.cases.structure import difference
 from surgeon.errors import RecipeError, SurgeonError
+from surgeon.extending import extended
 from surgeon.firing import FAILED
 from surgeon.meanings import Meanings
 from surgeon.model import Model
@@ -91,7 +92,10 @@ def _at(
             not compared.
         seeds: Of the renamings; one opset is enough for them.
     """
-    before = case.before.model(case.values, opset)
+    before, extends = case.before.model(case.values, opset), bool(recipe.extensions)
+    if extends:  # what follows is about the model that is joined, which no run joins again
+        before = extended(Model(before), [recipe], case.allow)[0].to_proto()
+        recipe = recipe._replace(extensions=())
     if case.refuses is not None:
         yield from _refusal(case, case.refuses, recipe, before)
     first = _Applied(*_run(case, recipe, before, dict(case.shape), check=met is not None))
@@ -107,7 +111,7 @@ def _at(
         case = replace(case, fires=first.fired)
     yield from _counts(case, recipe, first)
     changed = first.model.SerializeToString() != before.SerializeToString()
-    tidied = case.fires_any and changed and _tidies(recipe)
+    tidied = case.fires_any and (extends or (changed and _tidies(recipe)))
     if not first.report.changes and not tidied:
         if case.fires_any:
             yield "Missing: no rule fires"

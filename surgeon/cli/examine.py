@@ -58,7 +58,7 @@ def verify(
             "--recipe",
             metavar="RECIPE",
             help="A recipe whose `custom` operators B may hold; its `functions` say what they "
-            "compute.",
+            "compute, and what it puts in front or behind is put on A.",
             autocompletion=options.recipe_names,
             rich_help_panel="Checking",
         ),
@@ -86,7 +86,9 @@ def verify(
             with collector_paused():
                 from surgeon import render
                 from surgeon.assumptions import parse_assumptions
+                from surgeon.extending import extended
                 from surgeon.isolation import isolation
+                from surgeon.meanings import Meanings
                 from surgeon.model import Model
                 from surgeon.recipe import Recipe
                 from surgeon.values import with_values
@@ -94,8 +96,11 @@ def verify(
                 from surgeon.verify import verify as compare
 
             plans = [Recipe.load(name) for name in recipe or ()]
-            values = options.read_values(value)
+            functions = [text for plan in plans for text in plan.functions]
             one, other = Model.load(before), Model.load(after)
+            if any(plan.extensions for plan in plans):
+                one, _ = extended(one, plans, ("contract",))
+            values = options.read_values(value)
             one, _ = with_values(one, values, shapes)
             shapes = {name: dims for name, dims in shapes.items() if name not in values}
             axioms = parse_assumptions(one, shapes, assume or ())
@@ -114,10 +119,14 @@ def verify(
                     *(one.proto, other.proto),
                     allow_approximate=tolerance,
                     custom=frozenset(custom or ()).union(*(plan.custom for plan in plans)),
-                    functions=[text for plan in plans for text in plan.functions],
+                    functions=functions,
                     **given,
                 )
-                parting = bisect(one.proto, other.proto, verdict, **given) if where else None
+                parting = None
+                if where:
+                    meanings = Meanings(functions)
+                    both = meanings.told(one.proto), meanings.told(other.proto)
+                    parting = bisect(*both, verdict, **given)
         if as_json:
             plain = verdict.to_dict()
             if where:

@@ -15,9 +15,9 @@ from surgeon.extraction.rejoined import compare
 from surgeon.extraction.types import types_of
 from surgeon.inspection import Value, value_of
 from surgeon.model import Model
+from surgeon.opening import ModelLike, as_model, told_apart
 from surgeon.provenance import begun, stamps
-from surgeon.surgery import GOOD, told_apart
-from surgeon.taken import ModelLike, as_model
+from surgeon.surgery import GOOD
 from surgeon.wire import copy_field
 from surgeon.writer import imports, set_property
 

@@ -8,9 +8,10 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
+from onnx import NodeProto
 
 from surgeon.document import suggest
-from surgeon.errors import RecipeError
+from surgeon.errors import Location, RecipeError
 from surgeon.notation.pattern import AttributeValue, NodePattern, Pattern
 
 FREE_DOMAINS = frozenset(
@@ -95,14 +96,30 @@ def check_operators(
     """
     for node in pattern.nodes:
         for operator in node.operators:
-            if not _is_free(node, operator, custom):
+            if not _is_free(node.domain, operator, custom):
                 _check(node, operator, custom, complete=complete)
 
 
-def _is_free(node: NodePattern, operator: str, custom: frozenset[str]) -> bool:
-    if node.domain in FREE_DOMAINS or (node.domain and node.domain in custom):
+def check_operator(node: NodeProto, custom: frozenset[str], where: Location) -> None:
+    """Check that a node could stand in a model, as far as its operator goes.
+
+    Args:
+        node: Of a graph that a recipe holds.
+        custom: Operators (`my.domain.Op`) and domains that are taken as they are.
+        where: Where the graph stands.
+
+    Raises:
+        RecipeError: Nothing has such an operator.
+    """
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    if not _is_free(domain, node.op_type, custom) and not _versions(domain, node.op_type):
+        raise _unknown(domain, node.op_type, custom, where)
+
+
+def _is_free(domain: str, operator: str, custom: frozenset[str]) -> bool:
+    if domain in FREE_DOMAINS or (domain and domain in custom):
         return True
-    return _full_name(node.domain, operator) in custom | OF_RUNTIMES
+    return _full_name(domain, operator) in custom | OF_RUNTIMES
 
 
 def _full_name(domain: str, operator: str) -> str:
@@ -113,23 +130,23 @@ def _check(node: NodePattern, operator: str, custom: frozenset[str], *, complete
     name = _full_name(node.domain, operator)
     versions = _versions(node.domain, operator)
     if not versions:
-        raise _unknown(node, operator, custom)
+        raise _unknown(node.domain, operator, custom, node.location)
     _check_attributes(node, name, versions, complete=complete)
     _check_arity(node, name, versions)
 
 
-def _unknown(node: NodePattern, operator: str, custom: frozenset[str]) -> RecipeError:
-    name = _full_name(node.domain, operator)
-    known = _operators().get(node.domain)
+def _unknown(domain: str, operator: str, custom: frozenset[str], where: Location) -> RecipeError:
+    name = _full_name(domain, operator)
+    known = _operators().get(domain)
     if known is None:
         declared = {entry for entry in custom if "." in entry}
         near = suggest(name, declared) if declared else ""
-        what = f"unknown domain `{node.domain}`"
+        what = f"unknown domain `{domain}`"
     else:
         near = suggest(operator, known)
         what = f"unknown operator `{name}`"
     mend = near if near.startswith("Did") else f"Declare it: `custom: [{name}]`."
-    return RecipeError(what, where=node.location, mend=mend)
+    return RecipeError(what, where=where, mend=mend)
 
 
 def _check_attributes(

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from surgeon.document import read_text, suggest
 from surgeon.errors import Location, RecipeError
+from surgeon.extension import Extension
 from surgeon.files import is_file
 from surgeon.recipe.inverses import check_inverses
 from surgeon.recipe.rules import (
@@ -70,6 +71,8 @@ class Recipe(NamedTuple):
             input, which the recipe promises; those of used recipes included.
         functions: What operators of `custom` compute, each as ONNX's text of a function; those of
             used recipes included.
+        extensions: What is put in front of a model and behind it before any step; those of used
+            recipes are nearer to it.
         ensure: `no-aten` where a result with ATen nodes left is refused; that of the recipe itself.
         source: The file as it was named, or `<text>`.
         digest: The sha256 of every text it was read from.
@@ -82,6 +85,7 @@ class Recipe(NamedTuple):
     custom: frozenset[str] = frozenset()
     same_shape: frozenset[str] = frozenset()
     functions: tuple[str, ...] = ()
+    extensions: tuple[Extension, ...] = ()
     ensure: str | None = None
     source: str = "<text>"
     digest: str = ""
@@ -241,6 +245,7 @@ class _Loader:
             custom=written.custom.union(*(recipe.custom for recipe in used)),
             same_shape=written.same_shape.union(*(recipe.same_shape for recipe in used)),
             functions=(*written.functions, *(f for recipe in used for f in recipe.functions)),
+            extensions=(*(e for recipe in used for e in recipe.extensions), *written.extensions),
             ensure=written.ensure,
             source=file,
             digest=self.digest.hexdigest(),

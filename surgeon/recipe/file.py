@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from surgeon.document import Value, parse
 from surgeon.errors import Location, RecipeError
+from surgeon.extension import BEHIND, IN_FRONT, Extension, parse_extension
 from surgeon.meanings import name_of, parse_function
+from surgeon.nested import every_node
+from surgeon.notation.operators import check_operator
 from surgeon.recipe.models import RecipeModel, RuleModel, StepModel, validate
 from surgeon.recipe.reading import Known, read_rule
 from surgeon.recipe.rules import (
@@ -52,6 +55,7 @@ def read_file(text: str, file: str, known: Known) -> Written:
         custom=custom,
         same_shape=frozenset(model.same_shape),
         functions=tuple(model.functions),
+        extensions=tuple(_extensions(model, root, custom)),
         ensure=model.ensure,
     )
 
@@ -59,6 +63,9 @@ def read_file(text: str, file: str, known: Known) -> Written:
 def _steps(
     model: RecipeModel, root: Value, known: Known
 ) -> tuple[list[WrittenStep], tuple[Location, ...]]:
+    extends = model.in_front is not None or model.behind is not None
+    if model.rules is None and model.steps is None and extends:
+        return [], ()
     if (model.rules is None) == (model.steps is None):
         both = model.rules is not None
         raise RecipeError(
@@ -140,6 +147,18 @@ def _functions(model: RecipeModel, root: Value) -> frozenset[str]:
         place = (root.find("functions", index) or root).location
         found.add(name_of(parse_function(text, place)))
     return frozenset(found)
+
+
+def _extensions(model: RecipeModel, root: Value, custom: frozenset[str]) -> Iterator[Extension]:
+    """What is put in front, and what behind."""
+    for place, text in ((IN_FRONT, model.in_front), (BEHIND, model.behind)):
+        if text is None:
+            continue
+        location = (root.find(place) or root).location
+        extension = Extension(place, text, location)
+        for node in every_node(parse_extension(extension).graph.node):
+            check_operator(node, custom, location)
+        yield extension
 
 
 def _check_same_shape(model: RecipeModel, root: Value, custom: Collection[str]) -> None:

@@ -142,6 +142,17 @@ class RecipeModel(_Model):
     functions: list[str] = Field(
         [], description="What operators of one's own compute: functions in ONNX's text."
     )
+    in_front: str | None = Field(
+        None,
+        alias="in-front",
+        description="A graph in ONNX's text whose outputs are what inputs of the model were, "
+        "before any step: a Cast of bytes, say. Wants `allow: [contract]`.",
+    )
+    behind: str | None = Field(
+        None,
+        description="The same of a graph that is given outputs of the model: a suppression of "
+        "boxes, say.",
+    )
 
 
 _PLAIN = re.compile(r"[\w.][\w. =<>+*/()-]*")  # what needs no quotes in a list of YAML

@@ -18,6 +18,7 @@ import numpy as np
 
 from surgeon.errors import Location
 from surgeon.expressions import Expression
+from surgeon.extension import Extension
 from surgeon.notation.pattern import Argument, NodePattern, Pattern
 from surgeon.recipe.rules import (
     AsReadStep,
@@ -42,7 +43,8 @@ _KINDS: Mapping[str, type[Any]] = {
     for kind in (
         *(Argument, BuilderCall, FoldStep, FreeBatchStep, LowerOpsetStep, NodePattern, Pattern),
         *(RaiseOpsetStep, Rule, RulesStep, SimplifyStep, Use, Written),
-        *(AsReadStep, IrVersionStep, PlainAttributesStep, PlainNamesStep, StateShapesStep),
+        *(AsReadStep, Extension, IrVersionStep, PlainAttributesStep, PlainNamesStep),
+        StateShapesStep,
     )
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, TypeAlias
 
 from surgeon.errors import Location
+from surgeon.extension import Extension
 from surgeon.recipe.rules import Step
 
 
@@ -41,4 +42,5 @@ class Written(NamedTuple):
     custom: frozenset[str]
     same_shape: frozenset[str]
     functions: tuple[str, ...]
+    extensions: tuple[Extension, ...]
     ensure: str | None

@@ -53,6 +53,10 @@ def recipe(found: Recipe) -> RenderableType:
         parts.append(Text(f"allows {words.listed(sorted(found.allow))}", style="yellow"))
     if found.custom:
         parts.append(Text(f"custom operators: {words.listed(sorted(found.custom), 20)}"))
+    for extension in found.extensions:
+        parts.append(Text(f"\n{extension.place.replace('-', ' ').capitalize()}", style="bold"))
+        lines = map(words.clean, extension.text.rstrip().splitlines())
+        parts.append(Padding(Text("\n".join(lines)), (0, 0, 0, 2)))
     for index, step in enumerate(found.steps, 1):
         rules = getattr(step, "rules", None)
         if rules is None:

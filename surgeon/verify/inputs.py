@@ -226,8 +226,13 @@ class Drawing:
                     f"{range_}, {_listed(bound.marks)} among them" if among else range_
                 )
             else:
-                found[each.name] = _WORDS.get(each.dtype.kind, self.strategy)
+                found[each.name] = self._of_its_kind(each.dtype)
         return found
+
+    def _of_its_kind(self, dtype: np.dtype[Any]) -> str:
+        if dtype.kind in "iu" and dtype.itemsize == 1 and self.strategy == "normal":
+            return "any number of its type"
+        return _WORDS.get(dtype.kind, self.strategy)
 
 
 def _listed(numbers: Sequence[int]) -> str:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import onnx
 
+from surgeon import suited
 from surgeon.nested import every_node
 from surgeon.reference.arguments import constant_value, decode, is_foreign
-from surgeon.verify.specs import fitting
+from surgeon.verify.specs import Spec, fitting
 
 _SAME_VALUES = frozenset(
     {"Cast", "Identity", "Unsqueeze", "Squeeze", "Reshape", "Transpose", "Flatten", "Expand"}
@@ -118,6 +119,27 @@ def bounds(model: onnx.ModelProto, inputs: Sequence[Input]) -> dict[str, Bound]:
             if bound or (fit and not _known_otherwise(each)):
                 found[each.name] = Bound(low, high, tuple(fit[:_MOST_MARKS]), falls)
     return found
+
+
+def among_levels(model: onnx.ModelProto) -> dict[str, Spec]:
+    """How inputs are drawn that are rounded to constant levels at once: mostly between their ends.
+
+    Normal numbers may be all of one level, or all beyond the ends.
+    """
+    read = [node for node in model.graph.node if node.op_type == "QuantizeLinear"]
+    names = {name for node in read for name in node.input[1:3]}
+    held = {
+        tensor.name: onnx.numpy_helper.to_array(tensor)
+        for tensor in model.graph.initializer
+        if tensor.name in names and tensor.data_location != onnx.TensorProto.EXTERNAL
+    }
+    given = {value.name for value in model.graph.input} - {t.name for t in model.graph.initializer}
+    found = suited.levels([(node.op_type, node.input) for node in read], held)
+    return {
+        name: Spec(f"normal({middle:.3g},{deviation:.3g})", "normal", (middle, deviation))
+        for name, (middle, deviation) in found.items()
+        if name in given
+    }
 
 
 def _joined(shapes: Sequence[tuple[Dim, ...]]) -> tuple[Dim, ...]:

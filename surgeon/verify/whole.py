@@ -26,7 +26,7 @@ from surgeon.verify.growth import Growth
 from surgeon.verify.inputs import Drawing, required_inputs
 from surgeon.verify.interface import interface_fault
 from surgeon.verify.joined import joined_dims
-from surgeon.verify.limits import bounds
+from surgeon.verify.limits import among_levels, bounds
 from surgeon.verify.optimised import optimised_fault
 from surgeon.verify.originals import open_original, open_result, read_recorded, recorded_files
 from surgeon.verify.parting import Parting, find_parting
@@ -265,8 +265,9 @@ def read_given(
     Raises:
         RecipeError: There is no such input, it cannot be drawn so, or the data cannot be read.
     """
+    usual = among_levels(model)
     if not inputs and not data:
-        return Given({}, ())
+        return Given(usual, ())
     if recorded_files(reference):
         raise RecipeError(
             "with recorded outputs no other inputs are compared",
@@ -287,7 +288,9 @@ def read_given(
             )
     specs = {n: read_spec(n, text, by_name[n].dtype) for n, text in (inputs or {}).items()}
     paths = [data] if isinstance(data, (str, Path)) else list(data)
-    return Given(specs, read_data(paths, wanted, [value.name for value in model.graph.input]))
+    return Given(
+        usual | specs, read_data(paths, wanted, [value.name for value in model.graph.input])
+    )
 
 
 def _load(

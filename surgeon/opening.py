@@ -1,4 +1,4 @@
-"""What `apply` takes as a model, and as a recipe."""
+"""What a run is given, as it is worked on: models, recipes, and what is joined before any step."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.authoring import recipe_of
-from surgeon.errors import RecipeError
+from surgeon.errors import RecipeError, few
+from surgeon.external import external_tensors, locations
+from surgeon.files import external_path
 from surgeon.model import Model
 from surgeon.recipe import Recipe, Rule
+from surgeon.soundness.apart import with_names_of_their_own, with_outputs_of_their_own
 
 ModelLike = Any  # Model, onnx.ModelProto, gs.Graph, or a path
 RecipeLike = Any  # Recipe, Rule, the name of a bundled recipe, or a path
@@ -48,3 +51,30 @@ def as_recipe(recipe: RecipeLike) -> Recipe:
         where="apply",
         mend="Give bundled names, paths, `Recipe`s or rules, each as an argument of its own.",
     )
+
+
+def told_apart(model: Model) -> tuple[Model, list[str]]:
+    """The model with whatever its graphs have twice told apart, and what was, in words."""
+    shared, again = model.sound.shared, model.sound.again
+    said = []
+    if shared:
+        model = Model(with_names_of_their_own(model.proto), path=model.path)
+        said.append(f"several nodes had one name, and got names of their own: {few(shared)}")
+    if again:
+        model = Model(with_outputs_of_their_own(model.proto), path=model.path)
+        said.append(
+            "a body gave one value as several of its outputs, or one of the graph around it, which "
+            f"onnxruntime mixes up or refuses, and gives copies now: {few(again)}"
+        )
+    return model, said
+
+
+def see_data(model: Model) -> None:
+    """Whether the files are there that the model refers to: without them nothing can be shown.
+
+    Raises:
+        ModelError: One is missing, or lies outside the model's folder.
+    """
+    if model.folder is not None and model.sound.outside:
+        for location in sorted(locations(external_tensors(model.proto))):
+            external_path(location, model.folder)

@@ -1,0 +1,311 @@
+"""Joins what recipes put in front of inputs and behind outputs to a model, before any step.
+
+What is done afterwards is compared with the model that is joined so: it has the interface of the
+result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+import onnx
+import onnx.shape_inference
+
+from surgeon.errors import RecipeError, SurgeonError, few
+from surgeon.extension import BEHIND, IN_FRONT, Extension, parse_extension
+from surgeon.importer import opset_of
+from surgeon.lowering import lower_opset
+from surgeon.meanings import holds_at
+from surgeon.model import Model
+from surgeon.nested import every_node
+from surgeon.opsets import STANDARD
+from surgeon.raising import raise_opset
+from surgeon.recipe import Recipe
+from surgeon.renaming import names_of_sizes, names_of_values, rename, unused
+from surgeon.report import Change
+
+_IR = 8  # of the extension by itself, where its text names none
+CONTRACT = "changes the interface: {what}"
+_WHY = {
+    IN_FRONT: "The recipe puts a graph in front of the model.",
+    BEHIND: "The recipe puts a graph behind the model.",
+}
+
+
+class _Joint(NamedTuple):
+    """Where a value of the extension and an end of the model become one."""
+
+    own: onnx.ValueInfoProto
+    end: onnx.ValueInfoProto
+
+
+def extended(
+    model: Model, recipes: Sequence[Recipe], allow: Collection[str]
+) -> tuple[Model, list[Change]]:
+    """The model with every extension of the recipes, and what was done.
+
+    Args:
+        model: Not changed.
+        recipes: In order; of several in front, the first is nearest to the model.
+        allow: What the user allows, beside what each recipe does.
+
+    Raises:
+        RecipeError: An extension does not fit the model, or a change of the interface is not
+            allowed.
+    """
+    proto, changes = onnx.ModelProto(), []
+    proto.CopyFrom(model.proto)
+    for recipe, extension in ((each, found) for each in recipes for found in each.extensions):
+        place = extension.place
+        if "contract" not in {*allow, *recipe.allow}:
+            raise RecipeError(
+                f"`{place}` changes the interface of the model, which is not allowed",
+                where=extension.location,
+                mend="Write `allow: [contract]` into the recipe, or give `--allow contract`.",
+            )
+        joining = _Joining(proto, extension)
+        contract = CONTRACT.format(what=joining.join())
+        operators = tuple(node.op_type for node in joining.own.node)
+        why, where = _WHY[place], str(extension.location)
+        changes.append(
+            Change(place, recipe.name, why, "bit", contract, "the graph", (), operators, where)
+        )
+    return Model(proto, path=model.path), changes
+
+
+class _Joining:
+    """One extension and the model that it is joined to, which is changed.
+
+    Raises:
+        RecipeError: The extension cannot be had at the model's opset.
+    """
+
+    def __init__(self, whole: onnx.ModelProto, extension: Extension) -> None:
+        self.whole, self.extension = whole, extension
+        self.in_front = extension.place == IN_FRONT
+        self.piece = self._at_opset(parse_extension(extension))
+        self.graph, self.own = whole.graph, self.piece.graph
+        constants = {tensor.name for tensor in self.graph.initializer}
+        given = [value for value in self.graph.input if value.name not in constants]
+        self.ends = given if self.in_front else list(self.graph.output)
+        self.meeting, self.outer = self.own.output, self.own.input
+        if not self.in_front:
+            self.meeting, self.outer = self.outer, self.meeting
+
+    def join(self) -> str:
+        """Join them; what was done, in words.
+
+        Raises:
+            RecipeError: They do not fit one another.
+        """
+        joints = self._joints()
+        old = few([joint.end.name for joint in joints])
+        if self.in_front:
+            self._infer()  # what it says nothing of meets the model too
+        self._bind(joints)
+        self._infer(joints)
+        self._rename(joints)
+        imported = {*STANDARD, *(entry.domain for entry in self.whole.opset_import)}
+        new = [entry for entry in self.piece.opset_import if entry.domain not in imported]
+        self.whole.opset_import.extend(new)
+        nodes, field = list(self.graph.node), self.graph.input
+        if not self.in_front:
+            field = self.graph.output
+        self._exchange(field, [joint.end.name for joint in joints])
+        del self.graph.node[:]
+        own = list(self.own.node)
+        self.graph.node.extend([*own, *nodes] if self.in_front else [*nodes, *own])
+        self.graph.initializer.extend(self.own.initializer)
+        kind = "input" if self.in_front else "output"
+        return f"{few([value.name for value in self.outer])} in place of {kind} {old}"
+
+    def _joints(self) -> list[_Joint]:
+        """By names; one alone meets one alone whatever they are called."""
+        ends = {value.name: value for value in self.ends}
+        if len(self.meeting) == len(self.ends) == 1:
+            return [_Joint(self.meeting[0], self.ends[0])]
+        for value in self.meeting:
+            if value.name not in ends:
+                kind, does = ("input", "gives") if self.in_front else ("output", "is given")
+                raise self._wrong(
+                    f"it {does} `{value.name}`, and the model has no {kind} of that name",
+                    f"The model's are {few([*ends]) or 'none'}.",
+                )
+        return [_Joint(value, ends[value.name]) for value in self.meeting]
+
+    def _bind(self, joints: Sequence[_Joint]) -> None:
+        """The extension's sizes by what the model calls them, or how long they are."""
+        bound: dict[str, Any] = {}
+        for joint in joints:
+            own, end = joint
+            mine, models = own.type.tensor_type, end.type.tensor_type
+            if not mine.HasField("shape") or not models.HasField("shape"):
+                continue
+            if len(mine.shape.dim) != len(models.shape.dim):
+                raise self._unlike(joint)
+            for here, there in zip(mine.shape.dim, models.shape.dim, strict=True):
+                known = there.WhichOneof("value")
+                if here.dim_param and known:
+                    if bound.setdefault(here.dim_param, there) != there:
+                        raise self._unlike(joint)
+                elif (
+                    here.WhichOneof("value") == "dim_value"
+                    and here != there
+                    and (known == "dim_value" or not self.in_front)  # what goes in may be of any
+                ):
+                    raise self._unlike(joint)
+        taken, sizes = set(names_of_sizes(self.graph)), {}
+        for name in sorted({*names_of_sizes(self.own)} - {*bound, ""}):
+            if name in taken:
+                sizes[name] = unused(name, taken)
+        rename(self.own, sizes=sizes)
+        for value in (*self.own.input, *self.own.output):
+            for dim in value.type.tensor_type.shape.dim:
+                if dim.dim_param in bound:
+                    dim.CopyFrom(bound[dim.dim_param])
+        for joint in joints if not self.in_front else ():
+            if not _agree(joint.own, joint.end):
+                raise self._unlike(joint)
+        del self.own.value_info[:]
+
+    def _infer(self, joints: Sequence[_Joint] = ()) -> None:
+        """See that the extension computes what it says, of what it is given, and what is wanted."""
+        asked = onnx.ModelProto()
+        asked.CopyFrom(self.piece)
+        for value in asked.graph.output:
+            value.ClearField("type")  # what is inferred counts
+        try:
+            found = onnx.shape_inference.infer_shapes(
+                asked, check_type=True, strict_mode=True, data_prop=True
+            )
+        except Exception as error:  # of onnx's own kinds, none of which it exports
+            said = str(error).strip().splitlines()
+            raise self._wrong(f"ONNX refuses it: {said[-1] if said else error}") from None
+        for value, inferred in zip(self.own.output, found.graph.output, strict=True):
+            if not _agree(value, inferred, names=bool(joints)):
+                raise self._wrong(
+                    f"it says that `{value.name}` is {_told(value)}, and computes {_told(inferred)}"
+                )
+            if not value.type.tensor_type.elem_type:
+                raise self._wrong(f"it does not say of what type `{value.name}` is")
+        for joint in joints if self.in_front else ():
+            if not _agree(_copy(joint.end), joint.own):
+                raise self._unlike(joint)
+
+    def _rename(self, joints: Sequence[_Joint]) -> None:
+        """One name for what becomes one, and names that nothing else has for all others."""
+        outer, joined = {v.name for v in self.outer}, {joint.end.name for joint in joints}
+        both = {*names_of_values(self.graph), *names_of_values(self.own)}
+        kept = {v.name for v in (*self.graph.input, *self.graph.output)} - joined
+        for name in sorted(outer & set(names_of_values(self.graph))):
+            if name in kept:
+                raise self._wrong(f"the model has an end `{name}` already", "Call it otherwise.")
+            rename(self.graph, {name: unused(name, both)})
+            both = {*names_of_values(self.graph), *both}
+        theirs = set(names_of_values(self.graph))
+        names = {joint.own.name: joint.end.name for joint in joints}
+        if same := sorted(outer & names.keys()):
+            raise self._wrong(f"it gives `{same[0]}` as it is given", "Put an Identity between.")
+        for name in sorted({*names_of_values(self.own)} & theirs - names.keys() - {""}):
+            names[name] = unused(name, both)
+            both.add(names[name])
+        rename(self.own, names)
+        nodes = {node.name for node in every_node(self.graph.node)}
+        rename(self.own, nodes={name: unused(name, nodes) for name in self._named() & nodes})
+
+    def _named(self) -> set[str]:
+        return {node.name for node in every_node(self.own.node)} - {""}
+
+    def _exchange(self, ends: Any, joined: Collection[str]) -> None:
+        """The outer values of the extension where the first end stood that is one no longer."""
+        found, put = [], False
+        for value in list(ends):
+            if value.name not in joined:
+                found.append(value)
+            elif not put:
+                found.extend(self.outer)
+                put = True
+        copies = [_copy(value) for value in found]
+        del ends[:]
+        ends.extend(copies)
+
+    def _at_opset(self, piece: onnx.ModelProto) -> onnx.ModelProto:
+        """The extension in the model's opset; one that names none is written in it."""
+        written, opset = opset_of(piece), opset_of(self.whole) or 1
+        if written is not None and not holds_at(piece.graph.node, written, opset):
+            try:
+                change = raise_opset if written < opset else lower_opset
+                piece = change(piece, opset)
+            except SurgeonError as error:
+                raise self._wrong(
+                    f"it is of opset {written}, the model of {opset}: {error.what}",
+                    f"Write it for opset {opset}, or change the model's opset in a run before.",
+                ) from None
+        versions = dict.fromkeys((node.domain for node in every_node(piece.graph.node)), 1)
+        versions |= {entry.domain: entry.version for entry in piece.opset_import} | {"": opset}
+        del piece.opset_import[:]
+        made = [onnx.helper.make_opsetid(*each) for each in versions.items()]
+        piece.opset_import.extend(made)
+        piece.ir_version = max(piece.ir_version, _IR)
+        return piece
+
+    def _unlike(self, joint: _Joint) -> RecipeError:
+        return self._wrong(
+            f"its `{joint.own.name}` is {_told(joint.own)}, and `{joint.end.name}` of the model "
+            f"{_told(joint.end)}",
+            "Names in place of numbers take any size; a Cast or a Reshape in the extension does "
+            "the rest.",
+        )
+
+    def _wrong(self, what: str, mend: str = "") -> RecipeError:
+        return RecipeError(
+            what,
+            where=self.extension.location,
+            mend=mend or "Mend the text of the extension.",
+        )
+
+
+def _copy(value: onnx.ValueInfoProto) -> onnx.ValueInfoProto:
+    copy = onnx.ValueInfoProto()
+    copy.CopyFrom(value)
+    return copy
+
+
+def _agree(said: onnx.ValueInfoProto, known: onnx.ValueInfoProto, *, names: bool = True) -> bool:
+    """Whether a value may be what is said of it; what is known beside that is said now.
+
+    Args:
+        said: Is changed.
+        known: The value as it is.
+        names: Whether sizes that are said by name are known better too.
+    """
+    mine, other = said.type.tensor_type, known.type.tensor_type
+    if not other.elem_type:
+        return True
+    if mine.elem_type not in (0, other.elem_type):
+        return False
+    mine.elem_type = other.elem_type
+    if not mine.HasField("shape") or not other.HasField("shape"):
+        if other.HasField("shape"):
+            mine.shape.CopyFrom(other.shape)
+        return True
+    if len(mine.shape.dim) != len(other.shape.dim):
+        return False
+    for here, there in zip(mine.shape.dim, other.shape.dim, strict=True):
+        if here.HasField("dim_value") and there.HasField("dim_value") and here != there:
+            return False
+        better = not here.HasField("dim_value") if names else not here.WhichOneof("value")
+        if better and there.WhichOneof("value"):
+            here.CopyFrom(there)
+    return True
+
+
+def _told(value: onnx.ValueInfoProto) -> str:
+    """A value's type as ONNX writes it."""
+    tensor = value.type.tensor_type
+    kind = onnx.TensorProto.DataType.Name(tensor.elem_type).lower()
+    if not tensor.HasField("shape"):
+        return f"{kind} of unknown shape"
+    dims = (dim.dim_param or str(dim.dim_value) for dim in tensor.shape.dim)
+    return f"{kind}[{', '.join(dims)}]"

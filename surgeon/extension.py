@@ -1,0 +1,64 @@
+"""What a recipe puts in front of a model's inputs or behind its outputs, in ONNX's own text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from surgeon.errors import Location, RecipeError
+
+if TYPE_CHECKING:
+    import onnx
+
+IN_FRONT, BEHIND = "in-front", "behind"
+_EXAMPLE = {
+    IN_FRONT: "camera (uint8[n, h, w, 3] frame) => (float[n, 3, h, w] image) { ... }",
+    BEHIND: "labels (scores) => (int64[n] label) { ... }",
+}
+
+
+class Extension(NamedTuple):
+    """A graph that is joined to a model before any step.
+
+    Attributes:
+        place: `in-front`: what it gives is what inputs were; `behind`: it is given outputs.
+        text: A graph in ONNX's text, or a model, which says of which opset it is.
+        location: Where it stands.
+    """
+
+    place: str
+    text: str
+    location: Location
+
+
+def parse_extension(extension: Extension) -> onnx.ModelProto:
+    """The graph as a model; without imports where the text is a graph alone.
+
+    Raises:
+        RecipeError: The text is neither graph nor model, or does not say what it is given or gives.
+    """
+    import onnx.parser
+
+    text = extension.text.strip()
+    try:
+        if text.startswith("<"):
+            model = onnx.parser.parse_model(text)
+        else:
+            model = onnx.ModelProto(graph=onnx.parser.parse_graph(text))
+    except onnx.parser.ParseError as error:
+        said = str(error.args[0] if error.args else error)
+        said = said.removeprefix("b'").rstrip("'").replace("\\n", "\n").strip().splitlines()[-1]
+        raise _wrong(extension, f"this is no graph of ONNX: {said}") from None
+    graph = model.graph
+    if model.functions:
+        raise _wrong(extension, "it brings functions", "Write out what they compute.")
+    if not graph.input or not graph.output:
+        raise _wrong(extension, "it is given nothing, or gives nothing")
+    for value in graph.input if extension.place == IN_FRONT else ():
+        if not value.type.tensor_type.elem_type:
+            raise _wrong(extension, f"it does not say of what type `{value.name}` is")
+    return model
+
+
+def _wrong(extension: Extension, what: str, mend: str = "") -> RecipeError:
+    example = _EXAMPLE[extension.place]
+    return RecipeError(what, where=extension.location, mend=mend or f"Write `{example}`.")

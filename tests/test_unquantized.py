@@ -1,0 +1,60 @@
+"""Quantized networks in floats again: their levels gone, the ends of them kept."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+
+import surgeon
+from surgeon.runtime import Session
+
+NETWORK = """
+<ir_version: 8, opset_import: ["": 13]>
+g (float[N, 2, 5, 5] x) => (float[N, 3, 3, 3] y)
+<int8[3, 2, 3, 3] w, float[3] ws = {{0.02, 0.03, 0.01}}, int8[3] wz = {{0, 0, 0}},
+ int32[3] b = {{100, -200, 50}}, float[3] bs, int32[3] bz = {{0, 0, 0}},
+ float xs = {{{scale}}}, uint8 xz = {{128}}, float ys = {{{wide}}}, uint8 yz = {{0}}> {{
+  xq = QuantizeLinear (x, xs, xz)
+  xf = DequantizeLinear (xq, xs, xz)
+  wf = DequantizeLinear <axis = 0> (w, ws, wz)
+  bf = DequantizeLinear <axis = 0> (b, bs, bz)
+  c = Conv (xf, wf, bf)
+  yq = QuantizeLinear (c, ys, yz)
+  y = DequantizeLinear (yq, ys, yz)
+}}"""
+
+
+def network(scale: float) -> tuple[onnx.ModelProto, np.ndarray]:
+    """A Conv whose Relu the quantizer left to the levels, and its weights in floats."""
+    model = parser.parse_model(NETWORK.format(scale=scale, wide=8 * scale))
+    levels = np.random.default_rng(0).integers(-127, 128, (3, 2, 3, 3)).astype(np.int8)
+    steps = np.array([0.02, 0.03, 0.01], np.float32)
+    for name, array in {"w": levels, "bs": steps * np.float32(scale)}.items():
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    return model, levels * steps.reshape(3, 1, 1, 1)
+
+
+@pytest.mark.parametrize("scale", [0.01, 0.5, 20.0])
+def test_rounding_goes_and_the_ends_stay_whatever_the_scale(scale: float) -> None:
+    model, weights = network(scale)
+    result = surgeon.apply(model, "qdq-to-floats", "clean", allow=["approximate"])
+    assert not result.report.refusals
+    made = result.model.to_proto()
+    assert [node.op_type for node in made.graph.node] == ["Clip", "Conv", "Clip"]
+    held = {t.name: onnx.numpy_helper.to_array(t) for t in made.graph.initializer}
+    assert np.allclose(held[made.graph.node[1].input[1]], weights)
+    x = np.random.default_rng(1).normal(size=(2, 2, 5, 5)).astype("f") * 30 * scale
+    found, first = (Session(each).run({"x": x}, ["y"])["y"] for each in (made, model))
+    assert (found >= 0).all()  # the Relu
+    assert np.abs(found - first).max() <= 8 * scale  # a level
+
+
+def test_by_itself_the_rounding_stays() -> None:
+    model, _ = network(0.5)
+    result = surgeon.apply(model, "qdq-to-floats", require="equivalent")
+    made = result.model.to_proto()
+    operators = {node.op_type for node in made.graph.node}
+    assert "Round" in operators
+    assert not any("Linear" in operator for operator in operators)
