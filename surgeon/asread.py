@@ -39,11 +39,15 @@ class Layer:
         inputs: Of inputs, what the file said of each, and the node in front of it.
         outputs: The same of outputs, and the node behind.
         names: What ends are called now, and what they were called.
+        gone: Inputs that are there no longer, and the places they had.
+        constants: Those of them that have a value in the file.
     """
 
     inputs: dict[str, tuple[onnx.ValueInfoProto, onnx.NodeProto]] = field(default_factory=dict)
     outputs: dict[str, tuple[onnx.ValueInfoProto, onnx.NodeProto]] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
+    gone: list[tuple[int, onnx.ValueInfoProto]] = field(default_factory=list)
+    constants: tuple[str, ...] = ()
 
     def told(self) -> str:
         """What changed, in words."""
@@ -53,6 +57,8 @@ class Layer:
             for name, (_, node) in ends.items()
         ]
         said += [f"`{old}` is called `{new}`" for new, old in self.names.items()]
+        said += [f"`{value.name}`, which nothing reads, is no input" for _, value in self.gone]
+        said += [f"`{name}` is a constant and no input" for name in self.constants]
         return ", ".join(said[:6]) + f" and {len(said) - 6} more" * (len(said) > 6)
 
     def put_back(self, graph: onnx.GraphProto, place: int) -> None:
@@ -66,6 +72,12 @@ class Layer:
             _rename(graph, new, f"{old}/was")  # two may have changed names
         for old in self.names.values():
             _rename(graph, f"{old}/was", old)
+        if self.gone:
+            inputs = list(graph.input)
+            for at, value in self.gone:
+                inputs.insert(at, value)
+            del graph.input[:]
+            graph.input.extend(inputs)
         before: list[onnx.NodeProto] = []
         for value in (*graph.input, *graph.output, *graph.initializer):
             value.name = self.names.get(value.name, value.name)

@@ -40,12 +40,14 @@ class Axioms(NamedTuple):
         sizes: By dimension name: sizes that meet the assumptions, for the check, or the name of a
             dimension of the same size.
         texts: What the user wrote, for the report.
+        told: Inputs whose value the user told: no inputs of the result.
     """
 
     shapes: Mapping[str, tuple[int | str, ...]]
     symbols: Mapping[str, Dim]
     sizes: Mapping[str, tuple[int, ...] | str]
     texts: tuple[str, ...]
+    told: frozenset[str] = frozenset()
 
     @property
     def fixed(self) -> dict[str, int]:
@@ -112,6 +114,25 @@ def parse_assumptions(
     } | {d for shape in fixed.values() for d in shape if isinstance(d, str)}
     symbols, sizes = _assumed(known, assume)
     return Axioms(fixed, symbols, sizes, (*texts, *assume))
+
+
+def with_dim(axioms: Axioms, model: onnx.ModelProto, name: str) -> Axioms:
+    """What holds still where some of the shapes that were told have a dynamic dimension since.
+
+    Args:
+        axioms: As they were.
+        model: As it is.
+        name: Of that dimension.
+    """
+    shapes = dict(axioms.shapes)
+    for value in model.graph.input:
+        tensor = tensor_of(value.type)
+        if value.name in shapes and tensor is not None:
+            shapes[value.name] = tuple(
+                name if dim.dim_param == name else told
+                for dim, told in zip(tensor.shape.dim, shapes[value.name], strict=True)
+            )
+    return axioms._replace(shapes=shapes)
 
 
 def _assumed(

@@ -68,7 +68,8 @@ def explain(
         recipes: The same, in order.
         node: A node's name, an output's name, or the whole of what a report calls a node.
         allow: As `apply` takes it.
-        settings: `shape`, `assume`, `keep_overridable`, `progress`, as `apply` takes them.
+        settings: `shape`, `assume`, `values`, `keep_overridable` and `progress`, as `apply` takes
+            them.
 
     Raises:
         ModelError: The model cannot be read or carried.

@@ -14,6 +14,7 @@ import onnx
 
 from surgeon.asread import could_be_left
 from surgeon.authoring import EARLIEST, OLDEST
+from surgeon.deciding import deciding
 from surgeon.errors import ForeignError, MemoryUp, ModelError, TimeUp
 from surgeon.external import external_tensors
 from surgeon.files import external_path
@@ -108,6 +109,7 @@ class Inspection:
         fit: Beside the list of a target, where one was asked for.
         cast: Inputs that are only cast before anything computes with them, bytes of an image say.
         turned: Inputs that are only turned, from N,H,W,C to N,C,H,W say.
+        deciding: Inputs of a few numbers on which branches, turns of loops or sizes hang.
     """
 
     source: str
@@ -135,6 +137,7 @@ class Inspection:
     fit: Fit | None = None
     cast: tuple[str, ...] = ()
     turned: tuple[str, ...] = ()
+    deciding: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -215,6 +218,7 @@ def inspect(path: str | os.PathLike[str], *, target: str | None = None) -> Inspe
         fit=None if wanted is None else _fit(proto, operators, wanted, path),
         cast=cast,
         turned=turned,
+        deciding=deciding(proto),
     )
 
 

@@ -39,6 +39,11 @@ _CHANGES = frozenset(
     )
 )
 
+LOST = (
+    "PyTorch before 1.5 leaves assignments to a slice (`x[:, 1:3] = v`) out of its files, mostly "
+    "without a sign: compare with the module, or with what it recorded (`--reference FILE.npz`)"
+)
+
 
 def may_have_lost(model: Model) -> bool:
     """Whether PyTorch before 1.5 wrote the file, with nodes of its own: it may lack assignments."""

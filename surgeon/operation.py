@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import onnx
 
-from surgeon import asread, dialect, provenance
+from surgeon import asread, dialect, provenance, unread
 from surgeon.asread import Handed
-from surgeon.assumptions import Axioms, cost_of_sizes
+from surgeon.assumptions import Axioms, cost_of_sizes, with_dim
 from surgeon.claims import (
     correct_carried,
     correct_claims,
@@ -29,12 +29,12 @@ from surgeon.clock import Clock
 from surgeon.collector import collector_paused
 from surgeon.culprits import Kept
 from surgeon.departed import Departure, fate
-from surgeon.errors import SurgeonError
+from surgeon.errors import SurgeonError, few
 from surgeon.facts import Facts
 from surgeon.facts.carried import Carried
 from surgeon.fold import DEFAULT_LIMIT
 from surgeon.housekeeping import rename_constants
-from surgeon.lost import may_have_lost
+from surgeon.lost import LOST, may_have_lost
 from surgeon.model import Model
 from surgeon.recipe import (
     FOR_TARGET,
@@ -43,6 +43,7 @@ from surgeon.recipe import (
     FreeBatchStep,
     IrVersionStep,
     LowerOpsetStep,
+    PlainAttributesStep,
     PlainNamesStep,
     RaiseOpsetStep,
     Recipe,
@@ -81,7 +82,8 @@ class Operation:
         progress: Callable[[str], None] | None,
         date: str | None = None,
     ) -> None:
-        self.original, self.recipes, self.axioms, self.allow = original, recipes, axioms, allow
+        self.original, self.recipes, self.allow = original, recipes, allow
+        self.told, self.axioms = axioms, axioms  # by the user, and what holds of the model at hand
         self.keep, self.check, self.progress, self.date = keep_overridable, check, progress, date
         self.pieces: Counter[str] = Counter()
         self.evidence: Path | None = None  # where what is refused is kept
@@ -111,7 +113,7 @@ class Operation:
             self.model = self.original.clone()
             self.model.changed = changed
             self.notes = self.begun.anew()
-            self.handed = Handed()
+            self.handed, self.axioms = Handed(), self.told
             self.misses, self.settled, self.removed = [], 0, []
             self.pieces.clear()
             self._steps(clock)
@@ -146,6 +148,11 @@ class Operation:
                     from surgeon.lowering import lower_opset
 
                     self._replace_proto(partial(lower_opset, opset=step.opset), "lower-opset")
+                elif isinstance(step, PlainAttributesStep):
+                    from surgeon.plainattributes import STEP, has_such, plain_attributes
+
+                    if has_such(self.model.to_proto()):
+                        self._replace_proto(plain_attributes, STEP)
                 elif isinstance(step, IrVersionStep):
                     self._lower_ir_version(step.version)
                 elif isinstance(step, StateShapesStep):
@@ -160,7 +167,7 @@ class Operation:
     def again(self, kept: Kept, *, check: bool) -> Operation:
         """The same on the same model, with some rewrites left out."""
         other = Operation(
-            self.original, self.recipes, self.axioms, self.allow, self.keep, check, None
+            self.original, self.recipes, self.told, self.allow, self.keep, check, None
         )
         other.kept, other.given, other.notes = kept, self.given, self.begun.anew()
         with collector_paused():
@@ -197,6 +204,7 @@ class Operation:
 
     def _begin(self) -> None:
         """Facts and wiring for the model at hand."""
+        self.model.overridable -= self.axioms.told
         said = dialect.strip_initializer_inputs(self.model, keep=self.keep)
         if said and not any("are constants" in remark for remark in self.notes.remarks):
             self.notes.remarks.append(said)
@@ -287,8 +295,13 @@ class Operation:
         """The step that changes what the model is defined for."""
         from surgeon.anybatch import COMPARED, CONTRACT, EXACT, STEP, WHY, free_batch
 
-        freed = partial(free_batch, name=step.dim, check=self.check, folder=self.original.folder)
+        def freed(proto: onnx.ModelProto) -> onnx.ModelProto:
+            made = free_batch(proto, step.dim, check=self.check, folder=self.original.folder)
+            self.axioms = with_dim(self.axioms, made, step.dim)
+            return made
+
         change = Change(STEP, recipe.name, WHY, EXACT, CONTRACT, "the graph", (), (), "")
+        declare(self.model, self.facts, self.axioms.shapes, self.axioms.fixed)
         if self._promised_otherwise(change, freed, allow) and self.check:
             self.notes.remarks.append(COMPARED)
 
@@ -299,7 +312,7 @@ class Operation:
         fixed, why = tuple(self.axioms.shapes), asread.WHY
         if isinstance(step, AsReadStep):
             rule = f"{asread.STEP}-{step.what}"
-            done = partial(asread.as_read, what=step.what, handed=self.handed, fixed=fixed)
+            done = partial(unread.as_read, what=step.what, handed=self.handed, fixed=fixed)
         else:
             from surgeon import plainnames
 
@@ -357,11 +370,7 @@ class Operation:
         if any(constant.name in _TAKEN for constant in self.original.proto.graph.initializer):
             rename_constants(self.surgery, _TAKEN)
         if may_have_lost(self.original):
-            self.notes.remarks.append(
-                "PyTorch before 1.5 leaves assignments to a slice (`x[:, 1:3] = v`) out of its "
-                "files, mostly without a sign: compare with the module, or with what it recorded "
-                "(`--reference FILE.npz`)"
-            )
+            self.notes.remarks.append(LOST)
         for say in (declare_numbers, declare_types, state_cuts):
             say(self.model, self.facts)
         retyped = correct_types(self.model, self.facts)
@@ -373,9 +382,7 @@ class Operation:
             ("element types that outputs declare", retyped),
         ):
             if corrected:
-                named = ", ".join(f"`{name}`" for name in corrected[:3])
-                more = f" and {len(corrected) - 3} more" if len(corrected) > 3 else ""
-                self.notes.remarks.append(f"{what} were false: {named}{more}")
+                self.notes.remarks.append(f"{what} were false: {few(corrected)}")
         if self.stating:
             state_shapes(self.model, self.facts)
         replaced: dict[str, list[str]] = {}

@@ -8,6 +8,7 @@ from surgeon.errors import SurgeonError
 from surgeon.importer import opset_of
 from surgeon.nested import every_node
 from surgeon.opsets import STANDARD
+from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
 _COORDINATES = 11  # the opset from which Resize says which coordinates it means
 
@@ -36,7 +37,7 @@ def raise_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
     if before < _COORDINATES <= opset:
         _check_upsamples(proto, opset)
     try:
-        raised = onnx.version_converter.convert_version(proto, opset)
+        raised = onnx.version_converter.convert_version(_unlisted(proto), opset)
     except Exception as error:  # the converter raises RuntimeError and its own kinds
         raise SurgeonError(
             f"onnx's version converter fails: {error}",
@@ -56,6 +57,33 @@ def _imported(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
     raised.CopyFrom(proto)
     raised.opset_import.append(onnx.helper.make_opsetid("", opset))
     return raised
+
+
+def _unlisted(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """A model of before IR version 4 as one of that, with initializers that are no inputs.
+
+    Constants that such a model does not list as inputs are nodes, and many runtimes want weights
+    to be initializers.
+    """
+    if proto.ir_version >= FIRST_IR_WITH_FREE_INITIALIZERS:
+        return proto
+    newer = onnx.ModelProto()
+    newer.CopyFrom(proto)
+    newer.ir_version = FIRST_IR_WITH_FREE_INITIALIZERS
+    constants = {tensor.name for tensor in newer.graph.initializer}
+    kept = [value for value in newer.graph.input if value.name not in constants]
+    del newer.graph.input[:]
+    newer.graph.input.extend(kept)
+    nodes = list(newer.graph.node)
+    del newer.graph.node[:]
+    for node in nodes:
+        values = [a.t for a in node.attribute if a.name == "value"]
+        if node.op_type == "Constant" and node.domain in STANDARD and len(values) == 1:
+            values[0].name = node.output[0]
+            newer.graph.initializer.append(values[0])
+        else:
+            newer.graph.node.append(node)
+    return newer
 
 
 def _check_upsamples(proto: onnx.ModelProto, opset: int) -> None:

@@ -21,6 +21,7 @@ from surgeon.operation import Operation
 from surgeon.recipe import Recipe
 from surgeon.report import Change, Report
 from surgeon.tally import operators
+from surgeon.values import see_values, with_values
 
 if TYPE_CHECKING:
     from surgeon.verify import Reference, Verdict
@@ -49,6 +50,7 @@ def apply(
     *recipes: RecipeLike,
     shape: Mapping[str, Sequence[int | str]] | None = None,
     assume: Sequence[str] = (),
+    values: Mapping[str, Any] | None = None,
     allow: Sequence[str] = (),
     verify: bool = True,
     check: bool | None = None,
@@ -76,6 +78,8 @@ def apply(
         recipes: Bundled names, paths of YAML files, `Recipe`s or single `Rule`s, in order.
         shape: Shapes to fix, by input name: numbers, or names for dimensions that stay dynamic.
         assume: What else holds, as `t % 32 == 0`, `t >= 64` or `h == w`; goes into the report.
+        values: Inputs that always have one value, by name: a number, several, an array, or a text
+            of them; the result has them as constants, and goes into the report what they are.
         allow: `approximate` and `contract`, beside what the recipes themselves allow; `leftover`
             keeps a result with ATen nodes left, although a recipe promises none; `unread` repairs a
             file of PyTorch before 1.5 although nothing reads one of its inputs.
@@ -139,12 +143,15 @@ def apply(
 
             plans.append(recipe_for_target(target, allow))
         original, apart = told_apart(original)
+        original, told = with_values(original, values or {}, shape)
         joined: list[Change] = []
         if any(recipe.extensions for recipe in plans):
             from surgeon.extending import extended
 
             original, joined = extended(original, plans, allow)
-    axioms = parse_assumptions(original, shape or {}, assume)
+    shape = {name: dims for name, dims in (shape or {}).items() if name not in (values or {})}
+    axioms = parse_assumptions(original, shape, assume)
+    axioms = axioms._replace(texts=(*told, *axioms.texts), told=frozenset(values or ()))
     checking: dict[str, Any] = {
         "reference": reference,
         "shapes": axioms.shapes or None,
@@ -153,6 +160,8 @@ def apply(
         "data": data,
     }
     given = _given(original, checking) if inputs or data else None
+    for each in given.sets if given is not None and values else ():
+        see_values(values or {}, original, each.feeds, each.label)
     clock.lap("load")
     with collector_paused():
         if verify:
@@ -166,7 +175,7 @@ def apply(
             work.evidence = None if keep_evidence is None else Path(keep_evidence)
             work.notes.remarks.extend(apart)
             work.notes.changes.extend(joined)
-            work.model.changed = bool(apart or joined)
+            work.model.changed = bool(apart or joined or told)
             work.run(clock)
             return work
 
@@ -198,7 +207,7 @@ def apply(
         report = report._replace(refusals=(*report.refusals, *blamed(culprits, verdict)))
         if save_partial and culprits:
             rest = work.again(Kept(without=culprits), check=True)
-            rest.model.changed = rest.model.changed or bool(apart or joined)
+            rest.model.changed = rest.model.changed or bool(apart or joined or told)
             verdict = _verdict(original, rest, checking, progress)
             found = rest.report(clock)
             report = found._replace(verdict=verdict, refusals=report.refusals)

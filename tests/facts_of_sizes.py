@@ -27,6 +27,23 @@ SIZES: dict[str, Case] = {
     "constant-of-nothing": Case(
         X1, "y = ConstantOfShape (s)", "[]", None, ALL, {"s": np.zeros(0, np.int64)}
     ),
+    "one-hot-of-sizes": Case(
+        X1,
+        "s = Shape (x) q = Gather (s, i) v = Concat <axis = 0> (o, q) y = OneHot (p, d, v)",
+        "[1, 4]",
+        "[[1, 1, t, 1]]",
+        (11, 17),
+        {"i": ints(2), "o": ints(1), "p": ints(-2), "d": np.int64(4)},
+    ),
+    "one-hot-along-the-first": Case(
+        X1,
+        "y = OneHot <axis = 0> (p, d, v)",
+        "[3, 2]",
+        "[[7, 5], [5, 5], [5, 5]]",
+        (11, 17),
+        {"p": ints(0, 4), "d": np.int64(3), "v": ints(5, 7)},
+        least=1,
+    ),
     "range": Case(
         X1,
         "s = Shape (x) q = Gather (s, i) y = Range (o, q, p)",

@@ -86,6 +86,17 @@ FREED = {
         <int64[1,2] i = {0, 2}, float[1,2] u> { y = ScatterElements <axis = 1> (x, i, u) }""",
     "elements taken where all share it": """(float[1,3] x) => (float[1,2] y)
         <int64[1,2] i = {0, 2}> { y = GatherElements <axis = 1> (x, i) }""",
+    "boxes in rows of all places": """(float[1,4,2,3] x) => (float[12,2] y) <int64[2] s = {-1, 2}> {
+        t = Transpose <perm = [2, 3, 0, 1]> (x) y = Reshape (t, s) }""",
+    "scores behind a sigmoid, of a batch of two": """(float[2,4,2,3] x) => (float[24,2] y)
+        <int64[2] s = {-1, 2}>
+        { t = Transpose <perm = [2, 3, 0, 1]> (x) r = Reshape (t, s) y = Sigmoid (r) }""",
+    "rows that are given out on the way": """(float[1,4,2,3] x) => (float[24,1] y, float[24,1] z)
+        <int64[2] s = {-1, 1}>
+        { t = Transpose <perm = [2, 3, 0, 1]> (x) y = Reshape (t, s) z = Sigmoid (y) }""",
+    "rows that are read twice": """(float[1,4,2,3] x) => (float[24,1] y, float[24,1] z)
+        <int64[2] s = {-1, 1}> {
+        t = Transpose <perm = [2, 3, 0, 1]> (x) r = Reshape (t, s) y = Sigmoid (r) z = Exp (r) }""",
     "what all share beside it": """(float[1,2] x, float[3,4] z) => (float[1,2] y, float[3,4] w)
         { y = Relu (x) w = Neg (z) }""",
 }
@@ -248,6 +259,27 @@ def test_recipes_that_run_twice_free_it_once() -> None:
     proto = model("(float[1,3] x) => (float[1,3] y) { y = Relu (x) }")
     result = surgeon.apply(proto, "any-batch", opset=14, strict=True)
     assert result.report.fired == {"any-batch/free-batch": 1}
+
+
+def test_sizes_that_are_told_stay_but_for_the_batch() -> None:
+    proto = model("""(float[1,2,h,w] x) => (float[n,1] y)
+        <int64[1] s = {2}, int64[1] e = {4}, int64[1] z = {0}, int64[2] one = {1, 2},
+         int64[2] rows = {-1, 1}> {
+        a = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x)
+        q = Shape (x)
+        p = Slice (q, s, e, z)
+        t = Concat <axis = 0> (one, p)
+        r = Resize <mode = "nearest"> (a, , , t)
+        b = Add (r, x)
+        o = Transpose <perm = [2, 3, 0, 1]> (b)
+        y = Reshape (o, rows)
+    }""")
+    with_sizes = surgeon.apply(proto, "any-batch", "clean", shape={"x": (1, 2, 4, 6)}, strict=True)
+    dims = with_sizes.model.to_proto().graph.input[0].type.tensor_type.shape.dim
+    assert [dim.dim_param or dim.dim_value for dim in dims] == ["batch", 2, 4, 6]
+    assert with_sizes.report.status == "equivalent"
+    without = surgeon.apply(proto, "any-batch")
+    assert "sizes that `--shape` may tell" in without.report.failures[0]
 
 
 def test_a_fixed_dimension_is_told_of_the_recipe(tmp_path) -> None:

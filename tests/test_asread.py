@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import parser
+from typer.testing import CliRunner
 
 import surgeon
 from surgeon.asread import Handed, as_read
+from surgeon.cli import app
 from surgeon.errors import SurgeonError
 from surgeon.inspection import inspect
 
@@ -211,3 +214,46 @@ def test_inspect_names_what_could_be_left(tmp_path: Path) -> None:
     assert (found.cast, found.turned) == (("x",), ("x",))
     onnx.save(parser.parse_model(NAMED), path)
     assert (inspect(path).cast, inspect(path).turned) == ((), ())
+
+
+def test_inputs_that_nothing_reads_leave() -> None:
+    model = parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 13]>
+        g (float[n,2] past, float[n,2] x, bool use_cache, float[n,2] mask) => (float[n,2] y) {
+            y = If (use_cache) <
+                then_branch = t () => (float[n,2] p) { p = Add (x, past) },
+                else_branch = e () => (float[n,2] q) { q = Mul (x, mask) }
+            >
+        }
+    """)
+    told: dict[str, Any] = {"values": {"use_cache": False}, "require": "equivalent"}
+    result = surgeon.apply(model, "clean", "unread-inputs", strict=True, **told)
+    assert [value.name for value in result.model.to_proto().graph.input] == ["x", "mask"]
+    assert any("`past`, which nothing reads" in (c.contract or "") for c in result.report.changes)
+    shapes = {"past": (1, 2), "x": (1, 2), "mask": (1, 2)}
+    result = surgeon.apply(model, "clean", "unread-inputs", "plain-names", shape=shapes, **told)
+    assert [value.name for value in result.model.to_proto().graph.input] == ["x", "mask"]
+    with_all = surgeon.apply(model, "unread-inputs")
+    assert "something reads every input" in with_all.report.failures[0]
+
+
+def test_constants_among_the_inputs_leave() -> None:
+    model = parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 13]>
+        g (float[n,2] x, float[2,2] w, float[2] b) => (float[n,2] y)
+          <float[2,2] w = {1, 2, 3, 4}, float[2] b = {1, 2}> { m = MatMul (x, w) y = Add (m, b) }
+    """)
+    result = surgeon.apply(model, "listed-constants", "clean", require="equivalent", strict=True)
+    after = result.model.to_proto()
+    assert [value.name for value in after.graph.input] == ["x"]
+    assert [node.op_type for node in after.graph.node] == ["Gemm"]
+    again = surgeon.apply(after, "listed-constants")
+    assert "no input has a value in the file" in again.report.failures[0]
+    assert inspect_says("listed-constants", model)
+    assert not inspect_says("listed-constants", after)
+
+
+def inspect_says(text: str, model: onnx.ModelProto) -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        onnx.save(model, path := Path(folder) / "model.onnx")
+        return text in CliRunner().invoke(app, ["inspect", str(path)]).output

@@ -379,3 +379,26 @@ def test_what_dynamic_sizes_cost_is_said() -> None:
     (said,) = surgeon.apply(model, "aten").report.remarks
     assert said.endswith("give numbers for those that you know, `--shape x=<N>,3,<H>,<W>`")
     assert not surgeon.apply(model, "aten", shape={"x": ["N", 3, 64, 64]}).report.remarks
+
+
+def test_weights_of_an_old_format_are_initializers_where_it_is_raised() -> None:
+    model = onnx.parser.parse_model("""
+        <ir_version: 3, opset_import: ["": 8]>
+        g (float[1,2,4,4] x, float[2,2,1,1] w, float[2] s, float[2] b, float[2] m, float[2] v)
+            => (float[1,2,4,4] y) {
+            c = Conv (x, w)
+            y = BatchNormalization (c, s, b, m, v)
+        }
+    """)
+    drawn = np.random.default_rng(0)
+    for value in model.graph.input[1:]:
+        shape = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        array = drawn.uniform(0.5, 1.5, shape).astype(np.float32)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array, value.name))
+    result = surgeon.apply(model, "clean", opset=13)
+    assert result.report.status == "equivalent"
+    raised = result.model.to_proto()
+    assert [node.op_type for node in raised.graph.node] == ["Conv"]
+    assert len(raised.graph.initializer) == 2
+    assert [value.name for value in raised.graph.input] == ["x"]
+    assert raised.ir_version >= 4

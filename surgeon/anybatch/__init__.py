@@ -18,6 +18,7 @@ from surgeon.anybatch.carriers import CARRIERS, ROW_BY_ROW
 from surgeon.anybatch.flow import Flow, Frozen, Known
 from surgeon.anybatch.freed import STEP, Freed, refusal
 from surgeon.anybatch.items import COUNTS, check_items
+from surgeon.anybatch.moving import items_together
 from surgeon.opsets import STANDARD
 
 __all__ = ["COMPARED", "CONTRACT", "EXACT", "STEP", "WHY", "free_batch"]
@@ -113,6 +114,7 @@ def _followed(model: onnx.ModelProto, inputs: Sequence[str], size: int) -> Flow:
     except Frozen as error:
         raise refusal(str(error), _MEND) from None
     furthest, reason = -1, ""
+    apart: Flow | None = None
     choices: Sequence[int] | None = ()
     for _ in range(_MOST_TRIED):
         if choices is None:
@@ -124,24 +126,23 @@ def _followed(model: onnx.ModelProto, inputs: Sequence[str], size: int) -> Flow:
             for node in model.graph.node:
                 _carry(flow, node)
                 done += 1
-            _see_outputs(flow, model)
+            if any(value.name in flow.leads for value in model.graph.output):
+                apart, choices = apart or flow, flow.other_choices()
+                continue
         except Frozen as error:
             if done > furthest:
                 furthest, reason = done, str(error)
             choices = flow.other_choices()
         else:
             return flow
-    if furthest == len(model.graph.node):
-        raise refusal(reason, _MEND)
+    if apart is not None:
+        outputs = list(dict.fromkeys(value.name for value in model.graph.output))
+        for name in outputs:
+            items_together(apart, name, outputs)
+        return apart
     node = model.graph.node[furthest]
     title = node.name or (node.output[0] if node.output else "")
     raise refusal(f"{node.op_type} `{title}` does not treat items apart: {reason}", _MEND)
-
-
-def _see_outputs(flow: Flow, model: onnx.ModelProto) -> None:
-    for value in model.graph.output:
-        if value.name in flow.leads:
-            raise Frozen(f"the items of the output `{value.name}` lie apart")
 
 
 def _carry(flow: Flow, node: onnx.NodeProto) -> None:
@@ -153,6 +154,8 @@ def _carry(flow: Flow, node: onnx.NodeProto) -> None:
         flow.nodes.append(node)
         return
     carrier = CARRIERS.get(node.op_type) if node.domain in STANDARD else None
+    if carrier is None and node.op_type in ("Shape", "Size"):
+        raise Frozen("it asks at run time for sizes that `--shape` may tell")
     if carrier is None:
         raise Frozen("of this operator that is not known")
     made = onnx.NodeProto()

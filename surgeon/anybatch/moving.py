@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 import onnx
 from onnx import helper
 
 from surgeon.anybatch.flow import Flow, Frozen, Size, attribute, batched, counted
+
+_EACH = frozenset("Cast Clip Exp Identity LeakyRelu Neg Relu Sigmoid Sqrt Tanh".split())
 
 
 def transposed(flow: Flow, node: onnx.NodeProto) -> None:
@@ -18,6 +21,58 @@ def transposed(flow: Flow, node: onnx.NodeProto) -> None:
     rank = len(flow.shape(node.input[0]))
     order = next((list(each.ints) for each in node.attribute if each.name == "perm"), [])
     flow.places[node.output[0]] = (order or list(range(rank))[::-1]).index(axis)
+
+
+def items_together(flow: Flow, name: str, outputs: Collection[str]) -> None:
+    """An output whose items lie apart, with all of each item behind those of the one before.
+
+    So detectors give boxes: rows of all places, and at each those of all items.
+
+    Raises:
+        Frozen: A size of it is not known.
+    """
+    lead = flow.leads.pop(name, 1)
+    if lead == 1:
+        return
+    axis, shape = flow.places[name], flow.shape(name)
+    sizes = [size for size in shape if isinstance(size, int)]
+    if len(sizes) < len(shape):
+        raise Frozen(f"the items of the output `{name}` lie apart, and its sizes are not known")
+    front, rest, behind = sizes[:axis], sizes[axis] // lead, sizes[axis + 1 :]
+    order = [*range(len(shape) + 2)]
+    order[axis], order[axis + 1] = axis + 1, axis
+    at, name = _made_apart(flow, name, outputs)
+    later, flow.nodes = flow.nodes[at + 1 :], flow.nodes[: at + 1]
+    inner, makes = flow.fresh(name), flow.nodes[at].output
+    makes[[*makes].index(name)] = inner
+    if name in outputs:  # what reads it inside reads it as it was
+        for node in later:
+            node.input[:] = [inner if each == name else each for each in node.input]
+    apart = [*front, lead, -1, rest, *behind]
+    sizes_apart = flow.add(f"{name}_apart", np.array(apart, np.int64))
+    split = flow.op("Reshape", [inner, sizes_apart])
+    turned = flow.op("Transpose", [split], perm=order)
+    joined = flow.add(f"{name}_joined", np.array([*front, -1, *behind], np.int64))
+    flow.nodes.append(helper.make_node("Reshape", [turned, joined], [name], name=f"{name}_joined"))
+    flow.nodes += later
+
+
+def _made_apart(flow: Flow, name: str, outputs: Collection[str]) -> tuple[int, str]:
+    """The value whose items may be put together for an output, and where the node is that makes it.
+
+    What treats each element by itself, for that output alone, comes behind it.
+    """
+    makers = {made: at for at, node in enumerate(flow.nodes) for made in node.output}
+    readers = Counter(read for node in flow.nodes for read in node.input)
+    while not readers[name] or name not in outputs:
+        node = flow.nodes[makers[name]]
+        if node.op_type not in _EACH or any(each in flow.places for each in node.input[1:]):
+            break
+        before = node.input[0]
+        if before not in makers or before in outputs or readers[before] != 1:
+            break
+        name = before
+    return makers[name], name
 
 
 def _before(shape: Sequence[Size], axis: int) -> int:

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from surgeon import capacity
 from surgeon.batch.attempt import enter
@@ -104,6 +105,7 @@ def batch(
     only_changed: bool = False,
     shape: Mapping[str, Sequence[int | str]] | None = None,
     assume: Sequence[str] = (),
+    values: Mapping[str, Any] | None = None,
     allow: Sequence[str] = (),
     verify: bool = True,
     reference: str | None = None,
@@ -138,6 +140,7 @@ def batch(
         only_changed: Do not copy what needs no repair.
         shape: As in `surgeon.apply`; an input of this name is wanted in every file.
         assume: As in `surgeon.apply`.
+        values: As in `surgeon.apply`, without arrays; every file wants these inputs.
         allow: As in `surgeon.apply`.
         verify: As in `surgeon.apply`.
         reference: As in `surgeon.apply`, without recorded outputs: they belong to one model.
@@ -165,6 +168,7 @@ def batch(
     options = {
         "shape": {name: list(dims) for name, dims in (shape or {}).items()},
         "assume": list(assume),
+        "values": dict(values or {}),
         "allow": sorted(allow),
         "verify": verify,
         "reference": reference,

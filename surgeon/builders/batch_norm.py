@@ -21,6 +21,7 @@ from surgeon.rewrite import Draft, Refused
 
 _ROW_VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})  # elements keep their order
 _UNPADDED = (None, "NOTSET", "VALID", b"NOTSET", b"VALID")
+_NOT_TRAINING = 7  # the first opset without a word for training
 
 
 def factor_and_shift(draft: Draft, node: gs.Node) -> tuple[Array, Array]:
@@ -368,3 +369,15 @@ def _constant(draft: Draft, tensor: gs.Tensor) -> Array:
     if array is None:
         raise Refused(f"{tensor.name!r} is not constant")
     return array
+
+
+def statistics_of_channels(draft: Draft, match: Match) -> gs.Tensor:
+    """A BatchNormalization of `spatial = 0`, whose statistics are of channels all the same."""
+    node, facts = match.root, draft.facts
+    if node.attrs.get("spatial", 1) != 0 or facts.opset < _NOT_TRAINING:
+        raise Refused("it says of its statistics that they are of channels, or may train")
+    if any(facts.of(tensor).rank != 1 for tensor in node.inputs[1:5]):
+        raise Refused("its statistics are of more than channels")
+    kept = {name: value for name, value in node.attrs.items() if name != "spatial"}
+    y: gs.Tensor = draft.op("BatchNormalization", *node.inputs, **kept)
+    return y

@@ -8,6 +8,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims, opsets
 from surgeon.builders.origins import origins_of
+from surgeon.builders.views import as_shape
 from surgeon.facts import Facts
 from surgeon.facts.elementwise import ELEMENTWISE
 from surgeon.facts.fact import INT64
@@ -42,6 +43,27 @@ def where_of_lists(draft: Draft, match: Match) -> gs.Tensor:
         for i in range(count)
     ]
     return joined_of(draft, entries)
+
+
+def one_hot_of_sizes(draft: Draft, match: Match) -> gs.Tensor:
+    """y = OneHot (i, d, values) of one known place, and of sizes: a list of them, as a view.
+
+    So PyTorch's older exporter says how often `repeat_interleave` repeats each axis.
+    """
+    facts, (index, depth, values) = draft.facts, match.root.inputs
+    place, count, two = facts.array(index), facts.array(depth), entries_of(facts, values)
+    shape = facts.of(match.root.outputs[0]).shape
+    if place is None or count is None or place.size != 1 or place.dtype.kind not in "iu":
+        raise Refused("its place, or how many there are, is known at run time only")
+    computed = facts.of(values).dtype == INT64 and facts.array(values) is None
+    if not computed or two is None or len(two) != 2:
+        raise Refused("it puts no computed size into a list")
+    length, at = int(count.item()), int(place.item())
+    if not 0 < length <= _LONGEST or not -length <= at < length or shape is None:
+        raise Refused("it is no list of sizes with one of another kind in it")
+    off, on = two
+    entries = [on if each == at % length else off for each in range(length)]
+    return as_shape(draft, joined_of(draft, entries), shape)
 
 
 def list_in_order(draft: Draft, match: Match) -> gs.Tensor:

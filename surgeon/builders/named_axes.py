@@ -121,9 +121,10 @@ def center_crop_pad(draft: Draft, match: Match) -> gs.Tensor:
 
 
 def windows_as_pads(draft: Draft, match: Match) -> gs.Tensor:
-    """An AveragePool that rounds up, with what its last windows hang over as pads behind.
+    """A pool that rounds up, with what its last windows hang over as pads behind.
 
-    Pads that count are joined on as zeros before; what is behind them never counts.
+    Pads of a mean that count are joined on as zeros before; what is behind them never counts, and
+    neither do any of a maximum.
     """
     node, c = match.root, Bench(draft)
     attributes = dict(node.attrs)
@@ -139,6 +140,12 @@ def windows_as_pads(draft: Draft, match: Match) -> gs.Tensor:
     pads = [int(n) for n in attribute_of(node, "pads") or [0, 0] * count]
     shapes = [draft.facts.of(t).shape for t in (x, node.outputs[0])]
     given, gives = ([n for n in (s or ())[2:] if isinstance(n, int)] for s in shapes)
+    if node.op == "MaxPool" and len(given) != count:
+        for axis, (size, step) in enumerate(zip(kernel, strides, strict=True)):
+            pads[count + axis] += step - 1
+            if pads[count + axis] >= size:
+                raise Refused("its lengths are known at run time only")
+        return c.op("MaxPool", x, **(attributes | {"pads": pads}))
     if len(given) != count or len(gives) != count:
         raise Refused("its lengths are known at run time only")
     behind = []
@@ -148,6 +155,10 @@ def windows_as_pads(draft: Draft, match: Match) -> gs.Tensor:
         if last >= given[axis] + pads[axis]:
             raise Refused("its last window begins in the padding")
         behind.append(max(pads[count + axis], last + reach - given[axis] - pads[axis]))
+    if node.op == "MaxPool":
+        if any(n >= size for n, size in zip(behind, kernel, strict=True)):
+            raise Refused("what its last windows hang over is as wide as a window")
+        return c.op("MaxPool", x, **(attributes | {"pads": [*pads[:count], *behind]}))
     over = [n - pads[count + axis] for axis, n in enumerate(behind)]
     if attribute_of(node, "count_include_pad") and any(over):
         whole = [0, 0, *pads[:count], 0, 0, *pads[count:]]

@@ -10,6 +10,7 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.builders.bench import Bench
 from surgeon.builders.cleaning import order_of
+from surgeon.builders.lists import entries_of, joined_of
 from surgeon.builders.views import source_of
 from surgeon.dims import Dim
 from surgeon.facts.fact import same_dims
@@ -26,7 +27,7 @@ _MOST = 1 << 12  # places of the repeated axis
 def repeated_as_gather(draft: Draft, match: Match) -> gs.Tensor:
     """An axis put in, repeated and joined with a neighbour as a Gather along that neighbour.
 
-    Of a neighbour of length 1 an Expand is enough.
+    Of a neighbour of length 1 an Expand is enough, however often that is repeated.
     """
     c, e = Bench(draft), match.values["e"]
     assert e is not None
@@ -36,13 +37,20 @@ def repeated_as_gather(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("a shape is not known, or it has fewer axes than what it is expanded to")
     grown = [i for i, (s, d) in enumerate(zip(small, large, strict=True)) if s != d]
     times = large[grown[0]] if len(grown) == 1 and small[grown[0]] == 1 else None
-    if not isinstance(times, int) or times < 2:
-        raise Refused("it does not repeat one axis a known number of times")
+    if times is None or (isinstance(times, int) and times < 2):
+        raise Refused("it does not repeat one axis")
+    targets = entries_of(c.facts, e.inputs[0].inputs[1])
     for other in (grown[0] - 1, grown[0] + 1):
         found = _joined(c, u, large, out, grown[0], other)
         if found is None:
             continue
         source, axis, length = found
+        if length == 1 and not isinstance(times, int):
+            if targets is None or len(targets) != len(large):
+                raise Refused("its target is not joined of single sizes")
+            own = [targets[grown[0]] if i == axis else 1 for i in range(len(out))]
+            return c.op("Expand", source, joined_of(draft, own))
+        assert isinstance(times, int)  # as a longer neighbour asks for
         if length == 1:
             shape = [times if i == axis else 1 for i in range(len(out))]
             return c.op("Expand", source, c.ints(shape, "shape"))
@@ -52,6 +60,8 @@ def repeated_as_gather(draft: Draft, match: Match) -> gs.Tensor:
         order = np.arange(length)
         places = np.repeat(order, times) if other < grown[0] else np.tile(order, times)
         return c.op("Gather", source, c.ints_of(places, "places"), axis=axis)
+    if not isinstance(times, int):
+        raise Refused("it does not repeat one axis a known number of times")
     raise Refused("the repeated axis is not joined with a neighbour of known length")
 
 
@@ -65,7 +75,9 @@ def _joined(
     if not 0 <= other < len(large):
         return None
     length, times = large[other], large[grown]
-    if not isinstance(length, int) or not isinstance(times, int) or not 0 < length * times <= _MOST:
+    if not isinstance(length, int) or (length != 1 and not isinstance(times, int)):
+        return None
+    if isinstance(times, int) and not 0 < length * times <= _MOST:
         return None
     before = math.prod(large[: min(grown, other)])
     for axis, d in enumerate(out):

@@ -12,7 +12,8 @@ _HELD: Mapping[str, str] = {
     "authors": "authors_activation authors_deform_conv",
     "batch_norm": (
         "batch_norm_before_linear batch_norm_into_conv batch_norm_into_matmul "
-        "batch_norm_into_rows batch_norm_into_stacked shift_before_linear"
+        "batch_norm_into_rows batch_norm_into_stacked shift_before_linear "
+        "statistics_of_channels"
     ),
     "batches": "parted_batch",
     "borders": "edges_as_pad pad_behind_transpose pad_between",
@@ -55,7 +56,9 @@ _HELD: Mapping[str, str] = {
     "lengths": "shape_of_source",
     "levelled": "lines_as_planes resized_lines_as_planes",
     "linear": "gemm_of_rows gemm_onto_gemm matmul_as_gemm pad_into_window shift_into_linear",
-    "lists": "list_in_order list_of_one number_as_list shapes_in_a_row where_of_lists",
+    "lists": (
+        "list_in_order list_of_one number_as_list one_hot_of_sizes shapes_in_a_row where_of_lists"
+    ),
     "logic": "choice_as_bounds logic_as_numbers not_as_less number_of_number",
     "masked_rows": "mask_as_places masked_row row_at_places where_of_rows",
     "masks": "masked_count masked_put masked_put_lines masked_reduce",
@@ -118,6 +121,7 @@ _HELD: Mapping[str, str] = {
         "item_of_list item_of_parts joined_list joined_parts length_of_list length_of_parts "
         "other_list part_of_parts parts_as_list"
     ),
+    "shuffled": "shuffled_behind_conv shuffled_first",
     "siblings": "merge_gemms merge_products parts_as_slices slices_as_split split_with_sizes",
     "spectra": "frames_as_conv transform_as_product",
     "spelled": (

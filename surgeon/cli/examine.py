@@ -20,6 +20,7 @@ def verify(
     after: options.After,
     shape: options.Shape = None,
     assume: options.Assume = None,
+    value: options.Value = None,
     reference: options.References = None,
     require: Annotated[
         options.Required,
@@ -90,6 +91,7 @@ def verify(
                 from surgeon.meanings import Meanings
                 from surgeon.model import Model
                 from surgeon.recipe import Recipe
+                from surgeon.values import with_values
                 from surgeon.verify import bisect
                 from surgeon.verify import verify as compare
 
@@ -98,6 +100,9 @@ def verify(
             one, other = Model.load(before), Model.load(after)
             if any(plan.extensions for plan in plans):
                 one, _ = extended(one, plans, ("contract",))
+            values = options.read_values(value)
+            one, _ = with_values(one, values, shapes)
+            shapes = {name: dims for name, dims in shapes.items() if name not in values}
             axioms = parse_assumptions(one, shapes, assume or ())
             given: dict[str, Any] = {
                 "reference": references,

@@ -40,6 +40,7 @@ def explain(
     ] = False,
     shape: options.Shape = None,
     assume: options.Assume = None,
+    value: options.Value = None,
     keep_overridable: options.KeepOverridable = False,
     allow: options.Allow = None,
     as_json: options.Json = False,
@@ -66,6 +67,7 @@ def explain(
                     allow=[kind.value for kind in allow or ()],
                     shape=shapes,
                     assume=assume or (),
+                    values=options.read_values(value),
                     keep_overridable=keep_overridable,
                     progress=progress,
                 )

@@ -94,6 +94,16 @@ Assume = Annotated[
         rich_help_panel="What is known",
     ),
 ]
+Value = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--value",
+        metavar="NAME=VALUE",
+        help="An input that always has this value, and is none of the result: `sr=16000`, "
+        "`size=720,1280`, `use_cache=true`, or an .npy file. Once for each input.",
+        rich_help_panel="What is known",
+    ),
+]
 Allow = Annotated[
     list[Allowed] | None,
     typer.Option(
@@ -290,6 +300,29 @@ def read_inputs(texts: Sequence[str] | None) -> dict[str, str]:
                 f"input `{name}` is drawn in two ways", where="--input", mend="Leave one out."
             )
         found[name] = spec
+    return found
+
+
+def read_values(texts: Sequence[str] | None) -> dict[str, str]:
+    """`sr=16000` as input name and value. A name may hold `=`: the last one counts.
+
+    Raises:
+        UsageError: The text has not this form, or names an input twice.
+    """
+    found: dict[str, str] = {}
+    for text in texts or ():
+        name, equals, value = text.rpartition("=")
+        if not equals or not name or not value.strip():
+            raise UsageError(
+                f"`{text}` is no value of an input",
+                where="--value",
+                mend="Write it as `sr=16000`: the input's name, then its value.",
+            )
+        if name in found:
+            raise UsageError(
+                f"input `{name}` has two values", where="--value", mend="Leave one of them out."
+            )
+        found[name] = value.strip()
     return found
 
 

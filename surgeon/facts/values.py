@@ -337,6 +337,16 @@ def _range(operands: Operands, attributes: Attributes) -> Sequence[Array]:
     return [np.arange(start.item(), limit.item(), delta.item(), dtype=start.dtype)]
 
 
+def _one_hot(operands: Operands, attributes: Attributes) -> Sequence[Array]:
+    indices, (depth,), values = _need(operands[0]), _ints(operands[1]), _need(operands[2])
+    if indices.dtype.kind not in "iu":
+        raise _NotProvable
+    axis = attributes.get("axis", -1) % (indices.ndim + 1)
+    classes = np.arange(depth).reshape([-1] + [1] * (indices.ndim - axis))
+    counted = np.where(indices < 0, indices + depth, indices)  # others are of no class
+    return [values[(np.expand_dims(counted, axis) == classes).astype(np.int64)]]
+
+
 FUNCTIONS: Mapping[str, Function] = {
     "Add": _elementwise(lambda a, b: a + b),
     "Sub": _elementwise(lambda a, b: a - b),
@@ -375,6 +385,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "Identity": _identity,
     "ConstantOfShape": _constant_of_shape,
     "Range": _range,
+    "OneHot": _one_hot,
 }
 
 # These copy elements and know nothing of numbers: right for every dtype.

@@ -19,6 +19,7 @@ from surgeon.recipe.rules import (
     FreeBatchStep,
     IrVersionStep,
     LowerOpsetStep,
+    PlainAttributesStep,
     PlainNamesStep,
     RaiseOpsetStep,
     Rule,
@@ -117,6 +118,8 @@ def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep
         return AsReadStep(item.as_read)
     if item.plain_names:
         return PlainNamesStep()
+    if item.plain_attributes:
+        return PlainAttributesStep()
     if item.state_shapes:
         return StateShapesStep()
     raise RecipeError(

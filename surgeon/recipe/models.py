@@ -91,17 +91,24 @@ class StepModel(_Model):
         ge=4,
         description="An older IR version, the format of the file, where it has all that is in it.",
     )
-    as_read: Literal["types", "order"] | None = Field(
+    as_read: Literal["types", "order", "unread", "defaults"] | None = Field(
         None,
         alias="as-read",
         description="What is only done to inputs and outputs is left to the caller: casts of "
-        "inputs (`types`), or Transposes (`order`). Wants `allow: [contract]`.",
+        "inputs (`types`), or Transposes (`order`); or inputs leave that nothing reads "
+        "(`unread`), or that have a value in the file (`defaults`). Wants `allow: [contract]`.",
     )
     plain_names: Literal[True] | None = Field(
         None,
         alias="plain-names",
         description="`true`: values, nodes and sizes are called by identifiers of C, inputs and "
         "outputs too. Wants `allow: [contract]`.",
+    )
+    plain_attributes: Literal[True] | None = Field(
+        None,
+        alias="plain-attributes",
+        description="`true`: attributes leave that came later than their operator and say what it "
+        'did before, as `reduction = "none"` of ScatterND.',
     )
     state_shapes: Literal[True] | None = Field(
         None,

@@ -124,13 +124,17 @@ class IrVersionStep(NamedTuple):
 
 
 class AsReadStep(NamedTuple):
-    """Takes casts of inputs (`types`) or Transposes at the ends (`order`) out of the model."""
+    """Takes casts of inputs, Transposes at the ends, or inputs that are none, out of the model."""
 
     what: str
 
 
 class PlainNamesStep(NamedTuple):
     """Calls values, nodes and sizes by identifiers."""
+
+
+class PlainAttributesStep(NamedTuple):
+    """Takes out attributes that say what their operator did before there was one."""
 
 
 class StateShapesStep(NamedTuple):
@@ -147,5 +151,6 @@ Step: TypeAlias = (
     | IrVersionStep
     | AsReadStep
     | PlainNamesStep
+    | PlainAttributesStep
     | StateShapesStep
 )

@@ -27,6 +27,7 @@ from surgeon.recipe.rules import (
     FreeBatchStep,
     IrVersionStep,
     LowerOpsetStep,
+    PlainAttributesStep,
     PlainNamesStep,
     RaiseOpsetStep,
     Rule,
@@ -42,7 +43,8 @@ _KINDS: Mapping[str, type[Any]] = {
     for kind in (
         *(Argument, BuilderCall, FoldStep, FreeBatchStep, LowerOpsetStep, NodePattern, Pattern),
         *(RaiseOpsetStep, Rule, RulesStep, SimplifyStep, Use, Written),
-        *(AsReadStep, Extension, IrVersionStep, PlainNamesStep, StateShapesStep),
+        *(AsReadStep, Extension, IrVersionStep, PlainAttributesStep, PlainNamesStep),
+        StateShapesStep,
     )
 }
 

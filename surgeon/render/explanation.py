@@ -104,6 +104,9 @@ def _why_nothing(found: Explanation, asked: Asked) -> str:
     if asked.operator not in found.ends:
         named = words.listed([f"`{name}`" for name in found.report.recipes])
         ends = f"No rule of {named} ends at `{words.name(asked.operator)}`."
+        if asked.operator in ("If", "Loop"):
+            ends += " It goes where what it asks is proven: tell sizes and inputs with `--shape`, "
+            ends += "`--assume` and `--value`."
         known = found.unknown.get(asked.operator)
         return f"{ends} {_advice(known[1])}" if known else ends
     return "Nothing was tried at it: another node has its place now."

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 MOST_OPERATORS = 30
 MOST_VALUES = 30
 
+_RUN = 7  # the oldest opset that onnxruntime runs
+_WIDELY_READ = 13
+
 
 def inspection(found: Inspection, *, verbose: bool = False) -> RenderableType:
     """The file, its interface, its operators, and what stands in the way of running it."""
@@ -133,6 +136,13 @@ def _obstacles(found: Inspection, *, verbose: bool) -> Iterator[RenderableType]:
         if names:
             said = words.listed(names, 3)
             yield Text(f"{said}: only {did} at first, which `{recipe}` leaves to the caller", "dim")
+    if found.overridable and found.ir_version > 3 and not found.producer.startswith("pytorch"):
+        count = words.count(found.overridable, "weight stands", "weights stand")
+        yield Text(f"{count} among the inputs: `listed-constants` makes them constants", "dim")
+    if found.deciding:
+        said, them = words.listed(found.deciding, 3), "them" if found.deciding[1:] else "it"
+        told = f"`--value {words.name(found.deciding[0])}=...`"
+        yield Text(f"{said}: branches, turns or sizes hang on {them}; {told} settles one", "dim")
     if any(file.size is None for file in found.external):
         yield Text("external data is missing: no runtime loads the model", "red")
     if found.loads is False:
@@ -146,6 +156,8 @@ def _obstacles(found: Inspection, *, verbose: bool) -> Iterator[RenderableType]:
         more = "onnxruntime and most others compute little in it"
         yield Text(f"{values} in double precision: {more}", "yellow")
     last = "float64-in-float32 --allow approximate" if doubles else "aten"
+    if found.opsets.get("ai.onnx", _RUN) < _RUN and not found.foreign:
+        last = f"clean --opset {_WIDELY_READ}"
     if best := _best(found) or (last if found.loads is False else None):
         yield Text(f"Try: surgeon apply {best} {shlex.quote(words.name(found.source))} OUT.onnx")
     elif not verbose:

@@ -16,6 +16,7 @@ from surgeon.recipe.rules import (
     FreeBatchStep,
     IrVersionStep,
     LowerOpsetStep,
+    PlainAttributesStep,
     PlainNamesStep,
     StateShapesStep,
 )
@@ -75,14 +76,23 @@ def recipe(found: Recipe) -> RenderableType:
     return Group(*parts)
 
 
+_AT_ENDS = {
+    "types": "leave casts of inputs to the caller",
+    "order": "leave Transposes of inputs and outputs to the caller",
+    "unread": "leave out inputs that nothing reads",
+    "defaults": "make constants of inputs that have a value in the file",
+}
+
+
 def _step(step: object) -> str:
     if isinstance(step, FreeBatchStep):
         return f"make the batch dynamic, as `{step.dim}`"
     if isinstance(step, AsReadStep):
-        what = {"types": "casts of inputs", "order": "Transposes of inputs and outputs"}[step.what]
-        return f"leave {what} to the caller"
+        return _AT_ENDS[step.what]
     if isinstance(step, PlainNamesStep):
         return "call values, nodes and sizes by identifiers"
+    if isinstance(step, PlainAttributesStep):
+        return "leave out attributes that say what their operator did before"
     if isinstance(step, IrVersionStep):
         return f"write the file in IR version {step.version}"
     if isinstance(step, StateShapesStep):

@@ -102,9 +102,12 @@ class Check:
             if self.fault:
                 return
 
-    def given(self, sets: Sequence[DataSet], inputs: Sequence[Input]) -> None:
+    def given(
+        self, sets: Sequence[DataSet], model: onnx.ModelProto, inputs: Sequence[Input]
+    ) -> None:
         """Compare on the user's own inputs, where the original takes them."""
         assert self.original is not None
+        names = {value.name for value in model.graph.input}
         for each in sets:
             sizes = sizes_of(each.feeds, inputs)
             self.progress(f"compare on {each.label}")
@@ -112,7 +115,8 @@ class Check:
             if expected is None:
                 self.skip(f"{DATA} `{each.label}`", self.attempts.reason_at(sizes))
                 continue
-            given, by = (each.feeds, expected, sizes), self.original.by
+            feeds = {name: array for name, array in each.feeds.items() if name in names}
+            given, by = (feeds, expected, sizes), self.original.by
             self._compare(*given, -1, by, label=each.label, doubt=True)
             if self.fault:
                 return

@@ -125,7 +125,7 @@ def verify(
             else:
                 way = None if reference is None else str(reference)
                 check.original = open_original(before, folder_original, way)
-                check.given(given.sets, wanted)
+                check.given(given.sets, after, wanted)
                 flat = without_calls(before)
                 limits = bounds(flat, wanted)
                 first = demanded_sizes(flat, wanted) | hints

@@ -1,0 +1,55 @@
+"""DepthToSpace by blocks of one channel (`CRD`) as one by channels of one place of a block."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.bench import Bench
+from surgeon.builders.parts import own_weight
+from surgeon.facts.fact import Array
+from surgeon.match import Match, attribute_of
+from surgeon.rewrite import Draft, Refused
+
+
+def shuffled_behind_conv(draft: Draft, match: Match) -> gs.Tensor:
+    """A Conv whose channels come in the other order, and the DepthToSpace behind it."""
+    c, root = Bench(draft), match.root
+    made = match.values["m"]
+    assert made is not None
+    conv = made.inputs[0]
+    if attribute_of(conv, "group") != 1:
+        raise Refused("its channels are of several groups")
+    weight = own_weight(draft, conv)
+    order = _order(weight.shape[0], _side(root))
+    operands = [conv.inputs[0], draft.constant(np.take(weight, order, 0), "weight")]
+    if len(conv.inputs) > 2 and not conv.inputs[2].is_empty():
+        bias = own_weight(draft, conv, 2)
+        operands.append(draft.constant(np.take(bias, order, 0), "bias"))
+    y: gs.Tensor = c.op("Conv", *operands, **conv.attrs)
+    return c.op("DepthToSpace", y, blocksize=_side(root), mode="DCR")
+
+
+def shuffled_first(draft: Draft, match: Match) -> gs.Tensor:
+    """Channels in the other order, and the DepthToSpace of these."""
+    c, root = Bench(draft), match.root
+    shape = c.shape(root.inputs[0])
+    channels = None if shape is None else shape[1]
+    if not isinstance(channels, int):
+        raise Refused("how many channels there are is not known")
+    places = c.ints_of(_order(channels, _side(root)), "places")
+    moved = c.op("Gather", root.inputs[0], places, axis=1)
+    return c.op("DepthToSpace", moved, blocksize=_side(root), mode="DCR")
+
+
+def _side(node: gs.Node) -> int:
+    if attribute_of(node, "mode") not in ("CRD", b"CRD"):
+        raise Refused("its blocks are as `DCR` has them")
+    return int(attribute_of(node, "blocksize"))
+
+
+def _order(channels: int, side: int) -> Array:
+    """Which channel of `CRD` each of `DCR` is."""
+    if channels % (side * side):
+        raise Refused(f"{channels} channels make no blocks of {side} by {side}")
+    return np.arange(channels).reshape(-1, side * side).T.reshape(-1)

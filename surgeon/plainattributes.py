@@ -1,0 +1,96 @@
+"""Attributes that came later than their operator, and say what it did before, leave.
+
+An exporter of today writes `reduction = "none"` beside ScatterND and `allowzero = 0` beside
+Reshape. What such an attribute says is what the operator did before there was one, and converters
+that know the operator refuse the attribute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import onnx
+
+from surgeon.errors import SurgeonError
+from surgeon.nested import every_node
+
+STEP = "plain-attributes"
+_STANDARD = ("", "ai.onnx")
+_OTHERWISE = {  # which meant something else by default before
+    "Resize": frozenset({"coordinate_transformation_mode", "nearest_mode"}),
+    "RoiAlign": frozenset({"coordinate_transformation_mode"}),
+}
+
+
+def plain_attributes(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """The model without such attributes.
+
+    Raises:
+        SurgeonError: There is none.
+    """
+    changed = onnx.ModelProto()
+    changed.CopyFrom(proto)
+    gone = 0
+    for node in _nodes(changed):
+        later = _later(node.op_type) if node.domain in _STANDARD else {}
+        kept = [a for a in node.attribute if not _is_needless(a, later)]
+        if len(kept) < len(node.attribute):
+            gone += len(node.attribute) - len(kept)
+            copies = [onnx.AttributeProto.FromString(a.SerializeToString()) for a in kept]
+            del node.attribute[:]
+            node.attribute.extend(copies)
+    if not gone:
+        raise SurgeonError(
+            "no attribute says what its operator did before there was one",
+            where=STEP,
+            mend="Leave the step out.",
+        )
+    return changed
+
+
+def has_such(proto: onnx.ModelProto) -> bool:
+    """Whether a file has such attributes."""
+    return any(
+        _is_needless(attribute, _later(node.op_type))
+        for node in _nodes(proto)
+        if node.domain in _STANDARD and node.attribute
+        for attribute in node.attribute
+    )
+
+
+def _nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+    for graph in (proto.graph, *proto.functions):
+        yield from every_node(graph.node)
+
+
+def _is_needless(attribute: onnx.AttributeProto, later: dict[str, Any]) -> bool:
+    name = attribute.name
+    if name not in later or attribute.ref_attr_name:
+        return False
+    return bool(onnx.helper.get_attribute_value(attribute) == later[name])
+
+
+@cache
+def _later(op: str) -> dict[str, Any]:
+    """The attributes that an operator has had later than others, with what they are by default."""
+    versions = sorted(_versions().get(op, ()), key=lambda schema: schema.since_version)
+    if len(versions) < 2:
+        return {}
+    first, last = versions[0].attributes, versions[-1].attributes
+    others = {*first, *_OTHERWISE.get(op, ())}
+    return {
+        name: onnx.helper.get_attribute_value(attribute.default_value)
+        for name, attribute in last.items()
+        if name not in others and not attribute.required and attribute.default_value.name
+    }
+
+
+@cache
+def _versions() -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if schema.domain in _STANDARD:
+            found.setdefault(schema.name, []).append(schema)
+    return found

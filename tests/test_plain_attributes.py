@@ -1,0 +1,65 @@
+"""Attributes that say what their operator did before there was one."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+
+import surgeon
+from surgeon.errors import SurgeonError
+from surgeon.plainattributes import has_such, plain_attributes
+
+SCATTERED = onnx.parser.parse_model("""
+    <ir_version: 8, opset_import: ["": 18]>
+    g (float[n,4] x, int64[k,1] i, float[k,4] u, bool c) => (float[m,2] y, float[n,4] z)
+    <int64[2] s = {-1, 2}> {
+        p = ScatterND <reduction = "none"> (x, i, u)
+        q = ScatterND <reduction = "add"> (p, i, u)
+        y = Reshape <allowzero = 0> (q, s)
+        z = If (c) <
+            then_branch = t () => (float[n,4] a) { a = ScatterND <reduction = "none"> (x, i, u) },
+            else_branch = e () => (float[n,4] b) { b = Softmax <axis = -1> (x) }
+        >
+    }
+""")
+RESIZED = onnx.parser.parse_model("""
+    <ir_version: 8, opset_import: ["": 18]>
+    g (float[1,1,h,w] x) => (float[1,1,p,q] y) <float[4] s = {1, 1, 2, 2}> {
+        y = Resize <coordinate_transformation_mode = "half_pixel", mode = "linear", antialias = 0>
+            (x, , s)
+    }
+""")
+
+
+def said(proto: onnx.ModelProto) -> list[tuple[str, list[str]]]:
+    nodes = [*proto.graph.node]
+    nodes += [n for node in nodes for a in node.attribute if a.HasField("g") for n in a.g.node]
+    return [(n.op_type, [a.name for a in n.attribute]) for n in nodes if n.op_type != "If"]
+
+
+@pytest.mark.parametrize("recipe", ["plain-attributes", "for-tensorrt"])
+def test_attributes_that_say_nothing_new_leave(recipe: str) -> None:
+    result = surgeon.apply(SCATTERED, recipe)
+    assert result.report.status == "equivalent"
+    found = said(result.model.to_proto())
+    assert sorted(found) == [
+        ("Reshape", []),
+        ("ScatterND", []),
+        ("ScatterND", []),
+        ("ScatterND", ["reduction"]),
+        ("Softmax", ["axis"]),
+    ]
+    assert not surgeon.apply(result.model.to_proto(), recipe).model.changed
+
+
+def test_what_meant_something_else_before_stays() -> None:
+    (node,) = plain_attributes(RESIZED).graph.node
+    assert [a.name for a in node.attribute] == ["coordinate_transformation_mode", "mode"]
+
+
+def test_a_file_without_such_stays_as_it_is() -> None:
+    plain = plain_attributes(RESIZED)
+    assert not has_such(plain)
+    with pytest.raises(SurgeonError, match="no attribute says"):
+        plain_attributes(plain)
+    assert not surgeon.apply(plain, "plain-attributes").model.changed
