@@ -207,6 +207,7 @@ class Operation:
             same_shape=frozenset().union(*(recipe.same_shape for recipe in self.recipes)),
         )
         self.surgery = Surgery(self.model, self.facts)
+        self.measure: Callable[[], None] | None = None  # how large values are, if it is asked for
         self.trial = replace(self.kept, check=self._trial() if self.check else None)
 
     def _trial(self) -> Check:
@@ -218,7 +219,7 @@ class Operation:
         real = None
         if self.given is not None and self.given.sets:
             real = Activations(self.original, [each.feeds for each in self.given.sets])
-        return Trial(
+        trial = Trial(
             self.model,
             self.facts,
             self.pieces,
@@ -229,10 +230,21 @@ class Operation:
             meanings=Meanings([text for recipe in self.recipes for text in recipe.functions]),
         )
 
+        def measure() -> None:
+            from surgeon.reach import Reach
+
+            told = (self.axioms.shapes or None, self.axioms.sizes or None, self.given)
+            trial.reach = trial.reach or Reach(self.model.to_proto(), self.original.folder, *told)
+
+        self.measure = measure
+        return trial
+
     def _sweep(
         self, rules: Sequence[Rule], fold: int, allow: frozenset[str], *, tidy: bool = False
     ) -> None:
         self._settle()
+        if self.measure is not None and any(rule.whole is not None for rule in rules):
+            self.measure()
         sweep = Sweep(
             self.model,
             self.facts,

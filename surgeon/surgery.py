@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +24,7 @@ from surgeon.external import external_tensors, locations
 from surgeon.files import external_path
 from surgeon.model import Model
 from surgeon.operation import Operation
-from surgeon.recipe import Recipe, Rule
+from surgeon.recipe import Recipe, Rule, granted
 from surgeon.report import Report
 from surgeon.soundness.apart import with_names_of_their_own, with_outputs_of_their_own
 from surgeon.tally import operators
@@ -395,6 +396,4 @@ def _unbounded(work: Operation) -> list[str]:
 def _granted(work: Operation) -> float | None:
     """The error that the approximate rules that fired may make together."""
     rules = (rule for recipe in work.recipes for rule in recipe.rules)
-    bounds = {(rule.recipe, rule.id): rule.bound or 0.0 for rule in rules}
-    changes = work.notes.changes
-    return sum(bounds.get((c.recipe, c.rule), 0.0) for c in changes) or None
+    return granted(rules, Counter((c.recipe, c.rule) for c in work.notes.changes))

@@ -40,6 +40,7 @@ from surgeon.meanings import Meanings
 from surgeon.model import Model, describe
 from surgeon.piece import Piece, cut
 from surgeon.points import Point
+from surgeon.reach import Reach
 from surgeon.recipe import Rule
 from surgeon.reference import NoWitness, Undefined
 from surgeon.report import Refusal
@@ -103,6 +104,7 @@ class Trial:
         evidence: Where the pieces of such a rewrite are kept, if anywhere.
         real: What the original computes on real inputs, where there are such.
         meanings: What custom operators compute.
+        reach: How large the model's values become, where rules narrow them.
     """
 
     model: Model
@@ -113,6 +115,7 @@ class Trial:
     evidence: Path | None = None
     real: Activations | None = None
     meanings: Meanings = field(default_factory=Meanings)
+    reach: Reach | None = None
     _known: dict[str, tuple[Difference, str | None] | None] = field(default_factory=dict)
 
     def __call__(self, rule: Rule, match: Match, draft: Draft, pairs: Pairs) -> str | None:
@@ -120,6 +123,10 @@ class Trial:
         if rule.exact == "approximate" and rule.bound is None:
             self.counts["not compared: it is approximate"] += 1
             return None
+        if self.reach is not None and _narrows(rule, draft.nodes):
+            read = [t.name for t in (*match.root.inputs, *match.root.outputs)]
+            if outside := self.reach.outside(read):
+                return self._refused(_unmeasured(rule, match, outside))
         pairs = [*pairs, *(pair for _, others in draft.also for pair in others)]
         piece = cut(self.model, self.facts, match, draft, pairs)
         if isinstance(piece, str):
@@ -133,7 +140,9 @@ class Trial:
         known = self._known[key]
         if known is None:
             return None
-        refusal = _refusal(rule, match, *known)
+        return self._refused(_refusal(rule, match, *known))
+
+    def _refused(self, refusal: Refusal) -> str:
         if refusal not in self.refusals:  # each sweep tries it again
             self.refusals.append(refusal)
         return refusal.reason
@@ -222,6 +231,8 @@ class Trial:
     def _further(self, bench: _Bench, at: Point, style: str) -> Difference | None:
         """Values and sizes that few models see, and at which rewrites are wrong; where both run."""
         piece = bench.piece
+        if _narrows(bench.rule, piece.draft):  # one operator in halves, which end and are coarse
+            return None
         styles = _styles(bench.rule, piece) if style == NORMAL else []
         here = piece.elements(at)
         runs = [(_Run(at, *drawn), here) for drawn in styles]
@@ -332,6 +343,18 @@ def _refusal(rule: Rule, match: Match, bad: Difference, evidence: str | None) ->
         max_relative=bad.check.max_relative,
         evidence=evidence,
     )
+
+
+def _unmeasured(rule: Rule, match: Match, reason: str) -> Refusal:
+    inf = float("inf")
+    return Refusal(rule.id, rule.recipe, describe(match.root), reason, {}, REAL, -1, inf, inf)
+
+
+def _narrows(rule: Rule, nodes: Sequence[gs.Node]) -> bool:
+    """Whether a rewrite computes in halves what was computed in float32."""
+    facts = (getattr(tensor, "fact", None) for node in nodes for tensor in node.outputs)
+    halves = any(fact is not None and fact.dtype == onnx.TensorProto.FLOAT16 for fact in facts)
+    return halves and rule.exact == "approximate"
 
 
 def _styles(rule: Rule, piece: Piece) -> list[tuple[str, int]]:

@@ -41,7 +41,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"firing"},
     {"piece", "evidence"},
     {"points"},
-    {"activations"},
+    {"activations", "reach"},
     {"sweep", "simplify", "trial", "culprits", "authoring", "raising", "lowering", "anybatch"},
     {"tally"},
     {"refusing", "operation"},

@@ -29,6 +29,7 @@ from surgeon.recipe.rules import (
     SimplifyStep,
     StateShapesStep,
     Step,
+    granted,
 )
 from surgeon.recipe.shelf import shelved
 from surgeon.recipe.written import Use, Written
@@ -50,6 +51,7 @@ __all__ = [
     "StateShapesStep",
     "Step",
     "bundled",
+    "granted",
     "schema",
 ]
 
