@@ -124,8 +124,7 @@ class Trial:
             self.counts["not compared: it is approximate"] += 1
             return None
         if self.reach is not None and _narrows(rule, draft.nodes):
-            read = [t.name for t in (*match.root.inputs, *match.root.outputs)]
-            if outside := self.reach.outside(read):
+            if outside := self.reach.outside(_around(match)):
                 return self._refused(_unmeasured(rule, match, outside))
         pairs = [*pairs, *(pair for _, others in draft.also for pair in others)]
         piece = cut(self.model, self.facts, match, draft, pairs)
@@ -348,6 +347,13 @@ def _refusal(rule: Rule, match: Match, bad: Difference, evidence: str | None) ->
 def _unmeasured(rule: Rule, match: Match, reason: str) -> Refusal:
     inf = float("inf")
     return Refusal(rule.id, rule.recipe, describe(match.root), reason, {}, REAL, -1, inf, inf)
+
+
+def _around(match: Match) -> list[str]:
+    """The values that a match reads and gives, without those between its nodes."""
+    inner = {t.name for node in match.nodes[1:] for t in node.outputs}
+    read = {t.name for node in match.nodes for t in node.inputs}
+    return [*read.difference(inner), *(t.name for t in match.root.outputs)]
 
 
 def _narrows(rule: Rule, nodes: Sequence[gs.Node]) -> bool:

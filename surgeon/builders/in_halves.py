@@ -23,6 +23,7 @@ _MOST_ADDED = 2048  # a half counts by ones no further
 _MOST_PARTS = 8  # as the rule names
 _ENDS = ("Clip",)  # what bounds a half by a number that no half reaches does not bound it
 _EACH = ("Div",)  # every element of the constant counts, however large another one is
+_SHIFTS = ("Add", "Sub")  # of which a single small number may be what keeps another from 0
 # What these add up, or take a mean of, without saying in which precision.
 _POOLS = frozenset({"AveragePool", "GlobalAveragePool", "ReduceMean", "Softmax", "LogSoftmax"})
 _PLANE = 4  # the rank from which on a mean of the last two axes is a pool
@@ -246,6 +247,8 @@ def _rounded(values: Array, name: str, op: str) -> Array:
         values = np.clip(values, -_LARGEST, _LARGEST)
     known = sizes[sizes > 0]
     least = (known.min() if op in _EACH else known.max()) if known.size else _LEAST
+    if op in _SHIFTS and values.size > 1:
+        least = _LEAST
     if float(least) < _LEAST:
         raise Refused(f"`{name}` holds {float(least):.3g}, of which halves keep too few bits")
     return np.asarray(values).astype(np.float16)
