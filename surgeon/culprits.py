@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import TypeVar
 
 from surgeon.firing import Check, Pairs
@@ -17,6 +18,8 @@ from surgeon.rewrite import Draft
 RUNS = 40  # of the recipes, each with a check of the whole model
 SECONDS = 60.0  # of this process, for all of them
 _TURNS, _SINGLY = 5, 2  # sets at most; of these, sets of single places
+_FINE = 32  # the part of all places to which an end is found
+_MANY = 8  # places that are at fault together
 LEFT_OUT = "it was left out, because the whole result differs with it"
 
 Named = tuple[str, str]  # a rule, as (recipe, rule)
@@ -90,6 +93,10 @@ def find_culprits(
         if not there or (turn and not (budget.spend() and fails(Kept(without=without)))):
             break
         least = _narrowed(there, without, fails, budget)
+        if len(least) > _MANY:  # an error that many make together, none of them wrong by itself
+            recipes = {place[0] for place in least}
+            ends = [place for place in there if place[0] in recipes]
+            return found | frozenset(_from_an_end(ends, without, fails, _Budget(RUNS, inf)))
         if turn >= _SINGLY:  # a rule that is wrong here and there is wrong everywhere
             named = {place[:2] for place in least}
             least = [place for place in there if place[:2] in named]
@@ -107,6 +114,24 @@ def _narrowed(
     )
     there = [place for place in places if place[:2] in named]
     return _smallest(there, lambda some: fails(Kept(named, frozenset(some), without)), budget)
+
+
+def _from_an_end(
+    places: Sequence[Place], without: frozenset[Place], fails: Fails, budget: _Budget
+) -> Sequence[Place]:
+    """The first places, or the last, without which nothing fails: the fewer of both."""
+
+    def found(ends: Sequence[Place]) -> Sequence[Place]:
+        low, high = 0, len(ends)
+        while high - low > max(1, len(ends) // _FINE) and budget.spend():
+            middle = (low + high) // 2
+            if fails(Kept(without=without | frozenset(ends[:middle]))):
+                low = middle
+            else:
+                high = middle
+        return ends[:high]
+
+    return min(found(places), found(places[::-1]), key=len)
 
 
 def _smallest(
