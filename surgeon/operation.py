@@ -243,7 +243,7 @@ class Operation:
         self, rules: Sequence[Rule], fold: int, allow: frozenset[str], *, tidy: bool = False
     ) -> None:
         self._settle()
-        if self.measure is not None and any(rule.whole is not None for rule in rules):
+        if self.measure is not None and "approximate" in allow and any(r.whole for r in rules):
             self.measure()
         sweep = Sweep(
             self.model,

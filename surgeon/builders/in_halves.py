@@ -23,6 +23,8 @@ _MOST_ADDED = 2048  # a half counts by ones no further
 _MOST_PARTS = 8  # as the rule names
 _ENDS = ("Clip",)  # what bounds a half by a number that no half reaches does not bound it
 _EACH = ("Div",)  # every element of the constant counts, however large another one is
+_COPIES = ("Expand", "Tile")  # of a constant, as often as is known at run time only
+_MOST_ADDED_TO = 1024.0  # halves beyond it have no fractions: what such a number is added to is lost
 _SHIFTS = ("Add", "Sub")  # of which a single small number may be what keeps another from 0
 # What these add up, or take a mean of, without saying in which precision.
 _POOLS = frozenset({"AveragePool", "GlobalAveragePool", "ReduceMean", "Softmax", "LogSoftmax"})
@@ -84,7 +86,7 @@ def masked_in_halves(draft: Draft, match: Match) -> gs.Tensor:
     """A Softmax of scores in halves, of which those under a mask are float32's lowest number.
 
     Whole rows of it, and of the lowest half, are equal shares; beside a score the share of either
-    is 0, where the score is no lowest half nearly itself.
+    is 0, where the score is no lowest half nearly itself. Whole rows of infinity are NaN in both.
 
     Args:
         draft: Where the nodes go.
@@ -96,9 +98,7 @@ def masked_in_halves(draft: Draft, match: Match) -> gs.Tensor:
     for place in (1, 2):
         values = facts.array(where.inputs[place])
         if values is not None and values.dtype == np.float32 and (values < -_LARGEST).all():
-            if not np.isfinite(values).all():
-                raise Refused("it masks by infinity, of which a whole row is NaN")
-            lowest = np.full(values.shape, -_LARGEST, np.float16)
+            lowest = np.where(np.isfinite(values), -_LARGEST, values).astype(np.float16)
             operands[place] = draft.constant(lowest, "lowest")
             found += 1
         elif (half := _widened(facts, where.inputs[place])) is not None:
@@ -145,7 +145,9 @@ def _check(facts: Facts, node: gs.Node, data: Sequence[int], *, cast: bool) -> N
     operands = [node.inputs[place] for place in data]
     known = [facts.array(x, decides=False) is not None for x in operands]
     if all(known):
-        raise Refused("it depends on constants alone")
+        others = [x for x in node.inputs if x.name and all(x is not y for y in operands)]
+        if node.op not in _COPIES or all(facts.array(x) is not None for x in others):
+            raise Refused("it depends on constants alone")
     wide = [x for x, k in zip(operands, known, strict=True) if not k and not _widened(facts, x)]
     if wide and not cast:
         raise Refused(f"`{wide[0].name}` is computed in float32")
@@ -239,12 +241,16 @@ def _rounded(values: Array, name: str, op: str) -> Array:
         Refused: It leaves their range, or is too small for them.
     """
     sizes = np.abs(values[np.isfinite(values)])
+    if op == "Where" and sizes.size < values.size:
+        raise Refused(f"`{name}` holds infinity, as masks do")
     if np.isnan(values).any():
         raise Refused(f"`{name}` holds NaN")
     if sizes.size and float(sizes.max()) > _LARGEST:
         if op not in _ENDS:
             raise Refused(f"`{name}` holds {float(sizes.max()):.3g}, and halves end at {_LARGEST:.0f}")
         values = np.clip(values, -_LARGEST, _LARGEST)
+    if op in _SHIFTS and sizes.size and float(sizes.max()) > _MOST_ADDED_TO:
+        raise Refused(f"`{name}` holds {float(sizes.max()):.3g}, beside which halves have no fractions")
     known = sizes[sizes > 0]
     least = (known.min() if op in _EACH else known.max()) if known.size else _LEAST
     if op in _SHIFTS and values.size > 1:
