@@ -173,7 +173,7 @@ class _Ends:
         self._index: dict[str, list[onnx.NodeProto | None]] | None = None
 
     def cast_of(self, value: onnx.ValueInfoProto) -> onnx.NodeProto | None:
-        """Take out the Cast to float or int32 that an input comes to, behind moves of elements."""
+        """Take out the Cast to a float, a half or int32 that an input comes to, behind moves of elements."""
         chain = self.casts(value)
         if not chain:
             return None
@@ -189,6 +189,8 @@ class _Ends:
         if not chain or chain[-1].op_type != "Cast" or given == _TYPE.STRING:
             return []
         (to,) = (a.i for a in chain[-1].attribute if a.name == "to")
+        if (given, to) == (_TYPE.FLOAT, _TYPE.FLOAT16):
+            return chain
         if to not in (_TYPE.FLOAT, _TYPE.INT32) or given in (to, _TYPE.FLOAT16):
             return []
         return [] if to == _TYPE.INT32 and given in (_TYPE.FLOAT, _TYPE.DOUBLE) else chain

@@ -11,6 +11,7 @@ import onnx.parser
 import pytest
 
 import surgeon
+from surgeon.errors import RecipeError
 from surgeon.reach import Reach
 from surgeon.runtime import Session
 
@@ -206,3 +207,41 @@ def test_the_model_is_held_to_what_a_rule_grants_it_however_often_it_fires() -> 
     result = applied(network(CNN, {"w": (3, 3, 3, 3), "b": (3,), "v": (3, 3, 3, 3), "u": (3, 5)}))
     [tolerance] = {c.tolerance for each in result.report.verdict.comparisons for c in each.outputs}
     assert tolerance == pytest.approx(0.02)
+
+
+def test_inputs_are_given_in_halves_where_that_is_asked_for() -> None:
+    model = network(ATTENTION, {"w": (8, 8), "v": (8, 8)})
+    result = applied(model, RECIPE, "input-types")
+    kinds = {v.name: v.type.tensor_type.elem_type for v in result.model.to_proto().graph.input}
+    assert kinds == {"x": HALF, "kept": onnx.TensorProto.BOOL}
+    assert result.report.verdict.status == "equivalent"
+
+
+def test_functions_are_computed_in_halves() -> None:
+    text = """<ir_version: 8, opset_import: ["": 17, "own": 1]>
+    g (float[N,8] x) => (float[N,8] y) { a = own.layer (x, w)
+      y = own.layer (a, v) }
+    <domain: "own", opset_import: ["": 17]>
+    layer (x, w) => (y) { a = MatMul (x, w)
+      y = Relu (a) }"""
+    model = network(text, {"w": (8, 8), "v": (8, 8)})
+    proto = applied(model, "clean", RECIPE).model.to_proto()
+    assert operators(proto, HALF) == {"MatMul": 2, "Relu": 2}
+    x = np.random.default_rng(1).normal(size=(4, 8)).astype(np.float32)
+    assert error(model, proto, {"x": x}) < 0.005
+
+
+def test_what_a_model_is_granted_is_no_less_than_a_rewrite() -> None:
+    text = """surgeon: 1
+name: own
+rules:
+  - id: tanh
+    why: It is.
+    exact: approximate
+    bound: 0.1
+    whole: 0.01
+    match: y = Erf (x)
+    replace: y = Tanh (x)
+"""
+    with pytest.raises(RecipeError, match="`whole` is for rules with a `bound`"):
+        surgeon.Recipe.parse(text)
