@@ -173,7 +173,7 @@ class _Ends:
         self._index: dict[str, list[onnx.NodeProto | None]] | None = None
 
     def cast_of(self, value: onnx.ValueInfoProto) -> onnx.NodeProto | None:
-        """Take out the Cast to a float, a half or int32 that an input comes to, behind moves of elements."""
+        """Take out the Cast to float or int32 that an input comes to, behind moves of elements."""
         chain = self.casts(value)
         if not chain:
             return None

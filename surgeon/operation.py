@@ -61,6 +61,7 @@ from surgeon.writer import FIRST_IR_WITH_NODE_METADATA
 
 if TYPE_CHECKING:
     from surgeon.firing import Check
+    from surgeon.reach import Reach
     from surgeon.verify.whole import Given
 
 # What onnxruntime's MatMulAddFusion calls its constants, also where a file has such ones.
@@ -207,19 +208,21 @@ class Operation:
             same_shape=frozenset().union(*(recipe.same_shape for recipe in self.recipes)),
         )
         self.surgery = Surgery(self.model, self.facts)
-        self.measure: Callable[[], None] | None = None  # how large values are, if it is asked for
+        self.reach: Reach | None = None
         self.trial = replace(self.kept, check=self._trial() if self.check else None)
 
     def _trial(self) -> Check:
         """What compares each rewrite; imported when it is asked for, as it brings the witness."""
         from surgeon.activations import Activations
         from surgeon.meanings import Meanings
+        from surgeon.reach import Reach
         from surgeon.trial import Trial
 
         real = None
         if self.given is not None and self.given.sets:
             real = Activations(self.original, [each.feeds for each in self.given.sets])
-        trial = Trial(
+        self.reach = Reach(self.model, self.original.folder, self.axioms, self.given)
+        return Trial(
             self.model,
             self.facts,
             self.pieces,
@@ -228,23 +231,15 @@ class Operation:
             evidence=self.evidence,
             real=real,
             meanings=Meanings([text for recipe in self.recipes for text in recipe.functions]),
+            reach=self.reach,
         )
-
-        def measure() -> None:
-            from surgeon.reach import Reach
-
-            told = (self.axioms.shapes or None, self.axioms.sizes or None, self.given)
-            trial.reach = trial.reach or Reach(self.model.to_proto(), self.original.folder, *told)
-
-        self.measure = measure
-        return trial
 
     def _sweep(
         self, rules: Sequence[Rule], fold: int, allow: frozenset[str], *, tidy: bool = False
     ) -> None:
         self._settle()
-        if self.measure is not None and "approximate" in allow and any(r.whole for r in rules):
-            self.measure()
+        if self.reach is not None:
+            self.reach.begin(rules, allow)
         sweep = Sweep(
             self.model,
             self.facts,

@@ -7,7 +7,7 @@ before the first such rewrite: the largest number alone of each value is kept.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,9 @@ from surgeon.verify.limits import bounds
 from surgeon.verify.sizes import candidates, dynamic_dims, first_choices, fits
 
 if TYPE_CHECKING:
+    from surgeon.assumptions import Axioms
+    from surgeon.model import Model
+    from surgeon.recipe import Rule
     from surgeon.verify.whole import Given
 
 _FLOAT = onnx.TensorProto.FLOAT
@@ -41,19 +44,24 @@ class Reach:
     """The largest magnitude of every value of float32.
 
     Attributes:
-        model: As it is before any such rewrite.
+        model: What is rewritten.
         folder: Where its external data lie.
-        shapes: By input name, in place of what is declared.
-        sizes: What else is said of dims.
+        axioms: What else is said of its shapes.
         given: What the user says of inputs.
     """
 
-    model: onnx.ModelProto
+    model: Model
     folder: Path | None = None
-    shapes: Mapping[str, Sequence[int | str]] | None = None
-    sizes: Mapping[str, Any] | None = None
+    axioms: Axioms | None = None
     given: Given | None = None
+    _before: onnx.ModelProto | None = field(default=None, repr=False)
     _found: dict[str, float] | None = field(default=None, repr=False)
+
+    def begin(self, rules: Sequence[Rule], allow: Collection[str]) -> None:
+        """Keep the model as it is, before the first rules that narrow values."""
+        narrow = "approximate" in allow and any(rule.whole for rule in rules)
+        if narrow and self._before is None:
+            self._before = without_calls(self.model.to_proto())
 
     def outside(self, names: Sequence[str]) -> str:
         """Why halves do not hold what these values become; "" where they do, or nothing is known.
@@ -61,23 +69,29 @@ class Reach:
         Args:
             names: Of values.
         """
+        if self._before is None:
+            return ""
         if self._found is None:
             try:
-                self._found = self._measured()
+                self._found = self._measured(self._before)
             except (SurgeonError, ValueError):  # it does not run: nothing is known
                 self._found = {}
         found = [self._found[name] for name in names if name in self._found]
         if any(size > _LARGEST for size in found):
-            return f"values reach beyond {_LARGEST:.0f} on the inputs compared, near where halves end"
+            return (
+                f"values reach beyond {_LARGEST:.0f} on the inputs compared, near where halves end"
+            )
         if any(0 < size < _LEAST for size in found):
-            return f"all values are below {_LEAST:.2g} on the inputs compared, where halves are coarse"
+            return (
+                f"all values are below {_LEAST:.2g} on the inputs compared, where halves are coarse"
+            )
         return ""
 
-    def _measured(self) -> dict[str, float]:
-        model, names = _measuring(without_calls(self.model))
+    def _measured(self, before: onnx.ModelProto) -> dict[str, float]:
+        model, names = _measuring(before)
         runner = open_session(model, folder=self.folder)
         found: dict[str, float] = {}
-        for feeds in self._feeds():
+        for feeds in self._feeds(before):
             try:
                 made = runner.run(feeds, [*names.values()])
             except SurgeonError:
@@ -87,13 +101,13 @@ class Reach:
                 found[name] = max(found.get(name, 0.0), size if np.isfinite(size) else np.inf)
         return found
 
-    def _feeds(self) -> Iterator[Mapping[str, Any]]:
+    def _feeds(self, flat: onnx.ModelProto) -> Iterator[Mapping[str, Any]]:
         sets = self.given.sets if self.given else ()
         yield from (each.feeds for each in sets[:_SETS])
-        tied = {dim: other for dim, other in (self.sizes or {}).items() if isinstance(other, str)}
-        flat = without_calls(self.model)
-        wanted = required_inputs(flat, self.shapes, tied)
-        hints = {dim: list(s) for dim, s in (self.sizes or {}).items() if not isinstance(s, str)}
+        shapes, said = (self.axioms.shapes, self.axioms.sizes) if self.axioms else ({}, {})
+        tied = {dim: other for dim, other in said.items() if isinstance(other, str)}
+        wanted = required_inputs(flat, shapes, tied)
+        hints = {dim: list(s) for dim, s in said.items() if not isinstance(s, str)}
         growth = Growth(flat)
         lists = candidates(
             dynamic_dims(wanted), wanted, demanded_sizes(flat, wanted) | hints, growth

@@ -123,9 +123,9 @@ class Trial:
         if rule.exact == "approximate" and rule.bound is None:
             self.counts["not compared: it is approximate"] += 1
             return None
-        if self.reach is not None and _narrows(rule, draft.nodes):
-            if outside := self.reach.outside(_around(match)):
-                return self._refused(_unmeasured(rule, match, outside))
+        measured = self.reach is not None and _narrows(rule, draft.nodes)
+        if measured and (outside := self.reach.outside(_around(match))):
+            return self._refused(_unmeasured(rule, match, outside))
         pairs = [*pairs, *(pair for _, others in draft.also for pair in others)]
         piece = cut(self.model, self.facts, match, draft, pairs)
         if isinstance(piece, str):

@@ -1,4 +1,4 @@
-"""Networks in float32, computed in halves between their ends, where halves hold what they compute."""
+"""Networks in float32, computed in halves between their ends, where these hold the numbers."""
 
 from __future__ import annotations
 
@@ -197,7 +197,8 @@ def test_what_the_users_own_data_make_large_stays(tmp_path: Any) -> None:
 
 def test_what_values_become_is_measured() -> None:
     model = network(OVERFLOW, {"w": (8, 8), "v": (8, 8)})
-    reach = Reach(model)
+    reach = Reach(surgeon.Model(model))
+    reach.begin(surgeon.Recipe.load(RECIPE).rules, {"approximate"})
     assert reach.outside(["a", "h", "y"]) == ""
     assert "beyond 16384" in reach.outside(["a", "d"])
     assert reach.outside(["nothing"]) == ""

@@ -24,7 +24,9 @@ _MOST_PARTS = 8  # as the rule names
 _ENDS = ("Clip",)  # what bounds a half by a number that no half reaches does not bound it
 _EACH = ("Div",)  # every element of the constant counts, however large another one is
 _COPIES = ("Expand", "Tile")  # of a constant, as often as is known at run time only
-_MOST_ADDED_TO = 1024.0  # halves beyond it have no fractions: what such a number is added to is lost
+_MOST_ADDED_TO = (
+    1024.0  # halves beyond it have no fractions: what such a number is added to is lost
+)
 _SHIFTS = ("Add", "Sub")  # of which a single small number may be what keeps another from 0
 # What these add up, or take a mean of, without saying in which precision.
 _POOLS = frozenset({"AveragePool", "GlobalAveragePool", "ReduceMean", "Softmax", "LogSoftmax"})
@@ -116,7 +118,9 @@ def _data(facts: Facts, node: gs.Node) -> list[int]:
     newest = opsets.schema(node.op, opsets.newest_opset())
     if newest is None or not opsets.schema(node.op, facts.opset):
         raise Refused("the opset has no such operator")
-    kinds = [newest.inputs[min(i, len(newest.inputs) - 1)].type_str for i in range(len(node.inputs))]
+    kinds = [
+        newest.inputs[min(i, len(newest.inputs) - 1)].type_str for i in range(len(node.inputs))
+    ]
     own = newest.outputs[0].type_str
     same = {own, "T1", "T2"} if node.op == "BatchNormalization" else {own}
     found = [
@@ -138,10 +142,9 @@ def _check(facts: Facts, node: gs.Node, data: Sequence[int], *, cast: bool) -> N
         Refused: They do not.
     """
     schema = opsets.schema(node.op, facts.opset)
-    for place in data:
-        if schema is not None and place < len(schema.inputs):
-            if not opsets.takes(node.op, facts.opset, place, _HALF):
-                raise Refused(f"{node.op} takes no halves at opset {facts.opset}")
+    named = len(schema.inputs) if schema is not None else 0  # others became inputs later
+    if not all(opsets.takes(node.op, facts.opset, i, _HALF) for i in data if i < named):
+        raise Refused(f"{node.op} takes no halves at opset {facts.opset}")
     operands = [node.inputs[place] for place in data]
     known = [facts.array(x, decides=False) is not None for x in operands]
     if all(known):
@@ -180,7 +183,9 @@ def _check_length(facts: Facts, node: gs.Node) -> None:
         axes = facts.array(node.inputs[1]) if len(node.inputs) > 1 else None
         chosen = sorted(int(a) % len(shape) for a in axes.reshape(-1)) if axes is not None else []
         if len(shape) < _PLANE or chosen != [len(shape) - 2, len(shape) - 1]:
-            raise Refused("a mean that is no pool may be one of squares, or be taken from what it is of")
+            raise Refused(
+                "a mean that is no pool may be one of squares, or be taken from what it is of"
+            )
         sizes = [shape[a] for a in chosen]
     else:
         sizes = [shape[int(node.attrs.get("axis", -1))]]
@@ -247,10 +252,14 @@ def _rounded(values: Array, name: str, op: str) -> Array:
         raise Refused(f"`{name}` holds NaN")
     if sizes.size and float(sizes.max()) > _LARGEST:
         if op not in _ENDS:
-            raise Refused(f"`{name}` holds {float(sizes.max()):.3g}, and halves end at {_LARGEST:.0f}")
+            raise Refused(
+                f"`{name}` holds {float(sizes.max()):.3g}, and halves end at {_LARGEST:.0f}"
+            )
         values = np.clip(values, -_LARGEST, _LARGEST)
     if op in _SHIFTS and sizes.size and float(sizes.max()) > _MOST_ADDED_TO:
-        raise Refused(f"`{name}` holds {float(sizes.max()):.3g}, beside which halves have no fractions")
+        raise Refused(
+            f"`{name}` holds {float(sizes.max()):.3g}, beside which halves have no fractions"
+        )
     known = sizes[sizes > 0]
     least = (known.min() if op in _EACH else known.max()) if known.size else _LEAST
     if op in _SHIFTS and values.size > 1:
