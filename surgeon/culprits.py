@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import inf
 from typing import TypeVar
 
 from surgeon.firing import Check, Pairs
@@ -131,7 +130,8 @@ def _from_an_end(
     """The first places, or the last, without which nothing fails: the fewer of both."""
 
     def found(ends: Sequence[Place]) -> Sequence[Place]:
-        budget, low, high = _Budget(RUNS, inf), 0, len(ends)
+        budget = _Budget(RUNS, time.process_time() + SECONDS / 2)
+        low, high = 0, len(ends)
         while high - low > max(1, len(ends) // _FINE) and budget.spend():
             middle = (low + high) // 2
             if fails(Kept(without=without | frozenset(ends[:middle]))):

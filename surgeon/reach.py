@@ -44,13 +44,13 @@ class Reach:
     """The largest magnitude of every value of float32.
 
     Attributes:
-        model: What is rewritten.
+        model: What is rewritten; without one nothing is known.
         folder: Where its external data lie.
         axioms: What else is said of its shapes.
         given: What the user says of inputs.
     """
 
-    model: Model
+    model: Model | None = None
     folder: Path | None = None
     axioms: Axioms | None = None
     given: Given | None = None
@@ -60,7 +60,7 @@ class Reach:
     def begin(self, rules: Sequence[Rule], allow: Collection[str]) -> None:
         """Keep the model as it is, before the first rules that narrow values."""
         narrow = "approximate" in allow and any(rule.whole for rule in rules)
-        if narrow and self._before is None:
+        if narrow and self.model is not None and self._before is None:
             self._before = without_calls(self.model.to_proto())
 
     def outside(self, names: Sequence[str]) -> str:

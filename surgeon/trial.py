@@ -115,7 +115,7 @@ class Trial:
     evidence: Path | None = None
     real: Activations | None = None
     meanings: Meanings = field(default_factory=Meanings)
-    reach: Reach | None = None
+    reach: Reach = field(default_factory=Reach)
     _known: dict[str, tuple[Difference, str | None] | None] = field(default_factory=dict)
 
     def __call__(self, rule: Rule, match: Match, draft: Draft, pairs: Pairs) -> str | None:
@@ -123,8 +123,8 @@ class Trial:
         if rule.exact == "approximate" and rule.bound is None:
             self.counts["not compared: it is approximate"] += 1
             return None
-        measured = self.reach is not None and _narrows(rule, draft.nodes)
-        if measured and (outside := self.reach.outside(_around(match))):
+        outside = self.reach.outside(_around(match)) if _narrows(rule, draft.nodes) else ""
+        if outside:
             return self._refused(_unmeasured(rule, match, outside))
         pairs = [*pairs, *(pair for _, others in draft.also for pair in others)]
         piece = cut(self.model, self.facts, match, draft, pairs)
