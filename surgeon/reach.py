@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
+import onnx.shape_inference
 
 from surgeon.errors import SurgeonError
 from surgeon.isolation import open_session
@@ -74,7 +75,8 @@ class Reach:
         if self._found is None:
             try:
                 self._found = self._measured(self._before)
-            except (SurgeonError, ValueError):  # it does not run: nothing is known
+            except (SurgeonError, ValueError, onnx.shape_inference.InferenceError):
+                # it does not run: nothing is known
                 self._found = {}
         found = [self._found[name] for name in names if name in self._found]
         if any(size > _LARGEST for size in found):

@@ -360,7 +360,7 @@ def _narrows(rule: Rule, nodes: Sequence[gs.Node]) -> bool:
     """Whether a rewrite computes in halves what was computed in float32."""
     facts = (getattr(tensor, "fact", None) for node in nodes for tensor in node.outputs)
     halves = any(fact is not None and fact.dtype == onnx.TensorProto.FLOAT16 for fact in facts)
-    return halves and rule.exact == "approximate"
+    return halves and rule.whole is not None
 
 
 def _styles(rule: Rule, piece: Piece) -> list[tuple[str, int]]:
