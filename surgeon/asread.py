@@ -201,6 +201,8 @@ class _Ends:
         if not chain or chain[-1].op_type != "Cast" or given == _TYPE.STRING:
             return []
         (to,) = (a.i for a in chain[-1].attribute if a.name == "to")
+        if (given, to) == (_TYPE.FLOAT, _TYPE.FLOAT16):
+            return chain
         if to not in (_TYPE.FLOAT, _TYPE.INT32) or given in (to, _TYPE.FLOAT16):
             return []
         return [] if to == _TYPE.INT32 and given in (_TYPE.FLOAT, _TYPE.DOUBLE) else chain

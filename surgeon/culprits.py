@@ -17,6 +17,8 @@ from surgeon.rewrite import Draft
 RUNS = 40  # of the recipes, each with a check of the whole model
 SECONDS = 60.0  # of this process, for all of them
 _TURNS, _SINGLY = 5, 2  # sets at most; of these, sets of single places
+_FINE = 32  # the part of all places to which an end is found
+_MANY = 8  # places that are at fault together
 LEFT_OUT = "it was left out, because the whole result differs with it"
 
 Named = tuple[str, str]  # a rule, as (recipe, rule)
@@ -63,7 +65,12 @@ class _Budget:
     def spend(self) -> bool:
         """Whether there is another run."""
         self.runs -= 1
-        return self.runs >= 0 and time.process_time() < self.until
+        return not self.spent
+
+    @property
+    def spent(self) -> bool:
+        """Whether there is no further run."""
+        return self.runs < 0 or time.process_time() >= self.until
 
 
 def find_culprits(
@@ -84,17 +91,25 @@ def find_culprits(
     if fails(Kept(frozenset(), without=refused)):
         return None
     found: frozenset[Place] = frozenset()
+    least: Sequence[Place] = places
     for turn in range(_TURNS):
         without = refused | found
         there = [place for place in places if place not in without]
-        if not there or (turn and not (budget.spend() and fails(Kept(without=without)))):
+        if not there or (turn and budget.spend() and not fails(Kept(without=without))):
+            return found
+        if budget.spent:
             break
         least = _narrowed(there, without, fails, budget)
+        if len(least) > _MANY:
+            break
         if turn >= _SINGLY:  # a rule that is wrong here and there is wrong everywhere
             named = {place[:2] for place in least}
             least = [place for place in there if place[:2] in named]
         found |= set(least)
-    return found
+    # an error that many make together, none of them wrong by itself
+    recipes = {place[0] for place in least}
+    there = [p for p in places if p[0] in recipes and p not in refused and p not in found]
+    return found | frozenset(_from_an_end(there, refused | found, fails))
 
 
 def _narrowed(
@@ -107,6 +122,25 @@ def _narrowed(
     )
     there = [place for place in places if place[:2] in named]
     return _smallest(there, lambda some: fails(Kept(named, frozenset(some), without)), budget)
+
+
+def _from_an_end(
+    places: Sequence[Place], without: frozenset[Place], fails: Fails
+) -> Sequence[Place]:
+    """The first places, or the last, without which nothing fails: the fewer of both."""
+
+    def found(ends: Sequence[Place]) -> Sequence[Place]:
+        budget = _Budget(RUNS, time.process_time() + SECONDS / 2)
+        low, high = 0, len(ends)
+        while high - low > max(1, len(ends) // _FINE) and budget.spend():
+            middle = (low + high) // 2
+            if fails(Kept(without=without | frozenset(ends[:middle]))):
+                low = middle
+            else:
+                high = middle
+        return ends[:high]
+
+    return min(found(places), found(places[::-1]), key=len)
 
 
 def _smallest(

@@ -14,22 +14,13 @@ import onnx
 from surgeon import asread, dialect, provenance, unread
 from surgeon.asread import Handed
 from surgeon.assumptions import Axioms, cost_of_sizes, with_dim
-from surgeon.claims import (
-    correct_carried,
-    correct_claims,
-    correct_outputs,
-    correct_types,
-    declare,
-    declare_numbers,
-    declare_tables,
-    declare_types,
-    state_cuts,
-)
+from surgeon.claims import correct_carried, correct_outputs, declare
 from surgeon.clock import Clock
 from surgeon.collector import collector_paused
+from surgeon.correcting import bring_in_line
 from surgeon.culprits import Kept
 from surgeon.departed import Departure, fate
-from surgeon.errors import SurgeonError, few
+from surgeon.errors import SurgeonError
 from surgeon.facts import Facts
 from surgeon.facts.carried import Carried
 from surgeon.fold import DEFAULT_LIMIT
@@ -62,6 +53,7 @@ from surgeon.writer import FIRST_IR_WITH_NODE_METADATA
 
 if TYPE_CHECKING:
     from surgeon.firing import Check
+    from surgeon.reach import Reach
     from surgeon.verify.whole import Given
 
 # What onnxruntime's MatMulAddFusion calls its constants, also where a file has such ones.
@@ -215,17 +207,20 @@ class Operation:
             same_shape=frozenset().union(*(recipe.same_shape for recipe in self.recipes)),
         )
         self.surgery = Surgery(self.model, self.facts)
+        self.reach: Reach | None = None
         self.trial = replace(self.kept, check=self._trial() if self.check else None)
 
     def _trial(self) -> Check:
         """What compares each rewrite; imported when it is asked for, as it brings the witness."""
         from surgeon.activations import Activations
         from surgeon.meanings import Meanings
+        from surgeon.reach import Reach
         from surgeon.trial import Trial
 
         real = None
         if self.given is not None and self.given.sets:
             real = Activations(self.original, [each.feeds for each in self.given.sets])
+        self.reach = Reach(self.model, self.original.folder, self.axioms, self.given)
         return Trial(
             self.model,
             self.facts,
@@ -235,12 +230,15 @@ class Operation:
             evidence=self.evidence,
             real=real,
             meanings=Meanings([text for recipe in self.recipes for text in recipe.functions]),
+            reach=self.reach,
         )
 
     def _sweep(
         self, rules: Sequence[Rule], fold: int, allow: frozenset[str], *, tidy: bool = False
     ) -> None:
         self._settle()
+        if self.reach is not None:
+            self.reach.begin(rules, allow)
         sweep = Sweep(
             self.model,
             self.facts,
@@ -371,20 +369,10 @@ class Operation:
             rename_constants(self.surgery, _TAKEN)
         if may_have_lost(self.original):
             self.notes.remarks.append(LOST)
-        for say in (declare_numbers, declare_types, state_cuts):
-            say(self.model, self.facts)
-        retyped = correct_types(self.model, self.facts)
-        self.notes.retyped = frozenset((*retyped, *declare_tables(self.model, self.facts)))
-        for what, corrected in (
-            ("shapes that the file states", correct_claims(self.model, self.facts)),
-            ("shapes that outputs declare", resized),
-            ("shapes that bodies declare", carried),
-            ("element types that outputs declare", retyped),
-        ):
-            if corrected:
-                self.notes.remarks.append(f"{what} were false: {few(corrected)}")
-        if self.stating:
-            state_shapes(self.model, self.facts)
+        self.notes.retyped, said = bring_in_line(
+            self.model, self.facts, resized, carried, stating=self.stating
+        )
+        self.notes.remarks.extend(said)
         replaced: dict[str, list[str]] = {}
         for change in self.notes.changes:
             replaced.setdefault(f"{change.recipe}/{change.rule}", []).append(change.node)

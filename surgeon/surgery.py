@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,7 @@ from surgeon.errors import SettleError, SurgeonError, few
 from surgeon.model import Model
 from surgeon.opening import ModelLike, RecipeLike, as_model, as_recipe, see_data, told_apart
 from surgeon.operation import Operation
-from surgeon.recipe import Recipe
+from surgeon.recipe import Recipe, granted
 from surgeon.report import Change, Report
 from surgeon.tally import operators
 from surgeon.values import see_values, with_values
@@ -338,6 +339,4 @@ def _unbounded(work: Operation) -> list[str]:
 def _granted(work: Operation) -> float | None:
     """The error that the approximate rules that fired may make together."""
     rules = (rule for recipe in work.recipes for rule in recipe.rules)
-    bounds = {(rule.recipe, rule.id): rule.bound or 0.0 for rule in rules}
-    changes = work.notes.changes
-    return sum(bounds.get((c.recipe, c.rule), 0.0) for c in changes) or None
+    return granted(rules, Counter((c.recipe, c.rule) for c in work.notes.changes))

@@ -8,39 +8,26 @@ to 1 do. The original piece may hold ATen nodes: the witness runs it then. This 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import onnx
-import onnx_graphsurgeon as gs
 
 from surgeon import edges, points
 from surgeon.activations import Activations
 from surgeon.chance import drawn_outputs
-from surgeon.edges import (
-    DEFINITE,
-    EDGES,
-    FLAT,
-    HUGE,
-    LARGE,
-    NORMAL,
-    ORDERED,
-    REAL,
-    TINY,
-    VAST,
-    Drawing,
-)
+from surgeon.edges import DEFINITE, EDGES, NORMAL, ORDERED, REAL, Drawing
 from surgeon.errors import ForeignError, OutputError, SurgeonError
 from surgeon.evidence import keep
 from surgeon.facts import Facts
-from surgeon.facts.fact import BOOL, INT64, INTEGERS, Array
+from surgeon.facts.fact import Array
 from surgeon.firing import Pairs
+from surgeon.heldto import narrows, styles
 from surgeon.match import Match
 from surgeon.meanings import Meanings
 from surgeon.model import Model, describe
 from surgeon.piece import Piece, cut
 from surgeon.points import Point
+from surgeon.reach import Reach
 from surgeon.recipe import Rule
 from surgeon.reference import NoWitness, Undefined
 from surgeon.report import Refusal
@@ -104,6 +91,7 @@ class Trial:
         evidence: Where the pieces of such a rewrite are kept, if anywhere.
         real: What the original computes on real inputs, where there are such.
         meanings: What custom operators compute.
+        reach: How large the model's values become, where rules narrow them.
     """
 
     model: Model
@@ -114,6 +102,7 @@ class Trial:
     evidence: Path | None = None
     real: Activations | None = None
     meanings: Meanings = field(default_factory=Meanings)
+    reach: Reach = field(default_factory=Reach)
     _known: dict[str, tuple[Difference, str | None] | None] = field(default_factory=dict)
 
     def __call__(self, rule: Rule, match: Match, draft: Draft, pairs: Pairs) -> str | None:
@@ -121,6 +110,9 @@ class Trial:
         if rule.exact == "approximate" and rule.bound is None:
             self.counts["not compared: it is approximate"] += 1
             return None
+        outside = self.reach.outside(_around(match)) if narrows(rule, draft.nodes) else ""
+        if outside:
+            return self._refused(_unmeasured(rule, match, outside))
         pairs = [*pairs, *(pair for _, others in draft.also for pair in others)]
         piece = cut(self.model, self.facts, match, draft, pairs)
         if isinstance(piece, str):
@@ -134,7 +126,9 @@ class Trial:
         known = self._known[key]
         if known is None:
             return None
-        refusal = _refusal(rule, match, *known)
+        return self._refused(_refusal(rule, match, *known))
+
+    def _refused(self, refusal: Refusal) -> str:
         if refusal not in self.refusals:  # each sweep tries it again
             self.refusals.append(refusal)
         return refusal.reason
@@ -223,14 +217,16 @@ class Trial:
     def _further(self, bench: _Bench, at: Point, style: str) -> Difference | None:
         """Values and sizes that few models see, and at which rewrites are wrong; where both run."""
         piece = bench.piece
-        styles = _styles(bench.rule, piece) if style == NORMAL else []
+        if narrows(bench.rule, piece.draft):  # one operator in halves, which end and are coarse
+            return None
+        ways = styles(bench.rule, piece) if style == NORMAL else []
         here = piece.elements(at)
-        runs = [(_Run(at, *drawn), here) for drawn in styles]
+        runs = [(_Run(at, *drawn), here) for drawn in ways]
         further = points.further(piece, at)
         for place, point in enumerate(p for p in further if not piece.ends_the_process(p)):
             size = piece.elements(point)
             runs.append((_Run(point, style, 0), size))
-            if styles and place < 2:
+            if ways and place < 2:
                 runs.append((_Run(point, EDGES, 2), size))
         left, chosen = _ALL, []
         for run, size in runs:
@@ -335,36 +331,16 @@ def _refusal(rule: Rule, match: Match, bad: Difference, evidence: str | None) ->
     )
 
 
-def _styles(rule: Rule, piece: Piece) -> list[tuple[str, int]]:
-    nodes = (*piece.nodes, *piece.draft)
-    dtypes = {fact.dtype for _, fact in piece.inputs if fact.value is None}
-    found = edges.styles(
-        {_operator(node) for node in nodes},
-        integers=bool(dtypes & INTEGERS),
-        floats=bool(dtypes - INTEGERS - {BOOL}),
-        exact=rule.exact == "bit",
-    )
-    unsuited = _unsuited(rule, piece, dtypes)
-    return [each for each in found if each[0] not in unsuited]
+def _unmeasured(rule: Rule, match: Match, reason: str) -> Refusal:
+    inf = float("inf")
+    return Refusal(rule.id, rule.recipe, describe(match.root), reason, {}, REAL, -1, inf, inf)
 
 
-def _unsuited(rule: Rule, piece: Piece, dtypes: Set[int]) -> Collection[str]:
-    """Styles of values of which the rule says nothing: what it changes shows there alone."""
-    casts = {node.attrs.get("to") for node in piece.draft if node.op == "Cast"}
-    if rule.contract and INT64 in dtypes and onnx.TensorProto.INT32 in casts:
-        return (LARGE, VAST)
-    if rule.exact != "approximate":
-        return ()
-    if onnx.TensorProto.DOUBLE in dtypes and onnx.TensorProto.FLOAT in casts:
-        return (TINY, HUGE)  # where single precision ends
-    before, after = ({_operator(node) for node in nodes} for nodes in (piece.nodes, piece.draft))
-    if "QuantizeLinear" in before - after:
-        return (EDGES, FLAT, TINY)  # what is no larger than a level
-    return ()
-
-
-def _operator(node: gs.Node) -> str:
-    return str(node.op if node.op == "ATen" or node.domain == "aten" else node.origin.op_type)
+def _around(match: Match) -> list[str]:
+    """The values that a match reads and gives, without those between its nodes."""
+    inner = {t.name for node in match.nodes[1:] for t in node.outputs}
+    read = {t.name for node in match.nodes for t in node.inputs}
+    return [*read.difference(inner), *(t.name for t in match.root.outputs)]
 
 
 def _saturated(check: OutputCheck) -> bool:

@@ -16,9 +16,10 @@ import surgeon
 from surgeon import culprits
 from surgeon.authoring import rule
 from surgeon.cli import app
-from surgeon.culprits import _Budget, _smallest
+from surgeon.culprits import Kept, _Budget, _smallest, find_culprits
 from surgeon.errors import VerifyError
 from surgeon.match import Match
+from surgeon.report import Change
 from surgeon.rewrite import Draft
 
 
@@ -112,3 +113,22 @@ def test_the_command_takes_it(tmp_path: Path) -> None:
     onnx.save(model_of("float[b] x", "y = Identity (x)", "y"), paths[0])
     said = CliRunner().invoke(app, ["apply", "no-ops", *paths, "--save-partial"])
     assert said.exit_code == 0, said.output
+
+
+def test_of_many_that_err_together_one_end_is_left_out() -> None:
+    changes = [Change("r", "s", "", "rounding", None, f"n{i}", (), (), "") for i in range(64)]
+    tried: list[int] = []
+
+    def fails(kept: Kept) -> bool:
+        places = {("s", "r", f"n{i}") for i in range(64)} - kept.without
+        if kept.rules is not None and not kept.rules:
+            return False
+        if kept.places is not None:
+            places &= kept.places
+        tried.append(len(places))
+        return len(places) > 20  # each adds its share
+
+    found = find_culprits(changes, frozenset(), fails)
+    assert found is not None
+    assert 44 <= len(found) <= 46
+    assert len(tried) < 2 * culprits.RUNS

@@ -19,7 +19,7 @@ from surgeon.extending import extended
 from surgeon.firing import FAILED
 from surgeon.meanings import Meanings
 from surgeon.model import Model
-from surgeon.recipe import Recipe, Rule, RulesStep
+from surgeon.recipe import Recipe, Rule, RulesStep, granted
 from surgeon.report import Report
 from surgeon.runtime import Runner, unknown_operators
 from surgeon.surgery import apply
@@ -262,8 +262,8 @@ def _promise(case: Case, recipe: Recipe, applied: _Applied) -> Promise:
     changes = applied.report.changes  # a step that is told as one has no rule
     exact = "bit" if all(change.exact == "bit" for change in changes) else "rounding"
     rules = [rule for rule in recipe.rules if rule.id in applied.fired]
-    bounds = [rule.bound * applied.fired[rule.id] for rule in rules if rule.bound is not None]
-    tolerance = case.tolerance or sum(bounds) or None
+    fired = {(rule.recipe, rule.id): applied.fired[rule.id] for rule in rules}
+    tolerance = case.tolerance or granted(rules, fired)
     return Promise(exact, tolerance, extends=any(change.contract for change in changes))
 
 

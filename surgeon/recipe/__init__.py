@@ -31,6 +31,7 @@ from surgeon.recipe.rules import (
     SimplifyStep,
     StateShapesStep,
     Step,
+    granted,
 )
 from surgeon.recipe.shelf import shelved
 from surgeon.recipe.written import Use, Written
@@ -53,6 +54,7 @@ __all__ = [
     "StateShapesStep",
     "Step",
     "bundled",
+    "granted",
     "schema",
 ]
 

@@ -39,6 +39,12 @@ class RuleModel(_Model):
     bound: float | None = Field(
         None, gt=0, description="The error that `approximate` may make, relative to the spread."
     )
+    whole: float | None = Field(
+        None,
+        gt=0,
+        description="The error that a model may make with `bound` rewrites of this rule, however "
+        "many; without it the sum of theirs.",
+    )
     contract: str | None = Field(None, description="What it changes in what the model promises.")
     match: str = Field(description="Nodes to find, in ONNX's text syntax; the last is the root.")
     where: list[Words] = Field([], description="Conditions; all must be provably true.")

@@ -75,6 +75,7 @@ def read_rule(model: RuleModel, value: Value, recipe: str, known: Known) -> Rule
         since_opset=model.since_opset,
         bound=_bound_of(model, value),
         late=model.late,
+        whole=_whole_of(model, value),
     )
 
 
@@ -86,6 +87,16 @@ def _bound_of(model: RuleModel, value: Value) -> float | None:
             mend="Leave `bound` out, or say `exact: approximate`.",
         )
     return model.bound
+
+
+def _whole_of(model: RuleModel, value: Value) -> float | None:
+    if model.whole is not None and (model.bound is None or model.whole < model.bound):
+        raise RecipeError(
+            "`whole` is for rules with a `bound`, and no less than that",
+            where=value.key_location("whole"),
+            mend="Leave `whole` out, or say `bound` too.",
+        )
+    return model.whole
 
 
 def _text(value: Value, key: str) -> tuple[str, Location]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from surgeon.errors import Location
@@ -48,6 +48,7 @@ class Rule(NamedTuple):
         since_opset: The oldest opset the rule is for, or None.
         bound: The error that an approximate rule may make, relative to the spread of what it
             replaces; each rewrite is held to it, and a model to the sum of them.
+        whole: In place of that sum, where errors do not add up.
         late: Whether it is tried from the second sweep on alone, when nodes that others made
             needless have gone.
     """
@@ -66,11 +67,25 @@ class Rule(NamedTuple):
     since_opset: int | None = None
     bound: float | None = None
     late: bool = False
+    whole: float | None = None
 
     @property
     def only_refuses(self) -> bool:
         """Whether it never fires, and only says why a node stays."""
         return isinstance(self.replace, BuilderCall) and self.replace.only_refuses
+
+
+def granted(rules: Iterable[Rule], fired: Mapping[tuple[str, str], int]) -> float | None:
+    """The error that approximate rules may make together; None where none says how much.
+
+    Args:
+        rules: Of one recipe or several.
+        fired: How often each fired, as (recipe, id).
+    """
+    known = {(rule.recipe, rule.id): rule for rule in rules}
+    found = [(known[key], count) for key, count in fired.items() if key in known and count]
+    added = sum(count * (rule.bound or 0.0) for rule, count in found if rule.whole is None)
+    return added + max((rule.whole or 0.0 for rule, _ in found), default=0.0) or None
 
 
 class RulesStep(NamedTuple):
