@@ -75,8 +75,14 @@ class Rule(NamedTuple):
         return isinstance(self.replace, BuilderCall) and self.replace.only_refuses
 
 
+_TOGETHER = 0.1
+
+
 def granted(rules: Iterable[Rule], fired: Mapping[tuple[str, str], int]) -> float | None:
     """The error that approximate rules may make together; None where none says how much.
+
+    What many make adds up to a tenth of the spread at most, or to what one alone may make: beyond
+    it nothing that is compared would differ.
 
     Args:
         rules: Of one recipe or several.
@@ -84,7 +90,9 @@ def granted(rules: Iterable[Rule], fired: Mapping[tuple[str, str], int]) -> floa
     """
     known = {(rule.recipe, rule.id): rule for rule in rules}
     found = [(known[key], count) for key, count in fired.items() if key in known and count]
-    added = sum(count * (rule.bound or 0.0) for rule, count in found if rule.whole is None)
+    bounds = [(rule.bound or 0.0, count) for rule, count in found if rule.whole is None]
+    added = sum(count * bound for bound, count in bounds)
+    added = min(added, max([_TOGETHER, *(bound for bound, _ in bounds)]))
     return added + max((rule.whole or 0.0 for rule, _ in found), default=0.0) or None
 
 
