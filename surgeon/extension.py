@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from surgeon.document import suggest
 from surgeon.errors import Location, RecipeError
 
 if TYPE_CHECKING:
@@ -29,6 +31,15 @@ class Extension(NamedTuple):
     text: str
     location: Location
 
+    def where(self, word: str) -> Location:
+        """Where a word of the text first stands in the file; the text's begin where it does not."""
+        found = re.search(rf"(?<![\w.]){re.escape(word)}(?!\w)", self.text)
+        if found is None:
+            return self.location
+        before = self.text[: found.start()].splitlines() or [""]
+        line, column = len(before), len(before[-1]) + 1
+        return self.location.shifted(line, column + (self.location.column - 1) * (line > 1))
+
 
 def parse_extension(extension: Extension) -> onnx.ModelProto:
     """The graph as a model; without imports where the text is a graph alone.
@@ -53,12 +64,29 @@ def parse_extension(extension: Extension) -> onnx.ModelProto:
         raise _wrong(extension, "it brings functions", "Write out what they compute.")
     if not graph.input or not graph.output:
         raise _wrong(extension, "it is given nothing, or gives nothing")
+    _check_names(extension, graph)
     for value in graph.input if extension.place == IN_FRONT else ():
         if not value.type.tensor_type.elem_type:
             raise _wrong(extension, f"it does not say of what type `{value.name}` is")
     return model
 
 
-def _wrong(extension: Extension, what: str, mend: str = "") -> RecipeError:
-    example = _EXAMPLE[extension.place]
-    return RecipeError(what, where=extension.location, mend=mend or f"Write `{example}`.")
+def _check_names(extension: Extension, graph: onnx.GraphProto) -> None:
+    """Every value that is read, or given, is made before it is."""
+    made = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+    for node in graph.node:
+        for name in node.input:
+            if name and name not in made:
+                here = sorted(made)
+                what = f"nothing makes `{name}` before {node.op_type} reads it"
+                raise _wrong(extension, what, suggest(name, here), name)
+        made.update(node.output)
+    for value in graph.output:
+        if value.name not in made:
+            what = f"it says that it gives `{value.name}`, which nothing in it computes"
+            raise _wrong(extension, what, suggest(value.name, sorted(made)), value.name)
+
+
+def _wrong(extension: Extension, what: str, mend: str = "", word: str = "") -> RecipeError:
+    where = extension.where(word) if word else extension.location
+    return RecipeError(what, where=where, mend=mend or f"Write `{_EXAMPLE[extension.place]}`.")

@@ -248,7 +248,7 @@ def _fitted(
             without |= at_fault
         plans[-1] = recipe_for_target(target, allow, without)
     if left:
-        work.notes.remarks.append(f"not on the list of {target}: {few(left)}")
+        work.notes.failures.append(f"not on the list of {target}: {few(left)}")
     return work
 
 

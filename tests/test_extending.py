@@ -244,6 +244,23 @@ def test_what_does_not_fit_is_refused_with_its_place(title: str) -> None:
     assert caught.value.mend
 
 
+TYPOS = {
+    ("planes = Transpose", "plane = Transpose"): ("it says that it gives `planes`", 5, 58),
+    ("(centred)", "(centered)"): ("nothing makes `centered`", 9, 47),
+    ("Cast", "Cats"): ("unknown operator `Cats`", 7, 14),
+}
+
+
+@pytest.mark.parametrize(("right", "wrong"), TYPOS)
+def test_a_typo_is_found_where_it_stands(right: str, wrong: str) -> None:
+    said, line, column = TYPOS[right, wrong]
+    with pytest.raises(surgeon.RecipeError) as caught:
+        recipe(FRONT.replace(right, wrong))
+    assert said in caught.value.what
+    assert str(caught.value.where) == f"ends.yaml:{line}:{column}"
+    assert caught.value.mend.startswith("Did you mean")
+
+
 def test_an_end_that_stays_keeps_its_name() -> None:
     front = "f (uint8[a, 2] y) => (float[a, 2] x) { x = Cast <to = 1> (y) }"
     with pytest.raises(surgeon.RecipeError, match="has an end `y` already"):

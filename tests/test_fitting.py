@@ -79,7 +79,9 @@ def test_nothing_is_spelled_out_in_vain(model: Path, tmp_path: Path) -> None:
     result = surgeon.apply(model, "clean", target="nnapi")
     result.model.save(tmp_path / "out.onnx")
     assert lacked(tmp_path / "out.onnx", "nnapi") == {"LogSoftmax", "Sign"}
-    assert "not on the list of nnapi: `LogSoftmax`, `Sign`" in result.report.remarks
+    assert "not on the list of nnapi: `LogSoftmax`, `Sign`" in result.report.failures
+    with pytest.raises(surgeon.SurgeonError, match="not on the list of nnapi"):
+        surgeon.apply(model, "clean", target="nnapi", strict=True)
 
 
 @pytest.mark.parametrize("name", targets())

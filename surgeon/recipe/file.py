@@ -157,7 +157,7 @@ def _extensions(model: RecipeModel, root: Value, custom: frozenset[str]) -> Iter
         location = (root.find(place) or root).location
         extension = Extension(place, text, location)
         for node in every_node(parse_extension(extension).graph.node):
-            check_operator(node, custom, location)
+            check_operator(node, custom, extension.where(node.op_type))
         yield extension
 
 
