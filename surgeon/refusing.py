@@ -19,7 +19,7 @@ from surgeon.model import Model
 from surgeon.report import Refusal, Report
 from surgeon.schemas.aliases import out_of_place
 from surgeon.spelling import is_foreign
-from surgeon.verify.verdict import NEITHER
+from surgeon.verify.verdict import NEITHER, SO_DOES
 
 if TYPE_CHECKING:
     from surgeon.verify import Reference, Verdict
@@ -69,6 +69,8 @@ def not_saved(report: Report, verdict: Verdict, unbounded: Sequence[str] = ()) -
     )
     if "tensor(bfloat16)" in detail:
         mend = "Put `bfloat16-in-float32` behind the recipe, or in front of `clean`."
+    elif SO_DOES in detail:
+        mend = "Export the model again: the file does not compute what was recorded of its module."
     elif detail.startswith(NEITHER):
         mend = (
             "Mend what the original fails of first (`surgeon inspect MODEL` names recipes), or "

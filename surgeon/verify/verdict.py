@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 NEITHER = "neither the original nor the result"  # ... loads
+SO_DOES = "the original differs from what was recorded too"
 
 Status = Literal["equivalent", "runs", "differs", "broken"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -34,7 +35,7 @@ from surgeon.verify.precision import coarse_outputs, coarsest_tolerance
 from surgeon.verify.sizes import traced_sizes
 from surgeon.verify.specs import Spec, read_spec
 from surgeon.verify.squashed import squashed_outputs
-from surgeon.verify.verdict import NEITHER, Verdict
+from surgeon.verify.verdict import NEITHER, SO_DOES, Verdict
 
 Data: TypeAlias = str | Path | Sequence[str | Path]
 Reference: TypeAlias = str | Path | Sequence[str | Path] | None
@@ -107,8 +108,8 @@ def verify(
             if not _loads(before, folder_original):
                 said = f"{NEITHER} loads"
             return Verdict("broken", f"{said}: {error.what}")
-        check = Check(
-            result=side,
+        begin = partial(
+            Check,
             names=[value.name for value in after.graph.output],
             tolerance=max(allow_approximate or 0.0, coarsest_tolerance(before)),
             seeds=tuple(seeds),
@@ -117,6 +118,7 @@ def verify(
             squashed=squashed_outputs(before),
             coarse=coarse_outputs(before),
         )
+        check = begin(result=side)
         try:
             wanted = required_inputs(before, shapes, tied)
             files = recorded_files(reference)
@@ -147,11 +149,28 @@ def verify(
         except (NoWitness, NotRunnable, ForeignError, ValueError) as error:
             check.skip("any input", error.what if isinstance(error, SurgeonError) else str(error))
         verdict = check.verdict((*lacking, *defined), told=bool(defined))
+        if verdict.status == "differs" and (files := recorded_files(reference)):
+            said = _differs_itself(begin, before, folder_original, files)
+            verdict = replace(verdict, detail=verdict.detail + said)
         if verdict.status in ("equivalent", "runs") and side.by == "onnxruntime" and check.runs:
             sides = side, check.original
             fault = optimised_fault(after, folder_result, *sides, check.runs)
             verdict = replace(verdict, remarks=(fault,) if fault else ())
         return verdict
+
+
+def _differs_itself(
+    begin: Callable[..., Check], model: onnx.ModelProto, folder: Path | None, files: Sequence[Path]
+) -> str:
+    """That the original is no nearer to what was recorded; "" where it is, or does not run."""
+    try:
+        check = begin(result=open_original(model, folder, None))
+        check.recorded(files, model, required_inputs(model))
+        verdict = check.verdict(())
+    except (SurgeonError, ValueError):
+        return ""
+    said, _, _ = verdict.detail.partition(" (allowed")
+    return f"; {SO_DOES}: {said}" if verdict.status == "differs" else ""
 
 
 def _loads(model: onnx.ModelProto, folder: Path | None) -> bool:
