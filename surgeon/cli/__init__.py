@@ -19,7 +19,7 @@ from surgeon.provenance import version
 EXIT_CODES = (
     (0, "done"),
     (1, "another failure, a batch below its threshold, or a bug of surgeon"),
-    (2, "the command line, a recipe, or data that were given are wrong"),
+    (2, "the command line, a recipe, or data that it was given are wrong"),
     (
         3,
         "the result differs, does not run, or had to be compared and could not; something was left "
