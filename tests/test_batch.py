@@ -15,7 +15,7 @@ from batches import heavy, log, net, outcomes, run, tree, zoo
 from command import DOUBLE
 
 import surgeon
-from surgeon.batch import Row, find, grouped
+from surgeon.batch import Row, find, grouped, remarks
 from surgeon.batch.reports import rows_as_text
 from surgeon.errors import ModelError, OutputError, RecipeError
 from surgeon.render.batch_page import batch_page
@@ -286,6 +286,20 @@ def test_the_command_and_its_exit_code(zoo: Path, double: Path) -> None:
 def test_what_was_not_compared_is_told_apart(zoo: Path, double: Path) -> None:
     result = run(double, zoo, zoo.parent / "out", "--no-verify")
     assert "2  repaired   rules fired; nothing was checked" in result.output
+
+
+def test_remarks_are_told_of_all_files_together() -> None:
+    rows = [
+        Row("a.onnx", "repaired", remarks=("shapes were false: `x`, `y` and 2 more", "of old")),
+        Row("b.onnx", "repaired", remarks=("shapes were false: `z`",)),
+        Row("c.onnx", "refused", "no", remarks=("of old",)),
+    ]
+    told = [(said, [row.name for row in same]) for said, same in remarks(rows[:2])]
+    assert told == [("shapes were false: `...`", ["a.onnx", "b.onnx"]), ("of old", ["a.onnx"])]
+    assert [Row.from_dict(json.loads(json.dumps(row.to_dict()))) for row in rows] == rows
+    old = rows[0].to_dict()
+    del old["remarks"]  # as an earlier release kept it
+    assert Row.from_dict(old).remarks == ()
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ GOOD = ("repaired", "unchanged")
 FAILED = tuple(outcome for outcome in OUTCOMES if outcome not in GOOD)
 
 _QUOTED = re.compile(r"'[^']*'")
+_NAMED = re.compile(r"`[^`]*`(?:, `[^`]*`)*(?: and \d+ more)?")
 _NUMBER = re.compile(r"(?<![\w`])\d[\d.,]*(?:e[+-]?\d+)?(?![\w`])")
 
 
@@ -36,6 +37,7 @@ class Row:
         nodes: How many nodes the input has, and the result; None where it was not read.
         rules: How often each rule fired, by `recipe/rule`.
         verdict: The status of the check and its detail; None where nothing was compared.
+        remarks: What the reader should know of it, and what was left out.
         seconds: Wall-clock time; of an earlier run, where that one did the work.
         size: Bytes of the model file.
         sha256: Of the model file; empty where it was not read.
@@ -57,6 +59,7 @@ class Row:
     same_as: str | None = None
     fresh: bool = True
     earlier: bool = False
+    remarks: tuple[str, ...] = ()
 
     @property
     def good(self) -> bool:
@@ -71,7 +74,21 @@ class Row:
     def from_dict(cls, plain: Mapping[str, Any]) -> Row:
         """The row that `to_dict` wrote."""
         pairs = {key: tuple(plain[key]) if plain[key] else None for key in ("nodes", "verdict")}
-        return cls(**{**plain, **pairs})
+        return cls(**{**plain, **pairs, "remarks": tuple(plain.get("remarks", ()))})
+
+
+def remarks(rows: Iterable[Row]) -> list[tuple[str, list[Row]]]:
+    """What is remarked of files, with the files, the most first; alike as reasons are."""
+    groups: dict[str, list[tuple[str, Row]]] = {}
+    for row in rows:
+        for said in row.remarks:
+            form = _NUMBER.sub("N", _NAMED.sub("`...`", _QUOTED.sub("'...'", said)))
+            groups.setdefault(form, []).append((said, row))
+    ranked = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+    return [
+        (same[0][0] if len({said for said, _ in same}) == 1 else form, [row for _, row in same])
+        for form, same in ranked
+    ]
 
 
 def grouped(rows: Iterable[Row]) -> list[tuple[str, str, list[Row]]]:

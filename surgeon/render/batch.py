@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from surgeon.batch import OUTCOMES, Row, grouped
+from surgeon.batch import OUTCOMES, Row, grouped, remarks
 from surgeon.render import words
 
 STYLES = {"repaired": "green", "unchanged": "dim"}
@@ -18,6 +18,7 @@ CHECKS = {
     "unchecked": "rules fired; nothing was checked (`--no-verify`)",
 }
 MOST_GROUPS = 20
+MOST_REMARKS = 5
 MOST_FILES = 3  # of a group, as examples
 
 
@@ -26,6 +27,10 @@ def batch(rows: Sequence[Row]) -> RenderableType:
     parts: list[RenderableType] = [_outcomes(rows)]
     if not all(row.good for row in rows):
         parts.extend([Text("\nReasons", style="bold"), failures(rows)])
+    if said := remarks([row for row in rows if row.good]):
+        parts.extend([Text("\nRemarks", style="bold"), _remarks(said[:MOST_REMARKS])])
+        if len(said) > MOST_REMARKS:
+            parts.append(Text(f"and {len(said) - MOST_REMARKS:,} more", style="dim"))
     return Group(*parts)
 
 
@@ -73,6 +78,17 @@ def _kind(row: Row) -> str:
     if row.outcome != "repaired" or (row.verdict and row.verdict[0] == "equivalent"):
         return row.outcome
     return "runs" if row.verdict else "unchecked"
+
+
+def _remarks(groups: Sequence[tuple[str, Sequence[Row]]]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(justify="right")
+    table.add_column(overflow="fold")
+    for said, same in groups:
+        text = Text(words.clean(said))
+        text.append(f"\n{words.listed([row.name for row in same], MOST_FILES)}", style="dim")
+        table.add_row(words.count(len(same), "file"), text)
+    return table
 
 
 def _reasons(groups: Sequence[tuple[str, str, Sequence[Row]]]) -> Table:
