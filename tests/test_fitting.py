@@ -157,6 +157,8 @@ def test_the_command_says_the_opset_too(tmp_path: Path) -> None:
 def test_a_target_that_there_is_not(model: Path) -> None:
     with pytest.raises(RecipeError, match="there is no list of what `webgpl` takes"):
         surgeon.apply(model, "clean", target="webgpl")
+    with pytest.raises(RecipeError, match=r"`tensorrt-6\.0`.*`rknn-2\.3\.2`.*`onnx2tf`"):
+        surgeon.apply(model, "clean", target="chrome")
 
 
 def test_a_folder_of_models(model: Path, tmp_path: Path) -> None:
