@@ -170,3 +170,12 @@ def test_a_folder_of_models(model: Path, tmp_path: Path) -> None:
     assert not lacked(tmp_path / "mended" / "in.onnx", "rknn")
     with pytest.raises(RecipeError, match="there is no list of what `rk` takes"):
         surgeon.batch(models, tmp_path / "mended", "clean", target="rk")
+
+
+def test_only_recipes_after_which_an_operator_is_gone_are_named() -> None:
+    recipes = fitting.spelling_recipes("rknn-2.3.2")
+    assert "aten-scripts" not in recipes.get("Identity", ())
+    for name in targets():
+        found = fitting.spelling_recipes(name)
+        assert found.keys() >= fitting.spelled_out(name)
+        assert set(found.get("LSTM", ())) <= {"recurrent-decompose"}
