@@ -172,7 +172,9 @@ def external_path(location: str, folder: Path) -> Path:
     path = folder / location
     if not is_file(path):
         raise ModelError(
-            f"external data file `{location[:200]}` is missing", where=str(folder), mend=mend
+            f"external data file `{location[:200]}` is missing",
+            where=str(folder),
+            mend=f"Put `{location[:200]}` there: it holds weights of the model.",
         )
     if not path.resolve().is_relative_to(folder.resolve()):
         raise ModelError(

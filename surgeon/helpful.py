@@ -4,67 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
 
 from surgeon.recipe import Recipe, bundled
 
-_FEW = 4  # operators at which a rule begins that is about one of them
-
-
-class _Root(NamedTuple):
-    """Where a rule begins: at which operators, and whether it is the recipe's own."""
-
-    operators: frozenset[str]
-    own: bool
-
 
 @cache
-def _roots() -> Mapping[str, Sequence[_Root]]:
-    """Of each bundled recipe with rules; of all of them but those that only refuse."""
-    found = {}
-    for recipe_name, path in bundled().items():
-        recipe = Recipe.load(path)
-        found[recipe_name] = [
-            _Root(
-                frozenset(
-                    f"{rule.match.root.domain}.{operator}" if rule.match.root.domain else operator
-                    for operator in rule.match.root.operators
-                ),
-                rule.location.file == recipe.source,
+def _roots() -> Mapping[str, Sequence[frozenset[str]]]:
+    """At which operators the rules of each bundled recipe begin; of those that only refuse none."""
+    return {
+        name: [
+            frozenset(
+                f"{rule.match.root.domain}.{operator}" if rule.match.root.domain else operator
+                for operator in rule.match.root.operators
             )
-            for rule in recipe.rules
+            for rule in Recipe.load(path).rules
             if not rule.only_refuses
         ]
-    return found
+        for name, path in bundled().items()
+    }
 
 
-def recipes_for(operator: str) -> tuple[str, ...]:
-    """The bundled recipes that have a rule for an operator, as recipes write it."""
+def recipes_for(operator: str, *, foreign: bool = False) -> tuple[str, ...]:
+    """The bundled recipes that have a rule for an operator, as recipes write it.
+
+    Args:
+        operator: Which.
+        foreign: Whether none are named for an operator of ONNX's own.
+    """
+    if foreign and "." not in operator:
+        return ()
     return tuple(
-        name
-        for name, roots in _roots().items()
-        if any(operator in root.operators for root in roots)
-    )
-
-
-def written_otherwise(operator: str) -> tuple[str, ...]:
-    """Recipes with a rule of their own at this operator and few others; of a foreign one, all."""
-    if "." in operator:
-        return recipes_for(operator)
-    return tuple(
-        name
-        for name, roots in _roots().items()
-        if any(
-            root.own and operator in root.operators and len(root.operators) <= _FEW
-            for root in roots
-        )
+        name for name, roots in _roots().items() if any(operator in root for root in roots)
     )
 
 
 def helpful(operators: Mapping[str, int]) -> dict[str, int]:
     """How many rules of each recipe end at an operator that occurs."""
     found = {
-        name: sum(1 for root in roots if not root.operators.isdisjoint(operators))
+        name: sum(1 for root in roots if not root.isdisjoint(operators))
         for name, roots in _roots().items()
     }
     return {name: number for name, number in found.items() if number}

@@ -18,8 +18,8 @@ from surgeon.deciding import deciding
 from surgeon.errors import ForeignError, MemoryUp, ModelError, TimeUp
 from surgeon.external import external_tensors
 from surgeon.files import external_path
-from surgeon.fitting import spelled_out
-from surgeon.helpful import helpful, recipes_for, written_otherwise
+from surgeon.fitting import spelled_out, spelling_recipes
+from surgeon.helpful import helpful, recipes_for
 from surgeon.importer import opset_of, types_given
 from surgeon.model import Model
 from surgeon.nested import bodies
@@ -289,7 +289,7 @@ def _fit(proto: onnx.ModelProto, operators: Mapping[str, int], wanted: Target, p
     refused = operators.keys() - wanted.taken - wanted.partly - own
     opset = opset_of(proto) or 1
     read = wanted.opsets is None or wanted.opsets[0] <= opset <= wanted.opsets[1]
-    spelled = refused & spelled_out(wanted.name)
+    spelled, others = refused & spelled_out(wanted.name), spelling_recipes(wanted.name)
     return Fit(
         target=wanted.name,
         title=wanted.title,
@@ -297,7 +297,7 @@ def _fit(proto: onnx.ModelProto, operators: Mapping[str, int], wanted: Target, p
         opset=None if read else opset,
         opsets=wanted.opsets,
         refused=tuple(
-            Refused(operator, count, written_otherwise(operator))
+            Refused(operator, count, others.get(operator) or recipes_for(operator, foreign=True))
             for operator, count in _by_count(operators)
             if operator in refused
         ),

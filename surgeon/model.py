@@ -31,6 +31,7 @@ import onnx_graphsurgeon as gs
 from onnx_graphsurgeon.ir.tensor import LazyValues, SparseValues
 from onnx_graphsurgeon.logger import G_LOGGER
 
+from surgeon import mistaken
 from surgeon.collector import collector_paused
 from surgeon.errors import ModelError
 from surgeon.external import KEEP, Carrier, external_tensors
@@ -121,8 +122,11 @@ class Model:
         except FileNotFoundError:
             raise ModelError("no such file", where=str(path), mend="Check the path.") from None
         except IsADirectoryError:
+            other = mistaken.folder(path)
             raise ModelError(
-                "this is a folder", where=str(path), mend="Name the .onnx file inside it."
+                f"this is {other.kind}, not an ONNX model" if other else "this is a folder",
+                where=str(path),
+                mend=other.mend if other else "Name the .onnx file inside it.",
             ) from None
         except OSError as error:
             raise ModelError(

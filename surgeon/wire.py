@@ -10,17 +10,9 @@ import onnx
 from google.protobuf.message import DecodeError, EncodeError, Message
 
 from surgeon.errors import ModelError
+from surgeon.mistaken import AGAIN, Mistaken, by_fields, by_signature
 
 LARGEST = 1 << 31  # bytes of a protobuf
-_SIGNATURES = (
-    (b"<!doctype", "an HTML page"),
-    (b"<html", "an HTML page"),
-    (b"pk\x03\x04", "a zip archive (PyTorch checkpoints are)"),
-    (b"\x1f\x8b", "a gzip archive"),
-    (b"version https://git-lfs", "a Git LFS pointer, the file itself was not fetched"),
-    (b"\x89hdf", "an HDF5 file"),
-    (b"{", "a JSON file"),
-)
 
 
 def check_size(size: int, path: Path) -> None:
@@ -44,25 +36,30 @@ def parse(data: bytes, *, where: str) -> onnx.ModelProto:
     Raises:
         ModelError: The bytes are no ONNX model; says what they look like.
     """
-    mend = "Export or download the model again."
     if not data:
-        raise ModelError("the file is empty", where=where, mend=mend)
-    for signature, kind in _SIGNATURES:
-        if data.lstrip()[: len(signature)].lower() == signature:
-            fetch = "Fetch it with `git lfs pull`." if "LFS" in kind else mend
-            raise ModelError(f"this is {kind}, not an ONNX model", where=where, mend=fetch)
+        raise ModelError("the file is empty", where=where, mend=AGAIN)
+    if found := by_signature(data):
+        raise _mistaken(found, where)
     proto = onnx.ModelProto()
     try:
         proto.ParseFromString(data)
     except DecodeError:
+        if found := by_fields(data):
+            raise _mistaken(found, where) from None
         raise ModelError(
             "this is no ONNX model, or a truncated one: protobuf cannot read it",
             where=where,
-            mend=mend,
+            mend=AGAIN,
         ) from None
     if not proto.HasField("graph") or not (proto.graph.node or proto.graph.output):
-        raise ModelError("the model holds no graph", where=where, mend=mend)
+        if found := by_fields(data):
+            raise _mistaken(found, where)
+        raise ModelError("the model holds no graph", where=where, mend=AGAIN)
     return proto
+
+
+def _mistaken(found: Mistaken, where: str) -> ModelError:
+    return ModelError(f"this is {found.kind}, not an ONNX model", where=where, mend=found.mend)
 
 
 def serialise(

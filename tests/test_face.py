@@ -28,6 +28,7 @@ def test_the_face_holds_what_it_names() -> None:
     for name in surgeon.__all__:
         assert getattr(surgeon, name) is not None
         assert name in dir(surgeon)
+    assert set(dir(surgeon)) == {*surgeon.__all__, "__version__"}
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = surgeon.nothing
 

@@ -159,6 +159,8 @@ def test_the_command_says_the_opset_too(tmp_path: Path) -> None:
 def test_a_target_that_there_is_not(model: Path) -> None:
     with pytest.raises(RecipeError, match="there is no list of what `webgpl` takes"):
         surgeon.apply(model, "clean", target="webgpl")
+    with pytest.raises(RecipeError, match=r"`tensorrt-6\.0`.*`rknn-2\.3\.2`.*`onnx2tf`"):
+        surgeon.apply(model, "clean", target="chrome")
 
 
 def test_a_folder_of_models(model: Path, tmp_path: Path) -> None:
@@ -170,3 +172,12 @@ def test_a_folder_of_models(model: Path, tmp_path: Path) -> None:
     assert not lacked(tmp_path / "mended" / "in.onnx", "rknn")
     with pytest.raises(RecipeError, match="there is no list of what `rk` takes"):
         surgeon.batch(models, tmp_path / "mended", "clean", target="rk")
+
+
+def test_only_recipes_after_which_an_operator_is_gone_are_named() -> None:
+    recipes = fitting.spelling_recipes("rknn-2.3.2")
+    assert "aten-scripts" not in recipes.get("Identity", ())
+    for name in targets():
+        found = fitting.spelling_recipes(name)
+        assert found.keys() >= fitting.spelled_out(name)
+        assert set(found.get("LSTM", ())) <= {"recurrent-decompose"}

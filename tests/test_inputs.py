@@ -174,6 +174,13 @@ def test_data_that_do_not_fit_are_said_to(tmp_path: Path) -> None:
             verify(RIGHT, RIGHT, data=tmp_path / name)
         assert what in caught.value.what
         assert mend in caught.value.mend
+    np.savez(tmp_path / "strange.npz", qqq=np.ones((2, 2), F32))
+    listed = onnx.parser.parse_model(
+        '<ir_version: 7, opset_import: ["" : 17]> g (float[2] x, float[2] w) => (float[2] y) '
+        "<float[2] w = {1, 2}> { y = Add (x, w) }"
+    )
+    with pytest.raises(RecipeError, match=r"inputs are `x`\."):
+        verify(listed, listed, data=tmp_path / "strange.npz")
     with pytest.raises(RecipeError, match="with recorded outputs no other inputs"):
         verify(RIGHT, RIGHT, data=tmp_path / "dtype.npz", reference=tmp_path / "dtype.npz")
 

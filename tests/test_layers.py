@@ -17,6 +17,7 @@ PACKAGE = Path(__file__).parent.parent / "surgeon"
 FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of its own row
     {"errors", "provenance", "collector", "declared", "numerals", "suited", "clock", "nested"},
     {"spelling", "files", "objects", "messages", "links", "capacity", "alike", "producer"},
+    {"mistaken"},
     {
         "worker",
         "workers",

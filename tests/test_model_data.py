@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 import pytest
+from command import run
 from rich_models import F32, neg_by_sub
 from truth import model_of
 
@@ -97,6 +98,7 @@ def test_external_data_that_cannot_go_along(tmp_path: Path, location: str, what:
     with pytest.raises(ModelError) as caught:
         Model.load(source).save(tmp_path / "b" / "out.onnx")
     assert caught.value.what == what
+    assert ("there: it holds weights" in caught.value.mend) == what.endswith("is missing")
     assert list((tmp_path / "b").iterdir()) == []
 
 
@@ -110,6 +112,14 @@ def test_external_data_behind_a_link_out_of_the_folder(tmp_path: Path) -> None:
     with pytest.raises(ModelError) as caught:
         Model.load(source).save(tmp_path / "out.onnx")
     assert caught.value.what == "external data `data.bin` is a link out of the model's folder"
+
+
+def test_the_data_beside_a_saved_model_are_named(tmp_path: Path) -> None:
+    source = external(tmp_path / "a")
+    result = run("apply", "no-ops", source, tmp_path / "b.onnx")
+    assert "It needs data.bin (16 bytes) beside it" in result.output
+    result = run("apply", "no-ops", source, tmp_path / "c.onnx", "--external-data", "inline")
+    assert "beside it" not in result.output
 
 
 def test_values_are_named_when_their_data_is_missing(tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -39,8 +41,56 @@ def test_files_that_are_no_model(tmp_path: Path, data: bytes, what: str) -> None
     mend = (
         "Fetch it with `git lfs pull`." if "LFS" in what else "Export or download the model again."
     )
-    assert str(caught.value) == f"{path}: {what}\n  mend: {mend}"
+    if "HDF5" not in what:
+        assert str(caught.value) == f"{path}: {what}\n  mend: {mend}"
+    assert caught.value.what == what
     assert caught.value.exit_code == 4
+
+
+def zipped(*names: str) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name in names:
+            archive.writestr(name, "")
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("data", "what", "mend"),
+    [
+        (b"\x1c\0\0\0TFL3\0\0", "a TensorFlow Lite model", "--tflite"),
+        (b"\x1c\0\0\0ORTM\0\0", "a model in onnxruntime's own format", "was made of"),
+        (b"\x80\x02}q\0.", "a pickle (older PyTorch checkpoints are)", "torch.onnx.export"),
+        (zipped("net/data.pkl", "net/data/0"), "a PyTorch checkpoint", "torch.onnx.export"),
+        (zipped("net/data.pkl", "net/constants.pkl"), "a TorchScript program", "torch.jit.load"),
+        (zipped("config.json", "model.weights.h5"), "a Keras model", "model.export"),
+        (zipped("a/net.onnx"), "a zip archive", "Unpack `a/net.onnx`"),
+        (zipped("a/net.txt"), "a zip archive", "again"),
+        (b"\x08\x01\x12\x0a\x0a\x08\x0a\x00\x22\x05serve", "SavedModel", "--saved-model"),
+        (b"\x08\x04\x12\x06\x0a\x04\x0a\x02xy", "perhaps a Core ML model", "converted from"),
+        (b"\x0a\x10\x0a\x01x\x12\x0bPlaceholder", "a frozen graph", "--graphdef"),
+    ],
+)
+def test_models_of_other_formats_are_named(
+    tmp_path: Path, data: bytes, what: str, mend: str
+) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(data)
+    with pytest.raises(ModelError) as caught:
+        Model.load(path)
+    assert what in caught.value.what
+    assert mend in caught.value.mend
+
+
+def test_folders_of_other_formats_are_named(tmp_path: Path) -> None:
+    (tmp_path / "saved_model.pb").write_bytes(b"")
+    with pytest.raises(ModelError, match="a TensorFlow SavedModel, not an ONNX model"):
+        Model.load(tmp_path)
+    package = tmp_path / "net.mlpackage"
+    (package / "Data").mkdir(parents=True)
+    (package / "Manifest.json").write_text("{}")
+    with pytest.raises(ModelError, match="a Core ML package, not an ONNX model"):
+        Model.load(package)
 
 
 def test_a_truncated_model(tmp_path: Path) -> None:

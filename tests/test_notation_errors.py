@@ -163,7 +163,7 @@ def test_what_a_replacement_may_not_say(text: str, message: str) -> None:
         ("y = a.b.C (x)", "unknown domain `a.b`\n  mend: Declare it: `custom: [a.b.C]`."),
         (
             "y = my.domain.Opp (x)",
-            "unknown domain `my.domain`\n  mend: Did you mean `my.domain.Op`?",
+            "unknown operator `my.domain.Opp`\n  mend: Did you mean `my.domain.Op`?",
         ),
         (
             "y = LeakyRelu <alfa = 1.0> (x)",

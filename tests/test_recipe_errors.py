@@ -12,6 +12,10 @@ from surgeon.recipe import Recipe
     ("text", "message"),
     [
         ("[1]", "1:1: the document is a list, not a mapping\n  mend: Change its form."),
+        (
+            "surgeon: 1\nnaem: x\nrules: []\n",
+            "2:1: unknown key `naem`\n  mend: Did you mean `name`?",
+        ),
         ("surgeon: 1\nrules: []\n", "1:1: the key `name` is missing\n  mend: Add `name: ...`."),
         (
             "surgeon: 2\nname: a\nrules: []\n",
@@ -58,7 +62,7 @@ from surgeon.recipe import Recipe
         ),
         (
             rule(replace="{buidl: grow}"),
-            "8:14: the key `build` is missing\n  mend: Add `build: ...`.",
+            "8:15: unknown key `buidl`\n  mend: Did you mean `build`?",
         ),
         (
             HEAD + "rules: []\nallow: [contracts]\n",

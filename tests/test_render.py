@@ -167,6 +167,15 @@ def test_where_nothing_fired_the_nearest_misses_are_printed() -> None:
     assert "nothing to compare: nothing was changed" in text
 
 
+def test_where_clean_has_nothing_to_do_no_misses_are_printed() -> None:
+    same = {"Relu": 5}
+    idle = report(changes=(), before=same, after=same, verdict=None, pieces={})
+    idle = idle._replace(recipes=("clean",))
+    assert "nothing to do" in said(idle)
+    assert "Nearest misses" not in said(idle)
+    assert "Nearest misses" in said(idle, verbose=True)
+
+
 def test_misses_stay_out_of_the_way_of_a_success_unless_asked_for() -> None:
     assert "Nearest misses" not in said(report())
     verbose = said(report(), verbose=True)

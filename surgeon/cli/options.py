@@ -63,8 +63,9 @@ TargetName = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Also what this runtime's own list of operators lacks: `tensorrt`, `tensorrt-8.6`, "
-        "`rknn`, `webgpu`, ...",
+        help="Also what this runtime's own list of operators lacks: "
+        "`tensorrt-8.6` and others, `rknn`, `coreml-mlprogram`, `coreml-neuralnetwork`, "
+        "`nnapi`, `webgl`, `webgpu`, `webnn`, `tract`, `onnx2ncnn`, `onnx2tf`.",
         autocompletion=target_names,
         show_default=False,
     ),
@@ -218,7 +219,8 @@ Fitted = Annotated[
         "--target",
         metavar="NAME",
         help="At last spell out what this runtime's own list of operators lacks, in operators that "
-        "it has: `tensorrt-8.6`, `rknn`, `webgpu`, ... (`surgeon inspect --target`).",
+        "it has: `tensorrt-8.6` and others, `rknn`, `coreml-mlprogram`, `coreml-neuralnetwork`, "
+        "`nnapi`, `webgl`, `webgpu`, `webnn`, `tract`, `onnx2ncnn`, `onnx2tf`.",
         autocompletion=target_names,
         show_default=False,
         rich_help_panel="Output",

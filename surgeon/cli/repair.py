@@ -297,6 +297,18 @@ def _say_doubts(place: Desk, report: Report) -> None:
             place.warn(Text(f"warning: {render.clean(doubt)}", style="yellow"))
 
 
+def _needed(result: Result, saved: Path) -> list[str]:
+    """The data files that a saved model refers to, with their sizes."""
+    if not result.model.sound.outside:
+        return []
+    from surgeon import render
+    from surgeon.external import external_tensors, locations
+    from surgeon.model import Model
+
+    there = sorted(locations(external_tensors(Model.load(saved).proto)))
+    return [f"{name} ({render.size((saved.parent / name).stat().st_size)})" for name in there]
+
+
 def _say_end(
     place: Desk, result: Result, saved: Path | None, backup: Path | None, *, dry_run: bool
 ) -> None:
@@ -310,6 +322,9 @@ def _say_end(
     if saved is not None:
         said = f"Saved {render.clean(saved)}, {render.size(saved.stat().st_size)}"
         said += "" if result.model.changed else ": the input as it was"
+        said += "".join(
+            f"\nIt needs {render.clean(each)} beside it" for each in _needed(result, saved)
+        )
     else:
         said = "Nothing was written: " + ("--dry-run" if dry_run else "nothing was changed")
     if backup is not None:

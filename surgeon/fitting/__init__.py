@@ -17,7 +17,7 @@ from surgeon.notation import Pattern
 from surgeon.recipe import FOR_TARGET, Recipe, Rule, RulesStep, bundled
 from surgeon.targets import target
 
-__all__ = ["SPELLING", "TABLE", "lacking", "recipe_for_target", "spelled_out"]
+__all__ = ["SPELLING", "TABLE", "lacking", "recipe_for_target", "spelled_out", "spelling_recipes"]
 
 TABLE = Path(__file__).with_name("written.json")
 
@@ -73,6 +73,15 @@ def spelled_out(name: str, allow: Sequence[str] = ()) -> frozenset[str]:
     """The operators that a target lacks and that have rules in operators that it has."""
     rules = _chosen(target(name).name, frozenset(allow).intersection(_KINDS))
     return frozenset(operator for rule in rules for operator in rule.match.root.operators)
+
+
+def spelling_recipes(name: str) -> Mapping[str, tuple[str, ...]]:
+    """By operator that a target lacks: the recipes after whose rules it is gone."""
+    found: dict[str, dict[str, None]] = {}
+    for rule in _chosen(target(name).name, frozenset(_KINDS)):
+        for operator in rule.match.root.operators:
+            found.setdefault(operator, {})[rule.recipe] = None
+    return {operator: tuple(recipes) for operator, recipes in found.items()}
 
 
 def lacking(name: str, operators: Mapping[str, int]) -> tuple[str, ...]:

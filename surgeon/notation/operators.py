@@ -141,7 +141,8 @@ def _unknown(domain: str, operator: str, custom: frozenset[str], where: Location
     if known is None:
         declared = {entry for entry in custom if "." in entry}
         near = suggest(name, declared) if declared else ""
-        what = f"unknown domain `{domain}`"
+        mine = any(entry.rpartition(".")[0] == domain for entry in declared)
+        what = f"unknown operator `{name}`" if mine else f"unknown domain `{domain}`"
     else:
         near = suggest(operator, known)
         what = f"unknown operator `{name}`"

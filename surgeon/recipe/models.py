@@ -223,7 +223,13 @@ def _translate(root: Value, errors: Sequence[Mapping[str, Any]]) -> RecipeError:
             mend=suggest(str(name), _known_keys(path[:-1])),
         )
     if kind == "missing":
-        key = error["loc"][-1]
+        key = str(error["loc"][-1])
+        if isinstance(value.content, Mapping):
+            strange = value.content.keys() - set(_known_keys(path))
+            for other in sorted(strange):
+                if (near := suggest(other, [key])).startswith("Did"):
+                    where = value.key_location(other)
+                    return RecipeError(f"unknown key `{other}`", where=where, mend=near)
         return RecipeError(
             f"the key `{key}` is missing", where=value.location, mend=f"Add `{key}: ...`."
         )

@@ -103,6 +103,7 @@ def _operators(found: Inspection, most: int) -> Table:
     table = Table.grid(padding=(0, 3))
     table.add_column(justify="right")
     names = sorted(found.operators, key=lambda name: (name not in strange, -found.operators[name]))
+    most += len(names) == most + 1  # a line that hides one saves none
     for name in names[:most]:
         style = "yellow" if name in strange else ""
         table.add_row(f"{found.operators[name]:,}", Text(words.name(name), style=style))

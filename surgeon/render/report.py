@@ -21,6 +21,7 @@ MOST_OPERATORS = 24  # rows of the table before and after, unless everything is 
 MOST_MISSES = 6
 MOST_PLACES = 3  # nodes that are named beside a rule
 INDENT = (0, 0, 0, 2)
+_GENERAL = frozenset({"clean"})  # of these nobody expects that a rule fires
 _NODE = re.compile(r"^node '(.*)' \([^()]*\)$")  # as reports name one
 
 
@@ -39,7 +40,8 @@ def report(found: Report, *, verbose: bool = False) -> RenderableType:
         if verbose:
             parts.extend(section("Every rewrite, in order", [every_change(found.changes)]))
     else:
-        parts.extend(section("Rewrites", ["no rule fired"]))
+        idle = _GENERAL.issuperset(found.recipes)
+        parts.extend(section("Rewrites", ["nothing to do" if idle else "no rule fired"]))
     parts.extend(section("Refused", [_refusals(found.refusals)] if found.refusals else []))
     parts.extend(section("Housekeeping", [_housekeeping(found)] if found.housekeeping else []))
     parts.extend(section("Contracts", [_contracts(found)] if found.contracts else []))
@@ -47,7 +49,8 @@ def report(found: Report, *, verbose: bool = False) -> RenderableType:
     parts.extend(section("Remarks", [_bullets(found.remarks)] if found.remarks else []))
     if found.failures:
         parts.extend(section("Left out", [_bullets(found.failures)]))
-    if found.misses and (verbose or not found.changes):
+    wanted = not found.changes and not _GENERAL.issuperset(found.recipes)
+    if found.misses and (verbose or wanted):
         most = None if verbose else MOST_MISSES
         parts.extend(section("Nearest misses", [misses(found.misses, most=most)]))
     parts.extend(section("Checked", _checked(found)))

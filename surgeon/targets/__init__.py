@@ -97,10 +97,11 @@ def target(name: str) -> Target:
     if not known:
         versions = [f"`{each}`" for each in table if _without(each) == _without(name)]
         names = {*table, *map(_without, table)}
+        listed = f"There are {', '.join(f'`{each}`' for each in table)}."
         raise RecipeError(
             f"there is no list of what `{name}` takes",
             where="--target",
-            mend=f"There is {', '.join(versions)}." if versions else suggest(name, names),
+            mend=f"There is {', '.join(versions)}." if versions else suggest(name, names, listed),
         )
     entry = table[known]
     return Target(

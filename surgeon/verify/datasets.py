@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 
 from surgeon.document import suggest
-from surgeon.errors import RecipeError
+from surgeon.errors import RecipeError, few
 from surgeon.numerals import natural
 from surgeon.verify.limits import Input
 
@@ -57,7 +57,7 @@ def read_data(
         if missing:
             strange = [name for name in each.feeds if name not in order]
             near = suggest(missing[0], strange) if strange else ""
-            known = ", ".join(f"`{name}`" for name in order)
+            known = few([i.name for i in inputs], 12)
             raise RecipeError(
                 f"it holds nothing for input `{missing[0]}`",
                 where=f"--data {each.label}",
