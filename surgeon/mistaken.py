@@ -57,7 +57,8 @@ class Mistaken(NamedTuple):
 
 def by_signature(data: bytes) -> Mistaken | None:
     """What a file is by its first bytes; None where they may be a model's."""
-    if found := _FLAT.get(data[_OFFSET : _OFFSET + 4]):
+    # in front stands how far it is to the root; a model may have a producer of that name there
+    if data[2:_OFFSET] == b"\0\0" and (found := _FLAT.get(data[_OFFSET : _OFFSET + 4])):
         return Mistaken(*found)
     start = data[:4096].lstrip().lower()
     for signature, kind, mend in _SIGNATURES:

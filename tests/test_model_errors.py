@@ -8,6 +8,8 @@ import stat
 import zipfile
 from pathlib import Path
 
+import onnx
+import onnx.parser
 import pytest
 from rich_models import rich
 
@@ -133,3 +135,13 @@ def test_saving_where_nothing_can_be_written(tmp_path: Path) -> None:
     with pytest.raises(OutputError):
         model.save(tmp_path / "folder")
     assert [p.name for p in tmp_path.iterdir()] == ["folder"]
+
+
+def test_a_producer_may_be_called_as_another_format(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17], producer_name: "ORTModule"> '
+        "g (float[n] x) => (float[n] y) { y = Neg (x) }"
+    )
+    onnx.save(model, tmp_path / "m.onnx")
+    assert (tmp_path / "m.onnx").read_bytes()[4:8] == b"ORTM"
+    assert Model.load(tmp_path / "m.onnx").opset == 17
