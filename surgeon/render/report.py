@@ -43,10 +43,10 @@ def report(found: Report, *, verbose: bool = False) -> RenderableType:
     parts.extend(section("Refused", [_refusals(found.refusals)] if found.refusals else []))
     parts.extend(section("Housekeeping", [_housekeeping(found)] if found.housekeeping else []))
     parts.extend(section("Contracts", [_contracts(found)] if found.contracts else []))
-    parts.extend(section("Assumed", [_bullets(found.assumptions)] if found.assumptions else []))
-    parts.extend(section("Remarks", [_bullets(found.remarks)] if found.remarks else []))
+    parts.extend(section("Assumed", [bullets(found.assumptions)] if found.assumptions else []))
+    parts.extend(section("Remarks", [bullets(found.remarks)] if found.remarks else []))
     if found.failures:
-        parts.extend(section("Left out", [_bullets(found.failures)]))
+        parts.extend(section("Left out", [bullets(found.failures)]))
     if found.misses and (verbose or not found.changes):
         most = None if verbose else MOST_MISSES
         parts.extend(section("Nearest misses", [misses(found.misses, most=most)]))
@@ -180,7 +180,8 @@ def _contracts(found: Report) -> Text:
     return Text("\n").join(lines)
 
 
-def _bullets(sentences: Sequence[str]) -> Text:
+def bullets(sentences: Sequence[str]) -> Text:
+    """Sentences, one a line."""
     return Text("\n").join(Text(f"- {words.clean(sentence)}") for sentence in sentences)
 
 
