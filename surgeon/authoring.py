@@ -7,11 +7,14 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import onnx
+
 from surgeon.errors import Location, RecipeError
 from surgeon.expressions import Expression
 from surgeon.irversion import ir_version_of
 from surgeon.match import Match
 from surgeon.notation import check_operators, parse_pattern
+from surgeon.opsets import newest_opset
 from surgeon.recipe import Recipe, Rule, RulesStep
 from surgeon.rewrite import Draft
 
@@ -96,7 +99,9 @@ def recipe_of(*rules: Rule) -> Recipe:
 # Recipes that spell out operators, and the opset from which those are there.
 _SPELLED_OUT = {
     "opset-14-forms": 14,
+    "grid-forms": 16,
     "layer-norm-decompose": 17,
+    "fourier-decompose": 17,
     "opset-18-forms": 18,
     "deform-conv-decompose": 19,
     "affine-grid-decompose": 20,
@@ -128,11 +133,27 @@ def recipe_for_opset(before: int, opset: int) -> Recipe:
             where="opset",
             mend=f"Ask for {least} at the least; export the model anew for an older one.",
         )
+    if opset > newest_opset():
+        raise RecipeError(
+            f"opset {opset} is newer than all that are known",
+            where="opset",
+            mend=f"Ask for {newest_opset()} at the most, the newest of onnx {onnx.__version__}.",
+        )
     if opset > before:
         return _of_steps(f"to opset {opset}", [f"raise-opset: {opset}"])
     newer = [name for name, since in _SPELLED_OUT.items() if opset < since]
     steps = [_use(newer)] if newer else []
     return _of_steps(f"to opset {opset}", [*steps, f"lower-opset: {opset}"])
+
+
+def spelling_out(operator: str, opset: int) -> list[str]:
+    """The recipes for an opset that have a rule for this operator."""
+    return [
+        name
+        for name, since in _SPELLED_OUT.items()
+        if opset < since
+        and any(operator in rule.match.nodes[-1].operators for rule in Recipe.load(name).rules)
+    ]
 
 
 def _use(names: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from surgeon.errors import SurgeonError
 from surgeon.facts.fact import INTEGERS
 from surgeon.importer import opset_of
 from surgeon.irversion import least_ir_version
-from surgeon.opsets import MOVED, STANDARD, Moved, schema
+from surgeon.opsets import MOVED, STANDARD, Moved, newest_opset, schema
 
 # Operators whose text was changed and whose meaning was not, by the opset from which that is so;
 # what they can do since, an attribute or an operand says.
@@ -131,7 +131,7 @@ def _at(
     if now is None or now.since_version <= opset:
         return
     if old is None:
-        raise _Not(f"{node.op_type} is an operator from opset {now.since_version} on")
+        raise _Not(f"{node.op_type} is an operator from opset {_first(node.op_type, opset)} on")
     for move in (_DFT_AXIS,) if node.op_type == "DFT" else MOVED.get(node.op_type, ()):
         if opset < move.since <= before and len(node.input) > move.index:
             _as_attribute(node, move.attribute, move.index, constants)
@@ -203,6 +203,11 @@ def _check_named(
     told = f"{known.description} {known.default_value} {old.doc}"
     if not re.search(rf"(?<!\w){re.escape(chosen)}(?!\w)", told):
         raise _Not(f"`{attribute.name}` of {node.op_type} is `{chosen}`, which is of a newer opset")
+
+
+def _first(op: str, opset: int) -> int:
+    """The first opset behind this one that has an operator."""
+    return next(n for n in range(opset + 1, newest_opset() + 1) if schema(op, n) is not None)
 
 
 @cache

@@ -65,6 +65,26 @@ class Meanings:
 
     def of(self, model: onnx.ModelProto) -> list[str]:
         """Those operators of a model that are given a meaning here."""
+        return [name for name in self._told_of(model) if self._suited(name, _opset_of(model))]
+
+    def unsuited(self, model: onnx.ModelProto) -> list[str]:
+        """Of those operators of a model whose functions do not hold at its opset, why not."""
+        opset, found = _opset_of(model), []
+        for name in self._told_of(model):
+            if self._suited(name, opset) is None:
+                function = max(self._functions[name], key=_opset_of)
+                written = _opset_of(function)
+                other = next(o for o in _operators(function.node) if not _alike(o, written, opset))
+                is_there = _since(other, opset) is not None
+                means = "means something else" if is_there else "is no operator"
+                found.append(
+                    f"the function of `{name}` is written for opset {written}, and {other} {means} "
+                    f"at {opset}: give one for {opset}"
+                )
+        return found
+
+    def _told_of(self, model: onnx.ModelProto) -> list[str]:
+        """The operators of a model that there are functions for, at whatever opset."""
         if not self._functions:
             return []
         own = {name_of(function) for function in model.functions}
@@ -74,7 +94,7 @@ class Meanings:
             for node in every_node(top.node)
             if node.domain not in _STANDARD
         )
-        return [n for n in found if n not in own and self._suited(n, _opset_of(model)) is not None]
+        return [name for name in found if name in self._functions and name not in own]
 
     def told(self, model: onnx.ModelProto) -> onnx.ModelProto:
         """The model with these operators written out; itself where it has none."""
@@ -118,11 +138,15 @@ def holds_at(nodes: Iterable[onnx.NodeProto], written: int, opset: int) -> bool:
         written: The opset that they are written in.
         opset: The other.
     """
-    return all(
-        _since(node.op_type, written) == _since(node.op_type, opset) is not None
-        for node in every_node(nodes)
-        if node.domain in _STANDARD
-    )
+    return all(_alike(operator, written, opset) for operator in _operators(nodes))
+
+
+def _operators(nodes: Iterable[onnx.NodeProto]) -> list[str]:
+    return [node.op_type for node in every_node(nodes) if node.domain in _STANDARD]
+
+
+def _alike(operator: str, written: int, opset: int) -> bool:
+    return _since(operator, written) == _since(operator, opset) is not None
 
 
 @cache

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from surgeon.authoring import spelling_out
 from surgeon.culprits import Place
 from surgeon.errors import LeftoverError, VerifyError
 from surgeon.lost import (
@@ -16,6 +18,7 @@ from surgeon.lost import (
     unwritten_values,
 )
 from surgeon.model import Model
+from surgeon.opsets import newest_opset, schema
 from surgeon.report import Refusal, Report
 from surgeon.schemas.aliases import out_of_place
 from surgeon.spelling import is_foreign
@@ -97,10 +100,7 @@ def refuse_left_out(report: Report, opset: int | None = None) -> None:
     mend = "Read the report (`--report out.json`); leave out the recipe or the rule, or "
     mend += "leave out `--strict`."
     if opset is not None:
-        mend = (
-            "`surgeon explain spelled-out opset-18-forms MODEL` says why an operator stays as it "
-        )
-        mend += f"is; ask for a newer opset, or export the model at {opset}."
+        mend = _mend_of_opset(report.failures, opset)
     if left_out:
         more = f", and {len(left_out) - 1} more" if len(left_out) > 1 else ""
         error = VerifyError(
@@ -110,6 +110,21 @@ def refuse_left_out(report: Report, opset: int | None = None) -> None:
         )
         error.report = report
         raise error
+
+
+def _mend_of_opset(failures: Sequence[str], opset: int) -> str:
+    """What helps where a model was not taken to an opset."""
+    said = " ".join(line for line in failures if "`lower-opset`" in line and "op_type:" not in line)
+    operator = next(
+        (word for word in re.findall(r"[A-Z]\w+", said) if schema(word, newest_opset())), None
+    )
+    if operator is None:
+        return f"Ask for another opset, or export the model at {opset}."
+    last = f"ask for a newer opset, or export the model at {opset}."
+    if not (recipes := spelling_out(operator, opset)):
+        return f"No recipe spells {operator} otherwise: {last}"
+    named = " ".join(recipes)
+    return f"`surgeon explain {named} MODEL` says why {operator} stays as it is; {last}"
 
 
 def refuse_unread(original: Model, report: Report, reference: Reference) -> None:

@@ -191,12 +191,49 @@ def test_the_result_is_of_the_opset_that_is_asked_for(net: Path, tmp_path: Path)
         assert result.exit_code == 0, result.output
         assert {entry.domain: entry.version for entry in onnx.load(out).opset_import}[""] == opset
     assert run("apply", "clean", net, out, "--opset", 9).exit_code == 2
+    newer = run("apply", "clean", net, out, "--opset", 99)
+    assert newer.exit_code == 2
+    assert "opset 99 is newer than all that are known" in " ".join(newer.output.split())
     onnx.save(onnx.parser.parse_model(TEXTS), tmp_path / "texts.onnx")
     out.unlink()
     refused = run("apply", "clean", tmp_path / "texts.onnx", out, "--opset", 17)
     assert refused.exit_code == 3
-    assert "StringConcat" in refused.output
-    assert "surgeon explain spelled-out" in " ".join(refused.output.split())
+    assert "StringConcat is an operator from opset 20 on" in " ".join(refused.output.split())
+    assert "No recipe spells StringConcat otherwise" in " ".join(refused.output.split())
     assert not out.exists()
     onnx.save(onnx.parser.parse_model(GRID), tmp_path / "grid.onnx")
     assert run("apply", "clean", tmp_path / "grid.onnx", out, "--opset", 17).exit_code == 0
+
+
+@pytest.mark.slow
+def test_what_an_older_opset_has_not_is_spelled_out(tmp_path: Path) -> None:
+    sampled = """
+        <ir_version: 9, opset_import: ["": 20]>
+        g (float[1,2,4,5] x, float[1,3,3,2] grid) => (float[1,2,3,3] y) {
+          y = GridSample <mode = "linear"> (x, grid)
+        }
+    """
+    halves = """
+        <ir_version: 9, opset_import: ["": 20]>
+        g (float16[1,2,4,5] x, float16[1,3,3,2] grid) => (float16[1,2,3,3] y) {
+          y = GridSample <mode = "linear"> (x, grid)
+        }
+    """
+    waves = """
+        <ir_version: 9, opset_import: ["": 17]>
+        g (float[1,32,1] x) => (float[1,32,2] y) { y = DFT <axis = 1> (x) }
+    """
+    out = tmp_path / "o.onnx"
+    for text, opset in ((sampled, 13), (sampled, 16), (waves, 13)):
+        onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+        result = run("apply", "clean", tmp_path / "m.onnx", out, "--opset", opset)
+        assert result.exit_code == 0, result.output
+        made = onnx.load(out)
+        assert {entry.domain: entry.version for entry in made.opset_import}[""] == opset
+        assert any(node.op_type == "GridSample" for node in made.graph.node) == (opset == 16)
+    onnx.save(onnx.parser.parse_model(halves), tmp_path / "m.onnx")
+    refused = run("apply", "clean", tmp_path / "m.onnx", out, "--opset", 13)
+    assert refused.exit_code == 3
+    said = " ".join(refused.output.split())
+    assert "GridSample is an operator from opset 16 on" in said
+    assert "`surgeon explain grid-forms MODEL` says why GridSample stays" in said

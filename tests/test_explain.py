@@ -219,3 +219,17 @@ def test_the_opset_that_a_step_changed(tmp_path: Path) -> None:
     assert (plain["opset_before"], plain["opset"]) == (17, 16)
     assert "Step 1: lower the opset to 16" in run("recipes", "show", recipe).output
     assert "Step 2: lower the opset to 17" in run("recipes", "show", "opset-17").output
+
+
+def test_a_step_that_was_left_out_is_told(tmp_path: Path) -> None:
+    model = save(
+        tmp_path / "m.onnx",
+        "net (float[2,4] x) => (float[4] y) {y = ReduceSum <keepdims = 0> (x, axis)}".replace(
+            "{y", "<int64[1] axis = {0}> {y"
+        ),
+    )
+    result = run("explain", "any-batch", model)
+    assert result.exit_code == 0, result.output
+    assert "step `free-batch` was skipped: ReduceSum" in " ".join(result.output.split())
+    plain = json.loads(run("explain", "any-batch", model, "--json").output)
+    assert plain["failures"][0].startswith("step `free-batch` was skipped: ReduceSum")

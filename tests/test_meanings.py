@@ -176,6 +176,34 @@ def test_a_function_holds_where_its_operators_mean_the_same() -> None:
         np.testing.assert_allclose(y.sum(axes), 1, rtol=1e-6)
 
 
+def test_a_function_for_another_opset_is_named(tmp_path: Path) -> None:
+    """LeakyRelu means something else from opset 16 on."""
+    said = (
+        "the function of `my.domain.Swirl` is written for opset 13, and LeakyRelu means something "
+        "else at 17: give one for 17"
+    )
+    assert Meanings([swirl(13)]).unsuited(parsed(CUSTOM)) == [said]
+    assert Meanings([swirl(13), swirl(17)]).unsuited(parsed(CUSTOM)) == []
+    assert Meanings([swirl(13)]).unsuited(parsed(STANDARD)) == []
+    for model, text in ((STANDARD, FOR_PLUGIN), (CUSTOM, FROM_PLUGIN)):
+        recipe = surgeon.Recipe.parse(text.replace('["": 17]', '["": 13]'))
+        verdict = surgeon.apply(parsed(model), recipe).report.verdict
+        assert verdict.status == "runs"
+        assert said in [each.why for each in verdict.not_compared]
+    (tmp_path / "swirl.yaml").write_text(FOR_PLUGIN.replace('["": 17]', '["": 13]'))
+    (tmp_path / "swirl.cases.yaml").write_text(
+        f"""
+cases:
+  - case: a plugin
+    fires: to-plugin
+    before: |{indented(STANDARD)}
+    after: |{indented(CUSTOM.replace("0.25>", "0.25, version = 1>"))}
+"""
+    )
+    problems = [p for o in run([tmp_path / "swirl.yaml"]).outcomes for p in o.problems]
+    assert any(f"Unchecked: {said}" in str(each) for each in problems)
+
+
 def test_functions_may_call_one_another_and_stand_in_bodies() -> None:
     inner = swirl(last="Neg (a)")
     outer = (

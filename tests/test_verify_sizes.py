@@ -174,6 +174,20 @@ def test_a_size_without_numbers_asks_for_no_other_inputs() -> None:
     assert 1 in {c.sizes["t"] for c in verdict.comparisons}
 
 
+def test_a_length_that_is_too_long_is_not_put_down_to_the_batch() -> None:
+    """Places are counted by a mask of 0 to 2, and a table holds 64 of them."""
+    model = parse("""g (int64[b,s] mask) => (float[b,s,1] y)
+        <int64 axis = {1}> {
+            places = CumSum (mask, axis) at = Mul (places, mask)
+            y = Gather (table, at) }""")
+    table = np.arange(64, dtype=np.float32).reshape(64, 1)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(table, "table"))
+    found = verify(model, model)
+    assert found.status == "equivalent"
+    assert {c.sizes["b"] for c in found.comparisons} >= {1, 2, 3}
+    assert not found.not_compared
+
+
 def test_a_batch_defined_nowhere_else_is_reported() -> None:
     before, _ = frozen()
     verdict = verify(before, before)

@@ -209,7 +209,8 @@ Opset = Annotated[
         "--opset",
         min=1,
         metavar="N",
-        help="What the result is to be of, behind all recipes; refused where it is not reached.",
+        help="What the result is to be of, behind all recipes; refused where it is not reached. "
+        "An older one is 13 at the least, a newer one 9.",
         rich_help_panel="Output",
     ),
 ]

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from surgeon.render import words
-from surgeon.render.report import every_change, headline, progress, rules, section
+from surgeon.render.report import bullets, every_change, headline, progress, rules, section
 from surgeon.spelling import is_foreign
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def explanation(found: Explanation, *, everything: bool = False) -> RenderableTy
     report = found.report
     parts: list[RenderableType] = [headline(report)]
     parts.extend(section("Fired", [rules(report) if report.changes else "no rule fired"]))
+    parts.extend(section("Left out", [bullets(report.failures)] if report.failures else []))
     parts.extend(section("No rule", [_unknown(found)] if found.unknown else []))
     if report.misses:
         parts.extend(section("Did not fire", _reasons(report.misses, everything=everything)))
@@ -56,6 +57,7 @@ def explanation_data(found: Explanation) -> dict[str, Any]:
         "opset_before": report.opset_before,
         "fired": [change._asdict() for change in changes],
         "misses": [each._asdict() for each in misses],
+        "failures": list(report.failures),
         "gone": gone,
         "unknown": {
             name: {"count": count, "recipes": list(recipes)}

@@ -45,10 +45,10 @@ def report(found: Report, *, verbose: bool = False) -> RenderableType:
     parts.extend(section("Refused", [_refusals(found.refusals)] if found.refusals else []))
     parts.extend(section("Housekeeping", [_housekeeping(found)] if found.housekeeping else []))
     parts.extend(section("Contracts", [_contracts(found)] if found.contracts else []))
-    parts.extend(section("Assumed", [_bullets(found.assumptions)] if found.assumptions else []))
-    parts.extend(section("Remarks", [_bullets(found.remarks)] if found.remarks else []))
+    parts.extend(section("Assumed", [bullets(found.assumptions)] if found.assumptions else []))
+    parts.extend(section("Remarks", [bullets(found.remarks)] if found.remarks else []))
     if found.failures:
-        parts.extend(section("Left out", [_bullets(found.failures)]))
+        parts.extend(section("Left out", [bullets(found.failures)]))
     wanted = not found.changes and not _GENERAL.issuperset(found.recipes)
     if found.misses and (verbose or wanted):
         most = None if verbose else MOST_MISSES
@@ -183,7 +183,8 @@ def _contracts(found: Report) -> Text:
     return Text("\n").join(lines)
 
 
-def _bullets(sentences: Sequence[str]) -> Text:
+def bullets(sentences: Sequence[str]) -> Text:
+    """Sentences, one a line."""
     return Text("\n").join(Text(f"- {words.clean(sentence)}") for sentence in sentences)
 
 

@@ -36,6 +36,7 @@ from surgeon.verify.sizes import (
     is_leading,
     search,
     sizes_of,
+    with_smaller,
 )
 from surgeon.verify.specs import Spec
 from surgeon.verify.summary import digest, has_numbers
@@ -146,8 +147,7 @@ class Check:
             if sizes != base and not self.fault and self._at(sizes, drawing):
                 ran.append(sizes)
         for group in groups(dims, inputs, base, hints):
-            hinted, lengths = group[0] in hints, lists[group[0]]
-            self._more_sizes(group, lengths, ran, drawing, hinted=hinted)
+            self._more_sizes(group, lists[group[0]], ran, drawing, hints)
         joined = [dim for dim in self.joined if dim in base and dim not in hints]
         for sizes in without(base, joined):
             # where the original does not run so, nothing is missed: something is always kept
@@ -257,35 +257,42 @@ class Check:
         sizes: Sequence[int],
         ran: list[Mapping[str, int]],
         drawing: Drawing,
-        *,
-        hinted: bool,
+        hints: Collection[str],
     ) -> None:
         """Bring dims to three sizes, the others held; where it cannot be, say so."""
         if not ran or self.fault:
             return
         base = ran[0]
-        done = {each[group[0]] for each in ran}
-        for size in (n for n in sizes if n <= _FARTHEST * base[group[0]]):
+        done, most = {each[group[0]] for each in ran}, _FARTHEST * base[group[0]]
+        for size in (n for n in sizes if n <= most and n not in done):
             trial = {**base, **dict.fromkeys(group, size)}
             if len(done) >= WANTED or self.fault or not self.attempts.may_go_on:
                 break
-            if (
-                size not in done
-                and fits(trial, drawing.inputs, self.growth)
-                and self._at(trial, drawing)
-            ):
+            if fits(trial, drawing.inputs, self.growth) and self._at(trial, drawing):
                 ran.append(trial)
                 done.add(size)
         if len(group) > 1:
             self._apart(group, base, done, drawing)
-        if len(done) >= WANTED or hinted:
+        if len(done) >= WANTED or group[0] in hints:
+            return
+        failed = {**base, **dict.fromkeys(group, next(n for n in sizes if n not in done))}
+        # what is too long fails at any batch: the others are smaller before this one is blamed
+        further = [n for n in sizes if n <= most and n not in done][:WANTED]
+        for smaller in with_smaller(base, group, hints):
+            if len(done) >= WANTED or self.fault or not self.attempts.may_go_on:
+                break
+            if not self._at(smaller, drawing):  # what is frozen takes others by chance
+                break
+            for trial in ({**smaller, **dict.fromkeys(group, n)} for n in further if n not in done):
+                if len(done) < WANTED and not self.fault and self._at(trial, drawing):
+                    ran.append(trial)
+                    done.add(trial[group[0]])
+        if len(done) >= WANTED:
             return
         # lengths that have names of their own may be no samples: nothing is put together of them
         if len(done) == len(group) == 1 and is_leading(group[0], drawing.inputs):
             self._by_samples(group, base, drawing)
             return
-        other = next(size for size in sizes if size not in done)
-        failed = {**base, **dict.fromkeys(group, other)}
         known = ", ".join(map(str, sorted(done)))
         self.skip(f"{' and '.join(group)} other than {known}", self.attempts.reason_at(failed))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ MORE_OTHER = (
     *(32, 16, 128, 8, 224, 512, 96, 1600, 48, 20, 10, 50, 12, 7, 5, 6, 4, 3, 2, 1),
     *(256, 200, 320, 384, 16_000, 33, 65),
 )
+SMALLER = (2, 8)  # what other dims are divided by, before one is said to have one size
 ATTEMPTS = 160
 _LONGER = 5  # lengths at which single dims are tried twice as long
 _LONG = 600  # sizes above are those of sounds and texts, and not of both axes of images
@@ -182,6 +183,18 @@ def search(
                 yield each
         if len(seen) >= ATTEMPTS:
             return
+
+
+def with_smaller(
+    base: Mapping[str, int], group: Sequence[str], fixed: Collection[str]
+) -> Iterator[dict[str, int]]:
+    """The base with smaller sizes of dims that are neither a group's nor fixed."""
+    last = dict(base)
+    for times in SMALLER:  # all alike: one may be twice as long as another
+        free = {dim: n for dim, n in base.items() if dim not in group and dim not in fixed}
+        smaller = {**base, **{dim: max(1, n // times) for dim, n in free.items()}}
+        if smaller != last:
+            yield (last := smaller)
 
 
 def _planes(inputs: Sequence[Input], dims: Sequence[str]) -> list[tuple[str, ...]]:

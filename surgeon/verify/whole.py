@@ -94,6 +94,7 @@ def verify(
         return Verdict("broken", fault)
     meanings = Meanings(functions)
     defined = meanings.of(after)
+    unsuited = dict.fromkeys([*meanings.unsuited(after), *meanings.unsuited(before)])
     before, after = meanings.told(before), meanings.told(after)
     given = read_given(before, inputs, data, shapes=shapes, reference=reference)
     hints = {dim: list(s) for dim, s in (sizes or {}).items() if not isinstance(s, str)}
@@ -148,6 +149,8 @@ def verify(
                     check.skip("any input", why)
         except (NoWitness, NotRunnable, ForeignError, ValueError) as error:
             check.skip("any input", error.what if isinstance(error, SurgeonError) else str(error))
+        for why in () if check.comparisons else unsuited:
+            check.skip("any input", why)
         verdict = check.verdict((*lacking, *defined), told=bool(defined))
         if verdict.status == "differs" and (files := recorded_files(reference)):
             said = _differs_itself(begin, before, folder_original, files)
