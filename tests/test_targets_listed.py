@@ -86,7 +86,7 @@ def test_every_list_takes_a_plain_network(name: str) -> None:
     [
         ("tensorrt-8.3", "There is `tensorrt-6.0`"),
         ("tensort", "Did you mean `tensorrt`?"),
-        ("nothing", "Known are"),
+        ("nothing", "There are"),
     ],
 )
 def test_a_name_that_there_is_not(name: str, mend: str, model: Path) -> None:

@@ -76,12 +76,17 @@ def spelled_out(name: str, allow: Sequence[str] = ()) -> frozenset[str]:
 
 
 def spelling_recipes(name: str) -> Mapping[str, tuple[str, ...]]:
-    """By operator that a target lacks: the recipes after whose rules it is gone."""
+    """By operator that a target lacks: the recipes after whose rules it is gone.
+
+    Where none writes what the target has alone, those that spell the operator out all the same.
+    """
     found: dict[str, dict[str, None]] = {}
-    for rule in _chosen(target(name).name, frozenset(_KINDS)):
+    others: dict[str, dict[str, None]] = {}
+    known = [(rule, found) for rule in _chosen(target(name).name, frozenset(_KINDS))]
+    for rule, recipes in (*known, *((rule, others) for rule, _ in _rules())):
         for operator in rule.match.root.operators:
-            found.setdefault(operator, {})[rule.recipe] = None
-    return {operator: tuple(recipes) for operator, recipes in found.items()}
+            recipes.setdefault(operator, {})[rule.recipe] = None
+    return {operator: tuple(recipes) for operator, recipes in (others | found).items()}
 
 
 def lacking(name: str, operators: Mapping[str, int]) -> tuple[str, ...]:
