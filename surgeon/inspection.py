@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,12 +22,12 @@ from surgeon.helpful import helpful, recipes_for
 from surgeon.importer import opset_of, types_given
 from surgeon.model import Model
 from surgeon.nested import bodies
-from surgeon.numerals import natural
 from surgeon.recipe import bundled
 from surgeon.soundness import see_texts
 from surgeon.spelling import operator_name, spelling
 from surgeon.targets import Fit, Refused, Target
 from surgeon.targets import target as of_target
+from surgeon.weights import Weight, weights_of
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
 _MOST_LOADED = 1 << 30  # bytes of weights of a model that is loaded to see whether it loads
@@ -97,6 +96,8 @@ class Inspection:
         operators: How many nodes of each, `Constant` nodes left out, bodies and functions included.
         initializers: How many.
         weight_bytes: Of all initializers, external ones included.
+        weight_dtypes: Their bytes by element type, the most first.
+        largest: The few largest of them.
         functions: The model's own functions, as `domain.name`.
         subgraphs: How many bodies of If, Loop and Scan.
         foreign: Operators outside standard ONNX.
@@ -124,6 +125,8 @@ class Inspection:
     operators: Mapping[str, int]
     initializers: int
     weight_bytes: int
+    weight_dtypes: Mapping[str, int]
+    largest: tuple[Weight, ...]
     external: tuple[ExternalFile, ...]
     functions: tuple[str, ...]
     subgraphs: int
@@ -192,7 +195,7 @@ def inspect(path: str | os.PathLike[str], *, target: str | None = None) -> Inspe
     operators = Counter(operator_name(node) for node in nodes if not _is_constant(node))
     initialised = {tensor.name for tensor in proto.graph.initializer}
     inputs = tuple(value_of(v) for v in proto.graph.input if v.name not in initialised)
-    types = types_given(proto)
+    types, weights = types_given(proto), weights_of(proto.graph)
     cast, turned = could_be_left(proto) if _is_sound(model) else ((), ())
     return Inspection(
         source=str(path),
@@ -206,7 +209,9 @@ def inspect(path: str | os.PathLike[str], *, target: str | None = None) -> Inspe
         dynamic=_dynamic(inputs),
         operators=dict(_by_count(operators)),
         initializers=len(proto.graph.initializer) + len(proto.graph.sparse_initializer),
-        weight_bytes=sum(_bytes(tensor) for tensor in proto.graph.initializer),
+        weight_bytes=weights.size,
+        weight_dtypes=weights.dtypes,
+        largest=weights.largest,
         external=tuple(_external(model)),
         functions=tuple(f"{f.domain}.{f.name}" for f in proto.functions),
         subgraphs=sum(1 for node in nodes for _ in bodies(node)),
@@ -353,20 +358,6 @@ def _dynamic(inputs: Sequence[Value]) -> tuple[str, ...]:
         if not isinstance(dim, int)
     )
     return tuple(dict.fromkeys(names))
-
-
-def _bytes(tensor: onnx.TensorProto) -> int:
-    """What a tensor's values take, without looking at them."""
-    for entry in tensor.external_data:
-        if entry.key == "length" and (length := natural(entry.value)) is not None:
-            return length
-    if tensor.HasField("raw_data"):
-        return len(tensor.raw_data)
-    try:
-        item = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
-    except KeyError:
-        return 0
-    return int(math.prod(tensor.dims) * item)
 
 
 def _external(model: Model) -> Iterator[ExternalFile]:

@@ -191,3 +191,23 @@ def test_an_operator_that_is_only_refused_has_no_recipe(tmp_path: Path) -> None:
 def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="no such file"):
         inspect(tmp_path / "nothing.onnx")
+
+
+def test_the_largest_weights_are_named_with_their_types(tmp_path: Path) -> None:
+    tensors = [
+        onnx.numpy_helper.from_array(np.zeros(shape, dtype), name)
+        for name, shape, dtype in (
+            ("small", (3,), np.int64), ("wide", (300, 1000), np.float32), ("half", (9, 9), np.half),
+        )
+    ]  # fmt: skip
+    node = onnx.helper.make_node("Identity", ["wide"], ["y"])
+    value = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [300, 1000])
+    graph = onnx.helper.make_graph([node], "g", [], [value], initializer=tensors)
+    path = tmp_path / "in.onnx"
+    onnx.save(onnx.helper.make_model(graph), path)
+    found = inspect(path)
+    assert dict(found.weight_dtypes) == {"float32": 1_200_000, "float16": 162, "int64": 24}
+    assert [(each.name, each.dtype, each.shape) for each in found.largest] == [
+        ("wide", "float32", (300, 1000)), ("half", "float16", (9, 9)), ("small", "int64", (3,)),
+    ]  # fmt: skip
+    assert "float32 [300, 1000]  wide" in render.text(render.inspection(found))

@@ -28,7 +28,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
         "meanings",
         "renaming",
     },
-    {"importer"},
+    {"importer", "weights"},
     {"model", "dims", "document", "schemas"},
     {
         "extension",

@@ -16,9 +16,11 @@ from surgeon.render import words
 if TYPE_CHECKING:
     from surgeon.inspection import Foreign, Inspection, Value
     from surgeon.targets import Fit
+    from surgeon.weights import Weight
 
 MOST_OPERATORS = 30
 MOST_VALUES = 30
+_LARGE = 1 << 20  # bytes of weights from which on the largest are named
 
 _RUN = 7  # the oldest opset that onnxruntime runs
 _WIDELY_READ = 13
@@ -55,6 +57,8 @@ def _facts(found: Inspection) -> Table:
         ("opsets", opsets or "none imported"),
         ("weights", _weights(found)),
     ]
+    if found.weight_bytes >= _LARGE:
+        rows.append(("largest", "\n".join(map(_weight, found.largest))))
     for file in found.external:
         state = "missing, or not in the folder" if file.size is None else words.size(file.size)
         rows.append(("data file", f"{words.name(file.name)}: {state}, {file.tensors:,} tensors"))
@@ -69,9 +73,16 @@ def _facts(found: Inspection) -> Table:
 
 def _weights(found: Inspection) -> str:
     said = f"{words.count(found.initializers, 'initializer')}, {words.size(found.weight_bytes)}"
+    if len(found.weight_dtypes) > 1:
+        sizes = (f"{dtype} {words.size(size)}" for dtype, size in found.weight_dtypes.items())
+        said += f": {', '.join(sizes)}"
     if found.overridable:
         said += f"; {found.overridable:,} of them are graph inputs too"
     return said
+
+
+def _weight(found: Weight) -> str:
+    return f"{words.size(found.size):>9}  {found.dtype} {[*found.shape]}  {words.name(found.name)}"
 
 
 def _interface(found: Inspection) -> Table:
