@@ -11,28 +11,25 @@ from typing import Any
 
 import onnx
 
+from surgeon.advice import by_count, fit_of, made_by
 from surgeon.asread import could_be_left
-from surgeon.authoring import EARLIEST, OLDEST
 from surgeon.deciding import deciding
 from surgeon.errors import ForeignError, MemoryUp, ModelError, TimeUp
 from surgeon.external import external_tensors
 from surgeon.files import external_path
-from surgeon.fitting import spelled_out, spelling_recipes
 from surgeon.helpful import helpful, recipes_for
-from surgeon.importer import opset_of, types_given
+from surgeon.importer import types_given
 from surgeon.model import Model
 from surgeon.nested import bodies
-from surgeon.recipe import bundled
 from surgeon.soundness import see_texts
 from surgeon.spelling import operator_name, spelling
-from surgeon.targets import Fit, Refused, Target
+from surgeon.targets import Fit
 from surgeon.targets import target as of_target
 from surgeon.weights import Weight, weights_of
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
 _MOST_LOADED = 1 << 30  # bytes of weights of a model that is loaded to see whether it loads
 STANDARD = frozenset({"", "ai.onnx", "ai.onnx.ml"})
-ATEN = ("aten.", "prim.")  # how operators of PyTorch's are written
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +107,7 @@ class Inspection:
         fit: Beside the list of a target, where one was asked for.
         cast: Inputs that are only cast before anything computes with them, bytes of an image say.
         turned: Inputs that are only turned, from N,H,W,C to N,C,H,W say.
+        made: The recipes that made it, as its own log says.
         deciding: Inputs of a few numbers on which branches, turns of loops or sizes hang.
     """
 
@@ -140,6 +138,7 @@ class Inspection:
     fit: Fit | None = None
     cast: tuple[str, ...] = ()
     turned: tuple[str, ...] = ()
+    made: tuple[str, ...] = ()
     deciding: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -207,7 +206,7 @@ def inspect(path: str | os.PathLike[str], *, target: str | None = None) -> Inspe
         outputs=tuple(value_of(v) for v in proto.graph.output),
         overridable=len(model.overridable),
         dynamic=_dynamic(inputs),
-        operators=dict(_by_count(operators)),
+        operators=dict(by_count(operators)),
         initializers=len(proto.graph.initializer) + len(proto.graph.sparse_initializer),
         weight_bytes=weights.size,
         weight_dtypes=weights.dtypes,
@@ -220,8 +219,9 @@ def inspect(path: str | os.PathLike[str], *, target: str | None = None) -> Inspe
         bfloat16=types.count(onnx.TensorProto.BFLOAT16),
         float64=types.count(onnx.TensorProto.DOUBLE),
         recipes=helpful(operators),
-        fit=None if wanted is None else _fit(proto, operators, wanted, path),
+        fit=None if wanted is None else fit_of(proto, operators, wanted, path),
         cast=cast,
+        made=made_by(proto),
         turned=turned,
         deciding=deciding(proto),
     )
@@ -242,11 +242,6 @@ def nodes_of(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
         for node in stack.pop().node:
             yield node
             stack.extend(bodies(node))
-
-
-def _by_count(operators: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Operators with how many nodes of each there are, the most first."""
-    return sorted(operators.items(), key=lambda item: (-item[1], item[0]))
 
 
 def _is_constant(node: onnx.NodeProto) -> bool:
@@ -286,47 +281,6 @@ def _is_standard(node: onnx.NodeProto, versions: Mapping[str, int]) -> bool:
     version = versions.get("", versions.get(node.domain, 1))
     newest = onnx.defs.onnx_opset_version()
     return bool(onnx.defs.has(node.op_type, min(version, newest), ""))
-
-
-def _fit(proto: onnx.ModelProto, operators: Mapping[str, int], wanted: Target, path: Path) -> Fit:
-    """Beside a target's list; the model's own functions are as good as what they hold."""
-    own = {f"{function.domain}.{function.name}" for function in proto.functions}
-    refused = operators.keys() - wanted.taken - wanted.partly - own
-    opset = opset_of(proto) or 1
-    read = wanted.opsets is None or wanted.opsets[0] <= opset <= wanted.opsets[1]
-    spelled, others = refused & spelled_out(wanted.name), spelling_recipes(wanted.name)
-    return Fit(
-        target=wanted.name,
-        title=wanted.title,
-        source=wanted.source,
-        opset=None if read else opset,
-        opsets=wanted.opsets,
-        refused=tuple(
-            Refused(operator, count, others.get(operator) or recipes_for(operator, foreign=True))
-            for operator, count in _by_count(operators)
-            if operator in refused
-        ),
-        partly=tuple(operator for operator, _ in _by_count(operators) if operator in wanted.partly),
-        spelled=tuple(operator for operator, _ in _by_count(operators) if operator in spelled),
-        command=_command(operators, wanted, opset, path, spells=bool(spelled)),
-    )
-
-
-def _command(
-    operators: Mapping[str, int], wanted: Target, opset: int, path: Path, *, spells: bool
-) -> tuple[str, ...]:
-    """The command line that brings a model to a target, as far as that can be done."""
-    made = f"for-{'tflite' if wanted.name == 'onnx2tf' else wanted.name.split('-')[0]}"
-    recipes = ["aten"] if any(each.startswith(ATEN) for each in operators) else []
-    recipes.append(made if made in bundled() else "clean")
-    options = ["--target", wanted.name] if spells else []
-    if wanted.opsets is not None:
-        oldest, newest = wanted.opsets
-        if opset > newest >= OLDEST or opset < oldest:
-            options += ["--opset", str(newest if opset > newest else max(oldest, EARLIEST))]
-    if recipes == ["clean"] and not options:
-        return ()
-    return ("surgeon", "apply", *recipes, str(path), "OUT.onnx", *options)
 
 
 def value_of(value: onnx.ValueInfoProto) -> Value:

@@ -9,6 +9,7 @@ import onnx.parser
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+import surgeon
 from surgeon import render
 from surgeon.errors import ModelError
 from surgeon.inspection import Inspection, inspect, with_load
@@ -211,3 +212,18 @@ def test_the_largest_weights_are_named_with_their_types(tmp_path: Path) -> None:
         ("wide", "float32", (300, 1000)), ("half", "float16", (9, 9)), ("small", "int64", (3,)),
     ]  # fmt: skip
     assert "float32 [300, 1000]  wide" in render.text(render.inspection(found))
+
+
+def test_what_surgeon_made_is_said_to_be_done(tmp_path: Path) -> None:
+    before = parsed(
+        "g (float[2, 3] x) => (float[2, 3] y) { n = Neg (x)  m = Neg (n)  y = Relu (m) }"
+    )
+    onnx.save(before, tmp_path / "in.onnx")
+    text = render.text(render.inspection(inspect(tmp_path / "in.onnx", target="tensorrt")))
+    assert "surgeon apply for-tensorrt" in text
+    surgeon.apply(before, "for-tensorrt").model.save(tmp_path / "out.onnx")
+    found = inspect(tmp_path / "out.onnx", target="tensorrt")
+    assert found.made == ("for-tensorrt",)
+    text = render.text(render.inspection(found))
+    assert "Made by surgeon with for-tensorrt: nothing to do" in text
+    assert "surgeon apply" not in text

@@ -172,6 +172,8 @@ def _obstacles(found: Inspection, *, verbose: bool) -> Iterator[RenderableType]:
         last = f"clean --opset {_WIDELY_READ}"
     if best := _best(found) or (last if found.loads is False else None):
         yield Text(f"Try: surgeon apply {best} {shlex.quote(words.name(found.source))} OUT.onnx")
+    elif "clean" in found.made or any(name.startswith("for-") for name in found.made):
+        yield Text(f"Made by surgeon with {words.listed(found.made)}: nothing to do", "dim")
     elif not verbose:
         yield Text("Try: surgeon apply clean ..., or a recipe by its symptom: see README", "dim")
     elif found.recipes:

@@ -1,0 +1,76 @@
+"""What a runtime's own list lacks of a model, and the command line that helps."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import onnx
+
+from surgeon.authoring import EARLIEST, OLDEST
+from surgeon.fitting import spelled_out, spelling_recipes
+from surgeon.helpful import recipes_for
+from surgeon.importer import opset_of
+from surgeon.provenance import history
+from surgeon.recipe import bundled
+from surgeon.spelling import is_foreign
+from surgeon.targets import Fit, Refused, Target
+
+
+def by_count(operators: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Operators with how many nodes of each there are, the most first."""
+    return sorted(operators.items(), key=lambda item: (-item[1], item[0]))
+
+
+def fit_of(proto: onnx.ModelProto, operators: Mapping[str, int], wanted: Target, path: Path) -> Fit:
+    """Beside a target's list; the model's own functions are as good as what they hold."""
+    own = {f"{function.domain}.{function.name}" for function in proto.functions}
+    refused = operators.keys() - wanted.taken - wanted.partly - own
+    opset = opset_of(proto) or 1
+    read = wanted.opsets is None or wanted.opsets[0] <= opset <= wanted.opsets[1]
+    spelled, others = refused & spelled_out(wanted.name), spelling_recipes(wanted.name)
+    return Fit(
+        target=wanted.name,
+        title=wanted.title,
+        source=wanted.source,
+        opset=None if read else opset,
+        opsets=wanted.opsets,
+        refused=tuple(
+            Refused(operator, count, others.get(operator) or recipes_for(operator, foreign=True))
+            for operator, count in by_count(operators)
+            if operator in refused
+        ),
+        partly=tuple(operator for operator, _ in by_count(operators) if operator in wanted.partly),
+        spelled=tuple(operator for operator, _ in by_count(operators) if operator in spelled),
+        command=_command(operators, wanted, opset, path, made_by(proto), spells=bool(spelled)),
+    )
+
+
+def made_by(proto: onnx.ModelProto) -> tuple[str, ...]:
+    """The recipes of the file's own log."""
+    runs = history(proto.metadata_props) or []
+    recipes = (each for run in runs for each in run.get("recipes", ()) if isinstance(each, dict))
+    return tuple(dict.fromkeys(str(each["name"]) for each in recipes if "name" in each))
+
+
+def _command(
+    operators: Mapping[str, int],
+    wanted: Target,
+    opset: int,
+    path: Path,
+    done: Collection[str],
+    *,
+    spells: bool,
+) -> tuple[str, ...]:
+    """The command line that brings a model to a target, as far as that was not done already."""
+    made = f"for-{'tflite' if wanted.name == 'onnx2tf' else wanted.name.split('-')[0]}"
+    recipes = ["aten"] if any(map(is_foreign, operators)) else []
+    recipes.append(made if made in bundled() else "clean")
+    options = ["--target", wanted.name] if spells else []
+    if wanted.opsets is not None:
+        oldest, newest = wanted.opsets
+        if opset > newest >= OLDEST or opset < oldest:
+            options += ["--opset", str(newest if opset > newest else max(oldest, EARLIEST))]
+    if not options and {*recipes} <= {*done, "clean"}:
+        return ()
+    return ("surgeon", "apply", *recipes, str(path), "OUT.onnx", *options)
