@@ -249,8 +249,8 @@ def test_constants_among_the_inputs_leave() -> None:
     assert [node.op_type for node in after.graph.node] == ["Gemm"]
     again = surgeon.apply(after, "listed-constants")
     assert "no input has a value in the file" in again.report.failures[0]
-    assert inspect_says("listed-constants", model)
-    assert not inspect_says("listed-constants", after)
+    assert inspect_says("`listed-constants` makes them", model)
+    assert not inspect_says("`listed-constants` makes them", after)
 
 
 def inspect_says(text: str, model: onnx.ModelProto) -> bool:
