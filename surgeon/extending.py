@@ -71,7 +71,7 @@ def extended(
         changes.append(
             Change(place, recipe.name, why, "bit", contract, "the graph", (), operators, where)
         )
-    return Model(proto, path=model.path), changes
+    return Model(proto, path=model.path, folder=model.folder), changes
 
 
 class _Joining:
