@@ -22,8 +22,22 @@ def by_count(operators: Mapping[str, int]) -> list[tuple[str, int]]:
     return sorted(operators.items(), key=lambda item: (-item[1], item[0]))
 
 
-def fit_of(proto: onnx.ModelProto, operators: Mapping[str, int], wanted: Target, path: Path) -> Fit:
-    """Beside a target's list; the model's own functions are as good as what they hold."""
+def fit_of(
+    proto: onnx.ModelProto,
+    operators: Mapping[str, int],
+    wanted: Target,
+    path: Path,
+    done: Collection[str],
+) -> Fit:
+    """Beside a target's list; the model's own functions are as good as what they hold.
+
+    Args:
+        proto: The model.
+        operators: How many nodes of each.
+        wanted: The target.
+        path: Of the file, for the command line.
+        done: The recipes that made it.
+    """
     own = {f"{function.domain}.{function.name}" for function in proto.functions}
     refused = operators.keys() - wanted.taken - wanted.partly - own
     opset = opset_of(proto) or 1
@@ -42,7 +56,7 @@ def fit_of(proto: onnx.ModelProto, operators: Mapping[str, int], wanted: Target,
         ),
         partly=tuple(operator for operator, _ in by_count(operators) if operator in wanted.partly),
         spelled=tuple(operator for operator, _ in by_count(operators) if operator in spelled),
-        command=_command(operators, wanted, opset, path, made_by(proto), spells=bool(spelled)),
+        command=_command(operators, wanted, opset, path, done, spells=bool(spelled)),
     )
 
 

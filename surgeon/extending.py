@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import onnx
 import onnx.shape_inference
 
+from surgeon.asread import CONTRACT
 from surgeon.errors import RecipeError, SurgeonError, few
 from surgeon.extension import BEHIND, IN_FRONT, Extension, parse_extension
 from surgeon.importer import opset_of
@@ -26,7 +27,6 @@ from surgeon.renaming import names_of_sizes, names_of_values, rename, unused
 from surgeon.report import Change
 
 _IR = 8  # of the extension by itself, where its text names none
-CONTRACT = "changes the interface: {what}"
 _WHY = {
     IN_FRONT: "The recipe puts a graph in front of the model.",
     BEHIND: "The recipe puts a graph behind the model.",

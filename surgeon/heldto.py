@@ -16,9 +16,10 @@ from surgeon.recipe import Rule
 
 def narrows(rule: Rule, nodes: Sequence[gs.Node]) -> bool:
     """Whether a rewrite computes in halves what was computed in float32."""
+    if rule.whole is None:
+        return False
     facts = (getattr(tensor, "fact", None) for node in nodes for tensor in node.outputs)
-    halves = any(fact is not None and fact.dtype == onnx.TensorProto.FLOAT16 for fact in facts)
-    return halves and rule.whole is not None
+    return any(fact is not None and fact.dtype == onnx.TensorProto.FLOAT16 for fact in facts)
 
 
 def styles(rule: Rule, piece: Piece) -> list[tuple[str, int]]:

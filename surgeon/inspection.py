@@ -195,6 +195,7 @@ def inspect(path: str | os.PathLike[str], *, target: str | None = None) -> Inspe
     initialised = {tensor.name for tensor in proto.graph.initializer}
     inputs = tuple(value_of(v) for v in proto.graph.input if v.name not in initialised)
     types, weights = types_given(proto), weights_of(proto.graph)
+    made = made_by(proto)
     cast, turned = could_be_left(proto) if _is_sound(model) else ((), ())
     return Inspection(
         source=str(path),
@@ -219,9 +220,9 @@ def inspect(path: str | os.PathLike[str], *, target: str | None = None) -> Inspe
         bfloat16=types.count(onnx.TensorProto.BFLOAT16),
         float64=types.count(onnx.TensorProto.DOUBLE),
         recipes=helpful(operators),
-        fit=None if wanted is None else fit_of(proto, operators, wanted, path),
+        fit=None if wanted is None else fit_of(proto, operators, wanted, path, made),
         cast=cast,
-        made=made_by(proto),
+        made=made,
         turned=turned,
         deciding=deciding(proto),
     )

@@ -8,6 +8,7 @@ from surgeon.errors import SurgeonError
 from surgeon.importer import opset_of
 from surgeon.nested import every_node
 from surgeon.opsets import STANDARD
+from surgeon.unread import without_inputs
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
 _COORDINATES = 11  # the opset from which Resize says which coordinates it means
@@ -67,13 +68,8 @@ def _unlisted(proto: onnx.ModelProto) -> onnx.ModelProto:
     """
     if proto.ir_version >= FIRST_IR_WITH_FREE_INITIALIZERS:
         return proto
-    newer = onnx.ModelProto()
-    newer.CopyFrom(proto)
+    newer = without_inputs(proto, {tensor.name for tensor in proto.graph.initializer})
     newer.ir_version = FIRST_IR_WITH_FREE_INITIALIZERS
-    constants = {tensor.name for tensor in newer.graph.initializer}
-    kept = [value for value in newer.graph.input if value.name not in constants]
-    del newer.graph.input[:]
-    newer.graph.input.extend(kept)
     nodes = list(newer.graph.node)
     del newer.graph.node[:]
     for node in nodes:

@@ -19,6 +19,7 @@ import onnx.shape_inference
 from surgeon.errors import SurgeonError
 from surgeon.isolation import open_session
 from surgeon.reference.plan import without_calls
+from surgeon.renaming import unused
 from surgeon.verify.demands import demanded_sizes
 from surgeon.verify.growth import Growth
 from surgeon.verify.inputs import Drawing, required_inputs
@@ -133,9 +134,7 @@ def _measuring(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, str]]
     names: dict[str, str] = {}
     del graph.output[:]
     for place, name in enumerate(n for n in values if kinds.get(n) == _FLOAT):
-        size = f"surgeon_size_{place}"
-        while size in taken:
-            size += "_"
+        size = unused(f"surgeon_size_{place}", taken)
         names[name] = f"{size}_most"
         graph.node.append(onnx.helper.make_node("Abs", [name], [size]))
         graph.node.append(onnx.helper.make_node("ReduceMax", [size], [names[name]], keepdims=0))

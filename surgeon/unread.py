@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import onnx
 
@@ -47,7 +47,7 @@ def without_unread(proto: onnx.ModelProto, handed: Handed) -> onnx.ModelProto:
     if not gone or len(gone) == len(proto.graph.input):
         every = "nothing reads any input" if gone else "something reads every input"
         raise SurgeonError(every, where=f"{STEP}: unread", mend="Leave the step out.")
-    changed = _without(proto, {value.name for _, value in gone})
+    changed = without_inputs(proto, {value.name for _, value in gone})
     handed.layers.append(Layer(gone=gone))
     return changed
 
@@ -67,10 +67,11 @@ def without_defaults(proto: onnx.ModelProto, handed: Handed) -> onnx.ModelProto:
             mend="Leave the step out.",
         )
     handed.layers.append(Layer(constants=listed))
-    return _without(proto, set(listed))
+    return without_inputs(proto, set(listed))
 
 
-def _without(proto: onnx.ModelProto, names: set[str]) -> onnx.ModelProto:
+def without_inputs(proto: onnx.ModelProto, names: Collection[str]) -> onnx.ModelProto:
+    """A copy of the model in which these are no inputs."""
     changed = onnx.ModelProto()
     changed.CopyFrom(proto)
     kept = [value for value in changed.graph.input if value.name not in names]
