@@ -79,16 +79,8 @@ class Row:
 
 def remarks(rows: Iterable[Row]) -> list[tuple[str, list[Row]]]:
     """What is remarked of files, with the files, the most first; alike as reasons are."""
-    groups: dict[str, list[tuple[str, Row]]] = {}
-    for row in rows:
-        for said in row.remarks:
-            form = _NUMBER.sub("N", _NAMED.sub("`...`", _QUOTED.sub("'...'", said)))
-            groups.setdefault(form, []).append((said, row))
-    ranked = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
-    return [
-        (same[0][0] if len({said for said, _ in same}) == 1 else form, [row for _, row in same])
-        for form, same in ranked
-    ]
+    entries = (("", _NAMED.sub("`...`", said), said, row) for row in rows for said in row.remarks)
+    return [(said, same) for _, said, same in _by_form(entries)]
 
 
 def grouped(rows: Iterable[Row]) -> list[tuple[str, str, list[Row]]]:
@@ -97,13 +89,21 @@ def grouped(rows: Iterable[Row]) -> list[tuple[str, str, list[Row]]]:
     Reasons that differ only in the names of nodes and in numbers are one; its words are then
     those without them.
     """
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        if not row.good:
-            form = _NUMBER.sub("N", _QUOTED.sub("'...'", row.reason))
-            groups.setdefault((row.outcome, form), []).append(row)
+    return _by_form((row.outcome, row.reason, row.reason, row) for row in rows if not row.good)
+
+
+def _by_form(entries: Iterable[tuple[str, str, str, Row]]) -> list[tuple[str, str, list[Row]]]:
+    """Rows of one kind and one form of words together, with the words where all have the same.
+
+    Args:
+        entries: The kind, the words without what does not count, the words, and whose they are.
+    """
+    groups: dict[tuple[str, str], list[tuple[str, Row]]] = {}
+    for kind, words, said, row in entries:
+        form = _NUMBER.sub("N", _QUOTED.sub("'...'", words))
+        groups.setdefault((kind, form), []).append((said, row))
     ranked = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
     return [
-        (outcome, same[0].reason if len({r.reason for r in same}) == 1 else form, same)
-        for (outcome, form), same in ranked
+        (kind, same[0][0] if len({said for said, _ in same}) == 1 else form, [r for _, r in same])
+        for (kind, form), same in ranked
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -81,25 +81,26 @@ def _kind(row: Row) -> str:
 
 
 def _remarks(groups: Sequence[tuple[str, Sequence[Row]]]) -> Table:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(justify="right")
-    table.add_column(overflow="fold")
-    for said, same in groups:
-        text = Text(words.clean(said))
-        text.append(f"\n{words.listed([row.name for row in same], MOST_FILES)}", style="dim")
-        table.add_row(words.count(len(same), "file"), text)
-    return table
+    return _counted((Text(words.clean(said)), same) for said, same in groups)
 
 
 def _reasons(groups: Sequence[tuple[str, str, Sequence[Row]]]) -> Table:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(justify="right")
-    table.add_column(overflow="fold")
+    texts = []
     for outcome, reason, same in groups:
         text = Text(f"{outcome}: ", style="yellow")
         text.append(words.clean(reason), style="default")
         if same[0].mend:
             text.append(f"\n{words.clean(same[0].mend)}", style="cyan")
+        texts.append((text, same))
+    return _counted(texts)
+
+
+def _counted(groups: Iterable[tuple[Text, Sequence[Row]]]) -> Table:
+    """What is said of how many files, with the names of some."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(justify="right")
+    table.add_column(overflow="fold")
+    for text, same in groups:
         text.append(f"\n{words.listed([row.name for row in same], MOST_FILES)}", style="dim")
         table.add_row(words.count(len(same), "file"), text)
     return table
