@@ -281,7 +281,8 @@ class Check:
         for smaller in with_smaller(base, group, hints):
             if len(done) >= WANTED or self.fault or not self.attempts.may_go_on:
                 break
-            if not self._at(smaller, drawing):  # what is frozen takes others by chance
+            feeds = drawing.feeds(smaller, self.seeds[0])
+            if self._run_original(feeds, smaller) is None:  # what is frozen runs there by chance
                 break
             for trial in ({**smaller, **dict.fromkeys(group, n)} for n in further if n not in done):
                 if len(done) < WANTED and not self.fault and self._at(trial, drawing):
