@@ -88,6 +88,7 @@ _HELD: Mapping[str, str] = {
     "padding": "pad_to_concat",
     "pairs": "qlinear_conv_as_pairs qlinear_matmul_as_pairs",
     "parallel": "conv_and_conv conv_and_norm",
+    "picked": "picked_before picked_behind",
     "pieces": "pieces_as_gather",
     "places": (
         "all_written counted_down counted_from_end gather_constant_places known_places "
