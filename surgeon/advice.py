@@ -7,7 +7,7 @@ from pathlib import Path
 
 import onnx
 
-from surgeon.authoring import EARLIEST, OLDEST
+from surgeon.authoring import opset_within
 from surgeon.fitting import spelled_out, spelling_recipes
 from surgeon.helpful import recipes_for
 from surgeon.importer import opset_of
@@ -41,13 +41,12 @@ def fit_of(
     own = {f"{function.domain}.{function.name}" for function in proto.functions}
     refused = operators.keys() - wanted.taken - wanted.partly - own
     opset = opset_of(proto) or 1
-    read = wanted.opsets is None or wanted.opsets[0] <= opset <= wanted.opsets[1]
     spelled, others = refused & spelled_out(wanted.name), spelling_recipes(wanted.name)
     return Fit(
         target=wanted.name,
         title=wanted.title,
         source=wanted.source,
-        opset=None if read else opset,
+        opset=None if wanted.reads(opset) else opset,
         opsets=wanted.opsets,
         refused=tuple(
             Refused(operator, count, others.get(operator) or recipes_for(operator, foreign=True))
@@ -57,6 +56,7 @@ def fit_of(
         partly=tuple(operator for operator, _ in by_count(operators) if operator in wanted.partly),
         spelled=tuple(operator for operator, _ in by_count(operators) if operator in spelled),
         command=_command(operators, wanted, opset, path, done, spells=bool(spelled)),
+        nearest=opset_within(wanted.opsets, opset),
     )
 
 
@@ -80,11 +80,8 @@ def _command(
     made = f"for-{'tflite' if wanted.name == 'onnx2tf' else wanted.name.split('-')[0]}"
     recipes = ["aten"] if any(map(is_foreign, operators)) else []
     recipes.append(made if made in bundled() else "clean")
-    options = ["--target", wanted.name] if spells else []
-    if wanted.opsets is not None:
-        oldest, newest = wanted.opsets
-        if opset > newest >= OLDEST or opset < oldest:
-            options += ["--opset", str(newest if opset > newest else max(oldest, EARLIEST))]
+    moves = opset_within(wanted.opsets, opset) != opset
+    options = ["--target", wanted.name] if spells or moves else []
     if not options and {*recipes} <= {*done, "clean"}:
         return ()
     return ("surgeon", "apply", *recipes, str(path), "OUT.onnx", *options)

@@ -146,6 +146,19 @@ def recipe_for_opset(before: int, opset: int) -> Recipe:
     return _of_steps(f"to opset {opset}", [*steps, f"lower-opset: {opset}"])
 
 
+def opset_within(bounds: tuple[int, int] | None, opset: int) -> int:
+    """The opset nearest to a model's that a runtime reads, as far as steps lead there.
+
+    Args:
+        bounds: The oldest and the newest that it reads; None where that is not known.
+        opset: The model's.
+    """
+    if bounds is None or bounds[0] <= opset <= bounds[1]:
+        return opset
+    oldest, newest = bounds
+    return min(opset, max(newest, OLDEST)) if opset > newest else max(oldest, EARLIEST)
+
+
 def spelling_out(operator: str, opset: int) -> list[str]:
     """The recipes for an opset that have a rule for this operator."""
     return [

@@ -27,8 +27,13 @@ from surgeon.template import instantiate, plain
 Pairs = list[tuple[gs.Tensor, gs.Tensor]]
 Check = Callable[[Rule, Match, Draft, Pairs], str | None]
 _NO_NAMES: Mapping[str, Any] = {}
+_WAITING = {
+    "approximate": "it is approximate; allow it with `--allow approximate`",
+    "contract": "it changes what the model promises ({}); allow it with `--allow contract`",
+}
 
-FAILED = "; please report it"  # ends the remark on a rule that raised what no rule should
+# ends what is told of a rule that raised what none should
+FAILED = "; mend the rule, or report it if it is of surgeon"
 
 
 class Firing:
@@ -73,10 +78,12 @@ class Firing:
                     self._miss(rule, node, (total, total), why, condition.location)
                 return None
         draft = self.surgery.draft(graph, node.outputs[0].name)
-        refusal: str | None
+        refusal, waits = None, ""
         try:
             pairs = self._draft(rule, outcome, scope, draft)
             refusal = _unchanged(node, draft) or self._forbidden(rule)
+            if refusal is None and (waits := self._waits(rule)):
+                refusal = _WAITING[waits].format(rule.contract)
             if refusal is None and self.check is not None:
                 read = [(o, n) for o, n in pairs if o.outputs or self.surgery.is_output(o)]
                 refusal = self.check(rule, outcome, draft, read or pairs)  # the others are anything
@@ -84,14 +91,14 @@ class Firing:
             refusal = str(error)
         except Exception as error:  # a rule at fault must not end the run over a whole model
             refusal = f"the rule failed: {type(error).__name__}: {error}"
-            self.notes.remarks.append(
+            self.notes.failures.append(
                 f"rule `{rule.id}` ({rule.location}) failed at {describe(node)}, which stays as it "
                 f"was: {type(error).__name__}: {error}{FAILED}"
             )
         if refusal is not None:
             draft.discard()
             if self.telling:
-                self._miss(rule, node, (total, total), partial(str, refusal))
+                self._miss(rule, node, (total, total), partial(str, refusal), waits=waits)
             return None
         self.notes.changes.append(
             Change(
@@ -152,14 +159,17 @@ class Firing:
     def _forbidden(self, rule: Rule) -> str | None:
         if rule.since_opset is not None and self.facts.opset < rule.since_opset:
             return f"it needs opset {rule.since_opset}; the model has {self.facts.opset}"
-        if rule.exact == "approximate" and "approximate" not in self.allow:
-            return "it is approximate; allow it with `--allow approximate`"
-        if rule.contract and "contract" not in self.allow:
-            return (
-                f"it changes what the model promises ({rule.contract}); allow it with "
-                "`--allow contract`"
-            )
         return None
+
+    def _waits(self, rule: Rule) -> str:
+        """What has to be allowed for it and is not; "" where nothing has."""
+        approximate = rule.exact == "approximate"
+        kinds = [
+            name
+            for name, is_so in (("approximate", approximate), ("contract", rule.contract))
+            if is_so
+        ]
+        return next((name for name in kinds if name not in self.allow), "")
 
     def _miss(
         self,
@@ -168,11 +178,15 @@ class Firing:
         found: tuple[int, int],
         reason: Callable[[], str],
         location: Location | None = None,
+        *,
+        waits: str = "",
     ) -> None:
         # worth reading: the whole pattern was found, or the node has to go
         if found[0] >= found[1] or node.domain == ATEN or self.notes.every:
             self.notes.misses.append(
-                MissRecord(rule.id, rule.recipe, node, *found, reason, location or rule.location)
+                MissRecord(
+                    rule.id, rule.recipe, node, *found, reason, location or rule.location, waits
+                )
             )
 
 

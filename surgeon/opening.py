@@ -44,6 +44,12 @@ def as_recipe(recipe: RecipeLike) -> Recipe:
         return recipe
     if isinstance(recipe, Rule):
         return recipe_of(recipe)
+    if isinstance(recipe, str) and "\n" in recipe:
+        raise RecipeError(
+            "this is the text of a recipe, and no name or path of one",
+            where="apply",
+            mend="Read it first: `surgeon.Recipe.parse(text)` gives the recipe.",
+        )
     if isinstance(recipe, (str, os.PathLike)):
         return Recipe.load(os.fspath(recipe))
     raise RecipeError(

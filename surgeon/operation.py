@@ -48,7 +48,7 @@ from surgeon.rewrite import Surgery
 from surgeon.spelling import is_foreign, is_plugin
 from surgeon.stating import state_shapes
 from surgeon.sweep import Sweep
-from surgeon.tally import is_concerned, nearest, operators, operators_of
+from surgeon.tally import is_concerned, nearest, operators, operators_of, waiting
 from surgeon.writer import FIRST_IR_WITH_NODE_METADATA
 
 if TYPE_CHECKING:
@@ -169,16 +169,21 @@ class Operation:
     def report(self, clock: Clock) -> Report:
         """What was done so far, frozen."""
         after = operators(self.model)
-        cost = cost_of_sizes(self.original, self.before, after)
+        misses = nearest(self.misses)
+        names = tuple(recipe.name for recipe in self.recipes)
+        idle = set(names).difference(change.recipe for change in self.notes.changes)
+        undone, said = waiting(misses, idle), waiting(misses, set(names) - idle)
+        if cost := cost_of_sizes(self.original, self.before, after):
+            said.append(cost)
         return Report(
             source=str(self.original.path or "<model>"),
-            recipes=tuple(recipe.name for recipe in self.recipes),
+            recipes=names,
             changes=tuple(self.notes.changes),
-            misses=tuple(nearest(self.misses)),
+            misses=tuple(misses),
             housekeeping=dict(self.notes.housekeeping),
             pieces=dict(self.pieces),
-            remarks=(*self.notes.remarks, cost) if cost else tuple(self.notes.remarks),
-            failures=tuple(dict.fromkeys(self.notes.failures)),
+            remarks=(*self.notes.remarks, *said),
+            failures=tuple(dict.fromkeys([*self.notes.failures, *undone])),
             assumptions=self.axioms.texts,
             before=self.before,
             after=after,

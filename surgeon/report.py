@@ -50,6 +50,7 @@ class MissRecord(NamedTuple):
     total: int
     reason: Callable[[], str]
     location: Location
+    waits: str = ""
 
 
 class Missed(NamedTuple):
@@ -60,6 +61,7 @@ class Missed(NamedTuple):
         matched: How many of the pattern's `total` nodes were found.
         reason: In words.
         location: file:line:column of the rule or the condition.
+        waits: `approximate` or `contract`, where only that this is not allowed kept it.
     """
 
     rule: str
@@ -69,6 +71,7 @@ class Missed(NamedTuple):
     total: int
     reason: str
     location: str
+    waits: str = ""
 
     def __str__(self) -> str:
         return f"{self.node}: matched {self.matched} of {self.total} nodes; {self.reason}"

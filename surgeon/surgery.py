@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from surgeon.asread import Handed
 from surgeon.assumptions import parse_assumptions
-from surgeon.authoring import recipe_for_ir_version, recipe_for_opset
+from surgeon.authoring import opset_within, recipe_for_ir_version, recipe_for_opset
 from surgeon.choices import check_options
 from surgeon.clock import Clock
 from surgeon.collector import collector_paused
@@ -105,8 +105,10 @@ def apply(
             every operator, say).
         opset: What the result is to be of, behind all recipes, which run once more where it is an
             older one; refused where it is not reached.
-        target: A runtime, as `surgeon.targets` names it: what its list of operators lacks is at
-            last spelled out in operators that it has, where there are rules for it.
+        target: A runtime, as `surgeon.targets` names it: the opset is brought among those that it
+            reads, unless `opset` is given, and what its list of operators lacks is at last spelled
+            out in operators that it has, where there are rules for it. What is not reached is
+            among the report's `failures`.
         date: When, for the log that the model keeps of its making (see `surgeon log`). Without one
             equal runs give equal bytes.
 
@@ -130,18 +132,23 @@ def apply(
         from surgeon.evidence import check_folder
 
         check_folder(Path(keep_evidence))
+    bounds = None
     with collector_paused():
         original = as_model(model)
         plans = [as_recipe(recipe) for recipe in recipes]
-        if opset is not None and opset != original.opset:
+        if target is not None:
+            from surgeon.fitting import recipe_for_target
+            from surgeon.targets import target as target_of
+
+            bounds = target_of(target).opsets
+        reached = opset_within(bounds, original.opset) if opset is None else opset
+        if reached != original.opset:
             # what was spelled out behind them for the older opset they make plain once more
-            again = plans if opset < original.opset else []
-            plans = [*plans, recipe_for_opset(original.opset, opset), *again]
+            again = plans if reached < original.opset else []
+            plans = [*plans, recipe_for_opset(original.opset, reached), *again]
         elif opset is not None:
             plans.append(recipe_for_ir_version(opset))
         if target is not None:
-            from surgeon.fitting import recipe_for_target
-
             plans.append(recipe_for_target(target, allow))
         original, apart = told_apart(original)
         original, told = with_values(original, values or {}, shape)
@@ -229,6 +236,7 @@ def _fitted(
     with another one.
     """
     from surgeon.fitting import lacking, recipe_for_target
+    from surgeon.targets import target as target_of
 
     without = frozenset[str]()
     while True:
@@ -249,6 +257,10 @@ def _fitted(
         plans[-1] = recipe_for_target(target, allow, without)
     if left:
         work.notes.failures.append(f"not on the list of {target}: {few(left)}")
+    if not (wanted := target_of(target)).reads(work.model.opset) and wanted.opsets:
+        old, new = wanted.opsets
+        said = f"{wanted.name} reads opsets {old} to {new}, and the result is of {work.model.opset}"
+        work.notes.failures.append(said)
     return work
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+from surgeon.errors import few
 from surgeon.model import Model, describe
 from surgeon.recipe import Rule, RulesStep, Step
 from surgeon.report import Missed, MissRecord
@@ -75,6 +76,20 @@ def nearest(records: Sequence[MissRecord]) -> list[Missed]:
             total=r.total,
             reason=r.reason(),
             location=str(r.location),
+            waits=r.waits,
         )
         for r in latest.values()
+    ]
+
+
+def waiting(misses: Sequence[Missed], recipes: Collection[str]) -> list[str]:
+    """What rules of these recipes would do if it were allowed: a remark for each kind."""
+    found: dict[str, Counter[str]] = {}
+    for miss in misses:
+        if miss.waits and miss.recipe in recipes:
+            found.setdefault(miss.waits, Counter())[f"{miss.recipe}/{miss.rule}"] += 1
+    return [
+        f"{rules.total()} rewrite{'s' * (rules.total() > 1)} would be tried with "
+        f"`--allow {kind}`: {few(list(rules))}"
+        for kind, rules in found.items()
     ]

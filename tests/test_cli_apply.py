@@ -10,6 +10,9 @@ import pytest
 from command import run
 from command_files import ONE_RULE, net, recipe, shell
 
+from surgeon.errors import OutputError
+from surgeon.model import Model
+
 __all__ = ["net"]  # a fixture of `command_files`
 GRID = """
 <ir_version: 9, opset_import: ["": 20]>
@@ -163,6 +166,26 @@ def test_a_script_reads_of_an_error_what_a_person_reads(net: Path, tmp_path: Pat
     assert json.loads(told.stdout)["error"]["exit_code"] == told.exit_code == 5
     assert run("apply", "clean", net, "-").exit_code == 5
     assert not out.exists()
+
+
+def test_the_report_says_what_was_saved(
+    net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, report = tmp_path / "o.onnx", tmp_path / "r.json"
+    told = run("apply", "clean", net, out, "--json", "--report", report)
+    assert json.loads(told.stdout)["saved"] == json.loads(report.read_text())["saved"] == str(out)
+    told = run("apply", "clean", net, out, "--json", "--dry-run")
+    assert json.loads(told.stdout)["saved"] is None
+
+    def full(*_: object, **__: object) -> None:
+        raise OutputError(
+            "cannot be written: No space left on device", where=str(out), mend="Tidy."
+        )
+
+    monkeypatch.setattr(Model, "save", full)
+    assert run("apply", "clean", net, out, "--report", report).exit_code == 5
+    plain = json.loads(report.read_text())
+    assert (plain["saved"], plain["error"]["exit_code"]) == (None, 5)
 
 
 @pytest.mark.slow

@@ -147,13 +147,26 @@ def test_the_command_that_inspect_says_does_it(model: Path, tmp_path: Path) -> N
     assert not lacked(out, "webgpu")
 
 
-def test_the_command_says_the_opset_too(tmp_path: Path) -> None:
+def test_a_target_takes_the_model_to_its_opset(tmp_path: Path) -> None:
     head = '<ir_version: 9, opset_import: ["": 20]> g (float[2,4] x) => (float[2,4] y)'
     path = saved(tmp_path, f"{head} {{ y = Gelu (x) }}")
     fit = fit_of(path, "tensorrt-8.6")
-    options = ("--target", "tensorrt-8.6", "--opset", "17")
+    options = ("--target", "tensorrt-8.6")
     assert fit.command == ("surgeon", "apply", "for-tensorrt", str(path), "OUT.onnx", *options)
+    assert fit.nearest == 17
     assert fit_of(path, "webgpu").command == ()
+    assert surgeon.apply(path, "for-tensorrt", target="tensorrt-8.6", strict=True).model.opset == 17
+    assert surgeon.apply(path, "for-tensorrt", target="tensorrt-8.6", opset=20).model.opset == 20
+
+
+def test_an_opset_that_a_target_does_not_read_is_told(tmp_path: Path) -> None:
+    head = '<ir_version: 9, opset_import: ["": 18]> g (float[2,4] x) => (float[2,4] y)'
+    path = saved(tmp_path, f"{head} {{ y = Relu (x) }}")
+    result = surgeon.apply(path, "clean", target="tensorrt-7.0")
+    said = "tensorrt-7.0 reads opsets 1 to 11, and the result is of 13"
+    assert (result.model.opset, result.report.failures) == (13, (said,))
+    with pytest.raises(surgeon.VerifyError, match="not all was done"):
+        surgeon.apply(path, "clean", target="tensorrt-7.0", strict=True)
 
 
 def test_a_target_that_there_is_not(model: Path) -> None:

@@ -33,6 +33,16 @@ def test_approximate_rules_fire_where_they_are_allowed() -> None:
     assert fired(MODEL, rough, allow=["approximate"]) == 1
 
 
+def test_a_recipe_that_waits_to_be_allowed_is_told() -> None:
+    """It has done nothing of what was asked for, which a script has to notice."""
+    rough = recipe("exact: approximate\nmatch: y = Neg (x)\nreplace: y = Relu (x)")
+    report = surgeon.apply(MODEL, rough, verify=False).report
+    said = "1 rewrite would be tried with `--allow approximate`: `r/one`"
+    assert (report.failures, report.remarks) == ((said,), ())
+    with pytest.raises(VerifyError, match="--allow approximate"):
+        surgeon.apply(MODEL, rough, verify=False, strict=True)
+
+
 def test_contracts_fire_where_recipe_or_user_allow_them() -> None:
     text = (
         'exact: bit\ncontract: "It holds for every batch."\nmatch: y = Neg (x)\n'
@@ -213,6 +223,24 @@ def test_a_step_that_fails_is_a_remark() -> None:
     assert result.model.to_proto().opset_import
     for failure in result.report.failures:
         assert failure.startswith("step `raise-opset` was skipped: ")
+
+
+def test_a_rule_that_raises_is_a_failure() -> None:
+    @surgeon.rule(match="y = Neg (x)", why="It divides by nothing.", exact="bit")
+    def broken(build: object, match: object) -> object:
+        return 1 / 0
+
+    (failure,) = surgeon.apply(MODEL, broken).report.failures
+    assert "rule `broken`" in failure
+    assert "ZeroDivisionError" in failure
+
+
+def test_the_text_of_a_recipe_is_no_name() -> None:
+    text = "surgeon: 1\nname: mine\nsteps:\n  - use: clean\n"
+    with pytest.raises(RecipeError) as caught:
+        surgeon.apply(MODEL, text)
+    assert "Recipe.parse" in caught.value.mend
+    assert surgeon.apply(MODEL, Recipe.parse(text)).report.status
 
 
 def test_no_recipe_changes_nothing(tmp_path: Path) -> None:

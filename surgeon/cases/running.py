@@ -158,9 +158,9 @@ def _refusal(
 
 def _failures(applied: _Applied) -> Iterator[str]:
     """A rule may refuse, and not fail: not even where it fires somewhere else."""
-    for remark in applied.report.remarks:
-        if remark.endswith(FAILED):
-            yield f"Broken: {remark.removesuffix(FAILED)}"
+    for failure in applied.report.failures:
+        if failure.endswith(FAILED):
+            yield f"Broken: {failure.removesuffix(FAILED)}"
 
 
 def _counts(case: Case, recipe: Recipe, applied: _Applied) -> Iterator[str]:

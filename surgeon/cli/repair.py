@@ -6,7 +6,7 @@ import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -17,6 +17,8 @@ from surgeon.collector import collector_paused
 from surgeon.files import back_up, backup_of, is_file
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from surgeon.errors import SurgeonError
     from surgeon.report import Report
     from surgeon.surgery import Result
@@ -172,17 +174,18 @@ def apply(
             every_miss=verbose,
             date=None if reproducible else now(),
         )
-        _write_report(result.report, report)
         backup = None
         moved = external_data is not options.Carried.KEEP
         wanted = not dry_run and (result.model.changed or moved or not in_place)
         if wanted:
             backup = back_up(target) if in_place and not no_backup else None
-            result.model.save(target, external_data=external_data.value)
-        _show(place, result.report, as_json=as_json)
+            _save(result, target, external_data.value, report)
+        told = Told(result.report, target if wanted else None)
+        _write_report(told, report)
+        _show(place, told, as_json=as_json)
         _say_doubts(place, result.report)
         if not as_json:
-            _say_end(place, result, target if wanted else None, backup, dry_run=dry_run)
+            _say_end(place, result, told.saved, backup, dry_run=dry_run)
 
 
 def now() -> str:
@@ -229,6 +232,25 @@ def split(files: list[str], *, in_place: bool = False) -> tuple[list[str], Path,
     return recipes, Path(source), Path(target)
 
 
+class Told(NamedTuple):
+    """A report, and what came of it.
+
+    Attributes:
+        report: What was done to the model.
+        saved: The file that was written; None where none was.
+        error: What ended the command, if anything.
+    """
+
+    report: Report
+    saved: Path | None = None
+    error: SurgeonError | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        found = self.report.to_dict() | {"saved": self.saved and str(self.saved)}
+        return found | ({"error": self.error.to_dict()} if self.error is not None else {})
+
+
 def _run(
     place: Desk,
     source: Path,
@@ -239,35 +261,52 @@ def _run(
     limits: dict[str, Any],
     **arguments: Any,
 ) -> Result:
-    from surgeon.errors import SurgeonError
-
     with place.working("load") as progress:
         with collector_paused():
             from surgeon import surgery
             from surgeon.isolation import isolation
             from surgeon.report import Report
 
+        from surgeon.errors import SurgeonError
+
         try:
             with isolation(**limits):
                 return surgery.apply(source, *recipes, progress=progress, **arguments)
         except SurgeonError as error:
             if isinstance(error.report, Report):
-                _write_report(error.report, report_to)
-                _show(place, error.report, as_json=as_json, error=error)
+                told = Told(error.report, error=error)
+                _write_report(told, report_to)
+                _show(place, told, as_json=as_json)
             raise
 
 
-def _show(place: Desk, report: Report, *, as_json: bool, error: SurgeonError | None = None) -> None:
+def _save(result: Result, target: Path, external_data: str, report_to: Path | None) -> None:
+    from surgeon.errors import SurgeonError
+
+    try:
+        result.model.save(target, external_data=external_data)
+    except SurgeonError as error:
+        _write_report(Told(result.report, error=error), report_to)
+        raise
+
+
+def _show(place: Desk, told: Told, *, as_json: bool) -> None:
     if as_json:
-        told = report.to_dict() | ({"error": error.to_dict()} if error is not None else {})
-        place.data(json.dumps(told, indent=2, default=str))
+        place.data(json.dumps(told.to_dict(), indent=2, default=str))
     elif place.is_heard:
-        from surgeon import render
-
-        place.show(render.report(report, verbose=place.verbose))
+        place.show(_rendered(told, verbose=place.verbose))
 
 
-def _write_report(report: Report, target: Path | None) -> None:
+def _rendered(told: Told, *, verbose: bool) -> RenderableType:
+    from rich.console import Group
+
+    from surgeon import render
+
+    end = ["\nNothing was saved"] if told.error is not None else []
+    return Group(render.report(told.report, verbose=verbose), *end)
+
+
+def _write_report(told: Told, target: Path | None) -> None:
     if target is None:
         return
     from surgeon import render
@@ -275,11 +314,10 @@ def _write_report(report: Report, target: Path | None) -> None:
 
     form = target.suffix.lower()
     if form == ".json":
-        text = report.to_json()
-    elif form == ".html":
-        text = render.html(render.report(report, verbose=True))
+        text = json.dumps(told.to_dict(), indent=2, default=str)
     else:
-        text = render.text(render.report(report, verbose=True))
+        write = render.html if form == ".html" else render.text
+        text = write(_rendered(told, verbose=True))
     write_whole(target, text.encode("utf-8", "backslashreplace"))
 
 

@@ -184,10 +184,12 @@ def _obstacles(found: Inspection, *, verbose: bool) -> Iterator[RenderableType]:
 def _fit(fit: Fit) -> Iterator[RenderableType]:
     if fit.opset is not None and fit.opsets is not None:
         old, new = fit.opsets
-        mend = f"say `--opset {new}`" if fit.opset > new else f"raise it (`raise-opset: {old}`)"
-        yield Text(
-            f"it reads opsets {old} to {new}, and the model is at {fit.opset}: {mend}", "red"
-        )
+        said = f"it reads opsets {old} to {new}, and the model is at {fit.opset}"
+        if fit.nearest is not None and old <= fit.nearest <= new:
+            said += f": `--target` takes it to {fit.nearest}"
+        else:
+            said += f", which is taken to {fit.nearest} at most: export the model anew for {new}"
+        yield Text(said, "red")
     if fit.refused:
         table = Table.grid(padding=(0, 2))
         table.add_column(justify="right")

@@ -38,6 +38,10 @@ class Target:
     taken: frozenset[str]
     partly: frozenset[str]
 
+    def reads(self, opset: int) -> bool:
+        """Whether it reads models of this opset, as far as the list says."""
+        return self.opsets is None or self.opsets[0] <= opset <= self.opsets[1]
+
 
 @dataclass(frozen=True, slots=True)
 class Refused:
@@ -68,6 +72,8 @@ class Fit:
         partly: Operators that are taken with limits, which the source tells.
         spelled: Those of `refused` that `apply --target` has rules for in operators of the list.
         command: The command line, in words, that does what can be done; none where nothing can.
+        nearest: The opset nearest to the model's among those that it reads that `apply --target`
+            goes to; the model's own where it is read.
     """
 
     target: str
@@ -79,6 +85,7 @@ class Fit:
     partly: tuple[str, ...]
     spelled: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
+    nearest: int | None = None
 
 
 def targets() -> tuple[str, ...]:

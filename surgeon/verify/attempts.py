@@ -58,6 +58,11 @@ class Attempts:
             return None
 
     @property
+    def loads(self) -> bool:
+        """Whether the original may run at some sizes, as far as is known."""
+        return self.wasted < math.inf
+
+    @property
     def may_go_on(self) -> bool:
         """Whether the original may be run at further sizes at which it may fail."""
         return self.crashes < _MOST_CRASHES and self.wasted < _PATIENCE

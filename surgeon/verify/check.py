@@ -16,7 +16,7 @@ from surgeon.reference import NoWitness
 from surgeon.verify.attempts import Attempts
 from surgeon.verify.compare import compare_arrays, compare_drawn
 from surgeon.verify.conclusion import DATA, conclude
-from surgeon.verify.datasets import DataSet
+from surgeon.verify.datasets import DataSet, unfit
 from surgeon.verify.growth import Growth
 from surgeon.verify.inputs import DRAWN, STRATEGIES, Drawing
 from surgeon.verify.joined import without
@@ -106,7 +106,11 @@ class Check:
     def given(
         self, sets: Sequence[DataSet], model: onnx.ModelProto, inputs: Sequence[Input]
     ) -> None:
-        """Compare on the user's own inputs, where the original takes them."""
+        """Compare on the user's own inputs.
+
+        Raises:
+            RecipeError: The original loads, and does not run on them.
+        """
         assert self.original is not None
         names = {value.name for value in model.graph.input}
         for each in sets:
@@ -114,7 +118,10 @@ class Check:
             self.progress(f"compare on {each.label}")
             expected = self._run_original(each.feeds, sizes)
             if expected is None:
-                self.skip(f"{DATA} `{each.label}`", self.attempts.reason_at(sizes))
+                why = self.attempts.reason_at(sizes)
+                if self.attempts.loads:
+                    raise unfit(each, why)
+                self.skip(f"{DATA} `{each.label}`", why)
                 continue
             feeds = {name: array for name, array in each.feeds.items() if name in names}
             given, by = (feeds, expected, sizes), self.original.by
@@ -356,16 +363,10 @@ class Check:
                 check = compare_drawn(name, expected[name], actual[name], sized=self.random[name])
                 checks += [] if check.agrees else [check]
                 continue
-            check = compare_arrays(
-                name,
-                expected[name],
-                actual[name],
-                tolerance=self._allowed(name, expected[name]),
-                averaged=1.0 if name in self.squashed else 0.0,
-            )
-            checks.append(check)
-            key = (*sizes.items(), by)
-            seen = self.digests.setdefault(name, {}).setdefault(key, [])
+            limit, averaged = self._allowed(name, expected[name]), float(name in self.squashed)
+            pair = expected[name], actual[name]
+            checks.append(compare_arrays(name, *pair, tolerance=limit, averaged=averaged))
+            seen = self.digests.setdefault(name, {}).setdefault((*sizes.items(), by), [])
             seen.append(digest(expected[name]))
         if doubt:
             assert self.original is not None

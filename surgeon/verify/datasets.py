@@ -70,6 +70,15 @@ def read_data(
     )
 
 
+def unfit(data: DataSet, why: str) -> RecipeError:
+    """What to raise where a model that loads does not run on given inputs."""
+    return RecipeError(
+        f"the original does not run on it: {why}",
+        where=f"--data {data.label}",
+        mend="Give inputs that go together, with values that the model takes.",
+    )
+
+
 def _see_it_fits(data: DataSet, value: Input) -> None:
     """See that an input is of the dtype and shape that the model declares.
 
