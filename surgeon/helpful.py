@@ -7,6 +7,8 @@ from functools import cache
 
 from surgeon.recipe import Recipe, bundled
 
+_FEW = 8  # operators that a rule may be about; one for more is about something else
+
 
 @cache
 def _roots() -> Mapping[str, Sequence[frozenset[str]]]:
@@ -36,6 +38,22 @@ def recipes_for(operator: str, *, foreign: bool = False) -> tuple[str, ...]:
     return tuple(
         name for name, roots in _roots().items() if any(operator in root for root in roots)
     )
+
+
+@cache
+def recipes_about(operator: str) -> tuple[str, ...]:
+    """The bundled recipes with rules of their own that are about an operator, and few others."""
+    domain, _, name = operator.rpartition(".")
+    found = {
+        rule.recipe: None
+        for path in bundled().values()
+        for rule in Recipe.load(path).rules
+        if (rule.match.root.domain or "") == domain
+        and name in rule.match.root.operators
+        and len(rule.match.root.operators) <= _FEW
+        and not rule.only_refuses
+    }
+    return tuple(sorted(found))
 
 
 def helpful(operators: Mapping[str, int]) -> dict[str, int]:

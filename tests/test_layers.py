@@ -70,7 +70,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"advice"},
     {"surgery", "export", "doctor", "inspection"},
     {"cases", "batch", "bisect", "difference", "explaining", "extraction"},
-    {"language", "skeleton"},
+    {"language", "skeleton", "standing"},
     {"render", "handbook"},
     {"cli"},
     {"surgeon", "__main__"},  # the face: surgeon/__init__.py

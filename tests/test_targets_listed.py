@@ -10,7 +10,8 @@ from command import run
 
 import surgeon
 from surgeon.errors import RecipeError
-from surgeon.targets import Fit, target, targets
+from surgeon.recipe import bundled
+from surgeon.targets import MEASURED, Fit, target, targets
 
 TEXT = """
     <ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]>
@@ -87,6 +88,8 @@ def test_every_list_takes_a_plain_network(name: str) -> None:
         ("tensorrt-8.3", "There is `tensorrt-6.0`"),
         ("tensort", "Did you mean `tensorrt`?"),
         ("nothing", "There are"),
+        ("openvino", "the recipe `clean`"),
+        ("ncnn-20260526", "the recipe `for-ncnn`"),
     ],
 )
 def test_a_name_that_there_is_not(name: str, mend: str, model: Path) -> None:
@@ -94,6 +97,11 @@ def test_a_name_that_there_is_not(name: str, mend: str, model: Path) -> None:
         surgeon.inspect(model, target=name)
     assert mend in caught.value.mend
     assert run("inspect", model, "--target", name).exit_code == 2
+
+
+def test_what_was_measured_is_bundled() -> None:
+    assert set(MEASURED.values()) <= bundled().keys()
+    assert MEASURED.keys().isdisjoint(targets())
 
 
 def test_the_command_says_so(model: Path) -> None:

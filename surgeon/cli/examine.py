@@ -169,6 +169,15 @@ def diff(
 def inspect(
     model: options.Model,
     target: options.TargetName = None,
+    node: Annotated[
+        str | None,
+        typer.Option(
+            "--node",
+            metavar="NAME",
+            help="Show where a node stands in place of the model: what it reads and gives, and who "
+            "makes and reads that. NAME is a node's, a value's, or an operator's.",
+        ),
+    ] = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
     log_file: options.LogFile = None,
@@ -178,6 +187,16 @@ def inspect(
         with collector_paused():
             from surgeon import inspection, render
 
+        if node is not None:
+            from surgeon.model import Model
+            from surgeon.standing import standings
+
+            there = standings(Model.load(model), node)
+            if as_json:
+                place.data(json.dumps([each.to_dict() for each in there], indent=2))
+            else:
+                place.show(render.standings(there, model, verbose=verbose))
+            return
         found = inspection.with_load(inspection.inspect(model, target=target))
         if as_json:
             place.data(json.dumps(found.to_dict(), indent=2))

@@ -25,6 +25,19 @@ def types_of(model: Model, names: Sequence[str]) -> dict[str, onnx.TypeProto]:
     Raises:
         ModelError: The type of one is unknown.
     """
+    found = known_types(model, names)
+    for name in names:
+        if name not in found:
+            raise ModelError(
+                f"the type of `{name}` is unknown",
+                where=str(model.path or "model"),
+                mend="Mend what stands before it, by `surgeon apply aten clean` say, and cut then.",
+            )
+    return found
+
+
+def known_types(model: Model, names: Sequence[str]) -> dict[str, onnx.TypeProto]:
+    """The types of those values of the main graph of which one is known."""
     graph = model.proto.graph
     declared = {v.name: v.type for v in (*graph.input, *graph.output)}
     claimed = {v.name: v.type for v in graph.value_info} | declared
@@ -41,12 +54,6 @@ def types_of(model: Model, names: Sequence[str]) -> dict[str, onnx.TypeProto]:
             found[name] = _type(proven[name])
         elif _is_told(claimed.get(name)):
             found[name] = claimed[name]
-        else:
-            raise ModelError(
-                f"the type of `{name}` is unknown",
-                where=str(model.path or "model"),
-                mend="Mend what stands before it, by `surgeon apply aten clean` say, and cut then.",
-            )
     return found
 
 

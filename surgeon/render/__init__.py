@@ -13,6 +13,7 @@ from surgeon.render.inspection import inspection
 from surgeon.render.lists import examination, outcomes, recipe, recipes, words_of
 from surgeon.render.pages import html, text
 from surgeon.render.report import report
+from surgeon.render.standing import standings
 from surgeon.render.words import clean, name, seconds, size
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "report",
     "seconds",
     "size",
+    "standings",
     "text",
     "verdict",
     "words_of",

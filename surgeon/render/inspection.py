@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -22,6 +22,8 @@ MOST_OPERATORS = 30
 MOST_VALUES = 30
 _LARGE = 1 << 20  # bytes of weights from which on the largest are named
 
+_COUNTING = ("NonZero", "NonMaxSuppression", "Compress", "Unique")
+_DECIDING = ("If", "Loop", "Scan")
 _RUN = 7  # the oldest opset that onnxruntime runs
 _WIDELY_READ = 13
 
@@ -155,6 +157,7 @@ def _obstacles(found: Inspection, *, verbose: bool) -> Iterator[RenderableType]:
         said, them = words.listed(found.deciding, 3), "them" if found.deciding[1:] else "it"
         told = f"`--value {words.name(found.deciding[0])}=...`"
         yield Text(f"{said}: branches, turns or sizes hang on {them}; {told} settles one", "dim")
+    yield from _of_run_time(found.operators)
     if any(file.size is None for file in found.external):
         yield Text("external data is missing: no runtime loads the model", "red")
     if found.loads is False:
@@ -179,6 +182,17 @@ def _obstacles(found: Inspection, *, verbose: bool) -> Iterator[RenderableType]:
     elif found.recipes:
         rules = (f"{name} ({words.count(n, 'rule')})" for name, n in found.recipes.items())
         yield Text(f"Bundled recipes with rules for its operators: {', '.join(rules)}", "dim")
+
+
+def _of_run_time(operators: Mapping[str, int]) -> Iterator[Text]:
+    """What is decided by values at run time, which operators alone do not show to be refused."""
+    for names, does, helps in (
+        (_COUNTING, "sizes hang on values", "see `mask-forms`, or cut them off: `surgeon extract`"),
+        (_DECIDING, "what runs hangs on values", "`surgeon explain clean` says what settles it"),
+    ):
+        if there := [f"{name} ({operators[name]:,})" for name in names if name in operators]:
+            more = "which some runtimes refuse"
+            yield Text(f"{words.listed(there)}: {does}, {more}; {helps}", "dim")
 
 
 def _fit(fit: Fit) -> Iterator[RenderableType]:

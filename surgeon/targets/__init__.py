@@ -18,6 +18,18 @@ from surgeon.errors import RecipeError
 __all__ = ["Fit", "Refused", "Target", "target", "targets"]
 
 
+# Runtimes without a list, and the recipe that was measured to help (docs/status.md).
+MEASURED = {
+    "openvino": "clean",
+    "ncnn": "for-ncnn",
+    "opencv": "for-opencv-4",
+    "mnn": "for-mnn",
+    "tflite": "for-tflite",
+    "iree": "for-iree",
+    "qnn": "for-qnn",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """A runtime of one version, or an interface of it.
@@ -108,7 +120,8 @@ def target(name: str) -> Target:
         raise RecipeError(
             f"there is no list of what `{name}` takes",
             where="--target",
-            mend=f"There is {', '.join(versions)}." if versions else suggest(name, names, listed),
+            mend=_measured(name)
+            or (f"There is {', '.join(versions)}." if versions else suggest(name, names, listed)),
         )
     entry = table[known]
     return Target(
@@ -118,6 +131,14 @@ def target(name: str) -> Target:
         opsets=tuple(entry["opsets"]) if entry["opsets"] else None,
         taken=frozenset(entry["taken"]),
         partly=frozenset(entry["partly"]),
+    )
+
+
+def _measured(name: str) -> str:
+    """What to say of a runtime that publishes no list, and that repaired models were run in."""
+    recipe = MEASURED.get(_without(name), "")
+    return f"It publishes none; what was measured to help it is the recipe `{recipe}`." * bool(
+        recipe
     )
 
 
