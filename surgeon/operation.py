@@ -182,7 +182,7 @@ class Operation:
             misses=tuple(misses),
             housekeeping=dict(self.notes.housekeeping),
             pieces=dict(self.pieces),
-            remarks=(*self.notes.remarks, *said),
+            remarks=tuple(dict.fromkeys([*self.notes.remarks, *said])),
             failures=tuple(dict.fromkeys([*self.notes.failures, *undone])),
             assumptions=self.axioms.texts,
             before=self.before,

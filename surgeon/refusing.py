@@ -88,11 +88,12 @@ def not_saved(report: Report, verdict: Verdict, unbounded: Sequence[str] = ()) -
     return error
 
 
-def refuse_left_out(report: Report, opset: int | None = None) -> None:
+def refuse_left_out(report: Report, model: Model, opset: int | None = None) -> None:
     """Refuse a result without all that was asked for: rewrites and steps that were left out.
 
     Args:
         report: What was done.
+        model: The result.
         opset: What was asked for and not reached, if that is why.
     """
     refused = [f"`{r.recipe}/{r.rule}` at {r.node}: {r.reason}" for r in report.refusals]
@@ -100,7 +101,7 @@ def refuse_left_out(report: Report, opset: int | None = None) -> None:
     mend = "Read the report (`--report out.json`); leave out the recipe or the rule, or "
     mend += "leave out `--strict`."
     if opset is not None:
-        mend = _mend_of_opset(report.failures, opset)
+        mend = _mend_of_opset(report.failures, opset) + _mend_of_sizes(model)
     if left_out:
         more = f", and {len(left_out) - 1} more" if len(left_out) > 1 else ""
         error = VerifyError(
@@ -125,6 +126,16 @@ def _mend_of_opset(failures: Sequence[str], opset: int) -> str:
         return f"No recipe spells {operator} otherwise: {last}"
     named = " ".join(recipes)
     return f"`surgeon explain {named} MODEL` says why {operator} stays as it is; {last}"
+
+
+def _mend_of_sizes(model: Model) -> str:
+    """What may help where forms of operators hang on sizes that are not told."""
+    for value in model.proto.graph.input:
+        dims = [dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        if any(not isinstance(dim, int) or not dim for dim in dims):
+            sizes = ",".join(str(dim or "?") for dim in dims)
+            return f" Where sizes are wanted, tell them: `--shape {value.name}={sizes}` in numbers."
+    return ""
 
 
 def refuse_unread(original: Model, report: Report, reference: Reference) -> None:

@@ -273,7 +273,7 @@ def _whole(work: Operation, report: Report, *, strict: bool, opset: int | None) 
     if strict or opset not in (None, work.model.opset):
         from surgeon.refusing import refuse_left_out
 
-        refuse_left_out(report, None if opset == work.model.opset else opset)
+        refuse_left_out(report, work.model, None if opset == work.model.opset else opset)
     return Result(work.model, report, work.handed)
 
 

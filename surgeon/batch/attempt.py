@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -246,6 +247,12 @@ def _repair(job: Job, path: str, staged: Path) -> dict[str, Any]:
 
 
 def _tried(job: Job, path: str, staged: Path) -> dict[str, Any]:
+    began = time.perf_counter()
+    found = _told(job, path, staged)
+    return {"seconds": time.perf_counter() - began, **found}
+
+
+def _told(job: Job, path: str, staged: Path) -> dict[str, Any]:
     arguments = (path, str(staged), job.recipes, job.digests, dict(job.options))
     memory = _memory(job)
     try:
