@@ -105,7 +105,7 @@ def apply(
             every operator, say).
         opset: What the result is to be of, behind all recipes, which run once more where it is an
             older one; refused where it is not reached.
-        target: A runtime, as `surgeon.targets` names it: the opset is brought among those that it
+        target: A runtime, as `surgeon.targets` names it, or the YAML file of a list: the opset is brought among those that it
             reads, unless `opset` is given, and what its list of operators lacks is at last spelled
             out in operators that it has, where there are rules for it. What is not reached is
             among the report's `failures`.

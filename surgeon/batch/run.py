@@ -28,6 +28,7 @@ from surgeon.choices import check_choice, check_options
 from surgeon.errors import OutputError, RecipeError
 from surgeon.recipe import Recipe
 from surgeon.targets import target as runtime
+from surgeon.targets.own import is_own
 from surgeon.workers import Worker
 
 TIMEOUT = 600.0  # seconds for one file
@@ -163,8 +164,9 @@ def batch(
     if retry is not None:
         check_choice("retry", retry, RETRY)
     check_options(require, allow)
-    if target is not None:
-        runtime(target)
+    wanted = None if target is None else runtime(target)
+    if target is not None and is_own(target):
+        target = os.path.abspath(target)
     options = {
         "shape": {name: list(dims) for name, dims in (shape or {}).items()},
         "assume": list(assume),
@@ -188,7 +190,7 @@ def batch(
         recipes=tuple(_absolute(name) for name in _names(recipes)),
         digests=digests,
         options=options,
-        how=[digests, options, version()],
+        how=[digests, options, version(), *([] if wanted is None else wanted.told())],
         surgeon=version(),
         elsewhere=executor is not None,
         jobs=max(1, jobs or capacity.cores()),

@@ -65,7 +65,8 @@ TargetName = Annotated[
         metavar="NAME",
         help="Also what this runtime's own list of operators lacks: "
         "`tensorrt-8.6` and others, `rknn`, `coreml-mlprogram`, `coreml-neuralnetwork`, "
-        "`nnapi`, `webgl`, `webgpu`, `webnn`, `tract`, `onnx2ncnn`, `onnx2tf`.",
+        "`nnapi`, `webgl`, `webgpu`, `webnn`, `tract`, `onnx2ncnn`, `onnx2tf`, or a YAML file of "
+        "your own: `operators: [Conv, ...]`.",
         autocompletion=target_names,
         show_default=False,
     ),
@@ -221,7 +222,8 @@ Fitted = Annotated[
         metavar="NAME",
         help="At last spell out what this runtime's own list of operators lacks, in operators that "
         "it has: `tensorrt-8.6` and others, `rknn`, `coreml-mlprogram`, `coreml-neuralnetwork`, "
-        "`nnapi`, `webgl`, `webgpu`, `webnn`, `tract`, `onnx2ncnn`, `onnx2tf`.",
+        "`nnapi`, `webgl`, `webgpu`, `webnn`, `tract`, `onnx2ncnn`, `onnx2tf`, or a YAML file of "
+        "your own: `operators: [Conv, ...]`.",
         autocompletion=target_names,
         show_default=False,
         rich_help_panel="Output",

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from surgeon.notation import Pattern
 from surgeon.recipe import FOR_TARGET, Recipe, Rule, RulesStep, bundled
-from surgeon.targets import target
+from surgeon.targets import Target, target
+from surgeon.targets.own import is_own
 
 __all__ = ["SPELLING", "TABLE", "lacking", "recipe_for_target", "spelled_out", "spelling_recipes"]
 
@@ -57,10 +58,10 @@ def recipe_for_target(
         RecipeError: There is no list of this target.
     """
     wanted = target(name)
-    rules = _chosen(wanted.name, frozenset(allow).intersection(_KINDS), without)
+    rules = _chosen(wanted, frozenset(allow).intersection(_KINDS), without)
     told = "\n".join(f"{rule.recipe}/{rule.id} {rule.match.root.operators}" for rule in rules)
     return Recipe(
-        name=f"to {wanted.name}",
+        name=f"to {wanted.title if is_own(wanted.name) else wanted.name}",
         about=f"What {wanted.title} has not, in operators that it has.",
         steps=(RulesStep(rules),),
         custom=frozenset(),
@@ -71,7 +72,7 @@ def recipe_for_target(
 
 def spelled_out(name: str, allow: Sequence[str] = ()) -> frozenset[str]:
     """The operators that a target lacks and that have rules in operators that it has."""
-    rules = _chosen(target(name).name, frozenset(allow).intersection(_KINDS))
+    rules = _chosen(target(name), frozenset(allow).intersection(_KINDS))
     return frozenset(operator for rule in rules for operator in rule.match.root.operators)
 
 
@@ -82,7 +83,7 @@ def spelling_recipes(name: str) -> Mapping[str, tuple[str, ...]]:
     """
     found: dict[str, dict[str, None]] = {}
     others: dict[str, dict[str, None]] = {}
-    known = [(rule, found) for rule in _chosen(target(name).name, frozenset(_KINDS))]
+    known = [(rule, found) for rule in _chosen(target(name), frozenset(_KINDS))]
     for rule, recipes in (*known, *((rule, others) for rule, _ in _rules())):
         for operator in rule.match.root.operators:
             recipes.setdefault(operator, {})[rule.recipe] = None
@@ -98,10 +99,9 @@ def lacking(name: str, operators: Mapping[str, int]) -> tuple[str, ...]:
 
 @cache
 def _chosen(
-    name: str, allow: frozenset[str], without: frozenset[str] = frozenset()
+    wanted: Target, allow: frozenset[str], without: frozenset[str] = frozenset()
 ) -> tuple[Rule, ...]:
     """The rules for a target, each for the operators that it lacks alone."""
-    wanted = target(name)
     has = wanted.taken | wanted.partly | _NOWHERE
     known = [
         (rule, operator, written)

@@ -14,6 +14,8 @@ from typing import Any
 
 from surgeon.document import suggest
 from surgeon.errors import RecipeError
+from surgeon.targets.own import is_own, read_target
+from surgeon.targets.target import Target
 
 __all__ = ["Fit", "Refused", "Target", "target", "targets"]
 
@@ -28,31 +30,6 @@ MEASURED = {
     "iree": "for-iree",
     "qnn": "for-qnn",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A runtime of one version, or an interface of it.
-
-    Attributes:
-        name: As the command line has it, `tensorrt-8.6`.
-        title: In words.
-        source: The document or the source that the list was read from.
-        opsets: The oldest and the newest opset that it reads; None where the list does not say.
-        taken: Operators as recipes write them, `Conv` and `com.microsoft.Gelu`.
-        partly: Those that are taken with limits, which the source tells.
-    """
-
-    name: str
-    title: str
-    source: str
-    opsets: tuple[int, int] | None
-    taken: frozenset[str]
-    partly: frozenset[str]
-
-    def reads(self, opset: int) -> bool:
-        """Whether it reads models of this opset, as far as the list says."""
-        return self.opsets is None or self.opsets[0] <= opset <= self.opsets[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +83,20 @@ def targets() -> tuple[str, ...]:
 
 
 def target(name: str) -> Target:
-    """A target by name; without a version, the newest.
+    """A target by name, without a version the newest; or by the YAML file of a list of one's own.
 
     Raises:
-        RecipeError: There is none of this name.
+        RecipeError: There is none of this name, or the file is no such list.
     """
+    if is_own(name):
+        return read_target(name)
     table = _table()
     known = name if name in table else next((n for n in reversed(table) if _without(n) == name), "")
     if not known:
         versions = [f"`{each}`" for each in table if _without(each) == _without(name)]
         names = {*table, *map(_without, table)}
-        listed = f"There are {', '.join(f'`{each}`' for each in table)}."
+        own = "a YAML file of your own is one too, `operators: [Conv, ...]`"
+        listed = f"There are {', '.join(f'`{each}`' for each in table)}; {own}."
         raise RecipeError(
             f"there is no list of what `{name}` takes",
             where="--target",

@@ -1,0 +1,94 @@
+"""A list of one's own: a YAML file of what a runtime takes that is not in the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import NoReturn
+
+import onnx
+
+from surgeon.document import Value, read, suggest
+from surgeon.errors import RecipeError
+from surgeon.targets.target import Target
+
+_KEYS = {"title", "opsets", "operators", "limited"}
+_EXAMPLE = "Write `operators: [Conv, Relu, com.example.Fused]`."
+
+
+def is_own(name: str) -> bool:
+    """Whether a target is named by a file."""
+    return name.endswith((".yaml", ".yml"))
+
+
+def read_target(name: str) -> Target:
+    """The target that a file tells of: `operators`, and `limited`, `opsets` and `title`.
+
+    Args:
+        name: The file's path. `operators` are names as recipes write them, those of ONNX without a
+            domain; `limited` are taken with limits; `opsets` are the oldest and the newest.
+
+    Raises:
+        RecipeError: The file cannot be read, or is no such list.
+    """
+    whole = read(Path(name))
+    if not isinstance(whole.content, Mapping):
+        _refuse(whole, "it is no list of what a runtime takes", _EXAMPLE)
+    for key in whole.content:
+        if key not in _KEYS:
+            raise RecipeError(
+                f"unknown key `{key}`", where=whole.key_location(key), mend=suggest(key, _KEYS)
+            )
+    if "operators" not in whole.content:
+        _refuse(whole, "the key `operators` is missing", _EXAMPLE)
+    title = whole.find("title")
+    return Target(
+        name=name,
+        title=Path(name).stem if title is None else str(title.content),
+        source=name,
+        opsets=_opsets(whole.find("opsets")),
+        taken=frozenset(_operators(whole.find("operators"))),
+        partly=frozenset(_operators(whole.find("limited"))),
+    )
+
+
+def _operators(given: Value | None) -> Iterator[str]:
+    if given is None:
+        return
+    if not isinstance(given.content, tuple):
+        _refuse(given, "it is no list of operators", _EXAMPLE)
+    for each in given.content:
+        name = each.content
+        if not isinstance(name, str) or not name:
+            _refuse(each, "it is no operator's name", _EXAMPLE)
+        if "." not in name and name not in _standard():
+            _refuse(each, f"ONNX has no operator `{name}`", suggest(name, _standard(), _DOMAIN))
+        yield name
+
+
+_DOMAIN = "Write one of another domain with it: `com.example.Fused`."
+
+
+def _opsets(given: Value | None) -> tuple[int, int] | None:
+    if given is None:
+        return None
+    numbers = given.plain()
+    if (
+        not isinstance(numbers, list)
+        or [type(number) for number in numbers] != [int, int]
+        or not 1 <= numbers[0] <= numbers[1]
+    ):
+        _refuse(given, "it is no pair of opsets", "Write the oldest and the newest: `[7, 13]`.")
+    return numbers[0], numbers[1]
+
+
+@cache
+def _standard() -> frozenset[str]:
+    """The operators of ONNX, those of former opsets too."""
+    schemas = onnx.defs.get_all_schemas_with_history()
+    return frozenset(schema.name for schema in schemas if schema.domain in ("", "ai.onnx"))
+
+
+def _refuse(value: Value, what: str, mend: str) -> NoReturn:
+    raise RecipeError(what, where=value.location, mend=mend)

@@ -1,0 +1,108 @@
+"""`--target FILE.yaml`: a list of operators of one's own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import onnx
+import onnx.parser
+import pytest
+from command import run
+
+import surgeon
+from surgeon.errors import RecipeError
+from surgeon.targets import target
+
+TAKEN = "Div, Exp, Log, Mul, Add, Sub, Max, Min, Clip, ReduceMax, ReduceSum, my.Fused"
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    path = tmp_path / "npu.yaml"
+    path.write_text(
+        f"title: My NPU 2.1\nopsets: [7, 13]\noperators: [{TAKEN}]\nlimited:\n  - Relu\n"
+    )
+    return path
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    head = '<ir_version: 9, opset_import: ["": 18]> g (float[N,4] x) => (float[N,4] y)'
+    path = tmp_path / "in.onnx"
+    text = f"{head} {{ r = Relu (x) s = HardSwish (r) y = LogSoftmax (s) }}"
+    onnx.save(onnx.parser.parse_model(text), path)
+    return path
+
+
+def test_a_list_is_read(own: Path) -> None:
+    found = target(str(own))
+    assert (found.title, found.opsets, set(found.partly)) == ("My NPU 2.1", (7, 13), {"Relu"})
+    assert found.taken == set(TAKEN.split(", "))
+
+
+def test_a_model_is_brought_to_it(own: Path, model: Path, tmp_path: Path) -> None:
+    fit = json.loads(run("inspect", model, "--target", own, "--json").output)["fit"]
+    assert (fit["opset"], fit["nearest"], fit["partly"]) == (18, 13, ["Relu"])
+    assert {each["operator"] for each in fit["refused"]} == {"HardSwish", "LogSoftmax"}
+    assert fit["spelled"] == ["HardSwish", "LogSoftmax"]
+    out = tmp_path / "out.onnx"
+    done = run("apply", "clean", model, out, "--target", own, "--strict")
+    assert done.exit_code == 0, done.output
+    made = onnx.load(out)
+    assert made.opset_import[0].version == 13
+    assert {node.op_type for node in made.graph.node} <= {*TAKEN.split(", "), "Relu"}
+
+
+def test_what_is_left_is_told(own: Path, model: Path) -> None:
+    own.write_text("operators: [Relu, HardSwish]\n")
+    report = surgeon.apply(model, "clean", target=str(own)).report
+    assert report.failures == (f"not on the list of {own}: `LogSoftmax`",)
+
+
+@pytest.mark.slow
+def test_a_batch_is_done_again_where_the_list_is_another(
+    own: Path, model: Path, tmp_path: Path
+) -> None:
+    models = tmp_path / "models"
+    models.mkdir()
+    model.rename(models / "in.onnx")
+    fresh = []
+    for operators in (TAKEN, TAKEN, f"{TAKEN}, LogSoftmax"):
+        own.write_text(f"operators: [{operators}, Relu]\n")
+        (row,) = surgeon.batch(models, tmp_path / "mended", "clean", target=str(own))
+        fresh.append(row.fresh)
+    assert fresh == [True, False, True]
+    nodes = onnx.load(tmp_path / "mended" / "in.onnx").graph.node
+    assert "LogSoftmax" in {node.op_type for node in nodes}
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "what", "mend"),
+    [
+        ("operators: [Conv, Relo]", "1:19", "ONNX has no operator `Relo`", "`Relu`"),
+        ("operators: [my.Op, Zzyzx]", "1:20", "no operator `Zzyzx`", "com.example.Fused"),
+        ("operator: [Conv]", "1:1", "unknown key `operator`", "`operators`"),
+        ("title: x", "1:1", "`operators` is missing", "Write"),
+        ("operators: Conv", "1:12", "no list of operators", "Write"),
+        ("operators: [1]", "1:13", "no operator's name", "Write"),
+        ("- Conv", "1:1", "no list of what a runtime takes", "Write"),
+        ("operators: []\nopsets: [13, 7]", "2:9", "no pair of opsets", "[7, 13]"),
+        ("operators: []\nopsets: 13", "2:9", "no pair of opsets", "[7, 13]"),
+    ],
+)
+def test_a_wrong_list_says_where(
+    text: str, place: str, what: str, mend: str, own: Path, model: Path
+) -> None:
+    own.write_text(text)
+    with pytest.raises(RecipeError) as caught:
+        surgeon.apply(model, "clean", target=str(own))
+    assert what in caught.value.what
+    assert str(caught.value.where) == f"{own}:{place}"
+    assert mend in caught.value.mend
+    assert run("inspect", model, "--target", own).exit_code == 2
+
+
+def test_a_list_that_there_is_not(model: Path, tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="there is no such file"):
+        surgeon.inspect(model, target=str(tmp_path / "none.yaml"))
