@@ -105,10 +105,10 @@ def apply(
             every operator, say).
         opset: What the result is to be of, behind all recipes, which run once more where it is an
             older one; refused where it is not reached.
-        target: A runtime, as `surgeon.targets` names it, or the YAML file of a list: the opset is brought among those that it
-            reads, unless `opset` is given, and what its list of operators lacks is at last spelled
-            out in operators that it has, where there are rules for it. What is not reached is
-            among the report's `failures`.
+        target: A runtime, as `surgeon.targets` names it, or the YAML file of a list: the opset is
+            brought among those that it reads, unless `opset` is given, and what its list of
+            operators lacks is at last spelled out in operators that it has, where there are rules
+            for it. What is not reached is among the report's `failures`.
         date: When, for the log that the model keeps of its making (see `surgeon log`). Without one
             equal runs give equal bytes.
 
