@@ -1,4 +1,4 @@
-"""Activations and sums that are spelled out along axes: LogSoftmax, Hardmax, reductions."""
+"""Activations and sums spelled out along axes: Softmax, LogSoftmax, Hardmax, reductions."""
 
 from __future__ import annotations
 
@@ -17,15 +17,29 @@ _SQUARE = 2
 
 def log_softmax_as_difference(draft: Draft, match: Match) -> gs.Tensor:
     """LogSoftmax: x - max - log(sum(exp(x - max)))."""
-    c, node = Bench(draft), match.root
+    c = Bench(draft)
+    below, _, total = _exponentials(c, match.root)
+    y: gs.Tensor = c.op("Sub", below, c.op("Log", total))
+    return y
+
+
+def softmax_as_quotient(draft: Draft, match: Match) -> gs.Tensor:
+    """Softmax: exp(x - max) by its sum."""
+    c = Bench(draft)
+    _, powers, total = _exponentials(c, match.root)
+    y: gs.Tensor = c.op("Div", powers, total)
+    return y
+
+
+def _exponentials(c: Bench, node: gs.Node) -> tuple[gs.Tensor, gs.Tensor, gs.Tensor]:
+    """Of a softmax: x - max, the exponentials of it, and their sum along the axis."""
     x = node.inputs[0]
     if c.dtype(x) not in FLOATS:
         raise Refused("its input is not of floats")
     axes = [_axis_of_softmax(c, node)]
     below = c.op("Sub", x, reduced(c, "ReduceMax", x, axes, keepdims=1))
-    total = reduced(c, "ReduceSum", c.op("Exp", below), axes, keepdims=1)
-    y: gs.Tensor = c.op("Sub", below, c.op("Log", total))
-    return y
+    powers = c.op("Exp", below)
+    return below, powers, reduced(c, "ReduceSum", powers, axes, keepdims=1)
 
 
 def hardmax_as_places(draft: Draft, match: Match) -> gs.Tensor:
