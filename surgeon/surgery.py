@@ -146,10 +146,11 @@ def apply(
         original, apart = told_apart(original)
         original, told = with_values(original, values or {}, shape)
         joined: list[Change] = []
-        if any(recipe.extensions for recipe in plans):
+        steps: list[tuple[Model, Model]] = []  # what recipes change, before and after
+        if any(recipe.remakes for recipe in plans):
             from surgeon.extending import extended
 
-            original, joined = extended(original, plans, allow)
+            original, joined = extended(original, plans, allow, lambda *two: steps.append(two))
     shape = {name: dims for name, dims in (shape or {}).items() if name not in (values or {})}
     axioms = parse_assumptions(original, shape, assume)
     axioms = axioms._replace(texts=(*told, *axioms.texts), told=frozenset(values or ()))
@@ -167,6 +168,7 @@ def apply(
     with collector_paused():
         if verify:
             see_data(original)
+        moved = _moved(steps, plans, checking) if verify else []
 
         def operate() -> Operation:
             work = Operation(
@@ -174,7 +176,7 @@ def apply(
             )
             work.given, work.notes.every = given, every_miss
             work.evidence = None if keep_evidence is None else Path(keep_evidence)
-            work.notes.remarks.extend(apart)
+            work.notes.remarks.extend([*apart, *moved])
             work.notes.changes.extend(joined)
             work.model.changed = bool(apart or joined or told)
             work.run(clock)
@@ -218,6 +220,18 @@ def apply(
 
         raise not_saved(report, verdict, _unbounded(work))
     return _whole(work, report, strict=strict, opset=opset)
+
+
+def _moved(
+    steps: Sequence[tuple[Model, Model]], plans: Sequence[Recipe], checking: Mapping[str, Any]
+) -> list[str]:
+    """How far what recipes change moves the outputs; recorded are those of the changed."""
+    if not steps:
+        return []
+    from surgeon.changing import how_far
+
+    given = {**checking, "reference": None}
+    return [how_far(before, after, plans, **given) for before, after in steps]
 
 
 def _fitted(
