@@ -264,3 +264,32 @@ def test_cases_hold_changes_to_what_is_written(
     usual |= {"because": "made nowhere"}
     Path("mine.cases.yaml").write_text(CASES.format(**{**usual, **told}))
     assert said in run("test", "./mine.yaml").output
+
+
+def test_a_node_is_asked_for_by_its_name() -> None:
+    named = change('"[first] y = Mul (x, w)"', "y = Add (x, w)")
+    made = surgeon.apply(net(), recipe(named)).model.to_proto()
+    assert operators(made) == ["Add", "Add", "Mul", "LeakyRelu", "Add", "Softmax"]
+    assert made.graph.node[1].input[0] == "x"
+    with pytest.raises(surgeon.SurgeonError, match=r"`y.node == 'third'` is false: y.node is "):
+        surgeon.apply(net(), recipe(named.replace("first", "third")))
+    with pytest.raises(surgeon.SurgeonError, match="no output of this node has a name"):
+        recipe(change('\'[first] "a b" = Mul (x, w); y = Neg ("a b")\'', "y = Neg (x)"))
+
+    @surgeon.rule(match="[both] y = Add (a, b)", why="They are the same.", exact="bit")
+    def turned(build: surgeon.Draft, match: surgeon.Match) -> object:
+        return build.op("Add", match.values["b"], match.values["a"])
+
+    result = surgeon.apply(net(), turned)
+    assert sum(result.report.fired.values()) == 1
+
+
+def test_who_wants_another_result_by_a_rule_is_told_of_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    onnx.save(net(), "net.onnx")
+    rule = NO_SOFTMAX + "\n  exact: bit"
+    Path("mine.yaml").write_text("surgeon: 1\nname: mine\nrules:\n  " + rule.replace("\n", "\n  "))
+    shown = " ".join(run("apply", "./mine.yaml", "net.onnx", "out.onnx").output.split())
+    assert "where another result is wanted, it is one of a recipe's `changes`" in shown

@@ -148,7 +148,10 @@ def _check(node: NodePattern, operator: str, custom: frozenset[str], *, complete
     name = _full_name(node.domain, operator)
     versions = _versions(node.domain, operator)
     if not versions:
-        raise _unknown(node.domain, operator, custom, node.location)
+        unknown = _unknown(node.domain, operator, custom, node.location)
+        if complete and not node.domain and not unknown.mend.startswith("Did"):
+            raise _homeless(operator, node.location)
+        raise unknown
     _check_attributes(node, name, versions, complete=complete)
     _check_arity(node, name, versions)
 
