@@ -18,6 +18,7 @@ from surgeon.correcting import bring_in_line
 from surgeon.errors import RecipeError, SurgeonError
 from surgeon.extension import type_of
 from surgeon.facts import Facts
+from surgeon.firing import ALREADY
 from surgeon.housekeeping import Known
 from surgeon.model import Model, describe
 from surgeon.nested import bodies, every_node
@@ -39,7 +40,7 @@ def changed(model: Model, recipe: Recipe) -> tuple[Model, list[Change]]:
         recipe: Its steps are not looked at.
 
     Raises:
-        RecipeError: A change is made nowhere, or the model has a value of no type then.
+        RecipeError: A change is made nowhere, or cannot be made at one of its places.
     """
     made: list[Change] = []
     for rule in recipe.changes:
@@ -72,10 +73,11 @@ def how_far(before: Model, after: Model, recipes: Sequence[Recipe], **given: Any
         )
     except SurgeonError as error:
         return f"{_COMPARED}; with the file as it was it could not be: {error.what}"
-    if verdict.status == "equivalent":
+    compared = verdict.comparisons
+    if verdict.status == "equivalent" or (compared and all(each.agrees for each in compared)):
         return f"{_COMPARED}, which on the inputs drawn gives what the file gave"
     largest: dict[str, float] = {}
-    for check in (output for each in verdict.comparisons for output in each.outputs):
+    for check in (output for each in compared for output in each.outputs):
         if not check.fault:
             largest[check.name] = max(largest.get(check.name, 0.0), check.max_relative)
     if verdict.status != "differs" or not largest:
@@ -89,6 +91,14 @@ def _made(model: Model, rule: Rule, recipe: Recipe) -> tuple[Model, list[Change]
     facts = Facts(work, same_shape=recipe.same_shape)
     sweep = _Once(work, facts, Surgery(work, facts), notes, [rule], fold=None, allow=_ALLOW)
     sweep.once()
+    for miss in notes.misses:
+        matched = miss.matched >= miss.total and miss.location == rule.location
+        if matched and (reason := miss.reason()) != ALREADY:
+            raise RecipeError(
+                f"the change `{rule.id}` cannot be made at {describe(miss.root)}: {reason}",
+                where=rule.location,
+                mend="Mend `replace`, or leave this place out by `where`.",
+            )
     if not notes.changes:
         nearest = max(notes.misses, key=lambda miss: miss.matched, default=None)
         what = f"the change `{rule.id}` is made nowhere in this model"

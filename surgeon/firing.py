@@ -28,6 +28,7 @@ Pairs = list[tuple[gs.Tensor, gs.Tensor]]
 Check = Callable[[Rule, Match, Draft, Pairs], str | None]
 _NO_NAMES: Mapping[str, Any] = {}
 
+ALREADY = "it has this form already"
 FAILED = "; please report it"  # ends the remark on a rule that raised what no rule should
 
 
@@ -190,7 +191,7 @@ def _unchanged(root: gs.Node, draft: Draft) -> str | None:
         )
         and dict(new.attrs) == dict(root.attrs)
     )
-    return "it has this form already" if same else None
+    return ALREADY if same else None
 
 
 class _Scope(dict[str, Any]):

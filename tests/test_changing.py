@@ -1,6 +1,7 @@
 """What a recipe changes of what a model computes: made once, before any step, and told."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -200,6 +201,43 @@ def test_what_cannot_be_made_is_refused_with_its_place(changes: str, rest: str, 
     assert "asked.yaml:" in str(raised.value.where)
 
 
+def test_what_cannot_be_made_at_one_of_its_places_is_made_at_none() -> None:
+    model = parser.parse_model("""
+    <ir_version: 8, opset_import: ["": 17]>
+    g (float[n] x, bool[n] c) => (float[n] y, bool[n] d) {
+      [good] y = Identity (x)
+      [bad] d = Identity (c)
+    }""")
+    minus = change("y = Identity (x)", "y = Neg (x)")
+    with pytest.raises(surgeon.SurgeonError) as raised:
+        surgeon.apply(model, recipe(minus))
+    assert raised.value.what == (
+        "the change `it` cannot be made at node 'bad' (ai.onnx.Identity): `Neg` of opset 17 does "
+        "not take tensor(bool) as input 0"
+    )
+    some = minus.replace("where: []", "where: [x.dtype == float32]")
+    assert surgeon.apply(model, recipe(some)).report.fired == {"asked/it": 1}
+
+
+def test_tensors_in_attributes_come_along() -> None:
+    model = parser.parse_model("""
+    <ir_version: 8, opset_import: ["": 17]>
+    g (int64[1] s, float[n] z) => (float[n] y) {
+      c = ConstantOfShape <value = float[1] {2.0}> (s)
+      y = Add (c, z)
+    }""")
+    minus = """
+- id: minus
+  why: It is wanted.
+  match: y = ConstantOfShape <*rest> (x)
+  replace: |
+    c = ConstantOfShape <*rest> (x)
+    y = Neg (c)
+"""
+    made = surgeon.apply(model, recipe(minus)).model.to_proto()
+    assert np.array_equal(of(made, s=np.array([2]), z=np.zeros(2, np.float32)), [-2, -2])
+
+
 def test_a_change_promises_nothing() -> None:
     with pytest.raises(surgeon.SurgeonError, match="unknown key `exact`"):
         recipe(NO_SOFTMAX + "\n  exact: bit")
@@ -277,7 +315,7 @@ def test_a_node_is_asked_for_by_its_name() -> None:
         recipe(change('\'[first] "a b" = Mul (x, w); y = Neg ("a b")\'', "y = Neg (x)"))
 
     @surgeon.rule(match="[both] y = Add (a, b)", why="They are the same.", exact="bit")
-    def turned(build: surgeon.Draft, match: surgeon.Match) -> object:
+    def turned(build: Any, match: Any) -> object:
         return build.op("Add", match.values["b"], match.values["a"])
 
     result = surgeon.apply(net(), turned)

@@ -67,7 +67,8 @@ def labels_of(text: str, location: Location) -> list[tuple[str, str, Location]]:
     if "[" not in text:
         return []
     found = []
-    for node in parser().parse(text).children:
+    tree: Tree = parser().parse(text)
+    for node in tree.children:
         parts = {str(child.data): child.children for child in node.children}
         for token in parts.get("label", ()):
             where = location.shifted(token.line or 1, token.column or 1)
