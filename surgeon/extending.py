@@ -239,15 +239,17 @@ class _Joining:
         asked.CopyFrom(self.piece)
         for value in asked.graph.output:
             value.ClearField("type")  # what is inferred counts
-        try:
-            found = onnx.shape_inference.infer_shapes(
-                asked, check_type=True, strict_mode=True, data_prop=True
-            )
-        except Exception as error:  # of onnx's own kinds, none of which it exports
-            said = str(error).strip().splitlines()
-            raise self._wrong(f"ONNX refuses it: {said[-1] if said else error}") from None
+        found = _inferred(asked)
+        if isinstance(found, str):
+            extension = self.extension
+            if not extension.file or not isinstance(_inferred(parse_extension(extension)), str):
+                raise self._wrong(f"ONNX refuses it: {found}")
+            found = onnx.shape_inference.infer_shapes(asked)  # it is so before it meets the model
         for value, inferred in zip(self.own.output, found.graph.output, strict=True):
             if not _agree(value, inferred, names=bool(joints)):
+                if self.extension.file:  # exporters leave shapes of a trace
+                    value.CopyFrom(inferred)
+                    continue
                 says = f"it says that `{value.name}` is {type_of(value)}"
                 raise self._wrong(f"{says}, and computes {type_of(inferred)}")
             if not value.type.tensor_type.elem_type:
@@ -339,6 +341,17 @@ class _Joining:
             where=self.extension.location,
             mend=mend or "Mend what is joined, or join it to another model.",
         )
+
+
+def _inferred(model: onnx.ModelProto) -> onnx.ModelProto | str:
+    """The model with its types and shapes; why ONNX refuses it, where it does."""
+    try:
+        return onnx.shape_inference.infer_shapes(
+            model, check_type=True, strict_mode=True, data_prop=True
+        )
+    except Exception as error:  # of onnx's own kinds, none of which it exports
+        said = str(error).strip().splitlines()
+        return said[-1] if said else str(error)
 
 
 def _copy(value: onnx.ValueInfoProto) -> onnx.ValueInfoProto:

@@ -121,6 +121,32 @@ def test_functions_are_written_out_data_come_along_and_weights_are_no_inputs(
     assert np.allclose(of(made, x=FEED)[0], 2 * np.maximum(FEED @ weights(), 0) @ wide, atol=1e-3)
 
 
+def test_false_shapes_of_the_other_file_and_what_onnx_cannot_infer_are_no_reason(
+    tmp_path: Path,
+) -> None:
+    model = saved(
+        tmp_path,
+        """
+    <ir_version: 8, opset_import: ["": 17, "aten": 1]>
+    f (float[b, 3] y) => (float[7, 3] z, float[b, 3] w) {
+      z = Exp (y)
+      t = org.pytorch.aten.ATen <operator = "relu"> (y)
+      w = Neg (t)
+    }""",
+    )
+    model.opset_import.append(onnx.helper.make_opsetid("org.pytorch.aten", 1))
+    onnx.save(model, tmp_path / "other.onnx")
+    result = surgeon.apply(
+        parser.parse_model(NET), recipe(tmp_path, "{file: other.onnx}"), "aten", "clean"
+    )
+    made = result.model.to_proto()
+    assert result.report.status == "equivalent"
+    assert ends(made)[1] == "(float[n,3] z, float[n,3] w)"
+    y = np.maximum(FEED @ weights(), 0)
+    for found, wanted in zip(of(made, x=FEED), (np.exp(y), -y), strict=True):
+        assert np.allclose(found, wanted)
+
+
 def test_a_text_can_meet_and_bring_too(tmp_path: Path) -> None:
     text = '"f (float[b, k] given, float least) => (float[b, k] z) { z = Max (given, least) }"'
     joined = f"{{text: {text}, meets: {{given: y}}, brings: [least]}}"

@@ -65,7 +65,7 @@ def show_recipe(
     """Show a recipe's rules with their reasons and places."""
     with desk() as place:
         from surgeon import render
-        from surgeon.recipe import Recipe, Rule
+        from surgeon.recipe import Recipe
 
         found = Recipe.load(name)
         if source:
