@@ -283,6 +283,10 @@ def _culprits(
     work: Operation, verdict: Verdict, original: Model, checking: Mapping[str, Any]
 ) -> frozenset[Place]:
     """The rewrites with which the result differs; none where they cannot be told."""
+    from surgeon.verify.verdict import NEITHER
+
+    if verdict.detail.startswith(NEITHER):
+        return frozenset()
     if work.progress:
         work.progress("look for the rewrites at fault")
 
@@ -294,7 +298,8 @@ def _culprits(
 
     refused = frozenset((r.recipe, r.rule, r.node) for r in work.notes.refusals)
     try:
-        return find_culprits(work.notes.changes, refused, fails) or frozenset()
+        made = work.notes.changes[len(work.begun.changes) :]  # what was joined is in both models
+        return find_culprits(made, refused, fails) or frozenset()
     except SurgeonError:  # with some rewrites left out a recipe may not settle
         return frozenset()
 

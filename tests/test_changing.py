@@ -331,3 +331,13 @@ def test_who_wants_another_result_by_a_rule_is_told_of_changes(
     Path("mine.yaml").write_text("surgeon: 1\nname: mine\nrules:\n  " + rule.replace("\n", "\n  "))
     shown = " ".join(run("apply", "./mine.yaml", "net.onnx", "out.onnx").output.split())
     assert "where another result is wanted, it is one of a recipe's `changes`" in shown
+
+
+def test_a_change_is_not_blamed_for_what_the_file_fails_of() -> None:
+    model = net()
+    model.graph.node.append(onnx.helper.make_node("Sin", ["k"], ["w"]))
+    model.graph.input.append(onnx.helper.make_tensor_value_info("k", onnx.TensorProto.INT64, [2]))
+    model.graph.output.append(onnx.helper.make_tensor_value_info("w", onnx.TensorProto.INT64, [2]))
+    with pytest.raises(surgeon.SurgeonError, match="neither the original nor the res") as raised:
+        surgeon.apply(model, recipe(NO_SOFTMAX), "clean")
+    assert "no-softmax" not in raised.value.what
