@@ -16,7 +16,7 @@ from surgeon.asread import CONTRACT
 from surgeon.changing import changed
 from surgeon.document import suggest
 from surgeon.errors import Location, RecipeError, SurgeonError, few
-from surgeon.extension import BEHIND, IN_FRONT, Extension, parse_extension, type_of
+from surgeon.extension import BEHIND, IN_FRONT, Extension, is_other, parse_extension, type_of
 from surgeon.importer import opset_of
 from surgeon.irversion import OLDEST_IR, least_ir_version
 from surgeon.lowering import lower_opset
@@ -203,6 +203,8 @@ class _Joining:
         bound: dict[str, Any] = {}
         for joint in joints:
             own, end = joint
+            if is_other(own) != is_other(end) and end.type.WhichOneof("value"):
+                raise self._unlike(joint)
             mine, models = own.type.tensor_type, end.type.tensor_type
             if not mine.HasField("shape") or not models.HasField("shape"):
                 continue
@@ -252,7 +254,7 @@ class _Joining:
                     continue
                 says = f"it says that `{value.name}` is {type_of(value)}"
                 raise self._wrong(f"{says}, and computes {type_of(inferred)}")
-            if not value.type.tensor_type.elem_type:
+            if not (value.type.tensor_type.elem_type or is_other(value)):
                 raise self._wrong(f"it does not say of what type `{value.name}` is")
         for joint in joints if self.in_front else ():
             if not _agree(_copy(joint.end), joint.own):

@@ -134,10 +134,18 @@ def _wrong(extension: Extension, what: str, mend: str = "", word: str = "") -> R
     return RecipeError(what, where=where, mend=mend or f"Write `{_EXAMPLE[extension.place]}`.")
 
 
+def is_other(value: onnx.ValueInfoProto) -> bool:
+    """Whether a value is said to be no tensor: a sequence, say."""
+    return value.type.WhichOneof("value") not in (None, "tensor_type")
+
+
 def type_of(value: onnx.ValueInfoProto) -> str:
     """A value's type as ONNX writes it."""
     from onnx import TensorProto
 
+    if is_other(value):
+        kind = str(value.type.WhichOneof("value"))
+        return f"a {kind.removesuffix('_type')}"
     tensor = value.type.tensor_type
     kind = TensorProto.DataType.Name(tensor.elem_type).lower()
     if not tensor.HasField("shape"):

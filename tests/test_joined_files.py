@@ -147,6 +147,21 @@ def test_false_shapes_of_the_other_file_and_what_onnx_cannot_infer_are_no_reason
         assert np.allclose(found, wanted)
 
 
+def test_lists_meet_too(tmp_path: Path) -> None:
+    saved(
+        tmp_path,
+        """
+    <ir_version: 8, opset_import: ["": 17]>
+    f (float[k] a, float[k] b) => (seq(float[k]) pair) { pair = SequenceConstruct (a, b) }""",
+    )
+    model = parser.parse_model("""
+    <ir_version: 8, opset_import: ["": 17]>
+    g (seq(float[m]) s) => (float[m] last) <int64 one = {1}> { last = SequenceAt (s, one) }""")
+    made = surgeon.apply(model, recipe(tmp_path, "{file: other.onnx}", "in-front"), "clean")
+    assert ends(made.model.to_proto()) == ["(float[k] a, float[k] b)", "(float[m] last)"]
+    assert made.report.status == "equivalent"
+
+
 def test_a_text_can_meet_and_bring_too(tmp_path: Path) -> None:
     text = '"f (float[b, k] given, float least) => (float[b, k] z) { z = Max (given, least) }"'
     joined = f"{{text: {text}, meets: {{given: y}}, brings: [least]}}"
@@ -219,6 +234,13 @@ WRONG = {
         f (float[b, k] y) => (float[b, k] z) { z = ai.onnx.ml.Binarizer (y) }""",
         "it has operators of `ai.onnx.ml` 3, and the model of 2",
         "Export one of them",
+    ),
+    "a sequence": (
+        "{file: other.onnx}",
+        """<ir_version: 8, opset_import: ["": 17]>
+        f (seq(float[k]) y) => (float[k] z) <int64 zero = {0}> { z = SequenceAt (y, zero) }""",
+        "its `y` is a sequence, and `y` of the model float[n, 3]",
+        "",
     ),
     "no model": ("{file: other.onnx}", "-", "", ""),
 }
