@@ -13,7 +13,7 @@ from surgeon.errors import Location, RecipeError
 from surgeon.expressions import Expression
 from surgeon.irversion import ir_version_of
 from surgeon.match import Match
-from surgeon.notation import check_operators, parse_pattern
+from surgeon.notation import check_operators, labels_of, parse_pattern
 from surgeon.opsets import newest_opset
 from surgeon.recipe import Recipe, Rule, RulesStep
 from surgeon.rewrite import Draft
@@ -65,6 +65,7 @@ def rule(
         location = Location(code.co_filename, code.co_firstlineno)
         pattern = parse_pattern(match, location)
         check_operators(pattern, custom=frozenset({*custom, *_own(pattern)}))
+        named = [f"{y}.node == {label!r}" for y, label, _ in labels_of(match, location)]
         doc = inspect.getdoc(function) or ""
         return Rule(
             id=id or function.__name__.replace("_", "-"),
@@ -72,7 +73,7 @@ def rule(
             exact=exact,
             contract=contract,
             match=pattern,
-            where=tuple(Expression.parse(text, location) for text in where),
+            where=tuple(Expression.parse(text, location) for text in (*named, *where)),
             let=(),
             replace=function,
             recipe=function.__module__,

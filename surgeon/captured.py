@@ -44,6 +44,8 @@ class CapturedValue:
             return Unknown("it is computed at run time") if value is None else value
         if name == "name":
             return self.tensor.name
+        if name == "node":
+            return self.tensor.inputs[0].name if self.tensor.inputs else ""
         if name == "maker":
             return _operator_name(self.tensor.inputs[0]) if self.tensor.inputs else ""
         if name == "views":

@@ -1,21 +1,24 @@
-"""Joins what recipes put in front of inputs and behind outputs to a model, before any step.
+"""Makes what recipes change, and joins what they put in front and behind, before any step.
 
-What is done afterwards is compared with the model that is joined so: it has the interface of the
+What is done afterwards is compared with the model that is remade so: it has the interface of the
 result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import onnx
 import onnx.shape_inference
 
 from surgeon.asread import CONTRACT
-from surgeon.errors import RecipeError, SurgeonError, few
-from surgeon.extension import BEHIND, IN_FRONT, Extension, parse_extension
+from surgeon.changing import changed
+from surgeon.document import suggest
+from surgeon.errors import Location, RecipeError, SurgeonError, few
+from surgeon.extension import BEHIND, IN_FRONT, Extension, is_other, parse_extension, type_of
 from surgeon.importer import opset_of
+from surgeon.irversion import OLDEST_IR, least_ir_version
 from surgeon.lowering import lower_opset
 from surgeon.meanings import holds_at
 from surgeon.model import Model
@@ -27,6 +30,7 @@ from surgeon.renaming import names_of_sizes, names_of_values, rename, unused
 from surgeon.report import Change
 
 _IR = 8  # of the extension by itself, where its text names none
+_UNTOLD = "unk__"  # begins the names that ONNX's inference makes up
 _WHY = {
     IN_FRONT: "The recipe puts a graph in front of the model.",
     BEHIND: "The recipe puts a graph behind the model.",
@@ -41,37 +45,66 @@ class _Joint(NamedTuple):
 
 
 def extended(
-    model: Model, recipes: Sequence[Recipe], allow: Collection[str]
+    model: Model,
+    recipes: Sequence[Recipe],
+    allow: Collection[str],
+    told: Callable[[Model, Model], None] | None = None,
 ) -> tuple[Model, list[Change]]:
-    """The model with every extension of the recipes, and what was done.
+    """The model with every change and extension of the recipes, and what was done.
 
     Args:
         model: Not changed.
         recipes: In order; of several in front, the first is nearest to the model.
         allow: What the user allows, beside what each recipe does.
+        told: Called with the model before and behind the changes of each recipe that has some.
 
     Raises:
-        RecipeError: An extension does not fit the model, or a change of the interface is not
-            allowed.
+        RecipeError: An extension does not fit the model, a change finds no place in it, or they are
+            not allowed.
     """
     proto, changes = onnx.ModelProto(), []
     proto.CopyFrom(model.proto)
-    for recipe, extension in ((each, found) for each in recipes for found in each.extensions):
-        place = extension.place
-        if "contract" not in {*allow, *recipe.allow}:
-            raise RecipeError(
-                f"`{place}` changes the interface of the model, which is not allowed",
-                where=extension.location,
-                mend="Write `allow: [contract]` into the recipe, or give `--allow contract`.",
-            )
-        joining = _Joining(proto, extension)
-        contract = CONTRACT.format(what=joining.join())
-        operators = tuple(node.op_type for node in joining.own.node)
-        why, where = _WHY[place], str(extension.location)
-        changes.append(
-            Change(place, recipe.name, why, "bit", contract, "the graph", (), operators, where)
-        )
+    for recipe in recipes:
+        allowed = "contract" in {*allow, *recipe.allow}
+        for rule in recipe.changes if not allowed else ():
+            raise _forbidden(f"`{rule.id}` changes what the model computes", rule.location)
+        if recipe.changes:
+            before = Model(proto, path=model.path, folder=model.folder)
+            after, made = changed(before, recipe)
+            proto = onnx.ModelProto()
+            proto.CopyFrom(after.proto)
+            if told is not None:
+                told(before, after)
+            changes.extend(made)
+        for extension in recipe.extensions:
+            if not allowed:
+                what = f"`{extension.place}` changes the interface of the model"
+                raise _forbidden(what, extension.location)
+            changes.append(_joined(proto, extension, recipe))
     return Model(proto, path=model.path, folder=model.folder), changes
+
+
+def _joined(proto: onnx.ModelProto, extension: Extension, recipe: Recipe) -> Change:
+    """Join an extension to a model, which is changed; what was done.
+
+    Raises:
+        RecipeError: They do not fit.
+    """
+    joining = _Joining(proto, extension)
+    contract = CONTRACT.format(what=joining.join())
+    operators = tuple(node.op_type for node in joining.own.node)
+    place, where = extension.place, str(extension.location)
+    return Change(
+        place, recipe.name, _WHY[place], "bit", contract, "the graph", (), operators, where
+    )
+
+
+def _forbidden(what: str, where: Location) -> RecipeError:
+    return RecipeError(
+        f"{what}, which is not allowed",
+        where=where,
+        mend="Write `allow: [contract]` into the recipe, or give `--allow contract`.",
+    )
 
 
 class _Joining:
@@ -89,9 +122,14 @@ class _Joining:
         constants = {tensor.name for tensor in self.graph.initializer}
         given = [value for value in self.graph.input if value.name not in constants]
         self.ends = given if self.in_front else list(self.graph.output)
-        self.meeting, self.outer = self.own.output, self.own.input
+        inner, outer = list(self.own.output), list(self.own.input)
         if not self.in_front:
-            self.meeting, self.outer = self.outer, self.meeting
+            inner, outer = outer, inner
+        brings = self.extension.brings
+        self.meeting = [value for value in inner if value.name not in brings]
+        self.brought = [value for value in inner if value.name in brings]
+        self.outer = outer
+        self._check_told(inner)
 
     def join(self) -> str:
         """Join them; what was done, in words.
@@ -106,6 +144,7 @@ class _Joining:
         self._bind(joints)
         self._infer(joints)
         self._rename(joints)
+        self._fit_format()
         imported = {*STANDARD, *(entry.domain for entry in self.whole.opset_import)}
         new = [entry for entry in self.piece.opset_import if entry.domain not in imported]
         self.whole.opset_import.extend(new)
@@ -117,28 +156,55 @@ class _Joining:
         own = list(self.own.node)
         self.graph.node.extend([*own, *nodes] if self.in_front else [*nodes, *own])
         self.graph.initializer.extend(self.own.initializer)
-        kind = "input" if self.in_front else "output"
-        return f"{few([value.name for value in self.outer])} in place of {kind} {old}"
+        self.graph.sparse_initializer.extend(self.own.sparse_initializer)
+        kind, other = ("input", "output") if self.in_front else ("output", "input")
+        further = self.graph.output if self.in_front else self.graph.input
+        further.extend(_copy(value) for value in self.brought)
+        also = f", and {other} {few([v.name for v in self.brought])}" if self.brought else ""
+        return f"{few([value.name for value in self.outer])} in place of {kind} {old}{also}"
+
+    def _check_told(self, inner: Sequence[onnx.ValueInfoProto]) -> None:
+        """See that what is said of the extension's ends is said of ends that it has."""
+        own, does = [v.name for v in inner], "gives" if self.in_front else "is given"
+        for name in (*self.extension.brings, *(mine for mine, _ in self.extension.meets)):
+            if name not in own:
+                raise self._wrong(f"it {does} no `{name}`", suggest(name, own))
+
+    def _fit_format(self) -> None:
+        """See that the format of the model has what the other file brings."""
+        if self.extension.file:
+            needed = least_ir_version(self.piece)
+            if needed > max(self.whole.ir_version, OLDEST_IR):
+                self.whole.ir_version = needed
 
     def _joints(self) -> list[_Joint]:
         """By names; one alone meets one alone whatever they are called."""
         ends = {value.name: value for value in self.ends}
-        if len(self.meeting) == len(self.ends) == 1:
+        meets = dict(self.extension.meets)
+        if len(self.meeting) == len(self.ends) == 1 and not meets:
             return [_Joint(self.meeting[0], self.ends[0])]
         for value in self.meeting:
-            if value.name not in ends:
+            name = meets.get(value.name, value.name)
+            if name not in ends:
                 kind, does = ("input", "gives") if self.in_front else ("output", "is given")
+                other = f"`{name}`" if name != value.name else "that name"
                 raise self._wrong(
-                    f"it {does} `{value.name}`, and the model has no {kind} of that name",
-                    f"The model's are {few([*ends]) or 'none'}.",
+                    f"it {does} `{value.name}`, and the model has no {kind} of {other}",
+                    f"The model's are {few([*ends]) or 'none'}: say with `meets` which it is, or "
+                    "with `brings` that the whole is to have it too.",
                 )
-        return [_Joint(value, ends[value.name]) for value in self.meeting]
+        joints = [_Joint(value, ends[meets.get(value.name, value.name)]) for value in self.meeting]
+        if not joints or len({joint.end.name for joint in joints}) < len(joints):
+            raise self._wrong("no two of its ends meet one of the model's, and one has to meet one")
+        return joints
 
     def _bind(self, joints: Sequence[_Joint]) -> None:
         """The extension's sizes by what the model calls them, or how long they are."""
         bound: dict[str, Any] = {}
         for joint in joints:
             own, end = joint
+            if is_other(own) != is_other(end) and end.type.WhichOneof("value"):
+                raise self._unlike(joint)
             mine, models = own.type.tensor_type, end.type.tensor_type
             if not mine.HasField("shape") or not models.HasField("shape"):
                 continue
@@ -175,19 +241,20 @@ class _Joining:
         asked.CopyFrom(self.piece)
         for value in asked.graph.output:
             value.ClearField("type")  # what is inferred counts
-        try:
-            found = onnx.shape_inference.infer_shapes(
-                asked, check_type=True, strict_mode=True, data_prop=True
-            )
-        except Exception as error:  # of onnx's own kinds, none of which it exports
-            said = str(error).strip().splitlines()
-            raise self._wrong(f"ONNX refuses it: {said[-1] if said else error}") from None
+        found = _inferred(asked)
+        if isinstance(found, str):
+            extension = self.extension
+            if not extension.file or not isinstance(_inferred(parse_extension(extension)), str):
+                raise self._wrong(f"ONNX refuses it: {found}")
+            found = onnx.shape_inference.infer_shapes(asked)  # it is so before it meets the model
         for value, inferred in zip(self.own.output, found.graph.output, strict=True):
             if not _agree(value, inferred, names=bool(joints)):
-                raise self._wrong(
-                    f"it says that `{value.name}` is {_told(value)}, and computes {_told(inferred)}"
-                )
-            if not value.type.tensor_type.elem_type:
+                if self.extension.file:  # exporters leave shapes of a trace
+                    value.CopyFrom(inferred)
+                    continue
+                says = f"it says that `{value.name}` is {type_of(value)}"
+                raise self._wrong(f"{says}, and computes {type_of(inferred)}")
+            if not (value.type.tensor_type.elem_type or is_other(value)):
                 raise self._wrong(f"it does not say of what type `{value.name}` is")
         for joint in joints if self.in_front else ():
             if not _agree(_copy(joint.end), joint.own):
@@ -195,7 +262,8 @@ class _Joining:
 
     def _rename(self, joints: Sequence[_Joint]) -> None:
         """One name for what becomes one, and names that nothing else has for all others."""
-        outer, joined = {v.name for v in self.outer}, {joint.end.name for joint in joints}
+        outer = {v.name for v in (*self.outer, *self.brought)}
+        joined = {joint.end.name for joint in joints}
         both = {*names_of_values(self.graph), *names_of_values(self.own)}
         kept = {v.name for v in (*self.graph.input, *self.graph.output)} - joined
         for name in sorted(outer & set(names_of_values(self.graph))):
@@ -240,9 +308,20 @@ class _Joining:
             except SurgeonError as error:
                 raise self._wrong(
                     f"it is of opset {written}, the model of {opset}: {error.what}",
-                    f"Write it for opset {opset}, or change the model's opset in a run before.",
+                    f"Write it for opset {opset}, or bring the model to {written} in a run before "
+                    f"(`surgeon apply clean IN OUT --opset {written}`).",
                 ) from None
         versions = dict.fromkeys((node.domain for node in every_node(piece.graph.node)), 1)
+        known = {entry.domain: entry.version for entry in self.whole.opset_import}
+        for entry in piece.opset_import:
+            if entry.domain not in STANDARD and entry.version != known.get(
+                entry.domain, entry.version
+            ):
+                raise self._wrong(
+                    f"it has operators of `{entry.domain}` {entry.version}, and the model of "
+                    f"{known[entry.domain]}",
+                    "Export one of them with the other's version.",
+                )
         versions |= {entry.domain: entry.version for entry in piece.opset_import} | {"": opset}
         del piece.opset_import[:]
         made = [onnx.helper.make_opsetid(*each) for each in versions.items()]
@@ -252,8 +331,8 @@ class _Joining:
 
     def _unlike(self, joint: _Joint) -> RecipeError:
         return self._wrong(
-            f"its `{joint.own.name}` is {_told(joint.own)}, and `{joint.end.name}` of the model "
-            f"{_told(joint.end)}",
+            f"its `{joint.own.name}` is {type_of(joint.own)}, and `{joint.end.name}` of the model "
+            f"{type_of(joint.end)}",
             "Names in place of numbers take any size; a Cast or a Reshape in the extension does "
             "the rest.",
         )
@@ -262,8 +341,19 @@ class _Joining:
         return RecipeError(
             what,
             where=self.extension.location,
-            mend=mend or "Mend the text of the extension.",
+            mend=mend or "Mend what is joined, or join it to another model.",
         )
+
+
+def _inferred(model: onnx.ModelProto) -> onnx.ModelProto | str:
+    """The model with its types and shapes; why ONNX refuses it, where it does."""
+    try:
+        return onnx.shape_inference.infer_shapes(
+            model, check_type=True, strict_mode=True, data_prop=True
+        )
+    except Exception as error:  # of onnx's own kinds, none of which it exports
+        said = str(error).strip().splitlines()
+        return said[-1] if said else str(error)
 
 
 def _copy(value: onnx.ValueInfoProto) -> onnx.ValueInfoProto:
@@ -296,16 +386,8 @@ def _agree(said: onnx.ValueInfoProto, known: onnx.ValueInfoProto, *, names: bool
         if here.HasField("dim_value") and there.HasField("dim_value") and here != there:
             return False
         better = not here.HasField("dim_value") if names else not here.WhichOneof("value")
+        if here.WhichOneof("value") and there.dim_param.startswith(_UNTOLD):
+            continue  # a size that inference knows nothing of
         if better and there.WhichOneof("value"):
             here.CopyFrom(there)
     return True
-
-
-def _told(value: onnx.ValueInfoProto) -> str:
-    """A value's type as ONNX writes it."""
-    tensor = value.type.tensor_type
-    kind = onnx.TensorProto.DataType.Name(tensor.elem_type).lower()
-    if not tensor.HasField("shape"):
-        return f"{kind} of unknown shape"
-    dims = (dim.dim_param or str(dim.dim_value) for dim in tensor.shape.dim)
-    return f"{kind}[{', '.join(dims)}]"

@@ -192,6 +192,14 @@ def _inline(tensors: list[onnx.TensorProto], folder: Path, target: Path) -> None
         tensor.ClearField("external_data")
 
 
+def with_data(model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
+    """A copy of a model that holds its external data itself."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    _inline(list(external_tensors(copy)), folder, folder)
+    return copy
+
+
 def _values(tensor: onnx.TensorProto, folder: Path) -> bytes:
     told = {each.key: each.value for each in tensor.external_data}
     try:

@@ -32,6 +32,7 @@ _WAITING = {
     "contract": "it changes what the model promises ({}); allow it with `--allow contract`",
 }
 
+ALREADY = "it has this form already"
 # ends what is told of a rule that raised what none should
 FAILED = "; mend the rule, or report it if it is of surgeon"
 
@@ -204,7 +205,7 @@ def _unchanged(root: gs.Node, draft: Draft) -> str | None:
         )
         and dict(new.attrs) == dict(root.attrs)
     )
-    return "it has this form already" if same else None
+    return ALREADY if same else None
 
 
 class _Scope(dict[str, Any]):

@@ -38,7 +38,11 @@ def pages() -> dict[str, str]:
 def _cases_of(recipe: Recipe) -> tuple[Case, ...]:
     path = Path(recipe.source)
     beside = path.with_name(f"{path.stem}.cases.yaml")
-    return read_cases(beside, [rule.id for rule in recipe.rules]) if beside.is_file() else ()
+    return (
+        read_cases(beside, [rule.id for rule in (*recipe.rules, *recipe.changes)])
+        if beside.is_file()
+        else ()
+    )
 
 
 def _refusals(recipe: Recipe) -> Mapping[str, list[str]]:
@@ -63,9 +67,11 @@ def _recipes(found: Mapping[str, Recipe]) -> str:
         lines += ["", f"## {name}", "", f"{_line(recipe.about)} {file}"]
         if recipe.allow:
             lines += ["", f"Allows: {', '.join(sorted(recipe.allow))}."]
+        for change in recipe.changes:
+            lines += ["", f"Changes, as asked for: `{change.id}`. {_line(change.why)}"]
         for extension in recipe.extensions:
             place = extension.place.replace("-", " ").capitalize()
-            lines += ["", f"{place}:", "", "```", extension.text.rstrip(), "```"]
+            lines += ["", f"{place}:", "", "```", extension.shown, "```"]
         if used := sorted({rule.recipe for rule in recipe.rules} - {name}):
             lines += ["", f"Uses {', '.join(f'[`{other}`](#{other})' for other in used)}."]
         lines += list(_rules(recipe))

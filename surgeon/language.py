@@ -14,7 +14,15 @@ from surgeon.cases.models import CaseModel, FileModel, FillingModel, RefusalMode
 from surgeon.expressions.properties import PROPERTIES
 from surgeon.functions import FUNCTIONS
 from surgeon.functions.examples import EXAMPLES
-from surgeon.recipe.models import BuilderModel, FoldModel, RecipeModel, RuleModel, StepModel
+from surgeon.recipe.models import (
+    BuilderModel,
+    ChangeModel,
+    FoldModel,
+    JoinedModel,
+    RecipeModel,
+    RuleModel,
+    StepModel,
+)
 
 
 class Word(NamedTuple):
@@ -60,8 +68,10 @@ def keys() -> dict[str, list[Word]]:
         "A recipe": RecipeModel,
         "A step: one of these keys": StepModel,
         "A rule": RuleModel,
+        "A change": ChangeModel,
         "`replace`, where a builder computes it": BuilderModel,
         "`fold`": FoldModel,
+        "`in-front`, `behind`": JoinedModel,
         "A file of cases": FileModel,
         "A case": CaseModel,
         "`refuses`": RefusalModel,

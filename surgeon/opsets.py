@@ -20,7 +20,7 @@ import onnx.defs
 import onnx_graphsurgeon as gs
 
 from surgeon.objects import make_variable
-from surgeon.writer import Writer
+from surgeon.writer import Writer, tensor_of
 
 Array = npt.NDArray[Any]
 ValueOf = Callable[[gs.Tensor], Array | None]
@@ -351,6 +351,8 @@ def _proto(
             node.attribute.append(
                 onnx.helper.make_attribute(key, onnx.numpy_helper.from_array(value))
             )
+        elif isinstance(value, gs.Constant):  # an attribute that a match carries over
+            node.attribute.append(onnx.helper.make_attribute(key, tensor_of(value)))
         elif isinstance(value, gs.Graph):
             body = onnx.GraphProto()
             Writer(value, set(), onnx.IR_VERSION).graph(value, body)

@@ -21,7 +21,7 @@ class Change(NamedTuple):
     Attributes:
         rule: The rule's id, in `recipe`.
         why: The rule's reason, as its recipe gives it.
-        exact: `bit`, `rounding` or `approximate`.
+        exact: `bit`, `rounding` or `approximate`; `asked for` of a change that is none of these.
         contract: What it changes in what the model promises, or None.
         node: The replaced root, as errors name nodes.
         before: The operators that matched, root first.

@@ -15,6 +15,7 @@ _RECIPE = """\
 # Run its cases:  surgeon test NAME.yaml
 # Use it:         surgeon apply ./NAME.yaml in.onnx out.onnx
 # The language:   docs/language.md; `surgeon recipes functions`, `surgeon recipes builders`
+# Another result: `changes` in place of `rules`, docs/surgeries.md
 surgeon: 1
 name: NAME
 about: What it is for, in one or two sentences.

@@ -153,10 +153,11 @@ def apply(
         original, apart = told_apart(original)
         original, told = with_values(original, values or {}, shape)
         joined: list[Change] = []
-        if any(recipe.extensions for recipe in plans):
+        steps: list[tuple[Model, Model]] = []  # what recipes change, before and after
+        if any(recipe.remakes for recipe in plans):
             from surgeon.extending import extended
 
-            original, joined = extended(original, plans, allow)
+            original, joined = extended(original, plans, allow, lambda *two: steps.append(two))
     shape = {name: dims for name, dims in (shape or {}).items() if name not in (values or {})}
     axioms = parse_assumptions(original, shape, assume)
     axioms = axioms._replace(texts=(*told, *axioms.texts), told=frozenset(values or ()))
@@ -174,6 +175,7 @@ def apply(
     with collector_paused():
         if verify:
             see_data(original)
+        moved = _moved(steps, plans, checking) if verify else []
 
         def operate() -> Operation:
             work = Operation(
@@ -181,7 +183,7 @@ def apply(
             )
             work.given, work.notes.every = given, every_miss
             work.evidence = None if keep_evidence is None else Path(keep_evidence)
-            work.notes.remarks.extend(apart)
+            work.notes.remarks.extend([*apart, *moved])
             work.notes.changes.extend(joined)
             work.model.changed = bool(apart or joined or told)
             work.run(clock)
@@ -225,6 +227,18 @@ def apply(
 
         raise not_saved(report, verdict, _unbounded(work))
     return _whole(work, report, strict=strict, opset=opset)
+
+
+def _moved(
+    steps: Sequence[tuple[Model, Model]], plans: Sequence[Recipe], checking: Mapping[str, Any]
+) -> list[str]:
+    """How far what recipes change moves the outputs; recorded are those of the changed."""
+    if not steps:
+        return []
+    from surgeon.changing import how_far
+
+    given = {**checking, "reference": None}
+    return [how_far(before, after, plans, **given) for before, after in steps]
 
 
 def _fitted(
@@ -281,6 +295,10 @@ def _culprits(
     work: Operation, verdict: Verdict, original: Model, checking: Mapping[str, Any]
 ) -> frozenset[Place]:
     """The rewrites with which the result differs; none where they cannot be told."""
+    from surgeon.verify.verdict import NEITHER
+
+    if verdict.detail.startswith(NEITHER):
+        return frozenset()
     if work.progress:
         work.progress("look for the rewrites at fault")
 
@@ -292,7 +310,8 @@ def _culprits(
 
     refused = frozenset((r.recipe, r.rule, r.node) for r in work.notes.refusals)
     try:
-        return find_culprits(work.notes.changes, refused, fails) or frozenset()
+        made = work.notes.changes[len(work.begun.changes) :]  # what was joined is in both models
+        return find_culprits(made, refused, fails) or frozenset()
     except SurgeonError:  # with some rewrites left out a recipe may not settle
         return frozenset()
 

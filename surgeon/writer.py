@@ -50,7 +50,7 @@ class Writer:
             elif as_nodes and constant.name not in listed:
                 out.node.append(_constant_node(constant))
             else:
-                initializers.append(_tensor(constant))
+                initializers.append(tensor_of(constant))
         names = {constant.name for constant in constants}
         for node in graph.nodes:
             self.node(node, out.node.add())
@@ -194,7 +194,8 @@ def set_property(properties: Any, key: str, text: str) -> None:
     properties.add(key=key, value=text)
 
 
-def _tensor(constant: gs.Constant) -> onnx.TensorProto:
+def tensor_of(constant: gs.Constant) -> onnx.TensorProto:
+    """A constant as files have it."""
     values = constant._values
     if isinstance(values, LazyValues):
         out: onnx.TensorProto = values.tensor
@@ -213,4 +214,4 @@ def _tensor(constant: gs.Constant) -> onnx.TensorProto:
 
 
 def _constant_node(constant: gs.Constant) -> onnx.NodeProto:
-    return onnx.helper.make_node("Constant", [], [constant.name], value=_tensor(constant))
+    return onnx.helper.make_node("Constant", [], [constant.name], value=tensor_of(constant))

@@ -121,39 +121,57 @@ def test_a_recipe_to_begin_with_is_written_over_no_file(
     refused(run("recipes", "new", "nowhere/three"), 5, "cannot be written")
 
 
-PAGE = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
+PAGE, SURGERIES = (
+    (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("language", "surgeries")
+)
 HEAD = "surgeon: 1\nname: example\nrules:\n"
 
 
-def blocks() -> list[tuple[int, str, str]]:
-    """Of each block of cases in the page: its line, the recipe in front of it, and the cases."""
+def blocks(page: str) -> list[tuple[int, str, str]]:
+    """Of each block of cases in a page: its line, the recipe in front of it, and the cases."""
     found, rules = [], ""
-    for match in re.finditer(r"```yaml\n(.*?)```", PAGE, re.DOTALL):
+    for match in re.finditer(r"```yaml\n(.*?)```", page, re.DOTALL):
         text = match[1]
         if text.startswith("- case:"):
-            line = PAGE.count("\n", 0, match.start()) + 2
+            line = page.count("\n", 0, match.start()) + 2
             found.append((line, rules, "cases:\n" + indent(text, "  ")))
         else:
             rules = text if text.startswith("surgeon:") else HEAD + indent(text, "  ")
     return found
 
 
-@pytest.mark.parametrize(("line", "rules", "text"), blocks())
-def test_the_examples_of_the_page_hold(line: int, rules: str, text: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("line", "rules", "text"), blocks(PAGE) + blocks(SURGERIES))
+def test_the_examples_of_the_pages_hold(line: int, rules: str, text: str, tmp_path: Path) -> None:
     recipe = Recipe.parse(rules)
     path = tmp_path / "example.cases.yaml"
     path.write_text(text, encoding="utf-8")
-    found = read_cases(path, [rule.id for rule in recipe.rules])
+    found = read_cases(path, [rule.id for rule in (*recipe.rules, *recipe.changes)])
     wrong = {case.title: list(problems_of(case, recipe)) for case in found}
     assert {title: each for title, each in wrong.items() if each} == {}, f"line {line}"
 
 
 def test_every_block_of_the_page_is_run_and_every_rule_has_a_case() -> None:
-    assert PAGE.count("```yaml") == 2 * len(blocks())
-    for _, rules, text in blocks():
-        for rule in Recipe.parse(rules).rules:
-            if rule.recipe in ("example", "for-my-runtime"):
-                assert rule.id in text
+    for page in (PAGE, SURGERIES):
+        assert page.count("```yaml") == 2 * len(blocks(page))
+        for _, rules, text in blocks(page):
+            recipe = Recipe.parse(rules)
+            for rule in (*recipe.rules, *recipe.changes):
+                assert rule.id in text or rule.recipe in bundled()
+
+
+def test_the_recipe_that_joins_a_file_is_one(tmp_path: Path) -> None:
+    text = SURGERIES[SURGERIES.index("## Two files") :]
+    lines = [line[4:] for line in text.splitlines()[2:9]]
+    (tmp_path / "nms.onnx").touch()
+    recipe = Recipe.parse("\n".join(lines), file=str(tmp_path / "r.yaml"))
+    assert recipe.extensions[0].meets == (("detection", "output0"),)
+    assert recipe.extensions[0].brings == ("config",)
+
+
+def test_links_of_the_page_lead_to_its_headings() -> None:
+    heads = {line[3:].lower() for line in SURGERIES.splitlines() if line.startswith("## ")}
+    known = {re.sub(r"[^a-z0-9 -]", "", head).replace(" ", "-") for head in heads}
+    assert set(re.findall(r"\]\(#([a-z-]+)\)", SURGERIES)) <= known
 
 
 def test_the_page_names_every_key_and_step() -> None:

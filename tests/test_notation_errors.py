@@ -196,6 +196,16 @@ def test_operators_that_no_version_has(text: str, message: str) -> None:
     assert str(caught.value) == f"r.yaml:10:5: {message}"
 
 
+@pytest.mark.parametrize("custom", [frozenset(), frozenset({"MyPlugin"})])
+def test_what_is_written_has_a_domain_where_onnx_has_it_not(custom: frozenset[str]) -> None:
+    """Of a model it may be read: exporters write such nodes, and `custom` says so."""
+    check_operators(parse_pattern("y = MyPlugin (x)", HERE), custom=custom | {"MyPlugin"})
+    with pytest.raises(RecipeError) as caught:
+        check_operators(parse_replacement("y = MyPlugin (x)", HERE), custom=custom, complete=True)
+    assert caught.value.what == "`MyPlugin` is in no domain, and ONNX's own has no such operator"
+    assert caught.value.mend.startswith("Write `plugins.MyPlugin`, and `custom: [plugins.MyPlugi")
+
+
 def test_what_is_written_needs_its_required_attributes() -> None:
     bare = parse_replacement("y = Concat (a, b)", HERE)
     check_operators(bare)

@@ -163,6 +163,7 @@ def test_the_schema_speaks_of_every_key() -> None:
             "tidy",
             "same_shape",
             "functions",
+            "changes",
             "in-front",
             "behind",
         )

@@ -138,10 +138,11 @@ def _recipes(paths: Sequence[str | Path]) -> list[Path]:
 def _of_recipe(path: Path, thorough: bool, renamings: Sequence[int]) -> Iterator[Outcome]:
     recipe = Recipe.load(str(path) if path.suffix else f"{path}.yaml")
     beside = path.with_name(path.stem + SUFFIX)
-    own = [rule for rule in recipe.rules if rule.location.file == recipe.source]
+    rules = (*recipe.rules, *recipe.changes)
+    own = [rule for rule in rules if rule.location.file == recipe.source]
     cases: tuple[Case, ...] = ()
     if beside.is_file():
-        cases = read_cases(beside, [rule.id for rule in recipe.rules])
+        cases = read_cases(beside, [rule.id for rule in rules])
     yield from (_uncovered(recipe, rule, cases, beside) for rule in own if _lacks(rule, cases))
     for case in cases:
         begin = time.perf_counter()

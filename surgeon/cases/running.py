@@ -92,10 +92,14 @@ def _at(
             not compared.
         seeds: Of the renamings; one opset is enough for them.
     """
-    before, extends = case.before.model(case.values, opset), bool(recipe.extensions)
-    if extends:  # what follows is about the model that is joined, which no run joins again
-        before = extended(Model(before), [recipe], case.allow)[0].to_proto()
-        recipe = recipe._replace(extensions=())
+    before, extends = case.before.model(case.values, opset), recipe.remakes
+    if extends:  # what follows is about the model that is remade, which no run remakes again
+        remade = _Remade(case, recipe, before)
+        yield from remade.problems
+        if remade.model is None:
+            return
+        case, before = remade.case, remade.model
+        recipe = recipe._replace(extensions=(), changes=())
     if case.refuses is not None:
         yield from _refusal(case, case.refuses, recipe, before)
     first = _Applied(*_run(case, recipe, before, dict(case.shape), check=met is not None))
@@ -131,6 +135,50 @@ def _at(
     for seed in seeds:
         problems = problems or list(_in_other_words(case, recipe, before, seed))
     yield from problems
+
+
+class _Remade:
+    """A model with what a recipe changes in it and joins to it, and what a case says of that.
+
+    Attributes:
+        model: None where there is no more to see.
+        case: What is left of it: what the steps are to do.
+        problems: What is wrong.
+    """
+
+    def __init__(self, case: Case, recipe: Recipe, before: onnx.ModelProto) -> None:
+        asked = {rule.id for rule in recipe.changes}
+        refusal = case.refuses if case.refuses and case.refuses.rule in asked else None
+        self.model: onnx.ModelProto | None = None
+        self.case, self.problems = case, list[str]()
+        try:
+            remade, changes = extended(Model(before), [recipe], case.allow)
+        except RecipeError as error:
+            if refusal is None:
+                raise
+            if refusal.because not in error.what:
+                said = f"`{refusal.rule}` does not say {refusal.because!r}"
+                self.problems.append(f"Silent: {said}, but: {error.what}")
+            return
+        if refusal is not None:
+            self.problems.append(f"Noisy: `{refusal.rule}` is made")
+            return
+        self.model = remade.to_proto()
+        made = Counter(change.rule for change in changes if change.rule in asked)
+        wanted = {name: count for name, count in case.fires.items() if name in asked}
+        for name in asked if case.fires else ():
+            if made[name] != wanted.get(name, 0):
+                word = "Missing" if made[name] < wanted.get(name, 0) else "Noisy"
+                said = f"`{name}` is made {made[name]} times, not {wanted.get(name, 0)}"
+                self.problems.append(f"{word}: {said}")
+        if asked and case.after is None:
+            self.problems.append(
+                "Unchecked: what a change makes is compared with nothing; say with `after` what "
+                "must come out"
+            )
+        rest = {name: count for name, count in case.fires.items() if name not in asked}
+        anything = case.fires_any or bool(wanted and not rest)
+        self.case = replace(case, fires=rest, fires_any=anything)
 
 
 def _tidies(recipe: Recipe) -> bool:

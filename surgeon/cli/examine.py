@@ -98,7 +98,7 @@ def verify(
             plans = [Recipe.load(name) for name in recipe or ()]
             functions = [text for plan in plans for text in plan.functions]
             one, other = Model.load(before), Model.load(after)
-            if any(plan.extensions for plan in plans):
+            if any(plan.remakes for plan in plans):
                 one, _ = extended(one, plans, ("contract",))
             values = options.read_values(value)
             one, _ = with_values(one, values, shapes)

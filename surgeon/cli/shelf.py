@@ -15,7 +15,7 @@ from surgeon.collector import collector_paused
 
 if TYPE_CHECKING:
     from surgeon.cases import Outcome
-    from surgeon.recipe import Recipe
+    from surgeon.recipe import Recipe, Rule
 
 recipes = typer.Typer(
     name="recipes",
@@ -168,17 +168,19 @@ def _plain(recipe: Recipe) -> dict[str, Any]:
         "about": recipe.about,
         "file": recipe.source,
         "allow": sorted(recipe.allow),
-        "rules": [
-            {
-                "id": rule.id,
-                "recipe": rule.recipe,
-                "why": rule.why,
-                "exact": rule.exact,
-                "contract": rule.contract,
-                "location": str(rule.location),
-            }
-            for rule in recipe.rules
-        ],
+        "rules": [_plain_rule(rule) for rule in recipe.rules],
+        "changes": [_plain_rule(rule) for rule in recipe.changes],
+    }
+
+
+def _plain_rule(rule: Rule) -> dict[str, Any]:
+    return {
+        "id": rule.id,
+        "recipe": rule.recipe,
+        "why": rule.why,
+        "exact": rule.exact,
+        "contract": rule.contract,
+        "location": str(rule.location),
     }
 
 

@@ -25,6 +25,10 @@ PROPERTIES: Mapping[str, tuple[str, str]] = MappingProxyType(
             "x.maker == 'Softmax'",
         ),
         "name": ("Its name in the model.", "x.name != ''"),
+        "node": (
+            "The name of the node that makes it; '' for an input or a constant.",
+            "y.node == '/head/Conv'",
+        ),
         "views": (
             "Of a value written `x~`: the shapes in front of the views that were looked through, "
             "nearest to the reader first.",

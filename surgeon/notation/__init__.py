@@ -9,7 +9,7 @@ from surgeon.notation.pattern import (
     frozen,
     print_pattern,
 )
-from surgeon.notation.syntax import parse_pattern, parse_replacement
+from surgeon.notation.syntax import labels_of, parse_pattern, parse_replacement
 
 __all__ = [
     "Argument",
@@ -18,6 +18,7 @@ __all__ = [
     "Pattern",
     "check_operators",
     "frozen",
+    "labels_of",
     "parse_pattern",
     "parse_replacement",
     "print_pattern",

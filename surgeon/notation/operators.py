@@ -96,6 +96,8 @@ def check_operators(
     """
     for node in pattern.nodes:
         for operator in node.operators:
+            if complete and not node.domain and _is_homeless(operator, custom):
+                raise _homeless(operator, node.location)
             if not _is_free(node.domain, operator, custom):
                 _check(node, operator, custom, complete=complete)
 
@@ -112,8 +114,24 @@ def check_operator(node: NodeProto, custom: frozenset[str], where: Location) -> 
         RecipeError: Nothing has such an operator.
     """
     domain = "" if node.domain == "ai.onnx" else node.domain
+    if not domain and _is_homeless(node.op_type, custom):
+        raise _homeless(node.op_type, where)
     if not _is_free(domain, node.op_type, custom) and not _versions(domain, node.op_type):
         raise _unknown(domain, node.op_type, custom, where)
+
+
+def _is_homeless(operator: str, custom: frozenset[str]) -> bool:
+    """Whether a recipe declares an operator of its own in ONNX's domain, and would write it."""
+    return operator in custom and operator not in OF_RUNTIMES and not _versions("", operator)
+
+
+def _homeless(operator: str, where: Location) -> RecipeError:
+    return RecipeError(
+        f"`{operator}` is in no domain, and ONNX's own has no such operator",
+        where=where,
+        mend=f"Write `plugins.{operator}`, and `custom: [plugins.{operator}]`, with a domain of "
+        "your choice: TensorRT looks a plugin up by its name alone.",
+    )
 
 
 def _is_free(domain: str, operator: str, custom: frozenset[str]) -> bool:
@@ -130,7 +148,10 @@ def _check(node: NodePattern, operator: str, custom: frozenset[str], *, complete
     name = _full_name(node.domain, operator)
     versions = _versions(node.domain, operator)
     if not versions:
-        raise _unknown(node.domain, operator, custom, node.location)
+        unknown = _unknown(node.domain, operator, custom, node.location)
+        if complete and not node.domain and not unknown.mend.startswith("Did"):
+            raise _homeless(operator, node.location)
+        raise unknown
     _check_attributes(node, name, versions, complete=complete)
     _check_arity(node, name, versions)
 

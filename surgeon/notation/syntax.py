@@ -51,6 +51,36 @@ def parse_replacement(text: str, location: Location) -> Pattern:
     return _Builder(location, replacement=True).pattern(text)
 
 
+def labels_of(text: str, location: Location) -> list[tuple[str, str, Location]]:
+    """The names of nodes that a pattern asks for, as `[name] y = Relu (x)`.
+
+    Args:
+        text: A pattern that was read.
+        location: Where the text begins in its file.
+
+    Returns:
+        An output of each such node, the name, and where it stands.
+
+    Raises:
+        RecipeError: No output of such a node has a name.
+    """
+    if "[" not in text:
+        return []
+    found = []
+    tree: Tree = parser().parse(text)
+    for node in tree.children:
+        parts = {str(child.data): child.children for child in node.children}
+        for token in parts.get("label", ()):
+            where = location.shifted(token.line or 1, token.column or 1)
+            outputs = [_text(each) for each in parts["outputs"] if each is not None]
+            named = [name for name in outputs if name.isidentifier() and name != "_"]
+            if not named:
+                mend = "Name one, so that the node can be asked for its name."
+                raise RecipeError("no output of this node has a name", where=where, mend=mend)
+            found.append((named[0], _text(token), where))
+    return found
+
+
 class _Builder:
     """Turns the syntax tree into a Pattern, and checks what the grammar cannot."""
 

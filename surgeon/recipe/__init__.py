@@ -75,6 +75,8 @@ class Recipe(NamedTuple):
             used recipes included.
         extensions: What is put in front of a model and behind it before any step; those of used
             recipes are nearer to it.
+        changes: What a model is to compute otherwise, as rules that are tried once, before any
+            step; those of used recipes come first.
         ensure: `no-aten` where a result with ATen nodes left is refused; that of the recipe itself.
         source: The file as it was named, or `<text>`.
         digest: The sha256 of every text it was read from.
@@ -88,6 +90,7 @@ class Recipe(NamedTuple):
     same_shape: frozenset[str] = frozenset()
     functions: tuple[str, ...] = ()
     extensions: tuple[Extension, ...] = ()
+    changes: tuple[Rule, ...] = ()
     ensure: str | None = None
     source: str = "<text>"
     digest: str = ""
@@ -118,6 +121,8 @@ class Recipe(NamedTuple):
         loader = _Loader(functions, builders)
         path = loader.find(name, Path(), name)
         recipe = loader.file(path, _key(path))
+        if any(extension.file for extension in recipe.extensions):
+            return recipe  # whether the model that it names has changed is not looked at
         if known not in _loaded and len(_loaded) >= _KEPT:
             _loaded.pop(next(iter(_loaded)), None)
         _loaded[known] = _Loaded(recipe, tuple(loader.texts))
@@ -134,6 +139,11 @@ class Recipe(NamedTuple):
     ) -> Recipe:
         """Read a recipe from text; `use: ./other.yaml` is looked up beside `file`."""
         return _Loader(functions, builders).recipe(text, file, _key(Path(file)))
+
+    @property
+    def remakes(self) -> bool:
+        """Whether it joins something to a model, or changes what that computes, before any step."""
+        return bool(self.extensions or self.changes)
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -234,10 +244,15 @@ class _Loader:
                 raise RecipeError(
                     f"more than {MAX_STEPS} steps", where=place, mend="Use fewer recipes."
                 )
-        _check_ids([rule for s in steps if isinstance(s, RulesStep) for rule in s.rules])
+        changes = (*(c for recipe in used for c in recipe.changes), *written.changes)
+        rules = [rule for s in steps if isinstance(s, RulesStep) for rule in s.rules]
+        _check_ids([*rules, *changes])
         for step in steps:
             if isinstance(step, RulesStep):
                 check_inverses(step.rules)
+        for extension in written.extensions:
+            if extension.file:
+                self.digest.update(extension.path.read_bytes())
         self.reading.pop()
         return Recipe(
             name=written.name,
@@ -248,6 +263,7 @@ class _Loader:
             same_shape=written.same_shape.union(*(recipe.same_shape for recipe in used)),
             functions=(*written.functions, *(f for recipe in used for f in recipe.functions)),
             extensions=(*(e for recipe in used for e in recipe.extensions), *written.extensions),
+            changes=changes,
             ensure=written.ensure,
             source=file,
             digest=self.digest.hexdigest(),

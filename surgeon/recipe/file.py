@@ -8,12 +8,14 @@ from dataclasses import replace
 from surgeon.document import Value, parse
 from surgeon.errors import Location, RecipeError
 from surgeon.extension import BEHIND, IN_FRONT, Extension, parse_extension
+from surgeon.files import is_file
 from surgeon.meanings import name_of, parse_function
 from surgeon.nested import every_node
 from surgeon.notation.operators import check_operator
-from surgeon.recipe.models import RecipeModel, RuleModel, StepModel, validate
+from surgeon.recipe.models import JoinedModel, RecipeModel, RuleModel, StepModel, validate
 from surgeon.recipe.reading import Known, read_rule
 from surgeon.recipe.rules import (
+    ASKED,
     AsReadStep,
     FoldStep,
     FreeBatchStep,
@@ -56,6 +58,7 @@ def read_file(text: str, file: str, known: Known) -> Written:
         same_shape=frozenset(model.same_shape),
         functions=tuple(model.functions),
         extensions=tuple(_extensions(model, root, custom)),
+        changes=_changes(model, root, replace(known, custom=custom)),
         ensure=model.ensure,
     )
 
@@ -63,7 +66,7 @@ def read_file(text: str, file: str, known: Known) -> Written:
 def _steps(
     model: RecipeModel, root: Value, known: Known
 ) -> tuple[list[WrittenStep], tuple[Location, ...]]:
-    extends = model.in_front is not None or model.behind is not None
+    extends = any(each is not None for each in (model.in_front, model.behind, model.changes))
     if model.rules is None and model.steps is None and extends:
         return [], ()
     if (model.rules is None) == (model.steps is None):
@@ -140,6 +143,13 @@ def _rules(
     return tuple(found)
 
 
+def _changes(model: RecipeModel, root: Value, known: Known) -> tuple[Rule, ...]:
+    """What is asked for, as rules that promise nothing."""
+    asked = [RuleModel(**dict(change), exact="bit") for change in model.changes or ()]
+    rules = _rules(asked, root.find("changes"), model.name, known)
+    return tuple(rule._replace(exact=ASKED) for rule in rules)
+
+
 def _functions(model: RecipeModel, root: Value) -> frozenset[str]:
     """The operators whose meaning is told."""
     found = set()
@@ -151,14 +161,46 @@ def _functions(model: RecipeModel, root: Value) -> frozenset[str]:
 
 def _extensions(model: RecipeModel, root: Value, custom: frozenset[str]) -> Iterator[Extension]:
     """What is put in front, and what behind."""
-    for place, text in ((IN_FRONT, model.in_front), (BEHIND, model.behind)):
-        if text is None:
+    for place, said in ((IN_FRONT, model.in_front), (BEHIND, model.behind)):
+        if said is None:
             continue
-        location = (root.find(place) or root).location
-        extension = Extension(place, text, location)
+        value = root.find(place) or root
+        if isinstance(said, str):
+            extension = Extension(place, said, value.location)
+        else:
+            extension = _joined(said, place, value)
+        if extension.file:
+            yield extension
+            continue
         for node in every_node(parse_extension(extension).graph.node):
             check_operator(node, custom, extension.where(node.op_type))
         yield extension
+
+
+def _joined(said: JoinedModel, place: str, value: Value) -> Extension:
+    if (said.file is None) == (said.text is None):
+        both = said.file is not None
+        raise RecipeError(
+            f"`{place}` has both `file` and `text`" if both else f"`{place}` has no `file`",
+            where=value.location,
+            mend="Leave one of them out." if both else "Name an ONNX file, or give a `text`.",
+        )
+    held = value.find("file") or value.find("text") or value
+    extension = Extension(
+        place,
+        said.text or "",
+        held.location,
+        said.file or "",
+        tuple(said.meets.items()),
+        tuple(said.brings),
+    )
+    if extension.file and not is_file(extension.path):
+        raise RecipeError(
+            f"there is no file `{extension.path}`",
+            where=extension.location,
+            mend="Its path is from the folder of the recipe.",
+        )
+    return extension
 
 
 def _check_same_shape(model: RecipeModel, root: Value, custom: Collection[str]) -> None:

@@ -54,10 +54,38 @@ class RuleModel(_Model):
     late: bool = Field(False, description="Whether it waits for the second sweep over the model.")
 
 
+class ChangeModel(_Model):
+    """One change of what a model computes: as a rule, which promises nothing."""
+
+    id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", description="Its name in reports.")
+    why: str = Field(description="Why it is wanted, in one sentence.")
+    match: str = Field(description="Nodes to find, in ONNX's text syntax; the last is the root.")
+    where: list[Words] = Field([], description="Conditions; all must be provably true.")
+    let: dict[str, Words] = Field({}, description="Computed values, in order.")
+    replace: str | BuilderModel = Field(description="Nodes to write, or a builder.")
+
+
 class FoldModel(_Model):
     """Replaces what depends on constants alone by constants."""
 
     max_bytes: int | None = Field(None, ge=0, description="Larger results stay computed.")
+
+
+class JoinedModel(_Model):
+    """What is put in front or behind: another file, or a text, and how it meets the model."""
+
+    file: str | None = Field(
+        None, description="An ONNX file, by its path from the folder of the recipe."
+    )
+    text: str | None = Field(None, description="A graph in ONNX's text, in place of `file`.")
+    meets: dict[str, str] = Field(
+        {}, description="Which end of it meets which of the model, where names are others."
+    )
+    brings: list[str] = Field(
+        [],
+        description="Further inputs of what is behind, or outputs of what is in front, which the "
+        "whole has too.",
+    )
 
 
 class StepModel(_Model):
@@ -148,13 +176,19 @@ class RecipeModel(_Model):
     functions: list[str] = Field(
         [], description="What operators of one's own compute: functions in ONNX's text."
     )
-    in_front: str | None = Field(
+    changes: list[ChangeModel] | None = Field(
+        None,
+        description="What the model is to compute otherwise, once at every place found, before "
+        "any step: an attribute, weights, a node that goes or comes. Wants `allow: [contract]`.",
+    )
+    in_front: str | JoinedModel | None = Field(
         None,
         alias="in-front",
-        description="A graph in ONNX's text whose outputs are what inputs of the model were, "
-        "before any step: a Cast of bytes, say. Wants `allow: [contract]`.",
+        description="A graph in ONNX's text, or another file (`{file: pre.onnx}`), whose outputs "
+        "are what inputs of the model were, before any step: a Cast of bytes, say. Wants "
+        "`allow: [contract]`.",
     )
-    behind: str | None = Field(
+    behind: str | JoinedModel | None = Field(
         None,
         description="The same of a graph that is given outputs of the model: a suppression of "
         "boxes, say.",
@@ -207,7 +241,12 @@ def _by_place(root: Value, errors: Sequence[Mapping[str, Any]]) -> list[list[Map
     groups: dict[tuple[object, ...], list[Mapping[str, Any]]] = {}
     for error in errors:
         groups.setdefault(_path(root, error["loc"]), []).append(error)
-    return list(groups.values())
+    outer = {path[:length] for path in groups for length in range(len(path))}
+    return [  # of text or a mapping it is the mapping that has something wrong inside
+        group
+        for path, group in groups.items()
+        if path not in outer or any(error["type"] not in _KINDS for error in group)
+    ]
 
 
 def _translate(root: Value, errors: Sequence[Mapping[str, Any]]) -> RecipeError:
@@ -287,7 +326,14 @@ def _kind(value: Value) -> str:
 
 
 def _known_keys(path: Sequence[str | int]) -> list[str]:
-    models: dict[str, type[BaseModel]] = {"rules": RuleModel, "steps": StepModel, "fold": FoldModel}
+    models: dict[str, type[BaseModel]] = {
+        "rules": RuleModel,
+        "changes": ChangeModel,
+        "steps": StepModel,
+        "in-front": JoinedModel,
+        "behind": JoinedModel,
+        "fold": FoldModel,
+    }
     named = [step for step in path if isinstance(step, str)]
     model = models.get(named[-1], RecipeModel) if named else RecipeModel
     return [field.alias or name for name, field in model.model_fields.items()]

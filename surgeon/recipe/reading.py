@@ -18,6 +18,7 @@ from surgeon.notation import (
     NodePattern,
     Pattern,
     check_operators,
+    labels_of,
     parse_pattern,
     parse_replacement,
 )
@@ -50,9 +51,14 @@ def read_rule(model: RuleModel, value: Value, recipe: str, known: Known) -> Rule
     check_operators(match, custom=known.custom)
     let = _read_let(model, value, match, known)
     names = _bound(match) | {name for name, _ in let}
-    where = tuple(
+    labels = (
+        Expression.parse(f"{output}.node == {label!r}", place)
+        for output, label, place in labels_of(*_text(value, "match"))
+    )
+    asked = (
         _expression(value.find("where", index), names, known) for index in range(len(model.where))
     )
+    where = (*labels, *asked)
     if isinstance(model.replace, str):
         written = parse_replacement(*_text(value, "replace"))
         check_operators(written, custom=known.custom, complete=True)

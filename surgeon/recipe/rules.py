@@ -11,6 +11,7 @@ from surgeon.notation import (
     Pattern,
 )
 
+ASKED = "asked for"  # in the place of `exact`: a change, which promises nothing
 _REFUSING = frozenset(
     {"contrib_refused", "ml_refused", "plugin_refused", "refused_by_name", "trt_refused"}
 )
@@ -39,7 +40,7 @@ class Rule(NamedTuple):
     """What to look for, when, and what to write in its place.
 
     Attributes:
-        exact: `bit`, `rounding` or `approximate`.
+        exact: `bit`, `rounding` or `approximate`; `asked for` of a change.
         contract: What it changes in what the model promises, or None.
         let: Computed values in the order written.
         replace: A template, a builder of the table, or a function of (draft, match).

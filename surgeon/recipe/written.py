@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeAlias
 
 from surgeon.errors import Location
 from surgeon.extension import Extension
-from surgeon.recipe.rules import Step
+from surgeon.recipe.rules import Rule, Step
 
 
 class Use(NamedTuple):
@@ -43,4 +43,5 @@ class Written(NamedTuple):
     same_shape: frozenset[str]
     functions: tuple[str, ...]
     extensions: tuple[Extension, ...]
+    changes: tuple[Rule, ...]
     ensure: str | None

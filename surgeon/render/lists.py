@@ -18,6 +18,7 @@ from surgeon.recipe.rules import (
     LowerOpsetStep,
     PlainAttributesStep,
     PlainNamesStep,
+    Rule,
     StateShapesStep,
 )
 from surgeon.render import words
@@ -53,9 +54,12 @@ def recipe(found: Recipe) -> RenderableType:
         parts.append(Text(f"allows {words.listed(sorted(found.allow))}", style="yellow"))
     if found.custom:
         parts.append(Text(f"custom operators: {words.listed(sorted(found.custom), 20)}"))
+    if found.changes:
+        parts.append(Text("\nChanges, before any step", style="bold"))
+        parts.append(_rules(found.changes))
     for extension in found.extensions:
         parts.append(Text(f"\n{extension.place.replace('-', ' ').capitalize()}", style="bold"))
-        lines = map(words.clean, extension.text.rstrip().splitlines())
+        lines = map(words.clean, extension.shown.splitlines())
         parts.append(Padding(Text("\n".join(lines)), (0, 0, 0, 2)))
     for index, step in enumerate(found.steps, 1):
         rules = getattr(step, "rules", None)
@@ -63,17 +67,21 @@ def recipe(found: Recipe) -> RenderableType:
             parts.append(Text(f"\nStep {index}: {_step(step)}", style="bold"))
             continue
         parts.append(Text(f"\nStep {index}: {words.count(len(rules), 'rule')}", style="bold"))
-        table = Table.grid(padding=(0, 2))
-        for rule in rules:
-            text = Text(words.name(rule.id), style="cyan")
-            place = rule.location._replace(file=Path(rule.location.file).name)
-            text.append(f"  {rule.exact}  {words.clean(place)}", style="dim")
-            text.append(f"\n{words.clean(rule.why)}", style="default")
-            if rule.contract:
-                text.append(f"\ncontract: {words.clean(rule.contract)}", style="yellow")
-            table.add_row(text)
-        parts.append(Padding(table, (0, 0, 0, 2)))
+        parts.append(_rules(rules))
     return Group(*parts)
+
+
+def _rules(rules: Sequence[Rule]) -> RenderableType:
+    table = Table.grid(padding=(0, 2))
+    for rule in rules:
+        text = Text(words.name(rule.id), style="cyan")
+        place = rule.location._replace(file=Path(rule.location.file).name)
+        text.append(f"  {rule.exact}  {words.clean(place)}", style="dim")
+        text.append(f"\n{words.clean(rule.why)}", style="default")
+        if rule.contract:
+            text.append(f"\ncontract: {words.clean(rule.contract)}", style="yellow")
+        table.add_row(text)
+    return Padding(table, (0, 0, 0, 2))
 
 
 _AT_ENDS = {

@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from surgeon.recipe import bundled
 from surgeon.render import checks, words
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def report(found: Report, *, verbose: bool = False) -> RenderableType:
     else:
         idle = _GENERAL.issuperset(found.recipes)
         parts.extend(section("Rewrites", ["nothing to do" if idle else "no rule fired"]))
-    parts.extend(section("Refused", [_refusals(found.refusals)] if found.refusals else []))
+    parts.extend(section("Refused", _refused(found.refusals) if found.refusals else []))
     parts.extend(section("Housekeeping", [_housekeeping(found)] if found.housekeeping else []))
     parts.extend(section("Contracts", [_contracts(found)] if found.contracts else []))
     parts.extend(section("Assumed", [bullets(found.assumptions)] if found.assumptions else []))
@@ -239,6 +240,16 @@ def _pieces(counts: Mapping[str, int]) -> Text:
         if what not in ("compared", "compared before"):
             text.append(f"\n  {number:,} {words.clean(what)}", style="yellow")
     return text
+
+
+def _refused(found: Sequence[Refusal]) -> list[RenderableType]:
+    parts: list[RenderableType] = [_refusals(found)]
+    if not {each.recipe for each in found} <= bundled().keys():  # a recipe of the user's own
+        hint = (
+            "where another result is wanted, it is one of a recipe's `changes` (docs/surgeries.md)"
+        )
+        parts.append(Text(hint, style="dim"))
+    return parts
 
 
 def _refusals(found: Sequence[Refusal]) -> Table:
