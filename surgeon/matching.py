@@ -54,7 +54,7 @@ class Matcher:
             return Match(
                 root, state.nodes, state.values, state.attributes, state.rests, state.views
             )
-        return Miss(root, search.deepest, self.total, search.why)
+        return Miss(root, search.matched, self.total, search.why)
 
     def may_be(self, op: str, makers: Sequence[str | None]) -> bool:
         """Whether a root's operands are made as the pattern wants them, and not too many.

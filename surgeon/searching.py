@@ -47,7 +47,8 @@ class Search:
         is_output: Whether a tensor is an output of a graph.
 
     Attributes:
-        deepest: How many nodes the best attempt found.
+        deepest: How many nodes the best attempt came to.
+        matched: How many of them fit: all, or all but the last.
         why: Why it found no more, in words.
     """
 
@@ -58,13 +59,14 @@ class Search:
         is_output: Callable[[gs.Tensor], bool],
     ) -> None:
         self.producers, self.facts, self.is_output = producers, facts, is_output
-        self.deepest = 0
+        self.deepest = self.matched = 0
         self.why: Callable[[], str] = lambda: "it does not match"
 
-    def fail(self, state: State, why: Callable[[], str]) -> None:
-        """Note why an attempt ends, where none came further."""
+    def fail(self, state: State, why: Callable[[], str], *, last: bool = True) -> None:
+        """Note why an attempt ends, where none came further, and whether its last node fits."""
         if len(state.nodes) >= self.deepest:
             self.deepest, self.why = len(state.nodes), why
+            self.matched = self.deepest - (not last)
 
     def node(self, want: NodePattern, node: gs.Node, state: State) -> Iterator[State]:
         """Every way in which `node` can stand for `want`."""
@@ -244,8 +246,7 @@ class Search:
         bound = state.values.get(name, _UNBOUND)
         if bound is not _UNBOUND:
             if bound is not tensor:
-                other = bound.name if bound is not None else "nothing"
-                self.fail(state, lambda: f"`{name}` would be both {other!r} and {tensor.name!r}")
+                self.fail(state, lambda: _both(name, bound, tensor), last=False)
                 return
             yield state
             return
@@ -322,3 +323,8 @@ def _are_more(shape: Sequence[Dim] | None, numbers: int) -> bool:
     if shape is None or not all(isinstance(d, int) for d in shape):
         return False
     return math.prod(d for d in shape if isinstance(d, int)) > max(numbers, _NAMED)
+
+
+def _both(name: str, bound: gs.Tensor | None, tensor: gs.Tensor) -> str:
+    other = bound.name if bound is not None else "nothing"
+    return f"`{name}` would be both {other!r} and {tensor.name!r}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -138,48 +139,40 @@ def _more(number: int, what: str) -> Text:
 
 
 def _reasons(found: Sequence[Missed], *, everything: bool) -> list[RenderableType]:
-    """The nearest rules with their reasons and how often, nodes as examples.
+    """The nearest reasons, with their rules and how often, nodes as examples.
 
     Reasons that differ only in the names they quote are one. What is left of PyTorch's own
     operators has to go, and comes first; then what came furthest.
     """
-    by_rule: dict[str, list[Missed]] = {}
+    groups: dict[tuple[str, ...], list[Missed]] = {}
     for each in found:
-        by_rule.setdefault(f"{each.recipe}/{each.rule}", []).append(each)
-    ranked = sorted(by_rule.items(), key=lambda item: (*_rank(item[1]), item[0]))
-    shown = ranked if everything else ranked[:MOST_RULES]
+        form = _QUOTED.sub("'...'", each.reason)
+        key = (f"{each.recipe}/{each.rule}", each.location, progress(each), form)
+        groups.setdefault(key, []).append(each)
+    ranked = sorted(groups.items(), key=lambda item: (*_rank(item[1]), item[0]))
+    rules = list(dict.fromkeys(rule for (rule, *_), _ in ranked))
+    nearest = rules if everything else rules[:MOST_RULES]
     table = Table.grid(padding=(0, 2))
     table.add_column(justify="right")
     table.add_column(overflow="fold")
-    for rule, misses in shown:
-        for row in _of_rule(rule, misses, everything=everything):
-            table.add_row(*row)
+    shown: Counter[str] = Counter()
+    for (rule, location, said, _), group in ranked:
+        if rule in nearest and (everything or shown[rule] < MOST_REASONS):
+            shown[rule] += 1
+            table.add_row(Text(f"{len(group):,} x"), _reason(rule, location, said, group))
     parts: list[RenderableType] = [table]
-    if len(shown) < len(ranked):
-        parts.append(_more(len(ranked) - len(shown), "rule"))
+    if left := len(ranked) - shown.total():
+        parts.append(_more(left, "reason"))
     return parts
 
 
-def _of_rule(
-    rule: str, found: Sequence[Missed], *, everything: bool
-) -> list[tuple[RenderableType, RenderableType]]:
-    """A rule's reasons: how often each, and its text."""
-    groups: dict[tuple[str, str, str], list[Missed]] = {}
-    for each in found:
-        key = (each.location, progress(each), _QUOTED.sub("'...'", each.reason))
-        groups.setdefault(key, []).append(each)
-    ranked = sorted(groups.items(), key=lambda item: (*_rank(item[1]), item[0]))
-    rows: list[tuple[RenderableType, RenderableType]] = []
-    for (location, said, _), group in ranked if everything else ranked[:MOST_REASONS]:
-        text = Text(words.name(rule), style="cyan")
-        text.append(f"  {words.place(location)}".rstrip(), style="dim")
-        reason = _together([each.reason for each in group])
-        text.append(f"\n{said}{words.clean(reason)}", style="default")
-        text.append(f"\nat {words.listed([each.node for each in group], 2)}", style="dim")
-        rows.append((Text(f"{len(group):,} x"), text))
-    if len(rows) < len(ranked):
-        rows.append((Text(""), _more(len(ranked) - len(rows), "reason")))
-    return rows
+def _reason(rule: str, location: str, said: str, group: Sequence[Missed]) -> Text:
+    """Why a rule did not fire at some nodes."""
+    text = Text(words.name(rule), style="cyan")
+    text.append(f"  {words.place(location)}".rstrip(), style="dim")
+    reason = _together([each.reason for each in group])
+    text.append(f"\n{said}{words.clean(reason)}", style="default")
+    return text.append(f"\nat {words.listed([each.node for each in group], 2)}", style="dim")
 
 
 def _together(reasons: Sequence[str]) -> str:
