@@ -75,10 +75,9 @@ def not_saved(report: Report, verdict: Verdict, unbounded: Sequence[str] = ()) -
     elif SO_DOES in detail:
         mend = "Export the model again: the file does not compute what was recorded of its module."
     elif detail.startswith(NEITHER):
-        mend = (
-            "Mend what the original fails of first (`surgeon inspect MODEL` names recipes), or "
-            "save what nothing can be compared with by `--no-verify`."
-        )
+        first = "Put `aten` in front, which mends types and forms that are refused; see "
+        first = "See " if "aten" in report.recipes else first
+        mend = f"{first}`surgeon inspect MODEL`, or save what cannot be compared: `--no-verify`."
     error = VerifyError(
         f"the result is not saved: {verdict.detail}{named}",
         where=report.source,
