@@ -324,6 +324,7 @@ def _verdict(
         functions=[text for recipe in work.recipes for text in recipe.functions],
         retyped=work.notes.retyped,
         allow_approximate=_granted(work),
+        narrowed=False,
         progress=progress,
     )
 

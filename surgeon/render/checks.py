@@ -37,6 +37,8 @@ def verdict(found: Verdict) -> RenderableType:
             parts.append(Padding(Text(said, style="dim"), (0, 0, 0, 2)))
         parts.append(Padding(_outputs(found), (0, 0, 0, 2)))
     parts.extend(Padding(line, (0, 0, 0, 2)) for line in _reservations(found))
+    if found.mend:
+        parts.append(Padding(Text(f"mend: {words.clean(found.mend)}"), (0, 0, 0, 2)))
     return Group(*parts)
 
 

@@ -28,6 +28,7 @@ from surgeon.verify.inputs import Drawing, required_inputs
 from surgeon.verify.interface import interface_fault
 from surgeon.verify.joined import joined_dims
 from surgeon.verify.limits import among_levels, bounds
+from surgeon.verify.narrower import Narrower, narrower
 from surgeon.verify.optimised import optimised_fault
 from surgeon.verify.originals import open_original, open_result, read_recorded, recorded_files
 from surgeon.verify.parting import Parting, find_parting
@@ -35,7 +36,7 @@ from surgeon.verify.precision import coarse_outputs, coarsest_tolerance
 from surgeon.verify.sizes import traced_sizes
 from surgeon.verify.specs import Spec, read_spec
 from surgeon.verify.squashed import squashed_outputs
-from surgeon.verify.verdict import NEITHER, SO_DOES, Verdict
+from surgeon.verify.verdict import NEITHER, SO_DOES, Verdict, describe
 
 Data: TypeAlias = str | Path | Sequence[str | Path]
 Reference: TypeAlias = str | Path | Sequence[str | Path] | None
@@ -58,6 +59,7 @@ def verify(
     inputs: Mapping[str, str] | None = None,
     data: Data = (),
     functions: Sequence[str] = (),
+    narrowed: bool = True,
     progress: Callable[[str], None] | None = None,
 ) -> Verdict:
     """Compare two models on inputs.
@@ -81,6 +83,8 @@ def verify(
         data: Files with real inputs, compared beside drawn ones: .npz by input name, or folders of
             them or of ONNX's own `test_data_set_*`.
         functions: What custom operators compute, each as ONNX's text of a function.
+        narrowed: Whether a result that declares numbers where the original's dims are dynamic is
+            compared at these; else it is broken.
         progress: Told what is being compared.
 
     Raises:
@@ -99,6 +103,7 @@ def verify(
     given = read_given(before, inputs, data, shapes=shapes, reference=reference)
     hints = {dim: list(s) for dim, s in (sizes or {}).items() if not isinstance(s, str)}
     tied = {dim: other for dim, other in (sizes or {}).items() if isinstance(other, str)}
+    taken = narrower(before, after, shapes, tied) if narrowed else Narrower(shapes)
     with isolation() if isolated else nullcontext():
         try:
             side, lacking = open_result(after, folder_result, before, custom)
@@ -118,10 +123,11 @@ def verify(
             random={**drawn_outputs(before), **drawn_outputs(after)},
             squashed=squashed_outputs(before),
             coarse=coarse_outputs(before),
+            narrower=taken,
         )
         check = begin(result=side)
         try:
-            wanted = required_inputs(before, shapes, tied)
+            wanted = required_inputs(before, taken.shapes, tied)
             files = recorded_files(reference)
             if files:
                 check.recorded(files, after, wanted)
@@ -151,7 +157,9 @@ def verify(
             check.skip("any input", error.what if isinstance(error, SurgeonError) else str(error))
         for why in () if check.comparisons else unsuited:
             check.skip("any input", why)
-        verdict = check.verdict((*lacking, *defined), told=bool(defined))
+        if taken.sizes:
+            check.skip(f"sizes other than {describe(taken.sizes)}", taken.why)
+        verdict = taken.judged(check.verdict((*lacking, *defined), told=bool(defined)))
         if verdict.status == "differs" and (files := recorded_files(reference)):
             said = _differs_itself(begin, before, folder_original, files)
             verdict = replace(verdict, detail=verdict.detail + said)
@@ -229,6 +237,7 @@ def bisect(
         shapes=shapes,
         inputs=inputs,
         data=data,
+        result=after,
     )
     if feeds is None:
         return None
@@ -246,13 +255,18 @@ def differing_feeds(
     shapes: Mapping[str, Sequence[int | str]] | None = None,
     inputs: Mapping[str, str] | None = None,
     data: Data = (),
+    result: onnx.ModelProto | None = None,
 ) -> Mapping[str, Any] | None:
-    """Inputs on which both models ran and differ; None where the verdict knows of none."""
+    """Inputs on which both models ran and differ; None where the verdict knows of none.
+
+    The `result` tells the sizes that it takes, where it was compared at these.
+    """
     bad = next((c for c in verdict.comparisons if not c.agrees and "sample by" not in c.by), None)
     if bad is None:
         return None
     tied = {dim: other for dim, other in (sizes or {}).items() if isinstance(other, str)}
-    wanted = required_inputs(original, shapes, tied)
+    taken = shapes if result is None else narrower(original, result, shapes, tied).shapes
+    wanted = required_inputs(original, taken, tied)
     given = read_given(original, inputs, data, shapes=shapes, reference=reference)
     if bad.seed >= 0:
         limits = bounds(without_calls(original), wanted)
