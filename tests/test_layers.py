@@ -67,7 +67,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"tally"},
     {"refusing", "operation", "extending"},
     {"helpful", "fitting", "opening"},
-    {"advice"},
+    {"advice", "mending"},
     {"surgery", "export", "doctor", "inspection"},
     {"cases", "batch", "bisect", "difference", "explaining", "extraction"},
     {"language", "skeleton"},

@@ -89,7 +89,7 @@ def test_a_verdict_survives_json() -> None:
     ],
 )
 def test_a_broken_result_is_told_why(text: str, detail: str) -> None:
-    verdict = verify(parse(SCALE), parse(text))
+    verdict = verify(parse(SCALE), parse(text), narrowed=False)
     assert verdict.status == "broken"
     assert detail in verdict.detail
 

@@ -89,6 +89,7 @@ def verify(
                 from surgeon.extending import extended
                 from surgeon.isolation import isolation
                 from surgeon.meanings import Meanings
+                from surgeon.mending import with_mend
                 from surgeon.model import Model
                 from surgeon.recipe import Recipe
                 from surgeon.values import with_values
@@ -122,6 +123,7 @@ def verify(
                     functions=functions,
                     **given,
                 )
+                verdict = with_mend(verdict, (one.proto, other.proto), plans, searched=where)
                 parting = None
                 if where:
                     meanings = Meanings(functions)
@@ -136,6 +138,8 @@ def verify(
             place.show(render.verdict(verdict))
             if place.quiet and verdict.status not in GOOD:
                 place.warn(f"{verdict.status}: {render.clean(verdict.detail)}")
+                if verdict.mend:
+                    place.warn(f"mend: {render.clean(verdict.mend)}")
             if where:
                 place.show(render.parting(parting))
         enough = GOOD if require is options.Required.RUNS else GOOD[:1]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MOST_NODES = 12  # of each model, between the last value that agrees and the first that differs
 MOST_INPUTS = 6  # whose way of drawing is told
-MOST_STEPS = 1e9  # beyond it an error in units of the last place says nothing
+MOST_STEPS = 1e6  # beyond it an error in units of the last place says nothing
 STYLES = {
     "equivalent": "bold green",
     "runs": "bold yellow",
@@ -141,7 +141,7 @@ def _reservations(found: Verdict) -> Iterator[Text]:
             "(`--input NAME=SPEC`) show more",
             style="dim",
         )
-    if found.custom_operators:
+    if found.custom_operators and found.status != "broken":
         yield Text(
             f"onnxruntime has not: {words.listed(found.custom_operators, 20)}", style="yellow"
         )

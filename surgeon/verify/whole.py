@@ -25,7 +25,7 @@ from surgeon.verify.datasets import DataSet, read_data
 from surgeon.verify.demands import demanded_sizes
 from surgeon.verify.growth import Growth
 from surgeon.verify.inputs import Drawing, required_inputs
-from surgeon.verify.interface import interface_fault
+from surgeon.verify.interface import declaring_mend, interface_fault, renaming_mend
 from surgeon.verify.joined import joined_dims
 from surgeon.verify.limits import among_levels, bounds
 from surgeon.verify.narrower import Narrower, narrower
@@ -95,7 +95,7 @@ def verify(
     before, folder_original = _load(original, folder_original)
     after, folder_result = _load(result, folder_result)
     if fault := interface_fault(before, after, retyped):
-        return Verdict("broken", fault)
+        return Verdict("broken", fault, mend=renaming_mend(before, after))
     meanings = Meanings(functions)
     defined = meanings.of(after)
     unsuited = dict.fromkeys([*meanings.unsuited(after), *meanings.unsuited(before)])
@@ -110,10 +110,14 @@ def verify(
         except (TimeUp, MemoryUp):  # more of either may show that nothing is wrong
             raise
         except (NotRunnable, ForeignError) as error:
-            said = "the result does not load"
             if not _loads(before, folder_original):
-                said = f"{NEITHER} loads"
-            return Verdict("broken", f"{said}: {error.what}")
+                return Verdict("broken", f"{NEITHER} loads: {error.what}")
+            lacks = error.operators if isinstance(error, NotRunnable) else ()
+            return Verdict(
+                *("broken", f"the result does not load: {error.what}"),
+                custom_operators=lacks,
+                mend=declaring_mend(lacks),
+            )
         begin = partial(
             Check,
             names=[value.name for value in after.graph.output],
