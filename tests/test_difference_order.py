@@ -1,4 +1,4 @@
-"""`surgeon diff` of files with other inner names: paired by the order of operators, and damage found."""
+"""`surgeon diff` of files of other inner names: paired by the order of operators, damage found."""
 
 from __future__ import annotations
 

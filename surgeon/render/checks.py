@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MOST_NODES = 12  # of each model, between the last value that agrees and the first that differs
 MOST_INPUTS = 6  # whose way of drawing is told
-MOST_STEPS = 1e6  # beyond it an error in units of the last place says nothing
+MOST_STEPS = 1e5  # beyond it an error in units of the last place says nothing
 STYLES = {
     "equivalent": "bold green",
     "runs": "bold yellow",
@@ -55,6 +55,11 @@ def parting(found: Parting | None) -> RenderableType:
     for side, nodes in (("A", found.before), ("B", found.after)):
         lines.append(Text(f"between them in {side}:"))
         lines.extend(Text(f"  {words.clean(node)}") for node in nodes[-MOST_NODES:])
+    if found.unlike:
+        lines.append(Text("what differs of them:"))
+        for each, before, after in found.unlike[:MOST_NODES]:
+            said = f"  {words.name(each)}: {words.clean(before)} -> {words.clean(after)}"
+            lines.append(Text(said, style="bold"))
     if found.by_place:
         lines.append(Text("paired by the order of operators: names differ", style="yellow"))
     lines.append(Text(f"{words.count(found.tried, 'value')} compared", style="dim"))

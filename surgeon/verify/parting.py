@@ -15,6 +15,7 @@ from typing import Any
 
 import onnx
 
+from surgeon.difference.among import changes_of
 from surgeon.difference.order import blocks
 from surgeon.errors import SurgeonError
 from surgeon.reference import libraries, open_reference
@@ -41,6 +42,8 @@ class Parting:
         after: The second model's.
         tried: How many values were compared.
         by_place: Whether the value was paired by its place and not by its name.
+        unlike: What of these nodes differs, as (name, in the first, in the second): attributes,
+            operands, and the values of constants.
     """
 
     agrees: tuple[str, ...]
@@ -50,6 +53,7 @@ class Parting:
     after: tuple[str, ...]
     tried: int
     by_place: bool
+    unlike: tuple[tuple[str, str, str], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -93,6 +97,7 @@ def find_parting(
         after=tuple(map(_label, after[-_MOST_NODES:])),
         tried=len(search.checks),
         by_place=pairs[place].by_place,
+        unlike=tuple(changes_of(after, models[0].graph, models[1].graph, folders)),
     )
 
 
@@ -113,6 +118,7 @@ class _Side:
         self.nodes = list(model.graph.node)
         self.makers = {name: node for node in self.nodes for name in node.output if name}
         self.outputs = [value.name for value in model.graph.output]
+        self.graph = model.graph
         self._model, self._folder = model, folder
 
     def run(self, feeds: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:

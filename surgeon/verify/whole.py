@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import onnx
 
 from surgeon.chance import drawn_outputs
+from surgeon.difference.among import constants_apart
 from surgeon.document import suggest
 from surgeon.errors import ForeignError, MemoryUp, RecipeError, SurgeonError, TimeUp
 from surgeon.isolation import isolation
@@ -36,6 +37,7 @@ from surgeon.verify.precision import coarse_outputs, coarsest_tolerance
 from surgeon.verify.sizes import traced_sizes
 from surgeon.verify.specs import Spec, read_spec
 from surgeon.verify.squashed import squashed_outputs
+from surgeon.verify.summary import apart_said
 from surgeon.verify.verdict import NEITHER, SO_DOES, Verdict, describe
 
 Data: TypeAlias = str | Path | Sequence[str | Path]
@@ -171,6 +173,9 @@ def verify(
             sides = side, check.original
             fault = optimised_fault(after, folder_result, *sides, check.runs)
             verdict = replace(verdict, remarks=(fault,) if fault else ())
+        if narrowed and verdict.status in ("equivalent", "runs"):
+            apart = constants_apart(before, after, (folder_original, folder_result))
+            verdict = replace(verdict, remarks=(*verdict.remarks, *apart_said(apart)))
         return verdict
 
 
