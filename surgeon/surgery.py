@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from surgeon.asread import Handed
 from surgeon.assumptions import parse_assumptions
+from surgeon.auditing import Asked, record
 from surgeon.authoring import recipe_for_ir_version, recipe_for_opset
 from surgeon.choices import check_options
 from surgeon.clock import Clock
@@ -133,6 +134,16 @@ def apply(
     with collector_paused():
         original = as_model(model)
         plans = [as_recipe(recipe) for recipe in recipes]
+        options = {"target": target, "opset": opset}
+        asked = Asked(
+            source=original.path,
+            recipes=len(plans),
+            options={name: value for name, value in options.items() if value is not None},
+            allow=allow,
+            data=data,
+            reference=reference,
+            date=date,
+        )
         if opset is not None and opset != original.opset:
             # what was spelled out behind them for the older opset they make plain once more
             again = plans if opset < original.opset else []
@@ -155,7 +166,7 @@ def apply(
     axioms = axioms._replace(texts=(*told, *axioms.texts), told=frozenset(values or ()))
     checking: dict[str, Any] = {
         "reference": reference,
-        "shapes": axioms.shapes or None,
+        "shape": axioms.shapes or None,
         "sizes": axioms.sizes or None,
         "inputs": inputs,
         "data": data,
@@ -193,7 +204,7 @@ def apply(
 
         refuse_unread(original, report, reference)
     if not work.changed or not verify:
-        return _whole(work, report, strict=strict, opset=opset)
+        return _whole(work, report, asked, strict=strict, opset=opset)
     if progress:
         progress("verify")
     verdict = _verdict(original, work, checking, progress)
@@ -217,7 +228,7 @@ def apply(
         from surgeon.refusing import not_saved
 
         raise not_saved(report, verdict, _unbounded(work))
-    return _whole(work, report, strict=strict, opset=opset)
+    return _whole(work, report, asked, strict=strict, opset=opset)
 
 
 def _fitted(
@@ -252,7 +263,9 @@ def _fitted(
     return work
 
 
-def _whole(work: Operation, report: Report, *, strict: bool, opset: int | None) -> Result:
+def _whole(
+    work: Operation, report: Report, asked: Asked, *, strict: bool, opset: int | None
+) -> Result:
     """The result, which is all that was asked for.
 
     Raises:
@@ -262,6 +275,7 @@ def _whole(work: Operation, report: Report, *, strict: bool, opset: int | None) 
         from surgeon.refusing import refuse_left_out
 
         refuse_left_out(report, None if opset == work.model.opset else opset)
+    record(work.model, report, asked)
     return Result(work.model, report, work.handed)
 
 
@@ -288,7 +302,7 @@ def _culprits(
 def _given(original: Model, checking: Mapping[str, Any]) -> Given:
     from surgeon.verify.whole import read_given
 
-    told = {key: checking[key] for key in ("inputs", "data", "shapes", "reference")}
+    told = {key: checking[key] for key in ("inputs", "data", "shape", "reference")}
     return read_given(original.proto, **told)
 
 

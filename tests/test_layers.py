@@ -28,7 +28,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
         "meanings",
         "renaming",
     },
-    {"importer", "weights"},
+    {"importer", "weights", "sealing"},
     {"model", "dims", "document", "schemas"},
     {
         "extension",
@@ -65,7 +65,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"activations", "reach"},
     {"sweep", "simplify", "trial", "culprits", "authoring", "raising", "lowering", "anybatch"},
     {"tally"},
-    {"refusing", "operation", "extending"},
+    {"refusing", "operation", "extending", "auditing"},
     {"helpful", "fitting", "opening"},
     {"advice", "mending"},
     {"surgery", "export", "doctor", "inspection"},

@@ -48,7 +48,7 @@ def test_a_dim_that_one_input_fixes_is_fixed_in_all(tmp_path: Path) -> None:
 
 
 def test_the_sizes_that_are_asked_for_are_all_there_is_to_compare(tmp_path: Path) -> None:
-    found = verify(*both(tmp_path), shapes={"x": (2, 3), "m": (2, 3)})
+    found = verify(*both(tmp_path), shape={"x": (2, 3), "m": (2, 3)})
     assert (found.status, found.mend, found.not_compared) == ("equivalent", "", ())
 
 

@@ -184,7 +184,7 @@ def test_an_input_of_unknown_rank_wants_a_shape() -> None:
     verdict = verify(model, model)
     assert verdict.status == "runs"
     assert "the rank of input `x` is not declared" in verdict.detail
-    assert verify(model, model, shapes={"x": ["batch", 3]}).status == "equivalent"
+    assert verify(model, model, shape={"x": ["batch", 3]}).status == "equivalent"
 
 
 def test_recorded_outputs_stand_for_the_original(tmp_path: Path) -> None:
@@ -282,3 +282,8 @@ def test_data_on_which_the_original_fails_are_no_comparison(tmp_path: Path) -> N
     verdict = verify(model, model, data=tmp_path / "far.npz")
     assert verdict.status == "runs"
     assert verdict.detail.startswith("data `far.npz`, which was given, was not compared: ")
+
+
+def test_a_verdict_has_no_truth_value() -> None:
+    with pytest.raises(TypeError, match="neither true nor false: compare its status"):
+        bool(verify(parse(SCALE), parse(SCALE)))

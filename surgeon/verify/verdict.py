@@ -115,6 +115,17 @@ class Verdict:
     remarks: tuple[str, ...] = ()
     mend: str = ""
 
+    def __bool__(self) -> bool:
+        """No verdict is true or false: `runs` is neither, and each would be taken for the other.
+
+        Raises:
+            TypeError: Always.
+        """
+        raise TypeError(
+            "a Verdict is neither true nor false: compare its status, "
+            'as in `verdict.status == "equivalent"`'
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; a number that is not finite becomes None."""
         return {

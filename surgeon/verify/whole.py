@@ -51,7 +51,7 @@ def verify(
     reference: Reference = None,
     seeds: Sequence[int] = (0, 1),
     sizes: Mapping[str, Sequence[int] | str] | None = None,
-    shapes: Mapping[str, Sequence[int | str]] | None = None,
+    shape: Mapping[str, Sequence[int | str]] | None = None,
     folder_original: Path | None = None,
     folder_result: Path | None = None,
     allow_approximate: float | None = None,
@@ -73,7 +73,7 @@ def verify(
             with recorded inputs and outputs (a path, a folder, a pattern, or several).
         seeds: What inputs are drawn from.
         sizes: By dim name: the only sizes to compare at, or the name of a dim of the same size.
-        shapes: By input name: the shape to use in place of the declared one.
+        shape: By input name: the shape to use in place of the declared one.
         folder_original: Where the original's external data lie.
         folder_result: Where the result's external data lie.
         allow_approximate: Error relative to an output's spread that is allowed, where it is more
@@ -102,10 +102,10 @@ def verify(
     defined = meanings.of(after)
     unsuited = dict.fromkeys([*meanings.unsuited(after), *meanings.unsuited(before)])
     before, after = meanings.told(before), meanings.told(after)
-    given = read_given(before, inputs, data, shapes=shapes, reference=reference)
+    given = read_given(before, inputs, data, shape=shape, reference=reference)
     hints = {dim: list(s) for dim, s in (sizes or {}).items() if not isinstance(s, str)}
     tied = {dim: other for dim, other in (sizes or {}).items() if isinstance(other, str)}
-    taken = narrower(before, after, shapes, tied) if narrowed else Narrower(shapes)
+    taken = narrower(before, after, shape, tied) if narrowed else Narrower(shape)
     with isolation() if isolated else nullcontext():
         try:
             side, lacking = open_result(after, folder_result, before, custom)
@@ -209,7 +209,7 @@ def bisect(
     *,
     reference: Reference = None,
     sizes: Mapping[str, Sequence[int] | str] | None = None,
-    shapes: Mapping[str, Sequence[int | str]] | None = None,
+    shape: Mapping[str, Sequence[int | str]] | None = None,
     folder_original: Path | None = None,
     folder_result: Path | None = None,
     isolated: bool = False,
@@ -225,7 +225,7 @@ def bisect(
         verdict: What `verify` found with the same arguments.
         reference: As for `verify`: recorded inputs are read from there.
         sizes: As for `verify`.
-        shapes: As for `verify`.
+        shape: As for `verify`.
         folder_original: Where the first model's external data lie.
         folder_result: Where the other's lie.
         isolated: Run onnxruntime in a worker.
@@ -243,7 +243,7 @@ def bisect(
         verdict,
         reference=reference,
         sizes=sizes,
-        shapes=shapes,
+        shape=shape,
         inputs=inputs,
         data=data,
         result=after,
@@ -261,7 +261,7 @@ def differing_feeds(
     *,
     reference: Reference = None,
     sizes: Mapping[str, Sequence[int] | str] | None = None,
-    shapes: Mapping[str, Sequence[int | str]] | None = None,
+    shape: Mapping[str, Sequence[int | str]] | None = None,
     inputs: Mapping[str, str] | None = None,
     data: Data = (),
     result: onnx.ModelProto | None = None,
@@ -274,9 +274,9 @@ def differing_feeds(
     if bad is None:
         return None
     tied = {dim: other for dim, other in (sizes or {}).items() if isinstance(other, str)}
-    taken = shapes if result is None else narrower(original, result, shapes, tied).shapes
+    taken = shape if result is None else narrower(original, result, shape, tied).shapes
     wanted = required_inputs(original, taken, tied)
-    given = read_given(original, inputs, data, shapes=shapes, reference=reference)
+    given = read_given(original, inputs, data, shape=shape, reference=reference)
     if bad.seed >= 0:
         limits = bounds(without_calls(original), wanted)
         drawing = Drawing(wanted, limits, bad.drawn, given.specs, bad.fixed)
@@ -302,7 +302,7 @@ def read_given(
     inputs: Mapping[str, str] | None,
     data: Data,
     *,
-    shapes: Mapping[str, Sequence[int | str]] | None = None,
+    shape: Mapping[str, Sequence[int | str]] | None = None,
     reference: Reference = None,
 ) -> Given:
     """What the user says of inputs, held against the model.
@@ -320,7 +320,7 @@ def read_given(
             mend="Leave it out, or leave out `--reference`.",
         )
     try:
-        wanted = required_inputs(model, shapes)
+        wanted = required_inputs(model, shape)
     except ValueError as error:
         raise RecipeError(str(error), where="--input", mend="Say it with `--shape`.") from None
     by_name = {each.name: each for each in wanted}
