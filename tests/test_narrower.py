@@ -47,6 +47,17 @@ def test_a_dim_that_one_input_fixes_is_fixed_in_all(tmp_path: Path) -> None:
     assert found.detail.startswith("the result is fixed at t=3, n=2: ")
 
 
+def test_one_dim_may_have_two_sizes(tmp_path: Path) -> None:
+    square, other = (
+        parse(f"g (float[{dims}] x) => (float[{dims}] y) {{ y = Abs (x) }}")
+        for dims in ("n,n", "2,3")
+    )
+    found = verify(square, other)
+    assert found.status == "runs"
+    assert found.detail.startswith("the result is fixed at n=2, x.1=3: ")
+    assert "--shape x=2,3" in found.mend
+
+
 def test_the_sizes_that_are_asked_for_are_all_there_is_to_compare(tmp_path: Path) -> None:
     found = verify(*both(tmp_path), shape={"x": (2, 3), "m": (2, 3)})
     assert (found.status, found.mend, found.not_compared) == ("equivalent", "", ())

@@ -94,7 +94,8 @@ def narrower(
             own = each.dims[axis + first] if axis + first < len(each.dims) else 0
             if isinstance(own, str) and dim.HasField("dim_value") and dim.dim_value > 0:
                 numbers.setdefault(each.name, {})[axis] = dim.dim_value
-                sizes.setdefault(own, dim.dim_value)
+                if sizes.setdefault(own, dim.dim_value) != dim.dim_value:
+                    sizes[f"{each.name}.{axis}"] = dim.dim_value  # the same dim, of another size
     if not sizes:
         return Narrower(shapes)
     found: dict[str, Sequence[Dim]] = {}
