@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 import onnx
@@ -77,7 +78,7 @@ class Weights:
         )
         kinds: dict[bytes, int] = {}
         kind = {
-            (side, name): kinds.setdefault(content(tensor), len(kinds))
+            (side, name): kinds.setdefault(sha256(content(tensor)).digest(), len(kinds))
             for side, tensors in enumerate((lost, came))
             for name, tensor in tensors.items()
         }
