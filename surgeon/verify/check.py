@@ -21,7 +21,6 @@ from surgeon.verify.growth import Growth
 from surgeon.verify.inputs import DRAWN, STRATEGIES, Drawing
 from surgeon.verify.joined import without
 from surgeon.verify.limits import Bound, Input
-from surgeon.verify.narrower import Narrower
 from surgeon.verify.noise import CALM, all_doubted, movement, perturbed
 from surgeon.verify.optimised import Run, keep_run
 from surgeon.verify.originals import Side, read_recorded
@@ -62,7 +61,6 @@ class Check:
         random: The outputs drawn at random, and whether their sizes are too (`drawn_outputs`).
         growth: How large its values become, as far as is known.
         joined: Dims of what is kept from run to run (`joined_dims`).
-        narrower: What the result takes of the original's sizes.
     """
 
     result: Side
@@ -84,7 +82,6 @@ class Check:
     runs: list[Run] = field(default_factory=list)  # a few that agree
     growth: Growth | None = None
     joined: tuple[str, ...] = ()
-    narrower: Narrower = field(default_factory=lambda: Narrower(None))
 
     def __post_init__(self) -> None:
         for name in self.names:
@@ -100,9 +97,6 @@ class Check:
         names = [value.name for value in model.graph.input]
         for file in files:
             kept = read_recorded(file, names, [each.name for each in inputs], self.names)
-            if self.narrower.refuses(kept.feeds):
-                self.skip(f"recorded {kept.file.name}", self.narrower.why)
-                continue
             sizes = sizes_of(kept.feeds, inputs)
             self.progress(f"compare with {kept.file.name}")
             self._compare(kept.feeds, kept.outputs, sizes, -1, f"recorded {kept.file.name}")
@@ -116,9 +110,6 @@ class Check:
         assert self.original is not None
         names = {value.name for value in model.graph.input}
         for each in sets:
-            if self.narrower.refuses(each.feeds):
-                self.skip(f"{DATA} `{each.label}`", self.narrower.why)
-                continue
             sizes = sizes_of(each.feeds, inputs)
             self.progress(f"compare on {each.label}")
             expected = self._run_original(each.feeds, sizes)

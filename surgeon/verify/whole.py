@@ -22,13 +22,14 @@ from surgeon.reference import NoWitness
 from surgeon.reference.plan import without_calls
 from surgeon.runtime import NotRunnable
 from surgeon.verify.check import Check
+from surgeon.verify.conclusion import DATA
 from surgeon.verify.datasets import DataSet, read_data
 from surgeon.verify.demands import demanded_sizes
 from surgeon.verify.growth import Growth
 from surgeon.verify.inputs import Drawing, required_inputs
 from surgeon.verify.interface import declaring_mend, interface_fault, renaming_mend
 from surgeon.verify.joined import joined_dims
-from surgeon.verify.limits import among_levels, bounds
+from surgeon.verify.limits import Input, among_levels, bounds
 from surgeon.verify.narrower import Narrower, narrower
 from surgeon.verify.optimised import optimised_fault
 from surgeon.verify.originals import open_original, open_result, read_recorded, recorded_files
@@ -129,18 +130,20 @@ def verify(
             random={**drawn_outputs(before), **drawn_outputs(after)},
             squashed=squashed_outputs(before),
             coarse=coarse_outputs(before),
-            narrower=taken,
         )
         check = begin(result=side)
         try:
             wanted = required_inputs(before, taken.shapes, tied)
             files = recorded_files(reference)
             if files:
-                check.recorded(files, after, wanted)
+                check.recorded(_fitting(files, taken, check, after, wanted), after, wanted)
             else:
                 way = None if reference is None else str(reference)
                 check.original = open_original(before, folder_original, way)
-                check.given(given.sets, after, wanted)
+                for each in filter(lambda each: taken.refuses(each.feeds), given.sets):
+                    check.skip(f"{DATA} `{each.label}`", taken.why)
+                fit = [each for each in given.sets if not taken.refuses(each.feeds)]
+                check.given(fit, after, wanted)
                 flat = without_calls(before)
                 limits = bounds(flat, wanted)
                 first = demanded_sizes(flat, wanted) | hints
@@ -177,6 +180,26 @@ def verify(
             apart = constants_apart(before, after, (folder_original, folder_result))
             verdict = replace(verdict, remarks=(*verdict.remarks, *apart_said(apart)))
         return verdict
+
+
+def _fitting(
+    files: Sequence[Path],
+    taken: Narrower,
+    check: Check,
+    model: onnx.ModelProto,
+    inputs: Sequence[Input],
+) -> list[Path]:
+    """Recorded runs of sizes that the result takes; the others are noted."""
+    if not taken.sizes:
+        return list(files)
+    names = [value.name for value in model.graph.input], [each.name for each in inputs]
+    found = []
+    for file in files:
+        if taken.refuses(read_recorded(file, *names, check.names).feeds):
+            check.skip(f"recorded {file.name}", taken.why)
+        else:
+            found.append(file)
+    return found
 
 
 def _differs_itself(
