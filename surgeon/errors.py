@@ -70,6 +70,10 @@ class RecipeError(SurgeonError):
     exit_code = 2
 
 
+class UnsealedError(SurgeonError):
+    """A file keeps nothing that tells whether it is the one that was written."""
+
+
 class VerifyError(SurgeonError):
     """The result does not run, or does not compute the same; nothing was saved."""
 

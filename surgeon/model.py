@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ import onnx_graphsurgeon as gs
 from onnx_graphsurgeon.ir.tensor import LazyValues, SparseValues
 from onnx_graphsurgeon.logger import G_LOGGER
 
-from surgeon import mistaken
+from surgeon import mistaken, provenance
 from surgeon.collector import collector_paused
 from surgeon.errors import ModelError
 from surgeon.external import KEEP, Carrier, external_tensors
@@ -39,6 +39,7 @@ from surgeon.files import external_path, write_whole
 from surgeon.importer import import_graph, opset_of
 from surgeon.links import bodies
 from surgeon.producer import release_of
+from surgeon.sealing import seal
 from surgeon.soundness import Sound, check
 from surgeon.wire import check_size, copy_field, parse, serialise
 from surgeon.writer import Writer, imports, set_property
@@ -205,10 +206,8 @@ class Model:
         Raises:
             ModelError: It is larger than protobuf can write (2 GiB).
         """
-        if not self.changed:
-            return serialise(self.proto, where=where)
-        out, initializers = self._written()
-        return serialise(out, initializers, where=where)
+        proto, initializers = self._written() if self.changed else (self.proto, [])
+        return self._sealed(proto, initializers, self.folder or Path(), where=where)
 
     def _written(self) -> tuple[onnx.ModelProto, list[onnx.TensorProto]]:
         """A rewritten model without the main graph's initializers, and these."""
@@ -225,6 +224,26 @@ class Model:
         for key, text in self.stamps.items():
             set_property(out.metadata_props, key, text)
         return out, initializers
+
+    def _sealed(
+        self,
+        proto: onnx.ModelProto,
+        initializers: Sequence[onnx.TensorProto],
+        folder: Path,
+        *,
+        where: str,
+    ) -> list[bytes]:
+        """The bytes of a file, whose log says what tells it from others, where this run wrote it.
+
+        Args:
+            proto: As it is saved; taken apart, and of it the log is changed.
+            initializers: Those of the main graph that it lacks.
+            folder: Where its external data lie.
+            where: What the errors say.
+        """
+        if provenance.KEY in self.stamps:
+            seal(proto, folder, initializers)
+        return serialise(proto, initializers, where=where)
 
     def save(self, path: str | os.PathLike[str], *, external_data: str = KEEP) -> None:
         """Write the model whole or not at all; external data goes with it.
@@ -254,7 +273,7 @@ class Model:
                         carrier.carry(external_tensors(proto))
                         if self.changed:
                             carrier.put_aside(proto, self.proto)
-                        data = serialise(proto, where=str(path))
+                        data = self._sealed(proto, (), path.parent, where=str(path))
                     else:
                         data = self.to_bytes(where=str(path))
             write_whole(path, *data)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surgeon.asread import Handed
 from surgeon.assumptions import parse_assumptions
+from surgeon.auditing import Asked, record
 from surgeon.authoring import opset_within, recipe_for_ir_version, recipe_for_opset
 from surgeon.choices import check_options
 from surgeon.clock import Clock
@@ -136,6 +137,16 @@ def apply(
     with collector_paused():
         original = as_model(model)
         plans = [as_recipe(recipe) for recipe in recipes]
+        options = {"target": target, "opset": opset}
+        asked = Asked(
+            source=original.path,
+            recipes=len(plans),
+            options={name: value for name, value in options.items() if value is not None},
+            allow=allow,
+            data=data,
+            reference=reference,
+            date=date,
+        )
         if target is not None:
             from surgeon.fitting import recipe_for_target
             from surgeon.targets import target as target_of
@@ -163,7 +174,7 @@ def apply(
     axioms = axioms._replace(texts=(*told, *axioms.texts), told=frozenset(values or ()))
     checking: dict[str, Any] = {
         "reference": reference,
-        "shapes": axioms.shapes or None,
+        "shape": axioms.shapes or None,
         "sizes": axioms.sizes or None,
         "inputs": inputs,
         "data": data,
@@ -202,7 +213,7 @@ def apply(
 
         refuse_unread(original, report, reference)
     if not work.changed or not verify:
-        return _whole(work, report, strict=strict, opset=opset)
+        return _whole(work, report, asked, strict=strict, opset=opset)
     if progress:
         progress("verify")
     verdict = _verdict(original, work, checking, progress)
@@ -226,7 +237,7 @@ def apply(
         from surgeon.refusing import not_saved
 
         raise not_saved(report, verdict, _unbounded(work))
-    return _whole(work, report, strict=strict, opset=opset)
+    return _whole(work, report, asked, strict=strict, opset=opset)
 
 
 def _moved(
@@ -278,7 +289,9 @@ def _fitted(
     return work
 
 
-def _whole(work: Operation, report: Report, *, strict: bool, opset: int | None) -> Result:
+def _whole(
+    work: Operation, report: Report, asked: Asked, *, strict: bool, opset: int | None
+) -> Result:
     """The result, which is all that was asked for.
 
     Raises:
@@ -288,6 +301,7 @@ def _whole(work: Operation, report: Report, *, strict: bool, opset: int | None) 
         from surgeon.refusing import refuse_left_out
 
         refuse_left_out(report, work.model, None if opset == work.model.opset else opset)
+    record(work.model, report, asked)
     return Result(work.model, report, work.handed)
 
 
@@ -319,7 +333,7 @@ def _culprits(
 def _given(original: Model, checking: Mapping[str, Any]) -> Given:
     from surgeon.verify.whole import read_given
 
-    told = {key: checking[key] for key in ("inputs", "data", "shapes", "reference")}
+    told = {key: checking[key] for key in ("inputs", "data", "shape", "reference")}
     return read_given(original.proto, **told)
 
 
@@ -345,7 +359,7 @@ def _verdict(
     from surgeon.verify import verify
 
     custom: frozenset[str] = frozenset().union(*(recipe.custom for recipe in work.recipes))
-    return verify(
+    found = verify(
         original.proto,
         work.handed.put_back(work.model.to_proto()),
         **checking,
@@ -355,8 +369,10 @@ def _verdict(
         functions=[text for recipe in work.recipes for text in recipe.functions],
         retyped=work.notes.retyped,
         allow_approximate=_granted(work),
+        narrowed=False,
         progress=progress,
     )
+    return replace(found, mend="")  # what it says is for two files; a run that fails has its own
 
 
 def _unbounded(work: Operation) -> list[str]:

@@ -264,6 +264,6 @@ def test_what_reads_a_sequence_otherwise_is_found_wrong() -> None:
 def test_the_shape_that_is_given_is_that_of_each_in_a_sequence() -> None:
     model = parse("g (seq(float[]) x) => (float[] y) <int64 at = {0}> { y = SequenceAt (x, at) }")
     assert "the rank of input `x`" in verify(model, model).detail
-    verdict = verify(model, model, shapes={"x": (2, "n")})
+    verdict = verify(model, model, shape={"x": (2, "n")})
     assert verdict.status == "equivalent"
     assert {tuple(c.sizes) for c in verdict.comparisons} == {("x.length", "n")}

@@ -89,7 +89,7 @@ def test_a_verdict_survives_json() -> None:
     ],
 )
 def test_a_broken_result_is_told_why(text: str, detail: str) -> None:
-    verdict = verify(parse(SCALE), parse(text))
+    verdict = verify(parse(SCALE), parse(text), narrowed=False)
     assert verdict.status == "broken"
     assert detail in verdict.detail
 
@@ -184,7 +184,7 @@ def test_an_input_of_unknown_rank_wants_a_shape() -> None:
     verdict = verify(model, model)
     assert verdict.status == "runs"
     assert "the rank of input `x` is not declared" in verdict.detail
-    assert verify(model, model, shapes={"x": ["batch", 3]}).status == "equivalent"
+    assert verify(model, model, shape={"x": ["batch", 3]}).status == "equivalent"
 
 
 def test_recorded_outputs_stand_for_the_original(tmp_path: Path) -> None:
@@ -281,3 +281,8 @@ def test_data_on_which_the_original_fails_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "far.npz", x=np.ones((3, 2), F32), i=np.array([9]))
     with pytest.raises(RecipeError, match="does not run on it"):
         verify(model, model, data=tmp_path / "far.npz")
+
+
+def test_a_verdict_has_no_truth_value() -> None:
+    with pytest.raises(TypeError, match="neither true nor false: compare its status"):
+        bool(verify(parse(SCALE), parse(SCALE)))

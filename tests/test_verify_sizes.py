@@ -283,7 +283,7 @@ def test_sizes_and_shapes_that_are_given_are_the_only_ones() -> None:
         (("a", 5), ("n", 4)),
     }
     assert not verdict.not_compared
-    verdict = verify(parse(text), parse(text), shapes={"x": [2, 7], "z": [2, "b"]})
+    verdict = verify(parse(text), parse(text), shape={"x": [2, 7], "z": [2, "b"]})
     assert {tuple(c.sizes) for c in verdict.comparisons} == {("b",)}
 
 

@@ -23,7 +23,8 @@ EXIT_CODES = (
     (
         3,
         "the result differs, does not run, or had to be compared and could not; something was left "
-        "out under `--strict`; `diff --exit-code` found a difference",
+        "out under `--strict`; `diff --exit-code` found a difference; `log --check` another file "
+        "than was written",
     ),
     (4, "the model cannot be read"),
     (5, "the output cannot be written"),

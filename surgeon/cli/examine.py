@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from surgeon.cli import options
-from surgeon.cli.console import desk
+from surgeon.cli.console import UsageError, desk
 from surgeon.collector import collector_paused
 
 GOOD = ("equivalent", "runs")
@@ -89,6 +90,7 @@ def verify(
                 from surgeon.extending import extended
                 from surgeon.isolation import isolation
                 from surgeon.meanings import Meanings
+                from surgeon.mending import with_mend
                 from surgeon.model import Model
                 from surgeon.recipe import Recipe
                 from surgeon.values import with_values
@@ -106,7 +108,7 @@ def verify(
             axioms = parse_assumptions(one, shapes, assume or ())
             given: dict[str, Any] = {
                 "reference": references,
-                "shapes": axioms.shapes or None,
+                "shape": axioms.shapes or None,
                 "sizes": axioms.sizes or None,
                 "folder_original": one.folder,
                 "folder_result": other.folder,
@@ -122,6 +124,7 @@ def verify(
                     functions=functions,
                     **given,
                 )
+                verdict = with_mend(verdict, (one.proto, other.proto), plans, searched=where)
                 parting = None
                 if where:
                     meanings = Meanings(functions)
@@ -136,6 +139,8 @@ def verify(
             place.show(render.verdict(verdict))
             if place.quiet and verdict.status not in GOOD:
                 place.warn(f"{verdict.status}: {render.clean(verdict.detail)}")
+                if verdict.mend:
+                    place.warn(f"mend: {render.clean(verdict.mend)}")
             if where:
                 place.show(render.parting(parting))
         enough = GOOD if require is options.Required.RUNS else GOOD[:1]
@@ -206,21 +211,51 @@ def inspect(
 
 def show_log(
     model: options.Model,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="See whether the file is still the one that surgeon wrote; exit with 3 when it is "
+            "not, and with 1 when no log can tell.",
+        ),
+    ] = False,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--source",
+            metavar="FILE",
+            help="See with `--check` whether the file was made of this one.",
+        ),
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Show which versions, recipes, rules and assumptions of surgeon made a model, oldest first."""
-    with desk() as place:
+    with desk(as_json=as_json) as place:
         from surgeon import provenance, render
         from surgeon.errors import ModelError
         from surgeon.model import Model
 
-        found = provenance.history(Model.load(model).proto.metadata_props)
+        if source is not None and not check:
+            raise UsageError(
+                "nothing is checked", where="--source", mend="Say `--check --source FILE`."
+            )
+        loaded = Model.load(model)
+        found = provenance.history(loaded.proto.metadata_props)
         if found is None:
             raise ModelError(
                 f"its `{provenance.KEY}` is no log of surgeon",
                 where=str(model),
                 mend="Remove it from the model's metadata_props: another program wrote it.",
             )
+        if check:
+            from surgeon.sealing import checked
+
+            seal = checked(loaded.proto, model, source)
+            if as_json:
+                place.data(json.dumps(seal.to_dict(), indent=2))
+            else:
+                place.show(render.seal(seal))
+            raise typer.Exit(0 if seal.holds else DIFFERS)
         if as_json:
             place.data(json.dumps(found, indent=2))
         else:

@@ -2,7 +2,8 @@
 
 A value's name is what a node is known by: the nodes that give it in both models are one node, the
 same, changed, or replaced by another operator. Nodes whose values were given other names are found
-by what they compute from values that are already paired.
+by what they compute from values that are already paired; where nearly all that are left stand in
+the same order of operators, by that.
 
 All that a runtime reads or computes from counts, field by field of the protobuf. What does not
 count, doc strings and names of nodes say, is named where it differs.
@@ -68,6 +69,7 @@ class Difference:
         new: Nodes of the second model whose values nothing gave.
         initializers: Weights that changed, went, came or were renamed.
         aside: In what the files differ that is no difference of the models: doc strings, say.
+        by_order: How many nodes were paired by the order of operators alone.
     """
 
     before: str
@@ -84,6 +86,7 @@ class Difference:
     new: tuple[Change, ...]
     initializers: tuple[Change, ...]
     aside: tuple[str, ...]
+    by_order: int = 0
 
     @property
     def same(self) -> bool:
@@ -91,7 +94,7 @@ class Difference:
         return not any(
             getattr(self, field.name)
             for field in fields(self)
-            if field.name not in ("before", "after", "kept", "aside")
+            if field.name not in ("before", "after", "kept", "aside", "by_order")
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -136,6 +139,7 @@ def difference(before: str | os.PathLike[str], after: str | os.PathLike[str]) ->
         new=found[Step.NEW],
         initializers=_changes(pairing.weights.found),
         aside=tuple(pairing.aside),
+        by_order=pairing.by_order,
     )
     if compared.same and not compared.aside and not filecmp.cmp(before, after, shallow=False):
         return replace(compared, aside=(_SPELLING,))

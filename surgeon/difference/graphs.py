@@ -10,7 +10,9 @@ from typing import Any
 import onnx
 
 from surgeon.difference.ends import Ends, called
+from surgeon.difference.order import blocks
 from surgeon.difference.parts import PLAIN, graphs_of, parts_of
+from surgeon.difference.texts import type_said
 from surgeon.difference.values import Values
 from surgeon.difference.weights import Weights, constant, constants_of
 from surgeon.soundness.scopes import Node, Scope
@@ -19,6 +21,8 @@ from surgeon.spelling import operator_name
 Names = MutableMapping[str, str]  # of the second model's values: what the first calls them
 
 _LONGEST = 60  # characters of an attribute's value
+_NEARLY = 0.8  # share of the nodes that are left, of which the order pairs so many, or none
+_LARGEST = 1 << 20  # nodes of both, multiplied, of what is left between a beginning and an end
 _OF_NODE = PLAIN | {"name", "input", "output"}  # told in other words, or not counted
 
 
@@ -40,6 +44,7 @@ class Pairing:
         ends: What graphs, bodies and functions declare.
         aside: In what the models differ that does not count.
         kept: How many nodes are the same.
+        by_order: How many nodes the order of operators paired.
 
     Args:
         weights: Pairs initializers, whose names nodes read.
@@ -48,7 +53,7 @@ class Pairing:
 
     def __init__(self, weights: Weights, values: Values) -> None:
         self.weights = weights
-        self.kept = 0
+        self.kept = self.by_order = 0
         self.found: dict[Step, list[tuple[str, str, str]]] = {step: [] for step in Step}
         self.aside: dict[str, None] = {}
         self.ends = Ends(values, self.aside)
@@ -80,6 +85,7 @@ class Pairing:
                 for label, bodies in _paired_bodies(first, second):
                     inner: Names = ChainMap({}, *_maps(names))
                     stack.append((*bodies, f"{where}{_label(second)}.{label}/", inner))
+            self.weights.settle(where)
             self.ends.after(one, other, where, names)
         return outermost
 
@@ -102,19 +108,27 @@ class Pairing:
             _map(first, second, names)
         left = [node for node in nodes if id(node) not in used]
         renamed = list(_by_structure(left, rest, names))
-        paired = {id(node) for pair in renamed for node in pair}
-        lost = [node for node in left if id(node) not in paired]
-        self._replaced(lost, _given_by(other, others), where, came=False)
-        self._replaced(
-            [node for node in rest if id(node) not in paired],
-            _given_by(one, nodes),
-            where,
-            came=True,
-        )
+        lost, came = _without(left, renamed), _without(rest, renamed)
+        ordered = list(_by_order(lost, came))
+        if ordered and not where:
+            names.update(_inputs(one.proto, other.proto))
+        for first, second in ordered:
+            _map(first, second, names)
+        self.by_order += len(ordered)
+        places = [
+            place
+            for first, second in (*pairs, *renamed, *ordered)
+            for place in zip(first.inputs, second.inputs, strict=False)
+        ]
+        self.weights.place(places, names, where)
+        givers = _given_by(one, nodes), _given_by(other, others)
+        self._replaced(_without(lost, ordered), givers[1], where, came=False)
+        self._replaced(_without(came, ordered), givers[0], where, came=True)
         if [id(n) for n in nodes if id(n) in used] != [id(first) for first, _ in pairs]:
             self.aside["order of nodes"] = None
         yield from pairs
         yield from renamed
+        yield from ordered
 
     def _replaced(
         self, nodes: Sequence[Node], givers: Mapping[str, str], where: str, *, came: bool
@@ -186,6 +200,30 @@ def _by_structure(
             used.add(id(free[0]))
             _map(free[0], node, names)
             yield free[0], node
+
+
+def _by_order(lost: Sequence[Node], came: Sequence[Node]) -> Iterator[tuple[Node, Node]]:
+    """Nodes in the order of their operators, where nearly all that are left are paired by it."""
+    found = blocks([*map(_operator, lost)], [*map(_operator, came)], _LARGEST)
+    if sum(length for _, _, length in found) < _NEARLY * max(len(lost), len(came)):
+        return
+    for one, two, length in found:
+        yield from zip(lost[one : one + length], came[two : two + length], strict=True)
+
+
+def _without(nodes: Sequence[Node], pairs: Sequence[tuple[Node, Node]]) -> list[Node]:
+    paired = {id(node) for pair in pairs for node in pair}
+    return [node for node in nodes if id(node) not in paired]
+
+
+def _inputs(one: onnx.GraphProto, other: onnx.GraphProto) -> dict[str, str]:
+    """By inputs that only the second has: what the first calls them, where types pair them."""
+    names = [{value.name for value in graph.input} for graph in (one, other)]
+    was = [value for value in one.input if value.name not in names[1]]
+    now = [value for value in other.input if value.name not in names[0]]
+    if [type_said(value.type) for value in was] != [type_said(value.type) for value in now]:
+        return {}
+    return {b.name: a.name for a, b in zip(was, now, strict=True)}
 
 
 def _map(first: Node, second: Node, names: Names) -> None:

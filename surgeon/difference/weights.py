@@ -5,6 +5,9 @@ Whether a constant is an initializer or the value of a Constant node makes no di
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 import onnx
@@ -34,18 +37,28 @@ class Weights:
     """Pairs initializers and notes what became of them.
 
     Attributes:
-        found: (name, before, after) of each that changed, went, came or was renamed.
+        changed: (name, before, after) of each of which the values differ.
+        moved: The same of each that went, came or was renamed.
+        lone: How many went or came.
 
     Args:
         values: Compares them.
     """
 
     def __init__(self, values: Values) -> None:
-        self.found: list[tuple[str, str, str]] = []
+        self.changed: list[tuple[str, str, str]] = []
+        self.moved: list[tuple[str, str, str]] = []
+        self.lone = 0
         self._values = values
+        self._now = _Scope({}, {}, {}, {})
+
+    @property
+    def found(self) -> list[tuple[str, str, str]]:
+        """All of them: what changed is first, for it may be one among many that were renamed."""
+        return [*self.changed, *self.moved]
 
     def pair(self, one: Scope, other: Scope, where: str) -> dict[str, str]:
-        """Compare the constants of two graphs, bodies or functions.
+        """Compare the constants of two graphs, bodies or functions; `settle` ends it.
 
         Returns:
             For names of the second that hold what the first has under another name, that name.
@@ -58,27 +71,114 @@ class Weights:
         for name in before:
             if name in after:
                 told = self._values.told(before[name], after[name])
-                self.found += [(f"{where}{name}", *told)] if told else []
-        went: dict[bytes, list[str]] = {}
-        for name in reversed(before):
-            if name not in after:
-                went.setdefault(content(before[name]), []).append(name)
-        renamed: dict[str, str] = {}
-        for name in after:
-            if name not in before:
-                twins = went.get(content(after[name]))
-                said = tensor_said(after[name])
-                # one place in files of two folders may hold two things
-                if twins and not self._values.told(before[twins[-1]], after[name]):
-                    renamed[name] = twins.pop()
-                    self.found.append((f"{where}{name}", f"{renamed[name]}, {said}", said))
-                else:
-                    self.found.append((f"{where}{name}", "", said))
-        kept = set(renamed.values())
-        for name in before:
-            if name not in after and name not in kept:
-                self.found.append((f"{where}{name}", tensor_said(before[name]), ""))
-        return renamed
+                self.changed += [(f"{where}{name}", *told)] if told else []
+        lost, came = (
+            {name: tensor for name, tensor in mine.items() if name not in its}
+            for mine, its in ((before, after), (after, before))
+        )
+        kinds: dict[bytes, int] = {}
+        kind = {
+            (side, name): kinds.setdefault(sha256(content(tensor)).digest(), len(kinds))
+            for side, tensors in enumerate((lost, came))
+            for name, tensor in tensors.items()
+        }
+        self._now = _Scope(lost, came, kind, {})
+        went: dict[int, list[str]] = {}
+        for name in reversed(lost):
+            went.setdefault(kind[0, name], []).append(name)
+        for name, tensor in came.items():
+            twins = went.get(kind[1, name])
+            # one place in files of two folders may hold two things
+            if twins and not self._values.told(lost[twins[-1]], tensor):
+                self._now.twins[name] = twins.pop()
+                self._now.same.add(kind[1, name])
+        self._now.holders.update({was: name for name, was in self._now.twins.items()})
+        return dict(self._now.twins)
+
+    def place(
+        self, places: Sequence[tuple[str, str]], names: MutableMapping[str, str], where: str
+    ) -> None:
+        """Pair constants by where they are read: of many that hold the same, and of none others.
+
+        Args:
+            places: What nodes of both models read in one place, by name.
+            names: What `pair` returned among others; those of which the values differ are added.
+            where: As for `pair`, whose scope this is about.
+        """
+        now = self._now
+        for was, name in places:
+            now.swap(was, name)
+        taken = set(now.twins.values())
+        for was, name in places:
+            one, other = now.lost.get(was), now.came.get(name)
+            if one is None or other is None or name in now.twins or was in taken:
+                continue
+            if (said := tensor_said(one)) == tensor_said(other):
+                now.twins[name] = was
+                taken.add(was)
+                told = self._values.told(one, other)
+                if told:
+                    now.apart.add(name)
+                    self.changed.append((f"{where}{name}", f"{was}, {said}", told[1]))
+        for name in now.came:
+            names.pop(name, None)
+        names.update(now.twins)
+
+    def settle(self, where: str) -> None:
+        """Note what has another name, and what only one of the graphs has."""
+        now = self._now
+        for name, tensor in now.came.items():
+            if name not in now.apart:
+                said, was = tensor_said(tensor), now.twins.get(name)
+                self.moved.append((f"{where}{name}", f"{was}, {said}" if was else "", said))
+        kept = set(now.twins.values())
+        lone = [name for name in now.lost if name not in kept]
+        self.moved += [(f"{where}{name}", tensor_said(now.lost[name]), "") for name in lone]
+        self.lone += len(lone) + len(now.came) - len(now.twins)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """Constants of a graph that have no twin of their own name.
+
+    Attributes:
+        lost: Of the first model, by name.
+        came: Of the second.
+        kind: A number for what each holds, by 0 or 1 for the model, and its name.
+        twins: By names of the second: what the first calls it.
+        apart: Those of the second of which the values differ from their twins'.
+        placed: Those that were paired by where they are read.
+        same: The numbers of which it is known that both models hold the same there.
+        holders: `twins`, the other way.
+    """
+
+    lost: dict[str, Tensor]
+    came: dict[str, Tensor]
+    kind: dict[tuple[int, str], int]
+    twins: dict[str, str]
+    apart: set[str] = field(default_factory=set)
+    placed: set[str] = field(default_factory=set)
+    same: set[int] = field(default_factory=set)
+    holders: dict[str, str] = field(default_factory=dict)
+
+    def swap(self, was: str, name: str) -> None:
+        """Make two twins that hold the same; who had one of them gets the other's, or none."""
+        kind = self.kind.get((1, name))
+        if name in self.placed or kind not in self.same or kind != self.kind.get((0, was)):
+            return
+        self.placed.add(name)
+        mine, holder = self.twins.pop(name, None), self.holders.pop(was, None)
+        if mine != was:
+            if mine is not None:
+                del self.holders[mine]
+            if holder is not None:
+                del self.twins[holder]
+            if mine is not None and holder is not None:
+                self._join(mine, holder)
+        self._join(was, name)
+
+    def _join(self, was: str, name: str) -> None:
+        self.twins[name], self.holders[was] = was, name
 
 
 def constant(node: Node) -> bool:
@@ -110,9 +210,9 @@ def _value(node: Node) -> Tensor | None:
     attribute = node.attributes[0]
     if attribute.ref_attr_name:  # a function's caller says it
         return None
-    for name, own, field in _HELD:
-        if attribute.name == name and attribute.type in (0, own) and attribute.HasField(field):
-            return getattr(attribute, field)  # type: ignore[no-any-return]
+    for name, own, held in _HELD:
+        if attribute.name == name and attribute.type in (0, own) and attribute.HasField(held):
+            return getattr(attribute, held)  # type: ignore[no-any-return]
     kind, dtype = _PLAIN.get(attribute.name, (0, 0))
     return _plain(attribute, dtype) if kind and attribute.type == kind else None
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
+from surgeon.auditing import compared_with, source_said, verdict_said
 from surgeon.choices import check_choice
 from surgeon.errors import VerifyError
 from surgeon.extraction.cut import FROM, TO, Cut, End, Wiring, cut, read_end, renamed
@@ -52,7 +53,7 @@ class Extraction:
             side: [{"name": v.name, "kind": v.kind, "shape": v.shape} for v in ends]
             for side, ends in (("inputs", self.inputs), ("outputs", self.outputs))
         }
-        verdict = self.verdict and self.verdict.to_dict()
+        verdict = None if self.verdict is None else self.verdict.to_dict()
         return {**values, "nodes": self.nodes, "of": self.of, "verdict": verdict}
 
 
@@ -94,7 +95,8 @@ def extract(
         VerifyError: The part does not run, or differs.
     """
     check_choice("require", require, ("runs", "equivalent"))
-    whole, _ = told_apart(as_model(model))
+    source = as_model(model)
+    whole, _ = told_apart(source)
     proto = whole.proto
     wiring = Wiring(proto.graph)
     part = cut(
@@ -105,10 +107,17 @@ def extract(
     types = types_of(whole, [end.value for end in (*part.inputs, *part.outputs)])
     made = _model_of(proto, part, types)
     ends = {"from": _told(part.inputs), "to": _told(part.outputs)}
-    said = begun(date) | {"extracted": ends}
-    for key, text in stamps(made.metadata_props, said).items():
-        set_property(made.metadata_props, key, text)
+    begin = begun(date) | source_said(source.path) | {"extracted": ends}
+    earlier = list(made.metadata_props)
     result = Model(made, folder=whole.folder)
+
+    def log(verdict: Verdict | None) -> None:
+        said = begin | {"verdict": verdict_said(verdict, date)} | compared_with(data, reference)
+        result.stamps |= stamps(earlier, said)
+        for key, text in result.stamps.items():
+            set_property(made.metadata_props, key, text)
+
+    log(None)
     found = Extraction(
         result,
         tuple(map(value_of, made.graph.input)),
@@ -128,6 +137,7 @@ def extract(
             where=str(whole.path or "model"),
             mend="See whether the whole runs: surgeon inspect; or mend it first: surgeon apply.",
         )
+    log(verdict)
     return replace(found, verdict=verdict)
 
 

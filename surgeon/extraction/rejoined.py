@@ -44,6 +44,7 @@ def compare(
         *(asked, again),
         folder_original=whole.folder,
         folder_result=whole.folder,
+        narrowed=False,
         progress=progress,
         **settings,
     )

@@ -8,7 +8,7 @@ from surgeon.render.difference import difference
 from surgeon.render.errors import error
 from surgeon.render.explanation import explanation, explanation_data
 from surgeon.render.extraction import extraction
-from surgeon.render.history import log
+from surgeon.render.history import log, seal
 from surgeon.render.inspection import inspection
 from surgeon.render.lists import examination, outcomes, recipe, recipes, words_of
 from surgeon.render.pages import html, text
@@ -33,6 +33,7 @@ __all__ = [
     "recipe",
     "recipes",
     "report",
+    "seal",
     "seconds",
     "size",
     "standings",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MOST_NODES = 12  # of each model, between the last value that agrees and the first that differs
 MOST_INPUTS = 6  # whose way of drawing is told
-MOST_STEPS = 1e9  # beyond it an error in units of the last place says nothing
+MOST_STEPS = 1e5  # beyond it an error in units of the last place says nothing
 STYLES = {
     "equivalent": "bold green",
     "runs": "bold yellow",
@@ -37,6 +37,8 @@ def verdict(found: Verdict) -> RenderableType:
             parts.append(Padding(Text(said, style="dim"), (0, 0, 0, 2)))
         parts.append(Padding(_outputs(found), (0, 0, 0, 2)))
     parts.extend(Padding(line, (0, 0, 0, 2)) for line in _reservations(found))
+    if found.mend:
+        parts.append(Padding(Text(f"mend: {words.clean(found.mend)}"), (0, 0, 0, 2)))
     return Group(*parts)
 
 
@@ -53,6 +55,11 @@ def parting(found: Parting | None) -> RenderableType:
     for side, nodes in (("A", found.before), ("B", found.after)):
         lines.append(Text(f"between them in {side}:"))
         lines.extend(Text(f"  {words.clean(node)}") for node in nodes[-MOST_NODES:])
+    if found.unlike:
+        lines.append(Text("what differs of them:"))
+        for each, before, after in found.unlike[:MOST_NODES]:
+            said = f"  {words.name(each)}: {words.clean(before)} -> {words.clean(after)}"
+            lines.append(Text(said, style="bold"))
     if found.by_place:
         lines.append(Text("paired by the order of operators: names differ", style="yellow"))
     lines.append(Text(f"{words.count(found.tried, 'value')} compared", style="dim"))
@@ -139,7 +146,7 @@ def _reservations(found: Verdict) -> Iterator[Text]:
             "(`--input NAME=SPEC`) show more",
             style="dim",
         )
-    if found.custom_operators:
+    if found.custom_operators and found.status != "broken":
         yield Text(
             f"onnxruntime has not: {words.listed(found.custom_operators, 20)}", style="yellow"
         )

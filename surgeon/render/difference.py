@@ -42,6 +42,11 @@ def difference(found: Difference, *, verbose: bool = False) -> RenderableType:
         if head == "Inputs and outputs" and found.operators:
             parts += [Text("\nOperators", style="bold"), Padding(_operators(found), (0, 0, 0, 2))]
     parts.append(Text(f"\n{words.count(found.kept, 'node')} the same."))
+    if found.by_order:
+        said = (
+            f"{words.count(found.by_order, 'node')} paired by the order of operators: names differ."
+        )
+        parts.append(Text(said, style="yellow"))
     return Group(*parts, *_aside(found))
 
 

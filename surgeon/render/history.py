@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from surgeon.render import words
+
+if TYPE_CHECKING:
+    from surgeon.sealing import Seal
 
 MOST_RULES = 40
 
@@ -24,6 +27,15 @@ def log(found: Sequence[Mapping[str, Any]]) -> RenderableType:
         if "date" in run:
             title.append(f"  {words.name(_text(run['date']))}", style="not bold dim")
         parts.extend([title, _run(run)])
+    return Group(*parts)
+
+
+def seal(found: Seal) -> RenderableType:
+    """Whether the file is what its log says, and what that is worth."""
+    head = Text("holds", style="bold green") if found.holds else Text("broken", style="bold red")
+    parts: list[RenderableType] = [head]
+    parts += [Text(f"  {words.clean(fault)}", style="red") for fault in found.faults]
+    parts += [Text(f"  {words.clean(note)}", style="dim") for note in found.notes]
     return Group(*parts)
 
 
@@ -47,7 +59,35 @@ def _run(run: Mapping[str, Any]) -> Table:
             table.add_row(f"  cut {side}", words.name(_text(text)))
     for text in _list(run.get("assumptions")):
         table.add_row("  assumed", words.name(_text(text)))
+    for name, text in _audited(run):
+        table.add_row(f"  {name}", text)
     return table
+
+
+def _audited(run: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What an audit asks for; logs of earlier versions lack it."""
+    for name, value in _plain(run.get("options")).items():
+        yield "option", f"{words.name(_text(name))} {words.name(_text(value))}"
+    for kind in _list(run.get("allowed")):
+        yield "allowed", words.name(_text(kind))
+    out = _plain(run.get("left out"))
+    for rule, count in _plain(out.get("rewrites")).items():
+        yield "left out", f"{words.name(_text(rule))}  {words.name(_text(count))}x"
+    for step in _list(out.get("steps")):
+        yield "left out", words.clean(_text(step))
+    if "verdict" in run:
+        yield "verdict", words.clean(_text(run["verdict"]))
+    for kind in ("data", "reference"):
+        for name in _list(run.get(kind)):
+            yield kind, words.name(_text(name))
+    for kind, label in (("source", "made of"), ("file", "file")):
+        digest = _plain(run.get(kind)).get("sha256")
+        if digest is not None:
+            yield label, f"sha256 {words.name(_text(digest))}"
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _list(value: Any) -> list[Any]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from shlex import quote
 
 import onnx
+
+_MOST = 40  # inputs, or outputs, of a command
+_FEW = 4  # names in words
 
 
 def interface_fault(
@@ -62,3 +66,63 @@ def _value_fault(
         if one.dim_value > 0 and two.dim_value > 0 and one.dim_value != two.dim_value:
             return f"has size {two.dim_value} along axis {axis}, not {one.dim_value}"
     return None
+
+
+def renaming_mend(before: onnx.ModelProto, after: onnx.ModelProto) -> str:
+    """How the second model is given the first's names and order; "" where types do not pair them.
+
+    What has one name in both is paired; the rest by its order. Outputs that only the second has are
+    left out.
+    """
+    sides = []
+    for option, old, new in (
+        ("--from", before.graph.input, after.graph.input),
+        ("--to", before.graph.output, after.graph.output),
+    ):
+        pairs = _paired(old, new, spare=option == "--to")
+        if pairs is None or len(pairs) > _MOST:
+            return ""
+        sides.append((option, pairs))
+    guessed = [
+        f"`{b.name}` is `{a.name}`" for _, pairs in sides for a, b in pairs if a.name != b.name
+    ]
+    told = " ".join(
+        f"{option} {quote(a.name if a.name == b.name else f'{a.name}={b.name}')}"
+        for option, pairs in sides
+        for a, b in pairs
+    )
+    given = f"`surgeon extract B OUT {told}`"
+    if not guessed:
+        return f"{given} gives B the interface of A."
+    if len(guessed) > _FEW:
+        guessed[_FEW:] = ["so on"]
+    return f"If {', '.join(guessed)}, as types and order say, {given} gives B these names."
+
+
+def _paired(
+    old: Sequence[onnx.ValueInfoProto], new: Sequence[onnx.ValueInfoProto], *, spare: bool
+) -> list[tuple[onnx.ValueInfoProto, onnx.ValueInfoProto]] | None:
+    """Each value of the first with one of the second; None where that cannot be."""
+    by_name = {value.name: value for value in new}
+    names = {value.name for value in old}
+    rest = [value for value in new if value.name not in names]
+    untold = [value for value in old if value.name not in by_name]
+    if len(untold) != len(rest) and not (spare and not untold):
+        return None
+    twins = {a.name: b for a, b in zip(untold, rest, strict=False)}
+    pairs = [(value, by_name.get(value.name) or twins[value.name]) for value in old]
+    if any(_value_fault(a, b, shapes=True, typed=True) for a, b in pairs):
+        return None
+    return pairs
+
+
+def declaring_mend(operators: Sequence[str]) -> str:
+    """What to say of operators that onnxruntime has not; "" where there are none."""
+    if not operators:
+        return ""
+    named = " ".join(f"--custom {quote(name)}" for name in operators[:_FEW])
+    more = " ..." if len(operators) > _FEW else ""
+    return (
+        "Name the recipe that says with its `functions` what they compute (`--recipe FILE`), or "
+        f"let B hold them, which then only runs: `{named}{more}`."
+    )

@@ -8,7 +8,6 @@ none have names in common.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,6 +15,8 @@ from typing import Any
 
 import onnx
 
+from surgeon.difference.among import changes_of
+from surgeon.difference.order import blocks
 from surgeon.errors import SurgeonError
 from surgeon.reference import libraries, open_reference
 from surgeon.reference.arguments import decode, is_foreign
@@ -41,6 +42,8 @@ class Parting:
         after: The second model's.
         tried: How many values were compared.
         by_place: Whether the value was paired by its place and not by its name.
+        unlike: What of these nodes differs, as (name, in the first, in the second): attributes,
+            operands, and the values of constants.
     """
 
     agrees: tuple[str, ...]
@@ -50,6 +53,7 @@ class Parting:
     after: tuple[str, ...]
     tried: int
     by_place: bool
+    unlike: tuple[tuple[str, str, str], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -93,6 +97,7 @@ def find_parting(
         after=tuple(map(_label, after[-_MOST_NODES:])),
         tried=len(search.checks),
         by_place=pairs[place].by_place,
+        unlike=tuple(changes_of(after, models[0].graph, models[1].graph, folders)),
     )
 
 
@@ -113,6 +118,7 @@ class _Side:
         self.nodes = list(model.graph.node)
         self.makers = {name: node for node in self.nodes for name in node.output if name}
         self.outputs = [value.name for value in model.graph.output]
+        self.graph = model.graph
         self._model, self._folder = model, folder
 
     def run(self, feeds: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
@@ -150,7 +156,7 @@ def _pairs(first: _Side, second: _Side) -> list[_Pair]:
         return shared
     names = {pair.first for pair in shared}
     places = {name: place for place, name in enumerate(first.makers)}
-    for one, two, length in _blocks(_operators(first.nodes), _operators(second.nodes)):
+    for one, two, length in blocks(_operators(first.nodes), _operators(second.nodes)):
         for node, other in zip(
             first.nodes[one : one + length], second.nodes[two : two + length], strict=True
         ):
@@ -159,28 +165,6 @@ def _pairs(first: _Side, second: _Side) -> list[_Pair]:
             if free and value and twin:
                 shared.append(_Pair(value, twin, by_place=True))
     return sorted(shared, key=lambda pair: places[pair.first])
-
-
-def _blocks(first: Sequence[str], second: Sequence[str]) -> list[tuple[int, int, int]]:
-    """Runs of equal operators: the same beginning, the same end, and the like in between.
-
-    Networks repeat themselves: the longest run of all may be that of other blocks.
-    """
-    least = min(len(first), len(second))
-    begin = next((i for i in range(least) if first[i] != second[i]), least)
-    left = least - begin
-    end = next((i for i in range(left) if first[-1 - i] != second[-1 - i]), left)
-    middle = difflib.SequenceMatcher(
-        None,
-        first[begin : len(first) - end],
-        second[begin : len(second) - end],
-        autojunk=False,
-    ).get_matching_blocks()
-    return [
-        (0, 0, begin),
-        *((begin + one, begin + two, length) for one, two, length in middle),
-        (len(first) - end, len(second) - end, end),
-    ]
 
 
 def _operators(nodes: Sequence[onnx.NodeProto]) -> list[str]:

@@ -11,6 +11,8 @@ import numpy as np
 from surgeon.verify.compare import TOLERANCES
 from surgeon.verify.verdict import Comparison
 
+_MOST = 3  # constants in words
+
 
 def has_numbers(value: Any) -> bool:
     """Whether a float array holds a finite number at all."""
@@ -52,6 +54,23 @@ def agreement(comparisons: Sequence[Comparison]) -> str:
         reasons = "; ".join(f"`{name}`: {why}" for name, why in list(weak.items())[:3])
         text += f"; the comparison is weak ({reasons})"
     return text
+
+
+def apart_said(changed: Sequence[tuple[str, str, str]]) -> list[str]:
+    """A remark on constants that differ where nothing else does: no draw of inputs need reach them.
+
+    Args:
+        changed: Name, what it was, what it is.
+    """
+    if not changed:
+        return []
+    few = [f"`{name}`: {after}" for name, _, after in changed[:_MOST]]
+    more = [f"{len(changed) - _MOST} more"] if len(changed) > _MOST else []
+    count = f"{len(changed)} constant{'s' * (len(changed) > 1)}"
+    return [
+        f"the graphs are the same but for {count}, whose change the compared inputs do not show, "
+        f"or not beyond what is allowed: {'; '.join(few + more)}; see `surgeon diff`"
+    ]
 
 
 def squeezed(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> str | None:

@@ -103,6 +103,7 @@ class Verdict:
         custom_operators: Operators of the result that onnxruntime has not, as `domain.Op`.
         inputs: How each input was drawn, in words.
         remarks: What else whoever runs the result should know.
+        mend: What to do about it, in a sentence; "" where nothing is known or to be done.
     """
 
     status: Status
@@ -112,6 +113,18 @@ class Verdict:
     custom_operators: tuple[str, ...] = ()
     inputs: Mapping[str, str] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    mend: str = ""
+
+    def __bool__(self) -> bool:
+        """No verdict is true or false: `runs` is neither, and each would be taken for the other.
+
+        Raises:
+            TypeError: Always.
+        """
+        raise TypeError(
+            "a Verdict is neither true nor false: compare its status, "
+            'as in `verdict.status == "equivalent"`'
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; a number that is not finite becomes None."""
@@ -133,6 +146,7 @@ class Verdict:
             "custom_operators": list(self.custom_operators),
             "inputs": dict(self.inputs),
             "remarks": list(self.remarks),
+            "mend": self.mend,
         }
 
     @classmethod
@@ -156,6 +170,7 @@ class Verdict:
             custom_operators=tuple(plain["custom_operators"]),
             inputs=dict(plain.get("inputs", {})),
             remarks=tuple(plain.get("remarks", ())),
+            mend=plain.get("mend", ""),
         )
 
 

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import onnx
 
 from surgeon.chance import drawn_outputs
+from surgeon.difference.among import constants_apart
 from surgeon.document import suggest
 from surgeon.errors import ForeignError, MemoryUp, RecipeError, SurgeonError, TimeUp
 from surgeon.isolation import isolation
@@ -21,13 +22,15 @@ from surgeon.reference import NoWitness
 from surgeon.reference.plan import without_calls
 from surgeon.runtime import NotRunnable
 from surgeon.verify.check import Check
+from surgeon.verify.conclusion import DATA
 from surgeon.verify.datasets import DataSet, read_data
 from surgeon.verify.demands import demanded_sizes
 from surgeon.verify.growth import Growth
 from surgeon.verify.inputs import Drawing, required_inputs
-from surgeon.verify.interface import interface_fault
+from surgeon.verify.interface import declaring_mend, interface_fault, renaming_mend
 from surgeon.verify.joined import joined_dims
-from surgeon.verify.limits import among_levels, bounds
+from surgeon.verify.limits import Input, among_levels, bounds
+from surgeon.verify.narrower import Narrower, narrower
 from surgeon.verify.optimised import optimised_fault
 from surgeon.verify.originals import open_original, open_result, read_recorded, recorded_files
 from surgeon.verify.parting import Parting, find_parting
@@ -35,7 +38,8 @@ from surgeon.verify.precision import coarse_outputs, coarsest_tolerance
 from surgeon.verify.sizes import traced_sizes
 from surgeon.verify.specs import Spec, read_spec
 from surgeon.verify.squashed import squashed_outputs
-from surgeon.verify.verdict import NEITHER, SO_DOES, Verdict
+from surgeon.verify.summary import apart_said
+from surgeon.verify.verdict import NEITHER, SO_DOES, Verdict, describe
 
 Data: TypeAlias = str | Path | Sequence[str | Path]
 Reference: TypeAlias = str | Path | Sequence[str | Path] | None
@@ -48,7 +52,7 @@ def verify(
     reference: Reference = None,
     seeds: Sequence[int] = (0, 1),
     sizes: Mapping[str, Sequence[int] | str] | None = None,
-    shapes: Mapping[str, Sequence[int | str]] | None = None,
+    shape: Mapping[str, Sequence[int | str]] | None = None,
     folder_original: Path | None = None,
     folder_result: Path | None = None,
     allow_approximate: float | None = None,
@@ -58,6 +62,7 @@ def verify(
     inputs: Mapping[str, str] | None = None,
     data: Data = (),
     functions: Sequence[str] = (),
+    narrowed: bool = True,
     progress: Callable[[str], None] | None = None,
 ) -> Verdict:
     """Compare two models on inputs.
@@ -69,7 +74,7 @@ def verify(
             with recorded inputs and outputs (a path, a folder, a pattern, or several).
         seeds: What inputs are drawn from.
         sizes: By dim name: the only sizes to compare at, or the name of a dim of the same size.
-        shapes: By input name: the shape to use in place of the declared one.
+        shape: By input name: the shape to use in place of the declared one.
         folder_original: Where the original's external data lie.
         folder_result: Where the result's external data lie.
         allow_approximate: Error relative to an output's spread that is allowed, where it is more
@@ -81,6 +86,8 @@ def verify(
         data: Files with real inputs, compared beside drawn ones: .npz by input name, or folders of
             them or of ONNX's own `test_data_set_*`.
         functions: What custom operators compute, each as ONNX's text of a function.
+        narrowed: Whether a result that declares numbers where the original's dims are dynamic is
+            compared at these; else it is broken.
         progress: Told what is being compared.
 
     Raises:
@@ -91,24 +98,29 @@ def verify(
     before, folder_original = _load(original, folder_original)
     after, folder_result = _load(result, folder_result)
     if fault := interface_fault(before, after, retyped):
-        return Verdict("broken", fault)
+        return Verdict("broken", fault, mend=renaming_mend(before, after))
     meanings = Meanings(functions)
     defined = meanings.of(after)
     unsuited = dict.fromkeys([*meanings.unsuited(after), *meanings.unsuited(before)])
     before, after = meanings.told(before), meanings.told(after)
-    given = read_given(before, inputs, data, shapes=shapes, reference=reference)
+    given = read_given(before, inputs, data, shape=shape, reference=reference)
     hints = {dim: list(s) for dim, s in (sizes or {}).items() if not isinstance(s, str)}
     tied = {dim: other for dim, other in (sizes or {}).items() if isinstance(other, str)}
+    taken = narrower(before, after, shape, tied) if narrowed else Narrower(shape)
     with isolation() if isolated else nullcontext():
         try:
             side, lacking = open_result(after, folder_result, before, custom)
         except (TimeUp, MemoryUp):  # more of either may show that nothing is wrong
             raise
         except (NotRunnable, ForeignError) as error:
-            said = "the result does not load"
             if not _loads(before, folder_original):
-                said = f"{NEITHER} loads"
-            return Verdict("broken", f"{said}: {error.what}")
+                return Verdict("broken", f"{NEITHER} loads: {error.what}")
+            lacks = error.operators if isinstance(error, NotRunnable) else ()
+            return Verdict(
+                *("broken", f"the result does not load: {error.what}"),
+                custom_operators=lacks,
+                mend=declaring_mend(lacks),
+            )
         begin = partial(
             Check,
             names=[value.name for value in after.graph.output],
@@ -121,14 +133,17 @@ def verify(
         )
         check = begin(result=side)
         try:
-            wanted = required_inputs(before, shapes, tied)
+            wanted = required_inputs(before, taken.shapes, tied)
             files = recorded_files(reference)
             if files:
-                check.recorded(files, after, wanted)
+                check.recorded(_fitting(files, taken, check, after, wanted), after, wanted)
             else:
                 way = None if reference is None else str(reference)
                 check.original = open_original(before, folder_original, way)
-                check.given(given.sets, after, wanted)
+                for each in filter(lambda each: taken.refuses(each.feeds), given.sets):
+                    check.skip(f"{DATA} `{each.label}`", taken.why)
+                fit = [each for each in given.sets if not taken.refuses(each.feeds)]
+                check.given(fit, after, wanted)
                 flat = without_calls(before)
                 limits = bounds(flat, wanted)
                 first = demanded_sizes(flat, wanted) | hints
@@ -151,7 +166,9 @@ def verify(
             check.skip("any input", error.what if isinstance(error, SurgeonError) else str(error))
         for why in () if check.comparisons else unsuited:
             check.skip("any input", why)
-        verdict = check.verdict((*lacking, *defined), told=bool(defined))
+        if taken.sizes:
+            check.skip(f"sizes other than {describe(taken.sizes)}", taken.why)
+        verdict = taken.judged(check.verdict((*lacking, *defined), told=bool(defined)))
         if verdict.status == "differs" and (files := recorded_files(reference)):
             said = _differs_itself(begin, before, folder_original, files)
             verdict = replace(verdict, detail=verdict.detail + said)
@@ -159,7 +176,30 @@ def verify(
             sides = side, check.original
             fault = optimised_fault(after, folder_result, *sides, check.runs)
             verdict = replace(verdict, remarks=(fault,) if fault else ())
+        if narrowed and verdict.status in ("equivalent", "runs"):
+            apart = constants_apart(before, after, (folder_original, folder_result))
+            verdict = replace(verdict, remarks=(*verdict.remarks, *apart_said(apart)))
         return verdict
+
+
+def _fitting(
+    files: Sequence[Path],
+    taken: Narrower,
+    check: Check,
+    model: onnx.ModelProto,
+    inputs: Sequence[Input],
+) -> list[Path]:
+    """Recorded runs of sizes that the result takes; the others are noted."""
+    if not taken.sizes:
+        return list(files)
+    names = [value.name for value in model.graph.input], [each.name for each in inputs]
+    found = []
+    for file in files:
+        if taken.refuses(read_recorded(file, *names, check.names).feeds):
+            check.skip(f"recorded {file.name}", taken.why)
+        else:
+            found.append(file)
+    return found
 
 
 def _differs_itself(
@@ -192,7 +232,7 @@ def bisect(
     *,
     reference: Reference = None,
     sizes: Mapping[str, Sequence[int] | str] | None = None,
-    shapes: Mapping[str, Sequence[int | str]] | None = None,
+    shape: Mapping[str, Sequence[int | str]] | None = None,
     folder_original: Path | None = None,
     folder_result: Path | None = None,
     isolated: bool = False,
@@ -208,7 +248,7 @@ def bisect(
         verdict: What `verify` found with the same arguments.
         reference: As for `verify`: recorded inputs are read from there.
         sizes: As for `verify`.
-        shapes: As for `verify`.
+        shape: As for `verify`.
         folder_original: Where the first model's external data lie.
         folder_result: Where the other's lie.
         isolated: Run onnxruntime in a worker.
@@ -226,9 +266,10 @@ def bisect(
         verdict,
         reference=reference,
         sizes=sizes,
-        shapes=shapes,
+        shape=shape,
         inputs=inputs,
         data=data,
+        result=after,
     )
     if feeds is None:
         return None
@@ -243,17 +284,22 @@ def differing_feeds(
     *,
     reference: Reference = None,
     sizes: Mapping[str, Sequence[int] | str] | None = None,
-    shapes: Mapping[str, Sequence[int | str]] | None = None,
+    shape: Mapping[str, Sequence[int | str]] | None = None,
     inputs: Mapping[str, str] | None = None,
     data: Data = (),
+    result: onnx.ModelProto | None = None,
 ) -> Mapping[str, Any] | None:
-    """Inputs on which both models ran and differ; None where the verdict knows of none."""
+    """Inputs on which both models ran and differ; None where the verdict knows of none.
+
+    The `result` tells the sizes that it takes, where it was compared at these.
+    """
     bad = next((c for c in verdict.comparisons if not c.agrees and "sample by" not in c.by), None)
     if bad is None:
         return None
     tied = {dim: other for dim, other in (sizes or {}).items() if isinstance(other, str)}
-    wanted = required_inputs(original, shapes, tied)
-    given = read_given(original, inputs, data, shapes=shapes, reference=reference)
+    taken = shape if result is None else narrower(original, result, shape, tied).shapes
+    wanted = required_inputs(original, taken, tied)
+    given = read_given(original, inputs, data, shape=shape, reference=reference)
     if bad.seed >= 0:
         limits = bounds(without_calls(original), wanted)
         drawing = Drawing(wanted, limits, bad.drawn, given.specs, bad.fixed)
@@ -279,7 +325,7 @@ def read_given(
     inputs: Mapping[str, str] | None,
     data: Data,
     *,
-    shapes: Mapping[str, Sequence[int | str]] | None = None,
+    shape: Mapping[str, Sequence[int | str]] | None = None,
     reference: Reference = None,
 ) -> Given:
     """What the user says of inputs, held against the model.
@@ -297,7 +343,7 @@ def read_given(
             mend="Leave it out, or leave out `--reference`.",
         )
     try:
-        wanted = required_inputs(model, shapes)
+        wanted = required_inputs(model, shape)
     except ValueError as error:
         raise RecipeError(str(error), where="--input", mend="Say it with `--shape`.") from None
     by_name = {each.name: each for each in wanted}
