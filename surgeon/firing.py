@@ -143,7 +143,11 @@ class Firing:
         found = draft.results
         if not isinstance(replace, Pattern):
             results = result if isinstance(result, tuple) else (result,)
-            found = dict(zip([n for n in names if n], results, strict=True))
+            named = [name for name in names if name]
+            there = [name for name in names[: len(match.root.outputs)] if name]
+            # of a node with fewer outputs than the pattern names, these are enough
+            wanted = there if len(results) == len(there) else named
+            found = dict(zip(wanted, results, strict=True))
         pairs: Pairs = []
         taken: set[int] = set()
         drafted = {id(t) for n in draft.nodes for t in n.outputs}

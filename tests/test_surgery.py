@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -233,6 +234,20 @@ def test_a_rule_that_raises_is_a_failure() -> None:
     (failure,) = surgeon.apply(MODEL, broken).report.failures
     assert "rule `broken`" in failure
     assert "ZeroDivisionError" in failure
+
+
+def test_a_rule_may_give_what_the_node_has_of_the_outputs_that_it_names() -> None:
+    @surgeon.rule(match="y, i = MaxPool <*pool> (x)", why="It is the same.", exact="bit")
+    def pooled(build: Any, match: Any) -> Any:
+        shape = match.root.attrs["kernel_shape"]
+        if len(match.root.outputs) == 1:
+            return build.op("MaxPool", match.values["x"], kernel_shape=shape, strides=[1, 1])
+        return build.op("MaxPool", match.values["x"], outputs=2, kernel_shape=shape)
+
+    body = "{ y = MaxPool <kernel_shape = [2, 2]> (x) }"
+    one = parse(f"g (float[1,1,4,4] x) => (float[1,1,3,3] y) {body}")
+    report = surgeon.apply(one, pooled).report
+    assert (report.failures, dict(report.fired)) == ((), {"test_surgery/pooled": 1})
 
 
 def test_the_text_of_a_recipe_is_no_name() -> None:
