@@ -158,4 +158,5 @@ def _most(c: Bench, node: gs.Node) -> float:
         ends = np.asarray([low, high], np.float64)
         reach = float(np.abs(np.subtract.outer(np.asarray(shift, np.float64), ends)).max())
     axes = tuple(range(1, array.ndim)) if node.op == "ConvInteger" else (array.ndim - 2,)
-    return float(np.abs(array).astype(np.float64).sum(axes).max(initial=0.0)) * reach
+    totals = np.abs(array).astype(np.float64).sum(axes)
+    return float(np.max(totals, initial=0.0)) * reach
