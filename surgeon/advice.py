@@ -41,7 +41,7 @@ def fit_of(
     own = {f"{function.domain}.{function.name}" for function in proto.functions}
     refused = operators.keys() - wanted.taken - wanted.partly - own
     opset = opset_of(proto) or 1
-    spelled, others = refused & spelled_out(wanted.name), spelling_recipes(wanted.name)
+    spelled, others = refused & spelled_out(wanted), spelling_recipes(wanted)
     return Fit(
         target=wanted.name,
         title=wanted.title,

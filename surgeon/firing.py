@@ -83,7 +83,7 @@ class Firing:
         try:
             pairs = self._draft(rule, outcome, scope, draft)
             refusal = _unchanged(node, draft) or self._forbidden(rule)
-            if refusal is None and (waits := self._waits(rule)):
+            if refusal is None and (waits := rule.waits(self.allow)):
                 refusal = _WAITING[waits].format(rule.contract)
             if refusal is None and self.check is not None:
                 read = [(o, n) for o, n in pairs if o.outputs or self.surgery.is_output(o)]
@@ -165,16 +165,6 @@ class Firing:
         if rule.since_opset is not None and self.facts.opset < rule.since_opset:
             return f"it needs opset {rule.since_opset}; the model has {self.facts.opset}"
         return None
-
-    def _waits(self, rule: Rule) -> str:
-        """What has to be allowed for it and is not; "" where nothing has."""
-        approximate = rule.exact == "approximate"
-        kinds = [
-            name
-            for name, is_so in (("approximate", approximate), ("contract", rule.contract))
-            if is_so
-        ]
-        return next((name for name in kinds if name not in self.allow), "")
 
     def _miss(
         self,

@@ -26,6 +26,7 @@ from surgeon.tally import operators
 from surgeon.values import see_values, with_values
 
 if TYPE_CHECKING:
+    from surgeon.targets import Target
     from surgeon.verify import Reference, Verdict
     from surgeon.verify.whole import Data, Given
 
@@ -133,7 +134,7 @@ def apply(
         from surgeon.evidence import check_folder
 
         check_folder(Path(keep_evidence))
-    bounds = None
+    wanted: Target | None = None
     with collector_paused():
         original = as_model(model)
         plans = [as_recipe(recipe) for recipe in recipes]
@@ -151,7 +152,8 @@ def apply(
             from surgeon.fitting import recipe_for_target
             from surgeon.targets import target as target_of
 
-            bounds = target_of(target).opsets
+            wanted = target_of(target)
+        bounds = None if wanted is None else wanted.opsets
         reached = opset_within(bounds, original.opset) if opset is None else opset
         if reached != original.opset:
             # what was spelled out behind them for the older opset they make plain once more
@@ -159,8 +161,8 @@ def apply(
             plans = [*plans, recipe_for_opset(original.opset, reached), *again]
         elif opset is not None:
             plans.append(recipe_for_ir_version(opset))
-        if target is not None:
-            plans.append(recipe_for_target(target, allow))
+        if wanted is not None:
+            plans.append(recipe_for_target(wanted, allow))
         original, apart = told_apart(original)
         original, told = with_values(original, values or {}, shape)
         joined: list[Change] = []
@@ -200,7 +202,7 @@ def apply(
             work.run(clock)
             return work
 
-        work = operate() if target is None else _fitted(operate, plans, target, allow)
+        work = operate() if wanted is None else _fitted(operate, plans, wanted, allow, str(target))
         report = work.report(clock)
     ensured = any(recipe.ensure == "no-aten" for recipe in plans)
     if ensured and "leftover" not in allow:
@@ -253,7 +255,11 @@ def _moved(
 
 
 def _fitted(
-    operate: Callable[[], Operation], plans: list[Recipe], target: str, allow: Sequence[str]
+    operate: Callable[[], Operation],
+    plans: list[Recipe],
+    wanted: Target,
+    allow: Sequence[str],
+    name: str,
 ) -> Operation:
     """A run whose last recipe is for a target, without the rules that lead nowhere there.
 
@@ -261,7 +267,6 @@ def _fitted(
     with another one.
     """
     from surgeon.fitting import lacking, recipe_for_target
-    from surgeon.targets import target as target_of
 
     without = frozenset[str]()
     while True:
@@ -273,16 +278,16 @@ def _fitted(
                 raise
             without |= {error.rule}
         else:
-            left = lacking(target, operators(work.model))
+            left = lacking(wanted, operators(work.model))
             vain = set(left) - work.earlier.keys()
             at_fault = {c.rule for c in work.notes.changes if not vain.isdisjoint(c.after)} & mine
             if not at_fault:
                 break
             without |= at_fault
-        plans[-1] = recipe_for_target(target, allow, without)
+        plans[-1] = recipe_for_target(wanted, allow, without)
     if left:
-        work.notes.failures.append(f"not on the list of {target}: {few(left)}")
-    if not (wanted := target_of(target)).reads(work.model.opset) and wanted.opsets:
+        work.notes.failures.append(f"not on the list of {name}: {few(left)}")
+    if not wanted.reads(work.model.opset) and wanted.opsets:
         old, new = wanted.opsets
         said = f"{wanted.name} reads opsets {old} to {new}, and the result is of {work.model.opset}"
         work.notes.failures.append(said)

@@ -131,7 +131,7 @@ def test_rules_that_go_round_in_circles_are_left_out(tmp_path: Path) -> None:
 def test_no_rule_begins_at_what_a_list_has() -> None:
     for name in targets():
         wanted = target(name)
-        recipe = fitting.recipe_for_target(name, ["approximate", "contract"])
+        recipe = fitting.recipe_for_target(target(name), ["approximate", "contract"])
         begun = {operator for rule in recipe.rules for operator in rule.match.root.operators}
         assert begun.isdisjoint(wanted.taken | wanted.partly)
 
@@ -188,9 +188,9 @@ def test_a_folder_of_models(model: Path, tmp_path: Path) -> None:
 
 
 def test_only_recipes_after_which_an_operator_is_gone_are_named() -> None:
-    recipes = fitting.spelling_recipes("rknn-2.3.2")
+    recipes = fitting.spelling_recipes(target("rknn-2.3.2"))
     assert "aten-scripts" not in recipes.get("Identity", ())
     for name in targets():
-        found = fitting.spelling_recipes(name)
-        assert found.keys() >= fitting.spelled_out(name)
+        found = fitting.spelling_recipes(target(name))
+        assert found.keys() >= fitting.spelled_out(target(name))
         assert set(found.get("LSTM", ())) <= {"recurrent-decompose"}

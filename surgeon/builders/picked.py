@@ -79,7 +79,7 @@ def picked_behind(draft: Draft, match: Match) -> gs.Tensor:
         if node.op == "Transpose":
             axis = order_of(node, None)[axis]
         node = lone_producer(draft, node.inputs[_computed(draft, node)])
-    made = _of_outputs(draft, node, axis, places)
+    made = of_outputs(draft, node, axis, places)
     for other, axis in reversed(passed):
         made = _anew(draft, other, made, axis, lambda c, axis: c.take(places, axis))
     return made
@@ -268,8 +268,7 @@ def _of_inputs(draft: Draft, node: gs.Node, x: gs.Tensor, axis: int, places: Arr
     weight = own_weight(draft, node)
     if node.op == "Gemm" and attribute_of(node, "transA"):
         raise Refused("its input is transposed")
-    rank = rank_of(draft, x)
-    if axis != (rank - 1 if node.op in ("Gemm", "MatMul") else 1):
+    if axis != _axis_of_channels(node, rank_of(draft, x)):
         raise Refused("what is picked are no channels that it sums over")
     _need_one_group(node)
     along = {"Conv": 1, "ConvTranspose": 0, "Gemm": int(bool(attribute_of(node, "transB")))}.get(
@@ -283,12 +282,11 @@ def _of_inputs(draft: Draft, node: gs.Node, x: gs.Tensor, axis: int, places: Arr
     return draft.op(node.op, x, draft.constant(made, "weight"), *node.inputs[2:], **node.attrs)
 
 
-def _of_outputs(draft: Draft, node: gs.Node, axis: int, places: Array) -> gs.Tensor:
+def of_outputs(draft: Draft, node: gs.Node, axis: int, places: Array) -> gs.Tensor:
     """The product that has the picked channels alone."""
     _need_one_group(node)
     weight = own_weight(draft, node)
-    rank = rank_of(draft, node.outputs[0])
-    if axis != (rank - 1 if node.op in ("Gemm", "MatMul") else 1) or weight.ndim < 2:
+    if axis != _axis_of_channels(node, rank_of(draft, node.outputs[0])) or weight.ndim < 2:
         raise Refused("what is picked are no channels of its weight")
     along = {
         "Conv": 0,
@@ -302,6 +300,10 @@ def _of_outputs(draft: Draft, node: gs.Node, axis: int, places: Array) -> gs.Ten
         wide = array.ndim and array.shape[-1] > 1
         operands.append(draft.constant(array.take(places, -1), "bias") if wide else bias)
     return draft.op(node.op, *operands, **node.attrs)
+
+
+def _axis_of_channels(node: gs.Node, rank: int) -> int:
+    return rank - 1 if node.op in ("Gemm", "MatMul") else 1
 
 
 def _need_one_group(node: gs.Node) -> None:

@@ -7,6 +7,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders.bench import Bench
 from surgeon.builders.parts import own_weight
+from surgeon.builders.picked import of_outputs
 from surgeon.facts.fact import Array
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
@@ -18,15 +19,8 @@ def shuffled_behind_conv(draft: Draft, match: Match) -> gs.Tensor:
     made = match.values["m"]
     assert made is not None
     conv = made.inputs[0]
-    if attribute_of(conv, "group") != 1:
-        raise Refused("its channels are of several groups")
-    weight = own_weight(draft, conv)
-    order = _order(weight.shape[0], _side(root))
-    operands = [conv.inputs[0], draft.constant(np.take(weight, order, 0), "weight")]
-    if len(conv.inputs) > 2 and not conv.inputs[2].is_empty():
-        bias = own_weight(draft, conv, 2)
-        operands.append(draft.constant(np.take(bias, order, 0), "bias"))
-    y: gs.Tensor = c.op("Conv", *operands, **conv.attrs)
+    channels = own_weight(draft, conv).shape[0]
+    y = of_outputs(draft, conv, 1, _order(channels, _side(root)))
     return c.op("DepthToSpace", y, blocksize=_side(root), mode="DCR")
 
 

@@ -261,13 +261,13 @@ def _run(
     limits: dict[str, Any],
     **arguments: Any,
 ) -> Result:
+    from surgeon.errors import SurgeonError
+
     with place.working("load") as progress:
         with collector_paused():
             from surgeon import surgery
             from surgeon.isolation import isolation
             from surgeon.report import Report
-
-        from surgeon.errors import SurgeonError
 
         try:
             with isolation(**limits):

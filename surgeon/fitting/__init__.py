@@ -15,7 +15,7 @@ from pathlib import Path
 
 from surgeon.notation import Pattern
 from surgeon.recipe import FOR_TARGET, Recipe, Rule, RulesStep, bundled
-from surgeon.targets import Target, target
+from surgeon.targets import Target
 from surgeon.targets.own import is_own
 
 __all__ = ["SPELLING", "TABLE", "lacking", "recipe_for_target", "spelled_out", "spelling_recipes"]
@@ -46,19 +46,15 @@ Forms = Sequence[frozenset[str]]  # what a rule writes: sets of operators, one o
 
 
 def recipe_for_target(
-    name: str, allow: Sequence[str] = (), without: frozenset[str] = frozenset()
+    wanted: Target, allow: Sequence[str] = (), without: frozenset[str] = frozenset()
 ) -> Recipe:
     """A recipe of the rules for what a runtime's list lacks.
 
     Args:
-        name: The target, as `surgeon.targets` names it.
+        wanted: The target.
         allow: Kinds of rules that may fire, as of `apply`.
         without: Rules that are left out, by their ids.
-
-    Raises:
-        RecipeError: There is no list of this target.
     """
-    wanted = target(name)
     rules = _chosen(wanted, frozenset(allow).intersection(_KINDS), without)
     told = "\n".join(f"{rule.recipe}/{rule.id} {rule.match.root.operators}" for rule in rules)
     return Recipe(
@@ -71,29 +67,28 @@ def recipe_for_target(
     )
 
 
-def spelled_out(name: str, allow: Sequence[str] = ()) -> frozenset[str]:
+def spelled_out(wanted: Target, allow: Sequence[str] = ()) -> frozenset[str]:
     """The operators that a target lacks and that have rules in operators that it has."""
-    rules = _chosen(target(name), frozenset(allow).intersection(_KINDS))
+    rules = _chosen(wanted, frozenset(allow).intersection(_KINDS))
     return frozenset(operator for rule in rules for operator in rule.match.root.operators)
 
 
-def spelling_recipes(name: str) -> Mapping[str, tuple[str, ...]]:
+def spelling_recipes(wanted: Target) -> Mapping[str, tuple[str, ...]]:
     """By operator that a target lacks: the recipes after whose rules it is gone.
 
     Where none writes what the target has alone, those that spell the operator out all the same.
     """
     found: dict[str, dict[str, None]] = {}
     others: dict[str, dict[str, None]] = {}
-    known = [(rule, found) for rule in _chosen(target(name), frozenset(_KINDS))]
+    known = [(rule, found) for rule in _chosen(wanted, frozenset(_KINDS))]
     for rule, recipes in (*known, *((rule, others) for rule, _ in _rules())):
         for operator in rule.match.root.operators:
             recipes.setdefault(operator, {})[rule.recipe] = None
     return {operator: tuple(recipes) for operator, recipes in (others | found).items()}
 
 
-def lacking(name: str, operators: Mapping[str, int]) -> tuple[str, ...]:
+def lacking(wanted: Target, operators: Mapping[str, int]) -> tuple[str, ...]:
     """The operators of a model that a target lacks, in the order that they are given in."""
-    wanted = target(name)
     has = wanted.taken | wanted.partly | _NOWHERE
     return tuple(operator for operator in operators if operator not in has)
 
@@ -107,7 +102,7 @@ def _chosen(
     known = [
         (rule, operator, written)
         for rule, forms in _rules()
-        if _may_fire(rule, allow) and rule.id not in without
+        if not rule.waits(allow) and rule.id not in without
         for operator, written in forms.items()
         if operator not in has
     ]
@@ -148,11 +143,6 @@ def _reaches(
         reach.setdefault((rule.recipe, rule.id), set()).add(operator)
         return True
     return False
-
-
-def _may_fire(rule: Rule, allow: frozenset[str]) -> bool:
-    approximate = rule.exact == "approximate" and "approximate" not in allow
-    return not approximate and (rule.contract is None or "contract" in allow)
 
 
 def _for_operators(rule: Rule, operators: Set[str]) -> Rule:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from surgeon.errors import Location
@@ -74,6 +74,11 @@ class Rule(NamedTuple):
     def only_refuses(self) -> bool:
         """Whether it never fires, and only says why a node stays."""
         return isinstance(self.replace, BuilderCall) and self.replace.only_refuses
+
+    def waits(self, allow: Collection[str]) -> str:
+        """`approximate` or `contract`, which it needs to be allowed and is not; else nothing."""
+        needs = {"approximate": self.exact == "approximate", "contract": bool(self.contract)}
+        return next((kind for kind, is_so in needs.items() if is_so and kind not in allow), "")
 
 
 _TOGETHER = 0.1
