@@ -11,7 +11,6 @@ from surgeon.authoring import opset_within
 from surgeon.fitting import spelled_out, spelling_recipes
 from surgeon.helpful import recipes_for
 from surgeon.importer import opset_of
-from surgeon.provenance import history
 from surgeon.recipe import bundled
 from surgeon.spelling import is_foreign
 from surgeon.targets import Fit, Refused, Target
@@ -58,13 +57,6 @@ def fit_of(
         command=_command(operators, wanted, opset, path, done, spells=bool(spelled)),
         nearest=opset_within(wanted.opsets, opset),
     )
-
-
-def made_by(proto: onnx.ModelProto) -> tuple[str, ...]:
-    """The recipes of the file's own log."""
-    runs = history(proto.metadata_props) or []
-    recipes = (each for run in runs for each in run.get("recipes", ()) if isinstance(each, dict))
-    return tuple(dict.fromkeys(str(each["name"]) for each in recipes if "name" in each))
 
 
 def _command(

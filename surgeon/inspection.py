@@ -11,7 +11,7 @@ from typing import Any
 
 import onnx
 
-from surgeon.advice import by_count, fit_of, made_by
+from surgeon.advice import by_count, fit_of
 from surgeon.asread import could_be_left
 from surgeon.deciding import deciding
 from surgeon.errors import ForeignError, MemoryUp, ModelError, TimeUp
@@ -21,6 +21,7 @@ from surgeon.helpful import helpful, recipes_for
 from surgeon.importer import types_given
 from surgeon.model import Model
 from surgeon.nested import bodies
+from surgeon.provenance import recipes_of
 from surgeon.soundness import see_texts
 from surgeon.spelling import operator_name, spelling
 from surgeon.targets import Fit
@@ -195,7 +196,7 @@ def inspect(path: str | os.PathLike[str], *, target: str | None = None) -> Inspe
     initialised = {tensor.name for tensor in proto.graph.initializer}
     inputs = tuple(value_of(v) for v in proto.graph.input if v.name not in initialised)
     types, weights = types_given(proto), weights_of(proto.graph)
-    made = made_by(proto)
+    made = recipes_of(proto.metadata_props)
     cast, turned = could_be_left(proto) if _is_sound(model) else ((), ())
     return Inspection(
         source=str(path),

@@ -10,7 +10,7 @@ from typing import Any
 import onnx
 
 from surgeon.errors import SurgeonError, few
-from surgeon.provenance import history
+from surgeon.provenance import history, recipes_of
 from surgeon.recipe import Recipe, bundled
 from surgeon.recipe.rules import Rule, granted
 from surgeon.verify import Verdict
@@ -53,17 +53,10 @@ def _for_operators(operators: Sequence[str], model: onnx.ModelProto, otherwise: 
     ]
     if found:
         return f"Name the recipe that declares it: `--recipe {found[0]}`."
-    made = [name for run in history(model.metadata_props) or [] for name in _recipes(run)]
-    own = dict.fromkeys(name for name in made if name not in bundled())
+    own = [name for name in recipes_of(model.metadata_props) if name not in bundled()]
     if own:
-        return f"{otherwise[:-1]}; B's log names the recipe {few([*own])}."
+        return f"{otherwise[:-1]}; B's log names the recipe {few(own)}."
     return otherwise
-
-
-def _recipes(run: Mapping[str, Any]) -> list[str]:
-    told = run.get("recipes", ())
-    listed = told if isinstance(told, list) else []
-    return [str(each.get("name", "")) for each in listed if isinstance(each, dict)]
 
 
 def _for_error(

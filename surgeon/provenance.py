@@ -92,3 +92,11 @@ def history(properties: Any) -> list[dict[str, Any]] | None:
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
         return None
     return found
+
+
+def recipes_of(properties: Any) -> tuple[str, ...]:
+    """The names of the recipes that made a model, as its log has them."""
+    told = (run.get("recipes") for run in history(properties) or ())
+    listed = (each for recipes in told if isinstance(recipes, list) for each in recipes)
+    names = (each["name"] for each in listed if isinstance(each, dict) and "name" in each)
+    return tuple(dict.fromkeys(map(str, names)))
