@@ -39,7 +39,7 @@ class Activations:
     _held: int = 0
 
     def of(self, piece: Piece) -> Iterator[tuple[dict[str, int], dict[str, Array]]]:
-        """Sizes and inputs of a piece, for each set; none where the original has not its inputs."""
+        """Sizes and inputs of a piece, for each set; none where the original lacks its inputs."""
         wanted = {tensor.name: fact for tensor, fact in piece.inputs if fact.value is None}
         for place, feeds in enumerate(self.sets[:SETS]):
             found = self._run(place, feeds, list(wanted))

@@ -1,4 +1,4 @@
-"""What is drawn at random, or never set: the operators, and the outputs that hang on them.
+"""What is drawn at random, or never set: the operators, and the outputs that depend on them.
 
 Two runs of such a model differ, so their numbers say nothing of a rewrite. Which outputs those are
 is read from the wiring: two draws that happen to agree would tell a comparison that they need not.
@@ -41,9 +41,9 @@ _VALUES: Mapping[str, int] = {
 }
 # Of the first input they take the sizes alone.
 _OVERWRITES = frozenset("fill zero copy full_like new_zeros new_ones new_full".split())
-# Their outputs hang on the sizes of their inputs alone.
+# Their outputs depend on the sizes of their inputs alone.
 _OF_SIZES = frozenset("Shape Size EyeLike size numel dim zeros_like ones_like".split())
-# The sizes of their outputs hang on the sizes of their inputs alone.
+# The sizes of their outputs depend on the sizes of their inputs alone.
 _PLAIN = frozenset(
     "Abs Add And Cast Ceil Clip Concat Conv Cos Div Dropout Elu Equal Erf Exp Floor Gelu Gemm "
     "Greater GreaterOrEqual Identity IsInf IsNaN LayerNormalization LeakyRelu Less LessOrEqual Log "
@@ -54,7 +54,7 @@ _KEEPS_SIZES = RANDOM | _UNSET | _OVERWRITES | _PLAIN
 
 
 def drawn_outputs(model: onnx.ModelProto) -> dict[str, bool]:
-    """The outputs that hang on what is drawn or never set, and whether their sizes do too."""
+    """The outputs that depend on what is drawn or never set, and whether their sizes do too."""
     calls = _drawing_functions(model)
     values: set[str] = set()
     sizes: set[str] = set()

@@ -152,7 +152,7 @@ class _Once(Sweep):
 
 
 def _behind(model: onnx.ModelProto, changed: Collection[str]) -> set[str]:
-    """The values of the main graph that hang on others, these included."""
+    """The values of the main graph that depend on others, these included."""
     found = set(changed)
     for node in model.graph.node:
         if not found.isdisjoint(name for each in every_node([node]) for name in each.input):

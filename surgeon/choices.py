@@ -16,7 +16,7 @@ def check_options(require: str, allow: Sequence[str]) -> None:
     """See that options have values that there are.
 
     Raises:
-        RecipeError: One has not.
+        RecipeError: One does not.
     """
     check_choice("require", require, REQUIRED)
     for kind in allow:
@@ -31,5 +31,5 @@ def check_choice(option: str, given: str, known: Sequence[str]) -> None:
     """
     if given not in known:
         raise RecipeError(
-            f"`{given}` is no value of `{option}`", where=option, mend=suggest(str(given), known)
+            f"`{given}` is not a value of `{option}`", where=option, mend=suggest(str(given), known)
         )

@@ -1,7 +1,7 @@
 """What the two sides of a rewrite are given: values that agree with the facts, and edge values.
 
 A rewrite that is right for normal values may be wrong at zeros, ties, negative or large integers,
-or NaN. Which of these a piece can be held to hangs on its operators.
+or NaN. Which of these a piece can be held to depends on its operators.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ class Source:
 
     @cached_property
     def rng(self) -> np.random.Generator:
-        """What the other numbers come from: none of them hangs on a normal one."""
+        """What the other numbers come from: none of them depends on a normal one."""
         return np.random.default_rng((self.seed, 1))
 
     def normal(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

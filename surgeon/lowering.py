@@ -42,7 +42,7 @@ _WHOLE_WINDOWS = 19  # the opset from which an AveragePool says what its last wi
 
 
 class _Not(Exception):
-    """What the older opset has not."""
+    """What the older opset lacks."""
 
 
 def lower_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
@@ -169,7 +169,7 @@ def _as_attribute(
 
 
 def _without_newer(node: onnx.NodeProto, now: onnx.defs.OpSchema, old: onnx.defs.OpSchema) -> None:
-    """Leave out attributes that the older opset has not, where they say what it does anyway."""
+    """Leave out attributes that the older opset lacks, where they say what it does anyway."""
     for attribute in list(node.attribute):
         value = onnx.helper.get_attribute_value(attribute)
         if node.op_type == "GridSample" and attribute.name == "mode":

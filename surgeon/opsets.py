@@ -85,7 +85,7 @@ MOVED: Mapping[str, tuple[Moved, ...]] = {
 CHANGED_MEANING = {"Softmax": 13, "LogSoftmax": 13, "Hardmax": 13, "GroupNormalization": 21}
 
 
-# Attributes of old that newer forms have not, with the value that says what those say (in test
+# Attributes of old that newer forms lack, with the value that says what those say (in test
 # mode, once for each channel); None where no value does. A `broadcast` without an `axis` lines up
 # the last dimensions, as newer forms do.
 _GONE: Mapping[str, object] = {
@@ -103,7 +103,7 @@ _BROADCASTING = 7  # the first opset that lines up shapes without being told to
 
 
 class Unavailable(Exception):
-    """An operator, attribute or form that the model's opset has not; says what would do."""
+    """An operator, attribute or form that the model's opset lacks; says what would do."""
 
 
 def is_moved(op: str, opset: int) -> bool:

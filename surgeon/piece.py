@@ -154,7 +154,7 @@ class Piece:
     def elements(self, point: Mapping[str, int]) -> int:
         """How many elements a run of both sides reads and computes at these sizes, as far as known.
 
-        What hangs on other symbols does not count.
+        What depends on other symbols does not count.
         """
         total = sum(array.size for array in self.constants.values())
         for shape, count in self.shapes.items():
@@ -228,7 +228,9 @@ class Piece:
             graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, fact.dtype, shape))
         version = max(self.model.proto.ir_version, 4)
         model = onnx.helper.make_model(graph, ir_version=version)
-        model.producer_name = self.model.proto.producer_name  # some operators' meanings hang on it
+        model.producer_name = (
+            self.model.proto.producer_name
+        )  # some operators' meanings depend on it
         model.producer_version = self.model.proto.producer_version
         del model.opset_import[:]
         model.opset_import.extend(self.model.proto.opset_import)

@@ -128,7 +128,7 @@ def _mend_of_opset(failures: Sequence[str], opset: int) -> str:
 
 
 def _mend_of_sizes(model: Model) -> str:
-    """What may help where forms of operators hang on sizes that are not told."""
+    """What may help where forms of operators depend on sizes that are not told."""
     for value in model.proto.graph.input:
         dims = [dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim]
         if any(not isinstance(dim, int) or not dim for dim in dims):

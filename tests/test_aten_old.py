@@ -48,7 +48,7 @@ for causal, mask in ((True, None), (False, None), (False, HEADS[2, 0, :, :1] > -
     add("_scaled_dot_product_attention", *HEADS, whole, 0.0, True, causal, outputs=2)
     add("_scaled_dot_product_attention", *HEADS, whole, 0.0, False, causal, outputs=1)
 add("_scaled_dot_product_attention", *HEADS, HEADS[0, 0, :, :1], 0.0, True, False, outputs=2)
-# forms that older opsets have not
+# forms that older opsets lack
 add("round", np.array([0.5, 1.5, 2.5, -0.5, -1.5, 0.49999997, -3.3, 1e9, np.inf, np.nan], F))
 add("quantile.scalar", X, 0.35, 1, False, "nearest")
 add("mode", np.round(X), 1, False)
@@ -83,7 +83,7 @@ for axis in (1, -1):
     add("median.dim", WITH_NAN, axis, False, still=True)
     add("kthvalue", X, 2, axis, True, still=True)
 add("median", X, least=11)
-# arguments that newer signatures have not, or have by other names
+# arguments that newer signatures lack, or have by other names
 MATRIX = np.diag(np.array([3, 1, 0.5, 0.1], F)) @ np.linalg.qr(R.normal(size=(4, 4)))[0].astype(F)
 add("frobenius_norm", X)
 add("nansum", WITH_NAN, None)

@@ -84,8 +84,8 @@ def test_without_shares_all_samples_count_alike(opset: int) -> None:
 @pytest.mark.parametrize(
     ("said", "channels", "why"),
     [
-        ("padding = 0, dilation = 1, deformable_groups = 1", 2, "it does not tell its `stride`"),
-        ("stride = 1, padding = 0, dilation = 1", 2, "it does not tell its `deformable_groups`"),
+        ("padding = 0, dilation = 1, deformable_groups = 1", 2, "it does not state its `stride`"),
+        ("stride = 1, padding = 0, dilation = 1", 2, "it does not state its `deformable_groups`"),
         ("stride = 1, padding = 0, dilation = 1, deformable_groups = 1", 3,
          "its offsets have 3 channels, where its kernel has 2"),
         ("stride = 1, padding = 0, dilation = 1, deformable_groups = 1, act = 2", 2,

@@ -67,7 +67,7 @@ def fault(case: Any) -> str | None:
     inputs = list(case.data_sets[0][0])
     try:
         wanted = run(before, inputs)
-    except Exception:  # an operator, type or input that onnxruntime has not
+    except Exception:  # an operator, type or input that onnxruntime lacks
         return None
     try:
         found = run(after, inputs)

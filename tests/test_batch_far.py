@@ -247,10 +247,10 @@ def test_the_command_says_what_to_install(zoo: Path, double: Path, tmp_path: Pat
             continue  # it is installed here
         result = run(double, url, tmp_path / "out")
         assert result.exit_code == 4
-        assert f"mend: Say `pip install {package}`." in result.output
+        assert f"mend: Run `pip install {package}`." in result.output
         result = run(double, zoo, url)
         assert result.exit_code == 5
-        assert f"mend: Say `pip install {package}`." in result.output
+        assert f"mend: Run `pip install {package}`." in result.output
     result = run(double, "nothing://zoo", tmp_path / "out")
     assert "error: cannot be opened: Protocol not known: nothing" in result.output
 
@@ -263,7 +263,7 @@ def test_local_files_need_no_fsspec(
     far._opened.cache_clear()
     with pytest.raises(ModelError, match="which is not installed") as caught:
         surgeon.batch("memory://zoo", zoo.parent / "out", double)
-    assert caught.value.mend == "Say `pip install 'onnx-recipe-surgeon[remote]'`."
+    assert caught.value.mend == "Run `pip install 'onnx-recipe-surgeon[remote]'`."
 
 
 # ----------------------------------------------------------------------- executors of others
@@ -368,7 +368,7 @@ def test_a_cluster_that_is_not_there(
     try:
         import distributed  # noqa: F401
     except ImportError:
-        wanted = "mend: Say `pip install 'onnx-recipe-surgeon[cluster]'`."
+        wanted = "mend: Run `pip install 'onnx-recipe-surgeon[cluster]'`."
     else:
         wanted = "no Dask cluster answers at `tcp://127.0.0.1:9`"
     result = run(double, zoo, zoo.parent / "out", "--cluster", "tcp://127.0.0.1:9")

@@ -179,7 +179,7 @@ def test_restless(tmp_path: Path) -> None:
 
 
 def test_fickle(tmp_path: Path) -> None:
-    """Two rules that take a reader from each other: which one fires hangs on the nodes' order."""
+    """Two rules that take a reader from each other: which one fires depends on the nodes' order."""
     rules = "".join(
         f"""
           - id: {name.lower()}-apart

@@ -277,7 +277,7 @@ def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
     source, target = tmp_path / "in.onnx", tmp_path / "part.onnx"
     onnx.save(parsed(NET), str(source))
     for options, code, what in (
-        ((), 2, "it is not said where to cut"),
+        ((), 2, "where to cut is not said"),
         (("--to", "dd"), 2, "Did you mean `d`?"),
         (("--to", "d", "--no-verify", "--input", "x=ones"), 2, "--no-verify"),
     ):

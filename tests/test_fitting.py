@@ -100,7 +100,7 @@ def test_nothing_is_lacking_that_was_not_before(operator: str, name: str, tmp_pa
 
 
 def test_what_is_written_may_be_spelled_out_in_turn(tmp_path: Path) -> None:
-    """RKNN has no IsInf, which is a comparison with Abs, which it has not either."""
+    """RKNN has no IsInf, which is a comparison with Abs, which it does not have either."""
     head = '<ir_version: 8, opset_import: ["": 17]> g (float[2,4] x) => (float[2,4] y)'
     path = saved(tmp_path, f"{head} {{ n = IsInf (x) y = Cast <to = 1> (n) }}")
     result = surgeon.apply(path, target="rknn")

@@ -205,7 +205,7 @@ def test_an_interrupt_ends_the_worker_and_leaves_the_output(
     os.killpg(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130, said
-    assert "interrupted: no half-written file is left" in said
+    assert "interrupted; no half-written file is left" in said
     assert out.read_bytes() == b"old"
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "double.yaml",

@@ -73,7 +73,7 @@ def swirl(opset: int = 17, last: str = "Neg (a)") -> str:
 def test_a_plugin_in_the_place_of_a_chain_is_compared() -> None:
     result = surgeon.apply(parsed(STANDARD), surgeon.Recipe.parse(FOR_PLUGIN))
     verdict = result.report.verdict
-    assert verdict.status == "runs"  # onnxruntime has it not, whatever is said of it
+    assert verdict.status == "runs"  # onnxruntime lacks it, whatever is said of it
     assert "computed as the recipe's functions say, its output agrees" in verdict.detail
     assert verdict.custom_operators == ("my.domain.Swirl",)
     assert dict(result.report.pieces) == {"compared": 1}

@@ -1,4 +1,4 @@
-"""What simplifiers get wrong of types: those that numpy has not, and those that no rule reads."""
+"""What simplifiers get wrong of types: those that numpy lacks, and those that no rule reads."""
 
 from __future__ import annotations
 

@@ -231,7 +231,7 @@ def test_a_verdict_tells_what_it_does_not_cover() -> None:
     text = render.text(render.verdict(found))
     assert "not compared: batch=3: the original does not run there" in text
     assert "weak on 1 input: output `y`: no input moves it" in text
-    assert "onnxruntime has not: my.domain.Op" in text
+    assert "onnxruntime lacks: my.domain.Op" in text
 
 
 def explained(found: Report, label: str | None = None) -> Explanation:

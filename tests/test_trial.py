@@ -202,7 +202,7 @@ def test_the_reason_names_error_and_size() -> None:
 
 @pytest.mark.parametrize("reads", [False, True], ids=["handed on", "read"])
 def test_weights_that_are_handed_on_are_as_good_as_others(reads: bool) -> None:
-    """One comparison serves all layers of a shape, unless the rewrite hangs on their numbers."""
+    """One comparison serves all layers of a shape, unless the rewrite depends on their numbers."""
 
     @rule("y = MatMul (x, w)", exact="rounding")
     def turned(draft: Draft, found: Match) -> Any:

@@ -248,7 +248,7 @@ def test_a_real_export_against_itself(corpus: Path) -> None:
 
 def test_an_option_has_a_value_that_there_is() -> None:
     for wrong in ({"require": "equivalnt"}, {"allow": ["aproximate"]}):
-        with pytest.raises(RecipeError, match="is no value of") as caught:
+        with pytest.raises(RecipeError, match="is not a value of") as caught:
             surgeon.apply(parse(SCALE), "no-ops", **wrong)  # type: ignore[arg-type]
         assert "Did you mean" in caught.value.mend
 

@@ -103,7 +103,7 @@ def test_what_hangs_on_other_samples_is_not_put_together() -> None:
     assert verdict.status == "equivalent", verdict.detail
     (skipped,) = verdict.not_compared
     assert skipped.what == "output `z` at batch other than 2"
-    assert skipped.why == "its samples hang on one another"
+    assert skipped.why == "its samples depend on one another"
     larger = [c for c in verdict.comparisons if c.by.endswith("sample by sample")]
     assert {o.name for c in larger for o in c.outputs} == {"y"}
     assert {o.name for c in verdict.comparisons for o in c.outputs} == {"y", "z"}
@@ -122,7 +122,7 @@ def test_what_hangs_on_where_samples_stand_is_not_put_together(where: str) -> No
     assert verdict.status == "equivalent", verdict.detail
     (skipped,) = verdict.not_compared
     assert skipped.what == "output `z` at batch other than 2"
-    assert skipped.why == "its samples hang on where they stand"
+    assert skipped.why == "its samples depend on where they stand"
 
 
 def test_what_does_not_follow_the_batch_is_not_put_together() -> None:

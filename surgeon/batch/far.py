@@ -84,7 +84,7 @@ class Far:
             raise ModelError(
                 "a place like this is opened by fsspec, which is not installed",
                 where=url,
-                mend="Say `pip install 'onnx-recipe-surgeon[remote]'`.",
+                mend="Run `pip install 'onnx-recipe-surgeon[remote]'`.",
             ) from None
         try:
             self.fs, root = fsspec.core.url_to_fs(url)
@@ -92,7 +92,7 @@ class Far:
             raise ModelError(
                 f"what opens a place like this is not installed: {error}",
                 where=url,
-                mend=f"Say `pip install {_package(url)}`.",
+                mend=f"Run `pip install {_package(url)}`.",
             ) from None
         except Exception as error:  # each file system has errors of its own
             raise ModelError(

@@ -83,7 +83,7 @@ def _sides(c: Bench, node: gs.Node) -> _Sides:
     query, key, value = node.inputs[:3]
     ranks = {c.rank(t) for t in (query, key, value)}
     if ranks not in ({3}, {4}):
-        raise Refused("its queries, keys and values have not all three axes, or all four")
+        raise Refused("its queries, keys and values do not all have three axes, or all four")
     if ranks == {3}:
         heads = [attribute_of(node, name) for name in ("q_num_heads", "kv_num_heads")]
         if not all(isinstance(n, int) and n > 0 for n in heads):

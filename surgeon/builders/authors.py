@@ -41,7 +41,7 @@ def deform_conv(draft: Draft, match: Match, modulated: bool = True) -> gs.Tensor
     _is_open(draft, node)
     missing = any(operand(node, place) is None for place in range(count))
     if missing or len(node.inputs) > count + 1:
-        raise Refused(f"it has not {count} operands and a bias")
+        raise Refused(f"it does not have {count} operands and a bias")
     x, offset, *mask, weight = node.inputs[:count]
     of_rank(c, 4, x, offset, *mask, weight)
     given = _arguments(node)
@@ -63,7 +63,7 @@ def _arguments(node: gs.Node) -> dict[str, Any]:
     """Strides, pads, dilations and groups, each once; texts of numbers are numbers.
 
     Raises:
-        Refused: One that its result hangs on is not said, or there is more.
+        Refused: One that its result depends on is not said, or there is more.
     """
     given = {key: _number(value) for key, value in said(node).items() if key not in _IDLE}
     found: dict[str, Any] = {"groups": given.pop("groups", given.pop("group", 1))}
@@ -71,11 +71,11 @@ def _arguments(node: gs.Node) -> dict[str, Any]:
         sides = [given.pop(f"{name}_{axis}", None) for axis in "hw"]
         value = given.pop(name, None if None in sides else sides)
         if value is None:
-            raise Refused(f"it does not tell its `{name}`")
+            raise Refused(f"it does not state its `{name}`")
         found[name] = value
     said_groups = [given.pop(name) for name in _GROUPS if name in given]
     if not said_groups:
-        raise Refused("it does not tell its `deformable_groups`")
+        raise Refused("it does not state its `deformable_groups`")
     found["deformable_groups"] = said_groups[0]
     if given:
         raise Refused(f"what its `{next(iter(given))}` means is not known")

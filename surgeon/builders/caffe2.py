@@ -36,16 +36,16 @@ def caffe2_int8(draft: Draft, match: Match) -> gs.Tensor:
 def _obstacle(c: Bench, node: gs.Node) -> str | None:
     """Why an operator of the network, which this one may be, cannot be told in ONNX's."""
     if node.op == "Int8ResizeNearest":
-        return "does not tell how much larger its result is; export the network in floats"
+        return "does not say how much larger its result is; export the network in floats"
     if node.op not in _OPERATORS:
         return "is not known"
     if node.op != "Int8Dequantize" and c.draft.surgery.gives_output(node):
         return "gives out a quantised tensor, of which ONNX has none"
     planes = node.op.startswith(("Int8Conv", "Int8AveragePool", "Int8MaxPool"))
     if planes and node.attrs.get("order", "NCHW") not in ("NHWC", b"NHWC"):
-        return "has not its channels last, as Caffe2 has them of quantised tensors"
+        return "does not have its channels last, as Caffe2 has them in quantised tensors"
     if node.op == "Int8AveragePool" and any(_window(node)["pads"]):
-        return "does not tell whether its pads count"
+        return "does not say whether its pads count"
     if node.op == "Int8Concat" and not all(_is_alike(part, node) for part in node.inputs):
         return "has parts that are not known to have the scale and zero point of its result"
     return None
@@ -200,7 +200,7 @@ def _window(node: gs.Node) -> dict[str, Any]:
     ):
         value = node.attrs.get(many, node.attrs.get(one, default))
         if value is None:
-            raise Refused("it does not tell its kernel")
+            raise Refused("it does not state its kernel")
         found[name] = [value] * count if isinstance(value, int) else [int(v) for v in value]
     return found
 
@@ -255,7 +255,7 @@ def _transpose(c: Bench, node: gs.Node) -> gs.Tensor:
 def _slice(c: Bench, node: gs.Node) -> gs.Tensor:
     names = ("dim", "start_idx", "end_idx")
     if not all(isinstance(node.attrs.get(name), int) for name in names):
-        raise Refused("it does not tell what it cuts")
+        raise Refused("it does not say what it cuts")
     axis, start, end = (int(node.attrs[name]) for name in names)
     return c.slice(_floats(c, node), axis, start, end)
 

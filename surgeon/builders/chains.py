@@ -94,7 +94,7 @@ def _one_cut(draft: Draft, inner: gs.Node, first: Cut, second: Cut) -> Cut:
     """Two cuts of one axis, as one.
 
     Raises:
-        Refused: Where it begins or ends hangs on a length that is known at run time only.
+        Refused: Where it begins or ends depends on a length that is known at run time only.
     """
     axis = first[2]
     start, end, step = _from_front(draft, inner.inputs[0], first)

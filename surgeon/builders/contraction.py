@@ -304,7 +304,7 @@ def _ordered(c: Bench, x: Operand, labels: Sequence[str]) -> gs.Tensor:
 
 
 def _of_one_depth(c: Bench, a: Operand, b: Operand, later: set[str]) -> tuple[Operand, Operand]:
-    """What is summed over is made as long in both: 1 stands for any size, which MatMul has not."""
+    """What is summed over is made as long in both: 1 stands for any size, which MatMul lacks."""
     for label in [one for one in a.labels if one in b.labels and one not in later]:
         mine, its = c.size(a.tensor, a.labels.index(label)), c.size(b.tensor, b.labels.index(label))
         if mine == 1 or its == 1:  # the factor of 1 comes out of the sum

@@ -26,7 +26,7 @@ def einsum_as_matmul(draft: Draft, match: Match) -> gs.Tensor:
     lost = {one for term in labels for one in term if one.startswith(DOTS)} - set(wanted)
     if lost:
         raise Refused(
-            f"`{text}` has an ellipsis that its output has not: runtimes do not agree on whether "
+            f"`{text}` has an ellipsis that its output lacks: runtimes do not agree on whether "
             "it is summed"
         )
     dtype = c.dtype(node.inputs[0])

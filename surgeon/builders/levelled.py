@@ -67,7 +67,7 @@ def resized_lines_as_planes(draft: Draft, match: Match) -> gs.Tensor:
     given = [(n, t) for n, t in enumerate(node.inputs) if n > 1 and not t.is_empty()]
     filled = [(n, t) for n, t in given if 0 not in (draft.facts.of(t).shape or ())]
     if len(filled) != 1:
-        raise Refused("it has not one list of scales or lengths")
+        raise Refused("it does not have one list of scales or lengths")
     ((place, tensor),) = filled
     numbers = draft.facts.array(tensor)
     if numbers is None or numbers.shape != (_LINES,):

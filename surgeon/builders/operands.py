@@ -33,7 +33,7 @@ _OF_TRUTHS = frozenset({"And", "Or", "Xor", "Not"})
 # It counts booleans so; of integers an exporter writes the type to add in itself.
 _COUNTING_TRUTHS = frozenset({"ReduceSum", "ReduceProd"})
 _BYTES, _SHORTS = (onnx.TensorProto.UINT8, onnx.TensorProto.INT8), (onnx.TensorProto.INT16,)
-# Types that ONNX has an operator for and onnxruntime 1.31 has not, of those that PyTorch has.
+# Types of PyTorch for which ONNX has an operator and onnxruntime 1.31 does not.
 _NOT_IN_ONNXRUNTIME: dict[str, tuple[int, ...]] = {
     **dict.fromkeys("ArgMax ArgMin Clip Max Min Pad Where".split(), _SHORTS),
     **dict.fromkeys(("Einsum", "Trilu"), (*_BYTES, *_SHORTS)),

@@ -34,7 +34,7 @@ class _Frame:
     behind: Shape
 
     def between(self, shape: Shape | None) -> tuple[int, ...] | None:
-        """What a shape has between the two; None where it has not these, or is not known."""
+        """What a shape has between the two; None where it does not have these, or is not known."""
         if shape is None or len(shape) < len(self.before) + len(self.behind):
             return None
         first, end = len(self.before), len(shape) - len(self.behind)

@@ -71,7 +71,7 @@ def kernel_with_zeros(draft: Draft, match: Match) -> gs.Tensor:
     dilations = [int(n) for n in attributes.pop("dilations", None) or [1]]
     strides = [int(n) for n in attributes.get("strides") or [1]]
     if max(dilations) == 1 or max(strides) == 1:
-        raise Refused("it has not both strides and dilations")
+        raise Refused("it does not have both strides and dilations")
     weight = parts.own_weight(draft, node)
     reach = [d * (k - 1) + 1 for d, k in zip(dilations, weight.shape[2:], strict=True)]
     wide = np.zeros((*weight.shape[:2], *reach), weight.dtype)

@@ -102,7 +102,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "_cummax_helper _cummin_helper",
     ),
     (
-        "is of sparse tensors, which ONNX has not; make them dense (`to_dense`) before the export",
+        "is of sparse tensors, which ONNX lacks; make them dense (`to_dense`) before the export",
         "_embedding_bag_sparse_backward _gather_sparse_backward "
         "_sparse_log_softmax_backward_data _sparse_mm_reduce_impl_backward "
         "_sparse_softmax_backward_data _sparse_sum_backward embedding_sparse_backward "
@@ -132,7 +132,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "values_copy",
     ),
     (
-        "is of nested or jagged tensors, which ONNX has not; pad them and pass a mask",
+        "is of nested or jagged tensors, which ONNX lacks; pad them and pass a mask",
         " _ncf_unsqueeze _ncf_view "
         "_nested_compute_contiguous_strides_offsets _nested_from_padded "
         "_nested_from_padded_and_nested_example _nested_from_padded_tensor "

@@ -89,7 +89,9 @@ def stretch_as_conv_transpose(draft: Draft, match: Match) -> gs.Tensor:
     if len(times) < len(axes) or min(times) < 2 or max(times.values()) > _LARGEST_STRETCH:
         raise Refused("its factors are not whole numbers, or not those of spatial axes")
     if not 3 <= rank <= 5 or shape is None or not isinstance(shape[1], int):
-        raise Refused("its input has not a known number of channels and one to three axes behind")
+        raise Refused(
+            "its input does not have a known number of channels and one to three axes behind"
+        )
     kernel, pads = np.ones([shape[1], 1, *[1] * (rank - 2)]), np.zeros((2, rank - 2), np.int64)
     for index, stretch in times.items():
         line, pads[:, index - 2] = _triangle(stretch, halves=manner.places in _HALVES)
@@ -139,7 +141,7 @@ def _axes(c: Bench, node: gs.Node) -> list[_Axis]:
     if scales is None:
         return _by_sizes(c, node, indices)
     if len(scales) != len(indices):
-        raise Refused("it has not one scale for each axis")
+        raise Refused("it does not have one scale for each axis")
     if node.op == "Upsample" and min(scales) < 1:
         raise Refused("a scale is below 1, which Upsample does not mean")
     factors = {i: np.float32(s) for i, s in zip(indices, scales, strict=True) if s != 1}
@@ -199,7 +201,7 @@ def _sizes(c: Bench, given: gs.Tensor, count: int) -> list[Size | int]:
             if len(found) == count:
                 return found
     if known is not None and len(known) != count:
-        raise Refused("it has not one size for each axis")
+        raise Refused("it does not have one size for each axis")
 
     def element(i: int) -> Size | int:
         dim = None if known is None else known[i]

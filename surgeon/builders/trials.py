@@ -1,4 +1,4 @@
-"""Operators of ONNX's own domain that the model's opset has not: dropped ones, and later ones.
+"""Operators of ONNX's own domain that the model's opset lacks: dropped ones, and later ones.
 
 ONNX had some on trial before opset 10 and dropped them; others were registered by export scripts
 before the opset that has them.
@@ -42,7 +42,7 @@ def early_operator(draft: Draft, match: Match) -> gs.Tensor:
 def _said(node: gs.Node, name: str, default: float | None = None) -> float:
     value = node.attrs.get(name, default)
     if not isinstance(value, (int, float)):
-        raise Refused(f"it does not tell its `{name}`")
+        raise Refused(f"it does not state its `{name}`")
     return float(value)
 
 
@@ -89,7 +89,7 @@ def _image_scaler(c: Bench, node: gs.Node) -> gs.Tensor:
     bias = np.asarray(node.attrs.get("bias", ()), np.float32).reshape(-1, 1, 1)
     shape = c.shape(x)
     if shape is None or len(shape) != 4 or shape[1] != len(bias):
-        raise Refused("it has not a `bias` for each channel of its images")
+        raise Refused("it lacks a `bias` for each channel of its images")
     y = _times(c, x, _said(node, "scale", 1.0), dtype)
     kind = np.dtype(parts.numpy_dtype(c.draft, x))
     made: gs.Tensor = c.op("Add", y, c.draft.constant(bias.astype(kind), "bias"))
@@ -101,7 +101,7 @@ def _crop(c: Bench, node: gs.Node) -> gs.Tensor:
     border = [int(n) for n in node.attrs.get("border", ())]
     sizes = [int(n) for n in node.attrs.get("scale", ())]
     if len(border) != 4 or len(sizes) not in (0, 2) or min([*border, *sizes]) < 0:
-        raise Refused("it has not four borders, and two sizes or none")
+        raise Refused("it does not have four borders, and two sizes or none")
     if c.rank(x) != 4:
         raise Refused(f"its input has rank {c.rank(x)}, not 4")
     left, top, right, bottom = border

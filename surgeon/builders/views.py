@@ -1,4 +1,4 @@
-"""Views whose form does not hang on sizes of run time: Reshapes with constant targets above all."""
+"""Views whose form does not depend on run-time sizes: Reshapes with constant targets above all."""
 
 from __future__ import annotations
 

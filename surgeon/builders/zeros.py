@@ -97,7 +97,7 @@ def _holds_graphs(node: gs.Node) -> bool:
 
 
 def _divides_by(facts: Facts, node: gs.Node, tensor: gs.Tensor) -> bool:
-    """Whether an infinity's sign hangs on the sign of this zero."""
+    """Whether an infinity's sign depends on the sign of this zero."""
     if node.op == "Reciprocal":
         return True
     if node.op == "Div":

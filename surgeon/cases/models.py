@@ -52,7 +52,7 @@ class CaseModel(_Model):
     before: str = Field(description="The model, in ONNX's text syntax.")
     after: str | None = Field(
         None,
-        description="The expected result, up to names. An input of it that `before` has not "
+        description="The expected result, up to names. An input of it that `before` lacks "
         "stands for any constant of its type and shape.",
     )
     means: str | None = Field(
@@ -78,7 +78,7 @@ class CaseModel(_Model):
     differs: str | None = Field(
         None,
         description="Words of the reason for which `apply` refuses a rewrite here: it differs "
-        "from what it replaces on values that the case has not.",
+        "from what it replaces on values that the case lacks.",
     )
 
 

@@ -40,7 +40,7 @@ class Case:
             others together.
         refuses: The rule that must not fire, tried by itself.
         before: The model that the recipe is applied to.
-        after: The expected result. An input of it that `before` has not stands for any constant
+        after: The expected result. An input of it that `before` lacks stands for any constant
             of that type and shape.
         means: What `before` computes, said with other operators.
         values: Which inputs of the texts are initializers, and with what numbers.
@@ -52,7 +52,7 @@ class Case:
             compared in the newest form of its operators, so that one text will do.
         tolerance: Error relative to the output's spread, for rules that are approximate.
         differs: Words of the reason for which `apply` refuses a rewrite here: it differs from what
-            it replaces on values that the case has not.
+            it replaces on values that the case lacks.
     """
 
     title: str

@@ -25,7 +25,7 @@ def difference(actual: onnx.ModelProto, expected: onnx.ModelProto) -> str | None
 
     Args:
         actual: What came out.
-        expected: What is to come out; an input that `actual` has not stands for any constant of
+        expected: What is to come out; an input that `actual` lacks stands for any constant of
             that type and shape.
     """
     left, right = _view(actual), _view(expected)

@@ -19,22 +19,22 @@ from surgeon.provenance import version
 EXIT_CODES = (
     (0, "done"),
     (1, "another failure, a batch below its threshold, or a bug of surgeon"),
-    (2, "the command line, a recipe, or data that it was given are wrong"),
+    (2, "the command line, a recipe, or the data given is wrong"),
     (
         3,
-        "the result differs, does not run, or had to be compared and could not; something was left "
-        "out under `--strict`; `diff --exit-code` found a difference; `log --check` another file "
-        "than was written",
+        "the result differs, does not run, or could not be compared where that was required; "
+        "something was left out under `--strict`; `diff --exit-code` found a difference; "
+        "`log --check` found another file than the one written",
     ),
     (4, "the model cannot be read"),
     (5, "the output cannot be written"),
     (6, "a rule does not settle"),
     (
         7,
-        "native code of another project (onnxruntime, onnxsim) failed, or needs more than "
-        "`--timeout` and `--memory` allow",
+        "native code of another project (onnxruntime, onnxsim) failed, or needed more than "
+        "`--timeout` or `--memory` allow",
     ),
-    (8, "ATen nodes are left where a recipe promises none; nothing was saved"),
+    (8, "ATen nodes are left although a recipe promises none; nothing was saved"),
     (130, "interrupted"),
 )
 

@@ -31,7 +31,7 @@ Places = Annotated[
         metavar="RECIPE... SOURCE DEST",
         help="One or more recipes (bundled names or YAML files); a folder, a pattern in quotes or "
         "a text file that lists models; and the folder for the results. Both may be addresses "
-        "that fsspec knows, as `s3://bucket/zoo`.",
+        "that fsspec knows, such as `s3://bucket/zoo`.",
         autocompletion=options.recipe_names,
         show_default=False,
     ),
@@ -45,7 +45,7 @@ class Again(StrEnum):
 
 
 class Way(StrEnum):
-    """What stands for each original."""
+    """What each result is compared with."""
 
     ONNXRUNTIME = "onnxruntime"
     WITNESS = "witness"
@@ -58,7 +58,9 @@ def _option(*names: str, panel: str = "Running", **rest: Any) -> Any:
 
 Jobs = Annotated[
     int | None,
-    _option("-j", "--jobs", min=1, help="Files at once; by default one for each processor."),
+    _option(
+        "-j", "--jobs", min=1, help="How many files at once; by default one for each processor."
+    ),
 ]
 Timeout = Annotated[float, _option("--timeout", min=0.1, metavar="SECONDS", help="For one file.")]
 Memory = Annotated[
@@ -66,7 +68,8 @@ Memory = Annotated[
     _option(
         "--memory",
         metavar="SIZE",
-        help="Address space for one file, as `8G`; by default its share of the machine's memory.",
+        help="Address space for one file, such as `8G`; by default its share of the machine's "
+        "memory.",
     ),
 ]
 Cluster = Annotated[
@@ -74,7 +77,7 @@ Cluster = Annotated[
     _option(
         "--cluster",
         metavar="ADDRESS",
-        help="A running Dask cluster, as `tcp://10.0.0.1:8786`, that sees SOURCE and DEST.",
+        help="A running Dask cluster, such as `tcp://10.0.0.1:8786`, that sees SOURCE and DEST.",
     ),
 ]
 StateFile = Annotated[
@@ -82,7 +85,8 @@ StateFile = Annotated[
     _option(
         "--state",
         metavar="FILE",
-        help="What remembers results; by default a file beside DEST, or here where DEST is far.",
+        help="The file that remembers results; by default beside DEST, or in this folder where "
+        "DEST is remote.",
     ),
 ]
 Force = Annotated[bool, _option("--force", help="Do every file again.")]
@@ -90,8 +94,7 @@ Retry = Annotated[
     Again | None,
     _option(
         "--retry",
-        help="`failed`: do again every file that an earlier run neither repaired nor left as it "
-        "was, whatever the reason.",
+        help="`failed`: redo every file that an earlier run neither repaired nor found unchanged.",
     ),
 ]
 OnlyChanged = Annotated[
@@ -104,7 +107,8 @@ FailUnder = Annotated[
         "--fail-under",
         panel="Output",
         metavar="PERCENT",
-        help="Exit with 0 when so many files, as `95%`, are repaired or needed nothing.",
+        help="Exit with 0 if at least this share of the files, such as `95%`, is repaired or "
+        "needed nothing.",
     ),
 ]
 AsJson = Annotated[
@@ -128,7 +132,7 @@ Require = Annotated[
 ]
 Reference = Annotated[
     Way | None,
-    _option("--reference", panel="Checking", help="What stands for each original."),
+    _option("--reference", panel="Checking", help="What each result is compared with."),
 ]
 
 
@@ -202,12 +206,12 @@ def _split(places: list[str]) -> tuple[list[str], str, str]:
     usage = "Write `surgeon batch RECIPE... SOURCE DEST`, as in `surgeon batch aten zoo/ mended/`."
     if len(places) < 3:
         raise UsageError(
-            "recipe, source and destination are wanted", where="surgeon batch", mend=usage
+            "a recipe, a source and a destination are needed", where="surgeon batch", mend=usage
         )
     *recipes, source, dest = places
     if any(name.lower().endswith(".onnx") for name in recipes):
         raise UsageError(
-            "several models stand where one SOURCE is wanted",
+            "there are several models in the place of the one SOURCE",
             where="surgeon batch",
             mend="Name a folder, or put a pattern in quotes, as in `surgeon batch aten "
             "'zoo/*.onnx' mended/`, so that the shell does not replace it.",
@@ -222,7 +226,7 @@ def _percent(text: str) -> float:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)%", text.strip())
     if found is None or float(found[1]) > 100:
         raise UsageError(
-            f"`{text}` is no share of the files", where="--fail-under", mend="Write it as `95%`."
+            f"`{text}` is not a share of the files", where="--fail-under", mend="Write it as `95%`."
         )
     return float(found[1])
 

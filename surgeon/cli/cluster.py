@@ -27,7 +27,7 @@ def connected(address: str) -> Iterator[tuple[Executor, int]]:
         raise UsageError(
             "a Dask cluster is wanted, and `distributed` is not installed",
             where="--cluster",
-            mend="Say `pip install 'onnx-recipe-surgeon[cluster]'`.",
+            mend="Run `pip install 'onnx-recipe-surgeon[cluster]'`.",
         ) from None
     try:
         client = Client(address, timeout=SECONDS, set_as_default=False)

@@ -143,7 +143,7 @@ def desk(
     """Everything a command does happens in here: an error leaves as text and an exit code.
 
     Args:
-        quiet: Print errors and warnings alone.
+        quiet: Print only errors and warnings.
         verbose: Show the traceback of a bug.
         as_json: Print JSON to stdout, of an error too.
         log_file: Written anew; takes what the terminal is shown, and more.
@@ -164,7 +164,7 @@ def desk(
 def _explain(error: BaseException, place: Desk, log_file: Path | None) -> int:
     """Print an error and give its exit code; what is no error of a command goes on its way."""
     if isinstance(error, KeyboardInterrupt):
-        place.warn("interrupted: no half-written file is left")
+        place.warn("interrupted; no half-written file is left")
         return INTERRUPTED
     if not isinstance(error, Exception):
         raise error

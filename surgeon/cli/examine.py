@@ -39,8 +39,8 @@ def verify(
             "--tolerance",
             min=0.0,
             metavar="SHARE",
-            help="Error that is allowed, as a share of an output's spread, where that is more than "
-            "the dtype's own (0.0001 of float32).",
+            help="The error allowed, as a share of an output's spread, where it is more than the "
+            "dtype's own (0.0001 for float32).",
             rich_help_panel="Checking",
         ),
     ] = None,
@@ -49,7 +49,8 @@ def verify(
         typer.Option(
             "--custom",
             metavar="DOMAIN.OP",
-            help="An operator that B may hold although onnxruntime has it not; B then only *runs*.",
+            help="An operator that B may hold although onnxruntime lacks it; the verdict is then "
+            "*runs* at best.",
             rich_help_panel="Checking",
         ),
     ] = None,
@@ -59,7 +60,7 @@ def verify(
             "--recipe",
             metavar="RECIPE",
             help="A recipe whose `custom` operators B may hold; its `functions` say what they "
-            "compute, and what it puts in front or behind is put on A.",
+            "compute, and what it puts in front of a model or behind it is put on A.",
             autocompletion=options.recipe_names,
             rich_help_panel="Checking",
         ),
@@ -68,7 +69,7 @@ def verify(
         bool,
         typer.Option(
             "--bisect",
-            help="Where the models differ: find the first value at which they part.",
+            help="If the models differ, find the first value at which they part.",
             rich_help_panel="Checking",
         ),
     ] = False,
@@ -263,7 +264,7 @@ def show_log(
 
 
 def doctor(as_json: options.Json = False) -> None:
-    """Show what surgeon stands on, and what does not go together; exit 1 when it cannot work."""
+    """Show the versions that surgeon depends on, and which clash; exit with 1 if it cannot work."""
     with desk() as place:
         from surgeon import render
         from surgeon.doctor import examine

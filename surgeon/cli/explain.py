@@ -36,7 +36,7 @@ def explain(
         ),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Every rule and reason, not the nearest few alone.")
+        bool, typer.Option("--all", help="Every rule and reason, not only the nearest few.")
     ] = False,
     shape: options.Shape = None,
     assume: options.Assume = None,

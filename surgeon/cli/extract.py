@@ -77,7 +77,7 @@ def extract(
         named = {"input": str(source), "output": str(target)}
         check_order((), named, where="surgeon extract", usage=usage)
         if not begin and not end:
-            raise UsageError("it is not said where to cut", where="surgeon extract", mend=usage)
+            raise UsageError("where to cut is not said", where="surgeon extract", mend=usage)
         references, space = options.read_references(reference), options.read_size(memory)
         if no_verify:
             check_unasked(references, inputs, data, require is options.Required.EQUIVALENT)

@@ -92,7 +92,7 @@ Assume = Annotated[
     typer.Option(
         "--assume",
         metavar="FACT",
-        help="What else holds, such as `t % 32 == 0`, `t >= 64`, `t <= 512` or `h == w`.",
+        help="What else is true, such as `t % 32 == 0`, `t >= 64`, `t <= 512` or `h == w`.",
         rich_help_panel="What is known",
     ),
 ]
@@ -101,7 +101,7 @@ Value = Annotated[
     typer.Option(
         "--value",
         metavar="NAME=VALUE",
-        help="An input that always has this value, and is none of the result: `sr=16000`, "
+        help="An input that always has this value, and is no input of the result: `sr=16000`, "
         "`size=720,1280`, `use_cache=true`, or an .npy file. Once for each input.",
         rich_help_panel="What is known",
     ),
@@ -110,7 +110,8 @@ Allow = Annotated[
     list[Allowed] | None,
     typer.Option(
         "--allow",
-        help="Rules beyond the exact ones that may fire; ATen nodes that may be left.",
+        help="Rules that may fire although they are not exact, or change what the model promises; "
+        "ATen nodes, or inputs that nothing reads, that may be left.",
         rich_help_panel="Rules",
     ),
 ]
@@ -119,7 +120,7 @@ References = Annotated[
     typer.Option(
         "--reference",
         metavar="WAY",
-        help="What stands for the original: `onnxruntime`, `witness` (surgeon's own numpy "
+        help="What the result is compared with: `onnxruntime`, `witness` (surgeon's own numpy "
         "execution of ATen nodes), `torch`, or recorded outputs: .npz files, each with its own "
         "`--reference`.",
         rich_help_panel="Checking",
@@ -149,8 +150,8 @@ Partial = Annotated[
     bool,
     typer.Option(
         "--save-partial",
-        help="Where the whole result differs although each rewrite agreed: leave out those that "
-        "make it so, and save the rest.",
+        help="If the whole result differs although each rewrite agreed, leave out the rewrites "
+        "that make it differ, and save the rest.",
         rich_help_panel="Checking",
     ),
 ]
@@ -169,7 +170,7 @@ KeepOverridable = Annotated[
     typer.Option(
         "--keep-overridable",
         help="Keep initializers that are graph inputs overridable, also in files of PyTorch's "
-        "exporter, which lists every weight so.",
+        "exporter, which lists every weight among the inputs.",
         rich_help_panel="What is known",
     ),
 ]
@@ -179,7 +180,7 @@ Timeout = Annotated[
         "--timeout",
         min=0.1,
         metavar="SECONDS",
-        help="For one run of a model in onnxruntime, or one step of onnxsim.",
+        help="Limit for one run of a model in onnxruntime, or one step of onnxsim.",
         rich_help_panel="Limits",
     ),
 ]
@@ -188,21 +189,21 @@ Memory = Annotated[
     typer.Option(
         "--memory",
         metavar="SIZE",
-        help="Address space of the process they run in, as `8G`; by default four fifths of what "
-        "is free of the machine's memory. No limit on Windows.",
+        help="Address space of the process in which they run, such as `8G`; by default four fifths "
+        "of the memory that is free. No limit on Windows.",
         rich_help_panel="Limits",
     ),
 ]
 Verbose = Annotated[
     bool,
     typer.Option(
-        "-v", "--verbose", help="Say all: every change and miss, and the traceback of a bug."
+        "-v", "--verbose", help="Say everything: each change and miss, and the traceback of a bug."
     ),
 ]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print errors and warnings alone.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print only errors and warnings.")]
 LogFile = Annotated[
     Path | None,
-    typer.Option("--log-file", metavar="FILE", help="Write all that happens, with times."),
+    typer.Option("--log-file", metavar="FILE", help="Write everything that happens, with times."),
 ]
 Opset = Annotated[
     int | None,
@@ -210,8 +211,8 @@ Opset = Annotated[
         "--opset",
         min=1,
         metavar="N",
-        help="What the result is to be of, behind all recipes; refused where it is not reached. "
-        "An older one is 13 at the least, a newer one 9.",
+        help="The opset of the result, brought about behind all recipes; refused if it cannot be "
+        "reached. Lowering goes down to 13; raising starts from 9.",
         rich_help_panel="Output",
     ),
 ]
@@ -220,7 +221,7 @@ Fitted = Annotated[
     typer.Option(
         "--target",
         metavar="NAME",
-        help="At last spell out what this runtime's own list of operators lacks, in operators that "
+        help="Last of all, write what this runtime's own list of operators lacks in operators that "
         "it has: `tensorrt-8.6` and others, `rknn`, `coreml-mlprogram`, `coreml-neuralnetwork`, "
         "`nnapi`, `webgl`, `webgpu`, `webnn`, `tract`, `onnx2ncnn`, `onnx2tf`, or a YAML file of "
         "your own: `operators: [Conv, ...]`.",
@@ -233,7 +234,7 @@ Strict = Annotated[
     bool,
     typer.Option(
         "--strict",
-        help="Refuse a result from which a rewrite or a step was left out, for whatever reason.",
+        help="Refuse a result from which a rewrite or a step was left out.",
         rich_help_panel="Checking",
     ),
 ]
@@ -252,7 +253,7 @@ def _dim(part: str) -> int | str:
     if number is None and part[0] not in "-+.?" and not part[0].isdigit():
         return part
     raise UsageError(
-        f"`{part}` is no size of a dimension",
+        f"`{part}` is not a dimension's size",
         where="--shape",
         mend="Give a number below 2^31, or a name, such as `t`, where the dimension is dynamic.",
     )
@@ -262,7 +263,7 @@ def read_shapes(texts: Sequence[str] | None) -> dict[str, list[int | str]]:
     """`x=1,1,128,t` as input name and dims. A name may hold `=`: the last one counts.
 
     Raises:
-        UsageError: The text has not this form, or names an input twice.
+        UsageError: The text does not have this form, or names an input twice.
     """
     shapes: dict[str, list[int | str]] = {}
     for text in texts or ():
@@ -272,7 +273,7 @@ def read_shapes(texts: Sequence[str] | None) -> dict[str, list[int | str]]:
             parts = []
         if not equals or not name or not all(parts):
             raise UsageError(
-                f"`{text}` is no shape of an input",
+                f"`{text}` is not an input's shape",
                 where="--shape",
                 mend="Write it as `x=1,1,128,t`: the input's name, then a number or a name for "
                 "each dimension.",
@@ -289,7 +290,7 @@ def read_inputs(texts: Sequence[str] | None) -> dict[str, str]:
     """`ids=tokens(30522)` as input name and way of drawing. A name may hold `=`: the last counts.
 
     Raises:
-        UsageError: The text has not this form, or names an input twice.
+        UsageError: The text does not have this form, or names an input twice.
     """
     found: dict[str, str] = {}
     for text in texts or ():
@@ -312,14 +313,14 @@ def read_values(texts: Sequence[str] | None) -> dict[str, str]:
     """`sr=16000` as input name and value. A name may hold `=`: the last one counts.
 
     Raises:
-        UsageError: The text has not this form, or names an input twice.
+        UsageError: The text does not have this form, or names an input twice.
     """
     found: dict[str, str] = {}
     for text in texts or ():
         name, equals, value = text.rpartition("=")
         if not equals or not name or not value.strip():
             raise UsageError(
-                f"`{text}` is no value of an input",
+                f"`{text}` is not an input's value",
                 where="--value",
                 mend="Write it as `sr=16000`: the input's name, then its value.",
             )
@@ -335,14 +336,14 @@ def read_size(text: str | None) -> int | None:
     """`8G` as bytes.
 
     Raises:
-        UsageError: The text is no amount of memory.
+        UsageError: The text is not an amount of memory.
     """
     if text is None:
         return None
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", text.strip().lower())
     if found is None or float(found[1]) == 0:
         raise UsageError(
-            f"`{text}` is no amount of memory", where="--memory", mend="Write it as `8G`."
+            f"`{text}` is not an amount of memory", where="--memory", mend="Write it as `8G`."
         )
     return int(float(found[1]) * _UNITS[found[2]])
 

@@ -66,20 +66,20 @@ InPlace = Annotated[
     bool,
     typer.Option(
         "--in-place",
-        help="Write over the input, and keep it as it was under its name with `.bak` behind.",
+        help="Write over the input; the old file is kept under its name with `.bak` appended.",
         rich_help_panel="Output",
     ),
 ]
 NoBackup = Annotated[
     bool,
-    typer.Option("--no-backup", help="Keep none with `--in-place`.", rich_help_panel="Output"),
+    typer.Option("--no-backup", help="Keep no backup with `--in-place`.", rich_help_panel="Output"),
 ]
 ExternalData = Annotated[
     options.Carried,
     typer.Option(
         "--external-data",
-        help="`keep`: they stay in their files, which are put beside OUT where it lies in another "
-        "folder. `copy`: OUT shares none with IN. `inline`: into OUT itself.",
+        help="`keep`: weights stay in their files, which are put beside OUT if it lies in another "
+        "folder. `copy`: OUT shares no file with IN. `inline`: they go into OUT itself.",
         rich_help_panel="Output",
     ),
 ]

@@ -59,7 +59,7 @@ class Constants:
         return fact
 
     def array(self, tensor: gs.Constant, *, decides: bool) -> Array:
-        """The values of one, and whether anything is to hang on them."""
+        """The values of one, and whether anything is to depend on them."""
         if decides:
             self._read.add(id(tensor))
         return self._model.array(tensor)

@@ -23,7 +23,7 @@ class Fitting:
 
     Attributes:
         least: By the name of a dimension of an input.
-        asked: Whether something was computed that hangs on them.
+        asked: Whether something was computed that depends on them.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Fitting:
             self.asked = True
 
     def news(self, declared: set[str], assumed: Mapping[str, Dim]) -> dict[str, Dim]:
-        """What stands for dimensions of which more is known now, where anything hangs on it.
+        """What stands for dimensions of which more is known now, where anything depends on it.
 
         Args:
             declared: Names of dimensions, to which those of new symbols are added.

@@ -25,7 +25,7 @@ from surgeon.facts.question import Question
 from surgeon.model import Model
 
 _AttributeRef = gs.Node.AttributeRef
-_FIRST_BOOLEAN_MASK = 10  # the opset from which on the mask of a Dropout has not its input's type
+_FIRST_BOOLEAN_MASK = 10  # the opset from which on a Dropout's mask is not of its input's type
 _DOMAINS = frozenset({*opsets.STANDARD, opsets.LEGACY})
 _MALFORMED = (  # what a node that is not as its operator wants it may bring about
     AttributeError,
@@ -104,7 +104,7 @@ class Facts:
 
         Args:
             tensor: Any tensor.
-            decides: Whether anything is to hang on the values: see `is_unread`.
+            decides: Whether anything is to depend on the values: see `is_unread`.
         """
         fact = self.of(tensor)
         if fact.concrete is not None:

@@ -59,7 +59,7 @@ def recipe_for_target(
     told = "\n".join(f"{rule.recipe}/{rule.id} {rule.match.root.operators}" for rule in rules)
     return Recipe(
         name=f"to {wanted.title if is_own(wanted.name) else wanted.name}",
-        about=f"What {wanted.title} has not, in operators that it has.",
+        about=f"What {wanted.title} lacks, in operators that it has.",
         steps=(RulesStep(rules),),
         custom=frozenset(),
         source=FOR_TARGET,

@@ -211,7 +211,7 @@ def validate(root: Value) -> RecipeModel:
     """The document as a model.
 
     Raises:
-        RecipeError: The first thing in the document that has not the shape of a recipe.
+        RecipeError: The first thing in the document that does not have the shape of a recipe.
     """
     try:
         return RecipeModel.model_validate(root.plain())

@@ -20,7 +20,7 @@ _OF_TWO_NUMBERS = frozenset("Add Sub Mul Div MatMul Einsum Concat".split())
 _OF_OTHER_TYPES = frozenset(
     "ArgMax ArgMin Clip Einsum EyeLike Max Min NonZero Pad Trilu Unique Where".split()
 )
-# What it has not of doubles.
+# What it does not have for doubles.
 _NOT_OF_DOUBLES = frozenset(
     "Asinh Atan Celu Conv Elu Erf Gelu GlobalAveragePool GlobalMaxPool HardSigmoid HardSwish "
     "InstanceNormalization Mish Selu Softsign ThresholdedRelu".split()

@@ -1,4 +1,4 @@
-"""Operators of ONNX's own domain in files of an opset that has them not yet.
+"""Operators of ONNX's own domain in files of an opset that does not have them yet.
 
 Export scripts register them below their opset, and mean what ONNX came to mean by them.
 """

@@ -275,7 +275,7 @@ class Program:
         return self._sessions[key].run(feeds, step.outputs)
 
     def _run_apart(self, step: Step, feeds: Mapping[str, Any]) -> dict[str, Any]:
-        """One node after the other, those that onnxruntime has not in Python or in float32."""
+        """One node after the other, those that onnxruntime lacks in Python or in float32."""
         values = dict(feeds)
         for node in step.nodes:
             names = dict.fromkeys(name for name in node.input if name)

@@ -147,6 +147,4 @@ def _reservations(found: Verdict) -> Iterator[Text]:
             style="dim",
         )
     if found.custom_operators and found.status != "broken":
-        yield Text(
-            f"onnxruntime has not: {words.listed(found.custom_operators, 20)}", style="yellow"
-        )
+        yield Text(f"onnxruntime lacks: {words.listed(found.custom_operators, 20)}", style="yellow")

@@ -156,7 +156,7 @@ def _obstacles(found: Inspection, *, verbose: bool) -> Iterator[RenderableType]:
     if found.deciding:
         said, them = words.listed(found.deciding, 3), "them" if found.deciding[1:] else "it"
         told = f"`--value {words.name(found.deciding[0])}=...`"
-        yield Text(f"{said}: branches, turns or sizes hang on {them}; {told} settles one", "dim")
+        yield Text(f"{said}: branches, turns or sizes depend on {them}; {told} settles one", "dim")
     yield from _of_run_time(found.operators)
     if any(file.size is None for file in found.external):
         yield Text("external data is missing: no runtime loads the model", "red")
@@ -187,8 +187,12 @@ def _obstacles(found: Inspection, *, verbose: bool) -> Iterator[RenderableType]:
 def _of_run_time(operators: Mapping[str, int]) -> Iterator[Text]:
     """What is decided by values at run time, which operators alone do not show to be refused."""
     for names, does, helps in (
-        (_COUNTING, "sizes hang on values", "see `mask-forms`, or cut them off: `surgeon extract`"),
-        (_DECIDING, "what runs hangs on values", "`surgeon explain clean` says what settles it"),
+        (
+            _COUNTING,
+            "sizes depend on values",
+            "see `mask-forms`, or cut them off: `surgeon extract`",
+        ),
+        (_DECIDING, "what runs depends on values", "`surgeon explain clean` says what settles it"),
     ):
         if there := [f"{name} ({operators[name]:,})" for name in names if name in operators]:
             more = "which some runtimes refuse"
@@ -230,7 +234,7 @@ def _foreign(foreign: Foreign) -> Text:
     spelled = words.listed(foreign.spelled)
     if spelled != words.name(foreign.operator):
         text.append(f"  spelled {spelled}", style="dim")
-    runs = "onnxruntime has it" if foreign.runs else "onnxruntime has not"
+    runs = "onnxruntime has it" if foreign.runs else "onnxruntime lacks it"
     helped = f"rules in {words.listed(foreign.recipes)}" if foreign.recipes else "no bundled rule"
     text.append(f"\n{runs}; {helped}", style="default")
     return text

@@ -42,7 +42,7 @@ class Schema(NamedTuple):
     parameters: tuple[Parameter, ...]
 
     def position(self, name: str) -> int | None:
-        """Where a parameter stands; None for one that the overload has not."""
+        """Where a parameter stands; None for one that the overload lacks."""
         return next((i for i, p in enumerate(self.parameters) if p.name == name), None)
 
     def takes(self, name: str) -> bool:

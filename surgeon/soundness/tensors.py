@@ -32,7 +32,7 @@ def check_tensor(tensor: onnx.TensorProto, folder: Path | None) -> None:
     name = f"tensor {quoted(tensor.name)}"
     dims, dtype = list(tensor.dims), tensor.data_type
     if dtype not in _KNOWN:
-        raise Broken(f"{name} is of dtype {dtype}, which ONNX has not")
+        raise Broken(f"{name} is of dtype {dtype}, which ONNX lacks")
     if tensor.HasField("segment"):
         raise Broken(f"{name} is a segment of another, which nothing reads")
     if dims and min(dims) < 0:

@@ -89,7 +89,7 @@ def _see_it_fits(data: DataSet, value: Input) -> None:
     if value.is_list or not isinstance(given, np.ndarray):
         return
     where = f"--data {data.label}"
-    # an .npz keeps no dtype that numpy has not, bfloat16 say, and strings are objects
+    # an .npz keeps no dtype that numpy lacks, bfloat16 say, and strings are objects
     if given.dtype != value.dtype and "V" not in (given.dtype.kind, value.dtype.kind):
         if value.dtype.kind == "O" and given.dtype.kind in "US":
             return

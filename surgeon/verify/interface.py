@@ -117,7 +117,7 @@ def _paired(
 
 
 def declaring_mend(operators: Sequence[str]) -> str:
-    """What to say of operators that onnxruntime has not; "" where there are none."""
+    """What to say of operators that onnxruntime lacks; "" where there are none."""
     if not operators:
         return ""
     named = " ".join(f"--custom {quote(name)}" for name in operators[:_FEW])

@@ -88,7 +88,7 @@ class Pair:
         self._drawn = {
             **drawn_outputs(before),
             **drawn_outputs(after),
-            **dict.fromkeys(chosen_outputs(before), False),  # what hangs on them, the whole shows
+            **dict.fromkeys(chosen_outputs(before), False),  # what depends on them, the whole shows
         }
         self._squashed = squashed_outputs(before)
         self._magnifies = any(

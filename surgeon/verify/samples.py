@@ -116,9 +116,9 @@ def _not_samples(
         if not all(isinstance(x, np.ndarray) and x.ndim for x in (one, two, around, three)):
             continue
         if not compare_arrays(name, one[:1], two[:1]).agrees:
-            found[name] = "its samples hang on one another"
+            found[name] = "its samples depend on one another"
         elif not compare_arrays(name, np.roll(one, len(one) // block, 0), around).agrees:
-            found[name] = "its samples hang on where they stand"
+            found[name] = "its samples depend on where they stand"
         elif one.shape == three.shape and np.array_equal(one, three):
             found[name] = "no input moves it"
     return found

@@ -96,11 +96,11 @@ class Verdict:
 
     Attributes:
         status: `equivalent`: compared, agrees. `runs`: loads, and could not be compared; or holds
-            custom operators that onnxruntime has not. `differs`. `broken`.
+            custom operators that onnxruntime lacks. `differs`. `broken`.
         detail: The reason, in a sentence.
         comparisons: Every input on which both ran.
         not_compared: What could not be compared.
-        custom_operators: Operators of the result that onnxruntime has not, as `domain.Op`.
+        custom_operators: Operators of the result that onnxruntime lacks, as `domain.Op`.
         inputs: How each input was drawn, in words.
         remarks: What else whoever runs the result should know.
         mend: What to do about it, in a sentence; "" where nothing is known or to be done.

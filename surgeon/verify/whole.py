@@ -70,8 +70,8 @@ def verify(
     Args:
         original: The model as it came.
         result: The model as it is to be saved.
-        reference: What stands for the original: `onnxruntime`, `witness`, `torch`, or .npz files
-            with recorded inputs and outputs (a path, a folder, a pattern, or several).
+        reference: What the result is compared with: `onnxruntime`, `witness`, `torch`, or .npz
+            files with recorded inputs and outputs (a path, a folder, a pattern, or several).
         seeds: What inputs are drawn from.
         sizes: By dim name: the only sizes to compare at, or the name of a dim of the same size.
         shape: By input name: the shape to use in place of the declared one.
@@ -79,7 +79,7 @@ def verify(
         folder_result: Where the result's external data lie.
         allow_approximate: Error relative to an output's spread that is allowed, where it is more
             than the table's tolerance.
-        custom: Operators the result may hold although onnxruntime has them not, as `domain.Op`.
+        custom: Operators the result may hold although onnxruntime lacks them, as `domain.Op`.
         retyped: Outputs whose element type the original declares falsely, which is proven.
         isolated: Run onnxruntime in a worker, so that its crash is a finding: `isolation` inside.
         inputs: By input name, how it is drawn, as `uniform(0,1)` or `tokens(30522)`.

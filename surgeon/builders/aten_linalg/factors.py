@@ -77,7 +77,7 @@ def _reflected(c: Call, one: _Reflection, x: gs.Tensor) -> gs.Tensor:
 def _reflection(c: Call, column: gs.Tensor) -> tuple[_Reflection, gs.Tensor]:
     """What turns a column into a multiple of the first axis, and that multiple.
 
-    As LAPACK's larfg: the multiple has the sign that the first element has not, and a column that
+    As LAPACK's larfg: the multiple has the sign that the first element lacks, and a column that
     is one already stays.
     """
     dtype = c.dtype(column)

@@ -23,7 +23,7 @@ from surgeon.schemas.aliases import plain_name
 
 _OF_SIGNS = (
     "the vectors are given out, and their signs are the implementation's; compute them outside "
-    "the model, or give out what does not hang on them"
+    "the model, or give out what does not depend on them"
 )
 # Operators whose output holds elements of their first input and nothing else.
 _MOVES = frozenset(

@@ -1,4 +1,4 @@
-"""Functions that ONNX has not: series, cut where the rest is below the rounding of the dtype.
+"""Functions that ONNX lacks: series, cut where the rest is below the rounding of the dtype.
 
 Half precision is computed in single. What a series leaves out is less than what the dtype rounds
 away, and PyTorch's own kernels are such series too: so the rules promise `rounding`, and the tests

@@ -34,7 +34,7 @@ def real_of_complex(draft: Draft, match: Match) -> Any:
 
 
 def _norm(draft: Draft, node: gs.Node, value: Complex) -> gs.Tensor:
-    """A norm that hangs on the magnitudes alone."""
+    """A norm that depends on the magnitudes alone."""
     args = bind(node, draft.facts)
     named = next((name for name in ("p", "ord") if args.schema.takes(name)), None)
     order = None if named is None else args.value(named)

@@ -78,7 +78,7 @@ def interpolate(draft: Draft, match: Match) -> Any:
     if mode not in _MODES:
         raise Refused(f"no standard form of the mode `{mode}`")
     if not 3 <= rank <= 5 or _MODES_OF.get(mode, rank - 2) != rank - 2:
-        raise Refused(f"its input has rank {rank}, which the mode `{mode}` has not")
+        raise Refused(f"its input has rank {rank}, which the mode `{mode}` lacks")
     anew = forgets or args.value("recompute_scale_factor")
     if anew is None and args.has("scale_factor") and draft.facts.model.is_before(*_KEPT_FACTORS):
         raise Refused("before PyTorch 1.6 the factors meant other things; say `size` instead")

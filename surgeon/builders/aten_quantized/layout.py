@@ -149,7 +149,7 @@ def layout_of(c: Bench, args: Arguments) -> Layout:
         return _blocks(c, Layout(x, scale, zero), [int(n) for n in args.dims("block_size")])
     if many:
         if c.rank(scale) != c.rank(x) or (zero is not None and c.rank(zero) != c.rank(x)):
-            raise Refused("its scales have not the axes of what is quantised")
+            raise Refused("its scales lack the axes of what is quantised")
         return Layout(x, scale, zero, broadcast=True)
     return Layout(x, scale, zero)
 

@@ -51,7 +51,7 @@ def as_indexed(
 def _lacks_ones(shape: Sequence[dims.Dim], room: Sequence[dims.Dim | None]) -> bool:
     """Whether values are as many as the places they are for, but for axes of one place.
 
-    PyTorch 1.5 to 1.10 write `x[:, 2] = v` with such an axis, which `v` has not, and reshape `v`
+    PyTorch 1.5 to 1.10 write `x[:, 2] = v` with such an axis, which `v` lacks, and reshape `v`
     where they have a ScatterND. Where the values spread by themselves, it is the same.
     """
     mine, its = ([d for d in line if d is None or d != 1] for line in (shape, room))

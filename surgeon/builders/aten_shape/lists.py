@@ -318,5 +318,5 @@ def _in_place(found: list[gs.Tensor], count: int, most: int = MOST_PARTS) -> tup
 
 
 def as_many(values: Sequence[gs.Tensor], most: int) -> tuple[gs.Tensor, ...]:
-    """As many values as a rule names: the first stands for those that its node has not."""
+    """As many values as a rule names: the first stands for those that its node lacks."""
     return (*values, *[values[0]] * (most - len(values)))

@@ -1,4 +1,4 @@
-"""Lines of numbers that hang on constants alone: powers, windows, frequencies."""
+"""Lines of numbers that depend on constants alone: powers, windows, frequencies."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def _range(c: Call, dtype: int, numbers: list[Any]) -> gs.Tensor:
 
 
 def _is_double(c: Call, numbers: list[Any]) -> bool:
-    """Whether a bound that is computed has digits which single precision has not."""
+    """Whether a bound that is computed has digits which single precision lacks."""
     return any(
         n is None and c.facts.of(c.tensor(name)).dtype == TYPE.DOUBLE
         for n, (name, _) in zip(numbers, _BOUNDS, strict=True)

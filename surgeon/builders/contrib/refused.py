@@ -38,7 +38,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
 REASONS: Mapping[str, str] = {name: why for why, names in _GROUPS for name in names.split()}
 _BLOCKED = (
     "holds channels in blocks of as many as the machine took that saved the file, and the file "
-    "does not tell how many; save it with `GraphOptimizationLevel.ORT_ENABLE_EXTENDED`, not "
+    "does not say how many; save it with `GraphOptimizationLevel.ORT_ENABLE_EXTENDED`, not "
     "`ORT_ENABLE_ALL`"
 )
 

@@ -116,7 +116,7 @@ def feature_vectorizer(draft: Draft, match: Match) -> gs.Tensor:
     bench, node = Bench(draft), match.root
     widths = listed(node, "inputdimensions", np.int64).tolist()
     if len(widths) != len(node.inputs):
-        raise Refused("it does not tell how wide each of its inputs is")
+        raise Refused("it does not say how wide each of its inputs is")
     for x, width in zip(node.inputs, widths, strict=True):
         computed_in(bench, plane(bench, x))
         _check_width(bench, x, width, "inputdimensions")

@@ -29,7 +29,7 @@ def label_encoder(draft: Draft, match: Match) -> gs.Tensor:
     else:
         default = node.attrs.get("default_float", -0.0)
     if keys.size != values.size:
-        raise Refused("it has not as many values as keys")
+        raise Refused("it does not have as many values as keys")
     if keys.size > _WIDEST:
         raise Refused(f"it has {keys.size} keys, each of which would be compared")
     if np.isnan(keys.astype(np.float64)).any():
@@ -79,7 +79,7 @@ def zip_map(draft: Draft, match: Match) -> gs.Tensor:
     ]
     labels = strings or listed(node, "classlabels_int64s", np.int64).tolist()
     if labels != sorted(set(labels)):
-        raise Refused("its labels are not in order, and a table does not tell whose a column is")
+        raise Refused("its labels are not in order, and a table does not say whose a column is")
     scores = node.inputs[0]
     if bench.dtype(scores) != TYPE.FLOAT or bench.rank(scores) != 2:
         raise Refused("it is not of rows of scores")

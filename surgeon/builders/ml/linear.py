@@ -28,7 +28,7 @@ def linear_classifier(draft: Draft, match: Match) -> tuple[gs.Tensor, gs.Tensor]
     bench, node = Bench(draft), match.root
     classes = count_of_labels(node)
     if classes < 2 or listed(node, "intercepts").size not in (0, classes):
-        raise Refused("it has not a score for each of its classes")
+        raise Refused("it does not have a score for each of its classes")
     scores = _product(bench, node, classes)
     place = bench.op("ArgMax", scores, axis=1, keepdims=0)
     return chosen_label(bench, node, place, TYPE.INT64), transformed(bench, node, scores)

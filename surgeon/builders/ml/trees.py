@@ -157,7 +157,7 @@ def _with_base(bench: Bench, node: gs.Node, scores: gs.Tensor, columns: int) -> 
     if "base_values_as_tensor" in node.attrs:
         raise Refused("its numbers are tensors, in double precision")
     if base.size not in (0, 1, columns):
-        raise Refused("it has not one base value, or as many as scores")
+        raise Refused("it does not have one base value, or as many as scores")
     if not base.any():
         return scores
     made: gs.Tensor = bench.op("Add", scores, bench.draft.constant(base, "base"))

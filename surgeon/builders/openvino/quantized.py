@@ -160,7 +160,7 @@ def _ranges(c: Bench, node: gs.Node) -> _Ranges:
     given = [operand(node, index) for index in range(len(node.inputs))]
     values = [value for value in given if value is not None]
     if len(given) != 5 or len(values) != len(given):
-        raise Refused("it has not its five operands")
+        raise Refused("it lacks its five operands")
     x, levels = values[0], node.attrs.get("levels")
     if c.dtype(x) != TYPE.FLOAT:
         raise Refused("only single precision is quantised here")

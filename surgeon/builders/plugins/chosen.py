@@ -58,7 +58,7 @@ def never_none(
 ) -> tuple[gs.Tensor, gs.Tensor]:
     """Boxes [images, count, ...] and scores, with one more that is never chosen where one may lack.
 
-    How many there are may hang on the data, and no Reshape tells an axis of 0 from one to copy.
+    How many there are may depend on the data, and no Reshape tells an axis of 0 from one to copy.
 
     Args:
         c: The bench.

@@ -176,7 +176,7 @@ def roi_align_rotated(draft: Draft, match: Match) -> gs.Tensor:
     ratio = said.get("sampling_ratio", 0)
     sizes = [said.get(name) for name in ("output_height", "output_width")]
     if not all(isinstance(n, int) and n > 0 for n in (ratio, *sizes)):
-        raise Refused("how many samples a bin has hangs on the region: give `sampling_ratio`")
+        raise Refused("how many samples a bin has depends on the region: give `sampling_ratio`")
     x, rois = c.cast(x, TYPE.FLOAT), c.cast(rois, TYPE.FLOAT)
     y_of, x_of = _samples(c, said, rois, [int(ratio * n) for n in sizes if n])
     rows = c.op("Reshape", c.permute(x, [0, 2, 3, 1]), c.vector([-1, c.size(x, 1)], "pixels"))

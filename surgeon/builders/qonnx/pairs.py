@@ -123,7 +123,7 @@ def layout_of(c: Bench, x: gs.Tensor, *numbers: Array) -> tuple[list[int], dict[
     """The shape in which ONNX's operators take such scales, and the attributes that go with it.
 
     Raises:
-        Refused: They have none, or the model's opset has it not.
+        Refused: They have none, or the model's opset lacks it.
     """
     if c.opset < PAIRS:
         raise Refused(f"QuantizeLinear needs opset {PAIRS}, and the model has {c.opset}")

@@ -116,7 +116,7 @@ def given(c: Bench, node: gs.Node, count: int) -> list[gs.Tensor]:
     found = [operand(node, index) for index in range(len(node.inputs))]
     values = [value for value in found if value is not None]
     if len(values) != count or len(found) != count:
-        raise Refused(f"it has not its {count} operands")
+        raise Refused(f"it lacks its {count} operands")
     for value in values[:2]:
         if c.dtype(value) != TYPE.FLOAT:
             raise Refused("only single precision is quantised here")

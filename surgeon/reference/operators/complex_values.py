@@ -79,7 +79,7 @@ def adjoint(self: Array) -> Array:
 
 
 def _of_sizes(function: Callable[..., Any]) -> Callable[..., Array]:
-    """A norm that hangs on the magnitudes alone."""
+    """A norm that depends on the magnitudes alone."""
 
     def run(self: Array, **rest: Any) -> Array:
         order = rest.get("ord", rest.get("p"))

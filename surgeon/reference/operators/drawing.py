@@ -1,6 +1,6 @@
 """PyTorch operators that draw at random (torch.random, torch.Tensor.*_), by numpy's generator.
 
-No two runs are the same: what hangs on them is compared by dtype and shape.
+No two runs are the same: what depends on them is compared by dtype and shape.
 """
 
 # ruff: noqa: D103 - each function means what PyTorch documents for its schema, in TABLE

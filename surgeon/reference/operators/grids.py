@@ -75,7 +75,7 @@ def grid_sampler(
         raise Unsuited("volumes are not sampled bicubically")
     x, points = wide(input), wide(grid, name="grid")
     if grid.dtype == np.float32:
-        points = grid  # where a point lies among thousands hangs on the rounding of its own dtype
+        points = grid  # where a point lies among thousands depends on the rounding of its own dtype
     taps = [
         _taps(points[..., -1 - axis], n, interpolation_mode, padding_mode, align_corners)
         for axis, n in enumerate(x.shape[2:])
