@@ -36,7 +36,7 @@ class CapturedValue:
         if name == "rank":
             return Unknown("its rank is not known") if fact.rank is None else fact.rank
         if name == "dtype":
-            return _dtype_name(fact.dtype) if fact.dtype else Unknown("its dtype is not known")
+            return dtype_name(fact.dtype) if fact.dtype else Unknown("its dtype is not known")
         if name == "value":
             value: Array | None = fact.value
             if value is None:
@@ -60,6 +60,7 @@ def _operator_name(node: gs.Node) -> str:
 
 
 @cache
-def _dtype_name(dtype: int) -> str:
+def dtype_name(dtype: int) -> str:
+    """An element type as expressions spell it; of a number of `onnx.TensorProto.DataType`."""
     name: str = onnx.TensorProto.DataType.Name(dtype).lower()
     return {"float": "float32", "double": "float64"}.get(name, name)

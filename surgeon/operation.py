@@ -48,7 +48,7 @@ from surgeon.rewrite import Surgery
 from surgeon.spelling import is_foreign, is_plugin
 from surgeon.stating import state_shapes
 from surgeon.sweep import Sweep
-from surgeon.tally import is_concerned, nearest, operators, operators_of, waiting
+from surgeon.tally import is_concerned, nearest, operators, operators_of, staying, waiting
 from surgeon.writer import FIRST_IR_WITH_NODE_METADATA
 
 if TYPE_CHECKING:
@@ -173,6 +173,7 @@ class Operation:
         names = tuple(recipe.name for recipe in self.recipes)
         idle = set(names).difference(change.recipe for change in self.notes.changes)
         undone, said = waiting(misses, idle), waiting(misses, set(names) - idle)
+        said += staying(self.model, self.facts, [r for r in self.recipes if r.name not in idle])
         if cost := cost_of_sizes(self.original, self.before, after):
             said.append(cost)
         return Report(

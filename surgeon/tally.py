@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
+from surgeon.captured import dtype_name
 from surgeon.errors import few
+from surgeon.facts import Facts
 from surgeon.model import Model, describe
-from surgeon.recipe import Rule, RulesStep, Step
+from surgeon.recipe import Recipe, Rule, RulesStep, Step
 from surgeon.report import Missed, MissRecord
 from surgeon.spelling import ATEN_DOMAINS, is_foreign
 
@@ -16,6 +18,8 @@ _ANYWHERE = frozenset(
     "Add Cast Concat ConstantOfShape Div Equal Expand Gather Mul Reshape Shape Size Slice Squeeze "
     "Sub Transpose Unsqueeze Where".split()
 )
+_TYPED = frozenset({"Cast", "Constant"})  # which stand where element types meet
+_SHOWN = 5  # operators in a remark
 _FEW = 8  # operators that a recipe may be about; one that knows more is about something else
 
 
@@ -80,6 +84,30 @@ def nearest(records: Sequence[MissRecord]) -> list[Missed]:
         )
         for r in latest.values()
     ]
+
+
+def staying(model: Model, facts: Facts, recipes: Sequence[Recipe]) -> list[str]:
+    """What still gives an element type that a recipe replaces: a remark for each such recipe."""
+    found = []
+    for recipe in recipes:
+        if dtype := recipe.away_from:
+            left = Counter(
+                node.op
+                for graph in model.graphs()
+                for node in graph.nodes
+                if node.op not in _TYPED
+                and any(dtype_name(facts.of(tensor).dtype) == dtype for tensor in node.outputs)
+            )
+            if total := left.total():
+                shown = left.most_common(_SHOWN)
+                names = ", ".join(f"{count} {name}" for name, count in shown)
+                rest = total - sum(count for _, count in shown)
+                found.append(
+                    f"`{recipe.name}` leaves {total} node{'s' * (total > 1)} that "
+                    f"give{'s' * (total == 1)} {dtype}: {names}{f' and {rest} more' * (rest > 0)}; "
+                    "`surgeon explain` says why"
+                )
+    return found
 
 
 def waiting(misses: Sequence[Missed], recipes: Collection[str]) -> list[str]:

@@ -128,6 +128,21 @@ def test_clean_leaves_it_in_halves() -> None:
     assert casts(twice) == casts(once) == 2
 
 
+def test_the_report_counts_what_stays() -> None:
+    left = applied(network(NORM, {"w": (8, 8), "v2": (8, 8)})).report.remarks
+    assert [text for text in left if "leaves" in text] == [
+        f"`{RECIPE}` leaves 7 nodes that give float32: 2 ReduceMean, 1 Sub, 1 Pow, 1 Add, 1 Sqrt "
+        "and 1 more; `surgeon explain` says why"
+    ]
+    one = applied(network(CNN, {"w": (3, 3, 3, 3), "b": (3,), "v": (3, 3, 3, 3), "u": (3, 5)}))
+    assert any("leaves 1 node that gives float32: 1 Sub;" in text for text in one.report.remarks)
+    none = network(
+        CNN.replace("s = Sub (x, mean)", "s = Identity (x)"),
+        {"w": (3, 3, 3, 3)} | {"b": (3,), "v": (3, 3, 3, 3), "u": (3, 5)},
+    )
+    assert not any("leaves" in text for text in applied(none).report.remarks)
+
+
 def test_nothing_is_done_that_is_not_allowed() -> None:
     model = network(NORM, {"w": (8, 8), "v2": (8, 8)})
     assert not surgeon.apply(model, RECIPE).model.changed

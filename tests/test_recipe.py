@@ -160,6 +160,7 @@ def test_the_schema_speaks_of_every_key() -> None:
             "allow",
             "custom",
             "ensure",
+            "away-from",
             "tidy",
             "same_shape",
             "functions",

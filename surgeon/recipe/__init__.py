@@ -78,6 +78,7 @@ class Recipe(NamedTuple):
         changes: What a model is to compute otherwise, as rules that are tried once, before any
             step; those of used recipes come first.
         ensure: `no-aten` where a result with ATen nodes left is refused; that of the recipe itself.
+        away_from: The element type that the recipe replaces; that of the recipe itself.
         source: The file as it was named, or `<text>`.
         digest: The sha256 of every text it was read from.
     """
@@ -92,6 +93,7 @@ class Recipe(NamedTuple):
     extensions: tuple[Extension, ...] = ()
     changes: tuple[Rule, ...] = ()
     ensure: str | None = None
+    away_from: str | None = None
     source: str = "<text>"
     digest: str = ""
 
@@ -265,6 +267,7 @@ class _Loader:
             extensions=(*(e for recipe in used for e in recipe.extensions), *written.extensions),
             changes=changes,
             ensure=written.ensure,
+            away_from=written.away_from,
             source=file,
             digest=self.digest.hexdigest(),
         )

@@ -60,6 +60,7 @@ def read_file(text: str, file: str, known: Known) -> Written:
         extensions=tuple(_extensions(model, root, custom)),
         changes=_changes(model, root, replace(known, custom=custom)),
         ensure=model.ensure,
+        away_from=model.away_from,
     )
 
 

@@ -169,6 +169,12 @@ class RecipeModel(_Model):
     ensure: Literal["no-aten"] | None = Field(
         None, description="What must hold at the end: no node of PyTorch's own is left."
     )
+    away_from: Literal["bfloat16", "float16", "float32", "float64", "int64"] | None = Field(
+        None,
+        alias="away-from",
+        description="The element type that the recipe replaces: the report counts the nodes that "
+        "still give it.",
+    )
     custom: list[str] = Field([], description="Operators (`my.domain.Op`) that runtimes bring.")
     same_shape: list[str] = Field(
         [], description="Operators of `custom` whose output has its first input's dtype and shape."

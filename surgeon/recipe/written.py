@@ -45,3 +45,4 @@ class Written(NamedTuple):
     extensions: tuple[Extension, ...]
     changes: tuple[Rule, ...]
     ensure: str | None
+    away_from: str | None
