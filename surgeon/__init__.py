@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from surgeon.model import Model as Model
     from surgeon.recipe import Recipe as Recipe
     from surgeon.recipe import Rule as Rule
+    from surgeon.reducing import reduce as reduce
     from surgeon.report import Report as Report
     from surgeon.surgery import Result as Result
     from surgeon.surgery import apply as apply
@@ -64,6 +65,7 @@ _HOMES = {
     "extract": "surgeon.extraction",
     "inspect": "surgeon.inspection",
     "isolation": "surgeon.isolation",
+    "reduce": "surgeon.reducing",
     "rule": "surgeon.authoring",
     "verify": "surgeon.verify",
 }
@@ -90,6 +92,7 @@ __all__ = [
     "extract",
     "inspect",
     "isolation",
+    "reduce",
     "rule",
     "verify",
 ]

@@ -42,6 +42,7 @@ COMMANDS = {  # the panel of the help it stands in, and where it is
     "apply": ("Models", "repair", "apply"),
     "batch": ("Models", "batch", "batch"),
     "extract": ("Models", "extract", "extract"),
+    "reduce": ("Models", "reduce", "reduce"),
     "verify": ("Models", "examine", "verify"),
     "diff": ("Models", "examine", "diff"),
     "explain": ("Models", "explain", "explain"),

@@ -105,7 +105,7 @@ def extract(
         [read_end(text, wiring, TO) for text in outputs],
     )
     types = types_of(whole, [end.value for end in (*part.inputs, *part.outputs)])
-    made = _model_of(proto, part, types)
+    made = model_of(proto, part, types)
     ends = {"from": _told(part.inputs), "to": _told(part.outputs)}
     begin = begun(date) | source_said(source.path) | {"extracted": ends}
     earlier = list(made.metadata_props)
@@ -145,7 +145,7 @@ def _told(ends: Sequence[End]) -> list[str]:
     return [e.value if e.name == e.value else f"{e.name}={e.value}" for e in ends]
 
 
-def _model_of(
+def model_of(
     proto: onnx.ModelProto, part: Cut, types: Mapping[str, onnx.TypeProto]
 ) -> onnx.ModelProto:
     """The part as a model of its own."""

@@ -12,6 +12,7 @@ from surgeon.render.history import log, seal
 from surgeon.render.inspection import inspection
 from surgeon.render.lists import examination, outcomes, recipe, recipes, words_of
 from surgeon.render.pages import html, text
+from surgeon.render.reduction import reduction
 from surgeon.render.report import report
 from surgeon.render.standing import standings
 from surgeon.render.words import clean, name, seconds, size
@@ -32,6 +33,7 @@ __all__ = [
     "parting",
     "recipe",
     "recipes",
+    "reduction",
     "report",
     "seal",
     "seconds",

@@ -1,0 +1,121 @@
+"""`surgeon reduce`: the smallest part of a model at which a command fails."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from surgeon.cli import options
+from surgeon.cli.console import desk
+from surgeon.cli.repair import DryRun, ExternalData, Reproducible, now
+from surgeon.cli.targets import check_order, check_target
+from surgeon.collector import collector_paused
+
+Source = Annotated[
+    Path, typer.Argument(metavar="IN", help="The model that is refused.", show_default=False)
+]
+Target = Annotated[
+    Path, typer.Argument(metavar="OUT", help="The file for the part.", show_default=False)
+]
+CheckOption = Annotated[
+    str,
+    typer.Option(
+        "--check",
+        metavar="COMMAND",
+        help="What fails, by its exit status: `{}` stands for the model's file, and `{data}` for "
+        "an .npz file with its inputs and outputs (`in.NAME`, `out.NAME`). No shell reads it.",
+        show_default=False,
+    ),
+]
+Saying = Annotated[
+    str,
+    typer.Option(
+        "--saying",
+        metavar="TEXT",
+        help="Only a failure that says this counts; else each with the exit status of the whole "
+        "model's.",
+        show_default=False,
+    ),
+]
+RealInputs = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        metavar="FILE",
+        help="Real inputs of the model for `{data}`, an .npz file by input name; without it they "
+        "are drawn.",
+        show_default=False,
+    ),
+]
+Most = Annotated[
+    int, typer.Option("--most", min=2, metavar="N", help="How often the command may run.")
+]
+Timeout = Annotated[
+    float,
+    typer.Option("--timeout", min=0.1, metavar="SECONDS", help="Limit for one run of the command."),
+]
+
+
+def reduce(
+    source: Source,
+    target: Target,
+    check: CheckOption,
+    saying: Saying = "",
+    data: RealInputs = None,
+    most: Most = 200,
+    timeout: Timeout = options.LIMIT,
+    dry_run: DryRun = False,
+    external_data: ExternalData = options.Carried.KEEP,
+    reproducible: Reproducible = False,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+    quiet: options.Quiet = False,
+    log_file: options.LogFile = None,
+) -> None:
+    """Find the smallest part of a model at which a command of yours still fails, and save it.
+
+    surgeon reduce in.onnx part.onnx --check 'trtexec --onnx={}'
+    """
+    with desk(quiet=quiet, verbose=verbose, as_json=as_json, log_file=log_file) as place:
+        usage = "Write `surgeon reduce IN OUT --check 'COMMAND {}'`."
+        named = {"input": str(source), "output": str(target)}
+        check_order((), named, where="surgeon reduce", usage=usage)
+        check_target(target, inputs=[source])
+        with place.working("load") as progress:
+            with collector_paused():
+                from surgeon import reducing, render
+                from surgeon.isolation import isolation
+                from surgeon.reducing.command import Check
+
+            command = Check(check, saying=saying, timeout=timeout)
+            wanted = [data] if data else []
+            with isolation(timeout=timeout):
+                found = reducing.reduce(
+                    source,
+                    command.fails,
+                    data=wanted if command.wants_data else None,
+                    most=most,
+                    progress=progress,
+                    date=None if reproducible else now(),
+                )
+        if not dry_run:
+            found.model.save(target, external_data=external_data.value)
+        first, last = command.first, command.last
+        assert first is not None
+        assert last is not None
+        if as_json:
+            told = {
+                side: {"status": outcome.status, "last_line": outcome.last_line}
+                for side, outcome in (("whole", first), ("part", last))
+            }
+            place.data(json.dumps({**found.to_dict(), **told}, indent=2))
+        elif place.is_heard:
+            place.show(render.reduction(found, first, last))
+            if dry_run:
+                place.show("\nNothing was written: --dry-run")
+            else:
+                size = render.size(target.stat().st_size)
+                place.show(f"\nSaved {render.clean(target)}, {size}")

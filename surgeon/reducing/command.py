@@ -1,0 +1,167 @@
+"""A command of the user's, run on a part, and whether it fails as it did on the whole."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from surgeon.errors import ForeignError, RecipeError
+
+MODEL, DATA = "{model}", "{data}"
+_WHERE = "--check"
+_LONGEST = 200  # characters of a line in an error
+_MOST = 1 << 20  # bytes of what a command says that are looked at, from the end
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a command ended.
+
+    Attributes:
+        status: Its exit status, below 0 the number of the signal that ended it; None where it did
+            not end in time.
+        text: What it said on both its streams.
+    """
+
+    status: int | None
+    text: str
+
+    @property
+    def ending(self) -> str:
+        """How it ended, in words."""
+        if self.status is None:
+            return "no end in time"
+        if self.status < 0:
+            with suppress(ValueError):
+                return signal.Signals(-self.status).name
+        return f"exit status {self.status}"
+
+    @property
+    def last_line(self) -> str:
+        """The last line that says something."""
+        return next((line.strip() for line in reversed(self.text.splitlines()) if line.strip()), "")
+
+
+class Check:
+    """Runs a command on files, in a folder that is the user's.
+
+    Args:
+        command: Words as a shell parts them, but no shell reads them: `{model}` stands for the
+            file, or `{}`, and `{data}` for its inputs and outputs.
+        saying: What a failure has to say, if anything.
+        timeout: Seconds after which it is ended.
+
+    Attributes:
+        wants_data: Whether it names the data.
+        first: How it ended the first time, on the whole model.
+        last: How the last failure like that one ended.
+
+    Raises:
+        RecipeError: It names no model, or no such program is there.
+    """
+
+    def __init__(self, command: str, *, saying: str = "", timeout: float = 600.0) -> None:
+        self.saying, self.timeout = saying, timeout
+        try:
+            words = shlex.split(command, posix=os.name != "nt")
+        except ValueError as error:
+            raise RecipeError(
+                f"the command cannot be read: {error}", where=_WHERE, mend="Close its quotes."
+            ) from None
+        if os.name == "nt":  # where the words keep their quotes, so that paths keep their slashes
+            words = [word.strip("\"'") for word in words]
+        self.words = [word.replace("{}", MODEL) for word in words]
+        if not any(MODEL in word for word in self.words):
+            raise RecipeError(
+                "the command does not say where the model goes",
+                where=_WHERE,
+                mend="Write `{}` there, as in `--check 'trtexec --onnx={}'`.",
+            )
+        self.wants_data = any(DATA in word for word in self.words)
+        self.first: Outcome | None = None
+        self.last: Outcome | None = None
+
+    def fails(self, model: Path) -> bool:
+        """Whether it fails, as it did the first time: with that status, and saying that.
+
+        Raises:
+            RecipeError: It does not the first time, or there is no such program.
+            ForeignError: It cannot be run.
+        """
+        found = self.run(model)
+        if self.first is None:
+            self._see_it_fails(found)
+            self.first = found
+        if found.status != self.first.status or self.saying not in found.text:
+            return False
+        self.last = found
+        return True
+
+    def _see_it_fails(self, found: Outcome) -> None:
+        if found.status == 0:
+            raise RecipeError(
+                "the command does not fail on the whole model",
+                where=_WHERE,
+                mend="Give one that ends with another status than 0 where something is wrong.",
+            )
+        if self.saying not in found.text:
+            raise RecipeError(
+                f"the command fails on the whole model, and does not say `{self.saying}`; "
+                f"its last line is `{found.last_line[:_LONGEST]}`",
+                where="--saying",
+                mend="Give words that stand in what it says.",
+            )
+
+    def run(self, model: Path) -> Outcome:
+        """Run it on a file, whose data stand beside it."""
+        paths = {MODEL: str(model), DATA: str(model.with_suffix(".npz"))}
+        words = self.words
+        for name, path in paths.items():
+            words = [word.replace(name, path) for word in words]
+        with tempfile.TemporaryFile() as said:
+            try:
+                process = subprocess.Popen(
+                    words,
+                    stdin=subprocess.DEVNULL,
+                    stdout=said,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=os.name != "nt",
+                )
+            except (FileNotFoundError, PermissionError, ValueError) as error:
+                raise RecipeError(
+                    f"`{words[0]}` cannot be run: {error.args[-1]}",
+                    where=_WHERE,
+                    mend="Give a program's name or path. No shell reads the command; for pipes "
+                    "and the like write a script.",
+                ) from None
+            except OSError as error:
+                raise ForeignError(
+                    f"`{words[0]}` cannot be run: {error.strerror}",
+                    where=_WHERE,
+                    mend="Give a program of this machine.",
+                ) from None
+            try:
+                status: int | None = process.wait(self.timeout)
+            except subprocess.TimeoutExpired:
+                status = None
+            finally:
+                _end(process)
+            size = said.seek(0, os.SEEK_END)
+            said.seek(max(size - _MOST, 0))
+            return Outcome(status, said.read().decode(errors="replace"))
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Let a command that still runs end, and what it has begun where the system can tell."""
+    if process.poll() is None:
+        if hasattr(os, "killpg"):
+            with suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
+        process.wait()

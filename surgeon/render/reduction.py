@@ -1,0 +1,52 @@
+"""The smallest part of a model that fails, as text: its nodes, its ends, and what was said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from surgeon.render import words
+from surgeon.render.inspection import interface
+
+if TYPE_CHECKING:
+    from surgeon.reducing import Reduction
+    from surgeon.reducing.command import Outcome
+
+MOST_NODES = 20
+_MOST_RECIPES = 3
+
+
+def reduction(found: Reduction, whole: Outcome, part: Outcome) -> RenderableType:
+    """What is left, and how the command failed on the whole model and on the part."""
+    fail = "fails" if len(found.nodes) == 1 else "fail"
+    head = f"{words.count(len(found.nodes), 'node')} of {found.of:,} {fail}"
+    parts: list[RenderableType] = [
+        Text(head, style="bold").append(
+            f"  after {words.count(found.runs, 'run')}", style="not bold"
+        )
+    ]
+    table = Table.grid(padding=(0, 2))
+    for _ in range(3):
+        table.add_column(overflow="fold")
+    for node in found.nodes[:MOST_NODES]:
+        recipes = words.listed(node.recipes, _MOST_RECIPES)
+        rules = f"rules in {recipes}" if recipes else ""
+        table.add_row(words.name(node.operator), words.name(node.name), Text(rules, "dim"))
+    parts.append(Padding(table, (0, 0, 0, 2)))
+    if len(found.nodes) > MOST_NODES:
+        parts.append(Text(f"  {len(found.nodes) - MOST_NODES:,} more", style="dim"))
+    parts.append(Padding(interface(found.inputs, found.outputs), (0, 0, 0, 2)))
+    if len(found.nodes) == found.of:
+        parts.append(Text("\nNo part of the model that is smaller fails in this way.", "yellow"))
+    elif not found.is_smallest:
+        parts.append(
+            Text("\nThe runs are spent: with more, less may be left (`--most`).", "yellow")
+        )
+    for side, outcome in (("whole model", whole), ("part", part)):
+        said = words.clean(outcome.last_line) or "nothing"
+        parts.append(Text(f"\nThe {side}: {outcome.ending}; its last line:\n  {said}"))
+    return Group(*parts)

@@ -1,0 +1,335 @@
+"""`surgeon reduce`: the smallest part of a model at which a check still fails."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+from typer.testing import CliRunner
+
+import surgeon
+from surgeon.cli import app
+from surgeon.errors import RecipeError, VerifyError
+from surgeon.reducing import Reduction
+from surgeon.reducing.command import Check
+from surgeon.runtime import Session
+
+RUN = CliRunner()
+CHAIN = """<ir_version: 8, opset_import: ["": 17]>
+g (float[N,4] x) => (float[N,4] y) {
+  a = Relu (x)
+  b = Exp (a)
+  c = Neg (b)
+  d = Sin (c)
+  e = Cos (d)
+  y = Tanh (e)
+}"""
+SIZES = """<ir_version: 8, opset_import: ["": 17]>
+g (float[N,2,4] x) => (float[N,8] y) <int64 first = {0}, int64[1] axes = {0}> {
+  a = Relu (x)
+  s = Shape (a)
+  n = Gather (s, first)
+  u = Unsqueeze (n, axes)
+  m = Constant <value = int64[1] {-1}> ()
+  t = Concat <axis = 0> (u, m)
+  r = Reshape (a, t)
+  e = Exp (r)
+  y = Tanh (e)
+}"""
+BRANCHES = """<ir_version: 8, opset_import: ["": 17]>
+g (float[N,4] x, bool c) => (float[N,4] y) {
+  a = Relu (x)
+  b = Exp (a)
+  f = Neg (b)
+  e = If (c) <then_branch = then () => (float[N,4] t) { t = Add (b, w) },
+              else_branch = other () => (float[N,4] o) { o = Mul (a, w) }>
+  y = Add (e, f)
+}"""
+
+
+def has(*operators: str) -> Callable[[Path], bool]:
+    """A runtime that refuses a file in which all of these are."""
+
+    def fails(path: Path) -> bool:
+        proto = onnx.load(path)
+        onnx.checker.check_model(proto, full_check=True)
+        Session(proto)  # each part is a model that loads
+        return set(operators) <= {node.op_type for node in proto.graph.node}
+
+    return fails
+
+
+def left(found: Reduction) -> list[str]:
+    return [node.operator for node in found.nodes]
+
+
+@pytest.mark.parametrize("operator", ["Relu", "Neg", "Tanh"])
+def test_one_node_is_left(operator: str) -> None:
+    found = surgeon.reduce(onnx.parser.parse_model(CHAIN), has(operator))
+    assert left(found) == [operator]
+    assert (found.of, found.is_smallest) == (6, True)
+    assert found.runs <= 7
+    assert [value.shape for value in found.inputs] == [("N", 4)]
+    Session(found.model.to_proto()).run({found.inputs[0].name: np.ones((2, 4), np.float32)})
+
+
+def test_what_fails_together_stays_and_what_is_between_goes() -> None:
+    model = onnx.parser.parse_model(CHAIN)
+    found = surgeon.reduce(model, has("Exp", "Cos"))
+    assert left(found) == ["Exp", "Cos"]
+    assert [value.name for value in found.inputs] == ["a", "d"]
+    assert [value.name for value in found.outputs] == ["b", "e"]
+
+
+def test_sizes_are_computed_in_the_part() -> None:
+    found = surgeon.reduce(onnx.parser.parse_model(SIZES), has("Reshape"))
+    assert left(found) == ["Shape", "Gather", "Unsqueeze", "Concat", "Reshape"]
+    assert [value.name for value in found.inputs] == ["a"], "and no target of a Reshape"
+
+
+def test_bodies_take_what_they_capture_along() -> None:
+    model = onnx.parser.parse_model(BRANCHES)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(4, np.float32), "w"))
+    found = surgeon.reduce(model, has("If"))
+    assert left(found) == ["If"]
+    assert {value.name for value in found.inputs} == {"a", "b", "c"}
+    assert [t.name for t in found.model.to_proto().graph.initializer] == ["w"]
+
+
+def test_where_everything_is_needed_the_model_is_given_back() -> None:
+    model = onnx.parser.parse_model(CHAIN)
+    found = surgeon.reduce(model, has("Relu", "Exp", "Neg", "Sin", "Cos", "Tanh"))
+    assert len(found.nodes) == found.of
+    assert found.model.to_proto() == model
+
+
+def test_runs_are_counted() -> None:
+    asked: list[int] = []
+
+    def fails(path: Path) -> bool:
+        nodes = len(onnx.load(path).graph.node)
+        asked.append(nodes)
+        return nodes == 6
+
+    found = surgeon.reduce(onnx.parser.parse_model(CHAIN), fails, most=5)
+    assert (found.runs, found.is_smallest, len(found.nodes)) == (5, False, 6)
+    assert asked[0] == 6
+    assert len(asked) == 5
+
+
+def test_no_part_is_asked_for_twice() -> None:
+    asked: Counter[bytes] = Counter()
+
+    def fails(path: Path) -> bool:
+        asked[path.read_bytes()] += 1
+        return has("Exp", "Cos")(path)
+
+    surgeon.reduce(onnx.parser.parse_model(CHAIN), fails)
+    assert sorted(asked.values())[-2:] == [1, 2], "but for the last, which is seen to fail again"
+
+
+def test_a_whole_that_does_not_fail_is_an_error() -> None:
+    with pytest.raises(RecipeError, match="the whole model does not fail"):
+        surgeon.reduce(onnx.parser.parse_model(CHAIN), has("Erf"))
+
+
+def test_what_does_not_fail_again_is_an_error() -> None:
+    answers = iter([True, True, *[False] * 100])
+    with pytest.raises(VerifyError, match="does not fail again"):
+        surgeon.reduce(onnx.parser.parse_model(CHAIN), lambda path: next(answers))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_of_a_graph_drawn_at_random_the_guilty_nodes_are_left(seed: int) -> None:
+    """A check that fails where all of them are fails on nothing smaller than these."""
+    rng = random.Random(seed)
+    nodes, values = [], ["x"]
+    for at in range(rng.randint(5, 40)):
+        ends = [rng.choice(values[-4:]) for _ in range(2)]
+        operator = rng.choice(["Add", "Mul", "Relu", "Neg"])
+        read = ends if operator in ("Add", "Mul") else ends[:1]
+        nodes.append(onnx.helper.make_node(operator, read, [f"v{at}"], name=f"n{at}"))
+        values.append(f"v{at}")
+    ends = [onnx.helper.make_tensor_value_info(n, 1, ["N"]) for n in ("x", values[-1])]
+    graph = onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)])
+    guilty = {node.name for node in rng.sample(nodes, rng.randint(1, 3))}
+
+    def fails(path: Path) -> bool:
+        proto = onnx.load(path)
+        onnx.checker.check_model(proto, full_check=True)
+        return guilty <= {node.name for node in proto.graph.node}
+
+    found = surgeon.reduce(model, fails)
+    assert {node.name for node in found.nodes} == guilty
+
+
+def test_the_numbers_beside_a_part_are_those_of_the_whole() -> None:
+    """A runtime that computes Cos wrongly: seen of the part that has it, by its own inputs."""
+    model = onnx.parser.parse_model(CHAIN.replace("N,4", "3,4"))
+    seen = []
+
+    def fails(path: Path) -> bool:
+        proto = onnx.load(path)
+        given = np.load(path.with_suffix(".npz"))
+        feeds = {name[3:]: given[name] for name in given if name.startswith("in.")}
+        expected = {name[4:]: given[name] for name in given if name.startswith("out.")}
+        assert set(expected) == {value.name for value in proto.graph.output}
+        for name, value in Session(proto).run(feeds).items():
+            np.testing.assert_array_equal(value, expected[name])
+        for node in proto.graph.node:
+            node.op_type = "Sin" if node.op_type == "Cos" else node.op_type
+        wrong = Session(proto).run(feeds)
+        seen.append(len(proto.graph.node))
+        return any(not np.array_equal(value, expected[name]) for name, value in wrong.items())
+
+    assert left(surgeon.reduce(model, fails, data=())) == ["Cos"]
+    assert seen[0] == 6
+
+
+def test_numbers_need_sizes(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(CHAIN)
+    with pytest.raises(RecipeError, match="dynamic dimensions") as caught:
+        surgeon.reduce(model, has("Cos"), data=())
+    assert "--data" in caught.value.mend
+    np.savez(tmp_path / "x.npz", x=np.ones((5, 4), np.float32))
+    sizes = []
+
+    def fails(path: Path) -> bool:
+        given = np.load(path.with_suffix(".npz"))
+        sizes.extend(given[name].shape for name in given)
+        return has("Cos")(path)
+
+    assert left(surgeon.reduce(model, fails, data=[tmp_path / "x.npz"])) == ["Cos"]
+    assert set(sizes) == {(5, 4)}
+
+
+def test_data_outside_come_along(tmp_path: Path) -> None:
+    text = CHAIN.replace("y = Tanh (e)", "y = MatMul (e, w)")
+    model = onnx.parser.parse_model(text)
+    weight = np.arange(16, dtype=np.float32).reshape(4, 4)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
+    source, target = tmp_path / "in.onnx", tmp_path / "far" / "part.onnx"
+    target.parent.mkdir()
+    onnx.save(model, source, save_as_external_data=True, size_threshold=0)
+    found = surgeon.reduce(source, has("MatMul"))
+    found.model.save(target)
+    assert left(found) == ["MatMul"]
+    assert np.array_equal(
+        onnx.numpy_helper.to_array(onnx.load(target).graph.initializer[0]), weight
+    )
+
+
+# ------------------------------------------------------------------------------- the command
+
+SCRIPT = """
+import sys, onnx
+nodes = onnx.load(sys.argv[1]).graph.node
+names = [node.op_type for node in nodes]
+if len(nodes) < 2:
+    print("too small"); sys.exit(int(sys.argv[3]) if len(sys.argv) > 3 else 1)
+if sys.argv[2] in names:
+    print("cannot compile", sys.argv[2]); sys.exit(1)
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> str:
+    """A runtime that refuses an operator, and files of a single node for a reason of its own."""
+    path = tmp_path / "runtime.py"
+    path.write_text(SCRIPT)
+    return f'"{sys.executable}" "{path}"'
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "in.onnx"
+    onnx.save(onnx.parser.parse_model(CHAIN), path)
+    return path
+
+
+def test_a_command_that_fails(model: Path, script: str) -> None:
+    target = model.with_name("part.onnx")
+    arguments = ["reduce", str(model), str(target), "--check", f"{script} {{}} Cos"]
+    done = RUN.invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    assert "1 node of 6 fails" in done.output, "for another reason, which is shown"
+    assert "cannot compile Cos" in done.output
+    assert "too small" in done.output
+    assert len(onnx.load(target).graph.node) == 1
+
+    done = RUN.invoke(app, [*arguments, "--saying", "cannot compile", "--json"])
+    told = json.loads(done.stdout)
+    assert [node["operator"] for node in told["nodes"]] in (["Sin", "Cos"], ["Cos", "Tanh"])
+    assert told["whole"]["last_line"] == told["part"]["last_line"] == "cannot compile Cos"
+    assert len(onnx.load(target).graph.node) == 2
+    assert RUN.invoke(app, ["log", str(target)]).exit_code == 0
+
+
+def test_another_exit_status_is_another_failure(model: Path, script: str) -> None:
+    target = model.with_name("part.onnx")
+    arguments = ["reduce", str(model), str(target), "--check", f"{script} {{model}} Cos 7", "-q"]
+    assert RUN.invoke(app, arguments).exit_code == 0
+    assert len(onnx.load(target).graph.node) == 2
+
+
+def test_a_dry_run_writes_nothing(model: Path, script: str) -> None:
+    target = model.with_name("part.onnx")
+    arguments = ["reduce", str(model), str(target), "--check", f"{script} {{}} Cos", "--dry-run"]
+    assert RUN.invoke(app, arguments).exit_code == 0
+    assert not target.exists()
+
+
+WRONG = {
+    "nothing to fail": ("{script} {{}} Erf", "the command does not fail on the whole model"),
+    "no place for the model": ("{script} Cos", "does not say where the model goes"),
+    "no such program": ("no-such-program {{}}", "`no-such-program` cannot be run"),
+    "an open quote": ("'{{}}", "the command cannot be read"),
+    "nothing": ("", "does not say where the model goes"),
+}
+
+
+@pytest.mark.parametrize(("command", "phrase"), WRONG.values(), ids=WRONG)
+def test_a_command_that_is_wrong(model: Path, script: str, command: str, phrase: str) -> None:
+    target = model.with_name("part.onnx")
+    target.write_text("old")
+    given = command.format(script=script)
+    done = RUN.invoke(app, ["reduce", str(model), str(target), "--check", given])
+    assert done.exit_code == 2
+    assert phrase in done.output
+    assert target.read_text() == "old"
+
+
+def test_words_that_the_command_does_not_say(model: Path, script: str) -> None:
+    arguments = ["reduce", str(model), str(model.with_name("part.onnx"))]
+    done = RUN.invoke(app, [*arguments, "--check", f"{script} {{}} Cos", "--saying", "segfault"])
+    assert done.exit_code == 2
+    assert "does not say `segfault`" in done.output
+    assert "cannot compile Cos" in done.output
+
+
+def test_a_command_that_does_not_end(tmp_path: Path) -> None:
+    path = tmp_path / "sleep.py"
+    path.write_text("import time\nprint('on my way', flush=True)\ntime.sleep(60)")
+    check = Check(f'"{sys.executable}" "{path}" {{}}', timeout=1.5)
+    found = check.run(tmp_path / "m.onnx")
+    assert (found.status, found.ending, found.last_line) == (None, "no end in time", "on my way")
+    assert check.fails(tmp_path / "m.onnx"), "as it is on the whole, so it may be on a part"
+
+
+def test_names_with_spaces(tmp_path: Path) -> None:
+    path = tmp_path / "say.py"
+    path.write_text("import sys\nprint(*sys.argv[1:], sep='|')")
+    check = Check(f'"{sys.executable}" "{path}" --onnx={{}} "a b" {{data}}')
+    assert check.wants_data
+    folder = tmp_path / "with space"
+    said = check.run(folder / "part.onnx").last_line
+    assert said == f"--onnx={folder / 'part.onnx'}|a b|{folder / 'part.npz'}"
