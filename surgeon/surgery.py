@@ -287,6 +287,8 @@ def _fitted(
         plans[-1] = recipe_for_target(wanted, allow, without)
     if left:
         work.notes.failures.append(f"not on the list of {name}: {few(left)}")
+        where = f"`surgeon inspect OUT --target {name}` says where it can be cut off, if it can"
+        work.notes.remarks.append(f"what {name} lacks: {where}")
     if not wanted.reads(work.model.opset) and wanted.opsets:
         old, new = wanted.opsets
         said = f"{wanted.name} reads opsets {old} to {new}, and the result is of {work.model.opset}"

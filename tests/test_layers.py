@@ -70,7 +70,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"advice", "mending"},
     {"surgery", "export", "doctor", "inspection"},
     {"cases", "batch", "bisect", "explaining", "extraction"},
-    {"language", "skeleton", "standing", "reducing"},
+    {"language", "skeleton", "standing", "reducing", "dividing"},
     {"render", "handbook"},
     {"cli"},
     {"surgeon", "__main__"},  # the face: surgeon/__init__.py

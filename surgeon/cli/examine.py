@@ -204,10 +204,19 @@ def inspect(
                 place.show(render.standings(there, model, verbose=verbose))
             return
         found = inspection.with_load(inspection.inspect(model, target=target))
+        division = None
+        if found.fit is not None and (refused := found.fit.lasting):
+            from surgeon.dividing import divide
+            from surgeon.model import Model
+
+            division = divide(Model.load(model), refused)
         if as_json:
-            place.data(json.dumps(found.to_dict(), indent=2))
+            cut = {"division": division.to_dict()} if division else {}
+            place.data(json.dumps(found.to_dict() | cut, indent=2))
         else:
             place.show(render.inspection(found, verbose=verbose))
+            if division:
+                place.show(render.division(division, model))
 
 
 def show_log(

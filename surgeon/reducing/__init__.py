@@ -13,12 +13,12 @@ import onnx
 
 from surgeon.errors import RecipeError, SurgeonError, VerifyError
 from surgeon.extraction import extract
+from surgeon.extraction.parts import Nodes, Parts
 from surgeon.helpful import recipes_about
 from surgeon.inspection import Value, value_of
 from surgeon.model import Model
 from surgeon.opening import ModelLike, as_model, told_apart
-from surgeon.reducing.parts import Parts
-from surgeon.reducing.search import Nodes, Search, Spent
+from surgeon.reducing.search import Search, Spent
 from surgeon.reference import open_reference
 from surgeon.spelling import operator_name
 from surgeon.verify.datasets import read_data

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-Nodes = frozenset[int]
+from surgeon.extraction.parts import Nodes
 
 
 class Spent(Exception):

@@ -5,6 +5,7 @@ What became of a batch is in `surgeon.render.batch` and `.batch_page`, which bri
 
 from surgeon.render.checks import parting, verdict
 from surgeon.render.difference import difference
+from surgeon.render.division import division
 from surgeon.render.errors import error
 from surgeon.render.explanation import explanation, explanation_data
 from surgeon.render.extraction import extraction
@@ -20,6 +21,7 @@ from surgeon.render.words import clean, name, seconds, size
 __all__ = [
     "clean",
     "difference",
+    "division",
     "error",
     "examination",
     "explanation",

@@ -76,6 +76,15 @@ class Fit:
     command: tuple[str, ...] = ()
     nearest: int | None = None
 
+    @property
+    def lasting(self) -> tuple[str, ...]:
+        """Operators that stay refused: those without a rule; all that are left behind recipes."""
+        return tuple(
+            each.operator
+            for each in self.refused
+            if not self.command or not (each.recipes or each.operator in self.spelled)
+        )
+
 
 def targets() -> tuple[str, ...]:
     """The names of all there are; of several versions, the oldest first."""

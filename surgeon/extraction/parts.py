@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import onnx
 
@@ -11,9 +11,10 @@ from surgeon.extraction import model_of
 from surgeon.extraction.cut import End, Wiring, cut
 from surgeon.extraction.types import known_types
 from surgeon.model import Model
-from surgeon.reducing.search import Nodes
 from surgeon.reference.plan import reads
 
+Nodes = frozenset[int]  # by their places in the main graph
+_AXES = 8  # whole numbers along one axis, up to which they may be the sizes of a tensor
 _T = onnx.TensorProto
 _WHOLE_NUMBERS = frozenset(
     {_T.INT64, _T.INT32, _T.INT16, _T.INT8, _T.UINT64, _T.UINT32, _T.UINT16, _T.UINT8, _T.BOOL}
@@ -24,8 +25,8 @@ class Parts:
     """The nodes of a model's main graph, in order, and the models that choices of them make.
 
     Constants go with the nodes that read them. A part begins at inputs of the model and at
-    tensors: sizes, which are whole numbers along one axis at most, are computed in it, since
-    runtimes refuse a Reshape whose target is an input for reasons of their own.
+    tensors: sizes, which are a whole number or a few, are computed in it, since runtimes refuse a
+    Reshape whose target is an input for reasons of their own.
 
     Args:
         model: Not changed.
@@ -54,21 +55,30 @@ class Parts:
         while pending:
             for name in self.reads[pending.pop()]:
                 at = self._made_by.get(name)
-                if at is not None and at not in found and not self._can_be_given(name):
+                if at is not None and at not in found and not self.can_be_given(name):
                     found.add(at)
                     pending.append(at)
         return frozenset(found)
 
+    def needed(self, names: Iterable[str], given: Collection[str]) -> Nodes:
+        """The nodes that make values of others that are given, and of inputs."""
+        pending = [name for name in names if name not in given]
+        found: set[int] = set()
+        while pending:
+            at = self._made_by.get(pending.pop())
+            if at is not None and at not in found:
+                found.add(at)
+                pending += [name for name in self.reads[at] if name not in given]
+        return frozenset(found)
+
     def makes(self, node: int, among: Nodes) -> Nodes:
         """The nodes of a part that one of them needs, itself included."""
-        found, pending = {node}, [node]
-        while pending:
-            for name in self.reads[pending.pop()]:
-                at = self._made_by.get(name)
-                if at is not None and at in among and at not in found:
-                    found.add(at)
-                    pending.append(at)
-        return frozenset(found)
+        made = (name for name in self.wiring.nodes[node].output if name)
+        return self.needed(made, ()) & among
+
+    def made_by(self, names: Iterable[str]) -> Nodes:
+        """The nodes that make values; of constants and inputs none does."""
+        return frozenset(self._made_by[name] for name in names if name in self._made_by)
 
     def ends(self, nodes: Nodes) -> tuple[list[str], list[str]]:
         """The values that a part is given, and those that it gives: what nobody in it reads."""
@@ -103,11 +113,15 @@ class Parts:
             return self._made_by[name] not in nodes
         return name in self.wiring.required
 
-    def _can_be_given(self, name: str) -> bool:
+    def can_be_given(self, name: str) -> bool:
         """Whether a part may begin at a value that a node makes."""
         type_ = self._types.get(name)
         if type_ is None or not type_.HasField("tensor_type") or not type_.tensor_type.elem_type:
             return False
         tensor = type_.tensor_type
-        is_size = tensor.elem_type in _WHOLE_NUMBERS
-        return not is_size or (tensor.HasField("shape") and len(tensor.shape.dim) > 1)
+        if tensor.elem_type not in _WHOLE_NUMBERS:
+            return True
+        dims = tensor.shape.dim
+        if len(dims) != 1:
+            return len(dims) > 1
+        return bool(dims[0].dim_param) or dims[0].dim_value > _AXES
