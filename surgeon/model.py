@@ -155,7 +155,7 @@ class Model:
 
     def clone(self) -> Model:
         """The model as it was read, ready to be rewritten anew."""
-        twin = Model(self.proto, path=self.path)
+        twin = Model(self.proto, path=self.path, folder=self.folder)
         twin._sound = self._sound
         return twin
 

@@ -64,10 +64,10 @@ def told_apart(model: Model) -> tuple[Model, list[str]]:
     shared, again = model.sound.shared, model.sound.again
     said = []
     if shared:
-        model = Model(with_names_of_their_own(model.proto), path=model.path)
+        model = Model(with_names_of_their_own(model.proto), path=model.path, folder=model.folder)
         said.append(f"several nodes had one name, and got names of their own: {few(shared)}")
     if again:
-        model = Model(with_outputs_of_their_own(model.proto), path=model.path)
+        model = Model(with_outputs_of_their_own(model.proto), path=model.path, folder=model.folder)
         said.append(
             "a body gave one value as several of its outputs, or one of the graph around it, which "
             f"onnxruntime mixes up or refuses, and gives copies now: {few(again)}"

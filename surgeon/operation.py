@@ -285,7 +285,7 @@ class Operation:
             return
         if self.notes.every:
             self.removed.extend(self.surgery.removed.all)
-        self.model = Model(proto, path=self.original.path)
+        self.model = Model(proto, path=self.original.path, folder=self.original.folder)
         self.model.changed = True
         self._begin()
 

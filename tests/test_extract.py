@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -13,7 +14,7 @@ from command import run
 from onnx import TensorProto, helper, numpy_helper
 
 import surgeon
-from surgeon.extraction import _model_of
+from surgeon.extraction import model_of
 from surgeon.extraction.cut import End, Wiring, cut
 from surgeon.extraction.rejoined import compare
 from surgeon.extraction.types import types_of
@@ -193,7 +194,7 @@ def test_a_wrong_part_is_found() -> None:
     wiring = Wiring(whole.proto.graph)
     part = cut(wiring, [End("a", "a")], [End("q", "out")])
     types = types_of(whole, ["a", "q"])
-    made = _model_of(whole.proto, part, types)
+    made = model_of(whole.proto, part, types)
     assert compare(whole, wiring, part, made, types, progress=None).status == "equivalent"
     made.graph.node[0].op_type = "Sigmoid"
     assert compare(whole, wiring, part, made, types, progress=None).status == "differs"
@@ -257,6 +258,25 @@ def test_weights_outside_go_with_it(tmp_path: Path) -> None:
     part = onnx.load(str(target))
     np.testing.assert_array_equal(numpy_helper.to_array(part.graph.initializer[0]), weights)
     assert part.graph.initializer[0].data_type == TensorProto.FLOAT
+
+
+def test_a_part_with_weights_outside_is_repaired(tmp_path: Path) -> None:
+    net = parsed(NET)
+    path, target = tmp_path / "in.onnx", tmp_path / "there" / "part.onnx"
+    target.parent.mkdir()
+    onnx.save(net, path, save_as_external_data=True, location="in.data", size_threshold=0)
+    part = surgeon.extract(path, outputs=["b"]).model
+    rule = surgeon.rule(match="y = Relu (x)", why="No slope.", exact="rounding")
+
+    @rule
+    def relu_as_leaky(build: Any, match: Any) -> Any:
+        return build.op("LeakyRelu", match.values["x"], alpha=0.0)
+
+    surgeon.apply(part, relu_as_leaky).model.save(target)
+    made = onnx.load(target)
+    assert [node.op_type for node in made.graph.node] == ["Conv", "LeakyRelu"]
+    kept = numpy_helper.to_array(made.graph.initializer[0])
+    np.testing.assert_array_equal(kept, numpy_helper.to_array(parsed(NET).graph.initializer[0]))
 
 
 def test_the_command(tmp_path: Path) -> None:

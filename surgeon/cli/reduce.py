@@ -96,6 +96,7 @@ def reduce(
                 found = reducing.reduce(
                     source,
                     command.fails,
+                    passes=command.passes,
                     data=wanted if command.wants_data else None,
                     most=most,
                     progress=progress,
@@ -104,7 +105,7 @@ def reduce(
         if not dry_run:
             found.model.save(target, external_data=external_data.value)
         first, last = command.first, command.last
-        assert first is not None
+        assert first is not None  # what it said of the whole model
         assert last is not None
         if as_json:
             told = {

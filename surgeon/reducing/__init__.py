@@ -18,6 +18,7 @@ from surgeon.helpful import recipes_about
 from surgeon.inspection import Value, value_of
 from surgeon.model import Model
 from surgeon.opening import ModelLike, as_model, told_apart
+from surgeon.reducing.mends import Mend, mends_of
 from surgeon.reducing.search import Search, Spent
 from surgeon.reference import open_reference
 from surgeon.spelling import operator_name
@@ -54,6 +55,7 @@ class Reduction:
         of: How many the whole has.
         runs: How often the check was asked.
         is_smallest: Whether nothing more can be left out; else the runs were spent before.
+        mends: Bundled recipes behind which the part passes, those first that leave fewest nodes.
     """
 
     model: Model
@@ -63,6 +65,7 @@ class Reduction:
     of: int
     runs: int
     is_smallest: bool
+    mends: tuple[Mend, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -72,19 +75,21 @@ class Reduction:
         }
         nodes = [asdict(node) for node in self.nodes]
         counts = {"of": self.of, "runs": self.runs, "is_smallest": self.is_smallest}
-        return {**values, "nodes": nodes, **counts}
+        mends = [asdict(mend) for mend in self.mends]
+        return {**values, "nodes": nodes, **counts, "mends": mends}
 
 
 def reduce(
     model: ModelLike,
     fails: Callable[[Path], bool],
     *,
+    passes: Callable[[Path], bool] | None = None,
     data: Sequence[str | Path] | None = None,
     most: int = MOST,
     progress: Callable[[str], None] | None = None,
     date: str | None = None,
 ) -> Reduction:
-    """Find the smallest part of a model that fails a check, as a model of its own.
+    """Find the smallest part of a model that fails a check, and recipes behind which it passes.
 
     The part is cut where tensors are; what computes sizes stays with what reads them. No node of
     it is changed. Bodies and functions stay as a whole: `clean` takes many of them apart.
@@ -93,10 +98,12 @@ def reduce(
         model: A path, a `Model`, an `onnx.ModelProto` or a graphsurgeon `Graph`; not changed.
         fails: Asked with the file of a part, in a folder of its own: whether it fails. The whole
             model is the first.
+        passes: Asked of the part as each bundled recipe leaves it; by default what does not fail
+            passes.
         data: An .npz file with real inputs of the whole model, or nothing to have inputs drawn, and
             `part.npz` lies beside each `part.onnx`: its inputs and outputs, as they are in the
             whole, under `in.NAME` and `out.NAME`. None: it does not.
-        most: How often `fails` may be asked.
+        most: How often both may be asked.
         progress: Called with a line of text before each.
         date: When, for the log that the part keeps of its making.
 
@@ -109,7 +116,7 @@ def reduce(
     whole, _ = told_apart(source)
     parts = Parts(whole)
     asked = _Asked(parts, fails, None if data is None else _Values(whole, data), most, progress)
-    if not asked.of(whole, [v.name for v in whole.proto.graph.output]):
+    if not asked.of(whole, "the whole model"):
         raise RecipeError(
             "the whole model does not fail",
             where=str(whole.path or "model"),
@@ -119,8 +126,8 @@ def reduce(
     kept = search.smallest(parts.nodes)
     runs = asked.runs
     result = source
+    asked.most = max(most, runs + 1)  # once more, to see the same
     if len(kept) < len(parts.nodes):
-        asked.most += 1
         if not asked.fails(kept):
             raise VerifyError(
                 "what failed does not fail again",
@@ -129,6 +136,7 @@ def reduce(
             )
         inputs, outputs = parts.ends(kept)
         result = extract(whole, inputs=inputs, outputs=outputs, verify=False, date=date).model
+    mends = mends_of(result, asked.passing(passes))
     graph = result.proto.graph
     return Reduction(
         result,
@@ -136,8 +144,9 @@ def reduce(
         tuple(map(value_of, graph.output)),
         tuple(_shown(parts.wiring.nodes[at]) for at in sorted(kept)),
         len(parts.nodes),
-        runs,
+        asked.runs,
         runs < most,
+        mends,
     )
 
 
@@ -195,30 +204,46 @@ class _Asked:
         self.runs = 0
 
     def fails(self, nodes: Nodes) -> bool:
-        """Whether a part fails; one that cannot be made does not."""
+        """Whether a part fails; one that cannot be made does not.
+
+        Raises:
+            Spent: Nothing may be asked again.
+        """
         try:
             part = self.parts.model_of(nodes)
         except SurgeonError:
             return False
-        return self.of(part, self.parts.ends(nodes)[1], len(nodes))
+        return self.of(part, f"{len(nodes)} of {len(self.parts.nodes)} nodes")
 
-    def of(self, part: Model, outputs: Sequence[str], count: int | None = None) -> bool:
-        """Whether a model fails, whose outputs these are.
+    def passing(self, passes: Callable[[Path], bool] | None) -> Callable[[Model], bool]:
+        """What says whether a mended part passes; nothing does where all runs are spent."""
+        check = passes or (lambda path: not self.check(path))
+
+        def ask(part: Model) -> bool:
+            try:
+                return self.of(part, "the part behind a recipe", check)
+            except (Spent, SurgeonError):
+                return False
+
+        return ask
+
+    def of(self, part: Model, what: str, check: Callable[[Path], bool] | None = None) -> bool:
+        """Whether a model fails, or what else is asked of it.
 
         Raises:
-            Spent: It may not be asked again.
+            Spent: Nothing may be asked again.
         """
         if self.runs >= self.most:
             raise Spent
         self.runs += 1
         if self.progress:
-            total = len(self.parts.nodes)
-            self.progress(f"run {self.runs}: {total if count is None else count} of {total} nodes")
+            self.progress(f"run {self.runs}: {what}")
         with tempfile.TemporaryDirectory(prefix="surgeon-") as folder:
             path = Path(folder, "part.onnx")
             part.save(path)
             if self.values is not None:
-                constants = self.parts.wiring.constants
-                given = [v.name for v in part.proto.graph.input if v.name not in constants]
-                self.values.save(path.with_suffix(".npz"), given, outputs)
-            return self.check(path)
+                graph, constants = part.proto.graph, self.parts.wiring.constants
+                given = [v.name for v in graph.input if v.name not in constants]
+                made = [v.name for v in graph.output]
+                self.values.save(path.with_suffix(".npz"), given, made)
+            return (check or self.check)(path)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from surgeon.reducing.command import Outcome
 
 MOST_NODES = 20
+MOST_MENDS = 5
 _MOST_RECIPES = 3
 
 
@@ -46,6 +47,16 @@ def reduction(found: Reduction, whole: Outcome, part: Outcome) -> RenderableType
         parts.append(
             Text("\nThe runs are spent: with more, less may be left (`--most`).", "yellow")
         )
+    if found.mends:
+        parts.append(Text("\nIt passes behind", style="bold"))
+        for mend in found.mends[:MOST_MENDS]:
+            allow = "".join(f" --allow {kind}" for kind in mend.allow)
+            shape = " --shape INPUT=..." if mend.shaped else ""
+            line = f"  surgeon apply {mend.recipe} IN OUT{shape}{allow}"
+            parts.append(Text(line).append(f"  {words.count(mend.nodes, 'node')}", "dim"))
+        if len(found.mends) > MOST_MENDS:
+            others = words.listed([mend.recipe for mend in found.mends[MOST_MENDS:]])
+            parts.append(Text(f"  and behind {others}", "dim"))
     for side, outcome in (("whole model", whole), ("part", part)):
         said = words.clean(outcome.last_line) or "nothing"
         parts.append(Text(f"\nThe {side}: {outcome.ending}; its last line:\n  {said}"))
