@@ -108,7 +108,8 @@ def _check_remainders(graph: onnx.GraphProto) -> None:
 
 
 def _lower(graph: onnx.GraphProto, before: int, opset: int) -> None:
-    constants = {tensor.name: tensor for tensor in graph.initializer}
+    given = {value.name for value in graph.input}  # where others may be fed in their place
+    constants = {tensor.name: tensor for tensor in graph.initializer if tensor.name not in given}
     for node in graph.node:
         for attribute in node.attribute:
             if node.op_type == "Constant" and attribute.name == "value":

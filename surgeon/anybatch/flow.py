@@ -26,10 +26,13 @@ class Known:
 
     def __init__(self, model: onnx.ModelProto) -> None:
         self.opset = opset_of(model) or 1
-        self.initializers = {tensor.name: tensor for tensor in model.graph.initializer}
+        given = {value.name for value in model.graph.input}  # others may be fed in their place
+        tensors = (tensor for tensor in model.graph.initializer if tensor.name not in given)
+        self.initializers = {tensor.name: tensor for tensor in tensors}
         self.shapes = _shapes(model)
         self.names = {name for node in model.graph.node for name in (*node.input, *node.output)}
-        self.names.update(self.initializers)
+        self.names.update(tensor.name for tensor in model.graph.initializer)
+        self.names.update(value.name for value in model.graph.input)
 
 
 class Flow:
