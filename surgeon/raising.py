@@ -92,7 +92,7 @@ def _check_upsamples(proto: onnx.ModelProto, opset: int) -> None:
             continue
         scales = [s for a in node.attribute if a.name == "scales" for s in a.floats]
         if len(node.input) > 1 and node.input[1] in constants:
-            scales = onnx.numpy_helper.to_array(constants[node.input[1]]).tolist()
+            scales = onnx.numpy_helper.to_array(constants[node.input[1]]).reshape(-1).tolist()
         if any(scale < 1 for scale in scales):
             raise SurgeonError(
                 f"an Upsample has the scale {min(scales):.3g}, and below 1 it means nothing",

@@ -192,8 +192,10 @@ def _compress(question: Question) -> Sequence[Shape | None] | None:
 def _non_zero(question: Question) -> Sequence[Shape | None] | None:
     """A column for each element that holds."""
     shape, mask = question.shape(0), question.inputs[0]
-    if not shape:
+    if shape is None:
         return None
+    if not shape:  # of one number: onnx has no row, and onnxruntime one
+        return [(question.fresh(0), question.fresh(1))]
     whole = mask is not None and mask.not_zero  # as exporters count below opset 11, without Range
     return [(len(shape), dims.product(shape) if whole else question.fresh(1))]
 

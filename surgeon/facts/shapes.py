@@ -56,6 +56,25 @@ def _gemm(question: Question) -> Sequence[Shape | None] | None:
     return [(rows, columns)]
 
 
+def _einsum(question: Question) -> Sequence[Shape | None] | None:
+    """Of each letter the sizes of all operands that have it, of which any may be 1."""
+    equation = question.attributes.get("equation", "")
+    text = equation.decode() if isinstance(equation, bytes) else str(equation)
+    given, arrow, result = text.replace(" ", "").partition("->")
+    terms, shapes = given.split(","), [fact and fact.shape for fact in question.inputs]
+    known = [shape for shape in shapes if shape is not None]
+    if "." in text or [len(shape) for shape in known] != [len(term) for term in terms]:
+        return None
+    if not arrow:
+        result = "".join(sorted(letter for letter in {*given} - {","} if given.count(letter) == 1))
+    each = [
+        tuple(dim if letter == other else 1 for other in result)
+        for term, shape in zip(terms, known, strict=True)
+        for letter, dim in zip(term, shape, strict=True)
+    ]
+    return [broadcast([*each, (1,) * len(result)], question.fresh)]
+
+
 def _transpose(question: Question) -> Sequence[Shape | None] | None:
     shape = question.shape(0)
     if shape is None:
@@ -204,6 +223,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "Transpose": _transpose,
     "Reshape": _reshape,
     "Flatten": _flatten,
+    "Einsum": _einsum,
     "Squeeze": _squeeze,
     "Unsqueeze": _unsqueeze,
     "Shape": _shape_of,
