@@ -253,3 +253,12 @@ def test_a_letter_of_an_einsum_may_be_of_one_in_an_operand(equation: str) -> Non
         hold(parse(text), {"a": noise(sizes[0], 3), "x": noise(sizes[1], 3)})
     fixed = text.replace("float[N,3] a", "float[1,3] a")
     hold(parse(fixed), {"a": noise(1, 3), "x": noise(4, 3)})
+
+
+@pytest.mark.parametrize(
+    "op", ["Squeeze (x, s)", "Unsqueeze (x, s)", "ReduceSum <keepdims = 0> (x, s)"]
+)
+def test_an_axis_that_a_size_decides_is_not_taken_for_none(op: str) -> None:
+    text = f"""g (float[1,3,1] x, float[N] z) => (int64[p] w)
+        {{ s = Shape (z) y = {op} w = Shape (y) }}"""
+    hold(parse(text), {"x": noise(1, 3, 1), "z": noise(2)}, {"x": noise(1, 3, 1), "z": noise(0)})

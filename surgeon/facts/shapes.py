@@ -127,7 +127,7 @@ def _flatten(question: Question) -> Sequence[Shape | None] | None:
 
 
 def _squeeze(question: Question) -> Sequence[Shape | None] | None:
-    shape, axes = question.shape(0), question.value(1)
+    shape, axes = question.shape(0), question.axes(1)
     if shape is None or (question.has(1) and axes is None):
         return None
     if axes is None:
@@ -139,11 +139,13 @@ def _squeeze(question: Question) -> Sequence[Shape | None] | None:
 
 
 def _unsqueeze(question: Question) -> Sequence[Shape | None] | None:
-    shape, axes = question.shape(0), question.value(1)
+    shape, axes = question.shape(0), question.axes(1)
     if shape is None or axes is None:
         return None
     rank = len(shape) + len(axes)
     new, rest = {axis % rank for axis in axes}, iter(shape)
+    if len(new) < len(axes):
+        return None  # one is told twice
     return [tuple(1 if i in new else next(rest) for i in range(rank))]
 
 
@@ -153,7 +155,7 @@ def _reduce(question: Question) -> Sequence[Shape | None] | None:
         return None
     axes: Sequence[int] | None = question.attributes.get("axes")
     if question.has(1):
-        axes = question.value(1)
+        axes = question.axes(1)
         if axes is None:
             return None
     if not axes:
