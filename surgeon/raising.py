@@ -15,7 +15,9 @@ from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
 # The opset from which Resize says which coordinates it means, and Clip and Pad have operands.
 _COORDINATES = 11
+_NO_BATCH = 9  # the opset from which Scan has no batch of its own
 _ONE_AXIS = 13  # the opset from which Hardmax is along one axis, and not along it and all behind
+_BY_CHANNEL = 21  # the opset from which GroupNormalization has a scale for each channel
 # Operators with numbers that were attributes, from which input on they are operands.
 _NUMBERS = {"Clip": 1, "Pad": 2}
 _OTHER_FLOATS = (onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE)
@@ -50,6 +52,19 @@ def raise_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
         )
     if not any(entry.domain in STANDARD for entry in proto.opset_import):
         return _imported(proto, opset)
+    if before < _NO_BATCH <= opset and _has(proto, "Scan"):
+        raise SurgeonError(
+            f"a Scan is along a batch too, and from opset {_NO_BATCH} on along none",
+            where=f"raise-opset: {opset}",
+            mend="Export the model at the opset you need.",
+        )
+    if before < _BY_CHANNEL <= opset and _has(proto, "GroupNormalization"):
+        raise SurgeonError(
+            f"a GroupNormalization has a scale for each group, and from opset {_BY_CHANNEL} on one "
+            "for each channel",
+            where=f"raise-opset: {opset}",
+            mend="Put `group-norm-decompose` in front.",
+        )
     if before < _COORDINATES <= opset:
         _check_upsamples(proto, opset)
     kinds: dict[str, onnx.TypeProto.Tensor] = {}

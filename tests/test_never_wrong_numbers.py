@@ -262,3 +262,10 @@ def test_an_axis_that_a_size_decides_is_not_taken_for_none(op: str) -> None:
     text = f"""g (float[1,3,1] x, float[N] z) => (int64[p] w)
         {{ s = Shape (z) y = {op} w = Shape (y) }}"""
     hold(parse(text), {"x": noise(1, 3, 1), "z": noise(2)}, {"x": noise(1, 3, 1), "z": noise(0)})
+
+
+def test_of_one_number_nonzero_has_a_row_or_none() -> None:
+    """onnx says none and onnxruntime has one: how many there are is left to the runtime."""
+    text = """g (float x) => (int64[a] w, int64[2] s)
+        { p = NonZero (x) w = Shape (p) t = Transpose (p) s = Shape (t) }"""
+    hold(parse(text), {"x": np.array(0, F32)}, {"x": np.array(3, F32)})

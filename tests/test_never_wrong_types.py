@@ -117,8 +117,13 @@ def test_an_encoding_has_the_type_of_its_values(opset: int) -> None:
     hold(parse(text, opset), {"x": np.array([2, 0, 1, 2])})
 
 
-def test_rms_norm_has_the_type_of_its_scale() -> None:
-    text = """g (float[n,4] x, float16[4] s) => (float[n,4] y) {
-        a = RMSNormalization (x, s) y = Cast <to = 1> (a) }"""
-    after = surgeon.apply(parse(text, 23, 10), "clean", verify=False, check=False)
-    assert [node.op for node in after.model.graph.nodes] == ["RMSNormalization", "Cast"]
+@pytest.mark.parametrize(
+    ("norm", "opset"),
+    [("RMSNormalization", 23), ("SimplifiedLayerNormalization", 17), ("LayerNormalization", 13)],
+)
+def test_a_norm_has_the_type_of_its_scale(norm: str, opset: int) -> None:
+    """Of ONNX's own RMSNormalization, and of those that onnxruntime has below the opset of each."""
+    text = f"""g (float[n,4] x, float16[4] s) => (float[n,4] y) {{
+        a = {norm} (x, s) y = Cast <to = 1> (a) }}"""
+    after = surgeon.apply(parse(text, opset, 10), "clean", verify=False, check=False)
+    assert [node.op for node in after.model.graph.nodes][-1] == "Cast"

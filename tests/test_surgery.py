@@ -372,6 +372,27 @@ def test_functions_are_not_lost_where_an_opset_is_raised() -> None:
     assert [node.op for node in result.model.graph.nodes] == ["Add"]
 
 
+def test_what_means_something_else_at_a_newer_opset_is_named() -> None:
+    """The converter says nothing of either."""
+    scan = """<ir_version: 4, opset_import: ["": 8]>
+    g (float[1,4,2] x, float[1,2] z) => (float[1,2] y) { y = Scan <num_scan_inputs = 1,
+      body = b (float[2] u, float[2] e) => (float[2] o) { o = Add (u, e) }> (, z, x) }"""
+    groups = """<ir_version: 8, opset_import: ["": 18]>
+    g (float[n,4,5] x) => (float[n,4,5] y) <float[2] s = {1, 2}, float[2] b = {0, 1}>
+      { y = GroupNormalization <num_groups = 2> (x, s, b) }"""
+    for text, opset, reason in (
+        (scan, 13, "a Scan is along a batch too, and from opset 9 on along none"),
+        (groups, 21, "a GroupNormalization has a scale for each group, and from opset 21 on"),
+    ):
+        with pytest.raises(VerifyError, match=reason):
+            surgeon.apply(onnx.parser.parse_model(text), opset=opset)
+    spelled = onnx.parser.parse_model(groups)
+    result = surgeon.apply(spelled, "group-norm-decompose", opset=21)
+    assert result.model.opset == 21
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent"
+
+
 def test_a_hardmax_of_several_axes_is_not_raised_to_one_of_one() -> None:
     raise_to_13 = Recipe.parse("surgeon: 1\nname: r\nsteps:\n  - raise-opset: 13\n")
     several = model_of("float[2,3,4] x", "y = Hardmax (x)", "y", opset=11)

@@ -221,7 +221,7 @@ def source(node: gs.Node, axis: int) -> tuple[str, int | str]:
     A mask holds equally often wherever it selects, so what it selects is equally long.
     """
     mask = {"Compress": 1, "NonZero": 0}.get(node.op)
-    if mask is not None:
+    if mask is not None and (node.op, axis) != ("NonZero", 0):
         return node.inputs[mask].name, HELD
     return node.outputs[0].name, HELD if node.op == "NonMaxSuppression" else axis
 

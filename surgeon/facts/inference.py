@@ -41,7 +41,9 @@ _MALFORMED = (  # what a node that is not as its operator wants it may bring abo
 _OF_ONE_TYPE = frozenset("Add Sub Mul Div MatMul Gemm Concat Max Min Sum Mean".split())
 # By which of its inputs an operator's result is typed, where that is not the first.
 _TYPED_BY: Mapping[str, int] = {
-    **dict.fromkeys(("Where", "CastLike", "RMSNormalization", "SimplifiedLayerNormalization"), 1),
+    **dict.fromkeys(("Where", "CastLike"), 1),
+    # onnxruntime's own of before opset 17 too
+    **dict.fromkeys(("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"), 1),
     "OneHot": 2,
 }
 
