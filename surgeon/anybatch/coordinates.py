@@ -10,7 +10,9 @@ from onnx import helper
 
 from surgeon.anybatch.flow import Flow, Frozen, attribute, counted
 
-_MASK_OF_ITEMS = 4  # axes of an Attention's mask that has one of the batch: items, heads, rows, columns
+_MASK_OF_ITEMS = (
+    4  # axes of an Attention's mask that has one of the batch: items, heads, rows, columns
+)
 
 
 def by_element(flow: Flow, node: onnx.NodeProto) -> None:

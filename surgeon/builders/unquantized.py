@@ -89,7 +89,7 @@ def moved_levels(draft: Draft, match: Match) -> gs.Tensor:
         scale = _array(c, wide, 1)
         if scale is None or not (scale > 0).all():
             raise Refused(
-                "its scale is not known to be above 0, and the greatest level may be the least number"
+                "its scale is not known to be above 0: the greatest level may be the least"
             )
     floats = draft.op("DequantizeLinear", move.inputs[0], *wide.inputs[1:], **wide.attrs)
     made: gs.Tensor = draft.op(move.op, floats, *move.inputs[1:], **move.attrs)
