@@ -15,9 +15,21 @@ from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
 # The opset from which Resize says which coordinates it means, and Clip and Pad have operands.
 _COORDINATES = 11
-_NO_BATCH = 9  # the opset from which Scan has no batch of its own
 _ONE_AXIS = 13  # the opset from which Hardmax is along one axis, and not along it and all behind
-_BY_CHANNEL = 21  # the opset from which GroupNormalization has a scale for each channel
+# Operators that mean something else from an opset on, what they meant, and what helps.
+_OTHERWISE: Mapping[str, tuple[int, str, str]] = {
+    "Scan": (
+        9,
+        "a Scan is along a batch too, and from opset 9 on along none",
+        "Export the model at the opset you need.",
+    ),
+    "GroupNormalization": (
+        21,
+        "a GroupNormalization has a scale for each group, and from opset 21 on one for each "
+        "channel",
+        "Put `group-norm-decompose` in front.",
+    ),
+}
 # Operators with numbers that were attributes, from which input on they are operands.
 _NUMBERS = {"Clip": 1, "Pad": 2}
 _OTHER_FLOATS = (onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE)
@@ -44,27 +56,9 @@ def raise_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
             where=f"raise-opset: {opset}",
             mend="Leave the step out.",
         )
-    if proto.functions:  # the converter leaves them out
-        raise SurgeonError(
-            "the model has functions of its own, which `clean` in front writes out",
-            where=f"raise-opset: {opset}",
-            mend="Put `clean` in front.",
-        )
     if not any(entry.domain in STANDARD for entry in proto.opset_import):
         return _imported(proto, opset)
-    if before < _NO_BATCH <= opset and _has(proto, "Scan"):
-        raise SurgeonError(
-            f"a Scan is along a batch too, and from opset {_NO_BATCH} on along none",
-            where=f"raise-opset: {opset}",
-            mend="Export the model at the opset you need.",
-        )
-    if before < _BY_CHANNEL <= opset and _has(proto, "GroupNormalization"):
-        raise SurgeonError(
-            f"a GroupNormalization has a scale for each group, and from opset {_BY_CHANNEL} on one "
-            "for each channel",
-            where=f"raise-opset: {opset}",
-            mend="Put `group-norm-decompose` in front.",
-        )
+    _check_meanings(proto, before, opset)
     if before < _COORDINATES <= opset:
         _check_upsamples(proto, opset)
     kinds: dict[str, onnx.TypeProto.Tensor] = {}
@@ -88,8 +82,24 @@ def raise_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
     return raised
 
 
+def _check_meanings(proto: onnx.ModelProto, before: int, opset: int) -> None:
+    """Refuse what the converter leaves out, or leaves as it stands where it means something else.
+
+    Raises:
+        SurgeonError: There is such.
+    """
+    where = f"raise-opset: {opset}"
+    if proto.functions:
+        what = "the model has functions of its own, which `clean` in front writes out"
+        raise SurgeonError(what, where=where, mend="Put `clean` in front.")
+    for operator, (since, what, mend) in _OTHERWISE.items():
+        if before < since <= opset and _has(proto, operator):
+            raise SurgeonError(what, where=where, mend=mend)
+
+
 def _has(proto: onnx.ModelProto, *operators: str) -> bool:
-    return any(n.op_type in operators for n in every_node(proto.graph.node))
+    nodes = every_node(proto.graph.node)
+    return any(n.op_type in operators and n.domain in STANDARD for n in nodes)
 
 
 def _kinds(proto: onnx.ModelProto) -> dict[str, onnx.TypeProto.Tensor]:
