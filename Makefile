@@ -5,6 +5,8 @@
 #   make hostile       broken and malicious files, each in a process with limits
 #   make kills         200 runs killed at random moments: every file is the old one or the new one
 #   make fuzz-graphs   10,000 graphs drawn at random through apply, one after the other (minutes)
+#   make twists        graphs of the recipes' cases, changed a little, through apply (SECONDS); what is
+#                      found lies in out/twists, for somebody to look at
 #   make fuzz          damaged models, patterns and expressions, steered by coverage (needs atheris)
 #   make batch         2,000 models and 100 hostile files, killed three times and resumed (needs CORPUS)
 #   make mutations     wrong rewrites that the check has to catch; prints how many it did
@@ -34,7 +36,7 @@ endif
 SUITED := import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else 'surgeon needs Python 3.11 to 3.13, and this is ' + sys.version.split()[0] + '; say: make PYTHON=python3.12')
 STAMP := import pathlib, sys; pathlib.Path(sys.argv[1]).touch()
 
-.PHONY: demo check test lint cases docs hostile batch kills fuzz fuzz-graphs mutations bench test-targets test-oldest torch samples
+.PHONY: demo check test lint cases docs hostile batch kills fuzz fuzz-graphs twists mutations bench test-targets test-oldest torch samples
 .DEFAULT_GOAL := check
 
 demo: .venv/installed
@@ -68,6 +70,7 @@ kills: .venv/installed-dev
 
 # SECONDS of each target; what is found lies in out/fuzz as crash-*.
 SECONDS ?= 120
+SEED ?= 0
 fuzz: .venv-fuzz/installed
 	$(FUZZ)/python tests/fuzz.py models out/fuzz/models -max_total_time=$(SECONDS) -timeout=30 -rss_limit_mb=6000 -artifact_prefix=out/fuzz/
 	$(FUZZ)/python tests/fuzz.py patterns out/fuzz/patterns -max_total_time=$(SECONDS) -timeout=30 -artifact_prefix=out/fuzz/
@@ -79,6 +82,9 @@ fuzz-graphs: .venv/installed-dev
 
 batch: .venv/installed-dev
 	$(BIN)/python tests/benchmarks/folder.py $(CORPUS)
+
+twists: .venv/installed-dev
+	$(BIN)/python tests/twisting.py out/twists $(SECONDS) $(SEED)
 
 mutations: .venv/installed-dev
 	$(BIN)/python -m pytest tests/test_mutations.py

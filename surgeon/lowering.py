@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -14,6 +14,7 @@ from surgeon.facts.fact import INTEGERS
 from surgeon.importer import opset_of
 from surgeon.irversion import least_ir_version
 from surgeon.opsets import MOVED, STANDARD, Moved, newest_opset, schema
+from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
 # Operators whose text was changed and whose meaning was not, by the opset from which that is so;
 # what they can do since, an attribute or an operand says.
@@ -63,7 +64,7 @@ def lower_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
     lowered.CopyFrom(proto)
     try:
         _check_plain(lowered)
-        _lower(lowered.graph, before, opset)
+        _lower(lowered.graph, before, opset, fed=set(_fed(proto)))
         if before >= _FLOORED > opset:
             _check_remainders(onnx.shape_inference.infer_shapes(proto).graph)
         for entry in lowered.opset_import:
@@ -107,8 +108,19 @@ def _check_remainders(graph: onnx.GraphProto) -> None:
             raise _Not(f"Mod of floats has the sign of the divisor from opset {_FLOORED} on")
 
 
-def _lower(graph: onnx.GraphProto, before: int, opset: int) -> None:
-    constants = {tensor.name: tensor for tensor in graph.initializer}
+def _fed(proto: onnx.ModelProto) -> Iterator[str]:
+    """Inputs, in whose place others may be fed where they are initializers too.
+
+    Before IR version 4 all of these are listed so, and no runtime overrides one.
+    """
+    if proto.ir_version >= FIRST_IR_WITH_FREE_INITIALIZERS:
+        yield from (value.name for value in proto.graph.input)
+
+
+def _lower(
+    graph: onnx.GraphProto, before: int, opset: int, fed: Collection[str] = frozenset()
+) -> None:
+    constants = {tensor.name: tensor for tensor in graph.initializer if tensor.name not in fed}
     for node in graph.node:
         for attribute in node.attribute:
             if node.op_type == "Constant" and attribute.name == "value":

@@ -2,26 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import onnx
 
 from surgeon.errors import SurgeonError
 from surgeon.importer import opset_of
-from surgeon.nested import every_node
+from surgeon.nested import every_body, every_node
 from surgeon.opsets import STANDARD
 from surgeon.unread import without_inputs
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
-_COORDINATES = 11  # the opset from which Resize says which coordinates it means
+# The opset from which Resize says which coordinates it means, and Clip and Pad have operands.
+_COORDINATES = 11
+_ONE_AXIS = 13  # the opset from which Hardmax is along one axis, and not along it and all behind
+# Operators that mean something else from an opset on, what they meant, and what helps.
+_OTHERWISE: Mapping[str, tuple[int, str, str]] = {
+    "Scan": (
+        9,
+        "a Scan is along a batch too, and from opset 9 on along none",
+        "Export the model at the opset you need.",
+    ),
+    "GroupNormalization": (
+        21,
+        "a GroupNormalization has a scale for each group, and from opset 21 on one for each "
+        "channel",
+        "Put `group-norm-decompose` in front.",
+    ),
+}
+# Operators with numbers that were attributes, from which input on they are operands.
+_NUMBERS = {"Clip": 1, "Pad": 2}
+_OTHER_FLOATS = (onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE)
 
 
 def raise_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
     """The model at a newer opset.
 
     The converter gives a Resize of before opset 11, and an Upsample, the coordinates that are the
-    default of later ones; they meant others.
+    default of later ones; they meant others. Bounds of a Clip and the border of a Pad it gives in
+    float32, whatever they are of.
 
     Raises:
-        SurgeonError: The model is there already, an Upsample shrinks, which means nothing, or the
+        SurgeonError: The model is there already or has functions, which the converter leaves out;
+            an Upsample shrinks, which means nothing; a Hardmax is along several axes; or the
             converter has no adapter for an operator.
     """
     import onnx.version_converter
@@ -35,8 +58,14 @@ def raise_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
         )
     if not any(entry.domain in STANDARD for entry in proto.opset_import):
         return _imported(proto, opset)
+    _check_meanings(proto, before, opset)
     if before < _COORDINATES <= opset:
         _check_upsamples(proto, opset)
+    kinds: dict[str, onnx.TypeProto.Tensor] = {}
+    if before < _COORDINATES <= opset and _has(proto, *_NUMBERS):
+        kinds = _kinds(proto)
+    if before < _ONE_AXIS <= opset and _has(proto, "Hardmax"):
+        _check_hardmax(proto, kinds or _kinds(proto), opset)
     try:
         raised = onnx.version_converter.convert_version(_unlisted(proto), opset)
     except Exception as error:  # the converter raises RuntimeError and its own kinds
@@ -49,7 +78,80 @@ def raise_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
         for node in every_node(raised.graph.node):
             if node.op_type == "Resize" and node.domain in ("", "ai.onnx"):
                 _as_before(node)
+    _type_numbers(raised, kinds)
     return raised
+
+
+def _check_meanings(proto: onnx.ModelProto, before: int, opset: int) -> None:
+    """Refuse what the converter leaves out, or leaves as it stands where it means something else.
+
+    Raises:
+        SurgeonError: There is such.
+    """
+    where = f"raise-opset: {opset}"
+    if proto.functions:
+        what = "the model has functions of its own, which `clean` in front writes out"
+        raise SurgeonError(what, where=where, mend="Put `clean` in front.")
+    for operator, (since, what, mend) in _OTHERWISE.items():
+        if before < since <= opset and _has(proto, operator):
+            raise SurgeonError(what, where=where, mend=mend)
+
+
+def _has(proto: onnx.ModelProto, *operators: str) -> bool:
+    nodes = every_node(proto.graph.node)
+    return any(n.op_type in operators and n.domain in STANDARD for n in nodes)
+
+
+def _kinds(proto: onnx.ModelProto) -> dict[str, onnx.TypeProto.Tensor]:
+    """What is known of types and shapes, in bodies too."""
+    try:
+        graph = onnx.shape_inference.infer_shapes(proto).graph
+    except (onnx.shape_inference.InferenceError, ValueError):  # one of 2 GiB, say
+        graph = proto.graph
+    found = {}
+    for each in (graph, *every_body(graph.node)):
+        for value in (*each.input, *each.value_info, *each.output):
+            found[value.name] = value.type.tensor_type
+        for tensor in each.initializer:
+            shape = onnx.helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
+            found[tensor.name] = shape.tensor_type
+    return found
+
+
+def _check_hardmax(
+    proto: onnx.ModelProto, kinds: Mapping[str, onnx.TypeProto.Tensor], opset: int
+) -> None:
+    for node in every_node(proto.graph.node):
+        if node.op_type != "Hardmax" or node.domain not in STANDARD:
+            continue
+        axis = next((a.i for a in node.attribute if a.name == "axis"), 1)
+        kind = kinds.get(node.input[0])
+        rank = len(kind.shape.dim) if kind is not None and kind.HasField("shape") else None
+        if axis != -1 and (rank is None or axis != rank - 1):
+            raise SurgeonError(
+                f"a Hardmax is along its axis {axis} and those behind, and from opset {_ONE_AXIS} "
+                "on along one",
+                where=f"raise-opset: {opset}, output `{node.output[0]}`",
+                mend="Export the model at the opset you need.",
+            )
+
+
+def _type_numbers(raised: onnx.ModelProto, kinds: Mapping[str, onnx.TypeProto.Tensor]) -> None:
+    """Give the numbers that the converter made of attributes the type of what they are for."""
+    for graph in (raised.graph, *every_body(raised.graph.node)):
+        constants = {node.output[0]: node for node in graph.node if node.op_type == "Constant"}
+        for node in graph.node:
+            kind = kinds.get(node.input[0]) if node.op_type in _NUMBERS else None
+            if kind is None or kind.elem_type not in _OTHER_FLOATS:
+                continue
+            for name in node.input[_NUMBERS[node.op_type] :]:
+                maker = constants.get(name)
+                if maker is None or name in kinds:  # what was there has its own
+                    continue
+                number = onnx.numpy_helper.to_array(maker.attribute[0].t)
+                dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)
+                typed = onnx.numpy_helper.from_array(number.astype(dtype))
+                maker.attribute[0].t.CopyFrom(typed)
 
 
 def _imported(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
@@ -92,7 +194,7 @@ def _check_upsamples(proto: onnx.ModelProto, opset: int) -> None:
             continue
         scales = [s for a in node.attribute if a.name == "scales" for s in a.floats]
         if len(node.input) > 1 and node.input[1] in constants:
-            scales = onnx.numpy_helper.to_array(constants[node.input[1]]).tolist()
+            scales = onnx.numpy_helper.to_array(constants[node.input[1]]).reshape(-1).tolist()
         if any(scale < 1 for scale in scales):
             raise SurgeonError(
                 f"an Upsample has the scale {min(scales):.3g}, and below 1 it means nothing",

@@ -161,6 +161,29 @@ def test_attention_is_of_each_item() -> None:
     shared = onnx.parser.parse_model(text.replace("float[1,2,5,4] v", "float[2,2,5,4] v"))
     with pytest.raises(SurgeonError, match="`v` is shared"):
         free_batch(with_weights(shared), "batch", check=False)
+    # the mask's first axis is of rows, not of items
+    rows = text.replace("float[1,2,5,4] v)", "float[1,2,5,4] v, float[1,5] mask)")
+    rows = rows.replace("<float[3,5] mask>", "")
+    with pytest.raises(SurgeonError, match="first axis of `mask` is none of items"):
+        free_batch(onnx.parser.parse_model(rows), "batch", check=False)
+
+
+def test_scales_of_blocks_are_for_the_batch_of_the_file() -> None:
+    text = """<ir_version: 10, opset_import: ["": 21]>
+    g (int8[1,4] x) => (float[1,4] y)
+      <float[1,2] s> { y = DequantizeLinear <axis = 1, block_size = 2> (x, s) }"""
+    with pytest.raises(SurgeonError, match="its scales go along the batch"):
+        free_batch(with_weights(onnx.parser.parse_model(text)), "batch", check=False)
+
+
+def test_a_shape_that_may_be_fed_is_not_written_for_any_batch() -> None:
+    proto = model(
+        "(float[2,3] x, int64[2] s) => (float[a,b] y) <int64[2] s = {2, 3}> { y = Reshape (x, s) }"
+    )
+    with pytest.raises(SurgeonError, match="`s` is computed"):
+        free_batch(proto, "batch", check=False)
+    proto.ir_version, proto.opset_import[0].version = 3, 8  # which lists all of them so
+    free_batch(proto, "batch")
 
 
 REFUSED = {

@@ -118,6 +118,20 @@ def test_what_bodies_read_goes_with_them() -> None:
     assert found.nodes == 2
 
 
+@pytest.mark.parametrize("begin", ["a", "first=a"])
+def test_what_a_node_makes_beside_what_it_is_needed_for_may_be_given(begin: str) -> None:
+    """The Split stays for its second part; its first is an input of the part."""
+    text = """<ir_version: 8, opset_import: ["": 18]>
+    g (float[n,4] x) => (float[n,2] y)
+      { a, b = Split <axis = 1, num_outputs = 2> (x) a_aside = Exp (a) y = Add (a_aside, b) }"""
+    part = surgeon.extract(parsed(text), inputs=[begin, "x"], outputs=["y"])
+    assert part.verdict is not None
+    assert part.verdict.status == "equivalent"
+    made = part.model.to_proto().graph
+    assert [v.name for v in made.input] == [begin.partition("=")[0], "x"]
+    onnx.checker.check_model(part.model.to_proto(), full_check=True)
+
+
 def test_functions_go_with_the_calls() -> None:
     found = surgeon.extract(parsed(CALLS), inputs=["h"])
     assert [f.name for f in found.model.to_proto().functions] == ["outer", "inner"]

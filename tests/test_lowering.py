@@ -52,6 +52,13 @@ STAYS = {
         "g (float[4,3] x, int64[1] a) => (float[m,n] y) { y = ReduceMax (x, a) }",
         "`axes` of ReduceMax is computed, and was an attribute",
     ),
+    "axes that may be fed": (
+        18,
+        17,
+        "g (float[4,3] x, int64[1] a) => (float[m,n] y) <int64[1] a = {1}> "
+        "{ y = ReduceMax (x, a) }",
+        "`axes` of ReduceMax is computed, and was an attribute",
+    ),
     "axes of a Pad": (
         18,
         17,

@@ -242,3 +242,30 @@ def test_maxima_and_comparisons_of_nans_are_folded_as_they_run() -> None:
         z=F32(0),
     )
     hold(proto, {"x": noise(2, 3)})
+
+
+@pytest.mark.parametrize("equation", ["bi,bi->bi", "bi,bi->b", "bi,ji->bj"])
+def test_a_letter_of_an_einsum_may_be_of_one_in_an_operand(equation: str) -> None:
+    """As numpy has it: of 1 and of many it is many, whichever operand comes first."""
+    text = f"""g (float[N,3] a, float[M,3] x) => (int64[r] n) {{
+        y = Einsum <equation = "{equation}"> (a, x) n = Shape (y) }}"""
+    for sizes in ((1, 4), (4, 1), (1, 1)):
+        hold(parse(text), {"a": noise(sizes[0], 3), "x": noise(sizes[1], 3)})
+    fixed = text.replace("float[N,3] a", "float[1,3] a")
+    hold(parse(fixed), {"a": noise(1, 3), "x": noise(4, 3)})
+
+
+@pytest.mark.parametrize(
+    "op", ["Squeeze (x, s)", "Unsqueeze (x, s)", "ReduceSum <keepdims = 0> (x, s)"]
+)
+def test_an_axis_that_a_size_decides_is_not_taken_for_none(op: str) -> None:
+    text = f"""g (float[1,3,1] x, float[N] z) => (int64[p] w)
+        {{ s = Shape (z) y = {op} w = Shape (y) }}"""
+    hold(parse(text), {"x": noise(1, 3, 1), "z": noise(2)}, {"x": noise(1, 3, 1), "z": noise(0)})
+
+
+def test_of_one_number_nonzero_has_a_row_or_none() -> None:
+    """onnx says none and onnxruntime has one: how many there are is left to the runtime."""
+    text = """g (float x) => (int64[a] w, int64[2] s)
+        { p = NonZero (x) w = Shape (p) t = Transpose (p) s = Shape (t) }"""
+    hold(parse(text), {"x": np.array(0, F32)}, {"x": np.array(3, F32)})

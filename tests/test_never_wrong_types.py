@@ -105,3 +105,25 @@ def test_values_that_no_rule_reads_keep_their_types(kind: str) -> None:
     after = surgeon.apply(proto, "clean", verify=False).model.to_proto()
     assert list(after.graph.input) == list(proto.graph.input)
     assert list(after.graph.output) == list(proto.graph.output)
+
+
+@pytest.mark.parametrize("opset", [13, 17])
+def test_an_encoding_has_the_type_of_its_values(opset: int) -> None:
+    """The indices of OneHot are integers, and say nothing of what it makes."""
+    text = """g (int64[n] x) => (int64[n,3] y, float[m,3] z)
+        <int64 three = {3}, float[2] v = {0.3, 1.7}, int64[0] none = {}> {
+        a = OneHot (x, three, v) y = Cast <to = 7> (a)
+        z = OneHot (none, three, v) }"""
+    hold(parse(text, opset), {"x": np.array([2, 0, 1, 2])})
+
+
+@pytest.mark.parametrize(
+    ("norm", "opset"),
+    [("RMSNormalization", 23), ("SimplifiedLayerNormalization", 17), ("LayerNormalization", 13)],
+)
+def test_a_norm_has_the_type_of_its_scale(norm: str, opset: int) -> None:
+    """Of ONNX's own RMSNormalization, and of those that onnxruntime has below the opset of each."""
+    text = f"""g (float[n,4] x, float16[4] s) => (float[n,4] y) {{
+        a = {norm} (x, s) y = Cast <to = 1> (a) }}"""
+    after = surgeon.apply(parse(text, opset, 10), "clean", verify=False, check=False)
+    assert [node.op for node in after.model.graph.nodes][-1] == "Cast"

@@ -360,6 +360,66 @@ def test_a_raised_upsample_keeps_its_coordinates() -> None:
     )
 
 
+def test_functions_are_not_lost_where_an_opset_is_raised() -> None:
+    """The converter leaves them out, and a file that calls what is nowhere was saved."""
+    text = """<ir_version: 8, opset_import: ["": 13, "mine": 1]>
+    g (float[N,4] x) => (float[N,4] y) { y = mine.Twice (x) }
+    <domain: "mine", opset_import: ["": 13]> Twice (x) => (y) { y = Add (x, x) }"""
+    proto = onnx.parser.parse_model(text)
+    with pytest.raises(VerifyError, match="has functions of its own, which `clean` in front"):
+        surgeon.apply(proto, opset=18)
+    result = surgeon.apply(proto, "clean", opset=18)
+    assert [node.op for node in result.model.graph.nodes] == ["Add"]
+
+
+def test_what_means_something_else_at_a_newer_opset_is_named() -> None:
+    """The converter says nothing of either."""
+    scan = """<ir_version: 4, opset_import: ["": 8]>
+    g (float[1,4,2] x, float[1,2] z) => (float[1,2] y) { y = Scan <num_scan_inputs = 1,
+      body = b (float[2] u, float[2] e) => (float[2] o) { o = Add (u, e) }> (, z, x) }"""
+    groups = """<ir_version: 8, opset_import: ["": 18]>
+    g (float[n,4,5] x) => (float[n,4,5] y) <float[2] s = {1, 2}, float[2] b = {0, 1}>
+      { y = GroupNormalization <num_groups = 2> (x, s, b) }"""
+    for text, opset, reason in (
+        (scan, 13, "a Scan is along a batch too, and from opset 9 on along none"),
+        (groups, 21, "a GroupNormalization has a scale for each group, and from opset 21 on"),
+    ):
+        with pytest.raises(VerifyError, match=reason):
+            surgeon.apply(onnx.parser.parse_model(text), opset=opset)
+    spelled = onnx.parser.parse_model(groups)
+    result = surgeon.apply(spelled, "group-norm-decompose", opset=21)
+    assert result.model.opset == 21
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent"
+
+
+def test_a_hardmax_of_several_axes_is_not_raised_to_one_of_one() -> None:
+    raise_to_13 = Recipe.parse("surgeon: 1\nname: r\nsteps:\n  - raise-opset: 13\n")
+    several = model_of("float[2,3,4] x", "y = Hardmax (x)", "y", opset=11)
+    result = surgeon.apply(several, raise_to_13, verify=False)
+    assert not result.model.changed
+    assert "a Hardmax is along its axis 1 and those behind" in result.report.failures[0]
+    for inputs, attribute in (("float[2,4] x", ""), ("float[2,3,4] x", "<axis = -1>")):
+        last = model_of(inputs, f"y = Hardmax {attribute} (x)", "y", opset=11)
+        raised = surgeon.apply(last, raise_to_13)
+        assert raised.model.opset == 13
+        assert raised.report.verdict is not None
+        assert raised.report.verdict.status == "equivalent"
+
+
+@pytest.mark.parametrize("kind", ["float16", "double"])
+def test_numbers_that_were_attributes_are_of_the_type_that_they_are_for(kind: str) -> None:
+    raise_to_13 = Recipe.parse("surgeon: 1\nname: r\nsteps:\n  - raise-opset: 13\n")
+    bodies = ["n = Neg (x) y = Pad <pads = [0, 1, 0, 1], value = 2.0> (n)"]
+    if kind == "float16":  # onnxruntime has no Clip of doubles at opset 9
+        bodies.append("n = Neg (x) c = Clip <min = -0.5, max = 0.5> (n) y = Neg (c)")
+    for body in bodies:
+        model = model_of(f"{kind}[2,5] x", body, "y", opset=9)
+        raised = surgeon.apply(model, raise_to_13)
+        assert raised.report.verdict is not None
+        assert raised.report.verdict.status == "equivalent"
+
+
 def test_an_opset_is_not_lowered() -> None:
     lower = Recipe.parse("surgeon: 1\nname: r\nsteps:\n  - raise-opset: 13\n")
     result = surgeon.apply(MODEL, lower, verify=False)

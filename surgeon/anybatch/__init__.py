@@ -192,10 +192,11 @@ def _all_read(graph: onnx.GraphProto) -> set[str]:
 
 
 def _drop(graph: onnx.GraphProto, names: set[str]) -> None:
-    """Take out constants that nothing reads any more."""
-    for tensor in list(graph.initializer):
-        if tensor.name in names:
-            graph.initializer.remove(tensor)
+    """Take out constants that nothing reads any more, of the inputs too that list them."""
+    gone = {tensor.name for tensor in graph.initializer} & names
+    for field in (graph.initializer, graph.input):
+        for each in [each for each in field if each.name in gone]:
+            field.remove(each)
 
 
 def _declare(flow: Flow, value: onnx.ValueInfoProto, name: str) -> None:

@@ -37,7 +37,8 @@ def quantised(flow: Flow, node: onnx.NodeProto) -> None:
     """QuantizeLinear and DequantizeLinear, with one scale or one along another axis."""
     rank = len(flow.shape(node.input[0]))
     along = counted(attribute(node, "axis", 1), rank)
-    if len(flow.shape(node.input[1])) > 0 and along == flow.places.get(node.input[0]):
+    scales = len(flow.shape(node.input[1]))
+    if scales > 1 or (scales and along == flow.places.get(node.input[0])):  # several axes: blocks
         raise Frozen("its scales go along the batch")
     alike(flow, node)
 

@@ -10,6 +10,8 @@ from onnx import helper
 
 from surgeon.anybatch.flow import Flow, Frozen, attribute, counted
 
+_MASK_OF_ITEMS = 4  # axes of an Attention's mask for each item: items, heads, rows, columns
+
 
 def by_element(flow: Flow, node: onnx.NodeProto) -> None:
     """GatherElements and ScatterElements: what all items share is there once for each."""
@@ -93,7 +95,10 @@ def attended(flow: Flow, node: onnx.NodeProto) -> None:
             raise Frozen("the batch is not its first axis")
         if name and name not in flow.places and place != 3:
             raise Frozen(f"`{name}` is shared")
-    if mask and mask not in flow.places and len(shape := flow.shape(mask)) > 3 and shape[0] != 1:
+    shape = flow.shape(mask) if mask else ()
+    if mask in flow.places and len(shape) < _MASK_OF_ITEMS:
+        raise Frozen(f"the first axis of `{mask}` is none of items to it")
+    if mask not in flow.places and len(shape) >= _MASK_OF_ITEMS and shape[0] != 1:
         raise Frozen(f"`{mask}` has {shape[0]} along the batch")
     flow.places.update(dict.fromkeys(filter(None, node.output), 0))
 

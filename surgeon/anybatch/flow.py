@@ -11,6 +11,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from surgeon.importer import opset_of
+from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
 Size = int | str | None
 _Option = TypeVar("_Option")
@@ -26,10 +27,14 @@ class Known:
 
     def __init__(self, model: onnx.ModelProto) -> None:
         self.opset = opset_of(model) or 1
-        self.initializers = {tensor.name: tensor for tensor in model.graph.initializer}
+        free = model.ir_version >= FIRST_IR_WITH_FREE_INITIALIZERS
+        given = {value.name for value in model.graph.input if free}  # others may be fed for them
+        tensors = (tensor for tensor in model.graph.initializer if tensor.name not in given)
+        self.initializers = {tensor.name: tensor for tensor in tensors}
         self.shapes = _shapes(model)
         self.names = {name for node in model.graph.node for name in (*node.input, *node.output)}
-        self.names.update(self.initializers)
+        self.names.update(tensor.name for tensor in model.graph.initializer)
+        self.names.update(value.name for value in model.graph.input)
 
 
 class Flow:

@@ -198,6 +198,8 @@ def _in_front(draft: Draft, node: gs.Node, factor: Array) -> Array:
     known = len(sizes[0]) == len(before) - lead and len(sizes[1]) == len(after) - lead
     if not known or factor.shape[:lead] != (1,) * lead or math.prod(sizes[1]) > _LARGEST_SPREAD:
         raise Refused(f"more than one number does not pass {node.op}")
+    if math.prod(sizes[0]) != math.prod(sizes[1]):
+        raise Refused(f"what {node.op} reads and what it makes are not as large")
     spread = np.broadcast_to(factor, [*[1] * lead, *sizes[1]])
     return spread.reshape([*[1] * lead, *sizes[0]])
 

@@ -72,6 +72,8 @@ def resized_lines_as_planes(draft: Draft, match: Match) -> gs.Tensor:
     numbers = draft.facts.array(tensor)
     if numbers is None or numbers.shape != (_LINES,):
         raise Refused("its scales or lengths are computed at run time")
+    if attribute_of(node, "mode") == "linear" and not _keeps_others(draft, x, numbers):
+        raise Refused("it is linear along the batch or the channels too")
     of_plane = draft.constant(np.insert(numbers, _ROW, numbers.dtype.type(1)), "of_plane")
     # opset 11 wants what says nothing, the part that is cut to and the scales, as empty ones
     operands = [
@@ -80,3 +82,12 @@ def resized_lines_as_planes(draft: Draft, match: Match) -> gs.Tensor:
     ] + [of_plane]
     plane = c.unsqueeze(x, [_ROW])
     return c.squeeze(c.op("Resize", plane, *operands, **node.attrs), [_ROW])
+
+
+def _keeps_others(draft: Draft, x: gs.Tensor, numbers: np.ndarray[Any, Any]) -> bool:
+    """Whether batch and channels stay as many, as far as that is known."""
+    if numbers.dtype.kind == "f":
+        return bool((numbers[:_ROW] == 1).all())
+    shape = draft.facts.of(x).shape or ()
+    told = zip(shape[:_ROW], numbers[:_ROW].tolist(), strict=False)
+    return all(not isinstance(size, int) or size == wanted for size, wanted in told)

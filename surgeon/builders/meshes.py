@@ -209,8 +209,10 @@ def line_through(c: Bench, t: gs.Tensor) -> Line:
 
 
 def _constant(array: Array) -> Line:
+    if not array.size:
+        raise Refused("it has no indices")
     varying = [i for i in range(array.ndim) if (array != array.take([0], i)).any()]
-    if not array.size or len(varying) > 1:
+    if len(varying) > 1:
         raise Refused("its indices are no mesh")
     if not varying:
         return Line(0, 0, array.reshape(-1)[:1], None)

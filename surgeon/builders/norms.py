@@ -368,7 +368,10 @@ def _behind(draft: Draft, match: Match) -> tuple[gs.Node, Array]:
         lead = wide.ndim - scale.ndim
         if any(n != 1 for n in wide.shape[:lead]):
             raise Refused("what is behind it differs along axes that it does not normalise over")
-        return norm, np.broadcast_to(wide.reshape(wide.shape[lead:]), scale.shape)
+        inner: Array = wide.reshape(wide.shape[lead:])
+        if any(n not in (1, m) for n, m in zip(inner.shape, scale.shape, strict=True)):
+            raise Refused("what is behind it differs along axes along which its scale does not")
+        return norm, np.broadcast_to(inner, scale.shape)
     shape = draft.facts.of(normed).shape
     assert shape is not None
     channels = shape[1]

@@ -143,8 +143,8 @@ def celu_as_elu(draft: Draft, match: Match) -> gs.Tensor:
     """Celu: Elu of how many times `alpha` a number is, so many times."""
     c, node = Bench(draft), match.root
     x, alpha = node.inputs[0], attribute_of(node, "alpha")
-    if alpha == 0:
-        raise Refused("nothing is measured in an `alpha` of 0")
+    if alpha is not None and not alpha > 0:  # below 0 its two parts overlap, and Elu's do not
+        raise Refused("nothing is measured in an `alpha` of 0 or less")
     if alpha is None or alpha == 1:
         y: gs.Tensor = c.op("Elu", x, alpha=1.0)
     else:

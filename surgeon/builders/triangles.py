@@ -11,11 +11,15 @@ from surgeon.dims import Dim
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
+_FARTHEST = 1 << 31
+
 
 def triangle(c: Bench, x: gs.Tensor, offset: Size | int, *, upper: bool) -> gs.Tensor:
     """What is on a diagonal and above or below it, of the last two axes; zeros elsewhere."""
     rank, dtype = c.rank(x), c.dtype(x)
     rows, columns = c.size(x, rank - 2), c.size(x, rank - 1)
+    if isinstance(offset, int):  # beyond every length it is all or nothing, and adds up to no more
+        offset = max(-_FARTHEST, min(offset, _FARTHEST))
     if isinstance(rows, int) and isinstance(columns, int) and isinstance(offset, int):
         ones = np.ones((rows, columns), np.bool_)
         mask = np.triu(ones, offset) if upper else np.tril(ones, offset)

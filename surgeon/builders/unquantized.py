@@ -11,6 +11,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.bench import TYPE, Bench, operand
+from surgeon.facts.kinds import HALVES
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -23,6 +24,7 @@ _ENDS: dict[int, tuple[int, int]] = {
     TYPE.INT4: (-8, 7),
     TYPE.INT32: (-(2**31), 2**31 - 1),
 }
+_OF_EIGHT_BITS = {TYPE.UINT8, TYPE.INT8, TYPE.UINT4, TYPE.INT4}
 _WHERE = {"axis": 1, "block_size": 0}  # attributes of both, with their defaults
 _WITHOUT_ATTRIBUTES = 11  # the opset from which the bounds of Clip are operands
 Array = np.ndarray[Any, Any]
@@ -56,6 +58,8 @@ def pair_as_bounds(draft: Draft, match: Match) -> gs.Tensor:
     shape = c.shape(x)
     if scale is None or shape is None:
         raise Refused("its scale is computed, or the rank of what is quantized is unknown")
+    if not (scale > 0).all():
+        raise Refused("a scale of it is not above 0")
     low, high = _ENDS[_check_whole(c, wide.inputs[0])]
     level = np.float64(0) if zero is None else zero.astype(np.float64)
     ends = [((end - level) * scale.astype(np.float64)).astype(scale.dtype) for end in (low, high)]
@@ -81,6 +85,12 @@ def moved_levels(draft: Draft, match: Match) -> gs.Tensor:
     move = wide.inputs[0].inputs[0]
     if c.facts.of(wide.inputs[1]).shape not in ((), (1,)):
         raise Refused("its scales stand along an axis")
+    if move.op == "MaxPool":
+        scale = _array(c, wide, 1)
+        if scale is None or not (scale > 0).all():
+            raise Refused(
+                "its scale is not known to be above 0: the greatest level may be the least"
+            )
     floats = draft.op("DequantizeLinear", move.inputs[0], *wide.inputs[1:], **wide.attrs)
     made: gs.Tensor = draft.op(move.op, floats, *move.inputs[1:], **move.attrs)
     return made
@@ -90,8 +100,9 @@ def levels_in_floats(draft: Draft, match: Match) -> gs.Tensor:
     """DequantizeLinear of what is computed, in arithmetic: (x - zero) scale."""
     c, node = Bench(draft), match.root
     x, (scale, zero) = node.inputs[0], _operands(c, node)
-    _check_whole(c, x)
-    kind = c.dtype(scale)
+    levels, kind = _check_whole(c, x), c.dtype(scale)
+    if kind in HALVES and levels not in _OF_EIGHT_BITS:
+        raise Refused("its levels are more than halves have numbers for")
     y = c.cast(x, kind)
     if zero is not None:
         y = c.op("Sub", y, c.cast(zero, kind))
@@ -106,6 +117,8 @@ def rounded_to_levels(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused(f"Round is an operator from opset {_WITHOUT_ATTRIBUTES} on")
     x, (scale, zero) = node.inputs[0], _operands(c, node)
     to, kind = _check_whole(c, node.outputs[0]), c.dtype(x)
+    if kind in HALVES and to not in _OF_EIGHT_BITS:
+        raise Refused("its levels are more than halves have numbers for")
     y = c.op("Round", c.op("Div", x, c.cast(scale, kind)))
     if zero is not None:
         y = c.op("Add", y, c.cast(zero, kind))

@@ -18,6 +18,7 @@ from surgeon.inspection import Value, value_of
 from surgeon.model import Model
 from surgeon.opening import ModelLike, as_model, told_apart
 from surgeon.provenance import begun, stamps
+from surgeon.renaming import names_of_values, unused
 from surgeon.surgery import GOOD
 from surgeon.wire import copy_field
 from surgeon.writer import imports, set_property
@@ -160,6 +161,7 @@ def model_of(
     names = {end.value: end.name for end in (*part.inputs, *part.outputs)}
     changed = {old: new for old, new in names.items() if old != new}
     graph.node.extend(renamed(part.nodes, changed))
+    _set_aside(graph, [end.name for end in part.inputs], proto)
     declared = {v.name: v for v in (*source.input, *source.output)}
     for ends, field in ((part.inputs, graph.input), (part.outputs, graph.output)):
         for end in ends:
@@ -185,6 +187,15 @@ def model_of(
     before, now = [source, *proto.functions], [graph, *made.functions]
     made.opset_import.extend(imports(proto.opset_import, opset, before, now))
     return made
+
+
+def _set_aside(graph: onnx.GraphProto, given: Sequence[str], whole: onnx.ModelProto) -> None:
+    """Call values otherwise that the part is given and one of its nodes makes beside others."""
+    taken = {name for each in (whole.graph, graph) for name in names_of_values(each)}
+    for node in graph.node:
+        for place, name in enumerate(node.output):
+            if name in given:
+                node.output[place] = unused(f"{name}_aside", taken)
 
 
 def _called(proto: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> list[onnx.FunctionProto]:

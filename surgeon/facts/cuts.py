@@ -192,8 +192,10 @@ def _compress(question: Question) -> Sequence[Shape | None] | None:
 def _non_zero(question: Question) -> Sequence[Shape | None] | None:
     """A column for each element that holds."""
     shape, mask = question.shape(0), question.inputs[0]
-    if not shape:
+    if shape is None:
         return None
+    if not shape:  # of one number: onnx has no row, and onnxruntime one
+        return [(question.fresh(0), question.fresh(1))]
     whole = mask is not None and mask.not_zero  # as exporters count below opset 11, without Range
     return [(len(shape), dims.product(shape) if whole else question.fresh(1))]
 
@@ -219,7 +221,7 @@ def source(node: gs.Node, axis: int) -> tuple[str, int | str]:
     A mask holds equally often wherever it selects, so what it selects is equally long.
     """
     mask = {"Compress": 1, "NonZero": 0}.get(node.op)
-    if mask is not None:
+    if mask is not None and (node.op, axis) != ("NonZero", 0):
         return node.inputs[mask].name, HELD
     return node.outputs[0].name, HELD if node.op == "NonMaxSuppression" else axis
 

@@ -39,6 +39,13 @@ _MALFORMED = (  # what a node that is not as its operator wants it may bring abo
 
 # Operators whose inputs and output are all of one dtype.
 _OF_ONE_TYPE = frozenset("Add Sub Mul Div MatMul Gemm Concat Max Min Sum Mean".split())
+# By which of its inputs an operator's result is typed, where that is not the first.
+_TYPED_BY: Mapping[str, int] = {
+    **dict.fromkeys(("Where", "CastLike"), 1),
+    # onnxruntime's own of before opset 17 too
+    **dict.fromkeys(("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"), 1),
+    "OneHot": 2,
+}
 
 
 class Facts:
@@ -352,7 +359,7 @@ class Facts:
             return int(onnx.TensorProto.FLOAT if value is None else self._attribute_dtype(value))
         if op == "Dropout" and index == 1 and self.opset >= _FIRST_BOOLEAN_MASK:
             return BOOL
-        which = 1 if op in ("Where", "CastLike") else 0
+        which = _TYPED_BY.get(op, 0)
         fact = inputs[which] if which < len(inputs) else None
         if fact is not None and not fact.dtype and op in _OF_ONE_TYPE:
             return next((f.dtype for f in inputs if f is not None and f.dtype), 0)

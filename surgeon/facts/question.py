@@ -48,6 +48,12 @@ class Question:
         fact = self.inputs[index] if index < len(self.inputs) else None
         return None if fact is None or fact.value is None else fact.value.reshape(-1).tolist()
 
+    def axes(self, index: int) -> list[int] | None:
+        """The elements of an operand, where each is a number: an axis is none that sizes decide."""
+        found = self.value(index)
+        whole = found is not None and all(isinstance(axis, int) for axis in found)
+        return found if whole else None
+
     def has(self, index: int) -> bool:
         """Whether the operand is there."""
         return index < len(self.inputs) and self.inputs[index] is not None

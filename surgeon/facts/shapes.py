@@ -56,6 +56,25 @@ def _gemm(question: Question) -> Sequence[Shape | None] | None:
     return [(rows, columns)]
 
 
+def _einsum(question: Question) -> Sequence[Shape | None] | None:
+    """Of each letter the sizes of all operands that have it, of which any may be 1."""
+    equation = question.attributes.get("equation", "")
+    text = equation.decode() if isinstance(equation, bytes) else str(equation)
+    given, arrow, result = text.replace(" ", "").partition("->")
+    terms, shapes = given.split(","), [fact and fact.shape for fact in question.inputs]
+    known = [shape for shape in shapes if shape is not None]
+    if "." in text or [len(shape) for shape in known] != [len(term) for term in terms]:
+        return None
+    if not arrow:
+        result = "".join(sorted(letter for letter in {*given} - {","} if given.count(letter) == 1))
+    each = [
+        tuple(dim if letter == other else 1 for other in result)
+        for term, shape in zip(terms, known, strict=True)
+        for letter, dim in zip(term, shape, strict=True)
+    ]
+    return [broadcast([*each, (1,) * len(result)], question.fresh)]
+
+
 def _transpose(question: Question) -> Sequence[Shape | None] | None:
     shape = question.shape(0)
     if shape is None:
@@ -108,7 +127,7 @@ def _flatten(question: Question) -> Sequence[Shape | None] | None:
 
 
 def _squeeze(question: Question) -> Sequence[Shape | None] | None:
-    shape, axes = question.shape(0), question.value(1)
+    shape, axes = question.shape(0), question.axes(1)
     if shape is None or (question.has(1) and axes is None):
         return None
     if axes is None:
@@ -120,11 +139,13 @@ def _squeeze(question: Question) -> Sequence[Shape | None] | None:
 
 
 def _unsqueeze(question: Question) -> Sequence[Shape | None] | None:
-    shape, axes = question.shape(0), question.value(1)
+    shape, axes = question.shape(0), question.axes(1)
     if shape is None or axes is None:
         return None
     rank = len(shape) + len(axes)
     new, rest = {axis % rank for axis in axes}, iter(shape)
+    if len(new) < len(axes):
+        return None  # one is told twice
     return [tuple(1 if i in new else next(rest) for i in range(rank))]
 
 
@@ -134,7 +155,7 @@ def _reduce(question: Question) -> Sequence[Shape | None] | None:
         return None
     axes: Sequence[int] | None = question.attributes.get("axes")
     if question.has(1):
-        axes = question.value(1)
+        axes = question.axes(1)
         if axes is None:
             return None
     if not axes:
@@ -204,6 +225,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "Transpose": _transpose,
     "Reshape": _reshape,
     "Flatten": _flatten,
+    "Einsum": _einsum,
     "Squeeze": _squeeze,
     "Unsqueeze": _unsqueeze,
     "Shape": _shape_of,
