@@ -32,6 +32,7 @@ from surgeon.recipe import (
     AsReadStep,
     FoldStep,
     FreeBatchStep,
+    FreeSizesStep,
     IrVersionStep,
     LowerOpsetStep,
     PlainAttributesStep,
@@ -154,6 +155,8 @@ class Operation:
                     self._hand_over(step, recipe, allow)
                 elif isinstance(step, FreeBatchStep):
                     self._free_batch(step, recipe, allow)
+                elif isinstance(step, FreeSizesStep):
+                    self._free_sizes(step, recipe, allow)
             clock.lap("sweep")
 
     def again(self, kept: Kept, *, check: bool) -> Operation:
@@ -307,6 +310,34 @@ class Operation:
         declare(self.model, self.facts, self.axioms.shapes, self.axioms.fixed)
         if self._promised_otherwise(change, freed, allow) and self.check:
             self.notes.remarks.append(COMPARED)
+
+    def _free_sizes(self, step: FreeSizesStep, recipe: Recipe, allow: frozenset[str]) -> None:
+        """The same of sizes."""
+        from surgeon import anysize
+
+        told: list[tuple[str, str]] = []
+
+        def freed(proto: onnx.ModelProto) -> onnx.ModelProto:
+            made, tried = anysize.free_sizes(
+                proto,
+                step.names,
+                chosen=self.axioms.freed,
+                check=self.check,
+                folder=self.original.folder,
+            )
+            for size in made.sizes:
+                self.axioms = with_dim(self.axioms, made.model, size.name)
+            told.append((anysize.contract(made), anysize.compared(tried)))
+            return made.model
+
+        change = Change(
+            anysize.STEP, recipe.name, anysize.WHY, anysize.EXACT, None, "the graph", (), (), ""
+        )
+        declare(self.model, self.facts, self.axioms.shapes, self.axioms.fixed)
+        if self._promised_otherwise(change, freed, allow):
+            self.notes.changes[-1] = change._replace(contract=told[-1][0])
+            if self.check:
+                self.notes.remarks.append(told[-1][1])
 
     def _hand_over(
         self, step: AsReadStep | PlainNamesStep, recipe: Recipe, allow: frozenset[str]

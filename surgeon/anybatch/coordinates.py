@@ -8,7 +8,8 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from surgeon.anybatch.flow import Flow, Frozen, attribute, counted
+from surgeon.anybatch.flow import Flow, attribute, counted
+from surgeon.frozen import Frozen
 
 
 def by_element(flow: Flow, node: onnx.NodeProto) -> None:

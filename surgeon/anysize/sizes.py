@@ -1,0 +1,327 @@
+"""A graph on the way from fixed sizes to dynamic ones: what its lengths are of these."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+
+from surgeon import dims, frozen
+from surgeon.dims import Dim
+from surgeon.facts import Facts
+from surgeon.fold import DEFAULT_LIMIT, Folder
+from surgeon.frozen import Frozen
+from surgeon.housekeeping import Housekeeper
+from surgeon.model import Model
+from surgeon.rewrite import Draft, Surgery
+
+STEP = "free-sizes"
+FIRST_OTHER = 10_007  # what stands for lengths that are dynamic anyway: large, and prime
+
+
+refusal = partial(frozen.refusal, STEP)
+
+
+class Clash(Frozen):
+    """Lengths that an operator wants equal, and which at other sizes are not."""
+
+
+class Finer(Exception):
+    """What holds only for sizes that are further apart: the symbol, and how many times as far."""
+
+    def __init__(self, name: str, factor: int) -> None:
+        super().__init__(name)
+        self.name, self.factor = name, factor
+
+
+class Size(NamedTuple):
+    """A size of the inputs that becomes dynamic.
+
+    Attributes:
+        name: Of the dimension.
+        number: What the file is for.
+        step: How far apart sizes are for which the result is.
+    """
+
+    name: str
+    number: int
+    step: int = 1
+
+    @property
+    def dim(self) -> Dim:
+        """The size, of a symbol that counts the steps."""
+        return dims.symbol(self.symbol) * self.step + self.number % self.step
+
+    @property
+    def symbol(self) -> str:
+        """What that is called."""
+        return f"{self.name}/{self.step}"
+
+
+class Freed(NamedTuple):
+    """What came of it.
+
+    Attributes:
+        model: For any sizes.
+        sizes: That are dynamic.
+        outputs: The lengths of each output, where they are known.
+    """
+
+    model: onnx.ModelProto
+    sizes: tuple[Size, ...]
+    outputs: Mapping[str, tuple[Dim, ...]]
+
+
+class Sizes:
+    """A graph whose sizes are symbols, one node after the other.
+
+    Attributes:
+        facts: What each value's shape is at any sizes.
+        done: The nodes so far.
+        pool: Where a length can be asked for at run time: a value and its axis.
+        merged: Lengths that a Reshape or Flatten made of several, in their order; None where two
+            orders make the same.
+        counts: How many elements of planes were summed up into a value's.
+        whole: Pools whose window is the whole plane, by how they are described.
+        plain: Those of them that stay a pool of that window.
+    """
+
+    def __init__(self, model: Model, facts: Facts, sizes: Sequence[Size]) -> None:
+        self.model, self.facts, self.sizes = model, facts, sizes
+        self.surgery = Surgery(model, facts)
+        self.keeper = Housekeeper(
+            facts, self.surgery, Folder(facts, DEFAULT_LIMIT, []), Counter()
+        )
+        self.done: list[gs.Node] = []
+        self.pool: dict[Dim, tuple[gs.Tensor, int]] = {}
+        self.merged: dict[Dim, tuple[Dim, ...] | None] = {}
+        self.counts: dict[str, frozenset[int]] = {}
+        self.joined: dict[Dim, tuple[Dim, ...]] = {}
+        self.whole: list[str] = []
+        self.plain: frozenset[str] = frozenset()
+        self.node: gs.Node | None = None
+        self._numbers = {size.symbol: size.number // size.step for size in sizes}
+        self._names = frozenset(self._numbers)
+
+    # ------------------------------------------------------------------ lengths
+
+    def is_free(self, dim: Dim) -> bool:
+        """Whether a length hangs on the sizes."""
+        return not isinstance(dim, int) and not self._names.isdisjoint(dims.symbols(dim))
+
+    def number(self, dim: Dim) -> int:
+        """A length at the sizes of the file; of lengths that are dynamic anyway, a prime."""
+        for name in dims.symbols(dim):
+            if name not in self._numbers:
+                self._numbers[name] = _prime_from(FIRST_OTHER + 97 * len(self._numbers))
+        try:
+            return dims.evaluate(dim, self._numbers)
+        except (KeyError, ValueError, AssertionError):
+            raise Frozen("a length of it is not known") from None
+
+    def shape(self, tensor: gs.Tensor) -> tuple[Dim, ...]:
+        """A value's lengths.
+
+        Raises:
+            Frozen: Its rank is not known.
+        """
+        shape = self.facts.of(tensor).shape
+        if shape is None:
+            raise Frozen(f"the rank of `{tensor.name}` is not known")
+        return shape
+
+    def free_axes(self, tensor: gs.Tensor) -> list[int]:
+        """The axes of a value whose lengths hang on the sizes; none where its rank is unknown."""
+        shape = self.facts.of(tensor).shape or ()
+        return [axis for axis, dim in enumerate(shape) if self.is_free(dim)]
+
+    def held(self, node: gs.Node) -> list[gs.Tensor]:
+        """What a node reads whose lengths hang on the sizes."""
+        return [tensor for tensor in node.inputs if tensor.name and self.free_axes(tensor)]
+
+    def in_steps(self, dim: Dim, step: int) -> None:
+        """See that a length leaves the same rest by a number at all sizes.
+
+        Raises:
+            Finer: It does where sizes are further apart.
+        """
+        if isinstance(dim % step, int):
+            return
+        assert not isinstance(dim, int), "a number has a number as its rest"
+        for monomial, factor in dim.terms:
+            for atom, power in monomial:
+                if power == 1 and atom.is_symbol and atom.text in self._names and factor % step:
+                    raise Finer(atom.text, step // math.gcd(factor, step))
+        raise Frozen(f"it goes in steps of {step} along {dim}")
+
+    # ------------------------------------------------------------------ values
+
+    def array(self, tensor: gs.Tensor) -> np.ndarray[Any, Any] | None:
+        """A constant's value; None where it is computed."""
+        return self.facts.array(tensor) if tensor.name else None
+
+    def numbers(self, node: gs.Node, place: int) -> list[Any] | None:
+        """An operand's elements, numbers or lengths; None where it is left out.
+
+        Raises:
+            Frozen: It is computed of other things.
+        """
+        if place >= len(node.inputs) or not node.inputs[place].name:
+            return None
+        tensor = node.inputs[place]
+        value = self.facts.of(tensor).value
+        if value is None:
+            value = self.array(tensor)
+        if value is None:
+            raise Frozen(f"`{tensor.name}` is computed of more than sizes")
+        return list(value.reshape(-1).tolist())
+
+    # ------------------------------------------------------------------ nodes
+
+    def replace(self, node: gs.Node, draft: Draft, new: gs.Tensor) -> gs.Node:
+        """Have a drafted node in a node's place, under its name; gives it."""
+        (made,) = new.inputs
+        if node.name:
+            self.surgery.names.discard(made.name)
+            made.name = made.origin.name = node.name
+        self.done += draft.nodes
+        self.surgery.hand_over(node, [(node.outputs[0], new)])
+        for each in draft.nodes:
+            self.facts.infer(each)
+        return made
+
+    def draft(self, node: gs.Node) -> Draft:
+        """Nodes in front of, or in place of, the one at hand."""
+        return self.surgery.draft(self.model.graph, node.outputs[0].name)
+
+    def again(self, node: gs.Node, operands: Mapping[int, gs.Tensor], draft: Draft) -> None:
+        """The node with other operands."""
+        inputs = [tensor if tensor.name else None for tensor in node.inputs]
+        for place, tensor in operands.items():
+            inputs[place] = tensor
+        new = draft.op(node.op, *inputs, **node.attrs)
+        self.replace(node, draft, new)
+
+    def computed(self, draft: Draft, dim: Dim) -> gs.Tensor:
+        """A length, as a list of one, which a value has or which is made of such.
+
+        Raises:
+            Frozen: No value has it.
+        """
+        if isinstance(dim, int):
+            return draft.constant([dim], "size")
+        if dim in self.pool:
+            tensor, axis = self.pool[dim]
+            shape = draft.op("Shape", tensor)
+            return draft.op("Gather", shape, draft.constant([axis], "axis"), axis=0)
+        parts = self.merged.get(dim)
+        if parts:
+            product = self.computed(draft, parts[0])
+            for part in parts[1:]:
+                product = draft.op("Mul", product, self.computed(draft, part))
+            return product
+        for other in self.pool:
+            quotient = dims.exact_quotient(dim, other)
+            if isinstance(quotient, int) and quotient > 1:
+                return draft.op(
+                    "Mul", self.computed(draft, other), draft.constant([quotient], "times")
+                )
+        raise Frozen(f"no value has the length {dim}")
+
+    def vector(self, draft: Draft, wanted: Sequence[Dim]) -> gs.Tensor:
+        """Lengths as an operand: numbers where they are some."""
+        parts: list[gs.Tensor] = []
+        run: list[int] = []
+        for dim in wanted:
+            if isinstance(dim, int):
+                run.append(dim)
+                continue
+            if run:
+                parts.append(draft.constant(run, "sizes"))
+                run = []
+            parts.append(self.computed(draft, dim))
+        if run:
+            parts.append(draft.constant(run, "sizes"))
+        return parts[0] if len(parts) == 1 else draft.op("Concat", *parts, axis=0)
+
+    def note(self, node: gs.Node) -> None:
+        """Remember where the lengths of what a node gives can be asked for."""
+        for tensor in node.outputs:
+            shape = self.facts.of(tensor).shape or ()
+            for axis, dim in enumerate(shape):
+                if self.is_free(dim):
+                    self.pool.setdefault(dim, (tensor, axis))
+
+    def remember(self, dim: Dim, parts: Sequence[Dim]) -> None:
+        """What a length was made of."""
+        whole = tuple(part for part in parts if part != 1)
+        if len(whole) > 1 and self.merged.setdefault(dim, whole) != whole:
+            self.merged[dim] = None
+
+    def explained(self, number: int, axis: int, rank: int) -> Dim | None:
+        """The one length of a value that is this number, of the size that its axis is of.
+
+        Of a plane the last axes are those of the sizes, in their order.
+
+        Raises:
+            Frozen: There are several.
+        """
+        place = len(self.sizes) - rank + axis
+        if not 0 <= place < len(self.sizes):
+            return None
+        own = self.sizes[place].symbol
+        found = [
+            dim for dim in self.pool if dims.symbols(dim) == {own} and self.number(dim) == number
+        ]
+        if len(found) > 1:
+            told = " or ".join(map(str, found))
+            raise Frozen(f"{number} may be {told}, which differ at other sizes")
+        return found[0] if found else None
+
+    def occurs(self, number: int) -> bool:
+        """Whether a number may hang on the sizes: a length of some value is it."""
+        return any(self.number(dim) == number for dim in self.pool)
+
+    def title(self, tensor: gs.Tensor) -> str:
+        """How a reason calls an operand."""
+        kind = "constant" if isinstance(tensor, gs.Constant) else "value"
+        return f"the {kind} `{tensor.name}`"
+
+
+def bodies_read(node: gs.Node) -> Iterator[str]:
+    """What the bodies of a node read."""
+    for value in node.attrs.values():
+        if isinstance(value, gs.Graph):
+            yield from (tensor.name for tensor in value.outputs)
+            for inner in value.nodes:
+                yield from (tensor.name for tensor in inner.inputs)
+                yield from bodies_read(inner)
+
+
+def named(node: gs.Node) -> str:
+    """How a refusal calls a node."""
+    return f"{node.op} `{node.name or node.outputs[0].name}`"
+
+
+def told(sizes: Sizes, dim: Dim) -> str:
+    """A length in words: what it is of, and what that is in the file."""
+    names = {size.symbol: size.name for size in sizes.sizes}
+    of = [names[name] for name in names if name in dims.symbols(dim)]
+    number = sizes.number(dim)
+    if not of or isinstance(dim, int):
+        return f"{number}"
+    whole = any(dim == size.dim for size in sizes.sizes)
+    return f"the {' and '.join(of)} ({number})" if whole else f"{number}, of the {' and '.join(of)}"
+
+
+def _prime_from(number: int) -> int:
+    """The first prime from a number on."""
+    while any(number % each == 0 for each in range(2, math.isqrt(number) + 1)):
+        number += 1
+    return number
