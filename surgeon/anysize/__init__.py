@@ -24,10 +24,14 @@ from surgeon.anysize.sizes import STEP, Clash, Finer, Freed, Size, Sizes, bodies
 from surgeon.dims import Dim
 from surgeon.errors import SurgeonError
 from surgeon.facts import Facts
+from surgeon.fold import DEFAULT_LIMIT
 from surgeon.frozen import Frozen
 from surgeon.links import toposort
 from surgeon.model import Model
 from surgeon.opsets import STANDARD
+from surgeon.report import Notes
+from surgeon.rewrite import Surgery
+from surgeon.sweep import Sweep
 
 __all__ = ["EXACT", "STEP", "WHY", "Freed", "compared", "contract", "free_sizes"]
 
@@ -105,8 +109,26 @@ def free_sizes(
         for axis, name in axes.get(value.name, {}).items():
             _dims(value)[axis].dim_param = name
     del begun.graph.value_info[:]
-    freed = _with_pools(begun, sizes, folder)
+    try:
+        freed = _with_pools(begun, sizes, folder)
+    except SurgeonError:  # sizes that are asked for in floats are numbers where they are folded
+        folded = _folded(proto, folder)
+        for value in folded.graph.input:
+            for axis, name in axes.get(value.name, {}).items():
+                _dims(value)[axis].dim_param = name
+        del folded.graph.value_info[:]
+        freed = _with_pools(folded, sizes, folder)
     return freed, check_sizes(proto, freed, axes, folder) if check else []
+
+
+def _folded(proto: onnx.ModelProto, folder: Path | None) -> onnx.ModelProto:
+    """The model for its own sizes, with all that hangs on them alone as constants."""
+    model = Model(proto, folder=folder)
+    dialect.strip_initializer_inputs(model, keep=False)
+    facts = Facts(model)
+    Sweep(model, facts, Surgery(model, facts), Notes(), (), fold=DEFAULT_LIMIT).run()
+    model.changed = True
+    return model.to_proto()
 
 
 def _dims(value: onnx.ValueInfoProto) -> Any:
@@ -165,15 +187,18 @@ def _with_pools(begun: onnx.ModelProto, sizes: tuple[Size, ...], folder: Path | 
     Raises:
         SurgeonError: One goes as a pool of its window as well, and gives something else.
     """
-    freed, whole = _stepwise(begun, sizes, folder, frozenset())
+    try:
+        freed, whole = _stepwise(begun, sizes, folder, frozenset())
+    except Frozen as error:
+        raise refusal(str(error), _MEND) from None
     if len(whole) > _MOST_WHOLE:
         raise refusal(f"{len(whole)} pools have windows of the whole plane", _MEND)
     for title in whole:
         try:
-            _walked(begun, freed.sizes, folder, frozenset({title}))
+            _stepwise(begun, freed.sizes, folder, frozenset({title}))
         except Clash:
             continue
-        except (Frozen, Finer):
+        except Frozen:
             pass
         what = (
             f"the pool that makes `{title}` has a window of the whole plane: it may be one of that "
@@ -186,12 +211,15 @@ def _with_pools(begun: onnx.ModelProto, sizes: tuple[Size, ...], folder: Path | 
 def _stepwise(
     begun: onnx.ModelProto, sizes: tuple[Size, ...], folder: Path | None, plain: frozenset[str]
 ) -> tuple[Freed, list[str]]:
-    """The model for sizes that are as far apart as it has to be, and no further."""
+    """The model for sizes that are as far apart as it has to be, and no further.
+
+    Raises:
+        Frozen: Some node is for the sizes of the file alone.
+    """
     for _ in range(_MOST_TRIED):
         for size in sizes:
             if size.step > size.number:
-                what = f"the model wants steps of {size.step} where `{size.name}` is {size.number}"
-                raise refusal(what, _MEND)
+                raise Frozen(f"it wants steps of {size.step} where `{size.name}` is {size.number}")
         try:
             return _walked(begun, sizes, folder, plain)
         except Finer as finer:
@@ -201,9 +229,7 @@ def _stepwise(
                 else size
                 for size in sizes
             )
-        except Frozen as error:
-            raise refusal(str(error), _MEND) from None
-    raise refusal("the model wants ever larger steps", _MEND)
+    raise Frozen("it wants ever larger steps")
 
 
 def _walked(
@@ -256,7 +282,7 @@ def _carry(sizes: Sizes, node: gs.Node) -> None:
     inside = set(bodies_read(node))
     if inside:
         _inside(sizes, inside)
-    elif held or node.op in NAMING or _asks(sizes, node):
+    elif held or node.op in NAMING or _asks(sizes, node) or sizes.is_summed(node):
         carrier = CARRIERS.get(node.op) if (node.domain or "") in STANDARD else None
         if carrier is not None:
             carrier(sizes, node)
@@ -268,6 +294,7 @@ def _carry(sizes: Sizes, node: gs.Node) -> None:
             return
         sizes.done.append(node)
     for made in sizes.done[before:]:
+        sizes.see_known(made)
         shared.follow(sizes, made)
         sizes.note(made)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
-from surgeon.anysize.sizes import Clash, Sizes, told
+from surgeon.anysize.sizes import Clash, Sizes, factors, told
 from surgeon.dims import Dim
 from surgeon.facts.values import is_to_the_end
 from surgeon.frozen import Frozen
@@ -66,25 +66,25 @@ def _numbers(sizes: Sizes, before: Sequence[Dim], target: Sequence[Dim]) -> list
 
 def _regrouped(sizes: Sizes, before: Sequence[Dim], numbers: Sequence[int]) -> list[Dim]:
     """The lengths of these numbers, of those of before in their order."""
-    factors = [factor for dim in before for factor in _factors(sizes, dim) if factor != 1]
+    left = [factor for dim in before for factor in factors(sizes, dim) if factor != 1]
     out: list[Dim] = []
     for number in numbers:
         parts: list[Dim] = []
         rest = number
         while rest > 1:
-            if not factors:
+            if not left:
                 raise Frozen("its sizes do not go into what it reads")
-            first, length = factors[0], sizes.number(factors[0])
+            first, length = left[0], sizes.number(left[0])
             if length == 1:
                 raise Frozen(f"{told(sizes, first)} is 1 at the size of the file")
             if rest % length == 0:
-                parts.append(factors.pop(0))
+                parts.append(left.pop(0))
                 rest //= length
             elif isinstance(first, int) and first % rest == 0 and all(
                 isinstance(part, int) for part in parts
             ):
                 parts.append(rest)
-                factors[0] = first // rest
+                left[0] = first // rest
                 rest = 1
             else:
                 raise Frozen(f"{number} of its sizes is a part of {told(sizes, first)}")
@@ -92,21 +92,9 @@ def _regrouped(sizes: Sizes, before: Sequence[Dim], numbers: Sequence[int]) -> l
         if sizes.is_free(product):
             sizes.remember(product, parts)
         out.append(product)
-    if factors:
+    if left:
         raise Frozen("its sizes do not go into what it reads")
     return out
-
-
-def _factors(sizes: Sizes, dim: Dim) -> Iterator[Dim]:
-    """What a length was joined of."""
-    if dim not in sizes.merged:
-        yield dim
-        return
-    parts = sizes.merged[dim]
-    if parts is None:
-        raise Frozen(f"{dim} may be two things")
-    for part in parts:
-        yield from _factors(sizes, part)
 
 
 def _with_rest(sizes: Sizes, before: Sequence[Dim], wanted: Sequence[Dim]) -> list[Dim]:
@@ -127,7 +115,7 @@ def flattened(sizes: Sizes, node: gs.Node) -> None:
     for part in (shape[:axis], shape[axis:]):
         product = dims.product(part)
         if sizes.is_free(product):
-            sizes.remember(product, [each for dim in part for each in _factors(sizes, dim)])
+            sizes.remember(product, [each for dim in part for each in factors(sizes, dim)])
 
 
 def squeezed(sizes: Sizes, node: gs.Node) -> None:
@@ -159,7 +147,7 @@ def joined(sizes: Sizes, node: gs.Node) -> None:
     for tensor, dim in zip(node.inputs, parts, strict=True):
         if isinstance(dim, int) and dim > 1 and sizes.occurs(dim):
             raise Frozen(f"{sizes.title(tensor)} has {dim} along what is joined")
-    sizes.joined[sum(parts[1:], parts[0])] = tuple(parts)
+    sizes.join(parts)
 
 
 def _alike(sizes: Sizes, node: gs.Node, lengths: Sequence[Dim]) -> None:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.anysize import grids
+from surgeon.anysize.hanging import hangs
 from surgeon.anysize.sizes import Clash, Sizes, told
 from surgeon.dims import Dim
+from surgeon.facts.fact import Array
 from surgeon.frozen import Frozen
 
 _NUMBERS = 16  # elements of a constant that may be sizes
-_LEAST = 7  # numbers below are everywhere
-_LARGE = 16  # sizes of inputs from which on a number that is one is no chance
-_PIXELS = (255, 256)  # what bytes are divided by
-_NEAR = 1e-6
 # Operators that may bring what depends on the size to its share of it, or hold it to an edge.
 _SHARING = frozenset("Mul Div Mod Sub Add Max Min Pow Equal Less Greater LessOrEqual".split()) | {
     "GreaterOrEqual",
@@ -27,40 +24,50 @@ _SHARING = frozenset("Mul Div Mod Sub Add Max Min Pow Equal Less Greater LessOrE
 def broadcast(sizes: Sizes, node: gs.Node) -> None:
     """See that operands agree, and bring constants that are for one size to any."""
     shapes = [sizes.shape(tensor) for tensor in node.inputs]
-    rank = max(map(len, shapes))
+    lengths = agree(sizes, node, [s for t, s in zip(node.inputs, shapes, strict=True) if not _is_known(sizes, t)])
     made: dict[int, gs.Tensor] = {}
     draft = sizes.draft(node)
-    for axis in range(-rank, 0):
-        lengths = [shape[axis] if len(shape) >= -axis else 1 for shape in shapes]
-        free = {dim for dim in lengths if sizes.is_free(dim)}
-        if not free:
-            continue
-        if len(free) > 1:
-            raise Clash(f"its operands are {' and '.join(map(str, free))} long")
-        (dim,) = free
-        for place, (tensor, length) in enumerate(zip(node.inputs, lengths, strict=True)):
-            if length in (1, dim):
-                continue
-            given = made.get(place, tensor)
-            array = sizes.array(given)
-            if array is None or not isinstance(length, int):
-                raise Clash(
-                    f"{sizes.title(tensor)} has {length} elements along {told(sizes, dim)}"
-                )
-            made[place] = grids.for_any(sizes, draft, given, array, axis, dim)
+    for place, (tensor, shape) in enumerate(zip(node.inputs, shapes, strict=True)):
+        along = {
+            axis + len(shape): dim
+            for axis, dim in lengths.items()
+            if len(shape) >= -axis and shape[axis] not in (1, dim)
+        }
+        if along:
+            array = sizes.array(tensor)
+            assert array is not None, "the others agree"
+            made[place] = grids.for_any(sizes, draft, tensor, array, along)
     if made:
         sizes.again(node, made, draft)
     if node.op in _SHARING:
         _shares(sizes, node)
 
 
-def agree(sizes: Sizes, node: gs.Node, shapes: Sequence[Sequence[Dim]]) -> None:
-    """See that shapes are brought to one from the right, whatever the sizes."""
-    rank = max(map(len, shapes))
-    for axis in range(-rank, 0):
-        lengths = {shape[axis] for shape in shapes if len(shape) >= -axis} - {1}
-        if len(lengths) > 1 and any(map(sizes.is_free, lengths)):
-            raise Clash(f"its operands are {' and '.join(map(str, lengths))} long")
+def _is_known(sizes: Sizes, tensor: gs.Tensor) -> bool:
+    return sizes.array(tensor) is not None
+
+
+def agree(
+    sizes: Sizes, node: gs.Node, shapes: Sequence[Sequence[Dim]]
+) -> dict[int, Dim]:
+    """See that shapes are brought to one from the right, whatever the sizes.
+
+    Returns:
+        The lengths that hang on the sizes, by their axes, counted from the back.
+
+    Raises:
+        Clash: They are not.
+    """
+    found: dict[int, Dim] = {}
+    for axis in range(-max(map(len, shapes), default=0), 0):
+        lengths = [shape[axis] for shape in shapes if len(shape) >= -axis and shape[axis] != 1]
+        free = [dim for dim in lengths if sizes.is_free(dim)]
+        if free:
+            found[axis] = free[0]
+            other = next((dim for dim in lengths if dim != free[0]), free[0])
+            if other != free[0]:
+                raise Clash(f"it reads {told(sizes, free[0])} beside {told(sizes, other)}")
+    return found
 
 
 def bounds(sizes: Sizes, node: gs.Node) -> None:
@@ -88,24 +95,11 @@ def _shares(sizes: Sizes, node: gs.Node) -> None:
 
 
 def _not_a_size(
-    sizes: Sizes,
-    tensor: gs.Tensor,
-    array: np.ndarray,
-    near: Iterable[int],
-    counts: Iterable[int] = (),
+    sizes: Sizes, tensor: gs.Tensor, array: Array, near: Iterable[int], counts: Iterable[int] = ()
 ) -> None:
-    known = {number for number in near if number >= _LEAST}
-    known |= {number - 1 for number in near if number > _LEAST}
-    known |= {number for number in counts if number > 2}
-    known |= {size.number for size in sizes.sizes if size.number >= _LARGE}
-    known -= set(_PIXELS)
-    for element in np.abs(array.astype(np.float64)).ravel().tolist():
-        for number in (element, 1 / element if element else 0, 2 / element if element else 0):
-            nearest = round(number) if np.isfinite(number) else 0
-            if nearest in known and abs(number - nearest) <= _NEAR * nearest:
-                raise Frozen(
-                    f"{sizes.title(tensor)} holds {element:g}, which may hang on the sizes"
-                )
+    found = hangs(sizes, array, near, counts)
+    if found is not None:
+        raise Frozen(f"{sizes.title(tensor)} holds {found:g}, which may hang on the sizes")
 
 
 def follow(sizes: Sizes, node: gs.Node) -> None:

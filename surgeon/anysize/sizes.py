@@ -22,6 +22,7 @@ from surgeon.model import Model
 from surgeon.rewrite import Draft, Surgery
 
 STEP = "free-sizes"
+COUNTING = frozenset({"NonZero", "NonMaxSuppression", "Compress", "Unique"})
 FIRST_OTHER = 10_007  # what stands for lengths that are dynamic anyway: large, and prime
 
 
@@ -85,6 +86,7 @@ class Sizes:
         facts: What each value's shape is at any sizes.
         done: The nodes so far.
         pool: Where a length can be asked for at run time: a value and its axis.
+        joined: Lengths that a Concat made of several, in the same way.
         merged: Lengths that a Reshape or Flatten made of several, in their order; None where two
             orders make the same.
         counts: How many elements of planes were summed up into a value's.
@@ -102,12 +104,19 @@ class Sizes:
         self.pool: dict[Dim, tuple[gs.Tensor, int]] = {}
         self.merged: dict[Dim, tuple[Dim, ...] | None] = {}
         self.counts: dict[str, frozenset[int]] = {}
-        self.joined: dict[Dim, tuple[Dim, ...]] = {}
+        self.joined: dict[Dim, tuple[Dim, ...] | None] = {}
         self.whole: list[str] = []
         self.plain: frozenset[str] = frozenset()
-        self.node: gs.Node | None = None
+        self.made: dict[Any, gs.Tensor] = {}  # what constants became, for other readers
         self._numbers = {size.symbol: size.number // size.step for size in sizes}
         self._names = frozenset(self._numbers)
+        self._others = {
+            name
+            for tensor in model.graph.inputs
+            for dim in facts.of(tensor).shape or ()
+            for name in dims.symbols(dim)
+        } - self._names
+        self.vague: set[str] = set()  # values that are made of sizes, in floats
 
     # ------------------------------------------------------------------ lengths
 
@@ -140,6 +149,10 @@ class Sizes:
         """The axes of a value whose lengths hang on the sizes; none where its rank is unknown."""
         shape = self.facts.of(tensor).shape or ()
         return [axis for axis, dim in enumerate(shape) if self.is_free(dim)]
+
+    def is_summed(self, node: gs.Node) -> bool:
+        """Whether a node reads what was added up along the sizes."""
+        return any(tensor.name in self.counts for tensor in node.inputs)
 
     def held(self, node: gs.Node) -> list[gs.Tensor]:
         """What a node reads whose lengths hang on the sizes."""
@@ -250,8 +263,43 @@ class Sizes:
             parts.append(draft.constant(run, "sizes"))
         return parts[0] if len(parts) == 1 else draft.op("Concat", *parts, axis=0)
 
+    def see_known(self, node: gs.Node) -> None:
+        """See that the lengths of what a node gives are known, where those of what it reads are.
+
+        Raises:
+            Frozen: They are not.
+        """
+        new = {
+            name
+            for tensor in node.outputs
+            for dim in self.facts.of(tensor).shape or ()
+            for name in dims.symbols(dim)
+        } - self._names - self._others
+        if node.op in COUNTING or not self._reads(node):
+            self._others |= new
+        elif new or any(t.name and self.facts.of(t).shape is None for t in node.outputs):
+            raise Frozen("how large it is at other sizes is not known")
+
+    def _reads(self, node: gs.Node) -> bool:
+        """Whether a node reads what hangs on the sizes, by its shape or its elements."""
+        return any(
+            self.free_axes(tensor) or self._is_made_of_sizes(tensor)
+            for tensor in node.inputs
+            if tensor.name
+        )
+
+    def _is_made_of_sizes(self, tensor: gs.Tensor) -> bool:
+        if isinstance(tensor, gs.Constant):
+            return False
+        fact = self.facts.of(tensor)
+        if fact.value is None:
+            return tensor.name in self.vague
+        return any(self.is_free(each) for each in fact.value.reshape(-1).tolist())
+
     def note(self, node: gs.Node) -> None:
         """Remember where the lengths of what a node gives can be asked for."""
+        if any(self._is_made_of_sizes(tensor) for tensor in node.inputs if tensor.name):
+            self.vague.update(t.name for t in node.outputs if self.facts.of(t).value is None)
         for tensor in node.outputs:
             shape = self.facts.of(tensor).shape or ()
             for axis, dim in enumerate(shape):
@@ -261,8 +309,14 @@ class Sizes:
     def remember(self, dim: Dim, parts: Sequence[Dim]) -> None:
         """What a length was made of."""
         whole = tuple(part for part in parts if part != 1)
-        if len(whole) > 1 and self.merged.setdefault(dim, whole) != whole:
-            self.merged[dim] = None
+        if len(whole) > 1:
+            _enter(self.merged, dim, whole)
+
+    def join(self, parts: Sequence[Dim]) -> None:
+        """What a length was put together of."""
+        whole = sum(parts[1:], parts[0])
+        if self.is_free(whole):
+            _enter(self.joined, whole, tuple(parts))
 
     def explained(self, number: int, axis: int, rank: int) -> Dim | None:
         """The one length of a value that is this number, of the size that its axis is of.
@@ -292,6 +346,27 @@ class Sizes:
         """How a reason calls an operand."""
         kind = "constant" if isinstance(tensor, gs.Constant) else "value"
         return f"the {kind} `{tensor.name}`"
+
+
+def _enter(known: dict[Dim, tuple[Dim, ...] | None], dim: Dim, parts: tuple[Dim, ...]) -> None:
+    if known.setdefault(dim, parts) != parts:
+        known[dim] = None
+
+
+def factors(sizes: Sizes, dim: Dim) -> Iterator[Dim]:
+    """What a length was joined of, in the order of its elements.
+
+    Raises:
+        Frozen: There are two orders that it may be of.
+    """
+    if dim not in sizes.merged:
+        yield dim
+        return
+    parts = sizes.merged[dim]
+    if parts is None:
+        raise Frozen(f"{dim} may be two things")
+    for part in parts:
+        yield from factors(sizes, part)
 
 
 def bodies_read(node: gs.Node) -> Iterator[str]:
