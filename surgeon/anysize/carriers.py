@@ -15,8 +15,7 @@ from surgeon.frozen import Frozen
 
 Carrier = Callable[[Sizes, gs.Node], None]
 
-_SMALL = 3  # windows up to this are pools, not means over parts of a plane
-_PARTS = 8  # of so many parts, or fewer, an adaptive pool makes planes
+_PARTS = 8  # into so many parts, or fewer, an adaptive pool makes planes
 
 
 def natural(sizes: Sizes, node: gs.Node) -> None:
@@ -114,9 +113,9 @@ def _parts(sizes: Sizes, node: gs.Node, length: int, kernel: int, stride: int) -
     """See that windows beside one another are no share of the plane."""
     count = (length - kernel) // stride + 1
     shares = length - (count - 1) * stride == kernel and stride == length // count
-    few = node.op != "MaxPool" or count <= _PARTS
-    larger = kernel > (_SMALL if node.op == "MaxPool" else _SMALL - 1)
-    if shares and few and larger:
+    most = 3 if node.op == "MaxPool" else 2  # as windows of pools are
+    like = sizes.pools.setdefault((node.op, stride), count)  # those of the first in such steps
+    if shares and stride > 1 and (kernel > most or like <= _PARTS):
         raise Frozen(
             f"its windows of {kernel} share {length} among {count}: a pool of such windows, or one "
             f"that makes {count} of any size"
@@ -143,9 +142,12 @@ def reduced(sizes: Sizes, node: gs.Node) -> None:
         axes = [node.attrs.get("axis", 0)]
     gone = {axis % len(before) for axis in axes} & set(free)
     if gone:
-        product = sizes.number(dims.product(before[axis] for axis in gone))
+        every = {axis % len(before) for axis in axes}
+        products = [
+            sizes.number(dims.product(before[axis] for axis in of)) for of in (gone, every)
+        ]
         each = {sizes.number(before[axis]) for axis in gone}
-        sizes.counts[node.outputs[0].name] = frozenset({product, *each})
+        sizes.counts[node.outputs[0].name] = frozenset({*products, *each})
 
 
 def normalised(sizes: Sizes, node: gs.Node) -> None:

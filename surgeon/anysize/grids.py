@@ -14,7 +14,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
-from surgeon.anysize.hanging import hangs
+from surgeon.anysize.hanging import hanging
 from surgeon.anysize.sizes import Sizes, factors, told
 from surgeon.dims import Dim
 from surgeon.facts.fact import Array
@@ -87,8 +87,9 @@ def _same_all_along(sizes: Sizes, array: Array, along: Mapping[int, Dim]) -> Arr
     )
     if not same:
         return None
-    if array.dtype.kind in "fiu" and hangs(sizes, one, _lengths(sizes, along)) is not None:
-        return None
+    if array.dtype.kind in "fiu":
+        if len(hanging(sizes, one, _lengths(sizes, along))) == one.size:
+            return None
     return one
 
 
@@ -184,7 +185,8 @@ def _all_hang(sizes: Sizes, levels: Sequence[Level]) -> bool:
     for level in levels:
         still = ~np.any(np.stack([step != 0 for step in level.steps]), axis=0)
         lengths = {sizes.number(dim) for _, dim in level.loops}
-        if not still.any() or hangs(sizes, level.base[still], lengths) is None:
+        constant = level.base[still]
+        if not constant.size or len(hanging(sizes, constant, lengths)) < constant.size:
             return False
     return True
 

@@ -13,12 +13,13 @@ LARGE = 16  # sizes of inputs from which on a number that is one is no chance
 _LEAST = 7  # lengths below are numbers that are everywhere
 _PIXELS = (255, 256)  # what bytes are divided by
 _NEAR = 1e-6
+_MOST = 2**31
 
 
-def hangs(
+def hanging(
     sizes: Sizes, array: Array, near: Iterable[int], counts: Iterable[int] = ()
-) -> float | None:
-    """The first element that may hang on the sizes: it is a length or one less, or its share.
+) -> list[float]:
+    """The elements that may hang on the sizes: each is a length or one less, or its share.
 
     Args:
         sizes: The graph.
@@ -29,12 +30,20 @@ def hangs(
     lengths = set(near)
     known = {number for number in lengths if number >= _LEAST}
     known |= {number - 1 for number in lengths if number > _LEAST}
-    known |= {number for number in counts if number > 2}
+    for number in counts:
+        known |= {each for each in (number, number - 1) if each > 2}
     known |= {size.number for size in sizes.sizes if size.number >= LARGE}
     known -= set(_PIXELS)
-    for element in np.abs(array.astype(np.float64)).ravel().tolist():
-        for number in (element, 2 * element, *((1 / element, 2 / element) if element else ())):
-            nearest = round(number) if np.isfinite(number) else 0
-            if nearest in known and abs(number - nearest) <= _NEAR * nearest:
-                return float(element)
-    return None
+    shares = [number / (number - 1) for number in counts if number > 1]
+
+    def hangs(element: float) -> bool:
+        if not 0 < element < np.inf:
+            return False
+        numbers = (element, 2 * element, 1 / element, 2 / element)
+        return any(
+            round(number) in known and abs(number - round(number)) <= _NEAR * number
+            for number in numbers
+            if number < _MOST
+        ) or any(abs(element - share) <= _NEAR for share in shares)
+
+    return [each for each in np.abs(array.astype(np.float64)).ravel().tolist() if hangs(each)]

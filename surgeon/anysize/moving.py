@@ -13,6 +13,7 @@ from surgeon.facts.values import is_to_the_end
 from surgeon.frozen import Frozen
 
 _FEW = 8  # elements that a Slice may leave out at an end, whatever the size
+_ROUNDED = 2  # what twice a half may differ by, in either direction
 _LAST = 2**31 - 1
 
 
@@ -227,5 +228,11 @@ def padded(sizes: Sizes, node: gs.Node) -> None:
         begin, end = pads[place], pads[place + len(axes)]
         if not sizes.is_free(shape[axis]):
             continue
-        if isinstance(begin, int) and isinstance(end, int) and end - begin > _FEW:
+        if not isinstance(begin, int) or not isinstance(end, int):
+            continue  # it asks for them
+        if end - begin > _FEW:
             raise Frozen(f"it puts {end} behind {told(sizes, shape[axis])}, as up to a length")
+        for pad in (abs(begin), abs(end)):
+            half = abs(2 * pad - sizes.number(shape[axis])) <= _ROUNDED
+            if pad > 1 and (half or sizes.is_near(pad, shape[axis])):
+                raise Frozen(f"it puts {pad} beside {told(sizes, shape[axis])}, a part of that")

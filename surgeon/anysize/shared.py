@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import onnx_graphsurgeon as gs
 
 from surgeon.anysize import grids
-from surgeon.anysize.hanging import hangs
+from surgeon.anysize.hanging import hanging
 from surgeon.anysize.sizes import Clash, Sizes, told
 from surgeon.dims import Dim
 from surgeon.facts.fact import Array
@@ -97,9 +97,9 @@ def _shares(sizes: Sizes, node: gs.Node) -> None:
 def _not_a_size(
     sizes: Sizes, tensor: gs.Tensor, array: Array, near: Iterable[int], counts: Iterable[int] = ()
 ) -> None:
-    found = hangs(sizes, array, near, counts)
-    if found is not None:
-        raise Frozen(f"{sizes.title(tensor)} holds {found:g}, which may hang on the sizes")
+    found = hanging(sizes, array, near, counts)
+    if found:
+        raise Frozen(f"{sizes.title(tensor)} holds {found[0]:g}, which may hang on the sizes")
 
 
 def follow(sizes: Sizes, node: gs.Node) -> None:

@@ -106,7 +106,10 @@ class Sizes:
         self.counts: dict[str, frozenset[int]] = {}
         self.joined: dict[Dim, tuple[Dim, ...] | None] = {}
         self.whole: list[str] = []
+        self.pools: dict[tuple[str, int], int] = {}  # how many windows the first such had
         self.plain: frozenset[str] = frozenset()
+        self.asked: dict[Dim, gs.Tensor] = {}  # lengths at run time, and lists of them
+        self.vectors: dict[tuple[Dim, ...], gs.Tensor] = {}
         self.made: dict[Any, gs.Tensor] = {}  # what constants became, for other readers
         self._numbers = {size.symbol: size.number // size.step for size in sizes}
         self._names = frozenset(self._numbers)
@@ -229,6 +232,11 @@ class Sizes:
         """
         if isinstance(dim, int):
             return draft.constant([dim], "size")
+        if dim not in self.asked:
+            self.asked[dim] = self._asked(draft, dim)
+        return self.asked[dim]
+
+    def _asked(self, draft: Draft, dim: Dim) -> gs.Tensor:
         if dim in self.pool:
             tensor, axis = self.pool[dim]
             shape = draft.op("Shape", tensor)
@@ -249,6 +257,8 @@ class Sizes:
 
     def vector(self, draft: Draft, wanted: Sequence[Dim]) -> gs.Tensor:
         """Lengths as an operand: numbers where they are some."""
+        if (known := self.vectors.get(tuple(wanted))) is not None:
+            return known
         parts: list[gs.Tensor] = []
         run: list[int] = []
         for dim in wanted:
@@ -261,7 +271,8 @@ class Sizes:
             parts.append(self.computed(draft, dim))
         if run:
             parts.append(draft.constant(run, "sizes"))
-        return parts[0] if len(parts) == 1 else draft.op("Concat", *parts, axis=0)
+        made = parts[0] if len(parts) == 1 else draft.op("Concat", *parts, axis=0)
+        return self.vectors.setdefault(tuple(wanted), made)
 
     def see_known(self, node: gs.Node) -> None:
         """See that the lengths of what a node gives are known, where those of what it reads are.
@@ -341,6 +352,11 @@ class Sizes:
     def occurs(self, number: int) -> bool:
         """Whether a number may hang on the sizes: a length of some value is it."""
         return any(self.number(dim) == number for dim in self.pool)
+
+    def is_near(self, number: int, dim: Dim) -> bool:
+        """Whether a number is a length, or one more or less, of what an axis is made of."""
+        lengths = {self.number(part) for part in (dim, *factors(self, dim)) if self.is_free(part)}
+        return number > 2 and any(abs(number - length) <= 1 for length in lengths)
 
     def title(self, tensor: gs.Tensor) -> str:
         """How a reason calls an operand."""
