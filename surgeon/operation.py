@@ -13,7 +13,7 @@ import onnx
 
 from surgeon import asread, dialect, provenance, unread
 from surgeon.asread import Handed
-from surgeon.assumptions import Axioms, cost_of_sizes, with_dim
+from surgeon.assumptions import Axioms, cost_of_sizes
 from surgeon.claims import correct_carried, correct_outputs, declare
 from surgeon.clock import Clock
 from surgeon.collector import collector_paused
@@ -153,10 +153,8 @@ class Operation:
                     self.stating = True
                 elif isinstance(step, AsReadStep | PlainNamesStep):
                     self._hand_over(step, recipe, allow)
-                elif isinstance(step, FreeBatchStep):
-                    self._free_batch(step, recipe, allow)
-                elif isinstance(step, FreeSizesStep):
-                    self._free_sizes(step, recipe, allow)
+                elif isinstance(step, FreeBatchStep | FreeSizesStep):
+                    self._free(step, recipe, allow)
             clock.lap("sweep")
 
     def again(self, kept: Kept, *, check: bool) -> Operation:
@@ -297,47 +295,25 @@ class Operation:
 
             self._replace_proto(partial(lower_ir_version, version=version), "ir-version")
 
-    def _free_batch(self, step: FreeBatchStep, recipe: Recipe, allow: frozenset[str]) -> None:
-        """The step that changes what the model is defined for."""
-        from surgeon.anybatch import COMPARED, CONTRACT, EXACT, STEP, WHY, free_batch
+    def _free(
+        self, step: FreeBatchStep | FreeSizesStep, recipe: Recipe, allow: frozenset[str]
+    ) -> None:
+        """A step that changes what sizes the model is defined for."""
+        from surgeon.freeing import Free, change_of, freed
 
-        def freed(proto: onnx.ModelProto) -> onnx.ModelProto:
-            made = free_batch(proto, step.dim, check=self.check, folder=self.original.folder)
-            self.axioms = with_dim(self.axioms, made, step.dim)
-            return made
+        made: list[Free] = []
 
-        change = Change(STEP, recipe.name, WHY, EXACT, CONTRACT, "the graph", (), (), "")
+        def done(proto: onnx.ModelProto) -> onnx.ModelProto:
+            named, told, folder = recipe.name, self.axioms, self.original.folder
+            made.append(freed(proto, step, named, told, check=self.check, folder=folder))
+            self.axioms = made[-1].axioms
+            return made[-1].model
+
         declare(self.model, self.facts, self.axioms.shapes, self.axioms.fixed)
-        if self._promised_otherwise(change, freed, allow) and self.check:
-            self.notes.remarks.append(COMPARED)
-
-    def _free_sizes(self, step: FreeSizesStep, recipe: Recipe, allow: frozenset[str]) -> None:
-        """The same of sizes."""
-        from surgeon import anysize
-
-        told: list[tuple[str, str]] = []
-
-        def freed(proto: onnx.ModelProto) -> onnx.ModelProto:
-            made, tried = anysize.free_sizes(
-                proto,
-                step.names,
-                chosen=self.axioms.freed,
-                check=self.check,
-                folder=self.original.folder,
-            )
-            for size in made.sizes:
-                self.axioms = with_dim(self.axioms, made.model, size.name)
-            told.append((anysize.contract(made), anysize.compared(tried)))
-            return made.model
-
-        change = Change(
-            anysize.STEP, recipe.name, anysize.WHY, anysize.EXACT, None, "the graph", (), (), ""
-        )
-        declare(self.model, self.facts, self.axioms.shapes, self.axioms.fixed)
-        if self._promised_otherwise(change, freed, allow):
-            self.notes.changes[-1] = change._replace(contract=told[-1][0])
+        if self._promised_otherwise(change_of(step, recipe.name), done, allow):
+            self.notes.changes[-1] = made[-1].change
             if self.check:
-                self.notes.remarks.append(told[-1][1])
+                self.notes.remarks.append(made[-1].compared)
 
     def _hand_over(
         self, step: AsReadStep | PlainNamesStep, recipe: Recipe, allow: frozenset[str]

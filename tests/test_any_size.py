@@ -56,72 +56,112 @@ def agrees(before: onnx.ModelProto, other: onnx.ModelProto) -> onnx.ModelProto:
 
 
 FREED: dict[str, Text] = {
-    "a convolution and a pool": lambda h, w: f"""(float[1,2,{h},{w}] x) => (float[1,3,a,b] y)
+    "a convolution and a pool": lambda h, w: (
+        f"""(float[1,2,{h},{w}] x) => (float[1,3,a,b] y)
         <float[3,2,3,3] k> {{ c = Conv <strides = [2, 2], pads = [1, 1, 1, 1]> (x, k)
-        y = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (c) }}""",
-    "planes as rows, and back": lambda h, w: f"""(float[1,2,{h},{w}] x) => (float[1,2,a,b] y)
+        y = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (c) }}"""
+    ),
+    "planes as rows, and back": lambda h, w: (
+        f"""(float[1,2,{h},{w}] x) => (float[1,2,a,b] y)
         <int64[3] r = {{1, 2, {h * w}}}, int64[4] p = {{1, 2, {h}, {w}}}> {{
         a = Reshape (x, r) t = Transpose <perm = [0, 2, 1]> (a) s = Softmax <axis = 1> (t)
-        u = Transpose <perm = [0, 2, 1]> (s) y = Reshape (u, p) }}""",
-    "flattened, and back": lambda h, w: f"""(float[1,2,{h},{w}] x) => (float[1,2,a,b] y)
+        u = Transpose <perm = [0, 2, 1]> (s) y = Reshape (u, p) }}"""
+    ),
+    "flattened, and back": lambda h, w: (
+        f"""(float[1,2,{h},{w}] x) => (float[1,2,a,b] y)
         <int64[4] p = {{1, 2, {h}, {w}}}> {{
-        f = Flatten <axis = 2> (x) e = Exp (f) y = Reshape (e, p) }}""",
-    "groups of channels": lambda h, w: f"""(float[1,8,{h},{w}] x) => (float[1,8,a,b] y)
+        f = Flatten <axis = 2> (x) e = Exp (f) y = Reshape (e, p) }}"""
+    ),
+    "groups of channels": lambda h, w: (
+        f"""(float[1,8,{h},{w}] x) => (float[1,8,a,b] y)
         <int64[3] g = {{1, 4, {2 * h * w}}}, int64[4] p = {{1, 8, {h}, {w}}}, float[4] s,
          float[4] b> {{ r = Reshape (x, g) n = InstanceNormalization (r, s, b)
-        y = Reshape (n, p) }}""",
-    "shuffled channels": lambda h, w: f"""(float[1,4,{h},{w}] x) => (float[1,4,a,b] y)
+        y = Reshape (n, p) }}"""
+    ),
+    "shuffled channels": lambda h, w: (
+        f"""(float[1,4,{h},{w}] x) => (float[1,4,a,b] y)
         <int64[5] g = {{1, 2, 2, {h}, {w}}}, int64[4] p = {{1, 4, {h}, {w}}}> {{
-        r = Reshape (x, g) t = Transpose <perm = [0, 2, 1, 3, 4]> (r) y = Reshape (t, p) }}""",
-    "rows of pixels become twice as many": lambda h, w: f"""(float[1,4,{h},{w}] x)
+        r = Reshape (x, g) t = Transpose <perm = [0, 2, 1, 3, 4]> (r) y = Reshape (t, p) }}"""
+    ),
+    "rows of pixels become twice as many": lambda h, w: (
+        f"""(float[1,4,{h},{w}] x)
         => (float[1,1,a,b] y) <int64[6] g = {{1, 1, 2, 2, {h}, {w}}},
          int64[4] p = {{1, 1, {2 * h}, {2 * w}}}> {{ r = Reshape (x, g)
-        t = Transpose <perm = [0, 1, 4, 2, 5, 3]> (r) y = Reshape (t, p) }}""",
-    "heads": lambda h, w: f"""(float[1,6,{h},{w}] x) => (float[1,2,a,b] y)
+        t = Transpose <perm = [0, 1, 4, 2, 5, 3]> (r) y = Reshape (t, p) }}"""
+    ),
+    "heads": lambda h, w: (
+        f"""(float[1,6,{h},{w}] x) => (float[1,2,a,b] y)
         <int64[4] g = {{1, 2, 3, {h * w}}}> {{ r = Reshape (x, g)
-        t = Transpose <perm = [0, 1, 3, 2]> (r) y = MatMul (t, r) }}""",
-    "resized to another's size": lambda h, w: f"""(float[1,2,{h},{w}] x) => (float[1,2,a,b] y)
+        t = Transpose <perm = [0, 1, 3, 2]> (r) y = MatMul (t, r) }}"""
+    ),
+    "resized to another's size": lambda h, w: (
+        f"""(float[1,2,{h},{w}] x) => (float[1,2,a,b] y)
         <int64[4] s = {{1, 2, {h}, {w}}}> {{
         m = AveragePool <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]> (x)
-        r = Resize <mode = "nearest"> (m, , , s) y = Add (r, x) }}""",
-    "corners aligned": lambda h, w: f"""(float[1,2,{h},{w}] x) => (float[1,2,a,b] y)
+        r = Resize <mode = "nearest"> (m, , , s) y = Add (r, x) }}"""
+    ),
+    "corners aligned": lambda h, w: (
+        f"""(float[1,2,{h},{w}] x) => (float[1,2,a,b] y)
         <int64[4] s = {{1, 2, {h}, {w}}}, float[2,2,3,3] k> {{
         m = Conv <strides = [2, 2]> (x, k)
         y = Resize <mode = "linear", coordinate_transformation_mode = "align_corners">
-        (m, , , s) }}""",
-    "one place over the plane": lambda h, w: f"""(float[1,2,{h},{w}] x) => (float[1,2,a,b] y)
+        (m, , , s) }}"""
+    ),
+    "one place over the plane": lambda h, w: (
+        f"""(float[1,2,{h},{w}] x) => (float[1,2,a,b] y)
         <int64[4] s = {{1, 2, {h}, {w}}}> {{ m = GlobalAveragePool (x)
-        r = Resize <mode = "nearest"> (m, , , s) y = Add (r, x) }}""",
-    "a pool of the whole plane": lambda h, w: f"""(float[1,2,{h},{w}] x) => (float[1,2,a,b] y)
+        r = Resize <mode = "nearest"> (m, , , s) y = Add (r, x) }}"""
+    ),
+    "a pool of the whole plane": lambda h, w: (
+        f"""(float[1,2,{h},{w}] x) => (float[1,2,a,b] y)
         {{ m = AveragePool <kernel_shape = [{h}, {w}], strides = [{h}, {w}]> (x)
-        y = Mul (m, x) }}""",
-    "expanded over the plane": lambda h, w: f"""(float[1,2,{h},{w}] x) => (float[1,2,a,b] y)
+        y = Mul (m, x) }}"""
+    ),
+    "expanded over the plane": lambda h, w: (
+        f"""(float[1,2,{h},{w}] x) => (float[1,2,a,b] y)
         <int64[4] s = {{1, 2, {h}, {w}}}> {{ m = ReduceMax <axes = [2, 3]> (x)
-        e = Expand (m, s) y = Sub (x, e) }}""",
-    "tiled over the plane": lambda h, w: f"""(float[1,2,{h},{w}] x) => (float[1,4,a,b] y)
+        e = Expand (m, s) y = Sub (x, e) }}"""
+    ),
+    "tiled over the plane": lambda h, w: (
+        f"""(float[1,2,{h},{w}] x) => (float[1,4,a,b] y)
         <int64[4] s = {{1, 1, {h}, {w}}}> {{ m = GlobalMaxPool (x) e = Tile (m, s)
-        y = Concat <axis = 1> (e, x) }}""",
-    "a Slice to the end": lambda h, w: f"""(float[1,2,{h},{w}] x) => (float[1,2,a,b] y)
+        y = Concat <axis = 1> (e, x) }}"""
+    ),
+    "a Slice to the end": lambda h, w: (
+        f"""(float[1,2,{h},{w}] x) => (float[1,2,a,b] y)
         <int64[1] s = {{1}}, int64[1] e = {{{h}}}, int64[1] a = {{2}}> {{
-        y = Slice (x, s, e, a) }}""",
-    "the same all over the plane": lambda h, w: f"""(float[1,2,{h},{w}] x) => (float[1,2,a,b] y)
+        y = Slice (x, s, e, a) }}"""
+    ),
+    "the same all over the plane": lambda h, w: (
+        f"""(float[1,2,{h},{w}] x) => (float[1,2,a,b] y)
         <int64[4] s = {{1, 2, {h}, {w}}}> {{
-        z = ConstantOfShape <value = float[1] {{0.5}}> (s) y = Add (x, z) }}""",
-    "squeezed of axes that are not named": lambda h, w: f"""(float[1,2,{h},{w}] x)
-        => (float[2,a,b] y) {{ y = Squeeze (x) }}""",
-    "two images": lambda h, w: f"""(float[1,2,{h},{w}] x, float[1,1,{h},{w}] m)
-        => (float[1,2,a,b] y) {{ y = Mul (x, m) }}""",
-    "channels last": lambda h, w: f"""(float[1,{h},{w},3] x) => (float[1,3,a,b] y)
-        {{ t = Transpose <perm = [0, 3, 1, 2]> (x) y = Relu (t) }}""",
-    "sizes that are asked for": lambda h, w: f"""(float[1,2,{h},{w}] x) => (float[1,a,2] y)
+        z = ConstantOfShape <value = float[1] {{0.5}}> (s) y = Add (x, z) }}"""
+    ),
+    "squeezed of axes that are not named": lambda h, w: (
+        f"""(float[1,2,{h},{w}] x)
+        => (float[2,a,b] y) {{ y = Squeeze (x) }}"""
+    ),
+    "two images": lambda h, w: (
+        f"""(float[1,2,{h},{w}] x, float[1,1,{h},{w}] m)
+        => (float[1,2,a,b] y) {{ y = Mul (x, m) }}"""
+    ),
+    "channels last": lambda h, w: (
+        f"""(float[1,{h},{w},3] x) => (float[1,3,a,b] y)
+        {{ t = Transpose <perm = [0, 3, 1, 2]> (x) y = Relu (t) }}"""
+    ),
+    "sizes that are asked for": lambda h, w: (
+        f"""(float[1,2,{h},{w}] x) => (float[1,a,2] y)
         <int64[1] i = {{3}}, int64[1] j = {{2}}, int64[1] one = {{1}}, int64[1] two = {{2}}> {{
         s = Shape (x) b = Gather (s, i) a = Gather (s, j) n = Mul (a, b)
         z = Concat <axis = 0> (one, n, two) t = Transpose <perm = [0, 2, 3, 1]> (x)
-        y = Reshape (t, z) }}""",
-    "numbers beside sizes that are asked for": lambda h, w: f"""(float[1,2,{h},{w}] x)
+        y = Reshape (t, z) }}"""
+    ),
+    "numbers beside sizes that are asked for": lambda h, w: (
+        f"""(float[1,2,{h},{w}] x)
         => (float[1,2,c] y) <int64[1] i = {{3}}, int64[1] one = {{1}}, int64[1] two = {{2}},
          int64[1] h = {{{h}}}> {{ s = Shape (x) b = Gather (s, i)
-        n = Mul (b, h) z = Concat <axis = 0> (one, two, n) y = Reshape (x, z) }}""",
+        n = Mul (b, h) z = Concat <axis = 0> (one, two, n) y = Reshape (x, z) }}"""
+    ),
 }
 
 
@@ -260,9 +300,7 @@ def test_what_may_hang_on_the_size_is_named_and_nothing_is_done(text: str, reaso
 
 
 def test_a_mistake_is_found_by_running_both(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "surgeon.anysize.CARRIERS", {**carriers.CARRIERS, "MatMul": carriers.boxes}
-    )
+    monkeypatch.setattr("surgeon.anysize.CARRIERS", {**carriers.CARRIERS, "MatMul": carriers.boxes})
     text = "(float[1,1,8,9] x) => (float[1,1,8,2] y) <float[9,2] w> { y = MatMul (x, w) }"
     with pytest.raises(SurgeonError, match="the result does not run at"):
         free_sizes(model(text), NAMES)

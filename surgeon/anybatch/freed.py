@@ -30,4 +30,5 @@ class Freed(NamedTuple):
     inputs: tuple[str, ...]
     outputs: Mapping[str, int]
 
+
 refusal = partial(frozen.refusal, STEP)

@@ -16,11 +16,12 @@ from typing import Any
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import dialect, dims
+from surgeon import dialect
 from surgeon.anysize import shared
 from surgeon.anysize.carriers import CARRIERS, NAMING
+from surgeon.anysize.freed import STEP, Clash, Finer, Freed, Size, refusal
 from surgeon.anysize.running import check_sizes
-from surgeon.anysize.sizes import STEP, Clash, Finer, Freed, Size, Sizes, bodies_read, named, refusal
+from surgeon.anysize.sizes import Sizes, bodies_read, named
 from surgeon.dims import Dim
 from surgeon.errors import SurgeonError
 from surgeon.facts import Facts
@@ -135,9 +136,7 @@ def _dims(value: onnx.ValueInfoProto) -> Any:
     return value.type.tensor_type.shape.dim
 
 
-def _axes(
-    inputs: Sequence[onnx.ValueInfoProto], names: Sequence[str]
-) -> dict[str, dict[int, str]]:
+def _axes(inputs: Sequence[onnx.ValueInfoProto], names: Sequence[str]) -> dict[str, dict[int, str]]:
     """The axes that planes have: the last ones, but where channels are last.
 
     Of further inputs those that are as large there as the first.
@@ -224,9 +223,7 @@ def _stepwise(
             return _walked(begun, sizes, folder, plain)
         except Finer as finer:
             sizes = tuple(
-                size._replace(step=size.step * finer.factor)
-                if size.symbol == finer.name
-                else size
+                size._replace(step=size.step * finer.factor) if size.symbol == finer.name else size
                 for size in sizes
             )
     raise Frozen("it wants ever larger steps")
@@ -282,7 +279,7 @@ def _carry(sizes: Sizes, node: gs.Node) -> None:
     inside = set(bodies_read(node))
     if inside:
         _inside(sizes, inside)
-    elif held or node.op in NAMING or _asks(sizes, node) or sizes.is_summed(node):
+    elif held or node.op in NAMING or sizes.reads(node) or sizes.is_summed(node):
         carrier = CARRIERS.get(node.op) if (node.domain or "") in STANDARD else None
         if carrier is not None:
             carrier(sizes, node)
@@ -297,16 +294,6 @@ def _carry(sizes: Sizes, node: gs.Node) -> None:
         sizes.see_known(made)
         shared.follow(sizes, made)
         sizes.note(made)
-
-
-def _asks(sizes: Sizes, node: gs.Node) -> bool:
-    """Whether a node reads numbers that are computed of the sizes."""
-    for tensor in node.inputs:
-        fact = sizes.facts.of(tensor) if tensor.name else None
-        if fact is not None and fact.symbolic and fact.value is not None:
-            if any(sizes.is_free(each) for each in fact.value.reshape(-1).tolist()):
-                return True
-    return False
 
 
 def _inside(sizes: Sizes, names: set[str]) -> None:

@@ -8,7 +8,8 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.anysize import moving, scaling, shared
-from surgeon.anysize.sizes import Clash, Sizes, told
+from surgeon.anysize.freed import Clash
+from surgeon.anysize.sizes import Sizes, told
 from surgeon.dims import Dim
 from surgeon.facts.elementwise import BINARY, REDUCTIONS, UNARY
 from surgeon.frozen import Frozen
@@ -143,9 +144,7 @@ def reduced(sizes: Sizes, node: gs.Node) -> None:
     gone = {axis % len(before) for axis in axes} & set(free)
     if gone:
         every = {axis % len(before) for axis in axes}
-        products = [
-            sizes.number(dims.product(before[axis] for axis in of)) for of in (gone, every)
-        ]
+        products = [sizes.number(dims.product(before[axis] for axis in of)) for of in (gone, every)]
         each = {sizes.number(before[axis]) for axis in gone}
         sizes.counts[node.outputs[0].name] = frozenset({*products, *each})
 
@@ -218,9 +217,9 @@ def recurrent(sizes: Sizes, node: gs.Node) -> None:
     if sizes.is_free(shape[steps]) and len(node.inputs) > 4 and node.inputs[4].name:
         raise Frozen("it is told how long each sequence is")
     for tensor in node.inputs[5:7]:
-        if tensor.name and sizes.is_free(shape[batch]):
-            if sizes.shape(tensor)[batch] != shape[batch]:
-                raise Clash(f"{sizes.title(tensor)} is for {sizes.number(shape[batch])} rows")
+        rows = sizes.shape(tensor)[batch] if tensor.name else shape[batch]
+        if sizes.is_free(shape[batch]) and rows != shape[batch]:
+            raise Clash(f"{sizes.title(tensor)} is for {sizes.number(shape[batch])} rows")
 
 
 def quantised(sizes: Sizes, node: gs.Node) -> None:

@@ -87,10 +87,9 @@ def _same_all_along(sizes: Sizes, array: Array, along: Mapping[int, Dim]) -> Arr
     )
     if not same:
         return None
-    if array.dtype.kind in "fiu":
-        if len(hanging(sizes, one, _lengths(sizes, along))) == one.size:
-            return None
-    return one
+    numbers = one.dtype.kind in "fiu"
+    hang = numbers and len(hanging(sizes, one, _lengths(sizes, along))) == one.size
+    return None if hang else one
 
 
 def _lengths(sizes: Sizes, along: Mapping[int, Dim]) -> set[int]:
@@ -247,5 +246,3 @@ def _range(sizes: Sizes, draft: Draft, dim: Dim, dtype: Any) -> gs.Tensor:
             counted = draft.op("Cast", counted, to=kind)
         sizes.made[key] = counted
     return sizes.made[key]
-
-

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
-from surgeon.anysize.sizes import Clash, Sizes, factors, told
+from surgeon.anysize.freed import Clash
+from surgeon.anysize.sizes import Sizes, factors, told
 from surgeon.dims import Dim
 from surgeon.facts.values import is_to_the_end
 from surgeon.frozen import Frozen
@@ -81,8 +82,10 @@ def _regrouped(sizes: Sizes, before: Sequence[Dim], numbers: Sequence[int]) -> l
             if rest % length == 0:
                 parts.append(left.pop(0))
                 rest //= length
-            elif isinstance(first, int) and first % rest == 0 and all(
-                isinstance(part, int) for part in parts
+            elif (
+                isinstance(first, int)
+                and first % rest == 0
+                and all(isinstance(part, int) for part in parts)
             ):
                 parts.append(rest)
                 left[0] = first // rest
@@ -193,7 +196,9 @@ def sliced(sizes: Sizes, node: gs.Node) -> None:
             continue
         if ends[place] >= length:
             if ends[place] > length:
-                raise Frozen(f"it ends at {ends[place]} of {length}, which may be enough of another")
+                raise Frozen(
+                    f"it ends at {ends[place]} of {length}, which may be enough of another"
+                )
             ends[place], changed = _LAST, True
         else:
             _few(sizes, dim, ends[place], length)

@@ -8,7 +8,7 @@ from pathlib import Path
 import onnx
 
 from surgeon import dims
-from surgeon.anysize.sizes import Freed, Size, refusal
+from surgeon.anysize.freed import Freed, Size, refusal
 from surgeon.errors import SurgeonError
 from surgeon.isolation import open_session
 from surgeon.verify.compare import compare_arrays
@@ -77,9 +77,7 @@ def _steps(size: Size, turn: int) -> int:
 
 def _as_told(freed: Freed, counts: tuple[int, ...], found: Mapping[str, object], at: str) -> None:
     """See that outputs are as large as they should be."""
-    values = {
-        size.symbol: n // size.step for size, n in zip(freed.sizes, counts, strict=True)
-    }
+    values = {size.symbol: n // size.step for size, n in zip(freed.sizes, counts, strict=True)}
     for name, shape in freed.outputs.items():
         have = getattr(found.get(name), "shape", None)
         for axis, dim in enumerate(shape):

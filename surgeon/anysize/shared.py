@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 import onnx_graphsurgeon as gs
 
 from surgeon.anysize import grids
+from surgeon.anysize.freed import Clash
 from surgeon.anysize.hanging import hanging
-from surgeon.anysize.sizes import Clash, Sizes, told
+from surgeon.anysize.sizes import Sizes, told
 from surgeon.dims import Dim
 from surgeon.facts.fact import Array
 from surgeon.frozen import Frozen
@@ -24,7 +25,11 @@ _SHARING = frozenset("Mul Div Mod Sub Add Max Min Pow Equal Less Greater LessOrE
 def broadcast(sizes: Sizes, node: gs.Node) -> None:
     """See that operands agree, and bring constants that are for one size to any."""
     shapes = [sizes.shape(tensor) for tensor in node.inputs]
-    lengths = agree(sizes, node, [s for t, s in zip(node.inputs, shapes, strict=True) if not _is_known(sizes, t)])
+    lengths = agree(
+        sizes,
+        node,
+        [s for t, s in zip(node.inputs, shapes, strict=True) if not _is_known(sizes, t)],
+    )
     made: dict[int, gs.Tensor] = {}
     draft = sizes.draft(node)
     for place, (tensor, shape) in enumerate(zip(node.inputs, shapes, strict=True)):
@@ -47,9 +52,7 @@ def _is_known(sizes: Sizes, tensor: gs.Tensor) -> bool:
     return sizes.array(tensor) is not None
 
 
-def agree(
-    sizes: Sizes, node: gs.Node, shapes: Sequence[Sequence[Dim]]
-) -> dict[int, Dim]:
+def agree(sizes: Sizes, node: gs.Node, shapes: Sequence[Sequence[Dim]]) -> dict[int, Dim]:
     """See that shapes are brought to one from the right, whatever the sizes.
 
     Returns:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import dims, frozen
+from surgeon import dims
+from surgeon.anysize.freed import Finer, Size
 from surgeon.dims import Dim
 from surgeon.facts import Facts
 from surgeon.fold import DEFAULT_LIMIT, Folder
@@ -21,62 +20,8 @@ from surgeon.housekeeping import Housekeeper
 from surgeon.model import Model
 from surgeon.rewrite import Draft, Surgery
 
-STEP = "free-sizes"
 COUNTING = frozenset({"NonZero", "NonMaxSuppression", "Compress", "Unique"})
 FIRST_OTHER = 10_007  # what stands for lengths that are dynamic anyway: large, and prime
-
-
-refusal = partial(frozen.refusal, STEP)
-
-
-class Clash(Frozen):
-    """Lengths that an operator wants equal, and which at other sizes are not."""
-
-
-class Finer(Exception):
-    """What holds only for sizes that are further apart: the symbol, and how many times as far."""
-
-    def __init__(self, name: str, factor: int) -> None:
-        super().__init__(name)
-        self.name, self.factor = name, factor
-
-
-class Size(NamedTuple):
-    """A size of the inputs that becomes dynamic.
-
-    Attributes:
-        name: Of the dimension.
-        number: What the file is for.
-        step: How far apart sizes are for which the result is.
-    """
-
-    name: str
-    number: int
-    step: int = 1
-
-    @property
-    def dim(self) -> Dim:
-        """The size, of a symbol that counts the steps."""
-        return dims.symbol(self.symbol) * self.step + self.number % self.step
-
-    @property
-    def symbol(self) -> str:
-        """What that is called."""
-        return f"{self.name}/{self.step}"
-
-
-class Freed(NamedTuple):
-    """What came of it.
-
-    Attributes:
-        model: For any sizes.
-        sizes: That are dynamic.
-        outputs: The lengths of each output, where they are known.
-    """
-
-    model: onnx.ModelProto
-    sizes: tuple[Size, ...]
-    outputs: Mapping[str, tuple[Dim, ...]]
 
 
 class Sizes:
@@ -97,9 +42,7 @@ class Sizes:
     def __init__(self, model: Model, facts: Facts, sizes: Sequence[Size]) -> None:
         self.model, self.facts, self.sizes = model, facts, sizes
         self.surgery = Surgery(model, facts)
-        self.keeper = Housekeeper(
-            facts, self.surgery, Folder(facts, DEFAULT_LIMIT, []), Counter()
-        )
+        self.keeper = Housekeeper(facts, self.surgery, Folder(facts, DEFAULT_LIMIT, []), Counter())
         self.done: list[gs.Node] = []
         self.pool: dict[Dim, tuple[gs.Tensor, int]] = {}
         self.merged: dict[Dim, tuple[Dim, ...] | None] = {}
@@ -280,18 +223,22 @@ class Sizes:
         Raises:
             Frozen: They are not.
         """
-        new = {
-            name
-            for tensor in node.outputs
-            for dim in self.facts.of(tensor).shape or ()
-            for name in dims.symbols(dim)
-        } - self._names - self._others
-        if node.op in COUNTING or not self._reads(node):
+        new = (
+            {
+                name
+                for tensor in node.outputs
+                for dim in self.facts.of(tensor).shape or ()
+                for name in dims.symbols(dim)
+            }
+            - self._names
+            - self._others
+        )
+        if node.op in COUNTING or not self.reads(node):
             self._others |= new
         elif new or any(t.name and self.facts.of(t).shape is None for t in node.outputs):
             raise Frozen("how large it is at other sizes is not known")
 
-    def _reads(self, node: gs.Node) -> bool:
+    def reads(self, node: gs.Node) -> bool:
         """Whether a node reads what hangs on the sizes, by its shape or its elements."""
         return any(
             self.free_axes(tensor) or self._is_made_of_sizes(tensor)
