@@ -276,9 +276,9 @@ def _carry(sizes: Sizes, node: gs.Node) -> None:
         return
     before = len(sizes.done)
     held = sizes.held(node)
-    inside = set(bodies_read(node))
+    inside = list(bodies_read(node))
     if inside:
-        _inside(sizes, inside)
+        _inside(sizes, node, inside)
     elif held or node.op in NAMING or sizes.reads(node) or sizes.is_summed(node):
         carrier = CARRIERS.get(node.op) if (node.domain or "") in STANDARD else None
         if carrier is not None:
@@ -296,11 +296,10 @@ def _carry(sizes: Sizes, node: gs.Node) -> None:
         sizes.note(made)
 
 
-def _inside(sizes: Sizes, names: set[str]) -> None:
+def _inside(sizes: Sizes, node: gs.Node, read: Sequence[gs.Tensor]) -> None:
     """See that bodies read nothing that hangs on the sizes."""
-    for tensor, _ in sizes.pool.values():
-        if tensor.name in names:
-            raise Frozen("its bodies read what hangs on the sizes")
+    if sizes.reads(node) or any(map(sizes.hangs, read)):
+        raise Frozen("its bodies read what hangs on the sizes")
 
 
 def _declare(sizes: Sizes, value: onnx.ValueInfoProto, shape: Sequence[Dim]) -> None:

@@ -165,6 +165,8 @@ def multiplied(sizes: Sizes, node: gs.Node) -> None:
         raise Frozen("its operands have no axes")
     rows = right[-2] if len(right) > 1 else right[-1]
     _agree(sizes, node, left[-1], rows, 1)
+    if sizes.is_free(rows):
+        sizes.counts[node.outputs[0].name] = frozenset({sizes.number(rows)})
     shared.agree(sizes, node, [left[:-2], right[:-2]])
 
 
@@ -195,7 +197,7 @@ def _agree(sizes: Sizes, node: gs.Node, first: Dim, second: Dim, place: int) -> 
 def einsum(sizes: Sizes, node: gs.Node) -> None:
     """Einsum: a letter is one length."""
     equation = node.attrs["equation"].replace(" ", "")
-    terms, arrow, _ = equation.partition("->")
+    terms, arrow, result = equation.partition("->")
     if not arrow or "." in equation:
         raise Frozen("its equation leaves letters out")
     lengths: dict[str, Dim] = {}
@@ -204,6 +206,9 @@ def einsum(sizes: Sizes, node: gs.Node) -> None:
             other = lengths.setdefault(letter, dim)
             if other != dim and (sizes.is_free(dim) or sizes.is_free(other)):
                 raise Clash(f"`{letter}` of its equation is {other} and {dim}")
+    summed = [dim for each, dim in lengths.items() if each not in result and sizes.is_free(dim)]
+    if summed:
+        sizes.counts[node.outputs[0].name] = frozenset({sizes.number(dims.product(summed))})
 
 
 def recurrent(sizes: Sizes, node: gs.Node) -> None:

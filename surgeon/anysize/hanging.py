@@ -11,13 +11,18 @@ from surgeon.facts.fact import Array
 
 LARGE = 16  # sizes of inputs from which on a number that is one is no chance
 _LEAST = 7  # lengths below are numbers that are everywhere
-_PIXELS = (255, 256)  # what bytes are divided by
+_PIXELS = (127, 128, 255, 256)  # what bytes are divided by
 _NEAR = 1e-6
 _MOST = 2**31
 
 
 def hanging(
-    sizes: Sizes, array: Array, near: Iterable[int], counts: Iterable[int] = ()
+    sizes: Sizes,
+    array: Array,
+    near: Iterable[int],
+    counts: Iterable[int] = (),
+    *,
+    pixels: bool = False,
 ) -> list[float]:
     """The elements that may hang on the sizes: each is a length or one less, or its share.
 
@@ -26,6 +31,7 @@ def hanging(
         array: Few numbers.
         near: Lengths of what they are beside.
         counts: How many elements that was added up of.
+        pixels: Whether they stand beside an image as it comes.
     """
     lengths = set(near)
     known = {number for number in lengths if number >= _LEAST}
@@ -33,7 +39,7 @@ def hanging(
     for number in counts:
         known |= {each for each in (number, number - 1) if each > 2}
     known |= {size.number for size in sizes.sizes if size.number >= LARGE}
-    known -= set(_PIXELS)
+    known -= set(_PIXELS if pixels else ())
     shares = [number / (number - 1) for number in counts if number > 1]
 
     def hangs(element: float) -> bool:

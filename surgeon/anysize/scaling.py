@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ def expanded(sizes: Sizes, node: gs.Node) -> None:
                 raise Frozen(f"it makes {given} of {told(sizes, dim)}")
             wanted[axis], changed = 1, True
         elif isinstance(given, int) and given not in (1, dim):
-            found = _made(sizes, given, axis, rank)
+            found = _made(sizes, given, axis, here, wanted)
             if found != given:
                 wanted[axis], changed = found, True
     if changed:
@@ -46,7 +46,7 @@ def tiled(sizes: Sizes, node: gs.Node) -> None:
             if sizes.is_free(dim) and sizes.occurs(given):
                 raise Frozen(f"it repeats {told(sizes, dim)} {given} times")
             if dim == 1:
-                wanted[axis] = _made(sizes, given, axis, len(shape))
+                wanted[axis] = _made(sizes, given, axis, shape, repeats)
             elif sizes.occurs(given) or sizes.occurs(given * sizes.number(dim)):
                 raise Frozen(f"{given}, how often it repeats, may hang on the sizes")
     if wanted != repeats:
@@ -54,14 +54,38 @@ def tiled(sizes: Sizes, node: gs.Node) -> None:
         sizes.again(node, {1: sizes.vector(draft, wanted)}, draft)
 
 
-def _made(sizes: Sizes, number: int, axis: int, rank: int) -> Dim:
-    """The length that an axis of one is repeated to."""
-    found = sizes.explained(number, axis, rank)
-    if found is None:
-        if sizes.occurs(number):
-            raise Frozen(f"{number}, which it makes of one, may hang on the sizes")
-        return number
-    return found
+def _made(sizes: Sizes, number: int, axis: int, here: Sequence[Dim], given: Sequence[Any]) -> Dim:
+    """The length that an axis of one is repeated to.
+
+    It hangs on the sizes where the last axes are a plane of these, and channels stand before it.
+
+    Args:
+        sizes: The graph.
+        number: The length at the file's sizes.
+        axis: Which axis.
+        here: The lengths that there are.
+        given: What they become, or how often each is repeated.
+
+    Raises:
+        Frozen: It may hang on the sizes, or not.
+    """
+    rank = len(here)
+    found = _in_plane(sizes, number, axis, rank)
+    plane = rank == len(sizes.sizes) + 2 and all(
+        sizes.is_free(here[at])
+        or sizes.is_free(given[at])
+        or (here[at] == 1 and _in_plane(sizes, given[at], at, rank) is not None)
+        for at in range(rank - len(sizes.sizes), rank)
+    )
+    if found is not None and plane:
+        return found
+    if sizes.occurs(number):
+        raise Frozen(f"{number}, which it makes of one, may hang on the sizes")
+    return number
+
+
+def _in_plane(sizes: Sizes, number: Any, axis: int, rank: int) -> Dim | None:
+    return sizes.explained(number, axis, rank) if isinstance(number, int) else None
 
 
 def resized(sizes: Sizes, node: gs.Node) -> None:
@@ -81,7 +105,7 @@ def resized(sizes: Sizes, node: gs.Node) -> None:
         if not isinstance(number, int) or number == dim:
             wanted.append(number)
         else:
-            wanted.append(_to(sizes, dim, number, axis, len(shape)))
+            wanted.append(_to(sizes, dim, number, axis, shape, dict(zip(axes, given, strict=True))))
     if wanted == given:
         return
     draft = sizes.draft(node)
@@ -97,11 +121,19 @@ def resized(sizes: Sizes, node: gs.Node) -> None:
     sizes.again(node, {3: sizes.vector(draft, wanted)}, draft)
 
 
-def _to(sizes: Sizes, dim: Dim, number: int, axis: int, rank: int) -> Dim:
+def _to(
+    sizes: Sizes,
+    dim: Dim,
+    number: int,
+    axis: int,
+    shape: Sequence[Dim],
+    given: Mapping[int, Any],
+) -> Dim:
     """The length that an axis is brought to."""
     if not sizes.is_free(dim):
         if dim == 1:
-            return _made(sizes, number, axis, rank)
+            wanted = [given.get(at, length) for at, length in enumerate(shape)]
+            return _made(sizes, number, axis, shape, wanted)
         if sizes.occurs(number):
             raise Frozen(f"{number}, which it makes of {dim}, may hang on the sizes")
         return number
@@ -110,7 +142,7 @@ def _to(sizes: Sizes, dim: Dim, number: int, axis: int, rank: int) -> Dim:
         return dim
     if number < length:
         raise Frozen(f"it makes {number} of {told(sizes, dim)}: a part of it, or of any")
-    found = sizes.explained(number, axis, rank)
+    found = sizes.explained(number, axis, len(shape))
     if found is not None and dims.symbols(found) == dims.symbols(dim):
         return found
     if number % length == 0 and found is None:

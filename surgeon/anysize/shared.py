@@ -11,6 +11,7 @@ from surgeon.anysize.freed import Clash
 from surgeon.anysize.hanging import hanging
 from surgeon.anysize.sizes import Sizes, told
 from surgeon.dims import Dim
+from surgeon.facts.elementwise import BINARY, UNARY
 from surgeon.facts.fact import Array
 from surgeon.frozen import Frozen
 
@@ -20,6 +21,10 @@ _SHARING = frozenset("Mul Div Mod Sub Add Max Min Pow Equal Less Greater LessOrE
     "GreaterOrEqual",
     "Where",
 }
+
+
+_ADDING = ("Conv", "MatMul", "Gemm", "Einsum", "ConvTranspose", "LSTM", "GRU", "RNN")
+EACH = UNARY | BINARY | {"Clip", "Transpose", "Concat", "Slice", "Gather", "Split", "Unsqueeze"}
 
 
 def broadcast(sizes: Sizes, node: gs.Node) -> None:
@@ -33,6 +38,9 @@ def broadcast(sizes: Sizes, node: gs.Node) -> None:
     made: dict[int, gs.Tensor] = {}
     draft = sizes.draft(node)
     for place, (tensor, shape) in enumerate(zip(node.inputs, shapes, strict=True)):
+        for axis, dim in lengths.items():
+            if _is_known(sizes, tensor) and len(shape) >= -axis and sizes.number(dim) == 1:
+                raise Frozen(f"{sizes.title(tensor)} may be as long as {told(sizes, dim)}")
         along = {
             axis + len(shape): dim
             for axis, dim in lengths.items()
@@ -78,7 +86,7 @@ def bounds(sizes: Sizes, node: gs.Node) -> None:
     for tensor in node.inputs[1:]:
         array = sizes.array(tensor)
         if array is not None and array.size == 1:
-            _not_a_size(sizes, tensor, array, ())
+            _not_a_size(sizes, tensor, array, (), pixels=sizes.is_raw(node))
 
 
 def _shares(sizes: Sizes, node: gs.Node) -> None:
@@ -94,22 +102,31 @@ def _shares(sizes: Sizes, node: gs.Node) -> None:
         if array is not None and 0 < array.size <= _NUMBERS and array.dtype.kind in "fiu":
             if array.dtype.kind in "iu":
                 near.update(sizes.number(dim) for dim in sizes.pool)
-            _not_a_size(sizes, tensor, array, near, counts)
+            _not_a_size(sizes, tensor, array, near, counts, pixels=sizes.is_raw(node))
 
 
 def _not_a_size(
-    sizes: Sizes, tensor: gs.Tensor, array: Array, near: Iterable[int], counts: Iterable[int] = ()
+    sizes: Sizes,
+    tensor: gs.Tensor,
+    array: Array,
+    near: Iterable[int],
+    counts: Iterable[int] = (),
+    *,
+    pixels: bool = False,
 ) -> None:
-    found = hanging(sizes, array, near, counts)
+    found = hanging(sizes, array, near, counts, pixels=pixels)
     if found:
         raise Frozen(f"{sizes.title(tensor)} holds {found[0]:g}, which may hang on the sizes")
 
 
 def follow(sizes: Sizes, node: gs.Node) -> None:
-    """What was added up stays so behind operators that do not add up anew."""
-    if node.op in ("Conv", "MatMul", "Gemm", "ConvTranspose", "LSTM", "GRU"):
+    """What was added up stays so until weights add it up anew; pixels stay so until they meet."""
+    if node.op in EACH and sizes.is_raw(node):
+        sizes.raw.update(tensor.name for tensor in node.outputs)
+    weighs = any(isinstance(tensor, gs.Constant) for tensor in node.inputs)
+    if node.op in _ADDING and (weighs or node.op not in ("MatMul", "Einsum")):
         return
-    counts = frozenset().union(*(sizes.counts.get(t.name, frozenset()) for t in node.inputs))
+    counts = frozenset[int]().union(*(sizes.counts.get(t.name, ()) for t in node.inputs))
     for tensor in node.outputs:
         if counts and tensor.name:
             sizes.counts[tensor.name] = counts | sizes.counts.get(tensor.name, frozenset())

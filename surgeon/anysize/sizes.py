@@ -62,6 +62,7 @@ class Sizes:
             for dim in facts.of(tensor).shape or ()
             for name in dims.symbols(dim)
         } - self._names
+        self.raw = {tensor.name for tensor in model.graph.inputs}  # pixels, each by itself
         self.vague: set[str] = set()  # values that are made of sizes, in floats
 
     # ------------------------------------------------------------------ lengths
@@ -95,6 +96,11 @@ class Sizes:
         """The axes of a value whose lengths hang on the sizes; none where its rank is unknown."""
         shape = self.facts.of(tensor).shape or ()
         return [axis for axis, dim in enumerate(shape) if self.is_free(dim)]
+
+    def is_raw(self, node: gs.Node) -> bool:
+        """Whether a node reads pixels of inputs, and constants alone."""
+        read = [t for t in node.inputs if t.name and not isinstance(t, gs.Constant)]
+        return bool(read) and all(tensor.name in self.raw for tensor in read)
 
     def is_summed(self, node: gs.Node) -> bool:
         """Whether a node reads what was added up along the sizes."""
@@ -239,12 +245,12 @@ class Sizes:
             raise Frozen("how large it is at other sizes is not known")
 
     def reads(self, node: gs.Node) -> bool:
-        """Whether a node reads what hangs on the sizes, by its shape or its elements."""
-        return any(
-            self.free_axes(tensor) or self._is_made_of_sizes(tensor)
-            for tensor in node.inputs
-            if tensor.name
-        )
+        """Whether a node reads what hangs on the sizes."""
+        return any(map(self.hangs, node.inputs))
+
+    def hangs(self, tensor: gs.Tensor) -> bool:
+        """Whether a value hangs on the sizes, by its shape or its elements."""
+        return bool(tensor.name) and bool(self.free_axes(tensor) or self._is_made_of_sizes(tensor))
 
     def _is_made_of_sizes(self, tensor: gs.Tensor) -> bool:
         if isinstance(tensor, gs.Constant):
@@ -332,13 +338,13 @@ def factors(sizes: Sizes, dim: Dim) -> Iterator[Dim]:
         yield from factors(sizes, part)
 
 
-def bodies_read(node: gs.Node) -> Iterator[str]:
+def bodies_read(node: gs.Node) -> Iterator[gs.Tensor]:
     """What the bodies of a node read."""
     for value in node.attrs.values():
         if isinstance(value, gs.Graph):
-            yield from (tensor.name for tensor in value.outputs)
+            yield from value.outputs
             for inner in value.nodes:
-                yield from (tensor.name for tensor in inner.inputs)
+                yield from inner.inputs
                 yield from bodies_read(inner)
 
 
