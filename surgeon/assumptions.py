@@ -105,7 +105,6 @@ def parse_assumptions(
             )
         for axis, (dim, given) in enumerate(zip(type_.shape.dim, shape, strict=False)):
             if dim.HasField("dim_value") and given != dim.dim_value:
-                batch = axis == 0 and isinstance(given, str)
                 if frees and isinstance(given, str):
                     freed.setdefault(name, {})[axis] = given
                     continue
@@ -113,11 +112,7 @@ def parse_assumptions(
                     f"input `{name}` declares {dim.dim_value} where {given} is given",
                     where="--shape",
                     mend="A fixed dimension cannot be changed; give its number"
-                    + (
-                        "; the recipe `any-batch` makes the first one dynamic."
-                        if batch
-                        else "; the recipe `any-size` makes sizes dynamic, to be told behind it."
-                    ),
+                    + _who_frees(axis, given),
                 )
         for given in shape:
             if isinstance(given, int) and not 0 <= given < NO_LENGTH:
@@ -140,6 +135,13 @@ def parse_assumptions(
     } | {d for shape in fixed.values() for d in shape if isinstance(d, str)}
     symbols, sizes = _assumed(known, assume)
     return Axioms(fixed, symbols, sizes, (*texts, *assume), freed=freed)
+
+
+def _who_frees(axis: int, given: int | str) -> str:
+    """Which recipe makes a dimension dynamic, if one does; ends the sentence."""
+    if axis == 0 and isinstance(given, str):
+        return "; the recipe `any-batch` makes the first one dynamic."
+    return "; the recipe `any-size` makes sizes dynamic, put it in front." if axis > 1 else "."
 
 
 def with_dim(axioms: Axioms, model: onnx.ModelProto, name: str) -> Axioms:

@@ -132,6 +132,12 @@ FREED: dict[str, Text] = {
         <int64[1] s = {{1}}, int64[1] e = {{{h}}}, int64[1] a = {{2}}> {{
         y = Slice (x, s, e, a) }}"""
     ),
+    "a Slice to near the end": lambda h, w: (
+        f"""(float[1,2,{h},{w}] x) => (float[1,2,a,b] y)
+        <int64[1] s = {{2}}, int64[1] e = {{{5 * h - 3}}}, int64[1] a = {{2}},
+         float[4] f = {{1, 1, 5, 5}}> {{
+        r = Resize <mode = "nearest"> (x, , f) y = Slice (r, s, e, a) }}"""
+    ),
     "the same all over the plane": lambda h, w: (
         f"""(float[1,2,{h},{w}] x) => (float[1,2,a,b] y)
         <int64[4] s = {{1, 2, {h}, {w}}}> {{
@@ -242,6 +248,15 @@ def test_steps_are_as_large_as_the_network_wants() -> None:
 
 
 REFUSED = {
+    "(float[1,2,8,8] x) => (float[1,8,8] y) <int64[3] s = {1, 8, 8}> "
+    "{ m = ReduceMax <axes = [1, 2, 3], keepdims = 0> (x) y = Expand (m, s) }": (
+        "8, which it makes of one, may hang on the sizes"
+    ),
+    "(float[1,2,8,8] x) => (float[1,2,64] y) <float c = {0.015625}, int64[3] s = {1, 2, 64}> "
+    "{ r = Reshape (x, s) t = Transpose <perm = [0, 2, 1]> (r) m = MatMul (r, t) "
+    "n = MatMul (m, r) y = Mul (n, c) }": "`c` holds 0.015625",
+    "(float[1,2,2,2] x) => (float[1,2,1,1] y) <float[1,2,1,1] p, float[2,2,2,2] k> "
+    "{ c = Conv <strides = [2, 2]> (x, k) y = Add (c, p) }": "`p` may be as long as 1, of the",
     "(float[1,2,8,8] x) => (float[1,5] y) <float[128,5] w> "
     "{ f = Flatten (x) y = MatMul (f, w) }": "`w` has 128 rows or columns, which hang on the 128",
     "(float[1,2,8,8] x) => (float[1,5] y) <float[5,128] w> "
@@ -313,7 +328,7 @@ def test_the_report_says_what_changed_and_what_was_compared(tmp_path) -> None:
     assert done.exit_code == 0, done.output
     said = " ".join(done.output.split())
     assert "the file is for 64 x 96; the result computes the same layers at sizes" in said
-    assert "differ from these by multiples of 4" in said
+    assert "differ from these by multiples of 4, from 8 x 12 on" in said
     assert "at 68 x 72, 48 x 124, 84 x 100 it runs" in said
     dims = onnx.load(out).graph.input[0].type.tensor_type.shape.dim
     assert [dim.dim_param or dim.dim_value for dim in dims] == [1, 2, "height", "width"]

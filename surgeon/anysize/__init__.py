@@ -59,7 +59,11 @@ def contract(freed: Freed) -> str:
     else:
         each = (f"multiples of {size.step} ({size.name})" for size in freed.sizes)
         others = f"sizes that differ from these by {' and '.join(each)}"
-    return f"extends: the file is for {told}; the result computes the same layers at {others}"
+    least = " x ".join(str(size.least) for size in freed.sizes)
+    return (
+        f"extends: the file is for {told}; the result computes the same layers at {others}, from "
+        f"{least} on"
+    )
 
 
 def compared(tried: Sequence[str]) -> str:

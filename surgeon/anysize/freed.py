@@ -13,6 +13,7 @@ from surgeon.dims import Dim
 from surgeon.frozen import Frozen
 
 STEP = "free-sizes"
+LEAST = 8  # the part of the file's size that others are at least
 
 refusal = partial(frozen.refusal, STEP)
 
@@ -45,7 +46,13 @@ class Size(NamedTuple):
     @property
     def dim(self) -> Dim:
         """The size, of a symbol that counts the steps."""
-        return dims.symbol(self.symbol) * self.step + self.number % self.step
+        counted = dims.symbol(self.symbol, max(1, self.number // self.step // LEAST))
+        return counted * self.step + self.number % self.step
+
+    @property
+    def least(self) -> int:
+        """The smallest that the result is for."""
+        return dims.bounds(self.dim)[0] or 0
 
     @property
     def symbol(self) -> str:

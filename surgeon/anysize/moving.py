@@ -191,7 +191,8 @@ def sliced(sizes: Sizes, node: gs.Node) -> None:
         if steps[place] > 1:
             sizes.in_steps(dim, steps[place])
         length = sizes.number(dim)
-        _few(sizes, dim, starts[place], length)
+        starts[place], moved = _bound(sizes, dim, starts[place])
+        changed = changed or moved
         if is_to_the_end(ends[place], 1) or ends[place] >= _LAST:
             continue
         if ends[place] >= length:
@@ -201,16 +202,28 @@ def sliced(sizes: Sizes, node: gs.Node) -> None:
                 )
             ends[place], changed = _LAST, True
         else:
-            _few(sizes, dim, ends[place], length)
+            ends[place], moved = _bound(sizes, dim, ends[place])
+            changed = changed or moved
     if changed:
         draft = sizes.draft(node)
-        sizes.again(node, {2: draft.constant(ends, "ends")}, draft)
+        bounds = {1: draft.constant(starts, "starts"), 2: draft.constant(ends, "ends")}
+        sizes.again(node, bounds, draft)
 
 
-def _few(sizes: Sizes, dim: Dim, bound: int, length: int) -> None:
-    """See that a bound lies so near an end that it is told from there."""
-    if abs(bound) > _FEW or 2 * abs(bound) >= length:
-        raise Frozen(f"{bound} of its bounds may hang on {told(sizes, dim)}")
+def _bound(sizes: Sizes, dim: Dim, bound: int) -> tuple[int, bool]:
+    """A bound that lies so near an end that it is told from there; and whether it was not.
+
+    Raises:
+        Frozen: It lies in the midst, or is some other length.
+    """
+    length = sizes.number(dim)
+    if abs(bound) <= _FEW and 2 * abs(bound) < length:
+        return bound, False
+    left = length - bound
+    others = {each for each in sizes.pool if sizes.number(each) == bound} - {dim - left}
+    if 0 < left <= _FEW and bound > 4 * _FEW and not others:
+        return -left, True
+    raise Frozen(f"{bound} of its bounds may hang on {told(sizes, dim)}")
 
 
 def gathered(sizes: Sizes, node: gs.Node) -> None:
