@@ -9,6 +9,7 @@ known, nothing is done, and it is named with the reason.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,9 @@ from surgeon.anysize.sizes import Sizes, bodies_read, named
 from surgeon.dims import Dim
 from surgeon.errors import SurgeonError
 from surgeon.facts import Facts
-from surgeon.fold import DEFAULT_LIMIT
+from surgeon.fold import DEFAULT_LIMIT, Folder
 from surgeon.frozen import Frozen
+from surgeon.housekeeping import Housekeeper
 from surgeon.links import toposort
 from surgeon.model import Model
 from surgeon.opsets import STANDARD
@@ -115,15 +117,40 @@ def free_sizes(
             _dims(value)[axis].dim_param = name
     del begun.graph.value_info[:]
     try:
-        freed = _with_pools(begun, sizes, folder)
+        freed = _with_pools(_prepared(begun, folder), sizes)
     except SurgeonError:  # sizes that are asked for in floats are numbers where they are folded
         folded = _folded(proto, folder)
         for value in folded.graph.input:
             for axis, name in axes.get(value.name, {}).items():
                 _dims(value)[axis].dim_param = name
         del folded.graph.value_info[:]
-        freed = _with_pools(folded, sizes, folder)
+        freed = _with_pools(_prepared(folded, folder), sizes)
     return freed, check_sizes(proto, freed, axes, folder) if check else []
+
+
+def _prepared(begun: onnx.ModelProto, folder: Path | None) -> Model:
+    """The model with what is made of constants alone as constants; each walk begins with it."""
+    model = Model(begun, folder=folder)
+    dialect.strip_initializer_inputs(model, keep=False)
+    facts = Facts(model)
+    surgery = Surgery(model, facts)
+    keeper = Housekeeper(facts, surgery, Folder(facts, DEFAULT_LIMIT, []), Counter())
+    left: list[gs.Node] = []
+    for node in toposort(model.graph):
+        if (node.domain or "") in STANDARD:
+            dialect.normalise(node, facts.opset, facts, surgery.is_output)
+        if surgery.is_dead(node) or keeper.unwrap(node, model.graph):
+            continue
+        if all(isinstance(tensor, gs.Constant) for tensor in node.inputs):
+            facts.infer(node)
+            if not any(bodies_read(node)) and keeper.fold(node, model.graph):
+                continue
+        left.append(node)
+    model.graph.nodes = [node for node in left if not node.__dict__.get("gone")]
+    model.changed = len(left) < len(begun.graph.node)
+    base = Model(model.to_proto() if model.changed else begun, folder=folder)
+    assert base.sound is not None, "it is asked once for all"
+    return base
 
 
 def _folded(proto: onnx.ModelProto, folder: Path | None) -> onnx.ModelProto:
@@ -184,21 +211,21 @@ def _sizes(
     return tuple(Size(name, number) for name, number in found.items())
 
 
-def _with_pools(begun: onnx.ModelProto, sizes: tuple[Size, ...], folder: Path | None) -> Freed:
+def _with_pools(begun: Model, sizes: tuple[Size, ...]) -> Freed:
     """The model, where each pool of a whole plane can be nothing but one of any size.
 
     Raises:
         SurgeonError: One goes as a pool of its window as well, and gives something else.
     """
     try:
-        freed, whole = _stepwise(begun, sizes, folder, frozenset())
+        freed, whole = _stepwise(begun, sizes, frozenset())
     except Frozen as error:
         raise refusal(str(error), _MEND) from None
     if len(whole) > _MOST_WHOLE:
         raise refusal(f"{len(whole)} pools have windows of the whole plane", _MEND)
     for title in whole:
         try:
-            _stepwise(begun, freed.sizes, folder, frozenset({title}))
+            _stepwise(begun, freed.sizes, frozenset({title}))
         except Clash:
             continue
         except Frozen:
@@ -212,7 +239,7 @@ def _with_pools(begun: onnx.ModelProto, sizes: tuple[Size, ...], folder: Path | 
 
 
 def _stepwise(
-    begun: onnx.ModelProto, sizes: tuple[Size, ...], folder: Path | None, plain: frozenset[str]
+    begun: Model, sizes: tuple[Size, ...], plain: frozenset[str]
 ) -> tuple[Freed, list[str]]:
     """The model for sizes that are as far apart as it has to be, and no further.
 
@@ -224,7 +251,7 @@ def _stepwise(
             if size.step > size.number:
                 raise Frozen(f"it wants steps of {size.step} where `{size.name}` is {size.number}")
         try:
-            return _walked(begun, sizes, folder, plain)
+            return _walked(begun, sizes, plain)
         except Finer as finer:
             sizes = tuple(
                 size._replace(step=size.step * finer.factor) if size.symbol == finer.name else size
@@ -233,16 +260,15 @@ def _stepwise(
     raise Frozen("it wants ever larger steps")
 
 
-def _walked(
-    begun: onnx.ModelProto, told: tuple[Size, ...], folder: Path | None, plain: frozenset[str]
-) -> tuple[Freed, list[str]]:
+def _walked(begun: Model, told: tuple[Size, ...], plain: frozenset[str]) -> tuple[Freed, list[str]]:
     """The model, node by node; and the pools of whole planes.
 
     Raises:
         Frozen: A node is for the sizes of the file alone; says which, and why.
         Finer: Sizes have to be further apart.
     """
-    model = Model(begun, folder=folder)
+    model = begun.clone()
+    model.folder = begun.folder
     dialect.strip_initializer_inputs(model, keep=False)
     facts = Facts(model, assumptions={size.name: size.dim for size in told})
     facts.enter(model.graph)

@@ -35,19 +35,22 @@ def hanging(
     """
     lengths = set(near)
     known = {number for number in lengths if number >= _LEAST}
-    known |= {number - 1 for number in lengths if number > _LEAST}
+    large = {number - back for number in lengths for back in (0, 1) if number > LARGE}
+    known |= large
     for number in counts:
         known |= {each for each in (number, number - 1) if each > 2}
     known |= {size.number for size in sizes.sizes if size.number >= LARGE}
-    known -= set(_PIXELS if pixels else ())
+    skipped = _PIXELS if pixels else ()
+    known -= set(skipped)
     shares = [number / (number - 1) for number in counts if number > 1]
 
     def hangs(element: float) -> bool:
         if not 0 < element < np.inf:
             return False
-        numbers = (element, 2 * element, 1 / element, 2 / element)
+        whole, half = (element, 1 / element), (2 * element, 2 / element)
         return any(
-            round(number) in known and abs(number - round(number)) <= _NEAR * number
+            round(number) in among and abs(number - round(number)) <= _NEAR * number
+            for among, numbers in ((known, whole), (large - set(skipped), half))
             for number in numbers
             if number < _MOST
         ) or any(abs(element - share) <= _NEAR for share in shares)
