@@ -348,6 +348,14 @@ def test_sizes_are_named_by_shape() -> None:
     assert result.report.status == "equivalent"
 
 
+def test_a_size_that_can_be_freed_alone_is_told() -> None:
+    text = """(float[1,4,16,64] x) => (float[64,1,5] y) <float[64,5] w, int64[3] s = {1, 64, 64}> {
+        r = Reshape (x, s) t = Transpose <perm = [2, 0, 1]> (r) y = MatMul (t, w) }"""
+    with pytest.raises(SurgeonError) as caught:
+        free_sizes(model(text), NAMES)
+    assert caught.value.what.endswith("; the width alone can be freed: `--shape x=1,4,16,width`")
+
+
 def test_it_wants_to_be_allowed(tmp_path) -> None:
     recipe = tmp_path / "mine.yaml"
     recipe.write_text("surgeon: 1\nname: mine\nsteps:\n  - free-sizes: [h, w]\n")

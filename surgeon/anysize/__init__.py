@@ -109,23 +109,70 @@ def free_sizes(
     taken = {dim.dim_param for value in inputs for dim in _dims(value)}
     for name in {name for each in axes.values() for name in each.values()} & taken:
         raise refusal(f"a dimension is called `{name}` already", "Give it another name.")
-    sizes = _sizes(inputs, axes)
+    try:
+        freed = _freed(proto, axes, _sizes(inputs, axes), folder)
+    except SurgeonError as error:
+        told = _alone(proto, axes, inputs, folder)
+        raise refusal(f"{error.what}{told}", error.mend) from None
+    return freed, check_sizes(proto, freed, folder) if check else []
+
+
+def _freed(
+    proto: onnx.ModelProto,
+    axes: Mapping[str, Mapping[int, str]],
+    sizes: tuple[Size, ...],
+    folder: Path | None,
+) -> Freed:
+    """The model with these axes of its inputs dynamic.
+
+    Raises:
+        SurgeonError: It is left as it is.
+    """
+    try:
+        return _with_pools(_prepared(_named(proto, axes), folder), sizes)
+    except SurgeonError:  # sizes that are asked for in floats are numbers where they are folded
+        return _with_pools(_prepared(_named(_folded(proto, folder), axes), folder), sizes)
+
+
+def _named(proto: onnx.ModelProto, axes: Mapping[str, Mapping[int, str]]) -> onnx.ModelProto:
+    """A model whose inputs have dynamic axes, and which claims nothing of other values."""
     begun = onnx.ModelProto()
     begun.CopyFrom(proto)
     for value in begun.graph.input:
         for axis, name in axes.get(value.name, {}).items():
             _dims(value)[axis].dim_param = name
     del begun.graph.value_info[:]
-    try:
-        freed = _with_pools(_prepared(begun, folder), sizes)
-    except SurgeonError:  # sizes that are asked for in floats are numbers where they are folded
-        folded = _folded(proto, folder)
-        for value in folded.graph.input:
-            for axis, name in axes.get(value.name, {}).items():
-                _dims(value)[axis].dim_param = name
-        del folded.graph.value_info[:]
-        freed = _with_pools(_prepared(folded, folder), sizes)
-    return freed, check_sizes(proto, freed, axes, folder) if check else []
+    return begun
+
+
+def _alone(
+    proto: onnx.ModelProto,
+    axes: Mapping[str, Mapping[int, str]],
+    inputs: Sequence[onnx.ValueInfoProto],
+    folder: Path | None,
+) -> str:
+    """Which of several sizes can be freed alone, and how that is said; ends a sentence."""
+    names = dict.fromkeys(name for each in axes.values() for name in each.values())
+    for name in names if len(names) > 1 else ():
+        some = {
+            key: {axis: each for axis, each in value.items() if each == name}
+            for key, value in axes.items()
+        }
+        try:
+            _with_pools(_prepared(_named(proto, some), folder), _sizes(inputs, some))
+        except SurgeonError:
+            continue
+        told = " ".join(f"--shape {v.name}={_told(v, some)}" for v in inputs if some.get(v.name))
+        return f"; the {name} alone can be freed: `{told}`"
+    return ""
+
+
+def _told(value: onnx.ValueInfoProto, axes: Mapping[str, Mapping[int, str]]) -> str:
+    dims = (
+        axes[value.name].get(axis, d.dim_value or d.dim_param or f"d{axis}")
+        for axis, d in enumerate(_dims(value))
+    )
+    return ",".join(map(str, dims))
 
 
 def _prepared(begun: onnx.ModelProto, folder: Path | None) -> Model:

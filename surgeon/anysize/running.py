@@ -20,12 +20,7 @@ _OTHER = 2  # what dims have that are dynamic anyway
 _FEW = 3  # other sizes that are tried
 
 
-def check_sizes(
-    before: onnx.ModelProto,
-    freed: Freed,
-    axes: Mapping[str, Mapping[int, str]],
-    folder: Path | None,
-) -> list[str]:
+def check_sizes(before: onnx.ModelProto, freed: Freed, folder: Path | None) -> list[str]:
     """Run both at the sizes of the file, and the result at others; gives these.
 
     Raises:
