@@ -100,7 +100,7 @@ def _lengths(sizes: Sizes, along: Mapping[int, Dim]) -> set[int]:
 
 def _levels(sizes: Sizes, array: Array, along: Mapping[int, Dim]) -> list[Level]:
     """The levels of a grid; none where it is no such."""
-    if array.dtype.kind not in "fi":
+    if array.dtype.kind not in "fi" or not np.isfinite(array).all():
         return []
     if len(along) > 1:
         level = _level(sizes, array, along)
