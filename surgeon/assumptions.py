@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import onnx
@@ -41,6 +42,8 @@ class Axioms(NamedTuple):
             dimension of the same size.
         texts: What the user wrote, for the report.
         told: Inputs whose value the user told: no inputs of the result.
+        freed: By input name, the axes that are a number in the file and are to be dynamic, each
+            with its name.
     """
 
     shapes: Mapping[str, tuple[int | str, ...]]
@@ -48,6 +51,7 @@ class Axioms(NamedTuple):
     sizes: Mapping[str, tuple[int, ...] | str]
     texts: tuple[str, ...]
     told: frozenset[str] = frozenset()
+    freed: Mapping[str, Mapping[int, str]] = MappingProxyType({})
 
     @property
     def fixed(self) -> dict[str, int]:
@@ -56,11 +60,21 @@ class Axioms(NamedTuple):
 
 
 def parse_assumptions(
-    model: Model, shapes: Mapping[str, Sequence[int | str]], assume: Sequence[str]
+    model: Model,
+    shapes: Mapping[str, Sequence[int | str]],
+    assume: Sequence[str],
+    *,
+    frees: bool = False,
 ) -> Axioms:
     """Check the user's additions against the model's inputs.
 
     The shape of a sequence is that of each tensor in it.
+
+    Args:
+        model: Its inputs are what is said of.
+        shapes: By input name.
+        assume: Of dimensions.
+        frees: Whether a recipe makes sizes dynamic: names may stand for numbers then.
 
     Raises:
         RecipeError: No such input or dimension, a rank that differs, or an assumption surgeon
@@ -73,6 +87,7 @@ def parse_assumptions(
         if v.name not in initializers
     }
     fixed: dict[str, tuple[int | str, ...]] = {}
+    freed: dict[str, dict[int, str]] = {}
     texts: list[str] = []
     for name, shape in shapes.items():
         if name not in declared:
@@ -90,12 +105,14 @@ def parse_assumptions(
             )
         for axis, (dim, given) in enumerate(zip(type_.shape.dim, shape, strict=False)):
             if dim.HasField("dim_value") and given != dim.dim_value:
-                batch = axis == 0 and isinstance(given, str)
+                if frees and isinstance(given, str):
+                    freed.setdefault(name, {})[axis] = given
+                    continue
                 raise RecipeError(
                     f"input `{name}` declares {dim.dim_value} where {given} is given",
                     where="--shape",
                     mend="A fixed dimension cannot be changed; give its number"
-                    + ("; the recipe `any-batch` makes the first one dynamic." if batch else "."),
+                    + _who_frees(axis, given),
                 )
         for given in shape:
             if isinstance(given, int) and not 0 <= given < NO_LENGTH:
@@ -104,7 +121,11 @@ def parse_assumptions(
                     where="--shape",
                     mend="Give a number below 2^31, or a name.",
                 )
-        fixed[name] = tuple(shape)
+        told = dict(freed.get(name, {}))
+        fixed[name] = tuple(
+            type_.shape.dim[axis].dim_value if axis in told else given
+            for axis, given in enumerate(shape)
+        )
         texts.append(f"{name}=[{', '.join(map(str, shape))}]")
     known = {
         dim.dim_param
@@ -113,7 +134,14 @@ def parse_assumptions(
         if dim.HasField("dim_param")
     } | {d for shape in fixed.values() for d in shape if isinstance(d, str)}
     symbols, sizes = _assumed(known, assume)
-    return Axioms(fixed, symbols, sizes, (*texts, *assume))
+    return Axioms(fixed, symbols, sizes, (*texts, *assume), freed=freed)
+
+
+def _who_frees(axis: int, given: int | str) -> str:
+    """Which recipe makes a dimension dynamic, if one does; ends the sentence."""
+    if axis == 0 and isinstance(given, str):
+        return "; the recipe `any-batch` makes the first one dynamic."
+    return "; the recipe `any-size` makes sizes dynamic, put it in front." if axis > 1 else "."
 
 
 def with_dim(axioms: Axioms, model: onnx.ModelProto, name: str) -> Axioms:

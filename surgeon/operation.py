@@ -13,7 +13,7 @@ import onnx
 
 from surgeon import asread, dialect, provenance, unread
 from surgeon.asread import Handed
-from surgeon.assumptions import Axioms, cost_of_sizes, with_dim
+from surgeon.assumptions import Axioms, cost_of_sizes
 from surgeon.claims import correct_carried, correct_outputs, declare
 from surgeon.clock import Clock
 from surgeon.collector import collector_paused
@@ -32,6 +32,7 @@ from surgeon.recipe import (
     AsReadStep,
     FoldStep,
     FreeBatchStep,
+    FreeSizesStep,
     IrVersionStep,
     LowerOpsetStep,
     PlainAttributesStep,
@@ -152,8 +153,8 @@ class Operation:
                     self.stating = True
                 elif isinstance(step, AsReadStep | PlainNamesStep):
                     self._hand_over(step, recipe, allow)
-                elif isinstance(step, FreeBatchStep):
-                    self._free_batch(step, recipe, allow)
+                elif isinstance(step, FreeBatchStep | FreeSizesStep):
+                    self._free(step, recipe, allow)
             clock.lap("sweep")
 
     def again(self, kept: Kept, *, check: bool) -> Operation:
@@ -295,19 +296,25 @@ class Operation:
 
             self._replace_proto(partial(lower_ir_version, version=version), "ir-version")
 
-    def _free_batch(self, step: FreeBatchStep, recipe: Recipe, allow: frozenset[str]) -> None:
-        """The step that changes what the model is defined for."""
-        from surgeon.anybatch import COMPARED, CONTRACT, EXACT, STEP, WHY, free_batch
+    def _free(
+        self, step: FreeBatchStep | FreeSizesStep, recipe: Recipe, allow: frozenset[str]
+    ) -> None:
+        """A step that changes what sizes the model is defined for."""
+        from surgeon.freeing import Free, change_of, freed
 
-        def freed(proto: onnx.ModelProto) -> onnx.ModelProto:
-            made = free_batch(proto, step.dim, check=self.check, folder=self.original.folder)
-            self.axioms = with_dim(self.axioms, made, step.dim)
-            return made
+        made: list[Free] = []
 
-        change = Change(STEP, recipe.name, WHY, EXACT, CONTRACT, "the graph", (), (), "")
+        def done(proto: onnx.ModelProto) -> onnx.ModelProto:
+            named, told, folder = recipe.name, self.axioms, self.original.folder
+            made.append(freed(proto, step, named, told, check=self.check, folder=folder))
+            self.axioms = made[-1].axioms
+            return made[-1].model
+
         declare(self.model, self.facts, self.axioms.shapes, self.axioms.fixed)
-        if self._promised_otherwise(change, freed, allow) and self.check:
-            self.notes.remarks.append(COMPARED)
+        if self._promised_otherwise(change_of(step, recipe.name), done, allow):
+            self.notes.changes[-1] = made[-1].change
+            if self.check:
+                self.notes.remarks.append(made[-1].compared)
 
     def _hand_over(
         self, step: AsReadStep | PlainNamesStep, recipe: Recipe, allow: frozenset[str]

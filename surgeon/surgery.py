@@ -20,7 +20,7 @@ from surgeon.errors import SettleError, SurgeonError, few
 from surgeon.model import Model
 from surgeon.opening import ModelLike, RecipeLike, as_model, as_recipe, see_data, told_apart
 from surgeon.operation import Operation
-from surgeon.recipe import Recipe, granted
+from surgeon.recipe import FreeSizesStep, Recipe, granted
 from surgeon.report import Change, Report
 from surgeon.tally import operators
 from surgeon.values import see_values, with_values
@@ -172,7 +172,8 @@ def apply(
 
             original, joined = extended(original, plans, allow, lambda *two: steps.append(two))
     shape = {name: dims for name, dims in (shape or {}).items() if name not in (values or {})}
-    axioms = parse_assumptions(original, shape, assume)
+    frees = any(isinstance(step, FreeSizesStep) for plan in plans for step in plan.steps)
+    axioms = parse_assumptions(original, shape, assume, frees=frees)
     axioms = axioms._replace(texts=(*told, *axioms.texts), told=frozenset(values or ()))
     checking: dict[str, Any] = {
         "reference": reference,

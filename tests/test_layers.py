@@ -16,7 +16,17 @@ PACKAGE = Path(__file__).parent.parent / "surgeon"
 
 FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of its own row
     {"errors", "provenance", "collector", "declared", "numerals", "suited", "clock", "nested"},
-    {"spelling", "files", "objects", "messages", "links", "capacity", "alike", "producer"},
+    {
+        "spelling",
+        "files",
+        "objects",
+        "messages",
+        "links",
+        "capacity",
+        "alike",
+        "producer",
+        "frozen",
+    },
     {"mistaken"},
     {
         "worker",
@@ -64,7 +74,8 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"points", "heldto"},
     {"activations", "reach"},
     {"sweep", "simplify", "trial", "culprits", "authoring", "raising", "lowering", "anybatch"},
-    {"tally", "changing"},
+    {"tally", "changing", "anysize"},
+    {"freeing"},
     {"refusing", "operation", "extending", "auditing"},
     {"helpful", "fitting", "opening"},
     {"advice", "mending"},
@@ -86,7 +97,7 @@ DOORS: dict[str, set[str]] = {  # other people's code: the only rooms that may i
         "arguments", "captured", "writer", "links", "unrolling", "alike", "older",
         "searching", "candidates", "importer", "objects", "copies", "calls", "agreement",
         "sameness", "direct", "appending", "listed", "ends", "chosen", "opening",
-        "heldto", "changing",
+        "heldto", "changing", "anysize",
     },
     "torch": {"export", "reference", "schemas"},
     "yaml": {"document"},

@@ -15,10 +15,11 @@ from typing import Any
 import onnx
 
 from surgeon.anybatch.carriers import CARRIERS, ROW_BY_ROW
-from surgeon.anybatch.flow import Flow, Frozen, Known
+from surgeon.anybatch.flow import Flow, Known
 from surgeon.anybatch.freed import STEP, Freed, refusal
 from surgeon.anybatch.items import COUNTS, check_items
 from surgeon.anybatch.moving import items_together
+from surgeon.frozen import Frozen
 from surgeon.opsets import STANDARD
 
 __all__ = ["COMPARED", "CONTRACT", "EXACT", "STEP", "WHY", "free_batch"]

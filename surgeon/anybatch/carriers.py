@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 import onnx
 
 from surgeon.anybatch import coordinates, moving
-from surgeon.anybatch.flow import Flow, Frozen, attribute, batched, counted
+from surgeon.anybatch.flow import Flow, attribute, batched, counted
+from surgeon.frozen import Frozen
 
 Carrier = Callable[[Flow, onnx.NodeProto], None]
 

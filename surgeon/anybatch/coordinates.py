@@ -8,7 +8,8 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from surgeon.anybatch.flow import Flow, Frozen, attribute, counted
+from surgeon.anybatch.flow import Flow, attribute, counted
+from surgeon.frozen import Frozen
 
 _MASK_OF_ITEMS = 4  # axes of an Attention's mask for each item: items, heads, rows, columns
 

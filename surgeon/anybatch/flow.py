@@ -10,16 +10,13 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from surgeon.frozen import Frozen
 from surgeon.importer import opset_of
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
 Size = int | str | None
 _Option = TypeVar("_Option")
 _SMALL = 1024  # numbers of a constant that may be sizes
-
-
-class Frozen(Exception):
-    """What cannot be said for another batch, and why."""
 
 
 class Known:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 
 import onnx
 
-from surgeon.errors import SurgeonError
+from surgeon import frozen
 
 STEP = "free-batch"
 
@@ -30,6 +31,4 @@ class Freed(NamedTuple):
     outputs: Mapping[str, int]
 
 
-def refusal(what: str, mend: str) -> SurgeonError:
-    """Why the step leaves a model as it is."""
-    return SurgeonError(what, where=STEP, mend=mend)
+refusal = partial(frozen.refusal, STEP)

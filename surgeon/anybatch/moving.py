@@ -10,7 +10,8 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from surgeon.anybatch.flow import Flow, Frozen, Size, attribute, batched, counted
+from surgeon.anybatch.flow import Flow, Size, attribute, batched, counted
+from surgeon.frozen import Frozen
 
 _EACH = frozenset("Cast Clip Exp Identity LeakyRelu Neg Relu Sigmoid Sqrt Tanh".split())
 

@@ -19,6 +19,7 @@ from surgeon.recipe.rules import (
     AsReadStep,
     FoldStep,
     FreeBatchStep,
+    FreeSizesStep,
     IrVersionStep,
     LowerOpsetStep,
     PlainAttributesStep,
@@ -116,6 +117,8 @@ def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep
         return LowerOpsetStep(item.lower_opset)
     if item.free_batch is not None:
         return FreeBatchStep(item.free_batch)
+    if item.free_sizes is not None:
+        return FreeSizesStep(tuple(item.free_sizes))
     if item.ir_version is not None:
         return IrVersionStep(item.ir_version)
     if item.as_read is not None:

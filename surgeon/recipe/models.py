@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -118,6 +118,14 @@ class StepModel(_Model):
         pattern=r"^[A-Za-z_]\w*$",
         description="A name for the first dimension of a model whose batch is fixed: it becomes "
         "dynamic where each item is computed apart. Wants `allow: [contract]`.",
+    )
+    free_sizes: list[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")]] | None = Field(
+        None,
+        alias="free-sizes",
+        min_length=1,
+        description="Names for the sizes of images, lines or volumes that are fixed (the last of "
+        "them where there are fewer): they become dynamic where all that depends on them can be "
+        "written for any. Wants `allow: [contract]`.",
     )
     ir_version: int | None = Field(
         None,

@@ -146,6 +146,12 @@ class FreeBatchStep(NamedTuple):
     dim: str
 
 
+class FreeSizesStep(NamedTuple):
+    """Makes sizes of inputs dynamic, under names, where what depends on them is written for any."""
+
+    names: tuple[str, ...]
+
+
 class IrVersionStep(NamedTuple):
     """Writes the model in an older format, where that has all that is in it."""
 
@@ -177,6 +183,7 @@ Step: TypeAlias = (
     | RaiseOpsetStep
     | LowerOpsetStep
     | FreeBatchStep
+    | FreeSizesStep
     | IrVersionStep
     | AsReadStep
     | PlainNamesStep

@@ -25,6 +25,7 @@ from surgeon.recipe.rules import (
     BuilderCall,
     FoldStep,
     FreeBatchStep,
+    FreeSizesStep,
     IrVersionStep,
     LowerOpsetStep,
     PlainAttributesStep,
@@ -44,6 +45,7 @@ _KINDS: Mapping[str, type[Any]] = {
         *(Argument, BuilderCall, FoldStep, FreeBatchStep, LowerOpsetStep, NodePattern, Pattern),
         *(RaiseOpsetStep, Rule, RulesStep, SimplifyStep, Use, Written),
         *(AsReadStep, Extension, IrVersionStep, PlainAttributesStep, PlainNamesStep),
+        FreeSizesStep,
         StateShapesStep,
     )
 }

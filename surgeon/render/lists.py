@@ -14,6 +14,7 @@ from rich.text import Text
 from surgeon.recipe.rules import (
     AsReadStep,
     FreeBatchStep,
+    FreeSizesStep,
     IrVersionStep,
     LowerOpsetStep,
     PlainAttributesStep,
@@ -95,6 +96,8 @@ _AT_ENDS = {
 def _step(step: object) -> str:
     if isinstance(step, FreeBatchStep):
         return f"make the batch dynamic, as `{step.dim}`"
+    if isinstance(step, FreeSizesStep):
+        return f"make sizes dynamic, as {', '.join(f'`{name}`' for name in step.names)}"
     if isinstance(step, AsReadStep):
         return _AT_ENDS[step.what]
     if isinstance(step, PlainNamesStep):

@@ -1,0 +1,58 @@
+"""Numbers that may be a size, or be made of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from surgeon.anysize.sizes import Sizes
+from surgeon.facts.fact import Array
+
+LARGE = 16  # sizes of inputs from which on a number that is one is no chance
+_LEAST = 7  # lengths below are numbers that are everywhere
+_PIXELS = (127, 128, 255, 256)  # what bytes are divided by
+_NEAR = 1e-6
+_MOST = 2**31
+
+
+def depending(
+    sizes: Sizes,
+    array: Array,
+    near: Iterable[int],
+    counts: Iterable[int] = (),
+    *,
+    pixels: bool = False,
+) -> list[float]:
+    """The elements that may depend on the sizes: each is a length or one less, or its share.
+
+    Args:
+        sizes: The graph.
+        array: Few numbers.
+        near: Lengths of what they are beside.
+        counts: How many elements that was added up of.
+        pixels: Whether they stand beside an image as it comes.
+    """
+    lengths = set(near)
+    known = {number for number in lengths if number >= _LEAST}
+    large = {number - back for number in lengths for back in (0, 1) if number > LARGE}
+    known |= large
+    for number in counts:
+        known |= {each for each in (number, number - 1) if each > 2}
+    known |= {size.number for size in sizes.sizes if size.number >= LARGE}
+    skipped = _PIXELS if pixels else ()
+    known -= set(skipped)
+    shares = [number / (number - 1) for number in counts if number > 1]
+
+    def hangs(element: float) -> bool:
+        if not 0 < element < np.inf:
+            return False
+        whole, half = (element, 1 / element), (2 * element, 2 / element)
+        return any(
+            round(number) in among and abs(number - round(number)) <= _NEAR * number
+            for among, numbers in ((known, whole), (large - set(skipped), half))
+            for number in numbers
+            if number < _MOST
+        ) or any(abs(element - share) <= _NEAR for share in shares)
+
+    return [each for each in np.abs(array.astype(np.float64)).ravel().tolist() if hangs(each)]
