@@ -261,7 +261,10 @@ def test_numbers_need_sizes(tmp_path: Path) -> None:
     assert set(sizes) == {(5, 4)}
 
 
-def test_data_outside_come_along(tmp_path: Path) -> None:
+@pytest.mark.parametrize("large", [False, True])
+def test_data_outside_come_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, large: bool
+) -> None:
     text = CHAIN.replace("y = Tanh (e)", "y = MatMul (e, w)")
     model = onnx.parser.parse_model(text)
     weight = np.arange(16, dtype=np.float32).reshape(4, 4)
@@ -269,8 +272,19 @@ def test_data_outside_come_along(tmp_path: Path) -> None:
     source, target = tmp_path / "in.onnx", tmp_path / "far" / "part.onnx"
     target.parent.mkdir()
     onnx.save(model, source, save_as_external_data=True, size_threshold=0)
-    found = surgeon.reduce(source, has("MatMul"))
+    if large:
+        monkeypatch.setattr(sys.modules["surgeon.reducing"], "_LARGE", 0)
+    places = set()
+
+    def fails(path: Path) -> bool:
+        places.add(path.parent)
+        assert path.parent == tmp_path or list(path.parent.iterdir()) == [path]
+        return has("MatMul")(path)
+
+    found = surgeon.reduce(source, fails)
     found.model.save(target)
+    assert (tmp_path in places) == large, "where the weights lie, and are not copied"
+    assert not [each for each in tmp_path.iterdir() if each.name.startswith(".")]
     assert left(found) == ["MatMul"]
     assert np.array_equal(
         onnx.numpy_helper.to_array(onnx.load(target).graph.initializer[0]), weight

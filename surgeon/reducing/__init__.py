@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
-from collections.abc import Callable, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ import numpy as np
 import onnx
 
 from surgeon.errors import RecipeError, SurgeonError, VerifyError
+from surgeon.external import INLINE, external_tensors
 from surgeon.extraction import extract
 from surgeon.extraction.parts import Nodes, Parts
 from surgeon.helpful import recipes_about
@@ -26,6 +30,7 @@ from surgeon.verify.datasets import read_data
 from surgeon.verify.inputs import draw, required_inputs
 
 MOST = 200  # runs
+_LARGE = 1 << 30  # bytes of weights outside that are not copied for each run
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +161,34 @@ def _shown(node: onnx.NodeProto) -> PartNode:
     return PartNode(name, operator, recipes_about(operator))
 
 
+@contextmanager
+def _written(part: Model) -> Iterator[Path]:
+    """A file of a part, as long as it is looked at, in a folder of its own.
+
+    Weights that lie outside are put into it; but many stay where they are, and it is beside them.
+    """
+    if part.folder is not None and _bytes_outside(part.proto) > _LARGE:
+        path = part.folder / f".surgeon-{uuid.uuid4().hex}.onnx"
+        try:
+            part.save(path)
+            yield path
+        finally:
+            for each in (path, path.with_suffix(".npz")):
+                each.unlink(missing_ok=True)
+        return
+    with tempfile.TemporaryDirectory(prefix="surgeon-") as folder:
+        path = Path(folder, "part.onnx")
+        part.save(path, external_data=INLINE)
+        yield path
+
+
+def _bytes_outside(proto: onnx.ModelProto) -> int:
+    return sum(
+        math.prod(tensor.dims) * onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
+        for tensor in external_tensors(proto)
+    )
+
+
 class _Values:
     """The values of the whole model on one set of inputs, each computed when it is asked for."""
 
@@ -238,9 +271,7 @@ class _Asked:
         self.runs += 1
         if self.progress:
             self.progress(f"run {self.runs}: {what}")
-        with tempfile.TemporaryDirectory(prefix="surgeon-") as folder:
-            path = Path(folder, "part.onnx")
-            part.save(path)
+        with _written(part) as path:
             if self.values is not None:
                 graph, constants = part.proto.graph, self.parts.wiring.constants
                 given = [v.name for v in graph.input if v.name not in constants]
