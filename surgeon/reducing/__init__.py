@@ -206,19 +206,21 @@ class _Values:
         else:
             self.known = draw(inputs, {}, 0)
         self.feeds = dict(self.known)
+        self.made = {name for node in whole.proto.graph.node for name in node.output}
         self.reference = open_reference(whole.proto, whole.folder)
 
     def save(self, path: Path, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        """Write what a part is given and gives.
+        """Write what a part is given and gives, as far as these are tensors of the whole.
 
         Raises:
             SurgeonError: The whole does not run.
         """
-        if missing := [name for name in (*inputs, *outputs) if name not in self.known]:
-            self.known |= self.reference.run(self.feeds, missing)
-        arrays = {f"in.{name}": self.known[name] for name in inputs}
-        arrays |= {f"out.{name}": self.known[name] for name in outputs}
-        np.savez(path, **arrays)
+        if missing := self.made.intersection((*inputs, *outputs)) - self.known.keys():
+            self.known |= self.reference.run(self.feeds, sorted(missing))
+        values = {f"in.{name}": self.known.get(name) for name in inputs}
+        values |= {f"out.{name}": self.known.get(name) for name in outputs}
+        arrays = {key: value for key, value in values.items() if isinstance(value, np.ndarray)}
+        np.savez(path, **arrays)  # type: ignore[arg-type]
 
 
 class _Asked:
