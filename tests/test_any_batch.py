@@ -29,6 +29,8 @@ FREED = {
     "flattened": "(float[1,2,5] x) => (float[1,10] y) { y = Flatten (x) }",
     "a bias without the batch": """(float[1,2,3] x) => (float[1,2,3] y)
         <float[2,3] b> { y = Add (x, b) }""",
+    "of the type of what has the batch": """(float[1,2,3] x) => (float[1,2,3] y)
+        <int32[3] b> { c = CastLike (b, x) d = CastLike (x, c) y = Mul (d, c) }""",
     "a product of two": """(float[1,2,3] x, float[1,3,2] z) => (float[1,2,2] y)
         { y = MatMul (x, z) }""",
     "a fully connected layer": """(float[1,3] x) => (float[1,2] y)

@@ -255,6 +255,25 @@ def test_a_letter_of_an_einsum_may_be_of_one_in_an_operand(equation: str) -> Non
     hold(parse(fixed), {"a": noise(1, 3), "x": noise(4, 3)})
 
 
+@pytest.mark.parametrize("equation", ["...ij,...jk->...ik", "...ij,...jk"])
+def test_an_axis_of_an_ellipsis_may_be_of_one_in_an_operand(equation: str) -> None:
+    text = f"""g (float[N,2,3] a, float[M,3,4] x) => (int64[r] n, float[b,c,d] y) {{
+        y = Einsum <equation = "{equation}"> (a, x) n = Shape (y) }}"""
+    for sizes in ((1, 4), (4, 1), (1, 1)):
+        hold(parse(text), {"a": noise(sizes[0], 2, 3), "x": noise(sizes[1], 3, 4)})
+    fixed = text.replace("float[N,2,3] a", "float[1,2,3] a")
+    hold(parse(fixed), {"a": noise(1, 2, 3), "x": noise(4, 3, 4)})
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+@pytest.mark.parametrize("length", [2, 5])
+def test_a_window_larger_than_the_input_is_left_to_the_runtime(op: str, length: int) -> None:
+    """By ONNX's formula there is none, and onnxruntime rounds to 0 and has one."""
+    text = f"""g (float[1,1,{length}] x) => (int64[r] n, float[a,b,c] y) {{
+        y = {op} <kernel_shape = [6], strides = [6]> (x) n = Shape (y) }}"""
+    hold(parse(text), {"x": noise(1, 1, length)})
+
+
 @pytest.mark.parametrize(
     "op", ["Squeeze (x, s)", "Unsqueeze (x, s)", "ReduceSum <keepdims = 0> (x, s)"]
 )
@@ -269,3 +288,13 @@ def test_of_one_number_nonzero_has_a_row_or_none() -> None:
     text = """g (float x) => (int64[a] w, int64[2] s)
         { p = NonZero (x) w = Shape (p) t = Transpose (p) s = Shape (t) }"""
     hold(parse(text), {"x": np.array(0, F32)}, {"x": np.array(3, F32)})
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border"])
+def test_a_grid_that_is_no_number_ends_no_run(mode: str, padding: str) -> None:
+    text = f"""g (float[N,1,3,4] x, float[N,2,3,2] grid) => (float[N,1,2,3] y) {{
+        y = GridSample <mode = "{mode}", padding_mode = "{padding}"> (x, grid) }}"""
+    grid = noise(2, 2, 3, 2)
+    grid[:, 0] = [[NAN, 0.1], [INF, 0.2], [-INF, NAN]]
+    hold(parse(text), {"x": noise(2, 1, 3, 4), "grid": grid}, rounding=True, recipe="grid-forms")

@@ -35,7 +35,7 @@ WORDS = {
     "mode": "constant reflect edge wrap nearest linear cubic DCR CRD bilinear bicubic",
     "coordinate_transformation_mode": "half_pixel asymmetric align_corners pytorch_half_pixel",
     "nearest_mode": "round_prefer_floor round_prefer_ceil floor ceil",
-    "reduction": "none add mul max min sum mean",
+    "reduction": "none add mul max min",
     "padding_mode": "zeros border reflection",
     "direction": "forward reverse bidirectional LEFT RIGHT",
     "approximate": "none tanh",
@@ -43,7 +43,7 @@ WORDS = {
 TRUTHS = frozenset(
     "keepdims align_corners allowzero ceil_mode transA transB linear_before_reset largest sorted "
     "select_last_index saturate exclusive reverse upper antialias count_include_pad is_causal "
-    "training_mode storage_order layout input_forget".split()
+    "training_mode storage_order layout input_forget noop_with_empty_axes".split()
 )
 TYPES = ((1, 11), (1, 10), (1, 6), (1, 7), (7, 6), (6, 7), (7, 1), (9, 7), (11, 1), (10, 1))
 OPSETS = (9, 10, 11, 12, 13, 14, 16, 17, 18, 19, 20, 21, 22, 23)
@@ -111,7 +111,8 @@ def _another(name: str, kind: str, now: Any, r: random.Random) -> Any:
         given = [] if now is None else [now * 2, -now]
         return r.choice([0.0, 1.0, -1.0, 0.5, 2.0, -0.25, 1e-5, *given])
     if kind == "STRING" and name in WORDS:
-        return r.choice(WORDS[name].split())
+        losses = name == "reduction" and now in (b"mean", b"sum")  # others are of Scatter
+        return r.choice(["none", "mean", "sum"] if losses else WORDS[name].split())
     if kind != "INTS":
         return None
     numbers = list(now) if now else [r.choice([0, 1, 2, -1]) for _ in range(r.choice([1, 2, 4]))]
@@ -124,6 +125,8 @@ def _another(name: str, kind: str, now: Any, r: random.Random) -> Any:
 def attribute(model: onnx.ModelProto, r: random.Random) -> str | None:
     """Another value of an attribute, or none."""
     node = r.choice(_nodes(model))
+    if node.op_type == "Constant":  # of two values it says nothing legal
+        return None
     try:
         known = onnx.defs.get_schema(node.op_type, _opset(model), node.domain).attributes
     except onnx.defs.SchemaError:

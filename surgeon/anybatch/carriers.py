@@ -19,6 +19,13 @@ def alike(flow: Flow, node: onnx.NodeProto) -> None:
     flow.places.update(dict.fromkeys(filter(None, node.output), axis))
 
 
+def like(flow: Flow, node: onnx.NodeProto) -> None:
+    """CastLike, of the first operand: the second says no more than its type."""
+    if node.input[0] in flow.places:
+        flow.places[node.output[0]] = flow.places[node.input[0]]
+        flow.alike([node.input[0], node.output[0]])
+
+
 def broadcast(flow: Flow, node: onnx.NodeProto) -> None:
     """Each element by itself, of operands that are brought to one shape from the right."""
     shapes = {name: flow.shape(name) for name in node.input}
@@ -216,7 +223,7 @@ def _table(*groups: tuple[Carrier, str]) -> Mapping[str, Carrier]:
 
 
 _ALONE = (
-    "Abs Acos Acosh Asin Asinh Atan Atanh Cast CastLike Ceil Celu Clip Cos Cosh Dropout Elu "
+    "Abs Acos Acosh Asin Asinh Atan Atanh Cast Ceil Celu Clip Cos Cosh Dropout Elu "
     "Erf Exp Floor Gelu HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Log Mish Neg Not "
     "Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Swish Tan "
     "Tanh ThresholdedRelu BitwiseNot"
@@ -227,8 +234,9 @@ _TOGETHER = (
 )
 # These treat each row apart, whichever item it is of.
 ROW_BY_ROW = frozenset(
-    f"{_ALONE} {_TOGETHER} Softmax LogSoftmax LayerNormalization RMSNormalization MatMul Gemm "
-    "Reshape Unsqueeze Squeeze ReduceMean ReduceSum ReduceMax ReduceMin".split()
+    f"{_ALONE} {_TOGETHER} CastLike Softmax LogSoftmax LayerNormalization "
+    "RMSNormalization MatMul Gemm Reshape Unsqueeze Squeeze ReduceMean ReduceSum ReduceMax "
+    "ReduceMin".split()
 )
 
 CARRIERS: Mapping[str, Carrier] = _table(
@@ -240,6 +248,7 @@ CARRIERS: Mapping[str, Carrier] = _table(
         broadcast,
         _TOGETHER,
     ),
+    (like, "CastLike"),
     (
         first_axis,
         "Conv ConvTranspose AveragePool MaxPool LpPool GlobalAveragePool GlobalMaxPool "

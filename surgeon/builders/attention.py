@@ -20,7 +20,7 @@ from surgeon.builders import parts
 from surgeon.builders.bench import Bench, Size, operand
 from surgeon.builders.scalar_types import finfo
 from surgeon.dims import Dim
-from surgeon.facts.kinds import HALVES
+from surgeon.facts.kinds import FLOATS, HALVES
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -142,7 +142,9 @@ def _scores(c: Bench, node: gs.Node, sides: _Sides) -> gs.Tensor:
 def _softmax(c: Bench, node: gs.Node, scores: gs.Tensor) -> gs.Tensor:
     dtype = c.dtype(scores)
     precision = attribute_of(node, "softmax_precision")
-    wide = scores if precision is None else c.cast(scores, int(precision))
+    if precision and precision not in FLOATS:
+        raise Refused("its softmax is of no floats")
+    wide = c.cast(scores, int(precision)) if precision else scores
     return c.cast(c.op("Softmax", wide, axis=3), dtype)
 
 

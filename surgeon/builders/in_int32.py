@@ -12,6 +12,7 @@ from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
 _INT32, _INT64 = onnx.TensorProto.INT32, onnx.TensorProto.INT64
+_AXES_OF_PAD = 3
 
 
 def computed_in_int32(draft: Draft, match: Match) -> Any:
@@ -37,6 +38,8 @@ def _may_be_int32(draft: Draft, node: gs.Node, place: int) -> bool:
     x, opset = node.inputs[place], draft.facts.opset
     if x.is_empty() or draft.facts.of(x).dtype != _INT64:
         return False
+    if node.op == "Pad" and place == _AXES_OF_PAD:
+        return False  # onnx's inference reads constant ones as int64, though int32 is legal
     own = opsets.schema(node.op, opset)
     last = len(own.inputs) - 1 if own is not None else place
     return opsets.takes(node.op, opset, min(place, last), _INT32)

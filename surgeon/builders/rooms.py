@@ -17,6 +17,7 @@ _HELD: Mapping[str, str] = {
     ),
     "batches": "parted_batch",
     "borders": "edges_as_pad pad_behind_transpose pad_between",
+    "bounds": "clipped",
     "broadcasts": "broadcast_anyway",
     "caffe2": "caffe2_int8",
     "chains": (

@@ -30,6 +30,9 @@ def _likelihood(c: Bench, node: gs.Node, scores: gs.Tensor) -> gs.Tensor:
         raise Refused("below opset 13 LogSoftmax is of all the last axes, and Equal of few types")
     target, weight, ignored = node.inputs[1], operand(node, 2), attribute_of(node, "ignore_index")
     dtype, kind = c.dtype(scores), c.dtype(target)
+    reduction = attribute_of(node, "reduction")
+    if reduction not in ("none", "mean", "sum"):
+        raise Refused(f"there is no reduction `{reduction}`")
     if dtype not in FLOATS - HALVES:
         raise Refused("its scores are halves, whose sum it adds up in another precision")
     known = None
@@ -44,7 +47,6 @@ def _likelihood(c: Bench, node: gs.Node, scores: gs.Tensor) -> gs.Tensor:
         share = counted if share is None else c.op("Mul", share, counted)
     if share is not None:
         loss = c.op("Mul", loss, share)
-    reduction = attribute_of(node, "reduction")
     if reduction == "none":
         return loss
     if reduction == "mean" and share is None:

@@ -27,6 +27,8 @@ def frames_as_conv(draft: Draft, match: Match) -> gs.Tensor:
     under = None if window is None else draft.facts.array(window)
     if window is not None and under is None:
         raise Refused("its window is computed")
+    if under is not None and under.ndim != 1:
+        raise Refused("its window is no line")
     length = _number(c, node, 3, None if under is None else under.size)
     if step is None or length is None or length < 1 or (under is not None and under.size != length):
         raise Refused("its step or its length is computed, or other than its window's")

@@ -6,7 +6,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders import parts
-from surgeon.builders.bench import Bench, operand
+from surgeon.builders.bench import TYPE, Bench, operand
 from surgeon.facts.kinds import FLOATS
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
@@ -113,9 +113,12 @@ def normal_as_quotient(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("its input is not of floats")
     axis, power = attribute_of(node, "axis"), attribute_of(node, "p")
     axes = [c.axis(-1 if axis is None else int(axis), c.rank(x))]
-    norm = _norm(c, x, axes, 2 if power is None else int(power))
-    least = c.number(np.finfo(parts.numpy_dtype(draft, x)).tiny, c.dtype(x))
-    y: gs.Tensor = c.op("Div", x, c.op("Clip", norm, least))
+    # squares of halves leave their range, and a half of the least norm is no small one
+    dtype = c.dtype(x)
+    wide = x if dtype == TYPE.DOUBLE else c.cast(x, TYPE.FLOAT)
+    norm = _norm(c, wide, axes, 2 if power is None else int(power))
+    least = c.number(np.finfo(parts.numpy_dtype(draft, wide)).tiny, c.dtype(wide))
+    y: gs.Tensor = c.cast(c.op("Div", wide, c.op("Clip", norm, least)), dtype)
     return y
 
 

@@ -57,22 +57,39 @@ def _gemm(question: Question) -> Sequence[Shape | None] | None:
 
 
 def _einsum(question: Question) -> Sequence[Shape | None] | None:
-    """Of each letter the sizes of all operands that have it, of which any may be 1."""
+    """Of each letter the sizes of all operands that have it, of which any may be 1.
+
+    An ellipsis is so many letters more, counted from behind.
+    """
     equation = question.attributes.get("equation", "")
     text = equation.decode() if isinstance(equation, bytes) else str(equation)
     given, arrow, result = text.replace(" ", "").partition("->")
-    terms, shapes = given.split(","), [fact and fact.shape for fact in question.inputs]
+    shapes = [fact and fact.shape for fact in question.inputs]
     known = [shape for shape in shapes if shape is not None]
-    if "." in text or [len(shape) for shape in known] != [len(term) for term in terms]:
+    if len(known) != given.count(",") + 1:
         return None
     if not arrow:
-        result = "".join(sorted(letter for letter in {*given} - {","} if given.count(letter) == 1))
+        once = (letter for letter in {*given} - {*",."} if given.count(letter) == 1)
+        result = "..." * ("." in given) + "".join(sorted(once))
+    texts = given.split(",")
+    behind = [len(s) - len(t) + 3 for t, s in zip(texts, known, strict=True) if "..." in t]
+    most = max(behind, default=0)
+    terms = [_letters(t, len(s) - len(t) + 3) for t, s in zip(texts, known, strict=True)]
+    if min([0, *behind]) < 0 or [len(s) for s in known] != [len(term) for term in terms]:
+        return None
+    wanted = _letters(result, most)
     each = [
-        tuple(dim if letter == other else 1 for other in result)
+        tuple(dim if letter == other else 1 for other in wanted)
         for term, shape in zip(terms, known, strict=True)
         for letter, dim in zip(term, shape, strict=True)
     ]
-    return [broadcast([*each, (1,) * len(result)], question.fresh)]
+    return [broadcast([*each, (1,) * len(wanted)], question.fresh)]
+
+
+def _letters(term: str, count: int) -> list[str]:
+    """The letters of a term, an ellipsis as so many numbers."""
+    before, dots, behind = term.partition("...")
+    return [*before, *(str(n) for n in range(count, 0, -1) if dots), *behind]
 
 
 def _transpose(question: Question) -> Sequence[Shape | None] | None:

@@ -23,6 +23,8 @@ from surgeon.rewrite import Draft, Refused
 _MODES = {0: "bilinear", 1: "nearest", 2: "bicubic"}
 _NEWER_MODES = {"bilinear": "linear", "nearest": "nearest", "bicubic": "cubic"}  # from opset 20
 _CUBIC = -0.75  # the coefficient of PyTorch's kernel
+_FIRST_WHERE = 9
+_FAR = 2.0**30  # whole numbers in 64 bits hold it times any length
 _PADDINGS = {0: "zeros", 1: "border", 2: "reflection"}
 
 
@@ -115,12 +117,12 @@ class _Sampling:
     def result(self) -> gs.Tensor:
         draft, spatial = self.draft, self.rank - 2
         # the grid's last axis counts from the innermost axis of the input
-        places = []
+        places, grid = [], self._numbers()
         # an axis for the taps along each spatial one; none of a single tap
         ones = [1] * (spatial if len(self.taps) > 1 else 0)
         for axis in range(spatial):
             index = draft.constant([spatial - 1 - axis], "coordinate")
-            along = draft.op("Gather", self.grid, index, axis=self.rank - 1)
+            along = draft.op("Gather", grid, index, axis=self.rank - 1)
             points = draft.constant([0, *ones, self.count], "points")
             size = self.as_float(self.lengths[axis + 2])
             places.append((self._place(draft.op("Reshape", along, points), size), size))
@@ -130,6 +132,15 @@ class _Sampling:
         ]
         moved = draft.op("Transpose", self._total(drawn), perm=[0, 2, 1])  # [N, C, points]
         return parts.reshape(draft, moved, [0, 0, *self.targets[1:-1]])
+
+    def _numbers(self) -> gs.Tensor:
+        """The grid, with -1 for what is no number or beyond all: Gather would end the run."""
+        draft = self.draft
+        if draft.facts.opset < _FIRST_WHERE:
+            return self.grid
+        far = self.constant(min(_FAR, float(np.finfo(self.dtype).max)))
+        near = draft.op("Less", draft.op("Abs", self.grid), far)
+        return draft.op("Where", near, self.grid, self.constant(-1))
 
     def _drawn(
         self, place: gs.Tensor, size: gs.Tensor, behind: int
