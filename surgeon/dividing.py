@@ -90,7 +90,8 @@ def _division(
     parts: Parts, refused: Collection[str], guilty: Nodes, taken: str, values: Collection[str]
 ) -> Division | None:
     """The parts on both sides of values; None where the wanted one holds what is refused."""
-    outputs = [value.name for value in parts.model.proto.graph.output]
+    every = [value.name for value in parts.model.proto.graph.output]
+    outputs = [name for name in every if parts.made_by([name])]  # others need no part
     made = parts.needed(values, ())
     second = {name: parts.needed([name], values) for name in outputs}
     if taken == "first":  # what comes of the refused ones, and no more
@@ -114,7 +115,7 @@ def _division(
         tuple(word for name in ends for word in (TO, name)),
         (
             *(word for name in given for word in (FROM, name)),
-            *(word for name in later for word in (TO, name) if len(later) < len(outputs)),
+            *(word for name in later for word in (TO, name) if len(later) < len(every)),
         ),
     )
 

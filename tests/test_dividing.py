@@ -96,8 +96,11 @@ def both(model: onnx.ModelProto, division: Division, feeds: dict[str, Any]) -> d
     return known
 
 
-def test_the_boxes_of_a_detector_are_picked_elsewhere() -> None:
+@pytest.mark.parametrize("given_out", [False, True])
+def test_the_boxes_of_a_detector_are_picked_elsewhere(*, given_out: bool) -> None:
     model = detector()
+    if given_out:  # an input that is an output too is no part's
+        model.graph.output.add(name="x", type=model.graph.input[0].type)
     division = divide(Model(model), ["NonMaxSuppression"])
     assert division is not None
     assert (division.taken, division.nodes, division.of) == ("first", 8, 13)

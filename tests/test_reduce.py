@@ -111,6 +111,13 @@ def test_where_everything_is_needed_the_model_is_given_back() -> None:
     assert found.model.to_proto() == model
 
 
+def test_a_model_of_constants_alone_has_no_part() -> None:
+    text = "g () => (float[1] y) { y = Constant <value = float[1] {1}> () }"
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> {text}')
+    found = surgeon.reduce(model, lambda path: True)
+    assert (found.nodes, found.of) == ((), 0)
+
+
 def test_runs_are_counted() -> None:
     asked: list[int] = []
 

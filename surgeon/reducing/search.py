@@ -40,6 +40,8 @@ class Search:
             nodes: All, makers before readers. That these fail is not asked.
         """
         self.kept: Nodes = frozenset(nodes)
+        if not nodes:
+            return self.kept
         try:
             self._end(nodes)
             self._begin()
