@@ -301,10 +301,10 @@ def test_data_outside_come_along(
 # ------------------------------------------------------------------------------- the command
 
 SCRIPT = """
-import sys, onnx
-nodes = onnx.load(sys.argv[1]).graph.node
-names = [node.op_type for node in nodes]
-if len(nodes) < 2:
+import sys
+content = open(sys.argv[1], "rb").read()  # which costs less than to import onnx
+names = [name for name in ("Relu", "Exp", "Neg", "Sin", "Cos", "Tanh") if name.encode() in content]
+if len(names) < 2:
     print("too small"); sys.exit(int(sys.argv[3]) if len(sys.argv) > 3 else 1)
 if sys.argv[2] in names:
     print("cannot compile", sys.argv[2]); sys.exit(1)
