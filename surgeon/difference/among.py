@@ -13,7 +13,6 @@ from surgeon.difference.values import Values
 from surgeon.difference.weights import Weights
 from surgeon.nested import every_node
 from surgeon.soundness.scopes import Scope
-from surgeon.spelling import operator_name
 
 Folders = tuple[Path | None, Path | None]
 Change = tuple[str, str, str]  # name, before, after
@@ -55,9 +54,11 @@ def constants_apart(
         folders: Where the external data of each lie.
     """
     counts = [
-        Counter(operator_name(node) for node in model.graph.node if node.op_type != "Constant")
+        Counter((n.domain, n.op_type) for n in model.graph.node if n.op_type != "Constant")
         for model in (one, other)
     ]
+    if any(isinstance(text, bytes) for count in counts for pair in count for text in pair):
+        return []  # no text: there is nothing to be told by it
     functions = [
         [f.SerializeToString(deterministic=True) for f in m.functions] for m in (one, other)
     ]

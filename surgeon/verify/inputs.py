@@ -32,7 +32,8 @@ def required_inputs(
         tied: By dim name, another dim that has the same size.
 
     Raises:
-        ValueError: An input cannot be drawn: it holds no tensors, or their rank is not known.
+        ValueError: An input cannot be drawn: it holds no tensors, or their rank or dtype is not
+            known.
     """
     initializers = {tensor.name for tensor in model.graph.initializer}
     return tuple(
@@ -62,7 +63,12 @@ def _input(
     if tensor.elem_type == onnx.TensorProto.STRING:
         dtype: np.dtype[Any] = np.dtype(object)
     else:
-        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+        try:
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+        except KeyError:
+            raise ValueError(
+                f"input `{value.name}` is of dtype {tensor.elem_type}, which ONNX lacks"
+            ) from None
     same = tuple(tied.get(dim, dim) if isinstance(dim, str) else dim for dim in dims)
     return Input(value.name, dtype, (f"{value.name}.length", *same) if is_list else same, is_list)
 
