@@ -315,7 +315,6 @@ def _walked(begun: Model, told: tuple[Size, ...], plain: frozenset[str]) -> tupl
         Finer: Sizes have to be further apart.
     """
     model = begun.clone()
-    model.folder = begun.folder
     dialect.strip_initializer_inputs(model, keep=False)
     facts = Facts(model, assumptions={size.name: size.dim for size in told})
     facts.enter(model.graph)

@@ -12,6 +12,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.anysize.freed import Finer, Size
+from surgeon.builders.lists import joined_of
 from surgeon.dims import Dim
 from surgeon.facts import Facts
 from surgeon.fold import DEFAULT_LIMIT, Folder
@@ -208,19 +209,8 @@ class Sizes:
         """Lengths as an operand: numbers where they are some."""
         if (known := self.vectors.get(tuple(wanted))) is not None:
             return known
-        parts: list[gs.Tensor] = []
-        run: list[int] = []
-        for dim in wanted:
-            if isinstance(dim, int):
-                run.append(dim)
-                continue
-            if run:
-                parts.append(draft.constant(run, "sizes"))
-                run = []
-            parts.append(self.computed(draft, dim))
-        if run:
-            parts.append(draft.constant(run, "sizes"))
-        made = parts[0] if len(parts) == 1 else draft.op("Concat", *parts, axis=0)
+        entries = [dim if isinstance(dim, int) else self.computed(draft, dim) for dim in wanted]
+        made = joined_of(draft, entries)
         return self.vectors.setdefault(tuple(wanted), made)
 
     def see_known(self, node: gs.Node) -> None:
