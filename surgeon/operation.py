@@ -82,6 +82,7 @@ class Operation:
         self.evidence: Path | None = None  # where what is refused is kept
         self.given: Given | None = None  # what the user says of inputs
         self.notes = self.begun = Notes()
+        self.touched = False  # whether the model was changed before any step
         self.kept = Kept()
         self.model = original.clone()
         self.before = operators(self.model)
@@ -100,11 +101,11 @@ class Operation:
 
     def run(self, clock: Clock) -> None:
         """Every step of every recipe; anew where more was taken for granted than was shown."""
-        changed, self.begun = self.model.changed, self.notes.anew()
+        self.touched, self.begun = self.model.changed, self.notes.anew()
         self._steps(clock)
         while self.carried.in_vain():
             self.model = self.original.clone()
-            self.model.changed = changed
+            self.model.changed = self.touched
             self.notes = self.begun.anew()
             self.handed, self.axioms = Handed(), self.told
             self.misses, self.settled, self.removed = [], 0, []
@@ -163,6 +164,7 @@ class Operation:
             self.original, self.recipes, self.told, self.allow, self.keep, check, None
         )
         other.kept, other.given, other.notes = kept, self.given, self.begun.anew()
+        other.model.changed = self.touched
         with collector_paused():
             other.run(Clock())
         return other

@@ -1,0 +1,143 @@
+"""A run's whole result beside the original: the verdict, and which rewrites are at fault."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from surgeon.assumptions import Axioms
+from surgeon.culprits import Kept, Place, find_culprits
+from surgeon.errors import SurgeonError
+from surgeon.model import Model
+from surgeon.operation import Operation
+from surgeon.recipe import Recipe, granted
+from surgeon.values import see_values
+
+if TYPE_CHECKING:
+    from surgeon.verify import Reference, Verdict
+    from surgeon.verify.whole import Data, Given
+
+
+class Comparison:
+    """How the results of one run are compared with the original.
+
+    Args:
+        original: The model before any step.
+        axioms: The shapes and sizes that were stated.
+        reference: What stands for the original, as `apply` says.
+        inputs: By input name, how it is drawn.
+        data: Files with real inputs.
+
+    Attributes:
+        given: What was said of inputs, read; None where nothing was.
+    """
+
+    def __init__(
+        self,
+        original: Model,
+        axioms: Axioms,
+        *,
+        reference: Reference,
+        inputs: Mapping[str, str] | None,
+        data: Data,
+    ) -> None:
+        self.original = original
+        self._told: dict[str, Any] = {
+            "reference": reference,
+            "shape": axioms.shapes or None,
+            "sizes": axioms.sizes or None,
+            "inputs": inputs,
+            "data": data,
+        }
+        self.given = self._read() if inputs or data else None
+
+    def _read(self) -> Given:
+        from surgeon.verify.whole import read_given
+
+        told = {key: self._told[key] for key in ("inputs", "data", "shape", "reference")}
+        return read_given(self.original.proto, **told)
+
+    def see_values(self, values: Mapping[str, Any]) -> None:
+        """Whether the data hold, of inputs that became constants, the values that were stated.
+
+        Raises:
+            RecipeError: They hold others.
+        """
+        for each in self.given.sets if self.given is not None and values else ():
+            see_values(values, self.original, each.feeds, each.label)
+
+    def how_far(self, steps: Sequence[tuple[Model, Model]], recipes: Sequence[Recipe]) -> list[str]:
+        """How far what recipes change moves the outputs; what is recorded is of the changed."""
+        if not steps:
+            return []
+        from surgeon.changing import how_far
+
+        told = {**self._told, "reference": None}
+        return [how_far(before, after, recipes, **told) for before, after in steps]
+
+    def verdict(self, work: Operation, progress: Callable[[str], None] | None) -> Verdict:
+        """What the comparison finds of a result."""
+        from surgeon.verify import verify
+
+        custom: frozenset[str] = frozenset().union(*(recipe.custom for recipe in work.recipes))
+        found = verify(
+            self.original.proto,
+            work.handed.put_back(work.model.to_proto()),
+            **self._told,
+            folder_original=self.original.folder,
+            folder_result=self.original.folder,
+            custom=custom,
+            functions=[text for recipe in work.recipes for text in recipe.functions],
+            retyped=work.notes.retyped,
+            allow_approximate=_granted(work),
+            narrowed=False,
+            progress=progress,
+        )
+        return replace(found, mend="")  # its mends are for two files; a run that fails has its own
+
+    def culprits(self, work: Operation, verdict: Verdict) -> frozenset[Place]:
+        """The rewrites with which the result differs; none where they cannot be told."""
+        from surgeon.verify.verdict import NEITHER
+
+        if verdict.detail.startswith(NEITHER):
+            return frozenset()
+        if work.progress:
+            work.progress("look for the rewrites at fault")
+
+        def fails(kept: Kept) -> bool:
+            other = work.again(kept, check=False)
+            return other.changed and self.verdict(other, None).status == verdict.status
+
+        refused = frozenset((r.recipe, r.rule, r.node) for r in work.notes.refusals)
+        try:
+            made = work.notes.changes[len(work.begun.changes) :]  # what was joined is in both
+            return find_culprits(made, refused, fails) or frozenset()
+        except SurgeonError:  # with some rewrites left out a recipe may not settle
+            return frozenset()
+
+    def keep(self, work: Operation, verdict: Verdict) -> None:
+        """Keep what shows that the result differs, in the folder for evidence if there is one."""
+        if work.evidence is None:
+            return
+        from surgeon.evidence import keep
+        from surgeon.verify.whole import differing_feeds
+
+        feeds = differing_feeds(self.original.proto, verdict, **self._told)
+        label = f"the whole model, with {', '.join(recipe.name for recipe in work.recipes)}"
+        keep(work.evidence, label, verdict.detail, self.original, work.model, feeds or {})
+
+
+def unbounded(work: Operation) -> list[str]:
+    """The approximate rules that fired, and say nothing of how large an error they make."""
+    rules = (rule for recipe in work.recipes for rule in recipe.rules)
+    free = {(r.recipe, r.id) for r in rules if r.exact == "approximate" and r.bound is None}
+    fired = dict.fromkeys((c.recipe, c.rule) for c in work.notes.changes)
+    return [f"{recipe}/{rule}" for recipe, rule in fired if (recipe, rule) in free]
+
+
+def _granted(work: Operation) -> float | None:
+    """The error that the approximate rules that fired may make together."""
+    rules = (rule for recipe in work.recipes for rule in recipe.rules)
+    return granted(rules, Counter((c.recipe, c.rule) for c in work.notes.changes))

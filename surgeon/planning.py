@@ -1,0 +1,116 @@
+"""Which recipes a run takes: those that were named, and those that an opset or a target brings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from surgeon.authoring import opset_within, recipe_for_ir_version, recipe_for_opset
+from surgeon.errors import SettleError, few
+from surgeon.operation import Operation
+from surgeon.recipe import FreeSizesStep, Recipe
+from surgeon.tally import operators
+
+if TYPE_CHECKING:
+    from surgeon.targets import Target
+
+
+class Plan:
+    """The recipes of a run, in order.
+
+    Args:
+        recipes: Those that were named.
+        before: The model's opset.
+        opset: What the result is to be of, if that was said.
+        target: The runtime that the result is for, if that was said.
+        allow: Kinds of rules that may fire.
+
+    Attributes:
+        recipes: All of them.
+
+    Raises:
+        RecipeError: There is no such target, or its list is wrong.
+    """
+
+    def __init__(
+        self,
+        recipes: Sequence[Recipe],
+        before: int,
+        *,
+        opset: int | None,
+        target: str | None,
+        allow: Sequence[str],
+    ) -> None:
+        self.recipes = list(recipes)
+        self._name, self._allow = target, allow
+        self._wanted: Target | None = None
+        if target is not None:
+            from surgeon.targets import target as target_of
+
+            self._wanted = target_of(target)
+        bounds = None if self._wanted is None else self._wanted.opsets
+        reached = opset_within(bounds, before) if opset is None else opset
+        if reached != before:
+            # what was spelled out behind them for the older opset they make plain once more
+            again = self.recipes if reached < before else []
+            self.recipes = [*self.recipes, recipe_for_opset(before, reached), *again]
+        elif opset is not None:
+            self.recipes.append(recipe_for_ir_version(opset))
+        if self._wanted is not None:
+            from surgeon.fitting import recipe_for_target
+
+            self.recipes.append(recipe_for_target(self._wanted, allow))
+
+    @property
+    def ensures_no_aten(self) -> bool:
+        """Whether a recipe promises that no ATen node is left."""
+        return any(recipe.ensure == "no-aten" for recipe in self.recipes)
+
+    @property
+    def frees_sizes(self) -> bool:
+        """Whether a step makes sizes dynamic that are fixed in the file."""
+        return any(isinstance(step, FreeSizesStep) for r in self.recipes for step in r.steps)
+
+    def run(self, operate: Callable[[], Operation]) -> Operation:
+        """The run; for a target the one without those of its rules that lead nowhere there.
+
+        A rule may write, in one of its forms, what the target lacks as well, or go round in circles
+        with another one.
+
+        Args:
+            operate: Runs the recipes as they stand in the plan.
+        """
+        if self._wanted is None:
+            return operate()
+        from surgeon.fitting import lacking, recipe_for_target
+
+        without = frozenset[str]()
+        while True:
+            mine = {rule.id for rule in self.recipes[-1].rules}
+            try:
+                work = operate()
+            except SettleError as error:
+                if error.rule not in mine:
+                    raise
+                without |= {error.rule}
+            else:
+                left = lacking(self._wanted, operators(work.model))
+                vain = set(left) - work.earlier.keys()
+                made = [c for c in work.notes.changes if not vain.isdisjoint(c.after)]
+                at_fault = {change.rule for change in made} & mine
+                if not at_fault:
+                    self._tell(work, self._wanted, left)
+                    return work
+                without |= at_fault
+            self.recipes[-1] = recipe_for_target(self._wanted, self._allow, without)
+
+    def _tell(self, work: Operation, wanted: Target, left: Sequence[str]) -> None:
+        """Say what the target lacks or does not read."""
+        if left:
+            work.notes.failures.append(f"not on the list of {self._name}: {few(left)}")
+            where = f"`surgeon inspect OUT --target {self._name}` says where it can be cut off"
+            work.notes.remarks.append(f"what {self._name} lacks: {where}, if it can")
+        if not wanted.reads(work.model.opset) and wanted.opsets:
+            old, new = wanted.opsets
+            said = f"{wanted.name} reads opsets {old} to {new}, and the result is of"
+            work.notes.failures.append(f"{said} {work.model.opset}")
