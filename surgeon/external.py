@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -23,6 +24,20 @@ _ALIGNMENT = 4096  # bytes: so that a runtime can map the tensors
 def external_tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
     """Every tensor of the model whose values lie in another file."""
     return (t for t in _tensors(proto) if t.data_location == t.EXTERNAL)
+
+
+def bytes_of(tensor: onnx.TensorProto) -> int:
+    """Bytes that the values of a tensor take in memory; 8 for each of an unknown element type."""
+    try:
+        width = int(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize)
+    except (KeyError, TypeError):
+        width = 8
+    return int(math.prod(tensor.dims)) * width
+
+
+def bytes_outside(proto: onnx.ModelProto) -> int:
+    """Bytes of all tensors whose values lie in another file."""
+    return sum(map(bytes_of, external_tensors(proto)))
 
 
 def _tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,7 +11,7 @@ import onnx_graphsurgeon as gs
 from surgeon import dims, opsets
 from surgeon.chance import RANDOM
 from surgeon.errors import ForeignError
-from surgeon.external import external_tensors
+from surgeon.external import bytes_outside
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array, Fact
 from surgeon.facts.values import MOVES, evaluate
@@ -162,10 +161,7 @@ class Folder:
         """Bytes of the model as it came, with its external data."""
         if self._size is None:
             proto = self.facts.model.proto
-            outside = external_tensors(proto)
-            self._size = proto.ByteSize() + sum(
-                math.prod(t.dims) * _itemsize(t.data_type) for t in outside
-            )
+            self._size = proto.ByteSize() + bytes_outside(proto)
         return self._size
 
     def _run(self, node: gs.Node, arrays: Sequence[Array | None]) -> list[Array | None] | None:

@@ -18,7 +18,6 @@ Beside graphsurgeon's own fields the objects of the graph carry, all written in 
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -34,7 +33,7 @@ from onnx_graphsurgeon.logger import G_LOGGER
 from surgeon import mistaken, provenance
 from surgeon.collector import collector_paused
 from surgeon.errors import ModelError
-from surgeon.external import KEEP, Carrier, external_tensors
+from surgeon.external import KEEP, Carrier, bytes_of, external_tensors
 from surgeon.files import external_path, write_whole
 from surgeon.importer import import_graph, opset_of
 from surgeon.links import bodies
@@ -184,8 +183,7 @@ class Model:
         proto = values.tensor if isinstance(values, LazyValues) else None
         if not isinstance(proto, onnx.TensorProto) or not proto.external_data:
             return 0
-        itemsize: int = onnx.helper.tensor_dtype_to_np_dtype(proto.data_type).itemsize
-        return int(math.prod(proto.dims)) * itemsize
+        return bytes_of(proto)
 
     def to_proto(self) -> onnx.ModelProto:
         """The model as a protobuf of its own; the original's where nothing was rewritten."""

@@ -5,19 +5,18 @@ onnxsim takes seconds to import and is native code: it runs in a subprocess, nev
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
 import onnx
 
 from surgeon.errors import ForeignError, VerifyError
+from surgeon.external import LARGEST, bytes_outside
 from surgeon.isolation import cell
 from surgeon.workers import Worker
 
 TOOLS = ("onnxsim",)
 _TASK = "surgeon.simplify:run_onnxsim"
-LARGEST = 2**31 - 2**20  # bytes: protobuf ends at 2 GiB
 TIMEOUT = 1800.0  # seconds; onnxsim takes about a minute for 100,000 nodes
 
 
@@ -76,7 +75,7 @@ def _whole(model: onnx.ModelProto, folder: Path | None, step: str) -> onnx.Model
 
     if not any(map(external_data_helper.uses_external_data, model.graph.initializer)):
         return model
-    if folder is None or model.ByteSize() + _external_bytes(model) > LARGEST:
+    if folder is None or model.ByteSize() + bytes_outside(model) > LARGEST:
         raise ForeignError(
             "the weights do not fit into one message" if folder else "the weights lie elsewhere",
             where=step,
@@ -86,14 +85,6 @@ def _whole(model: onnx.ModelProto, folder: Path | None, step: str) -> onnx.Model
     whole.CopyFrom(model)
     external_data_helper.load_external_data_for_model(whole, str(folder))
     return whole
-
-
-def _external_bytes(model: onnx.ModelProto) -> int:
-    return sum(
-        math.prod(t.dims) * onnx.helper.tensor_dtype_to_np_dtype(t.data_type).itemsize
-        for t in model.graph.initializer
-        if t.data_location == onnx.TensorProto.EXTERNAL
-    )
 
 
 def run_onnxsim(model: onnx.ModelProto, overridable: bool) -> onnx.ModelProto:

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import math
-import tempfile
-import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 
-from surgeon.errors import RecipeError, SurgeonError, VerifyError
-from surgeon.external import INLINE, external_tensors
+from surgeon.errors import RecipeError, VerifyError
 from surgeon.extraction import extract
-from surgeon.extraction.parts import Nodes, Parts
+from surgeon.extraction.parts import Parts
 from surgeon.helpful import recipes_about
 from surgeon.inspection import Value, value_of
 from surgeon.model import Model
 from surgeon.opening import ModelLike, as_model, told_apart
+from surgeon.reducing.asking import Ask, Asked, Runs
 from surgeon.reducing.mends import Mend, mends_of
-from surgeon.reducing.search import Search, Spent
-from surgeon.reference import open_reference
+from surgeon.reducing.search import Search
 from surgeon.spelling import operator_name
-from surgeon.verify.datasets import read_data
-from surgeon.verify.inputs import draw, required_inputs
 
 MOST = 200  # runs
-_LARGE = 1 << 30  # bytes of weights outside that are not copied for each run
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,21 +110,41 @@ def reduce(
     """
     source = as_model(model)
     whole, _ = told_apart(source)
-    parts = Parts(whole)
-    asked = _Asked(parts, fails, None if data is None else _Values(whole, data), most, progress)
-    if not asked.of(whole, "the whole model"):
+    runs = Runs(most, progress)
+    asked = Asked(Parts(whole), runs, data)
+    if not asked.model(whole, "the whole model", fails):
         raise RecipeError(
             "the whole model does not fail",
             where=str(whole.path or "model"),
             mend="Give a check that fails on it: a command that ends with another status than 0.",
         )
-    search = Search(asked.fails, parts.whole, parts.makes)
+    return reduced(source, asked, fails, passes or (lambda path: not fails(path)), date)
+
+
+def reduced(
+    source: Model, asked: Asked, fails: Ask, passes: Ask, date: str | None = None
+) -> Reduction:
+    """The smallest part of a model that was seen to fail, and recipes behind which it passes.
+
+    Args:
+        source: As it came.
+        asked: What asks of it; its parts are those of the model with names told apart.
+        fails: Whether a file fails as the model did.
+        passes: Whether a file passes.
+        date: When, for the log that the part keeps of its making.
+
+    Raises:
+        VerifyError: What failed does not fail again.
+    """
+    parts, runs = asked.parts, asked.runs
+    whole = parts.model
+    search = Search(lambda nodes: asked.part(nodes, fails), parts.whole, parts.makes)
     kept = search.smallest(parts.nodes)
-    runs = asked.runs
+    is_smallest = runs.done < runs.most
+    runs.most = max(runs.most, runs.done + 1)  # once more, to see the same
     result = source
-    asked.most = max(most, runs + 1)  # once more, to see the same
     if len(kept) < len(parts.nodes):
-        if not asked.fails(kept):
+        if not asked.part(kept, fails):
             raise VerifyError(
                 "what failed does not fail again",
                 where=str(whole.path or "model"),
@@ -141,7 +152,7 @@ def reduce(
             )
         inputs, outputs = parts.ends(kept)
         result = extract(whole, inputs=inputs, outputs=outputs, verify=False, date=date).model
-    mends = mends_of(result, asked.passing(passes))
+    mends = mends_of(result, lambda part: asked.mended(part, passes))
     graph = result.proto.graph
     return Reduction(
         result,
@@ -149,8 +160,8 @@ def reduce(
         tuple(map(value_of, graph.output)),
         tuple(_shown(parts.wiring.nodes[at]) for at in sorted(kept)),
         len(parts.nodes),
-        asked.runs,
-        runs < most,
+        runs.done,
+        is_smallest,
         mends,
     )
 
@@ -159,124 +170,3 @@ def _shown(node: onnx.NodeProto) -> PartNode:
     operator = operator_name(node)
     name = node.name or next(filter(None, node.output), "")
     return PartNode(name, operator, recipes_about(operator))
-
-
-@contextmanager
-def _written(part: Model) -> Iterator[Path]:
-    """A file of a part, as long as it is looked at, in a folder of its own.
-
-    Weights that lie outside are put into it; but many stay where they are, and it is beside them.
-    """
-    if part.folder is not None and _bytes_outside(part.proto) > _LARGE:
-        path = part.folder / f".surgeon-{uuid.uuid4().hex}.onnx"
-        try:
-            part.save(path)
-            yield path
-        finally:
-            for each in (path, path.with_suffix(".npz")):
-                each.unlink(missing_ok=True)
-        return
-    with tempfile.TemporaryDirectory(prefix="surgeon-") as folder:
-        path = Path(folder, "part.onnx")
-        part.save(path, external_data=INLINE)
-        yield path
-
-
-def _bytes_outside(proto: onnx.ModelProto) -> int:
-    return sum(
-        math.prod(tensor.dims) * onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
-        for tensor in external_tensors(proto)
-    )
-
-
-class _Values:
-    """The values of the whole model on one set of inputs, each computed when it is asked for."""
-
-    def __init__(self, whole: Model, data: Sequence[str | Path]) -> None:
-        inputs = required_inputs(whole.proto)
-        if data:
-            names = [value.name for value in whole.proto.graph.input]
-            self.known = dict(read_data(data, inputs, names)[0].feeds)
-        elif any(isinstance(dim, str) for each in inputs for dim in each.dims):
-            raise RecipeError(
-                "its inputs have dynamic dimensions, and nothing says at which sizes to draw them",
-                where=str(whole.path or "model"),
-                mend="Give `--data` with inputs, or fix them first: surgeon apply clean --shape.",
-            )
-        else:
-            self.known = draw(inputs, {}, 0)
-        self.feeds = dict(self.known)
-        self.made = {name for node in whole.proto.graph.node for name in node.output}
-        self.reference = open_reference(whole.proto, whole.folder)
-
-    def save(self, path: Path, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        """Write what a part is given and gives, as far as these are tensors of the whole.
-
-        Raises:
-            SurgeonError: The whole does not run.
-        """
-        if missing := self.made.intersection((*inputs, *outputs)) - self.known.keys():
-            self.known |= self.reference.run(self.feeds, sorted(missing))
-        values = {f"in.{name}": self.known.get(name) for name in inputs}
-        values |= {f"out.{name}": self.known.get(name) for name in outputs}
-        arrays = {key: value for key, value in values.items() if isinstance(value, np.ndarray)}
-        np.savez(path, **arrays)  # type: ignore[arg-type]
-
-
-class _Asked:
-    """Writes parts for the check, and counts."""
-
-    def __init__(
-        self,
-        parts: Parts,
-        check: Callable[[Path], bool],
-        values: _Values | None,
-        most: int,
-        progress: Callable[[str], None] | None,
-    ) -> None:
-        self.parts, self.check, self.values = parts, check, values
-        self.most, self.progress = most, progress
-        self.runs = 0
-
-    def fails(self, nodes: Nodes) -> bool:
-        """Whether a part fails; one that cannot be made does not.
-
-        Raises:
-            Spent: Nothing may be asked again.
-        """
-        try:
-            part = self.parts.model_of(nodes)
-        except SurgeonError:
-            return False
-        return self.of(part, f"{len(nodes)} of {len(self.parts.nodes)} nodes")
-
-    def passing(self, passes: Callable[[Path], bool] | None) -> Callable[[Model], bool]:
-        """What says whether a mended part passes; nothing does where all runs are spent."""
-        check = passes or (lambda path: not self.check(path))
-
-        def ask(part: Model) -> bool:
-            try:
-                return self.of(part, "the part behind a recipe", check)
-            except (Spent, SurgeonError):
-                return False
-
-        return ask
-
-    def of(self, part: Model, what: str, check: Callable[[Path], bool] | None = None) -> bool:
-        """Whether a model fails, or what else is asked of it.
-
-        Raises:
-            Spent: Nothing may be asked again.
-        """
-        if self.runs >= self.most:
-            raise Spent
-        self.runs += 1
-        if self.progress:
-            self.progress(f"run {self.runs}: {what}")
-        with _written(part) as path:
-            if self.values is not None:
-                graph, constants = part.proto.graph, self.parts.wiring.constants
-                given = [v.name for v in graph.input if v.name not in constants]
-                made = [v.name for v in graph.output]
-                self.values.save(path.with_suffix(".npz"), given, made)
-            return (check or self.check)(path)

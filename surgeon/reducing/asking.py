@@ -1,0 +1,152 @@
+"""Asks a check of a model, or of parts of one, each written into a file, and counts."""
+
+from __future__ import annotations
+
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from surgeon.errors import RecipeError, SurgeonError
+from surgeon.external import INLINE, bytes_outside
+from surgeon.extraction.parts import Nodes, Parts
+from surgeon.model import Model
+from surgeon.reducing.search import Spent
+from surgeon.reference import open_reference
+from surgeon.verify.datasets import read_data
+from surgeon.verify.inputs import draw, required_inputs
+
+_LARGE = 1 << 30  # bytes of weights outside that are not copied for each run
+
+Ask = Callable[[Path], bool]
+
+
+class Runs:
+    """How often a check was asked, of how often it may be.
+
+    Attributes:
+        done: How often it was.
+        most: How often it may be.
+    """
+
+    def __init__(self, most: int, progress: Callable[[str], None] | None) -> None:
+        self.done, self.most, self._progress = 0, most, progress
+
+    def begin(self, what: str) -> None:
+        """Count one.
+
+        Raises:
+            Spent: There were as many as may be.
+        """
+        if self.done >= self.most:
+            raise Spent
+        self.done += 1
+        if self._progress:
+            self._progress(f"run {self.done}: {what}")
+
+
+@contextmanager
+def _written(part: Model) -> Iterator[Path]:
+    """A file of a part, as long as it is looked at, in a folder of its own.
+
+    Weights that lie outside are put into it; but many stay where they are, and it is beside them.
+    """
+    if part.folder is not None and bytes_outside(part.proto) > _LARGE:
+        path = part.folder / f".surgeon-{uuid.uuid4().hex}.onnx"
+        try:
+            part.save(path)
+            yield path
+        finally:
+            for each in (path, path.with_suffix(".npz")):
+                each.unlink(missing_ok=True)
+        return
+    with tempfile.TemporaryDirectory(prefix="surgeon-") as folder:
+        path = Path(folder, "part.onnx")
+        part.save(path, external_data=INLINE)
+        yield path
+
+
+class _Values:
+    """The values of the whole model on one set of inputs, each computed when it is asked for."""
+
+    def __init__(self, whole: Model, data: Sequence[str | Path]) -> None:
+        inputs = required_inputs(whole.proto)
+        if data:
+            names = [value.name for value in whole.proto.graph.input]
+            self.known = dict(read_data(data, inputs, names)[0].feeds)
+        elif any(isinstance(dim, str) for each in inputs for dim in each.dims):
+            raise RecipeError(
+                "its inputs have dynamic dimensions, and nothing says at which sizes to draw them",
+                where=str(whole.path or "model"),
+                mend="Give `--data` with inputs, or fix them first: surgeon apply clean --shape.",
+            )
+        else:
+            self.known = draw(inputs, {}, 0)
+        self.feeds = dict(self.known)
+        self.made = {name for node in whole.proto.graph.node for name in node.output}
+        self.reference = open_reference(whole.proto, whole.folder)
+
+    def save(self, path: Path, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        """Write what a part is given and gives, as far as these are tensors of the whole.
+
+        Raises:
+            SurgeonError: The whole does not run.
+        """
+        if missing := self.made.intersection((*inputs, *outputs)) - self.known.keys():
+            self.known |= self.reference.run(self.feeds, sorted(missing))
+        values = {f"in.{name}": self.known.get(name) for name in inputs}
+        values |= {f"out.{name}": self.known.get(name) for name in outputs}
+        arrays = {key: value for key, value in values.items() if isinstance(value, np.ndarray)}
+        np.savez(path, **arrays)  # type: ignore[arg-type]
+
+
+class Asked:
+    """Asks of one model and its parts.
+
+    Args:
+        parts: The model's.
+        runs: Counted on.
+        data: Files with real inputs of the model, none to have inputs drawn, or None: no values
+            are wanted beside the files.
+    """
+
+    def __init__(self, parts: Parts, runs: Runs, data: Sequence[str | Path] | None) -> None:
+        self.parts, self.runs = parts, runs
+        self._values = None if data is None else _Values(parts.model, data)
+
+    def part(self, nodes: Nodes, check: Ask) -> bool:
+        """What a check says of a part; False of one that cannot be made.
+
+        Raises:
+            Spent: Nothing may be asked again.
+        """
+        try:
+            part = self.parts.model_of(nodes)
+        except SurgeonError:
+            return False
+        return self.model(part, f"{len(nodes)} of {len(self.parts.nodes)} nodes", check)
+
+    def mended(self, part: Model, check: Ask) -> bool:
+        """What a check says of a part behind a recipe; False where nothing may be asked again."""
+        try:
+            return self.model(part, "the part behind a recipe", check)
+        except (Spent, SurgeonError):
+            return False
+
+    def model(self, model: Model, what: str, check: Ask) -> bool:
+        """What a check says of a model, which is the whole or made of it.
+
+        Raises:
+            Spent: Nothing may be asked again.
+        """
+        self.runs.begin(what)
+        with _written(model) as path:
+            if self._values is not None:
+                graph, constants = model.proto.graph, self.parts.wiring.constants
+                given = [v.name for v in graph.input if v.name not in constants]
+                made = [v.name for v in graph.output]
+                self._values.save(path.with_suffix(".npz"), given, made)
+            return check(path)
