@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from surgeon.adapting import adapt as adapt
     from surgeon.authoring import rule as rule
     from surgeon.batch import batch as batch
     from surgeon.difference import difference as difference
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from surgeon.errors import RecipeError as RecipeError
     from surgeon.errors import SettleError as SettleError
     from surgeon.errors import SurgeonError as SurgeonError
+    from surgeon.errors import UnfitError as UnfitError
     from surgeon.errors import VerifyError as VerifyError
     from surgeon.export import export as export
     from surgeon.extraction import extract as extract
@@ -57,7 +59,9 @@ _HOMES = {
     "SettleError": "surgeon.errors",
     "SurgeonError": "surgeon.errors",
     "Verdict": "surgeon.verify",
+    "UnfitError": "surgeon.errors",
     "VerifyError": "surgeon.errors",
+    "adapt": "surgeon.adapting",
     "apply": "surgeon.surgery",
     "batch": "surgeon.batch",
     "difference": "surgeon.difference",
@@ -83,8 +87,10 @@ __all__ = [
     "Rule",
     "SettleError",
     "SurgeonError",
+    "UnfitError",
     "Verdict",
     "VerifyError",
+    "adapt",
     "apply",
     "batch",
     "difference",

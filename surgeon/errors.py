@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 
 class Location(NamedTuple):
@@ -78,6 +78,17 @@ class VerifyError(SurgeonError):
     """The result does not run, or does not compute the same; nothing was saved."""
 
     exit_code = 3
+
+
+class UnfitError(SurgeonError):
+    """No recipes were found behind which a model passes what it has to.
+
+    Attributes:
+        rounds: What failed, and what was tried, as `surgeon.adapting.Round`s.
+    """
+
+    exit_code = 3
+    rounds: Sequence[Any] = ()
 
 
 class ModelError(SurgeonError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -19,7 +18,7 @@ from surgeon.external import external_tensors
 from surgeon.files import external_path
 from surgeon.helpful import helpful, recipes_for
 from surgeon.importer import types_given
-from surgeon.model import Model
+from surgeon.model import Model, ModelLike
 from surgeon.nested import bodies
 from surgeon.provenance import recipes_of
 from surgeon.soundness import see_texts
@@ -84,7 +83,7 @@ class Inspection:
     """What is in a model.
 
     Attributes:
-        source: Its path.
+        source: Its path; `<model>` of one in memory.
         size: Of the file, in bytes.
         producer: The exporter and its version, as it names itself.
         opsets: Operator set versions by domain, `ai.onnx` for the default one.
@@ -175,22 +174,24 @@ def with_load(found: Inspection, *, timeout: float = 10.0) -> Inspection:
     return replace(found, loads=True)
 
 
-def inspect(path: str | os.PathLike[str], *, target: str | None = None) -> Inspection:
-    """Look at a model file; external data is counted, not read, and nothing is run.
+_UNSAVED = Path("model.onnx")  # for commands
+
+
+def inspect(model: ModelLike, *, target: str | None = None) -> Inspection:
+    """Look at a model; external data is counted, not read, and nothing is run.
 
     Args:
-        path: The file.
+        model: A path, a `Model`, an `onnx.ModelProto` or a graphsurgeon `Graph`.
         target: A runtime whose list of operators is looked through, as `surgeon.targets` names it.
 
     Raises:
         ModelError: Missing, empty, truncated, or no ONNX model.
         RecipeError: There is no list of this target.
     """
-    path = Path(path)
     wanted = None if target is None else of_target(target)
-    model = Model.load(path)
-    proto = model.proto
-    see_texts(proto, where=str(path))
+    model = Model.of(model)
+    proto, path = model.proto, model.path
+    see_texts(proto, where=str(path or "model"))
     nodes = list(nodes_of(proto))
     operators = Counter(operator_name(node) for node in nodes if not _is_constant(node))
     initialised = {tensor.name for tensor in proto.graph.initializer}
@@ -199,8 +200,8 @@ def inspect(path: str | os.PathLike[str], *, target: str | None = None) -> Inspe
     made = recipes_of(proto.metadata_props)
     cast, turned = could_be_left(proto) if _is_sound(model) else ((), ())
     return Inspection(
-        source=str(path),
-        size=path.stat().st_size,
+        source=str(path or "<model>"),
+        size=path.stat().st_size if path else proto.ByteSize(),
         ir_version=proto.ir_version,
         producer=" ".join(filter(None, (proto.producer_name, proto.producer_version))),
         opsets={entry.domain or "ai.onnx": entry.version for entry in proto.opset_import},
@@ -221,7 +222,7 @@ def inspect(path: str | os.PathLike[str], *, target: str | None = None) -> Inspe
         bfloat16=types.count(onnx.TensorProto.BFLOAT16),
         float64=types.count(onnx.TensorProto.DOUBLE),
         recipes=helpful(operators),
-        fit=None if wanted is None else fit_of(proto, operators, wanted, path, made),
+        fit=None if wanted is None else fit_of(proto, operators, wanted, path or _UNSAVED, made),
         cast=cast,
         made=made,
         turned=turned,

@@ -32,7 +32,7 @@ from onnx_graphsurgeon.logger import G_LOGGER
 
 from surgeon import mistaken, provenance
 from surgeon.collector import collector_paused
-from surgeon.errors import ModelError
+from surgeon.errors import ModelError, RecipeError
 from surgeon.external import KEEP, Carrier, bytes_of, external_tensors
 from surgeon.files import external_path, write_whole
 from surgeon.importer import import_graph, opset_of
@@ -44,6 +44,7 @@ from surgeon.wire import check_size, copy_field, parse, serialise
 from surgeon.writer import Writer, imports, set_property
 
 Array = npt.NDArray[Any]
+ModelLike = Any  # Model, onnx.ModelProto, gs.Graph, or a path
 
 G_LOGGER.severity = G_LOGGER.CRITICAL  # surgeon reports for itself
 
@@ -57,6 +58,9 @@ class Model:
         path: The file it came from, or None.
         overridable: Names of initializers that are graph inputs too, and stay so.
         changed: Whether anything was rewritten. An unchanged model is saved byte by byte.
+
+    `graph` is for surgeon's own rewrites, whose nodes keep the protobuf they came from; who edits
+    by hand takes `graphsurgeon.import_onnx(model.to_proto())`, and gives that graph to `apply`.
     """
 
     def __init__(
@@ -133,6 +137,28 @@ class Model:
                 f"cannot be read: {error.strerror}", where=str(path), mend="Check its permissions."
             ) from None
         return cls(parse(data, where=str(path)), path=path)
+
+    @classmethod
+    def of(cls, given: ModelLike) -> Model:
+        """What is given as a model, as it stands: of one that was rewritten the result.
+
+        Raises:
+            ModelError: As of `load`.
+            RecipeError: It is no model.
+        """
+        if isinstance(given, Model):
+            return cls(given.to_proto(), folder=given.folder) if given.changed else given
+        if isinstance(given, onnx.ModelProto):
+            return cls(given)
+        if isinstance(given, gs.Graph):
+            return cls.from_graph(given)
+        if isinstance(given, (str, os.PathLike)):
+            return cls.load(given)
+        raise RecipeError(
+            f"`{type(given).__name__}` is no model",
+            where="model",
+            mend="Give a path, a `Model`, an `onnx.ModelProto` or a graphsurgeon `Graph`.",
+        )
 
     @classmethod
     def from_graph(cls, graph: gs.Graph) -> Model:

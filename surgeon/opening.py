@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
-
-import onnx
-import onnx_graphsurgeon as gs
 
 from surgeon.authoring import recipe_of
 from surgeon.errors import RecipeError, few
@@ -17,25 +13,7 @@ from surgeon.model import Model
 from surgeon.recipe import Recipe, Rule
 from surgeon.soundness.apart import with_names_of_their_own, with_outputs_of_their_own
 
-ModelLike = Any  # Model, onnx.ModelProto, gs.Graph, or a path
 RecipeLike = Any  # Recipe, Rule, the name of a bundled recipe, or a path
-
-
-def as_model(model: ModelLike) -> Model:
-    """The argument as a `Model` of its own."""
-    if isinstance(model, Model):
-        return model
-    if isinstance(model, onnx.ModelProto):
-        return Model(model)
-    if isinstance(model, gs.Graph):
-        return Model.from_graph(model)
-    if isinstance(model, (str, os.PathLike)):
-        return Model.load(Path(model))
-    raise RecipeError(
-        f"`{type(model).__name__}` is no model",
-        where="apply",
-        mend="Give a path, a `Model`, an `onnx.ModelProto` or a graphsurgeon `Graph`.",
-    )
 
 
 def as_recipe(recipe: RecipeLike) -> Recipe:

@@ -15,8 +15,8 @@ from surgeon.clock import Clock
 from surgeon.collector import collector_paused
 from surgeon.comparing import Comparison, unbounded
 from surgeon.culprits import Kept
-from surgeon.model import Model
-from surgeon.opening import ModelLike, RecipeLike, as_model, as_recipe, see_data, told_apart
+from surgeon.model import Model, ModelLike
+from surgeon.opening import RecipeLike, as_recipe, see_data, told_apart
 from surgeon.operation import Operation
 from surgeon.planning import Plan
 from surgeon.report import Change, Report
@@ -132,7 +132,7 @@ def apply(
         check_folder(Path(keep_evidence))
     values = values or {}
     with collector_paused():
-        original = as_model(model)
+        original = Model.of(model)
         plan = Plan(
             [as_recipe(recipe) for recipe in recipes],
             original.opset,

@@ -82,6 +82,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"surgery", "export", "doctor", "inspection"},
     {"cases", "batch", "bisect", "explaining", "extraction"},
     {"language", "skeleton", "standing", "reducing", "dividing"},
+    {"adapting"},
     {"render", "handbook"},
     {"cli"},
     {"surgeon", "__main__"},  # the face: surgeon/__init__.py

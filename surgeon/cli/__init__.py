@@ -24,7 +24,7 @@ EXIT_CODES = (
         3,
         "the result differs, does not run, or could not be compared where that was required; "
         "something was left out under `--strict`; `diff --exit-code` found a difference; "
-        "`log --check` found another file than the one written",
+        "`log --check` found another file than the one written; `adapt` found no recipes that help",
     ),
     (4, "the model cannot be read"),
     (5, "the output cannot be written"),
@@ -43,6 +43,7 @@ COMMANDS = {  # the panel of the help it stands in, and where it is
     "batch": ("Models", "batch", "batch"),
     "extract": ("Models", "extract", "extract"),
     "reduce": ("Models", "reduce", "reduce"),
+    "adapt": ("Models", "adapt", "adapt"),
     "verify": ("Models", "examine", "verify"),
     "diff": ("Models", "examine", "diff"),
     "explain": ("Models", "explain", "explain"),

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from surgeon.cli import options
+from surgeon.cli import options, results
 from surgeon.cli.console import UsageError, desk
 from surgeon.cli.repair import (
     DryRun,
@@ -106,8 +106,4 @@ def extract(
             place.data(json.dumps(found.to_dict(), indent=2))
         elif place.is_heard:
             place.show(render.extraction(found))
-            if dry_run:
-                place.show("\nNothing was written: --dry-run")
-            else:
-                size = render.size(target.stat().st_size)
-                place.show(f"\nSaved {render.clean(target)}, {size}")
+            results.say_saved(place, target, dry_run=dry_run)

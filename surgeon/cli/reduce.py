@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from surgeon.cli import options
+from surgeon.cli import options, results
 from surgeon.cli.console import desk
 from surgeon.cli.repair import DryRun, ExternalData, Reproducible, now
 from surgeon.cli.targets import check_order, check_target
@@ -115,8 +115,4 @@ def reduce(
             place.data(json.dumps({**found.to_dict(), **told}, indent=2))
         elif place.is_heard:
             place.show(render.reduction(found, first, last))
-            if dry_run:
-                place.show("\nNothing was written: --dry-run")
-            else:
-                size = render.size(target.stat().st_size)
-                place.show(f"\nSaved {render.clean(target)}, {size}")
+            results.say_saved(place, target, dry_run=dry_run)

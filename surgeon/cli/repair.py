@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from surgeon.cli import options
+from surgeon.cli import options, results
 from surgeon.cli.console import Desk, UsageError, desk
 from surgeon.cli.targets import check_order, check_report, check_target
 from surgeon.collector import collector_paused
 from surgeon.files import back_up, backup_of, is_file
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from surgeon.errors import SurgeonError
-    from surgeon.report import Report
     from surgeon.surgery import Result
 
 Files = Annotated[
@@ -179,13 +174,13 @@ def apply(
         wanted = not dry_run and (result.model.changed or moved or not in_place)
         if wanted:
             backup = back_up(target) if in_place and not no_backup else None
-            _save(result, target, external_data.value, report)
-        told = Told(result.report, target if wanted else None)
-        _write_report(told, report)
-        _show(place, told, as_json=as_json)
-        _say_doubts(place, result.report)
+            results.save(result, target, external_data.value, report)
+        told = results.Told(result.report, target if wanted else None)
+        results.write_report(told, report)
+        results.show(place, told, as_json=as_json)
+        results.say_doubts(place, result.report)
         if not as_json:
-            _say_end(place, result, told.saved, backup, dry_run=dry_run)
+            results.say_end(place, result, told.saved, backup, dry_run=dry_run)
 
 
 def now() -> str:
@@ -232,25 +227,6 @@ def split(files: list[str], *, in_place: bool = False) -> tuple[list[str], Path,
     return recipes, Path(source), Path(target)
 
 
-class Told(NamedTuple):
-    """A report, and what came of it.
-
-    Attributes:
-        report: What was done to the model.
-        saved: The file that was written; None where none was.
-        error: What ended the command, if anything.
-    """
-
-    report: Report
-    saved: Path | None = None
-    error: SurgeonError | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        found = self.report.to_dict() | {"saved": self.saved and str(self.saved)}
-        return found | ({"error": self.error.to_dict()} if self.error is not None else {})
-
-
 def _run(
     place: Desk,
     source: Path,
@@ -267,106 +243,10 @@ def _run(
         with collector_paused():
             from surgeon import surgery
             from surgeon.isolation import isolation
-            from surgeon.report import Report
 
         try:
             with isolation(**limits):
                 return surgery.apply(source, *recipes, progress=progress, **arguments)
         except SurgeonError as error:
-            if isinstance(error.report, Report):
-                told = Told(error.report, error=error)
-                _write_report(told, report_to)
-                _show(place, told, as_json=as_json)
+            results.show_ended(place, error, report_to, as_json=as_json)
             raise
-
-
-def _save(result: Result, target: Path, external_data: str, report_to: Path | None) -> None:
-    from surgeon.errors import SurgeonError
-
-    try:
-        result.model.save(target, external_data=external_data)
-    except SurgeonError as error:
-        _write_report(Told(result.report, error=error), report_to)
-        raise
-
-
-def _show(place: Desk, told: Told, *, as_json: bool) -> None:
-    if as_json:
-        place.data(json.dumps(told.to_dict(), indent=2, default=str))
-    elif place.is_heard:
-        place.show(_rendered(told, verbose=place.verbose))
-
-
-def _rendered(told: Told, *, verbose: bool) -> RenderableType:
-    from rich.console import Group
-
-    from surgeon import render
-
-    end = ["\nNothing was saved"] if told.error is not None else []
-    return Group(render.report(told.report, verbose=verbose), *end)
-
-
-def _write_report(told: Told, target: Path | None) -> None:
-    if target is None:
-        return
-    from surgeon import render
-    from surgeon.files import write_whole
-
-    form = target.suffix.lower()
-    if form == ".json":
-        text = json.dumps(told.to_dict(), indent=2, default=str)
-    else:
-        write = render.html if form == ".html" else render.text
-        text = write(_rendered(told, verbose=True))
-    write_whole(target, text.encode("utf-8", "backslashreplace"))
-
-
-def _say_doubts(place: Desk, report: Report) -> None:
-    """What failed on the way and what the verdict leaves open: said even to who wants quiet."""
-    doubts = list(report.failures)
-    if report.verdict is not None and report.verdict.status == "runs":
-        doubts.append(f"not shown to be equivalent: {report.verdict.detail}")
-    if doubts:
-        from rich.text import Text
-
-        from surgeon import render
-
-        for doubt in doubts:
-            place.warn(Text(f"warning: {render.clean(doubt)}", style="yellow"))
-
-
-def _needed(result: Result, saved: Path) -> list[str]:
-    """The data files that a saved model refers to, with their sizes."""
-    if not result.model.sound.outside:
-        return []
-    from surgeon import render
-    from surgeon.external import external_tensors, locations
-    from surgeon.model import Model
-
-    there = sorted(locations(external_tensors(Model.load(saved).proto)))
-    return [f"{name} ({render.size((saved.parent / name).stat().st_size)})" for name in there]
-
-
-def _say_end(
-    place: Desk, result: Result, saved: Path | None, backup: Path | None, *, dry_run: bool
-) -> None:
-    """Where the result is, if anywhere."""
-    if not place.is_heard:
-        return
-    from rich.text import Text
-
-    from surgeon import render
-
-    if saved is not None:
-        said = f"Saved {render.clean(saved)}, {render.size(saved.stat().st_size)}"
-        said += "" if result.model.changed else ": the input as it was"
-        said += "".join(
-            f"\nIt needs {render.clean(each)} beside it" for each in _needed(result, saved)
-        )
-    else:
-        said = "Nothing was written: " + ("--dry-run" if dry_run else "nothing was changed")
-    if backup is not None:
-        said += f"\nThe input as it was: {render.clean(backup)}"
-    if not result.model.changed:
-        said += "\nWhy each rule did not fire: surgeon explain RECIPE MODEL"
-    place.show(Text(f"\n{said}", style="bold"))

@@ -12,11 +12,9 @@ count, doc strings and names of nodes say, is named where it differs.
 from __future__ import annotations
 
 import filecmp
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
 import onnx
@@ -25,7 +23,7 @@ from surgeon.difference.graphs import Pairing, Step
 from surgeon.difference.parts import parts_of
 from surgeon.difference.values import Values
 from surgeon.difference.weights import Weights
-from surgeon.model import Model
+from surgeon.model import Model, ModelLike
 from surgeon.soundness import check
 from surgeon.soundness.scopes import Scope
 from surgeon.spelling import operator_name
@@ -102,17 +100,21 @@ class Difference:
         return {**asdict(self), "same": self.same}
 
 
-def difference(before: str | os.PathLike[str], after: str | os.PathLike[str]) -> Difference:
-    """Compare two model files by structure and names.
+def difference(before: ModelLike, after: ModelLike) -> Difference:
+    """Compare two models by structure and names.
 
-    Weights in external files are read only where both files have one of the same name and size.
+    Weights in external files are read only where both models have one of the same name and size.
+
+    Args:
+        before: A path, a `Model`, an `onnx.ModelProto` or a graphsurgeon `Graph`.
+        after: Another, given as that is.
 
     Raises:
         ModelError: One is missing, empty, truncated, broken, or no ONNX model.
     """
-    one, other = (Model.load(Path(path)) for path in (before, after))
+    one, other = Model.of(before), Model.of(after)
     for model in (one, other):
-        check(model.proto, model.folder, where=str(model.path))
+        check(model.proto, model.folder, where=str(model.path or "model"))
     values = Values((one.folder, other.folder))
     pairing = Pairing(Weights(values), values)
     ends = pairing.ends
@@ -125,8 +127,8 @@ def difference(before: str | os.PathLike[str], after: str | os.PathLike[str]) ->
     header = ends.differences(parts_of(one.proto, _TOLD), parts_of(other.proto, _TOLD, {**names}))
     found = {kind: _changes(pairing.found[kind]) for kind in Step}
     compared = Difference(
-        before=str(before),
-        after=str(after),
+        before=str(one.path or "<model>"),
+        after=str(other.path or "<model>"),
         header=_changes(header),
         interface=_changes(ends.interface),
         operators=_operators(one.proto, other.proto),
@@ -141,9 +143,10 @@ def difference(before: str | os.PathLike[str], after: str | os.PathLike[str]) ->
         aside=tuple(pairing.aside),
         by_order=pairing.by_order,
     )
-    if compared.same and not compared.aside and not filecmp.cmp(before, after, shallow=False):
-        return replace(compared, aside=(_SPELLING,))
-    return compared
+    if not compared.same or compared.aside or one.path is None or other.path is None:
+        return compared
+    spelled = not filecmp.cmp(one.path, other.path, shallow=False)
+    return replace(compared, aside=(_SPELLING,)) if spelled else compared
 
 
 def _changes(found: Iterable[tuple[str, str, str]]) -> tuple[Change, ...]:

@@ -15,8 +15,8 @@ from surgeon.extraction.cut import FROM, TO, Cut, End, Wiring, cut, read_end, re
 from surgeon.extraction.rejoined import compare
 from surgeon.extraction.types import types_of
 from surgeon.inspection import Value, value_of
-from surgeon.model import Model
-from surgeon.opening import ModelLike, as_model, told_apart
+from surgeon.model import Model, ModelLike
+from surgeon.opening import told_apart
 from surgeon.provenance import begun, stamps
 from surgeon.renaming import names_of_values, unused
 from surgeon.surgery import GOOD
@@ -96,7 +96,7 @@ def extract(
         VerifyError: The part does not run, or differs.
     """
     check_choice("require", require, ("runs", "equivalent"))
-    source = as_model(model)
+    source = Model.of(model)
     whole, _ = told_apart(source)
     proto = whole.proto
     wiring = Wiring(proto.graph)

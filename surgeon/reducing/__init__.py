@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,10 @@ import onnx
 
 from surgeon.errors import RecipeError, VerifyError
 from surgeon.extraction import extract
-from surgeon.extraction.parts import Parts
 from surgeon.helpful import recipes_about
 from surgeon.inspection import Value, value_of
-from surgeon.model import Model
-from surgeon.opening import ModelLike, as_model, told_apart
+from surgeon.model import Model, ModelLike
+from surgeon.opening import told_apart
 from surgeon.reducing.asking import Ask, Asked, Runs
 from surgeon.reducing.mends import Mend, mends_of
 from surgeon.reducing.search import Search
@@ -108,36 +107,35 @@ def reduce(
         RecipeError: The whole model does not fail; or nothing can be drawn for it.
         VerifyError: What failed does not fail again.
     """
-    source = as_model(model)
+    source = Model.of(model)
     whole, _ = told_apart(source)
     runs = Runs(most, progress)
-    asked = Asked(Parts(whole), runs, data)
+    asked = Asked(whole, runs, data)
     if not asked.model(whole, "the whole model", fails):
         raise RecipeError(
             "the whole model does not fail",
             where=str(whole.path or "model"),
             mend="Give a check that fails on it: a command that ends with another status than 0.",
         )
-    return reduced(source, asked, fails, passes or (lambda path: not fails(path)), date)
+    found = reduced(source, asked, fails, date)
+    wanted = passes or (lambda path: not fails(path))
+    mends = tuple(mends_of(found.model, lambda part: asked.mended(part, wanted)))
+    return replace(found, runs=runs.done, mends=mends)
 
 
-def reduced(
-    source: Model, asked: Asked, fails: Ask, passes: Ask, date: str | None = None
-) -> Reduction:
-    """The smallest part of a model that was seen to fail, and recipes behind which it passes.
+def reduced(source: Model, asked: Asked, fails: Ask, date: str | None = None) -> Reduction:
+    """The smallest part of a model that was seen to fail; what mends it is not looked for.
 
     Args:
         source: As it came.
-        asked: What asks of it; its parts are those of the model with names told apart.
+        asked: What asks of it.
         fails: Whether a file fails as the model did.
-        passes: Whether a file passes.
         date: When, for the log that the part keeps of its making.
 
     Raises:
         VerifyError: What failed does not fail again.
     """
-    parts, runs = asked.parts, asked.runs
-    whole = parts.model
+    whole, parts, runs = asked.whole, asked.parts, asked.runs
     search = Search(lambda nodes: asked.part(nodes, fails), parts.whole, parts.makes)
     kept = search.smallest(parts.nodes)
     is_smallest = runs.done < runs.most
@@ -152,7 +150,6 @@ def reduced(
             )
         inputs, outputs = parts.ends(kept)
         result = extract(whole, inputs=inputs, outputs=outputs, verify=False, date=date).model
-    mends = mends_of(result, lambda part: asked.mended(part, passes))
     graph = result.proto.graph
     return Reduction(
         result,
@@ -162,7 +159,6 @@ def reduced(
         len(parts.nodes),
         runs.done,
         is_smallest,
-        mends,
     )
 
 

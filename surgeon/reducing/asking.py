@@ -6,6 +6,7 @@ import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -107,15 +108,20 @@ class Asked:
     """Asks of one model and its parts.
 
     Args:
-        parts: The model's.
+        whole: The model, with names told apart.
         runs: Counted on.
         data: Files with real inputs of the model, none to have inputs drawn, or None: no values
             are wanted beside the files.
     """
 
-    def __init__(self, parts: Parts, runs: Runs, data: Sequence[str | Path] | None) -> None:
-        self.parts, self.runs = parts, runs
-        self._values = None if data is None else _Values(parts.model, data)
+    def __init__(self, whole: Model, runs: Runs, data: Sequence[str | Path] | None) -> None:
+        self.whole, self.runs = whole, runs
+        self._values = None if data is None else _Values(whole, data)
+
+    @cached_property
+    def parts(self) -> Parts:
+        """Its parts."""
+        return Parts(self.whole)
 
     def part(self, nodes: Nodes, check: Ask) -> bool:
         """What a check says of a part; False of one that cannot be made.

@@ -7,7 +7,9 @@ import shlex
 import signal
 import subprocess
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,6 +63,7 @@ class Check:
         wants_data: Whether it names the data.
         first: How it ended the first time, on the whole model.
         last: How the last failure like that one ended.
+        said: How it ended on the last file that was to pass.
 
     Raises:
         RecipeError: It names no model, or no such program is there.
@@ -86,6 +89,7 @@ class Check:
         self.wants_data = any(DATA in word for word in self.words)
         self.first: Outcome | None = None
         self.last: Outcome | None = None
+        self.said: Outcome | None = None
 
     def fails(self, model: Path) -> bool:
         """Whether it fails, as it did the first time: with that status, and saying that.
@@ -105,7 +109,14 @@ class Check:
 
     def passes(self, model: Path) -> bool:
         """Whether it does not fail at all."""
-        return self.run(model).status == 0
+        self.said = self.run(model)
+        return self.said.status == 0
+
+    def failing(self) -> Callable[[Path], bool]:
+        """What says whether a file fails as the last one did that was to pass."""
+        again = copy(self)
+        again.first = self.said
+        return again.fails
 
     def _see_it_fails(self, found: Outcome) -> None:
         if found.status == 0:

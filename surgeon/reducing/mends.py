@@ -10,6 +10,7 @@ from surgeon.errors import SurgeonError
 from surgeon.helpful import helpful
 from surgeon.model import Model
 from surgeon.nested import every_node
+from surgeon.recipe import Recipe
 from surgeon.spelling import operator_name
 from surgeon.surgery import apply
 
@@ -29,7 +30,7 @@ class Mend:
 
     Attributes:
         recipe: Its name.
-        allow: What has to be allowed.
+        allow: What has to be allowed for it.
         shaped: Whether the dimensions of inputs have to be numbers.
         nodes: How many nodes the part has then, without constants.
     """
@@ -40,28 +41,40 @@ class Mend:
     nodes: int
 
 
-def mends_of(part: Model, passes: Callable[[Model], bool]) -> tuple[Mend, ...]:
+def mends_of(
+    part: Model, passes: Callable[[Model], bool], allow: Sequence[str] = ()
+) -> Iterator[Mend]:
     """The recipes behind which a part passes, those first that leave the fewest nodes.
 
-    Sizes as numbers, what is only approximate, and what changes what a model promises are tried
-    where nothing else helps.
+    Of several that leave as many, those with the fewest rules. Sizes as numbers, what is only
+    approximate, and what changes what a model promises are tried where nothing else helps.
 
     Args:
         part: Not changed.
-        passes: Asked of each result that is not like one before.
+        passes: Asked of each result that is not like one before, when it is that mend's turn.
+        allow: Kinds of rules that may fire in any case.
     """
     known: dict[bytes, bool] = {}
-    for allow, shaped in _WAYS:
-        found = []
-        for name, result, nodes in _results(part, allow, shaped=shaped):
+    for kinds, shaped in _WAYS:
+        more = tuple(kind for kind in kinds if kind not in allow)
+        if kinds and not more:
+            continue  # as it was tried before
+        found = False
+        results = _results(part, [*allow, *more], shaped=shaped)
+        for name, result, nodes in sorted(results, key=_simplest_first):
             content = result.to_proto().graph.SerializeToString(deterministic=True)
             if content not in known:
                 known[content] = passes(result)
             if known[content]:
-                found.append(Mend(name, allow, shaped, nodes))
+                found = True
+                yield Mend(name, more, shaped, nodes)
         if found:
-            return tuple(sorted(found, key=lambda each: each.nodes))
-    return ()
+            return
+
+
+def _simplest_first(found: tuple[str, Model, int]) -> tuple[int, int]:
+    name, _, nodes = found
+    return nodes, len(Recipe.load(name).rules)
 
 
 def _results(

@@ -3,6 +3,7 @@
 What became of a batch is in `surgeon.render.batch` and `.batch_page`, which bring `surgeon.batch`.
 """
 
+from surgeon.render.adaptation import adaptation, rounds
 from surgeon.render.checks import parting, verdict
 from surgeon.render.difference import difference
 from surgeon.render.division import division
@@ -13,15 +14,17 @@ from surgeon.render.history import log, seal
 from surgeon.render.inspection import inspection
 from surgeon.render.lists import examination, outcomes, recipe, recipes, words_of
 from surgeon.render.pages import html, text
-from surgeon.render.reduction import reduction
+from surgeon.render.reduction import ending, reduction
 from surgeon.render.report import report
 from surgeon.render.standing import standings
 from surgeon.render.words import clean, name, seconds, size
 
 __all__ = [
+    "adaptation",
     "clean",
     "difference",
     "division",
+    "ending",
     "error",
     "examination",
     "explanation",
@@ -37,6 +40,7 @@ __all__ = [
     "recipes",
     "reduction",
     "report",
+    "rounds",
     "seal",
     "seconds",
     "size",

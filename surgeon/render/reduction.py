@@ -57,7 +57,11 @@ def reduction(found: Reduction, whole: Outcome, part: Outcome) -> RenderableType
         if len(found.mends) > MOST_MENDS:
             others = words.listed([mend.recipe for mend in found.mends[MOST_MENDS:]])
             parts.append(Text(f"  and behind {others}", "dim"))
-    for side, outcome in (("whole model", whole), ("part", part)):
-        said = words.clean(outcome.last_line) or "nothing"
-        parts.append(Text(f"\nThe {side}: {outcome.ending}; its last line:\n  {said}"))
+    parts += [ending("The whole model", whole), ending("The part", part)]
     return Group(*parts)
+
+
+def ending(what: str, outcome: Outcome) -> Text:
+    """How the command ended, and what it said last."""
+    said = words.clean(outcome.last_line) or "nothing"
+    return Text(f"\n{what}: {outcome.ending}; its last line:\n  {said}")

@@ -17,7 +17,7 @@ from surgeon.document import suggest
 from surgeon.errors import ForeignError, MemoryUp, RecipeError, SurgeonError, TimeUp
 from surgeon.isolation import isolation
 from surgeon.meanings import Meanings
-from surgeon.model import Model
+from surgeon.model import Model, ModelLike
 from surgeon.reference import NoWitness
 from surgeon.reference.plan import without_calls
 from surgeon.runtime import NotRunnable
@@ -46,8 +46,8 @@ Reference: TypeAlias = str | Path | Sequence[str | Path] | None
 
 
 def verify(
-    original: onnx.ModelProto | Path | str,
-    result: onnx.ModelProto | Path | str,
+    original: ModelLike,
+    result: ModelLike,
     *,
     reference: Reference = None,
     seeds: Sequence[int] = (0, 1),
@@ -68,8 +68,9 @@ def verify(
     """Compare two models on inputs.
 
     Args:
-        original: The model as it came.
-        result: The model as it is to be saved.
+        original: The model as it came: a path, a `Model`, an `onnx.ModelProto` or a graphsurgeon
+            `Graph`.
+        result: The model as it is to be saved, given as that is.
         reference: What the result is compared with: `onnxruntime`, `witness`, `torch`, or .npz
             files with recorded inputs and outputs (a path, a folder, a pattern, or several).
         seeds: What inputs are drawn from.
@@ -226,8 +227,8 @@ def _loads(model: onnx.ModelProto, folder: Path | None) -> bool:
 
 
 def bisect(
-    original: onnx.ModelProto | Path | str,
-    result: onnx.ModelProto | Path | str,
+    original: ModelLike,
+    result: ModelLike,
     verdict: Verdict,
     *,
     reference: Reference = None,
@@ -361,10 +362,6 @@ def read_given(
     )
 
 
-def _load(
-    model: onnx.ModelProto | Path | str, folder: Path | None
-) -> tuple[onnx.ModelProto, Path | None]:
-    if isinstance(model, onnx.ModelProto):
-        return model, folder
-    loaded = Model.load(Path(model))
+def _load(model: ModelLike, folder: Path | None) -> tuple[onnx.ModelProto, Path | None]:
+    loaded = Model.of(model)
     return loaded.proto, folder or loaded.folder

@@ -1,0 +1,156 @@
+"""What came of a repair: its report, as text, page or JSON, and where the result is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from surgeon.cli.console import Desk
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from surgeon.errors import SurgeonError
+    from surgeon.report import Report
+    from surgeon.surgery import Result
+
+
+class Told(NamedTuple):
+    """A report, and what came of it.
+
+    Attributes:
+        report: What was done to the model.
+        saved: The file that was written; None where none was.
+        error: What ended the command, if anything.
+        more: What the command found beside it.
+    """
+
+    report: Report
+    saved: Path | None = None
+    error: SurgeonError | None = None
+    more: Mapping[str, Any] = MappingProxyType({})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        saved = self.saved and str(self.saved)
+        found = {**self.report.to_dict(), **self.more, "saved": saved}
+        return found | ({"error": self.error.to_dict()} if self.error is not None else {})
+
+
+def save(result: Result, target: Path, external_data: str, report_to: Path | None) -> None:
+    """Save a result; where that fails its report is written all the same."""
+    from surgeon.errors import SurgeonError
+
+    try:
+        result.model.save(target, external_data=external_data)
+    except SurgeonError as error:
+        write_report(Told(result.report, error=error), report_to)
+        raise
+
+
+def show_ended(place: Desk, error: SurgeonError, report_to: Path | None, *, as_json: bool) -> None:
+    """Show and write the report of a run that an error ended, where it has one."""
+    from surgeon.report import Report
+
+    if isinstance(error.report, Report):
+        told = Told(error.report, error=error)
+        write_report(told, report_to)
+        show(place, told, as_json=as_json)
+
+
+def show(place: Desk, told: Told, *, as_json: bool) -> None:
+    """Show a report, or print it as JSON."""
+    if as_json:
+        place.data(json.dumps(told.to_dict(), indent=2, default=str))
+    elif place.is_heard:
+        place.show(_rendered(told, verbose=place.verbose))
+
+
+def _rendered(told: Told, *, verbose: bool) -> RenderableType:
+    from rich.console import Group
+
+    from surgeon import render
+
+    end = ["\nNothing was saved"] if told.error is not None else []
+    return Group(render.report(told.report, verbose=verbose), *end)
+
+
+def write_report(told: Told, target: Path | None) -> None:
+    """Write a report, as the ending of the file's name says; nothing where none is wanted."""
+    if target is None:
+        return
+    from surgeon import render
+    from surgeon.files import write_whole
+
+    form = target.suffix.lower()
+    if form == ".json":
+        text = json.dumps(told.to_dict(), indent=2, default=str)
+    else:
+        write = render.html if form == ".html" else render.text
+        text = write(_rendered(told, verbose=True))
+    write_whole(target, text.encode("utf-8", "backslashreplace"))
+
+
+def say_doubts(place: Desk, report: Report) -> None:
+    """What failed on the way and what the verdict leaves open: said even to who wants quiet."""
+    doubts = list(report.failures)
+    if report.verdict is not None and report.verdict.status == "runs":
+        doubts.append(f"not shown to be equivalent: {report.verdict.detail}")
+    if doubts:
+        from rich.text import Text
+
+        from surgeon import render
+
+        for doubt in doubts:
+            place.warn(Text(f"warning: {render.clean(doubt)}", style="yellow"))
+
+
+def _needed(result: Result, saved: Path) -> list[str]:
+    """The data files that a saved model refers to, with their sizes."""
+    if not result.model.sound.outside:
+        return []
+    from surgeon import render
+    from surgeon.external import external_tensors, locations
+    from surgeon.model import Model
+
+    there = sorted(locations(external_tensors(Model.load(saved).proto)))
+    return [f"{name} ({render.size((saved.parent / name).stat().st_size)})" for name in there]
+
+
+def say_saved(place: Desk, target: Path, *, dry_run: bool) -> None:
+    """Where a part of a model is, or that it is nowhere."""
+    from surgeon import render
+
+    if dry_run:
+        place.show("\nNothing was written: --dry-run")
+    else:
+        size = render.size(target.stat().st_size)
+        place.show(f"\nSaved {render.clean(target)}, {size}")
+
+
+def say_end(
+    place: Desk, result: Result, saved: Path | None, backup: Path | None, *, dry_run: bool
+) -> None:
+    """Where the result is, if anywhere."""
+    if not place.is_heard:
+        return
+    from rich.text import Text
+
+    from surgeon import render
+
+    if saved is not None:
+        said = f"Saved {render.clean(saved)}, {render.size(saved.stat().st_size)}"
+        said += "" if result.model.changed else ": the input as it was"
+        said += "".join(
+            f"\nIt needs {render.clean(each)} beside it" for each in _needed(result, saved)
+        )
+    else:
+        said = "Nothing was written: " + ("--dry-run" if dry_run else "nothing was changed")
+    if backup is not None:
+        said += f"\nThe input as it was: {render.clean(backup)}"
+    if not result.model.changed:
+        said += "\nWhy each rule did not fire: surgeon explain RECIPE MODEL"
+    place.show(Text(f"\n{said}", style="bold"))
