@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from surgeon.recipe import Recipe as Recipe
     from surgeon.recipe import Rule as Rule
     from surgeon.reducing import reduce as reduce
+    from surgeon.render.shown import shown as shown
     from surgeon.report import Report as Report
     from surgeon.surgery import Result as Result
     from surgeon.surgery import apply as apply
@@ -71,6 +72,7 @@ _HOMES = {
     "isolation": "surgeon.isolation",
     "reduce": "surgeon.reducing",
     "rule": "surgeon.authoring",
+    "shown": "surgeon.render.shown",
     "verify": "surgeon.verify",
 }
 
@@ -100,6 +102,7 @@ __all__ = [
     "isolation",
     "reduce",
     "rule",
+    "shown",
     "verify",
 ]
 

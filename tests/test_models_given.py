@@ -76,3 +76,23 @@ def test_a_result_goes_on_in_graphsurgeon_and_back(tmp_path: Path) -> None:
     next(node for node in graph.nodes if node.op == "Neg").op = "Abs"
     result = surgeon.apply(graph, "clean")
     assert operators(result.model.to_proto()) == {"Relu", "Mul", "Add", "Clip", "Abs"}
+
+
+def test_the_text_of_what_a_call_gives(tmp_path: Path) -> None:
+    path = tmp_path / "in.onnx"
+    model = rewritten(path)
+    result = surgeon.apply(path, MEND)
+    assert surgeon.shown(result) == surgeon.shown(result.report)
+    texts = {
+        "HardSwish": result,
+        "equivalent: its output agrees": surgeon.verify(path, model),
+        "3 nodes": surgeon.extract(path, outputs=["y"]),
+        "1 node of 3": surgeon.reduce(path, lambda p: "HardSwish" in operators(onnx.load(p))),
+        "It passes as it came": surgeon.adapt(path, lambda p: True),
+        "2 nodes the same": surgeon.difference(path, model),
+        "opset": surgeon.inspect(path),
+    }
+    for phrase, found in texts.items():
+        assert phrase in surgeon.shown(found)
+    with pytest.raises(surgeon.RecipeError, match="`int` has no text"):
+        surgeon.shown(7)

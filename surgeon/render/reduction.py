@@ -21,8 +21,10 @@ MOST_MENDS = 5
 _MOST_RECIPES = 3
 
 
-def reduction(found: Reduction, whole: Outcome, part: Outcome) -> RenderableType:
-    """What is left, and how the command failed on the whole model and on the part."""
+def reduction(
+    found: Reduction, whole: Outcome | None = None, part: Outcome | None = None
+) -> RenderableType:
+    """What is left, and how a command failed on the whole model and on the part."""
     fail = "fails" if len(found.nodes) == 1 else "fail"
     head = f"{words.count(len(found.nodes), 'node')} of {found.of:,} {fail}"
     parts: list[RenderableType] = [
@@ -57,7 +59,8 @@ def reduction(found: Reduction, whole: Outcome, part: Outcome) -> RenderableType
         if len(found.mends) > MOST_MENDS:
             others = words.listed([mend.recipe for mend in found.mends[MOST_MENDS:]])
             parts.append(Text(f"  and behind {others}", "dim"))
-    parts += [ending("The whole model", whole), ending("The part", part)]
+    ends = (("The whole model", whole), ("The part", part))
+    parts += [ending(what, outcome) for what, outcome in ends if outcome is not None]
     return Group(*parts)
 
 
