@@ -10,6 +10,10 @@ _HELD: Mapping[str, str] = {
     "antialiased": "antialiased_as_products",
     "attention": "attention_as_products",
     "authors": "authors_activation authors_deform_conv",
+    "basics": (
+        "clip_as_bounds depth_to_space_as_views gemm_as_product global_pool_as_reduction "
+        "ones_as_reshape quotient_as_product small_power_as_products"
+    ),
     "batch_norm": (
         "batch_norm_before_linear batch_norm_into_conv batch_norm_into_matmul "
         "batch_norm_into_rows batch_norm_into_stacked shift_before_linear "
