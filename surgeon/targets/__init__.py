@@ -29,6 +29,8 @@ MEASURED = {
     "tflite": "for-tflite",
     "iree": "for-iree",
     "qnn": "for-qnn",
+    "onnx2torch": "for-onnx2torch",
+    "nncase": "for-nncase",
 }
 
 
