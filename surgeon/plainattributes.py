@@ -1,8 +1,9 @@
-"""Attributes that came later than their operator, and say what it did before, leave.
+"""What a node need not say leaves: attributes that came later, and operands left out at the end.
 
 An exporter of today writes `reduction = "none"` beside ScatterND and `allowzero = 0` beside
 Reshape. What such an attribute says is what the operator did before there was one, and converters
-that know the operator refuse the attribute.
+that know the operator refuse the attribute. Others take the empty name at the end of
+`Clip (x, low, "")` for a bound that is computed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _OTHERWISE = {  # which meant something else by default before
 
 
 def plain_attributes(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """The model without such attributes.
+    """The model without such attributes and operands.
 
     Raises:
         SurgeonError: There is none.
@@ -36,6 +37,9 @@ def plain_attributes(proto: onnx.ModelProto) -> onnx.ModelProto:
     for node in _nodes(changed):
         later = _later(node.op_type) if node.domain in _STANDARD else {}
         kept = [a for a in node.attribute if not _is_needless(a, later)]
+        for names, end in _left_out(node):
+            gone += len(names) - end
+            del names[end:]
         if len(kept) < len(node.attribute):
             gone += len(node.attribute) - len(kept)
             copies = [onnx.AttributeProto.FromString(a.SerializeToString()) for a in kept]
@@ -43,7 +47,8 @@ def plain_attributes(proto: onnx.ModelProto) -> onnx.ModelProto:
             node.attribute.extend(copies)
     if not gone:
         raise SurgeonError(
-            "no attribute says what its operator did before there was one",
+            "no attribute says what its operator did before there was one, and no operand is left "
+            "out at the end",
             where=STEP,
             mend="Leave the step out.",
         )
@@ -51,7 +56,9 @@ def plain_attributes(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def has_such(proto: onnx.ModelProto) -> bool:
-    """Whether a file has such attributes."""
+    """Whether a file has such attributes or operands."""
+    if any(True for node in _nodes(proto) for _ in _left_out(node)):
+        return True
     return any(
         _is_needless(attribute, _later(node.op_type))
         for node in _nodes(proto)
@@ -63,6 +70,22 @@ def has_such(proto: onnx.ModelProto) -> bool:
 def _nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
     for graph in (proto.graph, *proto.functions):
         yield from every_node(graph.node)
+
+
+def _left_out(node: onnx.NodeProto) -> Iterator[tuple[Any, int]]:
+    """The inputs or outputs of a node of ONNX's own that end in empty names, and where to end."""
+    if not any(names and not names[-1] for names in (node.input, node.output)):
+        return
+    versions = _versions().get(node.op_type, ()) if node.domain in _STANDARD else ()
+    if not versions:
+        return
+    least = max(each.min_input for each in versions), max(each.min_output for each in versions)
+    for names, needed in zip((node.input, node.output), least, strict=True):
+        end = len(names)
+        while end > needed and not names[end - 1]:
+            end -= 1
+        if end < len(names):
+            yield names, end
 
 
 def _is_needless(attribute: onnx.AttributeProto, later: dict[str, Any]) -> bool:

@@ -63,3 +63,32 @@ def test_a_file_without_such_stays_as_it_is() -> None:
     with pytest.raises(SurgeonError, match="no attribute says"):
         plain_attributes(plain)
     assert not surgeon.apply(plain, "plain-attributes").model.changed
+
+
+LEFT_OUT = """
+    <ir_version: 8, opset_import: ["": 17]>
+    g (float[n,4] x, bool c) => (float[n,4] y, float[3,n,4] z)
+    <float low = {-1.0}, int64 turns = {3}> {
+        a = Clip (x, low, "")
+        b = Clip (a, "", low)
+        y = If (c) <
+            then_branch = t () => (float[n,4] d) { d = Clip (b, "", "") },
+            else_branch = e () => (float[n,4] f) { f = Identity (b) }
+        >
+        z = Loop (turns, "") <
+            body = l (int64 i, bool g) => (bool h, float[n,4] r) { h = Identity (g)  r = Neg (x) }
+        >
+    }
+"""
+
+
+def test_operands_that_are_left_out_at_the_end_leave() -> None:
+    model = onnx.parser.parse_model(LEFT_OUT)
+    result = surgeon.apply(model, "plain-attributes")
+    assert result.report.status == "equivalent"
+    nodes = list(result.model.to_proto().graph.node)
+    assert [list(node.input) for node in nodes[:2]] == [["x", "low"], ["a", "", "low"]]
+    branches = {a.name: a.g for a in nodes[2].attribute}
+    assert list(branches["then_branch"].node[0].input) == ["b"]
+    assert list(nodes[3].input) == ["turns", ""], "both are needed, by what ONNX says"
+    assert not surgeon.apply(result.model, "plain-attributes").model.changed

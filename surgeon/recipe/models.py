@@ -150,7 +150,7 @@ class StepModel(_Model):
         None,
         alias="plain-attributes",
         description="`true`: attributes leave that came later than their operator and say what it "
-        'did before, as `reduction = "none"` of ScatterND.',
+        'did before, as `reduction = "none"` of ScatterND, and empty names at the end of operands.',
     )
     state_shapes: Literal[True] | None = Field(
         None,
