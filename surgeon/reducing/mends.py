@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from surgeon.errors import SurgeonError
-from surgeon.helpful import helpful
+from surgeon.helpful import breadth, helpful
 from surgeon.model import Model
 from surgeon.nested import every_node
 from surgeon.spelling import operator_name
@@ -41,7 +41,7 @@ class Mend:
 
 
 def mends_of(part: Model, passes: Callable[[Model], bool]) -> tuple[Mend, ...]:
-    """The recipes behind which a part passes, those first that leave the fewest nodes.
+    """The recipes behind which a part passes: the fewest nodes first, then the fewest rules.
 
     Sizes as numbers, what is only approximate, and what changes what a model promises are tried
     where nothing else helps.
@@ -60,7 +60,7 @@ def mends_of(part: Model, passes: Callable[[Model], bool]) -> tuple[Mend, ...]:
             if known[content]:
                 found.append(Mend(name, allow, shaped, nodes))
         if found:
-            return tuple(sorted(found, key=lambda each: each.nodes))
+            return tuple(sorted(found, key=lambda each: (each.nodes, breadth(each.recipe))))
     return ()
 
 

@@ -60,4 +60,7 @@ def reduction(found: Reduction, whole: Outcome, part: Outcome) -> RenderableType
     for side, outcome in (("whole model", whole), ("part", part)):
         said = words.clean(outcome.last_line) or "nothing"
         parts.append(Text(f"\nThe {side}: {outcome.ending}; its last line:\n  {said}"))
+    if not whole.says_the_same(part):
+        text = "\nThe part may fail for another reason than the whole: `--saying TEXT` counts "
+        parts.append(Text(text + "only what says TEXT.", "yellow"))
     return Group(*parts)
