@@ -63,3 +63,8 @@ def helpful(operators: Mapping[str, int]) -> dict[str, int]:
         for name, roots in _roots().items()
     }
     return {name: number for name, number in found.items() if number}
+
+
+def breadth(recipe: str) -> int:
+    """How many rules a bundled recipe has, those of others that it uses included."""
+    return len(_roots()[recipe])

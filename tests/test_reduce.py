@@ -19,7 +19,7 @@ import surgeon
 from surgeon.cli import app
 from surgeon.errors import RecipeError, VerifyError
 from surgeon.reducing import Reduction
-from surgeon.reducing.command import Check
+from surgeon.reducing.command import Check, Outcome
 from surgeon.runtime import Session
 
 RUN = CliRunner()
@@ -202,6 +202,19 @@ def test_recipes_behind_which_the_part_passes() -> None:
     assert "HardSwish" not in result.report.after
 
 
+def test_of_recipes_that_leave_as_many_nodes_the_narrow_comes_first() -> None:
+    text = """
+        <ir_version: 8, opset_import: ["": 13]>
+        g (float[1,1,3,2] x) => (float[1,1,6,2] y) <float[4] s = {1, 1, 2, 1}> {
+          y = Resize <mode = "cubic"> (x, , s)
+        }
+    """
+    found = surgeon.reduce(onnx.parser.parse_model(text), refuses("Resize"))
+    names = [mend.recipe for mend in found.mends if mend.nodes == found.mends[0].nodes]
+    assert names[0] == "resize-decompose"
+    assert "for-iree" in names
+
+
 def test_recipes_that_have_to_be_allowed_come_last() -> None:
     text = CHAIN.replace("d = Sin (c)", "d = Erf (c)")
     found = surgeon.reduce(onnx.parser.parse_model(text), refuses("Erf"))
@@ -334,6 +347,7 @@ def test_a_command_that_fails(model: Path, script: str) -> None:
     assert "1 node of 6 fails" in done.output, "for another reason, which is shown"
     assert "cannot compile Cos" in done.output
     assert "too small" in done.output
+    assert "may fail for another reason" in done.output
     assert len(onnx.load(target).graph.node) == 1
 
     done = RUN.invoke(app, [*arguments, "--saying", "cannot compile", "--json"])
@@ -342,6 +356,8 @@ def test_a_command_that_fails(model: Path, script: str) -> None:
     assert told["whole"]["last_line"] == told["part"]["last_line"] == "cannot compile Cos"
     assert len(onnx.load(target).graph.node) == 2
     assert RUN.invoke(app, ["log", str(target)]).exit_code == 0
+    done = RUN.invoke(app, [*arguments, "--saying", "cannot compile"])
+    assert "may fail for another reason" not in done.output
 
 
 def test_another_exit_status_is_another_failure(model: Path, script: str) -> None:
@@ -349,6 +365,20 @@ def test_another_exit_status_is_another_failure(model: Path, script: str) -> Non
     arguments = ["reduce", str(model), str(target), "--check", f"{script} {{model}} Cos 7", "-q"]
     assert RUN.invoke(app, arguments).exit_code == 0
     assert len(onnx.load(target).graph.node) == 2
+
+
+@pytest.mark.parametrize(
+    ("whole", "part", "same"),
+    [
+        ("err 0.084", "err 5.8", True),
+        ("GRU_14 has no rule, 2 inputs", "GRU_0 has no rule, 2 inputs", True),
+        ("map::at", "empty net", False),
+        ("", "empty net", False),
+        ("", "", True),
+    ],
+)
+def test_two_lines_that_say_the_same(whole: str, part: str, same: bool) -> None:
+    assert Outcome(1, whole).says_the_same(Outcome(1, part)) is same
 
 
 def test_a_dry_run_writes_nothing(model: Path, script: str) -> None:

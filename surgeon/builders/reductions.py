@@ -157,6 +157,33 @@ def sum_as_mean(draft: Draft, match: Match) -> gs.Tensor:
     return y
 
 
+# What reduces what was reduced by another operator, where it is not that operator once more.
+_OUTER = {"ReduceL1": "ReduceSum", "ReduceSumSquare": "ReduceSum"}
+_INNER = {"ReduceLogSum": "ReduceSum"}
+_ALONG = 2  # axes that a runtime reduces at once
+
+
+def two_axes_at_a_time(draft: Draft, match: Match) -> gs.Tensor:
+    """A reduction along three axes or more as several, each along two at the most."""
+    work = match.root
+    x: gs.Tensor = work.inputs[0]
+    rank = draft.facts.of(x).rank
+    if rank is None:
+        raise Refused("its rank is not known")
+    named = len(work.inputs) > 1 and not work.inputs[1].is_empty()
+    axes = sorted(_axes(draft, work, rank)) if named else list(range(rank))
+    if len(axes) <= _ALONG:
+        raise Refused(f"it is along {len(axes)} of the axes, which is few")
+    keepdims = int(attribute_of(work, "keepdims"))
+    operator = _INNER.get(work.op, work.op)
+    while axes:  # from behind, so that the numbers of those in front stay
+        now, axes = axes[-_ALONG:], axes[:-_ALONG]
+        last = work.op if not axes and work.op in _INNER else operator
+        x = draft.op(last, x, draft.constant(now, "axes"), keepdims=keepdims)
+        operator = _OUTER.get(operator, operator)
+    return x
+
+
 def _axes(draft: Draft, node: gs.Node, rank: int) -> set[int]:
     """The axes that a node reduces, from 0."""
     if node.op in ("ArgMax", "ArgMin"):

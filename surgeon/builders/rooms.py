@@ -36,6 +36,7 @@ _HELD: Mapping[str, str] = {
     "convolution": "aten_convolution output_padding_as_pads",
     "counted": ("bits_as_products bound_as_clip mod_as_products several_two_by_two top_of_few"),
     "cropped": "slice_into_window",
+    "directions": "directions_joined",
     "dynamic": "stacked_convolution",
     "einsum": "einsum_as_matmul",
     "factors": "factor_before factor_behind factor_of_both negative_behind",
@@ -111,7 +112,8 @@ _HELD: Mapping[str, str] = {
     ),
     "ratios": "ratio_of_sizes",
     "reductions": (
-        "mean_times_count pooled_before_view reduced_axes reduced_before_view sum_as_mean"
+        "mean_times_count pooled_before_view reduced_axes reduced_before_view sum_as_mean "
+        "two_axes_at_a_time"
     ),
     "refused": "refused_by_name",
     "regrouped": "regrouped",

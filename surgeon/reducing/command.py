@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from pathlib import Path
 
 from surgeon.errors import ForeignError, RecipeError
@@ -18,6 +20,7 @@ from surgeon.errors import ForeignError, RecipeError
 MODEL, DATA = "{model}", "{data}"
 _WHERE = "--check"
 _LONGEST = 200  # characters of a line in an error
+_ALIKE = 0.5  # of the words of two lines that are the same
 _MOST = 1 << 20  # bytes of what a command says that are looked at, from the end
 
 
@@ -48,6 +51,13 @@ class Outcome:
     def last_line(self) -> str:
         """The last line that says something."""
         return next((line.strip() for line in reversed(self.text.splitlines()) if line.strip()), "")
+
+    def says_the_same(self, other: Outcome) -> bool:
+        """Whether both end in one line but for its numbers and a name or two."""
+        mine, others = (re.sub(r"\d+", "0", each.last_line).split() for each in (self, other))
+        if not (mine and others):
+            return mine == others
+        return SequenceMatcher(None, mine, others, autojunk=False).ratio() >= _ALIKE
 
 
 class Check:

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from surgeon.errors import SurgeonError
-from surgeon.helpful import helpful
+from surgeon.helpful import breadth, helpful
 from surgeon.model import Model
 from surgeon.nested import every_node
-from surgeon.recipe import Recipe
 from surgeon.spelling import operator_name
 from surgeon.surgery import apply
 
@@ -74,7 +73,7 @@ def mends_of(
 
 def _simplest_first(found: tuple[str, Model, int]) -> tuple[int, int]:
     name, _, nodes = found
-    return nodes, len(Recipe.load(name).rules)
+    return nodes, breadth(name)
 
 
 def _results(

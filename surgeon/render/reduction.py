@@ -61,6 +61,9 @@ def reduction(
             parts.append(Text(f"  and behind {others}", "dim"))
     ends = (("The whole model", whole), ("The part", part))
     parts += [ending(what, outcome) for what, outcome in ends if outcome is not None]
+    if whole is not None and part is not None and not whole.says_the_same(part):
+        text = "\nThe part may fail for another reason than the whole: `--saying TEXT` counts "
+        parts.append(Text(text + "only what says TEXT.", "yellow"))
     return Group(*parts)
 
 
