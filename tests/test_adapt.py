@@ -171,6 +171,18 @@ sys.exit(0 if same else 4)
 """
 
 
+FINICKY = """
+import sys, onnx
+nodes = onnx.load(sys.argv[1]).graph.node
+if "HardSwish" in {node.op_type for node in nodes}:
+    print("Error: unsupported operator HardSwish")
+    sys.exit(9)
+if len(nodes) < 4 and "Neg" in {node.op_type for node in nodes}:
+    print("I want more than that, really")
+    sys.exit(9)
+"""
+
+
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     path = tmp_path / "in.onnx"
@@ -206,6 +218,15 @@ def test_json(tmp_path: Path, source: Path) -> None:
     assert told["rounds"][0]["nodes"][0]["operator"] == "Softplus"
     assert told["saved"] == str(target)
     assert told["verdict"]["status"] == "equivalent"
+
+
+def test_a_part_that_fails_for_another_reason_is_not_followed(tmp_path: Path, source: Path) -> None:
+    target = tmp_path / "out.onnx"
+    check = command(tmp_path, FINICKY)
+    done = RUN.invoke(app, ["adapt", str(source), str(target), "--check", check, "--json"])
+    assert done.exit_code == 0, done.output
+    (one,) = json.loads(done.stdout)["rounds"]
+    assert [node["operator"] for node in one["nodes"]] == ["HardSwish"]
 
 
 def test_where_nothing_helps_nothing_is_written(tmp_path: Path, source: Path) -> None:
