@@ -197,7 +197,7 @@ def _swish(c: Bench, node: gs.Node) -> gs.Tensor:
 
 def hard_swish(c: Bench, x: gs.Tensor) -> gs.Tensor:
     """x * relu6(x + 3) / 6."""
-    made: gs.Tensor = c.op("Mul", x, c.op("HardSigmoid", x, alpha=1 / 6, beta=0.5))
+    made: gs.Tensor = c.op("Mul", x, c.op("HardSigmoid", x, alpha=1 / 6))
     return made
 
 

@@ -154,7 +154,7 @@ def mish(work: Work) -> gs.Tensor:
 
 def _hard_sigmoid(work: Work, x: gs.Tensor) -> gs.Tensor:
     if work.dtype(x) != DOUBLE:
-        return work.op("HardSigmoid", x, alpha=1 / 6, beta=0.5)
+        return work.op("HardSigmoid", x, alpha=1 / 6)
     return work.op("Div", bounded(work, work.op("Add", x, 3.0), 0, 6), 6.0)
 
 
