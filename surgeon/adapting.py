@@ -154,7 +154,8 @@ class _Search:
         """The result, compared with the original, and seen to pass."""
         result = apply(self.original, *chain, **self.options)
         self.runs.most = max(self.runs.most, self.runs.done + 1)
-        if not self._asked(result.model).model(result.model, "the result", self.passes):
+        made = Model.of(result.model)
+        if not self._asked(made).model(made, "the result", self.passes):
             what = "what passed does not pass again"
             raise self._unfit(what, "Give a check that says the same of one file each time.")
         return result
@@ -172,7 +173,7 @@ class _Search:
         """The chain, and behind it recipes for one place after the other; None where one stays."""
         self.rounds = []
         tried: dict[frozenset[str], set[str]] = {}  # by the nodes that fail
-        last: frozenset[str] = frozenset()
+        last: frozenset[str] | None = None
         for _ in range(_ROUNDS):
             model = self._made(chain)
             if model is None:
@@ -243,8 +244,7 @@ class _Search:
         checked = self.options.get("verify", True)
         try:
             options = {"check": checked, **self.options, "verify": False}
-            made = apply(self.original, *chain, **options).model
-            return Model(made.to_proto(), path=made.path, folder=made.folder)  # to be cut
+            return Model.of(apply(self.original, *chain, **options).model)
         except SurgeonError:
             if chain == self.begun:
                 raise
@@ -255,8 +255,6 @@ class _Search:
 
     def _stuck(self) -> UnfitError:
         """The error of a place at which nothing helps."""
-        if not self.rounds:
-            return self._unfit("it does not pass, and no part of it can be made", "")
         last = self.rounds[-1]
         failed = few([f"{node.name} ({node.operator})" for node in last.nodes])
         mend = "Save the part with `surgeon reduce`, and write a rule for it: docs/language.md."

@@ -280,3 +280,9 @@ def test_a_command_line_that_is_wrong(
     assert done.exit_code in (2, 5)
     assert phrase in done.output
     assert source.read_bytes() == before
+
+
+def test_what_has_no_nodes_can_fail_too() -> None:
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[2] x) => (float[2] x) { }'
+    with pytest.raises(UnfitError):
+        surgeon.adapt(onnx.parser.parse_model(text), lambda path: False)
