@@ -57,7 +57,7 @@ def plain_attributes(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 def has_such(proto: onnx.ModelProto) -> bool:
     """Whether a file has such attributes or operands."""
-    if any(True for node in _nodes(proto) for _ in _left_out(node)):
+    if any(any(_left_out(node)) for node in _nodes(proto)):
         return True
     return any(
         _is_needless(attribute, _later(node.op_type))

@@ -27,15 +27,14 @@ def directions_joined(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("how many directions it has is not known")
     order = list(range(4)) if mover is None else [int(i) for i in attribute_of(mover, "perm")]
     joined = _joined(order, shape, directions)
+    sizes = shape[_STEPS], shape[_BATCH], dims.product([directions, shape[_FEATURES]])
     if directions == 1:
         known = c.squeeze(y, [_DIRECTIONS])
     else:
-        apart = shape[_STEPS], shape[_BATCH], dims.product([2, shape[_FEATURES]])
-        if order == [0, 2, 1, 3] and same_dims(wanted, apart):
+        if order == [0, 2, 1, 3] and same_dims(wanted, sizes):
             raise Refused("its directions are joined first")
         beside = c.permute(y, [0, 2, 1, 3])
         known = c.op("Reshape", beside, c.ints([0, 0, -1], "joined"))
-    sizes = shape[_STEPS], shape[_BATCH], dims.product([directions, shape[_FEATURES]])
     before = tuple(sizes[axis] for axis in joined)
     moved = c.permute(known, joined)
     if same_dims(before, wanted):
@@ -52,12 +51,10 @@ def _joined(order: list[int], shape: tuple[dims.Dim, ...], directions: int) -> l
     Raises:
         Refused: They are not: something stands between the directions and their features.
     """
-    if directions == 1:
-        left = [axis for axis in order if axis != _DIRECTIONS]
-    else:
+    if directions == 2:
         seen = [axis for axis in order if shape[axis] != 1 or axis in (_DIRECTIONS, _FEATURES)]
         at = seen.index(_DIRECTIONS)
         if seen[at + 1 : at + 2] != [_FEATURES]:
             raise Refused("its directions are not in front of their features")
-        left = [axis for axis in order if axis != _DIRECTIONS]
-    return [{_STEPS: 0, _BATCH: 1, _FEATURES: 2}[axis] for axis in left]
+    places = {_STEPS: 0, _BATCH: 1, _FEATURES: 2}
+    return [places[axis] for axis in order if axis != _DIRECTIONS]
