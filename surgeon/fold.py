@@ -16,7 +16,7 @@ from surgeon.facts import Facts
 from surgeon.facts.fact import Array, Fact
 from surgeon.facts.values import MOVES, evaluate
 from surgeon.isolation import open_session
-from surgeon.links import current
+from surgeon.links import named_inputs
 from surgeon.runtime import NotRunnable, RunFailed
 
 DEFAULT_LIMIT = 1 << 20  # bytes: a larger result stays computed, unless its operands are larger
@@ -168,14 +168,13 @@ class Folder:
         """onnxruntime's own kernel, on a model of this node alone."""
         proto = onnx.NodeProto()
         proto.CopyFrom(node.origin)
-        tensors = node.inputs if node.origin_inputs is None else node.origin_inputs
         graph = onnx.GraphProto(name="fold")
         done: set[str] = set()
-        for index, tensor in enumerate(tensors):
+        for index, tensor in enumerate(named_inputs(node)):
             if tensor.is_empty():
                 continue
             name = proto.input[index] = f"i{index}"
-            array = self.facts.array(current(tensor))
+            array = self.facts.array(tensor)
             if array is None:
                 return None
             if name not in done:

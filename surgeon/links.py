@@ -26,6 +26,24 @@ def current(tensor: gs.Tensor) -> gs.Tensor:
     return tensor
 
 
+def named_inputs(node: gs.Node) -> list[gs.Tensor]:
+    """What the node's protobuf reads, in the model's own form, as things stand now."""
+    tensors = node.inputs if node.origin_inputs is None else node.origin_inputs
+    return [current(tensor) for tensor in tensors]
+
+
+def captured_by(node: gs.Node) -> Iterator[gs.Tensor]:
+    """What the bodies of a node read of what stands around it."""
+    for body in node.attrs.values():
+        if not isinstance(body, gs.Graph):
+            continue
+        own = {id(t) for t in body.inputs} | {id(t) for n in body.nodes for t in n.outputs}
+        for inner in body.nodes:
+            for tensor in (*named_inputs(inner), *captured_by(inner)):
+                if id(tensor) not in own and getattr(tensor, "home", None) is not body:
+                    yield tensor
+
+
 def constants_of(graph: gs.Graph) -> Iterator[gs.Constant]:
     """The constants that live in a graph, read there or in its bodies, each once."""
     seen: set[int] = set()

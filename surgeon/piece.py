@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,19 +14,15 @@ import onnx_graphsurgeon as gs
 from surgeon import dims, edges, suited
 from surgeon.dims import Dim
 from surgeon.edges import EDGES, NORMAL, Drawing
-from surgeon.facts import Fact, Facts
+from surgeon.facts import Fact
 from surgeon.facts.fact import Array
 from surgeon.firing import Pairs
-from surgeon.links import current
-from surgeon.match import Match
+from surgeon.links import captured_by, named_inputs
 from surgeon.model import Model
 from surgeon.recipe import Rule
 from surgeon.reference.arguments import constant_value
-from surgeon.rewrite import Draft
 from surgeon.runtime import blind, release
 
-_DEPTH = 12  # how far behind the match the replacement's operands may lie
-_LARGEST = 1 << 26  # bytes of constants in a piece
 _LARGEST_INPUT = 1 << 22  # elements of one drawn input
 _LARGEST_SIZE = 600  # a number in a replacement that may be a size
 _MAPPED = "ZipMap"  # its output is a list of maps
@@ -77,7 +72,7 @@ class Piece:
                 digest.update(b"|")
                 continue
             origin = node.origin
-            reads = ",".join(number(t.name) for t in _operands(node))
+            reads = ",".join(number(t.name) for t in named_inputs(node))
             gives = ",".join(number(t.name) for t in node.outputs)
             digest.update(f"{origin.domain}.{origin.op_type}({reads})->{gives};".encode())
             for attribute in origin.attribute:
@@ -106,7 +101,7 @@ class Piece:
     @property
     def sizes(self) -> list[int]:
         """The numbers that the replacement alone holds, and that may be sizes it was made for."""
-        read = {t.name for node in self.nodes for t in _operands(node)}
+        read = {t.name for node in self.nodes for t in named_inputs(node)}
         arrays = [array for name, array in self.constants.items() if name not in read]
         arrays += _constants(self.draft)
         found = [n for a in arrays if _is_short(a, "iu") for n in a.reshape(-1).tolist()]
@@ -130,7 +125,7 @@ class Piece:
 
     def _reads(self) -> Iterator[tuple[str, list[str]]]:
         for node in self.nodes:
-            yield node.op, [tensor.name for tensor in _operands(node)]
+            yield node.op, [tensor.name for tensor in named_inputs(node)]
 
     def known(self, point: Mapping[str, int]) -> dict[str, Array]:
         """Those of the inputs whose values follow from the sizes.
@@ -194,13 +189,13 @@ class Piece:
             proto = onnx.NodeProto()
             proto.CopyFrom(node.origin)
             proto.ClearField("doc_string")
-            names = [t.name for t in _operands(node)]
+            names = [t.name for t in named_inputs(node)]
             del proto.input[:]
             proto.input.extend(names)
             del proto.output[:]
             proto.output.extend(t.name for t in node.outputs)
             read.update(names)
-            read.update(t.name for t in _captured(node))
+            read.update(t.name for t in captured_by(node))
             graph.node.append(proto)
         nameless = {t.name for node in nodes if node.op == "Uninitialized" for t in node.outputs}
         for value in self.model.proto.graph.value_info if nameless else ():
@@ -237,99 +232,6 @@ class Piece:
         return model
 
 
-def cut(model: Model, facts: Facts, match: Match, draft: Draft, pairs: Pairs) -> Piece | str:
-    """The two pieces, or why they cannot be cut out."""
-    inside = {id(t) for node in draft.nodes for t in node.outputs}
-    operands: dict[int, gs.Tensor] = {}
-    for node in draft.nodes:
-        for tensor in (*_operands(node), *_captured(node)):
-            if not tensor.is_empty() and id(tensor) not in inside:
-                operands[id(tensor)] = tensor
-    for _, new in pairs:
-        if id(new) not in inside:
-            operands[id(new)] = new
-    roots = [old.inputs[0] for old, _ in pairs if old.inputs]
-    keep = {id(n) for n in match.nodes} | {id(n) for v in match.views.values() for n in v}
-    leans = {id(n) for n in draft.leans}
-    leans |= {id(n) for t in draft.premises for n in _makers(facts, t)}
-    # a value that the replacement reads is drawn, unless it rests on what makes it
-    stop = {i for i, t in operands.items() if not (t.inputs and id(t.inputs[0]) in leans)}
-    nodes = _behind(roots, keep | leans, stop)
-    if nodes is None:
-        return "it reaches too far back"
-    made = {id(t) for node in nodes for t in node.outputs}
-    for node in nodes:
-        for tensor in _operands(node):
-            if not tensor.is_empty() and id(tensor) not in made:
-                operands[id(tensor)] = tensor
-    read = [t for node in draft.nodes for t in (*_operands(node), *_captured(node))]
-    read += [new for _, new in pairs]
-    behind = _makers_among(nodes, read)
-    outside = [t for t in operands.values() if id(t) not in made]
-    if any(isinstance(v, gs.Graph) for node in nodes for v in node.attrs.values()):
-        return "it holds a body"
-    constants: dict[str, Array] = {}
-    inputs: list[tuple[gs.Tensor, Fact]] = []
-    symbols: dict[str, int | None] = {}
-    counts: set[str] = set()
-    size = 0
-    for tensor in outside:
-        fact = facts.of(tensor)
-        array = facts.array(tensor, decides=False)
-        if array is not None:
-            size += array.nbytes
-            if size > _LARGEST:
-                return "its constants are large"
-            constants[tensor.name] = array
-            continue
-        if fact.shape is None or not fact.dtype:
-            return "an operand's shape is not known"
-        inputs.append((tensor, fact))
-        parts = list(fact.shape) + (fact.value.reshape(-1).tolist() if fact.symbolic else [])  # type: ignore[union-attr]
-        for part in parts:
-            symbols.update(sorted(dims.limits(part).items()))
-            counts |= dims.counts(part)
-    computed = [facts.of(t).shape for n in (*nodes, *draft.nodes) for t in n.outputs]
-    shapes = Counter(s for s in (*computed, *(f.shape for _, f in inputs)) if s is not None)
-    passed = {t.name for n in nodes for t in _operands(n) if facts.is_unread(t)}
-    passed &= {t.name for n in draft.nodes for t in _operands(n)} & constants.keys()
-    return Piece(
-        model,
-        nodes,
-        behind,
-        draft.nodes,
-        pairs,
-        constants,
-        frozenset(passed),
-        inputs,
-        symbols,
-        frozenset(counts),
-        shapes,
-    )
-
-
-def _makers_among(nodes: Sequence[gs.Node], wanted: Sequence[gs.Tensor]) -> list[gs.Node]:
-    """Those of the nodes, producers first, that make the wanted tensors."""
-    needed = {id(tensor) for tensor in wanted}
-    found = []
-    for node in reversed(nodes):
-        if any(id(tensor) in needed for tensor in node.outputs):
-            needed |= {id(tensor) for tensor in _operands(node)}
-            found.append(node)
-    return found[::-1]
-
-
-def _makers(facts: Facts, tensor: gs.Tensor) -> Iterator[gs.Node]:
-    """The nodes that make a value, back to what the facts know the value of."""
-    stack, seen = [current(tensor)], set()
-    while stack:
-        tensor = stack.pop()
-        if tensor.inputs and facts.of(tensor).value is None and id(tensor) not in seen:
-            seen.add(id(tensor))
-            yield tensor.inputs[0]
-            stack.extend(_operands(tensor.inputs[0]))
-
-
 def _constants(nodes: Sequence[gs.Node]) -> list[Array]:
     """What the Constant nodes among them hold."""
     held = (constant_value(node.origin) for node in nodes if node.origin.op_type == "Constant")
@@ -347,51 +249,3 @@ def _shape(fact: Fact, point: Mapping[str, int]) -> tuple[int, ...]:
     if int(np.prod(shape, dtype=object)) > _LARGEST_INPUT:
         raise ValueError("a large dimension")
     return shape
-
-
-def _operands(node: gs.Node) -> list[gs.Tensor]:
-    """What the node's protobuf reads: in the model's own form, as things stand now."""
-    tensors = node.inputs if node.origin_inputs is None else node.origin_inputs
-    return [current(t) for t in tensors]
-
-
-def _captured(node: gs.Node) -> Iterator[gs.Tensor]:
-    """What the bodies of a drafted node read of what stands around it."""
-    for body in node.attrs.values():
-        if not isinstance(body, gs.Graph):
-            continue
-        own = {id(t) for t in body.inputs} | {id(t) for n in body.nodes for t in n.outputs}
-        for inner in body.nodes:
-            for tensor in (*_operands(inner), *_captured(inner)):
-                if id(tensor) not in own and getattr(tensor, "home", None) is not body:
-                    yield tensor
-
-
-def _behind(roots: Sequence[gs.Node], keep: set[int], stop: set[int]) -> list[gs.Node] | None:
-    """The nodes that lead from the tensors in `stop` to the roots, producers first.
-
-    Matched nodes always belong; nodes behind them only where the replacement reads behind them too.
-    """
-    reached: dict[int, bool] = {}
-    order: list[gs.Node] = []
-
-    def visit(node: gs.Node, depth: int) -> bool:
-        if id(node) in reached:
-            return reached[id(node)]
-        reached[id(node)] = False
-        found = False
-        for tensor in _operands(node):
-            if id(tensor) in stop:
-                found = True
-            elif tensor.inputs and (depth < _DEPTH or id(tensor.inputs[0]) in keep):
-                found = visit(tensor.inputs[0], depth + 1) or found
-        belongs = found or id(node) in keep
-        reached[id(node)] = belongs
-        if belongs:
-            order.append(node)
-        return belongs
-
-    for root in roots:
-        if not visit(root, 0):
-            return None
-    return order

@@ -15,6 +15,7 @@ from pathlib import Path
 from surgeon import edges, points
 from surgeon.activations import Activations
 from surgeon.chance import drawn_outputs
+from surgeon.cutting import cut
 from surgeon.edges import DEFINITE, EDGES, NORMAL, ORDERED, REAL, Drawing
 from surgeon.errors import ForeignError, OutputError, SurgeonError
 from surgeon.evidence import keep
@@ -25,7 +26,7 @@ from surgeon.heldto import narrows, styles
 from surgeon.match import Match
 from surgeon.meanings import Meanings
 from surgeon.model import Model, describe
-from surgeon.piece import Piece, cut
+from surgeon.piece import Piece
 from surgeon.points import Point
 from surgeon.reach import Reach
 from surgeon.recipe import Rule

@@ -10,7 +10,7 @@ import onnx
 import onnx_graphsurgeon as gs
 from onnx_graphsurgeon.ir.tensor import LazyValues, SparseValues
 
-from surgeon.links import bodies, current
+from surgeon.links import bodies, current, named_inputs
 from surgeon.spelling import ATEN_DOMAINS, PRIM_DOMAINS
 
 FIRST_IR_WITH_FREE_INITIALIZERS = 4  # before, every initializer had to be a graph input too
@@ -103,8 +103,7 @@ class Writer:
     def node(self, node: gs.Node, out: onnx.NodeProto) -> None:
         """A node as it was read, or as `emit` made it; with its bodies as they are now."""
         out.CopyFrom(node.origin)
-        inputs = node.inputs if node.origin_inputs is None else node.origin_inputs
-        names = [current(tensor).name for tensor in inputs]
+        names = [tensor.name for tensor in named_inputs(node)]
         if list(out.input) != names:
             del out.input[:]
             out.input.extend(names)
@@ -136,9 +135,8 @@ class Writer:
         """The constants that live in this graph and are read in it or in its bodies, in order."""
         found: dict[int, gs.Constant] = {}
         for inner in (graph, *bodies(graph)):
-            tensors = [t for node in inner.nodes for t in (node.origin_inputs or node.inputs)]
-            for tensor in (*tensors, *inner.outputs):
-                tensor = current(tensor)
+            tensors = [tensor for node in inner.nodes for tensor in named_inputs(node)]
+            for tensor in (*tensors, *map(current, inner.outputs)):
                 if isinstance(tensor, gs.Constant) and getattr(tensor, "home", inner) is graph:
                     found.setdefault(id(tensor), tensor)
         order: dict[str, int] = {}

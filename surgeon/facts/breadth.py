@@ -12,7 +12,7 @@ from surgeon import opsets
 from surgeon.dims import Dim
 from surgeon.facts.fact import Fact
 from surgeon.facts.kinds import known_type
-from surgeon.links import current
+from surgeon.links import named_inputs
 from surgeon.model import Model
 
 _LARGEST_HINT = 1024  # elements of an operand that inference may want to see
@@ -42,15 +42,15 @@ class Breadth:
         schema = opsets.schema(proto.op_type, self.model.opset)
         if schema is None:
             return {}
-        tensors = node.inputs if node.origin_inputs is None else node.origin_inputs
+        tensors = named_inputs(node)
         types: dict[str, onnx.TypeProto] = {}
         data: dict[str, onnx.TensorProto] = {}
         for name, tensor in zip(proto.input, tensors, strict=True):
             if not name:
                 continue
-            fact = fact_of(current(tensor))
+            fact = fact_of(tensor)
             if not fact.dtype:
-                return self._dtypes_alone(schema, proto, [fact_of(current(t)) for t in tensors])
+                return self._dtypes_alone(schema, proto, [fact_of(t) for t in tensors])
             types[name] = self._type(fact)
             if fact.concrete is not None and fact.concrete.size <= _LARGEST_HINT:
                 data[name] = onnx.numpy_helper.from_array(fact.concrete, name)

@@ -1,0 +1,166 @@
+"""Cuts a match and its replacement out of a model, with what is known of what they read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import onnx_graphsurgeon as gs
+
+from surgeon import dims
+from surgeon.facts import Fact, Facts
+from surgeon.facts.fact import Array
+from surgeon.firing import Pairs
+from surgeon.links import captured_by, current, named_inputs
+from surgeon.match import Match
+from surgeon.model import Model
+from surgeon.piece import Piece
+from surgeon.rewrite import Draft
+
+_DEPTH = 12  # how far behind the match the replacement's operands may lie
+_LARGEST = 1 << 26  # bytes of constants in a piece
+
+
+def cut(model: Model, facts: Facts, match: Match, draft: Draft, pairs: Pairs) -> Piece | str:
+    """The match and the replacement as a piece, or why they cannot be cut out."""
+    read = [tensor for node in draft.nodes for tensor in _reads(node)]
+    read += [new for _, new in pairs]
+    inside = _made(draft.nodes)
+    operands = {id(t): t for t in read if id(t) not in inside and not t.is_empty()}
+    nodes = _matched(facts, match, draft, pairs, operands)
+    if nodes is None:
+        return "it reaches too far back"
+    if any(isinstance(value, gs.Graph) for node in nodes for value in node.attrs.values()):
+        return "it holds a body"
+    made = _made(nodes)
+    operands |= {id(t): t for node in nodes for t in named_inputs(node) if not t.is_empty()}
+    given = _given(facts, [tensor for at, tensor in operands.items() if at not in made])
+    if isinstance(given, str):
+        return given
+    computed = [facts.of(t).shape for node in (*nodes, *draft.nodes) for t in node.outputs]
+    shapes = [*computed, *(fact.shape for _, fact in given.inputs)]
+    passed = {t.name for node in nodes for t in named_inputs(node) if facts.is_unread(t)}
+    passed &= {t.name for node in draft.nodes for t in named_inputs(node)}
+    return Piece(
+        model,
+        nodes,
+        _makers_among(nodes, read),
+        draft.nodes,
+        pairs,
+        given.constants,
+        frozenset(passed & given.constants.keys()),
+        given.inputs,
+        given.symbols,
+        frozenset(given.counts),
+        Counter(shape for shape in shapes if shape is not None),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What comes into a piece from outside, as `Piece` has it."""
+
+    constants: dict[str, Array] = field(default_factory=dict)
+    inputs: list[tuple[gs.Tensor, Fact]] = field(default_factory=list)
+    symbols: dict[str, int | None] = field(default_factory=dict)
+    counts: set[str] = field(default_factory=set)
+
+
+def _given(facts: Facts, outside: Iterable[gs.Tensor]) -> _Given | str:
+    """What is known of the values that come from outside, or why they cannot be drawn."""
+    given, size = _Given(), 0
+    for tensor in outside:
+        array = facts.array(tensor, decides=False)
+        if array is not None:
+            size += array.nbytes
+            if size > _LARGEST:
+                return "its constants are large"
+            given.constants[tensor.name] = array
+            continue
+        fact = facts.of(tensor)
+        if fact.shape is None or not fact.dtype:
+            return "an operand's shape is not known"
+        given.inputs.append((tensor, fact))
+        parts = list(fact.shape)
+        if fact.value is not None and fact.symbolic:
+            parts += fact.value.reshape(-1).tolist()
+        for part in parts:
+            given.symbols.update(sorted(dims.limits(part).items()))
+            given.counts.update(dims.counts(part))
+    return given
+
+
+def _matched(
+    facts: Facts, match: Match, draft: Draft, pairs: Pairs, operands: dict[int, gs.Tensor]
+) -> list[gs.Node] | None:
+    """The match, and the nodes between it and what the replacement reads; None from too far."""
+    roots = [old.inputs[0] for old, _ in pairs if old.inputs]
+    keep = {id(n) for n in match.nodes} | {id(n) for v in match.views.values() for n in v}
+    leans = {id(n) for n in draft.leans}
+    leans |= {id(n) for t in draft.premises for n in _makers(facts, t)}
+    # a value that the replacement reads is drawn, unless it rests on what makes it
+    stop = {at for at, t in operands.items() if not (t.inputs and id(t.inputs[0]) in leans)}
+    return _behind(roots, keep | leans, stop)
+
+
+def _made(nodes: Iterable[gs.Node]) -> set[int]:
+    return {id(tensor) for node in nodes for tensor in node.outputs}
+
+
+def _reads(node: gs.Node) -> Iterator[gs.Tensor]:
+    """What a drafted node reads, and what its bodies read of what stands around it."""
+    yield from named_inputs(node)
+    yield from captured_by(node)
+
+
+def _makers_among(nodes: Sequence[gs.Node], wanted: Sequence[gs.Tensor]) -> list[gs.Node]:
+    """Those of the nodes, producers first, that make the wanted tensors."""
+    needed = {id(tensor) for tensor in wanted}
+    found = []
+    for node in reversed(nodes):
+        if any(id(tensor) in needed for tensor in node.outputs):
+            needed |= {id(tensor) for tensor in named_inputs(node)}
+            found.append(node)
+    return found[::-1]
+
+
+def _makers(facts: Facts, tensor: gs.Tensor) -> Iterator[gs.Node]:
+    """The nodes that make a value, back to what the facts know the value of."""
+    stack, seen = [current(tensor)], set()
+    while stack:
+        tensor = stack.pop()
+        if tensor.inputs and facts.of(tensor).value is None and id(tensor) not in seen:
+            seen.add(id(tensor))
+            yield tensor.inputs[0]
+            stack.extend(named_inputs(tensor.inputs[0]))
+
+
+def _behind(roots: Sequence[gs.Node], keep: set[int], stop: set[int]) -> list[gs.Node] | None:
+    """The nodes that lead from the tensors in `stop` to the roots, producers first.
+
+    Matched nodes always belong; nodes behind them only where the replacement reads behind them too.
+    """
+    reached: dict[int, bool] = {}
+    order: list[gs.Node] = []
+
+    def visit(node: gs.Node, depth: int) -> bool:
+        if id(node) in reached:
+            return reached[id(node)]
+        reached[id(node)] = False
+        found = False
+        for tensor in named_inputs(node):
+            if id(tensor) in stop:
+                found = True
+            elif tensor.inputs and (depth < _DEPTH or id(tensor.inputs[0]) in keep):
+                found = visit(tensor.inputs[0], depth + 1) or found
+        belongs = found or id(node) in keep
+        reached[id(node)] = belongs
+        if belongs:
+            order.append(node)
+        return belongs
+
+    for root in roots:
+        if not visit(root, 0):
+            return None
+    return order
