@@ -17,7 +17,7 @@ from surgeon.values import see_values
 
 if TYPE_CHECKING:
     from surgeon.verify import Reference, Verdict
-    from surgeon.verify.whole import Data, Given
+    from surgeon.verify.given import Data, Given
 
 
 class Comparison:
@@ -54,7 +54,7 @@ class Comparison:
         self.given = self._read() if inputs or data else None
 
     def _read(self) -> Given:
-        from surgeon.verify.whole import read_given
+        from surgeon.verify.given import read_given
 
         told = {key: self._told[key] for key in ("inputs", "data", "shape", "reference")}
         return read_given(self.original.proto, **told)

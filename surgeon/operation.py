@@ -55,7 +55,7 @@ from surgeon.writer import FIRST_IR_WITH_NODE_METADATA
 if TYPE_CHECKING:
     from surgeon.firing import Check
     from surgeon.reach import Reach
-    from surgeon.verify.whole import Given
+    from surgeon.verify.given import Given
 
 # What onnxruntime's MatMulAddFusion calls its constants, also where a file has such ones.
 _TAKEN = frozenset({"gemm_input_shape", "gemm_output_shape"})

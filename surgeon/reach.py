@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from surgeon.assumptions import Axioms
     from surgeon.model import Model
     from surgeon.recipe import Rule
-    from surgeon.verify.whole import Given
+    from surgeon.verify.given import Given
 
 _FLOAT = onnx.TensorProto.FLOAT
 _LARGEST = 2.0**14  # a quarter of the largest half: other inputs may give more

@@ -24,7 +24,7 @@ from surgeon.values import with_values
 
 if TYPE_CHECKING:
     from surgeon.verify import Reference, Verdict
-    from surgeon.verify.whole import Data
+    from surgeon.verify.given import Data
 
 GOOD = ("equivalent", "runs")
 

@@ -25,7 +25,7 @@ from surgeon.writer import imports, set_property
 
 if TYPE_CHECKING:
     from surgeon.verify import Reference, Verdict
-    from surgeon.verify.whole import Data
+    from surgeon.verify.given import Data
 
 
 @dataclass(frozen=True, slots=True)

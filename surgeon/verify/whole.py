@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import onnx
 
 from surgeon.chance import drawn_outputs
 from surgeon.difference.among import constants_apart
-from surgeon.document import suggest
-from surgeon.errors import ForeignError, MemoryUp, RecipeError, SurgeonError, TimeUp
+from surgeon.errors import ForeignError, MemoryUp, SurgeonError, TimeUp
 from surgeon.isolation import isolation
 from surgeon.meanings import Meanings
 from surgeon.model import Model, ModelLike
@@ -23,26 +22,24 @@ from surgeon.reference.plan import without_calls
 from surgeon.runtime import NotRunnable
 from surgeon.verify.check import Check
 from surgeon.verify.conclusion import DATA
-from surgeon.verify.datasets import DataSet, read_data
+from surgeon.verify.datasets import DataSet
 from surgeon.verify.demands import demanded_sizes
+from surgeon.verify.given import Data, Reference, read_given
 from surgeon.verify.growth import Growth
 from surgeon.verify.inputs import Drawing, required_inputs
 from surgeon.verify.interface import declaring_mend, interface_fault, renaming_mend
 from surgeon.verify.joined import joined_dims
-from surgeon.verify.limits import Input, among_levels, bounds
+from surgeon.verify.limits import Input, bounds
 from surgeon.verify.narrower import Narrower, narrower
 from surgeon.verify.optimised import optimised_fault
-from surgeon.verify.originals import open_original, open_result, read_recorded, recorded_files
+from surgeon.verify.originals import Side, open_original, open_result, read_recorded, recorded_files
 from surgeon.verify.parting import Parting, find_parting
 from surgeon.verify.precision import coarse_outputs, coarsest_tolerance
 from surgeon.verify.sizes import traced_sizes
-from surgeon.verify.specs import Spec, read_spec
+from surgeon.verify.specs import Spec
 from surgeon.verify.squashed import squashed_outputs
 from surgeon.verify.summary import apart_said
 from surgeon.verify.verdict import NEITHER, SO_DOES, Verdict, describe
-
-Data: TypeAlias = str | Path | Sequence[str | Path]
-Reference: TypeAlias = str | Path | Sequence[str | Path] | None
 
 
 def verify(
@@ -103,66 +100,38 @@ def verify(
     meanings = Meanings(functions)
     defined = meanings.of(after)
     unsuited = dict.fromkeys([*meanings.unsuited(after), *meanings.unsuited(before)])
-    before, after = meanings.told(before), meanings.told(after)
-    given = read_given(before, inputs, data, shape=shape, reference=reference)
+    pair = _Pair(meanings.told(before), meanings.told(after), (folder_original, folder_result))
+    given = read_given(pair.before, inputs, data, shape=shape, reference=reference)
     hints = {dim: list(s) for dim, s in (sizes or {}).items() if not isinstance(s, str)}
     tied = {dim: other for dim, other in (sizes or {}).items() if isinstance(other, str)}
-    taken = narrower(before, after, shape, tied) if narrowed else Narrower(shape)
+    taken = narrower(pair.before, pair.after, shape, tied) if narrowed else Narrower(shape)
     with isolation() if isolated else nullcontext():
-        try:
-            side, lacking = open_result(after, folder_result, before, custom)
-        except (TimeUp, MemoryUp):  # more of either may show that nothing is wrong
-            raise
-        except (NotRunnable, ForeignError) as error:
-            if not _loads(before, folder_original):
-                return Verdict("broken", f"{NEITHER} loads: {error.what}")
-            lacks = error.operators if isinstance(error, NotRunnable) else ()
-            return Verdict(
-                *("broken", f"the result does not load: {error.what}"),
-                custom_operators=lacks,
-                mend=declaring_mend(lacks),
-            )
+        opened = _opened(pair, custom)
+        if isinstance(opened, Verdict):
+            return opened
+        side, lacking = opened
         begin = partial(
             Check,
             names=[value.name for value in after.graph.output],
-            tolerance=max(allow_approximate or 0.0, coarsest_tolerance(before)),
+            tolerance=max(allow_approximate or 0.0, coarsest_tolerance(pair.before)),
             seeds=tuple(seeds),
             progress=progress or (lambda _: None),
-            random={**drawn_outputs(before), **drawn_outputs(after)},
-            squashed=squashed_outputs(before),
-            coarse=coarse_outputs(before),
+            random={**drawn_outputs(pair.before), **drawn_outputs(pair.after)},
+            squashed=squashed_outputs(pair.before),
+            coarse=coarse_outputs(pair.before),
         )
         check = begin(result=side)
         try:
-            wanted = required_inputs(before, taken.shapes, tied)
-            files = recorded_files(reference)
-            if files:
-                check.recorded(_fitting(files, taken, check, after, wanted), after, wanted)
+            wanted = required_inputs(pair.before, taken.shapes, tied)
+            if files := recorded_files(reference):
+                check.recorded(
+                    _fitting(files, taken, check, pair.after, wanted), pair.after, wanted
+                )
             else:
                 way = None if reference is None else str(reference)
-                check.original = open_original(before, folder_original, way)
-                for each in filter(lambda each: taken.refuses(each.feeds), given.sets):
-                    check.skip(f"{DATA} `{each.label}`", taken.why)
-                fit = [each for each in given.sets if not taken.refuses(each.feeds)]
-                check.given(fit, after, wanted)
-                flat = without_calls(before)
-                limits = bounds(flat, wanted)
-                first = demanded_sizes(flat, wanted) | hints
-                check.growth = Growth(without_calls(after))
-                check.joined = joined_dims(flat, wanted)
-                why = check.drawn(wanted, limits, first, given.specs)
-                # what hides the weights in the original may be gone in the result
-                further = demanded_sizes(without_calls(after), wanted) | first
-                if why and further != first:
-                    why = check.drawn(wanted, limits, further, given.specs)
-                traced = {**traced_sizes(before, after), **first}
-                if why and traced != first:
-                    others = why
-                    why = check.drawn(wanted, limits, traced, given.specs)
-                    if not why:
-                        check.skip("other sizes than those of the trace", others)
-                if why:
-                    check.skip("any input", why)
+                check.original = open_original(pair.before, folder_original, way)
+                check.given(_taken(given.sets, taken, check), pair.after, wanted)
+                _draw(check, pair, wanted, hints, given.specs)
         except (NoWitness, NotRunnable, ForeignError, ValueError) as error:
             check.skip("any input", error.what if isinstance(error, SurgeonError) else str(error))
         for why in () if check.comparisons else unsuited:
@@ -171,16 +140,87 @@ def verify(
             check.skip(f"sizes other than {describe(taken.sizes)}", taken.why)
         verdict = taken.judged(check.verdict((*lacking, *defined), told=bool(defined)))
         if verdict.status == "differs" and (files := recorded_files(reference)):
-            said = _differs_itself(begin, before, folder_original, files)
-            verdict = replace(verdict, detail=verdict.detail + said)
-        if verdict.status in ("equivalent", "runs") and side.by == "onnxruntime" and check.runs:
-            sides = side, check.original
-            fault = optimised_fault(after, folder_result, *sides, check.runs)
-            verdict = replace(verdict, remarks=(fault,) if fault else ())
-        if narrowed and verdict.status in ("equivalent", "runs"):
-            apart = constants_apart(before, after, (folder_original, folder_result))
-            verdict = replace(verdict, remarks=(*verdict.remarks, *apart_said(apart)))
-        return verdict
+            said = _differs_itself(begin, pair.before, folder_original, files)
+            return replace(verdict, detail=verdict.detail + said)
+        more = _remarks(pair, verdict, check, narrowed=narrowed)
+        return replace(verdict, remarks=(*verdict.remarks, *more))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """The two models, knowing what their custom operators compute, and where their data lie."""
+
+    before: onnx.ModelProto
+    after: onnx.ModelProto
+    folders: tuple[Path | None, Path | None]
+
+
+def _opened(pair: _Pair, custom: Collection[str]) -> tuple[Side, tuple[str, ...]] | Verdict:
+    """The result, ready to run, and the operators that onnxruntime lacks; or that it is broken.
+
+    Raises:
+        TimeUp, MemoryUp: More of either may show that nothing is wrong.
+    """
+    try:
+        return open_result(pair.after, pair.folders[1], pair.before, custom)
+    except (TimeUp, MemoryUp):
+        raise
+    except (NotRunnable, ForeignError) as error:
+        if not _loads(pair.before, pair.folders[0]):
+            return Verdict("broken", f"{NEITHER} loads: {error.what}")
+        lacks = error.operators if isinstance(error, NotRunnable) else ()
+        return Verdict(
+            *("broken", f"the result does not load: {error.what}"),
+            custom_operators=lacks,
+            mend=declaring_mend(lacks),
+        )
+
+
+def _taken(sets: Sequence[DataSet], taken: Narrower, check: Check) -> list[DataSet]:
+    """Real inputs of sizes that the result takes; the others are noted."""
+    for each in sets:
+        if taken.refuses(each.feeds):
+            check.skip(f"{DATA} `{each.label}`", taken.why)
+    return [each for each in sets if not taken.refuses(each.feeds)]
+
+
+def _draw(
+    check: Check,
+    pair: _Pair,
+    wanted: Sequence[Input],
+    hints: dict[str, list[int]],
+    specs: Mapping[str, Spec],
+) -> None:
+    """Compare on drawn inputs, at sizes that the models themselves ask for where others fail."""
+    before, after = without_calls(pair.before), without_calls(pair.after)
+    limits = bounds(before, wanted)
+    check.growth, check.joined = Growth(after), joined_dims(before, wanted)
+    asked = demanded_sizes(before, wanted) | hints
+    why = check.drawn(wanted, limits, asked, specs)
+    # what hides the weights in the original may be gone in the result
+    further = demanded_sizes(after, wanted) | asked
+    if why and further != asked:
+        why = check.drawn(wanted, limits, further, specs)
+    traced = {**traced_sizes(pair.before, pair.after), **asked}
+    if why and traced != asked:
+        others = why
+        why = check.drawn(wanted, limits, traced, specs)
+        if not why:
+            check.skip("other sizes than those of the trace", others)
+    if why:
+        check.skip("any input", why)
+
+
+def _remarks(pair: _Pair, verdict: Verdict, check: Check, *, narrowed: bool) -> Iterator[str]:
+    """What is said of a result that may be saved."""
+    if verdict.status not in ("equivalent", "runs"):
+        return
+    if check.result.by == "onnxruntime" and check.runs:
+        sides = check.result, check.original
+        if fault := optimised_fault(pair.after, pair.folders[1], *sides, check.runs):
+            yield fault
+    if narrowed:
+        yield from apart_said(constants_apart(pair.before, pair.after, pair.folders))
 
 
 def _fitting(
@@ -311,55 +351,6 @@ def differing_feeds(
     outputs = [value.name for value in original.graph.output]
     file = next(f for f in recorded_files(reference) if bad.by == f"recorded {f.name}")
     return read_recorded(file, names, [each.name for each in wanted], outputs).feeds
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """What the user says of inputs: how they are drawn, by name, and real ones."""
-
-    specs: Mapping[str, Spec]
-    sets: tuple[DataSet, ...]
-
-
-def read_given(
-    model: onnx.ModelProto,
-    inputs: Mapping[str, str] | None,
-    data: Data,
-    *,
-    shape: Mapping[str, Sequence[int | str]] | None = None,
-    reference: Reference = None,
-) -> Given:
-    """What the user says of inputs, held against the model.
-
-    Raises:
-        RecipeError: There is no such input, it cannot be drawn so, or the data cannot be read.
-    """
-    usual = among_levels(model)
-    if not inputs and not data:
-        return Given(usual, ())
-    if recorded_files(reference):
-        raise RecipeError(
-            "with recorded outputs no other inputs are compared",
-            where="--input" if inputs else "--data",
-            mend="Leave it out, or leave out `--reference`.",
-        )
-    try:
-        wanted = required_inputs(model, shape)
-    except ValueError as error:
-        raise RecipeError(str(error), where="--input", mend="Say it with `--shape`.") from None
-    by_name = {each.name: each for each in wanted}
-    for name in inputs or {}:
-        if name not in by_name:
-            raise RecipeError(
-                f"the model has no input `{name}`",
-                where=f"--input {name}",
-                mend=suggest(name, by_name),
-            )
-    specs = {n: read_spec(n, text, by_name[n].dtype) for n, text in (inputs or {}).items()}
-    paths = [data] if isinstance(data, (str, Path)) else list(data)
-    return Given(
-        usual | specs, read_data(paths, wanted, [value.name for value in model.graph.input])
-    )
 
 
 def _load(model: ModelLike, folder: Path | None) -> tuple[onnx.ModelProto, Path | None]:
