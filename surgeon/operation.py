@@ -27,21 +27,17 @@ from surgeon.fold import DEFAULT_LIMIT
 from surgeon.housekeeping import rename_constants
 from surgeon.lost import LOST, may_have_lost
 from surgeon.model import Model
+from surgeon.onprotobuf import on_protobuf
 from surgeon.recipe import (
     FOR_TARGET,
     AsReadStep,
     FoldStep,
     FreeBatchStep,
     FreeSizesStep,
-    IrVersionStep,
-    LowerOpsetStep,
-    PlainAttributesStep,
     PlainNamesStep,
-    RaiseOpsetStep,
     Recipe,
     Rule,
     RulesStep,
-    SimplifyStep,
     StateShapesStep,
 )
 from surgeon.report import Change, MissRecord, Notes, Report
@@ -49,7 +45,7 @@ from surgeon.rewrite import Surgery
 from surgeon.spelling import is_foreign, is_plugin
 from surgeon.stating import state_shapes
 from surgeon.sweep import Sweep
-from surgeon.tally import is_concerned, nearest, operators, operators_of, staying, waiting
+from surgeon.tally import nearest, operators, operators_of, staying, waiting
 from surgeon.writer import FIRST_IR_WITH_NODE_METADATA
 
 if TYPE_CHECKING:
@@ -125,30 +121,6 @@ class Operation:
                     self._sweep(step.rules, DEFAULT_LIMIT, allow, tidy=step.tidy)
                 elif isinstance(step, FoldStep):
                     self._sweep((), step.max_bytes or DEFAULT_LIMIT, allow)
-                elif isinstance(step, SimplifyStep):
-                    from surgeon.simplify import simplify
-
-                    self._replace_proto(
-                        partial(simplify, tool=step.tool, folder=self.original.folder),
-                        f"simplify: {step.tool}",
-                    )
-                elif isinstance(step, RaiseOpsetStep):
-                    rest = recipe.steps[place:]
-                    if self.model.opset < step.opset and is_concerned(self.model, rest):
-                        from surgeon.raising import raise_opset
-
-                        self._replace_proto(partial(raise_opset, opset=step.opset), "raise-opset")
-                elif isinstance(step, LowerOpsetStep):
-                    from surgeon.lowering import lower_opset
-
-                    self._replace_proto(partial(lower_opset, opset=step.opset), "lower-opset")
-                elif isinstance(step, PlainAttributesStep):
-                    from surgeon.plainattributes import STEP, has_such, plain_attributes
-
-                    if has_such(self.model.to_proto()):
-                        self._replace_proto(plain_attributes, STEP)
-                elif isinstance(step, IrVersionStep):
-                    self._lower_ir_version(step.version)
                 elif isinstance(step, StateShapesStep):
                     self._sweep((), DEFAULT_LIMIT, allow)
                     self.stating = True
@@ -156,6 +128,10 @@ class Operation:
                     self._hand_over(step, recipe, allow)
                 elif isinstance(step, FreeBatchStep | FreeSizesStep):
                     self._free(step, recipe, allow)
+                else:
+                    behind, folder = recipe.steps[place:], self.original.folder
+                    if found := on_protobuf(step, behind, self.model, folder):
+                        self._replace_proto(found.function, found.name)
             clock.lap("sweep")
 
     def again(self, kept: Kept, *, check: bool) -> Operation:
@@ -291,12 +267,6 @@ class Operation:
         self.model = Model(proto, path=self.original.path, folder=self.original.folder)
         self.model.changed = True
         self._begin()
-
-    def _lower_ir_version(self, version: int) -> None:
-        if self.model.proto.ir_version > version:
-            from surgeon.irversion import lower_ir_version
-
-            self._replace_proto(partial(lower_ir_version, version=version), "ir-version")
 
     def _free(
         self, step: FreeBatchStep | FreeSizesStep, recipe: Recipe, allow: frozenset[str]

@@ -75,7 +75,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"activations", "reach"},
     {"sweep", "simplify", "trial", "culprits", "authoring", "raising", "lowering", "anybatch"},
     {"tally", "changing", "anysize"},
-    {"freeing"},
+    {"freeing", "onprotobuf"},
     {"refusing", "operation", "extending", "auditing"},
     {"helpful", "fitting", "opening", "comparing"},
     {"advice", "mending", "planning"},

@@ -1,0 +1,72 @@
+"""The steps that work on the protobuf alone, each as what it makes of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import onnx
+
+from surgeon.model import Model
+from surgeon.recipe import (
+    IrVersionStep,
+    LowerOpsetStep,
+    PlainAttributesStep,
+    RaiseOpsetStep,
+    SimplifyStep,
+    Step,
+)
+from surgeon.tally import is_concerned
+
+
+class OnProtobuf(NamedTuple):
+    """A step, as a function.
+
+    Attributes:
+        name: In words, for the report.
+        function: From the model to what the step makes of it; raises `SurgeonError`.
+    """
+
+    name: str
+    function: Callable[[onnx.ModelProto], onnx.ModelProto]
+
+
+def on_protobuf(
+    step: Step, behind: Sequence[Step], model: Model, folder: Path | None
+) -> OnProtobuf | None:
+    """What a step does; None where it is of another kind, or has nothing to do.
+
+    Args:
+        step: The step.
+        behind: The steps that follow: an opset is raised where one of them has a use for it.
+        model: The model as it stands.
+        folder: Where its external data lie.
+    """
+    # each tool is imported where a recipe asks for it
+    if isinstance(step, SimplifyStep):
+        from surgeon.simplify import simplify
+
+        return OnProtobuf(
+            f"simplify: {step.tool}", partial(simplify, tool=step.tool, folder=folder)
+        )
+    if isinstance(step, RaiseOpsetStep):
+        if model.opset < step.opset and is_concerned(model, behind):
+            from surgeon.raising import raise_opset
+
+            return OnProtobuf("raise-opset", partial(raise_opset, opset=step.opset))
+    elif isinstance(step, LowerOpsetStep):
+        from surgeon.lowering import lower_opset
+
+        return OnProtobuf("lower-opset", partial(lower_opset, opset=step.opset))
+    elif isinstance(step, PlainAttributesStep):
+        from surgeon.plainattributes import STEP, has_such, plain_attributes
+
+        if has_such(model.to_proto()):
+            return OnProtobuf(STEP, plain_attributes)
+    elif isinstance(step, IrVersionStep) and model.proto.ir_version > step.version:
+        from surgeon.irversion import lower_ir_version
+
+        return OnProtobuf("ir-version", partial(lower_ir_version, version=step.version))
+    return None
