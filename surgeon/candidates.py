@@ -65,13 +65,22 @@ class Prepared:
 
 
 class Candidates:
-    """Rules, in order, by the nodes at which they may begin."""
+    """Rules, in order, by the nodes at which they may begin.
 
-    def __init__(self, rules: Sequence[Prepared]) -> None:
+    Args:
+        rules: The rules. Each is made ready when the first node asks for it: most models have few
+            of the operators that a recipe knows.
+        ready: Those that are, by identity, where several share them.
+    """
+
+    def __init__(self, rules: Sequence[Rule], ready: dict[int, Prepared] | None = None) -> None:
+        self._rules: dict[tuple[str, str], list[Rule]] = {}
+        for rule in rules:
+            root = rule.match.root
+            for name in root.operators:
+                self._rules.setdefault((home(root.domain, name), name), []).append(rule)
+        self._ready: dict[int, Prepared] = {} if ready is None else ready
         self._by_root: dict[tuple[str, str], list[Prepared]] = {}
-        for prepared in rules:
-            for root in prepared.matcher.roots:
-                self._by_root.setdefault(root, []).append(prepared)
         # Blocks repeat. With the rules there are those for a node of which an operand is known.
         self._by_makers: dict[Any, tuple[list[Prepared], list[Prepared]]] = {}
 
@@ -86,8 +95,10 @@ class Candidates:
         """
         root = operator_of(node)
         rules = self._by_root.get(root)
-        if rules is None or every:
-            return rules or ()
+        if rules is None:
+            rules = self._by_root[root] = [*map(self._prepared, self._rules.get(root, ()))]
+        if not rules or every:
+            return rules
         makers = makers_of(node)
         found = self._by_makers.get((root, makers))
         if found is None:
@@ -99,6 +110,12 @@ class Candidates:
             return few
         known = any(t.inputs and facts.of(t).concrete is not None for t in node.inputs)
         return more if known else few
+
+    def _prepared(self, rule: Rule) -> Prepared:
+        found = self._ready.get(id(rule))
+        if found is None:
+            found = self._ready[id(rule)] = Prepared(rule)
+        return found
 
 
 def operator_of(node: gs.Node) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import onnx_graphsurgeon as gs
 
-from surgeon import opsets
+from surgeon import dims, opsets
 from surgeon.builders import BUILDERS
 from surgeon.candidates import Prepared, operator_of
 from surgeon.captured import CapturedValue
@@ -88,7 +88,7 @@ class Firing:
             if refusal is None and self.check is not None:
                 read = [(o, n) for o, n in pairs if o.outputs or self.surgery.is_output(o)]
                 refusal = self.check(rule, outcome, draft, read or pairs)  # the others are anything
-        except (Refused, opsets.Unavailable) as error:
+        except (Refused, opsets.Unavailable, dims.TooLarge) as error:
             refusal = str(error)
         except Exception as error:  # a rule at fault must not end the run over a whole model
             refusal = f"the rule failed: {type(error).__name__}: {error}"

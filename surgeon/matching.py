@@ -12,7 +12,6 @@ from surgeon.facts import Facts
 from surgeon.match import Match, Miss
 from surgeon.notation import NodePattern, Pattern
 from surgeon.searching import COMMUTATIVE, Search, State
-from surgeon.spelling import home
 
 
 class Matcher:
@@ -37,11 +36,6 @@ class Matcher:
         ]
         self.most = None if _takes_more(self.root) else len(self.root.inputs)
         self.direct = direct_of(pattern, self.producers)
-
-    @property
-    def roots(self) -> tuple[tuple[str, str], ...]:
-        """The (domain, operator) pairs that can stand for the pattern's last node."""
-        return tuple((home(self.root.domain, name), name) for name in self.root.operators)
 
     def at(
         self, root: gs.Node, facts: Facts, is_output: Callable[[gs.Tensor], bool]

@@ -114,7 +114,9 @@ def forget_reader(tensor: gs.Tensor, node: gs.Node) -> None:
             list.__setitem__(readers, slice(None), still)
             fields["left"] = 0
         return
+    # the file's first nodes leave first, and the last that came are often the next to go
     for index in range(len(readers)):
-        if readers[index] is node:
-            list.__delitem__(readers, index)
-            break
+        for place in (index, -1 - index):
+            if readers[place] is node:
+                list.__delitem__(readers, place)
+                return

@@ -84,11 +84,11 @@ class Sweep:
         self.firing = Firing(facts, surgery, notes, allow=allow, check=check)
         self.calls = Calls(model, surgery, facts.opset, tidy=tidy, wanted=self._wanted)
         self.given: dict[int, list[tuple[Fact, ...]]] = {}  # to a function, by its identity
-        every = [Prepared(rule) for rule in rules]
-        early = [prepared for prepared in every if not prepared.rule.late]
-        self.late = len(early) < len(every)
-        self.rules = self.first = Candidates(early)
-        self.all = Candidates(every)
+        early = [rule for rule in rules if not rule.late]
+        self.late = len(early) < len(rules)
+        ready: dict[int, Prepared] = {}
+        self.rules = self.first = Candidates(early, ready)
+        self.all = Candidates(rules, ready)
 
     def run(self) -> int:
         """Sweep until nothing changes; gives the number of rewrites.

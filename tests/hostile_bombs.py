@@ -32,6 +32,22 @@ def doubling(times: int, *, of: str) -> onnx.ModelProto:
     return graph_of(*nodes, k=np.ones(1, np.float32))
 
 
+def sizes(times: int, *steps: str) -> onnx.ModelProto:
+    """y = x + a size of x after so many steps, each of which says the size once more or twice."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Gather", ["shape", "zero"], ["s0"]),
+    ]
+    for i in range(times):
+        other = {"Mul": "three", "Div": "two"}.get(steps[i % len(steps)], f"s{i}")
+        op = steps[i % len(steps)].removesuffix(" itself")
+        nodes.append(helper.make_node(op, [f"s{i}", other], [f"s{i + 1}"]))
+    nodes.append(helper.make_node("Cast", [f"s{times}"], ["s"], to=FLOAT))
+    nodes += [helper.make_node("Neg", ["x"], ["a"]), helper.make_node("Neg", ["a"], ["b"])]
+    nodes.append(helper.make_node("Add", ["b", "s"], ["y"]))
+    return graph_of(*nodes, zero=np.array(0), two=np.array(2), three=np.array(3))
+
+
 def function_bomb() -> onnx.ModelProto:
     model = calling(first="f0")
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
@@ -73,4 +89,7 @@ BOMBS: dict[str, Callable[[], onnx.ModelProto]] = {
     "41 Concats of a constant": lambda: doubling(41, of="k"),
     "41 Concats of the input": lambda: doubling(41, of="x"),
     "functions that call twice": function_bomb,
+    "a size times three halves, 300 times": lambda: sizes(600, "Mul", "Div"),
+    "a size squared 40 times": lambda: sizes(40, "Mul itself"),
+    "a size squared and tripled 40 times": lambda: sizes(80, "Mul itself", "Mul", "Div"),
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from truth import infer, model_of
 
-from surgeon.candidates import Candidates, Prepared
+from surgeon.candidates import Candidates
 from surgeon.recipe import Recipe
 
 RULES = """surgeon: 1
@@ -60,7 +60,7 @@ rules:
 def test_rules_that_cannot_fire_are_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "targets.yaml"
     path.write_text(RULES)
-    rules = Candidates([Prepared(rule) for rule in Recipe.load(str(path)).rules])
+    rules = Candidates(Recipe.load(str(path)).rules)
     body = (
         "c = Reshape (x, k)  d = Reshape (x, n)  e = Add (x, w)  r = Relu (x)  f = Reshape (r, k) "
         "g = Add (x, r)  s = Shape (w)  h = Sub (n, s)  o, p = Split <axis = 1> (x, parts) "

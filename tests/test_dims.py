@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import reduce
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surgeon import dims
-from surgeon.dims import Dim, at_most, equal, evaluate, maximum, minimum, questions, symbol
+from surgeon.dims import (
+    Dim,
+    TooLarge,
+    at_most,
+    equal,
+    evaluate,
+    maximum,
+    minimum,
+    questions,
+    symbol,
+)
 
 NAMES = ("a", "b", "t")
 
@@ -183,3 +196,25 @@ def test_only_a_symbol_alone_has_a_name() -> None:
     assert [dims.named(dim) for dim in (b, c)] == ["b", "c"]
     computed = (3, 0, b + 1, 2 * b, -b, b * b, b * c, b // 2, b - b, dims.maximum(b, 2))
     assert [dims.named(dim) for dim in computed] == [None] * len(computed)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda size: size * 3 // 2 + 1,  # says itself twice: 2**40 characters in the end
+        lambda size: size * size,
+        lambda size: size * (size + symbol("w")),
+    ],
+)
+def test_what_is_computed_in_endless_steps_is_not_followed(step: Callable[[Dim], Dim]) -> None:
+    with pytest.raises(TooLarge):
+        reduce(lambda size, _: step(size), range(40), symbol("h"))
+
+
+def test_a_question_of_what_is_too_large_is_open() -> None:
+    wide = sum((symbol(f"a{i}") for i in range(40)), start=symbol("b"))
+    far = sum((symbol(f"c{i}") for i in range(40)), start=symbol("b"))
+    assert dims.equal(wide, far) is None
+    assert dims.at_most(wide, far) is None
+    assert dims.exact_quotient(wide, far) is None
+    assert dims.is_filled(wide) is True

@@ -6,7 +6,7 @@ that carries its definition; equal definitions are equal atoms. Nothing here is 
 comparison that cannot be proven from the bounds of the atoms is `None`.
 """
 
-from surgeon.dims.atoms import Atom
+from surgeon.dims.atoms import Atom, TooLarge
 from surgeon.dims.polynomials import (
     Dim,
     Expr,
@@ -39,6 +39,7 @@ __all__ = [
     "Atom",
     "Dim",
     "Expr",
+    "TooLarge",
     "at_most",
     "bounds",
     "constant_target",

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 # ((atom, power), ...), sorted by the atom's text
 Monomial: TypeAlias = tuple[tuple["Atom", int], ...]
 Term: TypeAlias = tuple[Monomial, int]  # with its factor
+
+
+# Sizes of real networks print in some thirty characters and have three terms. What a graph computes
+# step by step from one size may double at each, and would take all memory after thirty steps.
+_LONGEST_TEXT = 2000
+_MOST_TERMS = 64
+_HIGHEST_DEGREE = 32
+
+
+class TooLarge(OverflowError):
+    """A polynomial that is larger than any size of a model: it is not known, then."""
 
 
 class Atom:
@@ -19,6 +30,9 @@ class Atom:
         operands: What a `floor` (dividend, divisor), `max` or `min` is made of.
         low: The least value it can take, or None.
         high: The greatest value it can take, or None.
+
+    Raises:
+        TooLarge: Of what it is made is larger than sizes of models are.
     """
 
     __slots__ = ("_hash", "high", "kind", "low", "operands", "text")
@@ -26,6 +40,8 @@ class Atom:
     def __init__(
         self, kind: str, text: str, operands: tuple[Any, ...], low: int | None, high: int | None
     ) -> None:
+        if operands and len(text) > _LONGEST_TEXT:
+            raise TooLarge("a size is computed in more steps than are followed")
         self.kind, self.text, self.operands, self.low, self.high = kind, text, operands, low, high
         self._hash = hash((kind, text))
 
@@ -83,6 +99,16 @@ def over(top: Monomial, bottom: Monomial) -> Monomial | None:
         else:
             del powers[atom]
     return tuple(sorted(powers.items(), key=lambda item: item[0].text))
+
+
+def hold_small(terms: Sequence[Term]) -> None:
+    """Raise where a polynomial of these terms, the highest degree first, is larger than any size.
+
+    Raises:
+        TooLarge: It is.
+    """
+    if len(terms) > _MOST_TERMS or sum(p for _, p in terms[0][0]) > _HIGHEST_DEGREE:
+        raise TooLarge("a size is computed in more steps than are followed")
 
 
 def bounds_of(monomial: Monomial) -> tuple[int | None, int | None]:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TypeAlias, Union
 
 from surgeon.dims import atoms
-from surgeon.dims.atoms import Atom, Monomial, Term
+from surgeon.dims.atoms import Atom, Monomial, Term, TooLarge
 
 Dim: TypeAlias = Union[int, "Expr"]
 
@@ -162,16 +162,19 @@ def exact_quotient(dividend: Dim, divisor: Dim) -> Dim | None:
     quotient: Dim = 0
     rest: Dim = dividend
     lead, by = _leading(divisor)
-    for _ in range(64):
-        if rest == 0:
-            return quotient
-        top, factor = _leading(rest)
-        monomial = atoms.over(top, lead)
-        if monomial is None or factor % by:
-            return None
-        step = _normal([(monomial, factor // by)])
-        quotient = quotient + step
-        rest = rest - step * divisor
+    try:
+        for _ in range(64):
+            if rest == 0:
+                return quotient
+            top, factor = _leading(rest)
+            monomial = atoms.over(top, lead)
+            if monomial is None or factor % by:
+                return None
+            step = _normal([(monomial, factor // by)])
+            quotient = quotient + step
+            rest = rest - step * divisor
+    except TooLarge:
+        pass
     return None
 
 
@@ -189,18 +192,24 @@ def at_most(first: Dim, second: Dim) -> bool | None:
     """Whether `first <= second` for every value (True), for none (False); None: not provable."""
     if first == second:
         return True
-    difference = second - first
-    if isinstance(difference, int):
-        return difference >= 0
-    if not_negative(difference):
-        return True
-    return False if not_negative(-difference - 1) else None
+    try:
+        difference = second - first
+        if isinstance(difference, int):
+            return difference >= 0
+        if not_negative(difference):
+            return True
+        return False if not_negative(-difference - 1) else None
+    except TooLarge:
+        return None
 
 
 @lru_cache(maxsize=_KEPT)
 def not_negative(dim: Dim) -> bool:
     """Whether `dim >= 0` is provable from the bounds of its atoms and what defines them."""
-    return _not_negative(dim, _SPLITS)
+    try:
+        return _not_negative(dim, _SPLITS)
+    except TooLarge:
+        return False
 
 
 def bounds(dim: Dim) -> tuple[int | None, int | None]:
@@ -234,6 +243,7 @@ def _normal(terms: Iterable[Term]) -> Dim:
         return kept[0][1]
     if len(kept) > 1:
         kept.sort(key=atoms.order)
+    atoms.hold_small(kept)
     return Expr(tuple(kept))
 
 

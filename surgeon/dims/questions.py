@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from surgeon.dims.atoms import Atom
+from surgeon.dims.atoms import Atom, TooLarge
 from surgeon.dims.polynomials import (
     Dim,
     at_most,
     floor_divide,
     maximum,
     minimum,
-    not_negative,
     of_atom,
 )
 
@@ -26,14 +25,15 @@ def equal(first: Dim, second: Dim) -> bool | None:
         return True
     if isinstance(first, int) and isinstance(second, int):
         return False
-    difference = first - second
+    try:
+        difference = first - second
+    except TooLarge:
+        return None
     if isinstance(difference, int):
         return difference == 0
     constant = sum(factor for monomial, factor in difference.terms if not monomial)
     shared = math.gcd(*(factor for monomial, factor in difference.terms if monomial))
-    if constant % shared:
-        return False
-    if not_negative(difference - 1) or not_negative(-difference - 1):
+    if constant % shared or at_most(1, difference) or at_most(difference, -1):
         return False
     return None
 
@@ -153,7 +153,10 @@ def is_filled(dim: Dim) -> bool:
     So symbols are taken for 1 or more. But `b // 2` is 0 where b is 1, and a mask may hold nowhere.
     """
     whole = {a.text: of_atom(a) + 1 for a in _symbols(dim) if a.kind == "symbol"}
-    return at_most(1, substitute(dim, whole)) is True
+    try:
+        return at_most(1, substitute(dim, whole)) is True
+    except TooLarge:
+        return False
 
 
 def solve(dim: Dim) -> tuple[str, int] | None:
