@@ -47,7 +47,7 @@ check: .venv/installed-dev lint
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 test: .venv/installed-dev
-	$(BIN)/python -m pytest -n 2 -m "not hasty" -rs
+	$(BIN)/python -m pytest -n 3 -m "not hasty" -rs
 
 lint: .venv/installed-dev
 	$(BIN)/ruff format --check .

@@ -18,7 +18,7 @@ from onnx_cases import cases
 import surgeon
 
 PARTS = 8
-EVERY = int(os.environ.get("SURGEON_EVERY", "2"))  # part is run
+EVERY = int(os.environ.get("SURGEON_EVERY", "4"))  # part is run
 DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 
 

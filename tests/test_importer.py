@@ -110,10 +110,10 @@ def test_what_a_model_can_hold_is_linked_as_graphsurgeon_links_it() -> None:
 @pytest.mark.slow
 def test_onnx_s_own_models_are_linked_as_graphsurgeon_links_them() -> None:
     seen = 0
-    for case in cases()[::3]:
+    for case in cases()[::9]:
         assert_same(case.model)
         seen += 1
-    assert seen > 300
+    assert seen > 100
 
 
 def test_a_sparse_initializer_and_a_function_s_attribute_are_linked() -> None:
