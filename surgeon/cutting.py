@@ -18,17 +18,30 @@ from surgeon.model import Model
 from surgeon.piece import Piece
 from surgeon.rewrite import Draft
 
-_DEPTH = 12  # how far behind the match the replacement's operands may lie
+NEAR = 12  # how far behind the match the replacement's operands are looked for at first
+FAR = 1000
 _LARGEST = 1 << 26  # bytes of constants in a piece
 
 
-def cut(model: Model, facts: Facts, match: Match, draft: Draft, pairs: Pairs) -> Piece | str:
-    """The match and the replacement as a piece, or why they cannot be cut out."""
+def cut(
+    model: Model, facts: Facts, match: Match, draft: Draft, pairs: Pairs, depth: int = NEAR
+) -> Piece | str:
+    """The match and the replacement as a piece, or why they cannot be cut out.
+
+    Args:
+        model: Holds the match.
+        facts: What is known of its values.
+        match: What is replaced.
+        draft: The replacement.
+        pairs: Which value takes the place of which.
+        depth: How many nodes behind the match the replacement's operands are looked for. One that
+            lies further back, or aside, is drawn without regard to what the match computes of it.
+    """
     read = [tensor for node in draft.nodes for tensor in _reads(node)]
     read += [new for _, new in pairs]
     inside = _made(draft.nodes)
     operands = {id(t): t for t in read if id(t) not in inside and not t.is_empty()}
-    nodes = _matched(facts, match, draft, pairs, operands)
+    nodes = _matched(facts, match, draft, pairs, operands, depth)
     if nodes is None:
         return "it reaches too far back"
     if any(isinstance(value, gs.Graph) for node in nodes for value in node.attrs.values()):
@@ -92,7 +105,12 @@ def _given(facts: Facts, outside: Iterable[gs.Tensor]) -> _Given | str:
 
 
 def _matched(
-    facts: Facts, match: Match, draft: Draft, pairs: Pairs, operands: dict[int, gs.Tensor]
+    facts: Facts,
+    match: Match,
+    draft: Draft,
+    pairs: Pairs,
+    operands: dict[int, gs.Tensor],
+    depth: int,
 ) -> list[gs.Node] | None:
     """The match, and the nodes between it and what the replacement reads; None from too far."""
     roots = [old.inputs[0] for old, _ in pairs if old.inputs]
@@ -101,7 +119,7 @@ def _matched(
     leans |= {id(n) for t in draft.premises for n in _makers(facts, t)}
     # a value that the replacement reads is drawn, unless it rests on what makes it
     stop = {at for at, t in operands.items() if not (t.inputs and id(t.inputs[0]) in leans)}
-    return _behind(roots, keep | leans, stop)
+    return _behind(roots, keep | leans, stop, depth)
 
 
 def _made(nodes: Iterable[gs.Node]) -> set[int]:
@@ -136,31 +154,37 @@ def _makers(facts: Facts, tensor: gs.Tensor) -> Iterator[gs.Node]:
             stack.extend(named_inputs(tensor.inputs[0]))
 
 
-def _behind(roots: Sequence[gs.Node], keep: set[int], stop: set[int]) -> list[gs.Node] | None:
+def _behind(
+    roots: Sequence[gs.Node], keep: set[int], stop: set[int], depth: int
+) -> list[gs.Node] | None:
     """The nodes that lead from the tensors in `stop` to the roots, producers first.
 
     Matched nodes always belong; nodes behind them only where the replacement reads behind them too.
     """
-    reached: dict[int, bool] = {}
+    belongs: dict[int, bool] = {}
     order: list[gs.Node] = []
-
-    def visit(node: gs.Node, depth: int) -> bool:
-        if id(node) in reached:
-            return reached[id(node)]
-        reached[id(node)] = False
-        found = False
-        for tensor in named_inputs(node):
-            if id(tensor) in stop:
-                found = True
-            elif tensor.inputs and (depth < _DEPTH or id(tensor.inputs[0]) in keep):
-                found = visit(tensor.inputs[0], depth + 1) or found
-        belongs = found or id(node) in keep
-        reached[id(node)] = belongs
-        if belongs:
-            order.append(node)
-        return belongs
-
     for root in roots:
-        if not visit(root, 0):
+        way = [] if id(root) in belongs else [(root, iter(named_inputs(root)))]
+        belongs.setdefault(id(root), False)
+        while way:
+            node, operands = way[-1]
+            for tensor in operands:
+                maker = tensor.inputs[0] if tensor.inputs else None
+                if id(tensor) in stop:
+                    belongs[id(node)] = True
+                elif maker is not None and id(maker) in belongs:
+                    belongs[id(node)] |= belongs[id(maker)]
+                elif maker is not None and (len(way) <= depth or id(maker) in keep):
+                    belongs[id(maker)] = False
+                    way.append((maker, iter(named_inputs(maker))))
+                    break
+            else:
+                way.pop()
+                if belongs[id(node)] or id(node) in keep:
+                    belongs[id(node)] = True
+                    order.append(node)
+                    if way:
+                        belongs[id(way[-1][0])] = True
+        if not belongs[id(root)]:
             return None
     return order

@@ -90,6 +90,13 @@ class Piece:
         return digest.hexdigest()
 
     @property
+    def reads_apart(self) -> bool:
+        """Whether the replacement reads something that is drawn, and that the match does not."""
+        read = {tensor.name for node in self.nodes for tensor in named_inputs(node)}
+        own = {tensor.name for node in self.draft for tensor in named_inputs(node)}
+        return any(t.name in own - read for t, fact in self.inputs if fact.value is None)
+
+    @property
     def numbers(self) -> list[float]:
         """The few numbers that either side holds: bounds, thresholds, slopes."""
         arrays = [*self.constants.values(), *_constants((*self.nodes, *self.draft))]

@@ -15,7 +15,7 @@ from pathlib import Path
 from surgeon import edges, points
 from surgeon.activations import Activations
 from surgeon.chance import drawn_outputs
-from surgeon.cutting import cut
+from surgeon.cutting import FAR, cut
 from surgeon.edges import DEFINITE, EDGES, NORMAL, ORDERED, REAL, Drawing
 from surgeon.errors import ForeignError, OutputError, SurgeonError
 from surgeon.evidence import keep
@@ -104,7 +104,8 @@ class Trial:
     real: Activations | None = None
     meanings: Meanings = field(default_factory=Meanings)
     reach: Reach = field(default_factory=Reach)
-    _known: dict[str, tuple[Difference, str | None] | None] = field(default_factory=dict)
+    _known: dict[str, Difference | None] = field(default_factory=dict)
+    _folders: dict[int, str | None] = field(default_factory=dict)
 
     def __call__(self, rule: Rule, match: Match, draft: Draft, pairs: Pairs) -> str | None:
         """The reason to refuse the rewrite, or None."""
@@ -115,36 +116,45 @@ class Trial:
         if outside:
             return self._refused(_unmeasured(rule, match, outside))
         pairs = [*pairs, *(pair for _, others in draft.also for pair in others)]
-        piece = cut(self.model, self.facts, match, draft, pairs)
+        given = self.model, self.facts, match, draft, pairs
+        piece = cut(*given)
         if isinstance(piece, str):
             self.counts[f"not compared: {piece}"] += 1
             return None
-        key = piece.key(rule)
-        if key in self._known:
-            self.counts["compared before"] += 1
-        else:
-            self._known[key] = self._judged(rule, match, piece)
-        known = self._known[key]
-        if known is None:
+        bad = self._difference(rule, piece)
+        if bad is not None and piece.reads_apart:  # which may lie further behind the match
+            further = cut(*given, depth=FAR)
+            if isinstance(further, Piece) and len(further.nodes) > len(piece.nodes):
+                bad = self._difference(rule, further)
+        if bad is None:
             return None
-        return self._refused(_refusal(rule, match, *known))
+        return self._refused(_refusal(rule, match, bad, self._kept(rule, match, bad)))
 
     def _refused(self, refusal: Refusal) -> str:
         if refusal not in self.refusals:  # each sweep tries it again
             self.refusals.append(refusal)
         return refusal.reason
 
-    def _judged(
-        self, rule: Rule, match: Match, piece: Piece
-    ) -> tuple[Difference, str | None] | None:
-        """How the two differ, and the folder that shows it."""
+    def _difference(self, rule: Rule, piece: Piece) -> Difference | None:
+        """How the two sides of a piece differ; of equal pieces found once."""
+        key = piece.key(rule)
+        if key in self._known:
+            self.counts["compared before"] += 1
+            return self._known[key]
         try:
             bad = self._compare(rule, piece)
         except ForeignError as error:  # which of the two is at fault, the whole model's check says
             self.counts[f"not compared: {error.what[:120]}"] += 1
             self.failures.append(f"the check of `{rule.recipe}/{rule.id}`: {error.what[:500]}")
-            return None
-        return None if bad is None else (bad, self._keep(rule, match, bad))
+            bad = None
+        self._known[key] = bad
+        return bad
+
+    def _kept(self, rule: Rule, match: Match, bad: Difference) -> str | None:
+        """The folder that shows a difference, written when it is found first."""
+        if id(bad) not in self._folders:
+            self._folders[id(bad)] = self._keep(rule, match, bad)
+        return self._folders[id(bad)]
 
     def _keep(self, rule: Rule, match: Match, bad: Difference) -> str | None:
         """The folder that shows the difference, where such folders are wanted."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from truth import model_of
 
 import surgeon
 from surgeon.authoring import rule
+from surgeon.cutting import FAR
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 from surgeon.runtime import blind
@@ -229,3 +232,29 @@ def test_weights_that_are_handed_on_are_as_good_as_others(reads: bool) -> None:
 def test_an_operator_that_ends_a_release_on_nothing_is_not_tried_there() -> None:
     assert "TopK" in blind("1.30.2")
     assert "TopK" not in blind("1.31.0")
+
+
+@pytest.mark.parametrize("steps", [12, 13, 14, 60, 1200])
+@pytest.mark.parametrize("off", [0.0, 0.5])
+def test_a_replacement_that_reads_far_behind_is_judged_by_all_that_is_between(
+    steps: int, off: float, tmp_path: Path
+) -> None:
+    @rule("y = Add (x, c)", exact="rounding")
+    def summed(draft: Draft, found: Match) -> Any:
+        tensor, total = found.root.outputs[0], off
+        if not draft.surgery.is_output(tensor) or not found.root.inputs[0].inputs:
+            raise Refused("it is not the whole chain")
+        while tensor.inputs:
+            step = tensor.inputs[0]
+            total += float(draft.facts.array(step.inputs[1]))
+            tensor = step.inputs[0]
+        return draft.op("Add", tensor, draft.constant(np.array(total, F32)))
+
+    names = ["x", *(f"v{i}" for i in range(1, steps)), "y"]
+    body = " ".join(f"{b} = Add ({a}, c)" for a, b in pairwise(names))
+    model = model_of("float[n,3] x", body, "y", 17, {"c": np.array(0.5, F32)})
+    report = surgeon.apply(model, summed, keep_evidence=tmp_path / "evidence").report
+    fires = off == 0.0 and steps <= FAR
+    assert len(report.changes) == fires
+    assert len(report.refusals) == (not fires)
+    assert len(list(tmp_path.glob("evidence/*"))) == (not fires)
