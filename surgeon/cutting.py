@@ -41,7 +41,7 @@ def cut(
     read += [new for _, new in pairs]
     inside = _made(draft.nodes)
     operands = {id(t): t for t in read if id(t) not in inside and not t.is_empty()}
-    nodes = _matched(facts, match, draft, pairs, operands, depth)
+    nodes, ends_early = _matched(facts, match, draft, pairs, operands, depth)
     if nodes is None:
         return "it reaches too far back"
     if any(isinstance(value, gs.Graph) for node in nodes for value in node.attrs.values()):
@@ -67,6 +67,7 @@ def cut(
         given.symbols,
         frozenset(given.counts),
         Counter(shape for shape in shapes if shape is not None),
+        ends_early,
     )
 
 
@@ -111,8 +112,8 @@ def _matched(
     pairs: Pairs,
     operands: dict[int, gs.Tensor],
     depth: int,
-) -> list[gs.Node] | None:
-    """The match, and the nodes between it and what the replacement reads; None from too far."""
+) -> tuple[list[gs.Node] | None, bool]:
+    """The match, and the nodes between it and what the replacement reads: see `_behind`."""
     roots = [old.inputs[0] for old, _ in pairs if old.inputs]
     keep = {id(n) for n in match.nodes} | {id(n) for v in match.views.values() for n in v}
     leans = {id(n) for n in draft.leans}
@@ -156,13 +157,17 @@ def _makers(facts: Facts, tensor: gs.Tensor) -> Iterator[gs.Node]:
 
 def _behind(
     roots: Sequence[gs.Node], keep: set[int], stop: set[int], depth: int
-) -> list[gs.Node] | None:
+) -> tuple[list[gs.Node] | None, bool]:
     """The nodes that lead from the tensors in `stop` to the roots, producers first.
 
     Matched nodes always belong; nodes behind them only where the replacement reads behind them too.
+
+    Returns:
+        The nodes, None where they do not reach a root; and whether there are more behind them.
     """
     belongs: dict[int, bool] = {}
     order: list[gs.Node] = []
+    ends_early = False
     for root in roots:
         way = [] if id(root) in belongs else [(root, iter(named_inputs(root)))]
         belongs.setdefault(id(root), False)
@@ -178,6 +183,8 @@ def _behind(
                     belongs[id(maker)] = False
                     way.append((maker, iter(named_inputs(maker))))
                     break
+                else:
+                    ends_early |= maker is not None
             else:
                 way.pop()
                 if belongs[id(node)] or id(node) in keep:
@@ -186,5 +193,5 @@ def _behind(
                     if way:
                         belongs[id(way[-1][0])] = True
         if not belongs[id(root)]:
-            return None
-    return order
+            return None, ends_early
+    return order, ends_early

@@ -45,6 +45,7 @@ class Piece:
         counts: Those of them that say how often something holds, and may be 0.
         shapes: Those of its inputs and of what both sides compute, where they are known, and how
             many values have each.
+        ends_early: Whether more may lie behind the match than was looked at.
     """
 
     model: Model
@@ -58,6 +59,7 @@ class Piece:
     symbols: Mapping[str, int | None]
     counts: frozenset[str]
     shapes: Mapping[tuple[Dim, ...], int]
+    ends_early: bool
 
     def key(self, rule: Rule) -> str:
         """What makes two pieces the same: rule, operators, attributes, shapes and constants."""
@@ -88,13 +90,6 @@ class Piece:
             if name not in self.passed:
                 digest.update(array.tobytes())
         return digest.hexdigest()
-
-    @property
-    def reads_apart(self) -> bool:
-        """Whether the replacement reads something that is drawn, and that the match does not."""
-        read = {tensor.name for node in self.nodes for tensor in named_inputs(node)}
-        own = {tensor.name for node in self.draft for tensor in named_inputs(node)}
-        return any(t.name in own - read for t, fact in self.inputs if fact.value is None)
 
     @property
     def numbers(self) -> list[float]:

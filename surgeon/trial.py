@@ -122,7 +122,7 @@ class Trial:
             self.counts[f"not compared: {piece}"] += 1
             return None
         bad = self._difference(rule, piece)
-        if bad is not None and piece.reads_apart:  # which may lie further behind the match
+        if bad is not None and piece.ends_early:  # what it draws may be computed of what it reads
             further = cut(*given, depth=FAR)
             if isinstance(further, Piece) and len(further.nodes) > len(piece.nodes):
                 bad = self._difference(rule, further)

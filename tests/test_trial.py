@@ -258,3 +258,11 @@ def test_a_replacement_that_reads_far_behind_is_judged_by_all_that_is_between(
     assert len(report.changes) == fires
     assert len(report.refusals) == (not fires)
     assert len(list(tmp_path.glob("evidence/*"))) == (not fires)
+
+
+def test_what_a_chain_reads_at_every_step_is_one_value_at_all_of_them() -> None:
+    names = ["x", *(f"v{i}" for i in range(1, 40)), "y"]
+    body = " ".join(f"{b} = Concat <axis = 1> ({a}, x)" for a, b in pairwise(names))
+    report = surgeon.apply(model_of("float[n,3] x", body, "y"), "no-ops").report
+    assert report.after == {"Concat": 1}
+    assert report.refusals == ()
