@@ -13,7 +13,7 @@ import typer
 from typer.main import get_command
 
 from surgeon.cli.commands import Command, Group, Made
-from surgeon.cli.console import INTERRUPTED
+from surgeon.cli.console import INTERRUPTED, tolerant_streams
 from surgeon.provenance import version
 
 EXIT_CODES = (
@@ -111,6 +111,7 @@ def main() -> None:
     for name in ("stdout", "stderr"):  # None where the caller closed them: nobody reads
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+    tolerant_streams()  # for help and usage errors too
     # Else pydantic looks through every installed distribution for plugins, and imports them.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # Else the threads of numpy's OpenBLAS wait for work in a busy loop: a tenth of a second of
