@@ -196,7 +196,7 @@ def test_where_the_report_cannot_be_written_the_output_stays(
     out, report, make = tmp_path / "o.onnx", tmp_path / "r.html", tempfile.mkstemp
     out.write_bytes(b"as it was")
 
-    def full(*, prefix: str, dir: Path) -> tuple[int, str]:  # noqa: A002 - its name there
+    def full(*, prefix: str, dir: Path) -> tuple[int, str]:
         if report.name in prefix:
             raise OSError(errno.ENOSPC, "No space left on device")
         return make(prefix=prefix, dir=dir)

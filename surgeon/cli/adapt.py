@@ -80,7 +80,7 @@ def adapt(
                 from surgeon.isolation import isolation
                 from surgeon.reducing.command import Check
 
-            command = Check(check, timeout=timeout)
+            command = Check(check, timeout=timeout, doubt=place.doubt)
             try:
                 with isolation(timeout=timeout, memory=options.read_size(memory)):
                     found = adapting.adapt(

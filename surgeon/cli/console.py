@@ -85,6 +85,14 @@ class Desk:
 
             self.log.write(text(content, width=1_000_000))
 
+    def doubt(self, said: str) -> None:
+        """Print a warning to stderr, quiet or not."""
+        from rich.text import Text
+
+        from surgeon.render import clean
+
+        self.warn(Text(f"warning: {clean(said)}", style="yellow"))
+
     def data(self, text: str) -> None:
         """Print what a script reads: as it is, and quiet or not."""
         self._stop()
@@ -264,7 +272,7 @@ def _console(*, stderr: bool = False) -> Console:
     class Plain(Console):
         def on_broken_pipe(self) -> None:
             """Leave it to `_reader_may_leave`: else the process ends here, with 1."""
-            raise  # noqa: PLE0704 - called where the error is handled
+            raise
 
     return Plain(stderr=stderr, markup=False, emoji=False)
 
@@ -289,6 +297,6 @@ def _reader_may_leave(stream: TextIO | None = None) -> Iterator[None]:
             raise OutputError(
                 f"what is said cannot be written: {error.strerror or error}",
                 where=stream.name,
-                mend="Free some space, or send it elsewhere; `surgeon log OUT` tells whether a model "
-                "was saved before.",
+                mend="Free some space, or send it elsewhere; `surgeon log OUT` tells whether a "
+                "model was saved before.",
             ) from None

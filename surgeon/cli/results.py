@@ -119,13 +119,8 @@ def say_doubts(place: Desk, report: Report) -> None:
     doubts = list(report.failures)
     if report.verdict is not None and report.verdict.status == "runs":
         doubts.append(f"not shown to be equivalent: {report.verdict.detail}")
-    if doubts:
-        from rich.text import Text
-
-        from surgeon import render
-
-        for doubt in doubts:
-            place.warn(Text(f"warning: {render.clean(doubt)}", style="yellow"))
+    for doubt in doubts:
+        place.doubt(doubt)
 
 
 def _needed(result: Result, saved: Path) -> list[str]:

@@ -94,6 +94,15 @@ def _interface(found: Inspection) -> Table:
     return table
 
 
+def ends(inputs: Sequence[Value], outputs: Sequence[Value], weights: int) -> RenderableType:
+    """The inputs and outputs of a part, and how many weights stand among the inputs."""
+    shown: list[RenderableType] = [interface(inputs, outputs)]
+    if weights:
+        count = words.count(weights, "weight is an input", "weights are inputs")
+        shown.append(Text(f"{count} too, which `listed-constants` ends", "dim"))
+    return Padding(Group(*shown), (0, 0, 0, 2))
+
+
 def interface(inputs: Sequence[Value], outputs: Sequence[Value]) -> Table:
     """Inputs and outputs, a line each."""
     table = Table.grid(padding=(0, 2))
