@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from functools import partial
 from importlib import import_module
@@ -117,6 +118,8 @@ def main() -> None:
     # Else the threads of numpy's OpenBLAS wait for work in a busy loop: a tenth of a second of
     # every command. They still work when there is something to do. (2^n turns; 26 by itself.)
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "10")
+    # As Ctrl-C does: what runs for us ends too, and no half-written file is left.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         app(prog_name="surgeon")
     except KeyboardInterrupt:  # before or after a command's own care

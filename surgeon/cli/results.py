@@ -89,8 +89,9 @@ def _rendered(told: Told, *, verbose: bool) -> RenderableType:
 
     from surgeon import render
 
-    end = ["\nNothing was saved"] if told.error is not None else []
-    return Group(render.report(told.report, verbose=verbose), *end)
+    ended = told.error is not None
+    end = ["\nNothing was saved"] if ended else []
+    return Group(render.report(told.report, verbose=verbose, ended=ended), *end)
 
 
 def write_report(told: Told, target: Path | None) -> None:

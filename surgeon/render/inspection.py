@@ -63,7 +63,12 @@ def _facts(found: Inspection) -> Table:
         rows.append(("largest", "\n".join(map(_weight, found.largest))))
     for file in found.external:
         state = "missing, or not in the folder" if file.size is None else words.size(file.size)
-        rows.append(("data file", f"{words.name(file.name)}: {state}, {file.tensors:,} tensors"))
+        rows.append(
+            (
+                "data file",
+                f"{words.name(file.name)}: {state}, {words.count(file.tensors, 'tensor')}",
+            )
+        )
     if found.functions:
         rows.append(("functions", words.listed(found.functions)))
     if found.subgraphs:
