@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from surgeon.choices import several
 from surgeon.errors import SurgeonError, UnfitError, few
 from surgeon.model import Model, ModelLike
 from surgeon.nested import every_node
@@ -72,7 +73,7 @@ def adapt(
     feeds: Sequence[str | Path] | None = None,
     most: int = MOST,
     progress: Callable[[str], None] | None = None,
-    allow: Sequence[str] = (),
+    allow: str | Sequence[str] = (),
     **options: Any,
 ) -> Adaptation:
     """Find the recipes behind which a model passes a check, and apply them.
@@ -105,7 +106,7 @@ def adapt(
         failing or (lambda: lambda path: not passes(path)),
         feeds,
         Runs(most, progress),
-        {"allow": allow, "progress": progress, **options},
+        {"allow": several(allow), "progress": progress, **options},
     )
     chain = search.chain()
     result = search.result(chain)

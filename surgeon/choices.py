@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from surgeon.document import suggest
 from surgeon.errors import RecipeError
@@ -33,3 +33,23 @@ def check_choice(option: str, given: str, known: Sequence[str]) -> None:
         raise RecipeError(
             f"`{given}` is not a value of `{option}`", where=option, mend=suggest(str(given), known)
         )
+
+
+def several(given: str | Sequence[str]) -> Sequence[str]:
+    """What takes several texts, of which one may stand by itself."""
+    return [given] if isinstance(given, str) else given
+
+
+def check_by_name(**given: object) -> None:
+    """See that options by input name are so.
+
+    Raises:
+        RecipeError: One is something else, the text of the command line say.
+    """
+    for option, value in given.items():
+        if not isinstance(value, Mapping | None):
+            raise RecipeError(
+                f"`{option}` is a `{type(value).__name__}`, and no mapping",
+                where=option,
+                mend=f'Give it by input name: `{option}={{"x": ...}}`.',
+            )

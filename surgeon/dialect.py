@@ -25,6 +25,7 @@ from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
 _AttributeRef = gs.Node.AttributeRef
 ATEN = "aten"
+LEAVE = "are constants, and leave the inputs"  # which those of an unchanged file do not
 PRIM = "prim"
 # Domains that other tools gave up for a common one.
 _FORMER = dict.fromkeys(("onnx.brevitas", "finn.custom_op.general"), "qonnx.custom_op.general")
@@ -56,7 +57,7 @@ def strip_initializer_inputs(model: Model, *, keep: bool) -> str:
             f"{count}the inputs list, as IR version {model.proto.ir_version} wants, are constants: "
             f"those that nothing reads any more leave {kept}"
         )
-    return f"{count}the exporter lists as inputs are constants, and leave the inputs {kept}"
+    return f"{count}the exporter lists as inputs {LEAVE} {kept}"
 
 
 def normalise(

@@ -9,6 +9,7 @@ import shutil
 import sys
 import tempfile
 import uuid
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from surgeon.errors import ModelError, OutputError
@@ -16,6 +17,21 @@ from surgeon.errors import ModelError, OutputError
 
 def write_whole(path: Path, *pieces: bytes) -> None:
     """Write beside, then rename: a reader sees the old file or the new one.
+
+    Args:
+        path: Where to.
+        pieces: What the file holds, one behind the other.
+
+    Raises:
+        OutputError: The folder is missing or read-only, or the disk is full.
+    """
+    with prepared(path, *pieces):
+        pass
+
+
+@contextlib.contextmanager
+def prepared(path: Path, *pieces: bytes) -> Iterator[None]:
+    """Write beside, and rename once all in here went well: then only the rename can fail.
 
     Args:
         path: Where to.
@@ -34,18 +50,25 @@ def write_whole(path: Path, *pieces: bytes) -> None:
         raise cannot_write(path, error) from None
     beside = Path(name)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.writelines(pieces)
-            file.flush()
-            os.fsync(file.fileno())
-        _keep_mode(beside, path)
-        os.replace(beside, path)
+        with _said_of(path):
+            with os.fdopen(handle, "wb") as file:
+                file.writelines(pieces)
+                file.flush()
+                os.fsync(file.fileno())
+            _keep_mode(beside, path)
+        yield
+        with _said_of(path):
+            os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _said_of(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise cannot_write(path, error) from None
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
 
 
 def bring(source: Path, target: Path, *, link: bool = False) -> bool:
@@ -162,24 +185,25 @@ def external_path(location: str, folder: Path) -> Path:
     Raises:
         ModelError: It is not a regular file inside the folder.
     """
-    mend = "Put the data file beside the model and name it without a folder."
+    mend = "Put the data file into the model's folder, and name it by its path from there."
+    where = os.path.abspath(folder)
     if not is_inside(location):
         raise ModelError(
             f"external data `{location[:200]}` lies outside the model's folder",
-            where=str(folder),
+            where=where,
             mend=mend,
         )
     path = folder / location
     if not is_file(path):
         raise ModelError(
             f"external data file `{location[:200]}` is missing",
-            where=str(folder),
+            where=where,
             mend=f"Put `{location[:200]}` there: it holds weights of the model.",
         )
     if not path.resolve().is_relative_to(folder.resolve()):
         raise ModelError(
             f"external data `{location[:200]}` is a link out of the model's folder",
-            where=str(folder),
+            where=where,
             mend=mend,
         )
     return path

@@ -139,6 +139,10 @@ class Firing:
             result = BUILDERS[replace.name](draft, match, **arguments)
         else:
             result = replace(draft, match)
+            for each in result if isinstance(result, tuple) else (result,):
+                if not isinstance(each, gs.Tensor):
+                    kind = type(each).__name__
+                    raise TypeError(f"its function gave {kind}, not a tensor that `op` made")
         names = tuple("" if n == "_" else n for n in rule.match.root.outputs)
         found = draft.results
         if not isinstance(replace, Pattern):

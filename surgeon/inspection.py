@@ -194,8 +194,7 @@ def inspect(model: ModelLike, *, target: str | None = None) -> Inspection:
     see_texts(proto, where=str(path or "model"))
     nodes = list(nodes_of(proto))
     operators = Counter(operator_name(node) for node in nodes if not _is_constant(node))
-    initialised = {tensor.name for tensor in proto.graph.initializer}
-    inputs = tuple(value_of(v) for v in proto.graph.input if v.name not in initialised)
+    inputs = inputs_of(proto.graph)
     types, weights = types_given(proto), weights_of(proto.graph)
     made = recipes_of(proto.metadata_props)
     cast, turned = could_be_left(proto) if _is_sound(model) else ((), ())
@@ -284,6 +283,12 @@ def _is_standard(node: onnx.NodeProto, versions: Mapping[str, int]) -> bool:
     version = versions.get("", versions.get(node.domain, 1))
     newest = onnx.defs.onnx_opset_version()
     return bool(onnx.defs.has(node.op_type, min(version, newest), ""))
+
+
+def inputs_of(graph: onnx.GraphProto) -> tuple[Value, ...]:
+    """What a graph has to be given: its inputs but for weights that stand among them."""
+    weights = {tensor.name for tensor in graph.initializer}
+    return tuple(value_of(value) for value in graph.input if value.name not in weights)
 
 
 def value_of(value: onnx.ValueInfoProto) -> Value:

@@ -155,6 +155,7 @@ class Operation:
         said += staying(self.model, self.facts, [r for r in self.recipes if r.name not in idle])
         if cost := cost_of_sizes(self.original, self.before, after):
             said.append(cost)
+        noted = [each for each in self.notes.remarks if self.changed or dialect.LEAVE not in each]
         return Report(
             source=str(self.original.path or "<model>"),
             recipes=names,
@@ -162,7 +163,7 @@ class Operation:
             misses=tuple(misses),
             housekeeping=dict(self.notes.housekeeping),
             pieces=dict(self.pieces),
-            remarks=tuple(dict.fromkeys([*self.notes.remarks, *said])),
+            remarks=tuple(dict.fromkeys([*noted, *said])),
             failures=tuple(dict.fromkeys([*self.notes.failures, *undone])),
             assumptions=self.axioms.texts,
             before=self.before,

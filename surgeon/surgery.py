@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from surgeon.asread import Handed
 from surgeon.assumptions import parse_assumptions
 from surgeon.auditing import Asked, record
-from surgeon.choices import check_options
+from surgeon.choices import check_by_name, check_options, several
 from surgeon.clock import Clock
 from surgeon.collector import collector_paused
 from surgeon.comparing import Comparison, unbounded
@@ -43,14 +43,21 @@ class Result:
     report: Report
     handed: Handed = field(default_factory=Handed)
 
+    def __repr__(self) -> str:
+        """One line, where a report has pages: `surgeon.shown` tells it."""
+        report = self.report
+        before, after = (sum(each.values()) for each in (report.before, report.after))
+        nodes = f"{before:,} nodes -> {after:,}"
+        return f"<surgeon.Result of {report.source}: {report.status}, {nodes}>"
+
 
 def apply(
     model: ModelLike,
     *recipes: RecipeLike,
     shape: Mapping[str, Sequence[int | str]] | None = None,
-    assume: Sequence[str] = (),
+    assume: str | Sequence[str] = (),
     values: Mapping[str, Any] | None = None,
-    allow: Sequence[str] = (),
+    allow: str | Sequence[str] = (),
     verify: bool = True,
     check: bool | None = None,
     reference: Reference = None,
@@ -125,7 +132,9 @@ def apply(
         TimeUp, MemoryUp: The result does not load within the limits of `isolation`.
     """
     clock, checked = Clock(), verify if check is None else check
+    allow, assume = several(allow), several(assume)
     check_options(require, allow)
+    check_by_name(shape=shape, values=values, inputs=inputs)
     if keep_evidence is not None:
         from surgeon.evidence import check_folder
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import shorten
 
 from surgeon import edges, points
 from surgeon.activations import Activations
@@ -42,6 +43,7 @@ WANTED = 2  # sets of normal inputs that both pieces must take
 # Elements of all further runs together: large values take long, and one set of them shows as much
 # as many small ones do.
 _ALL = 1 << 22
+_LONGEST = 200  # characters of a reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,7 @@ class Trial:
         try:
             bad = self._compare(rule, piece)
         except ForeignError as error:  # which of the two is at fault, the whole model's check says
-            self.counts[f"not compared: {error.what[:120]}"] += 1
+            self.counts[f"not compared: {_short(error.what)}"] += 1
             self.failures.append(f"the check of `{rule.recipe}/{rule.id}`: {error.what[:500]}")
             bad = None
         self._known[key] = bad
@@ -192,7 +194,7 @@ class Trial:
                     undefined = isinstance(error, Undefined)
                     continue
                 except (NotRunnable, NoWitness) as error:
-                    self.counts[f"not compared: {error.what[:120]}"] += 1
+                    self.counts[f"not compared: {_short(error.what)}"] += 1
                     return None
                 if bad is not None:
                     return bad
@@ -358,3 +360,7 @@ def _saturated(check: OutputCheck) -> bool:
     """Whether an error is large only beside a spread that edge values made very small."""
     known = TOLERANCES.get(check.dtype)
     return not check.fault and known is not None and check.max_absolute <= 5 * known[1]
+
+
+def _short(reason: str) -> str:
+    return shorten(reason, _LONGEST, placeholder=" ...")

@@ -4,6 +4,7 @@ import os
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -189,3 +190,59 @@ def test_a_reader_that_leaves_is_no_error() -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes end differently there")
+def test_a_reader_of_warnings_that_leaves_changes_no_exit_code(tmp_path: Path) -> None:
+    """As in `surgeon ... 2>&1 | head -1`."""
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "surgeon", "inspect", str(tmp_path / "none.onnx")]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=write)
+    os.close(write)
+    assert (done.returncode, done.stdout) == (4, b"")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+def test_a_full_disk_for_what_is_said_is_no_bug() -> None:
+    command = [sys.executable, "-m", "surgeon", "recipes", "schema"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 5
+        assert "error: what is said cannot be written: No space left on device" in done.stderr
+        wrong = subprocess.run([*command[:3], "inspect", "none.onnx"], stderr=full)
+        assert wrong.returncode == 4
+
+
+def test_help_in_letters_that_a_terminal_lacks() -> None:
+    command = [sys.executable, "-m", "surgeon", "--help"]
+    ascii_only = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, text=True, env=ascii_only)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "130 interrupted" in done.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="nobody asks a process to end there")
+def test_who_is_asked_to_end_ends_what_it_runs(net: Path, tmp_path: Path) -> None:
+    """As `timeout` and runners of CI ask: a runtime's tool would stay on the accelerator."""
+    tool, pid = tmp_path / "tool.py", tmp_path / "pid"
+    tool.write_text(
+        "import os, sys, time\n"
+        "with open(sys.argv[2] + '.new', 'w') as file: file.write(str(os.getpid()))\n"
+        "os.replace(sys.argv[2] + '.new', sys.argv[2])\n"
+        "time.sleep(120)"
+    )
+    check = f'"{sys.executable}" "{tool}" {{}} "{pid}"'
+    command = ["reduce", str(net), str(tmp_path / "part.onnx"), "--check", check]
+    with subprocess.Popen(
+        [sys.executable, "-m", "surgeon", *command], stderr=subprocess.PIPE, text=True
+    ) as process:
+        end = time.monotonic() + 60
+        while not pid.exists() and time.monotonic() < end:
+            time.sleep(0.05)
+        process.terminate()
+        assert process.stderr is not None
+        assert process.stderr.read().startswith("interrupted")
+    assert process.returncode == 130
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)

@@ -1,6 +1,8 @@
 """`surgeon apply`: what it prints, its exit code, and what it does not write."""
 
+import errno
 import json
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +10,7 @@ import onnx
 import onnx.parser
 import pytest
 from command import run
-from command_files import ONE_RULE, net, recipe, shell
+from command_files import ONE_RULE, net, recipe, refused, shell
 
 from surgeon.errors import OutputError
 from surgeon.model import Model
@@ -186,6 +188,26 @@ def test_the_report_says_what_was_saved(
     assert run("apply", "clean", net, out, "--report", report).exit_code == 5
     plain = json.loads(report.read_text())
     assert (plain["saved"], plain["error"]["exit_code"]) == (None, 5)
+
+
+def test_where_the_report_cannot_be_written_the_output_stays(
+    net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, report, make = tmp_path / "o.onnx", tmp_path / "r.html", tempfile.mkstemp
+    out.write_bytes(b"as it was")
+
+    def full(*, prefix: str, dir: Path) -> tuple[int, str]:
+        if report.name in prefix:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return make(prefix=prefix, dir=dir)
+
+    monkeypatch.setattr(tempfile, "mkstemp", full)
+    refused(run("apply", "clean", net, out, "--report", report), 5, "No space left on device")
+    assert out.read_bytes() == b"as it was"
+    before = net.read_bytes()
+    refused(run("apply", "clean", net, "--in-place", "--report", report), 5, "No space left")
+    assert {path.name for path in tmp_path.iterdir()} == {net.name, out.name}
+    assert net.read_bytes() == before
 
 
 @pytest.mark.slow

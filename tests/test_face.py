@@ -56,3 +56,33 @@ def test_what_is_no_model_is_an_error_of_its_own(tmp_path: Path) -> None:
 def test_looking_needs_no_command(net: Path) -> None:
     assert surgeon.inspect(net).operators
     assert surgeon.difference(net, net).same
+
+
+def test_one_text_stands_where_several_may(net: Path) -> None:
+    result = surgeon.apply(net, "exp-forms", allow="contract", assume="n >= 1")
+    assert result.report.assumptions == surgeon.apply(net, assume=["n >= 1"]).report.assumptions
+    with pytest.raises(surgeon.RecipeError, match="`all` is not a value of `allow`"):
+        surgeon.apply(net, allow="all")
+    (name,) = (value.name for value in surgeon.inspect(net).outputs)
+    assert surgeon.extract(net, outputs=name).nodes == surgeon.extract(net, outputs=[name]).nodes
+
+
+@pytest.mark.parametrize("option", ["shape", "values", "inputs"])
+def test_options_by_name_are_no_texts(option: str, net: Path) -> None:
+    with pytest.raises(surgeon.RecipeError, match=f"`{option}` is a `str`, and no mapping"):
+        surgeon.apply(net, "clean", **{option: "x=1,2"})
+
+
+def test_a_result_is_told_in_a_line(net: Path) -> None:
+    result = surgeon.apply(net)
+    assert repr(result) == f"<surgeon.Result of {net}: unchanged, 4 nodes -> 4>"
+
+
+def test_a_rule_whose_function_gives_no_tensor_is_at_fault(net: Path) -> None:
+    @surgeon.rule("y = Neg (x)", exact="bit")
+    def forgetful(build: Any, match: Any) -> Any:
+        build.op("Identity", match.values["x"])
+
+    result = surgeon.apply(net, forgetful)
+    assert result.report.status == "unchanged"
+    assert "its function gave NoneType, not a tensor that `op` made" in result.report.failures[0]

@@ -29,6 +29,9 @@ def test_initializers_of_the_pytorch_exporter_leave_the_inputs() -> None:
         "1 initializers that the exporter lists as inputs are constants, and leave the inputs "
         "(`--keep-overridable` keeps them)",
     )
+    same = surgeon.apply(proto, verify=False)
+    assert [v.name for v in same.model.to_proto().graph.input] == ["x", "unread", "w"]
+    assert same.report.remarks == (), "what nothing changed is given back as it came"
     kept = changed(proto, keep_overridable=True)
     assert [v.name for v in kept.graph.input] == ["x", "unread", "w"]
 

@@ -19,7 +19,7 @@ import surgeon
 from surgeon.cli import app
 from surgeon.errors import RecipeError, VerifyError
 from surgeon.reducing import Reduction
-from surgeon.reducing.command import Check, Outcome
+from surgeon.reducing.command import Check, Outcome, write_plain
 from surgeon.runtime import Session
 
 RUN = CliRunner()
@@ -392,6 +392,7 @@ WRONG = {
     "nothing to fail": ("{script} {{}} Erf", "the command does not fail on the whole model"),
     "no place for the model": ("{script} Cos", "does not say where the model goes"),
     "no such program": ("no-such-program {{}}", "`no-such-program` cannot be run"),
+    "words for a shell": ("{script} {{}} Cos | grep cannot", "no shell reads the command"),
     "an open quote": ("'{{}}", "the command cannot be read"),
     "nothing": ("", "does not say where the model goes"),
 }
@@ -433,3 +434,68 @@ def test_names_with_spaces(tmp_path: Path) -> None:
     folder = tmp_path / "with space"
     said = check.run(folder / "part.onnx").last_line
     assert said == f"--onnx={folder / 'part.onnx'}|a b|{folder / 'part.npz'}"
+
+
+def test_a_command_that_fails_on_everything_is_doubted(model: Path, script: str) -> None:
+    """A wrong option of the runtime's tool says of each model what it says of yours."""
+    arguments = ["reduce", str(model), str(model.with_name("part.onnx")), "--check"]
+    for code in ("import sys; sys.exit('no such option')", "raise SystemExit(3)"):
+        path = model.with_name("tool.py")
+        path.write_text(code)
+        done = RUN.invoke(app, [*arguments, f'"{sys.executable}" "{path}" {{}}'])
+        assert done.exit_code == 0, done.output
+        assert (
+            "warning: the command fails on a model of one Relu as it does on yours" in done.stderr
+        )
+    assert "exit status 3; it said nothing" in done.output
+    done = RUN.invoke(app, [*arguments, f"{script} {{}} Cos"])
+    assert done.exit_code == 0, done.output
+    assert "warning" not in done.stderr
+
+
+def test_a_command_that_hangs_on_everything_is_asked_twice(model: Path) -> None:
+    path, count = model.with_name("sleep.py"), model.with_name("count")
+    path.write_text(
+        f"import time\nopen({str(count)!r}, 'a').write('.')\n"
+        "print('on my way', flush=True)\ntime.sleep(60)"
+    )
+    check = f'"{sys.executable}" "{path}" {{}}'
+    for command in ("reduce", "adapt"):
+        count.unlink(missing_ok=True)
+        arguments = [command, str(model), str(model.with_name("part.onnx")), "--timeout", "1.5"]
+        done = RUN.invoke(app, [*arguments, "--check", check])
+        assert done.exit_code == 2, done.output
+        assert "nor does it for a model of one Relu" in done.output
+        assert count.read_text() == ".."
+
+
+def test_the_plain_model_is_one_that_runs_and_of_the_same_versions(tmp_path: Path) -> None:
+    like = onnx.parser.parse_model(
+        '<ir_version: 7, opset_import: ["": 13, "my": 1]> g (float[1] x) => (float[1] y) '
+        "{ y = my.Foo (x) }"
+    )
+    onnx.save(like, tmp_path / "like.onnx")
+    write_plain(tmp_path / "plain.onnx", tmp_path / "like.onnx")
+    plain = onnx.load(tmp_path / "plain.onnx")
+    onnx.checker.check_model(plain, full_check=True)
+    assert (plain.ir_version, plain.opset_import[0].version) == (7, 13)
+    values = np.load(tmp_path / "plain.npz")
+    assert np.array_equal(Session(plain).run({"x": values["in.x"]})["y"], values["out.y"])
+
+
+def test_weights_among_the_inputs_are_counted_apart(model: Path, script: str) -> None:
+    """As files of PyTorch before 1.9 list them."""
+    listed = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> '
+        "g (float[2, 3] x, float[3] w) => (float[2, 3] y) "
+        "<float[3] w = {1, 2, 3}> { a = Cos (x) b = Add (a, w) y = Sin (b) }"
+    )
+    onnx.save(listed, model)
+    found = surgeon.reduce(
+        model, lambda path: "Add" in [n.op_type for n in onnx.load(path).graph.node]
+    )
+    assert [value.name for value in found.inputs] == ["a"]
+    part = surgeon.extract(model, outputs="b")
+    assert [value.name for value in part.inputs] == ["x"]
+    for text in (surgeon.shown(found), surgeon.shown(part)):
+        assert "1 weight is an input too, which `listed-constants` ends" in text

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from command import run
 
 import surgeon
 from surgeon.errors import VerifyError
@@ -62,6 +63,18 @@ def test_a_recipe_that_promises_nothing_asks_too_when_it_replaces_fallback_nodes
     with pytest.raises(VerifyError, match="nothing is written to `z`, which was made to be"):
         surgeon.apply(model, own)
     assert surgeon.apply(model, own, allow=["unread"]).report.fired
+
+
+def test_what_was_not_compared_because_of_it_is_not_said_to_be_unasked(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 4, opset_import: ["": 11, "org.pytorch.aten": 0],
+            producer_name: "pytorch", producer_version: "1.3">
+        g (float[5,4] x) => (float[5,4] y) { y = org.pytorch.aten.clone (x) }"""
+    )
+    onnx.save(model, tmp_path / "in.onnx")
+    told = run("apply", "aten", tmp_path / "in.onnx", tmp_path / "out.onnx")
+    assert told.exit_code == 3
+    assert "the whole model was not compared: an error ended it before" in told.output
     assert not surgeon.apply(model, "clean", verify=False).report.fired
 
 

@@ -21,7 +21,7 @@ GOOD = ("repaired", "unchanged")
 FAILED = tuple(outcome for outcome in OUTCOMES if outcome not in GOOD)
 
 _QUOTED = re.compile(r"'[^']*'")
-_NAMED = re.compile(r"`[^`]*`(?:, `[^`]*`)*(?: and \d+ more)?")
+_NAMED = re.compile(r"`(?!--)[^`]*`(?:, `[^`]*`)*(?: and \d+ more)?")  # but no options
 _NUMBER = re.compile(r"(?<![\w`])\d[\d.,]*(?:e[+-]?\d+)?(?![\w`])")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from functools import partial
 from importlib import import_module
@@ -13,7 +14,7 @@ import typer
 from typer.main import get_command
 
 from surgeon.cli.commands import Command, Group, Made
-from surgeon.cli.console import INTERRUPTED
+from surgeon.cli.console import INTERRUPTED, tolerant_streams
 from surgeon.provenance import version
 
 EXIT_CODES = (
@@ -111,11 +112,14 @@ def main() -> None:
     for name in ("stdout", "stderr"):  # None where the caller closed them: nobody reads
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+    tolerant_streams()  # for help and usage errors too
     # Else pydantic looks through every installed distribution for plugins, and imports them.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # Else the threads of numpy's OpenBLAS wait for work in a busy loop: a tenth of a second of
     # every command. They still work when there is something to do. (2^n turns; 26 by itself.)
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "10")
+    # As Ctrl-C does: what runs for us ends too, and no half-written file is left.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         app(prog_name="surgeon")
     except KeyboardInterrupt:  # before or after a command's own care

@@ -80,7 +80,7 @@ def adapt(
                 from surgeon.isolation import isolation
                 from surgeon.reducing.command import Check
 
-            command = Check(check, timeout=timeout)
+            command = Check(check, timeout=timeout, doubt=place.doubt)
             try:
                 with isolation(timeout=timeout, memory=options.read_size(memory)):
                     found = adapting.adapt(
@@ -110,10 +110,10 @@ def adapt(
                 results.show_ended(place, error, report, as_json=as_json)
                 raise
         result = found.result
-        if not dry_run:
-            results.save(result, target, external_data.value, report)
         told = results.Told(result.report, None if dry_run else target, more=found.to_dict())
-        results.write_report(told, report)
+        with results.reported(told, report):
+            if not dry_run:
+                results.save(result, target, external_data.value, report)
         if place.is_heard and not as_json:
             place.show(render.adaptation(found))
         results.show(place, told, as_json=as_json)

@@ -78,12 +78,20 @@ class Desk:
     def warn(self, content: RenderableType) -> None:
         """Print to stderr, quiet or not."""
         self._stop()
-        console = _console(stderr=True)
-        console.print(content, highlight=False, soft_wrap=True)
+        with _reader_may_leave(sys.stderr):
+            _console(stderr=True).print(content, highlight=False, soft_wrap=True)
         if self.log is not None:
             from surgeon.render import text
 
             self.log.write(text(content, width=1_000_000))
+
+    def doubt(self, said: str) -> None:
+        """Print a warning to stderr, quiet or not."""
+        from rich.text import Text
+
+        from surgeon.render import clean
+
+        self.warn(Text(f"warning: {clean(said)}", style="yellow"))
 
     def data(self, text: str) -> None:
         """Print what a script reads: as it is, and quiet or not."""
@@ -151,7 +159,8 @@ def desk(
     gc.enable()  # which `main` held off
     place = Desk(quiet=quiet, verbose=verbose, as_json=as_json)
     try:
-        with _tolerant_streams(), contextlib.ExitStack() as stack:
+        tolerant_streams()
+        with contextlib.ExitStack() as stack:
             if log_file is not None:
                 place.log = stack.enter_context(_open_log(log_file))
             yield place
@@ -238,14 +247,12 @@ def _is_log(path: Path) -> bool:
         return file.read(8) == b"surgeon "
 
 
-@contextlib.contextmanager
-def _tolerant_streams() -> Iterator[None]:
+def tolerant_streams() -> None:
     """Print what the terminal's encoding has no letter for as an escape, rather than fail."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
-    yield
 
 
 def _print(content: RenderableType, *, wrap: bool) -> None:
@@ -262,15 +269,34 @@ def _print(content: RenderableType, *, wrap: bool) -> None:
 def _console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
-    return Console(stderr=stderr, markup=False, emoji=False)
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:
+            """Leave it to `_reader_may_leave`: else the process ends here, with 1."""
+            raise
+
+    return Plain(stderr=stderr, markup=False, emoji=False)
 
 
 @contextlib.contextmanager
-def _reader_may_leave() -> Iterator[None]:
-    """A reader that has seen enough (`| head`) changes neither the work nor its exit code."""
+def _reader_may_leave(stream: TextIO | None = None) -> Iterator[None]:
+    """A reader that has seen enough (`| head`) changes neither the work nor its exit code.
+
+    Nor do warnings and errors that cannot be told.
+
+    Raises:
+        OutputError: A result cannot be told: the disk is full.
+    """
+    stream = stream or sys.stdout
     try:
         yield
-        sys.stdout.flush()
-    except BrokenPipeError:
+        stream.flush()
+    except OSError as error:
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
+        os.dup2(nowhere, stream.fileno())
+        if not isinstance(error, BrokenPipeError) and stream is not sys.stderr:
+            raise OutputError(
+                f"what is said cannot be written: {error.strerror or error}",
+                where=stream.name,
+                mend="Free some space, or send it elsewhere; `surgeon log OUT` tells whether a "
+                "model was saved before.",
+            ) from None

@@ -90,7 +90,7 @@ def reduce(
                 from surgeon.isolation import isolation
                 from surgeon.reducing.command import Check
 
-            command = Check(check, saying=saying, timeout=timeout)
+            command = Check(check, saying=saying, timeout=timeout, doubt=place.doubt)
             wanted = [data] if data else []
             with isolation(timeout=timeout):
                 found = reducing.reduce(

@@ -172,11 +172,11 @@ def apply(
         backup = None
         moved = external_data is not options.Carried.KEEP
         wanted = not dry_run and (result.model.changed or moved or not in_place)
-        if wanted:
-            backup = back_up(target) if in_place and not no_backup else None
-            results.save(result, target, external_data.value, report)
         told = results.Told(result.report, target if wanted else None)
-        results.write_report(told, report)
+        with results.reported(told, report):
+            if wanted:
+                backup = back_up(target) if in_place and not no_backup else None
+                results.save(result, target, external_data.value, report)
         results.show(place, told, as_json=as_json)
         results.say_doubts(place, result.report)
         if not as_json:

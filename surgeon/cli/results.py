@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -51,6 +52,20 @@ def save(result: Result, target: Path, external_data: str, report_to: Path | Non
         raise
 
 
+@contextlib.contextmanager
+def reported(told: Told, target: Path | None) -> Iterator[None]:
+    """Write a report once all in here went well, but see before that it can be written.
+
+    Where it cannot, nothing in here is done: an output that was there stays as it was.
+    """
+    from surgeon.files import prepared
+
+    with contextlib.ExitStack() as stack:
+        if target is not None:
+            stack.enter_context(prepared(target, _written(told, target)))
+        yield
+
+
 def show_ended(place: Desk, error: SurgeonError, report_to: Path | None, *, as_json: bool) -> None:
     """Show and write the report of a run that an error ended, where it has one."""
     from surgeon.report import Report
@@ -74,16 +89,22 @@ def _rendered(told: Told, *, verbose: bool) -> RenderableType:
 
     from surgeon import render
 
-    end = ["\nNothing was saved"] if told.error is not None else []
-    return Group(render.report(told.report, verbose=verbose), *end)
+    ended = told.error is not None
+    end = ["\nNothing was saved"] if ended else []
+    return Group(render.report(told.report, verbose=verbose, ended=ended), *end)
 
 
 def write_report(told: Told, target: Path | None) -> None:
     """Write a report, as the ending of the file's name says; nothing where none is wanted."""
-    if target is None:
-        return
+    if target is not None:
+        from surgeon.files import write_whole
+
+        write_whole(target, _written(told, target))
+
+
+def _written(told: Told, target: Path) -> bytes:
+    """A report in the form that the ending of the file's name says."""
     from surgeon import render
-    from surgeon.files import write_whole
 
     form = target.suffix.lower()
     if form == ".json":
@@ -91,7 +112,7 @@ def write_report(told: Told, target: Path | None) -> None:
     else:
         write = render.html if form == ".html" else render.text
         text = write(_rendered(told, verbose=True))
-    write_whole(target, text.encode("utf-8", "backslashreplace"))
+    return text.encode("utf-8", "backslashreplace")
 
 
 def say_doubts(place: Desk, report: Report) -> None:
@@ -99,13 +120,8 @@ def say_doubts(place: Desk, report: Report) -> None:
     doubts = list(report.failures)
     if report.verdict is not None and report.verdict.status == "runs":
         doubts.append(f"not shown to be equivalent: {report.verdict.detail}")
-    if doubts:
-        from rich.text import Text
-
-        from surgeon import render
-
-        for doubt in doubts:
-            place.warn(Text(f"warning: {render.clean(doubt)}", style="yellow"))
+    for doubt in doubts:
+        place.doubt(doubt)
 
 
 def _needed(result: Result, saved: Path) -> list[str]:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import onnx
 
 from surgeon.auditing import compared_with, source_said, verdict_said
-from surgeon.choices import check_choice
+from surgeon.choices import check_choice, several
 from surgeon.errors import VerifyError
 from surgeon.extraction.cut import FROM, TO, Cut, End, Wiring, cut, read_end, renamed
 from surgeon.extraction.rejoined import compare
 from surgeon.extraction.types import types_of
-from surgeon.inspection import Value, value_of
+from surgeon.inspection import Value, inputs_of, value_of
 from surgeon.model import Model, ModelLike
 from surgeon.opening import told_apart
 from surgeon.provenance import begun, stamps
@@ -34,7 +34,7 @@ class Extraction:
 
     Attributes:
         model: The part.
-        inputs: As it declares them.
+        inputs: As it declares them, but for weights that stand among them.
         outputs: As it declares them.
         nodes: How many nodes of the main graph it has.
         of: How many the whole has.
@@ -61,8 +61,8 @@ class Extraction:
 def extract(
     model: ModelLike,
     *,
-    inputs: Sequence[str] = (),
-    outputs: Sequence[str] = (),
+    inputs: str | Sequence[str] = (),
+    outputs: str | Sequence[str] = (),
     verify: bool = True,
     require: str = "runs",
     reference: Reference = None,
@@ -102,8 +102,8 @@ def extract(
     wiring = Wiring(proto.graph)
     part = cut(
         wiring,
-        [read_end(text, wiring, FROM) for text in inputs],
-        [read_end(text, wiring, TO) for text in outputs],
+        [read_end(text, wiring, FROM) for text in several(inputs)],
+        [read_end(text, wiring, TO) for text in several(outputs)],
     )
     types = types_of(whole, [end.value for end in (*part.inputs, *part.outputs)])
     made = model_of(proto, part, types)
@@ -121,7 +121,7 @@ def extract(
     log(None)
     found = Extraction(
         result,
-        tuple(map(value_of, made.graph.input)),
+        inputs_of(made.graph),
         tuple(map(value_of, made.graph.output)),
         len(part.nodes),
         len(wiring.nodes),

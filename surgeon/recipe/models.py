@@ -284,7 +284,9 @@ def _translate(root: Value, errors: Sequence[Mapping[str, Any]]) -> RecipeError:
                     where = value.key_location(other)
                     return RecipeError(f"unknown key `{other}`", where=where, mend=near)
         return RecipeError(
-            f"the key `{key}` is missing", where=value.location, mend=f"Add `{key}: ...`."
+            f"the key `{key}` is missing",
+            where=value.location,
+            mend=f"Add `{key}: {'1' if key == 'surgeon' else '...'}`.",
         )
     if isinstance(name, int):
         name = f"{path[-2]}[{name}]" if len(path) > 1 else str(name)

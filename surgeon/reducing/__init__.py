@@ -12,7 +12,7 @@ import onnx
 from surgeon.errors import RecipeError, VerifyError
 from surgeon.extraction import extract
 from surgeon.helpful import recipes_about
-from surgeon.inspection import Value, value_of
+from surgeon.inspection import Value, inputs_of, value_of
 from surgeon.model import Model, ModelLike
 from surgeon.opening import told_apart
 from surgeon.reducing.asking import Ask, Asked, Runs
@@ -44,7 +44,7 @@ class Reduction:
 
     Attributes:
         model: The part.
-        inputs: As it declares them.
+        inputs: As it declares them, but for weights that stand among them.
         outputs: As it declares them.
         nodes: Its nodes of the main graph, without constants.
         of: How many the whole has.
@@ -153,7 +153,7 @@ def reduced(source: Model, asked: Asked, fails: Ask, date: str | None = None) ->
     graph = result.proto.graph
     return Reduction(
         result,
-        tuple(map(value_of, graph.input)),
+        inputs_of(graph),
         tuple(map(value_of, graph.output)),
         tuple(_shown(parts.wiring.nodes[at]) for at in sorted(kept)),
         len(parts.nodes),

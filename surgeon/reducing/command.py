@@ -15,6 +15,10 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
 
+import numpy as np
+import onnx
+from onnx import helper
+
 from surgeon.errors import ForeignError, RecipeError
 
 MODEL, DATA = "{model}", "{data}"
@@ -22,6 +26,8 @@ _WHERE = "--check"
 _LONGEST = 200  # characters of a line in an error
 _ALIKE = 0.5  # of the words of two lines that are the same
 _MOST = 1 << 20  # bytes of what a command says that are looked at, from the end
+_LOADED = 1 << 29  # bytes of a file that is read for its versions
+_SHELL = {"|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1", "&>"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,7 @@ class Check:
             file, or `{}`, and `{data}` for its inputs and outputs.
         saying: What a failure has to say, if anything.
         timeout: Seconds after which it is ended.
+        doubt: Called with a sentence where it fails on any model as on the one it is to take.
 
     Attributes:
         wants_data: Whether it names the data.
@@ -76,11 +83,18 @@ class Check:
         said: How it ended on the last file that was to pass.
 
     Raises:
-        RecipeError: It names no model, or no such program is there.
+        RecipeError: It names no model, or is for a shell.
     """
 
-    def __init__(self, command: str, *, saying: str = "", timeout: float = 600.0) -> None:
-        self.saying, self.timeout = saying, timeout
+    def __init__(
+        self,
+        command: str,
+        *,
+        saying: str = "",
+        timeout: float = 600.0,
+        doubt: Callable[[str], None] | None = None,
+    ) -> None:
+        self.saying, self.timeout, self._doubt = saying, timeout, doubt
         try:
             words = shlex.split(command, posix=os.name != "nt")
         except ValueError as error:
@@ -95,6 +109,12 @@ class Check:
                 "the command does not say where the model goes",
                 where=_WHERE,
                 mend="Write `{}` there, as in `--check 'trtexec --onnx={}'`.",
+            )
+        if shell := next((word for word in words if word in _SHELL), None):
+            raise RecipeError(
+                f"`{shell}` is for a shell, and no shell reads the command",
+                where=_WHERE,
+                mend="Put it into a script, or write `sh -c '...' {}`, where `$0` is the model.",
             )
         self.wants_data = any(DATA in word for word in self.words)
         self.first: Outcome | None = None
@@ -112,6 +132,7 @@ class Check:
         found = self.run(model)
         if self.first is None:
             self._see_it_fails(found)
+            self._see_what_passes(model, found)
             self.first = found
         if found.status != self.first.status or self.saying not in found.text:
             return False
@@ -123,6 +144,8 @@ class Check:
     def passes(self, model: Path) -> bool:
         """Whether it does not fail at all."""
         self.said = self.run(model)
+        if self.said.status != 0:
+            self._see_what_passes(model, self.said)
         return self.said.status == 0
 
     def failing(self) -> Callable[[Path], bool]:
@@ -147,6 +170,32 @@ class Check:
                 f"its last line is `{found.last_line[:_LONGEST]}`",
                 where="--saying",
                 mend="Give words that stand in what it says.",
+            )
+
+    def _see_what_passes(self, model: Path, found: Outcome) -> None:
+        """Ask once of a model that nothing can be wrong with: else the command itself may be.
+
+        Raises:
+            RecipeError: It does not end, as it did not on the model.
+        """
+        doubt, self._doubt = self._doubt, None
+        if doubt is None:
+            return
+        with tempfile.TemporaryDirectory(prefix="surgeon-") as folder:
+            path = Path(folder, "plain.onnx")
+            write_plain(path, model)
+            plain = self.run(path)
+        if plain.status is None and found.status is None:
+            raise RecipeError(
+                f"the command does not end within {self.timeout:g} seconds, nor does it for a "
+                "model of one Relu",
+                where=_WHERE,
+                mend="See that it is called as it should be, or give it more with `--timeout`.",
+            )
+        if plain.status == found.status and plain.says_the_same(found):
+            doubt(
+                "the command fails on a model of one Relu as it does on yours: see that it is "
+                "called as it should be"
             )
 
     def run(self, model: Path) -> Outcome:
@@ -196,3 +245,18 @@ def _end(process: subprocess.Popen[bytes]) -> None:
                 os.killpg(process.pid, signal.SIGKILL)
         process.kill()
         process.wait()
+
+
+def write_plain(path: Path, like: Path) -> None:
+    """Write a model of one Relu, with the versions of another one, and its data beside it."""
+    ir_version, opsets = 8, [helper.make_opsetid("", 17)]
+    if like.stat().st_size <= _LOADED:
+        other = onnx.load(like, load_external_data=False)
+        ir_version = other.ir_version
+        opsets = [each for each in other.opset_import if each.domain in ("", "ai.onnx")] or opsets
+    x, y = (helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [1, 3, 8, 8]) for n in "xy")
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"], "relu")], "plain", [x], [y])
+    model = helper.make_model(graph, ir_version=ir_version, opset_imports=opsets)
+    path.write_bytes(model.SerializeToString())
+    value = np.linspace(-1, 1, 192, dtype=np.float32).reshape(1, 3, 8, 8)
+    np.savez(path.with_suffix(".npz"), **{"in.x": value, "out.y": np.maximum(value, 0)})  # type: ignore[arg-type]

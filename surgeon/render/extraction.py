@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
 from surgeon.render import checks, words
-from surgeon.render.inspection import interface
+from surgeon.render.inspection import ends
 
 if TYPE_CHECKING:
     from surgeon.extraction import Extraction
@@ -19,7 +18,8 @@ def extraction(found: Extraction) -> RenderableType:
     """The part's interface and the verdict."""
     head = f"{words.count(found.nodes, 'node')} of {found.of:,}"
     parts: list[RenderableType] = [Text(head, style="bold")]
-    parts.append(Padding(interface(found.inputs, found.outputs), (0, 0, 0, 2)))
+    weights = len(found.model.overridable)
+    parts.append(ends(found.inputs, found.outputs, weights))
     if found.verdict is not None:
         parts.append(checks.verdict(found.verdict))
     return Group(*parts)

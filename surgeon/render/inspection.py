@@ -63,7 +63,12 @@ def _facts(found: Inspection) -> Table:
         rows.append(("largest", "\n".join(map(_weight, found.largest))))
     for file in found.external:
         state = "missing, or not in the folder" if file.size is None else words.size(file.size)
-        rows.append(("data file", f"{words.name(file.name)}: {state}, {file.tensors:,} tensors"))
+        rows.append(
+            (
+                "data file",
+                f"{words.name(file.name)}: {state}, {words.count(file.tensors, 'tensor')}",
+            )
+        )
     if found.functions:
         rows.append(("functions", words.listed(found.functions)))
     if found.subgraphs:
@@ -92,6 +97,15 @@ def _interface(found: Inspection) -> Table:
     if found.dynamic:
         table.add_row("dynamic", Text(words.listed(found.dynamic, 20)), "", "")
     return table
+
+
+def ends(inputs: Sequence[Value], outputs: Sequence[Value], weights: int) -> RenderableType:
+    """The inputs and outputs of a part, and how many weights stand among the inputs."""
+    shown: list[RenderableType] = [interface(inputs, outputs)]
+    if weights:
+        count = words.count(weights, "weight is an input", "weights are inputs")
+        shown.append(Text(f"{count} too, which `listed-constants` ends", "dim"))
+    return Padding(Group(*shown), (0, 0, 0, 2))
 
 
 def interface(inputs: Sequence[Value], outputs: Sequence[Value]) -> Table:

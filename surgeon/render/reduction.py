@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from surgeon.render import words
-from surgeon.render.inspection import interface
+from surgeon.render.inspection import ends
 
 if TYPE_CHECKING:
     from surgeon.reducing import Reduction
@@ -42,7 +42,8 @@ def reduction(
     parts.append(Padding(table, (0, 0, 0, 2)))
     if len(found.nodes) > MOST_NODES:
         parts.append(Text(f"  {len(found.nodes) - MOST_NODES:,} more", style="dim"))
-    parts.append(Padding(interface(found.inputs, found.outputs), (0, 0, 0, 2)))
+    weights = len(found.model.overridable)
+    parts.append(ends(found.inputs, found.outputs, weights))
     if len(found.nodes) == found.of:
         parts.append(Text("\nNo part of the model that is smaller fails in this way.", "yellow"))
     elif not found.is_smallest:
@@ -59,8 +60,8 @@ def reduction(
         if len(found.mends) > MOST_MENDS:
             others = words.listed([mend.recipe for mend in found.mends[MOST_MENDS:]])
             parts.append(Text(f"  and behind {others}", "dim"))
-    ends = (("The whole model", whole), ("The part", part))
-    parts += [ending(what, outcome) for what, outcome in ends if outcome is not None]
+    both = (("The whole model", whole), ("The part", part))
+    parts += [ending(what, outcome) for what, outcome in both if outcome is not None]
     if whole is not None and part is not None and not whole.says_the_same(part):
         text = "\nThe part may fail for another reason than the whole: `--saying TEXT` counts "
         parts.append(Text(text + "only what says TEXT.", "yellow"))
@@ -69,5 +70,6 @@ def reduction(
 
 def ending(what: str, outcome: Outcome) -> Text:
     """How the command ended, and what it said last."""
-    said = words.clean(outcome.last_line) or "nothing"
-    return Text(f"\n{what}: {outcome.ending}; its last line:\n  {said}")
+    said = words.clean(outcome.last_line)
+    end = f"its last line:\n  {said}" if said else "it said nothing"
+    return Text(f"\n{what}: {outcome.ending}; {end}")

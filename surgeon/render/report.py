@@ -26,12 +26,13 @@ _GENERAL = frozenset({"clean"})  # of these nobody expects that a rule fires
 _NODE = re.compile(r"^node '(.*)' \([^()]*\)$")  # as reports name one
 
 
-def report(found: Report, *, verbose: bool = False) -> RenderableType:
+def report(found: Report, *, verbose: bool = False, ended: bool = False) -> RenderableType:
     """The whole report.
 
     Args:
         found: What `apply` recorded.
         verbose: Every operator, every rewrite and every recorded miss.
+        ended: Whether an error ended the run that it is of.
     """
     parts = [headline(found)]
     if found.before != found.after:
@@ -54,7 +55,7 @@ def report(found: Report, *, verbose: bool = False) -> RenderableType:
     if found.misses and (verbose or wanted):
         most = None if verbose else MOST_MISSES
         parts.extend(section("Nearest misses", [misses(found.misses, most=most)]))
-    parts.extend(section("Checked", _checked(found)))
+    parts.extend(section("Checked", _checked(found, ended=ended)))
     parts.extend(section("Time", [_times(found)]))
     return Group(*parts)
 
@@ -67,7 +68,8 @@ def headline(found: Report) -> RenderableType:
     if found.opset_before not in (None, found.opset):
         opset = f"{found.opset_before} -> {found.opset}"
     text.append(f"  opset {opset}", style="not bold dim")
-    text.append(f"\n{words.listed(found.recipes)}: ", style="not bold")
+    recipes = words.listed(found.recipes) if found.recipes else "no recipe"
+    text.append(f"\n{recipes}: ", style="not bold")
     text.append(f"{words.count(before, 'node')} -> {after:,}", style="bold")
     return text
 
@@ -216,7 +218,7 @@ def progress(found: Missed) -> str:
     return f"{found.matched} of {words.count(found.total, 'node')} matched; "
 
 
-def _checked(found: Report) -> Iterator[RenderableType]:
+def _checked(found: Report, *, ended: bool) -> Iterator[RenderableType]:
     """The rewrites one by one, then the whole model."""
     if found.pieces:
         yield _pieces(found.pieces)
@@ -225,8 +227,8 @@ def _checked(found: Report) -> Iterator[RenderableType]:
     elif not found.changes and found.before == found.after:
         yield Text("nothing to compare: nothing was changed")
     else:
-        said = "the whole model was not compared: that was not asked for"
-        yield Text(said, style="yellow")
+        why = "an error ended it before" if ended else "that was not asked for"
+        yield Text(f"the whole model was not compared: {why}", style="yellow")
 
 
 def _pieces(counts: Mapping[str, int]) -> Text:
