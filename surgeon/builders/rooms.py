@@ -147,7 +147,7 @@ _HELD: Mapping[str, str] = {
     "trials": "dropped_operator early_operator",
     "triangles": "reshape_without_zeros shape_of_some_axes trilu_as_where",
     "trt": "trt_dequantize trt_quantize trt_refused",
-    "truths": "choice_of_numbers",
+    "truths": "choice_of_numbers equal_to_truth settled_truth",
     "turned": "turned_region",
     "undilated": "conv_of_groups conv_with_zeros transposed_as_conv",
     "unquantized": (
