@@ -36,7 +36,7 @@ _HELD: Mapping[str, str] = {
     "convolution": "aten_convolution output_padding_as_pads",
     "counted": ("bits_as_products bound_as_clip mod_as_products several_two_by_two top_of_few"),
     "cropped": "slice_into_window",
-    "directions": "directions_joined",
+    "directions": "directions_joined with_last_state",
     "dynamic": "stacked_convolution",
     "einsum": "einsum_as_matmul",
     "factors": "factor_before factor_behind factor_of_both negative_behind",
