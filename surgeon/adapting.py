@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from surgeon.surgery import Result, apply
 MOST = 500  # runs
 _ROUNDS = 30
 _OTHERS = 12  # recipes about the operators of a part that are tried on the whole
+_Names = tuple[str, ...]  # of recipes
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +112,7 @@ def adapt(
     )
     chain = search.chain()
     result = search.result(chain)
-    return Adaptation(
-        result, tuple(recipe.name for recipe in chain), tuple(search.rounds), search.runs.done
-    )
+    return Adaptation(result, _names(chain), tuple(search.rounds), search.runs.done)
 
 
 class _Search:
@@ -131,7 +131,9 @@ class _Search:
         self.original, self.begun, self.passes = original, begun, passes
         self.failing, self.feeds, self.runs, self.options = failing, feeds, runs, options
         self.rounds: list[Round] = []
-        self._known: dict[tuple[str, ...], bool] = {}  # whether it passes behind these recipes
+        self._contents: dict[_Names, bytes | None] = {}  # behind recipes; None where refused
+        self._known: dict[bytes, Ask | None] = {}  # what fails alike; None where it passes
+        self._last: tuple[_Names, tuple[Model, Asked] | None] | None = None
 
     def chain(self) -> list[Recipe]:
         """The recipes behind which the model passes.
@@ -144,7 +146,8 @@ class _Search:
             for start in starts:
                 if self._passes(start):
                     return self._needed(start)
-            for start in reversed(starts):
+            distinct = {self._content(start): start for start in reversed(starts)}
+            for start in distinct.values():
                 if (found := self._from(start)) is not None:
                     return self._needed(found)
         except Spent:
@@ -176,20 +179,21 @@ class _Search:
         tried: dict[frozenset[str], set[str]] = {}  # by the nodes that fail
         last: frozenset[str] | None = None
         for _ in range(_ROUNDS):
-            model = self._made(chain)
-            if model is None:
-                return None
-            asked = self._asked(model)
-            if asked.model(model, _behind(chain), self.passes):
+            if self._passes(chain):
                 return chain
-            part = reduced(model, asked, self.failing())
+            made, alike = self._made(chain), self._known.get(self._content(chain) or b"")
+            if made is None or alike is None:
+                return None
+            part = reduced(*made, alike)
             failed = frozenset(node.name for node in part.nodes)
             if failed == last:
                 chain = chain[:-1]  # which did not help here
             last, before = failed, tried.setdefault(failed, set())
-            recipe, waiting = self._choice(part, asked, before)
+            recipe, waiting = self._choice(part, made[1], before)
             self.rounds.append(Round(part.nodes, part.of, recipe, waiting))
             if not recipe:
+                if self.runs.done >= self.runs.most:
+                    raise Spent  # before all were tried
                 return self._unproven(chain, part, before)
             before.add(recipe)
             chain = [*chain, Recipe.load(recipe)]
@@ -232,16 +236,33 @@ class _Search:
 
     def _passes(self, chain: Sequence[Recipe]) -> bool:
         """Whether the model passes behind a chain; not behind one that cannot be applied."""
-        names = tuple(recipe.name for recipe in chain)
-        if names not in self._known:
-            model = self._made(chain)
-            self._known[names] = model is not None and self._asked(model).model(
-                model, _behind(chain), self.passes
-            )
-        return self._known[names]
+        content = self._content(chain)
+        if content is not None and content not in self._known:
+            made = self._made(chain)
+            passed = made is not None and made[1].model(made[0], _behind(chain), self.passes)
+            self._known[content] = None if passed else self.failing()
+        return content is not None and self._known[content] is None
 
-    def _made(self, chain: Sequence[Recipe]) -> Model | None:
-        """The model behind a chain, not compared as a whole; None where that is refused."""
+    def _content(self, chain: Sequence[Recipe]) -> bytes | None:
+        """What tells models apart that chains give; None where a chain is refused."""
+        names = _names(chain)
+        if names not in self._contents:
+            made = self._made(chain)
+            self._contents[names] = None if made is None else _digest(made[0])
+        return self._contents[names]
+
+    def _made(self, chain: Sequence[Recipe]) -> tuple[Model, Asked] | None:
+        """The model behind a chain, not compared as a whole, and what asks of it.
+
+        None where the chain is refused. The last one is kept.
+        """
+        names = _names(chain)
+        if self._last is None or self._last[0] != names:
+            model = self._applied(chain)
+            self._last = names, None if model is None else (model, self._asked(model))
+        return self._last[1]
+
+    def _applied(self, chain: Sequence[Recipe]) -> Model | None:
         checked = self.options.get("verify", True)
         try:
             options = {"check": checked, **self.options, "verify": False}
@@ -271,5 +292,14 @@ class _Search:
         return error
 
 
+def _digest(model: Model) -> bytes:
+    graph = model.to_proto().graph
+    return sha256(graph.SerializeToString(deterministic=True)).digest()
+
+
+def _names(chain: Sequence[Recipe]) -> _Names:
+    return tuple(recipe.name for recipe in chain)
+
+
 def _behind(chain: Sequence[Recipe]) -> str:
-    return f"behind {' '.join(recipe.name for recipe in chain)}" if chain else "as it came"
+    return f"behind {' '.join(_names(chain))}" if chain else "as it came"

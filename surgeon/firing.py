@@ -202,6 +202,7 @@ def _unchanged(root: gs.Node, draft: Draft) -> str | None:
             for a, b in zip(new.inputs, root.inputs, strict=True)
         )
         and dict(new.attrs) == dict(root.attrs)
+        and len(new.outputs) <= len(root.outputs)
     )
     return ALREADY if same else None
 

@@ -381,6 +381,20 @@ def test_two_lines_that_say_the_same(whole: str, part: str, same: bool) -> None:
     assert Outcome(1, whole).says_the_same(Outcome(1, part)) is same
 
 
+@pytest.mark.parametrize("head", ["Stack backtrace:", "stack backtrace:"])
+def test_the_last_line_is_in_front_of_a_list_of_calls(head: str) -> None:
+    """As programs in Rust write it, tract's among them: all end in the same call."""
+    calls = (
+        f"\n\n{head}\n   0: std::backtrace::capture\n             at ./main.rs:4:1\n  31: _start"
+    )
+    one, other = (
+        Outcome(1, f"running pass\n\n{said}{calls}\n") for said in ("Bool is no number", "No axis")
+    )
+    assert one.last_line == "Bool is no number"
+    assert not one.says_the_same(other)
+    assert Outcome(1, calls).last_line == "31: _start"
+
+
 def test_a_dry_run_writes_nothing(model: Path, script: str) -> None:
     target = model.with_name("part.onnx")
     arguments = ["reduce", str(model), str(target), "--check", f"{script} {{}} Cos", "--dry-run"]

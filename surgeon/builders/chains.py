@@ -28,7 +28,7 @@ def slice_chain(draft: Draft, match: Match) -> gs.Tensor:
     """
     outer, inner = match.root, match.nodes[1]
     rank = draft.facts.of(inner.inputs[0]).rank
-    first, second = (_bounds(draft, node, rank) for node in (inner, outer))
+    first, second = (bounds_of(draft, node, rank) for node in (inner, outer))
     _check_readers(draft, inner.outputs[0], first, rank)
     outside = {cut[2]: cut for cut in second}
     shared = {axis for *_, axis, _ in first} & outside.keys()
@@ -52,7 +52,7 @@ def _check_readers(draft: Draft, cut: gs.Tensor, first: list[Cut], rank: int | N
         n.op != "Slice" or n.inputs[0] is not cut for n in cut.outputs
     ):
         raise Refused("something else reads what is cut")
-    bounds = [part for reader in cut.outputs for part in _bounds(draft, reader, rank)]
+    bounds = [part for reader in cut.outputs for part in bounds_of(draft, reader, rank)]
     if len(cut.outputs) > 1 and {axis for *_, axis, _ in first} & {axis for *_, axis, _ in bounds}:
         raise Refused("several cut the same axis once more")
     gaps = all(step != 1 for *_, step in bounds)
@@ -66,7 +66,7 @@ def _overlap(cuts: Sequence[Cut]) -> bool:
     return any(a[0] == b[0] and b[1] < a[2] for a, b in itertools.pairwise(spans))
 
 
-def _bounds(draft: Draft, node: gs.Node, rank: int | None) -> list[Cut]:
+def bounds_of(draft: Draft, node: gs.Node, rank: int | None) -> list[Cut]:
     """(start, end, axis, step) of each axis that a Slice names."""
     lists: list[Sequence[int] | None] = []
     for index in range(1, 5):

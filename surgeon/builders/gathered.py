@@ -1,10 +1,12 @@
-"""Sliding windows that are gathered along two axes, and products of many axes with a matrix."""
+"""Sliding windows and every other place by Gather, and products of many axes with a matrix."""
 
 from __future__ import annotations
 
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from surgeon.builders.bench import Bench
+from surgeon.builders.chains import bounds_of
 from surgeon.builders.views import Shape, view_between
 from surgeon.dims import product
 from surgeon.match import Match
@@ -58,3 +60,30 @@ def product_of_few_axes(draft: Draft, match: Match) -> gs.Tensor:
     if behind:
         return out.draw(draft, draft.op("MatMul", view.draw(draft, a), b))
     return out.draw(draft, draft.op("MatMul", a, view.draw(draft, b)))
+
+
+def steps_as_gather(draft: Draft, match: Match) -> gs.Tensor:
+    """A Slice with steps: of each such axis a Gather of its places, behind a Slice of the rest."""
+    c, root = Bench(draft), match.root
+    y: gs.Tensor = root.inputs[0]
+    shape = c.shape(y)
+    if shape is None:
+        raise Refused("a shape is not known")
+    cuts = bounds_of(draft, root, len(shape))
+    plain = [cut for cut in cuts if cut[3] == 1]
+    if len(plain) == len(cuts):
+        raise Refused("what it takes lies side by side")
+    if plain:
+        starts, ends, axes, _ = zip(*plain, strict=True)
+        y = c.op("Slice", y, c.ints(starts, "starts"), c.ints(ends, "ends"), c.ints(axes, "axes"))
+    for start, end, axis, step in cuts:
+        if step == 1:
+            continue
+        length = shape[axis]
+        if not isinstance(length, int):
+            raise Refused("a length is known at run time only")
+        places = range(length)[start:end:step]
+        if not 0 < len(places) <= _LARGEST:
+            raise Refused("it takes nothing, or very many places")
+        y = c.op("Gather", y, c.ints(places, "places"), axis=axis)
+    return y

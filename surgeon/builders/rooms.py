@@ -36,12 +36,12 @@ _HELD: Mapping[str, str] = {
     "convolution": "aten_convolution output_padding_as_pads",
     "counted": ("bits_as_products bound_as_clip mod_as_products several_two_by_two top_of_few"),
     "cropped": "slice_into_window",
-    "directions": "directions_joined",
+    "directions": "directions_joined with_last_state",
     "dynamic": "stacked_convolution",
     "einsum": "einsum_as_matmul",
     "factors": "factor_before factor_behind factor_of_both negative_behind",
     "forked": "factor_before_all factor_of_forked",
-    "gathered": "product_of_few_axes windows_at_once",
+    "gathered": "product_of_few_axes steps_as_gather windows_at_once",
     "grids": "axes_before_expand fill_as_view stack_in_rows",
     "halves": "factor_of_joined sign_behind_join",
     "in_float32": (
@@ -147,7 +147,7 @@ _HELD: Mapping[str, str] = {
     "trials": "dropped_operator early_operator",
     "triangles": "reshape_without_zeros shape_of_some_axes trilu_as_where",
     "trt": "trt_dequantize trt_quantize trt_refused",
-    "truths": "choice_of_numbers",
+    "truths": "choice_of_numbers equal_to_truth settled_truth",
     "turned": "turned_region",
     "undilated": "conv_of_groups conv_with_zeros transposed_as_conv",
     "unquantized": (

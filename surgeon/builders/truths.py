@@ -9,7 +9,9 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import opsets
-from surgeon.facts.fact import Array
+from surgeon.builders.bench import TYPE, Bench
+from surgeon.builders.fills import holds
+from surgeon.facts.fact import INTEGERS, Array, same_dims
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -51,6 +53,44 @@ def choice_of_numbers(draft: Draft, match: Match) -> gs.Tensor:
         condition = draft.op(view.op, condition, *view.inputs[1:], **view.attrs)
     y: gs.Tensor = draft.op("Where", condition, *numbers)
     return y
+
+
+def settled_truth(draft: Draft, match: Match) -> gs.Tensor:
+    """And beside false, Or beside true, and what is not negative beside 0: one truth everywhere."""
+    c, facts, node = Bench(draft), draft.facts, match.root
+    shape = facts.of(node.outputs[0]).shape
+    truth = node.op in ("Or", "GreaterOrEqual", "LessOrEqual")
+    if node.op in ("And", "Or"):
+        settled = next((t for t in node.inputs if holds(draft, t, truth)), None)
+        x = next((t for t in node.inputs if t is not settled), settled)
+        if settled is not None and same_dims(facts.of(settled).shape, shape):
+            return settled
+    else:
+        x, settled = node.inputs if node.op in ("Less", "GreaterOrEqual") else node.inputs[::-1]
+        if facts.of(x).dtype not in INTEGERS:
+            raise Refused("it may be NaN")
+        if not (facts.of(x).not_negative and holds(draft, settled, 0)):
+            settled = None
+    if settled is None:
+        raise Refused("both answers are possible")
+    if not same_dims(facts.of(x).shape, shape):
+        raise Refused("the other operand may make the result larger")
+    return c.filled(c.sizes(x), truth, TYPE.BOOL)
+
+
+def equal_to_truth(draft: Draft, match: Match) -> gs.Tensor:
+    """Equal of a condition and a constant: the condition, or its opposite."""
+    facts, (x, other) = draft.facts, match.root.inputs
+    if facts.array(other) is None:
+        x, other = other, x
+    array = facts.array(other)
+    if array is None or array.dtype.kind != "b":
+        raise Refused("no operand is a constant of conditions")
+    if not same_dims(facts.of(x).shape, facts.of(match.root.outputs[0]).shape):
+        raise Refused("its constant may make the result larger")
+    if not array.size or (array != array.item(0)).any():
+        raise Refused("some of its conditions hold and others do not")
+    return x if array.item(0) else draft.op("Not", x)
 
 
 def _maker(draft: Draft, chosen: gs.Tensor) -> tuple[list[gs.Node], gs.Node]:

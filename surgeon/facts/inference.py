@@ -232,7 +232,7 @@ class Facts:
                 shape,
                 None,
                 unit_axis(node, inputs, shape),
-                not_negative(node, inputs),
+                not_negative(node, inputs, index, self.model.array),
                 not_zero(node, inputs, self.model.array),
             )
 

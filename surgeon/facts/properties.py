@@ -9,20 +9,22 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.dims import Dim
-from surgeon.facts.fact import BOOL, Array, Fact
+from surgeon.facts.fact import BOOL, INTEGERS, Array, Fact
 
 # Operators whose first output keeps "every element is at least 0".
 _KEEP_SIGN = frozenset(
     "Relu Identity Reshape Transpose Flatten Squeeze Unsqueeze Slice Gather MaxPool AveragePool "
     "GlobalAveragePool GlobalMaxPool Expand Tile Split Concat ReduceMean ReduceMax ReduceMin "
-    "ReduceSum Sqrt".split()
+    "ReduceSum Sqrt GatherElements GatherND".split()
 )
 # Operators whose first output holds numbers of its operand alone.
 _KEEP_NUMBERS = frozenset(
     "Identity Reshape Transpose Flatten Squeeze Unsqueeze Slice Gather Expand Tile Split "
     "Concat".split()
 )
-_MAKE_SIGN = frozenset("Relu Sigmoid Softmax HardSigmoid Abs Exp Softplus".split())
+_MAKE_SIGN = frozenset(
+    "Relu Sigmoid Softmax HardSigmoid Abs Exp Softplus ArgMax ArgMin NonZero Shape Size".split()
+)
 
 
 def unit_axis(
@@ -46,13 +48,31 @@ def unit_axis(
     return None
 
 
-def not_negative(node: gs.Node, inputs: Sequence[Fact | None]) -> bool:
-    """Whether every element of the output is proven to be at least 0, or NaN."""
-    if node.op in _MAKE_SIGN:
+def not_negative(
+    node: gs.Node,
+    inputs: Sequence[Fact | None],
+    index: int,
+    array: Callable[[gs.Constant], Array | None],
+) -> bool:
+    """Whether every element of an output is proven to be at least 0, or NaN.
+
+    Args:
+        node: What makes it.
+        inputs: The facts of what that reads.
+        index: Which of its outputs.
+        array: Gives the values of a constant.
+    """
+    if node.op in _MAKE_SIGN or (node.op == "TopK" and index == 1):
         return True
-    if node.op in _KEEP_SIGN:
+    if node.op in _KEEP_SIGN or node.op == "TopK":
         data = inputs if node.op == "Concat" else inputs[:1]
         return all(fact is not None and fact.not_negative for fact in data)
+    if node.op in ("Div", "Mod") and inputs and inputs[0] and inputs[0].dtype in INTEGERS:
+        by = array(node.inputs[1]) if isinstance(node.inputs[1], gs.Constant) else None
+        if by is None or not (by > 0).all():
+            return False  # a remainder has the sign of what divides, but for `fmod`
+        has_its_sign = node.op == "Mod" and not node.attrs.get("fmod", 0)
+        return has_its_sign or inputs[0].not_negative
     return False
 
 

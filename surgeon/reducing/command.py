@@ -25,6 +25,7 @@ MODEL, DATA = "{model}", "{data}"
 _WHERE = "--check"
 _LONGEST = 200  # characters of a line in an error
 _ALIKE = 0.5  # of the words of two lines that are the same
+_TRACE = re.compile(r"^\s*stack backtrace:\s*$", re.IGNORECASE | re.MULTILINE)  # as Rust writes
 _MOST = 1 << 20  # bytes of what a command says that are looked at, from the end
 _LOADED = 1 << 29  # bytes of a file that is read for its versions
 _SHELL = {"|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1", "&>"}
@@ -55,8 +56,10 @@ class Outcome:
 
     @property
     def last_line(self) -> str:
-        """The last line that says something."""
-        return next((line.strip() for line in reversed(self.text.splitlines()) if line.strip()), "")
+        """The last line that says something; where calls are listed behind it, in front of them."""
+        said = [line.strip() for line in _TRACE.split(self.text)[0].splitlines() if line.strip()]
+        found = said or [line.strip() for line in self.text.splitlines() if line.strip()]
+        return found[-1] if found else ""
 
     def says_the_same(self, other: Outcome) -> bool:
         """Whether both end in one line but for its numbers and a name or two."""

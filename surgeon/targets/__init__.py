@@ -25,6 +25,7 @@ MEASURED = {
     "openvino": "clean",
     "ncnn": "for-ncnn",
     "opencv": "for-opencv-4",
+    "opencv-5": "for-opencv-5",
     "mnn": "for-mnn",
     "tflite": "for-tflite",
     "iree": "for-iree",
