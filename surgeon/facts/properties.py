@@ -25,6 +25,8 @@ _KEEP_NUMBERS = frozenset(
 _MAKE_SIGN = frozenset(
     "Relu Sigmoid Softmax HardSigmoid Abs Exp Softplus ArgMax ArgMin NonZero Shape Size".split()
 )
+# Of integers these may leave the type's range: the least number has no opposite in it.
+_MAY_WRAP = frozenset({"Abs", "ReduceSum"})
 
 
 def unit_axis(
@@ -62,17 +64,21 @@ def not_negative(
         index: Which of its outputs.
         array: Gives the values of a constant.
     """
+    first = inputs[0] if inputs else None
+    whole = first is not None and first.dtype in INTEGERS
+    if whole and node.op in _MAY_WRAP:
+        return False
     if node.op in _MAKE_SIGN or (node.op == "TopK" and index == 1):
         return True
     if node.op in _KEEP_SIGN or node.op == "TopK":
         data = inputs if node.op == "Concat" else inputs[:1]
         return all(fact is not None and fact.not_negative for fact in data)
-    if node.op in ("Div", "Mod") and inputs and inputs[0] and inputs[0].dtype in INTEGERS:
+    if first is not None and whole and node.op in ("Div", "Mod"):
         by = array(node.inputs[1]) if isinstance(node.inputs[1], gs.Constant) else None
         if by is None or not (by > 0).all():
             return False  # a remainder has the sign of what divides, but for `fmod`
         has_its_sign = node.op == "Mod" and not node.attrs.get("fmod", 0)
-        return has_its_sign or inputs[0].not_negative
+        return has_its_sign or first.not_negative
     return False
 
 
