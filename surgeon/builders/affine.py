@@ -167,8 +167,10 @@ def _walk(
         if found is None:
             break
         constant, first, data = found
-        if (views or pending) and (constant.size != 1 or not _keeps_shape(facts, node, data)):
-            break
+        if views or pending:
+            if constant.size != 1 or not _keeps_shape(facts, node, data):
+                break
+            constant = constant.reshape(())  # behind the views it has other axes beside it
         steps.append((node, constant, first))
         views.extend(pending)
         tensor, pending = data, []
