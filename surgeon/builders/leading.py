@@ -71,7 +71,7 @@ def _unneeded(draft: Draft, tensor: gs.Tensor, count: int, left: list[int]) -> b
             return False
         if node.op in KEEP_ORDER - {"Identity"} and node.inputs[0] is tensor:
             continue  # it sees the order of elements, which is the same
-        if node.op in BINARY:
+        if node.op in BINARY and (node.op == "Where" or len(node.inputs) == 2):
             others = [facts.of(t).rank for t in node.inputs if t is not tensor]
             if any(r is None for r in others):
                 return False

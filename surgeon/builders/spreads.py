@@ -196,7 +196,9 @@ def _with_axes(facts: Facts, node: gs.Node, own: tuple[Dim, ...]) -> tuple[Dim, 
 
 
 def _each(node: gs.Node) -> bool:
-    return node.op in ELEMENTWISE and (node.domain or "") in opsets.STANDARD
+    """Whether it computes each element alone, of as many operands as the rules have patterns of."""
+    known = node.op in ELEMENTWISE and (node.domain or "") in opsets.STANDARD
+    return known and (node.op == "Where" or len(node.inputs) <= 2)
 
 
 def _may_stay(facts: Facts, t: gs.Tensor, expanded: gs.Tensor, own: tuple[Dim, ...]) -> bool:
