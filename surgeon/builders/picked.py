@@ -50,7 +50,7 @@ def picked_before(draft: Draft, match: Match) -> gs.Tensor:
     passed: list[gs.Node] = []
     node = lone_producer(draft, match.root.inputs[0])
     while (found := _picked(draft, node)) is None:
-        _need_passable(node)
+        _need_passable(draft, node)
         passed.append(node)
         node = lone_producer(draft, node.inputs[_computed(draft, node)])
     x, axis, places = found
@@ -74,7 +74,7 @@ def picked_behind(draft: Draft, match: Match) -> gs.Tensor:
     passed: list[tuple[gs.Node, int]] = []
     node = _alone(draft, match.root, x)
     while node.op not in _LINEAR:
-        _need_passable(node)
+        _need_passable(draft, node)
         passed.append((node, axis))
         if node.op == "Transpose":
             axis = order_of(node, None)[axis]
@@ -219,9 +219,11 @@ _TAKES: Mapping[str, Callable[[Draft, gs.Node], Picked | None]] = {
 # ------------------------------------------------------------------------------- what is passed
 
 
-def _need_passable(node: gs.Node) -> None:
+def _need_passable(draft: Draft, node: gs.Node) -> None:
     if node.op not in _PASSED:
         raise Refused(f"nothing passes {node.op}")
+    if rank_of(draft, node.inputs[_computed(draft, node)]) != rank_of(draft, node.outputs[0]):
+        raise Refused(f"the constant of {node.op} puts axes in front")
 
 
 def _computed(draft: Draft, node: gs.Node) -> int:
