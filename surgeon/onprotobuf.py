@@ -57,9 +57,10 @@ def on_protobuf(
 
             return OnProtobuf("raise-opset", partial(raise_opset, opset=step.opset))
     elif isinstance(step, LowerOpsetStep):
-        from surgeon.lowering import lower_opset
+        if model.opset > step.opset:
+            from surgeon.lowering import lower_opset
 
-        return OnProtobuf("lower-opset", partial(lower_opset, opset=step.opset))
+            return OnProtobuf("lower-opset", partial(lower_opset, opset=step.opset))
     elif isinstance(step, PlainAttributesStep):
         from surgeon.plainattributes import STEP, has_such, plain_attributes
 

@@ -18,7 +18,9 @@ from surgeon.model import describe
 from surgeon.notation import Argument, NodePattern
 from surgeon.spelling import home
 
-COMMUTATIVE = frozenset("Add Mul And Or Xor Equal Min Max Sum Mean BitwiseAnd BitwiseOr BitwiseXor".split())
+COMMUTATIVE = frozenset(
+    "Add Mul And Or Xor Equal Min Max Sum Mean BitwiseAnd BitwiseOr BitwiseXor".split()
+)
 
 
 @dataclass(slots=True)

@@ -207,3 +207,19 @@ def test_no_axes_are_all_axes() -> None:
     )
     (node,) = lower_opset(model, 17).graph.node
     assert not [attribute for attribute in node.attribute if attribute.name == "axes"]
+
+
+def test_outputs_without_a_shape_do_not_stand_in_the_way() -> None:
+    model = _model("g (float[N,4] x) => (float[M,4] y) { y = Relu (x) }", 20)
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    lowered = lower_opset(model, 17)
+    assert lowered.opset_import[0].version == 17
+    assert lowered.graph.output == model.graph.output
+
+
+@pytest.mark.parametrize("opset", [12, 17])
+def test_a_model_that_is_old_enough_needs_no_step(opset: int) -> None:
+    model = _model("g (float[4] x) => (float[4] y) { y = Relu (x) }", opset)
+    report = surgeon.apply(model, "opset-17").report
+    assert report.failures == ()
+    assert report.opset == opset
