@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from surgeon import language, schemas
+from surgeon import answers, language, schemas
 from surgeon.cases.reading import Case, read_cases
 from surgeon.recipe import Recipe, bundled
 from surgeon.recipe.rules import BuilderCall
@@ -32,6 +32,7 @@ def pages() -> dict[str, str]:
         "recipes.md": _recipes(found),
         "operators.md": _operators(found["aten"]),
         "reference.md": _reference(),
+        "json.md": f"{_READ}\n\n{answers.page()}",
     }
 
 

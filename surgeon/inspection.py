@@ -37,6 +37,7 @@ class Value:
     """A graph input or output as the file declares it.
 
     Attributes:
+        name: Its name.
         kind: The element type, `float32` say; for what is no tensor `sequence`, `optional`, `map`.
         shape: Numbers, names, None for a size nobody names; None where no rank is declared.
     """
@@ -70,6 +71,8 @@ class ExternalFile:
     """A file of weights beside the model.
 
     Attributes:
+        name: As the model writes it.
+        tensors: How many weights lie in it.
         size: In bytes; None where it is missing or lies outside the model's folder.
     """
 
@@ -85,9 +88,11 @@ class Inspection:
     Attributes:
         source: Its path; `<model>` of one in memory.
         size: Of the file, in bytes.
+        ir_version: Of ONNX's file format.
         producer: The exporter and its version, as it names itself.
         opsets: Operator set versions by domain, `ai.onnx` for the default one.
         inputs: Without those that have an initializer.
+        outputs: As the file declares them.
         overridable: How many initializers are graph inputs too.
         dynamic: The inputs' dynamic dims by name, an unnamed one as `input.axis`.
         operators: How many nodes of each, `Constant` nodes left out, bodies and functions included.
@@ -95,6 +100,7 @@ class Inspection:
         weight_bytes: Of all initializers, external ones included.
         weight_dtypes: Their bytes by element type, the most first.
         largest: The few largest of them.
+        external: Files of weights beside the model.
         functions: The model's own functions, as `domain.name`.
         subgraphs: How many bodies of If, Loop and Scan.
         foreign: Operators outside standard ONNX.
@@ -143,7 +149,7 @@ class Inspection:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        return asdict(self)
+        return {**asdict(self), "largest": [each._asdict() for each in self.largest]}
 
 
 def with_load(found: Inspection, *, timeout: float = 10.0) -> Inspection:

@@ -19,7 +19,8 @@ class Change(NamedTuple):
     """One rewrite.
 
     Attributes:
-        rule: The rule's id, in `recipe`.
+        rule: The rule's id.
+        recipe: The name of the recipe that the rule is of.
         why: The rule's reason, as its recipe gives it.
         exact: `bit`, `rounding` or `approximate`; `asked for` of a change that is none of these.
         contract: What it changes in what the model promises, or None.
@@ -57,8 +58,11 @@ class Missed(NamedTuple):
     """Why a rule did not fire at a node.
 
     Attributes:
+        rule: The rule's id.
+        recipe: The name of the recipe that the rule is of.
         node: The root where matching began.
-        matched: How many of the pattern's `total` nodes were found.
+        matched: How many of the pattern's nodes were found.
+        total: How many the pattern has.
         reason: In words.
         location: file:line:column of the rule or the condition.
         waits: `approximate` or `contract`, where only that this is not allowed kept it.
@@ -81,7 +85,8 @@ class Refusal(NamedTuple):
     """A rewrite that was not made, because it differs from what it would replace.
 
     Attributes:
-        rule: The rule's id, in `recipe`.
+        rule: The rule's id.
+        recipe: The name of the recipe that the rule is of.
         node: The root, as errors name nodes.
         reason: In words.
         sizes: The sizes at which it differs, by symbol.

@@ -19,7 +19,9 @@ class Weight(NamedTuple):
     """One initializer.
 
     Attributes:
+        name: Its name.
         dtype: As numpy calls it.
+        shape: Its dimensions.
         size: In bytes.
     """
 

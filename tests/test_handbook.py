@@ -11,7 +11,7 @@ from surgeon.cli import app
 DOCS = Path(__file__).parent.parent / "docs"
 
 
-@pytest.mark.parametrize("name", ["recipes.md", "operators.md", "reference.md"])
+@pytest.mark.parametrize("name", ["recipes.md", "operators.md", "reference.md", "json.md"])
 def test_the_page_is_not_stale(name: str) -> None:
     made = handbook.pages()[name]
     assert (DOCS / name).read_text(encoding="utf-8") == made, "say: surgeon recipes pages docs/"

@@ -31,7 +31,8 @@ class Row:
 
     Attributes:
         name: Its path below SOURCE, with `/` on every system.
-        outcome: A key of `OUTCOMES`.
+        outcome: What became of it: `repaired`, `unchanged`, `refused`, `broken`, `timeout`,
+            `memory`, `crashed` or `failed`.
         reason: Why it failed; empty where it did not.
         mend: What would help.
         nodes: How many nodes the input has, and the result; None where it was not read.

@@ -84,7 +84,12 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class NotCompared:
-    """Something that could not be compared, and why."""
+    """Something that could not be compared, and why.
+
+    Attributes:
+        what: Inputs, sizes or an output, in words.
+        why: The reason, in words.
+    """
 
     what: str
     why: str
