@@ -49,7 +49,7 @@ _ROUND_ARRAY: Mapping[str, Callable[[Array], Array]] = {
     "CEIL": np.ceil,
     "FLOOR": np.floor,
     "UP": lambda x: np.sign(x) * np.ceil(np.abs(x)),
-    "DOWN": np.fix,
+    "DOWN": np.trunc,
     "HALF_UP": lambda x: np.sign(x) * np.floor(np.abs(x) + np.float32(0.5)),
     "HALF_DOWN": lambda x: np.sign(x) * np.ceil(np.abs(x) - np.float32(0.5)),
 }
