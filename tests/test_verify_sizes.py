@@ -468,3 +468,11 @@ def test_a_decoder_is_compared_where_nothing_is_kept_yet(target: list[int]) -> N
     verdict = verify(before, after)
     assert 0 in {c.sizes["p"] for c in verdict.comparisons} or "p=0" in verdict.detail
     assert verdict.status == ("broken" if target[-1] == -1 else "equivalent"), verdict.detail
+
+
+def test_a_value_that_is_joined_with_itself_is_not_kept_from_a_run() -> None:
+    text = """g (float[b,h,2] x) => (float[b,n,2] y, float[b,h,2] z) <int64[3] to = {0, TO, 2}> {
+        y = Concat <axis = 1> (x, x)  z = Reshape (x, to) }"""
+    verdict = verify(parse(text.replace("TO", "0")), parse(text.replace("TO", "-1")))
+    assert verdict.status == "equivalent", verdict.detail
+    assert 0 not in {c.sizes["h"] for c in verdict.comparisons}

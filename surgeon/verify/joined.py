@@ -20,7 +20,7 @@ def joined_dims(model: onnx.ModelProto, inputs: Sequence[Input]) -> tuple[str, .
     for node in every_node(model.graph.node):
         if node.op_type in THE_SAME and node.input and node.input[0] in came:
             came[node.output[0]] = came[node.input[0]]
-        elif node.op_type == "Concat" and len(node.input) > 1:
+        elif node.op_type == "Concat" and len(set(node.input)) > 1:  # not a value with itself
             axis = next((a.i for a in node.attribute if a.name == "axis"), 0)
             dims = [came[name].dims for name in node.input if name in came]
             found += [own[axis] for own in dims if -len(own) <= axis < len(own)]
