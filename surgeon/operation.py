@@ -88,6 +88,7 @@ class Operation:
         self.carried = Carried()
         self.stating = False  # whether shapes are written into the file
         self.handed = Handed()
+        self.ended = ""  # what is said of the inputs that are taken for constants
         self.removed: list[Departure] = []  # before the last step that reads the model anew
 
     @property
@@ -103,7 +104,7 @@ class Operation:
             self.model = self.original.clone()
             self.model.changed = self.touched
             self.notes = self.begun.anew()
-            self.handed, self.axioms = Handed(), self.told
+            self.handed, self.axioms, self.ended = Handed(), self.told, ""
             self.misses, self.settled, self.removed = [], 0, []
             self.pieces.clear()
             self._steps(clock)
@@ -155,7 +156,9 @@ class Operation:
         said += staying(self.model, self.facts, [r for r in self.recipes if r.name not in idle])
         if cost := cost_of_sizes(self.original, self.before, after):
             said.append(cost)
-        noted = [each for each in self.notes.remarks if self.changed or dialect.LEAVE not in each]
+        noted = self.notes.remarks
+        if not self.changed and not dialect.wants_listed(self.original):
+            noted = [each for each in noted if each != self.ended]  # its inputs stay as they are
         return Report(
             source=str(self.original.path or "<model>"),
             recipes=names,
@@ -184,7 +187,8 @@ class Operation:
         """Facts and wiring for the model at hand."""
         self.model.overridable -= self.axioms.told
         said = dialect.strip_initializer_inputs(self.model, keep=self.keep)
-        if said and not any("are constants" in remark for remark in self.notes.remarks):
+        if said and not self.ended:
+            self.ended = said
             self.notes.remarks.append(said)
         self.facts = Facts(
             self.model,
@@ -359,6 +363,10 @@ class Operation:
             self.model, self.facts, resized, carried, stating=self.stating
         )
         self.notes.remarks.extend(said)
+        self._enter_log()
+
+    def _enter_log(self) -> None:
+        """Enter this run into the log that the file carries."""
         replaced: dict[str, list[str]] = {}
         for change in self.notes.changes:
             replaced.setdefault(f"{change.recipe}/{change.rule}", []).append(change.node)
