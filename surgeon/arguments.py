@@ -14,7 +14,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.facts import Facts
-from surgeon.facts.fact import BOOL, INTEGERS, Array
+from surgeon.facts.fact import BOOL, INTEGERS, Array, Fact
 from surgeon.rewrite import Refused
 from surgeon.schemas import Parameter, Schema, overloads
 
@@ -240,12 +240,9 @@ def _score(
 
 
 def _agrees(parameter: Parameter, value: gs.Tensor | list[gs.Tensor], facts: Facts) -> bool | None:
+    """Whether a value is of a parameter's type; None where that is not known."""
     if isinstance(value, list):
-        if value and all(t.is_empty() for t in value):  # of what was left out, perhaps
-            return None if parameter.is_list else False
-        if parameter.type in _PLAIN and any(_is_row(facts, t) for t in value):
-            return False
-        return parameter.is_list
+        return _list_agrees(parameter, value, facts)
     if _is_device(value):
         return parameter.type == "Device"
     text = text_of(value)
@@ -253,9 +250,19 @@ def _agrees(parameter: Parameter, value: gs.Tensor | list[gs.Tensor], facts: Fac
         return (text is not None) == (parameter.type in ("str", "Device"))
     if parameter.type == "Tensor":
         return None if parameter.is_list else True
-    if parameter.type not in _PLAIN:
-        return None
-    fact = facts.of(value)
+    return _number_agrees(parameter, facts.of(value)) if parameter.type in _PLAIN else None
+
+
+def _list_agrees(parameter: Parameter, values: list[gs.Tensor], facts: Facts) -> bool | None:
+    if values and all(t.is_empty() for t in values):  # of what was left out, perhaps
+        return None if parameter.is_list else False
+    if parameter.type in _PLAIN and any(_is_row(facts, t) for t in values):
+        return False
+    return parameter.is_list
+
+
+def _number_agrees(parameter: Parameter, fact: Fact) -> bool | None:
+    """The same of a value that is to be a number, or a row of them."""
     if fact.rank is not None:
         if parameter.is_list and fact.rank != 1:
             return False
