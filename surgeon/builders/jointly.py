@@ -78,26 +78,11 @@ def numbers_as_split(draft: Draft, match: Match) -> gs.Tensor:
 
     The axis and the one behind it are viewed as one, so that no Split has an axis too many.
     """
-    root, facts, surgery = match.root, draft.facts, draft.surgery
-    x = root.inputs[0]
+    x = match.root.inputs[0]
     shape = _shape(draft, x)
-    axis = int(attribute_of(root, "axis")) % len(shape)
-    count = shape[axis]
-    own = facts.array(root.inputs[1])
-    if own is None or own.ndim or own != 0:
-        raise Refused("who picks number 0 takes all of them")
-    if not isinstance(count, int) or len(x.outputs) != count or count < 2 or surgery.is_output(x):
-        raise Refused("its input is read otherwise than by a Gather of each number of one axis")
-    found: dict[int, gs.Node] = {}
-    for node in x.outputs:
-        number = facts.array(node.inputs[1]) if node.op == "Gather" else None
-        if number is None or number.ndim or node.inputs[0] is not x or not draft.holds(node):
-            raise Refused("something else reads its input, or its number is not constant")
-        if int(attribute_of(node, "axis")) % len(shape) != axis:
-            raise Refused("a Gather is of another axis")
-        found[int(number) % count] = node
-    if len(found) != count or any(surgery.is_output(n.outputs[0]) for n in found.values()):
-        raise Refused("not every number is picked once, or the model gives one out")
+    axis = int(attribute_of(match.root, "axis")) % len(shape)
+    readers = _pickers(draft, match.root, axis)
+    count = len(readers)
     source, order = x, list(range(len(shape)))
     turn = x.inputs[0] if x.inputs else None
     if turn is not None and turn.op == "Transpose" and not turn.domain and draft.holds(turn):
@@ -114,8 +99,34 @@ def numbers_as_split(draft: Draft, match: Match) -> gs.Tensor:
     turned = merged if kept == sorted(kept) else draft.op("Transpose", merged, perm=kept)
     sizes = draft.constant([size] * count, "sizes")
     pieces = draft.op("Split", turned, sizes, outputs=count, axis=kept.index(at))
-    readers = [found[i] for i in range(count)]
     return handed_out(draft, match.root, readers, pieces)
+
+
+def _pickers(draft: Draft, root: gs.Node, axis: int) -> list[gs.Node]:
+    """The Gathers that pick all numbers of an axis, in order, where the root picks the first.
+
+    Raises:
+        Refused: Not each number is picked once, or something else reads what they pick from.
+    """
+    facts, surgery, x = draft.facts, draft.surgery, root.inputs[0]
+    shape = _shape(draft, x)
+    count = shape[axis]
+    own = facts.array(root.inputs[1])
+    if own is None or own.ndim or own != 0:
+        raise Refused("who picks number 0 takes all of them")
+    if not isinstance(count, int) or len(x.outputs) != count or count < 2 or surgery.is_output(x):
+        raise Refused("its input is read otherwise than by a Gather of each number of one axis")
+    found: dict[int, gs.Node] = {}
+    for node in x.outputs:
+        number = facts.array(node.inputs[1]) if node.op == "Gather" else None
+        if number is None or number.ndim or node.inputs[0] is not x or not draft.holds(node):
+            raise Refused("something else reads its input, or its number is not constant")
+        if int(attribute_of(node, "axis")) % len(shape) != axis:
+            raise Refused("a Gather is of another axis")
+        found[int(number) % count] = node
+    if len(found) != count or any(surgery.is_output(n.outputs[0]) for n in found.values()):
+        raise Refused("not every number is picked once, or the model gives one out")
+    return [found[i] for i in range(count)]
 
 
 def picked_part(draft: Draft, match: Match) -> gs.Tensor:

@@ -53,10 +53,26 @@ def operand_types(draft: Draft, match: Match) -> Any:
     schema = opsets.schema(node.op, draft.facts.opset)
     if schema is None:
         raise Refused(f"the model's opset has no `{node.op}`")
-    allowed = {
-        constraint.type_param_str: {opsets.element_type(t) for t in constraint.allowed_type_strs}
-        for constraint in schema.type_constraints
-    }
+    if (made := _otherwise(draft, work, node)) is not None:
+        return made
+    operands, computed = _cast_operands(work, node, schema)
+    if all(a is b for a, b in zip(operands, node.inputs, strict=True)):
+        raise Refused("its operands have types that it takes")
+    if node.op in _ROUNDING and work.dtype(node.inputs[0]) not in FLOATS:
+        return node.inputs[0]
+    given = [None if t.is_empty() else t for t in operands]
+    made = draft.op(node.op, *given, **node.attrs)
+    common, kind = computed.get(schema.outputs[0].type_str, (0, 0))
+    keeps = common == kind or node.op in _REAL or _counts(node.op, common)
+    return made if keeps else work.cast(made, common)
+
+
+def _otherwise(draft: Draft, work: Work, node: gs.Node) -> gs.Tensor | None:
+    """What takes the place of an operator that casting its operands does not help; None of others.
+
+    Raises:
+        Refused: The exporter meant another operator.
+    """
     if node.op == "Equal" and draft.facts.opset < 11 and work.result_type(*node.inputs) in FLOATS:
         return work.equal(*work.together(*node.inputs)[1])
     if node.op == "Clip" and work.dtype(node.inputs[0]) in INTEGERS and draft.facts.opset < 12:
@@ -65,6 +81,17 @@ def operand_types(draft: Draft, match: Match) -> Any:
         return Bench(draft).where(*node.inputs)  # of booleans onnxruntime has none
     if node.op in _OF_TRUTHS and any(_is_count(work, tensor) for tensor in node.inputs):
         raise Refused("it is given a count, which the exporter took for a truth: a product, maybe")
+    return None
+
+
+def _cast_operands(
+    work: Work, node: gs.Node, schema: onnx.defs.OpSchema
+) -> tuple[list[gs.Tensor], dict[str, tuple[int, int]]]:
+    """The operands as the operator takes them, and of each type parameter what it was and is."""
+    allowed = {
+        constraint.type_param_str: {opsets.element_type(t) for t in constraint.allowed_type_strs}
+        for constraint in schema.type_constraints
+    }
     operands, computed = list(node.inputs), {}
     for parameter, places in _places(schema, operands).items():
         tensors = [operands[i] for i in places]
@@ -77,15 +104,7 @@ def operand_types(draft: Draft, match: Match) -> Any:
         computed[parameter] = common, kind
         for place, tensor in zip(places, tensors, strict=True):
             operands[place] = work.cast(tensor, kind)
-    if all(a is b for a, b in zip(operands, node.inputs, strict=True)):
-        raise Refused("its operands have types that it takes")
-    if node.op in _ROUNDING and work.dtype(node.inputs[0]) not in FLOATS:
-        return node.inputs[0]
-    given = [None if t.is_empty() else t for t in operands]
-    made = draft.op(node.op, *given, **node.attrs)
-    common, kind = computed.get(schema.outputs[0].type_str, (0, 0))
-    keeps = common == kind or node.op in _REAL or _counts(node.op, common)
-    return made if keeps else work.cast(made, common)
+    return operands, computed
 
 
 def unique_of_wider(draft: Draft, match: Match) -> Any:

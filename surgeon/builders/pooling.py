@@ -106,6 +106,7 @@ def _classify(length: Dim, out: Dim, axis: int) -> str:
 def _pool(
     draft: Draft, x: gs.Tensor, shape: Sequence[Dim], sizes: list[Dim], plan: list[str], kind: str
 ) -> gs.Tensor:
+    """Pool each axis as planned: even bins in one pool, the others an axis at a time."""
     # onnxruntime has no pooling in double precision but MaxPool: means and products stand in.
     double = draft.facts.of(x).dtype == onnx.TensorProto.DOUBLE
     if double and kind == "avg":
@@ -115,19 +116,16 @@ def _pool(
         return draft.op("GlobalAveragePool" if kind == "avg" else "GlobalMaxPool", x)
     if all(how == KEEP for how in plan):
         return x
-    even = [i for i, how in enumerate(plan) if how == EVEN]
-    windowed = even and all(isinstance(shape[axis], int) for axis in ones)
-    if even:
-        kernel, strides = [1] * len(plan), [1] * len(plan)
-        for i, how in enumerate(plan):
-            length, out = shape[i + 2], sizes[i]
-            if how == EVEN and isinstance(length, int) and isinstance(out, int):
-                strides[i] = length // out
-                kernel[i] = length - (out - 1) * strides[i]
-            elif how == ONE and windowed and isinstance(length, int):
-                kernel[i] = strides[i] = length
+    # one pool takes the whole axes along, if their lengths are known
+    windowed = EVEN in plan and all(isinstance(shape[axis], int) for axis in ones)
+    if EVEN in plan:
+        windows = [
+            _window(how if windowed or how == EVEN else KEEP, length, out)
+            for how, length, out in zip(plan, shape[2:], sizes, strict=True)
+        ]
+        kernel, strides = zip(*windows, strict=True)
         operator = "AveragePool" if kind == "avg" else "MaxPool"
-        x = draft.op(operator, x, kernel_shape=kernel, strides=strides)
+        x = draft.op(operator, x, kernel_shape=list(kernel), strides=list(strides))
     if ones and not windowed:
         operator = "ReduceMean" if kind == "avg" else "ReduceMax"
         x = draft.op(operator, x, draft.constant(ones, "axes"), keepdims=1)
@@ -136,6 +134,14 @@ def _pool(
         if how == UNEVEN and isinstance(length, int) and isinstance(out, int):
             x = _uneven(draft, x, i + 2, len(plan) + 2, length, out, kind)
     return x
+
+
+def _window(how: str, length: Dim, out: Dim) -> tuple[int, int]:
+    """The window and the stride of a pool along an axis: of 1 where something else pools it."""
+    if not isinstance(length, int) or not isinstance(out, int) or how not in (EVEN, ONE):
+        return 1, 1
+    stride = length // out
+    return length - (out - 1) * stride, stride
 
 
 def _uneven(
