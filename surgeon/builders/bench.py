@@ -85,6 +85,17 @@ class Size:
         return self._made
 
 
+def dim_of(size: Size | int) -> Dim | None:
+    """What is proven of a size; None for nothing."""
+    return size if isinstance(size, int) else size.dim
+
+
+def same_length(a: Size | int, b: Size | int) -> bool:
+    """Whether two sizes are proven to be the same."""
+    first, second = dim_of(a), dim_of(b)
+    return first is not None and second is not None and dims.equal(first, second) is True
+
+
 class Bench:
     """A draft to add nodes to, and what is known of the values that are there.
 
@@ -231,7 +242,7 @@ class Bench:
 
     def vector(self, sizes: Sequence[Size | int], ending: str = "sizes") -> gs.Tensor:
         """An int64 tensor of rank 1."""
-        plain = [s if isinstance(s, int) else s.dim for s in sizes]
+        plain = list(map(dim_of, sizes))
         if all(isinstance(d, int) for d in plain):
             return self.ints([d for d in plain if isinstance(d, int)], ending)
         parts: list[gs.Tensor] = []
@@ -252,7 +263,7 @@ class Bench:
     def reshape(self, x: gs.Tensor, wanted: Sequence[Size | int]) -> gs.Tensor:
         """In these sizes, which multiply to what `x` has; a constant target where provable."""
         shape = self.shape(x)
-        plain = [s if isinstance(s, int) else s.dim for s in wanted]
+        plain = list(map(dim_of, wanted))
         if shape is not None and None not in plain and -1 not in plain:
             known: list[Dim] = [d for d in plain if d is not None]
             if len(known) == len(shape) and all(
@@ -316,8 +327,7 @@ class Bench:
     def _both(
         self, op: str, a: Size | int, b: Size | int, known: Callable[[Any, Any], Any]
     ) -> Size | int:
-        left = a if isinstance(a, int) else a.dim
-        right = b if isinstance(b, int) else b.dim
+        left, right = dim_of(a), dim_of(b)
         dim = None if left is None or right is None else known(left, right)
         if isinstance(dim, int):
             return dim
