@@ -51,6 +51,14 @@ class Arguments(NamedTuple):
             raise Refused(f"`{name}` is a list of tensors")
         return found
 
+    def first(self) -> gs.Tensor:
+        """The first argument, a tensor, whatever the schema calls it."""
+        return self.tensor(self.schema.parameters[0].name)
+
+    def pair(self) -> tuple[gs.Tensor, gs.Tensor]:
+        """The first two arguments, which are tensors, whatever the schema calls them."""
+        return self.first(), self.tensor(self.schema.parameters[1].name)
+
     def optional(self, name: str) -> gs.Tensor | None:
         """A tensor argument, or None."""
         return self.tensor(name) if self.has(name) else None

@@ -14,6 +14,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
+from surgeon.builders import parts
 from surgeon.builders.whole_numbers import averaged_bins
 from surgeon.builders.windows import adaptive_bins
 from surgeon.dims import Dim
@@ -165,7 +166,7 @@ def _uneven(
         return draft.op("ReduceMax", split, draft.constant([axis + 1], "axes"), keepdims=0)
     if length * out > _LARGEST_MATRIX:
         raise Refused(f"axis {axis} would need a matrix of {length} x {out}")
-    dtype = _float_dtype(draft, x)
+    dtype = parts.numpy_dtype(draft, x)
     matrix = np.zeros((out, length), np.float64)
     for i, (start, end) in enumerate(edges):
         matrix[i, start:end] = 1.0 / (end - start)
@@ -178,10 +179,3 @@ def _uneven(
     pooled = draft.op("MatMul", moved, draft.constant(matrix.T.astype(dtype), "columns"))
     back = [perm.index(i) for i in range(rank)]
     return draft.op("Transpose", pooled, perm=back)
-
-
-def _float_dtype(draft: Draft, x: gs.Tensor) -> Any:
-    dtype = draft.facts.of(x).dtype
-    if not dtype:
-        raise Refused("the dtype of its input is not known")
-    return onnx.helper.tensor_dtype_to_np_dtype(dtype)

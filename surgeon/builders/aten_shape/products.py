@@ -14,9 +14,7 @@ from surgeon.rewrite import Refused
 
 
 def _matmul(c: Call) -> gs.Tensor:
-    names = [p.name for p in c.args.schema.parameters][:2]
-    first, second = c.tensor(names[0]), c.tensor(names[1])
-    return product(c, first, second)
+    return product(c, *c.args.pair())
 
 
 def _integer_product(c: Call) -> gs.Tensor:
@@ -30,9 +28,7 @@ def _integer_product(c: Call) -> gs.Tensor:
 
 
 def _outer(c: Call) -> gs.Tensor:
-    names = [p.name for p in c.args.schema.parameters][:2]
-    first, second = c.tensor(names[0]), c.tensor(names[1])
-    first, second = c.promoted([first, second])
+    first, second = c.promoted(list(c.args.pair()))
     times = "And" if c.dtype(first) == TYPE.BOOL else "Mul"
     return c.op(times, c.unsqueeze(first, [1]), c.unsqueeze(second, [0]))
 
@@ -204,8 +200,7 @@ def _bilinear(c: Call) -> gs.Tensor:
 
 
 def _dot(c: Call) -> gs.Tensor:
-    names = [p.name for p in c.args.schema.parameters][:2]
-    a, b = c.tensor(names[0]), c.tensor(names[1])
+    a, b = c.args.pair()
     if c.node.op == "vdot":
         c.dtype(a)  # known, and so not complex: that would be conjugated
     if c.node.op == "inner":
