@@ -49,7 +49,7 @@ def attention_as_products(draft: Draft, match: Match) -> Any:
     node, c = match.root, Bench(draft)
     sides = _sides(c, node)
     present = sides.key, sides.value
-    sides = _shared(c, node, sides)
+    sides = _shared(c, sides)
     scores = raw = _scores(c, node, sides)
     if (cap := float(attribute_of(node, "softcap") or 0)) != 0:
         if cap < 0:
@@ -104,7 +104,7 @@ def _by_heads(c: Bench, t: gs.Tensor, heads: int) -> gs.Tensor:
     return c.permute(c.reshape(t, [batch, length, heads, c.div(width, heads)]), [0, 2, 1, 3])
 
 
-def _shared(c: Bench, node: gs.Node, sides: _Sides) -> _Sides:
+def _shared(c: Bench, sides: _Sides) -> _Sides:
     """With the keys and values of a head as often as it has queries."""
     mine, its, other = (c.size(t, 1) for t in (sides.query, sides.key, sides.value))
     if same_length(mine, its) and same_length(mine, other):
