@@ -18,7 +18,7 @@ from surgeon.dims import Dim
 from surgeon.facts import Facts, sequences
 from surgeon.facts.bodies import turns
 from surgeon.facts.fact import BOOL, FIRST_STATE, INT64, UNKNOWN, Fact, Items, same_dims
-from surgeon.links import current
+from surgeon.links import current, maker_of
 from surgeon.objects import make_variable
 from surgeon.rewrite import Draft, Surgery
 
@@ -120,7 +120,7 @@ class Appending:
             given: The list before the turn.
             last: The list behind it.
         """
-        append = last.inputs[0] if last.inputs else None
+        append = maker_of(last)
         if append is None or last.outputs or append.home is not body:
             return None
         given_on = list(map(current, body.outputs))

@@ -15,6 +15,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.facts import Facts
 from surgeon.facts.fact import BOOL, INTEGERS, Array, Fact
+from surgeon.links import maker_of
 from surgeon.rewrite import Refused
 from surgeon.schemas import Parameter, Schema, overloads
 
@@ -163,7 +164,7 @@ def _elements(tensor: gs.Tensor) -> gs.Tensor | list[gs.Tensor] | None:
     """A list of tensors where a node makes one; None for an omitted input."""
     if tensor.is_empty():
         return None
-    producer = tensor.inputs[0] if tensor.inputs else None
+    producer = maker_of(tensor)
     if producer is not None and producer.op in CONSTRUCTORS:
         return list(producer.inputs)
     return tensor
@@ -295,13 +296,13 @@ def _is_row(facts: Facts, tensor: gs.Tensor) -> bool:
 
 def _is_device(tensor: gs.Tensor) -> bool:
     """Whether it is where another tensor lies, as scripted modules ask."""
-    producer = tensor.inputs[0] if tensor.inputs else None
+    producer = maker_of(tensor)
     return producer is not None and (producer.domain, producer.op) == ("prim", "device")
 
 
 def text_of(tensor: gs.Tensor) -> str | None:
     """The text that a Constant of PyTorch's exporter holds in an attribute outside the standard."""
-    producer = tensor.inputs[0] if tensor.inputs else None
+    producer = maker_of(tensor)
     if producer is not None and producer.op == "Constant":
         value = producer.attrs.get("value")
         if isinstance(value, (str, bytes)):

@@ -19,6 +19,7 @@ from surgeon.builders.views import KEEP_ORDER, as_shape
 from surgeon.dims import Dim, constant_target
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
+from surgeon.links import maker_of
 from surgeon.match import VIEWS, Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -167,7 +168,7 @@ def mixture(weight: gs.Tensor, facts: Facts) -> Mixture:
         Refused: The weight is something else; says what stands in the way.
     """
     tensor, chain = _unviewed(weight)
-    node = tensor.inputs[0] if tensor.inputs else None
+    node = maker_of(tensor)
     if node is None or node.op != "MatMul":
         raise Refused("its weight is not a MatMul of attentions and a constant bank")
     attention, constant = node.inputs
@@ -195,7 +196,7 @@ def mixture(weight: gs.Tensor, facts: Facts) -> Mixture:
 def _unviewed(tensor: gs.Tensor) -> tuple[gs.Tensor, list[gs.Node]]:
     """What a tensor is a view of, and the views, the last first."""
     chain: list[gs.Node] = []
-    while (node := tensor.inputs[0] if tensor.inputs else None) is not None:
+    while (node := maker_of(tensor)) is not None:
         if node.op not in VIEWS - {"Cast"}:
             break
         chain.append(node)

@@ -15,6 +15,7 @@ from surgeon.builders.aten_shape.lists import MOST_PARTS, as_many
 from surgeon.builders.bench import Bench
 from surgeon.facts.fact import INTEGERS
 from surgeon.facts.kinds import FLOATS, HALVES
+from surgeon.links import maker_of
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -209,7 +210,7 @@ def dynamic_slice(draft: Draft, match: Match) -> gs.Tensor:
 
 
 def _of_nothing(bound: gs.Tensor) -> bool:
-    producer = bound.inputs[0] if bound.inputs else None
+    producer = maker_of(bound)
     if producer is None or producer.op != "Unsqueeze":
         return False
     return all(t.is_empty() for t in producer.inputs[:1])
@@ -251,7 +252,7 @@ def _said_once(draft: Draft, rows: gs.Tensor) -> gs.Tensor:
         if known.shape[0] != known.shape[1] or (known != known[0]).any():
             raise Refused("its rows are not one list of sizes for every axis")
         return draft.constant(known[0], "sizes")
-    maker = rows.inputs[0] if rows.inputs else None
+    maker = maker_of(rows)
     while maker is not None and maker.op == "Cast":
         behind = maker.inputs[0].inputs
         maker = behind[0] if behind else None
@@ -268,7 +269,7 @@ def _said_once(draft: Draft, rows: gs.Tensor) -> gs.Tensor:
 def _of_one_row(draft: Draft, rows: Sequence[gs.Tensor]) -> gs.Tensor | None:
     """The list that each of the rows is, as many rows as it has elements."""
     one = rows[0]
-    row = one.inputs[0] if one.inputs else None
+    row = maker_of(one)
     if row is None or row.op != "Unsqueeze" or any(t is not one for t in rows):
         return None
     fits = draft.facts.of(one).shape == (1, len(rows)) and draft.facts.of(row.inputs[0]).rank == 1
@@ -378,7 +379,7 @@ def _places(schema: onnx.defs.OpSchema, operands: Sequence[gs.Tensor]) -> dict[s
 
 def _is_count(work: Work, tensor: gs.Tensor) -> bool:
     """Whether it is how many of some truths hold."""
-    node = tensor.inputs[0] if tensor.inputs else None
+    node = maker_of(tensor)
     counts = node is not None and node.op in _COUNTING | _COUNTING_TRUTHS
     return counts and work.dtype(tensor) in INTEGERS
 

@@ -10,6 +10,7 @@ import onnx_graphsurgeon as gs
 from surgeon.builders.aten_shape.call import TYPE, Call
 from surgeon.builders.aten_shape.lists import mesh
 from surgeon.builders.contraction import contract, parse, product
+from surgeon.links import maker_of
 from surgeon.rewrite import Refused
 
 
@@ -76,7 +77,7 @@ def _either(c: Call, bias: gs.Tensor, first: gs.Tensor, second: gs.Tensor) -> gs
 
 def _gemm(c: Call, first: gs.Tensor, second: gs.Tensor, bias: gs.Tensor) -> gs.Tensor:
     extra = {}
-    producer = second.inputs[0] if second.inputs else None
+    producer = maker_of(second)
     if (
         producer is not None
         and producer.op == "Transpose"

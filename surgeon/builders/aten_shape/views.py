@@ -11,6 +11,7 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.builders.aten_shape.call import TYPE, Call, Size
 from surgeon.builders.bench import dim_of
+from surgeon.links import maker_of
 from surgeon.rewrite import Refused
 
 
@@ -74,7 +75,7 @@ def _may_be_of_samples(c: Call, x: gs.Tensor) -> bool:
 
     How many samples there are, the view behind alone says then (`transposed-any-batch`).
     """
-    made = x.inputs[0] if x.inputs else None
+    made = maker_of(x)
     return made is not None and made.op == "ConvTranspose" and c.facts.array(made.inputs[1]) is None
 
 
