@@ -277,7 +277,7 @@ class Operation:
         self, step: FreeBatchStep | FreeSizesStep, recipe: Recipe, allow: frozenset[str]
     ) -> None:
         """A step that changes what sizes the model is defined for."""
-        from surgeon.freeing import Free, change_of, freed
+        from surgeon.freeing import Free, freed, rule_of
 
         made: list[Free] = []
 
@@ -288,8 +288,8 @@ class Operation:
             return made[-1].model
 
         declare(self.model, self.facts, self.axioms.shapes, self.axioms.fixed)
-        if self._promised_otherwise(change_of(step, recipe.name), done, allow):
-            self.notes.changes[-1] = made[-1].change
+        if self._promises_otherwise(rule_of(step), done, allow):
+            self.notes.changes.append(made[-1].change)
             if self.check:
                 self.notes.remarks.append(made[-1].compared)
 
@@ -306,34 +306,37 @@ class Operation:
 
             rule, why = plainnames.STEP, plainnames.WHY
             done = partial(plainnames.plain_names, handed=self.handed, fixed=fixed)
-        change = Change(rule, recipe.name, why, "bit", None, "the graph", (), (), "")
-        if not self._promised_otherwise(change, done, allow):
+        if not self._promises_otherwise(rule, done, allow):
             return
-        if told := self.handed.layers[-1].told():
-            contract = asread.CONTRACT.format(what=told)
-            self.notes.changes[-1] = change._replace(contract=contract)
-            if self.check and asread.COMPARED not in self.notes.remarks:
-                self.notes.remarks.append(asread.COMPARED)
+        told = self.handed.layers[-1].told()
+        contract = asread.CONTRACT.format(what=told) if told else None
+        change = Change(rule, recipe.name, why, "bit", contract, "the graph", (), (), "")
+        self.notes.changes.append(change)
+        if told and self.check and asread.COMPARED not in self.notes.remarks:
+            self.notes.remarks.append(asread.COMPARED)
 
-    def _promised_otherwise(
+    def _promises_otherwise(
         self,
-        change: Change,
+        rule: str,
         done: Callable[[onnx.ModelProto], onnx.ModelProto],
         allow: frozenset[str],
     ) -> bool:
-        """A step that changes what the model promises, told as a rewrite; whether it was done."""
+        """Do a step that changes what the model promises; whether it was done.
+
+        Args:
+            rule: What it is called where it is told as a rewrite.
+            done: Makes the model.
+            allow: What is allowed.
+        """
         if "contract" not in allow:
             said = "it changes what the model promises; allow it with `--allow contract`"
-            self.notes.failures.append(f"step `{change.rule}` was skipped: {said}")
+            self.notes.failures.append(f"step `{rule}` was skipped: {said}")
             return False
-        if any(each.rule == change.rule for each in self.notes.changes):
+        if any(each.rule == rule for each in self.notes.changes):
             return False  # recipes may run twice
         before = self.model
-        self._replace_proto(done, change.rule)
-        if self.model is before:
-            return False
-        self.notes.changes.append(change)
-        return True
+        self._replace_proto(done, rule)
+        return self.model is not before
 
     def is_rid_of_foreign(self) -> bool:
         """Whether a node of PyTorch's own, or a plugin, is there no longer."""
