@@ -35,15 +35,13 @@ def _sides(c: Call, x: gs.Tensor) -> _Sides:
     return _Sides(high, wide, m.smaller(c, high, wide))
 
 
-def _edged(c: Call, x: gs.Tensor, *, row: bool = True, column: bool = True) -> gs.Tensor:
-    """With a row and a column of zeros behind: a step there changes nothing."""
+def _edged(c: Call, x: gs.Tensor, *, row: bool = True) -> gs.Tensor:
+    """With a column of zeros behind, and a row: a step there changes nothing."""
     rank, dtype = c.rank(x), c.dtype(x)
     if row:
         sizes = c.sizes(x)
         x = m.stacked(c, [x, c.filled([*sizes[:-2], 1, sizes[-1]], 0, dtype)])
-    if column:
-        x = c.concat([x, c.filled([*c.sizes(x)[:-1], 1], 0, dtype)], rank - 1)
-    return x
+    return c.concat([x, c.filled([*c.sizes(x)[:-1], 1], 0, dtype)], rank - 1)
 
 
 class _Field(NamedTuple):
