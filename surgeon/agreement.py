@@ -13,6 +13,7 @@ import onnx_graphsurgeon as gs
 from surgeon.facts import Facts
 from surgeon.facts.fact import FIRST_STATE
 from surgeon.facts.kinds import holds_all
+from surgeon.links import maker_of
 from surgeon.objects import make_variable
 from surgeon.rewrite import Surgery
 
@@ -54,7 +55,7 @@ def _groups(node: gs.Node, facts: Facts) -> Iterator[tuple[list[tuple[gs.Graph, 
 def _end_as(body: gs.Graph, place: int, dtype: int, surgery: Surgery) -> bool:
     """Let a body give one of its values in another element type, under its name."""
     out = body.outputs[place]
-    producer = out.inputs[0] if out.inputs else None
+    producer = maker_of(out)
     if producer is None or not surgery.holds(body, producer):
         return False
     value = make_variable(surgery.fresh(out.name))

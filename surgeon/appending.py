@@ -14,10 +14,11 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import chosen, dims, ends, listed, opsets
+from surgeon.dims import Dim
 from surgeon.facts import Facts, sequences
 from surgeon.facts.bodies import turns
 from surgeon.facts.fact import BOOL, FIRST_STATE, INT64, UNKNOWN, Fact, Items, same_dims
-from surgeon.links import current
+from surgeon.links import current, maker_of
 from surgeon.objects import make_variable
 from surgeon.rewrite import Draft, Surgery
 
@@ -88,39 +89,58 @@ class Appending:
         self, node: gs.Node, graph: gs.Graph, body: gs.Graph, place: str, state: int
     ) -> _List | None:
         """What a Loop carries at a place, where it is such a list and read by known operators."""
-        behind = node.outputs[state]
+        behind, given = node.outputs[state], body.inputs[FIRST_STATE + state]
         begins = listed.elements(node.inputs[FIRST_STATE + state])
         if self.surgery.is_output(behind) or begins is None:
             return None
-        given, last = body.inputs[FIRST_STATE + state], current(body.outputs[1 + state])
-        append = last.inputs[0] if last.inputs else None
-        given_out = list(map(current, body.outputs))
+        filled = self._filled(body, given, current(body.outputs[1 + state]))
+        if filled is None:
+            return None
+        added, put = filled
+        latest = _other_readers(given, added, put)
+        if latest and (added.in_front or not begins or put is not None):
+            return None
+        if not all(self._reads_last(reader, body) for reader in latest):
+            return None
+        fact = self._item(node, given, added.items, begins)
+        if fact is None or not self._may_be_stacked(added.items, put, fact, place):
+            return None
+        readers = listed.readings(self.facts, behind, graph, fact)
+        if readers is None:
+            return None
+        return _List(state, added.items, added.in_front, fact, begins, latest, put, readers)
+
+    def _filled(
+        self, body: gs.Graph, given: gs.Tensor, last: gs.Tensor
+    ) -> tuple[listed.Added, chosen.Put | None] | None:
+        """What a turn puts into a list that it gives on, and the If that decides about it.
+
+        Args:
+            body: What every turn runs.
+            given: The list before the turn.
+            last: The list behind it.
+        """
+        append = maker_of(last)
         if append is None or last.outputs or append.home is not body:
             return None
-        if sum(end is last for end in given_out) > 1 or any(end is given for end in given_out):
+        given_on = list(map(current, body.outputs))
+        if sum(end is last for end in given_on) > 1 or any(end is given for end in given_on):
             return None
         put = chosen.put_by_one(append, last, given)
         added = listed.all_put_in(self.facts, append if put is None else put.append, given)
         if added is None or (put is not None and len(added.items) > 1):
             return None
-        items, in_front = added.items, added.in_front
-        own = [added.first] if put is None else [added.first, put.handed]
-        latest = [reader for reader in given.outputs if not any(reader is each for each in own)]
-        if latest and (in_front or not begins or put is not None):
-            return None
-        if not all(self._reads_last(reader, body) for reader in latest):
-            return None
-        fact = self._item(node, given, items, begins)
-        if fact is None or any(sequences.outside(dim, place) is None for dim in fact.shape or ()):
-            return None
+        return added, put
+
+    def _may_be_stacked(
+        self, items: list[gs.Tensor], put: chosen.Put | None, fact: Fact, place: str
+    ) -> bool:
+        """Whether the items of all turns can be one value: of one shape, and where none is put."""
+        if any(sequences.outside(dim, place) is None for dim in fact.shape or ()):
+            return False
         if put is not None and not chosen.may_fill(self.facts, put, items[0], fact):
-            return None
-        if len(items) > 1 and not all(map(dims.is_filled, fact.shape or ())):
-            return None
-        readers = listed.readings(self.facts, behind, graph, fact)
-        if readers is None:
-            return None
-        return _List(state, items, in_front, fact, begins, latest, put, readers)
+            return False
+        return len(items) == 1 or all(map(dims.is_filled, fact.shape or ()))
 
     def _item(
         self, node: gs.Node, given: gs.Tensor, items: list[gs.Tensor], begins: list[gs.Tensor]
@@ -156,24 +176,54 @@ class Appending:
         stem = next(t.name for t in node.outputs if t.name)
         draft = self.surgery.draft(graph, stem)
         count = turns(self.facts, node)
-        by_state = {each.state: each for each in lists}
         self._shorten(body, lists)
-        told = [each.state for each in lists if each.put is not None]
-        begins = list(node.inputs[:FIRST_STATE])
-        old: list[gs.Tensor | None] = []
-        for state, tensor in enumerate(node.outputs):
-            own = by_state.get(state)
-            if own is None or own.latest:
-                old.append(tensor if own is None else None)
-                if FIRST_STATE + state < len(node.inputs):
-                    begins.append(
-                        node.inputs[FIRST_STATE + state] if own is None else own.begins[-1]
-                    )
-        names = [f"kept_{i}" for i in range(len(old))]
+        results, begins = _still_carried(node, lists)
+        kept, stacks, whether = self._shorter(draft, node, body, lists, begins, len(results))
+        handed: list[tuple[gs.Tensor, gs.Tensor]] = []
+        for result, new in zip(results, kept, strict=True):
+            new.__dict__["fact"] = UNKNOWN if result is None else self.facts.of(result)
+        for each, stack in zip(lists, stacks, strict=True):
+            items = self._items(draft, each, stack, whether.get(each.state), count)
+            for reader, read in each.readers:
+                self.surgery.hand_over(reader, [(reader.outputs[0], read(draft, items))])
+            behind = node.outputs[each.state]
+            if any(listed.reads_at_computed(self.facts, reader) for reader in behind.outputs):
+                parts = draft.op("SplitToSequence", items, axis=0, keepdims=0)
+                handed.append((behind, parts))
+        pairs = zip(results, kept, strict=True)
+        handed += [(result, new) for result, new in pairs if result is not None and result.name]
+        self.surgery.hand_over(node, handed)
+        return draft.nodes
+
+    def _shorter(
+        self,
+        draft: Draft,
+        node: gs.Node,
+        body: gs.Graph,
+        lists: list[_List],
+        begins: list[gs.Tensor],
+        count: int,
+    ) -> tuple[list[gs.Tensor], list[gs.Tensor], dict[int, gs.Tensor]]:
+        """The Loop of a body that appends nothing any more.
+
+        Args:
+            draft: Where it is made.
+            node: The Loop that it is made of.
+            body: What every turn runs, already without lists.
+            lists: Those that it carried.
+            begins: The operands of the Loop.
+            count: How many results of the old Loop there are still.
+
+        Returns:
+            These results, what the turns put into each list, and by the list's state the truths
+            of whether a turn did, where that is told.
+        """
+        names = [f"kept_{i}" for i in range(count)]
         if len(begins) == FIRST_STATE and self.facts.opset < _FIRST_OPSET_WITHOUT_STATE:
-            begins.append(draft.constant(np.array(0, np.int64), "spare"))
+            begins = [*begins, draft.constant(np.array(0, np.int64), "spare")]
             self._carry(body, "spare")
             names.insert(0, "spare")
+        told = [each.state for each in lists if each.put is not None]
         made = draft.op(
             "Loop",
             *(None if t.is_empty() else t for t in begins),
@@ -185,33 +235,40 @@ class Appending:
             body=body,
         )
         node.attrs.pop("body")  # which does not go with it
-        draft.nodes[-1].__dict__["label"] = node.__dict__.get("label") or stem
+        draft.nodes[-1].__dict__["label"] = node.__dict__.get("label") or draft.stem
         results = list(made) if isinstance(made, tuple) else [made]
-        pairs = list(zip(old, results[len(names) - len(old) :], strict=False))
-        whether = dict(zip(told, results[len(names) + len(lists) :], strict=True))
-        for given, result in pairs:
-            result.__dict__["fact"] = UNKNOWN if given is None else self.facts.of(given)
-        handed: list[tuple[gs.Tensor, gs.Tensor]] = []
-        for each, result in zip(lists, results[len(names) :], strict=False):
-            assert each.fact.shape is not None
-            first = self.facts.lengths.new(result.name, 0) if count is None else count
-            every = () if len(each.items) == 1 else (len(each.items),)
-            result.__dict__["fact"] = Fact(each.fact.dtype, (first, *every, *each.fact.shape))
-            if every:
-                result = listed.flat(draft, result, each.fact)
-            if (kept := whether.get(each.state)) is not None:
-                kept.__dict__["fact"] = Fact(BOOL, (first,))
-                result = draft.op("Compress", result, kept, axis=0)
-            result = self._whole(draft, each, result)
-            for reader, read in each.readers:
-                self.surgery.hand_over(reader, [(reader.outputs[0], read(draft, result))])
-            behind = node.outputs[each.state]
-            if any(listed.reads_at_computed(self.facts, reader) for reader in behind.outputs):
-                parts = draft.op("SplitToSequence", result, axis=0, keepdims=0)
-                handed.append((behind, parts))
-        handed += [(given, new) for given, new in pairs if given is not None and given.name]
-        self.surgery.hand_over(node, handed)
-        return draft.nodes
+        first = len(names)
+        behind = first + len(lists)
+        whether = dict(zip(told, results[behind:], strict=True))
+        return results[first - count : first], results[first:behind], whether
+
+    def _items(
+        self,
+        draft: Draft,
+        each: _List,
+        stack: gs.Tensor,
+        whether: gs.Tensor | None,
+        count: Dim | None,
+    ) -> gs.Tensor:
+        """All the items of a list along a first axis.
+
+        Args:
+            draft: Where they are made.
+            each: The list.
+            stack: What the turns put into it.
+            whether: In which turns that counts; None for all of them.
+            count: How many turns there are; None where that is not known.
+        """
+        assert each.fact.shape is not None
+        first = self.facts.lengths.new(stack.name, 0) if count is None else count
+        every = () if len(each.items) == 1 else (len(each.items),)
+        stack.__dict__["fact"] = Fact(each.fact.dtype, (first, *every, *each.fact.shape))
+        if every:
+            stack = listed.flat(draft, stack, each.fact)
+        if whether is not None:
+            whether.__dict__["fact"] = Fact(BOOL, (first,))
+            stack = draft.op("Compress", stack, whether, axis=0)
+        return self._whole(draft, each, stack)
 
     def _whole(self, draft: Draft, each: _List, items: gs.Tensor) -> gs.Tensor:
         """All the items along a first axis: those that were there, and those of the turns."""
@@ -288,3 +345,30 @@ class Appending:
         after = [*body.origin.output]
         del body.origin.output[:]
         body.origin.output.extend([after[0], declared[1], *after[1:]])
+
+
+def _other_readers(given: gs.Tensor, added: listed.Added, put: chosen.Put | None) -> list[gs.Node]:
+    """What reads a list in the body beside that which puts items there."""
+    own = [added.first] if put is None else [added.first, put.handed]
+    return [reader for reader in given.outputs if not any(reader is each for each in own)]
+
+
+def _still_carried(
+    node: gs.Node, lists: list[_List]
+) -> tuple[list[gs.Tensor | None], list[gs.Tensor]]:
+    """What a Loop without lists still gives, and its operands.
+
+    Of a list of which the last item is read in the body, that item is carried in its place, and its
+    result, which nothing reads, is None.
+    """
+    by_state = {each.state: each for each in lists}
+    results: list[gs.Tensor | None] = []
+    begins = list(node.inputs[:FIRST_STATE])
+    for state, tensor in enumerate(node.outputs):
+        own = by_state.get(state)
+        if own is not None and not own.latest:
+            continue
+        results.append(tensor if own is None else None)
+        if FIRST_STATE + state < len(node.inputs):
+            begins.append(node.inputs[FIRST_STATE + state] if own is None else own.begins[-1])
+    return results, begins

@@ -14,7 +14,8 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.facts import Facts
-from surgeon.facts.fact import BOOL, INTEGERS, Array
+from surgeon.facts.fact import BOOL, INTEGERS, Array, Fact
+from surgeon.links import maker_of
 from surgeon.rewrite import Refused
 from surgeon.schemas import Parameter, Schema, overloads
 
@@ -50,6 +51,14 @@ class Arguments(NamedTuple):
         if self.facts.of(found).items is not None:
             raise Refused(f"`{name}` is a list of tensors")
         return found
+
+    def first(self) -> gs.Tensor:
+        """The first argument, a tensor, whatever the schema calls it."""
+        return self.tensor(self.schema.parameters[0].name)
+
+    def pair(self) -> tuple[gs.Tensor, gs.Tensor]:
+        """The first two arguments, which are tensors, whatever the schema calls them."""
+        return self.first(), self.tensor(self.schema.parameters[1].name)
 
     def optional(self, name: str) -> gs.Tensor | None:
         """A tensor argument, or None."""
@@ -155,7 +164,7 @@ def _elements(tensor: gs.Tensor) -> gs.Tensor | list[gs.Tensor] | None:
     """A list of tensors where a node makes one; None for an omitted input."""
     if tensor.is_empty():
         return None
-    producer = tensor.inputs[0] if tensor.inputs else None
+    producer = maker_of(tensor)
     if producer is not None and producer.op in CONSTRUCTORS:
         return list(producer.inputs)
     return tensor
@@ -240,12 +249,9 @@ def _score(
 
 
 def _agrees(parameter: Parameter, value: gs.Tensor | list[gs.Tensor], facts: Facts) -> bool | None:
+    """Whether a value is of a parameter's type; None where that is not known."""
     if isinstance(value, list):
-        if value and all(t.is_empty() for t in value):  # of what was left out, perhaps
-            return None if parameter.is_list else False
-        if parameter.type in _PLAIN and any(_is_row(facts, t) for t in value):
-            return False
-        return parameter.is_list
+        return _list_agrees(parameter, value, facts)
     if _is_device(value):
         return parameter.type == "Device"
     text = text_of(value)
@@ -253,9 +259,19 @@ def _agrees(parameter: Parameter, value: gs.Tensor | list[gs.Tensor], facts: Fac
         return (text is not None) == (parameter.type in ("str", "Device"))
     if parameter.type == "Tensor":
         return None if parameter.is_list else True
-    if parameter.type not in _PLAIN:
-        return None
-    fact = facts.of(value)
+    return _number_agrees(parameter, facts.of(value)) if parameter.type in _PLAIN else None
+
+
+def _list_agrees(parameter: Parameter, values: list[gs.Tensor], facts: Facts) -> bool | None:
+    if values and all(t.is_empty() for t in values):  # of what was left out, perhaps
+        return None if parameter.is_list else False
+    if parameter.type in _PLAIN and any(_is_row(facts, t) for t in values):
+        return False
+    return parameter.is_list
+
+
+def _number_agrees(parameter: Parameter, fact: Fact) -> bool | None:
+    """The same of a value that is to be a number, or a row of them."""
     if fact.rank is not None:
         if parameter.is_list and fact.rank != 1:
             return False
@@ -280,13 +296,13 @@ def _is_row(facts: Facts, tensor: gs.Tensor) -> bool:
 
 def _is_device(tensor: gs.Tensor) -> bool:
     """Whether it is where another tensor lies, as scripted modules ask."""
-    producer = tensor.inputs[0] if tensor.inputs else None
+    producer = maker_of(tensor)
     return producer is not None and (producer.domain, producer.op) == ("prim", "device")
 
 
 def text_of(tensor: gs.Tensor) -> str | None:
     """The text that a Constant of PyTorch's exporter holds in an attribute outside the standard."""
-    producer = tensor.inputs[0] if tensor.inputs else None
+    producer = maker_of(tensor)
     if producer is not None and producer.op == "Constant":
         value = producer.attrs.get("value")
         if isinstance(value, (str, bytes)):

@@ -12,7 +12,7 @@ import onnx_graphsurgeon as gs
 from surgeon import ends, listed
 from surgeon.facts import Facts
 from surgeon.facts.fact import BOOL, INTEGERS, Fact
-from surgeon.links import current
+from surgeon.links import current, maker_of
 from surgeon.rewrite import Draft, Surgery
 
 _BRANCHES = ("then_branch", "else_branch")
@@ -202,7 +202,7 @@ def _item(surgery: Surgery, put: Put, item: gs.Tensor, fact: Fact) -> Item:
 def _is_inside(branch: gs.Graph, tensor: gs.Tensor) -> bool:
     """Whether a value is made in a branch, or lives there."""
     tensor = current(tensor)
-    made = tensor.inputs[0] if tensor.inputs else None
+    made = maker_of(tensor)
     return (tensor if made is None else made).__dict__.get("home") is branch
 
 
@@ -288,7 +288,7 @@ def _makers(node: gs.Node, place: int) -> dict[str, gs.Node]:
         if not isinstance(body, gs.Graph) or len(body.outputs) != len(node.outputs):
             return {}
         end = current(body.outputs[place])
-        made = end.inputs[0] if end.inputs else None
+        made = maker_of(end)
         if made is None or made.home is not body or end.outputs:
             return {}
         found[key] = made

@@ -12,7 +12,7 @@ from surgeon import dims
 from surgeon.facts import Fact, Facts
 from surgeon.facts.fact import Array
 from surgeon.firing import Pairs
-from surgeon.links import captured_by, current, named_inputs
+from surgeon.links import captured_by, current, maker_of, named_inputs
 from surgeon.match import Match
 from surgeon.model import Model
 from surgeon.piece import Piece
@@ -174,7 +174,7 @@ def _behind(
         while way:
             node, operands = way[-1]
             for tensor in operands:
-                maker = tensor.inputs[0] if tensor.inputs else None
+                maker = maker_of(tensor)
                 if id(tensor) in stop:
                     belongs[id(node)] = True
                 elif maker is not None and id(maker) in belongs:

@@ -25,7 +25,6 @@ from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
 _AttributeRef = gs.Node.AttributeRef
 ATEN = "aten"
-LEAVE = "are constants, and leave the inputs"  # which those of an unchanged file do not
 PRIM = "prim"
 # Domains that other tools gave up for a common one.
 _FORMER = dict.fromkeys(("onnx.brevitas", "finn.custom_op.general"), "qonnx.custom_op.general")
@@ -33,11 +32,16 @@ _UNPACKED = "_outputs"  # how many elements of its list the node gives out, each
 _DTYPES = {"int": np.int64, "bool": np.bool_, "float": np.float64, "number": np.float64}
 
 
+def wants_listed(model: Model) -> bool:
+    """Whether the model's format has no initializer that is not listed among the inputs too."""
+    return model.proto.ir_version < FIRST_IR_WITH_FREE_INITIALIZERS
+
+
 def strip_initializer_inputs(model: Model, *, keep: bool) -> str:
     """Take the initializers that are graph inputs too for constants, where the exporter meant so.
 
-    torch 1.1 to 2.4 list every initializer as an input in fallback mode. Before IR version 4 the
-    format itself wants them there, and no runtime overrides one.
+    torch 1.1 to 2.4 list every initializer as an input in fallback mode. Where the format itself
+    wants them there (`wants_listed`), no runtime overrides one.
 
     Args:
         model: Its `overridable` names are cleared where they are constants.
@@ -46,7 +50,7 @@ def strip_initializer_inputs(model: Model, *, keep: bool) -> str:
     Returns:
         What becomes of them, in a sentence; "" where nothing does.
     """
-    listed = model.proto.ir_version < FIRST_IR_WITH_FREE_INITIALIZERS
+    listed = wants_listed(model)
     if keep or not model.overridable or not (listed or model.proto.producer_name == "pytorch"):
         return ""
     count = f"{len(model.overridable)} initializers that "
@@ -57,7 +61,7 @@ def strip_initializer_inputs(model: Model, *, keep: bool) -> str:
             f"{count}the inputs list, as IR version {model.proto.ir_version} wants, are constants: "
             f"those that nothing reads any more leave {kept}"
         )
-    return f"{count}the exporter lists as inputs {LEAVE} {kept}"
+    return f"{count}the exporter lists as inputs are constants, and leave the inputs {kept}"
 
 
 def normalise(

@@ -6,14 +6,14 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.facts.fact import Fact
-from surgeon.links import current
+from surgeon.links import current, maker_of
 from surgeon.rewrite import Surgery
 
 
 def ended(surgery: Surgery, body: gs.Graph, value: gs.Tensor) -> gs.Tensor:
     """A value as one that the body makes and gives once."""
     value = current(value)
-    made = value.inputs[0] if value.inputs else None
+    made = maker_of(value)
     if made is None or made.home is not body or surgery.is_output(value):
         return same(surgery, body, value.name, value)
     surgery.outputs[id(value)] = value

@@ -128,9 +128,9 @@ def _record(torch: Any, module: Any, args: tuple[Any, ...], at: int) -> tuple[li
 
     Computed twice, so that a module that draws numbers or counts its calls is found out.
     """
-    given = [_array(torch, value, at) for value in _flatten(torch, _in_order(module, args))]
+    given = [_array(value, at) for value in _flatten(torch, _in_order(module, args))]
     first, second = (
-        [_array(torch, value, at) for value in _flatten(torch, _run(torch, module, args, at))]
+        [_array(value, at) for value in _flatten(torch, _run(torch, module, args, at))]
         for _ in range(2)
     )
     pairs = zip(first, second, strict=True)
@@ -193,7 +193,7 @@ def _flatten(torch: Any, value: Any) -> list[Any]:
     return []  # None, numbers and texts become constants of the graph
 
 
-def _array(torch: Any, tensor: Any, at: int) -> Array:
+def _array(tensor: Any, at: int) -> Array:
     try:
         array: Array = np.array(tensor.detach().cpu().numpy())
     except (TypeError, RuntimeError) as error:

@@ -28,12 +28,11 @@ class Free(NamedTuple):
     compared: str
 
 
-def change_of(step: FreeBatchStep | FreeSizesStep, recipe: str) -> Change:
-    """What a step does, before it is known for which sizes."""
+def rule_of(step: FreeBatchStep | FreeSizesStep) -> str:
+    """What reports call a step."""
     from surgeon import anybatch, anysize
 
-    room = anybatch if isinstance(step, FreeBatchStep) else anysize
-    return Change(room.STEP, recipe, room.WHY, room.EXACT, None, "the graph", (), (), "")
+    return anybatch.STEP if isinstance(step, FreeBatchStep) else anysize.STEP
 
 
 def freed(
@@ -60,15 +59,17 @@ def freed(
     """
     from surgeon import anybatch, anysize
 
-    change = change_of(step, recipe)
+    rule = rule_of(step)
     if isinstance(step, FreeBatchStep):
         model = anybatch.free_batch(proto, step.dim, check=check, folder=folder)
-        change = change._replace(contract=anybatch.CONTRACT)
+        why, exact, contract = anybatch.WHY, anybatch.EXACT, anybatch.CONTRACT
+        change = Change(rule, recipe, why, exact, contract, "the graph", (), (), "")
         return Free(model, with_dim(axioms, model, step.dim), change, anybatch.COMPARED)
     made, tried = anysize.free_sizes(
         proto, step.names, chosen=axioms.freed, check=check, folder=folder
     )
     for size in made.sizes:
         axioms = with_dim(axioms, made.model, size.name)
-    change = change._replace(contract=anysize.contract(made))
+    why, exact, contract = anysize.WHY, anysize.EXACT, anysize.contract(made)
+    change = Change(rule, recipe, why, exact, contract, "the graph", (), (), "")
     return Free(made.model, axioms, change, anysize.compared(tried))

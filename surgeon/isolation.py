@@ -7,7 +7,7 @@ the first need and used for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -67,26 +67,6 @@ def isolation(*, timeout: float | None = TIMEOUT, memory: int | None = None) -> 
 def cell() -> Cell | None:
     """The worker that holds now, if one does."""
     return _cell.get()
-
-
-def in_cell(function: Callable[..., Any], *args: Any, called: str) -> Any:
-    """`function(*args)`, in the worker where one is to be used.
-
-    Args:
-        function: At the top of its module.
-        args: Must be picklable, as the result.
-        called: What runs in it, for errors.
-
-    Raises:
-        ForeignError: The worker crashed, hung or ran out of memory.
-    """
-    if (here := _cell.get()) is None:
-        return function(*args)
-    task = f"{function.__module__}:{function.__name__}"
-    with _mended():
-        return here.worker.call(
-            task, *args, timeout=here.timeout, memory=here.memory, called=called
-        )
 
 
 def open_session(

@@ -26,6 +26,11 @@ def current(tensor: gs.Tensor) -> gs.Tensor:
     return tensor
 
 
+def maker_of(tensor: gs.Tensor) -> gs.Node | None:
+    """The node that makes a tensor; None of an input and of a constant."""
+    return tensor.inputs[0] if tensor.inputs else None
+
+
 def named_inputs(node: gs.Node) -> list[gs.Tensor]:
     """What the node's protobuf reads, in the model's own form, as things stand now."""
     tensors = node.inputs if node.origin_inputs is None else node.origin_inputs

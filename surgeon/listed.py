@@ -11,7 +11,7 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.facts import Facts
 from surgeon.facts.fact import Fact
-from surgeon.links import current
+from surgeon.links import current, maker_of
 from surgeon.match import attribute_of
 from surgeon.rewrite import Draft
 
@@ -24,7 +24,7 @@ Read = Callable[[Draft, gs.Tensor], gs.Tensor]
 def elements(tensor: gs.Tensor) -> list[gs.Tensor] | None:
     """What a list is made of, where that is known."""
     tensor = current(tensor)
-    made = tensor.inputs[0] if tensor.inputs else None
+    made = maker_of(tensor)
     if made is None or made.op not in ("SequenceEmpty", "SequenceConstruct", "ListConstruct"):
         return None
     return [current(each) for each in made.inputs]
@@ -92,7 +92,7 @@ def put_in(facts: Facts, node: gs.Node) -> tuple[gs.Tensor, bool] | None:
         return given[1], False
     if kind == ("aten", "add") and len(given) == 2:  # `+= [item]`
         other = current(given[1])
-        listed = other.inputs[0] if other.inputs else None
+        listed = maker_of(other)
         if listed is not None and listed.op == "ListConstruct" and len(listed.inputs) == 1:
             return listed.inputs[0], False
     if kind != ("", "SequenceInsert"):
@@ -126,7 +126,7 @@ def all_put_in(facts: Facts, node: gs.Node, given: gs.Tensor) -> Added | None:
         before = node.inputs[0]
         if before is given and (len(found) == 1 or not put[1]):
             return Added(node, found, put[1])
-        maker = before.inputs[0] if before.inputs else None
+        maker = maker_of(before)
         if put[1] or maker is None or maker.home is not home or len(before.outputs) > 1:
             return None
         node = maker
@@ -142,7 +142,7 @@ def handed_on(node: gs.Node) -> tuple[gs.Tensor, gs.Node] | None:
         return None
     if node.op == "Identity":
         return node.inputs[0], node
-    longer = node.inputs[0].inputs[0] if node.inputs[0].inputs else None
+    longer = maker_of(node.inputs[0])
     if node.op != "SequenceErase" or longer is None or longer.op != "SequenceInsert":
         return None
     if len(node.inputs) > 1 or len(longer.inputs) > 2 or len(longer.outputs[0].outputs) > 1:

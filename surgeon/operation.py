@@ -88,6 +88,7 @@ class Operation:
         self.carried = Carried()
         self.stating = False  # whether shapes are written into the file
         self.handed = Handed()
+        self.ended = ""  # what is said of the inputs that are taken for constants
         self.removed: list[Departure] = []  # before the last step that reads the model anew
 
     @property
@@ -103,7 +104,7 @@ class Operation:
             self.model = self.original.clone()
             self.model.changed = self.touched
             self.notes = self.begun.anew()
-            self.handed, self.axioms = Handed(), self.told
+            self.handed, self.axioms, self.ended = Handed(), self.told, ""
             self.misses, self.settled, self.removed = [], 0, []
             self.pieces.clear()
             self._steps(clock)
@@ -155,7 +156,9 @@ class Operation:
         said += staying(self.model, self.facts, [r for r in self.recipes if r.name not in idle])
         if cost := cost_of_sizes(self.original, self.before, after):
             said.append(cost)
-        noted = [each for each in self.notes.remarks if self.changed or dialect.LEAVE not in each]
+        noted = self.notes.remarks
+        if not self.changed and not dialect.wants_listed(self.original):
+            noted = [each for each in noted if each != self.ended]  # its inputs stay as they are
         return Report(
             source=str(self.original.path or "<model>"),
             recipes=names,
@@ -184,7 +187,8 @@ class Operation:
         """Facts and wiring for the model at hand."""
         self.model.overridable -= self.axioms.told
         said = dialect.strip_initializer_inputs(self.model, keep=self.keep)
-        if said and not any("are constants" in remark for remark in self.notes.remarks):
+        if said and not self.ended:
+            self.ended = said
             self.notes.remarks.append(said)
         self.facts = Facts(
             self.model,
@@ -273,7 +277,7 @@ class Operation:
         self, step: FreeBatchStep | FreeSizesStep, recipe: Recipe, allow: frozenset[str]
     ) -> None:
         """A step that changes what sizes the model is defined for."""
-        from surgeon.freeing import Free, change_of, freed
+        from surgeon.freeing import Free, freed, rule_of
 
         made: list[Free] = []
 
@@ -284,8 +288,8 @@ class Operation:
             return made[-1].model
 
         declare(self.model, self.facts, self.axioms.shapes, self.axioms.fixed)
-        if self._promised_otherwise(change_of(step, recipe.name), done, allow):
-            self.notes.changes[-1] = made[-1].change
+        if self._promises_otherwise(rule_of(step), done, allow):
+            self.notes.changes.append(made[-1].change)
             if self.check:
                 self.notes.remarks.append(made[-1].compared)
 
@@ -302,34 +306,37 @@ class Operation:
 
             rule, why = plainnames.STEP, plainnames.WHY
             done = partial(plainnames.plain_names, handed=self.handed, fixed=fixed)
-        change = Change(rule, recipe.name, why, "bit", None, "the graph", (), (), "")
-        if not self._promised_otherwise(change, done, allow):
+        if not self._promises_otherwise(rule, done, allow):
             return
-        if told := self.handed.layers[-1].told():
-            contract = asread.CONTRACT.format(what=told)
-            self.notes.changes[-1] = change._replace(contract=contract)
-            if self.check and asread.COMPARED not in self.notes.remarks:
-                self.notes.remarks.append(asread.COMPARED)
+        told = self.handed.layers[-1].told()
+        contract = asread.CONTRACT.format(what=told) if told else None
+        change = Change(rule, recipe.name, why, "bit", contract, "the graph", (), (), "")
+        self.notes.changes.append(change)
+        if told and self.check and asread.COMPARED not in self.notes.remarks:
+            self.notes.remarks.append(asread.COMPARED)
 
-    def _promised_otherwise(
+    def _promises_otherwise(
         self,
-        change: Change,
+        rule: str,
         done: Callable[[onnx.ModelProto], onnx.ModelProto],
         allow: frozenset[str],
     ) -> bool:
-        """A step that changes what the model promises, told as a rewrite; whether it was done."""
+        """Do a step that changes what the model promises; whether it was done.
+
+        Args:
+            rule: What it is called where it is told as a rewrite.
+            done: Makes the model.
+            allow: What is allowed.
+        """
         if "contract" not in allow:
             said = "it changes what the model promises; allow it with `--allow contract`"
-            self.notes.failures.append(f"step `{change.rule}` was skipped: {said}")
+            self.notes.failures.append(f"step `{rule}` was skipped: {said}")
             return False
-        if any(each.rule == change.rule for each in self.notes.changes):
+        if any(each.rule == rule for each in self.notes.changes):
             return False  # recipes may run twice
         before = self.model
-        self._replace_proto(done, change.rule)
-        if self.model is before:
-            return False
-        self.notes.changes.append(change)
-        return True
+        self._replace_proto(done, rule)
+        return self.model is not before
 
     def is_rid_of_foreign(self) -> bool:
         """Whether a node of PyTorch's own, or a plugin, is there no longer."""
@@ -359,6 +366,10 @@ class Operation:
             self.model, self.facts, resized, carried, stating=self.stating
         )
         self.notes.remarks.extend(said)
+        self._enter_log()
+
+    def _enter_log(self) -> None:
+        """Enter this run into the log that the file carries."""
         replaced: dict[str, list[str]] = {}
         for change in self.notes.changes:
             replaced.setdefault(f"{change.recipe}/{change.rule}", []).append(change.node)

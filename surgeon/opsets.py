@@ -214,6 +214,28 @@ def emit(
         if op == "GroupNormalization" or rank is None or axis not in (-1, rank - 1):
             raise Unavailable(f"`{op}` over an axis that is not the last needs opset {changed}")
         attributes["axis"] = rank - 1
+    _move_to_attributes(op, opset, attributes, inputs, value_of)
+    _drop_newer(op, own, opset, attributes)
+    while inputs and inputs[-1].is_empty():
+        inputs.pop()
+    if len(inputs) > own.most:
+        raise Unavailable(f"`{op}` with {len(inputs)} inputs needs a newer opset than {opset}")
+    _check_dtypes(op, own, inputs, dtype_of, opset)
+    return _proto(op, domain, attributes, inputs, outputs, name)
+
+
+def _move_to_attributes(
+    op: str,
+    opset: int,
+    attributes: dict[str, Any],
+    inputs: list[gs.Tensor],
+    value_of: ValueOf,
+) -> None:
+    """Make attributes, in place, of the inputs that are attributes at the opset.
+
+    Raises:
+        Unavailable: One is computed.
+    """
     for move in reversed(MOVED.get(op, ())):
         if opset >= move.since or len(inputs) <= move.index:
             continue
@@ -226,6 +248,14 @@ def emit(
         attributes[move.attribute] = (
             array.reshape(-1).tolist()[0] if move.scalar or op == "TopK" else array.tolist()
         )
+
+
+def _drop_newer(op: str, own: _Form, opset: int, attributes: dict[str, Any]) -> None:
+    """Take attributes that came later than the opset out, in place.
+
+    Raises:
+        Unavailable: One says something else than what holds without it.
+    """
     for key in list(attributes):
         if key in own.attributes:
             continue
@@ -235,12 +265,6 @@ def emit(
         if default is None or onnx.helper.get_attribute_value(default) != attributes[key]:
             raise Unavailable(f"attribute `{key}` of `{op}` needs a newer opset than {opset}")
         del attributes[key]
-    while inputs and inputs[-1].is_empty():
-        inputs.pop()
-    if len(inputs) > own.most:
-        raise Unavailable(f"`{op}` with {len(inputs)} inputs needs a newer opset than {opset}")
-    _check_dtypes(op, own, inputs, dtype_of, opset)
-    return _proto(op, domain, attributes, inputs, outputs, name)
 
 
 def first_opset(op: str) -> int | None:

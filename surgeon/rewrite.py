@@ -17,7 +17,7 @@ from surgeon import opsets
 from surgeon.departed import Departures
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
-from surgeon.links import bodies, constants_of, current, toposort
+from surgeon.links import bodies, constants_of, current, maker_of, toposort
 from surgeon.model import Model
 from surgeon.objects import forget_reader, make_constant, make_node, make_variable
 from surgeon.older import older_form
@@ -102,7 +102,7 @@ class Surgery:
         for old, new in pairs:
             list.clear(old.inputs)
             new = current(new)
-            producer = new.inputs[0] if new.inputs else None
+            producer = maker_of(new)
             drafted = producer is not None and getattr(producer, "drafted", False)
             if (adopt or self.is_output(old)) and drafted and not self.is_output(new):
                 self.adopt(producer, new, old)
@@ -132,7 +132,7 @@ class Surgery:
         False where its input is made elsewhere, or is an output too.
         """
         source, out = node.inputs[0], node.outputs[0]
-        producer = source.inputs[0] if source.inputs else None
+        producer = maker_of(source)
         origin = getattr(graph, "origin", None)
         if producer is None or self.is_output(source) or not self.holds(graph, producer):
             return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,27 +62,12 @@ class Writer:
             out.output.extend(exported.output)
             return initializers
         initializers = self._with_unread(initializers, origin, names, graph.reads)
+        spare = (t for t in origin.sparse_initializer if t.values.name not in names)
+        out.sparse_initializer.extend(t for t in spare if t.values.name not in graph.reads)
         keep = {tensor.name for tensor in graph.inputs} | self.overridable
         if as_nodes:
             keep.update(tensor.name for tensor in initializers)
-        declared = getattr(graph, "declared", {})
-        out.input.extend(declared.get(v.name, v) for v in origin.input if v.name in keep)
-        spare = (t for t in origin.sparse_initializer if t.values.name not in names)
-        out.sparse_initializer.extend(t for t in spare if t.values.name not in graph.reads)
-        out.output.extend(declared.get(v.name, v) for v in origin.output)
-        claims = getattr(graph, "corrected", {})
-        for value in origin.value_info:
-            if value.name in names:
-                out.value_info.append(claims.get(value.name, value))
-        out.value_info.extend(
-            value for value in getattr(graph, "stated", ()) if value.name in names
-        )
-        if origin.HasField("doc_string"):
-            out.doc_string = origin.doc_string
-        out.metadata_props.extend(origin.metadata_props)
-        for note in origin.quantization_annotation:
-            if note.tensor_name in names or note.tensor_name in keep:
-                out.quantization_annotation.append(note)
+        _write_claims(graph, origin, out, keep, names)
         return initializers
 
     def function(self, function: gs.Function) -> onnx.FunctionProto:
@@ -209,6 +194,36 @@ def tensor_of(constant: gs.Constant) -> onnx.TensorProto:
             constant.name, onnx.TensorProto.INT64, array.shape, array.tolist()
         )
     return onnx.numpy_helper.from_array(array, constant.name)
+
+
+def _write_claims(
+    graph: gs.Graph,
+    origin: onnx.GraphProto,
+    out: onnx.GraphProto,
+    kept: Collection[str],
+    names: Collection[str],
+) -> None:
+    """What a graph says of itself and of its values, as it was read or as it was corrected.
+
+    Args:
+        graph: Holds what was corrected.
+        origin: What was read.
+        out: Where it is written.
+        kept: The names of its inputs.
+        names: Of the values that it makes.
+    """
+    declared = getattr(graph, "declared", {})
+    out.input.extend(declared.get(v.name, v) for v in origin.input if v.name in kept)
+    out.output.extend(declared.get(v.name, v) for v in origin.output)
+    claims = getattr(graph, "corrected", {})
+    out.value_info.extend(claims.get(v.name, v) for v in origin.value_info if v.name in names)
+    out.value_info.extend(v for v in getattr(graph, "stated", ()) if v.name in names)
+    if origin.HasField("doc_string"):
+        out.doc_string = origin.doc_string
+    out.metadata_props.extend(origin.metadata_props)
+    for note in origin.quantization_annotation:
+        if note.tensor_name in names or note.tensor_name in kept:
+            out.quantization_annotation.append(note)
 
 
 def _constant_node(constant: gs.Constant) -> onnx.NodeProto:

@@ -167,7 +167,7 @@ def multiplied(sizes: Sizes, node: gs.Node) -> None:
     _agree(sizes, node, left[-1], rows, 1)
     if sizes.is_free(rows):
         sizes.counts[node.outputs[0].name] = frozenset({sizes.number(rows)})
-    shared.agree(sizes, node, [left[:-2], right[:-2]])
+    shared.agree(sizes, [left[:-2], right[:-2]])
 
 
 def gemm(sizes: Sizes, node: gs.Node) -> None:
@@ -181,7 +181,7 @@ def gemm(sizes: Sizes, node: gs.Node) -> None:
     outer = left[1] if node.attrs.get("transA") else left[0]
     columns = right[0] if node.attrs.get("transB") else right[1]
     if len(node.inputs) > 2 and node.inputs[2].name:
-        shared.agree(sizes, node, [(outer, columns), sizes.shape(node.inputs[2])])
+        shared.agree(sizes, [(outer, columns), sizes.shape(node.inputs[2])])
 
 
 def _agree(sizes: Sizes, node: gs.Node, first: Dim, second: Dim, place: int) -> None:

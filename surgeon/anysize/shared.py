@@ -30,11 +30,8 @@ EACH = UNARY | BINARY | {"Clip", "Transpose", "Concat", "Slice", "Gather", "Spli
 def broadcast(sizes: Sizes, node: gs.Node) -> None:
     """See that operands agree, and bring constants that are for one size to any."""
     shapes = [sizes.shape(tensor) for tensor in node.inputs]
-    lengths = agree(
-        sizes,
-        node,
-        [s for t, s in zip(node.inputs, shapes, strict=True) if not _is_known(sizes, t)],
-    )
+    computed = [s for t, s in zip(node.inputs, shapes, strict=True) if not _is_known(sizes, t)]
+    lengths = agree(sizes, computed)
     made: dict[int, gs.Tensor] = {}
     draft = sizes.draft(node)
     for place, (tensor, shape) in enumerate(zip(node.inputs, shapes, strict=True)):
@@ -60,7 +57,7 @@ def _is_known(sizes: Sizes, tensor: gs.Tensor) -> bool:
     return sizes.array(tensor) is not None
 
 
-def agree(sizes: Sizes, node: gs.Node, shapes: Sequence[Sequence[Dim]]) -> dict[int, Dim]:
+def agree(sizes: Sizes, shapes: Sequence[Sequence[Dim]]) -> dict[int, Dim]:
     """See that shapes are brought to one from the right, whatever the sizes.
 
     Returns:

@@ -15,11 +15,9 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import dims
 from surgeon.builders import parts
-from surgeon.builders.bench import Bench, Size, operand
+from surgeon.builders.bench import Bench, Size, dim_of, operand, same_length
 from surgeon.builders.scalar_types import finfo
-from surgeon.dims import Dim
 from surgeon.facts.kinds import FLOATS, HALVES
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
@@ -51,7 +49,7 @@ def attention_as_products(draft: Draft, match: Match) -> Any:
     node, c = match.root, Bench(draft)
     sides = _sides(c, node)
     present = sides.key, sides.value
-    sides = _shared(c, node, sides)
+    sides = _shared(c, sides)
     scores = raw = _scores(c, node, sides)
     if (cap := float(attribute_of(node, "softcap") or 0)) != 0:
         if cap < 0:
@@ -106,10 +104,10 @@ def _by_heads(c: Bench, t: gs.Tensor, heads: int) -> gs.Tensor:
     return c.permute(c.reshape(t, [batch, length, heads, c.div(width, heads)]), [0, 2, 1, 3])
 
 
-def _shared(c: Bench, node: gs.Node, sides: _Sides) -> _Sides:
+def _shared(c: Bench, sides: _Sides) -> _Sides:
     """With the keys and values of a head as often as it has queries."""
-    mine, its, other = (_known(c.size(t, 1)) for t in (sides.query, sides.key, sides.value))
-    if _are_equal(mine, its) and _are_equal(mine, other):
+    mine, its, other = (c.size(t, 1) for t in (sides.query, sides.key, sides.value))
+    if same_length(mine, its) and same_length(mine, other):
         return sides
     if not isinstance(mine, int) or not isinstance(its, int) or its != other or mine % its:
         raise Refused("how many heads of queries share one of keys is not known")
@@ -173,7 +171,7 @@ def _shortness(c: Bench, mask: gs.Tensor, total: Size | int) -> Size | int:
     if c.rank(mask) == 0:
         raise Refused("its mask has no axes")
     length = c.size(mask, c.rank(mask) - 1)
-    if _are_equal(_known(length), _known(total)):
+    if same_length(length, total):
         return 0
     if length == 1:
         raise Refused("its mask has one column, which may stand for all keys or for the first")
@@ -222,18 +220,11 @@ def _seen(
 
 def _reaches(c: Bench, sides: _Sides, left: int) -> bool:
     """Whether the last query is known to have a key in a window that begins `left` before it."""
-    length, new = _known(c.size(sides.query, 2)), _known(sides.new)
+    queries = c.size(sides.query, 2)
+    length, new = dim_of(queries), dim_of(sides.new)
     if isinstance(length, int) and isinstance(new, int):
         return length <= new + left
-    return _are_equal(length, new)
-
-
-def _known(size: Size | int) -> Dim | None:
-    return size if isinstance(size, int) else size.dim
-
-
-def _are_equal(one: Dim | None, other: Dim | None) -> bool:
-    return one is not None and other is not None and dims.equal(one, other) is True
+    return same_length(queries, sides.new)
 
 
 def _positions(c: Bench, sides: _Sides, more: int) -> gs.Tensor:

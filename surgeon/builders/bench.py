@@ -18,6 +18,7 @@ from surgeon.builders.views import view_between
 from surgeon.dims import Dim
 from surgeon.facts.fact import INTEGERS, Array
 from surgeon.facts.kinds import FLOATS
+from surgeon.links import maker_of
 from surgeon.rewrite import Draft, Refused
 
 TYPE = onnx.TensorProto
@@ -36,7 +37,7 @@ def nameless(draft: Draft, x: gs.Tensor, axes: Sequence[int]) -> gs.Tensor:
     if draft.facts.opset != _SLICE_KEEPS_NAMES or shape is None:
         return x
     named = [str(shape[axis]) in dims.symbols(shape[axis]) for axis in axes]
-    maker = x.inputs[0] if x.inputs else None
+    maker = maker_of(x)
     if not any(named) or (maker is not None and maker.op == "Reshape"):
         return x
     made: gs.Tensor = draft.op("Reshape", x, draft.op("Shape", x))
@@ -83,6 +84,17 @@ class Size:
         if self._made is None:
             self._made = self.make()
         return self._made
+
+
+def dim_of(size: Size | int) -> Dim | None:
+    """What is proven of a size; None for nothing."""
+    return size if isinstance(size, int) else size.dim
+
+
+def same_length(a: Size | int, b: Size | int) -> bool:
+    """Whether two sizes are proven to be the same."""
+    first, second = dim_of(a), dim_of(b)
+    return first is not None and second is not None and dims.equal(first, second) is True
 
 
 class Bench:
@@ -231,7 +243,7 @@ class Bench:
 
     def vector(self, sizes: Sequence[Size | int], ending: str = "sizes") -> gs.Tensor:
         """An int64 tensor of rank 1."""
-        plain = [s if isinstance(s, int) else s.dim for s in sizes]
+        plain = list(map(dim_of, sizes))
         if all(isinstance(d, int) for d in plain):
             return self.ints([d for d in plain if isinstance(d, int)], ending)
         parts: list[gs.Tensor] = []
@@ -252,7 +264,7 @@ class Bench:
     def reshape(self, x: gs.Tensor, wanted: Sequence[Size | int]) -> gs.Tensor:
         """In these sizes, which multiply to what `x` has; a constant target where provable."""
         shape = self.shape(x)
-        plain = [s if isinstance(s, int) else s.dim for s in wanted]
+        plain = list(map(dim_of, wanted))
         if shape is not None and None not in plain and -1 not in plain:
             known: list[Dim] = [d for d in plain if d is not None]
             if len(known) == len(shape) and all(
@@ -316,8 +328,7 @@ class Bench:
     def _both(
         self, op: str, a: Size | int, b: Size | int, known: Callable[[Any, Any], Any]
     ) -> Size | int:
-        left = a if isinstance(a, int) else a.dim
-        right = b if isinstance(b, int) else b.dim
+        left, right = dim_of(a), dim_of(b)
         dim = None if left is None or right is None else known(left, right)
         if isinstance(dim, int):
             return dim

@@ -11,6 +11,7 @@ from surgeon import dims
 from surgeon.builders.cleaning import order_of
 from surgeon.builders.linear import sides_of
 from surgeon.facts.fact import same_dims
+from surgeon.links import maker_of
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -58,13 +59,13 @@ def _count(draft: Draft, tensor: gs.Tensor, x: gs.Tensor, axis: int, number: int
         (*own[:axis], whole[axis], *own[axis + 1 :]), whole
     ):
         return None
-    node = tensor.inputs[0] if tensor.inputs else None
+    node = maker_of(tensor)
     if node is not None and node.op in _REPEATED and not node.domain:
         tensor = node.inputs[0]
         once = facts.of(tensor).shape
         if once is None or not same_dims(once, (*own[:axis], 1, *own[axis + 1 :])):
             return None
-        node = tensor.inputs[0] if tensor.inputs else None
+        node = maker_of(tensor)
     elif count != 1:
         return None
     if node is None or node.domain or node.inputs[0] is not x:

@@ -14,6 +14,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders.bench import TYPE, Bench, operand
 from surgeon.builders.levels import levels
+from surgeon.links import maker_of
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -56,7 +57,7 @@ def _is_alike(part: gs.Tensor, joined: gs.Node) -> bool:
 
     Caffe2 joins no others; the exporter writes the scale of the first for all.
     """
-    maker = part.inputs[0] if part.inputs else None
+    maker = maker_of(part)
     if maker is None or maker.domain != _DOMAIN:
         return maker is not None and getattr(maker, "drafted", False)
     return _scheme(maker) == _scheme(joined)
@@ -110,7 +111,7 @@ def _floats(c: Bench, node: gs.Node, at: int = 0) -> gs.Tensor:
     x = operand(node, at)
     if x is None:
         raise Refused("an operand is missing")
-    maker = x.inputs[0] if x.inputs else None
+    maker = maker_of(x)
     if c.facts.of(x).dtype != TYPE.FLOAT or (maker is not None and maker.domain == _DOMAIN):
         raise Refused(f"`{x.name}` is not known to be quantised")
     return x
@@ -170,7 +171,7 @@ def _conv(c: Bench, node: gs.Node) -> gs.Tensor:
 
 def _channels_first(c: Bench, w: gs.Tensor) -> gs.Tensor:
     """Constant weights, turned in the file and not while it runs."""
-    maker = w.inputs[0] if w.inputs else None
+    maker = maker_of(w)
     if maker is not None and maker.op == "DequantizeLinear" and len(maker.inputs) == 3:
         found = [c.facts.array(value) for value in maker.inputs]
         if all(array is not None for array in found):

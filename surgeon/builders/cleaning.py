@@ -7,6 +7,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.facts.fact import Array, same_dims
 from surgeon.facts.kinds import FLOATS, TRUTH, WHOLE, holds_all
+from surgeon.links import maker_of
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -129,7 +130,7 @@ def concat_chain(draft: Draft, match: Match) -> gs.Tensor:
 
     def dissolves(tensor: gs.Tensor) -> bool:
         """Whether Concats alone read a Concat, so that all may take its parts."""
-        inner = tensor.inputs[0] if tensor.inputs else None
+        inner = maker_of(tensor)
         if inner is None or inner.op != "Concat" or surgery.is_output(tensor):
             return False
         if len(tensor.outputs) > 1 and len(inner.inputs) > _MOST_PARTS:

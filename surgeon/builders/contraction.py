@@ -14,8 +14,7 @@ from itertools import product as combinations
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
-from surgeon.builders.bench import NARROW, TYPE, Bench, Size
-from surgeon.dims import Dim
+from surgeon.builders.bench import NARROW, TYPE, Bench, Size, dim_of, same_length
 from surgeon.rewrite import Refused
 
 DOTS = "."  # begins the label of an axis under an ellipsis, numbered from behind
@@ -313,7 +312,7 @@ def _of_one_depth(c: Bench, a: Operand, b: Operand, later: set[str]) -> tuple[Op
             if its == 1:
                 b = _dropped(c, b, label)
             a, b = (_summed(c, x, set(x.labels) - {label}) for x in (a, b))
-        elif not _same_length(mine, its):
+        elif not same_length(mine, its):
             if _may_be_one(mine):
                 a = _repeated(c, a, label, its)
             if _may_be_one(its):
@@ -332,15 +331,6 @@ def _repeated(c: Bench, x: Operand, label: str, length: Size | int) -> Operand:
     return Operand(c.op("Expand", x.tensor, c.vector(target, "sizes")), x.labels)
 
 
-def _dim(size: Size | int) -> Dim | None:
-    return size if isinstance(size, int) else size.dim
-
-
-def _same_length(mine: Size | int, its: Size | int) -> bool:
-    first, second = _dim(mine), _dim(its)
-    return first is not None and second is not None and dims.equal(first, second) is True
-
-
 def _may_be_one(size: Size | int) -> bool:
-    dim = _dim(size)
+    dim = dim_of(size)
     return dim is None or dims.equal(dim, 1) is not False

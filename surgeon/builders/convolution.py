@@ -49,50 +49,74 @@ _ARGUMENTS: Mapping[str, str] = {
 
 def aten_convolution(draft: Draft, match: Match) -> gs.Tensor:
     """`aten.*conv*` (input, weight, bias, ...) as Conv, or ConvTranspose where it is transposed."""
-    node, facts = match.root, draft.facts
-    x, weight = node.inputs[0], node.inputs[1]
+    node, x = match.root, match.root.inputs[0]
     tensors, given = _arguments(draft, node)
-    bias, rank = tensors.get("bias"), _rank(draft, node, given)
-    weight_shape = facts.of(weight).shape
-    strides = _per_axis(given.get("stride") or [1], rank)
-    dilations = _per_axis(given.get("dilation") or [1], rank)
-    extra = _per_axis(given.get("output_padding") or [0], rank)
-    computed = given.get("groups", ...) is None
-    groups = int((given.get("groups") or [1])[0])
-    if "groups" not in _ARGUMENTS[node.op] and "depthwise" in node.op:
-        groups = _channels(draft, x, rank)
-    transposed = "transpose" in node.op or bool((given.get("transposed") or [0])[0])
-    pads = _pads(draft, weight, given.get("padding") or [0], strides, dilations)
-    attributes: dict[str, Any] = {
-        "dilations": dilations,
-        "group": groups,
-        "pads": pads,
-        "strides": strides,
-    }
-    if weight_shape is not None and all(isinstance(d, int) for d in weight_shape[2:]):
-        attributes["kernel_shape"] = list(weight_shape[2:])
-    operator = "ConvTranspose" if transposed else "Conv"
-    batched = facts.of(x).rank == rank + 2 or facts.of(x).rank is None
+    rank = _rank(draft, node, given)
+    told = _attributes(draft, node, given, rank)
+    batched = draft.facts.of(x).rank in (None, rank + 2)
+    activated = node.op.endswith("_relu")
+    if given.get("groups", ...) is None:
+        if _is_transposed(node, given) or not batched or tensors.keys() - {"bias"} or activated:
+            raise Refused("`groups` is computed at run time")
+        plain = {name: told[name] for name in ("dilations", "pads", "strides")}
+        return of_computed_groups(draft, x, node.inputs[1], tensors.get("bias"), plain)
     if not batched:
         x = draft.op("Unsqueeze", x, draft.constant([0], "axes"))
-    if facts.of(x).dtype in INTEGERS and not computed:
-        made = _of_integers(draft, (x, weight, bias), attributes, extra if transposed else None)
-        return made if batched else draft.op("Squeeze", made, draft.constant([0], "axes"))
-    if computed:
-        if transposed or not batched or tensors.keys() - {"bias"} or node.op.endswith("_relu"):
-            raise Refused("`groups` is computed at run time")
-        del attributes["group"]
-        attributes.pop("kernel_shape", None)
-        return of_computed_groups(draft, x, weight, bias, attributes)
-    if transposed and any(extra):
-        x, further = _within_strides(draft, x, _Turned(strides, dilations, pads, extra))
-        attributes |= further
-    operands = [x, weight] if bias is None else [x, weight, bias]
-    y: gs.Tensor = draft.op(operator, *operands, **attributes)
-    y = y if batched else draft.op("Squeeze", y, draft.constant([0], "axes"))
+    extra = None
+    if _is_transposed(node, given):
+        extra = _per_axis(given.get("output_padding") or [0], rank)
+    y = _convolved(draft, (x, node.inputs[1], tensors.get("bias")), told, extra)
+    if not batched:
+        y = draft.op("Squeeze", y, draft.constant([0], "axes"))
     if "z" in tensors:
         y = draft.op("Add", y, _scaled(draft, tensors["z"], (given.get("alpha") or [1])[0]))
-    return draft.op("Relu", y) if node.op.endswith("_relu") else y
+    return draft.op("Relu", y) if activated else y
+
+
+def _is_transposed(node: gs.Node, given: Mapping[str, Any]) -> bool:
+    return "transpose" in node.op or bool((given.get("transposed") or [0])[0])
+
+
+def _attributes(draft: Draft, node: gs.Node, given: Mapping[str, Any], rank: int) -> dict[str, Any]:
+    """The attributes of the Conv or ConvTranspose, but for an output padding."""
+    weight = node.inputs[1]
+    strides = _per_axis(given.get("stride") or [1], rank)
+    dilations = _per_axis(given.get("dilation") or [1], rank)
+    groups = int((given.get("groups") or [1])[0])
+    if "groups" not in _ARGUMENTS[node.op] and "depthwise" in node.op:
+        groups = _channels(draft, node.inputs[0], rank)
+    pads = _pads(draft, weight, given.get("padding") or [0], strides, dilations)
+    told = {"dilations": dilations, "group": groups, "pads": pads, "strides": strides}
+    shape = draft.facts.of(weight).shape
+    if shape is not None and all(isinstance(d, int) for d in shape[2:]):
+        told["kernel_shape"] = list(shape[2:])
+    return told
+
+
+def _convolved(
+    draft: Draft,
+    operands: tuple[gs.Tensor, gs.Tensor, gs.Tensor | None],
+    told: Mapping[str, Any],
+    extra: list[int] | None,
+) -> gs.Tensor:
+    """The convolution of a batch.
+
+    Args:
+        draft: Where it is made.
+        operands: Input, weight, and bias or None.
+        told: Its attributes, but for an output padding.
+        extra: The output padding of a transposed convolution; None of any other.
+    """
+    x, weight, bias = operands
+    if draft.facts.of(x).dtype in INTEGERS:
+        return _of_integers(draft, operands, told, extra)
+    if extra is not None and any(extra):
+        turned = _Turned(told["strides"], told["dilations"], told["pads"], extra)
+        x, further = _within_strides(draft, x, turned)
+        told = {**told, **further}
+    given = [x, weight] if bias is None else [x, weight, bias]
+    made: gs.Tensor = draft.op("Conv" if extra is None else "ConvTranspose", *given, **told)
+    return made
 
 
 def _of_integers(

@@ -19,6 +19,7 @@ from surgeon.builders.views import KEEP_ORDER, as_shape
 from surgeon.dims import Dim, constant_target
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
+from surgeon.links import maker_of
 from surgeon.match import VIEWS, Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -166,14 +167,8 @@ def mixture(weight: gs.Tensor, facts: Facts) -> Mixture:
     Raises:
         Refused: The weight is something else; says what stands in the way.
     """
-    chain: list[gs.Node] = []
-    tensor = weight
-    while True:
-        node = tensor.inputs[0] if tensor.inputs else None
-        if node is None or node.op not in VIEWS - {"Cast"}:
-            break
-        chain.append(node)
-        tensor = node.inputs[0]
+    tensor, chain = _unviewed(weight)
+    node = maker_of(tensor)
     if node is None or node.op != "MatMul":
         raise Refused("its weight is not a MatMul of attentions and a constant bank")
     attention, constant = node.inputs
@@ -191,22 +186,44 @@ def mixture(weight: gs.Tensor, facts: Facts) -> Mixture:
         raise Refused("the attentions and the weights have different leading dimensions")
     if bank.ndim > 2 and bank.ndim >= len(made) and bank.shape[-len(made)] != 1:
         raise Refused("the bank has a leading dimension of its own")
-    shape = tuple(static)
     per_sample = [d for d in rows[1:-1] if isinstance(d, int)]
-    row = np.arange(_size(per_sample)).reshape(per_sample or [1])
-    row = np.broadcast_to(row[..., None], shape) if len(made) > 2 else np.zeros(shape, int)
+    elements = _elements(static, per_sample, bank, flat=len(made) == 2)
+    row, lead, n = (_trace(chain, facts, samples, each) for each in elements)
     flat_bank = bank.reshape(-1, *bank.shape[-2:])
+    return Mixture(samples, attention, _size(per_sample), flat_bank, (row, lead, n), node)
+
+
+def _unviewed(tensor: gs.Tensor) -> tuple[gs.Tensor, list[gs.Node]]:
+    """What a tensor is a view of, and the views, the last first."""
+    chain: list[gs.Node] = []
+    while (node := maker_of(tensor)) is not None:
+        if node.op not in VIEWS - {"Cast"}:
+            break
+        chain.append(node)
+        tensor = node.inputs[0]
+    return tensor, chain
+
+
+def _elements(
+    shape: Sequence[int], per_sample: Sequence[int], bank: Array, *, flat: bool
+) -> tuple[Array, Array, Array]:
+    """Where each element of one sample of `MatMul(a, bank)` comes from: row, lead and column.
+
+    Args:
+        shape: Of one sample of the product; with a 1 in front where it is a vector.
+        per_sample: The shape of one sample's attentions, without the last axis.
+        bank: The constant operand.
+        flat: Whether it is a vector.
+    """
+    row = np.arange(_size(per_sample)).reshape(per_sample or [1])
+    row = np.zeros(shape, int) if flat else np.broadcast_to(row[..., None], shape)
     depth = len(shape) - 2
     leads = bank.shape[:-2][-depth:] if depth and bank.ndim > 2 else ()
-    which = np.arange(_size(leads)).reshape(leads or (1,) * max(depth, 0))
-    which = np.broadcast_to(which[..., None, None], shape) if depth else np.zeros(shape, int)
+    lead = np.arange(_size(leads)).reshape(leads or (1,) * max(depth, 0))
+    lead = np.broadcast_to(lead[..., None, None], shape) if depth else np.zeros(shape, int)
     column = np.broadcast_to(np.arange(bank.shape[-1]), shape)
-    arrays = [np.ascontiguousarray(a).reshape(shape) for a in (row, which, column)]
-    if len(made) == 2:
-        arrays = [a.reshape(-1) for a in arrays]
-    traced = [_trace(chain, facts, samples, a) for a in arrays]
-    count = _size(per_sample)
-    return Mixture(samples, attention, count, flat_bank, (traced[0], traced[1], traced[2]), node)
+    row, lead, column = (np.ascontiguousarray(a).reshape(shape) for a in (row, lead, column))
+    return (row.reshape(-1), lead.reshape(-1), column.reshape(-1)) if flat else (row, lead, column)
 
 
 def _trace(chain: Sequence[gs.Node], facts: Facts, samples: Dim, index: Array) -> Array:

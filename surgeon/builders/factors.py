@@ -124,7 +124,7 @@ def _times_product(draft: Draft, node: gs.Node, factor: Array) -> gs.Tensor:
         weight = own_weight(draft, node, index)
         if factor.ndim and weight.ndim == 1:
             raise Refused("its weight is a vector, and takes one number alone")
-        scaled = weight.astype(np.float64) * _of_axis(factor, axis, weight)
+        scaled = weight.astype(np.float64) * _of_axis(factor, axis)
         made = draft.constant(narrow(scaled, weight), "weight")
         return draft.op("MatMul", *((left, made) if index else (made, right)))
     if factor.ndim:
@@ -140,8 +140,8 @@ def _times_product(draft: Draft, node: gs.Node, factor: Array) -> gs.Tensor:
     raise Refused(f"neither operand of its MatMul takes it: {'; '.join(reasons)}")
 
 
-def _of_axis(factor: Array, axis: int, weight: Array) -> Array:
-    """The factor as it is multiplied with a weight, along the weight's own axis.
+def _of_axis(factor: Array, axis: int) -> Array:
+    """The factor as it is multiplied with a weight along this axis, counted from the back.
 
     Raises:
         Refused: It stands along another axis of the product too.
@@ -330,7 +330,7 @@ def scaled_inputs(node: gs.Node, weight: Array, factor: Array) -> Array:
     elif node.op == "Gemm" and attribute_of(node, "transA"):
         raise Refused("its input is transposed, which takes one number alone")
     else:
-        number = _of_axis(factor, -1, weight)
+        number = _of_axis(factor, -1)
         rows = weight.ndim > 1 and not (node.op == "Gemm" and attribute_of(node, "transB"))
         wide *= number[:, None] if rows else number
     return wide

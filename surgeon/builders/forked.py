@@ -22,6 +22,7 @@ from surgeon.builders.factors import (
 )
 from surgeon.builders.jointly import handed_out
 from surgeon.facts.fact import Array, same_dims
+from surgeon.links import maker_of
 from surgeon.match import Match
 from surgeon.opsets import STANDARD
 from surgeon.rewrite import Draft, Refused
@@ -57,7 +58,7 @@ def factor_of_forked(draft: Draft, match: Match) -> gs.Tensor:
         return _compensated(draft, match.root, match.root, maker, factor)
     gated = lone_producer(draft, tensor)
     for operand in gated.inputs if gated.op == "Mul" else ():
-        node = operand.inputs[0] if operand.inputs else None
+        node = maker_of(operand)
         if node is None or node.op not in _LINEAR or not draft.holds(node):
             continue
         if same_dims(draft.facts.of(operand).shape, draft.facts.of(tensor).shape):

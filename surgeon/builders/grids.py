@@ -11,6 +11,7 @@ from surgeon.builders.lists import entries_of, sizes_of
 from surgeon.builders.views import Shape, as_shape, keeps_order, view_between
 from surgeon.dims import Dim
 from surgeon.facts import Facts
+from surgeon.links import maker_of
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -29,7 +30,7 @@ def axes_before_expand(draft: Draft, match: Match) -> gs.Tensor:
     count = axes.size
     if sorted(int(a) % (len(own) + count) for a in axes.reshape(-1)) != list(range(count)):
         raise Refused("it puts axes in behind others")
-    node = x.inputs[0] if x.inputs else None
+    node = maker_of(x)
     if node is None or len(x.outputs) > 1 or not keeps_order(node, facts):
         raise Refused("nothing in front of it takes the axes in")
     y: gs.Tensor = draft.op("Expand", as_shape(draft, x, (*[1] * count, *own)), target)
@@ -84,7 +85,7 @@ def _rows(draft: Draft, pairs: gs.Tensor) -> gs.Tensor:
 
 def _alone(draft: Draft, tensor: gs.Tensor) -> gs.Node | None:
     """What computes a value that one node reads."""
-    node = tensor.inputs[0] if tensor.inputs else None
+    node = maker_of(tensor)
     if node is None or not draft.holds(node) or (node.domain or "") not in opsets.STANDARD:
         return None
     if len(tensor.outputs) != 1 or draft.surgery.is_output(tensor):
@@ -139,7 +140,7 @@ def _axes_of(draft: Draft, size: gs.Tensor) -> tuple[gs.Tensor, int, int]:
 
 def _measured(facts: Facts, sizes: gs.Tensor) -> Shape | None:
     """The shape that a Shape gives."""
-    node = sizes.inputs[0] if sizes.inputs else None
+    node = maker_of(sizes)
     if node is None or node.op != "Shape" or (node.domain or "") not in opsets.STANDARD:
         return None
     return facts.of(node.inputs[0]).shape

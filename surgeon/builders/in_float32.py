@@ -9,6 +9,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_shape.lists import as_many
+from surgeon.links import maker_of
 from surgeon.match import Match
 from surgeon.older import in_float32
 from surgeon.rewrite import Draft, Refused
@@ -114,7 +115,7 @@ def joined_before_cast(draft: Draft, match: Match, of: str = "bfloat16") -> gs.T
         of: What the Casts make.
     """
     node = match.root
-    makers = [x.inputs[0] if x.inputs else None for x in node.inputs]
+    makers = [maker_of(x) for x in node.inputs]
     wide = [m.inputs[0] for m in makers if m is not None and m.op == "Cast"]
     kinds = {draft.facts.of(x).dtype for x in wide}
     if (
@@ -131,7 +132,7 @@ def _as_float32(draft: Draft, x: gs.Tensor) -> gs.Tensor:
     """The float32 that an operand was made of, or is; what is no double stays."""
     if x.is_empty() or draft.facts.of(x).dtype != _TYPES["float64"]:
         return x
-    maker = x.inputs[0] if x.inputs else None
+    maker = maker_of(x)
     if maker is not None and maker.op == "Cast" and draft.facts.of(maker.inputs[0]).dtype == _FLOAT:
         draft.premises.append(x)
         return maker.inputs[0]

@@ -18,6 +18,7 @@ from surgeon.builders.views import as_shape, source_of
 from surgeon.dims import Dim
 from surgeon.facts import Facts
 from surgeon.facts.fact import same_dims
+from surgeon.links import maker_of
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -78,10 +79,38 @@ def numbers_as_split(draft: Draft, match: Match) -> gs.Tensor:
 
     The axis and the one behind it are viewed as one, so that no Split has an axis too many.
     """
-    root, facts, surgery = match.root, draft.facts, draft.surgery
-    x = root.inputs[0]
+    x = match.root.inputs[0]
     shape = _shape(draft, x)
-    axis = int(attribute_of(root, "axis")) % len(shape)
+    axis = int(attribute_of(match.root, "axis")) % len(shape)
+    readers = _pickers(draft, match.root, axis)
+    count = len(readers)
+    source, order = x, list(range(len(shape)))
+    turn = maker_of(x)
+    if turn is not None and turn.op == "Transpose" and not turn.domain and draft.holds(turn):
+        source, order = turn.inputs[0], order_of(turn, len(shape))
+    before, at = _shape(draft, source), order[axis]
+    size = before[at + 1] if at + 1 < len(before) else None
+    if not isinstance(size, int):
+        raise Refused("the axis behind it has no size that is known")
+    merged = as_shape(draft, source, (*before[:at], count * size, *before[at + 2 :]))
+    view = maker_of(merged)
+    if count == 2 and view is not None and view.inputs[0] is source:
+        raise Refused("it is no view that may be another instead, so nothing is saved")
+    kept = [i - (i > at) for i in order if i != at]
+    turned = merged if kept == sorted(kept) else draft.op("Transpose", merged, perm=kept)
+    sizes = draft.constant([size] * count, "sizes")
+    pieces = draft.op("Split", turned, sizes, outputs=count, axis=kept.index(at))
+    return handed_out(draft, match.root, readers, pieces)
+
+
+def _pickers(draft: Draft, root: gs.Node, axis: int) -> list[gs.Node]:
+    """The Gathers that pick all numbers of an axis, in order, where the root picks the first.
+
+    Raises:
+        Refused: Not each number is picked once, or something else reads what they pick from.
+    """
+    facts, surgery, x = draft.facts, draft.surgery, root.inputs[0]
+    shape = _shape(draft, x)
     count = shape[axis]
     own = facts.array(root.inputs[1])
     if own is None or own.ndim or own != 0:
@@ -98,24 +127,7 @@ def numbers_as_split(draft: Draft, match: Match) -> gs.Tensor:
         found[int(number) % count] = node
     if len(found) != count or any(surgery.is_output(n.outputs[0]) for n in found.values()):
         raise Refused("not every number is picked once, or the model gives one out")
-    source, order = x, list(range(len(shape)))
-    turn = x.inputs[0] if x.inputs else None
-    if turn is not None and turn.op == "Transpose" and not turn.domain and draft.holds(turn):
-        source, order = turn.inputs[0], order_of(turn, len(shape))
-    before, at = _shape(draft, source), order[axis]
-    size = before[at + 1] if at + 1 < len(before) else None
-    if not isinstance(size, int):
-        raise Refused("the axis behind it has no size that is known")
-    merged = as_shape(draft, source, (*before[:at], count * size, *before[at + 2 :]))
-    view = merged.inputs[0] if merged.inputs else None
-    if count == 2 and view is not None and view.inputs[0] is source:
-        raise Refused("it is no view that may be another instead, so nothing is saved")
-    kept = [i - (i > at) for i in order if i != at]
-    turned = merged if kept == sorted(kept) else draft.op("Transpose", merged, perm=kept)
-    sizes = draft.constant([size] * count, "sizes")
-    pieces = draft.op("Split", turned, sizes, outputs=count, axis=kept.index(at))
-    readers = [found[i] for i in range(count)]
-    return handed_out(draft, match.root, readers, pieces)
+    return [found[i] for i in range(count)]
 
 
 def picked_part(draft: Draft, match: Match) -> gs.Tensor:
@@ -126,7 +138,7 @@ def picked_part(draft: Draft, match: Match) -> gs.Tensor:
     """
     root, facts = match.root, draft.facts
     part = root.inputs[0]
-    split = part.inputs[0] if part.inputs else None
+    split = maker_of(part)
     if split is None or split.op != "Split" or not draft.holds(split):
         raise Refused("its input is no part of a Split")
     rank = facts.of(split.inputs[0]).rank
@@ -264,7 +276,7 @@ def _parted(draft: Draft, match: Match, op_type: str) -> tuple[gs.Node, int, lis
         Refused: There is none, or a part is read otherwise.
     """
     part = match.root.inputs[0]
-    split = part.inputs[0] if part.inputs else None
+    split = maker_of(part)
     if split is None or split.op != "Split" or split.domain or not draft.holds(split):
         raise Refused("its input is no part of a Split")
     readers: list[gs.Node] = []

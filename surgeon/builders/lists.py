@@ -12,6 +12,7 @@ from surgeon.builders.views import as_shape
 from surgeon.facts import Facts
 from surgeon.facts.elementwise import ELEMENTWISE
 from surgeon.facts.fact import INT64
+from surgeon.links import maker_of
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -123,7 +124,7 @@ def sizes_of(draft: Draft, x: gs.Tensor, first: int, end: int) -> gs.Tensor:
 
 def _span(facts: Facts, part: gs.Tensor) -> tuple[gs.Tensor, int, int] | None:
     """Whose sizes a Shape gives, from which axis to which; None of what else makes a value."""
-    node = part.inputs[0] if part.inputs else None
+    node = maker_of(part)
     if node is None or node.op != "Shape" or (node.domain or "") not in opsets.STANDARD:
         return None
     rank = facts.of(node.inputs[0]).rank
@@ -139,7 +140,7 @@ def _span(facts: Facts, part: gs.Tensor) -> tuple[gs.Tensor, int, int] | None:
 def _counted(facts: Facts, line: gs.Tensor) -> tuple[gs.Tensor, int, int] | None:
     """Whose size a line counts to, and which: so meshes are as long as axes of something."""
     length = facts.of(line).shape
-    node = line.inputs[0] if line.inputs else None
+    node = maker_of(line)
     for _ in range(_DEEPEST):
         if node is None or (node.domain or "") not in opsets.STANDARD:
             return None
@@ -147,7 +148,7 @@ def _counted(facts: Facts, line: gs.Tensor) -> tuple[gs.Tensor, int, int] | None
             break
         if node.op not in ELEMENTWISE or facts.of(node.inputs[0]).shape != length:
             return None
-        node = node.inputs[0].inputs[0] if node.inputs[0].inputs else None
+        node = maker_of(node.inputs[0])
     if node is None or node.op != "Range":
         return None
     while node.op in ("Range", "Cast", "Squeeze", "Gather", "Identity"):
@@ -207,7 +208,7 @@ def _as_list(draft: Draft, number: gs.Tensor, deepest: int) -> gs.Tensor:
     Raises:
         Refused: It is not, or something else reads what is on the way.
     """
-    node = number.inputs[0] if number.inputs else None
+    node = maker_of(number)
     standard = node is not None and (node.domain or "") in opsets.STANDARD
     if node is None or not standard or node.op not in _OF_NUMBERS or not deepest:
         raise Refused(f"`{number.name}` is not computed from sizes alone")
@@ -237,7 +238,7 @@ def entries_of(facts: Facts, target: gs.Tensor) -> list[int | gs.Tensor] | None:
     array = facts.array(target)
     if array is not None:
         return [int(n) for n in array.reshape(-1).tolist()]
-    node = target.inputs[0] if target.inputs else None
+    node = maker_of(target)
     if node is None or node.op != "Concat" or (node.domain or "") not in opsets.STANDARD:
         return [target] if facts.of(target).shape == (1,) else None
     parts = [entries_of(facts, tensor) for tensor in node.inputs]

@@ -7,6 +7,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.facts.fact import Array
+from surgeon.links import maker_of
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -99,14 +100,14 @@ def number_of_number(draft: Draft, match: Match) -> gs.Tensor:
         if id(tensor) in seen:
             continue
         seen.add(id(tensor))
-        node = tensor.inputs[0] if tensor.inputs else None
+        node = maker_of(tensor)
         if node is None or node.op not in ("Cast", "Mul", "Max", "Abs"):
             raise Refused("it may be another number")
         if node.op == "Cast":
             if draft.facts.of(node.inputs[0]).dtype != _BOOL:
                 raise Refused("it may be another number")
         elif node.op == "Abs":
-            apart = node.inputs[0].inputs[0] if node.inputs[0].inputs else None
+            apart = maker_of(node.inputs[0])
             if apart is None or apart.op != "Sub":
                 raise Refused("it may be another number")
             pending.extend(apart.inputs)

@@ -20,6 +20,7 @@ from surgeon.builders.views import KEEP_ORDER, as_shape
 from surgeon.dims import Dim
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
+from surgeon.links import maker_of
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -165,7 +166,7 @@ def _product(made: gs.Tensor, facts: Facts) -> Product:
         if axis is not None:
             product.factors.append((tensor, axis, divides))
             continue
-        node = tensor.inputs[0] if tensor.inputs else None
+        node = maker_of(tensor)
         if node is None or node.domain or node.op not in ("Mul", "Div"):
             raise Refused("its weight is not one kernel times factors of samples and channels")
         stack.append((node.inputs[1], divides != (node.op == "Div")))

@@ -24,6 +24,7 @@ from surgeon.builders.standardising import (
 )
 from surgeon.facts.fact import same_dims
 from surgeon.facts.kinds import HALVES
+from surgeon.links import maker_of
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -281,7 +282,7 @@ def _norm(draft: Draft, match: Match, operator: str, count: int, eps: float) -> 
 
 
 def _is_square(draft: Draft, square: gs.Tensor, x: gs.Tensor) -> bool:
-    node = square.inputs[0] if square.inputs else None
+    node = maker_of(square)
     if node is None or (node.domain or "") not in opsets.STANDARD or node.op not in ("Mul", "Pow"):
         return False
     if node.inputs[0] is not x:

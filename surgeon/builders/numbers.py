@@ -11,6 +11,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import opsets
+from surgeon.links import maker_of
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -66,7 +67,7 @@ class _Together:
         """
         if id(number) in self.sources or (number.inputs and id(number.inputs[0]) in self.nodes):
             return
-        facts, node = self.draft.facts, number.inputs[0] if number.inputs else None
+        facts, node = self.draft.facts, maker_of(number)
         if node is None or not self.draft.holds(node) or (node.domain or "") not in opsets.STANDARD:
             raise Refused(f"`{number.name}` is not computed from sizes alone")
         if facts.of(number).rank != 0:

@@ -1,4 +1,4 @@
-"""Operands in the types that their operator takes, where an exporter wrote others."""
+"""Operands and attributes as the model's opset has them, where an exporter wrote others."""
 
 from __future__ import annotations
 
@@ -10,92 +10,14 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import opsets
-from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, INT64, Work
+from surgeon.builders.aten_math.work import BOOL, INT64
 from surgeon.builders.aten_shape.lists import MOST_PARTS, as_many
 from surgeon.builders.bench import Bench
-from surgeon.facts.fact import INTEGERS
-from surgeon.facts.kinds import FLOATS, HALVES
+from surgeon.links import maker_of
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
 _FIRST_FROM_BEHIND = 11  # the opset whose views count axes from behind too
-# PyTorch gives integers and booleans back as they are.
-_ROUNDING = frozenset({"Floor", "Ceil", "Round"})
-# PyTorch computes these of integers in float32 and keeps that.
-_REAL = frozenset(
-    """Acos Acosh Asin Asinh Atan Atanh Cos Cosh Erf Exp Log Reciprocal Sigmoid Sin Sinh Softmax
-    Sqrt Tan Tanh""".split()
-)
-# It sums integers and booleans in int64 and keeps that.
-_COUNTING = frozenset({"CumSum"})
-# Exporters of PyTorch that take a count for a truth write a product of truths so.
-_OF_TRUTHS = frozenset({"And", "Or", "Xor", "Not"})
-# It counts booleans so; of integers an exporter writes the type to add in itself.
-_COUNTING_TRUTHS = frozenset({"ReduceSum", "ReduceProd"})
-_BYTES, _SHORTS = (onnx.TensorProto.UINT8, onnx.TensorProto.INT8), (onnx.TensorProto.INT16,)
-# Types of PyTorch for which ONNX has an operator and onnxruntime 1.31 does not.
-_NOT_IN_ONNXRUNTIME: dict[str, tuple[int, ...]] = {
-    **dict.fromkeys("ArgMax ArgMin Clip Max Min Pad Where".split(), _SHORTS),
-    **dict.fromkeys(("Einsum", "Trilu"), (*_BYTES, *_SHORTS)),
-    "NonZero": (DOUBLE, onnx.TensorProto.INT8, *_SHORTS),
-}
-_WITHOUT_UNIQUE = (BOOL, onnx.TensorProto.UINT8, onnx.TensorProto.INT16, onnx.TensorProto.INT32)
-
-
-def operand_types(draft: Draft, match: Match) -> Any:
-    """A standard operator whose operands have types that ONNX does not let it take.
-
-    Operands of one type parameter go to PyTorch's common type, and from there to one that the
-    operator has in the model's opset, and its outputs back.
-    """
-    node = match.root
-    work = Work(draft, node)
-    schema = opsets.schema(node.op, draft.facts.opset)
-    if schema is None:
-        raise Refused(f"the model's opset has no `{node.op}`")
-    allowed = {
-        constraint.type_param_str: {opsets.element_type(t) for t in constraint.allowed_type_strs}
-        for constraint in schema.type_constraints
-    }
-    if node.op == "Equal" and draft.facts.opset < 11 and work.result_type(*node.inputs) in FLOATS:
-        return work.equal(*work.together(*node.inputs)[1])
-    if node.op == "Clip" and work.dtype(node.inputs[0]) in INTEGERS and draft.facts.opset < 12:
-        return _clipped(draft, work, node)
-    if node.op == "Where" and {work.dtype(t) for t in node.inputs} == {BOOL}:
-        return Bench(draft).where(*node.inputs)  # of booleans onnxruntime has none
-    if node.op in _OF_TRUTHS and any(_is_count(work, tensor) for tensor in node.inputs):
-        raise Refused("it is given a count, which the exporter took for a truth: a product, maybe")
-    operands, computed = list(node.inputs), {}
-    for parameter, places in _places(schema, operands).items():
-        tensors = [operands[i] for i in places]
-        kinds = {work.dtype(t) for t in tensors}
-        common = kinds.pop() if len(kinds) == 1 else work.result_type(*tensors)
-        taken = allowed.get(parameter) or {opsets.element_type(parameter)}
-        if common in _NOT_IN_ONNXRUNTIME.get(node.op, ()):
-            taken = {BOOL} if node.op == "NonZero" else taken.difference(_BYTES, _SHORTS)
-        kind = _kind(node.op, common, taken)
-        computed[parameter] = common, kind
-        for place, tensor in zip(places, tensors, strict=True):
-            operands[place] = work.cast(tensor, kind)
-    if all(a is b for a, b in zip(operands, node.inputs, strict=True)):
-        raise Refused("its operands have types that it takes")
-    if node.op in _ROUNDING and work.dtype(node.inputs[0]) not in FLOATS:
-        return node.inputs[0]
-    given = [None if t.is_empty() else t for t in operands]
-    made = draft.op(node.op, *given, **node.attrs)
-    common, kind = computed.get(schema.outputs[0].type_str, (0, 0))
-    keeps = common == kind or node.op in _REAL or _counts(node.op, common)
-    return made if keeps else work.cast(made, common)
-
-
-def unique_of_wider(draft: Draft, match: Match) -> Any:
-    """A Unique of what onnxruntime has none of, in 64 bits: its elements stand where they did."""
-    work, x = Work(draft, match.root), match.root.inputs[0]
-    kind = work.dtype(x)
-    if kind not in _WITHOUT_UNIQUE:
-        raise Refused("onnxruntime has it of this type")
-    found, *rest = draft.op("Unique", work.cast(x, INT64), outputs=4, **match.root.attrs)
-    return (work.cast(found, kind), *rest)
 
 
 def attributes_as_inputs(draft: Draft, match: Match) -> Any:
@@ -190,7 +112,7 @@ def dynamic_slice(draft: Draft, match: Match) -> gs.Tensor:
 
 
 def _of_nothing(bound: gs.Tensor) -> bool:
-    producer = bound.inputs[0] if bound.inputs else None
+    producer = maker_of(bound)
     if producer is None or producer.op != "Unsqueeze":
         return False
     return all(t.is_empty() for t in producer.inputs[:1])
@@ -232,7 +154,7 @@ def _said_once(draft: Draft, rows: gs.Tensor) -> gs.Tensor:
         if known.shape[0] != known.shape[1] or (known != known[0]).any():
             raise Refused("its rows are not one list of sizes for every axis")
         return draft.constant(known[0], "sizes")
-    maker = rows.inputs[0] if rows.inputs else None
+    maker = maker_of(rows)
     while maker is not None and maker.op == "Cast":
         behind = maker.inputs[0].inputs
         maker = behind[0] if behind else None
@@ -249,7 +171,7 @@ def _said_once(draft: Draft, rows: gs.Tensor) -> gs.Tensor:
 def _of_one_row(draft: Draft, rows: Sequence[gs.Tensor]) -> gs.Tensor | None:
     """The list that each of the rows is, as many rows as it has elements."""
     one = rows[0]
-    row = one.inputs[0] if one.inputs else None
+    row = maker_of(one)
     if row is None or row.op != "Unsqueeze" or any(t is not one for t in rows):
         return None
     fits = draft.facts.of(one).shape == (1, len(rows)) and draft.facts.of(row.inputs[0]).rank == 1
@@ -278,19 +200,6 @@ def split_to_the_rest(draft: Draft, match: Match) -> Any:
     return as_many(made, MOST_PARTS)
 
 
-def eye_of_booleans(draft: Draft, match: Match) -> gs.Tensor:
-    """An EyeLike of conditions, by its own dtype or its input's, as one of numbers."""
-    attributes, like = dict(match.root.attrs), match.root.inputs[0]
-    given = draft.facts.of(like).dtype
-    if (attributes.pop("dtype", None) or given) != BOOL:
-        raise Refused("it is not known to be of booleans")
-    if given == BOOL:
-        like = draft.op("Cast", like, to=FLOAT)
-    numbers = draft.op("EyeLike", like, dtype=FLOAT, **attributes)
-    made: gs.Tensor = draft.op("Cast", numbers, to=BOOL)
-    return made
-
-
 def gather_under_mask(draft: Draft, match: Match) -> gs.Tensor:
     """A Gather of booleans, as PyTorch 1.4 writes `x[mask]`: the elements under the mask.
 
@@ -306,89 +215,3 @@ def gather_under_mask(draft: Draft, match: Match) -> gs.Tensor:
     lines = c.reshape(x, [c.product(sizes[:depth]), *sizes[depth:]])
     made: gs.Tensor = c.op("Compress", lines, c.flat(mask), axis=0)
     return made
-
-
-def _clipped(draft: Draft, work: Work, node: gs.Node) -> gs.Tensor:
-    """An integer between two others; a bound beyond what its type holds is none."""
-    x: gs.Tensor = node.inputs[0]
-    kind = work.dtype(x)
-    limits = np.iinfo(onnx.helper.tensor_dtype_to_np_dtype(kind))
-    # as the file has them: in the newest form bounds are of the input's type
-    written = {a.name: a.f for a in node.origin.attribute if a.name in ("min", "max")}
-    made = x
-    bounds = (("min", "Max"), ("max", "Min"))
-    for (name, operator), tensor in zip(bounds, node.inputs[1:3], strict=False):
-        if tensor.is_empty():
-            continue
-        number: Any = written.get(name)
-        if number is None:
-            array = draft.facts.array(tensor)
-            if array is None and work.dtype(tensor) not in INTEGERS:
-                raise Refused("its bounds are floats that are computed at run time")
-            number = None if array is None else array.item()
-        if number is None:
-            made = draft.op(operator, made, work.cast(tensor, kind))
-        elif limits.min < number < limits.max:
-            if number != int(number) and not draft.facts.model.is_before(1, 12):
-                raise Refused("its bounds are no integers: PyTorch would make it a float")
-            bound = draft.constant(np.array(int(number), limits.dtype), "bound")
-            made = draft.op(operator, made, bound)
-        elif (number > 0) == (operator == "Max"):
-            raise Refused(f"no integer of its type is beyond its bound {number}")
-    return made
-
-
-def _places(schema: onnx.defs.OpSchema, operands: Sequence[gs.Tensor]) -> dict[str, list[int]]:
-    """Which operands share a type parameter; one that is an attribute in the opset goes along."""
-    newest = opsets.schema(schema.name, opsets.newest_opset()) or schema
-    last = schema.inputs[-1]
-    found: dict[str, list[int]] = {}
-    for index, tensor in enumerate(operands):
-        if index < len(schema.inputs):
-            formal = schema.inputs[index]
-        elif last.option == onnx.defs.OpSchema.FormalParameterOption.Variadic:
-            formal = last
-        elif newest.inputs[index].type_str == newest.inputs[0].type_str:
-            formal = schema.inputs[0]
-        else:
-            continue
-        if not tensor.is_empty() and formal.is_homogeneous:
-            found.setdefault(formal.type_str, []).append(index)
-    return found
-
-
-def _is_count(work: Work, tensor: gs.Tensor) -> bool:
-    """Whether it is how many of some truths hold."""
-    node = tensor.inputs[0] if tensor.inputs else None
-    counts = node is not None and node.op in _COUNTING | _COUNTING_TRUTHS
-    return counts and work.dtype(tensor) in INTEGERS
-
-
-def _counts(operator: str, common: int) -> bool:
-    """Whether it gives int64, whatever whole numbers or truths of this type it is given."""
-    if operator in _COUNTING:
-        return common not in FLOATS
-    return operator in _COUNTING_TRUTHS and common == BOOL
-
-
-def _kind(operator: str, common: int, allowed: set[int]) -> int:
-    """The type to compute in."""
-    if common in allowed:
-        return common
-    if allowed == {BOOL}:
-        return BOOL
-    if operator in _REAL and FLOAT in allowed:
-        return FLOAT
-    if _counts(operator, common):
-        return INT64
-    if common in HALVES and FLOAT in allowed:
-        return FLOAT
-    for kind in (onnx.TensorProto.INT32, onnx.TensorProto.INT64, DOUBLE, FLOAT):
-        narrower = common not in FLOATS and _width(common) <= _width(kind)
-        if kind in allowed and (narrower or kind in (DOUBLE, FLOAT)):
-            return int(kind)
-    raise Refused(f"it takes nothing that holds {onnx.TensorProto.DataType.Name(common).lower()}")
-
-
-def _width(dtype: int) -> int:
-    return int(onnx.helper.tensor_dtype_to_np_dtype(dtype).itemsize)

@@ -6,7 +6,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
-from surgeon.builders.bench import LARGEST, TYPE, Bench, Size
+from surgeon.builders.bench import LARGEST, TYPE, Bench, Size, dim_of
 from surgeon.builders.fills import number_of
 from surgeon.builders.meshes import is_whole, lines_of
 from surgeon.builders.parts import remainder
@@ -150,7 +150,7 @@ def counted_down(draft: Draft, match: Match) -> gs.Tensor:
     if end is None or by is None or end.item() != -1 or by.item() >= 0:
         raise Refused("it does not count down to 0")
     first = c.scalar(start)
-    known = first if isinstance(first, int) else first.dim
+    known = dim_of(first)
     low = None if known is None else dims.bounds(known)[0]
     if low is None or low < -1:
         raise Refused("it may begin below 0")

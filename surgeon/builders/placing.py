@@ -15,7 +15,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
-from surgeon.builders.bench import TYPE, Bench, Size
+from surgeon.builders.bench import TYPE, Bench, Size, dim_of
 from surgeon.builders.fills import number_of
 from surgeon.builders.meshes import Line, write
 from surgeon.builders.scatter import combined_by, one_dtype
@@ -141,7 +141,7 @@ def _table(c: Bench, where: gs.Tensor, length: Size | int, axis: int, rank: int)
 
 
 def _bounded(sizes: Sequence[Size | int]) -> None:
-    known = [n if isinstance(n, int) else n.dim for n in sizes]
+    known = list(map(dim_of, sizes))
     most = [d if isinstance(d, int) else dims.bounds(d)[1] for d in known if d is not None]
     if np.prod([max(n, 1) for n in most if n is not None], dtype=object) > _LARGEST_TABLE:
         raise Refused(f"it would compare {' times '.join(map(str, known))} places and indices")

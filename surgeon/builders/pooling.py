@@ -14,6 +14,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
+from surgeon.builders import parts
 from surgeon.builders.whole_numbers import averaged_bins
 from surgeon.builders.windows import adaptive_bins
 from surgeon.dims import Dim
@@ -106,6 +107,7 @@ def _classify(length: Dim, out: Dim, axis: int) -> str:
 def _pool(
     draft: Draft, x: gs.Tensor, shape: Sequence[Dim], sizes: list[Dim], plan: list[str], kind: str
 ) -> gs.Tensor:
+    """Pool each axis as planned: even bins in one pool, the others an axis at a time."""
     # onnxruntime has no pooling in double precision but MaxPool: means and products stand in.
     double = draft.facts.of(x).dtype == onnx.TensorProto.DOUBLE
     if double and kind == "avg":
@@ -115,19 +117,16 @@ def _pool(
         return draft.op("GlobalAveragePool" if kind == "avg" else "GlobalMaxPool", x)
     if all(how == KEEP for how in plan):
         return x
-    even = [i for i, how in enumerate(plan) if how == EVEN]
-    windowed = even and all(isinstance(shape[axis], int) for axis in ones)
-    if even:
-        kernel, strides = [1] * len(plan), [1] * len(plan)
-        for i, how in enumerate(plan):
-            length, out = shape[i + 2], sizes[i]
-            if how == EVEN and isinstance(length, int) and isinstance(out, int):
-                strides[i] = length // out
-                kernel[i] = length - (out - 1) * strides[i]
-            elif how == ONE and windowed and isinstance(length, int):
-                kernel[i] = strides[i] = length
+    # one pool takes the whole axes along, if their lengths are known
+    windowed = EVEN in plan and all(isinstance(shape[axis], int) for axis in ones)
+    if EVEN in plan:
+        windows = [
+            _window(how if windowed or how == EVEN else KEEP, length, out)
+            for how, length, out in zip(plan, shape[2:], sizes, strict=True)
+        ]
+        kernel, strides = zip(*windows, strict=True)
         operator = "AveragePool" if kind == "avg" else "MaxPool"
-        x = draft.op(operator, x, kernel_shape=kernel, strides=strides)
+        x = draft.op(operator, x, kernel_shape=list(kernel), strides=list(strides))
     if ones and not windowed:
         operator = "ReduceMean" if kind == "avg" else "ReduceMax"
         x = draft.op(operator, x, draft.constant(ones, "axes"), keepdims=1)
@@ -136,6 +135,14 @@ def _pool(
         if how == UNEVEN and isinstance(length, int) and isinstance(out, int):
             x = _uneven(draft, x, i + 2, len(plan) + 2, length, out, kind)
     return x
+
+
+def _window(how: str, length: Dim, out: Dim) -> tuple[int, int]:
+    """The window and the stride of a pool along an axis: of 1 where something else pools it."""
+    if not isinstance(length, int) or not isinstance(out, int) or how not in (EVEN, ONE):
+        return 1, 1
+    stride = length // out
+    return length - (out - 1) * stride, stride
 
 
 def _uneven(
@@ -159,7 +166,7 @@ def _uneven(
         return draft.op("ReduceMax", split, draft.constant([axis + 1], "axes"), keepdims=0)
     if length * out > _LARGEST_MATRIX:
         raise Refused(f"axis {axis} would need a matrix of {length} x {out}")
-    dtype = _float_dtype(draft, x)
+    dtype = parts.numpy_dtype(draft, x)
     matrix = np.zeros((out, length), np.float64)
     for i, (start, end) in enumerate(edges):
         matrix[i, start:end] = 1.0 / (end - start)
@@ -172,10 +179,3 @@ def _uneven(
     pooled = draft.op("MatMul", moved, draft.constant(matrix.T.astype(dtype), "columns"))
     back = [perm.index(i) for i in range(rank)]
     return draft.op("Transpose", pooled, perm=back)
-
-
-def _float_dtype(draft: Draft, x: gs.Tensor) -> Any:
-    dtype = draft.facts.of(x).dtype
-    if not dtype:
-        raise Refused("the dtype of its input is not known")
-    return onnx.helper.tensor_dtype_to_np_dtype(dtype)

@@ -224,15 +224,9 @@ def _bounds(c: Bench, t: gs.Tensor | int, depth: int = _DEPTH) -> Bounds:
     """Bounds of every element of an integer tensor, from what computes it."""
     if isinstance(t, int):
         return t, t
-    value, node = c.facts.of(t).value, producer_of(t)
-    array = c.facts.array(t)
-    if value is not None and value.size:
-        ends = [dims.bounds(v) for v in value.reshape(-1).tolist() if not isinstance(v, float)]
-        lows, highs = [e[0] for e in ends], [e[1] for e in ends]
-        if len(ends) == value.size:
-            return _least(lows), _greatest(highs)
-    if array is not None and array.size and array.dtype.kind in "iu":
-        return int(array.min()), int(array.max())
+    if (known := _known_bounds(c, t)) is not None:
+        return known
+    node = producer_of(t)
     if node is None or depth == 0:
         return None, None
     c.draft.leans.append(node)
@@ -249,7 +243,7 @@ def _bounds(c: Bench, t: gs.Tensor | int, depth: int = _DEPTH) -> Bounds:
         return (0, 1) if kind == TYPE.BOOL else _cut_to(inner[0], int(node.attrs["to"]))
     if node.op in ("Concat", "Where"):
         taken = inner[1:] if node.op == "Where" else inner
-        return _least([b[0] for b in taken]), _greatest([b[1] for b in taken])
+        return _around(taken)
     if node.op in ("Add", "Sub"):
         (a, b), (x, y) = inner
         other = (x, y) if node.op == "Add" else (_negated(y), _negated(x))
@@ -261,6 +255,24 @@ def _bounds(c: Bench, t: gs.Tensor | int, depth: int = _DEPTH) -> Bounds:
             return _least(lows), _least([h for h in highs if h is not None] or [None])
         return _greatest([low for low in lows if low is not None] or [None]), _greatest(highs)
     return None, None
+
+
+def _known_bounds(c: Bench, t: gs.Tensor) -> Bounds | None:
+    """Bounds of a tensor whose elements are known, as numbers or sizes; None of any other."""
+    value = c.facts.of(t).value
+    if value is not None and value.size:
+        ends = [dims.bounds(v) for v in value.reshape(-1).tolist() if not isinstance(v, float)]
+        if len(ends) == value.size:
+            return _around(ends)
+    array = c.facts.array(t)
+    if array is not None and array.size and array.dtype.kind in "iu":
+        return int(array.min()), int(array.max())
+    return None
+
+
+def _around(several: Sequence[Bounds]) -> Bounds:
+    """Bounds of all that have one of these."""
+    return _least([low for low, _ in several]), _greatest([high for _, high in several])
 
 
 def _cut_to(inner: Bounds, dtype: int) -> Bounds:

@@ -12,6 +12,7 @@ from surgeon import dims, opsets
 from surgeon.dims import Dim
 from surgeon.facts import Facts
 from surgeon.facts.fact import INT64
+from surgeon.links import maker_of
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -51,7 +52,7 @@ def ratio_of_sizes(draft: Draft, match: Match) -> gs.Tensor:
 
 def _scaled(facts: Facts, tensor: gs.Tensor, dtype: int) -> list[Scaled] | None:
     """The elements of a float as multiples of sizes; None where one is something else."""
-    node = tensor.inputs[0] if tensor.inputs else None
+    node = maker_of(tensor)
     if node is None or (node.domain or "") not in opsets.STANDARD:
         return None
     if node.op == "Concat":

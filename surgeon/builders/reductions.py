@@ -11,6 +11,7 @@ from surgeon import dims
 from surgeon.builders.views import as_shape
 from surgeon.dims import Dim
 from surgeon.facts.fact import same_dims
+from surgeon.links import maker_of
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -119,7 +120,7 @@ def mean_times_count(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("its shape is not known")
     axes = _axes(draft, work, len(shape))
     factor = next(t for t in root.inputs if t is not work.outputs[0])
-    maker = factor.inputs[0] if factor.inputs else None
+    maker = maker_of(factor)
     whole = maker.inputs[0] if maker is not None and maker.op == "Cast" else factor
     known = facts.of(whole).value
     count = None if known is None or known.size != 1 else known.reshape(-1).tolist()[0]

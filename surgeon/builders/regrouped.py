@@ -20,6 +20,7 @@ from surgeon.builders.views import KEEP_ORDER, Shape, View, view_between
 from surgeon.dims import Dim, exact_quotient
 from surgeon.facts import Facts
 from surgeon.facts.fact import same_dims
+from surgeon.links import maker_of
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -119,7 +120,7 @@ def _chain(draft: Draft, root: gs.Node) -> list[gs.Node]:
     chain = [root]
     while len(chain) < _LONGEST:
         value = chain[0].inputs[0]
-        node = value.inputs[0] if value.inputs else None
+        node = maker_of(value)
         if node is None or not draft.holds(node) or (node.domain or "") not in opsets.STANDARD:
             break
         if node.op != "Transpose" and node.op not in KEEP_ORDER:

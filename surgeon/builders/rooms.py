@@ -39,6 +39,7 @@ _HELD: Mapping[str, str] = {
     "directions": "directions_joined with_last_state",
     "dynamic": "stacked_convolution",
     "einsum": "einsum_as_matmul",
+    "element_types": "eye_of_booleans operand_types unique_of_wider",
     "factors": "factor_before factor_behind factor_of_both negative_behind",
     "forked": "factor_before_all factor_of_forked",
     "gathered": "product_of_few_axes steps_as_gather windows_at_once",
@@ -87,9 +88,8 @@ _HELD: Mapping[str, str] = {
     "one_axis": "list_as_parts sum_along_one_axis",
     "one_line": "pool_of_plane windows_of_line",
     "operands": (
-        "attributes_as_inputs axes_from_front dynamic_slice expand_but_kept eye_of_booleans "
-        "gather_under_mask joined_but_nothing operand_types sizes_said_once slice_bounds "
-        "split_to_the_rest unique_of_wider without_axes"
+        "attributes_as_inputs axes_from_front dynamic_slice expand_but_kept gather_under_mask "
+        "joined_but_nothing sizes_said_once slice_bounds split_to_the_rest without_axes"
     ),
     "padding": "pad_to_concat",
     "pairs": "qlinear_conv_as_pairs qlinear_matmul_as_pairs",

@@ -8,6 +8,7 @@ from surgeon import dims, opsets
 from surgeon.builders.reductions import reduced_as
 from surgeon.builders.views import KEEP_ORDER, as_shape
 from surgeon.facts.elementwise import ELEMENTWISE, REDUCTIONS, UNARY
+from surgeon.links import maker_of
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -77,7 +78,7 @@ def _region(
     def visit(tensor: gs.Tensor) -> None:
         if tensor.is_empty() or isinstance(tensor, gs.Constant):
             return
-        node = tensor.inputs[0] if tensor.inputs else None
+        node = maker_of(tensor)
         if node is None or not draft.holds(node) or (node.domain or "") not in opsets.STANDARD:
             raise Refused(f"{tensor.name!r} is no view")
         if node.op in KEEP_ORDER or (node.op in REDUCTIONS and not _keeps(node)):

@@ -11,6 +11,7 @@ from surgeon.builders.cleaning import order_of
 from surgeon.builders.views import view_between
 from surgeon.dims import product
 from surgeon.facts.fact import same_dims
+from surgeon.links import maker_of
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -57,7 +58,7 @@ def _rows(draft: Draft, value: gs.Tensor) -> tuple[gs.Node, list[gs.Node]]:
     """The Reshape that gives rows, and what computes with each of them, in order."""
     nodes: list[gs.Node] = []
     while len(nodes) <= _MOST:
-        node = value.inputs[0] if value.inputs else None
+        node = maker_of(value)
         if len(value.outputs) != 1 or draft.surgery.is_output(value):
             raise Refused("the rows are read elsewhere too")
         if node is None or not draft.holds(node) or (node.domain or "") not in opsets.STANDARD:

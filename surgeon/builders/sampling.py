@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon import dims
 from surgeon.builders import parts
-from surgeon.builders.bench import LARGEST, TYPE, Bench, Size
+from surgeon.builders.bench import LARGEST, TYPE, Bench, Size, same_length
 from surgeon.builders.parts import Array
 from surgeon.builders.resizing import (
     Manner,
@@ -184,8 +183,7 @@ def _by_sizes(c: Bench, node: gs.Node, indices: list[int]) -> list[_Axis]:
     found = []
     for axis, target in zip(indices, sizes, strict=True):
         source = c.size(node.inputs[0], axis)
-        before, after = (n if isinstance(n, int) else n.dim for n in (source, target))
-        if before is None or after is None or dims.equal(before, after) is not True:
+        if not same_length(source, target):
             found.append(_Axis(axis, source, target, None))
     return found
 

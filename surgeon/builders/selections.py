@@ -18,6 +18,7 @@ from surgeon.builders.lines import apart, by_lines, is_by_lines
 from surgeon.facts.elementwise import ELEMENTWISE
 from surgeon.facts.fact import same_dims
 from surgeon.facts.kinds import FLOATS
+from surgeon.links import maker_of
 from surgeon.match import attribute_of
 
 _EACH = ELEMENTWISE | {"Clip"}
@@ -182,7 +183,7 @@ def unequal(mask: gs.Tensor) -> str:
 
 def producer_of(t: gs.Tensor) -> gs.Node | None:
     """The standard operator that makes the tensor."""
-    node = t.inputs[0] if t.inputs else None
+    node = maker_of(t)
     return node if node is not None and (node.domain or "") in ("", "ai.onnx") else None
 
 

@@ -10,6 +10,7 @@ from surgeon.dims import Dim
 from surgeon.facts import Facts
 from surgeon.facts.elementwise import BINARY, ELEMENTWISE
 from surgeon.facts.fact import same_dims
+from surgeon.links import maker_of
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -221,7 +222,7 @@ def _alike(facts: Facts, t: gs.Tensor, expanded: gs.Tensor, own: tuple[Dim, ...]
 
 def _source(t: gs.Tensor) -> gs.Tensor | None:
     """What an Expand repeats."""
-    node = t.inputs[0] if t.inputs else None
+    node = maker_of(t)
     if node is None or node.op != "Expand" or (node.domain or "") not in opsets.STANDARD:
         return None
     source: gs.Tensor = node.inputs[0]
@@ -264,7 +265,7 @@ def beside_truth(draft: Draft, match: Match) -> gs.Tensor:
 
 def least_of(facts: Facts, tensor: gs.Tensor) -> int | None:
     """A whole number that no element is below, where a count from it made them."""
-    node = tensor.inputs[0] if tensor.inputs else None
+    node = maker_of(tensor)
     if node is None or (node.domain or "") not in opsets.STANDARD:
         return None
     if node.op in _ORDERED:

@@ -15,6 +15,7 @@ import onnx_graphsurgeon as gs
 from surgeon import opsets
 from surgeon.builders.cleaning import order_of
 from surgeon.facts.elementwise import ELEMENTWISE, REDUCTIONS
+from surgeon.links import maker_of
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -56,7 +57,7 @@ def turned_region(draft: Draft, match: Match) -> gs.Tensor:
     rank = draft.facts.of(root.inputs[0]).rank
     if rank is None:
         raise Refused("its rank is not known")
-    maker = root.inputs[0].inputs[0] if root.inputs[0].inputs else None
+    maker = maker_of(root.inputs[0])
     if maker is None or not _may_turn(draft, maker, rank):
         raise Refused("what it turns is not computed element by element, or along axes")
     order = order_of(root, rank)
@@ -90,7 +91,7 @@ def _grown(draft: Draft, root: gs.Node, order: list[int], *, forward: bool) -> _
         if len(region.members) > _MOST:
             return None
         for tensor in _computed(draft, node):
-            maker = tensor.inputs[0] if tensor.inputs else None
+            maker = maker_of(tensor)
             if maker is not None and _is_transpose(draft, maker, back):
                 region.entries[id(maker)] = maker
             elif maker is not None and _may_turn(draft, maker, len(order)):

@@ -13,6 +13,7 @@ from surgeon.builders.cleaning import order_of
 from surgeon.dims import Dim, constant_target
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array, same_dims
+from surgeon.links import maker_of
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -92,7 +93,7 @@ def source_of(tensor: gs.Tensor, facts: Facts, wanted: Shape) -> tuple[gs.Tensor
         shape = facts.of(tensor).shape
         if shape is not None and (between := view_between(shape, wanted)) is not None:
             found = (tensor, between)
-        node = tensor.inputs[0] if tensor.inputs else None
+        node = maker_of(tensor)
         if node is None or not keeps_order(node, facts):
             return found
         tensor = node.inputs[0]

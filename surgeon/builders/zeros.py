@@ -13,6 +13,7 @@ from surgeon.builders.cleaning import beside_constant
 from surgeon.builders.fills import number_of
 from surgeon.facts import Facts
 from surgeon.facts.fact import INTEGERS, Array, same_dims
+from surgeon.links import maker_of
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -141,7 +142,7 @@ def _is_upright(facts: Facts, tensor: gs.Tensor) -> bool:
             if array.dtype == object or (np.signbit(array) & (array == 0)).any():
                 return False
             continue
-        node = at.inputs[0] if at.inputs else None
+        node = maker_of(at)
         if node is None or (node.domain or "") not in opsets.STANDARD:
             return False
         kept = _KEEP_UPRIGHT.get(node.op, slice(1) if node.op in _MOVES else slice(0))
@@ -187,7 +188,7 @@ def is_zero(draft: Draft, tensor: gs.Tensor) -> bool:
 
 def _zero_as(tensor: gs.Tensor) -> Sequence[gs.Tensor | None]:
     """What has to be 0 for a computed value to be; None where that is not known."""
-    producer = tensor.inputs[0] if tensor.inputs else None
+    producer = maker_of(tensor)
     if producer is None or (producer.domain or "") not in opsets.STANDARD:
         return [None]
     if producer.op == "ConstantOfShape":

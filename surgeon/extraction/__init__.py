@@ -162,22 +162,10 @@ def model_of(
     changed = {old: new for old, new in names.items() if old != new}
     graph.node.extend(renamed(part.nodes, changed))
     _set_aside(graph, [end.name for end in part.inputs], proto)
-    declared = {v.name: v for v in (*source.input, *source.output)}
-    for ends, field in ((part.inputs, graph.input), (part.outputs, graph.output)):
-        for end in ends:
-            value = field.add()
-            if end.value in declared:
-                value.CopyFrom(declared[end.value])
-            value.name = end.name
-            value.type.CopyFrom(types[end.value])
-    given = {end.value for end in part.inputs}
-    read = part.reads - given
-    kept = [t for t in source.initializer if t.name in read]
-    graph.initializer.extend(kept)
-    graph.sparse_initializer.extend(t for t in source.sparse_initializer if t.values.name in read)
-    overridable = {t.name for t in kept}  # of IR below 4 they have to stand among the inputs
-    graph.input.extend(v for v in source.input if v.name in overridable and v.name not in given)
-    inner = {name for node in part.nodes for name in node.output if name} | read
+    _declare_ends(graph, part, types, source)
+    _take_weights(graph, part, source)
+    inner = {name for node in part.nodes for name in node.output if name}
+    inner |= part.reads - {end.value for end in part.inputs}
     inner -= names.keys()
     graph.value_info.extend(v for v in source.value_info if v.name in inner)
     annotated = (a for a in source.quantization_annotation if a.tensor_name in inner)
@@ -187,6 +175,30 @@ def model_of(
     before, now = [source, *proto.functions], [graph, *made.functions]
     made.opset_import.extend(imports(proto.opset_import, opset, before, now))
     return made
+
+
+def _declare_ends(
+    graph: onnx.GraphProto, part: Cut, types: Mapping[str, onnx.TypeProto], source: onnx.GraphProto
+) -> None:
+    """Declare the part's inputs and outputs, with what the whole says of those that are its own."""
+    declared = {v.name: v for v in (*source.input, *source.output)}
+    for ends, field in ((part.inputs, graph.input), (part.outputs, graph.output)):
+        for end in ends:
+            value = field.add()
+            if end.value in declared:
+                value.CopyFrom(declared[end.value])
+            value.name = end.name
+            value.type.CopyFrom(types[end.value])
+
+
+def _take_weights(graph: onnx.GraphProto, part: Cut, source: onnx.GraphProto) -> None:
+    """Take the initializers that the part reads, and is not given."""
+    read = part.reads - {end.value for end in part.inputs}
+    kept = [t for t in source.initializer if t.name in read]
+    graph.initializer.extend(kept)
+    graph.sparse_initializer.extend(t for t in source.sparse_initializer if t.values.name in read)
+    overridable = {t.name for t in kept}  # of IR below 4 they have to stand among the inputs
+    graph.input.extend(v for v in source.input if v.name in overridable)
 
 
 def _set_aside(graph: onnx.GraphProto, given: Sequence[str], whole: onnx.ModelProto) -> None:

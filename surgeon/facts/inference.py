@@ -37,6 +37,7 @@ _MALFORMED = (  # what a node that is not as its operator wants it may bring abo
     ZeroDivisionError,
 )
 
+_SIZES = frozenset({"Shape", "Size"})
 # Operators whose inputs and output are all of one dtype.
 _OF_ONE_TYPE = frozenset("Add Sub Mul Div MatMul Gemm Concat Max Min Sum Mean".split())
 # By which of its inputs an operator's result is typed, where that is not the first.
@@ -137,18 +138,8 @@ class Facts:
             if f"{domain}.{node.op}" in self.same_shape and node.inputs and node.outputs:
                 first = self.of(node.inputs[0])
                 node.outputs[0].fact = Fact(first.dtype, first.shape)
-            elif (domain == contrib.DOMAIN or domain in libraries.DOMAINS) and not refers:
-                given = [self.of(t) if t.name else None for t in node.inputs]
-                question = self._question(node, given)
-                try:
-                    if domain == contrib.DOMAIN:
-                        said = contrib.facts(node.op, question)
-                    else:
-                        said = libraries.facts(domain, node.op, question)
-                except _MALFORMED:
-                    said = None
-                for tensor, fact in zip(node.outputs, said or (), strict=False):
-                    tensor.fact = fact
+            elif not refers:
+                self._infer_documented(node, domain)
             return
         if domain == opsets.LEGACY:
             self._ask_onnx(node)
@@ -179,6 +170,22 @@ class Facts:
             for tensor, fact in zip(node.outputs, found, strict=True):
                 tensor.__dict__["fact"] = fact
             self._alike[key] = inputs, found
+
+    def _infer_documented(self, node: gs.Node, domain: str) -> None:
+        """The facts of an operator outside the standard, where its domain's documentation tells."""
+        if domain == contrib.DOMAIN:
+            facts = partial(contrib.facts, node.op)
+        elif domain in libraries.DOMAINS:
+            facts = partial(libraries.facts, domain, node.op)
+        else:
+            return
+        inputs = [self.of(t) if t.name else None for t in node.inputs]
+        try:
+            found = facts(self._question(node, inputs))
+        except _MALFORMED:
+            return
+        for tensor, fact in zip(node.outputs, found or (), strict=False):
+            tensor.fact = fact
 
     def _same(self, fact: Fact) -> Fact:
         """The fact that stands for all equal ones, so that what is behind them is known again."""
@@ -271,23 +278,10 @@ class Facts:
     def _values(self, node: gs.Node, inputs: list[Fact | None]) -> list[Fact] | None:
         """The outputs' facts where even their elements are known."""
         op = node.op
-        if op == "Shape":
-            source = inputs[0]
-            if source is None or source.shape is None:
-                return None
-            return [of_value(shapes.shape_value(source.shape, node.attrs), INT64)]
-        if op == "Size":
-            source = inputs[0]
-            if source is None or source.shape is None:
-                return None
-            size = np.empty((), object)
-            size[()] = dims.product(source.shape)
-            return [of_value(size, INT64)]
+        if op in _SIZES:
+            return self._sizes(node, inputs[0])
         if op == "Constant":
-            value = node.attrs.get("value")
-            if isinstance(value, np.ndarray):
-                return [of_value(value, int(onnx.helper.np_dtype_to_tensor_dtype(value.dtype)))]
-            return [self._constants.fact(value)] if isinstance(value, gs.Constant) else None
+            return self._constant(node)
         operands: list[Array | None] = []
         for fact in inputs:
             if fact is not None and fact.value is None:
@@ -313,6 +307,22 @@ class Facts:
         if result is None or any(values.may_wrap(a, dtype) for a in result):
             return None
         return [of_value(np.asarray(a), dtype) for a in result]
+
+    def _sizes(self, node: gs.Node, source: Fact | None) -> list[Fact] | None:
+        """What Shape and Size give."""
+        if source is None or source.shape is None:
+            return None
+        if node.op == "Shape":
+            return [of_value(shapes.shape_value(source.shape, node.attrs), INT64)]
+        size = np.empty((), object)
+        size[()] = dims.product(source.shape)
+        return [of_value(size, INT64)]
+
+    def _constant(self, node: gs.Node) -> list[Fact] | None:
+        value = node.attrs.get("value")
+        if isinstance(value, np.ndarray):
+            return [of_value(value, int(onnx.helper.np_dtype_to_tensor_dtype(value.dtype)))]
+        return [self._constants.fact(value)] if isinstance(value, gs.Constant) else None
 
     def _cast(self, node: gs.Node, source: Fact | None) -> list[Fact] | None:
         to = known_type(node.attrs.get("to") or 0)

@@ -15,6 +15,7 @@ from surgeon import dims
 from surgeon.dims import Dim
 from surgeon.facts.fact import FIRST_STATE, INT64, UNKNOWN, Fact, Items
 from surgeon.facts.kinds import known_type
+from surgeon.links import maker_of
 
 NewDim = Callable[[int], Dim]
 NO_ITEMS = Items(empty=True)
@@ -190,7 +191,7 @@ def _put(
     """What a list holds beside the items of the state; None where that is not known."""
     if tensor is state:
         return []
-    made = tensor.inputs[0] if tensor.inputs else None
+    made = maker_of(tensor)
     if depth > _DEEPEST or made is None:
         return None
     if made.op in ("Identity", "SequenceErase"):

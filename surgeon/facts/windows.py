@@ -43,16 +43,8 @@ def window(
     )
 
 
-def _pads(
-    attributes: Mapping[str, Any],
-    size: Dim,
-    kernel: Dim,
-    stride: int,
-    dilation: int,
-    axis: int,
-    rank: int,
-) -> tuple[int, int] | None:
-    """The padding of one axis; None for SAME on a dynamic axis (see `_spatial`)."""
+def _pads(attributes: Mapping[str, Any], axis: int, rank: int) -> tuple[int, int] | None:
+    """The padding of one axis; None for SAME, which gives the sizes themselves."""
     auto = attributes.get("auto_pad", "NOTSET")
     if auto in ("SAME_UPPER", "SAME_LOWER"):
         return None
@@ -69,7 +61,7 @@ def _spatial(question: Question, shape: Shape, kernel: Sequence[Dim]) -> list[Di
     out: list[Dim] = []
     for axis in range(rank):
         size = shape[axis + 2]
-        pads = _pads(attributes, size, kernel[axis], strides[axis], dilations[axis], axis, rank)
+        pads = _pads(attributes, axis, rank)
         if pads is None:
             out.append((size + strides[axis] - 1) // strides[axis])
         else:

@@ -67,9 +67,9 @@ def recipe_for_target(
     )
 
 
-def spelled_out(wanted: Target, allow: Sequence[str] = ()) -> frozenset[str]:
-    """The operators that a target lacks and that have rules in operators that it has."""
-    rules = _chosen(wanted, frozenset(allow).intersection(_KINDS))
+def spelled_out(wanted: Target) -> frozenset[str]:
+    """The operators that a target lacks and that have exact rules in operators that it has."""
+    rules = _chosen(wanted, frozenset())
     return frozenset(operator for rule in rules for operator in rule.match.root.operators)
 
 

@@ -177,7 +177,6 @@ class Program:
         self._graph, self._open, self._witness = graph, open_session, witness
         self._opsets = opsets
         self._constants = constants
-        self._available = frozenset(available)
         self._requested = tuple(requested)
         self._steps = make_plan(graph, constants, available, requested)
         self._sessions: dict[tuple[Any, ...], Runner] = {}

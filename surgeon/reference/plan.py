@@ -89,10 +89,6 @@ class Constants:
             or (self._outer is not None and name not in self._hidden and name in self._outer)
         )
 
-    def owns(self, name: str) -> bool:
-        """Whether this graph itself gives the constant."""
-        return name in self._tensors or name in self._values
-
     def value(self, name: str) -> Any:
         """The constant as Python has it: an array; a text or a list in PyTorch's own files."""
         if name not in self._values:

@@ -90,25 +90,9 @@ class OldMeanings:
 
     def __call__(self, call: Call, values: Sequence[Any], *, where: str) -> Any:
         """As `Witness`."""
-        whole = len(values) >= 2 and all(
-            isinstance(v, np.ndarray) and v.dtype.kind in "iu" for v in values[:2]
-        )
-        # torch.div of integers was an integer before 1.5 (release notes of 1.5.0), and
-        # floor_divide rounded to zero before 1.13 (release notes of 1.13.0), and so did `//` of
-        # tensors in scripts before 1.5, which had an operator of their own for it
-        cuts = (
-            (call.operator == "div" and self.release < (1, 5))
-            or (call.operator == "floor_divide" and self.release < (1, 13))
-            or (call.operator == "floordiv" and self.release < (1, 5) and _are_tensors(values))
-        )
-        if whole and cuts:
-            if not values[1].all():
-                raise Unsuited("integers are divided by zero")
-            wide = (v.astype(np.int64) for v in values[:2])  # the least number has no magnitude
-            first, second = np.broadcast_arrays(*wide)
-            quotient = np.abs(first) // np.abs(second)
-            quotient = np.where((first < 0) == (second < 0), quotient, -quotient)
-            return np.asarray(quotient, result_type(*values[:2]))
+        cuts = self._divides_and_cuts(call, values)
+        if cuts and all(isinstance(v, np.ndarray) and v.dtype.kind in "iu" for v in values[:2]):
+            return _cut_quotient(*values[:2])
         # limits of integers became integers before 1.12 (torch.clamp, up to 1.11 and from 1.12 on)
         if call.operator in _CLAMPS and self.release < (1, 12) and values[0].dtype.kind in "iu":
             values = [values[0], *(_as_numbers_of(v, values[0]) for v in values[1:])]
@@ -120,10 +104,29 @@ class OldMeanings:
         if call.operator == "angle" and self.release < (1, 8) and values[0].dtype.kind != "c":
             return np.zeros_like(values[0])
         result = self.witness(call, values, where=where)
-        if call.operator in ("floor_divide", "floordiv") and cuts and result.dtype.kind == "f":
+        if cuts and call.operator != "div" and result.dtype.kind == "f":
             first, second = (np.asarray(v).astype(result.dtype) for v in values[:2])
             with np.errstate(all="ignore"):
                 return np.asarray(np.trunc(first / second))
+        return self._as_before(call, values, result)
+
+    def _divides_and_cuts(self, call: Call, values: Sequence[Any]) -> bool:
+        """Whether it is a division that cut off what is behind the point, where it is of integers.
+
+        torch.div of integers was an integer before 1.5 (release notes of 1.5.0), and floor_divide
+        rounded to zero before 1.13 (release notes of 1.13.0), and so did `//` of tensors in scripts
+        before 1.5, which had an operator of their own for it.
+        """
+        if len(values) < 2:
+            return False
+        return (
+            (call.operator == "div" and self.release < (1, 5))
+            or (call.operator == "floor_divide" and self.release < (1, 13))
+            or (call.operator == "floordiv" and self.release < (1, 5) and _are_tensors(values))
+        )
+
+    def _as_before(self, call: Call, values: Sequence[Any], result: Any) -> Any:
+        """A result as the file's release would have given it."""
         # each norm is at least eps since 1.12, and their product was before (release notes of 1.12)
         if call.operator == "cosine_similarity" and self.release < (1, 12):
             return _cosine(**fit((_COSINE,), call, values)[1]).astype(result.dtype)
@@ -139,6 +142,22 @@ class OldMeanings:
         there = [np.moveaxis(v, 1, -1) if np.ndim(v) > 2 else v for v in values]
         result = self.witness(call, there, where=where)
         return np.moveaxis(result, -1, 1) if result.ndim == np.ndim(values[0]) > 2 else result
+
+
+def _cut_quotient(first: Any, second: Any) -> Any:
+    """The quotient of integers, rounded to zero.
+
+    Raises:
+        Unsuited: One is divided by zero.
+    """
+    if not second.all():
+        raise Unsuited("integers are divided by zero")
+    dtype = result_type(first, second)
+    wide = (v.astype(np.int64) for v in (first, second))  # the least number has no magnitude
+    first, second = np.broadcast_arrays(*wide)
+    quotient = np.abs(first) // np.abs(second)
+    quotient = np.where((first < 0) == (second < 0), quotient, -quotient)
+    return np.asarray(quotient, dtype)
 
 
 def _as_numbers_of(limit: Any, like: Any) -> Any:

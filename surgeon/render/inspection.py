@@ -144,6 +144,16 @@ def _operators(found: Inspection, most: int) -> Table:
 
 
 def _obstacles(found: Inspection, *, verbose: bool) -> Iterator[RenderableType]:
+    """What keeps runtimes from the model, and the command that helps."""
+    yield from _of_nodes(found)
+    yield from _of_interface(found)
+    yield from _of_run_time(found.operators)
+    yield from _of_loading(found)
+    if (line := _next_step(found, verbose=verbose)) is not None:
+        yield line
+
+
+def _of_nodes(found: Inspection) -> Iterator[RenderableType]:
     if found.foreign:
         table = Table.grid(padding=(0, 2))
         table.add_column(justify="right")
@@ -157,6 +167,9 @@ def _obstacles(found: Inspection, *, verbose: bool) -> Iterator[RenderableType]:
         values = words.count(found.bfloat16, "input and weight", "inputs and weights")
         more = "few runtimes compute in it, and onnxruntime nothing on a CPU"
         yield Text(f"{values} in bfloat16: {more}; `bfloat16-in-float32` mends it", "yellow")
+
+
+def _of_interface(found: Inspection) -> Iterator[Text]:
     for names, did, recipe in (
         (found.cast, "cast", "input-types"),
         (found.turned, "turned, to channels first say,", "channels-first"),
@@ -171,7 +184,9 @@ def _obstacles(found: Inspection, *, verbose: bool) -> Iterator[RenderableType]:
         said, them = words.listed(found.deciding, 3), "them" if found.deciding[1:] else "it"
         told = f"`--value {words.name(found.deciding[0])}=...`"
         yield Text(f"{said}: branches, turns or sizes depend on {them}; {told} settles one", "dim")
-    yield from _of_run_time(found.operators)
+
+
+def _of_loading(found: Inspection) -> Iterator[Text]:
     if any(file.size is None for file in found.external):
         yield Text("external data is missing: no runtime loads the model", "red")
     if found.loads is False:
@@ -179,23 +194,31 @@ def _obstacles(found: Inspection, *, verbose: bool) -> Iterator[RenderableType]:
     elif not found.foreign and not found.computed_weights and not found.bfloat16:
         loads = "; onnxruntime loads it" if found.loads else ""
         yield Text(f"Only standard operators, no computed kernels{loads}.", style="green")
-    doubles = found.loads is False and found.float64 and not found.foreign
-    if doubles:
+    if _fails_in_float64(found):
         values = words.count(found.float64, "input and weight", "inputs and weights")
         more = "onnxruntime and most others compute little in it"
         yield Text(f"{values} in double precision: {more}", "yellow")
-    last = "float64-in-float32 --allow approximate" if doubles else "aten"
+
+
+def _fails_in_float64(found: Inspection) -> bool:
+    """Whether double precision may be why onnxruntime does not load it."""
+    return found.loads is False and bool(found.float64) and not found.foreign
+
+
+def _next_step(found: Inspection, *, verbose: bool) -> Text | None:
+    last = "float64-in-float32 --allow approximate" if _fails_in_float64(found) else "aten"
     if found.opsets.get("ai.onnx", _RUN) < _RUN and not found.foreign:
         last = f"clean --opset {_WIDELY_READ}"
     if best := _best(found) or (last if found.loads is False else None):
-        yield Text(f"Try: surgeon apply {best} {shlex.quote(words.name(found.source))} OUT.onnx")
-    elif "clean" in found.made or any(name.startswith("for-") for name in found.made):
-        yield Text(f"Made by surgeon with {words.listed(found.made)}: nothing to do", "dim")
-    elif not verbose:
-        yield Text("Try: surgeon apply clean ..., or a recipe by its symptom: see README", "dim")
-    elif found.recipes:
+        return Text(f"Try: surgeon apply {best} {shlex.quote(words.name(found.source))} OUT.onnx")
+    if "clean" in found.made or any(name.startswith("for-") for name in found.made):
+        return Text(f"Made by surgeon with {words.listed(found.made)}: nothing to do", "dim")
+    if not verbose:
+        return Text("Try: surgeon apply clean ..., or a recipe by its symptom: see README", "dim")
+    if found.recipes:
         rules = (f"{name} ({words.count(n, 'rule')})" for name, n in found.recipes.items())
-        yield Text(f"Bundled recipes with rules for its operators: {', '.join(rules)}", "dim")
+        return Text(f"Bundled recipes with rules for its operators: {', '.join(rules)}", "dim")
+    return None
 
 
 def _of_run_time(operators: Mapping[str, int]) -> Iterator[Text]:

@@ -89,19 +89,10 @@ class Bound:
 def bounds(model: onnx.ModelProto, inputs: Sequence[Input]) -> dict[str, Bound]:
     """What the readers of each integer input allow it to hold."""
     readers: dict[str, list[tuple[onnx.NodeProto, int]]] = {}
-    shapes: dict[str, tuple[Dim, ...]] = {t.name: tuple(t.dims) for t in model.graph.initializer}
-    shapes.update((each.name, each.dims) for each in inputs)
     for node in every_node(model.graph.node):
         for place, name in enumerate(node.input):
             readers.setdefault(name, []).append((node, place))
-        if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
-            value = constant_value(node)
-            shapes[node.output[0]] = value.shape if isinstance(value, np.ndarray) else ()
-        elif node.op_type in _OF_TABLES and all(name in shapes for name in node.input if name):
-            dims = [shapes[name] for name in node.input if name]
-            if node.op_type in _SCALED:
-                dims = dims[:1]
-            shapes[node.output[0]] = _joined(dims)
+    shapes = _shapes(model, inputs)
     scalars = _constants(model)
     found = {}
     for each in inputs:
@@ -119,6 +110,22 @@ def bounds(model: onnx.ModelProto, inputs: Sequence[Input]) -> dict[str, Bound]:
             if bound or (fit and not _known_otherwise(each)):
                 found[each.name] = Bound(low, high, tuple(fit[:_MOST_MARKS]), falls)
     return found
+
+
+def _shapes(model: onnx.ModelProto, inputs: Sequence[Input]) -> dict[str, tuple[Dim, ...]]:
+    """The shapes of inputs and constants, and of what is made of these alone by plain operators."""
+    shapes: dict[str, tuple[Dim, ...]] = {t.name: tuple(t.dims) for t in model.graph.initializer}
+    shapes.update((each.name, each.dims) for each in inputs)
+    for node in every_node(model.graph.node):
+        if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
+            value = constant_value(node)
+            shapes[node.output[0]] = value.shape if isinstance(value, np.ndarray) else ()
+        elif node.op_type in _OF_TABLES and all(name in shapes for name in node.input if name):
+            dims = [shapes[name] for name in node.input if name]
+            if node.op_type in _SCALED:
+                dims = dims[:1]
+            shapes[node.output[0]] = _joined(dims)
+    return shapes
 
 
 def among_levels(model: onnx.ModelProto) -> dict[str, Spec]:

@@ -137,7 +137,7 @@ def orthogonal_factor(c: Call, a: gs.Tensor, high: int, wide: int, *, complete: 
 
 
 def _qr(c: Call) -> tuple[gs.Tensor, gs.Tensor]:
-    a = c.tensor(c.args.schema.parameters[0].name)
+    a = c.args.first()
     size, others = m.side(c, a, -2), m.side(c, a, -1)
     if c.args.schema.takes("mode"):
         mode = c.value("mode")

@@ -9,7 +9,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call, Size
-from surgeon.builders.bench import Bench
+from surgeon.builders.bench import Bench, dim_of
 from surgeon.dims import Dim
 from surgeon.rewrite import Refused
 
@@ -39,7 +39,7 @@ def side(c: Bench, x: gs.Tensor, axis: int, largest: int = LARGEST_IN_TURNS) -> 
 def square(c: Bench, x: gs.Tensor, largest: int = LARGEST_IN_TURNS) -> Size | int:
     """The side of square matrices; PyTorch takes no others."""
     rows, columns = side(c, x, -2, largest), side(c, x, -1, largest)
-    high, wide = (s if isinstance(s, int) else s.dim for s in (rows, columns))
+    high, wide = dim_of(rows), dim_of(columns)
     if high is not None and wide is not None and dims.equal(high, wide) is False:
         raise Refused(f"its matrices are {high} x {wide} and not square")
     return columns if isinstance(columns, int) else rows
@@ -51,7 +51,7 @@ def few(size: Size | int) -> int | None:
 
 
 def _known(function: Callable[[Dim, Dim], Dim], a: Size | int, b: Size | int) -> Dim | None:
-    first, second = (s if isinstance(s, int) else s.dim for s in (a, b))
+    first, second = dim_of(a), dim_of(b)
     return None if first is None or second is None else function(first, second)
 
 

@@ -35,20 +35,13 @@ def _sides(c: Call, x: gs.Tensor) -> _Sides:
     return _Sides(high, wide, m.smaller(c, high, wide))
 
 
-def _first(c: Call) -> gs.Tensor:
-    """The matrices, whatever the schema calls them."""
-    return c.tensor(c.args.schema.parameters[0].name)
-
-
-def _edged(c: Call, x: gs.Tensor, *, row: bool = True, column: bool = True) -> gs.Tensor:
-    """With a row and a column of zeros behind: a step there changes nothing."""
+def _edged(c: Call, x: gs.Tensor, *, row: bool = True) -> gs.Tensor:
+    """With a column of zeros behind, and a row: a step there changes nothing."""
     rank, dtype = c.rank(x), c.dtype(x)
     if row:
         sizes = c.sizes(x)
         x = m.stacked(c, [x, c.filled([*sizes[:-2], 1, sizes[-1]], 0, dtype)])
-    if column:
-        x = c.concat([x, c.filled([*c.sizes(x)[:-1], 1], 0, dtype)], rank - 1)
-    return x
+    return c.concat([x, c.filled([*c.sizes(x)[:-1], 1], 0, dtype)], rank - 1)
 
 
 class _Field(NamedTuple):
@@ -133,7 +126,7 @@ def _triangles(c: Call, a: gs.Tensor, sides: _Sides) -> _Triangles:
 
 def _factored(c: Call) -> tuple[gs.Tensor, ...]:
     """`linalg_lu_factor` and what else gives the packed triangles, with LAPACK's info if asked."""
-    a = _first(c)
+    a = c.args.first()
     sides = _sides(c, a)
     found = _triangles(c, a, sides)
     pivots = c.cast(c.op("Add", found.pivots, c.ints([1], "one")), TYPE.INT32)
@@ -168,7 +161,7 @@ def _permutation(c: Call, like: gs.Tensor, pivots: gs.Tensor, sides: _Sides) -> 
 
 def _three(c: Call) -> tuple[gs.Tensor, ...]:
     """`linalg_lu`: P, L and U."""
-    a = _first(c)
+    a = c.args.first()
     sides = _sides(c, a)
     found = _triangles(c, a, sides)
     return _permutation(c, a, found.pivots, sides), *_parted(c, found.packed, sides)
@@ -193,7 +186,7 @@ def _unpacked(c: Call) -> tuple[gs.Tensor, ...]:
 
 def _reflections(c: Call) -> tuple[gs.Tensor, gs.Tensor]:
     """`geqrf`: R, below its diagonal the vectors without their ones, and the factors tau."""
-    a = _first(c)
+    a = c.args.first()
     sides = _sides(c, a)
     rank, dtype = c.rank(a), c.dtype(a)
     a, short, lots, places, across, steps = _field(c, a, sides)
@@ -247,7 +240,7 @@ def _reflected(
 
 def _product(c: Call) -> gs.Tensor:
     """`linalg_householder_product`: the first columns of H1 H2 ... Hk."""
-    packed, taus = _first(c), c.tensor(c.args.schema.parameters[1].name)
+    packed, taus = c.args.first(), c.tensor(c.args.schema.parameters[1].name)
     sides = _sides(c, packed)
     eye = m.identity(c, packed, sides.high, sides.wide)
     return _reflected(c, eye, packed, taus, back=True)

@@ -20,17 +20,12 @@ from surgeon.rewrite import Refused
 _VECTORS = "the vectors are read, and the rule `linalg-vectors` has them"
 
 
-def _first(c: Call) -> gs.Tensor:
-    """The matrices, whatever the schema calls them."""
-    return c.tensor(c.args.schema.parameters[0].name)
-
-
 def _given(c: Call, name: str) -> bool:
     return c.args.schema.takes(name) and c.has(name)
 
 
 def _values(c: Call) -> gs.Tensor:
-    return r.singular_values(c, _first(c))
+    return r.singular_values(c, c.args.first())
 
 
 def _of_three(c: Call) -> tuple[gs.Tensor, ...]:
@@ -44,7 +39,7 @@ def _of_three(c: Call) -> tuple[gs.Tensor, ...]:
 def _eigenvalues(c: Call) -> tuple[gs.Tensor, ...]:
     if m.is_read(c, 1):
         raise Refused(_VECTORS)
-    return (r.eigenvalues(c, r.symmetric(c, _first(c), upper=r.reads_upper(c))),)
+    return (r.eigenvalues(c, r.symmetric(c, c.args.first(), upper=r.reads_upper(c))),)
 
 
 def _nuclear_norm(c: Call) -> gs.Tensor:
@@ -146,7 +141,7 @@ def _is_symmetric(c: Call) -> bool:
 
 
 def _rank(c: Call) -> gs.Tensor:
-    a = _first(c)
+    a = c.args.first()
     a = r.symmetric(c, a, upper=False) if _is_symmetric(c) else a
     values = r.singular_values(c, a)
     return _counted(c, a, values)
@@ -196,7 +191,7 @@ def pseudo_inverse(c: Call, a: gs.Tensor) -> gs.Tensor:
 
 
 def _pseudo_inverse(c: Call) -> gs.Tensor:
-    a = _first(c)
+    a = c.args.first()
     return pseudo_inverse(c, r.symmetric(c, a, upper=False) if _is_symmetric(c) else a)
 
 

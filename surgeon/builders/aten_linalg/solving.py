@@ -122,7 +122,7 @@ def _inverted(c: Call, a: gs.Tensor) -> tuple[gs.Tensor, gs.Tensor]:
 
 def _inverse(c: Call) -> tuple[gs.Tensor, ...]:
     """The inverse; and in `linalg_inv_ex` where the first pivot is 0."""
-    x, pivots = _inverted(c, c.tensor(c.args.schema.parameters[0].name))
+    x, pivots = _inverted(c, c.args.first())
     return (x, *_info(c, pivots))
 
 
@@ -271,7 +271,7 @@ def _with_factors(
 
 
 def _matrices(c: Call) -> tuple[gs.Tensor, Size | int]:
-    a = c.tensor(c.args.schema.parameters[0].name)
+    a = c.args.first()
     return a, m.square(c, a)
 
 
@@ -301,7 +301,7 @@ def determinants(c: Bench, a: gs.Tensor) -> gs.Tensor:
 
 
 def _det(c: Call) -> gs.Tensor:
-    return determinants(c, c.tensor(c.args.schema.parameters[0].name))
+    return determinants(c, c.args.first())
 
 
 def _log_magnitude(c: Call, done: Eliminated) -> gs.Tensor:

@@ -36,7 +36,7 @@ _MOVES = frozenset(
 def singular_vectors(c: Call) -> tuple[gs.Tensor, ...]:
     """`svd` gives U, S, V, the others U, S, V^H."""
     _require_inner(c, 0, 2)
-    a = c.tensor(c.args.schema.parameters[0].name)
+    a = c.args.first()
     schema = c.args.schema
     if schema.takes("compute_uv") and not c.value("compute_uv"):
         raise Refused("its vectors are read, and not computed")
@@ -53,7 +53,7 @@ def singular_vectors(c: Call) -> tuple[gs.Tensor, ...]:
 def eigenvectors(c: Call) -> tuple[gs.Tensor, ...]:
     """The eigenvalues of symmetric matrices, the smallest first, and their vectors as columns."""
     _require_inner(c, 1)
-    a = c.tensor(c.args.schema.parameters[0].name)
+    a = c.args.first()
     for name in ("compute_v", "eigenvectors"):
         if c.args.schema.takes(name) and not c.value(name):
             raise Refused("its vectors are read, and not computed")

@@ -15,7 +15,7 @@ from surgeon.rewrite import Refused
 
 
 def _input(work: Work) -> gs.Tensor:
-    x = work.args.tensor(work.args.schema.parameters[0].name)
+    x = work.args.first()
     if work.dtype(x) not in FLOATS:
         raise Refused(f"PyTorch has no {work.name} of integers")
     return x

@@ -15,14 +15,9 @@ from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 
-def _pair(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
-    names = [p.name for p in work.args.schema.parameters]
-    return work.args.tensor(names[0]), work.args.tensor(names[1])
-
-
 def add_or_subtract(work: Work) -> gs.Tensor:
     """`add`, `sub` and `rsub` with alpha."""
-    a, b = _pair(work)
+    a, b = work.args.pair()
     alpha = work.constant_of("alpha", 1)
     dtype, (a, b) = work.together(a, b)
     if work.name == "rsub":
@@ -48,7 +43,7 @@ def rectified_sum(work: Work) -> gs.Tensor:
 
 def multiply(work: Work) -> gs.Tensor:
     """`mul`; booleans are combined with And."""
-    dtype, (a, b) = work.together(*_pair(work))
+    dtype, (a, b) = work.together(*work.args.pair())
     return work.op("And", a, b) if dtype == BOOL else work.widely("Mul", a, b)
 
 
@@ -56,7 +51,7 @@ def divide(work: Work) -> gs.Tensor:
     """`div`, `true_divide` and `divide`, with rounding where the mode says so."""
     schema = work.args.schema
     mode = work.args.value("rounding_mode") if schema.takes("rounding_mode") else None
-    a, b = _pair(work)
+    a, b = work.args.pair()
     if mode == "floor":
         return floor_quotient(work, a, b)
     if mode == "trunc":
@@ -72,13 +67,13 @@ def divide(work: Work) -> gs.Tensor:
 def floor_divide(work: Work) -> gs.Tensor:
     """`floor_divide`: it rounds down, and before PyTorch 1.13 to zero."""
     if work.facts.model.is_before(1, 13):
-        return truncated_quotient(work, *_pair(work))
-    return floor_quotient(work, *_pair(work))
+        return truncated_quotient(work, *work.args.pair())
+    return floor_quotient(work, *work.args.pair())
 
 
 def floordiv(work: Work) -> gs.Tensor:
     """Python's `//`, which scripted modules compute sizes by; before PyTorch 1.5 of tensors too."""
-    a, b = _pair(work)
+    a, b = work.args.pair()
     if work.facts.model.is_before(1, 5) and max(work.rank(a), work.rank(b)) > 0:
         return truncated_quotient(work, a, b)
     fact, by = work.facts.of(a), work.facts.array(b)
@@ -167,7 +162,7 @@ def float_fmod(work: Work, a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
 
 def remainder(work: Work) -> gs.Tensor:
     """`remainder` (the divisor's sign) and `fmod` (the dividend's)."""
-    dtype, (a, b) = work.together(*_pair(work))
+    dtype, (a, b) = work.together(*work.args.pair())
     if dtype == BOOL:
         raise Refused("PyTorch has no remainder of booleans")
     if dtype in FLOATS:
@@ -178,7 +173,7 @@ def remainder(work: Work) -> gs.Tensor:
 
 def power(work: Work) -> gs.Tensor:
     """`pow` of tensors and numbers; small constants are products."""
-    base, exponent = _pair(work)
+    base, exponent = work.args.pair()
     dtype = work.result_type(base, exponent)
     if dtype == BOOL:
         raise Refused("PyTorch has no power of booleans")
@@ -204,7 +199,7 @@ def power(work: Work) -> gs.Tensor:
 
 def float_power(work: Work) -> gs.Tensor:
     """`float_power`: in double precision, whatever comes in."""
-    base, exponent = _pair(work)
+    base, exponent = work.args.pair()
     return work.op("Pow", work.cast(base, DOUBLE), work.cast(exponent, DOUBLE))
 
 

@@ -22,8 +22,7 @@ _HALF = 1 << 32
 
 
 def _pair(work: Work) -> tuple[int, gs.Tensor, gs.Tensor]:
-    names = [p.name for p in work.args.schema.parameters]
-    dtype, (a, b) = work.together(work.args.tensor(names[0]), work.args.tensor(names[1]))
+    dtype, (a, b) = work.together(*work.args.pair())
     if dtype in FLOATS:
         raise Refused("PyTorch has no bits of floats")
     return dtype, a, b

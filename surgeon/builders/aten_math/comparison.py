@@ -13,14 +13,9 @@ from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
 
-def _pair(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
-    names = [p.name for p in work.args.schema.parameters]
-    return work.args.tensor(names[0]), work.args.tensor(names[1])
-
-
 def compare(work: Work) -> gs.Tensor:
     """`eq ne lt le gt ge` in the operands' common dtype."""
-    _, (a, b) = work.together(*_pair(work))
+    _, (a, b) = work.together(*work.args.pair())
     kind = work.name
     if kind == "eq":
         return work.equal(a, b)
@@ -41,7 +36,7 @@ def truth(work: Work, x: gs.Tensor) -> gs.Tensor:
 def logical(work: Work) -> gs.Tensor:
     """`logical_and`, `logical_or`, `logical_xor`."""
     operator = {"logical_and": "And", "logical_or": "Or", "logical_xor": "Xor"}[work.name]
-    a, b = _pair(work)
+    a, b = work.args.pair()
     return work.op(operator, truth(work, a), truth(work, b))
 
 
@@ -58,13 +53,13 @@ def extreme_of_two(work: Work, operator: str, *operands: gs.Tensor) -> gs.Tensor
 
 def maximum(work: Work) -> gs.Tensor:
     """`maximum` and `minimum`."""
-    return extreme_of_two(work, "Max" if work.name == "maximum" else "Min", *_pair(work))
+    return extreme_of_two(work, "Max" if work.name == "maximum" else "Min", *work.args.pair())
 
 
 def fmax(work: Work) -> gs.Tensor:
     """`fmax` and `fmin`: a number wins over NaN."""
     operator = "Max" if work.name == "fmax" else "Min"
-    dtype, (a, b) = work.together(*_pair(work))
+    dtype, (a, b) = work.together(*work.args.pair())
     if work.opset >= 12 and dtype in (FLOAT, DOUBLE):
         chosen = _not_behind(work, operator, a, b, b)  # NaN where b is
         return _not_behind(work, operator, chosen, b, a)
@@ -160,7 +155,7 @@ def is_kind(work: Work) -> gs.Tensor:
 
 def is_close(work: Work) -> gs.Tensor:
     """`isclose`: |a - b| <= atol + rtol * |b|, or equal, or both NaN where asked."""
-    a, b = _pair(work)
+    a, b = work.args.pair()
     dtype, (a, b) = work.together(a, b)
     same = work.equal(a, b)
     rtol, atol = work.constant_of("rtol", 1e-5), work.constant_of("atol", 1e-8)
@@ -195,7 +190,7 @@ def nan_to_num(work: Work) -> gs.Tensor:
 
 def copy_sign(work: Work) -> gs.Tensor:
     """`copysign`: the magnitude of one and the sign of the other, -0.0 included."""
-    _, (a, b) = work.together(*_pair(work), floating=True)
+    _, (a, b) = work.together(*work.args.pair(), floating=True)
     size = work.op("Abs", a)
     # onnxruntime's Where keeps -0.0 of what is chosen where the condition does not hold
     return work.where(work.op("Not", sign_bit(work, b)), size, work.op("Neg", size))
@@ -223,7 +218,7 @@ def signbit(work: Work) -> gs.Tensor:
 
 def heaviside(work: Work) -> gs.Tensor:
     """`heaviside`: 0 below zero, `values` at zero, 1 above; NaN is not above."""
-    x, values = _pair(work)
+    x, values = work.args.pair()
     dtype = work.dtype(x)
     if work.dtype(values) != dtype:
         raise Refused("PyTorch wants both of one dtype")
@@ -285,8 +280,7 @@ def dropout(work: Work) -> gs.Tensor:
 
 def is_in(work: Work) -> gs.Tensor:
     """`isin`: whether any of the others is equal."""
-    names = [p.name for p in work.args.schema.parameters]
-    first, second = work.args.tensor(names[0]), work.args.tensor(names[1])
+    first, second = work.args.pair()
     rank = work.rank(first)
     dtype, (x, others) = work.together(first, second)
     if dtype == BOOL:

@@ -206,8 +206,7 @@ def logit(work: Work) -> gs.Tensor:
 
 
 def _pair(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
-    names = [p.name for p in work.args.schema.parameters]
-    _, (a, b) = work.together(work.args.tensor(names[0]), work.args.tensor(names[1]), floating=True)
+    _, (a, b) = work.together(*work.args.pair(), floating=True)
     return a, b
 
 

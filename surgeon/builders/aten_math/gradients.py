@@ -18,7 +18,7 @@ from surgeon.rewrite import Refused
 
 def _pair(work: Work, name: str = "self") -> tuple[gs.Tensor, gs.Tensor]:
     """What comes from behind, and what the activation read or gave."""
-    gradient = work.args.tensor(work.args.schema.parameters[0].name)
+    gradient = work.args.first()
     x = work.args.tensor(name)
     if work.dtype(x) not in FLOATS or work.dtype(gradient) != work.dtype(x):
         raise Refused(f"PyTorch has no {work.name} of these dtypes")

@@ -157,7 +157,7 @@ _OF_ONE: Mapping[str, Callable[[Work, gs.Tensor], gs.Tensor]] = {
 
 def of_one(work: Work) -> gs.Tensor:
     """A function of one real."""
-    x = work.floating(work.args.tensor(work.args.schema.parameters[0].name))
+    x = work.floating(work.args.first())
     return in_single(work, x, _OF_ONE[work.name])
 
 

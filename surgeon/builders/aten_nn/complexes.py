@@ -18,6 +18,7 @@ from surgeon.builders.aten_nn.complex_arithmetic import Operands, both_of, only
 from surgeon.builders.aten_nn.transforms import Complex, transform
 from surgeon.builders.parts import Length
 from surgeon.builders.scalar_types import COMPLEX_TYPES, PARTS, number_of
+from surgeon.links import maker_of
 from surgeon.rewrite import Draft, Refused
 
 _CONJUGATES = ("conj", "_conj", "conj_physical", "_conj_physical")
@@ -137,7 +138,7 @@ def _parts_of(draft: Draft, tensor: gs.Tensor) -> Complex:
 
 def _known_maker(tensor: gs.Tensor) -> gs.Node | None:
     """The node that makes it, where it is of a domain whose operators are known."""
-    node = tensor.inputs[0] if tensor.inputs else None
+    node = maker_of(tensor)
     return node if node is not None and (node.domain or "") in ("aten", "", "ai.onnx") else None
 
 
@@ -182,7 +183,7 @@ def _operands(draft: Draft, tensor: gs.Tensor) -> list[Complex | gs.Tensor]:
 
 def _real_behind(draft: Draft, tensor: gs.Tensor) -> gs.Tensor:
     """What was made complex to meet a complex value, where it is real: a product takes it so."""
-    node = tensor.inputs[0] if tensor.inputs else None
+    node = maker_of(tensor)
     if node is None or node.op != "Cast" or node.attrs.get("to") not in PARTS:
         return tensor
     before = node.inputs[0]

@@ -37,9 +37,7 @@ def im2col(draft: Draft, match: Match) -> Any:
     x, batched = with_batch(draft, match.root.inputs[0], 2)
     lengths = parts.lengths_of(draft, x, 4)
     counts = [counts_of(draft, n, w) for n, w in zip(lengths[2:], windows, strict=True)]
-    indices = [
-        _places(draft, n, c, w) for n, c, w in zip(lengths[2:], counts, windows, strict=True)
-    ]
+    indices = [_places(draft, c, w) for c, w in zip(counts, windows, strict=True)]
     if any(window.padding for window in windows):
         edges = [0, 0, *(window.padding for window in windows)] * 2
         x = draft.op("Pad", x, draft.constant(edges, "pads"))
@@ -65,7 +63,7 @@ def im2col(draft: Draft, match: Match) -> Any:
     return y if batched else parts.squeeze(draft, y, 0)
 
 
-def _places(draft: Draft, length: Length, count: Length, window: Window) -> gs.Tensor:
+def _places(draft: Draft, count: Length, window: Window) -> gs.Tensor:
     """The padded positions [kernel, count] that the windows read."""
     taps = np.arange(window.kernel, dtype=np.int64)[:, None] * window.dilation
     if count.static is not None:

@@ -17,6 +17,7 @@ from surgeon.builders.aten_quantized import choosing, decomposed
 from surgeon.builders.aten_quantized.chain import Chain
 from surgeon.builders.aten_quantized.scheme import to_whole
 from surgeon.builders.bench import TYPE
+from surgeon.links import maker_of
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -37,7 +38,7 @@ def quantized_read(draft: Draft, match: Match, operators: bool = False) -> gs.Te
     if root.op == "dequantize":
         return x
     if root.op == "int_repr":
-        made = x.inputs[0] if x.inputs else None
+        made = maker_of(x)
         if made is not None and made.op == "DequantizeLinear":  # of which it is the other half
             whole: gs.Tensor = made.inputs[0]
             return whole

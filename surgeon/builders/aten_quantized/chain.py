@@ -17,6 +17,7 @@ from surgeon.builders.aten_quantized.scheme import (
     scheme_of,
 )
 from surgeon.builders.bench import TYPE, Bench
+from surgeon.links import maker_of
 from surgeon.rewrite import Draft, Refused
 
 Found = tuple[gs.Tensor, Scheme]
@@ -72,7 +73,7 @@ class Chain:
         return self._found[id(value)]
 
     def _follow(self, value: gs.Tensor) -> Found:
-        node = value.inputs[0] if value.inputs else None
+        node = maker_of(value)
         if node is None:
             raise Refused(f"`{value.name}` is not known to be quantised")
         if (node.domain, node.op) == ("prim", "TupleConstruct"):

@@ -14,6 +14,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.arguments import CONSTRUCTORS
 from surgeon.builders.bench import Bench
+from surgeon.links import maker_of
 
 Compute = Callable[[Bench, list[gs.Tensor]], gs.Tensor]
 
@@ -60,7 +61,7 @@ def operands(node: gs.Node) -> Operands | None:
     at = form.given - form.ends - 2
     quantized = list(node.inputs[: form.quantized])
     if form.name == "cat":
-        producer = quantized[0].inputs[0] if quantized[0].inputs else None
+        producer = maker_of(quantized[0])
         if producer is None or producer.op not in CONSTRUCTORS:
             return None
         quantized = list(producer.inputs)

@@ -10,6 +10,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_shape.call import TYPE, Call, Size
+from surgeon.builders.bench import dim_of
 from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
@@ -60,7 +61,7 @@ def exponential(c: Call, like: Like, dtype: int) -> gs.Tensor:
 def _draw(c: Call, operator: str, like: Like, dtype: int) -> Any:
     if isinstance(like, gs.Tensor):
         return c.op(f"{operator}Like", like, dtype=int(dtype))
-    plain = [s if isinstance(s, int) else s.dim for s in like]
+    plain = list(map(dim_of, like))
     known = [d for d in plain if isinstance(d, int)]
     if known and len(known) == len(plain):
         return c.op(operator, dtype=int(dtype), shape=known)

@@ -9,6 +9,7 @@ import onnx_graphsurgeon as gs
 from surgeon.arguments import text_of
 from surgeon.builders.aten_scripts.operands import required
 from surgeon.builders.bench import Bench
+from surgeon.links import maker_of
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -17,7 +18,7 @@ Known = Mapping[str, tuple[gs.Tensor, gs.Tensor]]  # key and value, by the key's
 
 def entries(tensor: gs.Tensor) -> Known | None:
     """The entries of a dictionary where a node makes it of them; None for anything else."""
-    made = tensor.inputs[0] if tensor.inputs else None
+    made = maker_of(tensor)
     if made is None or made.op != "DictConstruct":
         return None
     pairs = zip(made.inputs[::2], made.inputs[1::2], strict=True)

@@ -32,6 +32,7 @@ from surgeon.builders.aten_shape.slices import select
 from surgeon.builders.bench import Bench, operand
 from surgeon.facts.fact import FIRST_STATE
 from surgeon.facts.sequences import carried
+from surgeon.links import maker_of
 from surgeon.listed import elements
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
@@ -117,7 +118,7 @@ def _parts(c: Call) -> gs.Tensor:
 
 def _unbound(tensor: gs.Tensor) -> gs.Node | None:
     """The `unbind` that makes a list, whose elements are those of an axis."""
-    made = tensor.inputs[0] if tensor.inputs else None
+    made = maker_of(tensor)
     return made if made is not None and (made.domain, made.op) == ("aten", "unbind") else None
 
 

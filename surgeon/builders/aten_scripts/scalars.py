@@ -18,6 +18,7 @@ from surgeon.builders.aten_scripts.operands import (
 )
 from surgeon.builders.bench import TYPE, Bench, operand
 from surgeon.facts.fact import INTEGERS
+from surgeon.links import maker_of
 from surgeon.listed import elements
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
@@ -52,7 +53,7 @@ def _is_none(c: Bench, tensor: gs.Tensor | None) -> bool:
     """
     if tensor is None:
         return True
-    made = tensor.inputs[0] if tensor.inputs else None
+    made = maker_of(tensor)
     if made is not None and made.op == "Constant" and not made.attrs:
         return True
     fact = c.facts.of(tensor)

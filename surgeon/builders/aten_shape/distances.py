@@ -10,6 +10,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_shape.call import TYPE, Call, Size
 from surgeon.builders.aten_shape.views import squeezed_at_run_time
+from surgeon.builders.bench import dim_of
 from surgeon.builders.contraction import diagonal
 from surgeon.builders.scalar_types import promote
 from surgeon.dims import bounds
@@ -81,7 +82,7 @@ def _sum(c: Call, x: gs.Tensor, axis: int, *, keep: bool = False) -> gs.Tensor:
 
 
 def _least(size: Size | int) -> int:
-    dim = size if isinstance(size, int) else size.dim
+    dim = dim_of(size)
     return 0 if dim is None else bounds(dim)[0] or 0
 
 

@@ -8,6 +8,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.aten_shape.call import Call, Size
+from surgeon.builders.bench import dim_of
 from surgeon.facts.fact import same_dims
 from surgeon.rewrite import Refused
 
@@ -24,7 +25,7 @@ def as_indexed(
     inside = [c.size(linear, i) for i in range(c.rank(linear))]
     wanted = [*rest[:begin], *inside, *rest[begin:]]
     shape = c.shape(values)
-    plain = [s if isinstance(s, int) else s.dim for s in wanted]
+    plain = list(map(dim_of, wanted))
     if (
         shape is not None
         and len(shape) == len(plain)

@@ -20,27 +20,23 @@ from surgeon.builders.windows import digit_of
 from surgeon.rewrite import Refused
 
 
-def _gradient(c: Call) -> gs.Tensor:
-    return c.tensor(c.args.schema.parameters[0].name)
-
-
 def _zeros(c: Call, name: str) -> gs.Tensor:
     """Zeros of the gradient's dtype in a shape that an argument lists."""
-    return c.filled(c.listed(name), 0, c.dtype(_gradient(c)))
+    return c.filled(c.listed(name), 0, c.dtype(c.args.first()))
 
 
 def _part(c: Call) -> gs.Tensor:
     """`select_backward` and `slice_backward`."""
-    return with_part(c, _zeros(c, "input_sizes"), _gradient(c))
+    return with_part(c, _zeros(c, "input_sizes"), c.args.first())
 
 
 def _diagonal(c: Call) -> gs.Tensor:
-    return with_diagonal(c, _zeros(c, "input_sizes"), _gradient(c))
+    return with_diagonal(c, _zeros(c, "input_sizes"), c.args.first())
 
 
 def _unfold(c: Call) -> gs.Tensor:
     """Each element gets what its windows got: a product with the windows as ones among zeros."""
-    gradient = _gradient(c)
+    gradient = c.args.first()
     rank = c.rank(gradient) - 1
     axis = c.axis(c.integer("dim"), rank)
     size, step, length = c.integer("size"), c.integer("step"), c.listed("input_sizes")[axis]
@@ -60,7 +56,7 @@ def _unfold(c: Call) -> gs.Tensor:
 
 def _gather(c: Call) -> gs.Tensor:
     """`gather_backward`: several may have been read from one place."""
-    x, gradient = c.tensor(), _gradient(c)
+    x, gradient = c.tensor(), c.args.first()
     axis = c.axis(c.integer("dim"), c.rank(x))
     index = from_front(c, c.cast(c.tensor("index"), TYPE.INT64), c.size(x, axis))
     zeros = c.filled(c.sizes(x), 0, c.dtype(gradient))
@@ -69,7 +65,7 @@ def _gather(c: Call) -> gs.Tensor:
 
 def _chosen(c: Call) -> gs.Tensor:
     """`value_selecting_reduction_backward`: to the places where `max` or `median` found them."""
-    gradient, index = _gradient(c), c.cast(c.tensor("indices"), TYPE.INT64)
+    gradient, index = c.args.first(), c.cast(c.tensor("indices"), TYPE.INT64)
     sizes = c.listed("sizes")
     zeros = c.filled(sizes, 0, c.dtype(gradient))
     if not sizes:
@@ -89,7 +85,7 @@ def _index_select(c: Call) -> gs.Tensor:
     sizes = c.listed("self_sizes")
     if not sizes:
         raise Refused("its input has no axis")
-    axis, gradient = c.axis(c.integer("dim"), len(sizes)), _gradient(c)
+    axis, gradient = c.axis(c.integer("dim"), len(sizes)), c.args.first()
     there = [axis, *(i for i in range(len(sizes)) if i != axis)]
     zeros = c.filled([sizes[i] for i in there], 0, c.dtype(gradient))
     index = c.cast(c.tensor("index"), TYPE.INT64)
@@ -101,7 +97,7 @@ def _embedding(c: Call) -> gs.Tensor:
     """Of the table: what was read of each row, added up; none for the row that pads."""
     if c.value("scale_grad_by_freq"):
         raise Refused("it weighs rows by how often they are read")
-    gradient, index = _gradient(c), c.cast(c.tensor("indices"), TYPE.INT64)
+    gradient, index = c.args.first(), c.cast(c.tensor("indices"), TYPE.INT64)
     count, rank = c.listed("num_weights")[0], c.rank(gradient)
     width = c.size(gradient, rank - 1)
     padding = c.integer("padding_idx")
@@ -115,7 +111,7 @@ def _embedding(c: Call) -> gs.Tensor:
 
 def _cdist(c: Call) -> gs.Tensor:
     """`_cdist_backward`, of `x1`: each difference by its share of the distance; 0 where that is."""
-    gradient, a, b, p = _gradient(c), c.tensor("x1"), c.tensor("x2"), float(c.value("p"))
+    gradient, a, b, p = c.args.first(), c.tensor("x1"), c.tensor("x2"), float(c.value("p"))
     rank, dtype = c.rank(a), c.dtype(a)
     apart = c.op("Sub", c.unsqueeze(a, [rank - 1]), c.unsqueeze(b, [c.rank(b) - 2]))
     weight, far = (c.unsqueeze(t, [c.rank(t)]) for t in (gradient, c.tensor("cdist")))
@@ -144,7 +140,7 @@ def _cdist(c: Call) -> gs.Tensor:
 
 def _max_pool(c: Call) -> gs.Tensor:
     """To the places that the indices name in each plane; windows that overlap share some."""
-    x, gradient, index = c.tensor(), _gradient(c), c.cast(c.tensor("indices"), TYPE.INT64)
+    x, gradient, index = c.tensor(), c.args.first(), c.cast(c.tensor("indices"), TYPE.INT64)
     rank, spatial = c.rank(x), digit_of(c.node.op)
     sizes = c.sizes(x)
     lead, plane = [*sizes[: rank - spatial]], c.product(sizes[rank - spatial :])

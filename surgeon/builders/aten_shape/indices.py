@@ -8,10 +8,9 @@ from typing import Any
 
 import onnx_graphsurgeon as gs
 
-from surgeon import dims
 from surgeon.builders.aten_shape.call import TYPE, Call, Size
 from surgeon.builders.aten_shape.slices import from_front
-from surgeon.builders.bench import Bench
+from surgeon.builders.bench import Bench, same_length
 from surgeon.rewrite import Refused
 
 MASKS = (TYPE.BOOL, TYPE.UINT8)
@@ -253,8 +252,7 @@ def _take_along_dim(c: Call) -> gs.Tensor:
         mine, its = c.size(x, at), c.size(index, at)
         if at == axis or (mine == 1 and its == 1):
             continue
-        plain = [s if isinstance(s, int) else s.dim for s in (mine, its)]
-        if None not in plain and dims.equal(plain[0], plain[1]) is True:  # type: ignore[arg-type]
+        if same_length(mine, its):
             continue
         if mine == 1:
             x = c.op("Expand", x, c.vector([1] * at + [its] + [1] * (rank - at - 1)))

@@ -15,6 +15,7 @@ from surgeon.builders.aten_shape.histograms import edges_of_several
 from surgeon.builders.aten_shape.slices import select
 from surgeon.builders.aten_shape.slopes import gradient
 from surgeon.builders.bench import Bench
+from surgeon.links import maker_of
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -240,7 +241,7 @@ def list_element(draft: Draft, match: Match) -> gs.Tensor:
     source, position = match.values["list"], match.values["position"]
     assert source is not None
     assert position is not None
-    producer = source.inputs[0] if source.inputs else None
+    producer = maker_of(source)
     array = draft.facts.array(position)
     if producer is None or producer.domain != "aten" or producer.op not in LISTS:
         raise Refused("no ATen operator makes its list")
@@ -274,7 +275,7 @@ def slope(draft: Draft, match: Match) -> Any:
 def unpack_slopes(draft: Draft, match: Match) -> Any:
     """The slopes that `gradient` gives, each in its place; other lists compute nothing."""
     source, count = match.root.inputs[0], len(match.root.outputs)
-    producer = source.inputs[0] if source.inputs else None
+    producer = maker_of(source)
     if producer is None or producer.domain != "aten" or producer.op != "gradient":
         raise Refused("its list holds no slopes")
     return _in_place(gradient(Call(draft, producer), count), count, MOST_SLOPES)
@@ -285,7 +286,7 @@ def unpack_list(draft: Draft, match: Match) -> Any:
     unpack = match.root
     count = len(unpack.outputs)
     source = unpack.inputs[0]
-    producer = source.inputs[0] if source.inputs else None
+    producer = maker_of(source)
     found: list[gs.Tensor]
     if producer is not None and producer.op in CONSTRUCTORS:
         found = list(producer.inputs)

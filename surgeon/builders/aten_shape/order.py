@@ -9,7 +9,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.aten_shape.call import TYPE, Call, Size
-from surgeon.builders.bench import Bench
+from surgeon.builders.bench import Bench, dim_of
 from surgeon.dims import Dim
 from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
@@ -219,7 +219,7 @@ def _repeat_interleave(c: Call) -> gs.Tensor:
 
 def _as_many(shape: tuple[Dim, ...] | None, length: Size | int) -> bool:
     """Whether there is provably one number for each element."""
-    dim = length if isinstance(length, int) else length.dim
+    dim = dim_of(length)
     return shape is not None and dim is not None and dims.equal(shape[0], dim) is True
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import onnx_graphsurgeon as gs
 
-from surgeon import dims
 from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call, Size
+from surgeon.builders.bench import same_length
 from surgeon.builders.packing import places_of, taken
 from surgeon.rewrite import Refused
 
@@ -44,7 +44,7 @@ def _pad(c: Call) -> tuple[gs.Tensor, gs.Tensor]:
     found = c.op("Gather", data, places.rows, axis=0)
     inside = c.unsqueeze(places.inside, list(range(2, rank + 1)))
     found = c.where(inside, found, c.number(value, dtype))
-    if not _same(time, total) and not (isinstance(total, int) and total <= 0):
+    if not same_length(time, total) and not (isinstance(total, int) and total <= 0):
         steps = c.sub(total, time)
         if not isinstance(total, int):  # no number above 0 asks for none
             steps = Size(None, partial(_none_below, c, steps))
@@ -85,11 +85,6 @@ def _offsets(c: Call) -> gs.Tensor:
     if len(given) != 1 or c.rank(given[0]) != 1:
         raise Refused(f"it is jagged along {len(given)} axes")
     return c.cast(given[0], TYPE.INT64)
-
-
-def _same(a: Size | int, b: Size | int) -> bool:
-    first, second = (n if isinstance(n, int) else n.dim for n in (a, b))
-    return first is not None and second is not None and dims.equal(first, second) is True
 
 
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {

@@ -137,7 +137,7 @@ def _computed(c: Call, x: gs.Tensor, name: str, count: int, mode: str, value: An
     if not takes or c.opset < _FIRST_OF_COMPUTED:
         ends = [_length(c, amount) for amount in c.listed(name)]
         sides = {rank - 1 - i: (ends[2 * i], ends[2 * i + 1]) for i in range(count // 2)}
-        fill = _fill(c, dtype, mode, value)
+        fill = _fill(dtype, mode, value)
         return padding.padded(c.draft, x, sides, mode, fill, crops=True)
     given = c.vector(c.listed(name), "amounts")
     padded = c.concat([given, c.ints([0] * (2 * rank - count), "rest")], 0)
@@ -166,7 +166,7 @@ def _length(c: Call, amount: Size | int) -> Length:
     return Length(amount.dim, lambda: amount.tensor)
 
 
-def _fill(c: Call, dtype: int, mode: str, value: Any) -> Array | None:
+def _fill(dtype: int, mode: str, value: Any) -> Array | None:
     kind = onnx.helper.tensor_dtype_to_np_dtype(dtype)
     return np.asarray(value).astype(kind) if mode == "constant" else None
 

@@ -10,13 +10,12 @@ import onnx_graphsurgeon as gs
 from surgeon.builders.aten_shape.call import TYPE, Call
 from surgeon.builders.aten_shape.lists import mesh
 from surgeon.builders.contraction import contract, parse, product
+from surgeon.links import maker_of
 from surgeon.rewrite import Refused
 
 
 def _matmul(c: Call) -> gs.Tensor:
-    names = [p.name for p in c.args.schema.parameters][:2]
-    first, second = c.tensor(names[0]), c.tensor(names[1])
-    return product(c, first, second)
+    return product(c, *c.args.pair())
 
 
 def _integer_product(c: Call) -> gs.Tensor:
@@ -30,9 +29,7 @@ def _integer_product(c: Call) -> gs.Tensor:
 
 
 def _outer(c: Call) -> gs.Tensor:
-    names = [p.name for p in c.args.schema.parameters][:2]
-    first, second = c.tensor(names[0]), c.tensor(names[1])
-    first, second = c.promoted([first, second])
+    first, second = c.promoted(list(c.args.pair()))
     times = "And" if c.dtype(first) == TYPE.BOOL else "Mul"
     return c.op(times, c.unsqueeze(first, [1]), c.unsqueeze(second, [0]))
 
@@ -80,7 +77,7 @@ def _either(c: Call, bias: gs.Tensor, first: gs.Tensor, second: gs.Tensor) -> gs
 
 def _gemm(c: Call, first: gs.Tensor, second: gs.Tensor, bias: gs.Tensor) -> gs.Tensor:
     extra = {}
-    producer = second.inputs[0] if second.inputs else None
+    producer = maker_of(second)
     if (
         producer is not None
         and producer.op == "Transpose"
@@ -204,8 +201,7 @@ def _bilinear(c: Call) -> gs.Tensor:
 
 
 def _dot(c: Call) -> gs.Tensor:
-    names = [p.name for p in c.args.schema.parameters][:2]
-    a, b = c.tensor(names[0]), c.tensor(names[1])
+    a, b = c.args.pair()
     if c.node.op == "vdot":
         c.dtype(a)  # known, and so not complex: that would be conjugated
     if c.node.op == "inner":

@@ -10,6 +10,8 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.aten_shape.call import TYPE, Call, Size
+from surgeon.builders.bench import dim_of
+from surgeon.links import maker_of
 from surgeon.rewrite import Refused
 
 
@@ -57,7 +59,7 @@ def _viewed(c: Call, x: gs.Tensor, name: str) -> gs.Tensor:
             raise
         extra = {"allowzero": 1} if c.opset >= 14 else {}
         return c.op("Reshape", x, c.cast(given, TYPE.INT64), **extra)
-    plain = [s if isinstance(s, int) else s.dim for s in wanted]
+    plain = list(map(dim_of, wanted))
     if plain.count(-1) == 1 and None not in plain:
         whole = _whole(c, x, plain)
         if whole is not None:
@@ -73,7 +75,7 @@ def _may_be_of_samples(c: Call, x: gs.Tensor) -> bool:
 
     How many samples there are, the view behind alone says then (`transposed-any-batch`).
     """
-    made = x.inputs[0] if x.inputs else None
+    made = maker_of(x)
     return made is not None and made.op == "ConvTranspose" and c.facts.array(made.inputs[1]) is None
 
 
@@ -212,7 +214,7 @@ def _expand(c: Call) -> gs.Tensor:
             same = (
                 shape is not None
                 and axis >= 0
-                and (dim := size if isinstance(size, int) else size.dim) is not None
+                and (dim := dim_of(size)) is not None
                 and dims.equal(shape[axis], dim) is True
             )
             lengths.append(1 if same else size)

@@ -23,6 +23,7 @@ from surgeon.builders.aten_shape.indices import (
 from surgeon.builders.aten_shape.slices import from_front
 from surgeon.facts.fact import same_dims
 from surgeon.facts.kinds import FLOATS
+from surgeon.links import maker_of
 from surgeon.rewrite import Refused
 
 _FLATTENING = ("Reshape", "Flatten", "reshape", "view", "flatten")
@@ -43,7 +44,7 @@ def _unflattened(c: Call, x: gs.Tensor, mask: gs.Tensor, values: gs.Tensor) -> g
     of one axis must be as long as that axis, so that a flattened one says nothing else, but where
     its further axes are 1 each; there the rank of the values tells.
     """
-    made = mask.inputs[0] if mask.inputs else None
+    made = maker_of(mask)
     if made is None or made.op not in _FLATTENING or c.facts.of(mask).rank != 1:
         return mask
     whole = made.inputs[0]

@@ -25,10 +25,9 @@ def _generator() -> np.random.Generator:
     return _GENERATOR[0]
 
 
-def _new(draw: Callable[[Any], Any], whole: bool = False) -> Callable[..., Array]:
+def _new(draw: Callable[[Any], Any]) -> Callable[..., Array]:
     def run(size: Sequence[int], dtype: Any, **rest: Any) -> Array:
-        usual = np.int64 if whole else np.float32
-        return cut(draw(tuple(size)), np.dtype(dtype or usual))
+        return cut(draw(tuple(size)), np.dtype(dtype or np.float32))
 
     return run
 

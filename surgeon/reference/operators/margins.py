@@ -11,14 +11,8 @@ from typing import Any
 import numpy as np
 
 from surgeon.reference.errors import Unsuited
-from surgeon.reference.operators.math_types import common, cut
+from surgeon.reference.operators.math_types import common, cut, reduced
 from surgeon.reference.operators.precision import Array, Row, wide
-
-
-def _reduced(errors: Any, reduction: int, dtype: np.dtype[Any]) -> Array:
-    if reduction == 0:
-        return cut(errors, dtype)
-    return cut(errors.mean() if reduction == 1 else errors.sum(), dtype)
 
 
 def _real(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -35,7 +29,7 @@ def cosine_embedding_loss(
     lengths = np.sqrt(((a * a).sum(-1) + 1e-12) * ((b * b).sum(-1) + 1e-12))
     cosine = (a * b).sum(-1) / lengths
     choices = [1 - cosine, np.clip(cosine - margin, 0, None)]
-    return _reduced(np.select([target == 1, target == -1], choices, 0.0), reduction, _real(dtype))
+    return reduced(np.select([target == 1, target == -1], choices, 0.0), reduction, _real(dtype))
 
 
 def margin_ranking_loss(
@@ -46,7 +40,7 @@ def margin_ranking_loss(
         raise Unsuited("PyTorch subtracts no booleans")
     far, side, _ = common(cut(b - a, dtype), target)
     dtype = np.result_type(dtype, target)
-    return _reduced(np.clip(margin + side * far, 0, None), reduction, _real(dtype))
+    return reduced(np.clip(margin + side * far, 0, None), reduction, _real(dtype))
 
 
 def hinge_embedding_loss(self: Array, target: Array, margin: float, reduction: int) -> Array:
@@ -54,12 +48,12 @@ def hinge_embedding_loss(self: Array, target: Array, margin: float, reduction: i
     near = np.where(target == 1, x, 0.0)
     far = np.where(target == -1, np.clip(margin - x, 0, None), 0.0)
     other = np.where((target != 1) & (target != -1), x + np.clip(margin - x, 0, None), 0.0)
-    return _reduced(near + far + other, reduction, self.dtype)
+    return reduced(near + far + other, reduction, self.dtype)
 
 
 def soft_margin_loss(self: Array, target: Array, reduction: int) -> Array:
     x, y, dtype = common(self, target)
-    return _reduced(np.logaddexp(0, -x * y), reduction, dtype)
+    return reduced(np.logaddexp(0, -x * y), reduction, dtype)
 
 
 def multi_margin_loss(
@@ -73,7 +67,7 @@ def multi_margin_loss(
         terms = [max(0.0, margin - row[y] + row[i]) ** p for i in range(classes) if i != y]
         found.append(sum(terms) * (1.0 if weight is None else float(weight[y])) / classes)
     errors = np.reshape(found, np.shape(target))
-    return _reduced(errors, reduction, self.dtype)
+    return reduced(errors, reduction, self.dtype)
 
 
 def multilabel_margin_loss(self: Array, target: Array, reduction: int) -> Array:
@@ -86,7 +80,7 @@ def multilabel_margin_loss(self: Array, target: Array, reduction: int) -> Array:
         others = [i for i in range(classes) if i not in named]
         found.append(sum(max(0.0, 1 - (row[j] - row[i])) for j in named for i in others) / classes)
     errors = np.asarray(found) if self.ndim == 2 else np.asarray(found[0])
-    return _reduced(errors, reduction, self.dtype)
+    return reduced(errors, reduction, self.dtype)
 
 
 def poisson_nll_loss(
@@ -101,7 +95,7 @@ def poisson_nll_loss(
         large = np.where(y > 1, y, 1)
         more = large * np.log(large) - large + 0.5 * np.log(2 * math.pi * large)
         errors = errors + np.where(y > 1, more, 0)
-    return _reduced(errors, reduction, _real(dtype))
+    return reduced(errors, reduction, _real(dtype))
 
 
 def _chance(probabilities: Any, labels: list[int], blank: int) -> float:
@@ -170,7 +164,7 @@ def ctc_loss(
         losses = losses / np.maximum(lengths, 1)
     elif single:
         losses = losses[0]
-    return _reduced(losses, reduction, log_probs.dtype)
+    return reduced(losses, reduction, log_probs.dtype)
 
 
 def ctc_loss_forward(

@@ -4,26 +4,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.math_norms import pairwise_distance
 from surgeon.reference.operators.math_reductions import logsumexp
-from surgeon.reference.operators.math_types import common, cut
+from surgeon.reference.operators.math_types import common, reduced
 from surgeon.reference.operators.precision import Array, Row, narrow, wide
-
-
-def _reduced(errors: Any, reduction: int, dtype: np.dtype[Any]) -> Array:
-    if reduction == 0:
-        return cut(errors, dtype)
-    return cut(errors.mean() if reduction == 1 else errors.sum(), dtype)
 
 
 def mse_loss(self: Array, target: Array, reduction: int) -> Array:
     a, b, dtype = common(self, target)
-    return _reduced((a - b) ** 2, reduction, dtype)
+    return reduced((a - b) ** 2, reduction, dtype)
 
 
 def l1_loss(self: Array, target: Array, reduction: int) -> Array:
@@ -31,37 +23,37 @@ def l1_loss(self: Array, target: Array, reduction: int) -> Array:
     if dtype == np.bool_ or (dtype.kind in "iu" and reduction == 1):
         raise Unsuited(f"of {dtype.name}")
     if dtype.kind in "iu":  # a sum of integers has 64 bits
-        return _reduced(np.abs(a - b), reduction, np.dtype(np.int64) if reduction else dtype)
-    return _reduced(np.abs(a - b), reduction, dtype)
+        return reduced(np.abs(a - b), reduction, np.dtype(np.int64) if reduction else dtype)
+    return reduced(np.abs(a - b), reduction, dtype)
 
 
 def smooth_l1_loss(self: Array, target: Array, reduction: int, beta: float) -> Array:
     a, b, dtype = common(self, target)
     apart = np.abs(a - b)
     if beta == 0:
-        return _reduced(apart, reduction, dtype)
+        return reduced(apart, reduction, dtype)
     errors = np.where(apart < beta, 0.5 * apart**2 / beta, apart - 0.5 * beta)
-    return _reduced(errors, reduction, dtype)
+    return reduced(errors, reduction, dtype)
 
 
 def huber_loss(self: Array, target: Array, reduction: int, delta: float) -> Array:
     a, b, dtype = common(self, target)
     apart = np.abs(a - b)
     errors = np.where(apart <= delta, 0.5 * apart**2, delta * (apart - 0.5 * delta))
-    return _reduced(errors, reduction, dtype)
+    return reduced(errors, reduction, dtype)
 
 
 def kl_div(self: Array, target: Array, reduction: int, log_target: bool) -> Array:
     x, y, dtype = common(self, target)
     if log_target:
-        return _reduced(np.exp(y) * (y - x), reduction, dtype)
-    return _reduced(np.where(y == 0, 0.0, y * np.log(y)) - y * x, reduction, dtype)
+        return reduced(np.exp(y) * (y - x), reduction, dtype)
+    return reduced(np.where(y == 0, 0.0, y * np.log(y)) - y * x, reduction, dtype)
 
 
 def binary_cross_entropy(self: Array, target: Array, weight: Array | None, reduction: int) -> Array:
     x, y, dtype = common(self, target)
     errors = -(y * np.maximum(np.log(x), -100) + (1 - y) * np.maximum(np.log(1 - x), -100))
-    return _reduced(errors if weight is None else errors * weight, reduction, dtype)
+    return reduced(errors if weight is None else errors * weight, reduction, dtype)
 
 
 def binary_cross_entropy_with_logits(
@@ -70,7 +62,7 @@ def binary_cross_entropy_with_logits(
     x, y, dtype = common(self, target)
     positive = 1.0 if pos_weight is None else pos_weight.astype(np.float64)
     errors = positive * y * np.logaddexp(0, -x) + (1 - y) * np.logaddexp(0, x)
-    return _reduced(errors if weight is None else errors * weight, reduction, dtype)
+    return reduced(errors if weight is None else errors * weight, reduction, dtype)
 
 
 def nll_loss(
@@ -91,7 +83,7 @@ def nll_loss(
     errors: Array = np.where(kept, -chosen * of_target, 0.0)
     if reduction == 1:
         return narrow(np.asarray(np.divide(errors.sum(), of_target.sum())), self)
-    return _reduced(errors, reduction, self.dtype)
+    return reduced(errors, reduction, self.dtype)
 
 
 def cross_entropy_loss(
@@ -124,7 +116,7 @@ def cross_entropy_loss(
     terms = np.where(shares == 0, 0.0, -shares * logs * each)
     if reduction == 1:
         return narrow(np.asarray(terms.sum() / total), self)
-    return _reduced(terms.sum(-1), reduction, self.dtype)
+    return reduced(terms.sum(-1), reduction, self.dtype)
 
 
 def triplet_margin_loss(
@@ -143,7 +135,7 @@ def triplet_margin_loss(
     far = between(anchor, negative)
     far = np.minimum(far, between(positive, negative)) if swap else far
     near, far, dtype = common(between(anchor, positive), far)
-    return _reduced(np.maximum(near - far + margin, 0), reduction, dtype)
+    return reduced(np.maximum(near - far + margin, 0), reduction, dtype)
 
 
 _PAIR = "(Tensor self, Tensor target, int reduction=Mean"

@@ -87,3 +87,10 @@ def cut(x: Any, dtype: np.dtype[Any]) -> Array:
     """Rounded to a dtype; integers wrap."""
     with np.errstate(all="ignore"):
         return np.asarray(x).astype(dtype)
+
+
+def reduced(errors: Any, reduction: int, dtype: np.dtype[Any]) -> Array:
+    """A loss as PyTorch's `Reduction` has it: of each (0), their mean (1) or their sum."""
+    if reduction == 0:
+        return cut(errors, dtype)
+    return cut(errors.mean() if reduction == 1 else errors.sum(), dtype)
