@@ -347,8 +347,8 @@ def _picked(c: Bench, node: gs.Node, count: int) -> tuple[list[int], bool]:
             raise Refused("it takes what is not there")
         return [i % count for i in places], arrays[0].ndim == 0
     start, end = (int(a.reshape(-1)[0]) for a in arrays[:2])
-    step = int(arrays[3].reshape(-1)[0]) if len(arrays) > 3 else 1
-    if step != 1:
+    steps = node.inputs[4:]  # axes in front of them may be left out
+    if any(not t.is_empty() and c.facts.array(t) != 1 for t in steps):
         raise Refused("it takes sizes in steps")
     return list(range(count))[slice(start, min(end, LARGEST))], False
 
@@ -371,7 +371,7 @@ def _numbers(c: Bench, t: gs.Tensor, many: int) -> list[gs.Tensor]:
     if array is not None and array.dtype != object:
         return [c.number(v, TYPE.INT64) for v in np.broadcast_to(array, (many,)).tolist()]
     shape = c.shape(t)
-    if shape == () or shape not in ((1,), (many,)):
+    if shape not in ((1,), (many,)):
         raise Refused(f"`{t.name}` is no list of as many")
     if producer is not None and producer.op == "Unsqueeze":
         return [producer.inputs[0]] * many
