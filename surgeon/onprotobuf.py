@@ -18,7 +18,7 @@ from surgeon.recipe import (
     SimplifyStep,
     Step,
 )
-from surgeon.tally import is_concerned
+from surgeon.tally import has_withdrawn, is_concerned
 
 
 class OnProtobuf(NamedTuple):
@@ -40,7 +40,8 @@ def on_protobuf(
 
     Args:
         step: The step.
-        behind: The steps that follow: an opset is raised where one of them has a use for it.
+        behind: The steps that follow: an opset is raised where one of them has a use for it, or
+            the model has an operator that the opset lacks.
         model: The model as it stands.
         folder: Where its external data lie.
     """
@@ -52,7 +53,8 @@ def on_protobuf(
             f"simplify: {step.tool}", partial(simplify, tool=step.tool, folder=folder)
         )
     if isinstance(step, RaiseOpsetStep):
-        if model.opset < step.opset and is_concerned(model, behind):
+        wanted = is_concerned(model, behind) or has_withdrawn(model, step.opset)
+        if model.opset < step.opset and wanted:
             from surgeon.raising import raise_opset
 
             return OnProtobuf("raise-opset", partial(raise_opset, opset=step.opset))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from contextlib import suppress
+
+import onnx.defs
 
 from surgeon.captured import dtype_name
 from surgeon.errors import few
@@ -46,6 +49,15 @@ def is_concerned(model: Model, steps: Sequence[Step]) -> bool:
     roots = [rule.match.root for rule in rules]
     wanted = {f"{r.domain}.{name}" if r.domain else name for r in roots for name in r.operators}
     return not rules or not there.isdisjoint(wanted) or (foreign and any(map(is_foreign, wanted)))
+
+
+def has_withdrawn(model: Model, opset: int) -> bool:
+    """Whether a model has an operator that ONNX has no more at this opset: Upsample from 10."""
+    for name in operators(model):
+        with suppress(onnx.defs.SchemaError):  # of another domain, or of none
+            if onnx.defs.get_schema(name, opset).deprecated:
+                return True
+    return False
 
 
 def operators(model: Model) -> dict[str, int]:

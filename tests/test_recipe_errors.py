@@ -94,6 +94,15 @@ from surgeon.recipe import Recipe
         ),
         (HEAD + "steps:\n  - use: []\n", "4:10: `use` is empty\n  mend: Name a recipe."),
         (
+            HEAD + "steps:\n  - without: [a]\n",
+            "4:5: `without` leaves rules out of nothing\n  mend: Write it beside `use`.",
+        ),
+        (
+            HEAD + "steps:\n  - use: no-ops\n    without: [same-casts]\n",
+            "4:10: `no-ops` has no rule `same-casts` that could be left out\n"
+            "  mend: Give the rule's id; `surgeon recipes show` names them.",
+        ),
+        (
             HEAD + "steps:\n  - simplify: onnxsimm\n",
             "4:15: `simplify` is `onnxsimm`\n  mend: Did you mean `onnxsim`?",
         ),

@@ -339,6 +339,18 @@ def test_the_shape_behind_an_operator_of_ones_own_is_what_the_recipe_promises() 
     )
 
 
+@pytest.mark.parametrize(
+    ("body", "opset"), [("Upsample (x, s)", 11), ("Slice <starts = [1], ends = [2]> (x)", 9)]
+)
+def test_the_opset_is_raised_for_an_operator_that_it_lacks(body: str, opset: int) -> None:
+    """As `upsample-to-resize` is for, also in front of rules that are about other operators."""
+    rule = "{id: r, why: A., exact: bit, match: y = Neg (x), replace: y = Abs (x)}"
+    steps = Recipe.parse(f"surgeon: 1\nname: s\nsteps: [raise-opset: 11, rules: [{rule}]]\n")
+    scales = {"s": np.array([1, 1, 2], F32)} if opset == 11 else {}
+    model = model_of("float[1,2,5] x", f"y = {body}", "y", opset=9, constants=scales)
+    assert surgeon.apply(model, steps).model.opset == opset
+
+
 def test_a_raised_upsample_keeps_its_coordinates() -> None:
     raise_to_11 = Recipe.parse("surgeon: 1\nname: r\nsteps:\n  - raise-opset: 11\n")
     scales = {"s": np.array([1, 1, 1.5], F32)}

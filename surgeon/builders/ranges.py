@@ -20,6 +20,7 @@ from surgeon.rewrite import Draft, Refused
 
 _LARGEST_TABLE = 1 << 18  # elements
 _DEPTH = 32  # nodes that are looked through for the bounds of a number
+_LONGEST_LIST = 8  # sizes
 Bounds = tuple[int | None, int | None]
 _VIEWS = frozenset("Unsqueeze Squeeze Reshape Expand Identity Flatten".split())
 _SAME_VALUES = frozenset(
@@ -313,6 +314,8 @@ def part_of_shape(draft: Draft, match: Match) -> gs.Tensor:
     if source is None or source.op != "Shape":
         raise Refused("what it takes from is no Shape")
     x = source.inputs[0]
+    if node.op == "Slice" and c.opset < 15:
+        raise Refused("it is a Slice already")
     rank = c.rank(x)
     begin, end, _ = slice(attribute_of(source, "start") or 0, source.attrs.get("end")).indices(rank)
     axes = list(range(begin, max(begin, end)))
@@ -355,10 +358,43 @@ def _picked(c: Bench, node: gs.Node, count: int) -> tuple[list[int], bool]:
         if any(not -count <= i < count for i in places):
             raise Refused("it takes what is not there")
         return [i % count for i in places], arrays[0].ndim == 0
-    if c.opset < 15:
-        raise Refused("it is a Slice already")
     start, end = (int(a.reshape(-1)[0]) for a in arrays[:2])
-    step = int(arrays[3].reshape(-1)[0]) if len(arrays) > 3 else 1
-    if step != 1:
+    steps = node.inputs[4:]  # axes in front of them may be left out
+    if any(not t.is_empty() and c.facts.array(t) != 1 for t in steps):
         raise Refused("it takes sizes in steps")
     return list(range(count))[slice(start, min(end, LARGEST))], False
+
+
+def sizes_as_numbers(draft: Draft, match: Match) -> gs.Tensor:
+    """Arithmetic of a short list of sizes, size by size, each a number of its own."""
+    c, node = Bench(draft), match.root
+    y = draft.facts.of(node.outputs[0])
+    many = y.shape[0] if y.shape is not None and len(y.shape) == 1 else None
+    if y.dtype != TYPE.INT64 or not isinstance(many, int) or not 1 <= many <= _LONGEST_LIST:
+        raise Refused("it makes no short list of int64")
+    lists = [_numbers(c, t, many) for t in node.inputs]
+    made = [c.op(node.op, *pair) for pair in zip(*lists, strict=True)]
+    return c.concat([c.unsqueeze(t, [0]) for t in made], 0)
+
+
+def _numbers(c: Bench, t: gs.Tensor, many: int) -> list[gs.Tensor]:
+    """Each element of a list as a scalar, one for all where it is broadcast."""
+    array, producer = c.facts.array(t), producer_of(t)
+    if array is not None and array.dtype != object:
+        return [c.number(v, TYPE.INT64) for v in np.broadcast_to(array, (many,)).tolist()]
+    shape = c.shape(t)
+    if shape not in ((1,), (many,)):
+        raise Refused(f"`{t.name}` is no list of as many")
+    if producer is not None and producer.op == "Unsqueeze":
+        return [producer.inputs[0]] * many
+    places = [0 if shape == (1,) else i for i in range(many)]
+    while producer is not None and producer.op in ("Gather", "Slice"):
+        source = c.shape(producer.inputs[0])
+        if source is None or len(source) != 1 or not isinstance(source[0], int):
+            raise Refused(f"`{t.name}` is taken from no list of known length")
+        picked, _ = _picked(c, producer, source[0])
+        places, t = [picked[i] for i in places], producer.inputs[0]
+        producer = producer_of(t)
+    if producer is None or producer.op not in ("Shape", "Concat"):
+        raise Refused(f"`{t.name}` holds no sizes that a Shape gives")
+    return [c.op("Gather", t, c.number(i, TYPE.INT64), axis=0) for i in places]

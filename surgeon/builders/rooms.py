@@ -104,7 +104,7 @@ _HELD: Mapping[str, str] = {
     "pooling": "adaptive_pool",
     "ranges": (
         "fractions_as_sums part_of_shape range_as_slice range_as_sums range_of_numbers "
-        "range_within_table"
+        "range_within_table sizes_as_numbers"
     ),
     "rare": (
         "affine_grid_as_products bits_as_sums celu_as_elu compress_as_gather det_as_pivots "

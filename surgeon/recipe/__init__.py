@@ -289,6 +289,25 @@ class _Loader:
         return read_file(text, file, Known(frozenset(), frozenset(self.functions), builders))
 
     def _used(self, use: Use, file: str, used: list[Recipe]) -> list[Step]:
+        """What is used, but for the rules that are left out."""
+        steps = self._all_of(use, file, used)
+        if not use.without:
+            return steps
+        ids = {rule.id for step in steps if isinstance(step, RulesStep) for rule in step.rules}
+        if missing := [name for name in use.without if name not in ids]:
+            raise RecipeError(
+                f"`{use.names[0]}` has no rule `{missing[0]}` that could be left out",
+                where=use.places[0],
+                mend="Give the rule's id; `surgeon recipes show` names them.",
+            )
+        return [
+            step._replace(rules=tuple(r for r in step.rules if r.id not in use.without))
+            if isinstance(step, RulesStep)
+            else step
+            for step in steps
+        ]
+
+    def _all_of(self, use: Use, file: str, used: list[Recipe]) -> list[Step]:
         """The steps of a recipe; or one step of the rules of several, in order, each rule once."""
         if not use.together:
             recipe = self._use(use.names[0], use.places[0], file)

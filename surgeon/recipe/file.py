@@ -90,23 +90,31 @@ def _steps(
 
 
 def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep:
-    if len(item.model_fields_set) != 1:
+    keys = item.model_fields_set - ({"without"} if item.use is not None else set())
+    if len(keys) != 1:
         raise RecipeError(
-            f"a step has one key, not {len(item.model_fields_set)}",
+            f"a step has one key, not {len(keys)}",
             where=value.location,
             mend="Make each a step of its own, with its own `-`.",
         )
-    (key,) = item.model_fields_set
+    (key,) = keys
+    if key == "without":
+        raise RecipeError(
+            "`without` leaves rules out of nothing",
+            where=value.location,
+            mend="Write it beside `use`.",
+        )
     content = value.find(key.replace("_", "-")) or value
     if key == "fold":
         return FoldStep(item.fold.max_bytes if item.fold else None)
+    without = tuple(item.without or ())
     if isinstance(item.use, str):
-        return Use((item.use,), (content.location,), together=False)
+        return Use((item.use,), (content.location,), False, without)
     if item.use is not None:
         if not item.use:
             raise RecipeError("`use` is empty", where=content.location, mend="Name a recipe.")
         places = [(content.find(index) or content).location for index in range(len(item.use))]
-        return Use(tuple(item.use), tuple(places), together=True)
+        return Use(tuple(item.use), tuple(places), True, without)
     if item.rules is not None:
         return RulesStep(_rules(item.rules, content, name, known))
     if item.simplify is not None:

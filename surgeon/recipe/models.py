@@ -89,10 +89,13 @@ class JoinedModel(_Model):
 
 
 class StepModel(_Model):
-    """One step; exactly one key."""
+    """One step; exactly one key, and `without` beside `use`."""
 
     use: str | list[str] | None = Field(
         None, description="A recipe, by name or path; of a list, the rules make one step."
+    )
+    without: list[str] | None = Field(
+        None, min_length=1, description="Rules of what is used, by id, that are left out here."
     )
     rules: list[RuleModel] | None = Field(
         None, description="Rules, tried until none fires any more."

@@ -16,11 +16,13 @@ class Use(NamedTuple):
         names: As they were written.
         places: Where each stands.
         together: Whether their rules make one step.
+        without: Rules of theirs that are left out, by id.
     """
 
     names: tuple[str, ...]
     places: tuple[Location, ...]
     together: bool
+    without: tuple[str, ...] = ()
 
 
 WrittenStep: TypeAlias = Step | Use

@@ -32,6 +32,7 @@ MEASURED = {
     "qnn": "for-qnn",
     "onnx2torch": "for-onnx2torch",
     "nncase": "for-nncase",
+    "tvm": "for-tvm",
 }
 
 
