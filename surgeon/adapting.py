@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from surgeon.opening import RecipeLike, as_recipe, told_apart
 from surgeon.recipe import Recipe
 from surgeon.reducing import PartNode, Reduction, reduced
 from surgeon.reducing.asking import Ask, Asked, Runs
-from surgeon.reducing.mends import Mend, mends_of
+from surgeon.reducing.mends import Mend, content_of, mends_of
 from surgeon.reducing.search import Spent
 from surgeon.spelling import is_foreign, operator_name
 from surgeon.surgery import Result, apply
@@ -248,7 +247,7 @@ class _Search:
         names = _names(chain)
         if names not in self._contents:
             made = self._made(chain)
-            self._contents[names] = None if made is None else _digest(made[0])
+            self._contents[names] = None if made is None else content_of(made[0])
         return self._contents[names]
 
     def _made(self, chain: Sequence[Recipe]) -> tuple[Model, Asked] | None:
@@ -290,11 +289,6 @@ class _Search:
         error = UnfitError(what, where=str(self.original.path or "model"), mend=mend)
         error.rounds = tuple(self.rounds)
         return error
-
-
-def _digest(model: Model) -> bytes:
-    graph = model.to_proto().graph
-    return sha256(graph.SerializeToString(deterministic=True)).digest()
 
 
 def _names(chain: Sequence[Recipe]) -> _Names:

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from surgeon.recipe import Recipe, bundled
+from surgeon.recipe import (
+    LowerOpsetStep,
+    PlainAttributesStep,
+    Recipe,
+    StateShapesStep,
+    bundled,
+)
 
 _FEW = 8  # operators that a rule may be about; one for more is about something else
+_OF_ANY = (LowerOpsetStep, StateShapesStep, PlainAttributesStep)
 
 
 @cache
@@ -63,6 +70,17 @@ def helpful(operators: Mapping[str, int]) -> dict[str, int]:
         for name, roots in _roots().items()
     }
     return {name: number for name, number in found.items() if number}
+
+
+@cache
+def of_any_model() -> tuple[str, ...]:
+    """The bundled recipes with a step that may help whatever the operators are, shortest first."""
+    found = [
+        name
+        for name, path in bundled().items()
+        if any(isinstance(step, _OF_ANY) for step in Recipe.load(path).steps)
+    ]
+    return tuple(sorted(found, key=breadth))
 
 
 def breadth(recipe: str) -> int:

@@ -311,3 +311,19 @@ def test_what_has_no_nodes_can_fail_too() -> None:
     text = '<ir_version: 8, opset_import: ["": 17]> g (float[2] x) => (float[2] x) { }'
     with pytest.raises(UnfitError):
         surgeon.adapt(onnx.parser.parse_model(text), lambda path: False)
+
+
+def test_a_runtime_that_reads_no_newer_opset() -> None:
+    text = CHAIN.replace("ir_version: 8", "ir_version: 9").replace('"": 17', '"": 19')
+    found = surgeon.adapt(model_of(text), lambda path: onnx.load(path).opset_import[0].version < 18)
+    assert found.recipes == ("opset-17",)
+    assert found.result.model.opset == 17
+
+
+def test_a_runtime_that_infers_no_shapes() -> None:
+    def passes(path: Path) -> bool:
+        graph = onnx.load(path).graph
+        told = {value.name for value in (*graph.value_info, *graph.output)}
+        return all(told.issuperset(node.output) for node in graph.node)
+
+    assert surgeon.adapt(model_of(CHAIN), passes).recipes == ("state-shapes",)

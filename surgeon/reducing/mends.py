@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 from surgeon.errors import SurgeonError
-from surgeon.helpful import breadth, helpful
+from surgeon.helpful import breadth, helpful, of_any_model
 from surgeon.model import Model
 from surgeon.nested import every_node
 from surgeon.spelling import operator_name
@@ -53,7 +54,7 @@ def mends_of(
         passes: Asked of each result that is not like one before, when it is that mend's turn.
         allow: Kinds of rules that may fire in any case.
     """
-    known: dict[bytes, bool] = {}
+    known = {content_of(part): False}
     for kinds, shaped in _WAYS:
         more = tuple(kind for kind in kinds if kind not in allow)
         if kinds and not more:
@@ -61,7 +62,7 @@ def mends_of(
         found = False
         results = _results(part, [*allow, *more], shaped=shaped)
         for name, result, nodes in sorted(results, key=_simplest_first):
-            content = result.to_proto().graph.SerializeToString(deterministic=True)
+            content = content_of(result)
             if content not in known:
                 known[content] = passes(result)
             if known[content]:
@@ -69,6 +70,15 @@ def mends_of(
                 yield Mend(name, more, shaped, nodes)
         if found:
             return
+
+
+def content_of(model: Model) -> bytes:
+    """What tells a model from others, but for its log, into which each recipe enters its name."""
+    proto = model.to_proto()
+    found = sha256(f"{proto.ir_version}".encode())
+    for part in (*proto.opset_import, *proto.functions, proto.graph):
+        found.update(part.SerializeToString(deterministic=True))
+    return found.digest()
 
 
 def _simplest_first(found: tuple[str, Model, int]) -> tuple[int, int]:
@@ -79,17 +89,17 @@ def _simplest_first(found: tuple[str, Model, int]) -> tuple[int, int]:
 def _results(
     part: Model, allow: Sequence[str], *, shaped: bool
 ) -> Iterator[tuple[str, Model, int]]:
-    """What each recipe with rules for its operators makes of it, where it makes something else."""
+    """What each recipe that may help makes of it, where it makes something else."""
     shape = _shapes(part) if shaped else {}
     if shaped and not shape:
         return
     operators = Counter(operator_name(node) for node in every_node(part.proto.graph.node))
-    for name in ["clean"] if shaped else helpful(operators):
+    for name in ["clean"] if shaped else dict.fromkeys([*helpful(operators), *of_any_model()]):
         try:
             result = apply(part, name, allow=allow, shape=shape, verify=False)
         except SurgeonError:
             continue
-        if result.report.changes or shaped:
+        if result.model.changed or shaped:
             yield name, result.model, sum(result.report.after.values())
 
 
