@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from truth import model_of
@@ -14,6 +15,7 @@ from surgeon.cli import app
 from surgeon.verify import Parting, bisect, verify
 from surgeon.verify import parting as searching
 
+F32 = np.float32
 LENGTH = 90
 
 
@@ -112,3 +114,18 @@ def test_the_command_prints_where(tmp_path: Path) -> None:
     same = CliRunner().invoke(app, ["verify", paths[0], paths[0], "--bisect"])
     assert same.exit_code == 0
     assert "no value to bisect" in same.output
+
+
+def test_what_is_allowed_to_differ_is_passed_over(tmp_path: Path) -> None:
+    text = "a = Mul (x, p) b = Neg (a) c = Mul (b, q) y = Neg (c)"
+    first, second = (
+        model_of("float[b,t] x", text, "y", 17, {"p": np.array(p, F32), "q": np.array(q, F32)})
+        for p, q in ((1, 1), (1.01, 3))
+    )
+    paths = [str(tmp_path / name) for name in ("a.onnx", "b.onnx")]
+    for model, path in zip((first, second), paths, strict=True):
+        onnx.save(model, path)
+    for options, differs in (((), "a"), (("--tolerance", "0.1"), "c")):
+        command = ["verify", *paths, "--bisect", "--json", *options]
+        plain = json.loads(CliRunner().invoke(app, command).stdout)
+        assert plain["parting"]["differs"]["name"] == differs

@@ -113,6 +113,7 @@ def verify(
                 "sizes": axioms.sizes or None,
                 "folder_original": one.folder,
                 "folder_result": other.folder,
+                "allow_approximate": tolerance,
                 "inputs": options.read_inputs(inputs),
                 "data": data or (),
                 "progress": progress,
@@ -120,7 +121,6 @@ def verify(
             with isolation(timeout=timeout, memory=space):
                 verdict = compare(
                     *(one.proto, other.proto),
-                    allow_approximate=tolerance,
                     custom=frozenset(custom or ()).union(*(plan.custom for plan in plans)),
                     functions=functions,
                     **given,

@@ -68,7 +68,7 @@ def find_parting(
     feeds: Mapping[str, Any],
     *,
     folders: tuple[Path | None, Path | None] = (None, None),
-    tolerance: float | None = None,
+    tolerance: float = 0.0,
     progress: Callable[[str], None] | None = None,
 ) -> Parting | None:
     """The first value that differs on these inputs; None where every value they share agrees.
@@ -78,7 +78,7 @@ def find_parting(
         result: The second, of the same inputs.
         feeds: On which outputs differ.
         folders: Where the external data of each lie.
-        tolerance: Allowed error relative to a value's spread; by default by dtype.
+        tolerance: Allowed error relative to a value's spread, where it is more than the dtype's.
         progress: Told what is being compared.
     """
     models = [_Side(original, folders[0]), _Side(result, folders[1])]
@@ -179,7 +179,7 @@ class _Search:
         models: Sequence[_Side],
         pairs: Sequence[_Pair],
         feeds: Mapping[str, Any],
-        tolerance: float | None,
+        tolerance: float,
         progress: Callable[[str], None],
     ) -> None:
         self.models, self.pairs, self.feeds = models, pairs, feeds
@@ -235,9 +235,10 @@ class _Search:
                     self._compare([place])
             return
         for place, pair in zip(places, pairs, strict=True):
-            check = compare_arrays(
-                pair.first, wanted[pair.first], found[pair.second], tolerance=self.tolerance
-            )
+            arrays = pair.first, wanted[pair.first], found[pair.second]
+            check = compare_arrays(*arrays)
+            if not check.agrees and check.tolerance < self.tolerance:
+                check = compare_arrays(*arrays, tolerance=self.tolerance)
             if pair.by_place and check.fault is not None and not check.agrees:
                 self.passed.add(place)  # other values stand there
             else:

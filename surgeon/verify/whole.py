@@ -276,6 +276,7 @@ def bisect(
     shape: Mapping[str, Sequence[int | str]] | None = None,
     folder_original: Path | None = None,
     folder_result: Path | None = None,
+    allow_approximate: float | None = None,
     isolated: bool = False,
     inputs: Mapping[str, str] | None = None,
     data: Data = (),
@@ -292,6 +293,7 @@ def bisect(
         shape: As for `verify`.
         folder_original: Where the first model's external data lie.
         folder_result: Where the other's lie.
+        allow_approximate: As for `verify`: values may differ so much.
         isolated: Run onnxruntime in a worker.
         inputs: As for `verify`.
         data: As for `verify`.
@@ -316,7 +318,10 @@ def bisect(
         return None
     with isolation() if isolated else nullcontext():
         folders = folder_original, folder_result
-        return find_parting(before, after, feeds, folders=folders, progress=progress)
+        tolerance = allow_approximate or 0.0
+        return find_parting(
+            before, after, feeds, folders=folders, tolerance=tolerance, progress=progress
+        )
 
 
 def differing_feeds(
