@@ -45,18 +45,17 @@ class Answer(NamedTuple):
     without: frozenset[str] = frozenset()
 
 
-_SAVED = {"saved": "The file that was written, or null."}
-_ERROR = {"error": "Where the run ended with one: `what`, `where`, `mend`, `exit_code`."}
-_STATUS = {
-    "status": "That of the verdict; without one `unchanged` or `unchecked`.",
-    "contracts": "What the rewrites changed in what the model promises, each once.",
-}
 ANSWERS = (
     Answer(
         "surgeon apply",
         report.Report,
         "`--report out.json` writes the same.",
-        {**_STATUS, **_SAVED, **_ERROR},
+        {
+            "status": "That of the verdict; without one `unchanged` or `unchecked`.",
+            "contracts": "What the rewrites changed in what the model promises, each once.",
+            "saved": "The file that was written, or null.",
+            "error": "Where the run ended with one: `what`, `where`, `mend`, `exit_code`.",
+        },
         frozenset({"gone"}),
     ),
     Answer(
@@ -74,12 +73,7 @@ ANSWERS = (
         Row,
         "A line for each file, with these keys; `report.jsonl` in DEST has the same lines.",
     ),
-    Answer(
-        "surgeon extract",
-        extraction.Extraction,
-        more={},
-        without=frozenset({"model"}),
-    ),
+    Answer("surgeon extract", extraction.Extraction, without=frozenset({"model"})),
     Answer(
         "surgeon reduce",
         reducing.Reduction,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 import onnx
@@ -59,17 +60,18 @@ def freed(
     """
     from surgeon import anybatch, anysize
 
-    rule = rule_of(step)
+    room: ModuleType
     if isinstance(step, FreeBatchStep):
+        room, names = anybatch, [step.dim]
         model = anybatch.free_batch(proto, step.dim, check=check, folder=folder)
-        why, exact, contract = anybatch.WHY, anybatch.EXACT, anybatch.CONTRACT
-        change = Change(rule, recipe, why, exact, contract, "the graph", (), (), "")
-        return Free(model, with_dim(axioms, model, step.dim), change, anybatch.COMPARED)
-    made, tried = anysize.free_sizes(
-        proto, step.names, chosen=axioms.freed, check=check, folder=folder
-    )
-    for size in made.sizes:
-        axioms = with_dim(axioms, made.model, size.name)
-    why, exact, contract = anysize.WHY, anysize.EXACT, anysize.contract(made)
-    change = Change(rule, recipe, why, exact, contract, "the graph", (), (), "")
-    return Free(made.model, axioms, change, anysize.compared(tried))
+        contract, compared = anybatch.CONTRACT, anybatch.COMPARED
+    else:
+        made, tried = anysize.free_sizes(
+            proto, step.names, chosen=axioms.freed, check=check, folder=folder
+        )
+        room, names, model = anysize, [size.name for size in made.sizes], made.model
+        contract, compared = anysize.contract(made), anysize.compared(tried)
+    for name in names:
+        axioms = with_dim(axioms, model, name)
+    change = Change(room.STEP, recipe, room.WHY, room.EXACT, contract, "the graph", (), (), "")
+    return Free(model, axioms, change, compared)

@@ -53,8 +53,9 @@ def on_protobuf(
             f"simplify: {step.tool}", partial(simplify, tool=step.tool, folder=folder)
         )
     if isinstance(step, RaiseOpsetStep):
-        wanted = is_concerned(model, behind) or has_withdrawn(model, step.opset)
-        if model.opset < step.opset and wanted:
+        if model.opset < step.opset and (
+            is_concerned(model, behind) or has_withdrawn(model, step.opset)
+        ):
             from surgeon.raising import raise_opset
 
             return OnProtobuf("raise-opset", partial(raise_opset, opset=step.opset))

@@ -20,6 +20,9 @@ _HIGHEST_DEGREE = 32
 class TooLarge(OverflowError):
     """A polynomial that is larger than any size of a model: it is not known, then."""
 
+    def __str__(self) -> str:
+        return "a size is computed in more steps than are followed"
+
 
 class Atom:
     """An integer that is not a polynomial: a symbol, or a floor division, maximum or minimum.
@@ -41,7 +44,7 @@ class Atom:
         self, kind: str, text: str, operands: tuple[Any, ...], low: int | None, high: int | None
     ) -> None:
         if operands and len(text) > _LONGEST_TEXT:
-            raise TooLarge("a size is computed in more steps than are followed")
+            raise TooLarge
         self.kind, self.text, self.operands, self.low, self.high = kind, text, operands, low, high
         self._hash = hash((kind, text))
 
@@ -108,7 +111,7 @@ def hold_small(terms: Sequence[Term]) -> None:
         TooLarge: It is.
     """
     if len(terms) > _MOST_TERMS or sum(p for _, p in terms[0][0]) > _HIGHEST_DEGREE:
-        raise TooLarge("a size is computed in more steps than are followed")
+        raise TooLarge
 
 
 def bounds_of(monomial: Monomial) -> tuple[int | None, int | None]:

@@ -15,7 +15,7 @@ from surgeon.facts.fact import BOOL, INTEGERS, Array, Fact
 _KEEP_SIGN = frozenset(
     "Relu Identity Reshape Transpose Flatten Squeeze Unsqueeze Slice Gather MaxPool AveragePool "
     "GlobalAveragePool GlobalMaxPool Expand Tile Split Concat ReduceMean ReduceMax ReduceMin "
-    "ReduceSum Sqrt GatherElements GatherND".split()
+    "ReduceSum Sqrt GatherElements GatherND TopK".split()
 )
 # Operators whose first output holds numbers of its operand alone.
 _KEEP_NUMBERS = frozenset(
@@ -70,7 +70,7 @@ def not_negative(
         return False
     if node.op in _MAKE_SIGN or (node.op == "TopK" and index == 1):
         return True
-    if node.op in _KEEP_SIGN or node.op == "TopK":
+    if node.op in _KEEP_SIGN:
         data = inputs if node.op == "Concat" else inputs[:1]
         return all(fact is not None and fact.not_negative for fact in data)
     if first is not None and whole and node.op in ("Div", "Mod"):

@@ -178,10 +178,13 @@ def _opened(pair: _Pair, custom: Collection[str]) -> tuple[Side, tuple[str, ...]
 
 def _taken(sets: Sequence[DataSet], taken: Narrower, check: Check) -> list[DataSet]:
     """Real inputs of sizes that the result takes; the others are noted."""
+    found = []
     for each in sets:
         if taken.refuses(each.feeds):
             check.skip(f"{DATA} `{each.label}`", taken.why)
-    return [each for each in sets if not taken.refuses(each.feeds)]
+        else:
+            found.append(each)
+    return found
 
 
 def _draw(
@@ -197,9 +200,11 @@ def _draw(
     check.growth, check.joined = Growth(after), joined_dims(before, wanted)
     asked = demanded_sizes(before, wanted) | hints
     why = check.drawn(wanted, limits, asked, specs)
+    if not why:
+        return
     # what hides the weights in the original may be gone in the result
     further = demanded_sizes(after, wanted) | asked
-    if why and further != asked:
+    if further != asked:
         why = check.drawn(wanted, limits, further, specs)
     traced = {**traced_sizes(pair.before, pair.after), **asked}
     if why and traced != asked:

@@ -240,7 +240,7 @@ def _reflected(
 
 def _product(c: Call) -> gs.Tensor:
     """`linalg_householder_product`: the first columns of H1 H2 ... Hk."""
-    packed, taus = c.args.first(), c.tensor(c.args.schema.parameters[1].name)
+    packed, taus = c.args.pair()
     sides = _sides(c, packed)
     eye = m.identity(c, packed, sides.high, sides.wide)
     return _reflected(c, eye, packed, taus, back=True)
