@@ -1,7 +1,8 @@
 # Daily commands. Each is a plain call of a Python command, so it can be typed by hand just as well.
 #   make demo          see surgeon mend a small DyMN-like model
 #   make check         what to run before a commit: format, lint, types, fast tests, recipe cases among them
-#   make test          the environment and every test
+#   make test          the environment and every test; of what is drawn and sampled a part, all
+#                      of it with SURGEON_EVERY=1
 #   make hostile       broken and malicious files, each in a process with limits
 #   make kills         200 runs killed at random moments: every file is the old one or the new one
 #   make fuzz-graphs   10,000 graphs drawn at random through apply, one after the other (minutes)

@@ -4,7 +4,6 @@ Linux and macOS only (see `hostile_runs`).
 """
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -15,8 +14,9 @@ from typing import Any
 import onnx
 import pytest
 from hostile_models import network
+from shares import every
 
-EVERY = int(os.environ.get("SURGEON_EVERY", "8"))  # kind goes through the other commands too
+EVERY = every(8)  # kind goes through the other commands too
 SECONDS = 30  # these machines may be busy; alone, the slowest takes a few
 SPACE = 6 << 30  # of addresses: onnxruntime and openblas reserve much that they never touch
 PEAK = 1 << 30  # of memory in use

@@ -4,7 +4,6 @@ Its node tests, the models that PyTorch once wrote for it, and whole networks wh
 ConstantOfShape each.
 """
 
-import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,11 +13,12 @@ import onnx
 import onnxruntime as ort
 import pytest
 from onnx_cases import cases
+from shares import every
 
 import surgeon
 
 PARTS = 8
-EVERY = int(os.environ.get("SURGEON_EVERY", "4"))  # part is run
+EVERY = every(4)  # part is run
 DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 
 

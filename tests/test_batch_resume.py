@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from batches import digest, log, net, tree, zoo
 from command import DOUBLE
+from shares import some
 
 import surgeon
 from surgeon.batch import attempt
@@ -205,25 +206,16 @@ def test_hostile_files_and_kills_at_random_moments(tmp_path: Path, double: Path)
     """The small form of `make batch`; it says which seed it took."""
     corpus = tmp_path / "corpus"
     corpus.mkdir()
-    for index in range(8):
+    files, hostile, kills = some((8, 8, 2), of=(16, 20, 3))
+    for index in range(files):
         (corpus / f"{index:02}.onnx").write_bytes(net(2 + index, needy=index % 3 > 0))
     script = Path(__file__).parent / "benchmarks" / "folder.py"
-    options = (
-        "--files",
-        "8",
-        "--hostile",
-        "8",
-        "--kills",
-        "2",
-        "--recipe",
-        double,
-        "--timeout",
-        "20",
-    )
+    amounts = "--files", files, "--hostile", hostile, "--kills", kills
+    options = *amounts, "--recipe", double, "--timeout", 20
     command = [sys.executable, script, corpus, *options, "--work", tmp_path / "work"]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "8 models, 8 hostile files" in done.stdout
+    assert f"{files} models, {hostile} hostile files" in done.stdout
     assert "resumed: " in done.stdout
 
 

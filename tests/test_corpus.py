@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
+from shares import every
 from truth import hold
 
 from surgeon.model import Model
@@ -17,7 +17,7 @@ from surgeon.runtime import NotRunnable, Session
 
 pytestmark = pytest.mark.corpus
 SHARES = 8  # tests that the files are dealt to, so that workers share them
-EVERY = int(os.environ.get("SURGEON_EVERY", "2"))  # share is run
+EVERY = every(2)  # share is run
 
 
 def rows(corpus: Path) -> list[dict[str, Any]]:

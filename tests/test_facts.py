@@ -16,6 +16,7 @@ from facts_of_sizes import SIZES
 from facts_of_views import VIEWS
 from facts_of_windows import WINDOWS
 from hypothesis import HealthCheck, given, reject, settings
+from shares import some
 from truth import fact_of, hold, infer, points, symbols_of
 
 from surgeon import dims
@@ -111,7 +112,7 @@ def test_facts_of_graphs_drawn_at_random(proto: onnx.ModelProto) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=400, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=some(400, of=1000), suppress_health_check=[HealthCheck.filter_too_much])
 @given(chains(most=14))
 def test_facts_of_many_graphs_drawn_at_random(proto: onnx.ModelProto) -> None:
     _hold_chain(proto)

@@ -8,6 +8,7 @@ import onnx
 import pytest
 from hostile_command import Runner, attempt, contents, rules, sane, save, surgeon
 from hostile_models import network
+from shares import some
 
 __all__ = ["rules", "surgeon"]  # fixtures of `hostile_command`
 
@@ -68,7 +69,7 @@ def test_names_of_operators(kind: str, surgeon: Runner, rules: Path, tmp_path: P
     model.opset_import.add(domain=NAMES[kind][:999], version=1)
     path = save(tmp_path, model)
     attempt(surgeon, rules, path, (0, 3, 4), options=("-v",))
-    for arguments in (("inspect", path), ("explain", rules, path)):
+    for arguments in (("inspect", path), ("explain", some(rules, of=Path("aten")), path)):
         sane(surgeon(*arguments), f"{arguments[0]} {kind}")
 
 
