@@ -1,5 +1,6 @@
-"""The README: what it shows is what happens."""
+"""The README, and the page on which recipe to take: what they show is what happens."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,10 @@ from command import run
 import surgeon
 from surgeon.cli import EXIT_CODES
 
-README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+WHICH = (ROOT / "docs" / "which.md").read_text(encoding="utf-8")
+BUNDLED = {p.stem for p in (ROOT / "recipes").glob("*.yaml") if not p.stem.endswith(".cases")}
 
 
 def test_the_readme_shows_what_the_demo_prints(samples: Path, tmp_path: Path) -> None:
@@ -45,3 +49,25 @@ def test_the_readmes_rule_works() -> None:
     assert dict(result.report.after) == {"Relu": 1, "Neg": 1}
     assert result.report.verdict is not None
     assert result.report.verdict.status == "runs"
+
+
+def named(page: str) -> set[str]:
+    """The words of what the page sets as code, in a line of text."""
+    return {
+        word
+        for line in page.splitlines()
+        for code in re.findall(r"`([^`]+)`", line)
+        for word in code.split()
+    }
+
+
+def test_every_recipe_stands_beside_a_complaint_or_a_runtime() -> None:
+    assert {name for name in BUNDLED if name.startswith("for-")} <= named(README)
+    assert {name for name in BUNDLED if not name.startswith("for-")} <= named(WHICH)
+
+
+def test_the_recipes_beside_complaints_are_there() -> None:
+    beside = {word for row in WHICH.splitlines() for word in named(row.rpartition(" | ")[2])}
+    recipes = {word for word in beside if re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", word)}
+    assert recipes
+    assert recipes - BUNDLED <= {"in-front", "lower-opset", "raise-opset", "ir-version"}
