@@ -1,8 +1,8 @@
-"""Range as part of a constant table or as a sum of ones, and parts of a shape without Gather."""
+"""Range as part of a constant table, or as a sum of ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,8 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
-from surgeon.builders.bench import LARGEST, TYPE, Bench
+from surgeon.builders.bench import TYPE, Bench
+from surgeon.builders.bounds import Bounded, Bounds
 from surgeon.builders.selections import producer_of
 from surgeon.dims import Dim
 from surgeon.facts.fact import INTEGERS
@@ -19,14 +20,7 @@ from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
 _LARGEST_TABLE = 1 << 18  # elements
-_DEPTH = 32  # nodes that are looked through for the bounds of a number
-_LONGEST_LIST = 8  # sizes
-Bounds = tuple[int | None, int | None]
 _VIEWS = frozenset("Unsqueeze Squeeze Reshape Expand Identity Flatten".split())
-_SAME_VALUES = frozenset(
-    "Identity Reshape Squeeze Unsqueeze Flatten Transpose Expand Gather GatherND GatherElements "
-    "Slice Tile ReduceMax ReduceMin".split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +185,8 @@ def _span(c: Bench, count: _Count) -> Bounds:
         room = b - a if count.step > 0 else a - b
         low, high = dims.bounds(room)
         return (0 if dims.not_negative(room) else low), high
-    ends = _bounds(c, count.start), _bounds(c, count.limit)
+    bounded = Bounded(c)
+    ends = bounded.by(count.start), bounded.by(count.limit)
     (least, most), (low, high) = ends if count.step > 0 else ends[::-1]
     return (
         None if low is None or most is None else low - most,
@@ -219,182 +214,3 @@ def _unbounded(c: Bench, count: _Count) -> str:
         f"its length is computed from data (`{count.limit.name}`) of no known bound; to count "
         "to a fixed length instead would change the shape of what reads it"
     )
-
-
-def _bounds(c: Bench, t: gs.Tensor | int, depth: int = _DEPTH) -> Bounds:
-    """Bounds of every element of an integer tensor, from what computes it."""
-    if isinstance(t, int):
-        return t, t
-    if (known := _known_bounds(c, t)) is not None:
-        return known
-    node = producer_of(t)
-    if node is None or depth == 0:
-        return None, None
-    c.draft.leans.append(node)
-    if node.op in ("ArgMax", "ArgMin"):
-        shape = c.shape(node.inputs[0])
-        axis = int(attribute_of(node, "axis") or 0)
-        most = None if shape is None else dims.bounds(shape[axis])[1]
-        return 0, None if most is None else most - 1
-    inner = [_bounds(c, x, depth - 1) for x in node.inputs if not x.is_empty()]
-    if node.op in _SAME_VALUES:
-        return inner[0]
-    if node.op == "Cast":
-        kind = c.facts.of(node.inputs[0]).dtype
-        return (0, 1) if kind == TYPE.BOOL else _cut_to(inner[0], int(node.attrs["to"]))
-    if node.op in ("Concat", "Where"):
-        taken = inner[1:] if node.op == "Where" else inner
-        return _around(taken)
-    if node.op in ("Add", "Sub"):
-        (a, b), (x, y) = inner
-        other = (x, y) if node.op == "Add" else (_negated(y), _negated(x))
-        return _sum(a, other[0]), _sum(b, other[1])
-    if node.op in ("Min", "Max"):
-        lows = [low for low, _ in inner]
-        highs = [high for _, high in inner]
-        if node.op == "Min":  # one operand's upper bound is enough
-            return _least(lows), _least([h for h in highs if h is not None] or [None])
-        return _greatest([low for low in lows if low is not None] or [None]), _greatest(highs)
-    return None, None
-
-
-def _known_bounds(c: Bench, t: gs.Tensor) -> Bounds | None:
-    """Bounds of a tensor whose elements are known, as numbers or sizes; None of any other."""
-    value = c.facts.of(t).value
-    if value is not None and value.size:
-        ends = [dims.bounds(v) for v in value.reshape(-1).tolist() if not isinstance(v, float)]
-        if len(ends) == value.size:
-            return _around(ends)
-    array = c.facts.array(t)
-    if array is not None and array.size and array.dtype.kind in "iu":
-        return int(array.min()), int(array.max())
-    return None
-
-
-def _around(several: Sequence[Bounds]) -> Bounds:
-    """Bounds of all that have one of these."""
-    return _least([low for low, _ in several]), _greatest([high for _, high in several])
-
-
-def _cut_to(inner: Bounds, dtype: int) -> Bounds:
-    """What is left of bounds in a dtype that may be too narrow for them."""
-    if dtype not in INTEGERS or dtype == TYPE.INT64:
-        return inner
-    limits = np.iinfo(onnx.helper.tensor_dtype_to_np_dtype(dtype))
-    low, high = inner
-    fits = low is not None and high is not None and limits.min <= low and high <= limits.max
-    return inner if fits else (None, None)
-
-
-def _least(values: Sequence[int | None]) -> int | None:
-    known = [v for v in values if v is not None]
-    return min(known) if len(known) == len(values) else None
-
-
-def _greatest(values: Sequence[int | None]) -> int | None:
-    known = [v for v in values if v is not None]
-    return max(known) if len(known) == len(values) else None
-
-
-def _negated(value: int | None) -> int | None:
-    return None if value is None else -value
-
-
-def _sum(a: int | None, b: int | None) -> int | None:
-    return None if a is None or b is None else a + b
-
-
-# ------------------------------------------------------------------ parts of a shape
-
-
-def part_of_shape(draft: Draft, match: Match) -> gs.Tensor:
-    """Gather or Slice of a shape at constant places: Shape of those axes, or a Slice before 15."""
-    c, node = Bench(draft), match.root
-    source = producer_of(node.inputs[0])
-    if source is None or source.op != "Shape":
-        raise Refused("what it takes from is no Shape")
-    x = source.inputs[0]
-    if node.op == "Slice" and c.opset < 15:
-        raise Refused("it is a Slice already")
-    rank = c.rank(x)
-    begin, end, _ = slice(attribute_of(source, "start") or 0, source.attrs.get("end")).indices(rank)
-    axes = list(range(begin, max(begin, end)))
-    picked, scalar = _picked(c, node, len(axes))
-    runs: list[list[int]] = []
-    for axis in (axes[i] for i in picked):
-        if runs and axis == runs[-1][-1] + 1:
-            runs[-1].append(axis)
-        else:
-            runs.append([axis])
-    if not runs:
-        raise Refused("it takes nothing")
-    if len(runs) > 1 and c.opset < 15:
-        raise Refused("it takes several parts, which needs Shape with start and end, of opset 15")
-    parts = [_part(c, x, node.inputs[0], run, axes, rank) for run in runs]
-    y = c.concat(parts, 0)
-    return c.squeeze(y, [0]) if scalar else y
-
-
-def _part(
-    c: Bench, x: gs.Tensor, shape: gs.Tensor, run: list[int], axes: list[int], rank: int
-) -> gs.Tensor:
-    if c.opset >= 15:
-        bounds = {"end": run[-1] + 1} if run[-1] + 1 < rank else {}
-        return c.op("Shape", x, **({"start": run[0]} if run[0] else {}), **bounds)
-    place = axes.index(run[0])
-    return c.slice(shape, 0, place, place + len(run))
-
-
-def _picked(c: Bench, node: gs.Node, count: int) -> tuple[list[int], bool]:
-    """The places taken, from the front, and whether it is one that becomes a scalar."""
-    given = [c.facts.array(t) for t in node.inputs[1:] if not t.is_empty()]
-    if any(a is None or a.dtype == object for a in given):
-        raise Refused("what it takes is known at run time only")
-    arrays = [a for a in given if a is not None]
-    if node.op == "Gather":
-        if arrays[0].ndim > 1:
-            raise Refused("it gives more than a line of sizes")
-        places = [int(i) for i in arrays[0].reshape(-1)]
-        if any(not -count <= i < count for i in places):
-            raise Refused("it takes what is not there")
-        return [i % count for i in places], arrays[0].ndim == 0
-    start, end = (int(a.reshape(-1)[0]) for a in arrays[:2])
-    steps = node.inputs[4:]  # axes in front of them may be left out
-    if any(not t.is_empty() and c.facts.array(t) != 1 for t in steps):
-        raise Refused("it takes sizes in steps")
-    return list(range(count))[slice(start, min(end, LARGEST))], False
-
-
-def sizes_as_numbers(draft: Draft, match: Match) -> gs.Tensor:
-    """Arithmetic of a short list of sizes, size by size, each a number of its own."""
-    c, node = Bench(draft), match.root
-    y = draft.facts.of(node.outputs[0])
-    many = y.shape[0] if y.shape is not None and len(y.shape) == 1 else None
-    if y.dtype != TYPE.INT64 or not isinstance(many, int) or not 1 <= many <= _LONGEST_LIST:
-        raise Refused("it makes no short list of int64")
-    lists = [_numbers(c, t, many) for t in node.inputs]
-    made = [c.op(node.op, *pair) for pair in zip(*lists, strict=True)]
-    return c.concat([c.unsqueeze(t, [0]) for t in made], 0)
-
-
-def _numbers(c: Bench, t: gs.Tensor, many: int) -> list[gs.Tensor]:
-    """Each element of a list as a scalar, one for all where it is broadcast."""
-    array, producer = c.facts.array(t), producer_of(t)
-    if array is not None and array.dtype != object:
-        return [c.number(v, TYPE.INT64) for v in np.broadcast_to(array, (many,)).tolist()]
-    shape = c.shape(t)
-    if shape not in ((1,), (many,)):
-        raise Refused(f"`{t.name}` is no list of as many")
-    if producer is not None and producer.op == "Unsqueeze":
-        return [producer.inputs[0]] * many
-    places = [0 if shape == (1,) else i for i in range(many)]
-    while producer is not None and producer.op in ("Gather", "Slice"):
-        source = c.shape(producer.inputs[0])
-        if source is None or len(source) != 1 or not isinstance(source[0], int):
-            raise Refused(f"`{t.name}` is taken from no list of known length")
-        picked, _ = _picked(c, producer, source[0])
-        places, t = [picked[i] for i in places], producer.inputs[0]
-        producer = producer_of(t)
-    if producer is None or producer.op not in ("Shape", "Concat"):
-        raise Refused(f"`{t.name}` holds no sizes that a Shape gives")
-    return [c.op("Gather", t, c.number(i, TYPE.INT64), axis=0) for i in places]

@@ -103,8 +103,7 @@ _HELD: Mapping[str, str] = {
     "placing": "scatter_elements_computed scatter_lines_computed",
     "pooling": "adaptive_pool",
     "ranges": (
-        "fractions_as_sums part_of_shape range_as_slice range_as_sums range_of_numbers "
-        "range_within_table sizes_as_numbers"
+        "fractions_as_sums range_as_slice range_as_sums range_of_numbers range_within_table"
     ),
     "rare": (
         "affine_grid_as_products bits_as_sums celu_as_elu compress_as_gather det_as_pivots "
@@ -130,6 +129,7 @@ _HELD: Mapping[str, str] = {
         "item_of_list item_of_parts joined_list joined_parts length_of_list length_of_parts "
         "other_list part_of_parts parts_as_list"
     ),
+    "shape_parts": "part_of_shape sizes_as_numbers",
     "shuffled": "shuffled_behind_conv shuffled_first",
     "siblings": "merge_gemms merge_products parts_as_slices slices_as_split split_with_sizes",
     "spectra": "frames_as_conv transform_as_product",

@@ -24,6 +24,8 @@ from surgeon.verify.check import Check
 from surgeon.verify.conclusion import DATA
 from surgeon.verify.datasets import DataSet
 from surgeon.verify.demands import demanded_sizes
+from surgeon.verify.drawn import Drawn
+from surgeon.verify.finding import Finder
 from surgeon.verify.given import Data, Reference, read_given
 from surgeon.verify.growth import Growth
 from surgeon.verify.inputs import Drawing, required_inputs
@@ -197,19 +199,19 @@ def _draw(
     """Compare on drawn inputs, at sizes that the models themselves ask for where others fail."""
     before, after = without_calls(pair.before), without_calls(pair.after)
     limits = bounds(before, wanted)
-    check.growth, check.joined = Growth(after), joined_dims(before, wanted)
+    drawn = Drawn(check, Finder(check, Growth(after)), joined_dims(before, wanted))
     asked = demanded_sizes(before, wanted) | hints
-    why = check.drawn(wanted, limits, asked, specs)
+    why = drawn.compare(wanted, limits, asked, specs)
     if not why:
         return
     # what hides the weights in the original may be gone in the result
     further = demanded_sizes(after, wanted) | asked
     if further != asked:
-        why = check.drawn(wanted, limits, further, specs)
+        why = drawn.compare(wanted, limits, further, specs)
     traced = {**traced_sizes(pair.before, pair.after), **asked}
     if why and traced != asked:
         others = why
-        why = check.drawn(wanted, limits, traced, specs)
+        why = drawn.compare(wanted, limits, traced, specs)
         if not why:
             check.skip("other sizes than those of the trace", others)
     if why:
