@@ -62,3 +62,36 @@ def test_a_bomb_stays_as_small_as_it_is(kind: str, recipe: str) -> None:
     proto.graph.output[1].CopyFrom(onnx.ValueInfoProto(name="b"))
     after = surgeon.apply(proto, recipe, verify=False).model.to_proto()
     assert after.ByteSize() < proto.ByteSize() + DEFAULT_LIMIT + 64_000
+
+
+def steps(step: str, count: int) -> str:
+    return " ".join(step.format(a=f"v{i}", b=f"v{i + 1}") for i in range(count))
+
+
+JOINED = f"v0 = Add (i, i) {steps('{b} = Concat <axis = 0> ({a}, {a})', 24)}"
+# What says the last twice at each step: followed by every way it is as many as there are ways.
+TWICE = {
+    "a limit": (
+        "range-forms",
+        "(int64[1] i) => (int64[k] y) <int64 zero = {0}, int64 one = {1}> "
+        f"{{ v0 = ReduceMax <keepdims = 0> (i) {steps('{b} = Add ({a}, {a})', 60)} "
+        "y = Range (zero, v60, one) }",
+    ),
+    "a target": (
+        "clean",
+        f"(float[n] x, int64[1] i) => (float y) {{ {JOINED} y = Reshape (x, v24) }}",
+    ),
+    "sizes": (
+        "resize-decompose",
+        "(float[n] x, int64[1] i) => (float y) "
+        f'{{ {JOINED} y = Resize <mode = "linear"> (x, , , v24) }}',
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", TWICE)
+def test_what_says_the_last_twice_is_followed_once(kind: str) -> None:
+    recipe, text = TWICE[kind]
+    start = time.process_time()
+    surgeon.apply(parse(f"g {text}"), recipe, verify=False)
+    assert time.process_time() - start < 5

@@ -1,130 +1,31 @@
-"""Bounds of whole numbers that are computed, from what computes them."""
+"""What is raised to one number and lowered to another, as a Clip."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import dims
+from surgeon.builders import parts
 from surgeon.builders.bench import TYPE, Bench
-from surgeon.builders.selections import producer_of
-from surgeon.facts.fact import INTEGERS
-from surgeon.match import attribute_of
+from surgeon.match import Match
+from surgeon.rewrite import Draft, Refused
 
-Bounds = tuple[int | None, int | None]
-_NOTHING: Bounds = (None, None)
-_DEPTH = 32  # nodes that are looked through
-_SAME_VALUES = frozenset(
-    "Identity Reshape Squeeze Unsqueeze Flatten Transpose Expand Gather GatherND GatherElements "
-    "Slice Tile ReduceMax ReduceMin".split()
-)
+_FIRST_OF_DOUBLES = 12
 
 
-class Bounded:
-    """Bounds of every element of integer tensors, each asked once at each depth.
-
-    Args:
-        c: Its draft is told which nodes a bound rests on.
-    """
-
-    def __init__(self, c: Bench) -> None:
-        self.c = c
-        self._found: dict[tuple[int, int], Bounds] = {}
-
-    def by(self, t: gs.Tensor | int, depth: int = _DEPTH) -> Bounds:
-        """The least and the greatest that it may be; None where nothing tells."""
-        if isinstance(t, int):
-            return t, t
-        if (id(t), depth) not in self._found:
-            known = self._known(t)
-            self._found[id(t), depth] = self._computed(t, depth) if known is None else known
-        return self._found[id(t), depth]
-
-    def _known(self, t: gs.Tensor) -> Bounds | None:
-        """Of a tensor whose elements are known, as numbers or sizes; None of any other."""
-        value = self.c.facts.of(t).value
-        if value is not None and value.size:
-            ends = [dims.bounds(v) for v in value.reshape(-1).tolist() if not isinstance(v, float)]
-            if len(ends) == value.size:
-                return _around(ends)
-        array = self.c.facts.array(t)
-        if array is not None and array.size and array.dtype.kind in "iu":
-            return int(array.min()), int(array.max())
-        return None
-
-    def _computed(self, t: gs.Tensor, depth: int) -> Bounds:
-        node = producer_of(t)
-        if node is None or depth == 0:
-            return _NOTHING
-        c = self.c
-        c.draft.leans.append(node)
-        if node.op in ("ArgMax", "ArgMin"):
-            shape = c.shape(node.inputs[0])
-            axis = int(attribute_of(node, "axis") or 0)
-            most = None if shape is None else dims.bounds(shape[axis])[1]
-            return 0, None if most is None else most - 1
-        inner = [self.by(x, depth - 1) for x in node.inputs if not x.is_empty()]
-        if node.op in _SAME_VALUES:
-            return inner[0]
-        if node.op == "Cast":
-            kind = c.facts.of(node.inputs[0]).dtype
-            return (0, 1) if kind == TYPE.BOOL else _cut_to(inner[0], int(node.attrs["to"]))
-        if node.op in ("Concat", "Where"):
-            return _around(inner[1:] if node.op == "Where" else inner)
-        if node.op in ("Add", "Sub"):
-            (a, b), (x, y) = inner
-            other = (x, y) if node.op == "Add" else (_negated(y), _negated(x))
-            return _unwrapped((_sum(a, other[0]), _sum(b, other[1])), c.dtype(t))
-        if node.op in ("Min", "Max"):
-            lows = [low for low, _ in inner]
-            highs = [high for _, high in inner]
-            if node.op == "Min":  # one operand's upper bound is enough
-                return _least(lows), _least([h for h in highs if h is not None] or [None])
-            return _greatest([low for low in lows if low is not None] or [None]), _greatest(highs)
-        return _NOTHING
-
-
-def _around(several: Sequence[Bounds]) -> Bounds:
-    """Bounds of all that have one of these."""
-    return _least([low for low, _ in several]), _greatest([high for _, high in several])
-
-
-def _cut_to(inner: Bounds, dtype: int) -> Bounds:
-    """What is left of bounds in a dtype that may be too narrow for them."""
-    if dtype not in INTEGERS or dtype == TYPE.INT64:
-        return inner
-    limits = np.iinfo(onnx.helper.tensor_dtype_to_np_dtype(dtype))
-    low, high = inner
-    fits = low is not None and high is not None and limits.min <= low and high <= limits.max
-    return inner if fits else _NOTHING
-
-
-def _unwrapped(bounds: Bounds, dtype: int) -> Bounds:
-    """Bounds of a sum, unless its dtype does not hold it: then it may be anything."""
-    if dtype not in INTEGERS:
-        return _NOTHING
-    limits = np.iinfo(onnx.helper.tensor_dtype_to_np_dtype(dtype))
-    low, high = bounds
-    wraps = (low is not None and low < limits.min) or (high is not None and high > limits.max)
-    return _NOTHING if wraps else bounds
-
-
-def _least(values: Sequence[int | None]) -> int | None:
-    known = [v for v in values if v is not None]
-    return min(known) if len(known) == len(values) else None
-
-
-def _greatest(values: Sequence[int | None]) -> int | None:
-    known = [v for v in values if v is not None]
-    return max(known) if len(known) == len(values) else None
-
-
-def _negated(value: int | None) -> int | None:
-    return None if value is None else -value
-
-
-def _sum(a: int | None, b: int | None) -> int | None:
-    return None if a is None or b is None else a + b
+def clipped(draft: Draft, match: Match) -> gs.Tensor:
+    """`x` between `low`, or 0 where the pattern names none, and `high`."""
+    c, x = Bench(draft), match.values["x"]
+    assert x is not None
+    if c.dtype(x) == TYPE.DOUBLE and c.opset < _FIRST_OF_DOUBLES:
+        raise Refused(f"onnxruntime has no Clip of doubles below opset {_FIRST_OF_DOUBLES}")
+    kind = parts.numpy_dtype(draft, x)
+    bounds = []
+    for name, said in (("low", "least"), ("high", "most")):
+        bound = match.values.get(name)
+        array = np.zeros(1) if bound is None else draft.facts.array(bound)
+        if array is None:
+            raise Refused("a bound is computed")
+        bounds.append(draft.constant(array.reshape(()).astype(kind), said))
+    y: gs.Tensor = c.op("Clip", x, *bounds)
+    return y

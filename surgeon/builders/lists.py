@@ -17,6 +17,7 @@ from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
 _LONGEST = 64  # entries of a list
+_MOST_ENTRIES = 1 << 10  # of a target; one that is joined of itself has no end
 _DEEPEST = 8  # nodes on the way from a number to the sizes that it is computed from
 _OF_NUMBERS = frozenset(
     "Gather Squeeze Add Sub Mul Div Mod Cast Floor Ceil Neg Min Max Sqrt Reciprocal".split()
@@ -235,16 +236,20 @@ def _as_list(draft: Draft, number: gs.Tensor, deepest: int) -> gs.Tensor:
 
 def entries_of(facts: Facts, target: gs.Tensor) -> list[int | gs.Tensor] | None:
     """What a target is joined of: numbers, and computed sizes; None where that is not known."""
-    array = facts.array(target)
-    if array is not None:
-        return [int(n) for n in array.reshape(-1).tolist()]
-    node = maker_of(target)
-    if node is None or node.op != "Concat" or (node.domain or "") not in opsets.STANDARD:
-        return [target] if facts.of(target).shape == (1,) else None
-    parts = [entries_of(facts, tensor) for tensor in node.inputs]
-    if any(part is None for part in parts):
-        return None
-    return [entry for part in parts if part for entry in part]
+    entries: list[int | gs.Tensor] = []
+    waiting = [target]
+    while waiting and len(entries) <= _MOST_ENTRIES:
+        at = waiting.pop()
+        array, node = facts.array(at), maker_of(at)
+        if array is not None:
+            entries += [int(n) for n in array.reshape(-1).tolist()]
+        elif node is not None and node.op == "Concat" and (node.domain or "") in opsets.STANDARD:
+            waiting += reversed(node.inputs)
+        elif facts.of(at).shape == (1,):
+            entries.append(at)
+        else:
+            return None
+    return entries if len(entries) <= _MOST_ENTRIES else None
 
 
 def joined_of(draft: Draft, entries: Sequence[int | gs.Tensor]) -> gs.Tensor:

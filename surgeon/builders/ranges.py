@@ -11,7 +11,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.bench import TYPE, Bench
-from surgeon.builders.bounds import Bounded, Bounds
+from surgeon.builders.number_bounds import Bounded, Bounds
 from surgeon.builders.selections import producer_of
 from surgeon.dims import Dim
 from surgeon.facts.fact import INTEGERS

@@ -192,12 +192,12 @@ def _sizes(c: Bench, given: gs.Tensor, count: int) -> list[Size | int]:
     """The elements of a computed list, each from the part of a Concat that gives it."""
     known, node = parts.dims_in(c.draft, given), producer_of(given)
     if known is None and node is not None and node.op == "Concat":
-        lengths = [c.shape(t) for t in node.inputs]
-        if all(s and isinstance(s[0], int) for s in lengths):
-            joined = [(t, s[0]) for t, s in zip(node.inputs, lengths, strict=True) if s]
-            found = [n for t, d in joined if isinstance(d, int) for n in _sizes(c, t, d)]
-            if len(found) == count:
-                return found
+        lengths = [s[0] for t in node.inputs if (s := c.shape(t))]
+        known_lengths = [n for n in lengths if isinstance(n, int)]
+        # one that is joined of itself is longer than there are axes
+        if len(known_lengths) == len(node.inputs) and sum(known_lengths) == count:
+            pairs = zip(node.inputs, known_lengths, strict=True)
+            return [size for t, n in pairs if n for size in _sizes(c, t, n)]
     if known is not None and len(known) != count:
         raise Refused("it does not have one size for each axis")
 
