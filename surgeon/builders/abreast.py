@@ -11,7 +11,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.alike import spelled
 from surgeon.builders.linear import bias_of
-from surgeon.builders.parts import own_weight
+from surgeon.builders.own_constants import own_weight
 from surgeon.facts.elementwise import UNARY
 from surgeon.match import Match, attribute_of
 from surgeon.opsets import STANDARD

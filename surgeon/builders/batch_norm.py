@@ -14,7 +14,7 @@ from surgeon import dims
 from surgeon.builders.dynamic import mixture
 from surgeon.builders.factors import lone_producer, scaled_inputs
 from surgeon.builders.linear import FLOATS, bias_of, narrow, scaled_outputs
-from surgeon.builders.parts import one_a_channel, operand_behind, own_weight
+from surgeon.builders.own_constants import one_a_channel, operand_behind, own_weight
 from surgeon.facts.fact import Array
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused

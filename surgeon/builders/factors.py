@@ -16,7 +16,7 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.builders.cleaning import order_of
 from surgeon.builders.linear import FLOATS, bias_of, channels_of, narrow, scaled_outputs
-from surgeon.builders.parts import one_a_channel, operand_behind, own_weight
+from surgeon.builders.own_constants import one_a_channel, operand_behind, own_weight
 from surgeon.facts.fact import Array
 from surgeon.match import VIEWS, Match, attribute_of
 from surgeon.rewrite import Draft, Refused

@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.parts import one_a_channel, operand_behind, own_weight
+from surgeon.builders.own_constants import one_a_channel, operand_behind, own_weight
 from surgeon.dims import Dim
 from surgeon.facts.fact import Array, same_dims
 from surgeon.facts.question import Shape

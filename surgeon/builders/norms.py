@@ -12,7 +12,8 @@ import onnx_graphsurgeon as gs
 from surgeon import dims, opsets
 from surgeon.builders import parts
 from surgeon.builders.fills import fill_of, holds
-from surgeon.builders.parts import Array, one_a_channel, operand_behind
+from surgeon.builders.own_constants import one_a_channel, operand_behind
+from surgeon.builders.parts import Array
 from surgeon.builders.selections import producer_of
 from surgeon.builders.standardising import (
     column_of,

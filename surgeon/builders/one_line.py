@@ -14,7 +14,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import opsets
 from surgeon.builders.cleaning import order_of
-from surgeon.builders.parts import own_weight
+from surgeon.builders.own_constants import own_weight
 from surgeon.builders.selections import producer_of
 from surgeon.builders.views import Shape, view_between
 from surgeon.dims import product

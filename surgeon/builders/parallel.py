@@ -14,7 +14,7 @@ import onnx_graphsurgeon as gs
 from surgeon.builders.batch_norm import factor_and_shift
 from surgeon.builders.bench import Bench
 from surgeon.builders.linear import bias_of, narrow
-from surgeon.builders.parts import own_weight
+from surgeon.builders.own_constants import own_weight
 from surgeon.facts.fact import Array
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused

@@ -16,7 +16,8 @@ import onnx_graphsurgeon as gs
 from surgeon.builders.cleaning import order_of
 from surgeon.builders.factors import lone_producer
 from surgeon.builders.linear import array_of, narrow
-from surgeon.builders.parts import operand_behind, own_weight, rank_of
+from surgeon.builders.own_constants import operand_behind, own_weight
+from surgeon.builders.parts import rank_of
 from surgeon.facts.elementwise import UNARY
 from surgeon.facts.fact import Array, same_dims
 from surgeon.facts.question import Shape

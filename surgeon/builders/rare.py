@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon.builders import parts
+from surgeon.builders import own_constants, parts
 from surgeon.builders.aten_linalg.solving import determinants
 from surgeon.builders.aten_math.bits import bit_by_bit, opposite_bits
 from surgeon.builders.aten_math.work import INT32, INT64, Work
@@ -72,7 +72,7 @@ def kernel_with_zeros(draft: Draft, match: Match) -> gs.Tensor:
     strides = [int(n) for n in attributes.get("strides") or [1]]
     if max(dilations) == 1 or max(strides) == 1:
         raise Refused("it does not have both strides and dilations")
-    weight = parts.own_weight(draft, node)
+    weight = own_constants.own_weight(draft, node)
     reach = [d * (k - 1) + 1 for d, k in zip(dilations, weight.shape[2:], strict=True)]
     wide = np.zeros((*weight.shape[:2], *reach), weight.dtype)
     if wide.size > _LARGEST_KERNEL:

@@ -6,7 +6,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.bench import Bench
-from surgeon.builders.parts import own_weight
+from surgeon.builders.own_constants import own_weight
 from surgeon.builders.picked import of_outputs
 from surgeon.facts.fact import Array
 from surgeon.match import Match, attribute_of

@@ -11,7 +11,7 @@ import onnx_graphsurgeon as gs
 from surgeon.builders.aten_shape.lists import MOST_PARTS, as_many
 from surgeon.builders.bench import Bench
 from surgeon.builders.jointly import handed_out
-from surgeon.builders.parts import own_weight
+from surgeon.builders.own_constants import own_weight
 from surgeon.facts.fact import Array, same_dims
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused

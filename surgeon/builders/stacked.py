@@ -7,7 +7,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.linear import FLOATS, bias_of, narrow
-from surgeon.builders.parts import own_weight
+from surgeon.builders.own_constants import own_weight
 from surgeon.builders.views import as_shape, keeps_order
 from surgeon.dims import Dim
 from surgeon.facts.fact import Array, same_dims

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon.builders import parts
+from surgeon.builders import own_constants, parts
 from surgeon.builders.bench import Bench, operand
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
@@ -73,7 +73,7 @@ def _activations(node: gs.Node, place: int) -> list[str]:
 
 def _run(c: Bench, node: gs.Node, x: gs.Tensor, place: int, back: bool) -> tuple[gs.Tensor, State]:
     """The states after each step of one direction, and the last ones."""
-    weight, turn = (parts.own_weight(c.draft, node, n)[place] for n in (1, 2))
+    weight, turn = (own_constants.own_weight(c.draft, node, n)[place] for n in (1, 2))
     gates, hidden = _GATES[node.op], turn.shape[1]
     given = operand(node, 3)
     bias = np.zeros(2 * gates * hidden, weight.dtype)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon.builders import parts
+from surgeon.builders import own_constants, parts
 from surgeon.builders.bench import LARGEST, Bench
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
@@ -25,7 +25,7 @@ def conv_with_zeros(draft: Draft, match: Match) -> gs.Tensor:
     dilations = [int(n) for n in attributes.pop("dilations", None) or [1]]
     if max(dilations) == 1:
         raise Refused("it has no dilations")
-    wide = _widened(parts.own_weight(draft, node), dilations)
+    wide = _widened(own_constants.own_weight(draft, node), dilations)
     x, _, *bias = node.inputs
     attributes["kernel_shape"] = list(wide.shape[2:])
     y: gs.Tensor = draft.op("Conv", x, draft.constant(wide, "kernel"), *bias, **attributes)
@@ -49,7 +49,7 @@ def conv_of_groups(draft: Draft, match: Match) -> gs.Tensor:
     groups = int(attributes.pop("group", None) or 1)
     if not 1 < groups <= _MOST_GROUPS:
         raise Refused(f"it is not of 2 to {_MOST_GROUPS} groups")
-    weight = parts.own_weight(draft, node)
+    weight = own_constants.own_weight(draft, node)
     if weight.shape[1] == 1:
         raise Refused("its groups are of one channel, which most runtimes take")
     x, _, *bias = node.inputs
@@ -73,7 +73,7 @@ def transposed_as_conv(draft: Draft, match: Match) -> gs.Tensor:
     """
     c, node = Bench(draft), match.root
     plan = _Plan(draft, node)
-    kernel = plan.kernel(parts.own_weight(draft, node))
+    kernel = plan.kernel(own_constants.own_weight(draft, node))
     bias = [draft.facts.array(b) for b in node.inputs[2:] if not b.is_empty()]
     if any(b is None for b in bias):
         raise Refused("its bias is computed")
