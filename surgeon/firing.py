@@ -138,11 +138,7 @@ class Firing:
             }
             result = BUILDERS[replace.name](draft, match, **arguments)
         else:
-            result = replace(draft, match)
-            for each in result if isinstance(result, tuple) else (result,):
-                if not isinstance(each, gs.Tensor):
-                    kind = type(each).__name__
-                    raise TypeError(f"its function gave {kind}, not a tensor that `op` made")
+            result = _of_function(replace, draft, match)
         names = tuple("" if n == "_" else n for n in rule.match.root.outputs)
         found = draft.results
         if not isinstance(replace, Pattern):
@@ -187,6 +183,22 @@ class Firing:
                     rule.id, rule.recipe, node, *found, reason, location or rule.location, waits
                 )
             )
+
+
+def _of_function(function: Callable[[Draft, Match], Any], draft: Draft, match: Match) -> Any:
+    """What a rule's function in Python gives: a tensor, or several.
+
+    Raises:
+        TypeError, LookupError: It gives something else, or makes a node of no operator.
+    """
+    try:
+        result = function(draft, match)
+    except opsets.Unknown as error:  # a slip of the function's, and nothing about the model
+        raise LookupError(f"{error}; with a domain of its own it may be a plugin") from None
+    for each in result if isinstance(result, tuple) else (result,):
+        if not isinstance(each, gs.Tensor):
+            raise TypeError(f"its function gave {type(each).__name__}, not a tensor that `op` made")
+    return result
 
 
 def _unchanged(root: gs.Node, draft: Draft) -> str | None:

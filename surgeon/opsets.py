@@ -106,6 +106,10 @@ class Unavailable(Exception):
     """An operator, attribute or form that the model's opset lacks; says what would do."""
 
 
+class Unknown(Unavailable):
+    """An operator that no opset has."""
+
+
 def is_moved(op: str, opset: int) -> bool:
     """Whether nodes of a standard operator may need `raise_form`."""
     return op in MOVED or op in CHANGED_MEANING or opset < _WITHOUT_OLD_ATTRIBUTES
@@ -201,9 +205,9 @@ def emit(
     own = _form(op, opset)
     if own is None:
         first = first_opset(op)
-        raise Unavailable(
-            f"`{op}` needs opset {first}" if first else f"`{op}` is no standard operator"
-        )
+        if not first:
+            raise Unknown(f"`{op}` is no standard operator")
+        raise Unavailable(f"`{op}` needs opset {first}")
     formed = _BROADCASTING if "broadcast" in own.attributes else _SINCE.get(op, 1)
     if opset < formed:
         raise Unavailable(f"`{op}` as it is now needs opset {formed}")

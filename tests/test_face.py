@@ -86,3 +86,13 @@ def test_a_rule_whose_function_gives_no_tensor_is_at_fault(net: Path) -> None:
     result = surgeon.apply(net, forgetful)
     assert result.report.status == "unchanged"
     assert "its function gave NoneType, not a tensor that `op` made" in result.report.failures[0]
+
+
+def test_a_rule_whose_function_makes_a_node_of_no_operator_is_at_fault(net: Path) -> None:
+    @surgeon.rule("y = Neg (x)", exact="bit")
+    def misspelt(build: Any, match: Any) -> Any:
+        return build.op("Rellu", match.values["x"])
+
+    result = surgeon.apply(net, misspelt)
+    assert result.report.status == "unchanged"
+    assert "`Rellu` is no standard operator" in result.report.failures[0]
