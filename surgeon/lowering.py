@@ -25,14 +25,18 @@ _ALIKE: Mapping[str, int] = {
     **dict.fromkeys(("MaxPool", "Dropout", "Split", "Pad", "Resize"), 13),
     **dict.fromkeys(("ReduceMax", "ReduceMin", "ReduceMean", "ReduceProd", "ReduceL1"), 13),
     **dict.fromkeys(("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"), 13),
-    **dict.fromkeys(("LSTM", "GRU", "RNN", "BatchNormalization"), 14),
+    **dict.fromkeys(("LSTM", "GRU", "RNN", "BatchNormalization"), 13),
     **dict.fromkeys(("AveragePool", "QuantizeLinear", "DequantizeLinear"), 13),
+    "Loop": 13,
+    "RoiAlign": 10,
     "CastLike": 15,
     "GridSample": 16,
     "LpPool": 13,
     "DFT": 17,
     "Attention": 23,
 }
+# What older opsets do, where the newer attribute's default is something else.
+_ALWAYS = {("RoiAlign", "coordinate_transformation_mode"): b"output_half_pixel"}
 _MODES = {b"linear": b"bilinear", b"cubic": b"bicubic"}  # of GridSample, before opset 20
 
 
@@ -168,6 +172,8 @@ def _at(
             and _is_given(node, "ceil_mode")
         ):
             raise _Not("AveragePool with `ceil_mode` means something else before opset 19")
+        if node.op_type == "BatchNormalization" and any(node.output[1:]):
+            raise _Not(f"BatchNormalization that trains means something else at opset {opset}")
         _without_newer(node, now, old)
     if len(node.input) > old.max_input:
         raise _Not(f"{node.op_type} has fewer inputs at opset {opset}")
@@ -192,6 +198,10 @@ def _as_attribute(
 
 def _without_newer(node: onnx.NodeProto, now: onnx.defs.OpSchema, old: onnx.defs.OpSchema) -> None:
     """Leave out attributes that the older opset lacks, where they say what it does anyway."""
+    for operator, name in _ALWAYS:
+        told = any(attribute.name == name for attribute in node.attribute)
+        if node.op_type == operator and name not in old.attributes and not told:
+            raise _Not(f"{operator} without `{name}` means something else before it had one")
     for attribute in list(node.attribute):
         value = onnx.helper.get_attribute_value(attribute)
         if node.op_type == "GridSample" and attribute.name == "mode":
@@ -201,7 +211,10 @@ def _without_newer(node: onnx.NodeProto, now: onnx.defs.OpSchema, old: onnx.defs
                 _check_named(node, attribute, old)
             continue
         default = now.attributes[attribute.name].default_value
-        idle = attribute.name == "dilations" and set(value) == {1}
+        always = _ALWAYS.get((node.op_type, attribute.name))
+        if always is not None and value != always:
+            raise _Not(f"{node.op_type} of `{value.decode()}` is of a newer opset")
+        idle = value == always or (attribute.name == "dilations" and set(value) == {1})
         idle = idle or (attribute.name == "noop_with_empty_axes" and _has_axes(node))
         if not idle and (not default.name or value != onnx.helper.get_attribute_value(default)):
             raise _Not(f"`{attribute.name}` of {node.op_type} is of a newer opset")

@@ -52,6 +52,34 @@ STAYS = {
         "g (float[4,3] x, int64[1] a) => (float[m,n] y) { y = ReduceMax (x, a) }",
         "`axes` of ReduceMax is computed, and was an attribute",
     ),
+    "rows of other samples": (
+        16,
+        13,
+        "g (float[1,1,4,4] x, float[2,4] r, int64[2] i) => (float[2,1,2,2] y) "
+        "{ y = RoiAlign <output_height = 2, output_width = 2> (x, r, i) }",
+        "RoiAlign without `coordinate_transformation_mode` means something else before it had one",
+    ),
+    "rows shifted by half a pixel": (
+        16,
+        13,
+        "g (float[1,1,4,4] x, float[2,4] r, int64[2] i) => (float[2,1,2,2] y) "
+        '{ y = RoiAlign <coordinate_transformation_mode = "half_pixel"> (x, r, i) }',
+        "RoiAlign of `half_pixel` is of a newer opset",
+    ),
+    "a layout": (
+        17,
+        13,
+        "g (float[2,3,4] x, float[1,5,4] w, float[1,5,5] r) => (float[2,3,1,5] y) "
+        "{ y = RNN <hidden_size = 5, layout = 1> (x, w, r) }",
+        "`layout` of RNN is of a newer opset",
+    ),
+    "a norm that trains": (
+        15,
+        13,
+        "g (float[2,3] x, float[3] s) => (float[2,3] y, float[3] m, float[3] v) "
+        "{ y, m, v = BatchNormalization <training_mode = 1> (x, s, s, s, s) }",
+        "BatchNormalization that trains means something else at opset 13",
+    ),
     "axes that may be fed": (
         18,
         17,
@@ -223,3 +251,27 @@ def test_a_model_that_is_old_enough_needs_no_step(opset: int) -> None:
     report = surgeon.apply(model, "opset-17").report
     assert report.failures == ()
     assert report.opset == opset
+
+
+OLDER = {
+    "LSTM": "g (float[3,2,4] x, float[1,20,4] w, float[1,20,5] r) => (float[3,1,2,5] y) "
+    "{ y = LSTM <hidden_size = 5, layout = 0> (x, w, r) }",
+    "GRU": "g (float[3,2,4] x, float[1,15,4] w, float[1,15,5] r) => (float[3,1,2,5] y) "
+    "{ y = GRU <hidden_size = 5, linear_before_reset = 1> (x, w, r) }",
+    "BatchNormalization": "g (float[2,3,4] x, float[3] s) => (float[2,3,4] y) "
+    "{ v = Mul (s, s) y = BatchNormalization <training_mode = 0> (x, s, s, s, v) }",
+    "RoiAlign": "g (float[2,1,4,4] x, float[2,4] r) => (float[2,1,2,2] y) <int64[2] i = {0, 1}> { "
+    'y = RoiAlign <coordinate_transformation_mode = "output_half_pixel", output_height = 2, '
+    "output_width = 2> (x, r, i) }",
+    "Loop": "g (float[3] x) => (float[3] y) <int64 n = {3}, bool yes = {1}> "
+    "{ y = Loop (n, yes, x) <body = b (int64 i, bool c, float[3] v) => (bool k, float[3] u) "
+    "{ k = Identity (c) u = Mul (v, v) }> }",
+}
+
+
+@pytest.mark.parametrize("operator", OLDER)
+def test_what_was_only_worded_anew_is_computed_as_before(operator: str) -> None:
+    model = _model(OLDER[operator], 17)
+    lowered = lower_opset(model, 13)
+    assert lowered.opset_import[0].version == 13
+    assert surgeon.verify(model, lowered).status == "equivalent"
