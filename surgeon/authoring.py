@@ -19,7 +19,7 @@ from surgeon.recipe import Recipe, Rule, RulesStep
 from surgeon.rewrite import Draft
 
 Builder = Callable[[Draft, Match], Any]
-EARLIEST, OLDEST = 9, 13  # what `raise-opset` and `lower-opset` go to at the least
+EARLIEST, OLDEST = 9, 11  # what `raise-opset` and `lower-opset` go to at the least
 EXACTNESS = ("bit", "rounding", "approximate")
 
 
@@ -99,6 +99,7 @@ def recipe_of(*rules: Rule) -> Recipe:
 
 # Recipes that spell out operators, and the opset from which those are there.
 _SPELLED_OUT = {
+    "opset-12-forms": 13,
     "opset-14-forms": 14,
     "grid-forms": 16,
     "layer-norm-decompose": 17,

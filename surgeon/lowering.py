@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -13,28 +13,23 @@ from surgeon.errors import SurgeonError
 from surgeon.facts.fact import INTEGERS
 from surgeon.importer import opset_of
 from surgeon.irversion import least_ir_version
+from surgeon.lowered import FORMS, Dims, Not, Where
 from surgeon.opsets import MOVED, STANDARD, Moved, newest_opset, schema
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
-# Operators whose text was changed and whose meaning was not, by the opset from which that is so;
-# what they can do since, an attribute or an operand says.
-_ALIKE: Mapping[str, int] = {
-    **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Mod", "PRelu", "BitShift"), 13),
-    **dict.fromkeys(("Cast", "Squeeze", "Unsqueeze", "Transpose", "Reshape", "Shape"), 13),
-    **dict.fromkeys(("SpaceToDepth", "EyeLike", "Range", "ScatterND", "ScatterElements"), 13),
-    **dict.fromkeys(("MaxPool", "Dropout", "Split", "Pad", "Resize"), 13),
-    **dict.fromkeys(("ReduceMax", "ReduceMin", "ReduceMean", "ReduceProd", "ReduceL1"), 13),
-    **dict.fromkeys(("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"), 13),
-    **dict.fromkeys(("LSTM", "GRU", "RNN", "BatchNormalization"), 13),
-    **dict.fromkeys(("AveragePool", "QuantizeLinear", "DequantizeLinear"), 13),
-    "Loop": 13,
-    "RoiAlign": 10,
-    "CastLike": 15,
-    "GridSample": 16,
-    "LpPool": 13,
-    "DFT": 17,
-    "Attention": 23,
-}
+# Operators whose text was changed since opset 11 and whose meaning was not, or `lowered` and the
+# table below see to it; what they can do since, an attribute or an operand says.
+_ALIKE = frozenset(
+    "Abs Add ArgMax ArgMin AveragePool BatchNormalization BitShift Cast Ceil Clip Constant "
+    "DepthToSpace DequantizeLinear Div Dropout EyeLike Floor GRU Gather GatherElements GatherND "
+    "Gemm Hardmax LRN LSTM LogSoftmax Loop LpPool MaxPool MeanVarianceNormalization Mod Mul PRelu "
+    "Pad Pow QuantizeLinear RNN Range ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax "
+    "ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Reshape Resize RoiAlign "
+    "ScatterElements ScatterND Shape Slice Softmax SpaceToDepth Split Squeeze Sub Transpose "
+    "Unsqueeze".split()
+)
+# Others, and the opset from which that is so.
+_ALIKE_SINCE: Mapping[str, int] = {"CastLike": 15, "GridSample": 16, "DFT": 17, "Attention": 23}
 # What older opsets do, where the newer attribute's default is something else.
 _ALWAYS = {("RoiAlign", "coordinate_transformation_mode"): b"output_half_pixel"}
 _MODES = {b"linear": b"bilinear", b"cubic": b"bicubic"}  # of GridSample, before opset 20
@@ -44,10 +39,6 @@ _DFT_AXIS = Moved("axis", 2, 20, scalar=True)
 _LAST_AXIS = -2  # of a DFT that names none, from opset 20 on
 _FLOORED = 28  # the opset from which a Mod that is not C's takes floats
 _WHOLE_WINDOWS = 19  # the opset from which an AveragePool says what its last windows average
-
-
-class _Not(Exception):
-    """What the older opset lacks."""
 
 
 def lower_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
@@ -68,7 +59,9 @@ def lower_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
     lowered.CopyFrom(proto)
     try:
         _check_plain(lowered)
-        _lower(lowered.graph, before, opset, fed=set(_fed(proto)))
+        at = Where(opset, {}, _dims_of(proto))
+        _lower(lowered.graph, before, at, fed=set(_fed(proto)))
+        lowered.graph.initializer.extend(at.added.values())
         if before >= _FLOORED > opset:
             _check_remainders(onnx.shape_inference.infer_shapes(proto).graph)
         for entry in lowered.opset_import:
@@ -76,7 +69,7 @@ def lower_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
                 entry.version = opset
         lowered.ir_version = min(proto.ir_version, least_ir_version(lowered))
         _check(lowered)
-    except (_Not, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+    except (Not, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         what = str(error).strip().splitlines()[0]
         mend = "Put recipes in front that spell it otherwise, as `spelled-out`."
         raise SurgeonError(what, where=where, mend=mend) from None
@@ -85,7 +78,7 @@ def lower_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
 
 def _check_plain(model: onnx.ModelProto) -> None:
     if model.functions:
-        raise _Not("the model has functions of its own")
+        raise Not("the model has functions of its own")
 
 
 def _check(model: onnx.ModelProto) -> None:
@@ -119,7 +112,7 @@ def _check_remainders(graph: onnx.GraphProto) -> None:
         if node.op_type != "Mod" or node.domain not in STANDARD or _is_given(node, "fmod"):
             continue
         if kinds.get(node.output[0], 0) not in INTEGERS:
-            raise _Not(f"Mod of floats has the sign of the divisor from opset {_FLOORED} on")
+            raise Not(f"Mod of floats has the sign of the divisor from opset {_FLOORED} on")
 
 
 def _fed(proto: onnx.ModelProto) -> Iterator[str]:
@@ -131,52 +124,72 @@ def _fed(proto: onnx.ModelProto) -> Iterator[str]:
         yield from (value.name for value in proto.graph.input)
 
 
+def _dims_of(proto: onnx.ModelProto) -> Callable[[str], Dims | None]:
+    """The dims of a value by name, inferred when the first is asked for."""
+
+    @cache
+    def known() -> Mapping[str, Dims]:
+        found = {tensor.name: [*tensor.dims] for tensor in proto.graph.initializer}
+        graph = proto.graph
+        if proto.ByteSize() < onnx.checker.MAXIMUM_PROTOBUF:
+            graph = onnx.shape_inference.infer_shapes(proto).graph
+        for value in (*graph.input, *graph.value_info, *graph.output):
+            if value.type.tensor_type.HasField("shape"):
+                dims = value.type.tensor_type.shape.dim
+                found[value.name] = [d.dim_value if d.HasField("dim_value") else None for d in dims]
+        return found
+
+    return lambda name: known().get(name)
+
+
 def _lower(
-    graph: onnx.GraphProto, before: int, opset: int, fed: Collection[str] = frozenset()
+    graph: onnx.GraphProto, before: int, outer: Where, fed: Collection[str] = frozenset()
 ) -> None:
     constants = {tensor.name: tensor for tensor in graph.initializer if tensor.name not in fed}
+    where = outer.inside(constants)
     for node in graph.node:
         for attribute in node.attribute:
             if node.op_type == "Constant" and attribute.name == "value":
-                constants[node.output[0]] = attribute.t
+                where.constants[node.output[0]] = attribute.t
             for body in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
-                _lower(body, before, opset)
+                _lower(body, before, where)
         if node.domain in STANDARD:
-            _at(node, before, opset, constants)
+            _at(node, before, where)
 
 
-def _at(
-    node: onnx.NodeProto, before: int, opset: int, constants: Mapping[str, onnx.TensorProto]
-) -> None:
+def _at(node: onnx.NodeProto, before: int, where: Where) -> None:
     """Bring one node to the older opset.
 
     Raises:
-        _Not: It says what the older one cannot.
+        Not: It says what the older one cannot.
     """
+    opset = where.opset
     now, old = schema(node.op_type, before), schema(node.op_type, opset)
     if now is None or now.since_version <= opset:
         return
     if old is None:
-        raise _Not(f"{node.op_type} is an operator from opset {_first(node.op_type, opset)} on")
+        raise Not(f"{node.op_type} is an operator from opset {_first(node.op_type, opset)} on")
     for move in (_DFT_AXIS,) if node.op_type == "DFT" else MOVED.get(node.op_type, ()):
         if opset < move.since <= before and len(node.input) > move.index:
-            _as_attribute(node, move.attribute, move.index, constants)
+            _as_attribute(node, move.attribute, move.index, where.constants)
     if node.op_type == "DFT" and not any(a.name == "axis" for a in node.attribute):
         node.attribute.append(onnx.helper.make_attribute("axis", _LAST_AXIS))
     if _text(node.op_type, before) != _text(node.op_type, opset):
-        if opset < _ALIKE.get(node.op_type, opset + 1):
-            raise _Not(f"{node.op_type} means something else at opset {opset}")
+        if node.op_type not in _ALIKE and opset < _ALIKE_SINCE.get(node.op_type, opset + 1):
+            raise Not(f"{node.op_type} means something else at opset {opset}")
         if (
             node.op_type == "AveragePool"
             and opset < _WHOLE_WINDOWS
             and _is_given(node, "ceil_mode")
         ):
-            raise _Not("AveragePool with `ceil_mode` means something else before opset 19")
+            raise Not("AveragePool with `ceil_mode` means something else before opset 19")
         if node.op_type == "BatchNormalization" and any(node.output[1:]):
-            raise _Not(f"BatchNormalization that trains means something else at opset {opset}")
+            raise Not(f"BatchNormalization that trains means something else at opset {opset}")
+        if node.op_type in FORMS:
+            FORMS[node.op_type](node, where)
         _without_newer(node, now, old)
     if len(node.input) > old.max_input:
-        raise _Not(f"{node.op_type} has fewer inputs at opset {opset}")
+        raise Not(f"{node.op_type} has fewer inputs at opset {opset}")
 
 
 def _as_attribute(
@@ -185,12 +198,12 @@ def _as_attribute(
     """An argument that is an input of the newer opset as an attribute of the older."""
     given = node.input[index]
     if index + 1 != len(node.input):
-        raise _Not(f"{node.op_type} has more inputs than older opsets")
+        raise Not(f"{node.op_type} has more inputs than older opsets")
     del node.input[index]
     if not given:
         return
     if given not in constants:
-        raise _Not(f"`{name}` of {node.op_type} is computed, and was an attribute")
+        raise Not(f"`{name}` of {node.op_type} is computed, and was an attribute")
     numbers = onnx.numpy_helper.to_array(constants[given]).tolist()
     if numbers != [] or not node.op_type.startswith("Reduce"):  # none means all of them
         node.attribute.append(onnx.helper.make_attribute(name, numbers))
@@ -201,7 +214,7 @@ def _without_newer(node: onnx.NodeProto, now: onnx.defs.OpSchema, old: onnx.defs
     for operator, name in _ALWAYS:
         told = any(attribute.name == name for attribute in node.attribute)
         if node.op_type == operator and name not in old.attributes and not told:
-            raise _Not(f"{operator} without `{name}` means something else before it had one")
+            raise Not(f"{operator} without `{name}` means something else before it had one")
     for attribute in list(node.attribute):
         value = onnx.helper.get_attribute_value(attribute)
         if node.op_type == "GridSample" and attribute.name == "mode":
@@ -213,11 +226,11 @@ def _without_newer(node: onnx.NodeProto, now: onnx.defs.OpSchema, old: onnx.defs
         default = now.attributes[attribute.name].default_value
         always = _ALWAYS.get((node.op_type, attribute.name))
         if always is not None and value != always:
-            raise _Not(f"{node.op_type} of `{value.decode()}` is of a newer opset")
+            raise Not(f"{node.op_type} of `{value.decode()}` is of a newer opset")
         idle = value == always or (attribute.name == "dilations" and set(value) == {1})
         idle = idle or (attribute.name == "noop_with_empty_axes" and _has_axes(node))
         if not idle and (not default.name or value != onnx.helper.get_attribute_value(default)):
-            raise _Not(f"`{attribute.name}` of {node.op_type} is of a newer opset")
+            raise Not(f"`{attribute.name}` of {node.op_type} is of a newer opset")
         node.attribute.remove(attribute)
 
 
@@ -237,7 +250,7 @@ def _check_named(
     known = old.attributes[attribute.name]
     told = f"{known.description} {known.default_value} {old.doc}"
     if not re.search(rf"(?<!\w){re.escape(chosen)}(?!\w)", told):
-        raise _Not(f"`{attribute.name}` of {node.op_type} is `{chosen}`, which is of a newer opset")
+        raise Not(f"`{attribute.name}` of {node.op_type} is `{chosen}`, which is of a newer opset")
 
 
 def _first(op: str, opset: int) -> int:

@@ -10,7 +10,11 @@ from onnx.reference import ReferenceEvaluator
 
 import surgeon
 from surgeon import SurgeonError
+from surgeon.authoring import recipe_for_opset
 from surgeon.lowering import lower_opset
+from surgeon.opsets import newest_opset
+
+NEWEST_OPSET = newest_opset()
 
 
 def _model(text: str, opset: int, ir: int = 8) -> onnx.ModelProto:
@@ -79,6 +83,43 @@ STAYS = {
         "g (float[2,3] x, float[3] s) => (float[2,3] y, float[3] m, float[3] v) "
         "{ y, m, v = BatchNormalization <training_mode = 1> (x, s, s, s, s) }",
         "BatchNormalization that trains means something else at opset 13",
+    ),
+    "a Softmax of rows": (
+        13,
+        11,
+        "g (float[N,3,4] x) => (float[N,3,4] y) { y = Softmax <axis = 1> (x) }",
+        "Softmax over an axis that is not the last",
+    ),
+    "a Softmax of unknown rank": (
+        13,
+        11,
+        "g (float[N,3,4] x, int64[k] s) => (float y) "
+        "{ r = Reshape (x, s) y = LogSoftmax <axis = 1> (r) }",
+        "LogSoftmax over axis 1 of an unknown rank",
+    ),
+    "scales of rows": (
+        13,
+        11,
+        "g (float[4,3] x, float[3] s) => (uint8[4,3] y) { y = QuantizeLinear <axis = 1> (x, s) }",
+        "QuantizeLinear of several scales is of a newer opset",
+    ),
+    "a Dropout that may train": (
+        13,
+        11,
+        "g (float[4] x, bool t) => (float[4] y) <float r = {0.5}> { y = Dropout (x, r, t) }",
+        "Dropout that trains, or may, means something else before opset 12",
+    ),
+    "a Constant of texts": (
+        13,
+        11,
+        'g (float[1] x) => (string y) { y = Constant <value_string = "a"> () }',
+        "Constant of texts is of a newer opset",
+    ),
+    "an operator of opset 12": (
+        13,
+        11,
+        "g (float[4] x) => (float[4] y) { y = Celu (x) }",
+        "Celu is an operator from opset 12 on",
     ),
     "axes that may be fed": (
         18,
@@ -269,9 +310,48 @@ OLDER = {
 }
 
 
+@pytest.mark.parametrize("opset", [11, 12, 13])
 @pytest.mark.parametrize("operator", OLDER)
-def test_what_was_only_worded_anew_is_computed_as_before(operator: str) -> None:
+def test_what_was_only_worded_anew_is_computed_as_before(operator: str, opset: int) -> None:
     model = _model(OLDER[operator], 17)
-    lowered = lower_opset(model, 13)
-    assert lowered.opset_import[0].version == 13
+    lowered = lower_opset(model, opset)
+    assert lowered.opset_import[0].version == opset
     assert surgeon.verify(model, lowered).status == "equivalent"
+
+
+FORMS = {
+    "numbers of a Constant": "g (float[2] x) => (float[2] y) { f = Constant <value_float = 2.5> () "
+    "l = Constant <value_floats = [1.0, 3.0]> () i = Constant <value_ints = [2]> () "
+    "e = Expand (f, i) m = Mul (x, e) y = Add (m, l) }",
+    "a Dropout of no effect": "g (float[2] x) => (float[2] y) <float r = {0.25}, bool no = {0}> "
+    "{ y = Dropout <seed = 3> (x, r, no) }",
+    "a Resize of no region": "g (float[1,1,N,4] x) => (float[1,1,M,8] y) "
+    '<float[4] s = {1, 1, 2, 2}> { y = Resize <mode = "linear"> (x, , s) }',
+    "a Resize to sizes": "g (float[1,1,4,4] x) => (float[1,1,7,9] y) <int64[4] s = {1, 1, 7, 9}> "
+    '{ y = Resize <coordinate_transformation_mode = "align_corners", mode = "linear"> '
+    "(x, , , s) }",
+    "a Softmax of the last axis": "g (float[N,3,4] x) => (float[N,3,4] y) { y = Softmax (x) }",
+    "a Softmax with nothing behind it": "g (float[N,3,1,1] x) => (float[N,3,1,1] y) "
+    "{ y = Softmax <axis = 1> (x) }",
+    "one scale": "g (float[N,3] x) => (float[N,3] y) <float s = {0.1}, uint8 z = {128}> "
+    "{ q = QuantizeLinear <axis = 1> (x, s, z) y = DequantizeLinear (q, s, z) }",
+    "in a body, of a list outside": "g (float[3,1] x, bool c) => (float[3] y) <int64[1] a = {1}> "
+    "{ y = If (c) <then_branch = t () => (float[3] p) { p = Squeeze (x, a) }, "
+    "else_branch = e () => (float[3] q) { k = Constant <value_float = 2.0> () "
+    "s = ReduceSum <keepdims = 0> (x, a) q = Mul (s, k) }> }",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_at_opset_11_it_is_said_in_other_forms(form: str) -> None:
+    model = _model(FORMS[form], 13)
+    lowered = lower_opset(model, 11)
+    onnx.checker.check_model(lowered, full_check=True)
+    assert lowered.opset_import[0].version == 11
+    assert surgeon.verify(model, lowered).status == "equivalent"
+
+
+@pytest.mark.parametrize("opset", [11, 13, 17, 19])
+def test_the_recipe_for_an_opset_spells_out_what_the_option_does(opset: int) -> None:
+    asked = {rule.id for rule in recipe_for_opset(NEWEST_OPSET, opset).rules}
+    assert {rule.id for rule in surgeon.Recipe.load(f"opset-{opset}").rules} == asked

@@ -1,4 +1,4 @@
-"""Operators of opset 23 and newer in older ones: what transformers are made of beside Attention."""
+"""Operators of newer opsets in older ones: what transformers are made of beside Attention."""
 
 from __future__ import annotations
 
@@ -116,3 +116,17 @@ def causal_conv_as_conv(draft: Draft, match: Match) -> Any:
     if len(node.outputs) < 2 or not parts.is_read(draft, node.outputs[1]):
         return y, y
     return y, c.slice(whole, 2, 1 - width, LARGEST) if width > 1 else before
+
+
+def softmax_turned(draft: Draft, match: Match) -> gs.Tensor:
+    """Softmax, LogSoftmax or Hardmax over an axis, turned to be the last, as all opsets have it."""
+    c, node = Bench(draft), match.root
+    x = node.inputs[0]
+    rank = c.rank(x)
+    axis = c.axis(int(attribute_of(node, "axis")), rank)
+    if all(dim == 1 for dim in (c.shape(x) or ())[axis + 1 :]):
+        raise Refused("nothing stands behind the axis")
+    order = [i for i in range(rank) if i != axis] + [axis]
+    turned = c.op(node.op, c.op("Transpose", x, perm=order), axis=-1)
+    y: gs.Tensor = c.op("Transpose", turned, perm=[order.index(i) for i in range(rank)])
+    return y

@@ -77,7 +77,7 @@ _HELD: Mapping[str, str] = {
     "neighbours": "deviations_along_axes responses_of_neighbours",
     "newer": (
         "causal_conv_as_conv cumprod_as_products floored_remainder rms_norm_as_means "
-        "swish_as_sigmoid tensor_scatter_as_elements"
+        "softmax_turned swish_as_sigmoid tensor_scatter_as_elements"
     ),
     "norms": (
         "casts_into_rms_norm group_norm_as_instances groups_as_group_norm layer_norm_as_means "

@@ -112,7 +112,7 @@ class StepModel(_Model):
     lower_opset: int | None = Field(
         None,
         alias="lower-opset",
-        ge=13,
+        ge=11,
         description="An older opset, where it says the same of what is used.",
     )
     free_batch: str | None = Field(
