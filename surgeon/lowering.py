@@ -25,7 +25,7 @@ _ALIKE: Mapping[str, int] = {
     **dict.fromkeys(("MaxPool", "Dropout", "Split", "Pad", "Resize"), 13),
     **dict.fromkeys(("ReduceMax", "ReduceMin", "ReduceMean", "ReduceProd", "ReduceL1"), 13),
     **dict.fromkeys(("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"), 13),
-    **dict.fromkeys(("LSTM", "GRU", "RNN", "BatchNormalization"), 14),
+    **dict.fromkeys(("LSTM", "GRU", "RNN", "Loop", "BatchNormalization"), 13),
     **dict.fromkeys(("AveragePool", "QuantizeLinear", "DequantizeLinear"), 13),
     "CastLike": 15,
     "GridSample": 16,
@@ -168,6 +168,8 @@ def _at(
             and _is_given(node, "ceil_mode")
         ):
             raise _Not("AveragePool with `ceil_mode` means something else before opset 19")
+        if node.op_type == "BatchNormalization" and any(node.output[1:]):
+            raise _Not("BatchNormalization of more than one output")
         _without_newer(node, now, old)
     if len(node.input) > old.max_input:
         raise _Not(f"{node.op_type} has fewer inputs at opset {opset}")

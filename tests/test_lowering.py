@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from newest import needs_opset
 from onnx.reference import ReferenceEvaluator
@@ -96,6 +97,20 @@ STAYS = {
 
 
 STAYS |= {
+    "a BatchNormalization that trains": (
+        18,
+        13,
+        "g (float[2,4] x, float[4] s) => (float[2,4] y, float[4] m, float[4] v) "
+        "{ y, m, v = BatchNormalization <training_mode = 1> (x, s, s, s, s) }",
+        "BatchNormalization of more than one output",
+    ),
+    "the batch in front of an LSTM": (
+        18,
+        13,
+        "g (float[2,3,4] x, float[1,8,4] w, float[1,8,2] r) => (float[2,3,1,2] y) "
+        "{ y = LSTM <hidden_size = 2, layout = 1> (x, w, r) }",
+        "`layout` of LSTM is of a newer opset",
+    ),
     "a remainder with the sign of the divisor": (
         28,
         17,
@@ -150,6 +165,34 @@ def test_bodies_are_lowered_too() -> None:
         feeds = {"x": x, "c": np.array(chosen)}
         before, after = (ReferenceEvaluator(m).run(None, feeds)[0] for m in (model, lowered))
         np.testing.assert_array_equal(before, after)
+
+
+ALIKE = {
+    "BatchNormalization": "g (float[2,4,3] x, float[4] s) => (float[2,4,3] y) "
+    "<float[4] v = {1, 2, 3, 4}> { y = BatchNormalization (x, s, v, s, v) }",
+    "LSTM": "g (float[3,2,4] x, float[1,8,4] w, float[1,8,2] r) => (float[3,1,2,2] y) "
+    "{ y = LSTM <hidden_size = 2, layout = 0> (x, w, r) }",
+    "Loop": "g (float[3] x, int64 n) => (float[3] y) { y = Loop (n, , x) < body = "
+    "b (int64 i, bool c, float[3] p) => (bool d, float[3] q) { d = Identity (c) "
+    "q = Add (p, x) } > }",
+}
+
+
+@pytest.mark.parametrize("operator", ALIKE)
+def test_what_was_worded_anew_means_the_same_at_opset_13(operator: str) -> None:
+    model = _model(ALIKE[operator], 18)
+    lowered = lower_opset(model, 13)
+    assert [node.op_type for node in lowered.graph.node] == [operator]
+    rng = np.random.default_rng(0)
+    feeds = {
+        value.name: rng.random([d.dim_value for d in value.type.tensor_type.shape.dim], np.float32)
+        if value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT
+        else np.array(2)
+        for value in model.graph.input
+    }
+    sessions = (onnxruntime.InferenceSession(m.SerializeToString()) for m in (model, lowered))
+    before, after = (session.run(None, feeds)[0] for session in sessions)
+    np.testing.assert_array_equal(before, after)
 
 
 def test_dilations_of_one_are_none() -> None:
