@@ -8,7 +8,7 @@ the table `MOVED`, which that library does not hold.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -288,6 +288,18 @@ def _check_dtypes(
             raise Unavailable(
                 f"`{op}` of opset {opset} does not take tensor({name}) as input {index}"
             )
+
+
+def typed_by(op: str, opset: int, operands: Collection[int], place: int = 0) -> bool:
+    """Whether the element type of an output is that of one of these operands.
+
+    A power is of the type of its first operand, whatever its second one is.
+    """
+    own = schema(op, opset)
+    if own is None:
+        return False
+    kinds = {own.inputs[min(n, len(own.inputs) - 1)].type_str for n in operands}
+    return own.outputs[min(place, len(own.outputs) - 1)].type_str in kinds
 
 
 @cache
