@@ -293,12 +293,14 @@ def _check_dtypes(
 def typed_by(op: str, opset: int, operands: Collection[int], place: int = 0) -> bool:
     """Whether the element type of an output is that of one of these operands.
 
-    A power is of the type of its first operand, whatever its second one is.
+    A power is of the type of its first operand, whatever its second one is. What is an attribute
+    of the opset, and stands behind its operands, has no say.
     """
     own = schema(op, opset)
     if own is None:
         return False
-    kinds = {own.inputs[min(n, len(own.inputs) - 1)].type_str for n in operands}
+    last = len(own.inputs) - 1
+    kinds = {own.inputs[min(n, last)].type_str for n in operands if n < own.max_input}
     return own.outputs[min(place, len(own.outputs) - 1)].type_str in kinds
 
 

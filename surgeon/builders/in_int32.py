@@ -44,5 +44,7 @@ def _may_be_int32(draft: Draft, node: gs.Node, place: int) -> bool:
     if node.op == "Pad" and place == _AXES_OF_PAD:
         return False  # onnx's inference reads constant ones as int64, though int32 is legal
     own = opsets.schema(node.op, opset)
+    if own is not None and place >= own.max_input:
+        return False  # an attribute of this opset
     last = len(own.inputs) - 1 if own is not None else place
     return opsets.takes(node.op, opset, min(place, last), _INT32)
