@@ -196,7 +196,7 @@ class Drawn:
         ends = []
         for branch in ("then", "else"):
             body = self._body(types, before, depth, {}).replace("@", f"{name}{branch}")
-            ends.append(f"{branch}_branch = b () => (float {name}{branch}l) {{ {body} }}")
+            ends.append(f"{branch}_branch = b () => (float[] {name}{branch}l) {{ {body} }}")
         return (
             f"{name}n = Cast <to = 6> ({self._some(types, 'b')}) {name}r = ReduceMax "
             f"<keepdims = 0> ({name}n) {name}c = Cast <to = 9> ({name}r) "
@@ -209,11 +209,12 @@ class Drawn:
         given = {f"{name}i": "i0", f"{name}s": begin}
         body = self._body(inner, before, depth, given).replace("@", name)
         carried = self.rng.choice((f"Neg ({name}s)", f"Add ({name}s, {begin})", f"Relu ({name}s)"))
-        outs = self.rng.choice((f"{name}, {name}z", f"{name}y, {name}"))
-        counts = self.rng.choice(("i2, ", "i2, yes", ", yes", "i2, no", "i0, "))
+        counts, outs = self.rng.choice(("i2, ", "i2, yes", ", yes")), f"{name}y, {name}"
+        if self.rng.random() < 0.5:  # of no turns nothing says how many axes a list of results has
+            counts, outs = self.rng.choice((counts, "i2, no", "i0, ")), f"{name}, {name}z"
         return (
             f"{outs} = Loop ({counts}, {begin}) <body = b (int64 {name}i, bool {name}k, "
-            f"float {name}s) => (bool {name}o, float {name}e, float {name}l) {{ {body} "
+            f"float[] {name}s) => (bool {name}o, float[] {name}e, float[] {name}l) {{ {body} "
             f"{name}o = Less ({name}i, i2) {name}e = {carried} }}>"
         )
 
@@ -225,7 +226,7 @@ class Drawn:
         body = self._body(inner, [*before, *first], depth, given).replace("@", name)
         return (
             f"{first[1]} {name}y, {name} = Scan ({name}f, {rows}) <num_scan_inputs = 1, body = b "
-            f"(float[w] {name}s, {TYPES[types[rows]]} {name}p) => (float[w] {name}e, float[z] "
+            f"(float[w] {name}s, {TYPES[types[rows]]}[] {name}p) => (float[w] {name}e, float[z] "
             f"{name}t) {{ {body} {name}e = Neg ({name}s) {name}t = Reshape ({name}l, lm) }}>"
         )
 
