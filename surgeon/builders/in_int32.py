@@ -34,7 +34,9 @@ def computed_in_int32(draft: Draft, match: Match) -> Any:
     ]
     made = draft.op(node.op, *operands, **node.attrs)
     cast = [place for place, it_is in enumerate(wide) if it_is]
-    return draft.op("Cast", made, to=_INT64) if opsets.typed_by(node.op, facts.opset, cast) else made
+    return (
+        draft.op("Cast", made, to=_INT64) if opsets.typed_by(node.op, facts.opset, cast) else made
+    )
 
 
 def _may_be_int32(draft: Draft, node: gs.Node, place: int) -> bool:
