@@ -64,11 +64,13 @@ def in_float32(
         attributes: Its attributes.
         dtype: The other type.
     """
-    wide = [draft.op("Cast", x, to=_FLOAT) if _is(draft, x, dtype) else x for x in inputs]
+    cast = [place for place, x in enumerate(inputs) if _is(draft, x, dtype)]
+    wide = [draft.op("Cast", x, to=_FLOAT) if n in cast else x for n, x in enumerate(inputs)]
     made = draft.op(op, *wide, **attributes)
     found = made if isinstance(made, tuple) else (made,)
     back = [
-        draft.op("Cast", y, to=dtype) if draft.facts.of(y).dtype == _FLOAT else y for y in found
+        draft.op("Cast", y, to=dtype) if opsets.typed_by(op, draft.facts.opset, cast, place) else y
+        for place, y in enumerate(found)
     ]
     return tuple(back) if isinstance(made, tuple) else back[0]
 

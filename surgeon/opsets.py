@@ -8,7 +8,7 @@ the table `MOVED`, which that library does not hold.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -292,6 +292,20 @@ def _check_dtypes(
             raise Unavailable(
                 f"`{op}` of opset {opset} does not take tensor({name}) as input {index}"
             )
+
+
+def typed_by(op: str, opset: int, operands: Collection[int], place: int = 0) -> bool:
+    """Whether the element type of an output is that of one of these operands.
+
+    A power is of the type of its first operand, whatever its second one is. What is an attribute
+    of the opset, and stands behind its operands, has no say.
+    """
+    own = schema(op, opset)
+    if own is None:
+        return False
+    last = len(own.inputs) - 1
+    kinds = {own.inputs[min(n, last)].type_str for n in operands if n < own.max_input}
+    return own.outputs[min(place, len(own.outputs) - 1)].type_str in kinds
 
 
 @cache

@@ -165,6 +165,13 @@ STAYS = {
 
 
 STAYS |= {
+    "the batch in front of an LSTM": (
+        18,
+        13,
+        "g (float[2,3,4] x, float[1,8,4] w, float[1,8,2] r) => (float[2,3,1,2] y) "
+        "{ y = LSTM <hidden_size = 2, layout = 1> (x, w, r) }",
+        "`layout` of LSTM is of a newer opset",
+    ),
     "a remainder with the sign of the divisor": (
         28,
         17,

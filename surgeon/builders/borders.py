@@ -68,7 +68,7 @@ def _count(draft: Draft, tensor: gs.Tensor, x: gs.Tensor, axis: int, number: int
         node = maker_of(tensor)
     elif count != 1:
         return None
-    if node is None or node.domain or node.inputs[0] is not x:
+    if node is None or node.domain or not node.inputs or node.inputs[0] is not x:
         return None
     if node.op == "Gather":
         index = facts.array(node.inputs[1])

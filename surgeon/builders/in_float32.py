@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
+from surgeon import opsets
 from surgeon.builders.aten_shape.lists import as_many
 from surgeon.links import maker_of
 from surgeon.match import Match
@@ -54,8 +55,12 @@ def selected_in_float32(draft: Draft, match: Match, most: int = 1) -> Any:
     said = {**node.attrs, "outputs": count} if count > 1 else node.attrs
     made = draft.op(node.op, *narrow, **said)
     found = made if isinstance(made, tuple) else (made,)
-    wide = onnx.TensorProto.DOUBLE
-    back = [draft.op("Cast", y, to=wide) if facts.of(y).dtype == _FLOAT else y for y in found]
+    wide = _TYPES["float64"]
+    doubles = [n for n, x in enumerate(node.inputs) if facts.of(x).dtype == wide]
+    back = [
+        draft.op("Cast", y, to=wide) if opsets.typed_by(node.op, facts.opset, doubles, place) else y
+        for place, y in enumerate(found)
+    ]
     return _in_place(back, most) if most > 1 else back[0]
 
 
@@ -143,8 +148,11 @@ def _as_float32(draft: Draft, x: gs.Tensor) -> gs.Tensor:
 
 
 def _check(draft: Draft, node: gs.Node, of: str) -> None:
-    if not any(draft.facts.of(x).dtype == _TYPES[of] for x in node.inputs if not x.is_empty()):
+    kinds = [draft.facts.of(x).dtype for x in node.inputs if not x.is_empty()]
+    if _TYPES[of] not in kinds:
         raise Refused(f"it computes nothing in {of}")
+    if not all(kinds):
+        raise Refused("the element type of an operand is not known")
 
 
 def _in_place(found: list[gs.Tensor], most: int) -> tuple[gs.Tensor, ...]:

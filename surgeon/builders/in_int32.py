@@ -26,12 +26,17 @@ def computed_in_int32(draft: Draft, match: Match) -> Any:
     wide = [_may_be_int32(draft, node, place) for place in range(len(node.inputs))]
     if not any(wide):
         raise Refused("it computes nothing in int64 that may be int32")
+    if not all(facts.of(x).dtype for x in node.inputs if not x.is_empty()):
+        raise Refused("the element type of an operand is not known")
     operands = [
         draft.op("Cast", x, to=_INT32) if cast else x
         for x, cast in zip(node.inputs, wide, strict=True)
     ]
     made = draft.op(node.op, *operands, **node.attrs)
-    return draft.op("Cast", made, to=_INT64) if facts.of(made).dtype == _INT32 else made
+    cast = [place for place, it_is in enumerate(wide) if it_is]
+    return (
+        draft.op("Cast", made, to=_INT64) if opsets.typed_by(node.op, facts.opset, cast) else made
+    )
 
 
 def _may_be_int32(draft: Draft, node: gs.Node, place: int) -> bool:
@@ -41,5 +46,7 @@ def _may_be_int32(draft: Draft, node: gs.Node, place: int) -> bool:
     if node.op == "Pad" and place == _AXES_OF_PAD:
         return False  # onnx's inference reads constant ones as int64, though int32 is legal
     own = opsets.schema(node.op, opset)
+    if own is not None and place >= own.max_input:
+        return False  # an attribute of this opset
     last = len(own.inputs) - 1 if own is not None else place
     return opsets.takes(node.op, opset, min(place, last), _INT32)

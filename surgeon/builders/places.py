@@ -51,12 +51,13 @@ def places_of_mask(draft: Draft, match: Match) -> gs.Tensor:
         places = c.op("Compress", c.count(total), mask, axis=0)
     else:
         raise Refused("counting to a length of run time is Range, which needs opset 11")
-    line = c.unsqueeze(places, [0])
     if len(sizes) == 1:
-        return line
+        return c.unsqueeze(places, [0])
     behind = [c.product(sizes[axis + 1 :]) for axis in range(len(sizes))]
     first = sizes[0] if isinstance(sizes[0], int) else LARGEST  # its numbers are below it anyway
-    return remainder(draft, c.op("Div", line, _column(c, behind)), _column(c, [first, *sizes[1:]]))
+    return remainder(
+        draft, c.op("Div", places, _column(c, behind)), _column(c, [first, *sizes[1:]])
+    )
 
 
 def _column(c: Bench, sizes: list[Size | int]) -> gs.Tensor:

@@ -57,11 +57,11 @@ def line_as_row(draft: Draft, match: Match) -> gs.Tensor:
     """ArgMax, ArgMin, Hardmax, LogSoftmax or Softmax of a tensor of one axis, as that of a row."""
     c, node = Bench(draft), match.root
     attributes = {**node.attrs, "axis": 1}
-    gone = node.op in ("ArgMax", "ArgMin") and attributes.get("keepdims") == 0
-    if node.op in ("ArgMax", "ArgMin"):
-        attributes["keepdims"] = 1
-    made = c.op(node.op, c.unsqueeze(node.inputs[0], [0]), **attributes)
-    return c.squeeze(made, [0, 1] if gone else [0])
+    place = node.op in ("ArgMax", "ArgMin")
+    if place:
+        attributes["keepdims"] = 0
+    made: gs.Tensor = c.op(node.op, c.unsqueeze(node.inputs[0], [0]), **attributes)
+    return made if place and node.attrs.get("keepdims", 1) else c.squeeze(made, [0])
 
 
 def kernel_with_zeros(draft: Draft, match: Match) -> gs.Tensor:

@@ -104,6 +104,8 @@ def product_without_expand(draft: Draft, match: Match) -> gs.Tensor:
     other = next(shape for shape in others if shape is not None)
     if not same_dims(own[-2:], whole[-2:]):
         raise Refused("its matrices are repeated themselves")
+    if max(len(own), len(other)) < len(out):
+        raise Refused("nothing else gives the result as many axes")
     batch = (*(1,) * (len(out) - len(own)), *own)[:-2]
     given = (*(1,) * (len(out) - len(other)), *other)[:-2]
     for mine, theirs, wanted in zip(batch, given, out[:-2], strict=True):

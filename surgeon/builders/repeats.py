@@ -120,5 +120,7 @@ def reduced_nothing(draft: Draft, match: Match) -> gs.Tensor:
     if node.op == "ReduceL1":
         if facts.of(x).dtype not in FLOATS:
             raise Refused("the smallest integer has no size, and runtimes do not agree on one")
+        if axes and not attribute_of(node, "keepdims"):
+            raise Refused("its size and its axes apart would be two nodes")
         x = draft.op("Abs", x)
     return x if attribute_of(node, "keepdims") or not axes else squeeze(draft, x, *axes)

@@ -76,6 +76,9 @@ def settled_truth(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("both answers are possible")
     if not same_dims(facts.of(x).shape, shape):
         raise Refused("the other operand may make the result larger")
+    grows = x is not None and not x.inputs and draft.surgery.is_output(node.outputs[0])
+    if grows and not all(isinstance(dim, int) for dim in shape or ()):
+        raise Refused("its size is read, which takes a node more, and nothing reads on")
     return c.filled(c.sizes(x), truth, TYPE.BOOL)
 
 
