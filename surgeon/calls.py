@@ -31,6 +31,7 @@ class Calls:
         surgery: The writer of wiring.
         opset: Functions of another one stay.
         tidy: Whether nodes are to be few; else only what has to be rewritten counts.
+        every: Whether all calls go that may, for a step that knows nothing of functions.
         wanted: Whether a node is one that no runtime knows, and there are rules for it.
     """
 
@@ -41,9 +42,11 @@ class Calls:
         opset: int,
         *,
         tidy: bool,
+        every: bool,
         wanted: Callable[[gs.Node], bool],
     ) -> None:
         self.model, self.surgery, self.tidy, self.wanted = model, surgery, tidy, wanted
+        self.every = every
         self.functions: dict[Key, gs.Function] = {
             _key_of_function(f): f for f in model.graph.functions if f.opset == opset
         }
@@ -135,7 +138,7 @@ class Calls:
             return True
         if calls * size > MOST_NODES:
             return False
-        if self.tidy and function.domain.startswith(_TORCHLIB):
+        if self.every or (self.tidy and function.domain.startswith(_TORCHLIB)):
             return True
         return any(map(self.wanted, nodes))
 

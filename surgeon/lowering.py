@@ -14,6 +14,7 @@ from surgeon.facts.fact import INTEGERS
 from surgeon.importer import opset_of
 from surgeon.irversion import least_ir_version
 from surgeon.lowered import FORMS, Dims, Not, Where
+from surgeon.nested import functions_left
 from surgeon.opsets import MOVED, STANDARD, Moved, newest_opset, schema
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
@@ -78,7 +79,7 @@ def lower_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
 
 def _check_plain(model: onnx.ModelProto) -> None:
     if model.functions:
-        raise Not("the model has functions of its own")
+        raise Not(f"the model has {functions_left(model)}")
 
 
 def _check(model: onnx.ModelProto) -> None:

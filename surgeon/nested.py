@@ -29,3 +29,17 @@ def every_node(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
         yield node
         for body in bodies(node):
             yield from every_node(body.node)
+
+
+# What helps where a step that knows nothing of functions meets some.
+WRITE_OUT = (
+    "Functions of a runtime's domain, of another opset than the model's, or of thousands of nodes "
+    "stay: write them out with `onnx.inliner`, or export without them."
+)
+
+
+def functions_left(proto: onnx.ModelProto) -> str:
+    """The functions of a model, in words, that were not written out for a step."""
+    names = [f"`{function.domain}.{function.name}`" for function in proto.functions]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"functions that could not be written out: {', '.join(names[:3])}{more}"

@@ -34,7 +34,9 @@ from surgeon.recipe import (
     FoldStep,
     FreeBatchStep,
     FreeSizesStep,
+    LowerOpsetStep,
     PlainNamesStep,
+    RaiseOpsetStep,
     Recipe,
     Rule,
     RulesStep,
@@ -128,10 +130,13 @@ class Operation:
                 elif isinstance(step, AsReadStep | PlainNamesStep):
                     self._hand_over(step, recipe, allow)
                 elif isinstance(step, FreeBatchStep | FreeSizesStep):
+                    self._write_out_functions(allow)
                     self._free(step, recipe, allow)
                 else:
                     behind, folder = recipe.steps[place:], self.original.folder
                     if found := on_protobuf(step, behind, self.model, folder):
+                        if isinstance(step, LowerOpsetStep | RaiseOpsetStep):
+                            self._write_out_functions(allow)
                         self._replace_proto(found.function, found.name)
             clock.lap("sweep")
 
@@ -224,7 +229,13 @@ class Operation:
         )
 
     def _sweep(
-        self, rules: Sequence[Rule], fold: int, allow: frozenset[str], *, tidy: bool = False
+        self,
+        rules: Sequence[Rule],
+        fold: int,
+        allow: frozenset[str],
+        *,
+        tidy: bool = False,
+        written_out: bool = False,
     ) -> None:
         self._settle()
         if self.reach is not None:
@@ -237,6 +248,7 @@ class Operation:
             rules,
             fold=fold,
             tidy=tidy,
+            written_out=written_out,
             allow=allow,
             check=self.trial,
             carried=self.carried,
@@ -249,6 +261,11 @@ class Operation:
         gone = sweep.keeper.folded & operators_of(rules)
         if fired or gone or ((tidy or not rules) and self.notes.housekeeping.total()):
             self.model.changed = True
+
+    def _write_out_functions(self, allow: frozenset[str]) -> None:
+        """For a step that knows nothing of functions: their nodes in the place of calls."""
+        if self.model.graph.functions:
+            self._sweep((), DEFAULT_LIMIT, allow, written_out=True)
 
     def _settle(self) -> None:
         """Put the conditions that failed into words, while the graph is as they found it."""

@@ -8,7 +8,7 @@ import onnx
 
 from surgeon.errors import SurgeonError
 from surgeon.importer import opset_of
-from surgeon.nested import every_body, every_node
+from surgeon.nested import WRITE_OUT, every_body, every_node, functions_left
 from surgeon.opsets import STANDARD
 from surgeon.unread import without_inputs
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
@@ -90,8 +90,7 @@ def _check_meanings(proto: onnx.ModelProto, before: int, opset: int) -> None:
     """
     where = f"raise-opset: {opset}"
     if proto.functions:
-        what = "the model has functions of its own, which `clean` in front writes out"
-        raise SurgeonError(what, where=where, mend="Put `clean` in front.")
+        raise SurgeonError(f"the model has {functions_left(proto)}", where=where, mend=WRITE_OUT)
     for operator, (since, what, mend) in _OTHERWISE.items():
         if before < since <= opset and _has(proto, operator):
             raise SurgeonError(what, where=where, mend=mend)

@@ -52,6 +52,7 @@ class Sweep:
             sweep.
         fold: Largest constant to compute, in bytes; None leaves all but shape arithmetic.
         tidy: Whether nodes are to be few, whatever the rules do.
+        written_out: Whether calls of functions are to go, however many nodes that makes.
         allow: `approximate`, `contract`: kinds of rules that may fire.
         check: Compares a match with its draft before it is spliced.
         carried: What is taken for granted of the values that Loops carry.
@@ -68,6 +69,7 @@ class Sweep:
         *,
         fold: int | None,
         tidy: bool = False,
+        written_out: bool = False,
         allow: frozenset[str] = frozenset(),
         check: Check | None = None,
         carried: Carried | None = None,
@@ -82,7 +84,9 @@ class Sweep:
         self.unroller = Unroller(facts, surgery)
         self.appending = Appending(facts, surgery, self._suppose)
         self.firing = Firing(facts, surgery, notes, allow=allow, check=check)
-        self.calls = Calls(model, surgery, facts.opset, tidy=tidy, wanted=self._wanted)
+        self.calls = Calls(
+            model, surgery, facts.opset, tidy=tidy, every=written_out, wanted=self._wanted
+        )
         self.given: dict[int, list[tuple[Fact, ...]]] = {}  # to a function, by its identity
         early = [rule for rule in rules if not rule.late]
         self.late = len(early) < len(rules)

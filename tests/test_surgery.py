@@ -377,11 +377,12 @@ def test_functions_are_not_lost_where_an_opset_is_raised() -> None:
     text = """<ir_version: 8, opset_import: ["": 13, "mine": 1]>
     g (float[N,4] x) => (float[N,4] y) { y = mine.Twice (x) }
     <domain: "mine", opset_import: ["": 13]> Twice (x) => (y) { y = Add (x, x) }"""
-    proto = onnx.parser.parse_model(text)
-    with pytest.raises(VerifyError, match="has functions of its own, which `clean` in front"):
-        surgeon.apply(proto, opset=18)
-    result = surgeon.apply(proto, "clean", opset=18)
+    result = surgeon.apply(onnx.parser.parse_model(text), opset=18)
     assert [node.op for node in result.model.graph.nodes] == ["Add"]
+    kernel = onnx.parser.parse_model(text.replace("mine", "com.microsoft.mine"))
+    left = "functions that could not be written out: `com.microsoft.mine.Twice`"
+    with pytest.raises(VerifyError, match=left):
+        surgeon.apply(kernel, opset=18)
 
 
 def test_what_means_something_else_at_a_newer_opset_is_named() -> None:

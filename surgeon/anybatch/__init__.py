@@ -20,6 +20,7 @@ from surgeon.anybatch.freed import STEP, Freed, refusal
 from surgeon.anybatch.items import COUNTS, check_items
 from surgeon.anybatch.moving import items_together
 from surgeon.frozen import Frozen
+from surgeon.nested import WRITE_OUT, functions_left
 from surgeon.opsets import STANDARD
 
 __all__ = ["COMPARED", "CONTRACT", "EXACT", "STEP", "WHY", "free_batch"]
@@ -58,7 +59,7 @@ def free_batch(
             two differ.
     """
     if proto.functions:
-        raise refusal("the model has functions of its own", "Put `clean` in front.")
+        raise refusal(f"the model has {functions_left(proto)}", WRITE_OUT)
     model = onnx.ModelProto()
     model.CopyFrom(proto)
     if any(dim.dim_param == name for value in model.graph.input for dim in _dims(value)):

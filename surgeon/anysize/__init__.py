@@ -31,6 +31,7 @@ from surgeon.frozen import Frozen
 from surgeon.housekeeping import Housekeeper
 from surgeon.links import toposort
 from surgeon.model import Model
+from surgeon.nested import WRITE_OUT, functions_left
 from surgeon.opsets import STANDARD
 from surgeon.report import Notes
 from surgeon.rewrite import Surgery
@@ -102,7 +103,7 @@ def free_sizes(
         SurgeonError: No input has fixed sizes, something may depend on them, or the two differ.
     """
     if proto.functions:
-        raise refusal("the model has functions of its own", "Put `clean` in front.")
+        raise refusal(f"the model has {functions_left(proto)}", WRITE_OUT)
     constants = {tensor.name for tensor in proto.graph.initializer}
     inputs = [value for value in proto.graph.input if value.name not in constants]
     axes = dict(chosen) if chosen else _axes(inputs, names)
