@@ -99,9 +99,7 @@ class Comparison:
 
     def culprits(self, work: Operation, verdict: Verdict) -> frozenset[Place]:
         """The rewrites with which the result differs; none where they cannot be told."""
-        from surgeon.verify.verdict import NEITHER
-
-        if verdict.detail.startswith(NEITHER):
+        if verdict.original == "broken":
             return frozenset()
         if work.progress:
             work.progress("look for the rewrites at fault")

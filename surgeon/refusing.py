@@ -22,7 +22,6 @@ from surgeon.opsets import newest_opset, schema
 from surgeon.report import Refusal, Report
 from surgeon.schemas.aliases import out_of_place
 from surgeon.spelling import is_foreign
-from surgeon.verify.verdict import NEITHER, SO_DOES
 
 if TYPE_CHECKING:
     from surgeon.verify import Reference, Verdict
@@ -72,9 +71,9 @@ def not_saved(report: Report, verdict: Verdict, unbounded: Sequence[str] = ()) -
     )
     if "tensor(bfloat16)" in detail:
         mend = "Put `bfloat16-in-float32` behind the recipe, or in front of `clean`."
-    elif SO_DOES in detail:
+    elif verdict.original == "differs":
         mend = "Export the model again: the file does not compute what was recorded of its module."
-    elif detail.startswith(NEITHER):
+    elif verdict.original == "broken":
         first = "Put `aten` in front, which mends types and forms that are refused; see "
         first = "See " if "aten" in report.recipes else first
         mend = f"{first}`surgeon inspect MODEL`, or save what cannot be compared: `--no-verify`."

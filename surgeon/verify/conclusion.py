@@ -11,9 +11,6 @@ from surgeon.verify.compare import worst
 from surgeon.verify.summary import agreement
 from surgeon.verify.verdict import Comparison, NotCompared, Verdict
 
-# The beginning of the reason why a difference counts for nothing.
-DOUBTED = "rounding alone moves the original's by"
-
 DATA = "data"  # what was not compared begins so where it is the user's own
 
 Digests = Mapping[str, Mapping[tuple[Any, ...], Sequence[bytes]]]
@@ -72,7 +69,7 @@ def conclude(
     own = next((each for each in skipped if each.what.startswith(DATA)), None)
     if own is not None:
         return made("runs", f"{own.what}, which was given, was not compared: {own.why}")
-    sound = {o.name for c in marked for o in c.outputs if not _doubted(o.weak)}
+    sound = {o.name for c in marked for o in c.outputs if not o.doubted}
     for name in names:
         if name not in sound:
             why = next(s.why for s in skipped if s.what == f"output `{name}`")
@@ -90,14 +87,10 @@ def _never(
     found = []
     for name in names:
         checks = [o for c in comparisons for o in c.outputs if o.name == name]
-        if f"output `{name}`" not in told and all(_doubted(check.weak) for check in checks):
+        if f"output `{name}`" not in told and all(check.doubted for check in checks):
             why = checks[0].weak if checks and checks[0].weak else "the reference does not hold it"
             found.append(NotCompared(f"output `{name}`", why))
     return found
-
-
-def _doubted(weak: str | None) -> bool:
-    return weak is not None and weak.startswith(DOUBTED)
 
 
 def _unmoved(found: Mapping[tuple[Any, ...], Sequence[bytes]]) -> str | None:

@@ -14,10 +14,10 @@ import numpy as np
 import onnx
 
 from surgeon.verify.compare import TOLERANCES, compare_arrays
-from surgeon.verify.conclusion import DOUBTED
 from surgeon.verify.measure import finfo
 from surgeon.verify.verdict import OutputCheck
 
+_MOVED = "rounding alone moves the original's by"
 CALM = 0.2  # of an output's tolerance: more movement than this, and other inputs are tried
 FORGIVEN = 10.0  # times the original's own movement
 OF_WEIGHTS = 2.0  # the same where its weights were moved, on all ways to its outputs at once
@@ -128,7 +128,7 @@ def doubted(
     if error > most * largest or not np.isfinite(largest):
         return check
     amount = largest * (check.tolerance or 1.0)
-    return replace(check, agrees=True, weak=f"{DOUBTED} {amount:.2g} of its spread")
+    return replace(check, agrees=True, weak=f"{_MOVED} {amount:.2g} of its spread", doubted=True)
 
 
 def _without_spread(
@@ -139,7 +139,9 @@ def _without_spread(
     largest = max(moved, default=0.0)
     if check.max_absolute > most * largest or not np.isfinite(largest):
         return check
-    return replace(check, agrees=True, weak=f"{DOUBTED} {largest:.2g}, and it has no spread")
+    return replace(
+        check, agrees=True, weak=f"{_MOVED} {largest:.2g}, and it has no spread", doubted=True
+    )
 
 
 def all_doubted(
@@ -189,7 +191,9 @@ def beside_poles(
     calm = compare_arrays(check.name, one, other, tolerance=tolerance)
     if not calm.agrees:
         return check
-    return replace(calm, weak=f"{DOUBTED} infinity at {int(poles.sum())} of its places")
+    return replace(
+        calm, weak=f"{_MOVED} infinity at {int(poles.sum())} of its places", doubted=True
+    )
 
 
 def _kind(values: Any) -> Any:

@@ -7,9 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-NEITHER = "neither the original nor the result"  # ... loads
-SO_DOES = "the original differs from what was recorded too"
-
 Status = Literal["equivalent", "runs", "differs", "broken"]
 
 
@@ -28,6 +25,7 @@ class OutputCheck:
         agrees: Whether the output counts as the same.
         weak: Why the agreement says little; None where it says much.
         fault: What else is wrong: shape, dtype, places of NaN.
+        doubted: Whether rounding alone moves the original by as much, so that nothing is told.
     """
 
     name: str
@@ -39,6 +37,7 @@ class OutputCheck:
     agrees: bool
     weak: str | None = None
     fault: str | None = None
+    doubted: bool = False
 
     def __str__(self) -> str:
         if self.fault:
@@ -109,6 +108,8 @@ class Verdict:
         inputs: How each input was drawn, in words.
         remarks: What else whoever runs the result should know.
         mend: What to do about it, in a sentence; "" where nothing is known or to be done.
+        original: What is wrong with the original itself: `broken`, it does not load; `differs`, it
+            computes something else than was recorded; "" where nothing is known to be.
     """
 
     status: Status
@@ -119,6 +120,7 @@ class Verdict:
     inputs: Mapping[str, str] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
     mend: str = ""
+    original: Literal["", "broken", "differs"] = ""
 
     def __bool__(self) -> bool:
         """No verdict is true or false: `runs` is neither, and each would be taken for the other.
@@ -152,6 +154,7 @@ class Verdict:
             "inputs": dict(self.inputs),
             "remarks": list(self.remarks),
             "mend": self.mend,
+            "original": self.original,
         }
 
     @classmethod
@@ -176,12 +179,13 @@ class Verdict:
             inputs=dict(plain.get("inputs", {})),
             remarks=tuple(plain.get("remarks", ())),
             mend=plain.get("mend", ""),
+            original=plain.get("original", ""),
         )
 
 
 _FIELDS = (
     *("name", "dtype", "max_absolute", "max_relative", "ulp", "tolerance"),
-    *("agrees", "weak", "fault"),
+    *("agrees", "weak", "fault", "doubted"),
 )
 _NUMBERS = ("max_absolute", "max_relative", "ulp", "tolerance")
 

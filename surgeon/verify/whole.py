@@ -41,7 +41,7 @@ from surgeon.verify.sizes import traced_sizes
 from surgeon.verify.specs import Spec
 from surgeon.verify.squashed import squashed_outputs
 from surgeon.verify.summary import apart_said
-from surgeon.verify.verdict import NEITHER, SO_DOES, Verdict, describe
+from surgeon.verify.verdict import Verdict, describe
 
 
 def verify(
@@ -142,8 +142,7 @@ def verify(
             check.skip(f"sizes other than {describe(taken.sizes)}", taken.why)
         verdict = taken.judged(check.verdict((*lacking, *defined), told=bool(defined)))
         if verdict.status == "differs" and (files := recorded_files(reference)):
-            said = _differs_itself(begin, pair.before, folder_original, files)
-            return replace(verdict, detail=verdict.detail + said)
+            return _beside_itself(verdict, begin, pair.before, folder_original, files)
         more = _remarks(pair, verdict, check, narrowed=narrowed)
         return replace(verdict, remarks=(*verdict.remarks, *more))
 
@@ -169,7 +168,8 @@ def _opened(pair: _Pair, custom: Collection[str]) -> tuple[Side, tuple[str, ...]
         raise
     except (NotRunnable, ForeignError) as error:
         if not _loads(pair.before, pair.folders[0]):
-            return Verdict("broken", f"{NEITHER} loads: {error.what}")
+            said = f"neither the original nor the result loads: {error.what}"
+            return Verdict("broken", said, original="broken")
         lacks = error.operators if isinstance(error, NotRunnable) else ()
         return Verdict(
             *("broken", f"the result does not load: {error.what}"),
@@ -250,18 +250,25 @@ def _fitting(
     return found
 
 
-def _differs_itself(
-    begin: Callable[..., Check], model: onnx.ModelProto, folder: Path | None, files: Sequence[Path]
-) -> str:
-    """That the original is no nearer to what was recorded; "" where it is, or does not run."""
+def _beside_itself(
+    found: Verdict,
+    begin: Callable[..., Check],
+    model: onnx.ModelProto,
+    folder: Path | None,
+    files: Sequence[Path],
+) -> Verdict:
+    """The same, which says so where the original is no nearer to what was recorded."""
     try:
         check = begin(result=open_original(model, folder, None))
         check.recorded(files, model, required_inputs(model))
         verdict = check.verdict(())
     except (SurgeonError, ValueError):
-        return ""
+        return found
+    if verdict.status != "differs":
+        return found
     said, _, _ = verdict.detail.partition(" (allowed")
-    return f"; {SO_DOES}: {said}" if verdict.status == "differs" else ""
+    detail = f"{found.detail}; the original differs from what was recorded too: {said}"
+    return replace(found, detail=detail, original="differs")
 
 
 def _loads(model: onnx.ModelProto, folder: Path | None) -> bool:
