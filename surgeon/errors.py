@@ -114,6 +114,16 @@ class SettleError(SurgeonError):
     rule: str = ""
 
 
+class OpsetError(SurgeonError):
+    """A model cannot be taken to an opset.
+
+    Attributes:
+        operator: What stands in the way, where it is one.
+    """
+
+    operator: str = ""
+
+
 class ForeignError(SurgeonError):
     """Native code of another project (onnxruntime, onnxsim) crashed, hung or ran out of memory."""
 

@@ -17,7 +17,13 @@ _LISTS = {"value_floats": np.float32, "value_ints": np.int64}
 
 
 class Not(Exception):
-    """What the older opset lacks."""
+    """What the older opset lacks.
+
+    Attributes:
+        operator: Of which operator.
+    """
+
+    operator: str = ""
 
 
 @dataclass

@@ -9,7 +9,7 @@ from typing import Any
 
 import onnx
 
-from surgeon.errors import SurgeonError
+from surgeon.errors import OpsetError, SurgeonError
 from surgeon.facts.fact import INTEGERS
 from surgeon.importer import opset_of
 from surgeon.irversion import least_ir_version
@@ -73,7 +73,9 @@ def lower_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
     except (Not, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         what = str(error).strip().splitlines()[0]
         mend = "Put recipes in front that spell it otherwise, as `spelled-out`."
-        raise SurgeonError(what, where=where, mend=mend) from None
+        refused = OpsetError(what, where=where, mend=mend)
+        refused.operator = error.operator if isinstance(error, Not) else ""
+        raise refused from None
     return lowered
 
 
@@ -154,8 +156,13 @@ def _lower(
                 where.constants[node.output[0]] = attribute.t
             for body in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
                 _lower(body, before, where)
-        if node.domain in STANDARD:
+        if node.domain not in STANDARD:
+            continue
+        try:
             _at(node, before, where)
+        except Not as error:
+            error.operator = error.operator or node.op_type
+            raise
 
 
 def _at(node: onnx.NodeProto, before: int, where: Where) -> None:

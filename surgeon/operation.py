@@ -20,7 +20,7 @@ from surgeon.collector import collector_paused
 from surgeon.correcting import bring_in_line
 from surgeon.culprits import Kept
 from surgeon.departed import Departure, fate
-from surgeon.errors import SurgeonError
+from surgeon.errors import OpsetError, SurgeonError
 from surgeon.facts import Facts
 from surgeon.facts.carried import Carried
 from surgeon.fold import DEFAULT_LIMIT
@@ -91,6 +91,7 @@ class Operation:
         self.stating = False  # whether shapes are written into the file
         self.handed = Handed()
         self.ended = ""  # what is said of the inputs that are taken for constants
+        self.in_the_way = ""  # the operator for which an opset was not reached
         self.removed: list[Departure] = []  # before the last step that reads the model anew
 
     @property
@@ -106,7 +107,8 @@ class Operation:
             self.model = self.original.clone()
             self.model.changed = self.touched
             self.notes = self.begun.anew()
-            self.handed, self.axioms, self.ended = Handed(), self.told, ""
+            self.handed, self.axioms = Handed(), self.told
+            self.ended = self.in_the_way = ""
             self.misses, self.settled, self.removed = [], 0, []
             self.pieces.clear()
             self._steps(clock)
@@ -283,6 +285,7 @@ class Operation:
             proto = function(self.model.to_proto())
         except SurgeonError as error:
             self.notes.failures.append(f"step `{what}` was skipped: {error.what}")
+            self.in_the_way = error.operator if isinstance(error, OpsetError) else ""
             return
         if self.notes.every:
             self.removed.extend(self.surgery.removed.all)

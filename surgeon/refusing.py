@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,6 @@ from surgeon.lost import (
     unwritten_values,
 )
 from surgeon.model import Model
-from surgeon.opsets import newest_opset, schema
 from surgeon.report import Refusal, Report
 from surgeon.schemas.aliases import out_of_place
 from surgeon.spelling import is_foreign
@@ -86,20 +84,23 @@ def not_saved(report: Report, verdict: Verdict, unbounded: Sequence[str] = ()) -
     return error
 
 
-def refuse_left_out(report: Report, model: Model, opset: int | None = None) -> None:
+def refuse_left_out(
+    report: Report, model: Model, opset: int | None = None, in_the_way: str = ""
+) -> None:
     """Refuse a result without all that was asked for: rewrites and steps that were left out.
 
     Args:
         report: What was done.
         model: The result.
         opset: What was asked for and not reached, if that is why.
+        in_the_way: The operator that is why it was not, if one is.
     """
     refused = [f"`{r.recipe}/{r.rule}` at {r.node}: {r.reason}" for r in report.refusals]
     left_out = [*report.failures, *refused]
     mend = "Read the report (`--report out.json`); leave out the recipe or the rule, or "
     mend += "leave out `--strict`."
     if opset is not None:
-        mend = _mend_of_opset(report.failures, opset) + _mend_of_sizes(model)
+        mend = _mend_of_opset(in_the_way, opset) + _mend_of_sizes(model)
     if left_out:
         more = f", and {len(left_out) - 1} more" if len(left_out) > 1 else ""
         error = VerifyError(
@@ -111,13 +112,9 @@ def refuse_left_out(report: Report, model: Model, opset: int | None = None) -> N
         raise error
 
 
-def _mend_of_opset(failures: Sequence[str], opset: int) -> str:
+def _mend_of_opset(operator: str, opset: int) -> str:
     """What helps where a model was not taken to an opset."""
-    said = " ".join(line for line in failures if "`lower-opset`" in line and "op_type:" not in line)
-    operator = next(
-        (word for word in re.findall(r"[A-Z]\w+", said) if schema(word, newest_opset())), None
-    )
-    if operator is None:
+    if not operator:
         return f"Ask for another opset, or export the model at {opset}."
     last = f"ask for a newer opset, or export the model at {opset}."
     if not (recipes := spelling_out(operator, opset)):
