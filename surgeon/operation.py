@@ -91,7 +91,6 @@ class Operation:
         self.stating = False  # whether shapes are written into the file
         self.handed = Handed()
         self.ended = ""  # what is said of the inputs that are taken for constants
-        self.in_the_way = ""  # the operator for which an opset was not reached
         self.removed: list[Departure] = []  # before the last step that reads the model anew
 
     @property
@@ -107,8 +106,7 @@ class Operation:
             self.model = self.original.clone()
             self.model.changed = self.touched
             self.notes = self.begun.anew()
-            self.handed, self.axioms = Handed(), self.told
-            self.ended = self.in_the_way = ""
+            self.handed, self.axioms, self.ended = Handed(), self.told, ""
             self.misses, self.settled, self.removed = [], 0, []
             self.pieces.clear()
             self._steps(clock)
@@ -285,7 +283,7 @@ class Operation:
             proto = function(self.model.to_proto())
         except SurgeonError as error:
             self.notes.failures.append(f"step `{what}` was skipped: {error.what}")
-            self.in_the_way = error.operator if isinstance(error, OpsetError) else ""
+            self.notes.in_the_way = error.operator if isinstance(error, OpsetError) else ""
             return
         if self.notes.every:
             self.removed.extend(self.surgery.removed.all)
@@ -390,9 +388,7 @@ class Operation:
 
     def _enter_log(self) -> None:
         """Enter this run into the log that the file carries."""
-        replaced: dict[str, list[str]] = {}
-        for change in self.notes.changes:
-            replaced.setdefault(f"{change.recipe}/{change.rule}", []).append(change.node)
+        replaced = self.notes.replaced()
         on_nodes = self.model.proto.ir_version >= FIRST_IR_WITH_NODE_METADATA
         made = provenance.entry(
             [(recipe.name, recipe.digest) for recipe in self.recipes],

@@ -132,6 +132,14 @@ class Notes:
     retyped: frozenset[str] = frozenset()  # outputs whose declared element type was false
     refusals: list[Refusal] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    in_the_way: str = ""  # the operator for which an opset was not reached
+
+    def replaced(self) -> dict[str, list[str]]:
+        """The nodes that each rule replaced, by `recipe/rule`."""
+        found: dict[str, list[str]] = {}
+        for change in self.changes:
+            found.setdefault(f"{change.recipe}/{change.rule}", []).append(change.node)
+        return found
 
     def anew(self) -> Notes:
         """Those of another run, which begins with what this one begins with."""

@@ -206,7 +206,7 @@ def apply(
     if strict or not reached:
         from surgeon.refusing import refuse_left_out
 
-        refuse_left_out(report, work.model, None if reached else opset, work.in_the_way)
+        refuse_left_out(report, work.model, None if reached else opset, work.notes.in_the_way)
     options = {"target": target, "opset": opset}
     asked = Asked(
         source=original.path,
