@@ -9,7 +9,17 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType, UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from surgeon import adapting, dividing, extraction, inspection, reducing, report, sealing, standing
+from surgeon import (
+    adapting,
+    complaints,
+    dividing,
+    extraction,
+    inspection,
+    reducing,
+    report,
+    sealing,
+    standing,
+)
 from surgeon.batch.row import Row
 from surgeon.difference import Change, Difference
 from surgeon.reducing.mends import Mend
@@ -149,6 +159,11 @@ ANSWERS = (
             "problems": "What is wrong; none where the case holds.",
             "seconds": "Wall-clock time.",
         },
+    ),
+    Answer(
+        "surgeon recipes which",
+        complaints.Complaint,
+        "A list of complaints.",
     ),
     Answer(
         "surgeon recipes",

@@ -271,6 +271,11 @@ def _drop_newer(op: str, own: _Form, opset: int, attributes: dict[str, Any]) -> 
         del attributes[key]
 
 
+def known_operators() -> Collection[str]:
+    """The names of all standard operators, of whatever opset."""
+    return _first().keys()
+
+
 def first_opset(op: str) -> int | None:
     """The first opset that has the operator; None where none has."""
     return _first().get(op)

@@ -111,6 +111,8 @@ def test_batch_recipes_and_doctor(model: Path, tmp_path: Path) -> None:
     )
     row, *_ = result.stdout.splitlines()
     assert json.loads(row).keys() == _keys("batch")
+    complaint, *_ = _run("recipes", "which", "GridSample")
+    assert complaint.keys() == _keys("recipes which")
     recipe, *_ = _run("recipes")
     assert recipe.keys() == _keys("recipes")
     assert _run("doctor").keys() == _keys("doctor")

@@ -81,7 +81,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"advice", "mending", "planning"},
     {"surgery", "export", "doctor", "inspection"},
     {"cases", "batch", "bisect", "explaining", "extraction"},
-    {"language", "skeleton", "standing", "reducing", "dividing"},
+    {"language", "skeleton", "complaints", "standing", "reducing", "dividing"},
     {"adapting"},
     {"answers"},
     {"render", "handbook"},

@@ -74,6 +74,30 @@ def show_recipe(
             place.show(render.recipe(found), wrap=False)
 
 
+@recipes.command("which", cls=Command)
+def which_recipe(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[WORD]...",
+            help="An operator, or words of a runtime's message or of what is wanted.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Say which recipe is for what is refused or wanted: all complaints, or those with WORDs."""
+    with desk(as_json=as_json) as place:
+        from surgeon import render
+        from surgeon.complaints import complaints
+
+        found = complaints(words or ())
+        if as_json:
+            place.data(json.dumps([each._asdict() for each in found], indent=2))
+        else:
+            place.show(render.complaints(found), wrap=True)
+
+
 @recipes.command("schema", cls=Command)
 def print_schema(
     of_cases: Annotated[

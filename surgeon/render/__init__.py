@@ -12,7 +12,7 @@ from surgeon.render.explanation import explanation, explanation_data
 from surgeon.render.extraction import extraction
 from surgeon.render.history import log, seal
 from surgeon.render.inspection import inspection
-from surgeon.render.lists import examination, outcomes, recipe, recipes, words_of
+from surgeon.render.lists import complaints, examination, outcomes, recipe, recipes, words_of
 from surgeon.render.pages import html, text
 from surgeon.render.reduction import ending, reduction
 from surgeon.render.report import report
@@ -22,6 +22,7 @@ from surgeon.render.words import clean, name, seconds, size
 __all__ = [
     "adaptation",
     "clean",
+    "complaints",
     "difference",
     "division",
     "ending",

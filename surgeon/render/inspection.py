@@ -214,7 +214,10 @@ def _next_step(found: Inspection, *, verbose: bool) -> Text | None:
     if "clean" in found.made or any(name.startswith("for-") for name in found.made):
         return Text(f"Made by surgeon with {words.listed(found.made)}: nothing to do", "dim")
     if not verbose:
-        return Text("Try: surgeon apply clean ..., or a recipe by its symptom: see README", "dim")
+        said = (
+            "Try: surgeon apply clean ..., or by what is complained of: surgeon recipes which WORD"
+        )
+        return Text(said, "dim")
     if found.recipes:
         rules = (f"{name} ({words.count(n, 'rule')})" for name, n in found.recipes.items())
         return Text(f"Bundled recipes with rules for its operators: {', '.join(rules)}", "dim")

@@ -26,6 +26,7 @@ from surgeon.render import words
 
 if TYPE_CHECKING:
     from surgeon.cases import Outcomes
+    from surgeon.complaints import Complaint
     from surgeon.doctor import Examination
     from surgeon.language import Word
     from surgeon.recipe import Recipe
@@ -126,6 +127,15 @@ def words_of(found: Sequence[Word]) -> RenderableType:
             gives = f" gives {word.gives}" if word.gives is not None else ""
             text.append(f"\n  as in {word.example}{gives}", style="dim")
         parts.append(text)
+    return Group(*parts)
+
+
+def complaints(found: Sequence[Complaint]) -> RenderableType:
+    """What is refused or wanted, each with what helps under it."""
+    parts: list[RenderableType] = []
+    for each in found:
+        parts.append(Text(words.clean(each.about)))
+        parts.append(Padding(Text(words.clean(each.recipes), style="cyan"), (0, 0, 0, 4)))
     return Group(*parts)
 
 
