@@ -287,7 +287,8 @@ class Operation:
             self.axioms = made[-1].axioms
             return made[-1].model
 
-        declare(self.model, self.facts, self.axioms.shapes, self.axioms.fixed)
+        if declare(self.model, self.facts, self.axioms.shapes, self.axioms.fixed):
+            self.model.changed = True  # else the step is given the file as it stood
         if self._promises_otherwise(rule_of(step), done, allow):
             self.notes.changes.append(made[-1].change)
             if self.check:

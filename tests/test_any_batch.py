@@ -313,3 +313,43 @@ def test_a_fixed_dimension_is_told_of_the_recipe(tmp_path) -> None:
     done = run("apply", "clean", path, tmp_path / "o.onnx", "--shape", "x=n,3")
     assert done.exit_code == 2
     assert "`any-batch` makes the first one dynamic" in " ".join(done.output.split())
+
+
+FROZEN_INSIDE = """(float[{b},6] x, float[{b},6] z) => (float[{b},2,3] y) <int64[3] s = {{1, 2, 3}}> {{
+    p = Mul (x, z) y = Reshape (p, s) }}"""
+
+
+@pytest.mark.parametrize("name", ["n", "batch"])
+def test_a_dynamic_batch_that_the_trace_froze_inside_is_freed_where_it_is_told(name) -> None:
+    proto = model(FROZEN_INSIDE.format(b=name))
+    result = surgeon.apply(proto, "any-batch", assume=[f"{name} == 1"], strict=True)
+    assert result.report.status == "equivalent"
+    made = result.model.to_proto()
+    for value in (*made.graph.input, *made.graph.output):
+        assert value.type.tensor_type.shape.dim[0].dim_param == "batch", value.name
+    feeds = {each: np.arange(18, dtype=np.float32).reshape(3, 6) for each in "xz"}
+    (found,) = ran(made, feeds)
+    assert np.array_equal(found, (feeds["x"] * feeds["z"]).reshape(3, 2, 3))
+
+
+def test_a_dynamic_batch_that_the_trace_froze_inside_is_freed_by_shapes_too() -> None:
+    proto = model(FROZEN_INSIDE.format(b="n"))
+    shape = {"x": (1, 6), "z": (1, 6)}
+    result = surgeon.apply(proto, "any-batch", shape=shape, strict=True)
+    dims = result.model.to_proto().graph.input[1].type.tensor_type.shape.dim
+    assert [dim.dim_param or dim.dim_value for dim in dims] == ["batch", 6]
+
+
+def test_what_fixes_a_batch_that_is_dynamic_already_is_said() -> None:
+    proto = model(FROZEN_INSIDE.format(b="batch"))
+    assert "`--assume 'batch == 1'` says for" in surgeon.apply(proto, "any-batch").report.failures[0]
+    unnamed = model("(float[1,6] x) => (float[1,6] y) { y = Relu (x) }")
+    unnamed.graph.input[0].type.tensor_type.shape.dim[0].Clear()
+    assert "`--shape x=1,6` says for" in surgeon.apply(unnamed, "any-batch").report.failures[0]
+
+
+def test_an_original_of_one_batch_alone_says_what_may_free_it() -> None:
+    proto = model("""(float[n,6] x) => (float[n,2,3] y) <int64[3] s = {1, 2, 3}> {
+        i = Identity (x) r = Reshape (i, s) y = Exp (r) }""")
+    report = surgeon.apply(proto, "clean").report
+    assert "`any-batch --assume 'n == 1'` may free it" in " ".join(surgeon.shown(report).split())
