@@ -29,6 +29,17 @@ FREED = {
     "flattened": "(float[1,2,5] x) => (float[1,10] y) { y = Flatten (x) }",
     "a bias without the batch": """(float[1,2,3] x) => (float[1,2,3] y)
         <float[2,3] b> { y = Add (x, b) }""",
+    "a table for the windows of each": """(float[1,4,2,3] x) => (float[4,2,3] y)
+        <float[4,1,3] t, int64[3] s = {-1, 2, 3}> { r = Reshape (x, s) y = Add (t, r) }""",
+    "a token in front of each window": """(float[1,4,2,3] x) => (float[4,3,3] y)
+        <float[4,1,3] t, int64[3] s = {-1, 2, 3}> {
+        r = Reshape (x, s) y = Concat <axis = 1> (t, r) }""",
+    "a token with its place, once for each window": """(float[1,8,3] x) => (float[4,3,3] y)
+        <float[1,1,3] t, float[1,9,3] p, int64[1] zero = {0}, int64[1] one = {1}, int64[1] last = {-8},
+         int64[1] end = {9223372036854775807}, int64[3] four = {4, 1, 1}, int64[3] s = {4, 2, 3}> {
+        c = Concat <axis = 1> (t, x) q = Mul (p, c) a = Sub (q, p)
+        f = Slice (a, zero, one, one) b = Slice (a, last, end, one)
+        r = Tile (f, four) w = Reshape (b, s) y = Concat <axis = 1> (r, w) }""",
     "of the type of what has the batch": """(float[1,2,3] x) => (float[1,2,3] y)
         <int32[3] b> { c = CastLike (b, x) d = CastLike (x, c) y = Mul (d, c) }""",
     "a product of two": """(float[1,2,3] x, float[1,3,2] z) => (float[1,2,2] y)
@@ -194,6 +205,11 @@ REFUSED = {
     "(float[1,3] x) => (float[3] y) { y = Squeeze (x) }": "takes the batch away",
     "(float[3,2] x) => (float[2,2] y) { t = Transpose (x) y = MatMul (t, x) }": "sums over",
     "(float[1,3] x) => (float[2,3] y) <float[2,3] b> { y = Add (x, b) }": "`b` has 2 along",
+    "(float[2,8,3] x) => (float[8,2,3] y) <float[8,2,3] t, int64[3] s = {8, 2, 3}> "
+    "{ r = Reshape (x, s) y = Add (r, t) }": "`t` has 8 along the batch",
+    "(float[1,2,3] x) => (float[4,1,3] y) <float[1,1,3] t, int64[1] one = {1}, int64[1] two = {2}, "
+    "int64[3] r = {4, 1, 1}> { c = Concat <axis = 1> (t, x) f = Slice (c, one, two, one) "
+    "y = Tile (f, r) }": "it repeats the batch",
     "(float[1,3] x) => (float[3] y) <int64 i = {0}> { y = Gather (x, i) }": "some of the batch",
     "(float[1,3] x) => (float[2,3] y) { y = Concat <axis = 0> (x, x) }": "behind the batch",
     "(float[1,3] x) => (int64[2,n] y) { y = NonZero (x) }": "of this operator that is not known",
@@ -342,7 +358,9 @@ def test_a_dynamic_batch_that_the_trace_froze_inside_is_freed_by_shapes_too() ->
 
 def test_what_fixes_a_batch_that_is_dynamic_already_is_said() -> None:
     proto = model(FROZEN_INSIDE.format(b="batch"))
-    assert "`--assume 'batch == 1'` says for" in surgeon.apply(proto, "any-batch").report.failures[0]
+    assert (
+        "`--assume 'batch == 1'` says for" in surgeon.apply(proto, "any-batch").report.failures[0]
+    )
     unnamed = model("(float[1,6] x) => (float[1,6] y) { y = Relu (x) }")
     unnamed.graph.input[0].type.tensor_type.shape.dim[0].Clear()
     assert "`--shape x=1,6` says for" in surgeon.apply(unnamed, "any-batch").report.failures[0]

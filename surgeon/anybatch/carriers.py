@@ -35,10 +35,17 @@ def broadcast(flow: Flow, node: onnx.NodeProto) -> None:
         raise Frozen("its operands hold the batch along different axes")
     flow.alike(held)
     (back,) = behind
-    for name, shape in shapes.items():
+    if node.op_type in _OF_TWO:
+        flow.sums[node.output[0]] = node.op_type, [*node.input]
+    for place, name in enumerate(node.input):
+        shape = shapes[name]
         if name not in held and len(shape) >= back and shape[-back] != 1:
-            raise Frozen(f"`{name}` has {shape[-back]} along the batch")
+            own = len(shape) - back
+            node.input[place] = flow.spread(name, own, held[0], flow.places[held[0]])
     flow.places[node.output[0]] = max(map(len, shapes.values())) - back
+
+
+_OF_TWO = ("Add", "Sub", "Mul", "Div")  # without attributes
 
 
 def quantised(flow: Flow, node: onnx.NodeProto) -> None:
