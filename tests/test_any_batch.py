@@ -35,8 +35,9 @@ FREED = {
         <float[4,1,3] t, int64[3] s = {-1, 2, 3}> {
         r = Reshape (x, s) y = Concat <axis = 1> (t, r) }""",
     "a token with its place, once for each window": """(float[1,8,3] x) => (float[4,3,3] y)
-        <float[1,1,3] t, float[1,9,3] p, int64[1] zero = {0}, int64[1] one = {1}, int64[1] last = {-8},
-         int64[1] end = {9223372036854775807}, int64[3] four = {4, 1, 1}, int64[3] s = {4, 2, 3}> {
+        <float[1,1,3] t, float[1,9,3] p, int64[1] zero = {0}, int64[1] one = {1},
+         int64[1] last = {-8}, int64[1] end = {9223372036854775807},
+         int64[3] four = {4, 1, 1}, int64[3] s = {4, 2, 3}> {
         c = Concat <axis = 1> (t, x) q = Mul (p, c) a = Sub (q, p)
         f = Slice (a, zero, one, one) b = Slice (a, last, end, one)
         r = Tile (f, four) w = Reshape (b, s) y = Concat <axis = 1> (r, w) }""",
@@ -331,7 +332,8 @@ def test_a_fixed_dimension_is_told_of_the_recipe(tmp_path) -> None:
     assert "`any-batch` makes the first one dynamic" in " ".join(done.output.split())
 
 
-FROZEN_INSIDE = """(float[{b},6] x, float[{b},6] z) => (float[{b},2,3] y) <int64[3] s = {{1, 2, 3}}> {{
+FROZEN_INSIDE = """(float[{b},6] x, float[{b},6] z) => (float[{b},2,3] y)
+    <int64[3] s = {{1, 2, 3}}> {{
     p = Mul (x, z) y = Reshape (p, s) }}"""
 
 

@@ -146,6 +146,28 @@ def kernel_of_weight(draft: Draft, match: Match) -> gs.Tensor:
     return y
 
 
+def stated_attributes(draft: Draft, match: Match) -> gs.Tensor:
+    """A convolution that says what it leaves to its weight and to the standard."""
+    node = match.root
+    weight = node.inputs[3 if node.op == "QLinearConv" else 1]
+    kernel = (draft.facts.of(weight).shape or ())[2:]
+    if not kernel or not all(isinstance(size, int) for size in kernel):
+        raise Refused(f"the size of its kernel `{weight.name}` is not known")
+    stated: dict[str, Any] = {
+        "kernel_shape": [*kernel],
+        "strides": [1] * len(kernel),
+        "dilations": [1] * len(kernel),
+        "group": 1,
+    }
+    if attribute_of(node, "auto_pad") in (None, "NOTSET") and "output_shape" not in node.attrs:
+        stated["pads"] = [0] * 2 * len(kernel)
+    if not any(attribute_of(node, name) in (None, []) for name in stated):
+        raise Refused("it says all of them")
+    said = {name: value for name, value in node.attrs.items() if value != []}
+    y: gs.Tensor = draft.op(node.op, *node.inputs, **{**stated, **said})
+    return y
+
+
 def uneven_pads_apart(draft: Draft, match: Match) -> gs.Tensor:
     """A Conv whose pads are the same on both sides, behind a Pad of what one side has more."""
     node = match.root

@@ -25,6 +25,11 @@ _LARGE = 1 << 20  # bytes of weights from which on the largest are named
 _COUNTING = ("NonZero", "NonMaxSuppression", "Compress", "Unique")
 _DECIDING = ("If", "Loop", "Scan")
 _RUN = 7  # the oldest opset that onnxruntime runs
+_MENDS = (  # what onnxruntime says of a file that it does not load, and what mends it
+    ("does not match expected type", "state-shapes"),
+    ("bound to different types", "operand-types"),
+    ("of input parameter", "operand-types"),
+)
 _WIDELY_READ = 13
 
 
@@ -147,6 +152,7 @@ def _obstacles(found: Inspection, *, verbose: bool) -> Iterator[RenderableType]:
     """What keeps runtimes from the model, and the command that helps."""
     yield from _of_nodes(found)
     yield from _of_interface(found)
+    yield from _of_claims(found)
     yield from _of_run_time(found.operators)
     yield from _of_loading(found)
     if (line := _next_step(found, verbose=verbose)) is not None:
@@ -186,6 +192,25 @@ def _of_interface(found: Inspection) -> Iterator[Text]:
         yield Text(f"{said}: branches, turns or sizes depend on {them}; {told} settles one", "dim")
 
 
+def _of_claims(found: Inspection) -> Iterator[Text]:
+    """What the file says of itself that is false, and what it says as few expect it."""
+    if found.misstated:
+        have = "they have" if found.misstated[1:] else "it has"
+        said = f"{words.listed(found.misstated, 3)}: the file states another type or shape than"
+        yield Text(f"{said} {have}, which `state-shapes` sets right", "yellow")
+    if found.unsorted:
+        said = "nodes stand in front of what they read, which others refuse"
+        yield Text(f"{said} (not topologically sorted); `state-shapes` sorts them", "yellow")
+    if found.training:
+        nodes = words.count(found.training, "node")
+        said = "exported without `model.eval()`; see `eval-mode` and `rare-forms`"
+        yield Text(f"{nodes} (Dropout, BatchNormalization) in training mode: {said}", "yellow")
+    if found.bare_kernels:
+        count = words.count(found.bare_kernels, "convolution")
+        said = "which some tools ask for; `stated-attributes` writes it"
+        yield Text(f"{count} without `kernel_shape`, {said}", "dim")
+
+
 def _of_loading(found: Inspection) -> Iterator[Text]:
     if any(file.size is None for file in found.external):
         yield Text("external data is missing: no runtime loads the model", "red")
@@ -207,6 +232,7 @@ def _fails_in_float64(found: Inspection) -> bool:
 
 def _next_step(found: Inspection, *, verbose: bool) -> Text | None:
     last = "float64-in-float32 --allow approximate" if _fails_in_float64(found) else "aten"
+    last = next((mend for said, mend in _MENDS if said in found.fault), last)
     if found.opsets.get("ai.onnx", _RUN) < _RUN and not found.foreign:
         last = f"clean --opset {_WIDELY_READ}"
     if best := _best(found) or (last if found.loads is False else None):
