@@ -301,3 +301,12 @@ def test_kernels_that_are_not_said_are_counted(tmp_path: Path) -> None:
         a = Conv <kernel_shape = [3]> (x, w)  y = Conv (a, w) }""")
     assert look(model, tmp_path).bare_kernels == 1
     assert "`stated-attributes` writes it" in shown(model, tmp_path)
+
+
+@pytest.mark.parametrize(("ir", "opset"), [(99, 17), (10, 99)])
+def test_a_format_that_is_too_new_is_why_it_does_not_load(
+    tmp_path: Path, ir: int, opset: int
+) -> None:
+    model = parsed("g (float[n] x) => (float[n] y) { y = Exp (x) }")
+    model.ir_version, model.opset_import[0].version = ir, opset
+    assert "Try: surgeon apply clean --opset 17 " in shown(model, tmp_path)

@@ -39,7 +39,7 @@ _HELD: Mapping[str, str] = {
     "directions": "directions_joined with_last_state",
     "dynamic": "stacked_convolution",
     "einsum": "einsum_as_matmul",
-    "element_types": "eye_of_booleans operand_types unique_of_wider",
+    "element_types": "eye_of_booleans operand_types sizes_of_64_bits unique_of_wider",
     "factors": "factor_before factor_behind factor_of_both negative_behind",
     "forked": "factor_before_all factor_of_forked",
     "gathered": "product_of_few_axes steps_as_gather windows_at_once",
@@ -159,7 +159,8 @@ _HELD: Mapping[str, str] = {
     ),
     "windows": (
         "kernel_of_weight output_padding_in_bounds pad_without_batch pool_in_bounds "
-        "pool_without_batch same_as_pads stated_attributes uneven_pads_apart"
+        "pool_without_batch same_as_pads stated_attributes stated_pads "
+        "uneven_pads_apart"
     ),
     "zeros": "plus_zero zero_state",
 }

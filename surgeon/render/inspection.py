@@ -25,12 +25,15 @@ _LARGE = 1 << 20  # bytes of weights from which on the largest are named
 _COUNTING = ("NonZero", "NonMaxSuppression", "Compress", "Unique")
 _DECIDING = ("If", "Loop", "Scan")
 _RUN = 7  # the oldest opset that onnxruntime runs
+_WIDELY_READ = 13
+_NEWEST_WIDELY_READ = 17
 _MENDS = (  # what onnxruntime says of a file that it does not load, and what mends it
     ("does not match expected type", "state-shapes"),
     ("bound to different types", "operand-types"),
     ("of input parameter", "operand-types"),
+    ("Unsupported model IR version", f"clean --opset {_NEWEST_WIDELY_READ}"),
+    ("is under development", f"clean --opset {_NEWEST_WIDELY_READ}"),
 )
-_WIDELY_READ = 13
 
 
 def inspection(found: Inspection, *, verbose: bool = False) -> RenderableType:
