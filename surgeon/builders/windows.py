@@ -147,7 +147,7 @@ def kernel_of_weight(draft: Draft, match: Match) -> gs.Tensor:
 
 
 def stated_pads(draft: Draft, match: Match) -> gs.Tensor:
-    """A window whose pads are numbers, where `auto_pad` has runtimes work them out of the length."""
+    """A window whose pads are numbers, where `auto_pad` has them worked out of the length."""
     node, facts = match.root, draft.facts
     mode = attribute_of(node, "auto_pad") or "NOTSET"
     if mode == "NOTSET":
