@@ -107,7 +107,7 @@ class Inspection:
         foreign: Operators outside standard ONNX.
         computed_weights: Conv nodes whose kernel is computed: many runtimes refuse them.
         bfloat16: How many inputs and weights are in bfloat16, of which few runtimes compute.
-        float64: How many are in double precision.
+        float64: How many inputs, constants and Casts are in double precision.
         recipes: Bundled recipes that have rules for operators of this model, and how many rules.
         loads: Whether onnxruntime loads it; None where it was not asked.
         fault: What it says where it does not.
@@ -236,7 +236,7 @@ def inspect(model: ModelLike, *, target: str | None = None) -> Inspection:
         foreign=tuple(_foreign(proto, nodes, operators)),
         computed_weights=_computed_weights(proto),
         bfloat16=types.count(onnx.TensorProto.BFLOAT16),
-        float64=types.count(onnx.TensorProto.DOUBLE),
+        float64=types.count(onnx.TensorProto.DOUBLE) + odd.doubles,
         recipes=helpful(operators),
         fit=None if wanted is None else fit_of(proto, operators, wanted, path or _UNSAVED, made),
         cast=cast,

@@ -23,12 +23,14 @@ class Oddities(NamedTuple):
         unsorted: Whether a node stands in front of one whose result it reads.
         training: How many Dropouts and BatchNormalizations are in training mode.
         bare: How many convolutions leave the size of their kernel to the weight.
+        doubles: How many constants that are nodes, and Casts, are in double precision.
     """
 
     misstated: tuple[str, ...] = ()
     unsorted: bool = False
     training: int = 0
     bare: int = 0
+    doubles: int = 0
 
 
 def oddities(proto: onnx.ModelProto) -> Oddities:
@@ -39,11 +41,19 @@ def oddities(proto: onnx.ModelProto) -> Oddities:
         any(map(_is_unsorted, (proto.graph, *every_body(proto.graph.node)))),
         _training(proto, nodes),
         sum(node.op_type in _CONVOLUTIONS and not _has(node, "kernel_shape") for node in nodes),
+        sum(map(_makes_doubles, nodes)),
     )
 
 
 def _has(node: onnx.NodeProto, name: str) -> bool:
     return any(each.name == name and each.ints for each in node.attribute)
+
+
+def _makes_doubles(node: onnx.NodeProto) -> bool:
+    double = onnx.TensorProto.DOUBLE
+    if node.op_type == "Cast":
+        return any(each.name == "to" and each.i == double for each in node.attribute)
+    return node.op_type == "Constant" and any(a.t.data_type == double for a in node.attribute)
 
 
 def _is_unsorted(graph: onnx.GraphProto) -> bool:

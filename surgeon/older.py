@@ -7,6 +7,7 @@ exact; where there is none, the operator is refused by `opsets`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Protocol
 
 import numpy as np
@@ -54,6 +55,7 @@ def in_float32(
     inputs: Sequence[gs.Tensor],
     attributes: Said,
     dtype: int = _BFLOAT16,
+    kinds: Sequence[int | None] = (),
 ) -> Any:
     """An operator on another type, computed in float32 and rounded once, as PyTorch's kernels do.
 
@@ -63,12 +65,15 @@ def in_float32(
         inputs: Its operands, those of the other type among them.
         attributes: Its attributes.
         dtype: The other type.
+        kinds: The types of what it gave; what was float32 beside it stays so, as a sample at
+            places of the other type does.
     """
     wide = [draft.op("Cast", x, to=_FLOAT) if _is(draft, x, dtype) else x for x in inputs]
     made = draft.op(op, *wide, **attributes)
     found = made if isinstance(made, tuple) else (made,)
     back = [
-        draft.op("Cast", y, to=dtype) if draft.facts.of(y).dtype == _FLOAT else y for y in found
+        draft.op("Cast", y, to=dtype) if draft.facts.of(y).dtype == _FLOAT != kind else y
+        for y, kind in zip_longest(found, kinds[: len(found)])
     ]
     return tuple(back) if isinstance(made, tuple) else back[0]
 

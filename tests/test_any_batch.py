@@ -45,6 +45,10 @@ FREED = {
         <int32[3] b> { c = CastLike (b, x) d = CastLike (x, c) y = Mul (d, c) }""",
     "a product of two": """(float[1,2,3] x, float[1,3,2] z) => (float[1,2,2] y)
         { y = MatMul (x, z) }""",
+    "rows by a vector, and a vector by columns": """(float[1,2,3] x) => (float[1,2] y, float[1,3] z)
+        <float[3] v, float[2] w> { y = MatMul (x, v) z = MatMul (w, x) }""",
+    "a vector by columns of all items": """(float[1,3] x) => (float[1] y)
+        <float[3] v> { t = Transpose (x) y = MatMul (v, t) }""",
     "a fully connected layer": """(float[1,3] x) => (float[1,2] y)
         <float[2,3] w, float[2] b> { y = Gemm <transB = 1> (x, w, b) }""",
     "squeezed and unsqueezed": """(float[1,3,1] x) => (float[1,1,3] y)
@@ -206,6 +210,7 @@ REFUSED = {
     "(float[1,3] x) => (float[3] y) { y = Squeeze (x) }": "takes the batch away",
     "(float[3,2] x) => (float[2,2] y) { t = Transpose (x) y = MatMul (t, x) }": "sums over",
     "(float[1,3] x) => (float[2,3] y) <float[2,3] b> { y = Add (x, b) }": "`b` has 2 along",
+    "(float[1,3] x) => (float[3] y) <float[1] v> { y = MatMul (v, x) }": "it sums over the batch",
     "(float[2,8,3] x) => (float[8,2,3] y) <float[8,2,3] t, int64[3] s = {8, 2, 3}> "
     "{ r = Reshape (x, s) y = Add (r, t) }": "`t` has 8 along the batch",
     "(float[1,2,3] x) => (float[4,1,3] y) <float[1,1,3] t, int64[1] one = {1}, int64[1] two = {2}, "
@@ -373,3 +378,16 @@ def test_an_original_of_one_batch_alone_says_what_may_free_it() -> None:
         i = Identity (x) r = Reshape (i, s) y = Exp (r) }""")
     report = surgeon.apply(proto, "clean").report
     assert "`any-batch --assume 'n == 1'` may free it" in " ".join(surgeon.shown(report).split())
+
+
+def test_a_false_type_of_an_output_does_not_keep_the_batch_fixed() -> None:
+    proto = model(
+        "(float[1,6] x) => (double[1,2,3] y) <int64[3] s = {1, 2, 3}> { y = Reshape (x, s) }"
+    )
+    result = surgeon.apply(proto, "any-batch", strict=True)
+    assert result.report.status == "equivalent"
+    made = result.model.to_proto()
+    assert made.graph.output[0].type.tensor_type.elem_type == onnx.TensorProto.FLOAT
+    assert "element types that outputs declare were false: `y`" in result.report.remarks
+    (found,) = ran(made, {"x": np.ones((3, 6), np.float32)})
+    assert found.shape == (3, 2, 3)

@@ -387,7 +387,8 @@ def test_dynamic_sizes_that_are_numbers_inside_are_freed_where_they_are_told() -
     proto = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17]>
         g (float[1,2,h,w] x) => (float[1,4,h,w] y) <int64[4] s = {1, 2, 32, 48}> {
         p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x)
-        r = Resize <coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"> (p, , , s)
+        r = Resize
+          <coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"> (p, , , s)
         y = Concat <axis = 1> (x, r) }""")
     assert "`--shape x=...` tells them" in surgeon.apply(proto, "any-size").report.failures[0]
     result = surgeon.apply(proto, "any-size", shape={"x": (1, 2, 32, 48)}, strict=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import onnx
 
@@ -150,7 +150,8 @@ def multiplied(flow: Flow, node: onnx.NodeProto) -> None:
     left, right = node.input[:2]
     ranks = [len(flow.shape(left)), len(flow.shape(right))]
     if min(ranks) < 2:
-        raise Frozen("one of its operands is a vector")
+        flow.places[node.output[0]] = _by_vector(flow, node, ranks)
+        return
     rank, back = max(ranks), []
     for name, own, summed in ((left, ranks[0], 1), (right, ranks[1], 2)):
         if (axis := flow.places.get(name)) is not None:
@@ -165,6 +166,15 @@ def multiplied(flow: Flow, node: onnx.NodeProto) -> None:
             raise Frozen(f"`{name}` has {flow.shape(name)[-back[0]]} along the batch")
     flow.alike([name for name in (left, right) if name in flow.places])
     flow.places[node.output[0]] = rank - back[0]
+
+
+def _by_vector(flow: Flow, node: onnx.NodeProto, ranks: Sequence[int]) -> int:
+    """Where the batch is behind a product of matrices and a vector that all items share."""
+    which = ranks.index(max(ranks))
+    axis, summed = batched(flow, node, which), ranks[which] - (1 if which == 0 else 2)
+    if min(ranks) == max(ranks) or axis == summed:
+        raise Frozen("it sums over the batch")
+    return axis - (axis > summed)
 
 
 def gemm(flow: Flow, node: onnx.NodeProto) -> None:

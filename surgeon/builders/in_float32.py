@@ -35,7 +35,8 @@ def computed_in_float32(draft: Draft, match: Match, of: str = "bfloat16") -> Any
     """
     node = match.root
     _check(draft, node, of)
-    return in_float32(draft, node.op, node.inputs, node.attrs, _TYPES[of])
+    kinds = [draft.facts.of(y).dtype for y in node.outputs]
+    return in_float32(draft, node.op, node.inputs, node.attrs, _TYPES[of], kinds)
 
 
 def selected_in_float32(draft: Draft, match: Match, most: int = 1) -> Any:
@@ -73,7 +74,8 @@ def several_in_float32(draft: Draft, match: Match, most: int, of: str = "bfloat1
         raise Refused("it gives one value")
     _check(draft, node, of)
     said = {**node.attrs, "outputs": count}
-    made = in_float32(draft, node.op, node.inputs, said, _TYPES[of])
+    kinds = [draft.facts.of(y).dtype for y in node.outputs]
+    made = in_float32(draft, node.op, node.inputs, said, _TYPES[of], kinds)
     return _in_place(list(made), most)
 
 

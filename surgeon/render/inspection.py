@@ -223,7 +223,9 @@ def _of_loading(found: Inspection) -> Iterator[Text]:
         loads = "; onnxruntime loads it" if found.loads else ""
         yield Text(f"Only standard operators, no computed kernels{loads}.", style="green")
     if _fails_in_float64(found):
-        values = words.count(found.float64, "input and weight", "inputs and weights")
+        values = words.count(
+            found.float64, "input, constant or Cast", "inputs, constants and Casts"
+        )
         more = "onnxruntime and most others compute little in it"
         yield Text(f"{values} in double precision: {more}", "yellow")
 
