@@ -310,3 +310,8 @@ def test_a_format_that_is_too_new_is_why_it_does_not_load(
     model = parsed("g (float[n] x) => (float[n] y) { y = Exp (x) }")
     model.ir_version, model.opset_import[0].version = ir, opset
     assert "Try: surgeon apply clean --opset 17 " in shown(model, tmp_path)
+
+
+def test_a_norm_of_onnxruntime_in_an_older_opset_leads_to_contrib(tmp_path: Path) -> None:
+    text = "g (float[n,4] x, float[4] s) => (float[n,4] y) { y = LayerNormalization (x, s) }"
+    assert "Try: surgeon apply contrib " in shown(parsed(text, '"" : 12'), tmp_path)

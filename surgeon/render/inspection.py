@@ -309,11 +309,15 @@ def _foreign(foreign: Foreign) -> Text:
 
 
 def _best(found: Inspection) -> str | None:
-    """The recipe with rules for most of the foreign nodes; of equals `aten` or that of most."""
+    """The recipe with rules for most of the foreign nodes; of equals `aten`, or `contrib`."""
     scores: dict[str, int] = {}
     for foreign in found.foreign:
         for recipe in foreign.recipes:
             scores[recipe] = scores.get(recipe, 0) + foreign.count
     if not scores:
         return None
-    return max(scores, key=lambda n: (scores[n], n == "aten", found.recipes.get(n, 0), n))
+    first = ("contrib", "aten")  # others change types beside
+    return max(
+        scores,
+        key=lambda n: (scores[n], first.index(n) if n in first else -1, found.recipes.get(n, 0), n),
+    )
