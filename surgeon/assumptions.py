@@ -160,7 +160,11 @@ def with_dim(axioms: Axioms, model: onnx.ModelProto, name: str) -> Axioms:
                 name if dim.dim_param == name else told
                 for dim, told in zip(tensor.shape.dim, shapes[value.name], strict=True)
             )
-    return axioms._replace(shapes=shapes)
+    symbols, sizes = dict(axioms.symbols), dict(axioms.sizes)
+    if isinstance(symbols.get(name), int):  # a number that was told for what it is free of now
+        del symbols[name]
+        sizes.pop(name, None)
+    return axioms._replace(shapes=shapes, symbols=symbols, sizes=sizes)
 
 
 def _assumed(

@@ -19,7 +19,13 @@ from surgeon.stating import state_shapes
 
 
 def bring_in_line(
-    model: Model, facts: Facts, resized: Sequence[str], carried: Sequence[str], *, stating: bool
+    model: Model,
+    facts: Facts,
+    resized: Sequence[str],
+    carried: Sequence[str],
+    *,
+    stating: bool,
+    before: Sequence[str] = (),
 ) -> tuple[frozenset[str], list[str]]:
     """Declare and correct types and shapes.
 
@@ -29,13 +35,14 @@ def bring_in_line(
         resized: Outputs whose declared shapes were corrected before.
         carried: Values of bodies of which that is so.
         stating: Whether all that is proven is written into the file.
+        before: Outputs whose declared element type was corrected before.
 
     Returns:
         The outputs whose declared element type was false, and what to say of all.
     """
     for say in (declare_numbers, declare_types, state_cuts):
         say(model, facts)
-    retyped = correct_types(model, facts)
+    retyped = list(dict.fromkeys((*before, *correct_types(model, facts))))
     tables = declare_tables(model, facts)
     told = (
         ("shapes that the file states", correct_claims(model, facts)),

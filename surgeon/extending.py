@@ -122,6 +122,7 @@ class _Joining:
         constants = {tensor.name for tensor in self.graph.initializer}
         given = [value for value in self.graph.input if value.name not in constants]
         self.ends = given if self.in_front else list(self.graph.output)
+        self.read = {} if self.in_front else {value.name: value for value in given}
         inner, outer = list(self.own.output), list(self.own.input)
         if not self.in_front:
             inner, outer = outer, inner
@@ -138,12 +139,13 @@ class _Joining:
             RecipeError: They do not fit one another.
         """
         joints = self._joints()
-        old = few([joint.end.name for joint in joints])
+        met = [joint for joint in joints if any(joint.end is end for end in self.ends)]
+        old = few([joint.end.name for joint in met])
         if self.in_front:
             self._infer()  # what it says nothing of meets the model too
         self._bind(joints)
         self._infer(joints)
-        self._rename(joints)
+        self._rename(joints, {joint.end.name for joint in met})
         self._fit_format()
         imported = {*STANDARD, *(entry.domain for entry in self.whole.opset_import)}
         new = [entry for entry in self.piece.opset_import if entry.domain not in imported]
@@ -151,7 +153,7 @@ class _Joining:
         nodes, field = list(self.graph.node), self.graph.input
         if not self.in_front:
             field = self.graph.output
-        self._exchange(field, [joint.end.name for joint in joints])
+        self._exchange(field, [joint.end.name for joint in met])
         del self.graph.node[:]
         own = list(self.own.node)
         self.graph.node.extend([*own, *nodes] if self.in_front else [*nodes, *own])
@@ -179,7 +181,8 @@ class _Joining:
 
     def _joints(self) -> list[_Joint]:
         """By names; one alone meets one alone whatever they are called."""
-        ends = {value.name: value for value in self.ends}
+        ends = {value.name: value for value in (*self.ends, *self.read.values())}
+        ends.update((value.name, value) for value in self.ends)
         meets = dict(self.extension.meets)
         if len(self.meeting) == len(self.ends) == 1 and not meets:
             return [_Joint(self.meeting[0], self.ends[0])]
@@ -194,7 +197,8 @@ class _Joining:
                     "with `brings` that the whole is to have it too.",
                 )
         joints = [_Joint(value, ends[meets.get(value.name, value.name)]) for value in self.meeting]
-        if not joints or len({joint.end.name for joint in joints}) < len(joints):
+        met = {joint.end.name for joint in joints}
+        if met.isdisjoint(value.name for value in self.ends) or len(met) < len(joints):
             raise self._wrong("no two of its ends meet one of the model's, and one has to meet one")
         return joints
 
@@ -260,12 +264,11 @@ class _Joining:
             if not _agree(_copy(joint.end), joint.own):
                 raise self._unlike(joint)
 
-    def _rename(self, joints: Sequence[_Joint]) -> None:
+    def _rename(self, joints: Sequence[_Joint], joined: Collection[str]) -> None:
         """One name for what becomes one, and names that nothing else has for all others."""
         outer = {v.name for v in (*self.outer, *self.brought)}
-        joined = {joint.end.name for joint in joints}
         both = {*names_of_values(self.graph), *names_of_values(self.own)}
-        kept = {v.name for v in (*self.graph.input, *self.graph.output)} - joined
+        kept = {v.name for v in (*self.graph.input, *self.graph.output)}.difference(joined)
         for name in sorted(outer & set(names_of_values(self.graph))):
             if name in kept:
                 raise self._wrong(f"the model has an end `{name}` already", "Call it otherwise.")

@@ -20,6 +20,7 @@ from surgeon.helpful import helpful, recipes_for
 from surgeon.importer import types_given
 from surgeon.model import Model, ModelLike
 from surgeon.nested import bodies
+from surgeon.oddities import Oddities, oddities
 from surgeon.provenance import recipes_of
 from surgeon.soundness import see_texts
 from surgeon.spelling import operator_name, spelling
@@ -106,7 +107,7 @@ class Inspection:
         foreign: Operators outside standard ONNX.
         computed_weights: Conv nodes whose kernel is computed: many runtimes refuse them.
         bfloat16: How many inputs and weights are in bfloat16, of which few runtimes compute.
-        float64: How many are in double precision.
+        float64: How many inputs, constants and Casts are in double precision.
         recipes: Bundled recipes that have rules for operators of this model, and how many rules.
         loads: Whether onnxruntime loads it; None where it was not asked.
         fault: What it says where it does not.
@@ -115,6 +116,10 @@ class Inspection:
         turned: Inputs that are only turned, from N,H,W,C to N,C,H,W say.
         made: The recipes that made it, as its own log says.
         deciding: Inputs of a few numbers on which branches, turns of loops or sizes hang.
+        misstated: Values of which the file states another type or shape than they have.
+        unsorted: Whether a node stands in front of one whose result it reads.
+        training: How many Dropouts and BatchNormalizations are in training mode.
+        bare_kernels: How many convolutions leave the size of their kernel to the weight.
     """
 
     source: str
@@ -146,6 +151,10 @@ class Inspection:
     turned: tuple[str, ...] = ()
     made: tuple[str, ...] = ()
     deciding: tuple[str, ...] = ()
+    misstated: tuple[str, ...] = ()
+    unsorted: bool = False
+    training: int = 0
+    bare_kernels: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -203,7 +212,9 @@ def inspect(model: ModelLike, *, target: str | None = None) -> Inspection:
     inputs = inputs_of(proto.graph)
     types, weights = types_given(proto), weights_of(proto.graph)
     made = recipes_of(proto.metadata_props)
-    cast, turned = could_be_left(proto) if _is_sound(model) else ((), ())
+    sound = _is_sound(model)
+    cast, turned = could_be_left(proto) if sound else ((), ())
+    odd = oddities(proto) if sound else Oddities()
     return Inspection(
         source=str(path or "<model>"),
         size=path.stat().st_size if path else proto.ByteSize(),
@@ -225,13 +236,17 @@ def inspect(model: ModelLike, *, target: str | None = None) -> Inspection:
         foreign=tuple(_foreign(proto, nodes, operators)),
         computed_weights=_computed_weights(proto),
         bfloat16=types.count(onnx.TensorProto.BFLOAT16),
-        float64=types.count(onnx.TensorProto.DOUBLE),
+        float64=types.count(onnx.TensorProto.DOUBLE) + odd.doubles,
         recipes=helpful(operators),
         fit=None if wanted is None else fit_of(proto, operators, wanted, path or _UNSAVED, made),
         cast=cast,
         made=made,
         turned=turned,
         deciding=deciding(proto),
+        misstated=odd.misstated,
+        unsorted=odd.unsorted,
+        training=odd.training,
+        bare_kernels=odd.bare,
     )
 
 

@@ -14,7 +14,7 @@ import onnx
 from surgeon import asread, dialect, provenance, unread
 from surgeon.asread import Handed
 from surgeon.assumptions import Axioms, cost_of_sizes
-from surgeon.claims import correct_carried, correct_outputs, declare
+from surgeon.claims import correct_carried, correct_outputs, correct_types, declare
 from surgeon.clock import Clock
 from surgeon.collector import collector_paused
 from surgeon.correcting import bring_in_line
@@ -91,6 +91,7 @@ class Operation:
         self.stating = False  # whether shapes are written into the file
         self.handed = Handed()
         self.ended = ""  # what is said of the inputs that are taken for constants
+        self.retyped: list[str] = []  # outputs, before the last step that reads the model anew
         self.removed: list[Departure] = []  # before the last step that reads the model anew
 
     @property
@@ -279,6 +280,9 @@ class Operation:
     ) -> None:
         """A step of another tool: on the protobuf, and skipped with a remark where it fails."""
         self._settle()
+        if found := correct_types(self.model, self.facts):  # else nobody else loads it
+            self.retyped += found
+            self.model.changed = True
         try:
             proto = function(self.model.to_proto())
         except SurgeonError as error:
@@ -305,7 +309,8 @@ class Operation:
             self.axioms = made[-1].axioms
             return made[-1].model
 
-        declare(self.model, self.facts, self.axioms.shapes, self.axioms.fixed)
+        if declare(self.model, self.facts, self.axioms.shapes, self.axioms.fixed):
+            self.model.changed = True  # else the step is given the file as it stood
         if self._promises_otherwise(rule_of(step), done, allow):
             self.notes.changes.append(made[-1].change)
             if self.check:
@@ -381,7 +386,7 @@ class Operation:
         if may_have_lost(self.original):
             self.notes.remarks.append(LOST)
         self.notes.retyped, said = bring_in_line(
-            self.model, self.facts, resized, carried, stating=self.stating
+            self.model, self.facts, resized, carried, stating=self.stating, before=self.retyped
         )
         self.notes.remarks.extend(said)
         self._enter_log()

@@ -29,10 +29,26 @@ FREED = {
     "flattened": "(float[1,2,5] x) => (float[1,10] y) { y = Flatten (x) }",
     "a bias without the batch": """(float[1,2,3] x) => (float[1,2,3] y)
         <float[2,3] b> { y = Add (x, b) }""",
+    "a table for the windows of each": """(float[1,4,2,3] x) => (float[4,2,3] y)
+        <float[4,1,3] t, int64[3] s = {-1, 2, 3}> { r = Reshape (x, s) y = Add (t, r) }""",
+    "a token in front of each window": """(float[1,4,2,3] x) => (float[4,3,3] y)
+        <float[4,1,3] t, int64[3] s = {-1, 2, 3}> {
+        r = Reshape (x, s) y = Concat <axis = 1> (t, r) }""",
+    "a token with its place, once for each window": """(float[1,8,3] x) => (float[4,3,3] y)
+        <float[1,1,3] t, float[1,9,3] p, int64[1] zero = {0}, int64[1] one = {1},
+         int64[1] last = {-8}, int64[1] end = {9223372036854775807},
+         int64[3] four = {4, 1, 1}, int64[3] s = {4, 2, 3}> {
+        c = Concat <axis = 1> (t, x) q = Mul (p, c) a = Sub (q, p)
+        f = Slice (a, zero, one, one) b = Slice (a, last, end, one)
+        r = Tile (f, four) w = Reshape (b, s) y = Concat <axis = 1> (r, w) }""",
     "of the type of what has the batch": """(float[1,2,3] x) => (float[1,2,3] y)
         <int32[3] b> { c = CastLike (b, x) d = CastLike (x, c) y = Mul (d, c) }""",
     "a product of two": """(float[1,2,3] x, float[1,3,2] z) => (float[1,2,2] y)
         { y = MatMul (x, z) }""",
+    "rows by a vector, and a vector by columns": """(float[1,2,3] x) => (float[1,2] y, float[1,3] z)
+        <float[3] v, float[2] w> { y = MatMul (x, v) z = MatMul (w, x) }""",
+    "a vector by columns of all items": """(float[1,3] x) => (float[1] y)
+        <float[3] v> { t = Transpose (x) y = MatMul (v, t) }""",
     "a fully connected layer": """(float[1,3] x) => (float[1,2] y)
         <float[2,3] w, float[2] b> { y = Gemm <transB = 1> (x, w, b) }""",
     "squeezed and unsqueezed": """(float[1,3,1] x) => (float[1,1,3] y)
@@ -194,6 +210,12 @@ REFUSED = {
     "(float[1,3] x) => (float[3] y) { y = Squeeze (x) }": "takes the batch away",
     "(float[3,2] x) => (float[2,2] y) { t = Transpose (x) y = MatMul (t, x) }": "sums over",
     "(float[1,3] x) => (float[2,3] y) <float[2,3] b> { y = Add (x, b) }": "`b` has 2 along",
+    "(float[1,3] x) => (float[3] y) <float[1] v> { y = MatMul (v, x) }": "it sums over the batch",
+    "(float[2,8,3] x) => (float[8,2,3] y) <float[8,2,3] t, int64[3] s = {8, 2, 3}> "
+    "{ r = Reshape (x, s) y = Add (r, t) }": "`t` has 8 along the batch",
+    "(float[1,2,3] x) => (float[4,1,3] y) <float[1,1,3] t, int64[1] one = {1}, int64[1] two = {2}, "
+    "int64[3] r = {4, 1, 1}> { c = Concat <axis = 1> (t, x) f = Slice (c, one, two, one) "
+    "y = Tile (f, r) }": "it repeats the batch",
     "(float[1,3] x) => (float[3] y) <int64 i = {0}> { y = Gather (x, i) }": "some of the batch",
     "(float[1,3] x) => (float[2,3] y) { y = Concat <axis = 0> (x, x) }": "behind the batch",
     "(float[1,3] x) => (int64[2,n] y) { y = NonZero (x) }": "of this operator that is not known",
@@ -313,3 +335,59 @@ def test_a_fixed_dimension_is_told_of_the_recipe(tmp_path) -> None:
     done = run("apply", "clean", path, tmp_path / "o.onnx", "--shape", "x=n,3")
     assert done.exit_code == 2
     assert "`any-batch` makes the first one dynamic" in " ".join(done.output.split())
+
+
+FROZEN_INSIDE = """(float[{b},6] x, float[{b},6] z) => (float[{b},2,3] y)
+    <int64[3] s = {{1, 2, 3}}> {{
+    p = Mul (x, z) y = Reshape (p, s) }}"""
+
+
+@pytest.mark.parametrize("name", ["n", "batch"])
+def test_a_dynamic_batch_that_the_trace_froze_inside_is_freed_where_it_is_told(name) -> None:
+    proto = model(FROZEN_INSIDE.format(b=name))
+    result = surgeon.apply(proto, "any-batch", assume=[f"{name} == 1"], strict=True)
+    assert result.report.status == "equivalent"
+    made = result.model.to_proto()
+    for value in (*made.graph.input, *made.graph.output):
+        assert value.type.tensor_type.shape.dim[0].dim_param == "batch", value.name
+    feeds = {each: np.arange(18, dtype=np.float32).reshape(3, 6) for each in "xz"}
+    (found,) = ran(made, feeds)
+    assert np.array_equal(found, (feeds["x"] * feeds["z"]).reshape(3, 2, 3))
+
+
+def test_a_dynamic_batch_that_the_trace_froze_inside_is_freed_by_shapes_too() -> None:
+    proto = model(FROZEN_INSIDE.format(b="n"))
+    shape = {"x": (1, 6), "z": (1, 6)}
+    result = surgeon.apply(proto, "any-batch", shape=shape, strict=True)
+    dims = result.model.to_proto().graph.input[1].type.tensor_type.shape.dim
+    assert [dim.dim_param or dim.dim_value for dim in dims] == ["batch", 6]
+
+
+def test_what_fixes_a_batch_that_is_dynamic_already_is_said() -> None:
+    proto = model(FROZEN_INSIDE.format(b="batch"))
+    assert (
+        "`--assume 'batch == 1'` says for" in surgeon.apply(proto, "any-batch").report.failures[0]
+    )
+    unnamed = model("(float[1,6] x) => (float[1,6] y) { y = Relu (x) }")
+    unnamed.graph.input[0].type.tensor_type.shape.dim[0].Clear()
+    assert "`--shape x=1,6` says for" in surgeon.apply(unnamed, "any-batch").report.failures[0]
+
+
+def test_an_original_of_one_batch_alone_says_what_may_free_it() -> None:
+    proto = model("""(float[n,6] x) => (float[n,2,3] y) <int64[3] s = {1, 2, 3}> {
+        i = Identity (x) r = Reshape (i, s) y = Exp (r) }""")
+    report = surgeon.apply(proto, "clean").report
+    assert "`any-batch --assume 'n == 1'` may free it" in " ".join(surgeon.shown(report).split())
+
+
+def test_a_false_type_of_an_output_does_not_keep_the_batch_fixed() -> None:
+    proto = model(
+        "(float[1,6] x) => (double[1,2,3] y) <int64[3] s = {1, 2, 3}> { y = Reshape (x, s) }"
+    )
+    result = surgeon.apply(proto, "any-batch", strict=True)
+    assert result.report.status == "equivalent"
+    made = result.model.to_proto()
+    assert made.graph.output[0].type.tensor_type.elem_type == onnx.TensorProto.FLOAT
+    assert "element types that outputs declare were false: `y`" in result.report.remarks
+    (found,) = ran(made, {"x": np.ones((3, 6), np.float32)})
+    assert found.shape == (3, 2, 3)

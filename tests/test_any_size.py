@@ -381,3 +381,17 @@ def test_a_fixed_dimension_is_told_of_the_recipe(tmp_path) -> None:
     done = run("apply", "clean", path, tmp_path / "o.onnx", "--shape", "x=1,1,8,8")
     assert done.exit_code == 2
     assert "the recipe `any-size` makes sizes dynamic" in " ".join(done.output.split())
+
+
+def test_dynamic_sizes_that_are_numbers_inside_are_freed_where_they_are_told() -> None:
+    proto = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17]>
+        g (float[1,2,h,w] x) => (float[1,4,h,w] y) <int64[4] s = {1, 2, 32, 48}> {
+        p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x)
+        r = Resize
+          <coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"> (p, , , s)
+        y = Concat <axis = 1> (x, r) }""")
+    assert "`--shape x=...` tells them" in surgeon.apply(proto, "any-size").report.failures[0]
+    result = surgeon.apply(proto, "any-size", shape={"x": (1, 2, 32, 48)}, strict=True)
+    assert result.report.status == "equivalent"
+    dims = result.model.to_proto().graph.input[0].type.tensor_type.shape.dim
+    assert all(dim.dim_param for dim in dims[2:])

@@ -323,3 +323,42 @@ def test_the_suppression_behind_a_detector_is_spelled_out_and_equivalent() -> No
     assert [v.name for v in result.model.to_proto().graph.output] == [
         *("num_dets", "det_boxes", "det_scores", "det_classes")
     ]
+
+
+TOKENS = """
+<ir_version: 8, opset_import: ["": 17]>
+g (int64[b, s] ids, int64[b, s] mask) => (float[b, s, 2] hidden)
+<float[4, 2] table, int64[1] at = {2}> {
+  rows = Gather (table, ids)
+  wide = Unsqueeze (mask, at)
+  kept = Cast <to = 1> (wide)
+  hidden = Mul (rows, kept)
+}"""
+POOLED = """mean (h, int64[n, t] mask) => (float[n, c] embedding)
+<int64[1] one = {1}, int64[1] two = {2}> {
+  m = Cast <to = 1> (mask)
+  w = Unsqueeze (m, two)
+  p = Mul (h, w)
+  sums = ReduceSum <keepdims = 0> (p, one)
+  counts = ReduceSum <keepdims = 0> (w, one)
+  embedding = Div (sums, counts)
+}"""
+
+
+def test_what_is_behind_may_read_an_input_of_the_model_too() -> None:
+    model = parser.parse_model(TOKENS)
+    table = np.arange(8, dtype=np.float32).reshape(4, 2)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(table, "table"))
+    del model.graph.value_info[:]
+    text = "surgeon: 1\nname: ends\nallow: [contract]\nbehind:\n  meets: {h: hidden}\n  text: |\n"
+    text += "".join(f"    {line}\n" for line in POOLED.splitlines())
+    result = surgeon.apply(model, surgeon.Recipe.parse(text, file="ends.yaml"))
+    made = result.model.to_proto()
+    assert ends(made) == ["(int64[b,s] ids, int64[b,s] mask)", "(float[b,2] embedding)"]
+    assert "`embedding` in place of output `hidden`" in (result.report.changes[0].contract or "")
+    feeds = {"ids": np.array([[1, 2, 3]]), "mask": np.array([[1, 1, 0]])}
+    found = Session(made).run(feeds, ["embedding"])["embedding"]
+    assert np.allclose(found, table[1:3].mean(axis=0))
+    alone = "b (int64[n, t] mask) => (float[n, t] m) { m = Cast <to = 1> (mask) }"
+    with pytest.raises(surgeon.RecipeError, match="no two of its ends meet"):
+        surgeon.apply(model, recipe(behind=alone.replace("(int64", "(int64[n, t] ids, int64", 1)))

@@ -77,5 +77,5 @@ def test_inspect_says_what_doubles_need(tmp_path: Path) -> None:
     path = tmp_path / "doubles.onnx"
     onnx.save(model, str(path))
     said = run("inspect", path).output
-    assert "4 inputs and weights in double precision" in said
+    assert "4 inputs, constants and Casts in double precision" in said
     assert "float64-in-float32 --allow approximate" in " ".join(said.split())

@@ -227,3 +227,91 @@ def test_what_surgeon_made_is_said_to_be_done(tmp_path: Path) -> None:
     text = render.text(render.inspection(found))
     assert "Made by surgeon with for-tensorrt: nothing to do" in text
     assert "surgeon apply" not in text
+
+
+def shown(model: onnx.ModelProto, folder: Path) -> str:
+    return " ".join(surgeon.shown(with_load(look(model, folder))).split())
+
+
+def stated(model: onnx.ModelProto, name: str, kind: int, *dims: int | str) -> onnx.ModelProto:
+    model.graph.value_info.append(helper.make_tensor_value_info(name, kind, dims))
+    return model
+
+
+def test_false_statements_are_named_with_what_sets_them_right(tmp_path: Path) -> None:
+    text = "g (float[2,n] x) => (float[2,n] y) { a = Exp (x)  b = Neg (a)  y = Abs (b) }"
+    assert look(stated(parsed(text), "a", TensorProto.FLOAT, 2, "m"), tmp_path).misstated == ()
+    assert look(stated(parsed(text), "a", TensorProto.FLOAT, 3, "n"), tmp_path).misstated == ("a",)
+    assert look(stated(parsed(text), "b", TensorProto.FLOAT, 2), tmp_path).misstated == ("b",)
+    model = parsed("g (float[n] x) => (float[4,n] y) { y = Exp (x) }")
+    assert look(model, tmp_path).misstated == ("y",)
+    assert "`state-shapes` sets right" in shown(model, tmp_path)
+
+
+def test_a_false_type_is_why_it_does_not_load(tmp_path: Path) -> None:
+    text = "g (float[n] x) => (float[n] y) { a = Cast <to = 10> (x)  y = Cast <to = 1> (a) }"
+    model = stated(parsed(text), "a", TensorProto.FLOAT, "n")
+    assert "Try: surgeon apply state-shapes " in shown(model, tmp_path)
+    assert surgeon.apply(model, "state-shapes").report.status == "equivalent"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "g (float16[n] x) => (float16[n] y) <float e = {0.5}> { y = Add (x, e) }",
+        "g (int64[n] x) => (int64[n] y) <int64 two = {2}> { q = Div (x, two)  y = Floor (q) }",
+    ],
+)
+def test_types_that_do_not_go_together_are_why_it_does_not_load(tmp_path: Path, text: str) -> None:
+    assert "Try: surgeon apply operand-types " in shown(parsed(text), tmp_path)
+
+
+def test_nodes_that_are_not_sorted_are_seen_in_bodies_too(tmp_path: Path) -> None:
+    text = "g (float[n] x) => (float[n] y) { a = Exp (x)  y = Neg (a) }"
+    assert not look(parsed(text), tmp_path).unsorted
+    model = parsed(text)
+    model.graph.node.reverse()
+    assert look(model, tmp_path).unsorted
+    assert "(not topologically sorted)" in shown(model, tmp_path)
+    body = """g (float[n] x, bool c) => (float[n] y) {
+        y = If (c) <then_branch = t () => (float[n] p) { a = Exp (x)  p = Neg (a) },
+                    else_branch = e () => (float[n] q) { q = Abs (x) }> }"""
+    branching = parsed(body)
+    assert not look(branching, tmp_path).unsorted
+    branching.graph.node[0].attribute[0].g.node.reverse()
+    assert look(branching, tmp_path).unsorted
+
+
+def test_training_mode_is_counted(tmp_path: Path) -> None:
+    model = parsed("""g (float[n,2] x, float[2] s) => (float[n,2] y)
+        <float r = {0.5}, bool yes = {1}, bool no = {0}> {
+        a = Dropout (x, r, no)
+        b = Dropout (a, r, yes)
+        t = Constant <value = bool {1}> ()
+        c = Dropout (b, r, t)
+        d = Dropout (c, r)
+        e = BatchNormalization (d, s, s, s, s)
+        y, m, v = BatchNormalization <training_mode = 1> (e, s, s, s, s) }""")
+    assert look(model, tmp_path).training == 3
+    assert "3 nodes (Dropout, BatchNormalization) in training mode" in shown(model, tmp_path)
+
+
+def test_kernels_that_are_not_said_are_counted(tmp_path: Path) -> None:
+    model = parsed("""g (float[n,1,5] x, float[1,1,3] w) => (float[n,1,1] y) {
+        a = Conv <kernel_shape = [3]> (x, w)  y = Conv (a, w) }""")
+    assert look(model, tmp_path).bare_kernels == 1
+    assert "`stated-attributes` writes it" in shown(model, tmp_path)
+
+
+@pytest.mark.parametrize(("ir", "opset"), [(99, 17), (10, 99)])
+def test_a_format_that_is_too_new_is_why_it_does_not_load(
+    tmp_path: Path, ir: int, opset: int
+) -> None:
+    model = parsed("g (float[n] x) => (float[n] y) { y = Exp (x) }")
+    model.ir_version, model.opset_import[0].version = ir, opset
+    assert "Try: surgeon apply clean --opset 17 " in shown(model, tmp_path)
+
+
+def test_a_norm_of_onnxruntime_in_an_older_opset_leads_to_contrib(tmp_path: Path) -> None:
+    text = "g (float[n,4] x, float[4] s) => (float[n,4] y) { y = LayerNormalization (x, s) }"
+    assert "Try: surgeon apply contrib " in shown(parsed(text, '"" : 12'), tmp_path)

@@ -47,6 +47,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
         "assumptions",
         "values",
         "deciding",
+        "oddities",
         "chance",
         "choices",
         "departed",

@@ -62,9 +62,14 @@ def free_batch(
         raise refusal(f"the model has {functions_left(proto)}", WRITE_OUT)
     model = onnx.ModelProto()
     model.CopyFrom(proto)
-    if any(dim.dim_param == name for value in model.graph.input for dim in _dims(value)):
-        raise refusal(f"a dimension is called `{name}` already", "Give it another name.")
     inputs = list(_batched_inputs(model))
+    for value in model.graph.input:
+        if any(dim.dim_param == name for dim in _dims(value)):
+            said = f"a dimension of `{value.name}` is called `{name}` already; if it is the batch, "
+            raise refusal(
+                f"{said}`--assume '{name} == {_dims(inputs[0])[0].dim_value}'` fixes it first",
+                "Give it another name.",
+            )
     flow = _followed(model, [value.name for value in inputs], _dims(inputs[0])[0].dim_value)
     for value in inputs:
         _dims(value)[0].dim_param = name
@@ -92,10 +97,21 @@ def _batched_inputs(model: onnx.ModelProto) -> Iterator[onnx.ValueInfoProto]:
             yield value
         elif not size and dims:
             raise refusal(
-                f"the first dimension of `{value.name}` is dynamic as it is", "Leave the step out."
+                f"the first dimension of `{value.name}` is dynamic as it is; if the file runs at "
+                f"one batch alone, a number stands inside, and {_told(value)} says for which it is",
+                "Leave the step out, or say for which batch the file is.",
             )
     if not size:
         raise refusal("no input has a first dimension", "Leave the step out.")
+
+
+def _told(value: onnx.ValueInfoProto) -> str:
+    """The option that fixes the batch of an input at one."""
+    first, *others = _dims(value)
+    if first.dim_param:
+        return f"`--assume '{first.dim_param} == 1'`"
+    sizes = (str(dim.dim_value) if dim.dim_value else dim.dim_param or "n" for dim in others)
+    return f"`--shape {value.name}={','.join(('1', *sizes))}`"
 
 
 def _dims(value: onnx.ValueInfoProto) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import onnx
 
@@ -35,10 +35,17 @@ def broadcast(flow: Flow, node: onnx.NodeProto) -> None:
         raise Frozen("its operands hold the batch along different axes")
     flow.alike(held)
     (back,) = behind
-    for name, shape in shapes.items():
+    if node.op_type in _OF_TWO:
+        flow.sums[node.output[0]] = node.op_type, [*node.input]
+    for place, name in enumerate(node.input):
+        shape = shapes[name]
         if name not in held and len(shape) >= back and shape[-back] != 1:
-            raise Frozen(f"`{name}` has {shape[-back]} along the batch")
+            own = len(shape) - back
+            node.input[place] = flow.spread(name, own, held[0], flow.places[held[0]])
     flow.places[node.output[0]] = max(map(len, shapes.values())) - back
+
+
+_OF_TWO = ("Add", "Sub", "Mul", "Div")  # without attributes
 
 
 def quantised(flow: Flow, node: onnx.NodeProto) -> None:
@@ -143,7 +150,8 @@ def multiplied(flow: Flow, node: onnx.NodeProto) -> None:
     left, right = node.input[:2]
     ranks = [len(flow.shape(left)), len(flow.shape(right))]
     if min(ranks) < 2:
-        raise Frozen("one of its operands is a vector")
+        flow.places[node.output[0]] = _by_vector(flow, node, ranks)
+        return
     rank, back = max(ranks), []
     for name, own, summed in ((left, ranks[0], 1), (right, ranks[1], 2)):
         if (axis := flow.places.get(name)) is not None:
@@ -158,6 +166,15 @@ def multiplied(flow: Flow, node: onnx.NodeProto) -> None:
             raise Frozen(f"`{name}` has {flow.shape(name)[-back[0]]} along the batch")
     flow.alike([name for name in (left, right) if name in flow.places])
     flow.places[node.output[0]] = rank - back[0]
+
+
+def _by_vector(flow: Flow, node: onnx.NodeProto, ranks: Sequence[int]) -> int:
+    """Where the batch is behind a product of matrices and a vector that all items share."""
+    which = ranks.index(max(ranks))
+    axis, summed = batched(flow, node, which), ranks[which] - (1 if which == 0 else 2)
+    if min(ranks) == max(ranks) or axis == summed:
+        raise Frozen("it sums over the batch")
+    return axis - (axis > summed)
 
 
 def gemm(flow: Flow, node: onnx.NodeProto) -> None:

@@ -50,6 +50,8 @@ class Flow:
         behind: Those that come behind the node at hand.
         added: Constants that are new in it.
         taken: Where the batch may lie in several places: which was taken, and of how many.
+        joints: What a Concat joins, and along which axis, by its output.
+        sums: The operator and the operands that are brought to one shape, by the output.
     """
 
     def __init__(self, known: Known, size: int, choices: Sequence[int]) -> None:
@@ -61,6 +63,8 @@ class Flow:
         self.behind: list[onnx.NodeProto] = []
         self.added: list[onnx.TensorProto] = []
         self.taken: list[tuple[int, int]] = []
+        self.joints: dict[str, tuple[list[str], int]] = {}
+        self.sums: dict[str, tuple[str, list[str]]] = {}
         self._choices = choices
         self._initializers = known.initializers
         self._shapes = known.shapes
@@ -144,7 +148,9 @@ class Flow:
         self.nodes.append(helper.make_node(kind, list(inputs), [fresh], name=fresh, **attributes))
         return fresh
 
-    def sizes(self, sizes: Sequence[int], axis: int, like: str, like_axis: int) -> str:
+    def sizes(
+        self, sizes: Sequence[int], axis: int, like: str, like_axis: int, each: int = 1
+    ) -> str:
         """Sizes of which that of `axis` is what `like` has along its own.
 
         Args:
@@ -152,9 +158,12 @@ class Flow:
             axis: The one that is computed.
             like: A value that holds the batch.
             like_axis: Where.
+            each: How many make one.
         """
         at = self.add(f"{like}_axis", np.array([like_axis], np.int64))
         length = self.op("Gather", [self.op("Shape", [like]), at])
+        if each != 1:
+            length = self.op("Div", [length, self.add(f"{like}_each", np.array([each], np.int64))])
         parts = [sizes[:axis], sizes[axis + 1 :]]
         fixed = [self.add(f"{like}_sizes", np.array(p, np.int64)) if p else "" for p in parts]
         return self.op("Concat", [name for name in (fixed[0], length, fixed[1]) if name], axis=0)
@@ -162,14 +171,20 @@ class Flow:
     def spread(self, name: str, axis: int, like: str, like_axis: int) -> str:
         """A value that all items share, once for each of them, along an axis of one.
 
+        An item may have several there, windows of an image say: all of them, for each item.
+
         Raises:
-            Frozen: It has more than one there, or sizes that are not known.
+            Frozen: It has another number there, or sizes that are not known.
         """
-        shape = self.shape(name)
-        if axis >= len(shape) or shape[axis] != 1 or self.size != 1 or like in self.leads:
-            raise Frozen(f"`{name}` holds {shape[axis] if axis < len(shape) else 'less'} for all")
+        shape, several = self.shape(name), self.shape(like)[like_axis]
+        held = shape[axis] if axis < len(shape) else "less"
+        if self.size != 1 or like in self.leads or held not in (1, several):
+            raise Frozen(f"`{name}` has {held} along the batch")
         if not all(isinstance(size, int) for size in shape):
             raise Frozen(f"the sizes of `{name}` are not known")
+        if isinstance(several, int) and held == several != 1:
+            times = self.sizes([1] * len(shape), axis, like, like_axis, several)
+            return self.op("Tile", [name, times])
         target = self.sizes([int(size or 0) for size in shape], axis, like, like_axis)
         return self.op("Expand", [name, target])
 

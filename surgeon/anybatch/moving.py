@@ -196,10 +196,9 @@ def joined(flow: Flow, node: onnx.NodeProto) -> None:
     if counted(attribute(node, "axis", 0), rank) == axis:
         raise Frozen("it puts something behind the batch")
     flow.alike(held)
+    flow.joints[node.output[0]] = [*node.input], counted(attribute(node, "axis", 0), rank)
     for place, name in enumerate(node.input):
         if name not in flow.places:
-            if flow.shape(like)[axis] != 1:
-                raise Frozen(f"`{name}` is shared, and an item has several along the batch")
             node.input[place] = flow.spread(name, axis, like, axis)
     flow.places[node.output[0]] = axis
 
@@ -212,11 +211,87 @@ def sliced(flow: Flow, node: onnx.NodeProto) -> None:
     axes = flow.numbers(node, "axes", 3) or list(range(len(starts)))
     ends = flow.numbers(node, "ends", 2) or []
     steps = (flow.numbers(node, "steps", 4) if flow.opset >= 10 else None) or [1] * len(starts)
+    taken = []
     for each, start, end, step in zip(axes, starts, ends, steps, strict=True):
         whole = start == 0 and step == 1 and end >= 2**31 - 1
         if counted(each, rank) == axis and not whole:
             raise Frozen("it takes some of the batch")
+        if not whole:
+            taken.append((counted(each, rank), start, end, step))
+    if len(taken) == 1 and taken[0][3] == 1 and (part := _shared_part(flow, node, *taken[0][:3])):
+        node.op_type, node.input[:] = "Identity", [part]
+        return
     flow.places[node.output[0]] = axis
+
+
+def _shared_part(flow: Flow, node: onnx.NodeProto, axis: int, start: int, end: int) -> str | None:
+    """What a Slice takes, where that is of no item: a token that is put in front of each, say.
+
+    Args:
+        flow: The graph.
+        node: The Slice.
+        axis: The only one of which it takes a part, in steps of one.
+        start: Of the part.
+        end: Behind it.
+    """
+    name, done = node.input[0], list[tuple[str, list[str], int]]()
+    size, rank = flow.shape(name)[axis], len(flow.shape(name))
+    while name in flow.sums:  # each element by itself: the part of the sum is the sum of the parts
+        operator, operands = flow.sums[name]
+        held = [at for at, each in enumerate(operands) if each in flow.places]
+        if len(held) != 1 or len(flow.shape(operands[held[0]])) != rank:
+            return None
+        name = operands[held[0]]
+        done.append((operator, operands, held[0]))
+    if name not in flow.joints or flow.joints[name][1] != axis or not isinstance(size, int):
+        return None
+    start, end = (min(max(each + size if each < 0 else each, 0), size) for each in (start, end))
+    part = _part_at(flow, flow.joints[name][0], axis, start, end)
+    if part is None or part[0] in flow.places:
+        return None
+    name = _cut(flow, part[0], axis, part[1], part[1] + end - start)
+    for operator, operands, at in reversed(done):
+        cut = [
+            name if place == at else _beside(flow, each, rank, axis, start, end)
+            for place, each in enumerate(operands)
+        ]
+        name = flow.op(operator, cut)
+    return name
+
+
+def _part_at(
+    flow: Flow, parts: Sequence[str], axis: int, start: int, end: int
+) -> tuple[str, int] | None:
+    """The part of a Concat in which a range lies, and where in it."""
+    before = 0
+    for part in parts:
+        size = flow.shape(part)[axis]
+        if not isinstance(size, int):
+            return None
+        if before <= start < end <= before + size:
+            return part, start - before
+        before += size
+    return None
+
+
+def _beside(flow: Flow, name: str, rank: int, axis: int, start: int, end: int) -> str:
+    """What goes with a range of the other operand."""
+    own = axis - rank + len(flow.shape(name))
+    if own < 0 or flow.shape(name)[own] == 1:
+        return name
+    return _cut(flow, name, own, start, end)
+
+
+def _cut(flow: Flow, name: str, axis: int, start: int, end: int) -> str:
+    """A range of a value along an axis."""
+    if (start, end) == (0, flow.shape(name)[axis]):
+        return name
+    if flow.opset < 10:
+        return flow.op("Slice", [name], axes=[axis], starts=[start], ends=[end])
+    bounds = (
+        (f"{name}_{what}", at) for what, at in (("start", start), ("end", end), ("axis", axis))
+    )
+    return flow.op("Slice", [name, *(flow.add(n, np.array([at], np.int64)) for n, at in bounds)])
 
 
 def padded(flow: Flow, node: onnx.NodeProto) -> None:

@@ -234,7 +234,9 @@ def _axes(inputs: Sequence[onnx.ValueInfoProto], names: Sequence[str]) -> dict[s
         if not first:
             if not all(numbers):
                 raise refusal(
-                    f"the sizes of `{value.name}` are dynamic as they are", "Leave it out."
+                    f"the sizes of `{value.name}` are dynamic as they are; if the file runs at one "
+                    f"size alone, numbers stand inside, and `--shape {value.name}=...` tells them",
+                    "Leave the step out, or say for which size the file is.",
                 )
             first = numbers
         if numbers == first:

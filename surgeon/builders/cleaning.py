@@ -171,6 +171,23 @@ def drop_dropout(draft: Draft, match: Match) -> gs.Tensor:
     raise Refused("it trains, or whether it does is known at run time only")
 
 
+def out_of_training(draft: Draft, match: Match) -> gs.Tensor:
+    """What a Dropout or a BatchNormalization in training mode is in evaluation."""
+    node = match.root
+    if node.op == "Dropout":
+        asked = len(node.inputs) > 2 and not node.inputs[2].is_empty()
+        training = draft.facts.array(node.inputs[2]) if asked else None
+        if training is None or not training.any():
+            raise Refused("it does not train, or whether it does is known at run time only")
+        x: gs.Tensor = node.inputs[0]
+        return x
+    if not node.attrs.get("training_mode", 0):
+        raise Refused("it does not train")
+    kept = {name: value for name, value in node.attrs.items() if name != "training_mode"}
+    y: gs.Tensor = draft.op(node.op, *node.inputs, **kept)
+    return y
+
+
 def beside_constant(draft: Draft, match: Match) -> tuple[gs.Tensor, Array]:
     """The operand that a constant is combined with, and the constant's values.
 

@@ -106,6 +106,14 @@ def _cast_operands(
     return operands, computed
 
 
+def sizes_of_64_bits(draft: Draft, match: Match) -> gs.Tensor:
+    """The same, with the sizes, pads or axes that it is given in int64."""
+    x, sizes, *others = match.root.inputs
+    wide = draft.op("Cast", sizes, to=onnx.TensorProto.INT64)
+    y: gs.Tensor = draft.op(match.root.op, x, wide, *others, **match.root.attrs)
+    return y
+
+
 def unique_of_wider(draft: Draft, match: Match) -> Any:
     """A Unique of what onnxruntime has none of, in 64 bits: its elements stand where they did."""
     work, x = Work(draft, match.root), match.root.inputs[0]

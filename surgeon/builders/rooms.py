@@ -28,8 +28,8 @@ _HELD: Mapping[str, str] = {
         "choice_made expand_chain gather_all gather_chain pad_chain same_branches slice_chain"
     ),
     "cleaning": (
-        "cast_chain cast_like concat_chain drop_dropout drop_empty_operand neutral reduce_chain "
-        "same_as_input transpose_chain transposes_around whole_split"
+        "cast_chain cast_like concat_chain drop_dropout drop_empty_operand neutral out_of_training "
+        "reduce_chain same_as_input transpose_chain transposes_around whole_split"
     ),
     "col2im": "col2im_as_conv_transpose",
     "computed_conv": "computed_1x1_as_matmul computed_conv_any_batch computed_conv_as_matmul",
@@ -39,7 +39,7 @@ _HELD: Mapping[str, str] = {
     "directions": "directions_joined with_last_state",
     "dynamic": "stacked_convolution",
     "einsum": "einsum_as_matmul",
-    "element_types": "eye_of_booleans operand_types unique_of_wider",
+    "element_types": "eye_of_booleans operand_types sizes_of_64_bits unique_of_wider",
     "factors": "factor_before factor_behind factor_of_both negative_behind",
     "forked": "factor_before_all factor_of_forked",
     "gathered": "product_of_few_axes steps_as_gather windows_at_once",
@@ -159,7 +159,8 @@ _HELD: Mapping[str, str] = {
     ),
     "windows": (
         "kernel_of_weight output_padding_in_bounds pad_without_batch pool_in_bounds "
-        "pool_without_batch same_as_pads uneven_pads_apart"
+        "pool_without_batch same_as_pads stated_attributes stated_pads "
+        "uneven_pads_apart"
     ),
     "zeros": "plus_zero zero_state",
 }

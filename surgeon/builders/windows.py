@@ -146,6 +146,63 @@ def kernel_of_weight(draft: Draft, match: Match) -> gs.Tensor:
     return y
 
 
+def stated_pads(draft: Draft, match: Match) -> gs.Tensor:
+    """A window whose pads are numbers, where `auto_pad` has them worked out of the length."""
+    node, facts = match.root, draft.facts
+    mode = attribute_of(node, "auto_pad") or "NOTSET"
+    if mode == "NOTSET":
+        raise Refused("its pads are numbers")
+    if node.attrs.get("ceil_mode", 0):
+        raise Refused("its size is rounded up")
+    kernel = attribute_of(node, "kernel_shape")
+    if not kernel:
+        weight = node.inputs[3 if node.op == "QLinearConv" else 1]
+        kernel = (facts.of(weight).shape or ())[2:]
+    lengths = (facts.of(node.inputs[0]).shape or ())[2:]
+    if not kernel or len(kernel) != len(lengths):
+        raise Refused("the size of its window is not known")
+    strides = attribute_of(node, "strides") or [1] * len(kernel)
+    dilations = attribute_of(node, "dilations") or [1] * len(kernel)
+    whole = []
+    for length, size, stride, apart in zip(lengths, kernel, strides, dilations, strict=True):
+        span = (size - 1) * apart + 1
+        if mode == "VALID":
+            whole.append(0)
+        elif stride == 1:
+            whole.append(span - 1)
+        elif isinstance(length, int):
+            whole.append(max((-(-length // stride) - 1) * stride + span - length, 0))
+        else:
+            raise Refused("they depend on a length that is known at run time only")
+    less, more = [n // 2 for n in whole], [n - n // 2 for n in whole]
+    pads = [*less, *more] if mode != "SAME_LOWER" else [*more, *less]
+    kept = {name: value for name, value in node.attrs.items() if name != "auto_pad"}
+    y: gs.Tensor = draft.op(node.op, *node.inputs, **{**kept, "pads": pads})
+    return y
+
+
+def stated_attributes(draft: Draft, match: Match) -> gs.Tensor:
+    """A convolution that says what it leaves to its weight and to the standard."""
+    node = match.root
+    weight = node.inputs[3 if node.op == "QLinearConv" else 1]
+    kernel = (draft.facts.of(weight).shape or ())[2:]
+    if not kernel or not all(isinstance(size, int) for size in kernel):
+        raise Refused(f"the size of its kernel `{weight.name}` is not known")
+    stated: dict[str, Any] = {
+        "kernel_shape": [*kernel],
+        "strides": [1] * len(kernel),
+        "dilations": [1] * len(kernel),
+        "group": 1,
+    }
+    if attribute_of(node, "auto_pad") in (None, "NOTSET") and "output_shape" not in node.attrs:
+        stated["pads"] = [0] * 2 * len(kernel)
+    if not any(attribute_of(node, name) in (None, []) for name in stated):
+        raise Refused("it says all of them")
+    said = {name: value for name, value in node.attrs.items() if value != []}
+    y: gs.Tensor = draft.op(node.op, *node.inputs, **{**stated, **said})
+    return y
+
+
 def uneven_pads_apart(draft: Draft, match: Match) -> gs.Tensor:
     """A Conv whose pads are the same on both sides, behind a Pad of what one side has more."""
     node = match.root

@@ -26,6 +26,14 @@ _COUNTING = ("NonZero", "NonMaxSuppression", "Compress", "Unique")
 _DECIDING = ("If", "Loop", "Scan")
 _RUN = 7  # the oldest opset that onnxruntime runs
 _WIDELY_READ = 13
+_NEWEST_WIDELY_READ = 17
+_MENDS = (  # what onnxruntime says of a file that it does not load, and what mends it
+    ("does not match expected type", "state-shapes"),
+    ("bound to different types", "operand-types"),
+    ("of input parameter", "operand-types"),
+    ("Unsupported model IR version", f"clean --opset {_NEWEST_WIDELY_READ}"),
+    ("is under development", f"clean --opset {_NEWEST_WIDELY_READ}"),
+)
 
 
 def inspection(found: Inspection, *, verbose: bool = False) -> RenderableType:
@@ -147,6 +155,7 @@ def _obstacles(found: Inspection, *, verbose: bool) -> Iterator[RenderableType]:
     """What keeps runtimes from the model, and the command that helps."""
     yield from _of_nodes(found)
     yield from _of_interface(found)
+    yield from _of_claims(found)
     yield from _of_run_time(found.operators)
     yield from _of_loading(found)
     if (line := _next_step(found, verbose=verbose)) is not None:
@@ -186,6 +195,25 @@ def _of_interface(found: Inspection) -> Iterator[Text]:
         yield Text(f"{said}: branches, turns or sizes depend on {them}; {told} settles one", "dim")
 
 
+def _of_claims(found: Inspection) -> Iterator[Text]:
+    """What the file says of itself that is false, and what it says as few expect it."""
+    if found.misstated:
+        have = "they have" if found.misstated[1:] else "it has"
+        said = f"{words.listed(found.misstated, 3)}: the file states another type or shape than"
+        yield Text(f"{said} {have}, which `state-shapes` sets right", "yellow")
+    if found.unsorted:
+        said = "nodes stand in front of what they read, which others refuse"
+        yield Text(f"{said} (not topologically sorted); `state-shapes` sorts them", "yellow")
+    if found.training:
+        nodes = words.count(found.training, "node")
+        said = "exported without `model.eval()`; see `eval-mode` and `rare-forms`"
+        yield Text(f"{nodes} (Dropout, BatchNormalization) in training mode: {said}", "yellow")
+    if found.bare_kernels:
+        count = words.count(found.bare_kernels, "convolution")
+        said = "which some tools ask for; `stated-attributes` writes it"
+        yield Text(f"{count} without `kernel_shape`, {said}", "dim")
+
+
 def _of_loading(found: Inspection) -> Iterator[Text]:
     if any(file.size is None for file in found.external):
         yield Text("external data is missing: no runtime loads the model", "red")
@@ -195,7 +223,9 @@ def _of_loading(found: Inspection) -> Iterator[Text]:
         loads = "; onnxruntime loads it" if found.loads else ""
         yield Text(f"Only standard operators, no computed kernels{loads}.", style="green")
     if _fails_in_float64(found):
-        values = words.count(found.float64, "input and weight", "inputs and weights")
+        values = words.count(
+            found.float64, "input, constant or Cast", "inputs, constants and Casts"
+        )
         more = "onnxruntime and most others compute little in it"
         yield Text(f"{values} in double precision: {more}", "yellow")
 
@@ -207,6 +237,7 @@ def _fails_in_float64(found: Inspection) -> bool:
 
 def _next_step(found: Inspection, *, verbose: bool) -> Text | None:
     last = "float64-in-float32 --allow approximate" if _fails_in_float64(found) else "aten"
+    last = next((mend for said, mend in _MENDS if said in found.fault), last)
     if found.opsets.get("ai.onnx", _RUN) < _RUN and not found.foreign:
         last = f"clean --opset {_WIDELY_READ}"
     if best := _best(found) or (last if found.loads is False else None):
@@ -281,11 +312,15 @@ def _foreign(foreign: Foreign) -> Text:
 
 
 def _best(found: Inspection) -> str | None:
-    """The recipe with rules for most of the foreign nodes; of equals `aten` or that of most."""
+    """The recipe with rules for most of the foreign nodes; of equals `aten`, or `contrib`."""
     scores: dict[str, int] = {}
     for foreign in found.foreign:
         for recipe in foreign.recipes:
             scores[recipe] = scores.get(recipe, 0) + foreign.count
     if not scores:
         return None
-    return max(scores, key=lambda n: (scores[n], n == "aten", found.recipes.get(n, 0), n))
+    first = ("contrib", "aten")  # others change types beside
+    return max(
+        scores,
+        key=lambda n: (scores[n], first.index(n) if n in first else -1, found.recipes.get(n, 0), n),
+    )

@@ -58,8 +58,8 @@ def larger_batches(
         try:
             actual = result.run(feeds, names)
         except SurgeonError as error:
-            why = f"the original is not defined there, nor is the result: {error.what}"
-            yield NotCompared(others, why)
+            why = f"the original is not defined there, nor is the result{_freed(group, block)}: "
+            yield NotCompared(others, why + error.what)
             return
         apart |= {name: _NO_BATCH for name in names if size > block == _length(actual[name])}
         names = [name for name in names if name not in apart]
@@ -78,6 +78,14 @@ def larger_batches(
         yield Batch(feeds, expected, sizes)
     for name, why in apart.items():
         yield NotCompared(f"output `{name}` at {others}", why)
+
+
+def _freed(group: Sequence[str], block: int) -> str:
+    """What may make a batch that the trace froze inside any."""
+    if not all(name.isidentifier() for name in group):
+        return ""
+    told = " ".join(f"--assume '{name} == {block}'" for name in group)
+    return f" (`any-batch {told}` may free it)"
 
 
 def _length(value: Any) -> int | None:
