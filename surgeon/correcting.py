@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from surgeon.claims import (
     correct_claims,
@@ -23,9 +23,9 @@ def bring_in_line(
     facts: Facts,
     resized: Sequence[str],
     carried: Sequence[str],
+    before: Collection[str] = (),
     *,
     stating: bool,
-    before: Sequence[str] = (),
 ) -> tuple[frozenset[str], list[str]]:
     """Declare and correct types and shapes.
 
@@ -34,15 +34,15 @@ def bring_in_line(
         facts: What is proven.
         resized: Outputs whose declared shapes were corrected before.
         carried: Values of bodies of which that is so.
-        stating: Whether all that is proven is written into the file.
         before: Outputs whose declared element type was corrected before.
+        stating: Whether all that is proven is written into the file.
 
     Returns:
         The outputs whose declared element type was false, and what to say of all.
     """
     for say in (declare_numbers, declare_types, state_cuts):
         say(model, facts)
-    retyped = list(dict.fromkeys((*before, *correct_types(model, facts))))
+    retyped = list(dict.fromkeys((*sorted(before), *correct_types(model, facts))))
     tables = declare_tables(model, facts)
     told = (
         ("shapes that the file states", correct_claims(model, facts)),

@@ -27,10 +27,12 @@ class OnProtobuf(NamedTuple):
     Attributes:
         name: In words, for the report.
         function: From the model to what the step makes of it; raises `SurgeonError`.
+        of_one_graph: Whether it knows nothing of a model's own functions.
     """
 
     name: str
     function: Callable[[onnx.ModelProto], onnx.ModelProto]
+    of_one_graph: bool = False
 
 
 def on_protobuf(
@@ -58,12 +60,12 @@ def on_protobuf(
         ):
             from surgeon.raising import raise_opset
 
-            return OnProtobuf("raise-opset", partial(raise_opset, opset=step.opset))
+            return OnProtobuf("raise-opset", partial(raise_opset, opset=step.opset), True)
     elif isinstance(step, LowerOpsetStep):
         if model.opset > step.opset:
             from surgeon.lowering import lower_opset
 
-            return OnProtobuf("lower-opset", partial(lower_opset, opset=step.opset))
+            return OnProtobuf("lower-opset", partial(lower_opset, opset=step.opset), True)
     elif isinstance(step, PlainAttributesStep):
         from surgeon.plainattributes import STEP, has_such, plain_attributes
 

@@ -34,9 +34,7 @@ from surgeon.recipe import (
     FoldStep,
     FreeBatchStep,
     FreeSizesStep,
-    LowerOpsetStep,
     PlainNamesStep,
-    RaiseOpsetStep,
     Recipe,
     Rule,
     RulesStep,
@@ -44,10 +42,16 @@ from surgeon.recipe import (
 )
 from surgeon.report import Change, MissRecord, Notes, Report
 from surgeon.rewrite import Surgery
-from surgeon.spelling import is_foreign, is_plugin
 from surgeon.stating import state_shapes
 from surgeon.sweep import Sweep
-from surgeon.tally import nearest, operators, operators_of, staying, waiting
+from surgeon.tally import (
+    is_rid_of_foreign,
+    nearest,
+    operators,
+    operators_of,
+    staying,
+    waiting,
+)
 from surgeon.writer import FIRST_IR_WITH_NODE_METADATA
 
 if TYPE_CHECKING:
@@ -91,7 +95,6 @@ class Operation:
         self.stating = False  # whether shapes are written into the file
         self.handed = Handed()
         self.ended = ""  # what is said of the inputs that are taken for constants
-        self.retyped: list[str] = []  # outputs, before the last step that reads the model anew
         self.removed: list[Departure] = []  # before the last step that reads the model anew
 
     @property
@@ -123,11 +126,9 @@ class Operation:
             for place, step in enumerate(recipe.steps):
                 if isinstance(step, RulesStep):
                     self._sweep(step.rules, DEFAULT_LIMIT, allow, tidy=step.tidy)
-                elif isinstance(step, FoldStep):
-                    self._sweep((), step.max_bytes or DEFAULT_LIMIT, allow)
-                elif isinstance(step, StateShapesStep):
-                    self._sweep((), DEFAULT_LIMIT, allow)
-                    self.stating = True
+                elif isinstance(step, FoldStep | StateShapesStep):
+                    self._sweep((), getattr(step, "max_bytes", None) or DEFAULT_LIMIT, allow)
+                    self.stating = self.stating or isinstance(step, StateShapesStep)
                 elif isinstance(step, AsReadStep | PlainNamesStep):
                     self._hand_over(step, recipe, allow)
                 elif isinstance(step, FreeBatchStep | FreeSizesStep):
@@ -136,7 +137,7 @@ class Operation:
                 else:
                     behind, folder = recipe.steps[place:], self.original.folder
                     if found := on_protobuf(step, behind, self.model, folder):
-                        if isinstance(step, LowerOpsetStep | RaiseOpsetStep):
+                        if found.of_one_graph:
                             self._write_out_functions(allow)
                         self._replace_proto(found.function, found.name)
             clock.lap("sweep")
@@ -281,7 +282,7 @@ class Operation:
         """A step of another tool: on the protobuf, and skipped with a remark where it fails."""
         self._settle()
         if found := correct_types(self.model, self.facts):  # else nobody else loads it
-            self.retyped += found
+            self.notes.retyped |= {*found}
             self.model.changed = True
         try:
             proto = function(self.model.to_proto())
@@ -361,17 +362,11 @@ class Operation:
         self._replace_proto(done, rule)
         return self.model is not before
 
-    def is_rid_of_foreign(self) -> bool:
-        """Whether a node of PyTorch's own, or a plugin, is there no longer."""
-        foreign = {n: count for n, count in self.before.items() if is_foreign(n) or is_plugin(n)}
-        now = operators(self.model) if foreign else {}
-        return any(count > now.get(name, 0) for name, count in foreign.items())
-
     def _finish(self) -> None:
         """What the file says of itself, brought in line with what is proven and was done."""
         if declare(self.model, self.facts, self.axioms.shapes, self.axioms.fixed):
             self.model.changed = True
-        mended = self.is_rid_of_foreign()
+        mended = is_rid_of_foreign(self.before, self.model)
         if mended and any(recipe.ensure == "no-aten" for recipe in self.recipes):
             self.model.changed = True  # an assertion that gives nothing to anybody
         # what any runtime loads keeps the sizes that it declares
@@ -386,7 +381,7 @@ class Operation:
         if may_have_lost(self.original):
             self.notes.remarks.append(LOST)
         self.notes.retyped, said = bring_in_line(
-            self.model, self.facts, resized, carried, stating=self.stating, before=self.retyped
+            self.model, self.facts, resized, carried, self.notes.retyped, stating=self.stating
         )
         self.notes.remarks.extend(said)
         self._enter_log()

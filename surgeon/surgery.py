@@ -20,6 +20,7 @@ from surgeon.opening import RecipeLike, as_recipe, see_data, told_apart
 from surgeon.operation import Operation
 from surgeon.planning import Plan
 from surgeon.report import Change, Report
+from surgeon.tally import is_rid_of_foreign
 from surgeon.values import with_values
 
 if TYPE_CHECKING:
@@ -237,7 +238,7 @@ def _refuse_unseen(
     if not work.changed or "unread" in allow:
         return
     # A file that no runtime took has never shown anybody what it computes.
-    if plan.ensures_no_aten or work.is_rid_of_foreign():
+    if plan.ensures_no_aten or is_rid_of_foreign(work.before, work.model):
         from surgeon.refusing import refuse_unread
 
         refuse_unread(work.original, report, reference)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
 import onnx.defs
@@ -14,7 +14,7 @@ from surgeon.facts import Facts
 from surgeon.model import Model, describe
 from surgeon.recipe import Recipe, Rule, RulesStep, Step
 from surgeon.report import Missed, MissRecord
-from surgeon.spelling import ATEN_DOMAINS, is_foreign
+from surgeon.spelling import ATEN_DOMAINS, is_foreign, is_plugin
 
 # What sizes are computed with: to fold these is no reason to save a file.
 _ANYWHERE = frozenset(
@@ -24,6 +24,13 @@ _ANYWHERE = frozenset(
 _TYPED = frozenset({"Cast", "Constant"})  # which stand where element types meet
 _SHOWN = 5  # operators in a remark
 _FEW = 8  # operators that a recipe may be about; one that knows more is about something else
+
+
+def is_rid_of_foreign(before: Mapping[str, int], model: Model) -> bool:
+    """Whether a node of PyTorch's own, or a plugin, that was there is no longer."""
+    foreign = {n: count for n, count in before.items() if is_foreign(n) or is_plugin(n)}
+    now = operators(model) if foreign else {}
+    return any(count > now.get(name, 0) for name, count in foreign.items())
 
 
 def operators_of(rules: Sequence[Rule]) -> set[tuple[str, str]]:
