@@ -11,12 +11,12 @@ import onnx
 
 from surgeon.errors import Location, RecipeError
 from surgeon.expressions import Expression
-from surgeon.irversion import ir_version_of
 from surgeon.match import Match
 from surgeon.notation import check_operators, labels_of, parse_pattern
 from surgeon.opsets import newest_opset
 from surgeon.recipe import Recipe, Rule, RulesStep
 from surgeon.rewrite import Draft
+from surgeon.steps.irversion import ir_version_of
 
 Builder = Callable[[Draft, Match], Any]
 EARLIEST, OLDEST = 9, 11  # what `raise-opset` and `lower-opset` go to at the least

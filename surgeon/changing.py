@@ -14,7 +14,6 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.claims import correct_outputs
-from surgeon.correcting import bring_in_line
 from surgeon.errors import RecipeError, SurgeonError
 from surgeon.extension import type_of
 from surgeon.facts import Facts
@@ -25,6 +24,7 @@ from surgeon.nested import bodies, every_node
 from surgeon.recipe import Recipe, Rule
 from surgeon.report import Change, Notes
 from surgeon.rewrite import Surgery
+from surgeon.steps.correcting import bring_in_line
 from surgeon.sweep import Sweep
 
 _CONTRACT = "changes what the model computes, as its author asks: {why}"

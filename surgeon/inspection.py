@@ -11,7 +11,6 @@ from typing import Any
 import onnx
 
 from surgeon.advice import by_count, fit_of
-from surgeon.asread import could_be_left
 from surgeon.deciding import deciding
 from surgeon.errors import ForeignError, MemoryUp, ModelError, TimeUp
 from surgeon.external import external_tensors
@@ -24,6 +23,7 @@ from surgeon.oddities import Oddities, oddities
 from surgeon.provenance import recipes_of
 from surgeon.soundness import see_texts
 from surgeon.spelling import operator_name, spelling
+from surgeon.steps.asread import could_be_left
 from surgeon.targets import Fit
 from surgeon.targets import target as of_target
 from surgeon.weights import Weight, weights_of

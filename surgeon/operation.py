@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING
 
 import onnx
 
-from surgeon import asread, dialect, provenance, unread
-from surgeon.asread import Handed
+from surgeon import dialect, provenance
 from surgeon.assumptions import Axioms, cost_of_sizes
 from surgeon.claims import correct_carried, correct_outputs, correct_types, declare
 from surgeon.clock import Clock
 from surgeon.collector import collector_paused
-from surgeon.correcting import bring_in_line
 from surgeon.culprits import Kept
 from surgeon.departed import Departure, fate
 from surgeon.errors import OpsetError, SurgeonError
@@ -27,7 +25,6 @@ from surgeon.fold import DEFAULT_LIMIT
 from surgeon.housekeeping import rename_constants
 from surgeon.lost import LOST, may_have_lost
 from surgeon.model import Model
-from surgeon.onprotobuf import on_protobuf
 from surgeon.recipe import (
     FOR_TARGET,
     AsReadStep,
@@ -42,7 +39,11 @@ from surgeon.recipe import (
 )
 from surgeon.report import Change, MissRecord, Notes, Report
 from surgeon.rewrite import Surgery
-from surgeon.stating import state_shapes
+from surgeon.steps import asread, unread
+from surgeon.steps.asread import Handed
+from surgeon.steps.correcting import bring_in_line
+from surgeon.steps.onprotobuf import on_protobuf
+from surgeon.steps.stating import state_shapes
 from surgeon.sweep import Sweep
 from surgeon.tally import (
     is_rid_of_foreign,
@@ -56,7 +57,7 @@ from surgeon.writer import FIRST_IR_WITH_NODE_METADATA
 
 if TYPE_CHECKING:
     from surgeon.firing import Check
-    from surgeon.reach import Reach
+    from surgeon.trial.reach import Reach
     from surgeon.verify.given import Given
 
 # What onnxruntime's MatMulAddFusion calls its constants, also where a file has such ones.
@@ -209,10 +210,10 @@ class Operation:
 
     def _trial(self) -> Check:
         """What compares each rewrite; imported when it is asked for, as it brings the witness."""
-        from surgeon.activations import Activations
         from surgeon.meanings import Meanings
-        from surgeon.reach import Reach
         from surgeon.trial import Trial
+        from surgeon.trial.activations import Activations
+        from surgeon.trial.reach import Reach
 
         real = None
         if self.given is not None and self.given.sets:
@@ -300,7 +301,7 @@ class Operation:
         self, step: FreeBatchStep | FreeSizesStep, recipe: Recipe, allow: frozenset[str]
     ) -> None:
         """A step that changes what sizes the model is defined for."""
-        from surgeon.freeing import Free, freed, rule_of
+        from surgeon.steps.freeing import Free, freed, rule_of
 
         made: list[Free] = []
 
@@ -326,7 +327,7 @@ class Operation:
             rule = f"{asread.STEP}-{step.what}"
             done = partial(unread.as_read, what=step.what, handed=self.handed, fixed=fixed)
         else:
-            from surgeon import plainnames
+            from surgeon.steps import plainnames
 
             rule, why = plainnames.STEP, plainnames.WHY
             done = partial(plainnames.plain_names, handed=self.handed, fixed=fixed)

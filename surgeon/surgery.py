@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surgeon.asread import Handed
 from surgeon.assumptions import parse_assumptions
 from surgeon.auditing import Asked, record
 from surgeon.choices import check_by_name, check_options, several
@@ -20,6 +19,7 @@ from surgeon.opening import RecipeLike, as_recipe, see_data, told_apart
 from surgeon.operation import Operation
 from surgeon.planning import Plan
 from surgeon.report import Change, Report
+from surgeon.steps.asread import Handed
 from surgeon.tally import is_rid_of_foreign
 from surgeon.values import with_values
 

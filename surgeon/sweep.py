@@ -14,12 +14,13 @@ from functools import partial
 import onnx_graphsurgeon as gs
 
 from surgeon import dialect, opsets
-from surgeon.agreement import agree
 from surgeon.alike import attributes_of
-from surgeon.appending import Appending
-from surgeon.calls import Calls
+from surgeon.bodies.agreement import agree
+from surgeon.bodies.appending import Appending
+from surgeon.bodies.calls import Calls
+from surgeon.bodies.chosen import put_by_both
+from surgeon.bodies.unrolling import Unroller
 from surgeon.candidates import Candidates, Prepared
-from surgeon.chosen import put_by_both
 from surgeon.errors import ModelError, SettleError
 from surgeon.facts import UNKNOWN, Fact, Facts
 from surgeon.facts.bodies import body_input, body_output, meet
@@ -34,7 +35,6 @@ from surgeon.recipe import Rule
 from surgeon.report import Notes
 from surgeon.rewrite import Surgery
 from surgeon.spelling import home
-from surgeon.unrolling import Unroller
 
 MAX_SWEEPS = 12
 MAX_GENERATIONS = 64  # how often what a rule made may be rewritten in turn, within one walk

@@ -14,10 +14,10 @@ from onnx import parser
 from typer.testing import CliRunner
 
 import surgeon
-from surgeon.asread import Handed, as_read
 from surgeon.cli import app
 from surgeon.errors import SurgeonError
 from surgeon.inspection import inspect
+from surgeon.steps.asread import Handed, as_read
 
 Array = np.ndarray[Any, Any]
 IMAGE = """

@@ -12,8 +12,8 @@ import pytest
 
 import surgeon
 from surgeon.errors import RecipeError
-from surgeon.reach import Reach
 from surgeon.runtime import Session
+from surgeon.trial.reach import Reach
 
 RECIPE = "float32-in-float16"
 HALF, SINGLE = onnx.TensorProto.FLOAT16, onnx.TensorProto.FLOAT

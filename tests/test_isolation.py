@@ -144,7 +144,7 @@ def test_the_check_of_a_rewrite_that_crashes_is_a_finding(
 def test_a_simplifier_that_crashes_is_left_out(
     double: Path, small: Path, tmp_path: Path, ends: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("surgeon.simplify._TASK", "ends:now")
+    monkeypatch.setattr("surgeon.steps.simplify._TASK", "ends:now")
     recipe = tmp_path / "both.yaml"
     recipe.write_text(
         "surgeon: 1\nname: both\nsteps:\n  - use: ./double.yaml\n  - simplify: onnxsim\n"

@@ -11,8 +11,8 @@ from onnx.reference import ReferenceEvaluator
 import surgeon
 from surgeon import SurgeonError
 from surgeon.authoring import recipe_for_opset
-from surgeon.lowering import lower_opset
 from surgeon.opsets import newest_opset
+from surgeon.steps.lowering import lower_opset
 
 NEWEST_OPSET = newest_opset()
 

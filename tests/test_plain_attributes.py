@@ -7,7 +7,7 @@ import pytest
 
 import surgeon
 from surgeon.errors import SurgeonError
-from surgeon.plainattributes import has_such, plain_attributes
+from surgeon.steps.plainattributes import has_such, plain_attributes
 
 SCATTERED = onnx.parser.parse_model("""
     <ir_version: 8, opset_import: ["": 18]>

@@ -9,10 +9,10 @@ import numpy as np
 import onnx
 import pytest
 
-import surgeon.simplify
+import surgeon.steps.simplify
 from surgeon.errors import ForeignError, VerifyError
 from surgeon.runtime import Session
-from surgeon.simplify import simplify
+from surgeon.steps.simplify import simplify
 from surgeon.workers import Worker
 
 CHAIN = """<ir_version: 8, opset_import: ["": 17], producer_name: "pytorch">
@@ -82,7 +82,7 @@ def test_another_interface_is_refused() -> None:
     after = onnx.parser.parse_model(CHAIN)
     del after.graph.input[1]
     with pytest.raises(VerifyError, match=r"the inputs were \['x', 'unread'\] and are \['x'\]"):
-        surgeon.simplify._held(before, after, "simplify: onnxsim")
+        surgeon.steps.simplify._held(before, after, "simplify: onnxsim")
     after = onnx.parser.parse_model(CHAIN.replace("float[A,B] y", "double[A,B] y"))
     with pytest.raises(VerifyError, match="the output `y` has another type"):
-        surgeon.simplify._held(before, after, "simplify: onnxsim")
+        surgeon.steps.simplify._held(before, after, "simplify: onnxsim")

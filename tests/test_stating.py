@@ -10,7 +10,7 @@ from onnx import helper, parser
 
 import surgeon
 from surgeon.errors import SurgeonError, VerifyError
-from surgeon.irversion import least_ir_version, lower_ir_version
+from surgeon.steps.irversion import least_ir_version, lower_ir_version
 
 NETWORK = """
 <ir_version: 10, opset_import: ["": 17]>

@@ -15,10 +15,10 @@ from truth import model_of
 
 import surgeon
 from surgeon.authoring import rule
-from surgeon.cutting import FAR
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 from surgeon.runtime import blind
+from surgeon.trial.cutting import FAR
 
 
 def split_swapped(d: Draft, v: Mapping[str, Any]) -> Any:

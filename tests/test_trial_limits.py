@@ -88,14 +88,14 @@ def test_large_values_are_compared_on_fewer_sets(monkeypatch: pytest.MonkeyPatch
     usual = len(shapes)
     shapes.clear()
     # x, y and what takes its place are 3,000 elements for each of a batch
-    monkeypatch.setattr("surgeon.points._LARGE", 4000)
+    monkeypatch.setattr("surgeon.trial.points._LARGE", 4000)
     monkeypatch.setattr("surgeon.trial._ALL", 10_000)
     few = "compared on fewer values: they are large"
     assert pieces(proto, neg_by_sub) == {"compared": 1, few: 1}
     assert {shape[0] for shape in shapes} <= {0, 1, 2, 3}
     assert 2 < len(shapes) < usual
     shapes.clear()
-    monkeypatch.setattr("surgeon.points._LARGE", 2000)
+    monkeypatch.setattr("surgeon.trial.points._LARGE", 2000)
     assert pieces(proto, neg_by_sub) == {"compared": 1, few: 1}
     assert shapes[0] == (1, 1000)  # one run there is all the same, of the smallest
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from surgeon.bodies.listed import elements, part, reading
 from surgeon.facts.fact import INT64, Fact
-from surgeon.listed import elements, part, reading
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import onnx_graphsurgeon as gs
 
+from surgeon.bodies.listed import elements
 from surgeon.builders.aten_scripts.dictionaries import entries, with_entry, without
 from surgeon.builders.aten_scripts.operands import (
     NO_LIST,
@@ -23,7 +24,6 @@ from surgeon.builders.aten_scripts.operands import (
     within,
 )
 from surgeon.builders.bench import TYPE, Bench
-from surgeon.listed import elements
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 

@@ -7,6 +7,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.arguments import bind
+from surgeon.bodies.listed import elements
 from surgeon.builders.aten_scripts.dictionaries import entries, of_key
 from surgeon.builders.aten_scripts.operands import (
     FIRST_SEQUENCES,
@@ -33,7 +34,6 @@ from surgeon.builders.bench import Bench, operand
 from surgeon.facts.fact import FIRST_STATE
 from surgeon.facts.sequences import carried
 from surgeon.links import maker_of
-from surgeon.listed import elements
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import onnx_graphsurgeon as gs
 
+from surgeon.bodies.listed import elements
 from surgeon.builders.bench import TYPE, Bench, operand
-from surgeon.listed import elements
 from surgeon.rewrite import Refused
 from surgeon.spelling import CUT
 

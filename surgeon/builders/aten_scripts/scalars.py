@@ -10,6 +10,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.arguments import text_of
+from surgeon.bodies.listed import elements
 from surgeon.builders.aten_scripts.dictionaries import entries
 from surgeon.builders.aten_scripts.operands import (
     is_numbers,
@@ -19,7 +20,6 @@ from surgeon.builders.aten_scripts.operands import (
 from surgeon.builders.bench import TYPE, Bench, operand
 from surgeon.facts.fact import INTEGERS
 from surgeon.links import maker_of
-from surgeon.listed import elements
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 

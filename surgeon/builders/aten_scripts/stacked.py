@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import onnx_graphsurgeon as gs
 
+from surgeon.bodies.listed import elements
 from surgeon.builders.aten_scripts.operands import within
 from surgeon.builders.bench import Bench
 from surgeon.facts.fact import same_dims
-from surgeon.listed import elements
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 

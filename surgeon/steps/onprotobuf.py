@@ -49,7 +49,7 @@ def on_protobuf(
     """
     # each tool is imported where a recipe asks for it
     if isinstance(step, SimplifyStep):
-        from surgeon.simplify import simplify
+        from surgeon.steps.simplify import simplify
 
         return OnProtobuf(
             f"simplify: {step.tool}", partial(simplify, tool=step.tool, folder=folder)
@@ -58,21 +58,21 @@ def on_protobuf(
         if model.opset < step.opset and (
             is_concerned(model, behind) or has_withdrawn(model, step.opset)
         ):
-            from surgeon.raising import raise_opset
+            from surgeon.steps.raising import raise_opset
 
             return OnProtobuf("raise-opset", partial(raise_opset, opset=step.opset), True)
     elif isinstance(step, LowerOpsetStep):
         if model.opset > step.opset:
-            from surgeon.lowering import lower_opset
+            from surgeon.steps.lowering import lower_opset
 
             return OnProtobuf("lower-opset", partial(lower_opset, opset=step.opset), True)
     elif isinstance(step, PlainAttributesStep):
-        from surgeon.plainattributes import STEP, has_such, plain_attributes
+        from surgeon.steps.plainattributes import STEP, has_such, plain_attributes
 
         if has_such(model.to_proto()):
             return OnProtobuf(STEP, plain_attributes)
     elif isinstance(step, IrVersionStep) and model.proto.ir_version > step.version:
-        from surgeon.irversion import lower_ir_version
+        from surgeon.steps.irversion import lower_ir_version
 
         return OnProtobuf("ir-version", partial(lower_ir_version, version=step.version))
     return None

@@ -10,8 +10,8 @@ import onnx_graphsurgeon as gs
 from surgeon import edges
 from surgeon.edges import EDGES, FLAT, HUGE, LARGE, TINY, VAST
 from surgeon.facts.fact import BOOL, INT64, INTEGERS
-from surgeon.piece import Piece
 from surgeon.recipe import Rule
+from surgeon.trial.piece import Piece
 
 
 def narrows(rule: Rule, nodes: Sequence[gs.Node]) -> bool:

@@ -13,7 +13,8 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import chosen, dims, ends, listed, opsets
+from surgeon import dims, opsets
+from surgeon.bodies import chosen, ends, listed
 from surgeon.dims import Dim
 from surgeon.facts import Facts, sequences
 from surgeon.facts.bodies import turns

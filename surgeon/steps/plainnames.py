@@ -11,10 +11,10 @@ from collections.abc import Collection
 
 import onnx
 
-from surgeon.asread import Handed, Layer
 from surgeon.errors import SurgeonError
 from surgeon.nested import every_node
 from surgeon.renaming import names_of_sizes, names_of_values, rename, unused
+from surgeon.steps.asread import Handed, Layer
 
 STEP = "plain-names"
 WHY = "ONNX's own document wants identifiers, and what makes source code of a model does too."

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon import listed, opsets
+from surgeon import opsets
+from surgeon.bodies import listed
 from surgeon.chance import RANDOM
 from surgeon.copies import Copier
 from surgeon.facts import Facts

@@ -15,7 +15,7 @@ from surgeon.claims import (
 from surgeon.errors import few
 from surgeon.facts import Facts
 from surgeon.model import Model
-from surgeon.stating import state_shapes
+from surgeon.steps.stating import state_shapes
 
 
 def bring_in_line(

@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 
 import onnx
 
-from surgeon import asread
-from surgeon.asread import STEP, Handed, Layer
 from surgeon.errors import SurgeonError
 from surgeon.nested import every_body, every_node
+from surgeon.steps import asread
+from surgeon.steps.asread import STEP, Handed, Layer
 
 
 def as_read(

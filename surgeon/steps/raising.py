@@ -10,7 +10,7 @@ from surgeon.errors import SurgeonError
 from surgeon.importer import opset_of
 from surgeon.nested import WRITE_OUT, every_body, every_node, functions_left
 from surgeon.opsets import STANDARD
-from surgeon.unread import without_inputs
+from surgeon.steps.unread import without_inputs
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
 # The opset from which Resize says which coordinates it means, and Clip and Pad have operands.

@@ -13,28 +13,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import shorten
 
-from surgeon import edges, points
-from surgeon.activations import Activations
+from surgeon import edges
 from surgeon.chance import drawn_outputs
-from surgeon.cutting import FAR, cut
 from surgeon.edges import DEFINITE, EDGES, NORMAL, ORDERED, REAL, Drawing
 from surgeon.errors import ForeignError, OutputError, SurgeonError
 from surgeon.evidence import keep
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
 from surgeon.firing import Pairs
-from surgeon.heldto import narrows, styles
 from surgeon.match import Match
 from surgeon.meanings import Meanings
 from surgeon.model import Model, describe
-from surgeon.piece import Piece
-from surgeon.points import Point
-from surgeon.reach import Reach
 from surgeon.recipe import Rule
 from surgeon.reference import NoWitness, Undefined
 from surgeon.report import Refusal
 from surgeon.rewrite import Draft
 from surgeon.runtime import NotRunnable, RunFailed
+from surgeon.trial import points
+from surgeon.trial.activations import Activations
+from surgeon.trial.cutting import FAR, cut
+from surgeon.trial.heldto import narrows, styles
+from surgeon.trial.piece import Piece
+from surgeon.trial.points import Point
+from surgeon.trial.reach import Reach
 from surgeon.verify import OutputCheck, open_pair
 from surgeon.verify.compare import TOLERANCES, Exact
 from surgeon.verify.pair import NOT_RUN, IsolatedPair, Pair

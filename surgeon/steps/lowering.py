@@ -12,10 +12,10 @@ import onnx
 from surgeon.errors import OpsetError, SurgeonError
 from surgeon.facts.fact import INTEGERS
 from surgeon.importer import opset_of
-from surgeon.irversion import least_ir_version
-from surgeon.lowered import FORMS, Dims, Not, Where
 from surgeon.nested import functions_left
 from surgeon.opsets import MOVED, STANDARD, Moved, newest_opset, schema
+from surgeon.steps.irversion import least_ir_version
+from surgeon.steps.lowered import FORMS, Dims, Not, Where
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
 # Operators whose text was changed since opset 11 and whose meaning was not, or `lowered` and the

@@ -15,8 +15,8 @@ from surgeon.firing import Pairs
 from surgeon.links import captured_by, current, maker_of, named_inputs
 from surgeon.match import Match
 from surgeon.model import Model
-from surgeon.piece import Piece
 from surgeon.rewrite import Draft
+from surgeon.trial.piece import Piece
 
 NEAR = 12  # how far behind the match the replacement's operands are looked for at first
 FAR = 1000

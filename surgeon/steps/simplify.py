@@ -16,7 +16,7 @@ from surgeon.isolation import cell
 from surgeon.workers import Worker
 
 TOOLS = ("onnxsim",)
-_TASK = "surgeon.simplify:run_onnxsim"
+_TASK = "surgeon.steps.simplify:run_onnxsim"
 TIMEOUT = 1800.0  # seconds; onnxsim takes about a minute for 100,000 nodes
 
 

@@ -13,8 +13,8 @@ from surgeon import dims
 from surgeon.errors import SurgeonError
 from surgeon.facts.fact import Array
 from surgeon.model import Model
-from surgeon.piece import Piece
 from surgeon.reference import open_reference
+from surgeon.trial.piece import Piece
 
 SETS = 2  # of real inputs that a rewrite is held to
 RUNS = 64  # runs of the model's beginning

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import ends, listed
+from surgeon.bodies import ends, listed
 from surgeon.facts import Facts
 from surgeon.facts.fact import BOOL, INTEGERS, Fact
 from surgeon.links import current, maker_of

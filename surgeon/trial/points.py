@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
-from surgeon.piece import Piece
+from surgeon.trial.piece import Piece
 
 # What every symbol is, one set at a time, until both pieces ran on enough of them.
 _SIZES: tuple[tuple[int, ...], ...] = (
