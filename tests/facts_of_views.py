@@ -51,6 +51,13 @@ VIEWS: dict[str, Case] = {
         at=({"b": 1, "t": 3}, {"b": 2, "t": 3}, {"b": 2, "t": 1}),
     ),
     "squeeze-all": Case("float[2,1,3,1] x", "y = Squeeze (x)", "[2, 3]", least=1),
+    # none by ONNX, and all that are 1 by onnxruntime
+    "squeeze-of-no-axes": Case(
+        "float[b,1,t] x", "y = Squeeze (x, a)", None, None, NEW, {"a": ints()}, least=0
+    ),
+    "squeeze-of-no-axes-and-no-ones": Case(
+        "float[2,3] x", "y = Squeeze (x, a)", "[2, 3]", None, NEW, {"a": ints()}, least=1
+    ),
     "squeeze-dynamic-axis": Case(
         "float[b,c,t] x",
         "y = Squeeze (x, a)",

@@ -106,7 +106,7 @@ FREED = {
         <int64[1,2] i = {0, 2}> { y = GatherElements <axis = 1> (x, i) }""",
     "boxes in rows of all places": """(float[1,4,2,3] x) => (float[12,2] y) <int64[2] s = {-1, 2}> {
         t = Transpose <perm = [2, 3, 0, 1]> (x) y = Reshape (t, s) }""",
-    "scores behind a sigmoid, of a batch of two": """(float[2,4,2,3] x) => (float[24,2] y)
+    "scores behind a sigmoid": """(float[1,4,2,3] x) => (float[12,2] y)
         <int64[2] s = {-1, 2}>
         { t = Transpose <perm = [2, 3, 0, 1]> (x) r = Reshape (t, s) y = Sigmoid (r) }""",
     "rows that are given out on the way": """(float[1,4,2,3] x) => (float[24,1] y, float[24,1] z)
@@ -209,6 +209,8 @@ REFUSED = {
     "(float[2,3] x) => (float[2,3] y) { y = Softmax <axis = 0> (x) }": "goes along the batch",
     "(float[1,3] x) => (float[3] y) { y = Squeeze (x) }": "takes the batch away",
     "(float[3,2] x) => (float[2,2] y) { t = Transpose (x) y = MatMul (t, x) }": "sums over",
+    "(float[2,4,2,3] x) => (float[24,2] y) <int64[2] s = {-1, 2}> "
+    "{ t = Transpose <perm = [2, 3, 0, 1]> (x) y = Reshape (t, s) }": "an order of 2 at once",
     "(float[1,3] x) => (float[2,3] y) <float[2,3] b> { y = Add (x, b) }": "`b` has 2 along",
     "(float[1,3] x) => (float[3] y) <float[1] v> { y = MatMul (v, x) }": "it sums over the batch",
     "(float[2,8,3] x) => (float[8,2,3] y) <float[8,2,3] t, int64[3] s = {8, 2, 3}> "

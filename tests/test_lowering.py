@@ -13,6 +13,7 @@ from surgeon import SurgeonError
 from surgeon.authoring import recipe_for_opset
 from surgeon.opsets import newest_opset
 from surgeon.steps.lowering import lower_opset
+from surgeon.steps.raising import raise_opset
 
 NEWEST_OPSET = newest_opset()
 
@@ -108,6 +109,12 @@ STAYS = {
         11,
         "g (float[4] x, bool t) => (float[4] y) <float r = {0.5}> { y = Dropout (x, r, t) }",
         "Dropout that trains, or may, means something else before opset 12",
+    ),
+    "a Dropout whose mask is read": (
+        13,
+        11,
+        "g (float[4] x) => (float[4] y, bool[4] m) { y, m = Dropout (x) }",
+        "Dropout with a mask means something else before opset 12",
     ),
     "a Constant of texts": (
         13,
@@ -342,6 +349,12 @@ FORMS = {
     "{ y = Softmax <axis = 1> (x) }",
     "one scale": "g (float[N,3] x) => (float[N,3] y) <float s = {0.1}, uint8 z = {128}> "
     "{ q = QuantizeLinear <axis = 1> (x, s, z) y = DequantizeLinear (q, s, z) }",
+    "one scale in a body": "g (float[3] x, bool c) => (float[3] y) { "
+    "y = If (c) <then_branch = t () => (float[3] p) <float s = {0.1}> "
+    "{ q = QuantizeLinear (x, s) p = DequantizeLinear (q, s) }, "
+    "else_branch = e () => (float[3] n) { n = Neg (x) }> }",
+    "no axes": "g (float[2,3] x) => (float[2,3] y) <int64[0] a = {}> "
+    "{ u = Unsqueeze (x, a) v = Squeeze (u, a) y = Neg (v) }",
     "in a body, of a list outside": "g (float[3,1] x, bool c) => (float[3] y) <int64[1] a = {1}> "
     "{ y = If (c) <then_branch = t () => (float[3] p) { p = Squeeze (x, a) }, "
     "else_branch = e () => (float[3] q) { k = Constant <value_float = 2.0> () "
@@ -356,6 +369,37 @@ def test_at_opset_11_it_is_said_in_other_forms(form: str) -> None:
     onnx.checker.check_model(lowered, full_check=True)
     assert lowered.opset_import[0].version == 11
     assert surgeon.verify(model, lowered).status == "equivalent"
+
+
+def test_a_last_input_that_is_left_out_is_none_too_many() -> None:
+    model = _model(
+        "g (float[3] x) => (float[5] y) <int64[2] p = {1, 1}> { y = Pad (x, p, , ) }", 18
+    )
+    del model.graph.node[0].input[2:]
+    model.graph.node[0].input.extend(["", ""])
+    lowered = lower_opset(model, 13)
+    onnx.checker.check_model(lowered, full_check=True)
+    assert surgeon.verify(model, lowered).status == "equivalent"
+
+
+def test_in_a_file_whose_initializers_are_inputs_an_empty_list_is_made_by_a_node() -> None:
+    text = FORMS["a Resize of no region"].replace("1,1,N,4] x", "1,1,N,4] x, float[4] s")
+    model = _model(text, 13, ir=3)
+    lowered = lower_opset(model, 11)
+    onnx.checker.check_model(lowered, full_check=True)
+    assert [node.op_type for node in lowered.graph.node] == ["Constant", "Resize"]
+    assert surgeon.verify(model, lowered).status == "equivalent"
+
+
+def test_an_empty_list_of_a_lowering_before_is_not_added_twice() -> None:
+    model = _model(FORMS["a Resize of no region"], 13)
+    again = raise_opset(lower_opset(model, 11), 13)
+    more = again.graph.node.add()
+    more.CopyFrom(model.graph.node[0])
+    more.output[:] = ["z"]
+    lowered = lower_opset(again, 11)
+    assert [tensor.name for tensor in lowered.graph.initializer] == ["s", "surgeon/no_region"]
+    onnx.checker.check_model(lowered)
 
 
 @pytest.mark.parametrize("opset", [11, 13, 17, 19])

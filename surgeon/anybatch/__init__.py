@@ -155,8 +155,11 @@ def _followed(model: onnx.ModelProto, inputs: Sequence[str], size: int) -> Flow:
             return flow
     if apart is not None:
         outputs = list(dict.fromkeys(value.name for value in model.graph.output))
-        for name in outputs:
-            items_together(apart, name, outputs)
+        try:
+            for name in outputs:
+                items_together(apart, name, outputs)
+        except Frozen as error:
+            raise refusal(str(error), _MEND) from None
         return apart
     node = model.graph.node[furthest]
     title = node.name or (node.output[0] if node.output else "")

@@ -30,11 +30,16 @@ def items_together(flow: Flow, name: str, outputs: Collection[str]) -> None:
     So detectors give boxes: rows of all places, and at each those of all items.
 
     Raises:
-        Frozen: A size of it is not known.
+        Frozen: A size of it is not known, or the file's batch has several items, whose order in it
+            no batch of another size keeps.
     """
     lead = flow.leads.pop(name, 1)
     if lead == 1:
         return
+    if flow.size != 1:
+        raise Frozen(
+            f"the items of the output `{name}` lie apart, in an order of {flow.size} at once"
+        )
     axis, shape = flow.places[name], flow.shape(name)
     sizes = [size for size in shape if isinstance(size, int)]
     if len(sizes) < len(shape):

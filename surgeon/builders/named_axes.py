@@ -48,7 +48,8 @@ def pad_of_all_axes(draft: Draft, match: Match) -> gs.Tensor:
 def resize_of_all_axes(draft: Draft, match: Match) -> gs.Tensor:
     """A Resize that names its axes as one that has a scale or a size for each."""
     node, c = match.root, Bench(draft)
-    x, roi, scales, sizes = (operand(node, i) for i in range(4))
+    x, *lists = (operand(node, i) for i in range(4))
+    roi, scales, sizes = (None if one is None or _is_empty(c, one) else one for one in lists)
     named = attribute_of(node, "axes")
     if x is None or named is None:
         raise Refused("it names no axes")
@@ -73,6 +74,12 @@ def resize_of_all_axes(draft: Draft, match: Match) -> gs.Tensor:
 
 
 _CROPS = "tf_crop_and_resize"
+
+
+def _is_empty(c: Bench, numbers: gs.Tensor) -> bool:
+    """Whether a list is left out by another word: it has no numbers."""
+    array = c.facts.array(numbers)
+    return array is not None and not array.size
 
 
 def _spread(

@@ -94,7 +94,7 @@ def max_pool_gathered(draft: Draft, match: Match) -> Any:
     if attribute_of(node, "storage_order"):
         raise Refused("its places count along columns")
     windows, lengths = _windows(draft, node), parts.lengths_of(draft, x, parts.rank_of(draft, x))
-    if len(node.outputs) == 1:
+    if not any(output.name for output in node.outputs[1:]):
         if all(window.dilation == 1 for window in windows):
             raise Refused("it has no dilations")
         return largest_gathered(draft, x, windows, lengths[2:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import opsets
@@ -188,7 +189,8 @@ def tile_as_expand(draft: Draft, match: Match) -> gs.Tensor:
 
 def _with_axes(facts: Facts, node: gs.Node, own: tuple[Dim, ...]) -> tuple[Dim, ...] | None:
     """The shape behind an Unsqueeze of a value of this shape, where it is repeated to that rank."""
-    axes = facts.array(node.inputs[1])
+    told = node.attrs.get("axes")  # so before opset 13, until the walk comes to it
+    axes = facts.array(node.inputs[1]) if told is None else np.array(told, np.int64)
     if axes is None or facts.of(node.inputs[0]).rank != len(own):
         return None
     places = {int(axis) % (len(own) + axes.size) for axis in axes.reshape(-1)}

@@ -54,6 +54,10 @@ class Breadth:
             types[name] = self._type(fact)
             if fact.concrete is not None and fact.concrete.size <= _LARGEST_HINT:
                 data[name] = onnx.numpy_helper.from_array(fact.concrete, name)
+        if node.op == "Squeeze" and len(node.inputs) > 1:
+            axes = fact_of(node.inputs[1]).concrete
+            if axes is not None and not axes.size:  # `shapes` says where it means one thing
+                return self._dtypes_alone(schema, proto, [fact_of(t) for t in tensors])
         try:
             found = onnx.shape_inference.infer_node_outputs(
                 schema, proto, types, data, opset_imports=self.imports

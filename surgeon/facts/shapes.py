@@ -155,6 +155,8 @@ def _squeeze(question: Question) -> Sequence[Shape | None] | None:
         if any(not isinstance(d, int) for d in shape):
             return None  # whether a dynamic dimension is 1 decides the rank
         return [tuple(d for d in shape if d != 1)]
+    if not axes:  # none by ONNX, and all that are 1 by onnxruntime
+        return [shape] if all(isinstance(d, int) and d != 1 for d in shape) else None
     gone = {axis % len(shape) for axis in axes} if shape else set()
     return [tuple(d for i, d in enumerate(shape) if i not in gone)]
 

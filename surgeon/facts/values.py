@@ -283,7 +283,10 @@ def _squeeze(operands: Operands, attributes: Attributes) -> Sequence[Array]:
     data = _need(operands[0])
     if len(operands) < 2 or operands[1] is None:
         return [data.squeeze()]
-    return [data.squeeze(tuple(_ints(operands[1])))]
+    axes = tuple(_ints(operands[1]))
+    if not axes and 1 in data.shape:
+        raise _NotProvable  # none go by ONNX, and all of them by onnxruntime
+    return [data.squeeze(axes)]
 
 
 def _unsqueeze(operands: Operands, attributes: Attributes) -> Sequence[Array]:

@@ -70,6 +70,8 @@ def dropout(node: onnx.NodeProto, where: Where) -> None:
         trains = where.constants.get(node.input[2])
         if trains is None or onnx.numpy_helper.to_array(trains).any():
             raise Not("Dropout that trains, or may, means something else before opset 12")
+    if len(node.output) > 1 and node.output[1]:
+        raise Not("Dropout with a mask means something else before opset 12")
     del node.input[1:]
     for attribute in [a for a in node.attribute if a.name == "seed"]:
         node.attribute.remove(attribute)
@@ -107,7 +109,8 @@ def quantized(node: onnx.NodeProto, where: Where) -> None:
     """Scales along an axis came with opset 13; one scale has none."""
     if where.opset >= 13:
         return
-    if where.dims(node.input[1]) not in ([], [1]):
+    scale = where.constants.get(node.input[1])
+    if (where.dims(node.input[1]) if scale is None else [*scale.dims]) not in ([], [1]):
         raise Not(f"{node.op_type} of several scales is of a newer opset")
     for attribute in [a for a in node.attribute if a.name == "axis"]:
         node.attribute.remove(attribute)

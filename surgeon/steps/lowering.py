@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from typing import Any
 
+import numpy.typing as npt
 import onnx
 
 from surgeon.errors import OpsetError, SurgeonError
@@ -62,7 +63,7 @@ def lower_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
         _check_plain(lowered)
         at = Where(opset, {}, _dims_of(proto))
         _lower(lowered.graph, before, at, fed=set(_fed(proto)))
-        lowered.graph.initializer.extend(at.added.values())
+        _add(lowered, at.added)
         if before >= _FLOORED > opset:
             _check_remainders(onnx.shape_inference.infer_shapes(proto).graph)
         for entry in lowered.opset_import:
@@ -77,6 +78,21 @@ def lower_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
         refused.operator = error.operator if isinstance(error, Not) else ""
         raise refused from None
     return lowered
+
+
+def _add(model: onnx.ModelProto, tensors: Mapping[str, onnx.TensorProto]) -> None:
+    """Tensors that no node made, as the IR version has them; one of another lowering is there."""
+    graph = model.graph
+    known = {tensor.name for tensor in graph.initializer}
+    known |= {name for node in graph.node for name in node.output}
+    new = [tensor for name, tensor in tensors.items() if name not in known]
+    if model.ir_version >= FIRST_IR_WITH_FREE_INITIALIZERS:
+        graph.initializer.extend(new)
+        return
+    made = [onnx.helper.make_node("Constant", [], [tensor.name], value=tensor) for tensor in new]
+    nodes = [*made, *graph.node]
+    del graph.node[:]
+    graph.node.extend(nodes)
 
 
 def _check_plain(model: onnx.ModelProto) -> None:
@@ -196,6 +212,8 @@ def _at(node: onnx.NodeProto, before: int, where: Where) -> None:
         if node.op_type in FORMS:
             FORMS[node.op_type](node, where)
         _without_newer(node, now, old)
+    while len(node.input) > old.max_input and not node.input[-1]:
+        del node.input[-1]
     if len(node.input) > old.max_input:
         raise Not(f"{node.op_type} has fewer inputs at opset {opset}")
 
@@ -205,6 +223,8 @@ def _as_attribute(
 ) -> None:
     """An argument that is an input of the newer opset as an attribute of the older."""
     given = node.input[index]
+    while index + 1 < len(node.input) and not node.input[-1]:
+        del node.input[-1]
     if index + 1 != len(node.input):
         raise Not(f"{node.op_type} has more inputs than older opsets")
     del node.input[index]
@@ -212,9 +232,17 @@ def _as_attribute(
         return
     if given not in constants:
         raise Not(f"`{name}` of {node.op_type} is computed, and was an attribute")
-    numbers = onnx.numpy_helper.to_array(constants[given]).tolist()
-    if numbers != [] or not node.op_type.startswith("Reduce"):  # none means all of them
-        node.attribute.append(onnx.helper.make_attribute(name, numbers))
+    array = onnx.numpy_helper.to_array(constants[given])
+    if array.size or not node.op_type.startswith("Reduce"):  # none means all of them
+        node.attribute.append(_numbers(name, array))
+
+
+def _numbers(name: str, array: npt.NDArray[Any]) -> onnx.AttributeProto:
+    """An attribute of what an input says; a list has its type where it is empty, too."""
+    if name == _DFT_AXIS.attribute:
+        return onnx.helper.make_attribute(name, array.tolist())
+    kind = onnx.AttributeProto.INTS
+    return onnx.helper.make_attribute(name, array.reshape(-1).tolist(), attr_type=kind)
 
 
 def _without_newer(node: onnx.NodeProto, now: onnx.defs.OpSchema, old: onnx.defs.OpSchema) -> None:
