@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import numpy.typing as npt
 import onnx
 
 from surgeon.errors import ModelError, OutputError
@@ -213,6 +214,20 @@ def with_data(model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
     copy.CopyFrom(model)
     _inline(list(external_tensors(copy)), folder, folder)
     return copy
+
+
+def values_of(tensor: onnx.TensorProto, folder: Path | None) -> npt.NDArray[Any]:
+    """The values of a tensor, read from its data file where they lie there.
+
+    Raises:
+        ModelError: The file is missing, or outside the folder.
+    """
+    if tensor.data_location != tensor.EXTERNAL:
+        return onnx.numpy_helper.to_array(tensor)
+    raw = _values(tensor, folder or Path())
+    return onnx.numpy_helper.to_array(
+        onnx.TensorProto(data_type=tensor.data_type, dims=tensor.dims, raw_data=raw)
+    )
 
 
 def _values(tensor: onnx.TensorProto, folder: Path) -> bytes:

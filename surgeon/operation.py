@@ -135,12 +135,11 @@ class Operation:
                 elif isinstance(step, FreeBatchStep | FreeSizesStep):
                     self._write_out_functions(allow)
                     self._free(step, recipe, allow)
-                else:
-                    behind, folder = recipe.steps[place:], self.original.folder
-                    if found := on_protobuf(step, behind, self.model, folder):
-                        if found.of_one_graph:
-                            self._write_out_functions(allow)
-                        self._replace_proto(found.function, found.name)
+                elif found := on_protobuf(step, recipe.steps[place:], self.model):
+                    if found.of_one_graph:
+                        self._write_out_functions(allow)
+                    self._replace_proto(found.function, found.name)
+                    self.notes.remarks += filter(None, [found.said])
             clock.lap("sweep")
 
     def again(self, kept: Kept, *, check: bool) -> Operation:

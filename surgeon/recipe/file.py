@@ -27,6 +27,7 @@ from surgeon.recipe.rules import (
     RaiseOpsetStep,
     Rule,
     RulesStep,
+    ShareWeightsStep,
     SimplifyStep,
     StateShapesStep,
 )
@@ -135,6 +136,8 @@ def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep
         return PlainNamesStep()
     if item.plain_attributes:
         return PlainAttributesStep()
+    if item.share_weights:
+        return ShareWeightsStep()
     if item.state_shapes:
         return StateShapesStep()
     raise RecipeError(

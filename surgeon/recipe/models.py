@@ -155,6 +155,12 @@ class StepModel(_Model):
         description="`true`: attributes leave that came later than their operator and say what it "
         'did before, as `reduction = "none"` of ScatterND, and empty names at the end of operands.',
     )
+    share_weights: Literal[True] | None = Field(
+        None,
+        alias="share-weights",
+        description="`true`: of equal weights one stands in the file, and of a matrix and its "
+        "transpose one too.",
+    )
     state_shapes: Literal[True] | None = Field(
         None,
         alias="state-shapes",

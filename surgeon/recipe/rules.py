@@ -172,6 +172,10 @@ class PlainAttributesStep(NamedTuple):
     """Takes out attributes that say what their operator did before there was one."""
 
 
+class ShareWeightsStep(NamedTuple):
+    """Keeps one of weights that stand in the file twice."""
+
+
 class StateShapesStep(NamedTuple):
     """Writes what is proven of every value's type and shape into the file."""
 
@@ -188,5 +192,6 @@ Step: TypeAlias = (
     | AsReadStep
     | PlainNamesStep
     | PlainAttributesStep
+    | ShareWeightsStep
     | StateShapesStep
 )

@@ -33,6 +33,7 @@ from surgeon.recipe.rules import (
     RaiseOpsetStep,
     Rule,
     RulesStep,
+    ShareWeightsStep,
     SimplifyStep,
     StateShapesStep,
 )
@@ -45,6 +46,7 @@ _KINDS: Mapping[str, type[Any]] = {
         *(Argument, BuilderCall, FoldStep, FreeBatchStep, LowerOpsetStep, NodePattern, Pattern),
         *(RaiseOpsetStep, Rule, RulesStep, SimplifyStep, Use, Written),
         *(AsReadStep, Extension, IrVersionStep, PlainAttributesStep, PlainNamesStep),
+        ShareWeightsStep,
         FreeSizesStep,
         StateShapesStep,
     )

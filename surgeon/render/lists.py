@@ -20,6 +20,7 @@ from surgeon.recipe.rules import (
     PlainAttributesStep,
     PlainNamesStep,
     Rule,
+    ShareWeightsStep,
     StateShapesStep,
 )
 from surgeon.render import words
@@ -103,6 +104,8 @@ def _step(step: object) -> str:
         return _AT_ENDS[step.what]
     if isinstance(step, PlainNamesStep):
         return "call values, nodes and sizes by identifiers"
+    if isinstance(step, ShareWeightsStep):
+        return "keep one of weights that stand in the file twice"
     if isinstance(step, PlainAttributesStep):
         return "leave out attributes that say what their operator did before"
     if isinstance(step, IrVersionStep):

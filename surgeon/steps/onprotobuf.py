@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import onnx
@@ -15,6 +14,7 @@ from surgeon.recipe import (
     LowerOpsetStep,
     PlainAttributesStep,
     RaiseOpsetStep,
+    ShareWeightsStep,
     SimplifyStep,
     Step,
 )
@@ -28,16 +28,16 @@ class OnProtobuf(NamedTuple):
         name: In words, for the report.
         function: From the model to what the step makes of it; raises `SurgeonError`.
         of_one_graph: Whether it knows nothing of a model's own functions.
+        said: What it does, where that is told beside the report's figures.
     """
 
     name: str
     function: Callable[[onnx.ModelProto], onnx.ModelProto]
     of_one_graph: bool = False
+    said: str = ""
 
 
-def on_protobuf(
-    step: Step, behind: Sequence[Step], model: Model, folder: Path | None
-) -> OnProtobuf | None:
+def on_protobuf(step: Step, behind: Sequence[Step], model: Model) -> OnProtobuf | None:
     """What a step does; None where it is of another kind, or has nothing to do.
 
     Args:
@@ -45,14 +45,13 @@ def on_protobuf(
         behind: The steps that follow: an opset is raised where one of them has a use for it, or
             the model has an operator that the opset lacks.
         model: The model as it stands.
-        folder: Where its external data lie.
     """
     # each tool is imported where a recipe asks for it
     if isinstance(step, SimplifyStep):
         from surgeon.steps.simplify import simplify
 
         return OnProtobuf(
-            f"simplify: {step.tool}", partial(simplify, tool=step.tool, folder=folder)
+            f"simplify: {step.tool}", partial(simplify, tool=step.tool, folder=model.folder)
         )
     if isinstance(step, RaiseOpsetStep):
         if model.opset < step.opset and (
@@ -71,6 +70,11 @@ def on_protobuf(
 
         if has_such(model.to_proto()):
             return OnProtobuf(STEP, plain_attributes)
+    elif isinstance(step, ShareWeightsStep):
+        from surgeon.steps.sharing import STEP, share_weights, twins_of
+
+        if twins := twins_of(model.to_proto(), model.folder):
+            return OnProtobuf(STEP, partial(share_weights, found=twins), said=str(twins))
     elif isinstance(step, IrVersionStep) and model.proto.ir_version > step.version:
         from surgeon.steps.irversion import lower_ir_version
 
