@@ -13,9 +13,9 @@ from surgeon.errors import Location, RecipeError
 from surgeon.expressions import Expression
 from surgeon.match import Match
 from surgeon.notation import check_operators, labels_of, parse_pattern
-from surgeon.opsets import newest_opset
 from surgeon.recipe import Recipe, Rule, RulesStep
 from surgeon.rewrite import Draft
+from surgeon.standard import newest_opset
 from surgeon.steps.irversion import ir_version_of
 
 Builder = Callable[[Draft, Match], Any]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from surgeon.document import suggest
 from surgeon.errors import RecipeError
 from surgeon.helpful import recipes_about
-from surgeon.opsets import first_opset, known_operators
+from surgeon.recipe import come_along
+from surgeon.standard import first_opset, known_operators
 
 PAGE = "which.md"
 _LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
@@ -51,15 +51,7 @@ def complaints(words: Sequence[str] = ()) -> list[Complaint]:
 
 
 def _rows() -> list[Complaint]:
-    text = _page().read_text(encoding="utf-8")
+    text = (come_along("docs") / PAGE).read_text(encoding="utf-8")
     cells = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
     plain = [[_LINK.sub(r"\1", cell) for cell in row] for row in cells]
     return [Complaint(*row) for row in plain if len(row) == 2 and row[1] != "recipe"]
-
-
-def _page() -> Path:
-    """The page: of a checkout its own, else the wheel's."""
-    package = Path(__file__).parent
-    checkout = package.parent / "docs" / PAGE
-    is_checkout = (package.parent / "pyproject.toml").is_file()
-    return checkout if is_checkout else package / "bundled" / PAGE

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import onnx.defs
 import onnx_graphsurgeon as gs
 
-from surgeon import opsets
+from surgeon import opsets, standard
 
 VIEWS = frozenset({"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Cast"})
 
@@ -80,7 +80,7 @@ def attribute_of(node: gs.Node, key: str) -> Any:
 
 @cache
 def _default(op: str, key: str) -> Any:
-    schema = opsets.schema(op, opsets.newest_opset())
+    schema = standard.schema(op, standard.newest_opset())
     if schema is None or key not in schema.attributes:
         return None
     default = schema.attributes[key].default_value

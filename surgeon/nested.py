@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import onnx
 
+from surgeon.errors import few
+
 
 def bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
     """The bodies of a node, not those inside them."""
@@ -40,6 +42,5 @@ WRITE_OUT = (
 
 def functions_left(proto: onnx.ModelProto) -> str:
     """The functions of a model, in words, that were not written out for a step."""
-    names = [f"`{function.domain}.{function.name}`" for function in proto.functions]
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"functions that could not be written out: {', '.join(names[:3])}{more}"
+    names = [f"{function.domain}.{function.name}" for function in proto.functions]
+    return f"functions that could not be written out: {few(names)}"

@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import opsets
+from surgeon import standard
 from surgeon.facts import Facts
 
 _FLOAT, _BFLOAT16 = onnx.TensorProto.FLOAT, onnx.TensorProto.BFLOAT16
@@ -69,7 +69,9 @@ def in_float32(
     made = draft.op(op, *wide, **attributes)
     found = made if isinstance(made, tuple) else (made,)
     back = [
-        draft.op("Cast", y, to=dtype) if opsets.typed_by(op, draft.facts.opset, cast, place) else y
+        draft.op("Cast", y, to=dtype)
+        if standard.typed_by(op, draft.facts.opset, cast, place)
+        else y
         for place, y in enumerate(found)
     ]
     return tuple(back) if isinstance(made, tuple) else back[0]
@@ -80,10 +82,10 @@ def _is(draft: Drafting, x: gs.Tensor, dtype: int) -> bool:
 
 
 def _takes(draft: Drafting, op: str, index: int) -> bool:
-    own = opsets.schema(op, draft.facts.opset)
+    own = standard.schema(op, draft.facts.opset)
     if own is None or not own.inputs:
         return True
-    return opsets.takes(op, draft.facts.opset, min(index, len(own.inputs) - 1), _BFLOAT16)
+    return standard.takes(op, draft.facts.opset, min(index, len(own.inputs) - 1), _BFLOAT16)
 
 
 def _equal(draft: Drafting, op: str, inputs: Sequence[gs.Tensor], _: Said) -> gs.Tensor | None:
@@ -99,7 +101,7 @@ def _equal(draft: Drafting, op: str, inputs: Sequence[gs.Tensor], _: Said) -> gs
 def _extreme(draft: Drafting, op: str, inputs: Sequence[gs.Tensor], _: Said) -> gs.Tensor | None:
     """Of integers: a choice between two after two."""
     dtype = draft.facts.of(inputs[0]).dtype
-    if dtype not in _ORDERED or opsets.takes(op, draft.facts.opset, 0, dtype):
+    if dtype not in _ORDERED or standard.takes(op, draft.facts.opset, 0, dtype):
         return None
     made, *others = inputs
     for other in others:

@@ -8,7 +8,7 @@ the table `MOVED`, which that library does not hold.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ import onnx.defs
 import onnx_graphsurgeon as gs
 
 from surgeon.objects import make_variable
+from surgeon.standard import first_opset, newest_opset, schema, takes
 from surgeon.writer import Writer, tensor_of
 
 Array = npt.NDArray[Any]
@@ -271,16 +272,6 @@ def _drop_newer(op: str, own: _Form, opset: int, attributes: dict[str, Any]) -> 
         del attributes[key]
 
 
-def known_operators() -> Collection[str]:
-    """The names of all standard operators, of whatever opset."""
-    return _first().keys()
-
-
-def first_opset(op: str) -> int | None:
-    """The first opset that has the operator; None where none has."""
-    return _first().get(op)
-
-
 def _check_dtypes(
     op: str,
     own: _Form,
@@ -297,33 +288,6 @@ def _check_dtypes(
             raise Unavailable(
                 f"`{op}` of opset {opset} does not take tensor({name}) as input {index}"
             )
-
-
-def typed_by(op: str, opset: int, operands: Collection[int], place: int = 0) -> bool:
-    """Whether the element type of an output is that of one of these operands.
-
-    A power is of the type of its first operand, whatever its second one is. What is an attribute
-    of the opset, and stands behind its operands, has no say.
-    """
-    own = schema(op, opset)
-    if own is None:
-        return False
-    last = len(own.inputs) - 1
-    kinds = {own.inputs[min(n, last)].type_str for n in operands if n < own.max_input}
-    return own.outputs[min(place, len(own.outputs) - 1)].type_str in kinds
-
-
-@cache
-def takes(op: str, opset: int, index: int, dtype: int) -> bool:
-    """Whether a standard operator takes tensors of a type as an input; of no schema, any."""
-    allowed = _allowed(op, opset, index)
-    return not allowed or f"tensor({onnx.TensorProto.DataType.Name(dtype).lower()})" in allowed
-
-
-@cache
-def _allowed(op: str, opset: int, index: int) -> frozenset[str]:
-    own = schema(op, opset)
-    return frozenset(own.inputs[index].types) if own else frozenset()
 
 
 class _Form(NamedTuple):
@@ -345,39 +309,6 @@ def _form(op: str, opset: int) -> _Form | None:
     if own is None:
         return None
     return _Form(frozenset(own.attributes), len(own.inputs), own.max_input)
-
-
-@cache
-def newest_opset() -> int:
-    """The newest default opset that onnx knows."""
-    return int(onnx.defs.onnx_opset_version())
-
-
-@cache
-def schema(op: str, opset: int) -> onnx.defs.OpSchema | None:
-    """A standard operator as an opset has it; None where it has none of the name."""
-    try:
-        return onnx.defs.get_schema(op, opset, "")
-    except onnx.defs.SchemaError:
-        return None
-
-
-@cache
-def element_type(text: str) -> int:
-    """The number of the element type in `tensor(NAME)`, as schemas write it; 0 in other texts."""
-    name = text.removeprefix("tensor(").removesuffix(")")
-    if f"tensor({name})" != text:
-        return 0
-    return int(dict(onnx.TensorProto.DataType.items()).get(name.upper(), 0))
-
-
-@cache
-def _first() -> dict[str, int]:
-    found: dict[str, int] = {}
-    for entry in onnx.defs.get_all_schemas_with_history():
-        if entry.domain == "":
-            found[entry.name] = min(found.get(entry.name, 10**6), entry.since_version)
-    return found
 
 
 def _proto(

@@ -13,7 +13,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 from onnx.helper import np_dtype_to_tensor_dtype
 
-from surgeon import opsets
+from surgeon import opsets, standard
 from surgeon.departed import Departures
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
@@ -225,7 +225,7 @@ class Surgery:
         dtype = self._dtype_of(tensor)
         if not dtype and taken is not None and getattr(taken, "type", "") == "tensor_type":
             dtype = self._dtype_of(taken)
-        return opsets.takes("Identity", self.facts.opset, 0, dtype)
+        return standard.takes("Identity", self.facts.opset, 0, dtype)
 
     def _dtype_of(self, tensor: gs.Tensor) -> int:
         """The element type that is proven or declared; 0 where neither is."""

@@ -17,7 +17,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import dialect, opsets
+from surgeon import dialect, opsets, standard
 from surgeon.alike import Key, attributes_of, spelled
 from surgeon.chance import RANDOM
 from surgeon.facts import Facts
@@ -154,8 +154,8 @@ class Sameness:
     def _defaults(self, op: str) -> Key:
         """What attributes of a node in normal form mean where they are not given."""
         newest = op in opsets.CHANGED_MEANING  # older ones are of another domain in memory
-        opset = opsets.newest_opset() if newest else self.facts.opset
-        schema = opsets.schema(op, opset)
+        opset = standard.newest_opset() if newest else self.facts.opset
+        schema = standard.schema(op, opset)
         said = {} if schema is None else schema.attributes
         values = {
             name: onnx.helper.get_attribute_value(attribute.default_value)

@@ -11,7 +11,7 @@ from onnx.reference import ReferenceEvaluator
 import surgeon
 from surgeon import SurgeonError
 from surgeon.authoring import recipe_for_opset
-from surgeon.opsets import newest_opset
+from surgeon.standard import newest_opset
 from surgeon.steps.lowering import lower_opset
 from surgeon.steps.raising import raise_opset
 

@@ -13,8 +13,9 @@ from truth import model_of
 from surgeon import opsets
 from surgeon.facts import Facts
 from surgeon.model import Model
-from surgeon.opsets import Unavailable, emit, first_opset, raise_form
+from surgeon.opsets import Unavailable, emit, raise_form
 from surgeon.rewrite import Draft, Surgery
+from surgeon.standard import first_opset
 
 F32 = np.float32
 

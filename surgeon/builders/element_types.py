@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import opsets
+from surgeon import standard
 from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, INT64, Work
 from surgeon.builders.bench import Bench
 from surgeon.facts.fact import INTEGERS
@@ -49,7 +49,7 @@ def operand_types(draft: Draft, match: Match) -> Any:
     """
     node = match.root
     work = Work(draft, node)
-    schema = opsets.schema(node.op, draft.facts.opset)
+    schema = standard.schema(node.op, draft.facts.opset)
     if schema is None:
         raise Refused(f"the model's opset has no `{node.op}`")
     if (made := _otherwise(draft, work, node)) is not None:
@@ -88,7 +88,7 @@ def _cast_operands(
 ) -> tuple[list[gs.Tensor], dict[str, tuple[int, int]]]:
     """The operands as the operator takes them, and of each type parameter what it was and is."""
     allowed = {
-        constraint.type_param_str: {opsets.element_type(t) for t in constraint.allowed_type_strs}
+        constraint.type_param_str: {standard.element_type(t) for t in constraint.allowed_type_strs}
         for constraint in schema.type_constraints
     }
     operands, computed = list(node.inputs), {}
@@ -96,7 +96,7 @@ def _cast_operands(
         tensors = [operands[i] for i in places]
         kinds = {work.dtype(t) for t in tensors}
         common = kinds.pop() if len(kinds) == 1 else work.result_type(*tensors)
-        taken = allowed.get(parameter) or {opsets.element_type(parameter)}
+        taken = allowed.get(parameter) or {standard.element_type(parameter)}
         if common in _NOT_IN_ONNXRUNTIME.get(node.op, ()):
             taken = {BOOL} if node.op == "NonZero" else taken.difference(_BYTES, _SHORTS)
         kind = _kind(node.op, common, taken)
@@ -169,7 +169,7 @@ def _clipped(draft: Draft, work: Work, node: gs.Node) -> gs.Tensor:
 
 def _places(schema: onnx.defs.OpSchema, operands: Sequence[gs.Tensor]) -> dict[str, list[int]]:
     """Which operands share a type parameter; one that is an attribute in the opset goes along."""
-    newest = opsets.schema(schema.name, opsets.newest_opset()) or schema
+    newest = standard.schema(schema.name, standard.newest_opset()) or schema
     last = schema.inputs[-1]
     found: dict[str, list[int]] = {}
     for index, tensor in enumerate(operands):

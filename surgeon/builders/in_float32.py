@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import opsets
+from surgeon import standard
 from surgeon.builders.aten_shape.lists import as_many
 from surgeon.links import maker_of
 from surgeon.match import Match
@@ -58,7 +58,9 @@ def selected_in_float32(draft: Draft, match: Match, most: int = 1) -> Any:
     wide = _TYPES["float64"]
     doubles = [n for n, x in enumerate(node.inputs) if facts.of(x).dtype == wide]
     back = [
-        draft.op("Cast", y, to=wide) if opsets.typed_by(node.op, facts.opset, doubles, place) else y
+        draft.op("Cast", y, to=wide)
+        if standard.typed_by(node.op, facts.opset, doubles, place)
+        else y
         for place, y in enumerate(found)
     ]
     return _in_place(back, most) if most > 1 else back[0]

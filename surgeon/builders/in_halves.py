@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import dims, opsets
+from surgeon import dims, standard
 from surgeon.builders.aten_shape.lists import as_many
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
@@ -116,8 +116,8 @@ def masked_in_halves(draft: Draft, match: Match) -> gs.Tensor:
 
 def _data(facts: Facts, node: gs.Node) -> list[int]:
     """The places of the operands in float32 that are of the type of what is computed."""
-    newest = opsets.schema(node.op, opsets.newest_opset())
-    if newest is None or not opsets.schema(node.op, facts.opset):
+    newest = standard.schema(node.op, standard.newest_opset())
+    if newest is None or not standard.schema(node.op, facts.opset):
         raise Refused("the opset has no such operator")
     kinds = [
         newest.inputs[min(i, len(newest.inputs) - 1)].type_str for i in range(len(node.inputs))
@@ -142,9 +142,9 @@ def _check(facts: Facts, node: gs.Node, data: Sequence[int], *, cast: bool) -> N
     Raises:
         Refused: They do not.
     """
-    schema = opsets.schema(node.op, facts.opset)
+    schema = standard.schema(node.op, facts.opset)
     named = len(schema.inputs) if schema is not None else 0  # others became inputs later
-    if not all(opsets.takes(node.op, facts.opset, i, _HALF) for i in data if i < named):
+    if not all(standard.takes(node.op, facts.opset, i, _HALF) for i in data if i < named):
         raise Refused(f"{node.op} takes no halves at opset {facts.opset}")
     operands = [node.inputs[place] for place in data]
     known = [facts.array(x, decides=False) is not None for x in operands]

@@ -7,7 +7,7 @@ from typing import Any
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import opsets
+from surgeon import standard
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -35,7 +35,7 @@ def computed_in_int32(draft: Draft, match: Match) -> Any:
     made = draft.op(node.op, *operands, **node.attrs)
     cast = [place for place, it_is in enumerate(wide) if it_is]
     return (
-        draft.op("Cast", made, to=_INT64) if opsets.typed_by(node.op, facts.opset, cast) else made
+        draft.op("Cast", made, to=_INT64) if standard.typed_by(node.op, facts.opset, cast) else made
     )
 
 
@@ -45,8 +45,8 @@ def _may_be_int32(draft: Draft, node: gs.Node, place: int) -> bool:
         return False
     if node.op == "Pad" and place == _AXES_OF_PAD:
         return False  # onnx's inference reads constant ones as int64, though int32 is legal
-    own = opsets.schema(node.op, opset)
+    own = standard.schema(node.op, opset)
     if own is not None and place >= own.max_input:
         return False  # an attribute of this opset
     last = len(own.inputs) - 1 if own is not None else place
-    return opsets.takes(node.op, opset, min(place, last), _INT32)
+    return standard.takes(node.op, opset, min(place, last), _INT32)

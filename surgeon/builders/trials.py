@@ -17,8 +17,8 @@ from surgeon.builders import parts
 from surgeon.builders.aten_nn.grids import sampled
 from surgeon.builders.bench import TYPE, Bench, Size
 from surgeon.match import Match
-from surgeon.opsets import schema
 from surgeon.rewrite import Draft, Refused
+from surgeon.standard import schema
 
 _Form = Callable[[Bench, gs.Node], gs.Tensor]
 _MODES = ("bilinear", "nearest", "bicubic")

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import onnx
 
-from surgeon.opsets import MOVED, STANDARD, schema
+from surgeon.opsets import MOVED, STANDARD
+from surgeon.standard import schema
 
 _COMMUTATIVE = frozenset("Add Mul And Or Xor Equal Min Max Sum Mean".split())
 # Attributes that say what holds anyway; onnx's schemas give them no default value.

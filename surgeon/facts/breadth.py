@@ -8,7 +8,7 @@ import onnx
 import onnx.shape_inference
 import onnx_graphsurgeon as gs
 
-from surgeon import opsets
+from surgeon import opsets, standard
 from surgeon.dims import Dim
 from surgeon.facts.fact import Fact
 from surgeon.facts.kinds import known_type
@@ -39,7 +39,7 @@ class Breadth:
         proto: onnx.NodeProto | None = node.origin
         if proto is None or any(isinstance(v, gs.Graph) for v in node.attrs.values()):
             return {}
-        schema = opsets.schema(proto.op_type, self.model.opset)
+        schema = standard.schema(proto.op_type, self.model.opset)
         if schema is None:
             return {}
         tensors = named_inputs(node)
@@ -83,7 +83,7 @@ class Breadth:
         for constraint in schema.type_constraints:
             allowed = constraint.allowed_type_strs
             if len(allowed) == 1:
-                known[constraint.type_param_str] = opsets.element_type(allowed[0])
+                known[constraint.type_param_str] = standard.element_type(allowed[0])
         for index, fact in enumerate(inputs if schema.inputs else ()):  # it may have none to have
             formal = schema.inputs[min(index, len(schema.inputs) - 1)]
             if formal.is_homogeneous and fact.dtype:
@@ -91,7 +91,7 @@ class Breadth:
         found = {}
         for index, name in enumerate(proto.output if schema.outputs else ()):
             formal = schema.outputs[min(index, len(schema.outputs) - 1)]
-            dtype = known.get(formal.type_str) or opsets.element_type(formal.type_str)
+            dtype = known.get(formal.type_str) or standard.element_type(formal.type_str)
             if proto.op_type == "Cast":
                 dtype = known_type(next((a.i for a in proto.attribute if a.name == "to"), 0))
             if name and dtype and formal.is_homogeneous:

@@ -159,11 +159,16 @@ class Recipe(NamedTuple):
         )
 
 
+def come_along(folder: str) -> Path:
+    """Where a folder of a checkout lies, or what a wheel has of it."""
+    package = Path(__file__).parent.parent
+    is_checkout = (package.parent / "pyproject.toml").is_file()
+    return package.parent / folder if is_checkout else package / "bundled"
+
+
 def bundled() -> dict[str, Path]:
     """The recipes that come with surgeon, by name: of a checkout its own, else the wheel's."""
-    package = Path(__file__).parent.parent
-    checkout = package.parent / "recipes"
-    folder = checkout if (package.parent / "pyproject.toml").is_file() else package / "bundled"
+    folder = come_along("recipes")
     files = sorted(folder.glob("*.yaml")) if folder.is_dir() else []
     return {path.stem: path for path in files if not path.name.endswith(".cases.yaml")}
 

@@ -5,7 +5,8 @@ Each function brings one node there, in place, or says that it cannot be.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import ChainMap
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -38,13 +39,13 @@ class Where:
     """
 
     opset: int
-    constants: dict[str, onnx.TensorProto]
+    constants: MutableMapping[str, onnx.TensorProto]
     dims: Callable[[str], Dims | None]
     added: dict[str, onnx.TensorProto] = field(default_factory=dict)
 
-    def inside(self, constants: Mapping[str, onnx.TensorProto]) -> Where:
+    def inside(self, constants: dict[str, onnx.TensorProto]) -> Where:
         """The same in a body, which sees what is outside."""
-        return Where(self.opset, {**self.constants, **constants}, self.dims, self.added)
+        return Where(self.opset, ChainMap(constants, self.constants), self.dims, self.added)
 
 
 def constant(node: onnx.NodeProto, where: Where) -> None:
@@ -116,10 +117,39 @@ def quantized(node: onnx.NodeProto, where: Where) -> None:
         node.attribute.remove(attribute)
 
 
+def average_pool(node: onnx.NodeProto, where: Where) -> None:
+    """What the last windows of sizes that are rounded up average is said from opset 19 on."""
+    if where.opset < 19 and any(a.name == "ceil_mode" and a.i for a in node.attribute):
+        raise Not("AveragePool with `ceil_mode` means something else before opset 19")
+
+
+def batch_normalization(node: onnx.NodeProto, where: Where) -> None:
+    """In inference it gives one value; whether it trains, others say otherwise at each opset."""
+    if any(node.output[1:]):
+        said = f"means something else at opset {where.opset}"
+        raise Not(f"BatchNormalization that trains {said}")
+
+
+def roi_align(node: onnx.NodeProto, where: Where) -> None:
+    """Before opset 16 places are not shifted, which the default of the attribute then is."""
+    if where.opset >= 16:
+        return
+    name = "coordinate_transformation_mode"
+    told = next((a for a in node.attribute if a.name == name), None)
+    if told is None:
+        raise Not(f"RoiAlign without `{name}` means something else before it had one")
+    if told.s != b"output_half_pixel":
+        raise Not(f"RoiAlign of `{told.s.decode()}` is of a newer opset")
+    node.attribute.remove(told)
+
+
 FORMS: Mapping[str, Callable[[onnx.NodeProto, Where], None]] = {
+    "AveragePool": average_pool,
+    "BatchNormalization": batch_normalization,
     "Constant": constant,
     "Dropout": dropout,
     "Resize": resize,
+    "RoiAlign": roi_align,
     **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), softmax),
     **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), quantized),
 }

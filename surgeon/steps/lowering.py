@@ -13,8 +13,9 @@ import onnx
 from surgeon.errors import OpsetError, SurgeonError
 from surgeon.facts.fact import INTEGERS
 from surgeon.importer import opset_of
-from surgeon.nested import functions_left
-from surgeon.opsets import MOVED, STANDARD, Moved, newest_opset, schema
+from surgeon.nested import bodies, functions_left
+from surgeon.opsets import MOVED, STANDARD, Moved
+from surgeon.standard import first_opset, schema
 from surgeon.steps.irversion import least_ir_version
 from surgeon.steps.lowered import FORMS, Dims, Not, Where
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
@@ -32,15 +33,12 @@ _ALIKE = frozenset(
 )
 # Others, and the opset from which that is so.
 _ALIKE_SINCE: Mapping[str, int] = {"CastLike": 15, "GridSample": 16, "DFT": 17, "Attention": 23}
-# What older opsets do, where the newer attribute's default is something else.
-_ALWAYS = {("RoiAlign", "coordinate_transformation_mode"): b"output_half_pixel"}
 _MODES = {b"linear": b"bilinear", b"cubic": b"bicubic"}  # of GridSample, before opset 20
 
 
 _DFT_AXIS = Moved("axis", 2, 20, scalar=True)
 _LAST_AXIS = -2  # of a DFT that names none, from opset 20 on
 _FLOORED = 28  # the opset from which a Mod that is not C's takes floats
-_WHOLE_WINDOWS = 19  # the opset from which an AveragePool says what its last windows average
 
 
 def lower_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
@@ -89,10 +87,9 @@ def _add(model: onnx.ModelProto, tensors: Mapping[str, onnx.TensorProto]) -> Non
     if model.ir_version >= FIRST_IR_WITH_FREE_INITIALIZERS:
         graph.initializer.extend(new)
         return
-    made = [onnx.helper.make_node("Constant", [], [tensor.name], value=tensor) for tensor in new]
-    nodes = [*made, *graph.node]
-    del graph.node[:]
-    graph.node.extend(nodes)
+    for tensor in new:
+        made = onnx.helper.make_node("Constant", [], [tensor.name], value=tensor)
+        graph.node.insert(0, made)
 
 
 def _check_plain(model: onnx.ModelProto) -> None:
@@ -125,9 +122,8 @@ def _check_remainders(graph: onnx.GraphProto) -> None:
     values = (*graph.input, *graph.value_info, *graph.output)
     kinds = {value.name: value.type.tensor_type.elem_type for value in values}
     for node in graph.node:
-        for attribute in node.attribute:
-            for body in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
-                _check_remainders(body)
+        for body in bodies(node):
+            _check_remainders(body)
         if node.op_type != "Mod" or node.domain not in STANDARD or _is_given(node, "fmod"):
             continue
         if kinds.get(node.output[0], 0) not in INTEGERS:
@@ -167,11 +163,12 @@ def _lower(
     constants = {tensor.name: tensor for tensor in graph.initializer if tensor.name not in fed}
     where = outer.inside(constants)
     for node in graph.node:
-        for attribute in node.attribute:
-            if node.op_type == "Constant" and attribute.name == "value":
-                where.constants[node.output[0]] = attribute.t
-            for body in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
-                _lower(body, before, where)
+        if node.op_type == "Constant":
+            where.constants.update(
+                (node.output[0], a.t) for a in node.attribute if a.name == "value"
+            )
+        for body in bodies(node):
+            _lower(body, before, where)
         if node.domain not in STANDARD:
             continue
         try:
@@ -192,7 +189,7 @@ def _at(node: onnx.NodeProto, before: int, where: Where) -> None:
     if now is None or now.since_version <= opset:
         return
     if old is None:
-        raise Not(f"{node.op_type} is an operator from opset {_first(node.op_type, opset)} on")
+        raise Not(f"{node.op_type} is an operator from opset {first_opset(node.op_type)} on")
     for move in (_DFT_AXIS,) if node.op_type == "DFT" else MOVED.get(node.op_type, ()):
         if opset < move.since <= before and len(node.input) > move.index:
             _as_attribute(node, move.attribute, move.index, where.constants)
@@ -201,14 +198,6 @@ def _at(node: onnx.NodeProto, before: int, where: Where) -> None:
     if _text(node.op_type, before) != _text(node.op_type, opset):
         if node.op_type not in _ALIKE and opset < _ALIKE_SINCE.get(node.op_type, opset + 1):
             raise Not(f"{node.op_type} means something else at opset {opset}")
-        if (
-            node.op_type == "AveragePool"
-            and opset < _WHOLE_WINDOWS
-            and _is_given(node, "ceil_mode")
-        ):
-            raise Not("AveragePool with `ceil_mode` means something else before opset 19")
-        if node.op_type == "BatchNormalization" and any(node.output[1:]):
-            raise Not(f"BatchNormalization that trains means something else at opset {opset}")
         if node.op_type in FORMS:
             FORMS[node.op_type](node, where)
         _without_newer(node, now, old)
@@ -247,10 +236,6 @@ def _numbers(name: str, array: npt.NDArray[Any]) -> onnx.AttributeProto:
 
 def _without_newer(node: onnx.NodeProto, now: onnx.defs.OpSchema, old: onnx.defs.OpSchema) -> None:
     """Leave out attributes that the older opset lacks, where they say what it does anyway."""
-    for operator, name in _ALWAYS:
-        told = any(attribute.name == name for attribute in node.attribute)
-        if node.op_type == operator and name not in old.attributes and not told:
-            raise Not(f"{operator} without `{name}` means something else before it had one")
     for attribute in list(node.attribute):
         value = onnx.helper.get_attribute_value(attribute)
         if node.op_type == "GridSample" and attribute.name == "mode":
@@ -260,10 +245,7 @@ def _without_newer(node: onnx.NodeProto, now: onnx.defs.OpSchema, old: onnx.defs
                 _check_named(node, attribute, old)
             continue
         default = now.attributes[attribute.name].default_value
-        always = _ALWAYS.get((node.op_type, attribute.name))
-        if always is not None and value != always:
-            raise Not(f"{node.op_type} of `{value.decode()}` is of a newer opset")
-        idle = value == always or (attribute.name == "dilations" and set(value) == {1})
+        idle = attribute.name == "dilations" and set(value) == {1}
         idle = idle or (attribute.name == "noop_with_empty_axes" and _has_axes(node))
         if not idle and (not default.name or value != onnx.helper.get_attribute_value(default)):
             raise Not(f"`{attribute.name}` of {node.op_type} is of a newer opset")
@@ -287,11 +269,6 @@ def _check_named(
     told = f"{known.description} {known.default_value} {old.doc}"
     if not re.search(rf"(?<!\w){re.escape(chosen)}(?!\w)", told):
         raise Not(f"`{attribute.name}` of {node.op_type} is `{chosen}`, which is of a newer opset")
-
-
-def _first(op: str, opset: int) -> int:
-    """The first opset behind this one that has an operator."""
-    return next(n for n in range(opset + 1, newest_opset() + 1) if schema(op, n) is not None)
 
 
 @cache

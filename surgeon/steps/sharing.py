@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import onnx
 
 from surgeon.external import bytes_of, values_of
@@ -53,7 +52,6 @@ def twins_of(proto: onnx.ModelProto, folder: Path | None = None) -> Twins | None
         ModelError: They cannot be.
     """
     equal: dict[str, str] = {}
-    turned: dict[str, str] = {}
     size, single = 0, []
     for group in _alike(_weights(proto.graph)):
         first: dict[bytes, str] = {}
@@ -64,10 +62,10 @@ def twins_of(proto: onnx.ModelProto, folder: Path | None = None) -> Twins | None
             else:
                 equal[tensor.name] = known
                 size += bytes_of(tensor)
+    turned: dict[str, str] = {}
     for tensor, one in _transposes(single, folder):
-        if tensor.name not in turned.values() and one not in turned:
-            turned[tensor.name] = one
-            size += bytes_of(tensor)
+        turned[tensor.name] = one
+        size += bytes_of(tensor)
     return Twins(equal, turned, size) if equal or turned else None
 
 
@@ -138,5 +136,4 @@ def _transposes(
 def _digest(tensor: onnx.TensorProto, folder: Path | None, *, turned: bool = False) -> bytes:
     """What stands for a tensor's values: equal ones, and no others, have the same."""
     array = values_of(tensor, folder)
-    values = np.ascontiguousarray(array.T if turned else array)
-    return hashlib.blake2b(values.tobytes(), digest_size=32).digest()
+    return hashlib.blake2b((array.T if turned else array).tobytes(), digest_size=32).digest()

@@ -1,0 +1,79 @@
+"""What onnx says of standard operators: which opsets have them, and of which types they are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import cache
+
+import onnx
+import onnx.defs
+
+
+@cache
+def newest_opset() -> int:
+    """The newest default opset that onnx knows."""
+    return int(onnx.defs.onnx_opset_version())
+
+
+@cache
+def schema(op: str, opset: int) -> onnx.defs.OpSchema | None:
+    """A standard operator as an opset has it; None where it has none of the name."""
+    try:
+        return onnx.defs.get_schema(op, opset, "")
+    except onnx.defs.SchemaError:
+        return None
+
+
+def first_opset(op: str) -> int | None:
+    """The first opset that has the operator; None where none has."""
+    return _first().get(op)
+
+
+def known_operators() -> Collection[str]:
+    """The names of all standard operators, of whatever opset."""
+    return _first().keys()
+
+
+@cache
+def _first() -> dict[str, int]:
+    found: dict[str, int] = {}
+    for entry in onnx.defs.get_all_schemas_with_history():
+        if entry.domain == "":
+            found[entry.name] = min(found.get(entry.name, 10**6), entry.since_version)
+    return found
+
+
+@cache
+def takes(op: str, opset: int, index: int, dtype: int) -> bool:
+    """Whether a standard operator takes tensors of a type as an input; of no schema, any."""
+    allowed = _allowed(op, opset, index)
+    return not allowed or f"tensor({onnx.TensorProto.DataType.Name(dtype).lower()})" in allowed
+
+
+def typed_by(op: str, opset: int, operands: Collection[int], place: int = 0) -> bool:
+    """Whether the element type of an output is that of one of these operands.
+
+    A power is of the type of its first operand, whatever its second one is. What is an attribute
+    of the opset, and stands behind its operands, has no say.
+    """
+    own = schema(op, opset)
+    if own is None:
+        return False
+    last = len(own.inputs) - 1
+    kinds = {own.inputs[min(n, last)].type_str for n in operands if n < own.max_input}
+    return own.outputs[min(place, len(own.outputs) - 1)].type_str in kinds
+
+
+@cache
+def _allowed(op: str, opset: int, index: int) -> frozenset[str]:
+    own = schema(op, opset)
+    return frozenset(own.inputs[index].types) if own else frozenset()
+
+
+@cache
+def element_type(text: str) -> int:
+    """The number of the element type in `tensor(NAME)`, as schemas write it; 0 in other texts."""
+    name = text.removeprefix("tensor(").removesuffix(")")
+    if f"tensor({name})" != text:
+        return 0
+    return int(dict(onnx.TensorProto.DataType.items()).get(name.upper(), 0))
