@@ -18,7 +18,7 @@ from shares import every
 import surgeon
 
 PARTS = 8
-EVERY = every(4)  # part is run
+EVERY = every(8)  # part is run
 DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 
 

@@ -17,7 +17,7 @@ from surgeon.runtime import NotRunnable, Session
 
 pytestmark = pytest.mark.corpus
 SHARES = 8  # tests that the files are dealt to, so that workers share them
-EVERY = every(2)  # share is run
+EVERY = every(4)  # share is run
 
 
 def rows(corpus: Path) -> list[dict[str, Any]]:

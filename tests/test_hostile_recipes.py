@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hostile_command import Runner, attempt, save, surgeon
 from hostile_models import network
+from shares import every
 
 __all__ = ["surgeon"]  # a fixture of `hostile_command`
 
@@ -105,10 +106,10 @@ EXPRESSIONS = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", EXPRESSIONS, ids=range(len(EXPRESSIONS)))
-def test_an_expression(text: str, surgeon: Runner, tmp_path: Path) -> None:
+@pytest.mark.parametrize("index", range(0, len(EXPRESSIONS), every(3)))
+def test_an_expression(index: int, surgeon: Runner, tmp_path: Path) -> None:
     path = save(tmp_path, network())
-    for where, let in ((text, "1"), ("1 == 1", text)):
+    for where, let in ((EXPRESSIONS[index], "1"), ("1 == 1", EXPRESSIONS[index])):
         recipe = RULE.format(match="y = Sin (x)", where=where, let=let, replace="y = Sin (x)")
         (tmp_path / "bad.yaml").write_text(recipe)
         attempt(surgeon, tmp_path / "bad.yaml", path, (0, 2, 6))

@@ -20,7 +20,7 @@ import pytest
 from command import DOUBLE, run
 
 POSIX = os.name != "nt"
-KILLS = int(os.environ.get("SURGEON_KILLS", "6"))
+KILLS = int(os.environ.get("SURGEON_KILLS", "4"))
 SAVER = """\
 import sys
 from pathlib import Path
