@@ -14,6 +14,7 @@ from surgeon.model import Model
 from surgeon.operation import Operation
 from surgeon.recipe import Recipe, granted
 from surgeon.values import see_values
+from surgeon.weights import weights_of
 
 if TYPE_CHECKING:
     from surgeon.verify import Reference, Verdict
@@ -96,6 +97,16 @@ class Comparison:
             progress=progress,
         )
         return replace(found, mend="")  # its mends are for two files; a run that fails has its own
+
+    def fault(self, recipes: Sequence[Recipe]) -> str:
+        """Why onnxruntime does not load what nothing changed; "" where it does, or is not asked."""
+        from surgeon.isolation import MOST_LOADED, fault_of
+
+        proto, custom = self.original.proto, any(recipe.custom for recipe in recipes)
+        if custom or proto.functions or weights_of(proto.graph).size > MOST_LOADED:
+            return ""
+        why = fault_of(proto, folder=self.original.folder)
+        return f"nothing was changed, although {why}" if why else ""
 
     def culprits(self, work: Operation, verdict: Verdict) -> frozenset[Place]:
         """The rewrites with which the result differs; none where they cannot be told."""

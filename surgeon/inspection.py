@@ -12,7 +12,7 @@ import onnx
 
 from surgeon.advice import by_count, fit_of
 from surgeon.deciding import deciding
-from surgeon.errors import ForeignError, MemoryUp, ModelError, TimeUp
+from surgeon.errors import ModelError
 from surgeon.external import external_tensors
 from surgeon.files import external_path
 from surgeon.helpful import helpful, recipes_for
@@ -29,7 +29,6 @@ from surgeon.targets import target as of_target
 from surgeon.weights import Weight, weights_of
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
-_MOST_LOADED = 1 << 30  # bytes of weights of a model that is loaded to see whether it loads
 STANDARD = frozenset({"", "ai.onnx", "ai.onnx.ml"})
 
 
@@ -168,25 +167,19 @@ def with_load(found: Inspection, *, timeout: float = 10.0) -> Inspection:
     functions, which may be a great many when they are inlined; nothing is said where it takes more
     than `timeout` seconds.
     """
+    from surgeon.isolation import MOST_LOADED, fault_of, isolation
+
     missing = any(file.size is None for file in found.external)
     if (
         missing
         or found.functions
-        or found.weight_bytes > _MOST_LOADED
+        or found.weight_bytes > MOST_LOADED
         or any(not f.runs for f in found.foreign)
     ):
         return found
-    from surgeon.isolation import isolation, open_session
-    from surgeon.runtime import NotRunnable
-
     with isolation(timeout=timeout):
-        try:
-            open_session(Path(found.source))
-        except (TimeUp, MemoryUp):
-            return found
-        except (NotRunnable, ForeignError) as error:
-            return replace(found, loads=False, fault=error.what)
-    return replace(found, loads=True)
+        fault = fault_of(Path(found.source))
+    return found if fault is None else replace(found, loads=not fault, fault=fault)
 
 
 _UNSAVED = Path("model.onnx")  # for commands

@@ -17,10 +17,11 @@ import onnx
 
 from surgeon import capacity
 from surgeon.errors import ForeignError, MemoryUp, TimeUp
-from surgeon.runtime import Feeds, Runner, Session
+from surgeon.runtime import Feeds, NotRunnable, Runner, Session
 from surgeon.workers import Remote, Worker
 
 TIMEOUT = 600.0  # seconds for one run of a model, where nobody says
+MOST_LOADED = 1 << 30  # bytes of weights of a model that is loaded to see whether it loads
 _MENDS = {
     TimeUp: "Give it more with `--timeout`.",
     MemoryUp: "Give it more with `--memory`.",
@@ -82,6 +83,21 @@ def open_session(
         return Session(model, folder=folder, optimise=optimise)
     made = "surgeon.isolation:_session"
     return Isolated(here, made, model, folder, optimise, called="onnxruntime")
+
+
+def fault_of(model: onnx.ModelProto | Path, *, folder: Path | None = None) -> str | None:
+    """Why onnxruntime does not load a model: "" where it does, None where it was not done in time.
+
+    What is above `MOST_LOADED` is not for this, nor functions, of which it may be a great many
+    nodes that onnxruntime inlines.
+    """
+    try:
+        open_session(model, folder=folder)
+    except (TimeUp, MemoryUp):
+        return None
+    except (NotRunnable, ForeignError) as error:
+        return error.what
+    return ""
 
 
 def _session(model: onnx.ModelProto | Path, folder: Path | None, optimise: bool) -> Session:

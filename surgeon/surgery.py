@@ -90,7 +90,8 @@ def apply(
         allow: `approximate` and `contract`, beside what the recipes themselves allow; `leftover`
             keeps a result with ATen nodes left, although a recipe promises none; `unread` repairs a
             file of PyTorch before 1.5 although nothing reads one of its inputs.
-        verify: Whether to compare the whole model. A model that nothing changed is not compared.
+        verify: Whether to compare the whole model. A model that nothing changed is not compared;
+            that onnxruntime does not load it is remarked.
         check: Whether each rewrite is compared with what it replaces; as `verify` says by default.
         reference: `onnxruntime`, `witness`, `torch`, or recorded outputs: an .npz file, a folder or
             pattern of them, or several.
@@ -203,6 +204,8 @@ def apply(
         if verdict.status not in GOOD:
             work, report = _blamed(beside, work, report, verdict, partly=save_partial)
         _refuse_verdict(work, report, require)
+    elif verify and (fault := beside.fault(plan.recipes)):
+        report = report._replace(remarks=(*report.remarks, fault))
     reached = opset in (None, work.model.opset)
     if strict or not reached:
         from surgeon.refusing import refuse_left_out

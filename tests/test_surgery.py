@@ -518,3 +518,21 @@ def test_weights_of_an_old_format_are_initializers_where_it_is_raised() -> None:
     assert len(raised.graph.initializer) == 2
     assert [value.name for value in raised.graph.input] == ["x"]
     assert raised.ir_version >= 4
+
+
+@pytest.mark.parametrize(
+    ("nodes", "why"),
+    [
+        ("n = Cast <to = 7> (x) y = Add (x, n)", "the model does not load: Type Error"),
+        ("n = my.Foo (x) y = Relu (n)", "onnxruntime has no `my.Foo`"),
+        ("n = Abs (x) y = Neg (n)", ""),
+    ],
+)
+def test_what_nothing_changes_and_does_not_load_is_told(nodes: str, why: str) -> None:
+    model = parse(f"g (float[2,3] x) => (float[2,3] y) {{ {nodes} }}", domains=', "my": 1')
+    result = surgeon.apply(model, "clean")
+    assert not result.report.changes
+    (said,) = result.report.remarks or ("",)
+    assert said.startswith(f"nothing was changed, although {why}" if why else "")
+    assert bool(said) == bool(why)
+    assert not surgeon.apply(model, "clean", verify=False).report.remarks
