@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -13,27 +11,20 @@ import numpy.typing as npt
 import onnx
 
 from surgeon.errors import ModelError, OutputError
-from surgeon.files import bring, external_path, write_whole
+from surgeon.files import bring, external_path
+from surgeon.nested import every_body
+from surgeon.packing import pack
+from surgeon.stored import bytes_of
 
-KEEP, COPY, INLINE = WAYS = ("keep", "copy", "inline")
+KEEP, COPY, INLINE, PACK = WAYS = ("keep", "copy", "inline", "pack")
 LARGEST = (1 << 31) - (1 << 20)  # bytes of weights in one protobuf, which ends at 2 GiB
 ASIDE = 1 << 20  # bytes of new weights that stay in the protobuf of a model with external data
 _SMALL = 1 << 10  # bytes of a tensor that always stays there, as in onnx's own helper
-_ALIGNMENT = 4096  # bytes: so that a runtime can map the tensors
 
 
 def external_tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
     """Every tensor of the model whose values lie in another file."""
     return (t for t in _tensors(proto) if t.data_location == t.EXTERNAL)
-
-
-def bytes_of(tensor: onnx.TensorProto) -> int:
-    """Bytes that the values of a tensor take in memory; 8 for each of an unknown element type."""
-    try:
-        width = int(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize)
-    except (KeyError, TypeError):
-        width = 8
-    return int(math.prod(tensor.dims)) * width
 
 
 def bytes_outside(proto: onnx.ModelProto) -> int:
@@ -65,7 +56,7 @@ class Carrier:
     Args:
         source: The folder of the model they came with; None where there is none.
         target: The file the model is saved in.
-        way: `keep`, `copy` or `inline`.
+        way: `keep`, `copy`, `inline` or `pack`.
 
     Attributes:
         edits: Whether the model has to be written anew for it.
@@ -74,7 +65,7 @@ class Carrier:
     def __init__(self, source: Path | None, target: Path, way: str) -> None:
         self.source, self.target, self.way = source, target, way
         self._beside = source is not None and _same(source, target.parent)
-        self.edits = way == INLINE or (way == COPY and self._beside)
+        self.edits = way in (INLINE, PACK) or (way == COPY and self._beside)
         self._brought: list[Path] = []
 
     def carry(self, tensors: Iterable[onnx.TensorProto]) -> None:
@@ -91,9 +82,7 @@ class Carrier:
         found = list(tensors)
         if self.source is None or not found:
             return
-        places = {location: external_path(location, self.source) for location in locations(found)}
-        for location, inside in places.items():
-            self._refuse_own(location, inside)
+        places = self._places(found)
         if self.way == INLINE:
             _inline(found, self.source, self.target)
             return
@@ -107,13 +96,27 @@ class Carrier:
                     if each.key == "location":
                         each.value = self._own(each.value)
 
-    def put_aside(self, proto: onnx.ModelProto, original: onnx.ModelProto) -> None:
-        """Put large new weights of a model with external data into a data file of their own.
+    def settle(self, proto: onnx.ModelProto, original: onnx.ModelProto | None) -> None:
+        """See that all data of what is saved are where it says.
 
         Args:
             proto: What is saved; edited.
-            original: What was read: its inline weights stay inline.
+            original: What was read, where that is another: its inline weights stay inline.
+
+        Raises:
+            ModelError, OutputError: As of `carry`.
         """
+        if self.way == PACK:
+            outside = list(external_tensors(proto))
+            self._places(outside)
+            self._pack([*outside, *_large(proto)])
+            return
+        self.carry(external_tensors(proto))
+        if original is not None:
+            self._put_aside(proto, original)
+
+    def _put_aside(self, proto: onnx.ModelProto, original: onnx.ModelProto) -> None:
+        """Put large new weights of a model with external data into a data file of their own."""
         if self.way == INLINE or next(external_tensors(original), None) is None:
             return
         old = {tensor.name for tensor in original.graph.initializer if tensor.raw_data}
@@ -122,26 +125,23 @@ class Carrier:
             for tensor in proto.graph.initializer
             if len(tensor.raw_data) >= _SMALL and tensor.name not in old
         ]
-        if sum(len(tensor.raw_data) for tensor in new) < ASIDE:
-            return
-        data = bytearray()
-        for tensor in new:
-            data += bytes(-len(data) % _ALIGNMENT)
-            offset = len(data)
-            data += tensor.raw_data
-            entries = {"offset": str(offset), "length": str(len(tensor.raw_data))}
-            tensor.ClearField("raw_data")
-            tensor.data_location = tensor.EXTERNAL
-            for key, value in entries.items():
-                tensor.external_data.add(key=key, value=value)
-        # Named by content: a file that another model reads is never written over.
-        name = f"{self.target.name}.{hashlib.sha256(data).hexdigest()[:12]}.data"
-        to = self.target.with_name(name)
-        for tensor in new:
-            tensor.external_data.add(key="location", value=name)
-        if not to.exists():
-            self._brought.append(to)
-            write_whole(to, bytes(data))
+        if sum(len(tensor.raw_data) for tensor in new) >= ASIDE:
+            self._pack(new)
+
+    def _pack(self, tensors: Sequence[onnx.TensorProto]) -> None:
+        """Put what the tensors hold into one file."""
+        if tensors:
+            to, is_new = pack(tensors, self.source, self.target)
+            self._brought += [to] * is_new
+
+    def _places(self, tensors: Iterable[onnx.TensorProto]) -> dict[str, Path]:
+        """Where each data file of the tensors lies; none is the output, or where it goes."""
+        if self.source is None:
+            return {}
+        places = {each: external_path(each, self.source) for each in locations(tensors)}
+        for location, inside in places.items():
+            self._refuse_own(location, inside)
+        return places
 
     def take_back(self, *, unless: Iterable[bytes]) -> None:
         """Remove what was brought: the model it was for is not there, unless it just came.
@@ -185,6 +185,20 @@ class Carrier:
             )
 
 
+def _large(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+    """Weights in the protobuf that are worth a place outside, as raw data."""
+    for graph in (proto.graph, *every_body(proto.graph.node)):
+        for tensor in graph.initializer:
+            is_text = tensor.data_type == onnx.TensorProto.STRING
+            if is_text or tensor.data_location == tensor.EXTERNAL or bytes_of(tensor) < _SMALL:
+                continue
+            if not tensor.HasField("raw_data"):
+                raw = onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(tensor)).raw_data
+                tensor.ClearField(onnx.helper.tensor_dtype_to_field(tensor.data_type))
+                tensor.raw_data = raw
+            yield tensor
+
+
 def locations(tensors: Iterable[onnx.TensorProto]) -> set[str]:
     """The data files of tensors, as they say them."""
     return {
@@ -196,7 +210,7 @@ def locations(tensors: Iterable[onnx.TensorProto]) -> set[str]:
 
 
 def _inline(tensors: list[onnx.TensorProto], folder: Path, target: Path) -> None:
-    if sum(map(_bytes_of, tensors)) > LARGEST:
+    if sum(map(bytes_of, tensors)) > LARGEST:
         raise ModelError(
             "with its external data the model is larger than the 2 GiB that protobuf can write",
             where=str(target),
@@ -235,23 +249,13 @@ def _values(tensor: onnx.TensorProto, folder: Path) -> bytes:
     try:
         with external_path(told.get("location", ""), folder).open("rb") as file:
             file.seek(int(told.get("offset") or 0))
-            return file.read(int(told["length"]) if "length" in told else _bytes_of(tensor))
+            return file.read(bytes_of(tensor))
     except (OSError, ValueError) as error:
         raise ModelError(
             f"the values of initializer `{tensor.name}` cannot be read: {error}",
             where=str(folder),
             mend="Put the external data file beside the model, or export the model again.",
         ) from None
-
-
-def _bytes_of(tensor: onnx.TensorProto) -> int:
-    elements = 1
-    for dim in tensor.dims:
-        elements *= dim
-    try:
-        return int(elements * onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize)
-    except (KeyError, TypeError):
-        return int(elements)
 
 
 def _same(one: Path, other: Path) -> bool:

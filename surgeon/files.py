@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import filecmp
+import hashlib
 import os
 import shutil
 import sys
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from surgeon.errors import ModelError, OutputError
@@ -40,6 +41,43 @@ def prepared(path: Path, *pieces: bytes) -> Iterator[None]:
     Raises:
         OutputError: The folder is missing or read-only, or the disk is full.
     """
+    with _beside(path, pieces) as beside:
+        yield
+        with _said_of(path):
+            os.replace(beside, path)
+
+
+def write_by_content(path: Path, pieces: Iterable[bytes]) -> tuple[Path, bool]:
+    """Write a file whose name is of what it holds, so that none is ever written over.
+
+    Args:
+        path: What it is put beside, and what its name begins with.
+        pieces: What the file holds, one behind the other.
+
+    Returns:
+        The file, and whether it was not there before.
+
+    Raises:
+        OutputError: The folder is missing or read-only, or the disk is full.
+    """
+    digest = hashlib.sha256()
+
+    def told() -> Iterator[bytes]:
+        for piece in pieces:
+            digest.update(piece)
+            yield piece
+
+    with _beside(path, told()) as beside:
+        to = path.with_name(f"{path.name}.{digest.hexdigest()[:12]}.data")
+        with _said_of(to):
+            if is_new := not to.exists():
+                os.replace(beside, to)
+    return to, is_new
+
+
+@contextlib.contextmanager
+def _beside(path: Path, pieces: Iterable[bytes]) -> Iterator[Path]:
+    """A file in the same folder, for as long as this holds, unless it is given another name."""
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
     except FileNotFoundError:
@@ -56,9 +94,7 @@ def prepared(path: Path, *pieces: bytes) -> Iterator[None]:
                 file.flush()
                 os.fsync(file.fileno())
             _keep_mode(beside, path)
-        yield
-        with _said_of(path):
-            os.replace(beside, path)
+        yield beside
     finally:
         beside.unlink(missing_ok=True)
 

@@ -33,13 +33,14 @@ from onnx_graphsurgeon.logger import G_LOGGER
 from surgeon import mistaken, provenance
 from surgeon.collector import collector_paused
 from surgeon.errors import ModelError, RecipeError
-from surgeon.external import KEEP, Carrier, bytes_of, external_tensors
+from surgeon.external import KEEP, PACK, Carrier, external_tensors
 from surgeon.files import external_path, write_whole
 from surgeon.importer import import_graph, opset_of
 from surgeon.links import bodies
 from surgeon.producer import release_of
 from surgeon.sealing import seal
 from surgeon.soundness import Sound, check
+from surgeon.stored import bytes_of
 from surgeon.wire import check_size, copy_field, parse, serialise
 from surgeon.writer import Writer, imports, set_property
 
@@ -276,7 +277,9 @@ class Model:
             path: Where to.
             external_data: `keep` refers to the data where they are if they lie in the same folder,
                 and else puts them beside the output, without copying where the file system can;
-                `copy` gives the output data files of its own; `inline` puts them into the model.
+                `copy` gives the output data files of its own; `inline` puts them into the model;
+                `pack` puts what the output reads, weights of the model itself too, into one file
+                beside it.
 
         Raises:
             ModelError: It is larger than protobuf can write, or its data cannot be read.
@@ -292,11 +295,9 @@ class Model:
                 data = [self.path.read_bytes()]
             else:
                 with collector_paused():
-                    if outside:
+                    if outside or external_data == PACK:
                         proto = self.to_proto()
-                        carrier.carry(external_tensors(proto))
-                        if self.changed:
-                            carrier.put_aside(proto, self.proto)
+                        carrier.settle(proto, self.proto if self.changed else None)
                         data = self._sealed(proto, (), path.parent, where=str(path))
                     else:
                         data = self.to_bytes(where=str(path))

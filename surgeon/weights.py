@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import heapq
-import math
 from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import onnx
 
-from surgeon.numerals import natural
+from surgeon.stored import bytes_of
 
 _MOST = 5
 
@@ -64,17 +63,3 @@ def dtype_of(tensor: onnx.TensorProto) -> str:
         return str(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
     except KeyError:
         return f"type {tensor.data_type}"
-
-
-def bytes_of(tensor: onnx.TensorProto) -> int:
-    """What a tensor's values take."""
-    for entry in tensor.external_data:
-        if entry.key == "length" and (length := natural(entry.value)) is not None:
-            return length
-    if tensor.HasField("raw_data"):
-        return len(tensor.raw_data)
-    try:
-        item = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
-    except KeyError:
-        return 0
-    return int(math.prod(tensor.dims) * item)

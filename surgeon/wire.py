@@ -108,7 +108,8 @@ def _too_large(where: str) -> ModelError:
     return ModelError(
         "the model is larger than the 2 GiB that protobuf can write in one file",
         where=where,
-        mend="Convert it to external data first: `onnx.save(..., save_as_external_data=True)`.",
+        mend="Put its weights into a file beside it: `--external-data pack`, or before, with onnx, "
+        "`onnx.save(..., save_as_external_data=True)`.",
     )
 
 

@@ -17,6 +17,7 @@ PACKAGE = Path(__file__).parent.parent / "surgeon"
 FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of its own row
     {"errors", "provenance", "collector", "declared", "numerals", "suited", "clock", "standard"},
     {
+        "stored",
         "spelling",
         "nested",
         "files",
@@ -28,7 +29,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
         "producer",
         "frozen",
     },
-    {"mistaken"},
+    {"mistaken", "packing"},
     {
         "worker",
         "workers",

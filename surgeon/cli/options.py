@@ -42,6 +42,7 @@ class Carried(StrEnum):
     KEEP = "keep"
     COPY = "copy"
     INLINE = "inline"
+    PACK = "pack"
 
 
 def recipe_names(incomplete: str) -> list[str]:

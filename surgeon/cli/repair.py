@@ -74,7 +74,8 @@ ExternalData = Annotated[
     typer.Option(
         "--external-data",
         help="`keep`: weights stay in their files, which are put beside OUT if it lies in another "
-        "folder. `copy`: OUT shares no file with IN. `inline`: they go into OUT itself.",
+        "folder. `copy`: OUT shares no file with IN. `inline`: they go into OUT itself. "
+        "`pack`: what OUT reads, and nothing else, goes into one file beside it.",
         rich_help_panel="Output",
     ),
 ]

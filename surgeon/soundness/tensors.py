@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 from pathlib import Path
 
 import onnx
@@ -12,10 +11,10 @@ from onnx import TensorProto
 from surgeon.errors import ModelError
 from surgeon.files import external_path
 from surgeon.numerals import natural
+from surgeon.stored import BITS, kind_of
 
 _SHOWN = 120  # characters of a stranger's name in an error
 _KNOWN = frozenset(TensorProto.DataType.values()) - {TensorProto.UNDEFINED}
-_BITS = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
 
 
 class Broken(Exception):
@@ -38,7 +37,7 @@ def check_tensor(tensor: onnx.TensorProto, folder: Path | None) -> None:
     if dims and min(dims) < 0:
         raise Broken(f"{name} has a negative size: {dims[:8]}")
     count = math.prod(dims)
-    kind, width = _kind_of(dtype)
+    kind, width = kind_of(dtype)
     size = (count * width + 7) // 8
     if tensor.data_location == TensorProto.EXTERNAL:
         _check_external(tensor, name, size, folder)
@@ -50,19 +49,8 @@ def check_tensor(tensor: onnx.TensorProto, folder: Path | None) -> None:
         field = onnx.helper.tensor_dtype_to_field(dtype)
         if kind.startswith("COMPLEX"):
             count *= 2
-        allowed = (count, -(-count * _BITS[kind] // 8)) if kind in _BITS else (count,)
+        allowed = (count, -(-count * BITS[kind] // 8)) if kind in BITS else (count,)
         _expect(name, tensor, len(getattr(tensor, field)), allowed, "values")
-
-
-@cache
-def _kind_of(dtype: int) -> tuple[str, int]:
-    """A dtype's name, and the bits of one value."""
-    kind = TensorProto.DataType.Name(dtype)
-    if kind == "STRING":
-        return kind, 0
-    if kind in _BITS:
-        return kind, _BITS[kind]
-    return kind, int(onnx.helper.tensor_dtype_to_np_dtype(dtype).itemsize) * 8
 
 
 def _expect(

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import onnx
 
-from surgeon.external import bytes_of, values_of
+from surgeon.external import values_of
 from surgeon.nested import every_body, every_node
+from surgeon.stored import bytes_of
 
 STEP = "share-weights"
 _SMALLEST = 1 << 10  # bytes of a weight that is looked at

@@ -1,0 +1,123 @@
+"""External data packed into one file of their own, with what the model itself held."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from command import run
+
+from surgeon.errors import ModelError, OutputError
+from surgeon.model import Model
+from surgeon.runtime import Session
+
+WEIGHTS = {"a": (64, 64), "b": (64, 64), "c": (64,)}
+TEXT = """
+<ir_version: 10, opset_import: ["": 21]>
+g (float[n,64] x, bool yes) => (float[n,64] y) {
+  p = MatMul (x, a)
+  q = MatMul (p, b)
+  r = Add (q, c)
+  s = If (yes) <
+    then_branch = t () => (s1) { s1 = Mul (r, d) },
+    else_branch = e () => (s2) { s2 = Neg (r) }
+  >
+  y = Neg (s)
+}
+"""
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    """Two matrices in a file each, among what nothing reads; a line and a body's weight inside."""
+    model = onnx.parser.parse_model(TEXT)
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "in"
+    (folder / "deep").mkdir(parents=True)
+    for name, shape in WEIGHTS.items():
+        array = rng.normal(size=shape).astype(np.float32)
+        tensor = onnx.numpy_helper.from_array(array, name)
+        if array.ndim == 2:
+            (folder / "deep" / name).write_bytes(bytes(512) + tensor.raw_data + bytes(9000))
+            onnx.external_data_helper.set_external_data(tensor, f"deep/{name}", 512, array.nbytes)
+            tensor.ClearField("raw_data")
+        model.graph.initializer.append(tensor)
+    inner = onnx.helper.make_tensor("d", 1, [8, 1, 64], rng.normal(size=512).astype(np.float32))
+    assert not inner.raw_data  # as numbers, one by one
+    model.graph.node[3].attribute[0].g.initializer.append(inner)
+    path = folder / "net.onnx"
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def computed(path: Path) -> np.ndarray:
+    x = np.random.default_rng(1).normal(size=(2, 64)).astype(np.float32)
+    return Session(path).run({"x": x, "yes": np.array(True)})["y"]
+
+
+def test_all_that_is_read_goes_into_one_file(net: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out" / "net.onnx"
+    out.parent.mkdir()
+    for _ in range(2):  # a second time the file is there
+        assert run("apply", "clean", net, out, "--external-data", "pack").exit_code == 0
+    (data,) = (path for path in out.parent.iterdir() if path != out)
+    assert data.name.startswith("net.onnx.")
+    assert data.stat().st_size < 2 * 4096 * 4 + 2 * 4096  # and not what lay around
+    assert out.stat().st_size < 4000 + 256
+    assert (computed(out) == computed(net)).all()
+    onnx.checker.check_model(str(out), full_check=True)
+    assert onnx.load(out).graph.initializer[2].data_location == onnx.TensorProto.DEFAULT  # small
+
+
+def test_a_model_of_one_file_becomes_two(tmp_path: Path, net: Path) -> None:
+    whole, out = tmp_path / "whole.onnx", tmp_path / "out.onnx"
+    Model.load(net).save(whole, external_data="inline")
+    Model.load(whole).save(out, external_data="pack")
+    assert out.stat().st_size < 4096 < whole.stat().st_size
+    assert (computed(out) == computed(net)).all()
+
+
+def test_what_two_tensors_read_stands_there_once(net: Path, tmp_path: Path) -> None:
+    model = onnx.load(net, load_external_data=False)
+    model.graph.initializer[1].external_data[0].value = "deep/a"
+    net.write_bytes(model.SerializeToString())
+    Model.load(net).save(tmp_path / "out.onnx", external_data="pack")
+    (data,) = tmp_path.glob("*.data")
+    assert data.stat().st_size < 64 * 64 * 4 + 2 * 4096
+    assert (computed(tmp_path / "out.onnx") == computed(net)).all()
+
+
+def test_tensors_that_overlap_are_not_multiplied(net: Path, tmp_path: Path) -> None:
+    model = onnx.load(net, load_external_data=False)
+    first = model.graph.initializer[0]
+    for offset in range(0, 4096, 64):
+        other = model.graph.initializer.add()
+        other.CopyFrom(first)
+        other.name = f"a{offset}"
+        other.external_data[1].value = str(offset)
+    net.write_bytes(model.SerializeToString())
+    with pytest.raises(ModelError, match="tensors overlap in the data file `a`"):
+        Model.load(net).save(tmp_path / "out.onnx", external_data="pack")
+    assert not [*tmp_path.glob("*out*")]
+
+
+def test_nothing_is_left_where_the_model_cannot_be_written(
+    net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OutputError("cannot be written", where="o", mend="m")
+
+    monkeypatch.setattr(sys.modules["surgeon.model"], "write_whole", fail)
+    with pytest.raises(OutputError):
+        Model.load(net).save(tmp_path / "out.onnx", external_data="pack")
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+def test_in_place_the_old_data_stay(net: Path) -> None:
+    before = computed(net)
+    assert run("apply", "clean", net, "--in-place", "--external-data", "pack").exit_code == 0
+    assert (computed(net) == before).all()
+    assert (computed(net.with_name("net.onnx.bak")) == before).all()
