@@ -159,7 +159,7 @@ def say_end(
 
     if saved is not None:
         said = f"Saved {render.clean(saved)}, {render.size(saved.stat().st_size)}"
-        said += "" if result.model.changed else ": the input as it was"
+        said += "" if result.model.changed else ": the graph as it was"
         said += "".join(
             f"\nIt needs {render.clean(each)} beside it" for each in _needed(result, saved)
         )
