@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import onnx
 
@@ -96,35 +96,13 @@ def parse_assumptions(
                 where="--shape",
                 mend=suggest(name, declared) or f"Its inputs are {', '.join(declared)}.",
             )
-        type_ = declared[name]
-        if type_.HasField("shape") and len(type_.shape.dim) != len(shape):
-            raise RecipeError(
-                f"input `{name}` has {len(type_.shape.dim)} dimensions, not {len(shape)}",
-                where="--shape",
-                mend="Give one number or name for each dimension.",
-            )
-        for axis, (dim, given) in enumerate(zip(type_.shape.dim, shape, strict=False)):
-            if dim.HasField("dim_value") and given != dim.dim_value:
-                if frees and isinstance(given, str):
-                    freed.setdefault(name, {})[axis] = given
-                    continue
-                raise RecipeError(
-                    f"input `{name}` declares {dim.dim_value} where {given} is given",
-                    where="--shape",
-                    mend="A fixed dimension cannot be changed; give its number"
-                    + _who_frees(axis, given),
-                )
-        for given in shape:
-            if isinstance(given, int) and not 0 <= given < NO_LENGTH:
-                raise RecipeError(
-                    f"{given} is no length of a dimension of input `{name}`",
-                    where="--shape",
-                    mend="Give a number below 2^31, or a name.",
-                )
-        told = dict(freed.get(name, {}))
+        dims = declared[name].shape.dim
+        _see_shape(name, shape, declared[name])
+        named = _freed(name, dims, shape, frees=frees)
+        if named:
+            freed[name] = named
         fixed[name] = tuple(
-            type_.shape.dim[axis].dim_value if axis in told else given
-            for axis, given in enumerate(shape)
+            dims[axis].dim_value if axis in named else given for axis, given in enumerate(shape)
         )
         texts.append(f"{name}=[{', '.join(map(str, shape))}]")
     known = {
@@ -135,6 +113,42 @@ def parse_assumptions(
     } | {d for shape in fixed.values() for d in shape if isinstance(d, str)}
     symbols, sizes = _assumed(known, assume)
     return Axioms(fixed, symbols, sizes, (*texts, *assume), freed=freed)
+
+
+def _see_shape(name: str, shape: Sequence[int | str], type_: onnx.TypeProto.Tensor) -> None:
+    """See that an input has as many dimensions, and that the numbers are lengths."""
+    if type_.HasField("shape") and len(type_.shape.dim) != len(shape):
+        raise RecipeError(
+            f"input `{name}` has {len(type_.shape.dim)} dimensions, not {len(shape)}",
+            where="--shape",
+            mend="Give one number or name for each dimension.",
+        )
+    for given in shape:
+        if isinstance(given, int) and not 0 <= given < NO_LENGTH:
+            raise RecipeError(
+                f"{given} is no length of a dimension of input `{name}`",
+                where="--shape",
+                mend="Give a number below 2^31, or a name.",
+            )
+
+
+def _freed(
+    name: str, dims: Sequence[Any], shape: Sequence[int | str], *, frees: bool
+) -> dict[int, str]:
+    """By axis, the names that stand where an input declares a number; only a recipe frees them."""
+    found: dict[int, str] = {}
+    for axis, (dim, given) in enumerate(zip(dims, shape, strict=False)):
+        if not dim.HasField("dim_value") or given == dim.dim_value:
+            continue
+        if not frees or not isinstance(given, str):
+            raise RecipeError(
+                f"input `{name}` declares {dim.dim_value} where {given} is given",
+                where="--shape",
+                mend="A fixed dimension cannot be changed; give its number"
+                + _who_frees(axis, given),
+            )
+        found[axis] = given
+    return found
 
 
 def _who_frees(axis: int, given: int | str) -> str:
