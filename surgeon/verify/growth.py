@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import onnx
+import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.dialect import normalise
@@ -14,6 +15,9 @@ from surgeon.errors import SurgeonError
 from surgeon.facts import Facts
 from surgeon.links import toposort
 from surgeon.model import Model
+
+Shape = tuple[Dim, ...]
+Step = tuple[gs.Node, list[Shape | None], list[Shape | None]]
 
 _MOST_NODES = 5000  # inference takes its time too
 _MODERATE = 1 << 25  # elements: a few such values take a gigabyte
@@ -28,12 +32,7 @@ class Growth:
     """
 
     def __init__(self, model: onnx.ModelProto) -> None:
-        shapes: set[tuple[Dim, ...]] = set()
-        if len(model.graph.node) <= _MOST_NODES:
-            try:
-                shapes = _shapes(Model(model))
-            except (SurgeonError, ValueError):  # no model, or a circle: whoever runs it says so
-                shapes = set()
+        shapes = {shape for _, _, made in walk(model) for shape in made if shape}
         self._shapes = {s for s in shapes if not all(isinstance(dim, int) for dim in s)}
         fixed = (math.prod(dim for dim in s if isinstance(dim, int)) for s in shapes - self._shapes)
         self._fixed = max(fixed, default=0)
@@ -62,12 +61,24 @@ class Growth:
         return most
 
 
-def _shapes(model: Model) -> set[tuple[Dim, ...]]:
+def walk(model: onnx.ModelProto) -> list[Step]:
+    """The nodes of the main graph with the shapes they are given and make, where these are known.
+
+    None of a model that is too large for it, or is none: whoever runs it says so.
+    """
+    if len(model.graph.node) > _MOST_NODES:
+        return []
+    try:
+        return list(_steps(Model(model)))
+    except (SurgeonError, ValueError):  # or a circle
+        return []
+
+
+def _steps(model: Model) -> Iterator[Step]:
     facts = Facts(model)
     facts.enter(model.graph)
-    found: set[tuple[Dim, ...]] = set()
     for node in toposort(model.graph):
         normalise(node, model.opset, facts, lambda tensor: False)
         facts.infer(node)
-        found.update(fact.shape for t in node.outputs if (fact := facts.of(t)).shape)
-    return found
+        given, made = ([facts.of(t).shape for t in each] for each in (node.inputs, node.outputs))
+        yield node, given, made
