@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import onnx
-import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.dims import Dim
 from surgeon.facts.elementwise import BINARY
-from surgeon.verify.growth import Shape, walk
+from surgeon.verify.growth import Shape, Step, walk
 from surgeon.verify.limits import Input
 from surgeon.verify.sizes import OTHER, WANTED, dynamic_dims
 
@@ -95,9 +94,9 @@ class _System:
     def __init__(self, model: onnx.ModelProto, names: set[str]) -> None:
         lengths: set[Dim] = set()
         equations: set[_Equation] = set()
-        for node, given, made in walk(model):
-            equations.update(_wanted(node, given, made, names))
-            lengths.update(dim for shape in made for dim in shape or ())
+        for step in walk(model):
+            equations.update(_wanted(step, names))
+            lengths.update(dim for shape in step.made for dim in shape or ())
         self._lengths = {dim for dim in lengths if names >= dims.symbols(dim) != frozenset()}
         of = {e: _symbols((*e.left, *e.right)) for e in equations if not e.always_holds}
         self._equations = {each: own for each, own in of.items() if own and own <= names}
@@ -145,37 +144,38 @@ def _few(sizes: Sequence[int]) -> list[int]:
     return list(dict.fromkeys([*usual, *(n for n in sizes if n > 1), *sizes]))[:WANTED]
 
 
-def _wanted(
-    node: gs.Node, given: Sequence[Shape | None], made: Sequence[Shape | None], names: set[str]
-) -> Iterator[_Equation]:
+def _wanted(step: Step, names: set[str]) -> Iterator[_Equation]:
     """What an operator wants of the lengths of its operands."""
+    op, attributes, given, made = step
     first, second = (*given, None, None)[:2]
     result = made[0] if made else None
     if first is None:
         return
-    if node.op in _VIEWS and result is not None:
+    if op in _VIEWS and result is not None:
         told = tuple(dim for dim in result if dims.symbols(dim) <= names)
         # a length of its own stands for a quotient that nothing shows to be whole
         yield _Equation(first, told, "equal" if len(told) == len(result) else "divided")
-    elif node.op == "Concat":
+    elif op == "Concat":
         for other in given[1:]:
-            yield from _beside(first, other, node.attrs.get("axis", 1))
-    elif second is not None and node.op in BINARY:
+            yield from _beside(first, other, attributes.get("axis", 1))
+    elif second is not None and op in BINARY:
         for here, there in zip(reversed(first), reversed(second), strict=False):
             if here != there and 1 not in (here, there):
                 yield _Equation((here,), (there,), "stretched")
     elif second is not None:
-        yield from _of_weight(node, first, second)
+        yield from _of_weight(op, attributes, first, second)
 
 
-def _of_weight(node: gs.Node, first: Shape, second: Shape) -> Iterator[_Equation]:
-    if node.op == "Conv" and len(first) > 1 and len(second) > 1:
-        yield _Equation((first[1],), (second[1], node.attrs.get("group", 1)))
+def _of_weight(
+    op: str, attributes: Mapping[str, Any], first: Shape, second: Shape
+) -> Iterator[_Equation]:
+    if op == "Conv" and len(first) > 1 and len(second) > 1:
+        yield _Equation((first[1],), (second[1], attributes.get("group", 1)))
         return
-    own, other = _PAIRED.get(node.op, (2, 2))
-    if node.op == "Gemm":
-        own, other = 1 - node.attrs.get("transA", 0), node.attrs.get("transB", 0)
-    elif node.op not in _PAIRED:
+    own, other = _PAIRED.get(op, (2, 2))
+    if op == "Gemm":
+        own, other = 1 - attributes.get("transA", 0), attributes.get("transB", 0)
+    elif op not in _PAIRED:
         return
     if -len(first) <= own < len(first) and -len(second) <= other < len(second):
         yield _Equation((first[own],), (second[other],))

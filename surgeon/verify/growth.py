@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import onnx
-import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.dialect import normalise
@@ -17,11 +17,19 @@ from surgeon.links import toposort
 from surgeon.model import Model
 
 Shape = tuple[Dim, ...]
-Step = tuple[gs.Node, list[Shape | None], list[Shape | None]]
 
 _MOST_NODES = 5000  # inference takes its time too
 _MODERATE = 1 << 25  # elements: a few such values take a gigabyte
 _TIMES = 8  # what the largest value has at any sizes
+
+
+class Step(NamedTuple):
+    """An operator with its attributes, and the shapes that it is given and makes, where known."""
+
+    op: str
+    attributes: Mapping[str, Any]
+    given: Sequence[Shape | None]
+    made: Sequence[Shape | None]
 
 
 class Growth:
@@ -32,7 +40,7 @@ class Growth:
     """
 
     def __init__(self, model: onnx.ModelProto) -> None:
-        shapes = {shape for _, _, made in walk(model) for shape in made if shape}
+        shapes = {shape for step in walk(model) for shape in step.made if shape}
         self._shapes = {s for s in shapes if not all(isinstance(dim, int) for dim in s)}
         fixed = (math.prod(dim for dim in s if isinstance(dim, int)) for s in shapes - self._shapes)
         self._fixed = max(fixed, default=0)
@@ -62,7 +70,7 @@ class Growth:
 
 
 def walk(model: onnx.ModelProto) -> list[Step]:
-    """The nodes of the main graph with the shapes they are given and make, where these are known.
+    """The nodes of the main graph, in order.
 
     None of a model that is too large for it, or is none: whoever runs it says so.
     """
@@ -81,4 +89,4 @@ def _steps(model: Model) -> Iterator[Step]:
         normalise(node, model.opset, facts, lambda tensor: False)
         facts.infer(node)
         given, made = ([facts.of(t).shape for t in each] for each in (node.inputs, node.outputs))
-        yield node, given, made
+        yield Step(node.op, node.attrs, given, made)
