@@ -24,20 +24,26 @@ _IN_PAIRS = {"Sum": "Add", "Mean": "Add", "Max": "Max", "Min": "Min"}
 
 
 def mod_as_products(draft: Draft, match: Match) -> gs.Tensor:
-    """Mod of whole numbers by constants: x - x / b * b, with the sign that it has to have."""
+    """Mod of whole numbers: x - x / b * b, and the divisor once more where the signs differ."""
     c, node = Bench(draft), match.root
     x, divisor = node.inputs
     divisors, dtype = draft.facts.array(divisor), c.dtype(x)
     if dtype not in _LARGEST:
         raise Refused("it is not of int32 or int64")
-    if divisors is None:
-        raise Refused("its divisor is computed at run time")
-    if not divisors.size or divisors.min() < 1 or divisors.max() > _LARGEST[dtype]:
-        raise Refused("its divisor is below 1, or very large")
+    if divisors is not None and not divisors.all():
+        raise Refused("its divisor is 0, or 0 somewhere")
     rest = _rest(c, x, divisor)
     if attribute_of(node, "fmod"):
         return rest  # it has the sign of what is divided
-    return _rest(c, c.op("Add", rest, divisor), divisor)
+    most = _LARGEST[dtype]
+    if divisors is not None and divisors.size and 1 <= divisors.min() <= divisors.max() <= most:
+        return _rest(c, c.op("Add", rest, divisor), divisor)
+    zero = c.number(0, dtype)
+    below = c.op("And", c.op("Less", rest, zero), c.op("Greater", divisor, zero))
+    above = c.op("And", c.op("Greater", rest, zero), c.op("Less", divisor, zero))
+    apart = c.cast(c.op("Or", below, above), dtype)
+    made: gs.Tensor = c.op("Add", rest, c.op("Mul", apart, divisor))
+    return made
 
 
 def _rest(c: Bench, x: gs.Tensor, divisor: gs.Tensor) -> gs.Tensor:

@@ -33,6 +33,39 @@ def elements_as_gather(draft: Draft, match: Match) -> gs.Tensor:
     return _by_places(c, data, indices, axis, c.sizes(indices))
 
 
+def lines_as_gather(draft: Draft, match: Match) -> gs.Tensor:
+    """GatherND as a Gather of lines, whose numbers are the sums of where their places begin."""
+    c, node = Bench(draft), match.root
+    data, indices = node.inputs
+    batch, shape = int(attribute_of(node, "batch_dims")), c.shape(indices)
+    depth = shape[-1] if shape else None
+    if not isinstance(depth, int) or depth < 1:
+        raise Refused("how many axes it indexes is not known")
+    sizes = c.sizes(data)
+    behind, last = batch + depth, c.rank(indices) - 1
+    if behind == 1:
+        whole: gs.Tensor = c.op("Gather", data, c.squeeze(indices, [last]), axis=0)
+        return whole
+    steps = [c.product(sizes[n + 1 : behind]) for n in range(behind)]
+    place: gs.Tensor | None = None
+    for n in range(behind):
+        if n < batch:
+            along = _stood(c, _places(c, sizes[n], steps[n]), last, n)
+        else:
+            index = (
+                indices
+                if depth == 1
+                else c.op("Gather", indices, c.number(n - batch, TYPE.INT64), axis=last)
+            )
+            index = c.squeeze(index, [last]) if depth == 1 else index
+            along = c.op("Gather", _places(c, sizes[n], steps[n]), index, axis=0)
+        place = along if place is None else c.op("Add", place, along)
+    if behind > 1:
+        data = c.reshape(data, [c.product(sizes[:behind]), *sizes[behind:]])
+    made: gs.Tensor = c.op("Gather", data, place, axis=0)
+    return made
+
+
 def reversed_as_gather(draft: Draft, match: Match) -> gs.Tensor:
     """ReverseSequence as a Gather of the line that its input is."""
     c, node = Bench(draft), match.root
