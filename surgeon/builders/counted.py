@@ -106,7 +106,7 @@ def bound_as_clip(draft: Draft, match: Match) -> gs.Tensor:
 def top_of_few(draft: Draft, match: Match) -> tuple[gs.Tensor, gs.Tensor]:
     """TopK of a few elements: each is where as many are in front of it as it is counted from 0.
 
-    In front is what is greater, or equal and in front already.
+    In front is what is greater, or equal and in front already; what is no number is behind all.
     """
     c, node = Bench(draft), match.root
     x, count = node.inputs[0], draft.facts.array(node.inputs[1])
@@ -124,6 +124,8 @@ def top_of_few(draft: Draft, match: Match) -> tuple[gs.Tensor, gs.Tensor]:
     ties = draft.constant(np.tri(length, k=-1, dtype=np.float32).reshape(length, length, *behind))
     same = c.op("Mul", c.cast(c.op("Equal", others, each), TYPE.FLOAT), ties)
     ahead = c.op("Add", c.cast(before, TYPE.FLOAT), same)
+    if dtype in FLOATS:
+        ahead = c.op("Add", ahead, _before_no_number(c, x, axis, ties))
     rank = c.op("ReduceSum", ahead, c.ints([axis + 1], "axes"), keepdims=0)
     taken = draft.constant(places[: int(count.reshape(-1)[0])].reshape(-1, 1, *behind), "taken")
     here = c.op("Equal", c.unsqueeze(rank, [axis]), taken)
@@ -132,3 +134,13 @@ def top_of_few(draft: Draft, match: Match) -> tuple[gs.Tensor, gs.Tensor]:
     at = c.op("Mul", c.cast(here, TYPE.FLOAT), draft.constant(places.reshape(-1, *behind), "at"))
     found = c.op("ReduceSum", at, c.ints([axis + 1], "axes"), keepdims=0)
     return values, c.cast(found, TYPE.INT64)
+
+
+def _before_no_number(c: Bench, x: gs.Tensor, axis: int, ties: gs.Tensor) -> gs.Tensor:
+    """What is in front of an element that is NaN: all numbers, and NaN that was so already."""
+    number = c.cast(c.op("Equal", x, x), TYPE.FLOAT)
+    none = c.op("Sub", c.number(1, TYPE.FLOAT), number)
+    each, others = c.unsqueeze(none, [axis + 1]), c.unsqueeze(none, [axis])
+    first = c.op("Add", c.unsqueeze(number, [axis]), c.op("Mul", others, ties))
+    made: gs.Tensor = c.op("Mul", each, first)
+    return made

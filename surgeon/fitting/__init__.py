@@ -37,7 +37,14 @@ SPELLING = (
         "max-min-decompose",
     ),
     *("deform-conv-decompose", "gather-on-shape", "one-axis-forms", "erf-decompose"),
-    *("exp-forms", "basics-decompose", "roi-align-decompose", "qdq-to-floats", "dynamic-quantized"),
+    *(
+        "exp-forms",
+        "basics-decompose",
+        "roi-align-decompose",
+        "qdq-to-floats",
+        "qdq",
+        "dynamic-quantized",
+    ),
 )
 _NOWHERE = frozenset({"Identity", "Constant"})  # what a rewrite leaves of these is a value
 _KINDS = ("approximate", "contract")
