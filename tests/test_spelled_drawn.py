@@ -223,6 +223,30 @@ def test_means_of_windows(seed: int) -> None:
     same(pair, {"x": draw.normal(size=[2, 2, *sizes]).astype(np.float32)}, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("operator", ["ReduceSum", "ReduceMean"])
+@pytest.mark.parametrize("seed", range(TRIES))
+def test_sums_along_axes(seed: int, operator: str) -> None:
+    pick, draw = random.Random(seed), np.random.default_rng(seed)
+    sizes = [pick.randint(1, 4) for _ in range(pick.randint(2, 4))]
+    rank = len(sizes)
+    axes = sorted(pick.sample(range(rank), pick.randint(1, rank)))
+    declared = some(pick, sizes, "s")
+    keeps = pick.randint(0, 1)
+    for axis in axes:
+        declared[axis] = sizes[axis]
+    made = [1 if n in axes else d for n, d in enumerate(declared) if keeps or n not in axes]
+    told = [axis - rank if pick.random() < 0.3 else axis for axis in axes]
+    text = (
+        f"g (float[{listed(declared)}] x) => (float[{listed(made)}] y) "
+        f"{{ y = {operator} <axes = {told}, keepdims = {keeps}> (x) }}"
+    )
+    pair = spelled_out(text, "sums-to-matmul", 11)
+    x = draw.normal(size=sizes).astype(np.float32)
+    same(pair, {"x": x}, rtol=1e-5, atol=1e-6)
+    x.flat[0] = np.inf
+    same(pair, {"x": x}, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("kind", ["int32", "int64"])
 @pytest.mark.parametrize("remains", [0, 1])
 def test_remainders_by_what_is_computed(kind: str, remains: int) -> None:

@@ -1,20 +1,24 @@
-"""AveragePool as a convolution of each channel by itself."""
+"""Sums and means as products with ones: AveragePool by a convolution, ReduceSum by a MatMul."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
+import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.bench import TYPE, Bench
+from surgeon.builders.spelled import axes_of
 from surgeon.dims import Dim
 from surgeon.facts.fact import Array
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
 _LARGEST_KERNEL = 1 << 20  # elements of the weight
+_WIDE = (TYPE.FLOAT, TYPE.DOUBLE)
+_MATRIX = 2  # axes
 
 
 def average_pool_as_conv(draft: Draft, match: Match) -> gs.Tensor:
@@ -91,3 +95,41 @@ def _hangs_over(
             (length + sum(pads[axis]) - reach[axis]) // strides[axis] + 1
         ):
             raise Refused("its last window ends behind the padding, or may")
+
+
+def sum_as_product(draft: Draft, match: Match) -> gs.Tensor:
+    """ReduceSum or ReduceMean along axes of known lengths: products with ones, axis by axis."""
+    c, node = Bench(draft), match.root
+    x = node.inputs[0]
+    rank, dtype = c.rank(x), c.dtype(x)
+    if dtype not in _WIDE or rank < _MATRIX:
+        raise Refused("it is not of floats, or no matrix")
+    axes = axes_of(c, node)
+    lengths = [c.size(x, axis) for axis in axes]
+    known = [length for length in lengths if isinstance(length, int)]
+    if len(known) < len(lengths) or not 0 < int(np.prod(known)) <= _LARGEST_KERNEL:
+        raise Refused("how many it adds up is known at run time only")
+    for axis, length in zip(axes[::-1], known[::-1], strict=True):
+        x = _added_up(c, x, axis, length)
+    if node.op == "ReduceMean":
+        x = c.op("Mul", x, c.number(1 / np.prod(known), dtype))
+    return x if attribute_of(node, "keepdims") != 0 else c.squeeze(x, axes)
+
+
+def _added_up(c: Bench, x: gs.Tensor, axis: int, length: int) -> gs.Tensor:
+    """The sum along an axis, which is 1 long then."""
+    rank, dtype = c.rank(x), c.dtype(x)
+    if length == 1:
+        return x
+    if axis == rank - 2:
+        row: gs.Tensor = c.op("MatMul", _ones(c, (1, length), dtype), x)
+        return row
+    perm = list(range(rank))
+    perm[axis], perm[-1] = perm[-1], perm[axis]
+    total = c.op("MatMul", c.permute(x, perm), _ones(c, (length, 1), dtype))
+    return c.permute(total, perm)
+
+
+def _ones(c: Bench, shape: tuple[int, int], dtype: int) -> gs.Tensor:
+    kind = onnx.helper.tensor_dtype_to_np_dtype(dtype)
+    return c.draft.constant(np.ones(shape, kind), "ones")

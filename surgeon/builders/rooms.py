@@ -10,7 +10,7 @@ _HELD: Mapping[str, str] = {
     "antialiased": "antialiased_as_products",
     "attention": "attention_as_products",
     "authors": "authors_activation authors_deform_conv",
-    "averages": "average_pool_as_conv",
+    "averages": "average_pool_as_conv sum_as_product",
     "basics": (
         "clip_as_bounds depth_to_space_as_views gemm_as_product global_pool_as_reduction "
         "ones_as_reshape quotient_as_product small_power_as_products"

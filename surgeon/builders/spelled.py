@@ -76,7 +76,7 @@ def exponentials_as_sum(draft: Draft, match: Match) -> gs.Tensor:
     x = node.inputs[0]
     if c.dtype(x) not in FLOATS:
         raise Refused("its input is not of floats")
-    axes = _axes_of(c, node)
+    axes = axes_of(c, node)
     # where all are -inf, or one is inf, a finite number in place of it gives the same
     limits = np.finfo(parts.numpy_dtype(draft, x))
     bounds = (c.number(limits.min, c.dtype(x)), c.number(limits.max, c.dtype(x)))
@@ -90,7 +90,7 @@ def product_of_few(draft: Draft, match: Match) -> gs.Tensor:
     """ReduceProd along axes of few elements: products of two and two."""
     c, node = Bench(draft), match.root
     x = node.inputs[0]
-    axes = _axes_of(c, node)
+    axes = axes_of(c, node)
     lengths = [c.size(x, axis) for axis in axes]
     known = [length for length in lengths if isinstance(length, int)]
     if len(known) < len(lengths) or not 2 <= int(np.prod(known)) <= _MOST_FACTORS:
@@ -180,7 +180,7 @@ def _root(c: Bench, x: gs.Tensor, power: int) -> gs.Tensor:
     return made
 
 
-def _axes_of(c: Bench, node: gs.Node) -> list[int]:
+def axes_of(c: Bench, node: gs.Node) -> list[int]:
     """The axes of a reduction, from the front.
 
     Raises:

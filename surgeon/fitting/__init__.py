@@ -41,6 +41,7 @@ SPELLING = (
         "exp-forms",
         "basics-decompose",
         "roi-align-decompose",
+        "sums-to-matmul",
         "qdq-to-floats",
         "qdq",
         "dynamic-quantized",
