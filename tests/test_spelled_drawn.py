@@ -75,6 +75,10 @@ def test_elements_are_gathered(seed: int) -> None:
         if places.size:
             places.flat[0] = outside
             same(pair, {"x": x, "i": places})
+    other = (axis + 1) % len(sizes)
+    if isinstance(over[other], str) and other != axis % len(sizes):
+        taken[other] = sizes[other] + 1  # more than there are
+        same(pair, {"x": x, "i": np.zeros(taken, np.int64)})
 
 
 @pytest.mark.parametrize("seed", range(TRIES))

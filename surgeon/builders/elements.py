@@ -8,9 +8,10 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
+from surgeon import dims
 from surgeon.builders import parts
 from surgeon.builders.aten_shape.order import topk
-from surgeon.builders.bench import LARGEST, TYPE, Bench, Size
+from surgeon.builders.bench import LARGEST, TYPE, Bench, Size, same_length
 from surgeon.facts.kinds import FLOATS
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
@@ -46,22 +47,23 @@ def lines_as_gather(draft: Draft, match: Match) -> gs.Tensor:
     if behind == 1:
         whole: gs.Tensor = c.op("Gather", data, c.squeeze(indices, [last]), axis=0)
         return whole
+    own = c.shape(data)
+    for n in range(batch):
+        if own is None or shape is None or dims.equal(own[n], shape[n]) is not True:
+            raise Refused("whether its batches are of one size is known at run time only")
     steps = [c.product(sizes[n + 1 : behind]) for n in range(behind)]
     place: gs.Tensor | None = None
     for n in range(behind):
+        along = _places(c, sizes[n], steps[n])
         if n < batch:
-            along = _stood(c, _places(c, sizes[n], steps[n]), last, n)
+            along = _stood(c, along, last, n)
+        elif depth == 1:
+            along = c.op("Gather", along, c.squeeze(indices, [last]), axis=0)
         else:
-            index = (
-                indices
-                if depth == 1
-                else c.op("Gather", indices, c.number(n - batch, TYPE.INT64), axis=last)
-            )
-            index = c.squeeze(index, [last]) if depth == 1 else index
-            along = c.op("Gather", _places(c, sizes[n], steps[n]), index, axis=0)
+            index = c.op("Gather", indices, c.number(n - batch, TYPE.INT64), axis=last)
+            along = c.op("Gather", along, index, axis=0)
         place = along if place is None else c.op("Add", place, along)
-    if behind > 1:
-        data = c.reshape(data, [c.product(sizes[:behind]), *sizes[behind:]])
+    data = c.reshape(data, [c.product(sizes[:behind]), *sizes[behind:]])
     made: gs.Tensor = c.op("Gather", data, place, axis=0)
     return made
 
@@ -108,9 +110,18 @@ def _by_places(
     for n, size in enumerate(wanted):
         if n != axis and size != 1:
             beside = _places(c, size, steps[n])
+            if not _covered(size, sizes[n]):  # more than there are end the run, as they did
+                beside = c.op("Gather", _places(c, sizes[n], steps[n]), c.count(size), axis=0)
             place = c.op("Add", place, _stood(c, beside, len(sizes), n))
     made: gs.Tensor = c.op("Gather", c.flat(data), place, axis=0)
     return made
+
+
+def _covered(some: Size | int, all_of: Size | int) -> bool:
+    """Whether an axis is provably as long as that of the indices, or longer."""
+    if isinstance(some, int) and isinstance(all_of, int):
+        return some <= all_of
+    return same_length(some, all_of)
 
 
 def _places(c: Bench, length: Size | int, step: Size | int) -> gs.Tensor:
