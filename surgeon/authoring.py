@@ -102,6 +102,7 @@ _SPELLED_OUT = {
     "opset-12-forms": 13,
     "opset-14-forms": 14,
     "grid-forms": 16,
+    "opset-16-forms": 16,
     "layer-norm-decompose": 17,
     "fourier-decompose": 17,
     "opset-18-forms": 18,

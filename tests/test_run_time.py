@@ -11,7 +11,7 @@ import pytest
 from onnx import helper
 
 import surgeon
-from surgeon.runtime import Session
+from surgeon.runtime import RunFailed, Session
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -213,7 +213,7 @@ def test_lines_are_written_at_computed_places(dtype: int, reduction: str) -> Non
         declared = named(pick, sizes, "d")
         shapes = {"x": declared, "i": [*rows, depth], "u": [*rows, *declared[depth:]]}
         model = scatter_of("ScatterND", dtype, shapes, reduction=reduction)
-        result = surgeon.apply(model, "scatter-forms", verify=False, allow=["contract"])
+        result = surgeon.apply(model, "scatter-forms", verify=False)
         assert result.report.changes, result.report.misses
         places = np.stack([draw.integers(-n, n, count) for n in sizes[:depth]], 1)
         x, u = some_of(draw, sizes, dtype), some_of(draw, [count, *sizes[depth:]], dtype)
@@ -242,7 +242,7 @@ def test_elements_are_written_at_computed_places(dtype: int, reduction: str) -> 
         covered[axis] = count
         shapes = {"x": declared, "i": over, "u": over}
         model = scatter_of("ScatterElements", dtype, shapes, axis=axis, reduction=reduction)
-        result = surgeon.apply(model, "scatter-forms", verify=False, allow=["contract"])
+        result = surgeon.apply(model, "scatter-forms", verify=False)
         assert result.report.changes, result.report.misses
         places = draw.integers(-sizes[axis], sizes[axis], covered)
         x, u = some_of(draw, sizes, dtype), some_of(draw, covered, dtype)
@@ -253,6 +253,22 @@ def test_elements_are_written_at_computed_places(dtype: int, reduction: str) -> 
         y = Session(result.model.to_proto()).run({"x": x, "i": places, "u": u})["y"]
         assert y.dtype == x.dtype
         assert np.allclose(y, expected, rtol=1e-5, atol=1e-5), (declared, over, places.tolist())
+
+
+@pytest.mark.parametrize("place", [-5, -4, 3, 4])
+@pytest.mark.parametrize("op", ["ScatterND", "ScatterElements"])
+def test_a_place_that_is_not_there_ends_the_run(op: str, place: int) -> None:
+    shapes = {"x": [4], "i": ["k", 1] if op == "ScatterND" else ["k"], "u": ["k"]}
+    model = scatter_of(op, onnx.TensorProto.FLOAT, shapes)
+    places = np.full([1, 1] if op == "ScatterND" else [1], place)
+    feeds = {"x": np.arange(4, dtype=np.float32), "i": places, "u": np.ones(1, np.float32)}
+    for each in (model, without(model, "scatter-forms", op)):
+        session = Session(each)
+        if -4 <= place < 4:
+            assert session.run(feeds)["y"][place] == 1
+        else:
+            with pytest.raises(RunFailed, match=r"out|invalid"):
+                session.run(feeds)
 
 
 @pytest.mark.parametrize("reduction", list(COMBINE))

@@ -24,20 +24,26 @@ _IN_PAIRS = {"Sum": "Add", "Mean": "Add", "Max": "Max", "Min": "Min"}
 
 
 def mod_as_products(draft: Draft, match: Match) -> gs.Tensor:
-    """Mod of whole numbers by constants: x - x / b * b, with the sign that it has to have."""
+    """Mod of whole numbers: x - x / b * b, and the divisor once more where the signs differ."""
     c, node = Bench(draft), match.root
     x, divisor = node.inputs
     divisors, dtype = draft.facts.array(divisor), c.dtype(x)
     if dtype not in _LARGEST:
         raise Refused("it is not of int32 or int64")
-    if divisors is None:
-        raise Refused("its divisor is computed at run time")
-    if not divisors.size or divisors.min() < 1 or divisors.max() > _LARGEST[dtype]:
-        raise Refused("its divisor is below 1, or very large")
+    if divisors is not None and not divisors.all():
+        raise Refused("its divisor is 0, or 0 somewhere")
     rest = _rest(c, x, divisor)
     if attribute_of(node, "fmod"):
         return rest  # it has the sign of what is divided
-    return _rest(c, c.op("Add", rest, divisor), divisor)
+    most = _LARGEST[dtype]
+    if divisors is not None and divisors.size and 1 <= divisors.min() <= divisors.max() <= most:
+        return _rest(c, c.op("Add", rest, divisor), divisor)
+    zero = c.number(0, dtype)
+    below = c.op("And", c.op("Less", rest, zero), c.op("Greater", divisor, zero))
+    above = c.op("And", c.op("Greater", rest, zero), c.op("Less", divisor, zero))
+    apart = c.cast(c.op("Or", below, above), dtype)
+    made: gs.Tensor = c.op("Add", rest, c.op("Mul", apart, divisor))
+    return made
 
 
 def _rest(c: Bench, x: gs.Tensor, divisor: gs.Tensor) -> gs.Tensor:
@@ -100,7 +106,7 @@ def bound_as_clip(draft: Draft, match: Match) -> gs.Tensor:
 def top_of_few(draft: Draft, match: Match) -> tuple[gs.Tensor, gs.Tensor]:
     """TopK of a few elements: each is where as many are in front of it as it is counted from 0.
 
-    In front is what is greater, or equal and in front already.
+    In front is what is greater, or equal and in front already; what is no number is behind all.
     """
     c, node = Bench(draft), match.root
     x, count = node.inputs[0], draft.facts.array(node.inputs[1])
@@ -118,6 +124,8 @@ def top_of_few(draft: Draft, match: Match) -> tuple[gs.Tensor, gs.Tensor]:
     ties = draft.constant(np.tri(length, k=-1, dtype=np.float32).reshape(length, length, *behind))
     same = c.op("Mul", c.cast(c.op("Equal", others, each), TYPE.FLOAT), ties)
     ahead = c.op("Add", c.cast(before, TYPE.FLOAT), same)
+    if dtype in FLOATS:
+        ahead = c.op("Add", ahead, _before_no_number(c, x, axis, ties))
     rank = c.op("ReduceSum", ahead, c.ints([axis + 1], "axes"), keepdims=0)
     taken = draft.constant(places[: int(count.reshape(-1)[0])].reshape(-1, 1, *behind), "taken")
     here = c.op("Equal", c.unsqueeze(rank, [axis]), taken)
@@ -126,3 +134,13 @@ def top_of_few(draft: Draft, match: Match) -> tuple[gs.Tensor, gs.Tensor]:
     at = c.op("Mul", c.cast(here, TYPE.FLOAT), draft.constant(places.reshape(-1, *behind), "at"))
     found = c.op("ReduceSum", at, c.ints([axis + 1], "axes"), keepdims=0)
     return values, c.cast(found, TYPE.INT64)
+
+
+def _before_no_number(c: Bench, x: gs.Tensor, axis: int, ties: gs.Tensor) -> gs.Tensor:
+    """What is in front of an element that is NaN: all numbers, and NaN that was so already."""
+    number = c.cast(c.op("Equal", x, x), TYPE.FLOAT)
+    none = c.op("Sub", c.number(1, TYPE.FLOAT), number)
+    each, others = c.unsqueeze(none, [axis + 1]), c.unsqueeze(none, [axis])
+    first = c.op("Add", c.unsqueeze(number, [axis]), c.op("Mul", others, ties))
+    made: gs.Tensor = c.op("Mul", each, first)
+    return made

@@ -17,6 +17,8 @@ from surgeon.match import attribute_of
 Bounds = tuple[int | None, int | None]
 _NOTHING: Bounds = (None, None)
 _DEPTH = 32  # nodes that are looked through
+_WHOLE = 1 << 24  # up to here single precision has every whole number
+_WIDE = (TYPE.FLOAT, TYPE.DOUBLE)
 _SAME_VALUES = frozenset(
     "Identity Reshape Squeeze Unsqueeze Flatten Transpose Expand Gather GatherND GatherElements "
     "Slice Tile ReduceMax ReduceMin".split()
@@ -51,9 +53,13 @@ class Bounded:
             if len(ends) == value.size:
                 return _around(ends)
         array = self.c.facts.array(t)
-        if array is not None and array.size and array.dtype.kind in "iu":
-            return int(array.min()), int(array.max())
-        return None
+        if array is None or not array.size or array.dtype.kind not in "iuf":
+            return None
+        if array.dtype.kind == "f" and not np.all(
+            (array == np.rint(array)) & (abs(array) <= _WHOLE)
+        ):
+            return None
+        return int(array.min()), int(array.max())
 
     def _computed(self, t: gs.Tensor, depth: int) -> Bounds:
         node = producer_of(t)
@@ -78,7 +84,15 @@ class Bounded:
             (a, b), (x, y) = inner
             other = (x, y) if node.op == "Add" else (_negated(y), _negated(x))
             return _unwrapped((_sum(a, other[0]), _sum(b, other[1])), c.dtype(t))
+        if node.op == "Mul":
+            (a, b), (x, y) = inner
+            if a is None or b is None or x is None or y is None:
+                return _NOTHING
+            ends = (a * x, a * y, b * x, b * y)
+            return _unwrapped((min(ends), max(ends)), c.dtype(t))
         if node.op in ("Min", "Max"):
+            if c.dtype(t) not in INTEGERS and any(None in bounds for bounds in inner):
+                return _NOTHING  # what is NaN is beyond no bound
             lows = [low for low, _ in inner]
             highs = [high for _, high in inner]
             if node.op == "Min":  # one operand's upper bound is enough
@@ -103,11 +117,13 @@ def _cut_to(inner: Bounds, dtype: int) -> Bounds:
 
 
 def _unwrapped(bounds: Bounds, dtype: int) -> Bounds:
-    """Bounds of a sum, unless its dtype does not hold it: then it may be anything."""
-    if dtype not in INTEGERS:
-        return _NOTHING
-    limits = np.iinfo(onnx.helper.tensor_dtype_to_np_dtype(dtype))
+    """Bounds of a sum or product, unless its dtype does not hold it: then it may be anything."""
     low, high = bounds
+    if dtype not in INTEGERS:
+        if dtype not in _WIDE or low is None or high is None:
+            return _NOTHING
+        return bounds if low >= -_WHOLE and high <= _WHOLE else _NOTHING
+    limits = np.iinfo(onnx.helper.tensor_dtype_to_np_dtype(dtype))
     wraps = (low is not None and low < limits.min) or (high is not None and high > limits.max)
     return _NOTHING if wraps else bounds
 

@@ -88,7 +88,7 @@ def scatter_elements_computed(draft: Draft, match: Match) -> gs.Tensor:
     for i, line in enumerate(corner):
         if line != Line():
             part = c.slice(part, i, 0, line.end)
-    where = _from_front(c, c.cast(indices, TYPE.INT64), c.vector([c.size(data, axis)]))
+    where = _looked_up(c, indices, c.size(data, axis), 1)
     table = _table(c, where, c.size(data, axis), axis, len(shape))
     combine = combined_by(node)
     if combine:
@@ -114,20 +114,31 @@ def _corner(axis: int, length: dims.Dim, covered: dims.Dim) -> Line:
     )
 
 
-def _from_front(c: Bench, indices: gs.Tensor, lengths: gs.Tensor) -> gs.Tensor:
-    """Indices counted from the front."""
-    below = c.op("Less", indices, c.number(0, TYPE.INT64))
-    return c.op("Where", below, c.op("Add", indices, lengths), indices)
+def _looked_up(c: Bench, indices: gs.Tensor, length: Size | int, step: Size | int) -> gs.Tensor:
+    """Indices among the places of their axis, each so many elements from the next.
+
+    One from behind is counted from there, and one outside ends the run, as it did.
+    """
+    places = c.count(length)
+    if isinstance(length, int) and isinstance(step, int):
+        places = c.ints_of(np.arange(length) * step, "places")
+    elif step != 1:
+        places = c.op("Mul", places, c.vector([step], "step"))
+    made: gs.Tensor = c.op("Gather", places, indices, axis=0)
+    return made
 
 
 def _line_numbers(c: Bench, indices: gs.Tensor, lengths: Sequence[Size | int]) -> gs.Tensor:
     """Which line of the data each row of indices names, as int64 of rank 1."""
-    where = _from_front(c, c.cast(indices, TYPE.INT64), c.vector(lengths))
-    if len(lengths) > 1:
-        strides = [c.product(lengths[i + 1 :]) for i in range(len(lengths))]
-        steps = c.op("Mul", where, c.vector(strides, "strides"))
-        where = c.op("ReduceSum", steps, c.ints([-1], "axes"), keepdims=0)
-    return c.op("Reshape", where, c.ints([-1], "target"))
+    last, where = c.rank(indices) - 1, None
+    for axis, length in enumerate(lengths):
+        along = indices
+        if len(lengths) > 1:
+            along = c.op("Gather", indices, c.ints([axis], "axis"), axis=last)
+        place = _looked_up(c, along, length, c.product(lengths[axis + 1 :]))
+        where = place if where is None else c.op("Add", where, place)
+    made: gs.Tensor = c.op("Reshape", where, c.ints([-1], "target"))
+    return made
 
 
 def _table(c: Bench, where: gs.Tensor, length: Size | int, axis: int, rank: int) -> _Table:

@@ -10,6 +10,7 @@ _HELD: Mapping[str, str] = {
     "antialiased": "antialiased_as_products",
     "attention": "attention_as_products",
     "authors": "authors_activation authors_deform_conv",
+    "averages": "average_pool_as_conv sum_as_product",
     "basics": (
         "clip_as_bounds depth_to_space_as_views gemm_as_product global_pool_as_reduction "
         "ones_as_reshape quotient_as_product small_power_as_products"
@@ -40,6 +41,10 @@ _HELD: Mapping[str, str] = {
     "dynamic": "stacked_convolution",
     "einsum": "einsum_as_matmul",
     "element_types": "eye_of_booleans operand_types sizes_of_64_bits unique_of_wider",
+    "elements": (
+        "elements_as_gather eye_as_equal lines_as_gather place_of_extreme reversed_as_gather "
+        "unique_as_runs"
+    ),
     "factors": "factor_before factor_behind factor_of_both negative_behind",
     "forked": "factor_before_all factor_of_forked",
     "gathered": "product_of_few_axes steps_as_gather windows_at_once",
@@ -115,6 +120,7 @@ _HELD: Mapping[str, str] = {
         "two_axes_at_a_time"
     ),
     "refused": "refused_by_name",
+    "regions": "roi_align_as_gathers",
     "regrouped": "regrouped",
     "repeated": "product_without_expand repeated_as_gather transpose_before_expand",
     "repeats": "clip_chain reduced_nothing twice_the_same",

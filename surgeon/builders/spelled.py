@@ -76,7 +76,7 @@ def exponentials_as_sum(draft: Draft, match: Match) -> gs.Tensor:
     x = node.inputs[0]
     if c.dtype(x) not in FLOATS:
         raise Refused("its input is not of floats")
-    axes = _axes_of(c, node)
+    axes = axes_of(c, node)
     # where all are -inf, or one is inf, a finite number in place of it gives the same
     limits = np.finfo(parts.numpy_dtype(draft, x))
     bounds = (c.number(limits.min, c.dtype(x)), c.number(limits.max, c.dtype(x)))
@@ -87,22 +87,25 @@ def exponentials_as_sum(draft: Draft, match: Match) -> gs.Tensor:
 
 
 def product_of_few(draft: Draft, match: Match) -> gs.Tensor:
-    """ReduceProd along one axis of few elements: products of two and two."""
+    """ReduceProd along axes of few elements: products of two and two."""
     c, node = Bench(draft), match.root
     x = node.inputs[0]
-    axes = _axes_of(c, node)
-    if len(axes) != 1:
-        raise Refused("it is not along one axis")
-    (axis,) = axes
-    length = c.size(x, axis)
-    if not isinstance(length, int) or not 2 <= length <= _MOST_FACTORS:
-        raise Refused(f"its axis is not known to be of 2 to {_MOST_FACTORS} elements")
-    factors = [c.slice(x, axis, place, place + 1) for place in range(length)]
-    while len(factors) > 1:
-        pairs = zip(factors[::2], factors[1::2], strict=False)
-        odd = factors[len(factors) & ~1 :]
-        factors = [c.op("Mul", a, b) for a, b in pairs] + odd
-    return factors[0] if _keeps(node) else c.squeeze(factors[0], axes)
+    axes = axes_of(c, node)
+    lengths = [c.size(x, axis) for axis in axes]
+    known = [length for length in lengths if isinstance(length, int)]
+    if len(known) < len(lengths) or not 2 <= int(np.prod(known)) <= _MOST_FACTORS:
+        raise Refused(f"it is not known to be of 2 to {_MOST_FACTORS} elements")
+    made: gs.Tensor = x
+    for axis, length in zip(axes, known, strict=True):
+        factors = [made]
+        if length > 1:
+            factors = [c.slice(made, axis, place, place + 1) for place in range(length)]
+        while len(factors) > 1:
+            pairs = zip(factors[::2], factors[1::2], strict=False)
+            odd = factors[len(factors) & ~1 :]
+            factors = [c.op("Mul", a, b) for a, b in pairs] + odd
+        made = factors[0]
+    return made if _keeps(node) else c.squeeze(made, axes)
 
 
 def normal_as_quotient(draft: Draft, match: Match) -> gs.Tensor:
@@ -177,7 +180,7 @@ def _root(c: Bench, x: gs.Tensor, power: int) -> gs.Tensor:
     return made
 
 
-def _axes_of(c: Bench, node: gs.Node) -> list[int]:
+def axes_of(c: Bench, node: gs.Node) -> list[int]:
     """The axes of a reduction, from the front.
 
     Raises:

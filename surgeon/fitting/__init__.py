@@ -37,7 +37,15 @@ SPELLING = (
         "max-min-decompose",
     ),
     *("deform-conv-decompose", "gather-on-shape", "one-axis-forms", "erf-decompose"),
-    *("exp-forms", "basics-decompose"),
+    *(
+        "exp-forms",
+        "basics-decompose",
+        "roi-align-decompose",
+        "sums-to-matmul",
+        "qdq-to-floats",
+        "qdq",
+        "dynamic-quantized",
+    ),
 )
 _NOWHERE = frozenset({"Identity", "Constant"})  # what a rewrite leaves of these is a value
 _KINDS = ("approximate", "contract")
