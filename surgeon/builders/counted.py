@@ -99,7 +99,11 @@ def bound_as_clip(draft: Draft, match: Match) -> gs.Tensor:
     if np.isnan(array).any():
         raise Refused("its number is none")
     bound = draft.constant(array.reshape(()), "bound")
-    y: gs.Tensor = c.op("Clip", x, bound) if node.op == "Max" else c.op("Clip", x, None, bound)
+    # a bound that is left out is the largest finite number, which an infinite x would become
+    ends = (bound, c.number(np.inf, c.dtype(x)))
+    if node.op == "Min":
+        ends = (c.number(-np.inf, c.dtype(x)), bound)
+    y: gs.Tensor = c.op("Clip", x, *ends)
     return y
 
 
