@@ -44,8 +44,9 @@ int64[2] flat = {0, -1}, int64[3] row = {2, -1, 3}, int64[2] both = {0, 1}, int6
 int32 k3 = {3}, uint8 u1 = {1}, uint8 u3 = {3}, uint8 u7 = {7}, int8 s2 = {2}, int8 s0 = {0},
 bool yes = {1}, bool no = {0}, float fh = {0.5}, float ft = {2}, float[4] fl = {1, -0.5, 0.25, 2},
 float[4,4] fq = {1, 2, 3, 4, 0.5, -1, -2, 0, 1, 1, 0, 0, -0.5, 2, 0.25, 1},
-int64[3] three = {0, 1, -1}, int64[6] six = {1, 1, -1, 1, 1, 1}, int64[8] eight = {2, 1, 1, 1, -1, 1, 1, 1},
-int64[4] heads = {0, -1, 2, 2}, int8[4,3] levels = {1, -2, 3, 4, 5, -6, 7, 8, 0, -1, 2, 3}, float[3] scales = {0.5, 0.25, 2}
+int64[3] three = {0, 1, -1}, int64[6] six = {1, 1, -1, 1, 1, 1},
+int64[8] eight = {2, 1, 1, 1, -1, 1, 1, 1}, int64[4] heads = {0, -1, 2, 2},
+int8[4,3] levels = {1, -2, 3, 4, 5, -6, 7, 8, 0, -1, 2, 3}, float[3] scales = {0.5, 0.25, 2}
 """
 
 VIEWS = """
@@ -99,8 +100,10 @@ FEW = """
 n: @ = Cast <to = 16> ($f) | e: @ = Cast <to = 17> ($f) | w: @ = Cast <to = 19> ($f)
 e: @ = Cast <to = 17, saturate = 0> ($f) | n: @ = Cast <to = 16> ($d) | n: @ = Cast <to = 16> ($i)
 @ = Cast <to = 1> ($n) | @ = Cast <to = 1> ($e) | @ = Cast <to = 1> ($w) | @ = Cast <to = 11> ($n)
-@ = Cast <to = 10> ($n) | n: @ = Cast <to = 16> ($h) | n: @ = Cast <to = 16> ($e) | @ = Cast <to = 7> ($n)
-@ = Cast <to = 9> ($n) | n: @ = Cast <to = 16> ($b) | n: @ = Cast <to = 16> ($n) | @ = Cast <to = 6> ($n)
+@ = Cast <to = 10> ($n) | n: @ = Cast <to = 16> ($h) | n: @ = Cast <to = 16> ($e)
+@ = Cast <to = 7> ($n)
+@ = Cast <to = 9> ($n) | n: @ = Cast <to = 16> ($b) | n: @ = Cast <to = 16> ($n)
+@ = Cast <to = 6> ($n)
 """
 FOURS = """
 q: @ = Cast <to = 22> ($f) | y: @ = Cast <to = 21> ($u) | q: @ = Cast <to = 22> ($s)
@@ -119,22 +122,22 @@ NEWEST = """
 @ = Attention <q_num_heads = 2, kv_num_heads = 2, softcap = 2.0, scale = 0.5> (x, x, $f)
 @q = Reshape (x, heads) @t = Transpose <perm = [0, 2, 1, 3]> (@q) @ = Attention (@t, @t, @t)
 @q = Reshape (x, heads) @t = Transpose <perm = [0, 2, 1, 3]> (@q)
-@ = Attention <is_causal = 1> (@t, @t, @t)
+  @ = Attention <is_causal = 1> (@t, @t, @t)
 @m = ReduceMax <keepdims = 0> (x, lm) @n = Unsqueeze (@m, l1) @o = Unsqueeze (@n, l1)
-@ = Attention <q_num_heads = 2, kv_num_heads = 2> (x, x, $f, @o)
+  @ = Attention <q_num_heads = 2, kv_num_heads = 2> (x, x, $f, @o)
 @n = Unsqueeze (m, l1) @o = Unsqueeze (@n, l1) @p = Or (@o, yes)
-@ = Attention <q_num_heads = 2, kv_num_heads = 2> (x, $f, $f, @p)
+  @ = Attention <q_num_heads = 2, kv_num_heads = 2> (x, $f, $f, @p)
 @ = RMSNormalization ($f, fl) | @ = RMSNormalization <axis = -1, epsilon = 0.01> ($f, fl)
 @ = LayerNormalization ($f, fl, fl) | @ = LayerNormalization <axis = -1> ($f, fl)
 @ = Swish ($f) | @ = Swish <alpha = 0.5> ($f) | @ = Gelu ($f) | @ = Mish ($f) | @ = HardSwish ($f)
 @ = Gelu <approximate = "tanh"> ($f) | @ = Celu <alpha = 2.0> ($f) | @ = Selu ($f)
 @q = Unsqueeze ($f, l1) @c = Slice ($f, l0, l2, lm) @ = RotaryEmbedding (@q, @c, @c)
 @q = Unsqueeze ($f, l1) @c = Slice (x, l0, l2, lm) @s = Neg (@c)
-@ = RotaryEmbedding <interleaved = 1> (@q, @c, @s)
+  @ = RotaryEmbedding <interleaved = 1> (@q, @c, @s)
 @c = Slice ($f, l0, l1, lm) @ = RotaryEmbedding <num_heads = 2> ($f, @c, @c)
 @u = Slice ($f, l0, l1, l1) @ = TensorScatter ($f, @u)
 @s = Shape (x) @a = Gather (@s, l0) @i = Expand (l2, @a) @u = Slice ($f, l0, l1, l1)
-@ = TensorScatter <mode = "circular"> ($f, @u, @i)
+  @ = TensorScatter <mode = "circular"> ($f, @u, @i)
 @t = Transpose <perm = [0, 2, 1]> ($f) @ = GroupNormalization <num_groups = 2> (@t, fl, fl)
 @a = Abs ($f) @c = Cast <to = 24, round_mode = "up"> (@a) @ = Cast <to = 1> (@c)
 @a = Abs ($f) @c = Cast <to = 24, round_mode = "nearest"> (@a) @ = Cast <to = 1> (@c)
@@ -146,7 +149,8 @@ NEWEST = """
 @d = DFT ($f, , lm) @ = ReduceSum (@d) | @ = ReduceSumSquare ($f, l0) | @ = Clip ($i, i0, i2)
 """
 TEXTS = """
-@ = StringConcat ($t, %t) | @ = Equal ($t, %t) | @ = StringNormalizer <case_change_action = "UPPER"> ($t)
+@ = StringConcat ($t, %t) | @ = Equal ($t, %t)
+@ = StringNormalizer <case_change_action = "UPPER"> ($t)
 @ = Cast <to = 8> ($i) | @ = Cast <to = 8> ($b) | @ = Concat <axis = 0> ($t, %t) | @ = Identity ($t)
 @ = RegexFullMatch <pattern = "a.*"> ($t) | @, @n = StringSplit <delimiter = "b"> ($t)
 @e = Equal ($t, %t) @ = Where (@e, $t, %t) | @e = Not ($b) @ = Where (@e, $t, &)
@@ -155,17 +159,22 @@ TEXTS = """
 """
 RANKS = """
 @ = Reshape (#, six) | @ = Reshape (#, eight) | @ = Unsqueeze (#, three) | @ = Unsqueeze (#, both)
-@ = Add ($f, %f) | @ = Mul ($f, %f) | @ = Where ($b, $f, %f) | @ = Max ($f, %f) | @ = MatMul ($f, %f)
-@ = Expand ($f, eight) | @ = Expand ($i, six) | @ = Less ($f, %f) | @ = Add ($i, %i) | @ = Transpose (#)
+@ = Add ($f, %f) | @ = Mul ($f, %f) | @ = Where ($b, $f, %f) | @ = Max ($f, %f)
+@ = MatMul ($f, %f)
+@ = Expand ($f, eight) | @ = Expand ($i, six) | @ = Less ($f, %f) | @ = Add ($i, %i)
+@ = Transpose (#)
 @ = ReduceSum <keepdims = 1> ($f, l1) | @ = ReduceMax <keepdims = 0> ($f, three) | @ = Squeeze (#)
 @ = Sum ($f, %f, $f) | @ = And ($b, %b) | @ = Concat <axis = 1> (#, &) | @ = Squeeze (#, l1)
-@ = Slice (#, l0, l1, l2) | @ = Softmax <axis = 1> ($f) | @ = Flatten <axis = 3> (#) | @ = Pow ($f, i2)
+@ = Slice (#, l0, l1, l2) | @ = Softmax <axis = 1> ($f) | @ = Flatten <axis = 3> (#)
+@ = Pow ($f, i2)
 @ = Gather <axis = 2> (#, both) | @ = Tile ($f, eight) | @ = Sub (ft, $f) | @ = Expand ($b, eight)
 """
 MAYBE = """
 @o = Optional ($f) @ = OptionalGetElement (@o) | @o = Optional (#) @ = OptionalHasElement (@o)
-@s = SequenceConstruct (#, &) @o = Optional (@s) @q = OptionalGetElement (@o) @ = SequenceAt (@q, i0)
-@s = SequenceConstruct ($f, %f) @ = SequenceAt (@s, i0) | @s = SequenceConstruct (#, &) @ = SequenceLength (@s)
+@s = SequenceConstruct (#, &) @o = Optional (@s) @q = OptionalGetElement (@o)
+  @ = SequenceAt (@q, i0)
+@s = SequenceConstruct ($f, %f) @ = SequenceAt (@s, i0)
+@s = SequenceConstruct (#, &) @ = SequenceLength (@s)
 @s = SplitToSequence <axis = 0> (#) @ = SequenceAt (@s, i0) | @ = OptionalHasElement ($f)
 @s = SequenceEmpty <dtype = 1> () @t = SequenceInsert (@s, $f) @ = SequenceAt (@t, i0)
 @s = SplitToSequence <axis = -1> (#, l1) @ = ConcatFromSequence <axis = -1> (@s)
@@ -214,7 +223,7 @@ class Drawn:
         given = ", ".join(f"{TYPES[said[0]]}{said[1:]} {n}" for n, said in self.inputs.items())
         outs = ", ".join(f"{TYPES.get(key, 'float')} {name}" for name, key in ends.items())
         text = f"g ({given}) => ({outs}) <{CONSTANTS}> {{ {' '.join(lines)} }}"
-        local = ', "local": 1' if self.functions else ""
+        local = ', "local": 1, "far.away": 1' if self.functions else ""
         model = parse(" ".join([text, *self.functions]), self.opset, 10, local)
         for output in model.graph.output:
             output.type.tensor_type.ClearField("shape")
@@ -264,7 +273,7 @@ class Drawn:
         name = f"v{self.count}"
         if steps in BODIES:
             return name, BODIES[steps](self, name, types, before, depth + 1)
-        return name, self._filled(self.rng.choice(re.split(r"[|\n]", steps.strip())), name, types)
+        return name, self._filled(self.rng.choice(_each(steps)), name, types)
 
     def _some(self, types: dict[str, str], key: str = "") -> str:
         """A value of a type, one of the newest more often; any where there is none."""
@@ -334,13 +343,22 @@ class Drawn:
         inner = {own: types[value] for own, value in given.items()}
         body = self._body(inner, before, 2, given).replace("@", name)
         read = [n for n in re.findall(r"(\w+) = \{", CONSTANTS) if re.search(rf"\b{n}\b", body)]
+        domain, opset = "local", self.opset
+        if self.kind == "domains":  # functions are of opsets of their own
+            domain = self.rng.choice(("local", "far.away"))
+            opset = self.rng.choice((opset, opset + 1, max(13, opset - 1)))
         self.functions.append(
-            f'<domain: "local", opset_import: ["": {self.opset}, "local": 1]> F{name} <to> '
-            f"({', '.join([*given, *read])}) => ({name}m) {{ {body} "
+            f'<domain: "{domain}", opset_import: ["": {opset}, "local": 1, "far.away": 1]> '
+            f"F{name} <to> ({', '.join([*given, *read])}) => ({name}m) {{ {body} "
             f"{name}m = Cast <to: int = @to> ({name}l) }}"
         )
         operands = ", ".join([*given.values(), *read])
-        return f"{name} = local.F{name} <to = {self.rng.choice((1, 7, 9))}> ({operands})"
+        return f"{name} = {domain}.F{name} <to = {self.rng.choice((1, 7, 9))}> ({operands})"
+
+
+def _each(steps: str) -> list[str]:
+    """The steps of a text, where a line that is indented goes on with the last one."""
+    return re.split(r"[|\n]", steps.strip().replace("\n  ", " "))
 
 
 BODIES = {"if": Drawn._if, "loop": Drawn._loop, "scan": Drawn._scan, "call": Drawn._call}
@@ -354,9 +372,10 @@ KINDS = {
     "newest": (NEWEST, NEWEST, NEWEST, FLOATS, VIEWS),
     "texts": (TEXTS, TEXTS, VIEWS),
     "ranks": (RANKS, RANKS, VIEWS),
+    "domains": (NUMBERS, FLOATS, VIEWS, "call", "call", "if"),
     "maybe": (MAYBE, NUMBERS, FLOATS, VIEWS, "if", "call"),
 }
 OPSETS = {
     **{"few": (19, 21, 22, 23), "fours": (21, 23), "newest": (23, 24), "texts": (20, 21, 23)},
-    **{"ranks": (13, 17, 21, 23), "maybe": (18, 20, 21, 23)},
+    **{"ranks": (13, 17, 21, 23), "maybe": (18, 20, 21, 23), "domains": (13, 14, 17, 18, 21)},
 }
