@@ -61,6 +61,15 @@ def test_what_computes_something_else_is_another_graph(what: str) -> None:
     assert not is_back(parse(SAME.replace(text, other)), parse(GRAPH))
 
 
+def test_a_constant_more_that_is_equal_is_none_and_one_less_is_a_change() -> None:
+    shared, apart = parse(GRAPH), parse(GRAPH)
+    copied = apart.graph.initializer.add()
+    copied.CopyFrom(apart.graph.initializer[0])
+    copied.name = apart.graph.node[0].input[1] = "own"
+    assert is_back(apart, shared)
+    assert not is_back(shared, apart)
+
+
 def test_data_outside_is_told_apart_by_where_it_lies() -> None:
     models = [parse(GRAPH) for _ in range(3)]
     for model, place in zip(models, ("a.bin", "a.bin", "b.bin"), strict=True):
