@@ -243,8 +243,11 @@ def draw(
         truths = source.seed == 1 if style == FLAT else source.rng.random(shape) < 0.5
         return np.full(shape, truths)
     if fact.dtype == STRING:
-        taken = source.seed if style == FLAT else source.rng.integers(len(_WORDS), size=shape)
-        return np.full(shape, np.array(_WORDS, object)[taken])
+        many = len(_WORDS)
+        place = (
+            np.full(shape, source.seed) if style == FLAT else source.rng.integers(many, size=shape)
+        )
+        return np.asarray(np.array(_WORDS, object)[place % many], object)
     if fact.dtype in INTEGERS:
         integers = _integers(source, dtype, shape, style, beside)
         return np.where(integers < 0, ~integers, integers) if fact.not_negative else integers

@@ -157,9 +157,7 @@ def apply(
         if any(recipe.remakes for recipe in plan.asked):
             from surgeon.extending import extended
 
-            original, joined = extended(
-                original, plan.asked, allow, lambda *two: steps.append(two)
-            )
+            original, joined = extended(original, plan.asked, allow, lambda *two: steps.append(two))
     shape = {name: dims for name, dims in (shape or {}).items() if name not in values}
     axioms = parse_assumptions(original, shape, assume, frees=plan.frees_sizes)
     axioms = axioms._replace(texts=(*told, *axioms.texts), told=frozenset(values))
