@@ -38,7 +38,7 @@ from surgeon.recipe import (
     StateShapesStep,
 )
 from surgeon.report import Change, MissRecord, Notes, Report
-from surgeon.returned import is_back
+from surgeon.returned import BACK, is_back
 from surgeon.rewrite import Surgery
 from surgeon.steps import asread
 from surgeon.steps.asread import Handed
@@ -117,6 +117,7 @@ class Operation:
             notes = self.notes
             self._anew()
             self.notes.failures, self.notes.refusals = notes.failures, notes.refusals
+            self.notes.remarks.append(BACK)
             self._begin()
         self._finish()
 

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import onnx
 
+BACK = "rules undo one another here, and leave the model as it came"
+
 Key = int
 Scope = Mapping[str, Key]
 

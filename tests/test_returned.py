@@ -7,7 +7,7 @@ import pytest
 from truth import parse
 
 import surgeon
-from surgeon.returned import is_back
+from surgeon.returned import BACK, is_back
 
 GRAPH = """g (float[n, 4] x, bool c) => (float[n, 4] y) <float two = {2}, float three = {3}> {
   m = Mul (x, two)  a = Add (m, three)
@@ -92,4 +92,5 @@ def test_a_second_run_gives_the_bytes_that_it_was_given(what: str) -> None:
     second = surgeon.apply(made, *recipes, allow=["contract"])
     assert second.report.status == "unchanged"
     assert not second.report.changes
+    assert set(second.report.remarks) <= {BACK}
     assert second.model.to_proto().SerializeToString() == made.SerializeToString()
