@@ -99,14 +99,16 @@ def recipe_of(*rules: Rule) -> Recipe:
 
 # Recipes that spell out operators, and the opset from which those are there.
 _SPELLED_OUT = {
-    "opset-12-forms": 13,
+    "opset-12-forms": 12,
+    "opset-13-forms": 13,
     "opset-14-forms": 14,
+    "opset-15-forms": 15,
     "grid-forms": 16,
     "opset-16-forms": 16,
     "layer-norm-decompose": 17,
     "fourier-decompose": 17,
     "opset-18-forms": 18,
-    "deform-conv-decompose": 19,
+    "opset-19-forms": 19,
     "affine-grid-decompose": 20,
     "gelu-decompose": 20,
     "group-norm-decompose": 21,

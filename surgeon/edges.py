@@ -18,7 +18,7 @@ import onnx
 from ml_dtypes import finfo
 
 from surgeon.facts import Fact
-from surgeon.facts.fact import BOOL, INTEGERS, Array
+from surgeon.facts.fact import BOOL, INTEGERS, STRING, Array
 
 NORMAL, EDGES, NOT_NUMBERS, LARGE, VAST = "normal", "edges", "not numbers", "large", "vast"
 FLAT, TINY, HUGE, NEGATIVE, ZEROS = "flat", "tiny", "huge", "negative", "zeros"
@@ -42,6 +42,7 @@ _EDGE_VALUES = (
     *(0, 1, -1, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 2, -2, 3, -3, 6, -6, 1e-3, 20, -20),
     *(0.49999997, -0.49999997, 0.99999994, -0.99999994),
 )
+_WORDS = ("", "a", "b", "ab", "a,b", "A", "1", "é")
 _HUGE_VALUES = np.array([30, -30, 100, -100, 300, -300, 1000, -1000, 3e4, -3e4])
 _NO_NUMBERS = np.array([np.nan, np.inf, -np.inf, 0.0])
 _LARGE_VALUES = (
@@ -241,6 +242,12 @@ def draw(
     if fact.dtype == BOOL:
         truths = source.seed == 1 if style == FLAT else source.rng.random(shape) < 0.5
         return np.full(shape, truths)
+    if fact.dtype == STRING:
+        many = len(_WORDS)
+        place = (
+            np.full(shape, source.seed) if style == FLAT else source.rng.integers(many, size=shape)
+        )
+        return np.asarray(np.array(_WORDS, object)[place % many], object)
     if fact.dtype in INTEGERS:
         integers = _integers(source, dtype, shape, style, beside)
         return np.where(integers < 0, ~integers, integers) if fact.not_negative else integers

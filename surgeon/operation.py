@@ -38,8 +38,9 @@ from surgeon.recipe import (
     StateShapesStep,
 )
 from surgeon.report import Change, MissRecord, Notes, Report
+from surgeon.returned import BACK, is_back
 from surgeon.rewrite import Surgery
-from surgeon.steps import asread, unread
+from surgeon.steps import asread
 from surgeon.steps.asread import Handed
 from surgeon.steps.correcting import bring_in_line
 from surgeon.steps.onprotobuf import on_protobuf
@@ -108,14 +109,31 @@ class Operation:
         self.touched, self.begun = self.model.changed, self.notes.anew()
         self._steps(clock)
         while self.carried.in_vain():
-            self.model = self.original.clone()
-            self.model.changed = self.touched
-            self.notes = self.begun.anew()
-            self.handed, self.axioms, self.ended = Handed(), self.told, ""
-            self.misses, self.settled, self.removed = [], 0, []
-            self.pieces.clear()
+            self._anew()
+            self.misses, self.settled = [], 0
             self._steps(clock)
+        if self._is_back():
+            self._settle()
+            notes = self.notes
+            self._anew()
+            self.notes.failures, self.notes.refusals = notes.failures, notes.refusals
+            self.notes.remarks.append(BACK)
+            self._begin()
         self._finish()
+
+    def _anew(self) -> None:
+        self.model = self.original.clone()
+        self.model.changed = self.touched
+        self.notes = self.begun.anew()
+        self.handed, self.axioms, self.ended, self.removed = Handed(), self.told, "", []
+        self.pieces.clear()
+
+    def _is_back(self) -> bool:
+        """Whether what some rules took apart others put together again, as in a second run."""
+        if not self.changed or self.touched or self.before != operators(self.model):
+            return False
+        renamed = any(isinstance(step, PlainNamesStep) for r in self.recipes for step in r.steps)
+        return not renamed and is_back(self.model.to_proto(), self.original.proto)
 
     def _steps(self, clock: Clock) -> None:
         self._begin()
@@ -209,26 +227,11 @@ class Operation:
 
     def _trial(self) -> Check:
         """What compares each rewrite; imported when it is asked for, as it brings the witness."""
-        from surgeon.meanings import Meanings
-        from surgeon.trial import Trial
-        from surgeon.trial.activations import Activations
-        from surgeon.trial.reach import Reach
+        from surgeon.trial.made import trial_of
 
-        real = None
-        if self.given is not None and self.given.sets:
-            real = Activations(self.original, [each.feeds for each in self.given.sets])
-        self.reach = Reach(self.model, self.original.folder, self.axioms, self.given)
-        return Trial(
-            self.model,
-            self.facts,
-            self.pieces,
-            self.notes.refusals,
-            self.notes.failures,
-            evidence=self.evidence,
-            real=real,
-            meanings=Meanings([text for recipe in self.recipes for text in recipe.functions]),
-            reach=self.reach,
-        )
+        known = (self.original, self.model, self.facts, self.notes, self.pieces, self.axioms)
+        trial, self.reach = trial_of(*known, self.given, self.recipes, self.evidence)
+        return trial
 
     def _sweep(
         self,
@@ -321,15 +324,10 @@ class Operation:
         self, step: AsReadStep | PlainNamesStep, recipe: Recipe, allow: frozenset[str]
     ) -> None:
         """A step that changes the interface."""
-        fixed, why = tuple(self.axioms.shapes), asread.WHY
-        if isinstance(step, AsReadStep):
-            rule = f"{asread.STEP}-{step.what}"
-            done = partial(unread.as_read, what=step.what, handed=self.handed, fixed=fixed)
-        else:
-            from surgeon.steps import plainnames
+        from surgeon.steps.handing import handing_over
 
-            rule, why = plainnames.STEP, plainnames.WHY
-            done = partial(plainnames.plain_names, handed=self.handed, fixed=fixed)
+        what = step.what if isinstance(step, AsReadStep) else None
+        rule, why, done = handing_over(what, self.handed, tuple(self.axioms.shapes))
         if not self._promises_otherwise(rule, done, allow):
             return
         told = self.handed.layers[-1].told()

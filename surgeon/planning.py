@@ -26,7 +26,8 @@ class Plan:
         allow: Kinds of rules that may fire.
 
     Attributes:
-        recipes: All of them.
+        asked: Those that were named; what one changes and joins, it does once.
+        recipes: All, in the order in which they are applied; some of them twice.
 
     Raises:
         RecipeError: There is no such target, or its list is wrong.
@@ -41,6 +42,7 @@ class Plan:
         target: str | None,
         allow: Sequence[str],
     ) -> None:
+        self.asked = list(recipes)
         self.recipes = list(recipes)
         self._name, self._allow = target, allow
         self._wanted: Target | None = None
@@ -51,10 +53,9 @@ class Plan:
         bounds = None if self._wanted is None else self._wanted.opsets
         reached = opset_within(bounds, before) if opset is None else opset
         if reached != before:
-            # what was spelled out behind them for the older opset they make plain once more
-            again = self.recipes if reached < before else []
-            self.recipes = [*self.recipes, recipe_for_opset(before, reached), *again]
-        elif opset is not None:
+            # what the older opset was spelled out for, or the newer one has, they see once more
+            self.recipes = [*self.recipes, recipe_for_opset(before, reached), *self.recipes]
+        if opset is not None and reached >= before:
             self.recipes.append(recipe_for_ir_version(opset))
         if self._wanted is not None:
             from surgeon.fitting import recipe_for_target

@@ -174,7 +174,7 @@ class Sameness:
             value = node.attrs[name]
             if isinstance(value, gs.Graph):
                 said = self._body(value, inside, deep)
-            elif isinstance(value, gs.Constant):
+            elif isinstance(value, gs.Constant | np.ndarray):  # an array where a rule wrote it
                 said = _small(value)
             else:
                 said = spelled({name: value})
@@ -205,11 +205,11 @@ def _trimmed(inputs: Inputs) -> Inputs:
     return inputs
 
 
-def _small(constant: gs.Constant) -> Any:
+def _small(constant: gs.Constant | Array) -> Any:
     """What a tensor holds that is an attribute; None for large ones, and text."""
     if math.prod(constant.shape) > _MOST_ELEMENTS:
         return None
-    value = np.asarray(constant.values)
+    value = np.asarray(constant.values if isinstance(constant, gs.Constant) else constant)
     return _said(value) if value.dtype.kind in "iubf" else None
 
 

@@ -155,12 +155,10 @@ def apply(
         original, told = with_values(original, values, shape)
         joined: list[Change] = []
         steps: list[tuple[Model, Model]] = []  # what recipes change, before and after
-        if any(recipe.remakes for recipe in plan.recipes):
+        if any(recipe.remakes for recipe in plan.asked):
             from surgeon.extending import extended
 
-            original, joined = extended(
-                original, plan.recipes, allow, lambda *two: steps.append(two)
-            )
+            original, joined = extended(original, plan.asked, allow, lambda *two: steps.append(two))
     shape = {name: dims for name, dims in (shape or {}).items() if name not in values}
     axioms = parse_assumptions(original, shape, assume, frees=plan.frees_sizes)
     axioms = axioms._replace(texts=(*told, *axioms.texts), told=frozenset(values))
@@ -171,7 +169,7 @@ def apply(
     with collector_paused():
         if verify:
             see_data(original)
-        moved = beside.how_far(steps, plan.recipes) if verify else []
+        moved = beside.how_far(steps, plan.asked) if verify else []
 
         def operate() -> Operation:
             work = Operation(

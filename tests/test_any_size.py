@@ -147,6 +147,10 @@ FREED: dict[str, Text] = {
         f"""(float[1,2,{h},{w}] x)
         => (float[2,a,b] y) {{ y = Squeeze (x) }}"""
     ),
+    "squeezed of no axis": lambda h, w: (
+        f"""(float[2,2,{h},{w}] x)
+        => (float[2,2,a,b] y) {{ y = Squeeze (x) }}"""
+    ),
     "two images": lambda h, w: (
         f"""(float[1,2,{h},{w}] x, float[1,1,{h},{w}] m)
         => (float[1,2,a,b] y) {{ y = Mul (x, m) }}"""

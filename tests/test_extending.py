@@ -55,6 +55,24 @@ def ends(model: onnx.ModelProto) -> list[str]:
     return [each.strip() for each in text.removeprefix("g ").split("=>")]
 
 
+@pytest.mark.parametrize("opset", [13, 17, 18])
+def test_at_another_opset_too_it_is_joined_and_changed_once(opset: int) -> None:
+    changes = """changes:
+  - id: further
+    why: Twice as much.
+    match: pixels = Relu (x)
+    replace: |
+      r = Relu (x)
+      pixels = Add (r, r)
+"""
+    result = surgeon.apply(image(), recipe(FRONT, BEHIND, changes), opset=opset)
+    assert result.report.status == "equivalent"
+    assert set(result.report.fired.values()) == {1}
+    found = [node.op_type for node in result.model.to_proto().graph.node]
+    once = "Cast Sub Transpose Relu Add GlobalAveragePool Flatten ArgMax"
+    assert sorted(found) == sorted(once.split())
+
+
 def test_bytes_become_the_planes_that_the_model_takes_and_scores_the_best() -> None:
     result = surgeon.apply(image(), recipe(FRONT, BEHIND), "clean", require="equivalent")
     made = result.model.to_proto()

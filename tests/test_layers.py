@@ -28,6 +28,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
         "alike",
         "producer",
         "frozen",
+        "returned",
     },
     {"mistaken", "packing"},
     {

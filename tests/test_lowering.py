@@ -284,6 +284,28 @@ def test_only_what_the_wanted_opset_has_not_is_spelled_out() -> None:
     assert operators == {"RMSNormalization", "Attention", "Sigmoid", "Mul"}
 
 
+@pytest.mark.parametrize(
+    ("opset", "operators"),
+    [
+        (11, "Greater Equal Or Elu Transpose Softmax Transpose Less Where Shape Slice"),
+        (12, "GreaterOrEqual Celu Transpose Softmax Transpose Max Shape Slice"),
+        (14, "GreaterOrEqual Celu Softmax Max Shape Slice"),
+        (15, "GreaterOrEqual Celu Softmax Max Shape"),
+    ],
+)
+def test_of_old_opsets_too_only_what_is_wanted_is_spelled_out(opset: int, operators: str) -> None:
+    model = _model(
+        "g (float[N,3,k] x, int64[N] i, int64[N] j) => (bool[N,3,k] a, float[N,3,k] b, "
+        "float[N,3,k] c, int64[N] d, int64[2] e) { a = GreaterOrEqual (x, x) b = Celu (x) "
+        "c = Softmax <axis = 1> (x) d = Max (i, j) e = Shape <start = 1> (x) }",
+        16,
+    )
+    result = surgeon.apply(model, opset=opset)
+    assert result.report.status == "equivalent"
+    found = [node.op_type for node in result.model.to_proto().graph.node]
+    assert sorted(found) == sorted(operators.split())
+
+
 def test_no_axes_are_all_axes() -> None:
     model = _model(
         "g (float[4,3] x) => (float[1,1] y) <int64[0] a = {}> { y = ReduceMax (x, a) }", 18

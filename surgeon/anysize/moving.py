@@ -134,7 +134,8 @@ def squeezed(sizes: Sizes, node: gs.Node) -> None:
         raise Frozen("an axis of it is 1 at the size of the file alone")
     draft = sizes.draft(node)
     axes = [axis for axis, dim in enumerate(shape) if dim == 1]
-    sizes.replace(node, draft, draft.op("Squeeze", node.inputs[0], draft.constant(axes, "axes")))
+    taken = [draft.constant(axes, "axes")] if axes else []  # of an empty list no two agree
+    sizes.replace(node, draft, draft.op("Squeeze" if axes else "Identity", node.inputs[0], *taken))
 
 
 def joined(sizes: Sizes, node: gs.Node) -> None:

@@ -21,6 +21,7 @@ from surgeon.meanings import Meanings
 from surgeon.model import Model
 from surgeon.recipe import Recipe, Rule, RulesStep, granted
 from surgeon.report import Report
+from surgeon.returned import BACK
 from surgeon.runtime import Runner, unknown_operators
 from surgeon.surgery import apply
 from surgeon.verify.originals import is_declared
@@ -111,6 +112,9 @@ def _at(
                 yield f"Wrong: {why}"
         first = _apply(case, recipe, before)
     yield from _failures(first)
+    if BACK in first.report.remarks:
+        yield f"Restless: {BACK}"
+        return
     if case.fires_any:
         case = replace(case, fires=first.fired)
     yield from _counts(case, recipe, first)
@@ -131,6 +135,8 @@ def _at(
     again = _apply(case, recipe, first.model)
     if again.report.changes:
         yield f"Restless: a second run fires {_list(again.fired)}"
+    if BACK in again.report.remarks:
+        yield f"Restless: in a second run {BACK}"
     problems = list(_loads_and_agrees(case, recipe, before, first))
     for seed in seeds:
         problems = problems or list(_in_other_words(case, recipe, before, seed))

@@ -13,6 +13,7 @@ from surgeon.dims import Dim
 Array = npt.NDArray[Any]
 INT64 = onnx.TensorProto.INT64
 BOOL = onnx.TensorProto.BOOL
+STRING = onnx.TensorProto.STRING
 FIRST_STATE = 2  # of the inputs of a Loop: before are how often, and whether at all
 INTEGERS = frozenset(
     {

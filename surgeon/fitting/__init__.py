@@ -24,7 +24,8 @@ TABLE = Path(__file__).with_name("written.json")
 
 # Recipes that spell out operators; of two rules for one operator that of the former is tried first.
 SPELLING = (
-    *("spelled-out", "opset-18-forms", "opset-14-forms", "activations-decompose"),
+    *("spelled-out", "opset-19-forms", "opset-18-forms", "opset-15-forms", "opset-14-forms"),
+    "activations-decompose",
     *("reductions-decompose", "arithmetic-decompose", "indexing-decompose", "bits-decompose"),
     *("nan-forms", "logic-forms", "einsum-to-matmul", "cumsum-to-matmul", "range-forms"),
     *("mask-forms", "scatter-forms", "resize-decompose", "pad-to-concat", "rare-forms"),
