@@ -167,15 +167,16 @@ def test_new_weights_of_a_model_with_data_get_a_file_of_their_own(tmp_path: Path
     assert (tmp_path / new).stat().st_size >= 4 << 20
 
 
+@pytest.mark.parametrize("way", ["keep", "pack"])
 def test_what_was_brought_goes_again_when_the_model_cannot_be_written(
-    net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    way: str, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
         raise OutputError("cannot be written", where="o", mend="m")
 
     monkeypatch.setattr(sys.modules["surgeon.model"], "write_whole", fail)
     with pytest.raises(OutputError):
-        Model.load(net).save(tmp_path / "out.onnx")
+        Model.load(net).save(tmp_path / "out.onnx", external_data=way)
     assert names(tmp_path) == ["in"]
 
 
