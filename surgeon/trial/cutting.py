@@ -10,7 +10,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.facts import Fact, Facts
-from surgeon.facts.fact import Array
+from surgeon.facts.fact import STRING, Array
 from surgeon.firing import Pairs
 from surgeon.links import captured_by, current, maker_of, named_inputs
 from surgeon.match import Match
@@ -95,6 +95,9 @@ def _given(facts: Facts, outside: Iterable[gs.Tensor]) -> _Given | str:
         fact = facts.of(tensor)
         if fact.shape is None or not fact.dtype:
             return "an operand's shape is not known"
+        made = isinstance(tensor, gs.Constant) or any(m.op == "Constant" for m in tensor.inputs)
+        if fact.dtype == STRING and made:
+            return "a text that it reads is a constant"  # an option, UPLO say, and not any text
         given.inputs.append((tensor, fact))
         parts = list(fact.shape)
         if fact.value is not None and fact.symbolic:
