@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from newest import needs_recipe
+from shares import every
 
 from surgeon.cases import run
 from surgeon.cases.running import RENAMINGS
@@ -29,8 +30,12 @@ def test_every_case_holds_and_every_rule_has_cases(path: Path) -> None:
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_apply_makes_the_rewrites_of_every_case(path: Path) -> None:
     needs_recipe(path.stem)
+    if RECIPES.index(path) % every(2):
+        outcomes = run([path], thorough=False, renamings=())
+        assert outcomes.ok, f"\n{outcomes}"
+        return
     with isolation():  # as the command does: sizes and values of the edges may end onnxruntime
-        outcomes = run([path], renamings=RENAMINGS[RECIPES.index(path) % 2 :][:1])
+        outcomes = run([path], renamings=RENAMINGS[RECIPES.index(path) // 2 % 2 :][:1])
     assert outcomes.ok, f"\n{outcomes}"
 
 
