@@ -10,7 +10,7 @@ from aten_operands import BOOLS, BYTES, EDGED, EDGES, INF, INTS, UNIT, X, Y, flo
 
 import surgeon
 from surgeon.builders.aten_math import FUNCTIONS
-from surgeon.reference.operators import OPERATORS
+from surgeon.reference.operators.table import OPERATORS
 
 pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
 

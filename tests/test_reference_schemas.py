@@ -11,7 +11,7 @@ import pytest
 from onnx import helper
 
 from surgeon.reference.arguments import decode, fit
-from surgeon.reference.operators import OPERATORS
+from surgeon.reference.operators.table import OPERATORS
 from surgeon.reference.schema import Mismatch, parse_schema
 
 
