@@ -27,7 +27,7 @@ def holds(operator: str, *arguments: Any, least: int = 9, **options: Any) -> Non
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_fractional_pooling(spatial: int, dtype: Any) -> None:
     least = 9 if dtype == np.float32 else 11
-    for draw in range(12):
+    for draw in range(some(4, of=12)):
         plane = [int(n) for n in R.integers(5, 9, spatial)]
         kernel = [int(n) for n in R.integers(1, 4, spatial)]
         out = [int(R.integers(1, n - k + 4 - spatial)) for n, k in zip(plane, kernel, strict=True)]
@@ -59,7 +59,7 @@ def whole(dtype: Any, *shape: int) -> Any:
 
 @pytest.mark.parametrize("spatial", [1, 2, 3])
 def test_averages_of_integers(spatial: int) -> None:
-    for draw in range(10):
+    for draw in range(some(4, of=10)):
         plane = [int(n) for n in R.integers(5, 8, spatial)]
         kernel = [int(n) for n in R.integers(2, 4, spatial)]
         stride = [int(n) for n in R.integers(1, 4, spatial)]

@@ -206,7 +206,7 @@ def test_hostile_files_and_kills_at_random_moments(tmp_path: Path, double: Path)
     """The small form of `make batch`; it says which seed it took."""
     corpus = tmp_path / "corpus"
     corpus.mkdir()
-    files, hostile, kills = some((8, 8, 2), of=(16, 20, 3))
+    files, hostile, kills = some((6, 5, 2), of=(16, 20, 3))
     for index in range(files):
         (corpus / f"{index:02}.onnx").write_bytes(net(2 + index, needy=index % 3 > 0))
     script = Path(__file__).parent / "benchmarks" / "folder.py"
