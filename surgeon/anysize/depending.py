@@ -21,6 +21,7 @@ def depending(
     array: Array,
     near: Iterable[int],
     counts: Iterable[int] = (),
+    edges: Iterable[int] = (),
     *,
     pixels: bool = False,
 ) -> list[float]:
@@ -31,6 +32,7 @@ def depending(
         array: Few numbers.
         near: Lengths of what they are beside.
         counts: How many elements that was added up of.
+        edges: Last places of lengths that need not be beside them.
         pixels: Whether they stand beside an image as it comes.
     """
     lengths = set(near)
@@ -39,7 +41,8 @@ def depending(
     known |= large
     for number in counts:
         known |= {each for each in (number, number - 1) if each > 2}
-    known |= {size.number for size in sizes.sizes if size.number >= LARGE}
+    given = {size.number - back for size in sizes.sizes for back in (0, 1)}
+    known |= {number for number in (*given, *edges) if number >= LARGE}
     skipped = _PIXELS if pixels else ()
     known -= set(skipped)
     shares = [number / (number - 1) for number in counts if number > 1]

@@ -79,11 +79,12 @@ def agree(sizes: Sizes, shapes: Sequence[Sequence[Dim]]) -> dict[int, Dim]:
 
 
 def bounds(sizes: Sizes, node: gs.Node) -> None:
-    """See that what a value is held between is no edge of an image."""
+    """See that what a value is held between is no edge of an image, or of a plane."""
+    edges = [sizes.number(dim) - 1 for dim in sizes.pool]
     for tensor in node.inputs[1:]:
         array = sizes.array(tensor)
         if array is not None and array.size == 1:
-            _not_a_size(sizes, tensor, array, (), pixels=sizes.is_raw(node))
+            _not_a_size(sizes, tensor, array, (), edges=edges, pixels=sizes.is_raw(node))
 
 
 def _shares(sizes: Sizes, node: gs.Node) -> None:
@@ -108,10 +109,11 @@ def _not_a_size(
     array: Array,
     near: Iterable[int],
     counts: Iterable[int] = (),
+    edges: Iterable[int] = (),
     *,
     pixels: bool = False,
 ) -> None:
-    found = depending(sizes, array, near, counts, pixels=pixels)
+    found = depending(sizes, array, near, counts, edges, pixels=pixels)
     if found:
         raise Frozen(f"{sizes.title(tensor)} holds {found[0]:g}, which may depend on the sizes")
 

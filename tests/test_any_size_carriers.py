@@ -1,0 +1,90 @@
+"""What becomes of dynamic sizes in operators that `test_any_size.py` has no network of."""
+
+import pytest
+from test_any_size import NAMES, Text, agrees, model
+
+from surgeon.anysize import free_sizes
+from surgeon.errors import SurgeonError
+
+FREED: dict[str, Text] = {
+    "a transposed convolution": lambda h, w: (
+        f"""(float[1,2,{h},{w}] x) => (float[1,3,a,b] y) <float[2,3,2,2] k> {{
+        y = ConvTranspose <strides = [2, 2]> (x, k) }}"""
+    ),
+    "blocks of the plane": lambda h, w: (
+        f"""(float[1,2,{4 * h},{4 * w}] x) => (float[1,8,a,b] y) {{
+        y = SpaceToDepth <blocksize = 2> (x) }}"""
+    ),
+    "a norm of channels": lambda h, w: (
+        f"""(float[1,6,{h},{w}] x) => (float[1,a,b,6] y) <float[6] s, float[6] b> {{
+        t = Transpose <perm = [0, 2, 3, 1]> (x) y = LayerNormalization (t, s, b) }}"""
+    ),
+    "heads by Einsum": lambda h, w: (
+        f"""(float[1,6,{h},{w}] x) => (float[1,2,3,a] y)
+        <int64[4] g = {{1, 2, 3, {h * w}}}> {{ r = Reshape (x, g)
+        s = Einsum <equation = "bhci,bhcj->bhij"> (r, r) a = Softmax (s)
+        y = Einsum <equation = "bhij, bhcj -> bhci"> (a, r) }}"""
+    ),
+    "quantised": lambda h, w: (
+        f"""(float[1,2,{h},{w}] x) => (float[1,2,a,b] y)
+        <float s = {{0.05}}, int8 z = {{3}}, float[2] c = {{0.05, 0.1}}, int8[2] o = {{0, 1}}> {{
+        q = QuantizeLinear (x, s, z) d = DequantizeLinear (q, s, z)
+        p = QuantizeLinear (d, c, o) y = DequantizeLinear (p, c, o) }}"""
+    ),
+    "samples at places that are computed": lambda h, w: (
+        f"""(float[1,2,{h},{w}] x) => (float[1,2,a,b] y) <float[2,2,1,1] k> {{
+        c = Conv (x, k) t = Tanh (c) g = Transpose <perm = [0, 2, 3, 1]> (t)
+        y = GridSample (x, g) }}"""
+    ),
+    "held between bounds that are no sizes": lambda h, w: (
+        f"""(float[1,2,{h},{w}] x) => (float[1,2,a,b] y) <float l = {{0}}, float h = {{6}}> {{
+        y = Clip (x, l, h) }}"""
+    ),
+    "a product of rows and columns": lambda h, w: (
+        f"""(float[1,1,{h},{w}] x) => (float[a,5] y)
+        <int64[2] s = {{{h * w}, 1}}, float[1,5] m, float[5] c> {{
+        r = Reshape (x, s) y = Gemm (r, m, c) }}"""
+    ),
+    "as many as there are already": lambda h, w: (
+        f"""(float[1,2,{h},{w}] x, float[1,1,{h},{w}] m) => (float[1,2,a,b] y)
+        <int64[4] s = {{1, 2, {h}, {w}}}> {{ e = Expand (m, s) y = Mul (x, e) }}"""
+    ),
+    "an axis of one taken away": lambda h, w: (
+        f"""(float[1,1,{h},{w}] x) => (float[1,a,b] y) <int64[1] i = {{1}}> {{
+        y = Squeeze (x, i) }}"""
+    ),
+}
+REFUSED = {
+    "(float[1,2,8,8] x) => (float[1,2,16,16] y) <float[2,2,3,3] k> "
+    "{ y = ConvTranspose <strides = [2, 2], output_shape = [16, 16]> (x, k) }": "output_shape",
+    "(float[1,2,8,9] x) => (float[1,2,8,9] y) <float[9] s> "
+    "{ y = LayerNormalization (x, s) }": "its weights are for one size",
+    "(float[1,2,8,8] x) => (float[1,2,8,8] y) <float[8] s, int8[8] z> "
+    "{ q = QuantizeLinear <axis = 2> (x, s, z) y = DequantizeLinear <axis = 2> (q, s, z) }": (
+        "its scales go along the sizes"
+    ),
+    "(float[1,2,8,8] x) => (float[1,2,8,8] y) <float[1,8,8,2] g> "
+    "{ y = GridSample (x, g) }": "`g` may be for one size",
+    "(float[1,2,24,24] x) => (float[1,2,24,24] y) <float z = {0}, float e = {23}, "
+    "float[2,2,1,1] k> { c = Conv (x, k) y = Clip (c, z, e) }": "`e` holds 23",
+    "(float[1,2,8,8] x) => (float[1,2,8,8] y) "
+    '{ y = Einsum <equation = "...ij,...ij->...ij"> (x, x) }': "leaves letters out",
+    "(float[1,2,8,8] x) => (float[1,2,8,5] y) <float[8,5] m> "
+    '{ y = Einsum <equation = "bcij,jk->bcik"> (x, m) }': "`j` of its equation is",
+    "(float[1,2,8,8] x) => (float[1,3,8,8] y) <float[1,1,8,8] p> "
+    "{ y = Concat <axis = 1> (x, p) }": "`p` has 8 beside the height (8)",
+    "(float[1,2,8,8] x) => (float[1,2,24,8] y) <int64[4] s = {1, 1, 8, 1}> "
+    "{ y = Tile (x, s) }": "it repeats the height (8) 8 times",
+}
+
+
+@pytest.mark.parametrize("text", FREED.values(), ids=FREED)
+def test_a_file_gives_at_another_size_what_the_file_for_that_gives(text: Text) -> None:
+    agrees(model(text(17, 25)), model(text(21, 33)))
+
+
+@pytest.mark.parametrize(("text", "reason"), REFUSED.items(), ids=REFUSED.values())
+def test_what_may_hang_on_the_size_is_named(text: str, reason: str) -> None:
+    with pytest.raises(SurgeonError) as caught:
+        free_sizes(model(text), NAMES)
+    assert reason in caught.value.what
