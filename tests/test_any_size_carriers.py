@@ -67,6 +67,9 @@ REFUSED = {
     "{ y = GridSample (x, g) }": "`g` may be for one size",
     "(float[1,2,24,24] x) => (float[1,2,24,24] y) <float z = {0}, float e = {23}, "
     "float[2,2,1,1] k> { c = Conv (x, k) y = Clip (c, z, e) }": "`e` holds 23",
+    "(float[1,2,48,48] x) => (float[1,2] y) <float e = {23}, float[2,2,3,3] k> "
+    "{ c = Conv <strides = [2, 2], pads = [1, 1, 1, 1]> (x, k) "
+    "m = ReduceMax <axes = [2, 3], keepdims = 0> (c) y = Min (m, e) }": "`e` holds 23",
     "(float[1,2,8,8] x) => (float[1,2,8,8] y) "
     '{ y = Einsum <equation = "...ij,...ij->...ij"> (x, x) }': "leaves letters out",
     "(float[1,2,8,8] x) => (float[1,2,8,5] y) <float[8,5] m> "

@@ -80,11 +80,15 @@ def agree(sizes: Sizes, shapes: Sequence[Sequence[Dim]]) -> dict[int, Dim]:
 
 def bounds(sizes: Sizes, node: gs.Node) -> None:
     """See that what a value is held between is no edge of an image, or of a plane."""
-    edges = [sizes.number(dim) - 1 for dim in sizes.pool]
+    edges = _edges(sizes)
     for tensor in node.inputs[1:]:
         array = sizes.array(tensor)
         if array is not None and array.size == 1:
             _not_a_size(sizes, tensor, array, (), edges=edges, pixels=sizes.is_raw(node))
+
+
+def _edges(sizes: Sizes) -> Iterable[int]:
+    return [sizes.number(dim) - 1 for dim in sizes.pool]
 
 
 def _shares(sizes: Sizes, node: gs.Node) -> None:
@@ -100,7 +104,8 @@ def _shares(sizes: Sizes, node: gs.Node) -> None:
         if array is not None and 0 < array.size <= _NUMBERS and array.dtype.kind in "fiu":
             if array.dtype.kind in "iu":
                 near.update(sizes.number(dim) for dim in sizes.pool)
-            _not_a_size(sizes, tensor, array, near, counts, pixels=sizes.is_raw(node))
+            edges = _edges(sizes) if node.op in ("Min", "Max") else ()
+            _not_a_size(sizes, tensor, array, near, counts, edges, pixels=sizes.is_raw(node))
 
 
 def _not_a_size(

@@ -47,8 +47,8 @@ class NumpyWitness:
             NoWitness: No function, or none of its schemas fits the arguments.
             Unsuited: The operands lie outside the operator's definition.
         """
-        from surgeon.reference.operators.table import OPERATORS
         from surgeon.reference.operators.complex_values import of_complex
+        from surgeon.reference.operators.table import OPERATORS
 
         if (like := quantized.first(values)) is not None:
             return quantized.execute(call, values, like, partial(self, where=where))
