@@ -14,6 +14,7 @@ from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call, Size
 from surgeon.builders.aten_shape.histograms import edges_of_several
 from surgeon.builders.aten_shape.slices import select
 from surgeon.builders.aten_shape.slopes import gradient
+from surgeon.builders.aten_shape.views import at_least
 from surgeon.builders.bench import Bench
 from surgeon.links import maker_of
 from surgeon.match import Match
@@ -177,6 +178,12 @@ def _broadcast_tensors(c: Call, count: int) -> list[gs.Tensor]:
     return [c.op("Expand", t, target) for t in tensors]
 
 
+def _each_at_least(c: Call, count: int) -> list[gs.Tensor]:
+    if not c.args.schema.takes("tensors"):
+        raise Refused("it is of one tensor, and gives no list")
+    return [at_least(c, tensor, int(c.node.op[-2])) for tensor in c.args.tensors("tensors")]
+
+
 def _nonzero_lists(c: Call, count: int) -> list[gs.Tensor]:
     x = c.tensor("condition" if c.node.op == "where" else "self")
     if c.node.op == "where" and c.has("self"):
@@ -207,6 +214,7 @@ LISTS: Mapping[str, Callable[[Call, int], list[gs.Tensor]]] = {
     **dict.fromkeys(_SPLIT_ALONG, _parts),
     "meshgrid": _meshgrid,
     "broadcast_tensors": _broadcast_tensors,
+    **dict.fromkeys(("atleast_1d", "atleast_2d", "atleast_3d"), _each_at_least),
     **dict.fromkeys(("nonzero_numpy", "where"), _nonzero_lists),
     "unflatten_dense_tensors": _like_flattened,
     **dict.fromkeys(("histogramdd", "_histogramdd_bin_edges"), edges_of_several),
@@ -215,7 +223,8 @@ LISTS: Mapping[str, Callable[[Call, int], list[gs.Tensor]]] = {
 
 _BY_THEMSELVES = frozenset(
     "unbind tensor_split split_with_sizes meshgrid broadcast_tensors nonzero_numpy where hsplit "
-    "vsplit dsplit unflatten_dense_tensors histogramdd _histogramdd_bin_edges".split()
+    "vsplit dsplit unflatten_dense_tensors histogramdd _histogramdd_bin_edges "
+    "atleast_1d atleast_2d atleast_3d".split()
 )
 
 

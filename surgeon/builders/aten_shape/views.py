@@ -247,7 +247,7 @@ def _repeat(c: Call) -> gs.Tensor:
     return c.op("Tile", x, c.vector(times, "repeats"))
 
 
-def _at_least(c: Call, x: gs.Tensor, rank: int) -> gs.Tensor:
+def at_least(c: Call, x: gs.Tensor, rank: int) -> gs.Tensor:
     """As numpy's atleast_1d, _2d, _3d."""
     has = c.rank(x)
     if has >= rank:
@@ -277,7 +277,7 @@ def _stack(c: Call) -> gs.Tensor:
         axis = c.axis(c.integer("dim"), c.rank(tensors[0]) + 1)
         return c.concat([c.unsqueeze(t, [axis]) for t in tensors], axis)
     if kind == "hstack":
-        tensors = [_at_least(c, t, 1) for t in tensors]
+        tensors = [at_least(c, t, 1) for t in tensors]
         return c.concat(tensors, 0 if c.rank(tensors[0]) == 1 else 1)
     if kind == "column_stack":
         columns = [
@@ -285,11 +285,11 @@ def _stack(c: Call) -> gs.Tensor:
         ]
         return c.concat(columns, 1)
     rank = {"vstack": 2, "row_stack": 2, "dstack": 3}[kind]
-    return c.concat([_at_least(c, t, rank) for t in tensors], rank - 1 if rank == 3 else 0)
+    return c.concat([at_least(c, t, rank) for t in tensors], rank - 1 if rank == 3 else 0)
 
 
 def _atleast(c: Call) -> gs.Tensor:
-    return _at_least(c, c.tensor(), int(c.node.op[-2]))
+    return at_least(c, c.tensor(), int(c.node.op[-2]))
 
 
 def _pixel_shuffle(c: Call) -> gs.Tensor:

@@ -1,4 +1,4 @@
-"""Normalisation and activations: torch.nn.functional.batch_norm, group_norm, relu."""
+"""Normalisation and activations: torch.nn.functional.group_norm, layer_norm, relu."""
 
 # ruff: noqa: D103 - each function means what PyTorch documents for its schema, in TABLE
 
@@ -9,33 +9,8 @@ import math
 import numpy as np
 
 from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators.batch_norms import affine, batch_norm
 from surgeon.reference.operators.precision import Array, Row, narrow, wide
-
-
-def batch_norm(
-    input: Array,
-    weight: Array | None,
-    bias: Array | None,
-    running_mean: Array | None,
-    running_var: Array | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-    cudnn_enabled: bool,
-) -> Array:
-    if input.ndim < 2:
-        raise Unsuited(f"its input has rank {input.ndim}")
-    x = wide(input)
-    column = (-1, *[1] * (x.ndim - 2))
-    if training or running_mean is None or running_var is None:
-        axes = (0, *range(2, x.ndim))
-        mean, variance = x.mean(axis=axes), x.var(axis=axes)
-    else:
-        mean, variance = wide(running_mean), wide(running_var)
-    if mean.shape != (x.shape[1],) or variance.shape != (x.shape[1],):
-        raise Unsuited(f"{x.shape[1]} channels, and statistics of shape {list(mean.shape)}")
-    y = (x - mean.reshape(column)) / np.sqrt(variance.reshape(column) + eps)
-    return narrow(_affine(y, weight, bias, column), input)
 
 
 def group_norm(
@@ -53,16 +28,7 @@ def group_norm(
     mean = grouped.mean(axis=2, keepdims=True)
     variance = grouped.var(axis=2, keepdims=True)
     y = ((grouped - mean) / np.sqrt(variance + eps)).reshape(x.shape)
-    return narrow(_affine(y, weight, bias, (-1, *[1] * (x.ndim - 2))), input)
-
-
-def _affine(y: Array, weight: Array | None, bias: Array | None, column: tuple[int, ...]) -> Array:
-    for name, vector in (("weight", weight), ("bias", bias)):
-        if vector is not None and vector.shape != (y.shape[1],):
-            raise Unsuited(f"its {name} has shape {list(vector.shape)}, not {[y.shape[1]]}")
-    if weight is not None:
-        y = y * wide(weight).reshape(column)
-    return y if bias is None else y + wide(bias).reshape(column)
+    return narrow(affine(y, weight, bias, (-1, *[1] * (x.ndim - 2))), input)
 
 
 def instance_norm(
@@ -86,86 +52,7 @@ def instance_norm(
     axes = tuple(range(2, x.ndim))
     spread = np.sqrt(x.var(axis=axes, keepdims=True) + eps)
     y = (x - x.mean(axis=axes, keepdims=True)) / spread
-    return narrow(_affine(y, weight, bias, (-1, *[1] * (x.ndim - 2))), input)
-
-
-def native_batch_norm(
-    input: Array,
-    weight: Array | None,
-    bias: Array | None,
-    running_mean: Array | None,
-    running_var: Array | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-) -> tuple[Array, Array, Array]:
-    if training or running_mean is None or running_var is None:
-        raise Unsuited("it is in training mode")
-    y = batch_norm(
-        input, weight, bias, running_mean, running_var, False, momentum, eps, cudnn_enabled=False
-    )
-    empty = np.zeros(0, input.dtype)
-    return y, empty, empty
-
-
-def native_batch_norm_legit(
-    input: Array,
-    weight: Array | None,
-    bias: Array | None,
-    running_mean: Array,
-    running_var: Array,
-    training: bool,
-    momentum: float,
-    eps: float,
-) -> tuple[Array, Array, Array]:
-    return native_batch_norm(
-        input, weight, bias, running_mean, running_var, training, momentum, eps
-    )
-
-
-def by_batch(
-    input: Array,
-    weight: Array | None,
-    bias: Array | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-) -> tuple[Array, Array, Array]:
-    """Without running statistics there are those of the batch."""
-    x = np.moveaxis(wide(input), 1, -1).reshape(-1, input.shape[1])
-    inverse = 1 / np.sqrt(x.var(axis=0) + eps)
-    y = batch_norm(input, weight, bias, None, None, True, momentum, eps, cudnn_enabled=False)
-    return y, narrow(x.mean(axis=0), input), narrow(inverse, input)
-
-
-def batch_norm_impl_index(
-    input: Array,
-    weight: Array | None,
-    bias: Array | None,
-    running_mean: Array | None,
-    running_var: Array | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-    cudnn_enabled: bool,
-) -> tuple[Array, Array, Array, Array, Array]:
-    found = native_batch_norm(
-        input, weight, bias, running_mean, running_var, training, momentum, eps
-    )
-    return *found, np.zeros(0, np.uint8), np.asarray(0)
-
-
-def cudnn_batch_norm(
-    input: Array,
-    weight: Array,
-    bias: Array | None,
-    running_mean: Array | None,
-    running_var: Array | None,
-    training: bool,
-    exponential_average_factor: float,
-    epsilon: float,
-) -> tuple[Array, Array, Array]:
-    return native_batch_norm(input, weight, bias, running_mean, running_var, training, 0.0, epsilon)
+    return narrow(affine(y, weight, bias, (-1, *[1] * (x.ndim - 2))), input)
 
 
 def native_group_norm(
@@ -267,14 +154,7 @@ def relu(self: Array) -> Array:
     return np.where(self <= 0, np.zeros((), self.dtype), self)
 
 
-_LAYER = "Tensor input, Tensor? weight, Tensor? bias"
 TABLE: tuple[Row, ...] = (
-    (
-        "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
-        "Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled)"
-        " -> Tensor",
-        batch_norm,
-    ),
     (
         "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, "
         "float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
@@ -293,12 +173,6 @@ TABLE: tuple[Row, ...] = (
         layer_norm,
     ),
     (
-        "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
-        "Tensor? running_var, bool training, float momentum, float eps)"
-        " -> (Tensor, Tensor, Tensor)",
-        native_batch_norm,
-    ),
-    (
         "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, "
         "Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
         native_layer_norm,
@@ -307,31 +181,6 @@ TABLE: tuple[Row, ...] = (
         "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, "
         "SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
         native_group_norm,
-    ),
-    (
-        f"_native_batch_norm_legit({_LAYER}, Tensor running_mean, Tensor running_var, "
-        "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-        native_batch_norm_legit,
-    ),
-    (
-        f"_native_batch_norm_legit.no_stats({_LAYER}, bool training, float momentum, float eps)"
-        " -> (Tensor, Tensor, Tensor)",
-        by_batch,
-    ),
-    (
-        f"_batch_norm_impl_index({_LAYER}, Tensor? running_mean, Tensor? running_var, "
-        "bool training, float momentum, float eps, bool cudnn_enabled)"
-        " -> (Tensor, Tensor, Tensor, Tensor, int)",
-        batch_norm_impl_index,
-    ),
-    *(
-        (
-            f"{name}(Tensor input, Tensor weight, Tensor? bias, Tensor? running_mean, "
-            "Tensor? running_var, bool training, float exponential_average_factor, "
-            "float epsilon) -> (Tensor, Tensor, Tensor)",
-            cudnn_batch_norm,
-        )
-        for name in ("cudnn_batch_norm", "miopen_batch_norm")
     ),
     (
         "_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps)"

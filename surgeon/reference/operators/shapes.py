@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -211,6 +212,15 @@ def atleast_3d(self: Array) -> Array:
     return np.atleast_3d(self)
 
 
+def each_of(function: Callable[[Array], Array]) -> Callable[[list[Array]], list[Array]]:
+    """The same of every tensor of a list."""
+
+    def of_list(tensors: list[Array]) -> list[Array]:
+        return [function(each) for each in tensors]
+
+    return of_list
+
+
 def hstack(tensors: list[Array]) -> Array:
     return np.hstack(tensors)
 
@@ -365,9 +375,14 @@ TABLE: tuple[Row, ...] = (
     ("row_stack(Tensor[] tensors) -> Tensor", vstack),
     ("dstack(Tensor[] tensors) -> Tensor", dstack),
     ("column_stack(Tensor[] tensors) -> Tensor", column_stack),
-    ("atleast_1d(Tensor self) -> Tensor", atleast_1d),
-    ("atleast_2d(Tensor self) -> Tensor", atleast_2d),
-    ("atleast_3d(Tensor self) -> Tensor", atleast_3d),
+    *(
+        row
+        for count, function in ((1, atleast_1d), (2, atleast_2d), (3, atleast_3d))
+        for row in (
+            (f"atleast_{count}d(Tensor self) -> Tensor", function),
+            (f"atleast_{count}d.Sequence(Tensor[] tensors) -> Tensor[]", each_of(function)),
+        )
+    ),
     ("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", pixel_shuffle),
     ("pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", pixel_unshuffle),
     ("channel_shuffle(Tensor self, SymInt groups) -> Tensor", channel_shuffle),
