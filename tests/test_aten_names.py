@@ -95,6 +95,27 @@ add("_unique", INTS, True, True, least=11)
 add("new_ones", X, [2, 3], 6, None, None, None)
 add("new_ones", X, [2, 3], None, None, None, None)
 
+# overloads
+places = np.array([[0, 1, 2, 0], [1, 1, 2, 0]])
+for reduce in ("add", "multiply"):
+    add("scatter.value_reduce", X[0, :, :].copy(), 0, places, 2.0, reduce, least=11)
+HALF = X[0].astype(np.float16)
+ACROSS = HALF.T.copy()
+add("mm.dtype", HALF, ACROSS, 6, least=13)
+add("bmm.dtype", HALF[None].copy(), ACROSS[None].copy(), 6, least=13)
+add("addmm.dtype", HALF[:, :4].copy(), HALF, ACROSS, 6, 0.5, 2, least=13)
+add(
+    "baddbmm.dtype",
+    HALF[None, :, :4].copy(),
+    HALF[None].copy(),
+    ACROSS[None].copy(),
+    6,
+    1,
+    1,
+    least=13,
+)
+add("view.dtype", X, 6)
+
 # pools, resampling and borders, and their gradients
 add("_adaptive_avg_pool3d", VOLUMES, [2, 3, 1])
 add("mkldnn_adaptive_avg_pool2d", PLANES, [3, 5])

@@ -15,7 +15,15 @@ from surgeon.rewrite import Refused
 
 
 def _matmul(c: Call) -> gs.Tensor:
-    return product(c, *c.args.pair())
+    return product(c, *_in_wanted(c, c.args.pair()))
+
+
+def _in_wanted(c: Call, operands: Sequence[gs.Tensor]) -> Sequence[gs.Tensor]:
+    """Operands in the dtype of the output where the call names one: halves added up in single."""
+    if not c.args.schema.takes("out_dtype"):
+        return operands
+    dtype = c.wanted_dtype(c.dtype(operands[-1]), "out_dtype")
+    return [c.cast(operand, dtype) for operand in operands]
 
 
 def _integer_product(c: Call) -> gs.Tensor:
@@ -44,7 +52,7 @@ def _add_product(c: Call) -> gs.Tensor:
     """`beta * self + alpha * (a @ b)`, of every form."""
     kind = c.node.op
     names = [p.name for p in c.args.schema.parameters if p.type == "Tensor"]
-    bias, first, second = (c.tensor(n) for n in names[:3])
+    bias, first, second = _in_wanted(c, [c.tensor(n) for n in names[:3]])
     alpha, beta = c.value("alpha"), c.value("beta")
     if kind == "addr" and c.dtype(first) == TYPE.BOOL:
         return _either(c, bias, first, second)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
@@ -45,9 +46,18 @@ def _item(c: Call) -> gs.Tensor:
 def _view(c: Call) -> gs.Tensor:
     x = c.tensor()
     if c.args.schema.overload == "dtype":
-        raise Refused("it reads the bits as another dtype, which no ONNX operator does")
+        return _same_bits(c, x)
     name = "shape" if c.args.schema.takes("shape") else "size"
     return _viewed(c, x, name)
+
+
+def _same_bits(c: Call, x: gs.Tensor) -> gs.Tensor:
+    """The bits of each element as one of another dtype."""
+    before, after = c.dtype(x), c.wanted_dtype(c.dtype(x))
+    sizes = [onnx.helper.tensor_dtype_to_np_dtype(dtype).itemsize for dtype in (before, after)]
+    if sizes[0] != sizes[1] or after == TYPE.BOOL:
+        raise Refused("it reads the bits as a dtype of another width, which no ONNX operator does")
+    return x if before == after else c.op("BitCast", x, to=after)
 
 
 def _viewed(c: Call, x: gs.Tensor, name: str) -> gs.Tensor:

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 
 from surgeon.reference.operators.precision import Array, Row
+from surgeon.reference.operators.shapes import view
 
 
 def to_dtype(self: Array, dtype: Any) -> Array:
@@ -68,7 +69,13 @@ def _cast(dtype: Any) -> Any:
     return lambda self, **rest: convert(self, dtype)
 
 
+def same_bits(self: Array, dtype: Any) -> Array:
+    return np.ascontiguousarray(self).view(dtype)
+
+
 TABLE: tuple[Row, ...] = (
+    ("view(Tensor(a) self, SymInt[] size) -> Tensor(a)", view),
+    ("view.dtype(Tensor self, ScalarType dtype) -> Tensor", same_bits),
     (f"to.dtype(Tensor self, ScalarType dtype, {_REST}) -> Tensor", _to()),
     (f"to.device(Tensor self, Device device, ScalarType dtype, {_REST}) -> Tensor", _to()),
     (f"to.dtype_layout(Tensor self, *, {_PLACE}, {_REST}) -> Tensor", _to()),

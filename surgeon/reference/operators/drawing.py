@@ -152,6 +152,7 @@ _TAIL = "*, ScalarType? dtype=None, int? layout=None, Device? device=None, bool?
 _LIKE = _TAIL[:-1] + ", int? memory_format=None)"
 _SEED = "Generator? generator=None)"
 _DRAWN = _SEED.replace(")", ", " + _TAIL.removeprefix("*, "))
+_DRAWN_LIKE = _SEED.replace(")", ", " + _LIKE.removeprefix("*, "))
 _SLOPES = f"Scalar lower=0.125, Scalar upper=0.333333, bool training=False, {_SEED}"
 TABLE: tuple[Row, ...] = (
     (f"rand(int[] size, {_TAIL} -> Tensor", _new(_uniform)),
@@ -159,13 +160,21 @@ TABLE: tuple[Row, ...] = (
     (f"randn(int[] size, {_TAIL} -> Tensor", _new(_normal)),
     (f"randn.generator(int[] size, *, {_DRAWN} -> Tensor", _new(_normal)),
     (f"rand_like(Tensor self, {_LIKE} -> Tensor", _like(_uniform)),
+    (f"rand_like.generator(Tensor self, *, {_DRAWN_LIKE} -> Tensor", _like(_uniform)),
     (f"randn_like(Tensor self, {_LIKE} -> Tensor", _like(_normal)),
+    (f"randn_like.generator(Tensor self, *, {_DRAWN_LIKE} -> Tensor", _like(_normal)),
     (f"randint(int high, int[] size, {_TAIL} -> Tensor", randint),
     (f"randint.generator(int high, int[] size, *, {_DRAWN} -> Tensor", randint),
     (f"randint.low(int low, int high, int[] size, {_TAIL} -> Tensor", randint),
     (f"randint.low_generator(int low, int high, int[] size, *, {_DRAWN} -> Tensor", randint),
     (f"randint_like(Tensor self, int high, {_LIKE} -> Tensor", randint_like),
     (f"randint_like.low_dtype(Tensor self, int low, int high, {_LIKE} -> Tensor", randint_like),
+    (f"randint_like.generator(Tensor self, int high, *, {_DRAWN_LIKE} -> Tensor", randint_like),
+    (
+        f"randint_like.low_generator_dtype(Tensor self, int low, int high, *, {_DRAWN_LIKE}"
+        " -> Tensor",
+        randint_like,
+    ),
     (f"random(Tensor self, *, {_SEED} -> Tensor", random),
     (f"random.to(Tensor self, int to, *, {_SEED} -> Tensor", random),
     (f"random.from(Tensor self, int from, int? to, *, {_SEED} -> Tensor", random),

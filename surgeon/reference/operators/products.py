@@ -34,6 +34,20 @@ def mm(self: Array, mat2: Array) -> Array:
     return _product(self, mat2)
 
 
+def mm_in(self: Array, mat2: Array, out_dtype: Any) -> Array:
+    return _product(self.astype(out_dtype), mat2)
+
+
+def addmm_in(self: Array, mat1: Array, mat2: Array, out_dtype: Any, beta: Any, alpha: Any) -> Array:
+    return addmm(self.astype(out_dtype), mat1, mat2, beta, alpha)
+
+
+def baddbmm_in(
+    self: Array, batch1: Array, batch2: Array, out_dtype: Any, beta: Any, alpha: Any
+) -> Array:
+    return addmm_in(self, batch1, batch2, out_dtype, beta, alpha)
+
+
 def mv(self: Array, vec: Array) -> Array:
     return _product(self, vec)
 
@@ -200,6 +214,8 @@ TABLE: tuple[Row, ...] = (
     ("linalg_matmul(Tensor self, Tensor other) -> Tensor", matmul),
     ("mm(Tensor self, Tensor mat2) -> Tensor", mm),
     ("bmm(Tensor self, Tensor mat2) -> Tensor", mm),
+    ("mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor", mm_in),
+    ("bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor", mm_in),
     ("mv(Tensor self, Tensor vec) -> Tensor", mv),
     ("dot(Tensor self, Tensor tensor) -> Tensor", dot),
     ("vdot(Tensor self, Tensor other) -> Tensor", vdot),
@@ -207,8 +223,16 @@ TABLE: tuple[Row, ...] = (
     ("outer(Tensor self, Tensor vec2) -> Tensor", outer),
     ("ger(Tensor self, Tensor vec2) -> Tensor", outer),
     (f"addmm(Tensor self, Tensor mat1, Tensor mat2, {_SCALES}", addmm),
+    (
+        f"addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, {_SCALES}",
+        addmm_in,
+    ),
     (f"addmv(Tensor self, Tensor mat, Tensor vec, {_SCALES}", addmv),
     (f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}", baddbmm),
+    (
+        f"baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, {_SCALES}",
+        baddbmm_in,
+    ),
     (f"addbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}", addbmm),
     (f"addr(Tensor self, Tensor vec1, Tensor vec2, {_SCALES}", addr),
     ("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", linear),

@@ -322,7 +322,6 @@ def contiguous(self: Array, memory_format: Any) -> Array:
 
 TABLE: tuple[Row, ...] = (
     ("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", flatten),
-    ("view(Tensor(a) self, SymInt[] size) -> Tensor(a)", view),
     ("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", reshape),
     ("size.int(Tensor self, int dim) -> int", size_of_axis),
     ("size(Tensor self) -> int[]", size),

@@ -137,6 +137,11 @@ def scatter_with(self: Array, dim: int, index: Array, src: Array, reduce: str) -
 
 
 @_lined
+def scatter_value_with(self: Array, dim: int, index: Array, value: Any, reduce: str) -> Array:
+    return scatter_with(self, dim, index, np.full(index.shape, value, self.dtype), reduce)
+
+
+@_lined
 def scatter_add(self: Array, dim: int, index: Array, src: Array) -> Array:
     return scatter_with(self, dim, index, src, "add")
 
@@ -245,6 +250,11 @@ TABLE: tuple[Row, ...] = (
     (
         "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
         scatter_with,
+    ),
+    (
+        "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce)"
+        " -> Tensor",
+        scatter_value_with,
     ),
     ("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", scatter_add),
     (
