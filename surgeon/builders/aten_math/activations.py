@@ -9,7 +9,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.functions import _expm1 as expm1
-from surgeon.builders.aten_math.work import BOOL, DOUBLE, HALF, Work
+from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, HALF, Work
 from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
@@ -240,6 +240,8 @@ def softmax(work: Work) -> gs.Tensor:
     """`softmax` and `log_softmax` over any axis."""
     x = work.args.tensor("self")
     dtype = work.dtype_argument()
+    if work.args.schema.takes("half_to_float") and work.args.value("half_to_float"):
+        dtype = FLOAT  # as a GPU gives of halves
     x = work.cast(x, dtype) if dtype is not None else x
     if work.dtype(x) not in FLOATS:
         raise Refused(f"PyTorch has no {work.name} of integers")
