@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from aten_layer import Call, holds, normal, refuses
+from aten_layer import Call, Held, holds, normal, refuses
 from onnx import helper
 
 import surgeon
@@ -94,19 +94,37 @@ def test_transforms_of_several_axes(dtype: Any) -> None:
 
 
 def test_short_time_transforms() -> None:
-    window = np.hanning(17)[:16].astype(np.float32).tolist()
+    window = Held(np.hanning(17)[:16].astype(np.float32))
     x = normal(2, 70)
     for hop, normalized, onesided in itertools.product((4, 8), (False, True), (True, False)):
         operands = [x, 16, hop, 16, None, normalized, onesided, True, None]
         for dynamic in (False, True):
             holds(Call("stft", operands, after="view_as_real", dynamic=dynamic), tolerance=5e-5)
-        operands = [x, 16, hop, 16, np.float32(window), True, "reflect", normalized, onesided, True]
-        operands[4] = [float(v) for v in window]
+        for center, mode in ((True, "reflect"), (True, "constant"), (False, "reflect")):
+            operands = [x, 16, hop, 16, window, center, mode, normalized, onesided, True, None]
+            holds(Call("stft", operands, after="view_as_real"), tolerance=5e-5)
     spectrum = normal(2, 9, 6, 2)
     for normalized, length in itertools.product((False, True), (None, 36)):
         operands = [spectrum, 16, 8, 16, None, True, normalized, None, length, False]
         before: list[tuple[str, list[Any]]] = [("view_as_complex", [])]
         holds(Call("istft", operands, before=before), tolerance=5e-5)
+
+
+@pytest.mark.parametrize(("size", "width"), [(16, 12), (16, 16), (14, 8)])
+def test_windows_and_not_frames_side_by_side(size: int, width: int) -> None:
+    """PyTorch 2.8 and newer, by `align_to_window`."""
+    window = Held(np.hanning(width + 1)[:width].astype(np.float32))
+    for x, hop in itertools.product((normal(2, 71), normal(70)), (4, 7)):
+        for aligned in (True, False):
+            operands = [x, size, hop, width, window, False, None, True, aligned]
+            holds(Call("stft", operands, after="view_as_real"), tolerance=5e-5)
+        operands = [x, size, hop, width, window, False, "reflect", False, None, True, True]
+        holds(Call("stft", operands, after="view_as_real"), tolerance=5e-5)
+
+
+def test_a_window_of_doubles_makes_doubles() -> None:
+    rest = [16, 4, 16, Held(np.hanning(16)), False, None, True]
+    refuses(Call("stft", [normal(2, 70), *rest], after="view_as_real"), "window of float64")
 
 
 def test_the_old_rfft() -> None:

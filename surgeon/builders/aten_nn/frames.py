@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +14,8 @@ from surgeon.builders.parts import Array
 from surgeon.rewrite import Draft, Refused
 
 
-def window_of(draft: Draft, args: Arguments, size: int) -> Array:
-    """The window in the middle of a frame; all ones where none is given."""
+def window_of(draft: Draft, args: Arguments, size: int, dtype: np.dtype[Any]) -> Array:
+    """The window in the middle of a frame of some dtype; all ones where none is given."""
     width = int(args.value("win_length") or size)
     if not args.has("window"):
         values = np.ones(width)
@@ -22,6 +23,8 @@ def window_of(draft: Draft, args: Arguments, size: int) -> Array:
         found = draft.facts.array(args.tensor("window"))
         if found is None:
             raise Refused("its window is computed at run time")
+        if np.result_type(found, dtype) != dtype:
+            raise Refused(f"its window of {found.dtype} makes it so, and it is of {dtype}")
         values = found.astype(np.float64)
     if width > size or values.shape != (width,):
         raise Refused(f"a window of {values.shape} in frames of {size}")
@@ -45,7 +48,7 @@ def frames_of(draft: Draft, args: Arguments) -> Complex:
     onesided = args.value("onesided")
     rows = size if onesided is not None and not onesided else size // 2 + 1
     scale = 1.0 / math.sqrt(size) if args.value("normalized") else 1.0
-    weighted = window_of(draft, args, size) * scale
+    weighted = window_of(draft, args, size, dtype) * scale
     cosine, sine = waves(rows, size, size)
     kernel = np.concatenate([cosine * weighted, -sine * weighted])[:, None]
     x = parts.unsqueeze(draft, x, *([0, 1] if rank == 1 else [1]))
@@ -55,6 +58,10 @@ def frames_of(draft: Draft, args: Arguments) -> Complex:
         edge = size // 2
         pads = draft.constant([0, 0, edge, 0, 0, edge], "pads")
         x = draft.op("Pad", x, pads, mode=mode)
+    elif args.schema.takes("align_to_window") and args.value("align_to_window"):
+        gap = size - int(args.value("win_length") or size)  # the first window begins at 0
+        pads = draft.constant([0, 0, gap // 2, 0, 0, gap - gap // 2], "pads")
+        x = draft.op("Pad", x, pads) if gap else x
     filters = draft.constant(kernel.astype(dtype), "filters")
     y = draft.op("Conv", x, filters, kernel_shape=[size], strides=[hop])
     both = [

@@ -119,7 +119,7 @@ def istft(draft: Draft, match: Match) -> Any:
         raise Refused(f"a spectrum of {dtype.name} and rank {rank}")
     size = int(args.value("n_fft"))
     hop = int(args.value("hop_length") or size // 4)
-    window = window_of(draft, args, size)
+    window = window_of(draft, args, size, dtype)
     frequencies = parts.lengths_of(draft, value.real, rank)[rank - 2].static
     if frequencies is None:
         raise Refused("the number of its frequencies is not known; fix it with `--shape`")

@@ -236,6 +236,11 @@ def stft(
 ) -> Array:
     if self.ndim not in (1, 2):
         raise Unsuited(f"its input has rank {self.ndim}")
+    if align_to_window:
+        # windows, not frames, stand side by side from the first sample on: around them are zeros
+        around = n_fft - (win_length or n_fft)
+        edges = [(0, 0)] * (self.ndim - 1) + [(around // 2, (around + 1) // 2)]
+        self = np.pad(self, edges)
     hop = hop_length or n_fft // 4
     weights = _window(window, win_length, n_fft)
     starts = range(0, self.shape[-1] - n_fft + 1, hop)
@@ -263,7 +268,9 @@ def stft_center(
         mode = {"constant": "constant", "reflect": "reflect", "replicate": "edge"}[pad_mode]
         edges = [(0, 0)] * (self.ndim - 1) + [(n_fft // 2, n_fft // 2)]
         self = np.pad(self, edges, mode=mode)  # type: ignore[call-overload]
-    return stft(self, n_fft, hop_length, win_length, window, normalized, onesided, return_complex)
+    aligned = align_to_window and not center
+    rest = normalized, onesided, return_complex, aligned
+    return stft(self, n_fft, hop_length, win_length, window, *rest)
 
 
 def istft(
