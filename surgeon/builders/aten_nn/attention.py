@@ -152,7 +152,10 @@ def attention_with_sums(draft: Draft, match: Match) -> Any:
     mask, causal = args.optional("attn_mask"), bool(args.value("is_causal"))
     scores = _scores(draft, args, query, key, mask, causal=causal)
     y = draft.op("MatMul", _shares(draft, scores, mask), value)
-    return y, _logarithms_of_sums(draft, scores, parts.numpy_dtype(draft, query))
+    sums = _logarithms_of_sums(draft, scores, parts.numpy_dtype(draft, query))
+    if parts.numpy_dtype(draft, query).itemsize == 2:  # as it adds them up
+        sums = draft.op("Cast", sums, to=onnx.TensorProto.FLOAT)
+    return y, sums
 
 
 def attention_backward(draft: Draft, match: Match) -> Any:

@@ -197,7 +197,8 @@ def flash_attention_for_cpu(
     y = scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale)
     scores, kept = _scores(wide(query), wide(key), wide(value), attn_mask, is_causal, scale)
     sums = logsumexp(np.where(kept, scores, -np.inf), -1, False)
-    return y, narrow(np.where(kept.any(axis=-1), sums, 0), query)
+    summed = np.float32 if query.dtype.itemsize == 2 else query.dtype
+    return y, np.where(kept.any(axis=-1), sums, 0).astype(summed)
 
 
 def flash_attention_for_cpu_backward(
