@@ -115,6 +115,8 @@ add(
     least=13,
 )
 add("view.dtype", X, 6)
+for kind in (np.int32, np.int64):
+    add("repeat_interleave.Tensor", np.array([2, 0, 3], kind), None)
 
 # pools, resampling and borders, and their gradients
 add("_adaptive_avg_pool3d", VOLUMES, [2, 3, 1])

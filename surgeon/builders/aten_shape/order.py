@@ -190,8 +190,8 @@ def _numbers(c: Call, begins: gs.Tensor) -> gs.Tensor:
 
 def _repeat_interleave(c: Call) -> gs.Tensor:
     if c.args.schema.overload == "Tensor":
-        repeats = c.cast(c.tensor("repeats"), TYPE.INT64)
-        return _places(c, repeats)
+        repeats = c.tensor("repeats")
+        return c.cast(_places(c, c.cast(repeats, TYPE.INT64)), c.dtype(repeats))
     x = c.tensor()
     if not c.has("dim"):
         x, axis = c.flat(x), 0

@@ -90,7 +90,7 @@ def unique_dim_consecutive(
 
 
 def repeat_each(repeats: Array, output_size: int | None) -> Array:
-    return np.repeat(np.arange(repeats.size), repeats)
+    return np.repeat(np.arange(repeats.size, dtype=repeats.dtype), repeats)
 
 
 def repeat_interleave(
