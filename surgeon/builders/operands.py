@@ -126,14 +126,15 @@ def _is_whole(draft: Draft, number: gs.Tensor) -> bool:
 
 def _refuse_other_readers(draft: Draft, bound: gs.Tensor) -> None:
     """Refuse a bound that lost its `int()` where its fraction is, or may be, read elsewhere."""
+    known = draft.facts.array(bound) is not None  # and what else read it may be folded
     node = maker_of(bound)
     while node is not None and not node.domain and node.op in _TAKES:
         bound = node.inputs[0]
         node = maker_of(bound)
-    if not _is_only_cut(draft, bound):
+    if known or not _is_only_cut(draft, bound):
         raise Refused(
             f"the exporter lost the `int()` of its bound `{bound.name}`, and what else reads that"
-            " reads it with its fraction; compute it by `//`"
+            " has its fraction; compute it by `//`"
         )
 
 
