@@ -10,6 +10,7 @@ import pytest
 from aten_node import Written, agrees, close, expected
 
 import surgeon
+from surgeon.reference.errors import Unsuited
 
 ONNXRUNTIME = tuple(int(part) for part in ort.__version__.split(".")[:2])
 R = np.random.default_rng(7)
@@ -73,6 +74,11 @@ def test_a_grid_of_no_samples() -> None:
         (y,) = session.run(None, dict(zip(names, (x[:count], grid[:count]), strict=True)))
         assert y.shape == (count, 3, 6, 7)
         close(y, wanted[0][:count])
+
+
+def test_a_grid_over_nothing_has_no_answer() -> None:
+    with pytest.raises(Unsuited, match="nothing to sample"):
+        expected("grid_sampler", [of(2, 3, 4, 0), of(2, 6, 7, 2), 0, 0, False])
 
 
 @pytest.mark.slow

@@ -13,10 +13,15 @@ from surgeon import opsets
 from surgeon.builders.aten_math.work import BOOL, INT64
 from surgeon.builders.aten_shape.lists import MOST_PARTS, as_many
 from surgeon.builders.bench import Bench
+from surgeon.facts.kinds import FLOATS
 from surgeon.links import maker_of
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
+_ROUNDED = frozenset({"Floor", "Ceil", "Round"})
+_STAYS_WHOLE = frozenset({"Add", "Sub", "Mul", "Max", "Min", "Neg", "Abs", "Concat"})
+_TAKES = frozenset({"Unsqueeze", "Squeeze", "Reshape", "Identity", "Gather"})  # of one number
+_OF_SIZES = frozenset({"Slice", "Expand", "Tile", "Reshape"})
 _FIRST_FROM_BEHIND = 11  # the opset whose views count axes from behind too
 
 
@@ -94,9 +99,64 @@ def slice_bounds(draft: Draft, match: Match) -> gs.Tensor:
     given = [t for t in bounds if not t.is_empty()]
     if len({c.dtype(t) for t in given}) < 2:
         raise Refused("its bounds are of one type")
+    for bound in given:
+        if c.dtype(bound) in FLOATS and not _is_whole(draft, bound):
+            _refuse_other_readers(draft, bound)
     made: gs.Tensor = c.op(
         "Slice", x, *(None if t.is_empty() else c.cast(t, INT64) for t in bounds)
     )
+    return made
+
+
+def _is_whole(draft: Draft, number: gs.Tensor) -> bool:
+    """Whether a number in floats is a whole one, by the nodes that make it."""
+    known = draft.facts.array(number)
+    if known is not None:
+        return bool((known == np.trunc(known)).all())
+    node = maker_of(number)
+    if node is None or node.domain:
+        return False
+    if node.op in _ROUNDED:
+        return True
+    if node.op == "Cast" and draft.facts.of(node.inputs[0]).dtype not in FLOATS:
+        return True
+    read = node.inputs if node.op in _STAYS_WHOLE else node.inputs[: node.op in _TAKES]
+    return bool(read) and all(_is_whole(draft, t) for t in read if not t.is_empty())
+
+
+def _refuse_other_readers(draft: Draft, bound: gs.Tensor) -> None:
+    """Refuse a bound that lost its `int()` where its fraction is, or may be, read elsewhere."""
+    known = draft.facts.array(bound) is not None  # and what else read it may be folded
+    node = maker_of(bound)
+    while node is not None and not node.domain and node.op in _TAKES:
+        bound = node.inputs[0]
+        node = maker_of(bound)
+    if known or not _is_only_cut(draft, bound):
+        raise Refused(
+            f"the exporter lost the `int()` of its bound `{bound.name}`, and what else reads that"
+            " has its fraction; compute it by `//`"
+        )
+
+
+def _is_only_cut(draft: Draft, number: gs.Tensor) -> bool:
+    """Whether all that reads a number reads a whole one: bounds, sizes, and Casts to integers."""
+    if draft.surgery.is_output(number):
+        return False
+    for node in number.outputs:
+        if node.op in _TAKES and not node.domain:
+            if not _is_only_cut(draft, node.outputs[0]):
+                return False
+        elif node.op == "Cast":
+            if node.attrs["to"] in FLOATS:
+                return False
+        elif node.op not in _OF_SIZES or node.domain or node.inputs[0] is number:
+            return False
+    return True
+
+
+def reduced_over_all(draft: Draft, match: Match) -> gs.Tensor:
+    """What is reduced over a list of no axes, which is all of them, without the list."""
+    made: gs.Tensor = draft.op(match.root.op, match.root.inputs[0], **match.root.attrs)
     return made
 
 

@@ -21,6 +21,7 @@ from surgeon.reference.arguments import (
 )
 from surgeon.reference.errors import NoWitness, Undefined, Unsuited
 from surgeon.reference.operators.math_types import result_type
+from surgeon.reference.operators.precision import Array
 from surgeon.reference.operators.quantizing import Quantized, recognised
 from surgeon.reference.schema import Mismatch
 from surgeon.schemas.aliases import plain_name
@@ -332,9 +333,19 @@ def _prim(node: onnx.NodeProto, values: Sequence[Any], where: str) -> Any:
         return constant_value(node)
     if kind in ("NumToTensor", "ImplicitTensorToNum", "Int", "Float", "Bool"):
         return values[0]
+    if kind in ("max", "min") and len(values) == 2:
+        return _larger(kind, *(np.asarray(value) for value in values))
     if kind == "device":
         return "cpu"
     raise NoWitness(f"prim::{kind}", where=where)
+
+
+def _larger(kind: str, a: Array, b: Array) -> Array:
+    """Of two of Python's numbers; a float where one is."""
+    if a.shape or b.shape:
+        raise Unsuited("its operands are no numbers")
+    dtype = (a if a.dtype.kind == "f" or b.dtype.kind != "f" else b).dtype
+    return np.asarray(np.where(b > a if kind == "max" else b < a, b, a), dtype)
 
 
 def text(value: Any) -> str:

@@ -18,6 +18,7 @@ from surgeon.builders.aten_scripts.operands import (
     scalar,
 )
 from surgeon.builders.bench import TYPE, Bench, operand
+from surgeon.builders.scalar_types import promote
 from surgeon.facts.fact import INTEGERS
 from surgeon.links import maker_of
 from surgeon.match import Match
@@ -145,6 +146,19 @@ def _range_length(c: Bench, node: gs.Node) -> gs.Tensor:
     return c.where(c.op("Less", zero, whole), whole, zero)
 
 
+def _larger(c: Bench, node: gs.Node) -> gs.Tensor:
+    """The larger or the smaller of two of Python's numbers: a float where one is."""
+    if operand(node, 1) is None:
+        raise Refused("it reads a list of numbers")
+    pair = [required(node, index) for index in (0, 1)]
+    for x in pair:
+        _no_list(c, x)
+    dtype = promote(*(c.dtype(x) for x in pair))
+    a, b = (scalar(c, x, dtype) for x in pair)
+    b_is_it = c.op("Less", a, b) if node.op == "max" else c.op("Less", b, a)
+    return c.where(b_is_it, b, a)
+
+
 _SCALARS: Mapping[str, Callable[[Bench, gs.Node], gs.Tensor]] = {
     "__not__": _negated,
     **dict.fromkeys(("__is__", "__isnot__"), _is),
@@ -155,6 +169,7 @@ _SCALARS: Mapping[str, Callable[[Bench, gs.Node], gs.Tensor]] = {
     "ScalarImplicit": _as_it_is,
     "__derive_index": _nth,
     "__range_length": _range_length,
+    **dict.fromkeys(("max", "min"), _larger),
 }
 
 

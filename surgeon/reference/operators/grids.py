@@ -71,6 +71,8 @@ def grid_sampler(
         raise Unsuited(f"a grid of {list(grid.shape)} over an input of {list(input.shape)}")
     if input.shape[0] != grid.shape[0]:
         raise Unsuited(f"grids of {grid.shape[0]} samples over {input.shape[0]}")
+    if 0 in input.shape[2:]:
+        raise Unsuited(f"nothing to sample in an input of {list(input.shape)}")
     if interpolation_mode == 2 and spatial == 3:
         raise Unsuited("volumes are not sampled bicubically")
     x, points = wide(input), wide(grid, name="grid")
