@@ -110,18 +110,26 @@ def slice_bounds(draft: Draft, match: Match) -> gs.Tensor:
 
 def _is_whole(draft: Draft, number: gs.Tensor) -> bool:
     """Whether a number in floats is a whole one, by the nodes that make it."""
-    known = draft.facts.array(number)
-    if known is not None:
-        return bool((known == np.trunc(known)).all())
-    node = maker_of(number)
-    if node is None or node.domain:
-        return False
-    if node.op in _ROUNDED:
-        return True
-    if node.op == "Cast" and draft.facts.of(node.inputs[0]).dtype not in FLOATS:
-        return True
-    read = node.inputs if node.op in _STAYS_WHOLE else node.inputs[: node.op in _TAKES]
-    return bool(read) and all(_is_whole(draft, t) for t in read if not t.is_empty())
+    waiting, seen = [number], set[int]()
+    while waiting:
+        number = waiting.pop()
+        if id(number) in seen or number.is_empty():
+            continue
+        seen.add(id(number))
+        known, node = draft.facts.array(number), maker_of(number)
+        if known is not None:
+            if (known != np.trunc(known)).any():
+                return False
+            continue
+        if node is None or node.domain:
+            return False
+        whole = node.op == "Cast" and draft.facts.of(node.inputs[0]).dtype not in FLOATS
+        if whole or node.op in _ROUNDED:
+            continue
+        if node.op not in _STAYS_WHOLE | _TAKES:
+            return False
+        waiting += node.inputs if node.op in _STAYS_WHOLE else node.inputs[:1]
+    return True
 
 
 def _refuse_other_readers(draft: Draft, bound: gs.Tensor) -> None:
@@ -140,17 +148,22 @@ def _refuse_other_readers(draft: Draft, bound: gs.Tensor) -> None:
 
 def _is_only_cut(draft: Draft, number: gs.Tensor) -> bool:
     """Whether all that reads a number reads a whole one: bounds, sizes, and Casts to integers."""
-    if draft.surgery.is_output(number):
-        return False
-    for node in number.outputs:
-        if node.op in _TAKES and not node.domain:
-            if not _is_only_cut(draft, node.outputs[0]):
-                return False
-        elif node.op == "Cast":
-            if node.attrs["to"] in FLOATS:
-                return False
-        elif node.op not in _OF_SIZES or node.domain or node.inputs[0] is number:
+    waiting, seen = [number], set[int]()
+    while waiting:
+        number = waiting.pop()
+        if id(number) in seen:
+            continue
+        seen.add(id(number))
+        if draft.surgery.is_output(number):
             return False
+        for node in number.outputs:
+            if node.op in _TAKES and not node.domain and node.inputs[0] is number:
+                waiting.append(node.outputs[0])
+            elif node.op == "Cast":
+                if node.attrs["to"] in FLOATS:
+                    return False
+            elif node.op not in _OF_SIZES or node.domain or node.inputs[0] is number:
+                return False
     return True
 
 
