@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from surgeon.reference.errors import Unsuited
@@ -65,61 +67,18 @@ def native_batch_norm(
     return y, empty, empty
 
 
-def native_batch_norm_legit(
-    input: Array,
-    weight: Array | None,
-    bias: Array | None,
-    running_mean: Array,
-    running_var: Array,
-    training: bool,
-    momentum: float,
-    eps: float,
-) -> tuple[Array, Array, Array]:
-    return native_batch_norm(
-        input, weight, bias, running_mean, running_var, training, momentum, eps
-    )
+def without_training(**given: Any) -> tuple[Array, ...]:
+    return native_batch_norm(training=False, **given)
 
 
-def without_training(
-    input: Array,
-    weight: Array | None,
-    bias: Array | None,
-    running_mean: Array | None,
-    running_var: Array | None,
-    momentum: float,
-    eps: float,
-) -> tuple[Array, ...]:
-    return native_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
-
-
-def no_update(
-    input: Array,
-    weight: Array | None,
-    bias: Array | None,
-    running_mean: Array | None,
-    running_var: Array | None,
-    momentum: float,
-    eps: float,
-) -> tuple[Array, ...]:
+def no_update(**given: Any) -> tuple[Array, ...]:
     """The last output is what a GPU's library reserves."""
-    found = without_training(input, weight, bias, running_mean, running_var, momentum, eps)
-    return *found, np.zeros(0, np.uint8)
+    return *without_training(**given), np.zeros(0, np.uint8)
 
 
-def functional(
-    input: Array,
-    weight: Array | None,
-    bias: Array | None,
-    running_mean: Array,
-    running_var: Array,
-    training: bool,
-    momentum: float,
-    eps: float,
-) -> tuple[Array, ...]:
+def functional(running_mean: Array, running_var: Array, **given: Any) -> tuple[Array, ...]:
     """The running statistics are given out, as they were where it does not train."""
-    found = native_batch_norm(
-        input, weight, bias, running_mean, running_var, training, momentum, eps
-    )
+    found = native_batch_norm(running_mean=running_mean, running_var=running_var, **given)
     return *found, running_mean, running_var
 
 
@@ -138,34 +97,14 @@ def by_batch(
     return y, narrow(x.mean(axis=0), input), narrow(inverse, input)
 
 
-def batch_norm_impl_index(
-    input: Array,
-    weight: Array | None,
-    bias: Array | None,
-    running_mean: Array | None,
-    running_var: Array | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-    cudnn_enabled: bool,
-) -> tuple[Array, Array, Array, Array, Array]:
-    found = native_batch_norm(
-        input, weight, bias, running_mean, running_var, training, momentum, eps
-    )
-    return *found, np.zeros(0, np.uint8), np.asarray(0)
+def batch_norm_impl_index(cudnn_enabled: bool, **given: Any) -> tuple[Array, ...]:
+    return *native_batch_norm(**given), np.zeros(0, np.uint8), np.asarray(0)
 
 
 def cudnn_batch_norm(
-    input: Array,
-    weight: Array,
-    bias: Array | None,
-    running_mean: Array | None,
-    running_var: Array | None,
-    training: bool,
-    exponential_average_factor: float,
-    epsilon: float,
-) -> tuple[Array, Array, Array]:
-    return native_batch_norm(input, weight, bias, running_mean, running_var, training, 0.0, epsilon)
+    exponential_average_factor: float, epsilon: float, **given: Any
+) -> tuple[Array, ...]:
+    return native_batch_norm(momentum=exponential_average_factor, eps=epsilon, **given)
 
 
 _LAYER = "Tensor input, Tensor? weight, Tensor? bias"
@@ -185,7 +124,7 @@ TABLE: tuple[Row, ...] = (
     (
         f"_native_batch_norm_legit({_LAYER}, Tensor running_mean, Tensor running_var, "
         "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-        native_batch_norm_legit,
+        native_batch_norm,
     ),
     (
         f"_native_batch_norm_legit.no_stats({_LAYER}, bool training, float momentum, float eps)"
