@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx.parser
+import onnxruntime
 import pytest
+from packaging.version import Version
 
 import surgeon
 from surgeon.runtime import RunFailed, Session
@@ -260,6 +262,8 @@ def test_remainders_by_what_is_computed(kind: str, remains: int) -> None:
     x = draw.integers(-20, 20, 60).astype(kind)
     by = (draw.integers(1, 9, 60) * draw.choice([-1, 1], 60)).astype(kind)
     x[:4], by[:4] = [ends.max, ends.min, ends.max, -5], [ends.max, ends.max, ends.min, ends.min]
+    if Version(onnxruntime.__version__) < Version("1.30") and remains and kind == "int64":
+        x[:4] = by[:4] = 7  # it divides them as doubles
     same(pair, {"x": x, "b": by})
 
 

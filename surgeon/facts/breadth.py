@@ -16,6 +16,7 @@ from surgeon.links import named_inputs
 from surgeon.model import Model
 
 _LARGEST_HINT = 1024  # elements of an operand that inference may want to see
+_OF_AS_MANY_AXES = {"Reshape": 1, "Expand": 1, "ConstantOfShape": 0}  # as this operand is long
 
 
 class Breadth:
@@ -57,6 +58,11 @@ class Breadth:
         if node.op == "Squeeze" and len(node.inputs) > 1:
             axes = fact_of(node.inputs[1]).concrete
             if axes is not None and not axes.size:  # `shapes` says where it means one thing
+                return self._dtypes_alone(schema, proto, [fact_of(t) for t in tensors])
+        place = _OF_AS_MANY_AXES.get(node.op)
+        if place is not None and place < len(tensors):  # onnx 1.22 makes a dimension of each
+            shape = fact_of(tensors[place]).shape
+            if shape and isinstance(shape[0], int) and shape[0] > _LARGEST_HINT:
                 return self._dtypes_alone(schema, proto, [fact_of(t) for t in tensors])
         try:
             found = onnx.shape_inference.infer_node_outputs(
