@@ -123,8 +123,8 @@ def _is_whole(draft: Draft, number: gs.Tensor) -> bool:
             continue
         if node is None or node.domain:
             return False
-        whole = node.op == "Cast" and draft.facts.of(node.inputs[0]).dtype not in FLOATS
-        if whole or node.op in _ROUNDED:
+        given = draft.facts.of(node.inputs[0]).dtype if node.op == "Cast" else 0
+        if node.op in _ROUNDED or (given and given not in FLOATS):
             continue
         if node.op not in _STAYS_WHOLE | _TAKES:
             return False
