@@ -146,7 +146,9 @@ def bind(node: gs.Node, facts: Facts) -> Arguments:
     schemas = overloads(node.op)
     inputs = [_elements(t) for t in node.inputs]
     best: tuple[int, Arguments] | None = None
+    of_types = ""
     for schema, found in ((s, f) for s in schemas for f in _fits(s, inputs)):
+        of_types = " of these types"
         score = _score(schema, found, facts)
         if score is None or _gives_other(schema, node):
             continue
@@ -155,7 +157,8 @@ def bind(node: gs.Node, facts: Facts) -> Arguments:
         if best is None or score > best[0]:
             best = score, Arguments(schema, found, facts)
     if best is None:
-        known = "no such operator" if not schemas else f"no signature with {len(inputs)} arguments"
+        count = f"no signature with {len(inputs)} arguments{of_types}"
+        known = count if schemas else "no such operator"
         raise Refused(f"`aten.{node.op}`: PyTorch has {known}")
     return best[1]
 
