@@ -329,6 +329,8 @@ def constant_slice(draft: Draft, match: Match) -> gs.Tensor:
     steps = steps or [1] * len(starts)
     if any(not isinstance(step, int) or step < 1 for step in steps):
         raise Refused("a step is not a positive number")
+    if any(not isinstance(axis, int) or not -len(shape) <= axis < len(shape) for axis in axes):
+        raise Refused("one of its axes is known at run time only, or outside its rank")
     at = [
         (_bound(s, shape[a]), _bound(e, shape[a]))
         for s, e, a in zip(starts, ends, axes, strict=True)
