@@ -167,12 +167,6 @@ def _is_only_cut(draft: Draft, number: gs.Tensor) -> bool:
     return True
 
 
-def reduced_over_all(draft: Draft, match: Match) -> gs.Tensor:
-    """What is reduced over a list of no axes, which is all of them, without the list."""
-    made: gs.Tensor = draft.op(match.root.op, match.root.inputs[0], **match.root.attrs)
-    return made
-
-
 def dynamic_slice(draft: Draft, match: Match) -> gs.Tensor:
     """A DynamicSlice, whose bounds may be an Unsqueeze of nothing: from the start, to the end."""
     x, starts, ends, axes = match.root.inputs
