@@ -11,6 +11,7 @@ from surgeon.builders.aten_shape import (
     grouped,
     histograms,
     indices,
+    joins,
     layout,
     lists,
     masked,
@@ -33,6 +34,7 @@ from surgeon.rewrite import Draft, Refused
 
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     **views.LOWERINGS,
+    **joins.LOWERINGS,
     **gradients.LOWERINGS,
     **slices.LOWERINGS,
     **creation.LOWERINGS,

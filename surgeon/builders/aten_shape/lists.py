@@ -12,9 +12,9 @@ import onnx_graphsurgeon as gs
 from surgeon.arguments import CONSTRUCTORS
 from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call, Size
 from surgeon.builders.aten_shape.histograms import edges_of_several
+from surgeon.builders.aten_shape.joins import at_least
 from surgeon.builders.aten_shape.slices import select
 from surgeon.builders.aten_shape.slopes import gradient
-from surgeon.builders.aten_shape.views import at_least
 from surgeon.builders.bench import Bench
 from surgeon.links import maker_of
 from surgeon.match import Match
