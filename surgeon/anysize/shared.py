@@ -99,12 +99,12 @@ def _shares(sizes: Sizes, node: gs.Node) -> None:
         free = sizes.free_axes(tensor)
         near.update(sizes.number(sizes.shape(tensor)[axis]) for axis in free)
         counts.update(sizes.counts.get(tensor.name, ()))
+    edges = _edges(sizes) if node.op in ("Min", "Max") else ()
     for tensor in node.inputs:
         array = sizes.array(tensor)
         if array is not None and 0 < array.size <= _NUMBERS and array.dtype.kind in "fiu":
             if array.dtype.kind in "iu":
                 near.update(sizes.number(dim) for dim in sizes.pool)
-            edges = _edges(sizes) if node.op in ("Min", "Max") else ()
             _not_a_size(sizes, tensor, array, near, counts, edges, pixels=sizes.is_raw(node))
 
 

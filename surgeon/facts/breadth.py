@@ -43,27 +43,26 @@ class Breadth:
         schema = standard.schema(proto.op_type, self.model.opset)
         if schema is None:
             return {}
-        tensors = named_inputs(node)
+        facts = [fact_of(tensor) for tensor in named_inputs(node)]
         types: dict[str, onnx.TypeProto] = {}
         data: dict[str, onnx.TensorProto] = {}
-        for name, tensor in zip(proto.input, tensors, strict=True):
+        for name, fact in zip(proto.input, facts, strict=True):
             if not name:
                 continue
-            fact = fact_of(tensor)
             if not fact.dtype:
-                return self._dtypes_alone(schema, proto, [fact_of(t) for t in tensors])
+                return self._dtypes_alone(schema, proto, facts)
             types[name] = self._type(fact)
             if fact.concrete is not None and fact.concrete.size <= _LARGEST_HINT:
                 data[name] = onnx.numpy_helper.from_array(fact.concrete, name)
         if node.op == "Squeeze" and len(node.inputs) > 1:
             axes = fact_of(node.inputs[1]).concrete
             if axes is not None and not axes.size:  # `shapes` says where it means one thing
-                return self._dtypes_alone(schema, proto, [fact_of(t) for t in tensors])
+                return self._dtypes_alone(schema, proto, facts)
         place = _OF_AS_MANY_AXES.get(node.op)
-        if place is not None and place < len(tensors):  # onnx 1.22 makes a dimension of each
-            shape = fact_of(tensors[place]).shape
+        if place is not None and place < len(facts):  # onnx 1.22 makes a dimension of each
+            shape = facts[place].shape
             if shape and isinstance(shape[0], int) and shape[0] > _LARGEST_HINT:
-                return self._dtypes_alone(schema, proto, [fact_of(t) for t in tensors])
+                return self._dtypes_alone(schema, proto, facts)
         try:
             found = onnx.shape_inference.infer_node_outputs(
                 schema, proto, types, data, opset_imports=self.imports

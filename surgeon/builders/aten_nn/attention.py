@@ -152,8 +152,9 @@ def attention_with_sums(draft: Draft, match: Match) -> Any:
     mask, causal = args.optional("attn_mask"), bool(args.value("is_causal"))
     scores = _scores(draft, args, query, key, mask, causal=causal)
     y = draft.op("MatMul", _shares(draft, scores, mask), value)
-    sums = _logarithms_of_sums(draft, scores, parts.numpy_dtype(draft, query))
-    if parts.numpy_dtype(draft, query).itemsize == 2:  # as it adds them up
+    dtype = parts.numpy_dtype(draft, query)
+    sums = _logarithms_of_sums(draft, scores, dtype)
+    if dtype.itemsize == 2:  # as it adds them up
         sums = draft.op("Cast", sums, to=onnx.TensorProto.FLOAT)
     return y, sums
 

@@ -50,19 +50,15 @@ def affine(y: Array, weight: Array | None, bias: Array | None, column: tuple[int
 
 def native_batch_norm(
     input: Array,
-    weight: Array | None,
-    bias: Array | None,
     running_mean: Array | None,
     running_var: Array | None,
     training: bool,
-    momentum: float,
-    eps: float,
+    **given: Any,
 ) -> tuple[Array, Array, Array]:
     if training or running_mean is None or running_var is None:
         raise Unsuited("it is in training mode")
-    y = batch_norm(
-        input, weight, bias, running_mean, running_var, False, momentum, eps, cudnn_enabled=False
-    )
+    statistics: Any = {"running_mean": running_mean, "running_var": running_var}
+    y = batch_norm(input=input, training=False, cudnn_enabled=False, **statistics, **given)
     empty = np.zeros(0, input.dtype)
     return y, empty, empty
 

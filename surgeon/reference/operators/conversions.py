@@ -74,6 +74,7 @@ def same_bits(self: Array, dtype: Any) -> Array:
 
 
 TABLE: tuple[Row, ...] = (
+    # without an overload's name `view(x, n)` is a size, so that stands first
     ("view(Tensor(a) self, SymInt[] size) -> Tensor(a)", view),
     ("view.dtype(Tensor self, ScalarType dtype) -> Tensor", same_bits),
     (f"to.dtype(Tensor self, ScalarType dtype, {_REST}) -> Tensor", _to()),
