@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from aten_node import Calls
 
 R = np.random.default_rng(0)
 F = np.float32
@@ -13,14 +12,8 @@ GAPS = X.copy()
 GAPS[0, 1, 2] = GAPS[2, :3, 0] = np.nan
 INTS = R.integers(0, 4, (3, 7))
 Q = np.array([0.1, 0.5, 1.0], F)
-Calls = list[tuple[str, list[Any], dict[str, Any]]]
-CALLS: Calls = []
-
-
-def add(operator: str, *arguments: Any, least: int = 9, still: bool = False, **rest: Any) -> None:
-    """`still`: its sizes must be known. `outputs`: how many are compared. `loose`: near poles."""
-    CALLS.append((operator, list(arguments), {"least": least, "still": still, **rest}))
-
+CALLS = Calls()
+add = CALLS.add
 
 # lengths of one, numbers of rank 0, and nothing at all
 add("cosine_similarity", X[:1, :, :3], X[:, :1, :3], -2, 1e-8)

@@ -188,7 +188,30 @@ def lowered(
     return list(session.run(None, {k: v for k, v in written.feeds.items() if k in wanted}))
 
 
-def each(calls: list[tuple[str, list[Any], dict[str, Any]]]) -> list[Any]:
+Called = tuple[str, list[Any], dict[str, Any]]
+"""An operator, its arguments, and options."""
+
+
+class Calls(list[Called]):
+    """Calls, in the order in which they were added."""
+
+    def add(
+        self, operator: str, *arguments: Any, least: int = 9, still: bool = False, **rest: Any
+    ) -> None:
+        """Add a call.
+
+        Args:
+            operator: Its name, with the overload's behind a dot.
+            *arguments: What it is given.
+            least: The oldest opset.
+            still: Whether its sizes must be known.
+            **rest: `outputs`: how many count; `listed`: it gives a list; `loose`: it is near a
+                pole; `throughout`: its sizes are dynamic at every opset.
+        """
+        self.append((operator, list(arguments), {"least": least, "still": still, **rest}))
+
+
+def each(calls: list[Called]) -> list[Any]:
     """Test cases of calls: at the opset they need at least, at the newest, and at one between.
 
     Sizes are dynamic at the newest, and at all of them where an option says `throughout`.

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from aten_further_calls import CALLS, FACTORS, INTS, Calls, F, R, X
-from aten_node import agrees, each, stays
+from aten_further_calls import CALLS, FACTORS, INTS, F, R, X
+from aten_node import Called, agrees, each, stays
 
 import surgeon
 from surgeon.runtime import Session
@@ -23,7 +23,7 @@ def test_lowered_as_the_witness(
     agrees(operator, arguments, options, opset, dynamic=dynamic)
 
 
-REFUSED: Calls = [
+REFUSED: list[Called] = [
     ("cov", [X[0] > 0, 1, None, None], {"because": "no covariance of booleans"}),
     ("nanmedian", [X > 0], {"because": "no median of booleans"}),
     ("clamp", [X > 0, X > 0, X > 1], {"because": "clamps no booleans"}),

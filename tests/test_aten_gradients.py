@@ -7,19 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aten_node import agrees, each
+from aten_node import Calls, agrees, each
 
 pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
 
 R = np.random.default_rng(0)
 F = np.float32
-Calls = list[tuple[str, list[Any], dict[str, Any]]]
-CALLS: Calls = []
-
-
-def add(operator: str, *arguments: Any, least: int = 9, still: bool = False, **rest: Any) -> None:
-    """`still`: its sizes must be known. `outputs`: how many count."""
-    CALLS.append((operator, list(arguments), {"least": least, "still": still, **rest}))
+CALLS = Calls()
+add = CALLS.add
 
 
 def normal(*shape: int, dtype: Any = F) -> Any:

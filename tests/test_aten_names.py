@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aten_node import agrees, each
+from aten_node import Calls, agrees, each
 
 pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
 
@@ -19,12 +19,8 @@ LINES = R.normal(size=(2, 3, 7)).astype(F)
 PLANES = R.normal(size=(2, 3, 6, 5)).astype(F)
 VOLUMES = R.normal(size=(2, 3, 4, 6, 5)).astype(F)
 INTS = R.integers(-9, 9, (3, 7))
-CALLS: list[tuple[str, list[Any], dict[str, Any]]] = []
-
-
-def add(operator: str, *arguments: Any, least: int = 9, still: bool = False, **rest: Any) -> None:
-    CALLS.append((operator, list(arguments), {"least": least, "still": still, **rest}))
-
+CALLS = Calls()
+add = CALLS.add
 
 # element by element
 for name in "arcsin arccos arctan arctanh special_erf special_erfc special_log1p".split():

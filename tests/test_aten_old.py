@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
-from aten_node import agrees, each, stays
+from aten_node import Called, Calls, agrees, each, stays
 
 import surgeon
 
@@ -23,14 +23,8 @@ HEADS = R.normal(size=(3, 2, 5, 4)).astype(F)
 WITH_NAN = np.where(X > 1.2, F(np.nan), np.round(X))
 INTS = R.integers(-9, 9, (3, 4))
 PLACES = np.array([2, 0, 4, 5, 1])
-Calls = list[tuple[str, list[Any], dict[str, Any]]]
-CALLS: Calls = []
-
-
-def add(operator: str, *arguments: Any, least: int = 9, still: bool = False, **rest: Any) -> None:
-    """`still`: its sizes must be known."""
-    CALLS.append((operator, list(arguments), {"least": least, "still": still, **rest}))
-
+CALLS = Calls()
+add = CALLS.add
 
 # torch 1.1 and 1.2: corners without a word
 for mode in (0, 1):
@@ -126,7 +120,7 @@ def test_lowered_as_the_witness(
     agrees(operator, arguments, options, opset, dynamic=dynamic)
 
 
-REFUSED: Calls = [
+REFUSED: list[Called] = [
     ("_scaled_dot_product_attention", [*HEADS, None, 0.1, False, False], {"because": "at random"}),
     (
         "_scaled_dot_product_attention_math",

@@ -8,13 +8,12 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
-from aten_node import agrees, each, stays
+from aten_node import Calls, agrees, each, stays
 
 import surgeon
 
 R = np.random.default_rng(11)
-Calls = list[tuple[str, list[Any], dict[str, Any]]]
-CALLS: Calls = []
+CALLS = Calls()
 
 
 def of(*shape: int) -> np.ndarray[Any, Any]:
@@ -26,8 +25,7 @@ def line(*numbers: int) -> np.ndarray[Any, Any]:
 
 
 def add(operator: str, *arguments: Any) -> None:
-    options = {"least": 9, "still": False, "throughout": True}
-    CALLS.append((operator, list(arguments), options))
+    CALLS.add(operator, *arguments, throughout=True)
 
 
 X = of(3, 7, 4)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aten_node import agrees, each
+from aten_node import Calls, agrees, each
 
 pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
 
@@ -16,14 +16,8 @@ X = R.normal(size=(3, 4, 5)).astype(F)
 GAPS = X.copy()
 GAPS[0, 1, 2] = GAPS[2, :3, 0] = np.nan
 INTS = R.integers(0, 4, (3, 7))
-Calls = list[tuple[str, list[Any], dict[str, Any]]]
-CALLS: Calls = []
-
-
-def add(operator: str, *arguments: Any, least: int = 9, still: bool = False, **rest: Any) -> None:
-    """`still`: its sizes must be known. `listed`: it gives a list. `outputs`: how many count."""
-    CALLS.append((operator, list(arguments), {"least": least, "still": still, **rest}))
-
+CALLS = Calls()
+add = CALLS.add
 
 # tensors as a whole
 NEAR = X + F(1e-6)
