@@ -218,7 +218,10 @@ def _known(fact: Fact) -> Array | None:
     sizes = [d for d in fact.shape if isinstance(d, int)]
     if 0 not in sizes or fact.rank != len(sizes) or min(sizes) < 0:
         return None
-    return np.zeros(sizes, onnx.helper.tensor_dtype_to_np_dtype(fact.dtype))
+    try:
+        return np.zeros(sizes, onnx.helper.tensor_dtype_to_np_dtype(fact.dtype))
+    except ValueError:  # the other sizes are more than numpy counts
+        return None
 
 
 def _itemsize(dtype: int) -> int:

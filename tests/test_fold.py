@@ -247,3 +247,5 @@ def test_what_provably_has_no_element_is_known_without_its_operands() -> None:
     assert folded("y = Expand (x, k)", inputs="float[2,1] x", k=ints(2, 3)) is None
     assert folded("y = Cast <to = 6> (x)", inputs="float[n,0] x") is None
     assert folded("y = Cast <to = 8> (x)", inputs="float[2,0] x") is None
+    beyond = ints(0, 1 << 40, 1 << 40)
+    assert folded("y = Expand (x, k)", inputs="float[0,1,1] x", k=beyond) is None

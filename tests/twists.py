@@ -163,7 +163,8 @@ def _number(array: Array, place: int, r: random.Random) -> Any:
 def _turned(array: Array, r: random.Random) -> Array:
     """The array in another shape, or with more or less of an axis."""
     places = range(array.ndim)
-    shapes = [(1, *array.shape), (*array.shape, 1), tuple(r.sample(array.shape, array.ndim))]
+    more = [(*[1] * count, *array.shape) for count in (1, 1, 2, 4)]
+    shapes = [*more, (*array.shape, 1), tuple(r.sample(array.shape, array.ndim))]
     how = r.random()
     if how < 0.6 or not array.ndim or not array.size:
         return array.reshape(r.choice(shapes))
@@ -177,7 +178,9 @@ def constant(model: onnx.ModelProto, r: random.Random) -> str | None:
     """Another number in a constant, or another shape of it."""
     tensors = [t for graph in graphs(model.graph) for t in graph.initializer]
     tensors += [
-        n.attribute[0].t for n in _nodes(model) if n.op_type == "Constant" and n.attribute[0].t.dims
+        n.attribute[0].t
+        for n in _nodes(model)
+        if n.op_type == "Constant" and n.attribute[0].HasField("t")
     ]
     if not tensors:
         return None

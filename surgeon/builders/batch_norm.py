@@ -36,8 +36,9 @@ def factor_and_shift(draft: Draft, node: gs.Node) -> tuple[Array, Array]:
     if any(a is None for a in arrays):
         raise Refused("its statistics are not constant")
     scale, bias, mean, var = (np.asarray(a, np.float64) for a in arrays)
-    factor = scale / np.sqrt(var + attribute_of(node, "epsilon"))
-    shift = bias - mean * factor
+    with np.errstate(all="ignore"):
+        factor = scale / np.sqrt(var + attribute_of(node, "epsilon"))
+        shift = bias - mean * factor
     if not (np.isfinite(factor).all() and np.isfinite(shift).all()):
         raise Refused("its statistics are not finite")
     return factor, shift
