@@ -57,3 +57,26 @@ def test_a_concat_has_the_rank_and_the_other_dimensions_of_any_operand() -> None
     assert found.shape is not None
     assert (found.rank, found.shape[1]) == (2, 3)
     assert str(found.shape[0]) == "y.0"
+
+
+@pytest.mark.parametrize(
+    "large",
+    [
+        "Conv <pads = [9223372036854775807, 1, 5, 1]> (x, w)",
+        'Resize <mode = "nearest"> (x, , scales)',
+    ],
+)
+@pytest.mark.parametrize("reader", ["Det", "Bernoulli", "Flatten <axis = 0>"])
+def test_a_size_that_onnx_cannot_count_is_not_known(large: str, reader: str) -> None:
+    """And onnx is asked of what reads it all the same."""
+    proto = parse(
+        f"""g (float[1,1,8,8] x, float[1,1,3,3] w) => (float[N] y)
+        <float[4] scales = {{1.0, 1.0, 1e19, 1.0}}> {{
+          large = {large}
+          y = {reader} (large)
+        }}""",
+        opset=16,
+    )
+    shape = fact_of(proto, "large").shape
+    assert shape is None or not isinstance(shape[2], int)
+    assert not any(isinstance(dim, int) and dim > 8 for dim in fact_of(proto, "y").shape or ())

@@ -129,7 +129,7 @@ class Breadth:
             return Fact(known_type(tensor.elem_type))
         shape: list[Dim] = []
         for axis, dim in enumerate(tensor.shape.dim):
-            if dim.HasField("dim_value"):
+            if dim.dim_value >= 0 and dim.HasField("dim_value"):  # below 0, onnx's overflowed
                 shape.append(dim.dim_value)
             else:
                 known = self._dims.get(dim.dim_param)

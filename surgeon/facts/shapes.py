@@ -20,6 +20,7 @@ from surgeon.facts.fact import Array
 from surgeon.facts.question import Function, Question, Shape, broadcast
 
 _MOST_AXES = 1 << 10  # whoever has more has no shape here: a file may ask for millions
+_MOST = 2**63 - 1
 
 
 def _elementwise(question: Question) -> Sequence[Shape | None] | None:
@@ -259,9 +260,9 @@ FUNCTIONS: Mapping[str, Function] = {
 
 
 def whole(found: Sequence[tuple[Dim, ...] | None]) -> bool:
-    """Whether sizes are whole numbers: those computed from floats are none."""
+    """Whether sizes are whole numbers that ONNX counts: those computed from floats are none."""
     for shape in found:
         for dim in shape or ():
-            if isinstance(dim, float):
+            if isinstance(dim, float) or (isinstance(dim, int) and not 0 <= dim <= _MOST):
                 return False
     return True
