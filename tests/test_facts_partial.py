@@ -80,3 +80,15 @@ def test_a_size_that_onnx_cannot_count_is_not_known(large: str, reader: str) -> 
     shape = fact_of(proto, "large").shape
     assert shape is None or not isinstance(shape[2], int)
     assert not any(isinstance(dim, int) and dim > 8 for dim in fact_of(proto, "y").shape or ())
+
+
+def test_truths_are_no_sizes() -> None:
+    """Nothing loads it; and onnx is asked of what reads a part all the same."""
+    proto = parse(
+        """g (float[2,4,4] x) => (float[N] y) <bool[2] sizes = {1, 1}> {
+          first, second = Split <axis = 0> (x, sizes)
+          y = Det (first)
+        }"""
+    )
+    assert fact_of(proto, "first").value is None
+    assert fact_of(proto, "y").value is None

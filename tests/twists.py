@@ -46,6 +46,7 @@ TRUTHS = frozenset(
     "training_mode storage_order layout input_forget noop_with_empty_axes".split()
 )
 TYPES = ((1, 11), (1, 10), (1, 6), (1, 7), (7, 6), (6, 7), (7, 1), (9, 7), (11, 1), (10, 1))
+MOST = 10_000  # elements of a constant
 OPSETS = (9, 10, 11, 12, 13, 14, 16, 17, 18, 19, 20, 21, 22, 23)
 
 
@@ -316,6 +317,40 @@ def fed(model: onnx.ModelProto, r: random.Random) -> str | None:
     return f"`{tensor.name}` is an input"
 
 
+def still(model: onnx.ModelProto, r: random.Random) -> str | None:
+    """An input becomes a constant."""
+    kinds = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT64, TensorProto.INT32)
+    values = [v for v in model.graph.input if v.type.tensor_type.elem_type in kinds]
+    if not values:
+        return None
+    value = r.choice(values)
+    sizes = [d.dim_value if d.HasField("dim_value") else r.choice([1, 2, 3]) for d in _dims(value)]
+    if np.prod(sizes) > MOST:
+        return None
+    kind = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+    numbers = np.array([r.choice([0, 1, -1, 2, 3]) for _ in range(int(np.prod(sizes)))])
+    model.graph.input.remove(value)
+    array = numbers.reshape(sizes).astype(kind)
+    model.graph.initializer.append(numpy_helper.from_array(array, value.name))
+    return f"`{value.name}` is a constant"
+
+
+def quantized(model: onnx.ModelProto, r: random.Random) -> str | None:
+    """A value is rounded to levels on its way, as quantised networks have it."""
+    places = [(n, i) for n in model.graph.node for i, name in enumerate(n.input) if name]
+    if not places:
+        return None
+    node, place = r.choice(places)
+    name, at = node.input[place], list(model.graph.node).index(node)
+    scale, zero, levels, back = (f"{name}_{each}" for each in ("scale", "zero", "levels", "back"))
+    model.graph.initializer.append(numpy_helper.from_array(np.array(0.25, np.float32), scale))
+    model.graph.initializer.append(numpy_helper.from_array(np.array(0, np.int8), zero))
+    node.input[place] = back
+    for op, given, made in (("DequantizeLinear", levels, back), ("QuantizeLinear", name, levels)):
+        model.graph.node.insert(at, helper.make_node(op, [given, scale, zero], [made]))
+    return f"`{name}` goes through levels"
+
+
 def opset(model: onnx.ModelProto, r: random.Random) -> str | None:
     """The same text at another opset."""
     version = r.choice(OPSETS)
@@ -329,7 +364,8 @@ def opset(model: onnx.ModelProto, r: random.Random) -> str | None:
 TWISTS: dict[Twist, float] = {
     **dict.fromkeys((size, attribute, constant), 4.0),
     **dict.fromkeys((dtype, reader, operands, operator), 2.0),
-    **dict.fromkeys((rank, between, fed, opset), 1.0),
+    **dict.fromkeys((rank, between, fed, still, opset), 1.0),
+    quantized: 0.5,
 }
 
 

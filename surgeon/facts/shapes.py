@@ -260,9 +260,9 @@ FUNCTIONS: Mapping[str, Function] = {
 
 
 def whole(found: Sequence[tuple[Dim, ...] | None]) -> bool:
-    """Whether sizes are whole numbers that ONNX counts: those computed from floats are none."""
+    """Whether sizes are whole numbers that ONNX counts: those of floats or truths are none."""
     for shape in found:
         for dim in shape or ():
-            if isinstance(dim, float) or (isinstance(dim, int) and not 0 <= dim <= _MOST):
+            if isinstance(dim, float | bool) or (isinstance(dim, int) and not 0 <= dim <= _MOST):
                 return False
     return True
