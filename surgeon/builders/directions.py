@@ -6,9 +6,10 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.bench import Bench
+from surgeon.builders.cleaning import order_of
 from surgeon.builders.views import view_between
 from surgeon.facts.fact import same_dims
-from surgeon.match import Match, attribute_of
+from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
 _STEPS, _DIRECTIONS, _BATCH, _FEATURES = range(4)  # the axes of what the layer gives
@@ -25,7 +26,7 @@ def directions_joined(draft: Draft, match: Match) -> gs.Tensor:
     directions = shape[_DIRECTIONS]
     if not isinstance(directions, int) or directions not in (1, 2):
         raise Refused("how many directions it has is not known")
-    order = list(range(4)) if mover is None else [int(i) for i in attribute_of(mover, "perm")]
+    order = list(range(4)) if mover is None else order_of(mover, 4)
     joined = _joined(order, shape, directions)
     sizes = shape[_STEPS], shape[_BATCH], dims.product([directions, shape[_FEATURES]])
     if directions == 1:
