@@ -145,6 +145,15 @@ def test_a_cut_of_less_than_nothing(
     attempt(surgeon, rules, save(tmp_path, model), (0, 3, 4))
 
 
+def test_batch_dimensions_below_none(surgeon: Runner, rules: Path, tmp_path: Path) -> None:
+    """onnx's own inference reads in front of a list then, and the process ended in SIGSEGV."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 13]>
+        g (float[3,n] x, int64[k,1] i) => (float[a] y) { y = GatherND <batch_dims = -2> (x, i) }"""
+    )
+    attempt(surgeon, rules, save(tmp_path, model), (0, 3, 4))
+
+
 @pytest.mark.parametrize("place", ["cast", "input"])
 def test_an_element_type_that_is_none(
     place: str, surgeon: Runner, rules: Path, tmp_path: Path

@@ -8,6 +8,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
+from surgeon.builders.chains import lone_cut
 from surgeon.builders.cleaning import order_of
 from surgeon.builders.linear import sides_of
 from surgeon.facts.fact import same_dims
@@ -80,15 +81,13 @@ def _count(draft: Draft, tensor: gs.Tensor, x: gs.Tensor, axis: int, number: int
 
 def _takes(draft: Draft, node: gs.Node, rank: int, axis: int, number: int) -> bool:
     """Whether a Slice takes one element of one axis, the first or the last."""
-    arrays = [None if t.is_empty() else draft.facts.array(t) for t in node.inputs[1:]]
-    given = [t for t in node.inputs[1:] if not t.is_empty()]
-    if any(a is None or a.size != 1 for a in arrays[: len(given)]) or len(arrays) < 2:
+    cut = lone_cut(draft.facts, node)
+    if cut is None:
         return False
-    numbers = [int(a.reshape(())) for a in arrays if a is not None]
-    along = numbers[2] % rank if len(numbers) > 2 else 0
-    if along != axis or (len(numbers) > 3 and numbers[3] != 1):
+    start, end, along, step = cut
+    if along % rank != axis or step != 1 or start != number:
         return False
-    return numbers[0] == number and (numbers[1] == 1 if number == 0 else numbers[1] >= 1 << 31)
+    return end == 1 if number == 0 else end >= 1 << 31
 
 
 def pad_between(draft: Draft, match: Match) -> gs.Tensor:

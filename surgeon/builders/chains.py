@@ -9,6 +9,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.linear import sides_of
+from surgeon.facts import Facts
 from surgeon.facts.fact import same_dims
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
@@ -88,6 +89,25 @@ def bounds_of(draft: Draft, node: gs.Node, rank: int | None) -> list[Cut]:
         axes = [axis % rank for axis in axes]
     steps = steps if steps is not None else [1] * len(starts)
     return list(zip(starts, ends, axes, steps, strict=True))
+
+
+def lone_cut(facts: Facts, node: gs.Node) -> Cut | None:
+    """(start, end, axis, step) of a Slice of one axis by constants; None of another.
+
+    Of one that names no axis, which may have a step all the same, the first. An old one that the
+    sweep has not come to has its bounds as attributes, and none here.
+    """
+    numbers = {2: 0, 3: 1}
+    for place, tensor in enumerate(node.inputs[1:]):
+        if tensor.is_empty():
+            continue
+        array = facts.array(tensor)
+        if array is None or array.size != 1 or array.dtype == object:
+            return None
+        numbers[place] = int(array.reshape(-1)[0])
+    if not {0, 1} <= numbers.keys():
+        return None
+    return numbers[0], numbers[1], numbers[2], numbers[3]
 
 
 def _one_cut(draft: Draft, inner: gs.Node, first: Cut, second: Cut) -> Cut:

@@ -24,6 +24,7 @@ from surgeon.builders.selections import (
     stripped,
     unequal,
 )
+from surgeon.builders.spelled import axes_of
 from surgeon.dims import Dim
 from surgeon.facts.fact import same_dims
 from surgeon.facts.kinds import FLOATS
@@ -50,7 +51,7 @@ def masked_reduce(draft: Draft, match: Match) -> gs.Tensor:
     if found is None:
         raise Refused(reader.why or "what it reduces is not provably what a mask selects")
     rank, dtype = c.rank(t), c.dtype(t)
-    axes = _axes(c, node, rank)
+    axes = axes_of(c, node)
     if found.axis not in axes:
         raise Refused("it does not reduce over the places that the mask selects")
     if dtype == TYPE.BOOL or (node.op == "ReduceMean" and dtype not in FLOATS):
@@ -85,17 +86,6 @@ def _mean(c: Bench, x: gs.Tensor, found: Selection, inside: list[int], dtype: in
     elif others != 1:
         count = c.op("Mul", count, c.number(others, wide))
     return c.cast(c.op("Div", total, count), dtype)
-
-
-def _axes(c: Bench, node: gs.Node, rank: int) -> list[int]:
-    if len(node.inputs) < 2 or node.inputs[1].is_empty():
-        if attribute_of(node, "noop_with_empty_axes"):
-            raise Refused("it reduces over no axis")
-        return list(range(rank))
-    array = c.facts.array(node.inputs[1])
-    if array is None:
-        raise Refused("its axes are known at run time only")
-    return [int(a) % rank for a in array.reshape(-1)] or list(range(rank))
 
 
 def _neutral(op: str, dtype: int) -> Any:

@@ -14,6 +14,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.bench import LARGEST, Bench, Size
+from surgeon.builders.chains import lone_cut
 from surgeon.builders.selections import producer_of
 from surgeon.dims import Dim
 from surgeon.facts.fact import Array
@@ -232,11 +233,10 @@ def _count(c: Bench, node: gs.Node) -> Line:
 
 def _sliced(c: Bench, node: gs.Node, line: Line) -> Line:
     """A slice of a count."""
-    given = [c.facts.array(t) for t in node.inputs[1:] if not t.is_empty()]
-    if any(v is None or v.size != 1 or v.dtype == object for v in given):
+    cut = lone_cut(c.facts, node)
+    if cut is None:
         raise Refused("the bounds of its slice are known at run time only")
-    numbers = [int(v.reshape(-1)[0]) for v in given if v is not None]
-    start, end, axis, step = [*numbers, *(0, 1)[len(numbers) - 2 :]]
+    start, end, axis, step = cut
     is_count = line.limit is not None and (line.start, line.end) == (0, LARGEST)
     if not is_count or step != 1 or axis % max(c.rank(node.inputs[0]), 1) != line.along:
         raise Refused("its indices are no plain slice of a count")

@@ -375,7 +375,7 @@ def _behind(draft: Draft, match: Match) -> tuple[gs.Node, Array]:
             raise Refused("what is behind it differs along axes along which its scale does not")
         return norm, np.broadcast_to(inner, scale.shape)
     shape = draft.facts.of(normed).shape
-    assert shape is not None
-    channels = shape[1]
-    assert isinstance(channels, int)
+    channels = None if shape is None else shape[1]
+    if not isinstance(channels, int):
+        raise Refused("how many channels it has is not known")
     return norm, np.broadcast_to(one_a_channel(wide, "what is behind it"), channels)

@@ -141,6 +141,7 @@ def gather_constant_places(draft: Draft, match: Match) -> gs.Tensor:
 def counted_down(draft: Draft, match: Match) -> gs.Tensor:
     """Elements from one down to the first, which a Range counts, as a Slice in steps back.
 
+    Counted from -1 there are none; a Slice from there takes the last, and all in front of it.
     onnxruntime's own optimisations make a Slice of such a Gather too, up to -1, which is the last
     element there: of nothing.
     """
@@ -153,9 +154,11 @@ def counted_down(draft: Draft, match: Match) -> gs.Tensor:
     first = c.scalar(start)
     known = dim_of(first)
     low = None if known is None else dims.bounds(known)[0]
-    if low is None or low < -1:
+    rank, shape = c.rank(x), c.shape(x)
+    # the last place is -1 of an axis of nothing alone, of which a Slice takes nothing
+    is_last = known is not None and shape is not None and dims.equal(known + 1, shape[axis]) is True
+    if low is None or (low < 0 and not is_last):
         raise Refused("it may begin below 0")
-    rank = c.rank(x)
     bounds = (c.ints([n]) for n in (-LARGEST, axis % rank, int(by.item())))
     y: gs.Tensor = c.op("Slice", x, c.vector([first]), *bounds)
     return y

@@ -10,6 +10,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_shape.lists import MOST_PARTS, as_many
 from surgeon.builders.bench import Bench
+from surgeon.builders.chains import lone_cut
 from surgeon.builders.jointly import handed_out
 from surgeon.builders.own_constants import own_weight
 from surgeon.facts.fact import Array, same_dims
@@ -158,15 +159,15 @@ def _bounds(draft: Draft, node: gs.Node) -> tuple[int, int, int] | None:
     """
     facts = draft.facts
     shape = facts.of(node.inputs[0]).shape
-    values = [facts.array(t) if not t.is_empty() else None for t in node.inputs[1:]]
-    if shape is None or len(values) < 2 or any(v is None or v.size != 1 for v in values):
+    cut = lone_cut(facts, node)
+    if shape is None or cut is None:
         return None
-    numbers = [int(v.reshape(())) for v in values if v is not None]
-    axis = numbers[2] % len(shape) if len(numbers) > 2 else 0
+    *ends, axis, step = cut
+    axis %= len(shape)
     size = shape[axis]
-    if (len(numbers) > 3 and numbers[3] != 1) or not isinstance(size, int):
+    if step != 1 or not isinstance(size, int):
         return None
-    start, end = (min(max(n + size if n < 0 else n, 0), size) for n in numbers[:2])
+    start, end = (min(max(n + size if n < 0 else n, 0), size) for n in ends)
     return (axis, start, end) if start < end else None
 
 

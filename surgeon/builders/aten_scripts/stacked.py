@@ -9,6 +9,7 @@ import onnx_graphsurgeon as gs
 from surgeon.bodies.listed import elements
 from surgeon.builders.aten_scripts.operands import within
 from surgeon.builders.bench import Bench
+from surgeon.builders.chains import lone_cut
 from surgeon.facts.fact import same_dims
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
@@ -40,12 +41,10 @@ def _shape(c: Bench, node: gs.Node, items: Sequence[gs.Tensor]) -> gs.Tensor:
 
 
 def _part(c: Bench, node: gs.Node, items: Sequence[gs.Tensor]) -> gs.Tensor:
-    arrays = [c.facts.array(t) for t in node.inputs[1:] if not t.is_empty()]
-    known = [int(a.item()) for a in arrays if a is not None and a.size == 1]
-    if len(known) < max(len(arrays), 2):
+    cut = lone_cut(c.facts, node)
+    if cut is None:
         raise Refused("its bounds are computed, or of several axes")
-    axis, step = [*known[2:], *(0, 1)[len(known) - 2 :]]
-    start, end = known[:2]
+    start, end, axis, step = cut
     if axis != 0 or step < 1:
         raise Refused("it reads along another axis than the list's, or from behind")
     return _stack(c, items[start:end:step])

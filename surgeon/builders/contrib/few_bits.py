@@ -154,8 +154,10 @@ def _of_product(c: Bench, node: gs.Node) -> _Blocks:
         raise Refused(f"it has {scales.size} scales for {rows * count} blocks")
     levels = _unpacked(packed.reshape(rows, -1), bits)[:, :columns]
     zeros = None if operand(node, 3) is None else _constant(c, node, 3)
-    if zeros is not None and zeros.dtype == np.uint8:
-        zeros = _unpacked(zeros.reshape(rows, -1), bits)[:, :count]
+    if zeros is not None:
+        packs = zeros.dtype == np.uint8
+        zeros = _unpacked(zeros.reshape(rows, -1), bits)[:, :count] if packs else zeros
+        zeros = zeros.reshape(rows, count)
     return _centred(levels, scales.reshape(rows, count), zeros, size, bits)
 
 
