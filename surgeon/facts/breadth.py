@@ -63,9 +63,8 @@ class Breadth:
             shape = facts[place].shape
             if shape and isinstance(shape[0], int) and shape[0] > _LARGEST_HINT:
                 return self._dtypes_alone(schema, proto, facts)
-        if (
-            node.op == "GatherND" and node.attrs.get("batch_dims", 0) < 0
-        ):  # onnx reads before a list
+        if node.op == "GatherND" and node.attrs.get("batch_dims", 0) < 0:
+            # onnx reads in front of a list of axes, and ends the process
             return self._dtypes_alone(schema, proto, facts)
         try:
             found = onnx.shape_inference.infer_node_outputs(
