@@ -40,7 +40,9 @@ def constant_of_levels(draft: Draft, match: Match) -> gs.Tensor:
     size, level = (_spread(node, each, levels.shape) for each in (scale, zero))
     whole = levels.astype(np.int64) - (0 if level is None else level.astype(np.int64))
     assert size is not None
-    return draft.constant((whole * size.astype(np.float64)).astype(scale.dtype), "floats")
+    with np.errstate(all="ignore"):
+        floats = (whole * size.astype(np.float64)).astype(scale.dtype)
+    return draft.constant(floats, "floats")
 
 
 def pair_as_bounds(draft: Draft, match: Match) -> gs.Tensor:

@@ -132,7 +132,7 @@ class Breadth:
             return Fact(known_type(tensor.elem_type))
         shape: list[Dim] = []
         for axis, dim in enumerate(tensor.shape.dim):
-            if dim.dim_value >= 0 and dim.HasField("dim_value"):  # below 0, onnx's overflowed
+            if dim.dim_value >= 0 and dim.HasField("dim_value"):  # below 0 it is onnx's error
                 shape.append(dim.dim_value)
             else:
                 known = self._dims.get(dim.dim_param)
