@@ -61,6 +61,8 @@ def attention_as_products(draft: Draft, match: Match) -> Any:
     if bias is not None:
         scores = c.op("Add", scores, bias)
     mode = int(attribute_of(node, "qk_matmul_output_mode") or 0)
+    if mode not in (_RAW, _CAPPED, _BIASED, _SHARES):
+        raise Refused(f"`qk_matmul_output_mode` is {mode}, which means nothing")
     shares = _softmax(c, node, scores)
     told = len(node.outputs) > 3 and parts.is_read(draft, node.outputs[3])
     empty = _empty(c, bias) if bias is not None and may_be_empty else None
