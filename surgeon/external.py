@@ -230,6 +230,48 @@ def with_data(model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
     return copy
 
 
+def with_small_data(model: onnx.ModelProto, folder: Path | None) -> onnx.ModelProto:
+    """The model, or a copy that holds what lies outside and is small: axes, pads, sizes, scales.
+
+    Whoever reads such values by onnx alone reads them where the process stands, and not there
+    where the model lies.
+
+    Raises:
+        ModelError: A data file is missing, or outside the folder.
+    """
+    if folder is None or not any(bytes_of(tensor) < _SMALL for tensor in external_tensors(model)):
+        return model
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    _inline([t for t in external_tensors(copy) if bytes_of(t) < _SMALL], folder, folder)
+    return copy
+
+
+def without_data(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model, or a copy for onnx's checker that says no more of weights outside than their type.
+
+    The checker looks for their files where the process stands. Here they are inputs, and in bodies
+    what inputs give.
+    """
+    if not any(True for _ in external_tensors(model)):
+        return model
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    taken = {value.name for value in copy.graph.input}
+    for graph in (copy.graph, *every_body(copy.graph.node)):
+        outside = [t for t in graph.initializer if t.data_location == t.EXTERNAL]
+        for tensor in outside:
+            name = tensor.name
+            if graph is not copy.graph:
+                name = f"{tensor.name}:{len(copy.graph.input)}"
+                graph.node.insert(0, onnx.helper.make_node("Identity", [name], [tensor.name]))
+            if name not in taken:
+                value = onnx.helper.make_tensor_value_info(name, tensor.data_type, tensor.dims)
+                copy.graph.input.append(value)
+            graph.initializer.remove(tensor)
+    return copy
+
+
 def values_of(tensor: onnx.TensorProto, folder: Path | None) -> npt.NDArray[Any]:
     """The values of a tensor, read from its data file where they lie there.
 

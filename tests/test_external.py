@@ -205,3 +205,53 @@ def test_a_model_that_protobuf_cannot_write_is_no_bug() -> None:
         model.graph.initializer.add(raw_data=bytes(1100 << 20))
     with pytest.raises(ModelError, match="larger than the 2 GiB that protobuf can write"):
         send(io.BytesIO(), model)
+
+
+OPSET_18 = """
+<ir_version: 8, opset_import: ["": 18]>
+g (float[n,2,3] x, bool c) => (float[n,100] y)
+<int64[1] axes = {1}> {
+  m = ReduceMax <keepdims = 0> (x, axes)
+  y = If (c) <
+    then_branch = t () => (float[n,100] a) { a = MatMul (m, v) },
+    else_branch = e () => (float[n,100] b) { b = MatMul (m, w) }
+  >
+}
+"""
+
+
+def _outside(tmp_path: Path, *, axis: int) -> Path:
+    """A model of a folder of its own, whose every tensor lies in a file beside it."""
+    proto = onnx.parser.parse_model(OPSET_18)
+    folder = tmp_path / f"axis{axis}"
+    folder.mkdir()
+    body = proto.graph.node[1].attribute[0].g
+    for graph, name in ((proto.graph, "w"), (body, "v")):
+        graph.initializer.add(name=name, data_type=onnx.TensorProto.FLOAT, dims=[3, 100])
+    tensors = [*proto.graph.initializer, *body.initializer]
+    with (folder / "w.data").open("wb") as file:
+        for seed, tensor in enumerate(tensors):
+            values = np.random.default_rng(seed).normal(size=tensor.dims).astype("float32")
+            raw = np.array([axis]).tobytes() if tensor.name == "axes" else values.tobytes()
+            name = tensor.name
+            told = {"location": "w.data", "offset": file.tell(), "length": file.write(raw)}
+            kind, dims = tensor.data_type, tensor.dims
+            tensor.CopyFrom(
+                onnx.TensorProto(name=name, data_type=kind, dims=dims, data_location="EXTERNAL")
+            )
+            for key, value in told.items():
+                tensor.external_data.add(key=key, value=str(value))
+    onnx.save(proto, folder / "m.onnx")
+    return folder / "m.onnx"
+
+
+@pytest.mark.parametrize("opset", [17, 21])
+def test_an_opset_is_reached_with_weights_outside_of_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opset: int
+) -> None:
+    model = _outside(tmp_path, axis=1)
+    monkeypatch.chdir(_outside(tmp_path, axis=2).parent)  # a file of that name is here, too
+    result = surgeon.apply(model, opset=opset, strict=True)
+    assert result.model.opset == opset
+    whole = onnx.load(model)  # onnxruntime does not load the file: its axes lie outside
+    assert surgeon.verify(whole, result.model).status == "equivalent"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 import onnx
 
 from surgeon.errors import OpsetError, SurgeonError
+from surgeon.external import with_small_data, without_data
 from surgeon.facts.fact import INTEGERS
 from surgeon.importer import opset_of
 from surgeon.nested import bodies, functions_left
@@ -41,11 +43,16 @@ _LAST_AXIS = -2  # of a DFT that names none, from opset 20 on
 _FLOORED = 28  # the opset from which a Mod that is not C's takes floats
 
 
-def lower_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
+def lower_opset(proto: onnx.ModelProto, opset: int, folder: Path | None = None) -> onnx.ModelProto:
     """The model at an older opset.
 
     An operator stays as it is where the text on it is the same but for the types it takes, which
     the checker looks at afterwards; some whose text was worded anew are known to mean the same.
+
+    Args:
+        proto: The model.
+        opset: The one wanted.
+        folder: Where its external data lie.
 
     Raises:
         SurgeonError: The model is there already, or an operator, an attribute or a type is not.
@@ -55,6 +62,7 @@ def lower_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
     if before <= opset:
         mend = "Leave the step out."
         raise SurgeonError(f"the model is at opset {before}", where=where, mend=mend)
+    proto = with_small_data(proto, folder)
     lowered = onnx.ModelProto()
     lowered.CopyFrom(proto)
     try:
@@ -106,12 +114,13 @@ def _check(model: onnx.ModelProto) -> None:
         return
     claims = list(model.graph.value_info)
     del model.graph.value_info[:]
-    onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
-    tensors = [value.type.tensor_type for value in (*model.graph.input, *model.graph.output)]
+    seen = without_data(model)
+    onnx.shape_inference.infer_shapes(seen, check_type=True, strict_mode=True)
+    tensors = [value.type.tensor_type for value in (*seen.graph.input, *seen.graph.output)]
     bare = [tensor for tensor in tensors if tensor.elem_type and not tensor.HasField("shape")]
     for tensor in bare:
         tensor.shape.SetInParent()
-    onnx.checker.check_model(model)
+    onnx.checker.check_model(seen)
     for tensor in bare:
         tensor.ClearField("shape")
     model.graph.value_info.extend(claims)
@@ -219,7 +228,7 @@ def _as_attribute(
     del node.input[index]
     if not given:
         return
-    if given not in constants:
+    if given not in constants or constants[given].data_location == onnx.TensorProto.EXTERNAL:
         raise Not(f"`{name}` of {node.op_type} is computed, and was an attribute")
     array = onnx.numpy_helper.to_array(constants[given])
     if array.size or not node.op_type.startswith("Reduce"):  # none means all of them

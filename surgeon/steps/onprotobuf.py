@@ -59,12 +59,12 @@ def on_protobuf(step: Step, behind: Sequence[Step], model: Model) -> OnProtobuf 
         ):
             from surgeon.steps.raising import raise_opset
 
-            return OnProtobuf("raise-opset", partial(raise_opset, opset=step.opset), True)
+            return OnProtobuf("raise-opset", _to(raise_opset, step.opset, model), True)
     elif isinstance(step, LowerOpsetStep):
         if model.opset > step.opset:
             from surgeon.steps.lowering import lower_opset
 
-            return OnProtobuf("lower-opset", partial(lower_opset, opset=step.opset), True)
+            return OnProtobuf("lower-opset", _to(lower_opset, step.opset, model), True)
     elif isinstance(step, PlainAttributesStep):
         from surgeon.steps.plainattributes import STEP, has_such, plain_attributes
 
@@ -80,3 +80,9 @@ def on_protobuf(step: Step, behind: Sequence[Step], model: Model) -> OnProtobuf 
 
         return OnProtobuf("ir-version", partial(lower_ir_version, version=step.version))
     return None
+
+
+def _to(
+    change: Callable[..., onnx.ModelProto], opset: int, model: Model
+) -> Callable[[onnx.ModelProto], onnx.ModelProto]:
+    return partial(change, opset=opset, folder=model.folder)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import onnx
 
 from surgeon.errors import SurgeonError
+from surgeon.external import with_small_data
 from surgeon.importer import opset_of
 from surgeon.nested import WRITE_OUT, every_body, every_node, functions_left
 from surgeon.opsets import STANDARD
@@ -35,12 +37,17 @@ _NUMBERS = {"Clip": 1, "Pad": 2}
 _OTHER_FLOATS = (onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE)
 
 
-def raise_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
+def raise_opset(proto: onnx.ModelProto, opset: int, folder: Path | None = None) -> onnx.ModelProto:
     """The model at a newer opset.
 
     The converter gives a Resize of before opset 11, and an Upsample, the coordinates that are the
     default of later ones; they meant others. Bounds of a Clip and the border of a Pad it gives in
     float32, whatever they are of.
+
+    Args:
+        proto: The model.
+        opset: The one wanted.
+        folder: Where its external data lie.
 
     Raises:
         SurgeonError: The model is there already or has functions, which the converter leaves out;
@@ -58,6 +65,7 @@ def raise_opset(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
         )
     if not any(entry.domain in STANDARD for entry in proto.opset_import):
         return _imported(proto, opset)
+    proto = with_small_data(proto, folder)
     _check_meanings(proto, before, opset)
     if before < _COORDINATES <= opset:
         _check_upsamples(proto, opset)
