@@ -291,15 +291,21 @@ def operator(model: onnx.ModelProto, r: random.Random) -> str | None:
     return f"{new} for {old}"
 
 
+def _read(model: onnx.ModelProto, r: random.Random) -> tuple[onnx.NodeProto, int, int] | None:
+    """A node, which of its inputs is looked at, and the node's place in the graph."""
+    nodes = enumerate(model.graph.node)
+    places = [(n, i, at) for at, n in nodes for i, name in enumerate(n.input) if name]
+    return r.choice(places) if places else None
+
+
 def between(model: onnx.ModelProto, r: random.Random) -> str | None:
     """A node more on the way."""
-    places = [(n, i) for n in model.graph.node for i, name in enumerate(n.input) if name]
-    if not places:
+    read = _read(model, r)
+    if read is None:
         return None
-    node, place = r.choice(places)
+    node, place, at = read
     name, op = node.input[place], r.choice("Relu Neg Identity Transpose Abs Sigmoid Cast".split())
     given = {"to": r.choice([1, 6, 7, 10, 11, 9])} if op == "Cast" else {}
-    at = list(model.graph.node).index(node)
     node.input[place] = f"{name}_between"
     model.graph.node.insert(at, helper.make_node(op, [name], [f"{name}_between"], **given))
     return f"{op} behind `{name}`"
@@ -337,11 +343,11 @@ def still(model: onnx.ModelProto, r: random.Random) -> str | None:
 
 def quantized(model: onnx.ModelProto, r: random.Random) -> str | None:
     """A value is rounded to levels on its way, as quantised networks have it."""
-    places = [(n, i) for n in model.graph.node for i, name in enumerate(n.input) if name]
-    if not places:
+    read = _read(model, r)
+    if read is None:
         return None
-    node, place = r.choice(places)
-    name, at = node.input[place], list(model.graph.node).index(node)
+    node, place, at = read
+    name = node.input[place]
     scale, zero, levels, back = (f"{name}_{each}" for each in ("scale", "zero", "levels", "back"))
     model.graph.initializer.append(numpy_helper.from_array(np.array(0.25, np.float32), scale))
     model.graph.initializer.append(numpy_helper.from_array(np.array(0, np.int8), zero))
