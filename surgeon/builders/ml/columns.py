@@ -104,6 +104,8 @@ def imputer(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused(f"it has no `imputed_value_{ending}`")
     if values.size > 1:
         _check_width(bench, x, values.size, f"imputed_value_{ending}")
+        if bench.rank(x) > 2:
+            raise Refused("it is known for rows and columns alone")
     if dtype == TYPE.FLOAT and np.isnan(missing):
         place = bench.op("IsNaN", x)
     else:

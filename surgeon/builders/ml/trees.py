@@ -176,10 +176,11 @@ def _read(node: gs.Node) -> _Forest:
     values = listed(node, "nodes_values")
     tracks = listed(node, "nodes_missing_value_tracks_true", np.int64)
     modes = [m.decode() if isinstance(m, bytes) else str(m) for m in node.attrs["nodes_modes"]]
-    if not tree.size or len({tree.size, own.size, feature.size, values.size, len(modes)}) != 1:
-        raise Refused("its lists of nodes are not equally long")
     if not tracks.size:
         tracks = np.zeros(tree.size, np.int64)
+    lists = (tree, own, feature, true, false, values, tracks, modes)
+    if not tree.size or len({len(each) for each in lists}) != 1:
+        raise Refused("its lists of nodes are not equally long")
     nodes: dict[tuple[int, int], _Node] = {}
     for index, (t, n) in enumerate(zip(tree.tolist(), own.tolist(), strict=True)):
         nodes[t, n] = _Node(
