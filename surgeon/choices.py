@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 
 from surgeon.document import suggest
 from surgeon.errors import RecipeError
@@ -32,6 +33,20 @@ def check_choice(option: str, given: str, known: Sequence[str]) -> None:
     if given not in known:
         raise RecipeError(
             f"`{given}` is not a value of `{option}`", where=option, mend=suggest(str(given), known)
+        )
+
+
+def check_integer(option: str, given: object) -> None:
+    """See that an option is an integer or left out.
+
+    Raises:
+        RecipeError: It is something else, a text say.
+    """
+    if not isinstance(given, Integral | None):
+        raise RecipeError(
+            f"`{option}` is a `{type(given).__name__}`, and no integer",
+            where=option,
+            mend="Give a number without quotes.",
         )
 
 

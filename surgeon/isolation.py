@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import onnx
 
 from surgeon import capacity
+from surgeon.choices import check_integer
 from surgeon.errors import ForeignError, MemoryUp, TimeUp
 from surgeon.runtime import Feeds, NotRunnable, Runner, Session
 from surgeon.workers import Remote, Worker
@@ -53,7 +54,11 @@ def isolation(*, timeout: float | None = TIMEOUT, memory: int | None = None) -> 
     Args:
         timeout: Seconds of one run; None for no limit.
         memory: Bytes of address space of the worker; a share of the machine's by default.
+
+    Raises:
+        RecipeError: The memory is no number, but a text as `8G`, say.
     """
+    check_integer("memory", memory)
     if _cell.get() is not None:
         yield
         return

@@ -158,7 +158,9 @@ class Model:
         raise RecipeError(
             f"`{type(given).__name__}` is no model",
             where="model",
-            mend="Give a path, a `Model`, an `onnx.ModelProto` or a graphsurgeon `Graph`.",
+            mend="Take `onnx.load_from_string(data)`."
+            if isinstance(given, (bytes, bytearray, memoryview))
+            else "Give a path, a `Model`, an `onnx.ModelProto` or a graphsurgeon `Graph`.",
         )
 
     @classmethod

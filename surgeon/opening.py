@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 from surgeon.authoring import recipe_of
-from surgeon.errors import RecipeError, few
+from surgeon.errors import ModelError, RecipeError, few
 from surgeon.external import external_tensors, locations
 from surgeon.files import external_path
 from surgeon.model import Model
@@ -57,8 +58,16 @@ def see_data(model: Model) -> None:
     """Whether the files are there that the model refers to: without them nothing can be shown.
 
     Raises:
-        ModelError: One is missing, or lies outside the model's folder.
+        ModelError: One is missing, or outside the model's folder; or that is not known.
     """
-    if model.folder is not None and model.sound.outside:
-        for location in sorted(locations(external_tensors(model.proto))):
+    if not model.sound.outside:
+        return
+    for location in sorted(locations(external_tensors(model.proto))):
+        if model.folder is not None:
             external_path(location, model.folder)
+        elif not Path(location).is_file():  # onnx and onnxruntime look where the process stands
+            raise ModelError(
+                f"its weights lie in `{location[:200]}`, and a model in memory does not say where",
+                where="model",
+                mend="Give its path; or load them with it: `onnx.load(path)`.",
+            )

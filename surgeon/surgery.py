@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from surgeon.assumptions import parse_assumptions
 from surgeon.auditing import Asked, record
-from surgeon.choices import check_by_name, check_options, several
+from surgeon.choices import check_by_name, check_integer, check_options, several
 from surgeon.clock import Clock
 from surgeon.collector import collector_paused
 from surgeon.comparing import Comparison, unbounded
@@ -136,6 +136,7 @@ def apply(
     clock, checked = Clock(), verify if check is None else check
     allow, assume = several(allow), several(assume)
     check_options(require, allow)
+    check_integer("opset", opset)
     check_by_name(shape=shape, values=values, inputs=inputs)
     if keep_evidence is not None:
         from surgeon.evidence import check_folder

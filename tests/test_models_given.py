@@ -6,7 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
+import onnx.numpy_helper
 import onnx.parser
 import onnx_graphsurgeon as gs
 import pytest
@@ -96,3 +98,51 @@ def test_the_text_of_what_a_call_gives(tmp_path: Path) -> None:
         assert phrase in surgeon.shown(found)
     with pytest.raises(surgeon.RecipeError, match="`int` has no text"):
         surgeon.shown(7)
+
+
+def test_bytes_are_told_how_to_become_a_model() -> None:
+    with pytest.raises(surgeon.RecipeError, match="load_from_string"):
+        surgeon.apply(onnx.parser.parse_model(TEXT).SerializeToString(), "clean")
+
+
+def test_a_model_in_memory_does_not_say_where_its_weights_lie(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = onnx.numpy_helper.from_array(np.ones((2, 2), np.float32), "w")
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17]>
+        g (float[N,2] x, float[2,2] w) => (float[N,2] y) { a = Identity (x) y = MatMul (a, w) }"""
+    )
+    del model.graph.input[1]
+    model.graph.initializer.append(weights)
+    path = tmp_path / "in.onnx"
+    onnx.save(model, path, save_as_external_data=True, location="weights", size_threshold=0)
+    given = onnx.load(path, load_external_data=False)
+    with pytest.raises(surgeon.ModelError, match=r"weights lie in `weights`.*\n.*Give its path"):
+        surgeon.apply(given, "clean")
+    assert surgeon.apply(onnx.load(path), "clean").report.status == "equivalent"
+    monkeypatch.chdir(tmp_path)  # where onnx and onnxruntime look
+    assert surgeon.apply(given, "clean").report.status == "equivalent"
+
+
+@pytest.mark.parametrize(
+    ("options", "mend"),
+    [
+        ({"opset": "17"}, r"`opset` is a `str`.*\n.*without quotes"),
+        ({"shape": {"x": "2,4"}}, r"is a text\n.*\[2, 4\]"),
+    ],
+)
+def test_texts_of_the_command_line_are_no_options_of_python(
+    options: dict[str, Any], mend: str
+) -> None:
+    with pytest.raises(surgeon.RecipeError, match=mend):
+        surgeon.apply(onnx.parser.parse_model(TEXT), "clean", **options)
+
+
+def test_the_memory_of_a_worker_is_a_number() -> None:
+    given: Any = "8G"
+    with (
+        pytest.raises(surgeon.RecipeError, match="`memory` is a `str`"),
+        surgeon.isolation(memory=given),
+    ):
+        pass

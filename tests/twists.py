@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+from respellings import RESPELLINGS
 
 Twist = Callable[[onnx.ModelProto, random.Random], str | None]
 Array = np.ndarray[Any, Any]
@@ -371,6 +372,7 @@ TWISTS: dict[Twist, float] = {
     **dict.fromkeys((size, attribute, constant), 4.0),
     **dict.fromkeys((dtype, reader, operands, operator), 2.0),
     **dict.fromkeys((rank, between, fed, still, opset), 1.0),
+    **dict.fromkeys(RESPELLINGS, 1.0),
     quantized: 0.5,
 }
 
