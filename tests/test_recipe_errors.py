@@ -54,6 +54,11 @@ from surgeon.recipe import Recipe
             rule(where="[[1]]"),
             "9:13: `where[0]` is a list, not text\n  mend: Put quotes around it.",
         ),
+        (
+            rule(since_opset="'13'"),
+            "9:19: `since_opset` is `13`, not an integer\n"
+            "  mend: Write `since_opset: 13`, without quotes.",
+        ),
         (rule(let="{k: [1, 2]}"), "9:14: `k` is a list, not text\n  mend: Put quotes around it."),
         (rule(let="{k: }"), "9:13: `k` is empty, not text\n  mend: Put quotes around it."),
         (

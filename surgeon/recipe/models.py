@@ -331,13 +331,15 @@ def _translate(root: Value, errors: Sequence[Mapping[str, Any]]) -> RecipeError:
 
 
 def _mend_form(name: str, value: Value, wanted: Sequence[str]) -> str:
-    """How a value of the wrong kind is written: quoted, or as a list of one."""
+    """How a value of the wrong kind is written: quoted, without quotes, or as a list of one."""
     if "text" in wanted:
         return "Put quotes around it."
     if wanted == ["a list"] and isinstance(value.content, str | int | float):
         text = str(value.content)
         word = text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
         return f"Write `{name}: [{word}]`."
+    if wanted == ["an integer"] and str(value.content).isdecimal():
+        return f"Write `{name}: {value.content}`, without quotes."
     return "Change its form."
 
 
