@@ -169,6 +169,10 @@ def test_what_a_replacement_may_not_say(text: str, message: str) -> None:
             "y = LeakyRelu <alfa = 1.0> (x)",
             "`LeakyRelu` has no attribute `alfa`\n  mend: Did you mean `alpha`?",
         ),
+        (  # `consumed_inputs` of opset 1 is no help
+            "y = Sigmoid <alpha = 1.0> (x)",
+            "`Sigmoid` has no attribute `alpha`\n  mend: Remove `alpha`.",
+        ),
         (
             "y = Concat <axes = @axis> (a)",
             "`Concat` has no attribute `axes`\n  mend: Did you mean `axis`?",

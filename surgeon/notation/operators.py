@@ -175,12 +175,14 @@ def _check_attributes(
     node: NodePattern, name: str, versions: tuple[_Version, ...], *, complete: bool
 ) -> None:
     attributes = {key for version in versions for key in version.attributes}
+    oldest = max((v.since for v in versions if v.since <= OLDEST_OPSET), default=0)
+    written = [version for version in versions if version.since >= oldest]
     for key in (*node.attributes, *node.captures):
         if key not in attributes:
             raise RecipeError(
                 f"`{name}` has no attribute `{key}`",
                 where=node.location,
-                mend=suggest(key, attributes),
+                mend=suggest(key, {key for version in written for key in version.attributes}),
             )
     for key, value in node.attributes.items():
         kinds = sorted({v.attributes[key] for v in versions if key in v.attributes})
@@ -193,8 +195,6 @@ def _check_attributes(
             )
     if complete and node.rest is None:
         given = {*node.attributes, *node.captures}
-        oldest = max((v.since for v in versions if v.since <= OLDEST_OPSET), default=0)
-        written = [version for version in versions if version.since >= oldest]
         missing = min((version.required - given for version in written), key=len)
         if missing:
             raise RecipeError(
