@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import onnx
+from twisting import ALLOWED, ROOT
 from twists import twisted
 
 import surgeon
@@ -25,10 +26,8 @@ from surgeon.errors import SurgeonError
 from surgeon.firing import FAILED
 from surgeon.recipe import Recipe, Rule, RulesStep
 
-ROOT = Path(__file__).parent.parent
 TRIES = 2000
 UNTWISTED = 0.05  # how often a graph is tried as it stands: the refusing cases
-ALLOWED = frozenset({"approximate", "contract", "leftover"})
 
 
 class Condition(NamedTuple):
@@ -81,7 +80,7 @@ def needing(condition: Condition, tries: int = TRIES) -> str | None:
 
 def _tries_to(rule: Rule, model: onnx.ModelProto) -> int:
     """How often a rule fires by itself, or fails at it."""
-    alone = Recipe(rule.recipe, steps=(RulesStep((rule,)),), allow=ALLOWED)
+    alone = Recipe(rule.recipe, steps=(RulesStep((rule,)),))
     report = surgeon.apply(model, alone, verify=False, check=False, allow=ALLOWED).report
     return len(report.changes) + sum(each.endswith(FAILED) for each in report.failures)
 

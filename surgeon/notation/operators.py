@@ -182,7 +182,7 @@ def _check_attributes(
             raise RecipeError(
                 f"`{name}` has no attribute `{key}`",
                 where=node.location,
-                mend=suggest(key, {key for version in written for key in version.attributes}),
+                mend=suggest(key, {known for version in written for known in version.attributes}),
             )
     for key, value in node.attributes.items():
         kinds = sorted({v.attributes[key] for v in versions if key in v.attributes})
