@@ -187,6 +187,16 @@ class Model:
         twin._sound = self._sound
         return twin
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """As it stands, for a worker of `concurrent.futures`; external data stays where it is.
+
+        Raises:
+            ModelError: It is larger than protobuf can write (2 GiB).
+        """
+        path = None if self.changed else self.path  # whose bytes it is saved as
+        data = b"".join(self.to_bytes(where=str(self.path or "model")))
+        return _unpickled, (data, path, self.folder, self.stamps)
+
     def graphs(self) -> Iterator[gs.Graph]:
         """The main graph, the functions, and every body inside them."""
         for top in (self.graph, *self.graph.functions):
@@ -307,6 +317,14 @@ class Model:
         except BaseException:
             carrier.take_back(unless=data)
             raise
+
+
+def _unpickled(
+    data: bytes, path: Path | None, folder: Path | None, stamps: dict[str, str]
+) -> Model:
+    model = Model(parse(data, where=str(path or "model")), path=path, folder=folder)
+    model.stamps = stamps
+    return model
 
 
 def array_of(tensor: onnx.TensorProto, folder: Path | None) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import onnx.numpy_helper
 import onnx.parser
 import onnx_graphsurgeon as gs
 import pytest
+from command import run
 
 import surgeon
 
@@ -52,6 +54,28 @@ def test_a_result_is_worked_on_as_it_stands(tmp_path: Path) -> None:
 def test_both_runs_are_in_the_log_of_a_result_of_a_result(tmp_path: Path) -> None:
     model = surgeon.apply(rewritten(tmp_path / "in.onnx"), "nan-forms", "opset-17").model
     assert surgeon.inspect(model).made[0] == MEND
+
+
+@pytest.mark.parametrize("recipe", [MEND, "pads-fold"], ids=["changed", "as it came"])
+def test_a_result_comes_back_from_another_process_as_it_stands(tmp_path: Path, recipe: str) -> None:
+    """Of weights outside the file only the folder goes with it."""
+    proto = onnx.parser.parse_model(TEXT)
+    proto.graph.node[-1].CopyFrom(onnx.helper.make_node("Add", ["b", "w"], ["y"]))
+    weights = np.arange(400, dtype=np.float32).reshape(100, 4)
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    path, other = tmp_path / "in" / "in.onnx", tmp_path / "other"
+    path.parent.mkdir()
+    other.mkdir()
+    onnx.save(proto, path, save_as_external_data=True, location="w.data", size_threshold=0)
+    result = surgeon.apply(path, recipe)
+    again = pickle.loads(pickle.dumps(result))
+    assert again.report == result.report
+    again.model.save(other / "again.onnx")
+    assert operators(onnx.load(other / "again.onnx")) == operators(result.model.to_proto())
+    result.model.save(other / "out.onnx")
+    assert (other / "again.onnx").read_bytes() == (other / "out.onnx").read_bytes()
+    sealed = run("log", "--check", other / "again.onnx")
+    assert sealed.exit_code == (0 if result.model.changed else 1), sealed.output
 
 
 @pytest.mark.parametrize("form", [str, Path, onnx.load, lambda p: gs.import_onnx(onnx.load(p))])
