@@ -9,6 +9,7 @@ import ctypes
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -16,7 +17,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import onnx
 
-from surgeon.errors import SurgeonError
+from surgeon.errors import ModelError, SurgeonError
+from surgeon.external import with_small_data
 from surgeon.nested import every_node
 from surgeon.numerals import natural
 
@@ -121,20 +123,12 @@ class Session:
         optimise: bool = False,
         folder: Path | None = None,
     ) -> None:
-        import onnxruntime as ort
-
         self._where = str(model) if isinstance(model, Path) else f"graph `{model.graph.name}`"
         nodes = [*every_node(model.graph.node)] if isinstance(model, onnx.ModelProto) else []
         self._deadly = any(map(_is_deadly, nodes))
         self._deadly_of_halves = any(node.op_type == _DEADLY_WITHOUT_HALVES for node in nodes)
         try:
-            # protobuf counts bytes by writing them: once is enough
-            source = str(model) if isinstance(model, Path) else model.SerializeToString()
-            size = None if isinstance(source, str) else len(source)
-            options = _options(size, optimise=optimise, folder=folder)
-            self._session = ort.InferenceSession(
-                source, options, providers=["CPUExecutionProvider"]
-            )
+            self._session = _loaded(model, folder, optimise=optimise)
         except Exception as error:  # its exception classes share no base of their own
             raise _not_runnable(model, error, self._where) from None
         self.inputs = tuple(_port(value) for value in self._session.get_inputs())
@@ -207,6 +201,26 @@ def release() -> str:
 def _is_deadly(node: onnx.NodeProto) -> bool:
     asked = _DEADLY_WITHOUT_ELEMENTS.get(node.op_type)
     return asked == "" or any(attribute.name == asked for attribute in node.attribute)
+
+
+def _loaded(model: onnx.ModelProto | Path, folder: Path | None, *, optimise: bool) -> Any:
+    """A session of onnxruntime's own, which wants axes, pads and sizes in the file itself."""
+    import onnxruntime as ort
+
+    # protobuf counts bytes by writing them: once is enough
+    source = str(model) if isinstance(model, Path) else model.SerializeToString()
+    size = None if isinstance(source, str) else len(source)
+    options = _options(size, optimise=optimise, folder=folder)
+    try:
+        return ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+    except Exception:
+        inside = model
+        if isinstance(model, onnx.ModelProto):
+            with suppress(ModelError):  # no such data: onnxruntime says it better
+                inside = with_small_data(model, folder)
+        if inside is model:
+            raise
+    return _loaded(inside, folder, optimise=optimise)
 
 
 def _options(size: int | None, *, optimise: bool, folder: Path | None) -> Any:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from command import run
 
@@ -243,6 +244,22 @@ def _outside(tmp_path: Path, *, axis: int) -> Path:
                 tensor.external_data.add(key=key, value=str(value))
     onnx.save(proto, folder / "m.onnx")
     return folder / "m.onnx"
+
+
+def test_axes_outside_are_compared_although_onnxruntime_wants_them_inside(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float[n,1,4] x) => (float[n,6] y)'
+        "{ a = HardSwish (x) b = Squeeze (a, axes) y = Pad (b, pads) }"
+    )
+    for name, values in {"axes": [1], "pads": [0, 0, 0, 2]}.items():
+        model.graph.initializer.append(onnx.numpy_helper.from_array(np.array(values), name))
+    path = tmp_path / "in.onnx"
+    onnx.save(model, path, save_as_external_data=True, location="in.data", size_threshold=0)
+    with pytest.raises(Exception, match="external"):
+        onnxruntime.InferenceSession(path)
+    result = surgeon.apply(path, "activations-decompose")
+    assert result.report.status == "equivalent"
+    assert result.model.changed
 
 
 @pytest.mark.parametrize("opset", [17, 21])
