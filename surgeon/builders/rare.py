@@ -133,8 +133,10 @@ def _windows(draft: Draft, node: gs.Node) -> list[Window]:
     shapes = [draft.facts.of(t).shape for t in (node.inputs[0], node.outputs[0])]
     for window, *ends in zip(windows, *((shape or ())[2:] for shape in shapes), strict=False):
         if not all(isinstance(n, int) for n in ends):
-            raise Refused("its lengths are known at run time only")
-        if window.count(ends[0]) != ends[1]:
+            fits = window.stride == 1 or window.pads >= window.reach - 1
+            if window.ceil or not (window.always_reads and fits):
+                raise Refused("its lengths are known at run time only, and a window may not fit")
+        elif window.count(ends[0]) != ends[1]:
             raise Refused("its last window begins in the padding")
     return windows
 

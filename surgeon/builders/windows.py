@@ -73,6 +73,12 @@ class Window:
         """Whether no window can begin behind the input, however long it is."""
         return self.padding + self.stride <= self.reach
 
+    @property
+    def always_reads(self) -> bool:
+        """Whether each full window reads an element of the input, however long that is."""
+        front, behind = self.padding, self.pads - self.padding
+        return -(-front // self.dilation) - (-behind // self.dilation) < self.kernel
+
     def may_drop(self, length: Length) -> bool:
         """Whether it is known at run time only if the last window begins behind the input."""
         return length.static is None and not self.floors(length) and not self.never_drops
@@ -85,17 +91,19 @@ class Window:
         return max(self.padding, behind) >= self.kernel
 
 
-def begun(draft: Draft, y: gs.Tensor, pairs: list[tuple[Length, Window]]) -> gs.Tensor:
-    """The windows of every axis that do not begin behind the input; as many as its last element."""
+def begun(
+    draft: Draft, y: gs.Tensor, pairs: list[tuple[Length, Window]], *, first: int = 2
+) -> gs.Tensor:
+    """The windows of these axes that do not begin behind the input; as many as its last element."""
     axes, ends = [], []
-    for axis, (length, window) in enumerate(pairs, start=2):
+    for axis, (length, window) in enumerate(pairs, start=first):
         if window.ceil and window.stride > 1 and not window.never_drops:
             axes.append(axis)
             ends.append(_begins(draft, length, window))
     if not axes:
         return y
-    first = draft.constant([0] * len(axes), "starts")
-    return draft.op("Slice", y, first, parts.shape_from(draft, ends), draft.constant(axes, "axes"))
+    starts = draft.constant([0] * len(axes), "starts")
+    return draft.op("Slice", y, starts, parts.shape_from(draft, ends), draft.constant(axes, "axes"))
 
 
 def _begins(draft: Draft, length: Length, window: Window) -> Length:

@@ -94,8 +94,9 @@ class View:
             if move.attribute in attributes and self.opset < move.since:
                 while len(found) <= move.index:
                     found.append("")
-                array = np.asarray(attributes[move.attribute])
-                found[move.index] = array if move.like_input else array.astype(np.int64)
+                # ONNX calls float what has 32 bits; numpy's has 64
+                kind = np.float32 if move.like_input else np.int64
+                found[move.index] = np.asarray(attributes[move.attribute], kind)
         while found and isinstance(found[-1], str) and found[-1] == "":
             found.pop()
         return found

@@ -16,6 +16,7 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.arguments import Arguments, bind
 from surgeon.builders import parts
+from surgeon.builders.bench import LARGEST
 from surgeon.builders.parts import Array, Length
 from surgeon.builders.whole_numbers import averaged, largest
 from surgeon.builders.windows import Window, begun, digit_of, with_batch
@@ -340,13 +341,41 @@ def largest_gathered(
 ) -> gs.Tensor:
     """Windows gathered axis by axis; what would lie outside repeats an element that does not."""
     for axis, (window, length) in enumerate(zip(windows, lengths, strict=True)):
+        if length.static is None:
+            x = _largest_beside(draft, x, axis, window, length, spatial=len(windows))
+            continue
         rows = []
         for taps in _taps(window, length):
-            inside = [at for at in taps if 0 <= at < (length.static or 0)]
+            inside = [at for at in taps if 0 <= at < length.static]
             rows.append([at if at in inside else inside[0] for at in taps])
         windows_of = draft.op("Gather", x, draft.constant(rows, "windows"), axis=axis + 2)
         x = draft.op("ReduceMax", windows_of, draft.constant([axis + 3], "axes"), keepdims=0)
     return x
+
+
+def _largest_beside(
+    draft: Draft, x: gs.Tensor, axis: int, window: Window, length: Length, *, spatial: int
+) -> gs.Tensor:
+    """The greatest of what windows read along one axis of any length: copies of it, shifted."""
+    kind = parts.numpy_dtype(draft, x)
+    pads = np.zeros((2, spatial + 2), np.int64)
+    behind = window.pads - window.padding
+    pads[:, axis + 2] = window.padding, behind + (window.stride - 1) * window.ceil
+    least = draft.constant(np.array(-np.inf, kind), "least")
+    x = draft.op("Pad", x, draft.constant(pads.reshape(-1), "pads"), least)
+    along = draft.constant([axis + 2], "axes")
+    starts = [tap * window.dilation for tap in range(window.kernel)]
+    ends = [start - starts[-1] for start in starts[:-1]] + [LARGEST]
+    taps = [
+        draft.op("Slice", x, draft.constant([start], "start"), draft.constant([end], "end"), along)
+        for start, end in zip(starts, ends, strict=True)
+    ]
+    y = draft.op("Max", *taps)
+    strides = [1] * spatial
+    strides[axis] = window.stride
+    if window.stride > 1:
+        y = draft.op("MaxPool", y, kernel_shape=[1] * spatial, strides=strides)
+    return begun(draft, y, [(length, window)], first=axis + 2)
 
 
 def in_plane(draft: Draft, flat: gs.Tensor, lengths: list[Length]) -> gs.Tensor:
