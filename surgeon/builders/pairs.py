@@ -74,6 +74,8 @@ def _zero(c: Bench, node: gs.Node, at: int) -> gs.Tensor | None:
 
 def _number(c: Bench, vector: gs.Tensor) -> gs.Tensor:
     """The one element of a vector that has no more; else the vector."""
+    if c.rank(vector) > 1:
+        raise Refused("a scale or a zero point is no number and no vector, as ONNX has them")
     if c.shape(vector) != (1,):
         return vector
     made: gs.Tensor = c.op("Reshape", vector, c.ints([], "scalar"))
