@@ -165,6 +165,8 @@ def apply(
     axioms = axioms._replace(texts=(*told, *axioms.texts), told=frozenset(values))
     beside = Comparison(original, axioms, reference=reference, inputs=inputs, data=data)
     beside.see_values(values)
+    if not plan.frees_sizes:  # else what is assumed is of the file, and the data may be larger
+        beside.see_sizes()
     clock.lap("load")
     begun = bool(apart or joined or told)  # the model is not as it came, before any step
     with collector_paused():

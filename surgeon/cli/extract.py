@@ -19,7 +19,7 @@ from surgeon.cli.repair import (
     check_unasked,
     now,
 )
-from surgeon.cli.targets import check_order, check_target
+from surgeon.cli.targets import check_log, check_order, check_target
 from surgeon.collector import collector_paused
 
 Source = Annotated[Path, typer.Argument(metavar="IN", help="The model to cut.", show_default=False)]
@@ -82,6 +82,7 @@ def extract(
         if no_verify:
             check_unasked(references, inputs, data, require is options.Required.EQUIVALENT)
         check_target(target, inputs=[source])
+        check_log(log_file, output=target)
         with place.working("load") as progress:
             with collector_paused():
                 from surgeon import extraction, render
