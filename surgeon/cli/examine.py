@@ -111,7 +111,7 @@ def verify(
             other, _ = with_values(other, still, shapes)
             shapes = {name: dims for name, dims in shapes.items() if name not in values}
             axioms = parse_assumptions(one, shapes, assume or ())
-            told = {"inputs": options.read_inputs(inputs), "data": data or ()}
+            told: dict[str, Any] = {"inputs": options.read_inputs(inputs), "data": data or ()}
             if axioms.assumed:
                 Comparison(one, axioms, reference=references, **told).see_sizes()
             given: dict[str, Any] = {
