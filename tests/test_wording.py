@@ -100,3 +100,49 @@ def test_what_a_result_lacks_is_said_so_too(net: Path) -> None:
     said = "Read the report (`error.report`); leave out the recipe or the rule, or leave out "
     assert said + "`strict=True`." in str(raised.value)
     assert raised.value.report is not None
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"require": "equivalent"},
+        {"reference": "onnxruntime"},
+        {"data": "x.npz"},
+        {"inputs": {"x": "ones"}},
+        {"save_partial": True},
+        {"keep_evidence": "found"},
+    ],
+)
+def test_no_call_asks_for_a_comparison_that_it_leaves_out(
+    net: Path, asked: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(surgeon.RecipeError, match="`verify=False` leaves out what another"):
+        surgeon.apply(net, "clean", verify=False, **asked)
+
+
+def test_what_rewrites_are_compared_on_may_be_given_without_the_whole(net: Path) -> None:
+    result = surgeon.apply(net, "clean", verify=False, check=True, inputs={"x": "ones"})
+    assert result.report.status == "unchecked"
+    with pytest.raises(surgeon.RecipeError, match="leaves out what another"):
+        surgeon.apply(net, "clean", verify=False, check=True, require="equivalent")
+
+
+def test_parts_and_folders_refuse_the_same(net: Path, tmp_path: Path) -> None:
+    with pytest.raises(surgeon.RecipeError, match="`verify=False` leaves out what another"):
+        surgeon.extract(net, outputs=["b"], verify=False, require="equivalent")
+    with pytest.raises(surgeon.RecipeError, match="`verify=False` leaves out what another"):
+        surgeon.batch(net, tmp_path / "out", "clean", verify=False, reference="onnxruntime")
+    with pytest.raises(surgeon.RecipeError, match="`memory` is a `str`, and no integer"):
+        surgeon.batch(net, tmp_path / "out", "clean", memory="8G")  # type: ignore[arg-type]
+
+
+def test_a_way_to_carry_data_is_one(net: Path, tmp_path: Path) -> None:
+    with pytest.raises(surgeon.RecipeError, match="external_data: `inlined` is no way"):
+        surgeon.Model.load(net).save(tmp_path / "o.onnx", external_data="inlined")
+    assert not (tmp_path / "o.onnx").exists()
+
+
+def test_what_a_search_requires_of_the_end_is_not_asked_on_the_way(net: Path) -> None:
+    found = surgeon.adapt(net, lambda _: True, "clean", require="equivalent")
+    assert found.result.report.status == "equivalent"

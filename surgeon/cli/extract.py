@@ -16,7 +16,6 @@ from surgeon.cli.repair import (
     NoVerify,
     Reproducible,
     Require,
-    check_unasked,
     now,
 )
 from surgeon.cli.targets import check_log, check_order, check_target
@@ -80,6 +79,8 @@ def extract(
             raise UsageError("where to cut is not said", where="surgeon extract", mend=usage)
         references, space = options.read_references(reference), options.read_size(memory)
         if no_verify:
+            from surgeon.choices import check_unasked
+
             check_unasked(references, inputs, data, require is options.Required.EQUIVALENT)
         check_target(target, inputs=[source])
         check_log(log_file, output=target)

@@ -137,6 +137,8 @@ def apply(
             )
         shapes, references = options.read_shapes(shape), options.read_references(reference)
         if no_verify:
+            from surgeon.choices import check_unasked
+
             equivalent = require is options.Required.EQUIVALENT
             check_unasked(references, inputs, data, equivalent, save_partial, keep_evidence)
         recorded = [references] if isinstance(references, str) else references or []
@@ -189,20 +191,6 @@ def apply(
 def now() -> str:
     """The date and time in UTC, as the log of a model has it."""
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
-def check_unasked(*asked: object) -> None:
-    """See that nothing asks for the comparison that `--no-verify` leaves out.
-
-    Raises:
-        UsageError: Something does.
-    """
-    if any(asked):
-        raise UsageError(
-            "`--no-verify` leaves out what another option asks for",
-            where="--no-verify",
-            mend="Leave out `--no-verify`, or what asks for a comparison.",
-        )
 
 
 def split(files: list[str], *, in_place: bool = False) -> tuple[list[str], Path, Path]:
