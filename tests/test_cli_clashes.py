@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from command import DOUBLE, run
-from command_files import net, refused, save
+from command_files import net, refused, save, shell
 
 import surgeon
 
@@ -119,6 +119,12 @@ def test_only_apply_replaces_its_input(net: Path, double: Path) -> None:
     result = run("extract", net, net, "--to", "b")
     refused(result, 5, "mend: Choose another output.")
     assert "--in-place" not in result.output
+
+
+def test_a_command_line_that_cannot_be_read_is_answered_on_stderr(net: Path) -> None:
+    done = shell("inspect", net, "--json", "--nosuch")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "No such option: --nosuch" in done.stderr
 
 
 def test_the_log_has_the_error(net: Path, double: Path, tmp_path: Path) -> None:
