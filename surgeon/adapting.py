@@ -264,7 +264,8 @@ class _Search:
     def _applied(self, chain: Sequence[Recipe]) -> Model | None:
         checked = self.options.get("verify", True)
         try:
-            options = {"check": checked, **self.options, "verify": False}
+            whole = {"verify": False, "require": "runs", "save_partial": False}
+            options = {"check": checked, **self.options, **whole}
             return Model.of(apply(self.original, *chain, **options).model)
         except SurgeonError:
             if chain == self.begun:

@@ -32,9 +32,10 @@ _ABOUT = """\
 Commands that answer take `--json`: they print one JSON document to stdout and nothing else there;
 `batch --json` prints a line of JSON for each file. Progress, warnings and errors go to stderr.
 Where a command ends with an error, stdout has `{"error": {"what", "where", "mend", "exit_code"}}`,
-beside the report where there is one. `null` stands for what is not known or was not asked for, and
-for numbers that are not finite. Later versions may add keys. The Python API gives the same objects
-with the same attributes: `surgeon.apply(...).report.changes`."""
+beside the report where there is one. A command line that cannot be read at all (an option that is
+not there) is answered on stderr alone, with exit code 2. `null` stands for what is not known or was
+not asked for, and for numbers that are not finite. Later versions may add keys. The Python API
+gives the same objects with the same attributes: `surgeon.apply(...).report.changes`."""
 
 
 class Answer(NamedTuple):

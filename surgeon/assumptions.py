@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
 import onnx
 
 from surgeon import dims
@@ -30,6 +32,7 @@ _FORMS = (
     (re.compile(rf"^{_NAME}\s*<=\s*{_NUMBER}$"), "most"),
     (re.compile(rf"^{_NAME}\s*<\s*{_NUMBER}$"), "less"),
 )
+_HOLDS = {"least": operator.ge, "more": operator.gt, "most": operator.le, "less": operator.lt}
 
 
 class Axioms(NamedTuple):
@@ -44,6 +47,7 @@ class Axioms(NamedTuple):
         told: Inputs whose value the user told: no inputs of the result.
         freed: By input name, the axes that are a number in the file and are to be dynamic, each
             with its name.
+        assumed: What the user assumed, as it was written.
     """
 
     shapes: Mapping[str, tuple[int | str, ...]]
@@ -52,6 +56,7 @@ class Axioms(NamedTuple):
     texts: tuple[str, ...]
     told: frozenset[str] = frozenset()
     freed: Mapping[str, Mapping[int, str]] = MappingProxyType({})
+    assumed: tuple[str, ...] = ()
 
     @property
     def fixed(self) -> dict[str, int]:
@@ -112,7 +117,64 @@ def parse_assumptions(
         if dim.HasField("dim_param")
     } | {d for shape in fixed.values() for d in shape if isinstance(d, str)}
     symbols, sizes = _assumed(known, assume)
-    return Axioms(fixed, symbols, sizes, (*texts, *assume), freed=freed)
+    numbers = {
+        dim.dim_param: given
+        for name, shape in fixed.items()
+        for dim, given in zip(declared[name].shape.dim, shape, strict=False)
+        if dim.dim_param and isinstance(given, int)
+    }
+    if (unmet := _unmet(assume, numbers)) is not None:
+        raise RecipeError(
+            f"`{unmet}` is assumed, and not so of the shapes that are given",
+            where="--assume",
+            mend="Leave it out, or give other numbers with `--shape`.",
+        )
+    return Axioms(fixed, symbols, sizes, (*texts, *assume), freed=freed, assumed=tuple(assume))
+
+
+def see_sizes(axioms: Axioms, model: Model, feeds: Mapping[str, Any], label: str) -> None:
+    """See that real inputs have sizes that are assumed.
+
+    Args:
+        axioms: What is assumed.
+        model: Its inputs declare the names.
+        feeds: By input name.
+        label: What the inputs are from.
+
+    Raises:
+        RecipeError: They have others.
+    """
+    sizes: dict[str, int] = {}
+    for value in model.proto.graph.input:
+        tensor, given = tensor_of(value.type), feeds.get(value.name)
+        if tensor is None or not isinstance(given, np.ndarray):
+            continue
+        named = axioms.shapes.get(value.name) or [dim.dim_param for dim in tensor.shape.dim]
+        there = zip(named, given.shape, strict=False)
+        sizes |= {name: size for name, size in there if isinstance(name, str)}
+    if (unmet := _unmet(axioms.assumed, sizes)) is not None:
+        raise RecipeError(
+            f"its sizes are not as assumed: `{unmet}`",
+            where=f"--data {label}",
+            mend="Give data of such sizes, or leave the assumption out.",
+        )
+
+
+def _unmet(assume: Sequence[str], sizes: Mapping[str, int]) -> str | None:
+    """The first assumption that these sizes contradict; names without a size contradict none."""
+    for text in assume:
+        form, match = _read(text)
+        name, *rest = match.groups()
+        if name not in sizes or (form == "same" and rest[0] not in sizes):
+            continue
+        size, number = sizes[name], sizes[rest[0]] if form == "same" else int(rest[0])
+        if form in ("multiple", "remainder"):
+            holds = size % number == int(rest[1] if form == "remainder" else 0)
+        else:
+            holds = _HOLDS.get(form, operator.eq)(size, number)
+        if not holds:
+            return text
+    return None
 
 
 def _see_shape(name: str, shape: Sequence[int | str], type_: onnx.TypeProto.Tensor) -> None:

@@ -36,6 +36,20 @@ def check_choice(option: str, given: str, known: Sequence[str]) -> None:
         )
 
 
+def check_unasked(*asked: object) -> None:
+    """See that nothing asks for the comparison that is left out.
+
+    Raises:
+        RecipeError: Something does.
+    """
+    if any(asked):
+        raise RecipeError(
+            "`--no-verify` leaves out what another option asks for",
+            where="--no-verify",
+            mend="Leave out `--no-verify`, or what asks for a comparison.",
+        )
+
+
 def check_integer(option: str, given: object) -> None:
     """See that an option is an integer or left out.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from surgeon.assumptions import Axioms
+from surgeon.assumptions import Axioms, see_sizes
 from surgeon.culprits import Kept, Place, find_culprits
 from surgeon.errors import SurgeonError
 from surgeon.model import Model
@@ -44,7 +44,7 @@ class Comparison:
         inputs: Mapping[str, str] | None,
         data: Data,
     ) -> None:
-        self.original = original
+        self.original, self._axioms = original, axioms
         self._told: dict[str, Any] = {
             "reference": reference,
             "shape": axioms.shapes or None,
@@ -68,6 +68,15 @@ class Comparison:
         """
         for each in self.given.sets if self.given is not None and values else ():
             see_values(values, self.original, each.feeds, each.label)
+
+    def see_sizes(self) -> None:
+        """Whether the data have sizes as assumed.
+
+        Raises:
+            RecipeError: They have others.
+        """
+        for each in self.given.sets if self.given is not None else ():
+            see_sizes(self._axioms, self.original, each.feeds, each.label)
 
     def how_far(self, steps: Sequence[tuple[Model, Model]], recipes: Sequence[Recipe]) -> list[str]:
         """How far what recipes change moves the outputs; what is recorded is of the changed."""

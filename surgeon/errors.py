@@ -32,6 +32,9 @@ class Location(NamedTuple):
 class SurgeonError(Exception):
     """The root of all errors meant for the user's eyes.
 
+    The parts speak of options as the command line has them; the text of the error, which a
+    traceback shows, of the arguments of a call.
+
     Args:
         what: One sentence, no period, naming the offending thing in backticks.
         where: A `Location`, a file's path, or the `node 'name' (domain.op)` it concerns.
@@ -47,6 +50,13 @@ class SurgeonError(Exception):
     def __init__(self, what: str, *, where: Location | str, mend: str) -> None:
         self.what, self.where, self.mend = what, where, mend
         super().__init__(f"{where}: {what}\n  mend: {mend}")
+
+    def __str__(self) -> str:
+        """All of it, in the words of Python."""
+        from surgeon.wording import in_python, place_in_python
+
+        where = place_in_python(str(self.where))
+        return f"{where}: {in_python(self.what)}\n  mend: {in_python(self.mend)}"
 
     def to_dict(self) -> dict[str, str | int]:
         """Plain data for JSON."""

@@ -78,6 +78,8 @@ def write_by_content(path: Path, pieces: Iterable[bytes]) -> tuple[Path, bool]:
 @contextlib.contextmanager
 def _beside(path: Path, pieces: Iterable[bytes]) -> Iterator[Path]:
     """A file in the same folder, for as long as this holds, unless it is given another name."""
+    if is_stream(path):
+        raise streamed(str(path))
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
     except FileNotFoundError:
@@ -207,6 +209,24 @@ def is_file(path: Path) -> bool:
         return path.is_file()
     except (OSError, ValueError):
         return False
+
+
+def is_stream(path: Path) -> bool:
+    """Whether a name is one of the system's for what a process has open, or for a device.
+
+    A file that is put in its place by renaming would take the name from every program.
+    """
+    where = Path(os.path.realpath(path.parent))
+    return where == Path("/dev") or where.is_relative_to("/proc")
+
+
+def streamed(where: str, what: str = "output") -> OutputError:
+    """What to raise where a stream is named for a file."""
+    return OutputError(
+        f"the {what} is a stream",
+        where=where,
+        mend="Name a file: surgeon puts a whole one in its place, or none.",
+    )
 
 
 def is_inside(name: str) -> bool:

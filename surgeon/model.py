@@ -33,7 +33,7 @@ from onnx_graphsurgeon.logger import G_LOGGER
 from surgeon import mistaken, provenance
 from surgeon.collector import collector_paused
 from surgeon.errors import ModelError, RecipeError
-from surgeon.external import KEEP, PACK, Carrier, external_tensors
+from surgeon.external import KEEP, PACK, WAYS, Carrier, external_tensors
 from surgeon.files import external_path, write_whole
 from surgeon.importer import import_graph, opset_of
 from surgeon.links import bodies
@@ -298,6 +298,12 @@ class Model:
             OutputError: The folder is missing or read-only, or the disk is full.
         """
         path = Path(path)
+        if external_data not in WAYS:
+            raise RecipeError(
+                f"`{external_data}` is no way to carry data",
+                where="--external-data",
+                mend=f"Say {', '.join(f'`{way}`' for way in WAYS[:-1])} or `{WAYS[-1]}`.",
+            )
         carrier = Carrier(self.folder, path, external_data)
         data: list[bytes] = []
         outside = self._sound is None or self._sound.outside

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from surgeon.assumptions import parse_assumptions
 from surgeon.auditing import Asked, record
-from surgeon.choices import check_by_name, check_integer, check_options, several
+from surgeon.choices import (
+    REQUIRED,
+    check_by_name,
+    check_integer,
+    check_options,
+    check_unasked,
+    several,
+)
 from surgeon.clock import Clock
 from surgeon.collector import collector_paused
 from surgeon.comparing import Comparison, unbounded
@@ -136,6 +143,9 @@ def apply(
     clock, checked = Clock(), verify if check is None else check
     allow, assume = several(allow), several(assume)
     check_options(require, allow)
+    if not verify:
+        pieces = () if checked else (reference, inputs, data, keep_evidence)
+        check_unasked(require == REQUIRED[1], save_partial, *pieces)
     check_integer("opset", opset)
     check_by_name(shape=shape, values=values, inputs=inputs)
     if keep_evidence is not None:
@@ -165,6 +175,8 @@ def apply(
     axioms = axioms._replace(texts=(*told, *axioms.texts), told=frozenset(values))
     beside = Comparison(original, axioms, reference=reference, inputs=inputs, data=data)
     beside.see_values(values)
+    if not plan.frees_sizes:  # else what is assumed is of the file, and the data may be larger
+        beside.see_sizes()
     clock.lap("load")
     begun = bool(apart or joined or told)  # the model is not as it came, before any step
     with collector_paused():

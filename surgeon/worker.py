@@ -35,7 +35,7 @@ def _limit(memory: int) -> None:
         return
     with contextlib.suppress(ValueError, OSError):
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (memory, hard))
+        resource.setrlimit(resource.RLIMIT_AS, (min(memory, sys.maxsize), hard))
 
 
 def _look_up(task: str) -> Any:

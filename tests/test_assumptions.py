@@ -81,7 +81,7 @@ def test_two_assumptions_that_do_not_go_together(texts: list[str]) -> None:
     with pytest.raises(RecipeError) as caught:
         parse_assumptions(MODEL, {}, texts)
     assert str(caught.value) == (
-        f"--assume: two assumptions about `h` do not go together: `{texts[1]}` is the second\n"
+        f"assume: two assumptions about `h` do not go together: `{texts[1]}` is the second\n"
         "  mend: Give one that says both."
     )
 
@@ -106,33 +106,33 @@ def test_a_shape() -> None:
         (
             {"x": (1 << 31, 3, 4, 4)},
             [],
-            "--shape: 2147483648 is no length of a dimension of input `x`\n"
+            "shape: 2147483648 is no length of a dimension of input `x`\n"
             "  mend: Give a number below 2^31, or a name.",
         ),
-        ({"xx": (1,)}, [], "--shape: the model has no input `xx`\n  mend: Did you mean `x`?"),
+        ({"xx": (1,)}, [], "shape: the model has no input `xx`\n  mend: Did you mean `x`?"),
         (
             {"x": (1, 3)},
             [],
-            "--shape: input `x` has 4 dimensions, not 2\n"
+            "shape: input `x` has 4 dimensions, not 2\n"
             "  mend: Give one number or name for each dimension.",
         ),
         (
             {"x": (1, 4, 2, 2)},
             [],
-            "--shape: input `x` declares 3 where 4 is given\n"
+            "shape: input `x` declares 3 where 4 is given\n"
             "  mend: A fixed dimension cannot be changed; give its number.",
         ),
         (
             {},
             ["h is large"],
-            "--assume: surgeon cannot use the assumption `h is large`\n"
+            "assume: surgeon cannot use the assumption `h is large`\n"
             "  mend: Write it as `t % 32 == 0`, `t == 64`, `h == w`, `t >= 16` or "
             "`t <= 512`.",
         ),
         (
             {},
             ["time >= 3"],
-            "--assume: no input has a dimension named `time`\n"
+            "assume: no input has a dimension named `time`\n"
             "  mend: Known are `b`, `h`, `n`, `w`.",
         ),
     ],

@@ -40,7 +40,7 @@ def test_a_recipe_that_waits_to_be_allowed_is_told() -> None:
     report = surgeon.apply(MODEL, rough, verify=False).report
     said = "1 rewrite would be tried with `--allow approximate`: `r/one`"
     assert (report.failures, report.remarks) == ((said,), ())
-    with pytest.raises(VerifyError, match="--allow approximate"):
+    with pytest.raises(VerifyError, match='allow="approximate"'):
         surgeon.apply(MODEL, rough, verify=False, strict=True)
 
 

@@ -261,7 +261,7 @@ def test_a_limit_that_is_too_low_blames_no_rewrite(monkeypatch: pytest.MonkeyPat
         raise TimeUp("it did not end", where="worker", mend="Give it more with `--timeout`.")
 
     monkeypatch.setattr(whole, "open_result", late)
-    with pytest.raises(TimeUp, match="--timeout"):
+    with pytest.raises(TimeUp, match="Give it more with `timeout`"):
         verify(parse(SCALE), parse(SCALE))
 
 

@@ -24,7 +24,13 @@ from surgeon.batch.reports import ROWS, rows_as_text
 from surgeon.batch.row import Row
 from surgeon.batch.sources import Source, find
 from surgeon.batch.state import State
-from surgeon.choices import check_choice, check_options
+from surgeon.choices import (
+    REQUIRED,
+    check_choice,
+    check_integer,
+    check_options,
+    check_unasked,
+)
 from surgeon.errors import OutputError, RecipeError
 from surgeon.recipe import Recipe
 from surgeon.targets import target as runtime
@@ -164,6 +170,10 @@ def batch(
     if retry is not None:
         check_choice("retry", retry, RETRY)
     check_options(require, allow)
+    check_integer("memory", memory)
+    check_integer("jobs", jobs)
+    if not verify:
+        check_unasked(require == REQUIRED[1], reference)
     wanted = None if target is None else runtime(target)
     if target is not None and is_own(target):
         target = os.path.abspath(target)

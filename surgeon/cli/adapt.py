@@ -11,7 +11,7 @@ from surgeon.cli import options, results
 from surgeon.cli.console import UsageError, desk
 from surgeon.cli.reduce import Most, Timeout
 from surgeon.cli.repair import DryRun, ExternalData, PrintJson, ReportFile, Reproducible, now
-from surgeon.cli.targets import check_order, check_report, check_target
+from surgeon.cli.targets import check_log, check_order, check_report, check_target
 from surgeon.collector import collector_paused
 from surgeon.files import is_file
 
@@ -71,6 +71,7 @@ def adapt(
         check_order(recipes, named, where="surgeon adapt", usage=usage)
         read = [source, *(Path(name) for name in recipes if is_file(Path(name)))]
         check_target(target, inputs=read)
+        check_log(log_file, output=target, report=report)
         if report is not None:
             check_report(report, inputs=read, output=target)
         with place.working("load") as progress:

@@ -170,12 +170,6 @@ def batch(
     with desk(quiet=quiet, verbose=verbose, as_json=as_json, log_file=log_file) as place:
         recipes, source, dest = _split(places)
         wanted = _percent(fail_under)
-        if no_verify and (reference or require is options.Required.EQUIVALENT):
-            raise UsageError(
-                "`--no-verify` leaves out what another option asks for",
-                where="--no-verify",
-                mend="Leave out `--no-verify`, or `--reference` and `--require`.",
-            )
         arguments: dict[str, Any] = {
             "jobs": jobs,
             "timeout": timeout,

@@ -163,7 +163,19 @@ def desk(
         with contextlib.ExitStack() as stack:
             if log_file is not None:
                 place.log = stack.enter_context(_open_log(log_file))
+            stack.enter_context(_explained(place, log_file))  # the log takes an error too
             yield place
+    except typer.Exit:
+        raise
+    except BaseException as error:  # of the log itself
+        place.log = None
+        raise typer.Exit(_explain(error, place, log_file)) from None
+
+
+@contextlib.contextmanager
+def _explained(place: Desk, log_file: Path | None) -> Iterator[None]:
+    try:
+        yield
     except typer.Exit:
         raise
     except BaseException as error:
@@ -198,9 +210,9 @@ def _as_error(error: Exception, place: Desk, log_file: Path | None) -> SurgeonEr
             mend="Check what was given.",
         )
     trace = "".join(traceback.format_exception(error))
-    if log_file is not None:
-        with contextlib.suppress(OSError), log_file.open("a", encoding="utf-8") as log:
-            log.write(trace)
+    if place.log is not None:
+        with contextlib.suppress(OSError):
+            place.log.write(trace)
     if place.verbose:
         sys.stderr.write(trace)
     hint = f"The traceback is in {log_file}: {ISSUES}." if log_file is not None else (
@@ -222,6 +234,12 @@ def _last_line(error: Exception) -> str:
 
 @contextlib.contextmanager
 def _open_log(path: Path) -> Iterator[TextIO]:
+    if str(path) == "-":
+        raise OutputError(
+            "the log is a stream",
+            where="-",
+            mend="Name a file, or `/dev/stderr` to see it at once.",
+        )
     try:
         if path.is_file() and path.stat().st_size and not _is_log(path):
             raise OutputError(

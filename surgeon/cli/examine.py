@@ -88,6 +88,7 @@ def verify(
             with collector_paused():
                 from surgeon import render
                 from surgeon.assumptions import parse_assumptions
+                from surgeon.comparing import Comparison
                 from surgeon.extending import extended
                 from surgeon.isolation import isolation
                 from surgeon.meanings import Meanings
@@ -105,17 +106,22 @@ def verify(
                 one, _ = extended(one, plans, ("contract",))
             values = options.read_values(value)
             one, _ = with_values(one, values, shapes)
+            there = {each.name for each in other.proto.graph.input}
+            still = {name: text for name, text in values.items() if name in there}
+            other, _ = with_values(other, still, shapes)
             shapes = {name: dims for name, dims in shapes.items() if name not in values}
             axioms = parse_assumptions(one, shapes, assume or ())
+            told: dict[str, Any] = {"inputs": options.read_inputs(inputs), "data": data or ()}
+            if axioms.assumed:
+                Comparison(one, axioms, reference=references, **told).see_sizes()
             given: dict[str, Any] = {
+                **told,
                 "reference": references,
                 "shape": axioms.shapes or None,
                 "sizes": axioms.sizes or None,
                 "folder_original": one.folder,
                 "folder_result": other.folder,
                 "allow_approximate": tolerance,
-                "inputs": options.read_inputs(inputs),
-                "data": data or (),
                 "progress": progress,
             }
             with isolation(timeout=timeout, memory=space):
@@ -194,6 +200,12 @@ def inspect(
             from surgeon import inspection, render
 
         if node is not None:
+            if target is not None:
+                raise UsageError(
+                    "where a node stands has nothing to do with a target",
+                    where="--node",
+                    mend="Leave `--target` out, or ask twice.",
+                )
             from surgeon.model import Model
             from surgeon.standing import standings
 

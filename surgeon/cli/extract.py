@@ -16,10 +16,9 @@ from surgeon.cli.repair import (
     NoVerify,
     Reproducible,
     Require,
-    check_unasked,
     now,
 )
-from surgeon.cli.targets import check_order, check_target
+from surgeon.cli.targets import check_log, check_order, check_target
 from surgeon.collector import collector_paused
 
 Source = Annotated[Path, typer.Argument(metavar="IN", help="The model to cut.", show_default=False)]
@@ -80,8 +79,11 @@ def extract(
             raise UsageError("where to cut is not said", where="surgeon extract", mend=usage)
         references, space = options.read_references(reference), options.read_size(memory)
         if no_verify:
+            from surgeon.choices import check_unasked
+
             check_unasked(references, inputs, data, require is options.Required.EQUIVALENT)
         check_target(target, inputs=[source])
+        check_log(log_file, output=target)
         with place.working("load") as progress:
             with collector_paused():
                 from surgeon import extraction, render

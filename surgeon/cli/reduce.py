@@ -11,7 +11,7 @@ import typer
 from surgeon.cli import options, results
 from surgeon.cli.console import desk
 from surgeon.cli.repair import DryRun, ExternalData, Reproducible, now
-from surgeon.cli.targets import check_order, check_target
+from surgeon.cli.targets import check_log, check_order, check_target
 from surgeon.collector import collector_paused
 
 Source = Annotated[
@@ -51,7 +51,13 @@ RealInputs = Annotated[
     ),
 ]
 Most = Annotated[
-    int, typer.Option("--most", min=2, metavar="N", help="How often the command may run.")
+    int,
+    typer.Option(
+        "--most",
+        min=2,
+        metavar="N",
+        help="How often the command may run; once more where the last run was of another part.",
+    ),
 ]
 Timeout = Annotated[
     float,
@@ -84,6 +90,7 @@ def reduce(
         named = {"input": str(source), "output": str(target)}
         check_order((), named, where="surgeon reduce", usage=usage)
         check_target(target, inputs=[source])
+        check_log(log_file, output=target)
         with place.working("load") as progress:
             with collector_paused():
                 from surgeon import reducing, render

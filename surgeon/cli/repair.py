@@ -11,7 +11,7 @@ import typer
 
 from surgeon.cli import options, results
 from surgeon.cli.console import Desk, UsageError, desk
-from surgeon.cli.targets import check_order, check_report, check_target
+from surgeon.cli.targets import check_log, check_order, check_report, check_target
 from surgeon.collector import collector_paused
 from surgeon.files import back_up, backup_of, is_file
 
@@ -137,10 +137,14 @@ def apply(
             )
         shapes, references = options.read_shapes(shape), options.read_references(reference)
         if no_verify:
-            check_unasked(references, inputs, data, require is options.Required.EQUIVALENT)
+            from surgeon.choices import check_unasked
+
+            equivalent = require is options.Required.EQUIVALENT
+            check_unasked(references, inputs, data, equivalent, save_partial, keep_evidence)
         recorded = [references] if isinstance(references, str) else references or []
         read = [source, *(Path(name) for name in [*recipes, *recorded] if is_file(Path(name)))]
-        check_target(target, inputs=read[1:] if in_place else read)
+        check_target(target, inputs=read[1:] if in_place else read, in_place=True)
+        check_log(log_file, output=target, report=report)
         if in_place and not no_backup:
             backup_of(target)
         if report is not None:
@@ -187,20 +191,6 @@ def apply(
 def now() -> str:
     """The date and time in UTC, as the log of a model has it."""
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
-def check_unasked(*asked: object) -> None:
-    """See that nothing asks for the comparison that `--no-verify` leaves out.
-
-    Raises:
-        UsageError: Something does.
-    """
-    if any(asked):
-        raise UsageError(
-            "`--no-verify` leaves out what another option asks for",
-            where="--no-verify",
-            mend="Leave out `--no-verify`, or what asks for a comparison.",
-        )
 
 
 def split(files: list[str], *, in_place: bool = False) -> tuple[list[str], Path, Path]:

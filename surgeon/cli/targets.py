@@ -8,6 +8,7 @@ from pathlib import Path
 
 from surgeon.cli.console import UsageError
 from surgeon.errors import OutputError
+from surgeon.files import is_stream, streamed
 
 REPORTS = (".json", ".html", ".txt")
 RECIPES = (".yaml", ".yml")
@@ -35,19 +36,23 @@ def check_order(
         raise UsageError(f"`{model}` stands where a recipe is wanted", where=where, mend=usage)
 
 
-def check_target(target: Path, *, inputs: Sequence[Path], what: str = "output") -> None:
+def check_target(
+    target: Path, *, inputs: Sequence[Path], what: str = "output", in_place: bool = False
+) -> None:
     """See that a file can be written here, and that it is none of the files that are read.
+
+    Args:
+        target: The file.
+        inputs: Those that are read.
+        what: What is written.
+        in_place: Whether the command has `--in-place`.
 
     Raises:
         OutputError: It cannot, or it is; the error says what to do.
     """
     where = str(target)
     if where == "-":
-        raise OutputError(
-            f"the {what} is a stream",
-            where=where,
-            mend="Name a file: surgeon puts a whole one in its place, or none.",
-        )
+        raise streamed(where, what)
     if target.is_dir():
         example = target / (inputs[0].name if inputs else "out")
         raise OutputError(
@@ -58,10 +63,12 @@ def check_target(target: Path, *, inputs: Sequence[Path], what: str = "output") 
             raise OutputError(
                 f"the {what} is the file that is read",
                 where=where,
-                mend=f"Choose another {what}, or replace the model with `surgeon apply RECIPE "
-                "MODEL --in-place`."
-                if what == "output"
-                else f"Choose another {what}.",
+                mend=f"Choose another {what}"
+                + (
+                    ", or replace the model with `surgeon apply RECIPE MODEL --in-place`."
+                    * in_place
+                )
+                + "." * (not in_place),
             )
     if target.exists() and not target.is_file():
         raise OutputError(
@@ -69,6 +76,8 @@ def check_target(target: Path, *, inputs: Sequence[Path], what: str = "output") 
             where=where,
             mend="Name a file; `--dry-run` does everything and writes none.",
         )
+    if is_stream(target):
+        raise streamed(where, what)
     folder = target.parent
     if not folder.is_dir():
         what_is_there = "is no folder" if folder.exists() else "does not exist"
@@ -81,6 +90,23 @@ def check_target(target: Path, *, inputs: Sequence[Path], what: str = "output") 
             where=where,
             mend="Change its permissions, or choose another folder.",
         )
+
+
+def check_log(log: Path | None, **others: Path | None) -> None:
+    """See that the log is none of the other files that are written.
+
+    Args:
+        log: Where it goes, if one was asked for.
+        others: By what each is.
+
+    Raises:
+        UsageError: It is one.
+    """
+    for what, other in others.items():
+        if log is not None and other is not None and _same(log, other):
+            raise UsageError(
+                f"the log is the {what} too", where=str(log), mend="Name two different files."
+            )
 
 
 def check_report(report: Path, *, inputs: Sequence[Path], output: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import onnx
 
 from surgeon.auditing import compared_with, source_said, verdict_said
-from surgeon.choices import check_choice, several
+from surgeon.choices import check_choice, check_unasked, several
 from surgeon.errors import VerifyError
 from surgeon.extraction.cut import FROM, TO, Cut, End, Wiring, cut, read_end, renamed
 from surgeon.extraction.rejoined import compare
@@ -96,6 +96,8 @@ def extract(
         VerifyError: The part does not run, or differs.
     """
     check_choice("require", require, ("runs", "equivalent"))
+    if not verify:
+        check_unasked(require == "equivalent", reference, drawn, data)
     source = Model.of(model)
     whole, _ = told_apart(source)
     proto = whole.proto

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ import onnx
 
 from surgeon.chance import drawn_outputs
 from surgeon.difference.among import constants_apart
-from surgeon.errors import ForeignError, MemoryUp, SurgeonError, TimeUp
+from surgeon.errors import ForeignError, MemoryUp, RecipeError, SurgeonError, TimeUp
 from surgeon.isolation import isolation
 from surgeon.meanings import Meanings
 from surgeon.model import Model, ModelLike
@@ -96,6 +97,12 @@ def verify(
         VerifyError: The reference or the data cannot be read, there is no such reference, or what
             is said of an input makes no sense.
     """
+    if allow_approximate is not None and not 0 <= allow_approximate < math.inf:
+        raise RecipeError(
+            f"{allow_approximate:g} is no error that can be allowed",
+            where="--tolerance",
+            mend="Give a share of an output's spread, such as 0.01.",
+        )
     before, folder_original = _load(original, folder_original)
     after, folder_result = _load(result, folder_result)
     if fault := interface_fault(before, after, retyped):
