@@ -132,8 +132,7 @@ def test_a_shape() -> None:
         (
             {},
             ["time >= 3"],
-            "assume: no input has a dimension named `time`\n"
-            "  mend: Known are `b`, `h`, `n`, `w`.",
+            "assume: no input has a dimension named `time`\n  mend: Known are `b`, `h`, `n`, `w`.",
         ),
     ],
 )
