@@ -125,7 +125,7 @@ def _product(c: Bench, a: Any, b: Any, bias: gs.Tensor | None) -> gs.Tensor:
     """MatMulInteger and what its result is multiplied by; each operand with scale and zero."""
     if c.facts.of(a[1]).shape != ():
         raise Refused("the scales of its first operand stand along an axis")
-    if c.rank(b[1]) > 1:
+    if b[1] is None or c.rank(b[1]) > 1:
         raise Refused("the scales of its second operand are no number and no vector")
     whole = c.op("MatMulInteger", a[0], b[0], a[2], b[2])
     y = c.op("Mul", c.cast(whole, c.dtype(a[1])), c.op("Mul", a[1], b[1]))
