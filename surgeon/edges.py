@@ -22,7 +22,7 @@ from surgeon.facts.fact import BOOL, INTEGERS, STRING, Array
 
 NORMAL, EDGES, NOT_NUMBERS, LARGE, VAST = "normal", "edges", "not numbers", "large", "vast"
 FLAT, TINY, HUGE, NEGATIVE, ZEROS = "flat", "tiny", "huge", "negative", "zeros"
-ORDERED, DEFINITE, REAL = "ordered", "definite", "real"
+ORDERED, DEFINITE, REAL, ENDS = "ordered", "definite", "real", "ends"
 WORDS = {
     EDGES: "of edge values",
     NOT_NUMBERS: "with NaN and infinities among the values",
@@ -33,6 +33,7 @@ WORDS = {
     HUGE: "with large magnitudes among the values",
     NEGATIVE: "with places from the end",
     ZEROS: "with zeros of both signs",
+    ENDS: "with the largest numbers of their type among the values",
     ORDERED: "in order",
     REAL: "of the original's own values on the given data",
     DEFINITE: "of positive definite matrices",
@@ -121,6 +122,8 @@ def styles(
     found = [(EDGES, 0), (EDGES, 1), (FLAT, 0), (FLAT, 1)]
     if operators <= _PLAIN_OF_NOT_NUMBERS and (exact or operators & _OF_NOT_NUMBERS):
         found += [(NOT_NUMBERS, 0), (NOT_NUMBERS, 1)]
+        # elsewhere a sum in another order is infinite, or is not
+        found += [(ENDS, 0)] if operators & _OF_NOT_NUMBERS else []
     if floats and not complex_:  # a square or a product of parts is 0 or infinite where it is not
         tiny = not any(_NOT_OF_TINY.fullmatch(name) for name in operators)
         huge = not any(_NOT_OF_HUGE.fullmatch(name) for name in operators)
@@ -128,7 +131,7 @@ def styles(
     if floats and exact and not any(_LEAVES_SIGNS.search(name) for name in operators):
         found.append((ZEROS, 0))
     if integers:
-        found.append((NEGATIVE, 0))
+        found += [(NEGATIVE, 0), (NEGATIVE, 1)]
     if integers and not operators & _GROWING:
         if not any(_OVERFLOWING.search(name) for name in operators):
             found += [(LARGE, 0), (LARGE, 1)]
@@ -284,6 +287,9 @@ def _among(dtype: np.dtype[Any], style: str, beside: Sequence[float]) -> tuple[A
     if style == HUGE:  # of which a half holds a product of two
         return _HUGE_VALUES[:4] if dtype.itemsize == 2 else _HUGE_VALUES, 0.3
     info: Any = finfo(dtype)  # type: ignore[no-untyped-call]
+    if style == ENDS:
+        most = float(info.max)
+        return np.array([most, -most, most / 2, -most / 2, *_NO_NUMBERS]), 0.7
     normal = float(info.tiny)
     # Half of the least normal number has all its digits but one; the least of all has one.
     tiny = [normal / 2, normal, float(np.sqrt(normal)), float(info.eps)]
@@ -311,7 +317,8 @@ def _integers(
     if style == FLAT:
         return np.full(shape, source.seed, dtype)
     if style == NEGATIVE:
-        return np.asarray(rng.integers(max(-2, limits.min), 2, shape)).astype(dtype)
+        places = np.arange(max(-2, limits.min), 2)  # each of them, where there are as many elements
+        return rng.permutation(np.resize(places, math.prod(shape))).reshape(shape).astype(dtype)
     if style == ORDERED:
         return np.sort(rng.integers(0, 3, shape), -1 if shape else None).astype(dtype)
     if style in (EDGES, LARGE, VAST):

@@ -95,6 +95,11 @@ VALUES: dict[str, Planted] = {
         "y = Less (x, x)",
     ),
     "only at infinity": (X, "y = IsInf (x)", "y = Less (x, x)"),
+    "only for the greatest numbers: infinite too soon": (
+        X,
+        "y = IsInf (x)",
+        number("m", 3.4e37) + "a = Abs (x)\ny = Greater (a, m)",
+    ),
     "only at minus infinity": (X, "y = IsInf (x)", "y = IsInf <detect_negative = 0> (x)"),
     # more values
     "only above 37.5": (

@@ -89,6 +89,19 @@ def test_recurrent_layers_of_no_elements_are_not_tried(shape: tuple[int, ...]) -
     assert session.run({"x": np.zeros((4, 3, 1), np.float32)})["y"].shape == (4, 1, 3, 1)
 
 
+@pytest.mark.parametrize("shape", [(0, 3, 1), (4, 0, 1)])
+def test_nor_are_those_whose_weights_are_bytes(shape: tuple[int, ...]) -> None:
+    text = """<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]>
+        g (float[T,N,1] x) => (float[T,1,N,1] y)
+        <uint8[1,1,4] w = {1, 2, 3, 4}, float[1] s = {0.1}, uint8[1] z = {2}> {
+            y = com.microsoft.DynamicQuantizeLSTM <hidden_size = 1> (x, w, w, , , , , , s, z, s, z)
+        }"""
+    session = Session(parse(text))
+    with pytest.raises(RunFailed, match="no steps, rows or planes of nothing"):
+        session.run({"x": np.zeros(shape, np.float32)})
+    assert session.run({"x": np.zeros((4, 3, 1), np.float32)})["y"].shape == (4, 1, 3, 1)
+
+
 def test_planes_of_nothing_are_not_tried() -> None:
     model = parse(
         """<ir_version: 8, opset_import: ["": 17]> g (float16[n,2,h,w] x) => (float16[n,2,h,w] y)

@@ -10,7 +10,7 @@ from truth import model_of
 
 import surgeon
 from surgeon.authoring import rule
-from surgeon.edges import Source, draw
+from surgeon.edges import NEGATIVE, Source, draw
 from surgeon.facts import Fact
 from surgeon.match import Match
 from surgeon.rewrite import Draft
@@ -101,6 +101,13 @@ def test_inputs_are_drawn_as_the_facts_say() -> None:
     assert (draw(source, Fact(1, (50,)), (50,)) < 0).any()
     assert draw(source, Fact(9, (50,)), (50,)).dtype == bool
     assert draw(source, Fact(7, (50,)), (50,)).dtype == np.int64
+
+
+def test_few_places_from_the_end_are_all_there() -> None:
+    """Drawn each by itself, four pads may all be none: then nothing is ever cropped."""
+    for seed in range(5):
+        assert sorted(draw(Source(seed), Fact(7, (4,)), (4,), NEGATIVE)) == [-2, -1, 0, 1]
+        assert set(draw(Source(seed), Fact(2, (4,)), (4,), NEGATIVE)) == {0, 1}  # of no sign
 
 
 def test_inputs_of_one_set_have_nothing_in_common() -> None:

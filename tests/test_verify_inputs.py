@@ -67,6 +67,38 @@ def test_a_number_that_the_model_asks_for_is_given_to_it() -> None:
     assert feeds["rate"] == 16000
 
 
+TRUTH = """g (bool cached, float[n] x) => (float[n] y) {{
+    y = If <then_branch = a () => (float[n] p) {{ p = {then}(x) }},
+            else_branch = b () => (float[n] q) {{ q = {other}(x) }}> (cached)
+}}"""
+
+
+@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("wrong", [("Tan", "Cos"), ("Sin", "Tan")])
+def test_both_branches_run_whatever_the_seeds_draw(place: int, wrong: tuple[str, str]) -> None:
+    """The seeds may draw one truth alone, which depends on the place of the input."""
+    texts = (TRUTH.format(then=t, other=o) for t, o in (("Sin", "Cos"), wrong))
+    before = "".join(f"float[2] x{k}, " for k in range(place))
+    models = (parse(text.replace("g (", f"g ({before}")) for text in texts)
+    assert verify(*models).status == "differs"
+
+
+def test_a_single_number_is_each_of_a_few() -> None:
+    """Two seeds draw two numbers, at whatever size: 0 was not among them."""
+    text = """g (int64 at, float[n] x) => (float[n] y) <int64 few = {{{0}}}, float one = {{1}}> {{
+        first = Less (at, few)
+        more = Add (x, one)
+        y = Where (first, more, x)
+    }}"""
+    model, wrong = (parse(text.format(few)) for few in (1, 0))
+    verdict = verify(model, wrong)
+    assert verdict.status == "differs"
+    assert next(c.fixed for c in verdict.comparisons if not c.agrees) == {"at": 0}
+    verdict = verify(model, model)
+    assert [c.fixed for c in verdict.comparisons if c.fixed] == [{"at": 0}, {"at": 0}]
+    assert verdict.not_compared == ()
+
+
 def test_a_number_that_the_model_does_not_run_with_is_told() -> None:
     model = parse("""g (float[n,t] x, int64 rate) => (float[n,t] y)
         <int64 seven = {7}, int64[2] odd = {77, 13}> {

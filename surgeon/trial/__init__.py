@@ -240,7 +240,7 @@ class Trial:
         for place, point in enumerate(p for p in further if not piece.ends_the_process(p)):
             size = piece.elements(point)
             runs.append((_Run(point, style, 0), size))
-            if ways and place < 2:
+            if place < 2 and any(way == EDGES for way, _ in ways):
                 runs.append((_Run(point, EDGES, 2), size))
         left, chosen = _ALL, []
         for run, size in runs:

@@ -48,6 +48,8 @@ def _unsuited(rule: Rule, piece: Piece, dtypes: Set[int]) -> Collection[str]:
     before, after = ({_operator(node) for node in nodes} for nodes in (piece.nodes, piece.draft))
     if "QuantizeLinear" in before - after:
         return (EDGES, FLAT, TINY)  # what is no larger than a level
+    if "DynamicQuantizeLSTM" in before - after:
+        return (EDGES, HUGE)  # the largest number decides how wide a level is
     return ()
 
 

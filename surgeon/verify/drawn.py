@@ -78,6 +78,9 @@ class Drawn:
         for marked in drawing.at_marks():
             if not check.fault:
                 self._at_mark(marked, [base, *ran], search(dims, inputs, hints, growth))
+        for other, wanted in drawing.at_others(base, check.seeds):
+            if not check.fault and not self._at(base, other) and wanted:
+                self._at_mark(other, [base, *ran], search(dims, inputs, hints, growth))
         return ""
 
     def _at_mark(

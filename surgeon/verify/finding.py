@@ -36,7 +36,7 @@ class Finder:
     ) -> tuple[Mapping[str, Any], dict[str, Any] | None]:
         """Inputs, and what the original gives on them; None where it does not run."""
         feeds = drawing.feeds(sizes, seed)
-        known = self.kept.pop((drawing.strategy, tuple(sizes.values()), seed), None)
+        known = self.kept.pop(_key(drawing, sizes, seed), None)
         return feeds, known or self.check.run_original(feeds, sizes)
 
     def first_that_runs(
@@ -88,7 +88,7 @@ class Finder:
             outputs = check.run_original(feeds, sizes)
             if outputs is None:
                 continue
-            self.kept[drawing.strategy, tuple(sizes.values()), seed] = outputs
+            self.kept[_key(drawing, sizes, seed)] = outputs
             if base is None:
                 base = sizes
             moved = check.run_original(perturbed(feeds, seed), sizes)
@@ -105,3 +105,7 @@ class Finder:
         if base is not None and blank:
             return base, NO_NUMBERS
         return base, noise
+
+
+def _key(drawing: Drawing, sizes: Mapping[str, int], seed: int) -> tuple[Any, ...]:
+    return drawing.strategy, tuple(drawing.fixed.items()), tuple(sizes.values()), seed

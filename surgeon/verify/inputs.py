@@ -94,29 +94,8 @@ def draw(
         specs: How the user wants inputs drawn, by name: whatever the strategy.
         fixed: What inputs of one number hold, by name.
     """
-    feeds: dict[str, Any] = {}
-    shapes = {each.name: each.shape(sizes) for each in inputs}
-    for place, each in enumerate(inputs):
-        if fixed and each.name in fixed:
-            array = np.full(shapes[each.name], fixed[each.name], each.dtype)
-        else:
-            generator = np.random.default_rng([seed, place])
-            bound = (allowed or {}).get(each.name)
-            spec = (specs or {}).get(each.name)
-            if spec is None and bound is None:
-                spec = fitting(each.name, each.dtype, len(each.dims))
-            if bound is not None and isinstance(bound.high, str):
-                bound = replace(bound, high=sizes.get(bound.high, 2))
-            if spec is not None:
-                array = spec.draw(generator, each.dtype, shapes[each.name], shapes)
-            else:
-                array = _array(generator, each.dtype, shapes[each.name], strategy, bound)
-                if bound is not None and bound.marks and strategy in DRAWN and array.size > 1:
-                    array = _marked(generator, array, bound.marks)
-                if bound is not None and bound.falls:
-                    array = np.sort(array)[::-1]
-        feeds[each.name] = [array[n, ...] for n in range(len(array))] if each.is_list else array
-    return feeds
+    drawing = Drawing(inputs, allowed or {}, strategy, specs or {}, fixed or {})
+    return drawing.feeds(sizes, seed)
 
 
 def _array(
@@ -196,15 +175,44 @@ class Drawing:
 
     def feeds(self, sizes: Mapping[str, int], seed: int) -> dict[str, Any]:
         """One set of inputs."""
-        return draw(
-            self.inputs,
-            sizes,
-            seed,
-            strategy=self.strategy,
-            allowed=self.allowed,
-            specs=self.specs,
-            fixed=self.fixed,
-        )
+        shapes = {each.name: each.shape(sizes) for each in self.inputs}
+        feeds: dict[str, Any] = {}
+        for place, each in enumerate(self.inputs):
+            array = self._values(place, each, sizes, shapes, seed)
+            feeds[each.name] = [array[n, ...] for n in range(len(array))] if each.is_list else array
+        return feeds
+
+    def _values(
+        self,
+        place: int,
+        each: Input,
+        sizes: Mapping[str, int],
+        shapes: Mapping[str, tuple[int, ...]],
+        seed: int,
+    ) -> Any:
+        """What one input holds: an array, also of a sequence."""
+        shape = shapes[each.name]
+        if each.name in self.fixed:
+            return np.full(shape, self.fixed[each.name], each.dtype)
+        generator = np.random.default_rng([seed, place])
+        bound, spec = self.allowed.get(each.name), self._spec(each)
+        if bound is not None and isinstance(bound.high, str):
+            bound = replace(bound, high=sizes.get(bound.high, 2))
+        if spec is not None:
+            return spec.draw(generator, each.dtype, shape, shapes)
+        array = _array(generator, each.dtype, shape, self.strategy, bound)
+        if bound is None:
+            return array
+        if bound.marks and self.strategy in DRAWN and array.size > 1:
+            array = _marked(generator, array, bound.marks)
+        return np.sort(array)[::-1] if bound.falls else array
+
+    def _spec(self, each: Input) -> Spec | None:
+        """How the user says that an input is drawn, or its name where nothing bounds it."""
+        spec = self.specs.get(each.name)
+        if spec is None and each.name not in self.allowed:
+            spec = fitting(each.name, each.dtype, len(each.dims))
+        return spec
 
     def at_marks(self) -> Iterator[Drawing]:
         """Where a single number is one that the model asks for: other nodes may run there."""
@@ -214,13 +222,45 @@ class Drawing:
                 for mark in bound.marks if bound else ():
                     yield replace(self, fixed={each.name: mark})
 
+    def at_others(
+        self, sizes: Mapping[str, int], seeds: Sequence[int]
+    ) -> Iterator[tuple[Drawing, bool]]:
+        """Where a single truth or small number is one that no seed draws: a branch may run there.
+
+        Args:
+            sizes: Of the dynamic dims.
+            seeds: Those that are compared anyway: a few, which may all draw the same.
+
+        Yields:
+            The drawing, and whether the model has to take it: a truth, as every other.
+        """
+        for place, each in enumerate(self.inputs):
+            if any(dim != 1 for dim in each.dims) or each.name in self.fixed or self._spec(each):
+                continue
+            bound = self.allowed.get(each.name)
+            shapes = {each.name: each.shape(sizes)}
+            drawn = {
+                int(self._values(place, each, sizes, shapes, seed).reshape(-1)[0]) for seed in seeds
+            }
+            if each.dtype == np.bool_:
+                few = range(2)
+            elif each.dtype.kind in "iu" and (bound or each.dtype.itemsize > 1):
+                if bound and bound.marks:  # `at_marks` has what matters
+                    continue
+                low, high = (bound.low, bound.high) if bound else FREE
+                high = sizes.get(high, 2) if isinstance(high, str) else high
+                few = range(low, min(high, low + FREE[1]))
+            else:
+                continue
+            for number in few:
+                if number not in drawn:
+                    yield replace(self, fixed={each.name: number}), each.dtype == np.bool_
+
     def describe(self) -> dict[str, str]:
         """How each input is drawn, in words."""
         found = {}
         for each in self.inputs:
-            bound, spec = self.allowed.get(each.name), self.specs.get(each.name)
-            if spec is None and bound is None:
-                spec = fitting(each.name, each.dtype, len(each.dims))
+            bound, spec = self.allowed.get(each.name), self._spec(each)
             if spec is not None:
                 found[each.name] = spec.text
             elif bound is not None:
