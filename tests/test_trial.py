@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_graphsurgeon as gs
 import pytest
 from trials import F32, Build, W, attempt, op
@@ -227,6 +228,19 @@ def test_weights_that_are_handed_on_are_as_good_as_others(reads: bool) -> None:
     assert len(report.changes) == 3
     before = 0 if reads else 2
     assert report.pieces == {"compared": 3 - before, **({"compared before": 2} if before else {})}
+
+
+def test_a_length_that_follows_from_another_is_found() -> None:
+    """Three frames of 4 at a step of 2 make 8 places: l = 3 runs at no other t."""
+    text = """<ir_version: 9, opset_import: ["": 18]>
+        g (float[N,4,l] x, float[t] like) => (float[N,1,1,t] y)
+        <int64[1] one = {1}, int64[2] block = {1, 4}> {
+            long = Shape (like)
+            image = Concat <axis = 0> (one, long)
+            y = Col2Im <strides = [1, 2]> (x, image, block)
+        }"""
+    report = surgeon.apply(onnx.parser.parse_model(text), "col2im-to-conv-transpose").report
+    assert report.pieces == {"compared": 1}
 
 
 def test_an_operator_that_ends_a_release_on_nothing_is_not_tried_there() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from surgeon.trial.piece import Piece
 
@@ -33,6 +33,7 @@ _FURTHER: tuple[tuple[int, ...], ...] = (
     (3, 0, 2, 0),
     (2, 3, 0),
 )
+_FEW, _MANY = (2, 3), range(4, 13)
 _MOST_SIZES = 4  # points beyond numbers in the replacement
 _LARGE = 1 << 22  # elements of one run
 Point = Mapping[str, int]
@@ -40,7 +41,7 @@ Point = Mapping[str, int]
 
 def usual(piece: Piece) -> Iterator[Point]:
     """Sizes for the symbols until both sides ran; no large ones, but where there are no others."""
-    return _moderate(piece, _each(piece, _SIZES))
+    return _moderate(piece, itertools.chain(_each(piece, _SIZES), _each(piece, _related(piece))))
 
 
 def further(piece: Piece, at: Point) -> Iterator[Point]:
@@ -56,7 +57,19 @@ def further(piece: Piece, at: Point) -> Iterator[Point]:
         yield {**at, **dict.fromkeys(piece.counts, 0)}
 
 
-def _each(piece: Piece, choices: Sequence[Sequence[int]]) -> Iterator[Point]:
+def _related(piece: Piece) -> Iterator[tuple[int, ...]]:
+    """Sizes of which one follows from the other: so many frames make a sound of one length alone.
+
+    Which of the symbols these are nothing tells: the last two, where there are no more than three.
+    """
+    if len(piece.symbols) in (2, 3):
+        others = (2,) * (len(piece.symbols) - 2)
+        for few, many in itertools.product(_FEW, _MANY):
+            yield (*others, few, many)
+            yield (*others, many, few)
+
+
+def _each(piece: Piece, choices: Iterable[Sequence[int]]) -> Iterator[Point]:
     """Sizes for the symbols, each choice once; a symbol is no larger than it may be."""
     seen = set()
     for sizes in choices:
