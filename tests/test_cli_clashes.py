@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import DOUBLE, run
+from command import run
 from command_files import net, refused, save, shell
 
 import surgeon
@@ -21,13 +21,6 @@ NUMBERS = np.arange(12, dtype=np.float32).reshape(3, 4)
 def data(tmp_path: Path) -> Path:
     path = tmp_path / "x.npz"
     np.savez(path, x=NUMBERS)
-    return path
-
-
-@pytest.fixture
-def double(tmp_path: Path) -> Path:
-    path = tmp_path / "double.yaml"
-    path.write_text(DOUBLE)
     return path
 
 
