@@ -238,10 +238,6 @@ class Drawing:
             if any(dim != 1 for dim in each.dims) or each.name in self.fixed or self._spec(each):
                 continue
             bound = self.allowed.get(each.name)
-            shapes = {each.name: each.shape(sizes)}
-            drawn = {
-                int(self._values(place, each, sizes, shapes, seed).reshape(-1)[0]) for seed in seeds
-            }
             if each.dtype == np.bool_:
                 few = range(2)
             elif each.dtype.kind in "iu" and (bound or each.dtype.itemsize > 1):
@@ -252,6 +248,9 @@ class Drawing:
                 few = range(low, min(high, low + FREE[1]))
             else:
                 continue
+            shapes = {each.name: each.shape(sizes)}
+            values = (self._values(place, each, sizes, shapes, seed) for seed in seeds)
+            drawn = {int(np.reshape(value, -1)[0]) for value in values}
             for number in few:
                 if number not in drawn:
                     yield replace(self, fixed={each.name: number}), each.dtype == np.bool_
