@@ -127,7 +127,7 @@ def styles(
     if floats and not complex_:  # a square or a product of parts is 0 or infinite where it is not
         tiny = not any(_NOT_OF_TINY.fullmatch(name) for name in operators)
         huge = not any(_NOT_OF_HUGE.fullmatch(name) for name in operators)
-        found += [(TINY, 0)] * tiny + [(HUGE, 0), (HUGE, 1)] * huge
+        found += [(style, 0) for style, fits in ((TINY, tiny), (HUGE, huge)) if fits]
     if floats and exact and not any(_LEAVES_SIGNS.search(name) for name in operators):
         found.append((ZEROS, 0))
     if integers:
@@ -269,9 +269,6 @@ def draw(
         chosen, share = _among(dtype, style, beside)
         taken = source.rng.random(shape, np.float32) < share
         values = np.where(taken, source.rng.choice(chosen, shape), values)
-        if style == HUGE and source.seed == 1 and values.size > 1:
-            # among a few there may be none of which the power is infinite
-            values.flat[source.rng.choice(values.size, 2, replace=False)] = chosen[2:4]
     if fact.not_negative:
         values = np.abs(values)
     with np.errstate(over="ignore"):
