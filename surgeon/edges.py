@@ -122,8 +122,8 @@ def styles(
     found = [(EDGES, 0), (EDGES, 1), (FLAT, 0), (FLAT, 1)]
     if operators <= _PLAIN_OF_NOT_NUMBERS and (exact or operators & _OF_NOT_NUMBERS):
         found += [(NOT_NUMBERS, 0), (NOT_NUMBERS, 1)]
-        # elsewhere a sum in another order is infinite, or is not
-        found += [(ENDS, 0)] if operators & _OF_NOT_NUMBERS else []
+        if operators & _OF_NOT_NUMBERS:  # elsewhere a sum in another order is infinite, or is not
+            found.append((ENDS, 0))
     if floats and not complex_:  # a square or a product of parts is 0 or infinite where it is not
         tiny = not any(_NOT_OF_TINY.fullmatch(name) for name in operators)
         huge = not any(_NOT_OF_HUGE.fullmatch(name) for name in operators)

@@ -78,10 +78,6 @@ def extract(
         if not begin and not end:
             raise UsageError("where to cut is not said", where="surgeon extract", mend=usage)
         references, space = options.read_references(reference), options.read_size(memory)
-        if no_verify:
-            from surgeon.choices import check_unasked
-
-            check_unasked(references, inputs, data, require is options.Required.EQUIVALENT)
         check_target(target, inputs=[source])
         check_log(log_file, output=target)
         with place.working("load") as progress:

@@ -136,11 +136,6 @@ def apply(
                 mend="Leave it out, or add `--in-place`.",
             )
         shapes, references = options.read_shapes(shape), options.read_references(reference)
-        if no_verify:
-            from surgeon.choices import check_unasked
-
-            equivalent = require is options.Required.EQUIVALENT
-            check_unasked(references, inputs, data, equivalent, save_partial, keep_evidence)
         recorded = [references] if isinstance(references, str) else references or []
         read = [source, *(Path(name) for name in [*recipes, *recorded] if is_file(Path(name)))]
         check_target(target, inputs=read[1:] if in_place else read, in_place=True)

@@ -63,12 +63,10 @@ def check_target(
             raise OutputError(
                 f"the {what} is the file that is read",
                 where=where,
-                mend=f"Choose another {what}"
-                + (
-                    ", or replace the model with `surgeon apply RECIPE MODEL --in-place`."
-                    * in_place
-                )
-                + "." * (not in_place),
+                mend=f"Choose another {what}, or replace the model with `surgeon apply RECIPE "
+                "MODEL --in-place`."
+                if in_place
+                else f"Choose another {what}.",
             )
     if target.exists() and not target.is_file():
         raise OutputError(

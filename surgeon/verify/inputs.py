@@ -78,10 +78,7 @@ def draw(
     sizes: Mapping[str, int],
     seed: int,
     *,
-    strategy: str = "normal",
     allowed: Mapping[str, Bound] | None = None,
-    specs: Mapping[str, Spec] | None = None,
-    fixed: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
     """One array an input, of a sequence a list of them; the same for the same seed.
 
@@ -89,13 +86,9 @@ def draw(
         inputs: What to draw.
         sizes: The dynamic dims' sizes.
         seed: Any non-negative number.
-        strategy: One of STRATEGIES.
         allowed: Bounds of integer inputs.
-        specs: How the user wants inputs drawn, by name: whatever the strategy.
-        fixed: What inputs of one number hold, by name.
     """
-    drawing = Drawing(inputs, allowed or {}, strategy, specs or {}, fixed or {})
-    return drawing.feeds(sizes, seed)
+    return Drawing(inputs, allowed or {}, "normal").feeds(sizes, seed)
 
 
 def _array(
@@ -165,7 +158,15 @@ def _floats(generator: np.random.Generator, shape: tuple[int, ...], strategy: st
 
 @dataclass(frozen=True)
 class Drawing:
-    """A way of drawing inputs."""
+    """A way of drawing inputs.
+
+    Attributes:
+        inputs: What to draw.
+        allowed: Bounds of integer inputs.
+        strategy: One of STRATEGIES.
+        specs: How the user wants inputs drawn, by name: whatever the strategy.
+        fixed: What inputs of one number hold, by name.
+    """
 
     inputs: Sequence[Input]
     allowed: Mapping[str, Bound]
@@ -195,9 +196,7 @@ class Drawing:
         if each.name in self.fixed:
             return np.full(shape, self.fixed[each.name], each.dtype)
         generator = np.random.default_rng([seed, place])
-        bound, spec = self.allowed.get(each.name), self._spec(each)
-        if bound is not None and isinstance(bound.high, str):
-            bound = replace(bound, high=sizes.get(bound.high, 2))
+        bound, spec = self._bound(each, sizes), self._spec(each)
         if spec is not None:
             return spec.draw(generator, each.dtype, shape, shapes)
         array = _array(generator, each.dtype, shape, self.strategy, bound)
@@ -206,6 +205,13 @@ class Drawing:
         if bound.marks and self.strategy in DRAWN and array.size > 1:
             array = _marked(generator, array, bound.marks)
         return np.sort(array)[::-1] if bound.falls else array
+
+    def _bound(self, each: Input, sizes: Mapping[str, int]) -> Bound | None:
+        """What an integer may be; below a length, by how long that is."""
+        bound = self.allowed.get(each.name)
+        if bound is not None and isinstance(bound.high, str):
+            return replace(bound, high=sizes.get(bound.high, 2))
+        return bound
 
     def _spec(self, each: Input) -> Spec | None:
         """How the user says that an input is drawn, or its name where nothing bounds it."""
@@ -237,15 +243,14 @@ class Drawing:
         for place, each in enumerate(self.inputs):
             if any(dim != 1 for dim in each.dims) or each.name in self.fixed or self._spec(each):
                 continue
-            bound = self.allowed.get(each.name)
+            bound = self._bound(each, sizes)
             if each.dtype == np.bool_:
                 few = range(2)
             elif each.dtype.kind in "iu" and (bound or each.dtype.itemsize > 1):
                 if bound and bound.marks:  # `at_marks` has what matters
                     continue
                 low, high = (bound.low, bound.high) if bound else FREE
-                high = sizes.get(high, 2) if isinstance(high, str) else high
-                few = range(low, min(high, low + FREE[1]))
+                few = range(low, min(int(high), low + FREE[1]))
             else:
                 continue
             shapes = {each.name: each.shape(sizes)}
