@@ -18,6 +18,9 @@
 #   make docs          what is made of the recipes and of their language: the pages, and what is kept
 #   make samples       export samples/ anew (needs PyTorch)
 
+# Tests start hundreds of processes: without the compiled modules each would compile all of them.
+unexport PYTHONDONTWRITEBYTECODE
+
 CORPUS ?= ../shared/corpus
 TORCH ?= torch==2.13.0
 

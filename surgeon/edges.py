@@ -23,6 +23,7 @@ from surgeon.facts.fact import BOOL, INTEGERS, STRING, Array
 NORMAL, EDGES, NOT_NUMBERS, LARGE, VAST = "normal", "edges", "not numbers", "large", "vast"
 FLAT, TINY, HUGE, NEGATIVE, ZEROS = "flat", "tiny", "huge", "negative", "zeros"
 ORDERED, DEFINITE, REAL, ENDS = "ordered", "definite", "real", "ends"
+FAR, PIVOTED = "far", "pivoted"
 WORDS = {
     EDGES: "of edge values",
     NOT_NUMBERS: "with NaN and infinities among the values",
@@ -34,6 +35,8 @@ WORDS = {
     NEGATIVE: "with places from the end",
     ZEROS: "with zeros of both signs",
     ENDS: "with the largest numbers of their type among the values",
+    FAR: "whose exponentials are infinite or zero",
+    PIVOTED: "of matrices with zeros on the diagonal",
     ORDERED: "in order",
     REAL: "of the original's own values on the given data",
     DEFINITE: "of positive definite matrices",
@@ -70,6 +73,18 @@ _UNSTEADY = frozenset(
     "pinverse linalg_pinv matrix_exp linalg_matrix_exp linalg_matrix_power matrix_power "
     "triangular_solve linalg_solve_triangular cholesky_solve cholesky_inverse histc NonZero "
     "nonzero kthvalue median MeanVarianceNormalization".split()
+)
+# Of these, what is defined for each matrix that has an inverse.
+_OF_MATRICES = re.compile(
+    r"(linalg_)?(lu|lu_factor|lu_factor_ex|qr|svd|inv|inv_ex|inverse|solve|det|slogdet|"
+    r"pinv|matrix_exp|matrix_power)|_linalg_svd|_lu_with_info|geqrf|Det|logdet|pinverse"
+)
+# Exponentials of sums, and what may stand beside one without making more of its rounding.
+_OF_EXPONENTIALS = re.compile(r"(?i)_?(log_?)?softmax|(reduce|special_)?_?log(cum)?sum_?exp|Exp")
+_BESIDE_EXPONENTIALS = frozenset(
+    "Identity Neg Abs Add Sub Div Log Max ReduceMax ReduceSum ReduceLogSum Sum Relu Where "
+    "Transpose Reshape Concat Slice Gather Split Squeeze Unsqueeze Flatten Expand Constant Shape "
+    "neg add sub div log max amax sum transpose reshape view unsqueeze squeeze".split()
 )
 # What is left of a large quotient is a matter of its rounding; a polynomial's terms are infinite,
 # as are the squares that onnxruntime takes away again where LRN goes on to the next channel.
@@ -115,7 +130,8 @@ def styles(
         exact: Whether the rule promises the same bits.
     """
     if operators & _UNSTEADY:
-        return []
+        solid = any(_OF_MATRICES.fullmatch(name) for name in operators)
+        return [(PIVOTED, 0)] if solid else []
     complex_ = any(_OF_COMPLEX.fullmatch(name) for name in operators)
     if complex_ and operators & _UNSTEADY_OF_COMPLEX:
         return []
@@ -128,6 +144,9 @@ def styles(
         tiny = not any(_NOT_OF_TINY.fullmatch(name) for name in operators)
         huge = not any(_NOT_OF_HUGE.fullmatch(name) for name in operators)
         found += [(style, 0) for style, fits in ((TINY, tiny), (HUGE, huge)) if fits]
+        risen = {name for name in operators if _OF_EXPONENTIALS.fullmatch(name)}
+        if risen and operators - risen <= _BESIDE_EXPONENTIALS:
+            found += [(FAR, 0), (FAR, 1)]
     if floats and exact and not any(_LEAVES_SIGNS.search(name) for name in operators):
         found.append((ZEROS, 0))
     if integers:
@@ -261,8 +280,11 @@ def draw(
         exponential = np.exp(values * 2)
         values = exponential / exponential.sum(fact.unit_axis, keepdims=True)
         return np.asarray(values).astype(dtype)
-    if style in (ORDERED, DEFINITE):
+    if style in (ORDERED, DEFINITE, PIVOTED):
         values = _arranged(values, style)
+    elif style == FAR:
+        end = 1.6 * math.log(float(finfo(dtype).max))  # type: ignore[no-untyped-call]
+        values = values + (-end if source.seed else end)
     elif style == FLAT:
         values = np.full(shape, float(source.seed))
     elif style != NORMAL:
@@ -300,9 +322,24 @@ def _arranged(values: Array, style: str) -> Array:
     """What operators ask for that are not defined everywhere."""
     if style == ORDERED:
         return np.sort(values, -1) if values.ndim else values
+    if style == PIVOTED:
+        return _pivoted(values)
     if values.ndim < 2 or values.shape[-1] != values.shape[-2]:
         return values
     return np.asarray(values @ values.swapaxes(-1, -2) + values.shape[-1] * np.eye(len(values.T)))
+
+
+def _pivoted(values: Array) -> Array:
+    """Matrices far from singular, whose elimination comes nowhere without an exchange of rows."""
+    rows, columns = values.shape[-2:] if values.ndim > 1 else (0, 0)
+    if min(rows, columns) < 2:
+        return values
+    low = min(rows, columns)
+    at = np.arange(low)
+    made = values * (0.3 / math.sqrt(max(rows, columns)))
+    made[..., at, at] = 0
+    made[..., at, (at + 1) % low] += 1 + at / low
+    return made
 
 
 def _integers(

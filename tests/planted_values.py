@@ -102,6 +102,25 @@ VALUES: dict[str, Planted] = {
     ),
     "only at minus infinity": (X, "y = IsInf (x)", "y = IsInf <detect_negative = 0> (x)"),
     # more values
+    "only where a power is infinite, among few elements": (
+        "float[2,3] x",
+        "y = LogSoftmax <axis = -1> (x)",
+        "e = Exp (x)\ns = ReduceSum <axes = [-1], keepdims = 1> (e)\nl = Log (s)\ny = Sub (x, l)",
+    ),
+    "only where all powers are zero, among few elements": (
+        "float[2,3] x",
+        "y = Softmax <axis = -1> (x)",
+        number("z", 0.0)
+        + "m = ReduceMax <axes = [-1], keepdims = 1> (x)\nc = Max (m, z)\nd = Sub (x, c)\n"
+        "e = Exp (d)\ns = ReduceSum <axes = [-1], keepdims = 1> (e)\ny = Div (e, s)",
+    ),
+    "only where a pivot is zero: eliminated without an exchange of rows": (
+        "float[2,2] x",
+        "y = Det (x)",
+        numbers("l", 1, 1, 1, 1)
+        + "f = Flatten <axis = 0> (x)\np, q, r, s = Split <axis = 1> (f, l)\nu = Div (r, p)\n"
+        "v = Mul (u, q)\nw = Sub (s, v)\nd = Mul (p, w)\ny = Squeeze (d)",
+    ),
     "only above 37.5": (
         X,
         "y = Relu (x)",
