@@ -24,6 +24,9 @@ UNWRAPPED = {
     "Identity": "was dropped: its readers read its input",
 }
 
+# What onnxruntime's MatMulAddFusion calls its constants, also where a file has such ones.
+TAKEN = frozenset({"gemm_input_shape", "gemm_output_shape"})
+
 
 def rename_constants(surgery: Surgery, names: Set[str]) -> None:
     """Give the constants of these names others."""

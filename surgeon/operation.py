@@ -22,7 +22,7 @@ from surgeon.errors import OpsetError, SurgeonError
 from surgeon.facts import Facts
 from surgeon.facts.carried import Carried
 from surgeon.fold import DEFAULT_LIMIT
-from surgeon.housekeeping import rename_constants
+from surgeon.housekeeping import TAKEN, rename_constants
 from surgeon.lost import LOST, may_have_lost
 from surgeon.model import Model
 from surgeon.recipe import (
@@ -61,9 +61,6 @@ if TYPE_CHECKING:
     from surgeon.trial.reach import Reach
     from surgeon.verify.given import Given
 
-# What onnxruntime's MatMulAddFusion calls its constants, also where a file has such ones.
-_TAKEN = frozenset({"gemm_input_shape", "gemm_output_shape"})
-
 
 class Operation:
     """One run of recipes over one model."""
@@ -90,7 +87,7 @@ class Operation:
         self.kept = Kept()
         self.model = original.clone()
         self.before = operators(self.model)
-        self.earlier = self.before  # what there was before the recipe for a target
+        self.earlier: dict[str, int] = {}  # what there was before the recipe for a target
         self.misses: list[MissRecord] = []
         self.settled = 0  # how many of these are from earlier steps than the last
         self.carried = Carried()
@@ -126,6 +123,7 @@ class Operation:
         self.model.changed = self.touched
         self.notes = self.begun.anew()
         self.handed, self.axioms, self.ended, self.removed = Handed(), self.told, "", []
+        self.earlier = {}
         self.pieces.clear()
 
     def _is_back(self) -> bool:
@@ -138,9 +136,10 @@ class Operation:
     def _steps(self, clock: Clock) -> None:
         self._begin()
         clock.lap("import")
-        for recipe in self.recipes:
+        for at, recipe in enumerate(self.recipes, 1):
             if recipe.source == FOR_TARGET:
-                self.earlier = operators(self.model)
+                self.earlier = self.earlier or operators(self.model)
+            known = len(self.notes.changes)
             allow = self.allow | recipe.allow
             for place, step in enumerate(recipe.steps):
                 if isinstance(step, RulesStep):
@@ -159,6 +158,9 @@ class Operation:
                     self._replace_proto(found.function, found.name)
                     self.notes.remarks += filter(None, [found.said])
             clock.lap("sweep")
+            if recipe.source == FOR_TARGET and len(self.notes.changes) == known:
+                self.recipes = self.recipes[:at]  # those behind are for what it writes
+                break
 
     def again(self, kept: Kept, *, check: bool) -> Operation:
         """The same on the same model, with some rewrites left out."""
@@ -374,8 +376,8 @@ class Operation:
         if not self.model.changed and not resized and not news:
             return
         self.model.changed = True
-        if any(constant.name in _TAKEN for constant in self.original.proto.graph.initializer):
-            rename_constants(self.surgery, _TAKEN)
+        if any(constant.name in TAKEN for constant in self.original.proto.graph.initializer):
+            rename_constants(self.surgery, TAKEN)
         if may_have_lost(self.original):
             self.notes.remarks.append(LOST)
         self.notes.retyped, said = bring_in_line(

@@ -60,7 +60,8 @@ class Plan:
         if self._wanted is not None:
             from surgeon.fitting import recipe_for_target
 
-            self.recipes.append(recipe_for_target(self._wanted, allow))
+            self._head, self._once_more = self.recipes, True
+            self._bring(recipe_for_target(self._wanted, allow))
 
     @property
     def ensures_no_aten(self) -> bool:
@@ -99,11 +100,19 @@ class Plan:
                 vain = set(left) - work.earlier.keys()
                 made = [c for c in work.notes.changes if not vain.isdisjoint(c.after)]
                 at_fault = {change.rule for change in made} & mine
-                if not at_fault:
+                once_more = len(work.recipes) > len(self._head) + 1
+                if not at_fault and not (vain and once_more):
                     self._tell(work, self._wanted, left)
                     return work
+                self._once_more &= bool(at_fault)  # else what was named puts together what lacks
                 without |= at_fault
-            self.recipes[-1] = recipe_for_target(self._wanted, self._allow, without)
+            self._bring(recipe_for_target(self._wanted, self._allow, without))
+
+    def _bring(self, recipe: Recipe) -> None:
+        """A target's own recipe, and where it writes something, those that were named once more."""
+        self.recipes = [*self._head, recipe]
+        if self._once_more:
+            self.recipes += [*self.asked, recipe]
 
     def _tell(self, work: Operation, wanted: Target, left: Sequence[str]) -> None:
         """Say what the target lacks or does not read."""

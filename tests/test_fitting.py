@@ -132,6 +132,44 @@ def test_rules_that_go_round_in_circles_are_left_out(tmp_path: Path) -> None:
     assert lacked(tmp_path / "out.onnx", "rknn") == {"CumSum"}
 
 
+def test_what_is_spelled_out_is_made_plain_again(tmp_path: Path) -> None:
+    """A scale of 1 and a bias of 0, which are operands now, and go in the same run."""
+    text = """
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[N,2,t] x) => (float[N,2,t] y) <float[2] s = {1, 1}, float[2] b = {0, 0}> {
+            y = InstanceNormalization (x, s, b) }
+    """
+    own = tmp_path / "npu.yaml"
+    own.write_text("operators: [Add, Sub, Mul, Div, Sqrt, ReduceMean, Reshape]\n")
+    result = surgeon.apply(saved(tmp_path, text), "clean", target=str(own))
+    assert result.report.status == "equivalent"
+    assert result.report.after.keys().isdisjoint({"InstanceNormalization", "Reshape"})
+    assert surgeon.apply(result.model, "clean", target=str(own)).report.changes == ()
+
+
+def test_nothing_is_put_together_that_a_list_lacks(tmp_path: Path) -> None:
+    """By a recipe that is named, of what was spelled out: then it is not asked once more."""
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(
+        """
+surgeon: 1
+name: mine
+rules:
+  - id: product-as-tangent
+    why: It is wrong, and not compared here.
+    exact: rounding
+    match: y = Mul (x, x)
+    replace: y = Tan (x)
+"""
+    )
+    head = '<ir_version: 8, opset_import: ["": 17]> g (float[2,4] x) => (float[2,1] y)'
+    path = saved(tmp_path, f"{head} {{ y = ReduceSumSquare <axes = [1]> (x) }}")
+    own = tmp_path / "npu.yaml"
+    own.write_text("operators: [Mul, ReduceSum]\n")
+    result = surgeon.apply(path, recipe, target=str(own), verify=False)
+    assert result.report.after == {"Mul": 1, "ReduceSum": 1}
+
+
 def test_no_rule_begins_at_what_a_list_has() -> None:
     for name in targets():
         wanted = target(name)
