@@ -150,7 +150,8 @@ class _Search:
                 if (found := self._from(start)) is not None:
                     return self._needed(found)
         except Spent:
-            raise self._unfit(f"it was asked {self.runs.most} times", "Give more runs.") from None
+            mend = f"Give more runs: `--most {2 * self.runs.most}`."
+            raise self._unfit(f"it was asked {self.runs.most} times", mend) from None
         raise self._stuck()
 
     def result(self, chain: Sequence[Recipe]) -> Result:

@@ -136,7 +136,7 @@ def check_folder(folder: Path) -> None:
         OutputError: It is no folder, or it cannot be written.
     """
     there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK):
+    if str(folder) == "-" or not there.is_dir() or not os.access(there, os.W_OK):
         raise OutputError(
             "evidence cannot be kept there",
             where=str(folder),

@@ -30,6 +30,22 @@ def test_without_a_comparison_nothing_can_differ(net: Path, double: Path, asked:
     refused(result, 2, "`--no-verify` leaves out what another option asks for")
 
 
+@pytest.mark.parametrize("place", ["source", "destination", "evidence"])
+def test_a_folder_is_no_stream(net: Path, double: Path, place: str) -> None:
+    here = os.getcwd()
+    os.chdir(net.parent)  # where a folder of that name would be made
+    try:
+        if place == "evidence":
+            result = run("apply", double, net, "o.onnx", "--keep-evidence", "-")
+            refused(result, 5, "evidence cannot be kept there")
+        else:
+            ends = ("-", "out") if place == "source" else (net.parent, "-")
+            refused(run("batch", double, *ends), 2, "`-` is a stream, and no folder")
+        assert not Path("-").exists()
+    finally:
+        os.chdir(here)
+
+
 @pytest.mark.parametrize(
     "fact", ["n == 2", "n % 2 == 0", "n % 4 == 1", "n >= 64", "n > 3", "n < 3"]
 )

@@ -318,6 +318,8 @@ def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
     ):
         done = run("extract", str(source), str(target), *options)
         assert (done.exit_code, what in done.output) == (code, True), done.output
+    with pytest.raises(surgeon.SurgeonError, match="Give `inputs="):
+        surgeon.extract(source)
     assert not target.exists()
     assert run("extract", str(source), str(source), "--to", "d").exit_code == 5
     done = run("extract", str(source), str(target), "--to", "d", "--dry-run")

@@ -210,6 +210,8 @@ def _split(places: list[str]) -> tuple[list[str], str, str]:
             mend="Name a folder, or put a pattern in quotes, as in `surgeon batch aten "
             "'zoo/*.onnx' mended/`, so that the shell does not replace it.",
         )
+    if "-" in (source, dest):
+        raise UsageError("`-` is a stream, and no folder", where="surgeon batch", mend=usage)
     named = {"source": source, "destination": dest}
     check_order(recipes, named, where="surgeon batch", usage=usage)
     return recipes, source, dest

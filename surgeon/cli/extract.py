@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from surgeon.cli import options, results
-from surgeon.cli.console import UsageError, desk
+from surgeon.cli.console import desk
 from surgeon.cli.repair import (
     DryRun,
     ExternalData,
@@ -75,8 +75,6 @@ def extract(
         usage = "Write `surgeon extract IN OUT --from VALUE --to VALUE`."
         named = {"input": str(source), "output": str(target)}
         check_order((), named, where="surgeon extract", usage=usage)
-        if not begin and not end:
-            raise UsageError("where to cut is not said", where="surgeon extract", mend=usage)
         references, space = options.read_references(reference), options.read_size(memory)
         check_target(target, inputs=[source])
         check_log(log_file, output=target)

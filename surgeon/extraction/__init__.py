@@ -10,7 +10,7 @@ import onnx
 
 from surgeon.auditing import compared_with, source_said, verdict_said
 from surgeon.choices import check_choice, check_unasked, several
-from surgeon.errors import VerifyError
+from surgeon.errors import RecipeError, VerifyError
 from surgeon.extraction.cut import FROM, TO, Cut, End, Wiring, cut, read_end, renamed
 from surgeon.extraction.rejoined import compare
 from surgeon.extraction.types import types_of
@@ -92,12 +92,16 @@ def extract(
 
     Raises:
         ModelError: The model cannot be read, or the type of a value is unknown.
-        RecipeError: There is no such value, or the part reads more than it is given.
+        RecipeError: No value was named, there is none such, or the part reads more than it is
+            given.
         VerifyError: The part does not run, or differs.
     """
     check_choice("require", require, ("runs", "equivalent"))
     if not verify:
         check_unasked(require == "equivalent", reference, drawn, data)
+    if not inputs and not outputs:
+        what, mend = "where to cut is not said", "Give `--from VALUE`, `--to VALUE`, or both."
+        raise RecipeError(what, where=FROM, mend=mend)
     source = Model.of(model)
     whole, _ = told_apart(source)
     proto = whole.proto
