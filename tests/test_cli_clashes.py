@@ -133,7 +133,8 @@ def test_only_apply_replaces_its_input(net: Path, double: Path) -> None:
 def test_a_command_line_that_cannot_be_read_is_answered_on_stderr(net: Path) -> None:
     done = shell("inspect", net, "--json", "--nosuch")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "No such option: --nosuch" in done.stderr
+    assert "No such option" in done.stderr
+    assert "--nosuch" in done.stderr
 
 
 def test_the_log_has_the_error(net: Path, double: Path, tmp_path: Path) -> None:
