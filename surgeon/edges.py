@@ -17,13 +17,14 @@ import numpy as np
 import onnx
 from ml_dtypes import finfo
 
+from surgeon.arranged import alternating, definite, one_true, ordered, pivoted
 from surgeon.facts import Fact
 from surgeon.facts.fact import BOOL, INTEGERS, STRING, Array
 
 NORMAL, EDGES, NOT_NUMBERS, LARGE, VAST = "normal", "edges", "not numbers", "large", "vast"
 FLAT, TINY, HUGE, NEGATIVE, ZEROS = "flat", "tiny", "huge", "negative", "zeros"
 ORDERED, DEFINITE, REAL, ENDS = "ordered", "definite", "real", "ends"
-FAR, PIVOTED = "far", "pivoted"
+FAR, PIVOTED, WITHIN, FEW, SMALL = "far", "pivoted", "within", "few", "small"
 WORDS = {
     EDGES: "of edge values",
     NOT_NUMBERS: "with NaN and infinities among the values",
@@ -37,6 +38,9 @@ WORDS = {
     ENDS: "with the largest numbers of their type among the values",
     FAR: "whose exponentials are infinite or zero",
     PIVOTED: "of matrices with zeros on the diagonal",
+    WITHIN: "of edge values, with integers within their range",
+    SMALL: "of numbers as small as one that it holds",
+    FEW: "of which few are positive or true",
     ORDERED: "in order",
     REAL: "of the original's own values on the given data",
     DEFINITE: "of positive definite matrices",
@@ -54,6 +58,7 @@ _LARGE_VALUES = (
     *(2**31 + 5, 2**33 + 1, -(2**33) - 1),
 )
 _VAST_VALUES = (*_LARGE_VALUES, 2**53 + 1, 2**53 + 3)
+ARRANGED = {ORDERED: ordered, DEFINITE: definite, PIVOTED: pivoted}
 _ENDS = (np.float32(-np.inf), np.float32(np.inf))
 _KEPT = (1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22)  # so many normal numbers of a seed are kept
 _MOST_NEAR = 16  # numbers of the piece itself around which values are drawn
@@ -71,9 +76,12 @@ _UNSTEADY = frozenset(
     "qr linalg_qr svd linalg_svd _linalg_svd symeig linalg_eigh _linalg_eigh inverse linalg_inv "
     "linalg_inv_ex linalg_solve cholesky linalg_cholesky lu linalg_det det Det logdet slogdet "
     "pinverse linalg_pinv matrix_exp linalg_matrix_exp linalg_matrix_power matrix_power "
-    "triangular_solve linalg_solve_triangular cholesky_solve cholesky_inverse histc NonZero "
-    "nonzero kthvalue median MeanVarianceNormalization".split()
+    "triangular_solve linalg_solve_triangular cholesky_solve cholesky_inverse histc kthvalue "
+    "median MeanVarianceNormalization".split()
 )
+# Operators that give as many elements as there are of a kind: ties among what a model gives in
+# order, by scores say, are undecided.
+_SELECTING = frozenset({"NonZero", "nonzero"})
 # Of these, what is defined for each matrix that has an inverse.
 _OF_MATRICES = re.compile(
     r"(linalg_)?(lu|lu_factor|lu_factor_ex|qr|svd|inv|inv_ex|inverse|solve|det|slogdet|"
@@ -85,6 +93,10 @@ _BESIDE_EXPONENTIALS = frozenset(
     "Identity Neg Abs Add Sub Div Log Max ReduceMax ReduceSum ReduceLogSum Sum Relu Where "
     "Transpose Reshape Concat Slice Gather Split Squeeze Unsqueeze Flatten Expand Constant Shape "
     "neg add sub div log max amax sum transpose reshape view unsqueeze squeeze".split()
+)
+# Of sums of large products, and of a Softmax of them, each side rounds to another; a few agree.
+_OF_SUMS_OF_PRODUCTS = re.compile(
+    r"(?i)attention|matmul|mm(_|$)|mv$|addr|gemm|einsum|conv|linear|lstm|gru|rnn|dist|dot|multi_head"
 )
 # What is left of a large quotient is a matter of its rounding; a polynomial's terms are infinite,
 # as are the squares that onnxruntime takes away again where LRN goes on to the next channel.
@@ -119,7 +131,7 @@ _GROWING = frozenset(
 
 
 def styles(
-    operators: Set[str], *, integers: bool, floats: bool, exact: bool
+    operators: Set[str], *, integers: bool, floats: bool, truths: bool, quantized: bool, exact: bool
 ) -> list[tuple[str, int]]:
     """The ways of drawing values that a piece can be held to, each with a seed.
 
@@ -127,11 +139,15 @@ def styles(
         operators: Of both sides; ATen's by their own names.
         integers: Whether any input holds integers.
         floats: Whether any holds floats.
+        truths: Whether any holds truths.
+        quantized: Whether any holds integers of 8 bits.
         exact: Whether the rule promises the same bits.
     """
     if operators & _UNSTEADY:
         solid = any(_OF_MATRICES.fullmatch(name) for name in operators)
         return [(PIVOTED, 0)] if solid else []
+    if operators & _SELECTING:
+        return [(FLAT, 0), (FLAT, 1), (FEW, 0)]
     complex_ = any(_OF_COMPLEX.fullmatch(name) for name in operators)
     if complex_ and operators & _UNSTEADY_OF_COMPLEX:
         return []
@@ -144,13 +160,19 @@ def styles(
         tiny = not any(_NOT_OF_TINY.fullmatch(name) for name in operators)
         huge = not any(_NOT_OF_HUGE.fullmatch(name) for name in operators)
         found += [(style, 0) for style, fits in ((TINY, tiny), (HUGE, huge)) if fits]
+        if huge and not any(_OF_SUMS_OF_PRODUCTS.search(name) for name in operators):
+            found.append((HUGE, 1))
         risen = {name for name in operators if _OF_EXPONENTIALS.fullmatch(name)}
         if risen and operators - risen <= _BESIDE_EXPONENTIALS:
-            found += [(FAR, 0), (FAR, 1)]
+            found += [(FAR, 0), (FAR, 1), (FAR, 2)]
     if floats and exact and not any(_LEAVES_SIGNS.search(name) for name in operators):
         found.append((ZEROS, 0))
     if integers:
         found += [(NEGATIVE, 0), (NEGATIVE, 1)]
+    if quantized or (integers and floats):
+        found += [(WITHIN, 0), (WITHIN, 1)]
+    if truths or (floats and not complex_):
+        found.append((FEW, 0))
     if integers and not operators & _GROWING:
         if not any(_OVERFLOWING.search(name) for name in operators):
             found += [(LARGE, 0), (LARGE, 1)]
@@ -159,7 +181,8 @@ def styles(
     return found
 
 
-def near(numbers: Sequence[float]) -> tuple[float, ...]:
+@lru_cache(maxsize=64)  # of a piece, for each of its drawings
+def near(numbers: tuple[float, ...]) -> tuple[float, ...]:
     """Values at, beside and beyond the numbers that a piece itself holds: its thresholds say.
 
     Not at one that a float32 rounds: which side of it a value lies on is a matter of rounding.
@@ -189,6 +212,7 @@ class Drawing:
         seed: What the values are drawn from.
         beside: Further edge values.
         levels: By name, the middle and the deviation of normal numbers that are rounded to levels.
+        ranges: By name, from where and below what an integer is a place, or a length.
     """
 
     drawn: Mapping[str, tuple[Fact, tuple[int, ...]]]
@@ -197,12 +221,13 @@ class Drawing:
     seed: int
     beside: Sequence[float] = ()
     levels: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def feeds(self) -> dict[str, Array]:
         """The inputs."""
         source = Source(self.seed)
         made = {
-            name: draw(source, fact, shape, self.style, self.beside)
+            name: draw(source, fact, shape, self.style, self.beside, self.ranges.get(name))
             for name, (fact, shape) in self.drawn.items()
         }
         for name in self.levels.keys() & made.keys():
@@ -250,6 +275,7 @@ def draw(
     shape: tuple[int, ...],
     style: str = NORMAL,
     beside: Sequence[float] = (),
+    range_: tuple[int, int] | None = None,
 ) -> Array:
     """Values that agree with the fact.
 
@@ -259,9 +285,12 @@ def draw(
         shape: The sizes.
         style: One of this module's words.
         beside: Further edge values.
+        range_: From where and below what an integer is a place, or a length.
     """
     dtype = onnx.helper.tensor_dtype_to_np_dtype(fact.dtype)
     if fact.dtype == BOOL:
+        if style == FEW:
+            return one_true(source.rng, shape)
         truths = source.seed == 1 if style == FLAT else source.rng.random(shape) < 0.5
         return np.full(shape, truths)
     if fact.dtype == STRING:
@@ -271,7 +300,7 @@ def draw(
         )
         return np.asarray(np.array(_WORDS, object)[place % many], object)
     if fact.dtype in INTEGERS:
-        integers = _integers(source, dtype, shape, style, beside)
+        integers = _integers(source, dtype, shape, style, beside, range_)
         return np.where(integers < 0, ~integers, integers) if fact.not_negative else integers
     if style == NORMAL and fact.unit_axis is None and not fact.not_negative:
         return source.normal(shape, dtype)
@@ -280,11 +309,16 @@ def draw(
         exponential = np.exp(values * 2)
         values = exponential / exponential.sum(fact.unit_axis, keepdims=True)
         return np.asarray(values).astype(dtype)
-    if style in (ORDERED, DEFINITE, PIVOTED):
-        values = _arranged(values, style)
+    if style in ARRANGED:
+        values = ARRANGED[style](values)
     elif style == FAR:
         end = 1.6 * math.log(float(finfo(dtype).max))  # type: ignore[no-untyped-call]
-        values = values + (-end if source.seed else end)
+        level = alternating(shape) if source.seed == 2 else 1 - 2 * source.seed
+        values = values + end * level
+    elif style == FEW:
+        values = values - 2
+    elif style == SMALL:
+        values = values * (beside[0] if source.seed else math.sqrt(beside[0]))
     elif style == FLAT:
         values = np.full(shape, float(source.seed))
     elif style != NORMAL:
@@ -299,7 +333,7 @@ def draw(
 
 def _among(dtype: np.dtype[Any], style: str, beside: Sequence[float]) -> tuple[Array, float]:
     """The values to mix among the normal ones, and their share."""
-    if style == EDGES:  # what a mask puts in place of a score is its dtype's last number
+    if style in (EDGES, WITHIN):  # what a mask puts in place of a score is its dtype's last number
         most = float(finfo(dtype).max) / 2  # type: ignore[no-untyped-call]
         return np.array([*_EDGE_VALUES, *(v for v in beside if abs(v) <= most)]), 0.7
     if style == NOT_NUMBERS:
@@ -318,46 +352,26 @@ def _among(dtype: np.dtype[Any], style: str, beside: Sequence[float]) -> tuple[A
     return np.array([*tiny, *(-v for v in tiny), 0.0]), 0.7
 
 
-def _arranged(values: Array, style: str) -> Array:
-    """What operators ask for that are not defined everywhere."""
-    if style == ORDERED:
-        return np.sort(values, -1) if values.ndim else values
-    if style == PIVOTED:
-        return _pivoted(values)
-    if values.ndim < 2 or values.shape[-1] != values.shape[-2]:
-        return values
-    return np.asarray(values @ values.swapaxes(-1, -2) + values.shape[-1] * np.eye(len(values.T)))
-
-
-def _pivoted(values: Array) -> Array:
-    """Matrices far from singular, whose elimination comes nowhere without an exchange of rows."""
-    rows, columns = values.shape[-2:] if values.ndim > 1 else (0, 0)
-    if min(rows, columns) < 2:
-        return values
-    low = min(rows, columns)
-    at = np.arange(low)
-    made = values * (0.3 / math.sqrt(max(rows, columns)))
-    made[..., at, at] = 0
-    made[..., at, (at + 1) % low] += 1 + at / low
-    return made
-
-
 def _integers(
     source: Source,
     dtype: np.dtype[Any],
     shape: tuple[int, ...],
     style: str,
     beside: Sequence[float],
+    range_: tuple[int, int] | None,
 ) -> Array:
     """Small, so that they may be places; signed at the edges; and beyond what a float can hold."""
     limits, rng = np.iinfo(dtype), source.rng
+    low, high = range_ or (0, 3)
     if style == FLAT:
-        return np.full(shape, source.seed, dtype)
+        return np.full(shape, min(max(source.seed, low), high - 1), dtype)
+    if style == WITHIN and range_ is None and dtype.itemsize == 1:  # quantized numbers
+        return np.asarray(rng.integers(limits.min, limits.max, shape, dtype, endpoint=True))
     if style == NEGATIVE:
         places = np.arange(max(-2, limits.min), 2)  # each of them, where there are as many elements
         return rng.permutation(np.resize(places, math.prod(shape))).reshape(shape).astype(dtype)
     if style == ORDERED:
-        return np.sort(rng.integers(0, 3, shape), -1 if shape else None).astype(dtype)
+        return np.sort(rng.integers(low, high, shape), -1 if shape else None).astype(dtype)
     if style in (EDGES, LARGE, VAST):
         known: Sequence[float] = _VAST_VALUES if style == VAST else _LARGE_VALUES
         if style == EDGES:
@@ -365,4 +379,4 @@ def _integers(
             known = [*range(-4, 5), *range(-4, 5), *whole]
         held = np.array([v for v in known if limits.min <= v <= limits.max], dtype)
         return np.asarray(rng.choice(held, shape))
-    return np.asarray(rng.integers(0, 3, shape)).astype(dtype)
+    return np.asarray(rng.integers(low, high, shape)).astype(dtype)

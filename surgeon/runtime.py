@@ -28,7 +28,10 @@ EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
 
 # onnxruntime 1.31 ends the process where one of these is given no step or row, rows of nothing, or
 # (of halves) planes of nothing; for Unique where it has an axis.
-_DEADLY_WITHOUT_ELEMENTS = {"GRU": "", "LSTM": "", "DynamicQuantizeLSTM": "", "Unique": "axis"}
+_DEADLY_WITHOUT_ELEMENTS = {
+    **{"GRU": "", "LSTM": "", "DynamicQuantizeLSTM": "", "Unique": "axis"},
+    "FeatureVectorizer": "",  # divides by the number of rows
+}
 _DEADLY_WITHOUT_HALVES = "InstanceNormalization"
 # Einsum divides by the length of an axis, and ConvTranspose over three axes writes to none; TopK
 # shared its rows out, where there might be none.

@@ -17,6 +17,7 @@ PACKAGE = Path(__file__).parent.parent / "surgeon"
 FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of its own row
     {"wording"},
     {"errors", "provenance", "collector", "declared", "numerals", "suited", "clock", "standard"},
+    {"arranged"},
     {
         "stored",
         "spelling",

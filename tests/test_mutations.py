@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from planted_axes import AXES
+from planted_rare import RARE
 from planted_types import TYPES
 from planted_values import VALUES
 from planted_windows import WINDOWS
@@ -23,7 +24,7 @@ from surgeon.report import Refusal, Report
 
 SHARES = 8  # tests that the real exports are dealt to
 
-PLANTED = {**VALUES, **AXES, **WINDOWS, **TYPES}
+PLANTED = {**VALUES, **AXES, **WINDOWS, **TYPES, **RARE}
 # Those that promise the same bits.
 BITS = {
     "only for denormals: flushed",

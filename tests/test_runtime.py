@@ -89,6 +89,17 @@ def test_recurrent_layers_of_no_elements_are_not_tried(shape: tuple[int, ...]) -
     assert session.run({"x": np.zeros((4, 3, 1), np.float32)})["y"].shape == (4, 1, 3, 1)
 
 
+def test_features_of_no_rows_are_not_put_side_by_side() -> None:
+    text = """<ir_version: 8, opset_import: ["": 15, "ai.onnx.ml": 3]>
+        g (int64[N,2] a) => (float[N,2] y) {
+            y = ai.onnx.ml.FeatureVectorizer <inputdimensions = [2]> (a)
+        }"""
+    session = Session(parse(text))
+    with pytest.raises(RunFailed, match="no steps, rows or planes of nothing"):
+        session.run({"a": np.zeros((0, 2), np.int64)})
+    assert session.run({"a": np.ones((3, 2), np.int64)})["y"].shape == (3, 2)
+
+
 @pytest.mark.parametrize("shape", [(0, 3, 1), (4, 0, 1)])
 def test_nor_are_those_whose_weights_are_bytes(shape: tuple[int, ...]) -> None:
     text = """<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]>

@@ -10,7 +10,7 @@ from truth import model_of
 
 import surgeon
 from surgeon.authoring import rule
-from surgeon.edges import NEGATIVE, Source, draw
+from surgeon.edges import FEW, FLAT, NEGATIVE, WITHIN, Source, draw
 from surgeon.facts import Fact
 from surgeon.match import Match
 from surgeon.rewrite import Draft
@@ -129,3 +129,32 @@ def test_known_values_are_given_to_the_piece() -> None:
     )
     assert rewritten.report.fired.total() == 1
     assert rewritten.report.pieces["compared"] == 1
+
+
+def test_bytes_are_drawn_of_all_their_type() -> None:
+    """A quotient by a product with a rounded number is right for small ones and for the last."""
+
+    @rule("y = BitShift (x, k)", exact="bit")
+    def multiplied(draft: Draft, match: Match) -> Any:
+        number = draft.op("Cast", match.values["x"], to=1)
+        number = draft.op("Floor", draft.op("Mul", number, draft.constant(np.array(0.124, F32))))
+        return draft.op("Cast", number, to=2)
+
+    body = 'c = Cast <to = 2> (x) y = BitShift <direction = "RIGHT"> (c, k)'
+    model = model_of("int64[b,t] x", body, "y", constants={"k": np.uint8(3)})
+    report = surgeon.apply(model, multiplied).report
+    assert report.changes == ()
+    assert "with integers within their range" in report.refusals[0].reason
+
+
+def test_places_are_drawn_within_what_they_name() -> None:
+    source, fact = Source(0), Fact(7, (50,))
+    assert set(draw(source, fact, (50,), range_=(0, 2))) == {0, 1}
+    assert set(draw(source, fact, (50,), WITHIN, range_=(0, 5))) == {0, 1, 2, 3, 4}
+    assert set(draw(Source(1), fact, (50,), FLAT, range_=(0, 1))) == {0}
+
+
+def test_few_are_true_or_positive() -> None:
+    assert draw(Source(0), Fact(9, (50,)), (50,), FEW).sum() == 1
+    assert draw(Source(0), Fact(9, (0,)), (0,), FEW).size == 0
+    assert 0 < (draw(Source(0), Fact(1, (500,)), (500,), FEW) > 0).sum() < 50

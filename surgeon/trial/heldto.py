@@ -8,10 +8,12 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import edges
-from surgeon.edges import EDGES, FLAT, HUGE, LARGE, TINY, VAST
+from surgeon.edges import EDGES, FEW, FLAT, HUGE, LARGE, SMALL, TINY, VAST, WITHIN
 from surgeon.facts.fact import BOOL, INT64, INTEGERS
 from surgeon.recipe import Rule
 from surgeon.trial.piece import Piece
+
+_BYTES = frozenset({onnx.TensorProto.INT8, onnx.TensorProto.UINT8})
 
 
 def narrows(rule: Rule, nodes: Sequence[gs.Node]) -> bool:
@@ -30,8 +32,13 @@ def styles(rule: Rule, piece: Piece) -> list[tuple[str, int]]:
         {_operator(node) for node in nodes},
         integers=bool(dtypes & INTEGERS),
         floats=bool(dtypes - INTEGERS - {BOOL}),
+        truths=BOOL in dtypes,
+        quantized=bool(dtypes & _BYTES),
         exact=rule.exact == "bit",
     )
+    # an epsilon is held in single precision, as what is of double precision is not
+    if piece.least and (EDGES, 0) in found and onnx.TensorProto.DOUBLE not in dtypes:
+        found += [(SMALL, 0), (SMALL, 1)]
     unsuited = _unsuited(rule, piece, dtypes)
     return [each for each in found if each[0] not in unsuited]
 
@@ -44,13 +51,13 @@ def _unsuited(rule: Rule, piece: Piece, dtypes: Set[int]) -> Collection[str]:
     if rule.exact != "approximate":
         return ()
     if onnx.TensorProto.DOUBLE in dtypes and onnx.TensorProto.FLOAT in casts:
-        return (TINY, HUGE)  # where single precision ends
+        return (TINY, HUGE, FEW)  # where single precision ends
     before, after = ({_operator(node) for node in nodes} for nodes in (piece.nodes, piece.draft))
     if "QuantizeLinear" in before - after:
-        return (EDGES, FLAT, TINY)  # what is no larger than a level
+        return (EDGES, WITHIN, FLAT, TINY, SMALL, FEW)  # what is no larger than a level
     if "DynamicQuantizeLSTM" in before - after:
-        return (EDGES, HUGE)  # the largest number decides how wide a level is
-    return ()
+        return (EDGES, WITHIN, HUGE, FEW)  # the largest number decides how wide a level is
+    return (FEW,)  # of which a function that ends in 0 leaves little to hold an error against
 
 
 def _operator(node: gs.Node) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 import onnx
@@ -13,7 +14,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims, edges, suited
 from surgeon.dims import Dim
-from surgeon.edges import EDGES, NORMAL, Drawing
+from surgeon.edges import EDGES, NORMAL, SMALL, WITHIN, Drawing
 from surgeon.facts import Fact
 from surgeon.facts.fact import Array
 from surgeon.firing import Pairs
@@ -22,9 +23,12 @@ from surgeon.model import Model
 from surgeon.recipe import Rule
 from surgeon.reference.arguments import constant_value
 from surgeon.runtime import blind, release
+from surgeon.trial.placing import ranges
+from surgeon.verify.limits import Bound
 
 _LARGEST_INPUT = 1 << 22  # elements of one drawn input
 _LARGEST_SIZE = 600  # a number in a replacement that may be a size
+_SMALL = 0.01  # an epsilon is no larger
 _MAPPED = "ZipMap"  # its output is a list of maps
 
 
@@ -46,6 +50,7 @@ class Piece:
         shapes: Those of its inputs and of what both sides compute, where they are known, and how
             many values have each.
         ends_early: Whether more may lie behind the match than was looked at.
+        places: What the original's nodes allow integers to hold, by name, as `placing` has it.
     """
 
     model: Model
@@ -60,6 +65,7 @@ class Piece:
     counts: frozenset[str]
     shapes: Mapping[tuple[Dim, ...], int]
     ends_early: bool
+    places: Mapping[str, Bound] = field(default_factory=dict)
 
     def key(self, rule: Rule) -> str:
         """What makes two pieces the same: rule, operators, attributes, shapes and constants."""
@@ -101,6 +107,11 @@ class Piece:
         return found
 
     @property
+    def least(self) -> float:
+        """The least of them, where it is as small as what is added lest a quotient be infinite."""
+        return min((abs(n) for n in self.numbers if 1e-30 < abs(n) <= _SMALL), default=0.0)
+
+    @property
     def sizes(self) -> list[int]:
         """The numbers that the replacement alone holds, and that may be sizes it was made for."""
         read = {t.name for node in self.nodes for t in named_inputs(node)}
@@ -121,9 +132,14 @@ class Piece:
             for tensor, fact in self.inputs
             if fact.value is None
         }
-        beside = edges.near(self.numbers) if style == EDGES else ()
+        beside: Sequence[float] = ()
+        if style in (EDGES, WITHIN):
+            beside = edges.near(tuple(self.numbers))
+        elif style == SMALL:
+            beside = (self.least,)
         levels = suited.levels(self._reads(), self.constants) if style == NORMAL else {}
-        return Drawing(drawn, self.known(point), style, seed, beside, levels)
+        within = ranges(self.places, {name: shape for name, (_, shape) in drawn.items()})
+        return Drawing(drawn, self.known(point), style, seed, beside, levels, within)
 
     def _reads(self) -> Iterator[tuple[str, list[str]]]:
         for node in self.nodes:
@@ -156,7 +172,7 @@ class Piece:
         total = sum(array.size for array in self.constants.values())
         for shape, count in self.shapes.items():
             # asked first: what an unknown size leaves over is compared symbolically, which is slow
-            if all(dims.symbols(d) <= point.keys() for d in shape):
+            if _symbols(shape) <= point.keys():
                 total += count * math.prod([dims.evaluate(d, point) for d in shape])
         return total
 
@@ -242,6 +258,12 @@ def _constants(nodes: Sequence[gs.Node]) -> list[Array]:
 
 def _is_short(array: Array, kinds: str) -> bool:
     return array.size <= 8 and array.dtype.kind in kinds
+
+
+@lru_cache(maxsize=1 << 12)  # asked at each size
+def _symbols(shape: tuple[Dim, ...]) -> frozenset[str]:
+    """The symbols in a shape."""
+    return frozenset().union(*(dims.symbols(d) for d in shape))
 
 
 def _shape(fact: Fact, point: Mapping[str, int]) -> tuple[int, ...]:

@@ -33,6 +33,13 @@ _FURTHER: tuple[tuple[int, ...], ...] = (
     (3, 0, 2, 0),
     (2, 3, 0),
 )
+# What the free symbols are where many values are wanted at once: as many as there are edge values.
+_WIDE: Mapping[int, tuple[int, ...]] = {
+    1: (101,),
+    2: (13, 17),
+    3: (23, 3, 4),
+    4: (11, 3, 4, 5),
+}
 _FEW, _MANY = (2, 3), range(4, 13)
 _MOST_SIZES = 4  # points beyond numbers in the replacement
 _LARGE = 1 << 22  # elements of one run
@@ -55,6 +62,14 @@ def further(piece: Piece, at: Point) -> Iterator[Point]:
     yield from _beyond(piece, at)
     if piece.counts:
         yield {**at, **dict.fromkeys(piece.counts, 0)}
+
+
+def wide(piece: Piece, at: Point) -> Point:
+    """Sizes at which a piece of few elements has many, where it has a few symbols, all free."""
+    free = [name for name, high in piece.symbols.items() if high is None]
+    if len(free) != len(piece.symbols) or piece.counts or len(free) not in _WIDE:
+        return at
+    return dict(zip(free, _WIDE[len(free)], strict=True))
 
 
 def _related(piece: Piece) -> Iterator[tuple[int, ...]]:
