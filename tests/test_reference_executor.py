@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -254,3 +255,32 @@ def test_a_convolution_of_doubles_is_computed_by_onnx() -> None:
     model = parse("g (double[N,1,3] x, double[1,1,2] w) => (double[N,1,2] y) { y = Conv (x, w) }")
     x, w = np.array([[[1, 2, 4]]], np.float64), np.array([[[0.5, 1]]], np.float64)
     assert Reference(model).run({"x": x, "w": w})["y"].tolist() == [[[2.5, 5.0]]]
+
+
+@pytest.mark.parametrize(
+    ("operator", "function"),
+    [
+        ("Acos", np.arccos),
+        ("Asin", np.arcsin),
+        ("Atanh", np.arctanh),
+        ("Cosh", np.cosh),
+        ("Sinh", np.sinh),
+        ("Tan", np.tan),
+        ("Acosh", np.arccosh),
+        ("Softplus", lambda x: np.logaddexp(x, 0)),
+        ("LeakyRelu", lambda x: np.where(x < 0, np.float32(0.01) * x, x)),
+        ("Mean", lambda x: x),
+        ("Det", lambda x: x),
+    ],
+)
+def test_what_onnxruntime_has_of_floats_alone_is_computed_of_doubles(
+    operator: str, function: Callable[[np.ndarray], np.ndarray]
+) -> None:
+    model = parse(f"g (double[N,1,1] x) => (double[] y) {{ z = {operator} (x) y = Squeeze (z) }}")
+    for number in (-0.5, 0.25, 1.5):
+        x = np.full((1, 1, 1), number)
+        with np.errstate(invalid="ignore"):
+            want = function(x).item()
+        found = Reference(model).run({"x": x})["y"]
+        assert found.dtype == np.float64
+        np.testing.assert_allclose(found, want, rtol=1e-15)
