@@ -169,12 +169,13 @@ def styles(
         found.append((ZEROS, 0))
     if integers:
         found += [(NEGATIVE, 0), (NEGATIVE, 1)]
-    if quantized or (integers and floats):
+    overflowing = any(_OVERFLOWING.search(name) for name in operators)
+    if (quantized and not overflowing) or (integers and floats):
         found += [(WITHIN, 0), (WITHIN, 1)]
     if truths or (floats and not complex_):
         found.append((FEW, 0))
     if integers and not operators & _GROWING:
-        if not any(_OVERFLOWING.search(name) for name in operators):
+        if not overflowing:
             found += [(LARGE, 0), (LARGE, 1)]
         if not any(_IN_DOUBLES.search(name) for name in operators):
             found.append((VAST, 0))

@@ -157,7 +157,11 @@ def test_sizes_that_a_trace_left_as_fractions_are_cut() -> None:
         ("pixel_shuffle", [normal(1, 3, 2, 2), 2], "3 channels are no multiple of 4"),
         ("pixel_unshuffle", [normal(1, 3, 2, 3), 2], "2 by 3 is no multiple of 2"),
         ("histogram", [normal(4), np.zeros(3, np.float32), None, False], "borders do not rise"),
-        ("__rshift__", [np.array([5]), np.array([64])], "more or fewer bits"),
+        ("ldexp", [normal(2), np.array([200, 3])], "a power beyond its dtype"),
+        ("prod", [np.full(30, 9), None], "a product of integers is beyond 2"),
+        ("__rshift__", [normal(2), np.array([1])], "float32 is not shifted"),
+        ("special_chebyshev_polynomial_u", [np.int8([90]), np.int8([98])], "beyond the dtype"),
+        ("trapezoid.dx", [np.array([True, False]), 1, -1], "booleans have no integral"),
         (
             "grid_sampler",
             [normal(1, 2, 4, 4), normal(2, 3, 3, 2), 0, 0, True],

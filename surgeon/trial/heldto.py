@@ -14,6 +14,7 @@ from surgeon.recipe import Rule
 from surgeon.trial.piece import Piece
 
 _BYTES = frozenset({onnx.TensorProto.INT8, onnx.TensorProto.UINT8})
+_LEAST_HALF = 2.0**-24  # what is less is nearly all 0 in halves
 
 
 def narrows(rule: Rule, nodes: Sequence[gs.Node]) -> bool:
@@ -36,8 +37,10 @@ def styles(rule: Rule, piece: Piece) -> list[tuple[str, int]]:
         quantized=bool(dtypes & _BYTES),
         exact=rule.exact == "bit",
     )
-    # an epsilon is held in single precision, as what is of double precision is not
-    if piece.least and (EDGES, 0) in found and onnx.TensorProto.DOUBLE not in dtypes:
+    # an epsilon is held in single precision, as what is of double precision is not; halves that are
+    # as small may be zeros alone
+    least = _LEAST_HALF if onnx.TensorProto.FLOAT16 in dtypes else 0
+    if piece.least > least and (EDGES, 0) in found and onnx.TensorProto.DOUBLE not in dtypes:
         found += [(SMALL, 0), (SMALL, 1)]
     unsuited = _unsuited(rule, piece, dtypes)
     return [each for each in found if each[0] not in unsuited]

@@ -96,23 +96,45 @@ def opposite_bits(work: Work, x: gs.Tensor, dtype: int) -> gs.Tensor:
 
 
 def shift(work: Work) -> gs.Tensor:
-    """`<<` and `>>`: a product with a power of two, or a quotient by it, rounded down."""
+    """`<<` and `>>`: a product with a power of two, or a quotient by it, rounded down.
+
+    By more bits than there are, or by fewer than none, nothing is left but the sign of `>>`: so
+    since PyTorch 2.1, before it was as the machine had it.
+    """
     left = "left" in work.name or "lshift" in work.name
     dtype, a, b = _pair(work)
     if dtype not in INTEGERS:
         raise Refused("PyTorch shifts integers alone")
-    bits = np.iinfo(numpy_dtype(dtype)).bits
-    powers = 1 << np.arange(bits - 1, dtype=np.int64)
+    kind = numpy_dtype(dtype)
+    limits = np.iinfo(kind)
+    # the last power of a signed type is negative: as a factor it is right, as a divisor it is not
+    count = limits.bits if left or not limits.min else limits.bits - 1
+    powers = np.left_shift(np.ones(count, kind), np.arange(count).astype(kind))
     array = work.facts.array(b)
-    if array is None:
-        table = work.draft.constant(powers.astype(numpy_dtype(dtype)), "powers")
-        factor = work.draft.op("Gather", table, work.cast(b, INT64), axis=0)
-    else:
-        if array.size and (array.min() < 0 or array.max() >= bits - 1):
-            raise Refused(f"it shifts by {array.min()} to {array.max()} of {bits} bits")
-        factors = np.asarray(1 << array.astype(np.int64), numpy_dtype(dtype))
+    if array is not None:
+        far = (array < 0) | (array >= count)
+        factors = np.where(far, kind.type(not left), powers[np.where(far, 0, array).astype(int)])
         factor = work.draft.constant(factors)
-    return work.widely("Mul", a, factor) if left else floor_quotient(work, a, factor)
+        beyond = work.draft.constant(far) if far.any() else None
+    else:
+        places = work.cast(b, INT64)
+        inside = work.op(
+            "And",
+            work.less(work.number(-1, INT64), places),
+            work.less(places, work.number(count, INT64)),
+        )
+        table = np.append(powers, kind.type(not left))
+        at = work.where(inside, places, count)
+        factor = work.draft.op("Gather", work.draft.constant(table, "powers"), at, axis=0)
+        beyond = work.invert(inside)
+    if left:
+        return work.widely("Mul", a, factor)
+    made = floor_quotient(work, a, factor)
+    if beyond is None:
+        return made
+    zero = work.number(0, dtype)
+    sign = work.where(work.less(a, zero), -1, zero) if limits.min else zero
+    return work.where(beyond, sign, made)
 
 
 FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {

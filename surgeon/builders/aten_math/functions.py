@@ -285,9 +285,14 @@ def angle(work: Work) -> gs.Tensor:
 
 
 def scale_by_power(work: Work) -> gs.Tensor:
-    """`ldexp`: x 2^y."""
-    x, y = _pair(work)
-    made: gs.Tensor = work.op("Mul", x, _exp2(work, y))
+    """`ldexp`: x 2^y, whose power of a float is of that float's dtype."""
+    x, y = work.args.pair()
+    if work.dtype(y) in FLOATS:
+        _, (x, power) = work.together(x, _exp2(work, y), floating=True)
+    else:
+        _, (x, y) = work.together(x, y, floating=True)
+        power = _exp2(work, y)
+    made: gs.Tensor = work.op("Mul", x, power)
     return made
 
 

@@ -19,7 +19,10 @@ _MOST_POWERS = 256
 
 
 def trapezoid(work: Work) -> gs.Tensor:
-    """`trapezoid` and `cumulative_trapezoid`: half the width times the sum of neighbours."""
+    """`trapezoid` and `cumulative_trapezoid`: half the width times the sum of neighbours.
+
+    As PyTorch computes them: integers in their own type, which wraps, and added up in int64.
+    """
     y = work.args.tensor("y")
     if work.dtype(y) == BOOL:
         raise Refused("PyTorch has no integral of booleans")
@@ -28,26 +31,50 @@ def trapezoid(work: Work) -> gs.Tensor:
     if not -rank <= dim < rank:
         raise Refused(f"dim {dim} is outside the rank {rank}")
     axis = dim % rank
-    y = work.floating(y)
-    both = work.op("Add", part(work, y, axis, 1, _END), part(work, y, axis, 0, -1))
-    if not work.args.schema.takes("x"):
-        areas = work.op("Mul", both, float(work.constant_of("dx", 1)) / 2)
+    if work.args.schema.takes("x"):
+        areas = _between(work, y, work.args.tensor("x"), axis)
     else:
-        widths = _widths(work, work.args.tensor("x"), axis, rank)
-        _, (both, widths) = work.together(both, widths)
-        areas = work.op("Mul", work.op("Mul", both, widths), 0.5)
+        step = float(work.constant_of("dx", 1))
+        if work.name == "trapezoid" and work.dtype(y) not in FLOATS:
+            return _evenly(work, y, axis, step)
+        areas = work.op("Mul", work.floating(_neighbours(work, y, axis)), step / 2)
     if work.name == "cumulative_trapezoid":
-        return running_sum(work, areas, axis)
-    return reduce(work, "ReduceSum", areas, [axis], keepdim=False)
+        made = running_sum(work, areas, axis)
+    else:
+        made = reduce(work, "ReduceSum", areas, [axis], keepdim=False)
+    return made if work.dtype(made) in FLOATS else work.op("Mul", work.floating(made), 0.5)
+
+
+def _neighbours(work: Work, y: gs.Tensor, axis: int) -> gs.Tensor:
+    made: gs.Tensor = work.widely("Add", part(work, y, axis, 1, _END), part(work, y, axis, 0, -1))
+    return made
+
+
+def _between(work: Work, y: gs.Tensor, x: gs.Tensor, axis: int) -> gs.Tensor:
+    """The areas between points; those of integers between integers twice as large, in int64."""
+    widths = _widths(work, x, axis, work.rank(y))
+    dtype, (both, widths) = work.together(_neighbours(work, y, axis), widths)
+    areas = work.widely("Mul", both, widths)
+    return work.op("Mul", areas, 0.5) if dtype in FLOATS else work.cast(areas, INT64)
+
+
+def _evenly(work: Work, y: gs.Tensor, axis: int, step: float) -> gs.Tensor:
+    """Of integers in equal steps: their sum, less half of both ends."""
+    total = reduce(work, "ReduceSum", work.cast(y, INT64), [axis], keepdim=False)
+    ends = work.widely("Add", part(work, y, axis, 0, 1), part(work, y, axis, -1, _END))
+    half = work.op("Mul", work.floating(ends), 0.5)
+    half = reduce(work, "ReduceSum", half, [axis], keepdim=False)
+    return work.op("Mul", work.op("Sub", work.floating(total), half), step)
 
 
 def _widths(work: Work, x: gs.Tensor, axis: int, rank: int) -> gs.Tensor:
     own = work.rank(x)
     if own not in (1, rank):
         raise Refused(f"its points have rank {own}, its values {rank}")
+    if work.dtype(x) == BOOL:
+        raise Refused("PyTorch has no differences of booleans")
     along = axis if own == rank else 0
-    x = work.floating(x)
-    widths = work.op("Sub", part(work, x, along, 1, _END), part(work, x, along, 0, -1))
+    widths = work.widely("Sub", part(work, x, along, 1, _END), part(work, x, along, 0, -1))
     behind = rank - axis - 1
     if own == 1 and behind:
         widths = work.draft.op("Unsqueeze", widths, work.axes(range(1, behind + 1)))

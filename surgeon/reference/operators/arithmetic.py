@@ -202,10 +202,28 @@ def _bits(function: Any) -> Any:
         a, b, dtype = common(self, other)
         if dtype.kind == "f":
             raise Unsuited("floats have no bits")
-        most = 8 * dtype.itemsize - 2
-        if function in (np.left_shift, np.right_shift) and ((b < 0) | (b > most)).any():
-            raise Unsuited("it shifts by more or fewer bits than there are: releases differ")
         return cut(function(a, b), dtype)
+
+    return run
+
+
+def _shift(function: Any) -> Any:
+    """By more bits than there are, or by fewer than none, nothing is left but the sign of `>>`.
+
+    So PyTorch has it since 2.1; before, it was as the machine had it.
+    """
+
+    def run(self: Any, other: Any) -> Array:
+        a, b, dtype = common(self, other)
+        if dtype.kind not in "iu":
+            raise Unsuited(f"{dtype.name} is not shifted")
+        far = (b < 0) | (b >= 8 * dtype.itemsize)
+        left = function is np.left_shift
+        return np.where(
+            far,
+            np.zeros_like(a) if left else -(a < 0).astype(np.int64),
+            function(a, np.where(far, 0, b)),
+        ).astype(dtype)
 
     return run
 
@@ -314,8 +332,8 @@ _PAIRS: dict[str, Any] = {
     **{n: _bits(np.bitwise_and) for n in ("bitwise_and", "__and__")},
     **{n: _bits(np.bitwise_or) for n in ("bitwise_or", "__or__")},
     **{n: _bits(np.bitwise_xor) for n in ("bitwise_xor", "__xor__")},
-    **{n: _bits(np.left_shift) for n in ("__lshift__", "bitwise_left_shift")},
-    **{n: _bits(np.right_shift) for n in ("__rshift__", "bitwise_right_shift")},
+    **{n: _shift(np.left_shift) for n in ("__lshift__", "bitwise_left_shift")},
+    **{n: _shift(np.right_shift) for n in ("__rshift__", "bitwise_right_shift")},
     "maximum": _nan_wins(np.maximum),
     "minimum": _nan_wins(np.minimum),
     "fmax": _binary(np.fmax),

@@ -34,6 +34,8 @@ def batch_norm(
         mean, variance = wide(running_mean), wide(running_var)
     if mean.shape != (x.shape[1],) or variance.shape != (x.shape[1],):
         raise Unsuited(f"{x.shape[1]} channels, and statistics of shape {list(mean.shape)}")
+    if (variance + eps == 0).any():
+        raise Unsuited("a variance that is nothing: what is made of it depends on the order")
     y = (x - mean.reshape(column)) / np.sqrt(variance.reshape(column) + eps)
     return narrow(affine(y, weight, bias, column), input)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.math_types import common, cut, real
-from surgeon.reference.operators.precision import Array, Row, narrow, wide
+from surgeon.reference.operators.precision import Array, Row, is_float, narrow, wide
 
 
 def angle(self: Array) -> Array:
@@ -19,8 +19,13 @@ def angle(self: Array) -> Array:
 
 
 def ldexp(self: Array, other: Array) -> Array:
-    a, b, dtype = common(self, other, floating=True)
-    return cut(a * np.exp2(b), dtype)
+    a, _, dtype = common(self, other, floating=True)
+    b, kind = real(other)
+    power = cut(np.exp2(b), kind).astype(np.float64)  # a tensor of its own, of the exponents' dtype
+    whole = is_float(self) and not is_float(other)
+    if (whole or kind == np.float16) and (np.isinf(power) | (power == 0)).any():
+        raise Unsuited("a power beyond its dtype: releases differ, and runtimes of halves")
+    return cut(a * power, dtype)
 
 
 def isreal(self: Array) -> Array:

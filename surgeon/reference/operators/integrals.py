@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.math_reductions import Dims, over
 from surgeon.reference.operators.math_types import common, cut, real
 from surgeon.reference.operators.precision import Array, Row, is_float, narrow, wide
@@ -41,20 +42,39 @@ def renorm(self: Array, p: float, dim: int, maxnorm: float) -> Array:
     )
 
 
+def _neighbours(y: Array, axis: int) -> Array:
+    """The mean of each two, along the last axis; integers are added in their own type, and wrap."""
+    if y.dtype == np.bool_:
+        raise Unsuited("booleans have no integral")
+    values = np.moveaxis(y, axis, -1)
+    if not is_float(y):
+        return (values[..., 1:] + values[..., :-1]).astype(np.float64) / 2
+    values = values.astype(np.float64)
+    return np.asarray(values[..., :-1] + np.diff(values, axis=-1) / 2)
+
+
 def _areas(y: Array, dim: int, points: Any) -> tuple[Any, int, Any]:
-    values, dtype = real(y)
     axis = axis_of(dim, y.ndim)
-    values = np.moveaxis(values, axis, -1)
-    if isinstance(points, np.ndarray) and points.ndim:
-        own, kind = real(points)
-        line = own if points.ndim == 1 else np.moveaxis(own, axis, -1)
-        dtype, widths = np.promote_types(dtype, kind), np.diff(line, axis=-1)
-    else:
-        widths = points
-    return widths * (values[..., :-1] + np.diff(values, axis=-1) / 2), axis, dtype
+    middle, dtype = _neighbours(y, axis), real(y)[1]
+    if not isinstance(points, np.ndarray) or not points.ndim:
+        return points * middle, axis, dtype
+    line = points if points.ndim == 1 else np.moveaxis(points, axis, -1)
+    if is_float(points):
+        widths: Array = np.diff(line.astype(np.float64), axis=-1)
+        return widths * middle, axis, np.promote_types(dtype, points.dtype)
+    widths = np.diff(line, axis=-1)
+    if is_float(y):
+        return widths * middle, axis, dtype
+    together = np.promote_types(y.dtype, points.dtype)
+    doubled = (2 * middle).astype(together) * widths.astype(together)
+    return doubled.astype(np.int64) / 2, axis, dtype
 
 
 def trapezoid(y: Array, dim: int, dx: Any = 1, x: Any = None) -> Array:
+    if x is None and y.dtype.kind in "iu" and y.size:
+        values = np.moveaxis(y, axis_of(dim, y.ndim), -1)
+        ends = (values[..., 0] + values[..., -1]).astype(np.float64)
+        return cut((values.sum(-1, dtype=np.int64) - ends / 2) * dx, np.dtype(np.float32))
     areas, _, dtype = _areas(y, dim, dx if x is None else x)
     return cut(areas.sum(-1), dtype)
 

@@ -15,6 +15,7 @@ from surgeon.reference.operators.precision import Array, Row, is_float, narrow, 
 from surgeon.reference.operators.shapes import axis_of
 
 Dims = int | Sequence[int] | None
+_EXACT = 2.0**53
 
 
 def axes_of(x: Array, dim: Dims) -> tuple[int, ...] | None:
@@ -48,6 +49,10 @@ def nansum(self: Array, dim: Dims, keepdim: bool, dtype: Any) -> Array:
 
 def prod(self: Array, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Array:
     x, result = _accumulated(self, dtype)
+    if x.dtype.kind in "iu":
+        size = over(np.prod, np.abs(x.astype(np.float64)), dim, keepdim)
+        if (size > _EXACT).any():  # onnxruntime multiplies integers in double precision
+            raise Unsuited("a product of integers is beyond 2^53")
     return cut(over(np.prod, x, dim, keepdim), result)
 
 

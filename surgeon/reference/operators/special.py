@@ -91,10 +91,17 @@ def _bessel(order: int, scaled: bool) -> Callable[[Array], Array]:
     def mean(x: Array, count: int) -> Array:
         angles = (np.arange(count) + 0.5) * (math.pi / count)
         parts = [
-            (np.exp(v[:, None] * np.cos(angles) - np.abs(v)[:, None]) * np.cos(order * angles))
+            _waves(v[:, None] * np.cos(angles), np.abs(v)[:, None]) * np.cos(order * angles)
             for v in np.array_split(x, len(x) * count // 1_000_000 + 1)
         ]
         return np.concatenate([part.mean(axis=1) for part in parts])
+
+    def _waves(z: Array, size: Array) -> Array:
+        if order % 2 == 0 or (size > 700).any():
+            made: Array = np.exp(z - size)
+        else:  # the even part of e^z falls out of the mean, and near 0 hides the odd one
+            made = np.sinh(z) * np.exp(-size)
+        return made
 
     def run(x: Array) -> Array:
         # PyTorch has no number at infinity
@@ -291,7 +298,10 @@ def _polynomial(name: str) -> Iterator[Row]:
         for degree in np.unique(degrees[degrees >= 0]):
             there = degrees == degree
             found[there] = _series(name.rpartition("_")[2], int(degree))(at[there])
-        return cut(found, dtype)
+        made = cut(found, dtype)
+        if (np.isinf(made) & np.isfinite(at)).any():
+            raise Unsuited("a value is beyond the dtype, where the recurrence ends in NaN")
+        return made
 
     def run_together(x: Array, n: Array) -> Array:
         return run(x.astype(_shared(x, n)), n)

@@ -160,9 +160,13 @@ def scatter_reduce(
         groups.setdefault(tuple(to), []).append(src[place])
     for at, values in groups.items():
         group = np.asarray([*([out[at]] if include_self else []), *values])
-        if reduce == "mean":
-            total = group.sum()
-            out[at] = total / len(group) if self.dtype.kind == "f" else total // len(group)
+        if reduce == "mean" and self.dtype.kind == "f":
+            out[at] = group.mean()
+        elif reduce == "mean":
+            count = np.asarray(len(group)).astype(out.dtype)
+            if count <= 0:
+                raise Unsuited(f"{len(group)} are more than {out.dtype.name} counts")
+            out[at] = group.sum(dtype=out.dtype) // count  # what is added up wraps
         else:
             kinds: dict[str, Any] = {"sum": np.sum, "prod": np.prod, "amax": np.max, "amin": np.min}
             out[at] = kinds[reduce](group).astype(out.dtype)
